@@ -1,0 +1,179 @@
+//! The undecided blocks: a tree whose root is the last decided one.
+//!
+//! A block is in the tree only if its chain down to the root is: whoever asks for a path gets all of
+//! it. Blocks whose parent is missing wait outside, a bounded number of them.
+
+use quorate_types::{BlockId, Height, Payload, View};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What the tree must know of a block.
+pub trait TreeBlock {
+    /// Its id.
+    fn id(&self) -> BlockId;
+    /// Its parent's id.
+    fn parent(&self) -> BlockId;
+    /// Its view.
+    fn view(&self) -> View;
+    /// What it orders.
+    fn payload(&self) -> &Payload;
+}
+
+/// The last decided block, as far as the tree needs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// Its id.
+    pub id: BlockId,
+    /// Its view.
+    pub view: View,
+    /// Its height.
+    pub height: Height,
+    /// Its stamp.
+    pub proposed_at_ms: u64,
+}
+
+impl Root {
+    /// The root that a decided block becomes.
+    #[must_use]
+    pub fn of(block: &impl TreeBlock) -> Self {
+        let header = block.payload().header;
+        Self {
+            id: block.id(),
+            view: block.view(),
+            height: header.height,
+            proposed_at_ms: header.proposed_at_ms,
+        }
+    }
+}
+
+/// The tree. `B` is the protocol's block.
+#[derive(Debug)]
+pub struct BlockTree<B> {
+    root: Root,
+    blocks: BTreeMap<BlockId, Arc<B>>,
+}
+
+impl<B: TreeBlock> BlockTree<B> {
+    /// A tree of its root alone.
+    #[must_use]
+    pub fn new(root: Root) -> Self {
+        Self {
+            root,
+            blocks: BTreeMap::new(),
+        }
+    }
+
+    /// The last decided block.
+    #[must_use]
+    pub fn root(&self) -> Root {
+        self.root
+    }
+
+    /// How many undecided blocks it holds.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Whether it holds no undecided block.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// Whether the block is the root or in the tree.
+    #[must_use]
+    pub fn contains(&self, id: BlockId) -> bool {
+        id == self.root.id || self.blocks.contains_key(&id)
+    }
+
+    /// An undecided block.
+    #[must_use]
+    pub fn get(&self, id: BlockId) -> Option<&Arc<B>> {
+        self.blocks.get(&id)
+    }
+
+    /// The height and stamp of the root or of an undecided block.
+    #[must_use]
+    pub fn position(&self, id: BlockId) -> Option<(Height, u64)> {
+        if id == self.root.id {
+            return Some((self.root.height, self.root.proposed_at_ms));
+        }
+        let header = self.blocks.get(&id)?.payload().header;
+        Some((header.height, header.proposed_at_ms))
+    }
+
+    /// Adds a block whose parent is here.
+    ///
+    /// # Panics
+    /// When the parent is not here: the caller asked [`BlockTree::contains`].
+    pub fn insert(&mut self, block: Arc<B>) {
+        assert!(
+            self.contains(block.parent()),
+            "a block is inserted after its parent"
+        );
+        self.blocks.insert(block.id(), block);
+    }
+
+    /// The blocks after the root up to and including `id`, oldest first; empty for the root itself,
+    /// `None` when `id` is not here. Walks ids, never views.
+    #[must_use]
+    pub fn path(&self, id: BlockId) -> Option<Vec<Arc<B>>> {
+        let mut path = Vec::new();
+        let mut at = id;
+        while at != self.root.id {
+            let block = self.blocks.get(&at)?;
+            path.push(Arc::clone(block));
+            at = block.parent();
+        }
+        path.reverse();
+        Some(path)
+    }
+
+    /// Makes a block of the tree the root and drops everything that does not descend from it.
+    pub fn decide(&mut self, id: BlockId) {
+        let Some(block) = self.blocks.remove(&id) else {
+            return;
+        };
+        self.root = Root::of(block.as_ref());
+        self.drop_strangers();
+    }
+
+    /// Starts again from a root that was decided elsewhere.
+    pub fn reset(&mut self, root: Root) {
+        self.root = root;
+        self.blocks.clear();
+    }
+
+    /// Drops blocks of views before `horizon` that are not ancestors of `keep`.
+    pub fn prune(&mut self, horizon: View, keep: BlockId) {
+        let kept: std::collections::BTreeSet<BlockId> = self
+            .path(keep)
+            .unwrap_or_default()
+            .iter()
+            .map(|block| block.id())
+            .collect();
+        self.blocks
+            .retain(|id, block| block.view() >= horizon || kept.contains(id));
+        self.drop_strangers();
+    }
+
+    /// Whether any undecided block orders something.
+    #[must_use]
+    pub fn has_payload(&self) -> bool {
+        self.blocks
+            .values()
+            .any(|block| !block.payload().is_empty())
+    }
+
+    /// Drops what no longer descends from the root.
+    fn drop_strangers(&mut self) {
+        let rooted: Vec<BlockId> = self
+            .blocks
+            .keys()
+            .copied()
+            .filter(|id| self.path(*id).is_some())
+            .collect();
+        self.blocks.retain(|id, _| rooted.binary_search(id).is_ok());
+    }
+}

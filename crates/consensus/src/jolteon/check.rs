@@ -1,0 +1,409 @@
+//! What makes a Jolteon message valid, as far as no state is needed.
+
+use super::messages::{
+    Block, DecidedBlock, Message, Proposal, Qc, Tc, Timeout, Vote, proposal_message,
+    timeout_message, vote_message,
+};
+use crate::block_tree::TreeBlock;
+use crate::verify::{ProposalKey, Verifier, WINDOW};
+use bytes::Bytes;
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_crypto::{Bitmap, Certificate, Share, Signature};
+use quorate_types::{BlockId, Purpose, Rejected, ReplicaId, View};
+
+/// Checks a message from `from`; certificates in it come out as the copies that were checked.
+///
+/// # Errors
+/// The first rule that it breaks.
+pub fn verify(message: Message, from: ReplicaId, verifier: &Verifier) -> Result<Message, Rejected> {
+    Ok(match message {
+        Message::Proposal(proposal) => Message::Proposal(check_proposal(proposal, from, verifier)?),
+        Message::Vote(vote) => {
+            check_vote(&vote, from, verifier)?;
+            check_window(vote.view, verifier)?;
+            Message::Vote(vote)
+        }
+        Message::Timeout(timeout) => Message::Timeout(check_timeout(timeout, from, verifier)?),
+        Message::Certificates { high_qc, high_tc } => {
+            let newest = high_tc
+                .as_ref()
+                .map_or(high_qc.view, |tc| tc.view.max(high_qc.view));
+            if newest.next() < verifier.horizon() {
+                return Err(Rejected::Stale);
+            }
+            Message::Certificates {
+                high_qc: check_qc(high_qc, verifier)?,
+                high_tc: high_tc.map(|tc| check_tc(tc, verifier)).transpose()?,
+            }
+        }
+    })
+}
+
+fn check_proposal(
+    proposal: Proposal,
+    from: ReplicaId,
+    verifier: &Verifier,
+) -> Result<Proposal, Rejected> {
+    let Proposal { block, signature } = proposal;
+    if block.author != from {
+        return Err(Rejected::ForeignSender);
+    }
+    // The block under the certificate that ended a view may arrive after that certificate.
+    if block.view.next() < verifier.horizon() {
+        return Err(Rejected::Stale);
+    }
+    check_block_form(&block, verifier)?;
+    check_proposal_signature(&block, &signature, verifier)?;
+    let Block {
+        epoch,
+        view,
+        author,
+        justify,
+        tc,
+        payload,
+    } = block;
+    let justify = check_qc(justify, verifier)?;
+    let tc = tc.map(|tc| check_tc(tc, verifier)).transpose()?;
+    let block = Block {
+        epoch,
+        view,
+        author,
+        justify,
+        tc,
+        payload,
+    };
+    check_succession(&block)?;
+    Ok(Proposal { block, signature })
+}
+
+fn check_block_form(block: &Block, verifier: &Verifier) -> Result<(), Rejected> {
+    if block.epoch != verifier.committee().epoch() {
+        return Err(Rejected::ForeignEpoch);
+    }
+    if !block.payload.is_consistent() {
+        return Err(Rejected::RuleBroken(
+            "a payload is what its header names, without repeats",
+        ));
+    }
+    Ok(())
+}
+
+fn check_proposal_signature(
+    block: &Block,
+    signature: &[u8],
+    verifier: &Verifier,
+) -> Result<(), Rejected> {
+    let message = proposal_message(verifier, block.view, block.id());
+    let refused = Rejected::BadSignature("a proposal's signature");
+    match verifier.proposal_key() {
+        ProposalKey::Identity => {
+            let bytes = signature.try_into().map_err(|_| refused.clone())?;
+            verifier.verify_identity(block.author, &message, &Signature(bytes))
+        }
+        ProposalKey::Voting => verifier
+            .voting()
+            .verify_share(&message, block.author.index(), &Share(signature.to_vec()))
+            .map_err(|_| refused),
+    }
+}
+
+/// The Block rule: (A) it follows its parent's view, or (B) a timeout certificate explains the gap
+/// and its parent is no older than what that certificate reports (★).
+fn check_succession(block: &Block) -> Result<(), Rejected> {
+    if block.view <= block.justify.view {
+        return Err(Rejected::RuleBroken(
+            "a block's view is later than its parent's",
+        ));
+    }
+    let Some(tc) = &block.tc else {
+        let follows = block.view == block.justify.view.next();
+        return follows.then_some(()).ok_or(Rejected::RuleBroken(
+            "a block follows its parent's view or carries a timeout certificate",
+        ));
+    };
+    if block.view == block.justify.view.next() || block.view != tc.view.next() {
+        return Err(Rejected::RuleBroken(
+            "a timeout certificate is of the view before, if needed",
+        ));
+    }
+    let stale = block.justify.view < tc.high_qc.view;
+    if stale && !mutants::active(Mutant::JolteonStaleJustify) {
+        return Err(Rejected::RuleBroken(
+            "a block extends what its timeout certificate reports",
+        ));
+    }
+    Ok(())
+}
+
+fn check_vote(vote: &Vote, from: ReplicaId, verifier: &Verifier) -> Result<(), Rejected> {
+    if vote.signer != from {
+        return Err(Rejected::ForeignSender);
+    }
+    if vote.parent_view >= vote.view {
+        return Err(Rejected::RuleBroken(
+            "a block's view is later than its parent's",
+        ));
+    }
+    check_share_size(&vote.share, verifier)
+}
+
+fn check_share_size(share: &Share, verifier: &Verifier) -> Result<(), Rejected> {
+    let fits = share.0.len() == verifier.voting().share_bytes();
+    fits.then_some(())
+        .ok_or(Rejected::BadSignature("a share of the wrong length"))
+}
+
+/// A vote is of use from the view before the current one (its collector may be ahead) to the end of
+/// the window.
+fn check_window(view: View, verifier: &Verifier) -> Result<(), Rejected> {
+    let horizon = verifier.horizon();
+    if view.next() < horizon {
+        return Err(Rejected::Stale);
+    }
+    if view.0 > horizon.0.saturating_add(WINDOW) {
+        return Err(Rejected::TooFarAhead);
+    }
+    Ok(())
+}
+
+/// A timeout for an older view gets an answer whatever it carries, so nothing in it is checked but its
+/// sender; the machine takes nothing from it. One for a later view carries the certificate that leads
+/// there, so it is never too far ahead.
+fn check_timeout(
+    timeout: Timeout,
+    from: ReplicaId,
+    verifier: &Verifier,
+) -> Result<Timeout, Rejected> {
+    if timeout.signer != from {
+        return Err(Rejected::ForeignSender);
+    }
+    if timeout.view < verifier.horizon() {
+        return Ok(timeout);
+    }
+    check_share_size(&timeout.share, verifier)?;
+    if let Some(vote) = &timeout.last_vote {
+        check_vote(vote, from, verifier)?;
+        if vote.view > timeout.view {
+            return Err(Rejected::RuleBroken(
+                "a last vote is of this view or before",
+            ));
+        }
+    }
+    let entered_by_qc = timeout.view == timeout.high_qc.view.next();
+    let tc_fits = match &timeout.high_tc {
+        None => entered_by_qc,
+        Some(tc) => !entered_by_qc && timeout.view == tc.view.next(),
+    };
+    if !tc_fits || timeout.high_qc.view >= timeout.view {
+        return Err(Rejected::RuleBroken(
+            "a timeout shows the certificate that led to its view",
+        ));
+    }
+    let high_qc = check_qc(timeout.high_qc, verifier)?;
+    let high_tc = timeout
+        .high_tc
+        .map(|tc| check_tc(tc, verifier))
+        .transpose()?;
+    Ok(Timeout {
+        high_qc,
+        high_tc,
+        ..timeout
+    })
+}
+
+/// QC valid: exactly genesis, or a quorum of distinct signers with a good signature, of a block whose
+/// parent is older.
+pub(super) fn check_qc(qc: Qc, verifier: &Verifier) -> Result<Qc, Rejected> {
+    if qc.view == View(0) {
+        return check_genesis(qc, verifier);
+    }
+    if qc.parent_view >= qc.view {
+        return Err(Rejected::RuleBroken(
+            "a block's view is later than its parent's",
+        ));
+    }
+    if let Some(known) = verifier.known_qc(&qc) {
+        return Ok(known);
+    }
+    let enough = verifier
+        .committee()
+        .is_enough(Purpose::Vote, &qc.certificate);
+    if !enough && !mutants::active(Mutant::SkipThreshold) {
+        return Err(Rejected::BelowThreshold);
+    }
+    let message = vote_message(verifier, qc.view, qc.id, qc.parent_view, qc.parent_id);
+    verifier
+        .voting()
+        .verify(&message, &qc.certificate)
+        .map_err(|_| Rejected::BadSignature("a certificate"))?;
+    verifier.remember_qc(&qc);
+    Ok(qc)
+}
+
+fn check_genesis(qc: Qc, verifier: &Verifier) -> Result<Qc, Rejected> {
+    let genesis = Qc::genesis(verifier.genesis(), verifier.committee().size());
+    let exact = qc == genesis && qc.certificate == genesis.certificate;
+    exact
+        .then_some(qc)
+        .ok_or(Rejected::RuleBroken("only genesis has view 0"))
+}
+
+/// TC valid (★): a quorum of distinct signers, each reporting a view before this one, and the
+/// certificate shown is the highest of them. Without the bound one signer claiming 2⁶⁴−1 makes a
+/// certificate that no block can satisfy.
+pub(super) fn check_tc(tc: Tc, verifier: &Verifier) -> Result<Tc, Rejected> {
+    if let Some(known) = verifier.known_tc(&tc) {
+        return Ok(known);
+    }
+    check_tc_form(&tc, verifier)?;
+    let Tc {
+        view,
+        high_qc,
+        groups,
+    } = tc;
+    let high_qc = check_qc(high_qc, verifier)?;
+    let messages: Vec<Vec<u8>> = groups
+        .iter()
+        .map(|(reported, _)| timeout_message(verifier, view, *reported))
+        .collect();
+    let items: Vec<(&[u8], &Certificate)> = messages
+        .iter()
+        .map(Vec::as_slice)
+        .zip(groups.iter().map(|(_, certificate)| certificate))
+        .collect();
+    verifier
+        .voting()
+        .verify_many(&items)
+        .map_err(|_| Rejected::BadSignature("a timeout certificate"))?;
+    let tc = Tc {
+        view,
+        high_qc,
+        groups,
+    };
+    verifier.remember_tc(&tc);
+    Ok(tc)
+}
+
+fn check_tc_form(tc: &Tc, verifier: &Verifier) -> Result<(), Rejected> {
+    let committee = verifier.committee();
+    let mut signers = Bitmap::new(committee.size());
+    let ascending = tc.groups.windows(2).all(|pair| pair[0].0 < pair[1].0);
+    if !ascending || tc.groups.is_empty() {
+        return Err(Rejected::RuleBroken(
+            "a timeout certificate's groups ascend",
+        ));
+    }
+    for (reported, certificate) in &tc.groups {
+        if *reported >= tc.view && !mutants::active(Mutant::JolteonUnboundedTc) {
+            return Err(Rejected::RuleBroken(
+                "a timeout reports a view before its own",
+            ));
+        }
+        if certificate.signers.members() != committee.size() {
+            return Err(Rejected::RuleBroken("a bitmap has one bit a member"));
+        }
+        if !certificate
+            .signers
+            .iter()
+            .all(|signer| signers.insert(signer))
+        {
+            return Err(Rejected::RuleBroken(
+                "a timeout certificate's signers are distinct",
+            ));
+        }
+    }
+    let (_, threshold) = committee.scheme(Purpose::Vote);
+    if committee.weight_of(&signers) < threshold && !mutants::active(Mutant::SkipThreshold) {
+        return Err(Rejected::BelowThreshold);
+    }
+    let highest = tc.groups.last().map(|(reported, _)| *reported);
+    if highest != Some(tc.high_qc.view) && !mutants::active(Mutant::JolteonTcMaximum) {
+        return Err(Rejected::RuleBroken(
+            "a timeout certificate shows the highest it reports",
+        ));
+    }
+    Ok(())
+}
+
+/// Blocks that follow a known one, link by link.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Decided blocks, oldest first.
+    pub decided: Vec<Block>,
+    /// What decided the last of them.
+    pub proof: Option<Qc>,
+    /// Undecided blocks after them, oldest first, the last one the target.
+    pub tail: Vec<Block>,
+}
+
+/// Checks blocks that answer a request. The links are hashes: a block's id is in its child's `justify`,
+/// so proving the last proves all.
+///
+/// # Errors
+/// The first link, hash or certificate that is wrong.
+pub fn verify_run(
+    after: BlockId,
+    target: BlockId,
+    decided: &[Bytes],
+    tail: &[Bytes],
+    verifier: &Verifier,
+) -> Result<Run, Rejected> {
+    let records = decode_all::<DecidedBlock>(decided)?;
+    let tail = decode_all::<Block>(tail)?;
+    let mut last = after;
+    for block in records.iter().map(|record| &record.block).chain(&tail) {
+        check_block_form(block, verifier)?;
+        if block.parent() != last {
+            return Err(Rejected::RuleBroken(
+                "each block of a run extends the one before",
+            ));
+        }
+        last = block.id();
+    }
+    if !tail.is_empty() && last != target {
+        return Err(Rejected::RuleBroken(
+            "a run's tail ends in the block that was asked for",
+        ));
+    }
+    let proof = records
+        .last()
+        .map(|record| check_commit(record, verifier))
+        .transpose()?;
+    Ok(Run {
+        decided: records.into_iter().map(|record| record.block).collect(),
+        proof,
+        tail,
+    })
+}
+
+fn check_commit(record: &DecidedBlock, verifier: &Verifier) -> Result<Qc, Rejected> {
+    let commits = record.commit.is_commit() && record.commit.parent_id == record.block.id();
+    if !commits {
+        return Err(Rejected::RuleBroken(
+            "a run's last decided block is committed by its proof",
+        ));
+    }
+    check_qc(record.commit.clone(), verifier)
+}
+
+fn decode_all<T: borsh::BorshDeserialize>(encoded: &[Bytes]) -> Result<Vec<T>, Rejected> {
+    encoded
+        .iter()
+        .map(|bytes| borsh::from_slice(bytes).map_err(|e| Rejected::Malformed(e.to_string())))
+        .collect()
+}
+
+/// How many of these records, oldest first, can be served together: up to the last whose own proof
+/// commits it directly.
+#[must_use]
+pub fn servable(records: &[Bytes]) -> usize {
+    let is_direct = |bytes: &Bytes| {
+        borsh::from_slice::<DecidedBlock>(bytes).is_ok_and(|record| {
+            record.commit.is_commit() && record.commit.parent_id == record.block.id()
+        })
+    };
+    records
+        .iter()
+        .rposition(is_direct)
+        .map_or(0, |last| last + 1)
+}

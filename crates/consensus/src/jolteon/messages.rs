@@ -1,0 +1,305 @@
+//! Blocks, votes, certificates, and what of them is signed and hashed.
+
+use crate::block_tree::TreeBlock;
+use borsh::{BorshDeserialize, BorshSerialize};
+use quorate_crypto::{Aggregate, Bitmap, Certificate, Digest, Share, hash_parts};
+use quorate_types::{BlockId, ChainId, Epoch, Kind, Lane, Payload, PayloadHeader, ReplicaId, View};
+
+use crate::Verifier;
+
+/// What Jolteon sends.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum Message {
+    /// A leader's block.
+    Proposal(Proposal),
+    /// A vote, to the next leader.
+    Vote(Vote),
+    /// A view is given up.
+    Timeout(Timeout),
+    /// Certificates that move their receiver: after an older timeout, or when a leader decides and has
+    /// nothing to propose.
+    Certificates {
+        /// The sender's highest.
+        high_qc: Qc,
+        /// The sender's highest, when it is what the view was entered by.
+        high_tc: Option<Tc>,
+    },
+}
+
+impl Message {
+    /// The lane that it travels in.
+    #[must_use]
+    pub fn lane(&self) -> Lane {
+        match self {
+            Self::Vote(_) | Self::Timeout(_) => Lane::Votes,
+            Self::Proposal(_) | Self::Certificates { .. } => Lane::Consensus,
+        }
+    }
+}
+
+/// A block: what is proposed, voted for and decided. Its parent is the block that `justify` certifies.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Block {
+    /// The committee's epoch.
+    pub epoch: Epoch,
+    /// The view that it is proposed in.
+    pub view: View,
+    /// The leader of that view.
+    pub author: ReplicaId,
+    /// The certificate of its parent.
+    pub justify: Qc,
+    /// Why views between `justify` and this one were skipped.
+    pub tc: Option<Tc>,
+    /// What it orders. The id covers its header, which covers the rest.
+    pub payload: Payload,
+}
+
+/// What a block's id hashes: every header field. Of certificates the identity, never the signature
+/// bytes, so that two valid certificates of one block make no two children.
+#[derive(BorshSerialize)]
+struct IdContent {
+    epoch: Epoch,
+    view: View,
+    author: ReplicaId,
+    justify: (View, BlockId),
+    tc: Option<Digest>,
+    payload: PayloadHeader,
+}
+
+impl TreeBlock for Block {
+    fn id(&self) -> BlockId {
+        let content = IdContent {
+            epoch: self.epoch,
+            view: self.view,
+            author: self.author,
+            justify: (self.justify.view, self.justify.id),
+            tc: self.tc.as_ref().map(Tc::content),
+            payload: self.payload.header,
+        };
+        BlockId(hash_parts("quorate v1 jolteon block", &[&encode(&content)]))
+    }
+
+    fn parent(&self) -> BlockId {
+        self.justify.id
+    }
+
+    fn view(&self) -> View {
+        self.view
+    }
+
+    fn payload(&self) -> &Payload {
+        &self.payload
+    }
+}
+
+/// A signed block.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Proposal {
+    /// The block.
+    pub block: Block,
+    /// The author's signature over view and id: by its identity key (64 bytes) or its voting key.
+    pub signature: Vec<u8>,
+}
+
+/// A vote. It names the parent too, so that a certificate alone shows what it commits.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Vote {
+    /// The block's view.
+    pub view: View,
+    /// The block.
+    pub id: BlockId,
+    /// Its parent's view.
+    pub parent_view: View,
+    /// Its parent.
+    pub parent_id: BlockId,
+    /// Who votes.
+    pub signer: ReplicaId,
+    /// Its share; checked when it is combined.
+    pub share: Share,
+}
+
+impl Vote {
+    /// What is signed.
+    #[must_use]
+    pub fn message(&self, verifier: &Verifier) -> Vec<u8> {
+        vote_message(
+            verifier,
+            self.view,
+            self.id,
+            self.parent_view,
+            self.parent_id,
+        )
+    }
+}
+
+pub(super) fn vote_message(
+    verifier: &Verifier,
+    view: View,
+    id: BlockId,
+    parent_view: View,
+    parent_id: BlockId,
+) -> Vec<u8> {
+    verifier.statement(Kind::JolteonVote, &(view, id, parent_view, parent_id))
+}
+
+pub(super) fn timeout_message(verifier: &Verifier, view: View, high_qc_view: View) -> Vec<u8> {
+    verifier.statement(Kind::JolteonTimeout, &(view, high_qc_view))
+}
+
+pub(super) fn proposal_message(verifier: &Verifier, view: View, id: BlockId) -> Vec<u8> {
+    verifier.statement(Kind::Propose, &(view, id))
+}
+
+/// A quorum's votes for one block. Two are equal when they certify the same, whoever signed.
+#[derive(Clone, BorshSerialize, BorshDeserialize)]
+pub struct Qc {
+    /// The block's view.
+    pub view: View,
+    /// The block.
+    pub id: BlockId,
+    /// Its parent's view.
+    pub parent_view: View,
+    /// Its parent.
+    pub parent_id: BlockId,
+    /// Signers and signature.
+    pub certificate: Certificate,
+}
+
+impl Qc {
+    /// The certificate that everybody starts with: nobody signed it, it is valid by being this one.
+    #[must_use]
+    pub fn genesis(id: BlockId, members: usize) -> Self {
+        Self {
+            view: View(0),
+            id,
+            parent_view: View(0),
+            parent_id: id,
+            certificate: Certificate {
+                signers: Bitmap::new(members),
+                aggregate: Aggregate(Vec::new()),
+            },
+        }
+    }
+
+    /// Whether it commits its block's parent: the two views follow one another.
+    #[must_use]
+    pub fn is_commit(&self) -> bool {
+        self.view > View(0) && self.view == self.parent_view.next()
+    }
+}
+
+impl PartialEq for Qc {
+    fn eq(&self, other: &Self) -> bool {
+        (self.view, self.id, self.parent_view, self.parent_id)
+            == (other.view, other.id, other.parent_view, other.parent_id)
+    }
+}
+
+impl Eq for Qc {}
+
+impl std::fmt::Debug for Qc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "Qc({} {} after {})",
+            self.view, self.id, self.parent_view
+        )
+    }
+}
+
+/// A view is given up. The share covers the view and the high certificate's view.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Timeout {
+    /// The view.
+    pub view: View,
+    /// The signer's highest certificate.
+    pub high_qc: Qc,
+    /// Present exactly when `high_qc` is not of the view before: what the view was entered by.
+    pub high_tc: Option<Tc>,
+    /// The signer's last vote, so that a certificate which a collector withheld can be made again.
+    pub last_vote: Option<Vote>,
+    /// Who gives up.
+    pub signer: ReplicaId,
+    /// Its share; checked when it is combined.
+    pub share: Share,
+}
+
+/// A quorum gave up a view.
+#[derive(Clone, Debug, BorshSerialize, BorshDeserialize)]
+pub struct Tc {
+    /// The view.
+    pub view: View,
+    /// The highest certificate among the signers'.
+    pub high_qc: Qc,
+    /// For each high certificate's view that was signed, ascending: who signed it.
+    pub groups: Vec<(View, Certificate)>,
+}
+
+impl Tc {
+    /// The hash of what it says, without signature bytes.
+    #[must_use]
+    pub fn content(&self) -> Digest {
+        let signers: Vec<(View, &Bitmap)> = self
+            .groups
+            .iter()
+            .map(|(view, certificate)| (*view, &certificate.signers))
+            .collect();
+        let content = (self.view, self.high_qc.view, self.high_qc.id, signers);
+        hash_parts(
+            "quorate v1 jolteon timeout certificate",
+            &[&encode(&content)],
+        )
+    }
+}
+
+impl PartialEq for Tc {
+    fn eq(&self, other: &Self) -> bool {
+        self.content() == other.content()
+    }
+}
+
+impl Eq for Tc {}
+
+/// A decided block with the certificate that decided it: itself or a descendant.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct DecidedBlock {
+    /// The block.
+    pub block: Block,
+    /// Its `parent_id` is this block or a descendant.
+    pub commit: Qc,
+}
+
+/// What a replica must never forget (★), as one record.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct SafetyRecord {
+    /// The epoch of these promises.
+    pub epoch: Epoch,
+    /// No vote in this view or before.
+    pub voted_view: View,
+    /// The last vote, to send it again byte for byte.
+    pub last_vote: Option<Vote>,
+    /// The highest certificate: what the next timeout reports.
+    pub high_qc: Qc,
+    /// The highest timeout certificate: with it the view is known again.
+    pub high_tc: Option<Tc>,
+    /// The last view given up.
+    pub timeout_view: View,
+    /// The last proposal, to send it again byte for byte.
+    pub last_proposal: Option<Proposal>,
+    /// The undecided chain up to the last vote: if everybody loses power at once, a certified block
+    /// must still be somewhere.
+    pub blocks: Vec<Block>,
+}
+
+/// The id of the block before the first.
+#[must_use]
+pub fn genesis_id(chain: ChainId, epoch: Epoch) -> BlockId {
+    BlockId(hash_parts(
+        "quorate v1 jolteon genesis",
+        &[&encode(&(chain, epoch))],
+    ))
+}
+
+pub(super) fn encode(value: &impl BorshSerialize) -> Vec<u8> {
+    borsh::to_vec(value).expect("encoding into memory cannot fail")
+}

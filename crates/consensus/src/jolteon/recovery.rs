@@ -1,0 +1,112 @@
+//! Starting again from what survived.
+
+use super::messages::{DecidedBlock, SafetyRecord, encode};
+use super::state::Jolteon;
+use crate::block_tree::{Root, TreeBlock};
+use crate::{Decided, Output};
+use bytes::Bytes;
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_types::machine::Halt;
+use quorate_types::{Time, View};
+use std::sync::Arc;
+
+impl Jolteon {
+    /// Restores promises and position. Decided blocks after the executed one are decided again, for
+    /// the engine to execute. The view is the one that the certificates lead to; what was said in it
+    /// is said again, byte for byte.
+    pub(super) fn recover(
+        &mut self,
+        now: Time,
+        safety: Option<&Bytes>,
+        executed: Option<&Bytes>,
+        decided: &[Bytes],
+    ) {
+        if let Err(reason) = self.restore(safety, executed, decided) {
+            self.halted = true;
+            self.outputs
+                .push_back(Output::Halt(Halt::CorruptRecovery(reason)));
+            return;
+        }
+        let by_tc = self.high_tc.as_ref().map_or(View(0), |tc| tc.view);
+        let view = self.high_qc.view.max(by_tc).next();
+        self.enter(now, view, false);
+        self.update_work(now);
+        if let Some(vote) = self.last_vote.clone().filter(|vote| vote.view == self.view) {
+            self.deliver_vote(now, vote);
+        }
+        if !self.tree.contains(self.high_qc.id) {
+            let high_qc = self.high_qc.clone();
+            self.on_qc(now, high_qc);
+        }
+    }
+
+    fn restore(
+        &mut self,
+        safety: Option<&Bytes>,
+        executed: Option<&Bytes>,
+        decided: &[Bytes],
+    ) -> Result<(), String> {
+        if let Some(executed) = executed {
+            let record: DecidedBlock = decode("the executed height's record", executed)?;
+            self.restore_root(&record);
+        }
+        for bytes in decided {
+            let record: DecidedBlock = decode("a decided record", bytes)?;
+            if record.block.parent() != self.tree.root().id {
+                return Err(format!(
+                    "decided height {} does not extend the one before it",
+                    record.block.payload.header.height
+                ));
+            }
+            self.restore_root(&record);
+            self.outputs.push_back(Output::Decided(Decided {
+                block: record.block.id(),
+                payload: record.block.payload.clone(),
+                record: bytes.clone(),
+            }));
+        }
+        if let Some(safety) = safety.filter(|_| !mutants::active(Mutant::JolteonAmnesia)) {
+            self.restore_promises(decode("the safety record", safety)?)?;
+        }
+        Ok(())
+    }
+
+    fn restore_root(&mut self, record: &DecidedBlock) {
+        self.decided.insert(record.block.view, record.block.id());
+        self.tree.reset(Root::of(&record.block));
+        if record.commit.view > self.high_qc.view {
+            self.high_qc = record.commit.clone();
+        }
+    }
+
+    fn restore_promises(&mut self, record: SafetyRecord) -> Result<(), String> {
+        if record.epoch != self.verifier.committee().epoch() {
+            return Err(format!("the safety record is of epoch {}", record.epoch));
+        }
+        self.voted_view = record.voted_view;
+        self.last_vote = record.last_vote;
+        self.timeout_view = record.timeout_view;
+        self.last_proposal = record.last_proposal;
+        if record.high_qc.view > self.high_qc.view {
+            self.high_qc = record.high_qc;
+        }
+        if !mutants::active(Mutant::JolteonForgetTc) {
+            self.high_tc = record.high_tc;
+        }
+        for block in record.blocks {
+            if self.tree.contains(block.parent()) && !self.tree.contains(block.id()) {
+                self.tree.insert(Arc::new(block));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn decode<T: borsh::BorshDeserialize + borsh::BorshSerialize>(
+    what: &str,
+    bytes: &Bytes,
+) -> Result<T, String> {
+    let value = borsh::from_slice(bytes).map_err(|reason| format!("{what}: {reason}"))?;
+    debug_assert_eq!(encode(&value), bytes.as_ref(), "the encoding is canonical");
+    Ok(value)
+}

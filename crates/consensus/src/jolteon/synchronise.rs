@@ -1,0 +1,50 @@
+//! Catching up, and helping others to.
+
+use super::check::Run;
+use super::messages::encode;
+use super::state::Jolteon;
+use crate::block_tree::TreeBlock;
+use bytes::Bytes;
+use quorate_types::{BlockId, Time};
+use std::sync::Arc;
+
+impl Jolteon {
+    /// Takes in blocks that were fetched. Their links were checked from a certified block downwards.
+    pub(super) fn on_run(&mut self, now: Time, run: Run) {
+        for block in run.decided.into_iter().chain(run.tail) {
+            let follows = self
+                .tree
+                .position(block.parent())
+                .is_some_and(|(height, _)| block.payload.header.height == height.next());
+            if follows && !self.tree.contains(block.id()) {
+                self.tree.insert(Arc::new(block));
+            }
+        }
+        self.update_work(now);
+        if let Some(proof) = run.proof {
+            self.on_qc(now, proof);
+        }
+        self.unpark(now);
+        self.retry_pending_commit(now);
+        if !self.tree.contains(self.high_qc.id) {
+            let high_qc = self.high_qc.clone();
+            self.on_qc(now, high_qc);
+        } else {
+            self.wish_to_propose();
+        }
+    }
+
+    /// The undecided blocks from the last decided one, which must be `after`, up to `target`.
+    #[must_use]
+    pub fn tail(&self, after: BlockId, target: BlockId) -> Option<Vec<Bytes>> {
+        if self.tree.root().id != after {
+            return None;
+        }
+        let path = self.tree.path(target)?;
+        Some(
+            path.iter()
+                .map(|block| Bytes::from(encode(block.as_ref())))
+                .collect(),
+        )
+    }
+}

@@ -1,0 +1,165 @@
+//! Giving a view up, and collecting those who did.
+
+use super::messages::{Message, Tc, Timeout, timeout_message};
+use super::state::Jolteon;
+use crate::Output;
+use crate::tally::{Progress, Tally};
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_types::machine::CombineOutcome;
+use quorate_types::{Recipients, Time, View};
+use std::collections::BTreeMap;
+
+/// The timeouts under way, by view; within one, by the certificate's view that each reports.
+#[derive(Debug, Default)]
+pub(super) struct Timeouts {
+    tallies: BTreeMap<View, Tally<View>>,
+    /// The highest certificate reported in each view, for the timeout certificate to show.
+    reported: BTreeMap<(View, View), super::Qc>,
+}
+
+impl Timeouts {
+    pub(super) fn prune(&mut self, view: View) {
+        self.tallies.retain(|v, _| *v >= view);
+        self.reported.retain(|(v, _), _| *v >= view);
+    }
+}
+
+impl Jolteon {
+    /// The view has taken too long, or enough others say so: promises never to vote in it (★), says so,
+    /// and says so again each time the timer fires.
+    pub(super) fn give_up(&mut self, now: Time) {
+        if !self.config.signs {
+            return;
+        }
+        let first = self.timeout_view < self.view;
+        if !mutants::active(Mutant::JolteonVoteAfterTimeout) {
+            self.voted_view = self.voted_view.max(self.view);
+        }
+        self.timeout_view = self.view;
+        if first {
+            self.persist();
+        }
+        let timeout = self.own_timeout();
+        self.send(Recipients::All, Message::Timeout(timeout.clone()));
+        self.pacemaker.rearm(now);
+        if first {
+            self.count_timeout(now, timeout);
+        }
+    }
+
+    fn own_timeout(&self) -> Timeout {
+        let entered_by_qc = self.high_qc.view.next() == self.view;
+        let message = timeout_message(&self.verifier, self.view, self.high_qc.view);
+        Timeout {
+            view: self.view,
+            high_qc: self.high_qc.clone(),
+            high_tc: if entered_by_qc {
+                None
+            } else {
+                self.high_tc.clone()
+            },
+            last_vote: self.last_vote.clone(),
+            signer: self.config.id,
+            share: self.config.voting.sign(&message),
+        }
+    }
+
+    pub(super) fn on_timeout(&mut self, now: Time, timeout: Timeout) {
+        if timeout.view < self.view {
+            // Its certificates were not checked; the answer moves its sender.
+            let certificates = Message::Certificates {
+                high_qc: self.high_qc.clone(),
+                high_tc: self
+                    .high_tc
+                    .clone()
+                    .filter(|tc| tc.view > self.high_qc.view),
+            };
+            self.send(Recipients::One(timeout.signer), certificates);
+            return;
+        }
+        self.on_qc(now, timeout.high_qc.clone());
+        if let Some(tc) = timeout.high_tc.clone() {
+            self.on_tc(now, tc);
+        }
+        if let Some(vote) = timeout.last_vote.clone() {
+            self.on_vote(now, vote);
+        }
+        if timeout.view == self.view {
+            self.count_timeout(now, timeout);
+        }
+    }
+
+    /// Counts a timeout of the current view: enough of them and this replica joins; a quorum and they
+    /// become a certificate.
+    fn count_timeout(&mut self, now: Time, timeout: Timeout) {
+        let committee = self.verifier.committee();
+        let (view, reported) = (timeout.view, timeout.high_qc.view);
+        let message = timeout_message(&self.verifier, view, reported);
+        let tally = self
+            .timeouts
+            .tallies
+            .entry(view)
+            .or_insert_with(|| Tally::new(committee.size()));
+        if !tally.add(timeout.signer, reported, || message, timeout.share) {
+            return;
+        }
+        self.timeouts
+            .reported
+            .insert((view, reported), timeout.high_qc);
+        let join = tally.weight(committee) >= committee.weak() && self.timeout_view < view;
+        if join {
+            self.give_up(now);
+        }
+        self.combine_timeouts(now, view);
+    }
+
+    fn combine_timeouts(&mut self, now: Time, view: View) {
+        if let Some(tally) = self.timeouts.tallies.get_mut(&view) {
+            let jobs = tally.combine(now, &mut self.collector);
+            self.outputs.extend(jobs.into_iter().map(Output::Combine));
+        }
+    }
+
+    pub(super) fn on_combined_timeouts(&mut self, now: Time, outcome: &CombineOutcome) {
+        let mut blamed = Vec::new();
+        let mut done = None;
+        for (view, tally) in &mut self.timeouts.tallies {
+            if let Progress::Done(groups) =
+                tally.combined(outcome, &mut self.collector, &mut blamed)
+            {
+                done = Some((*view, groups));
+                break;
+            }
+        }
+        self.blame(blamed);
+        let Some((view, groups)) = done else {
+            self.combine_timeouts(now, self.view);
+            return;
+        };
+        let Some(highest) = groups.last().map(|(reported, _)| *reported) else {
+            return;
+        };
+        let Some(high_qc) = self.timeouts.reported.get(&(view, highest)).cloned() else {
+            return;
+        };
+        let tc = Tc {
+            view,
+            high_qc,
+            groups,
+        };
+        self.verifier.remember_tc(&tc);
+        self.broadcast_tc(tc.clone());
+        self.on_tc(now, tc);
+    }
+
+    fn broadcast_tc(&mut self, tc: Tc) {
+        let high_qc = tc.high_qc.clone();
+        self.send(
+            Recipients::All,
+            Message::Certificates {
+                high_qc,
+                high_tc: Some(tc),
+            },
+        );
+    }
+}

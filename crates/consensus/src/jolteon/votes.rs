@@ -1,0 +1,225 @@
+//! Voting and collecting votes.
+
+use super::messages::{Message, Qc, SafetyRecord, Vote, encode, vote_message};
+use super::state::Jolteon;
+use crate::block_tree::TreeBlock;
+use crate::tally::{Progress, Tally};
+use crate::{Fault, Output};
+use bytes::Bytes;
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_types::machine::{CombineOutcome, Record, RecordKind};
+use quorate_types::{BlockId, Recipients, ReplicaId, Time, View};
+use std::collections::BTreeMap;
+
+/// What a vote is for. Votes that differ in anything are counted apart (★).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Subject {
+    id: BlockId,
+    parent_view: View,
+    parent_id: BlockId,
+}
+
+/// The votes under way, by view and block. Each signer fills at most two tallies a view.
+#[derive(Debug, Default)]
+pub(super) struct Votes {
+    tallies: BTreeMap<View, BTreeMap<Subject, Tally<()>>>,
+}
+
+impl Votes {
+    pub(super) fn prune(&mut self, view: View) {
+        self.tallies.retain(|v, _| v.next() >= view);
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.tallies
+            .values()
+            .flat_map(BTreeMap::values)
+            .filter_map(Tally::deadline)
+            .min()
+    }
+}
+
+impl Jolteon {
+    /// Votes for a block if every rule allows it, durably first.
+    pub(super) fn try_vote(&mut self, now: Time, id: BlockId) {
+        if let Some(vote) = self.decide_vote(now, id) {
+            if !mutants::active(Mutant::JolteonVoteBeforePersist) {
+                self.persist();
+            }
+            self.deliver_vote(now, vote);
+        }
+    }
+
+    /// Makes up the vote and promises it in memory; the caller persists the promise before the vote
+    /// leaves.
+    pub(super) fn decide_vote(&mut self, _now: Time, id: BlockId) -> Option<Vote> {
+        let block = self.tree.get(id)?;
+        let bodies_here = self.stored.contains(&id) || mutants::active(Mutant::VoteWithoutBodies);
+        if block.view != self.view || !bodies_here || !self.config.signs {
+            return None;
+        }
+        if block.view <= self.voted_view && !mutants::active(Mutant::JolteonDoubleVote) {
+            return None;
+        }
+        let (view, parent_view, parent_id) = (block.view, block.justify.view, block.justify.id);
+        let message = vote_message(&self.verifier, view, id, parent_view, parent_id);
+        let share = self.config.voting.sign(&message);
+        let vote = Vote {
+            view,
+            id,
+            parent_view,
+            parent_id,
+            signer: self.config.id,
+            share,
+        };
+        self.voted_view = view;
+        self.last_vote = Some(vote.clone());
+        Some(vote)
+    }
+
+    /// Sends the vote to the next leader, who may be ourselves.
+    pub(super) fn deliver_vote(&mut self, now: Time, vote: Vote) {
+        let collector = self.leaders.leader(vote.view.next());
+        if collector == self.config.id {
+            self.on_vote(now, vote);
+        } else {
+            self.send(Recipients::One(collector), Message::Vote(vote));
+        }
+    }
+
+    /// Sends the vote for this block again, byte for byte, if it was the last one.
+    pub(super) fn resend_vote(&mut self, id: BlockId) {
+        let Some(vote) = self.last_vote.clone().filter(|vote| vote.id == id) else {
+            return;
+        };
+        let collector = self.leaders.leader(vote.view.next());
+        if collector != self.config.id {
+            self.send(Recipients::One(collector), Message::Vote(vote));
+        }
+    }
+
+    /// Takes a vote in: sent to us as the collector, or found in a timeout.
+    pub(super) fn on_vote(&mut self, now: Time, vote: Vote) {
+        if vote.view.next() < self.view || vote.view <= self.high_qc.view {
+            return;
+        }
+        let members = self.verifier.committee().size();
+        let subject = Subject {
+            id: vote.id,
+            parent_view: vote.parent_view,
+            parent_id: vote.parent_id,
+        };
+        let tallies = self.votes.tallies.entry(vote.view).or_default();
+        let others = tallies
+            .iter()
+            .filter(|(other, t)| **other != subject && t.has(vote.signer))
+            .count();
+        if others > 0 {
+            self.outputs
+                .push_back(Output::Blame(vote.signer, Fault::DoubleVote));
+        }
+        if others > 1 {
+            return;
+        }
+        let message = vote.message(&self.verifier);
+        let tally = tallies
+            .entry(subject)
+            .or_insert_with(|| Tally::new(members));
+        if tally.add(vote.signer, (), || message, vote.share) {
+            let jobs = tally.combine(now, &mut self.collector);
+            self.outputs.extend(jobs.into_iter().map(Output::Combine));
+        }
+    }
+
+    /// Starts what has waited long enough for votes beyond the quorum.
+    pub(super) fn combine_ripe_votes(&mut self, now: Time) {
+        for tally in self
+            .votes
+            .tallies
+            .values_mut()
+            .flat_map(BTreeMap::values_mut)
+        {
+            if tally.deadline().is_some_and(|deadline| deadline <= now) {
+                let jobs = tally.combine(now, &mut self.collector);
+                self.outputs.extend(jobs.into_iter().map(Output::Combine));
+            }
+        }
+    }
+
+    /// A combining job came back: for votes or for timeouts.
+    pub(super) fn on_combined(&mut self, now: Time, outcome: &CombineOutcome) {
+        let mut blamed = Vec::new();
+        let certificate = self.certificate_from(now, outcome, &mut blamed);
+        self.blame(blamed);
+        match certificate {
+            Some(qc) => {
+                self.verifier.remember_qc(&qc);
+                self.on_qc(now, qc);
+            }
+            None => self.on_combined_timeouts(now, outcome),
+        }
+    }
+
+    fn certificate_from(
+        &mut self,
+        now: Time,
+        outcome: &CombineOutcome,
+        blamed: &mut Vec<ReplicaId>,
+    ) -> Option<Qc> {
+        for (view, tallies) in &mut self.votes.tallies {
+            for (subject, tally) in tallies {
+                if let Progress::Done(mut certificates) =
+                    tally.combined(outcome, &mut self.collector, blamed)
+                {
+                    let ((), certificate) = certificates.pop()?;
+                    return Some(Qc {
+                        view: *view,
+                        id: subject.id,
+                        parent_view: subject.parent_view,
+                        parent_id: subject.parent_id,
+                        certificate,
+                    });
+                }
+                let jobs = tally.combine(now, &mut self.collector);
+                self.outputs.extend(jobs.into_iter().map(Output::Combine));
+            }
+        }
+        None
+    }
+
+    pub(super) fn blame(&mut self, blamed: Vec<ReplicaId>) {
+        self.outputs.extend(
+            blamed
+                .into_iter()
+                .map(|member| Output::Blame(member, Fault::BadShare)),
+        );
+    }
+
+    /// Writes every promise as one record (★).
+    pub(super) fn persist(&mut self) {
+        let voted = self.last_vote.as_ref().map(|vote| vote.id);
+        let tips = [voted, Some(self.high_qc.id)];
+        let mut blocks: Vec<super::Block> = Vec::new();
+        for tip in tips.into_iter().flatten() {
+            for block in self.tree.path(tip).unwrap_or_default() {
+                if !blocks.iter().any(|known| known.id() == block.id()) {
+                    blocks.push(block.as_ref().clone());
+                }
+            }
+        }
+        let record = SafetyRecord {
+            epoch: self.verifier.committee().epoch(),
+            voted_view: self.voted_view,
+            last_vote: self.last_vote.clone(),
+            high_qc: self.high_qc.clone(),
+            high_tc: self.high_tc.clone(),
+            timeout_view: self.timeout_view,
+            last_proposal: self.last_proposal.clone(),
+            blocks,
+        };
+        self.outputs.push_back(Output::Persist(Record {
+            kind: RecordKind::Safety,
+            bytes: Bytes::from(encode(&record)),
+        }));
+    }
+}

@@ -1,0 +1,308 @@
+//! Agreeing on an order: the protocols, and what they share.
+//!
+//! A protocol is a [`Machine`] fed [`Input`]s and drained of [`Output`]s by the engine; it knows
+//! nothing of bodies, clients or disks. To add one: a folder with its machine and messages, a variant
+//! of [`Protocol`] and one of [`Message`].
+//!
+//! Shared: [`tally`] collects shares into certificates, [`pacemaker`] times views, [`leader`] names
+//! leaders, [`block_tree`] holds the undecided blocks, [`verify`] checks messages before they arrive.
+//! Thresholds come from the committee; no protocol computes one.
+
+pub mod block_tree;
+pub mod jolteon;
+pub mod leader;
+pub mod pacemaker;
+pub mod tally;
+pub mod verify;
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use bytes::Bytes;
+use quorate_crypto::{IdentitySecret, Policy, VotingSecret};
+use quorate_types::machine::{CombineJob, CombineOutcome, Halt, Record};
+use quorate_types::{
+    BlockId, BodyRef, Height, Lane, Machine, Payload, Recipients, ReplicaId, Time, Verified, View,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use verify::{ProposalKey, VerifiedRun, Verifier};
+
+/// What travels between protocol machines.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum Message {
+    /// Jolteon's.
+    Jolteon(jolteon::Message),
+}
+
+impl Message {
+    /// The lane that it travels in.
+    #[must_use]
+    pub fn lane(&self) -> Lane {
+        match self {
+            Self::Jolteon(message) => message.lane(),
+        }
+    }
+
+    /// The bodies that a proposal orders; `None` for any other message.
+    #[must_use]
+    pub fn proposed_bodies(&self) -> Option<&[BodyRef]> {
+        match self {
+            Self::Jolteon(jolteon::Message::Proposal(p)) => Some(&p.block.payload.bodies),
+            Self::Jolteon(_) => None,
+        }
+    }
+}
+
+/// What the engine feeds a protocol.
+#[derive(Debug)]
+pub enum Input {
+    /// First of all: what survived the last run.
+    Recovered {
+        /// The latest safety record.
+        safety: Option<Bytes>,
+        /// The decided record of the last executed height.
+        executed: Option<Bytes>,
+        /// The decided records after it, oldest first.
+        decided: Vec<Bytes>,
+    },
+    /// A checked message.
+    Message {
+        /// Its authenticated sender.
+        from: ReplicaId,
+        /// What.
+        message: Box<Verified<Message>>,
+    },
+    /// The answer to [`Output::WantPayload`].
+    Payload {
+        /// The view that asked.
+        view: View,
+        /// The parent that it asked for.
+        parent: BlockId,
+        /// What to propose.
+        payload: Payload,
+    },
+    /// The answer to [`Output::WantBodies`]: every body of that block is stored and valid.
+    Stored(BlockId),
+    /// The answer to [`Output::Combine`].
+    Combined(CombineOutcome),
+    /// Blocks that this replica missed, linked to a certified one.
+    Run(Box<VerifiedRun>),
+    /// Whether the engine holds bodies that are not decided. The view timer runs only while there is
+    /// such work, here or in an undecided block.
+    Work(bool),
+}
+
+/// What a protocol asks of the engine, in order.
+#[derive(Debug)]
+pub enum Output {
+    /// Send a message in its lane.
+    Send {
+        /// To whom; never to itself.
+        to: Recipients,
+        /// What.
+        message: Message,
+    },
+    /// Make the safety record durable before anything that follows leaves (★).
+    Persist(Record),
+    /// Combine shares off the machine.
+    Combine(CombineJob),
+    /// This replica leads `view` and may propose: hand it a payload, at once when `at_once`,
+    /// otherwise as soon as there is something to order. Replaces any earlier wish.
+    WantPayload(PayloadWish),
+    /// A proposal waits for these bodies before it gets a vote.
+    WantBodies {
+        /// The block that waits.
+        block: BlockId,
+        /// What it orders.
+        bodies: Vec<BodyRef>,
+        /// Who certainly has them: the proposal's author.
+        source: ReplicaId,
+    },
+    /// A height is decided. Heights come in order, each once.
+    Decided(Decided),
+    /// A certified block is missing: fetch the chain up to it.
+    Behind {
+        /// The block.
+        target: BlockId,
+        /// A member that should have it.
+        source: Option<ReplicaId>,
+    },
+    /// A member broke a rule in a way that only state could show.
+    Blame(ReplicaId, Fault),
+    /// Going on would be unsafe.
+    Halt(Halt),
+}
+
+/// What a leader needs to propose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PayloadWish {
+    /// The view that it leads.
+    pub view: View,
+    /// The block that it extends.
+    pub parent: BlockId,
+    /// The height that the payload takes.
+    pub height: Height,
+    /// The payload's stamp must not be before this.
+    pub stamp_floor_ms: u64,
+    /// Bodies that undecided ancestors carry already.
+    pub carried: Vec<BodyRef>,
+    /// Whether an empty payload is worth proposing, because ancestors wait to be decided.
+    pub at_once: bool,
+}
+
+/// A decided height.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decided {
+    /// The block.
+    pub block: BlockId,
+    /// What it orders; its header holds the height.
+    pub payload: Payload,
+    /// Payload and proof as kept and served; read back by [`Input::Recovered`] and `verify_run`.
+    pub record: Bytes,
+}
+
+/// What a member did wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// Two proposals for one view.
+    Equivocation,
+    /// Two votes in one view.
+    DoubleVote,
+    /// A share that does not verify.
+    BadShare,
+    /// A proposal that breaks a rule only its ancestors show: height or stamp.
+    InvalidProposal,
+}
+
+/// What a protocol machine is made of.
+#[derive(Clone, Debug)]
+pub struct ProtocolConfig {
+    /// Its index.
+    pub id: ReplicaId,
+    /// Its identity key.
+    pub identity: Arc<IdentitySecret>,
+    /// Its voting key.
+    pub voting: Arc<VotingSecret>,
+    /// Committee and caches, shared with whoever checks messages.
+    pub verifier: Arc<Verifier>,
+    /// How long a view may take.
+    pub timeout: Duration,
+    /// How long to wait for votes beyond the quorum.
+    pub vote_wait: Duration,
+    /// How collected shares are checked.
+    pub policy: Policy,
+    /// A proposal stamped further ahead of the own clock gets no vote.
+    pub clock_drift_max_ms: u64,
+    /// The wall clock at [`Time`] zero.
+    pub wall_origin_ms: u64,
+    /// Whether it may sign at all.
+    pub signs: bool,
+}
+
+/// The protocols, one line each.
+#[derive(Debug)]
+pub enum Protocol {
+    /// 2-chain HotStuff with timeout certificates.
+    Jolteon(Box<jolteon::Jolteon>),
+}
+
+/// What a protocol shows of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProtocolStatus {
+    /// The current view.
+    pub view: View,
+    /// Its leader.
+    pub leader: ReplicaId,
+    /// Views entered by a timeout certificate since the start.
+    pub view_changes: u64,
+    /// The bytes of the highest certificate's signature and bitmap.
+    pub certificate_bytes: u64,
+}
+
+impl Protocol {
+    /// What it shows of itself.
+    #[must_use]
+    pub fn status(&self) -> ProtocolStatus {
+        match self {
+            Self::Jolteon(machine) => machine.status(),
+        }
+    }
+
+    /// The current view.
+    #[must_use]
+    pub fn view(&self) -> View {
+        match self {
+            Self::Jolteon(machine) => machine.view(),
+        }
+    }
+
+    /// The id of the last decided block.
+    #[must_use]
+    pub fn tip(&self) -> BlockId {
+        match self {
+            Self::Jolteon(machine) => machine.tip(),
+        }
+    }
+
+    /// Whether it has this block, or has decided something at or beyond it.
+    #[must_use]
+    pub fn has_block(&self, id: BlockId) -> bool {
+        match self {
+            Self::Jolteon(machine) => machine.has_block(id),
+        }
+    }
+
+    /// The leaders of the current view and of those after it.
+    #[must_use]
+    pub fn coming_leaders(&self, views: u64) -> Vec<ReplicaId> {
+        match self {
+            Self::Jolteon(machine) => machine.coming_leaders(views),
+        }
+    }
+
+    /// The undecided blocks from the last decided one (which must be `after`) up to `target`.
+    #[must_use]
+    pub fn tail(&self, after: BlockId, target: BlockId) -> Option<Vec<Bytes>> {
+        match self {
+            Self::Jolteon(machine) => machine.tail(after, target),
+        }
+    }
+
+    /// How many of these decided records, oldest first, can be served together: the last of them must
+    /// carry a proof of its own.
+    #[must_use]
+    pub fn servable(&self, records: &[Bytes]) -> usize {
+        match self {
+            Self::Jolteon(_) => jolteon::servable(records),
+        }
+    }
+}
+
+impl Machine for Protocol {
+    type Input = Input;
+    type Effect = Output;
+
+    fn handle(&mut self, now: Time, input: Input) {
+        match self {
+            Self::Jolteon(machine) => machine.handle(now, input),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        match self {
+            Self::Jolteon(machine) => machine.handle_timeout(now),
+        }
+    }
+
+    fn poll(&mut self) -> Option<Output> {
+        match self {
+            Self::Jolteon(machine) => machine.poll(),
+        }
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        match self {
+            Self::Jolteon(machine) => machine.next_timeout(),
+        }
+    }
+}

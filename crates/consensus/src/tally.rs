@@ -1,0 +1,241 @@
+//! The vote collector: shares in, certificates out.
+//!
+//! Aggregate first (★, common.md): shares are buffered unchecked, since the channel proves their
+//! sender, and combined by one job when their weight reaches the threshold. A job that finds bad
+//! shares blames their senders; collecting goes on with the good ones. What a job returns proves a
+//! sum: no single share in it may be taken as valid by itself.
+//!
+//! A tally counts one statement that may be signed in several wordings: all votes for a block say the
+//! same, while timeouts of one view differ in the certificate that each reports. The threshold is over
+//! all wordings together; each wording gets a certificate of its own.
+
+use quorate_crypto::{Bitmap, Certificate, Policy, Scheme, Share};
+use quorate_types::machine::{CombineJob, CombineOutcome};
+use quorate_types::{Committee, Purpose, ReplicaId, Time};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What all tallies of a machine share.
+#[derive(Debug)]
+pub struct Collector {
+    committee: Arc<Committee>,
+    scheme: Arc<dyn Scheme>,
+    threshold: u64,
+    policy: Policy,
+    wait: Duration,
+    suspects: Bitmap,
+    next_job: u64,
+}
+
+impl Collector {
+    /// For votes of `purpose`, checked by `policy`; `wait` is how long to go on collecting after the
+    /// threshold (000 §3).
+    #[must_use]
+    pub fn new(
+        committee: Arc<Committee>,
+        purpose: Purpose,
+        policy: Policy,
+        wait: Duration,
+    ) -> Self {
+        let (scheme, threshold) = committee.scheme(purpose);
+        let suspects = Bitmap::new(committee.size());
+        Self {
+            committee,
+            scheme,
+            threshold,
+            policy,
+            wait,
+            suspects,
+            next_job: 0,
+        }
+    }
+
+    fn job(&mut self, message: Vec<u8>, shares: Vec<(usize, Share)>) -> CombineJob {
+        let id = self.next_job;
+        self.next_job += 1;
+        CombineJob {
+            id,
+            scheme: Arc::clone(&self.scheme),
+            message,
+            shares,
+            suspects: self.suspects.clone(),
+            policy: self.policy,
+        }
+    }
+}
+
+/// One wording of the statement, with the shares over it.
+#[derive(Debug, Default)]
+struct Wording {
+    message: Vec<u8>,
+    shares: BTreeMap<usize, Share>,
+    combined: Option<Certificate>,
+    job: Option<u64>,
+}
+
+/// Collects shares over one statement. `K` tells its wordings apart.
+#[derive(Debug)]
+pub struct Tally<K> {
+    wordings: BTreeMap<K, Wording>,
+    /// Everyone whose share was taken, good or bad: nobody counts twice.
+    seen: Bitmap,
+    /// Those whose shares may still count.
+    counted: Bitmap,
+    wait_until: Option<Time>,
+    finished: bool,
+}
+
+/// What a combined job means for its tally.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Progress<K> {
+    /// The job was not this tally's, or more must come.
+    Waiting,
+    /// The threshold is reached: a certificate for each wording.
+    Done(Vec<(K, Certificate)>),
+}
+
+impl<K: Ord + Clone> Tally<K> {
+    /// An empty tally for a committee of `members`.
+    #[must_use]
+    pub fn new(members: usize) -> Self {
+        Self {
+            wordings: BTreeMap::new(),
+            seen: Bitmap::new(members),
+            counted: Bitmap::new(members),
+            wait_until: None,
+            finished: false,
+        }
+    }
+
+    /// Takes a share. A second one by the same signer is dropped, whatever it says: `false`.
+    pub fn add(
+        &mut self,
+        signer: ReplicaId,
+        wording: K,
+        message: impl FnOnce() -> Vec<u8>,
+        share: Share,
+    ) -> bool {
+        if self.finished || !self.seen.insert(signer.index()) {
+            return false;
+        }
+        self.counted.insert(signer.index());
+        let entry = self.wordings.entry(wording).or_insert_with(|| Wording {
+            message: message(),
+            ..Wording::default()
+        });
+        entry.shares.insert(signer.index(), share);
+        true
+    }
+
+    /// Whether this signer was counted.
+    #[must_use]
+    pub fn has(&self, signer: ReplicaId) -> bool {
+        self.seen.contains(signer.index())
+    }
+
+    /// The weight of the shares that may still count.
+    #[must_use]
+    pub fn weight(&self, committee: &Committee) -> u64 {
+        committee.weight_of(&self.counted)
+    }
+
+    /// When to ask again whether to combine, if it waits for votes beyond the threshold.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Time> {
+        if self.is_combining() || self.finished {
+            None
+        } else {
+            self.wait_until
+        }
+    }
+
+    /// The jobs to start now, if the threshold is reached and there is nothing to wait for.
+    pub fn combine(&mut self, now: Time, collector: &mut Collector) -> Vec<CombineJob> {
+        if self.finished || self.is_combining() || !self.is_ripe(now, collector) {
+            return Vec::new();
+        }
+        let mut jobs = Vec::new();
+        for wording in self.wordings.values_mut() {
+            let is_current = wording
+                .combined
+                .as_ref()
+                .is_some_and(|c| c.signers.count() == wording.shares.len());
+            if is_current || wording.shares.is_empty() {
+                continue;
+            }
+            let shares = wording
+                .shares
+                .iter()
+                .map(|(i, share)| (*i, share.clone()))
+                .collect();
+            let job = collector.job(wording.message.clone(), shares);
+            wording.job = Some(job.id);
+            jobs.push(job);
+        }
+        jobs
+    }
+
+    /// Takes in what a job came to; `blamed` receives those who sent bad shares. When it returns
+    /// [`Progress::Waiting`], ask [`Tally::combine`] again: good shares may have come meanwhile.
+    pub fn combined(
+        &mut self,
+        outcome: &CombineOutcome,
+        collector: &mut Collector,
+        blamed: &mut Vec<ReplicaId>,
+    ) -> Progress<K> {
+        let Some(wording) = self
+            .wordings
+            .values_mut()
+            .find(|w| w.job == Some(outcome.id))
+        else {
+            return Progress::Waiting;
+        };
+        wording.job = None;
+        wording.combined.clone_from(&outcome.combined.certificate);
+        for bad in &outcome.combined.bad {
+            wording.shares.remove(bad);
+            self.counted = without(&self.counted, *bad);
+            collector.suspects.insert(*bad);
+            blamed.push(ReplicaId(u16::try_from(*bad).expect("a member's index")));
+        }
+        self.finish(collector)
+    }
+
+    fn finish(&mut self, collector: &Collector) -> Progress<K> {
+        if self.finished || self.is_combining() {
+            return Progress::Waiting;
+        }
+        let certificates: Vec<(K, Certificate)> = self
+            .wordings
+            .iter()
+            .filter_map(|(key, wording)| Some((key.clone(), wording.combined.clone()?)))
+            .collect();
+        let weight: u64 = certificates
+            .iter()
+            .map(|(_, c)| collector.committee.weight_of(&c.signers))
+            .sum();
+        if weight < collector.threshold {
+            return Progress::Waiting;
+        }
+        self.finished = true;
+        Progress::Done(certificates)
+    }
+
+    fn is_combining(&self) -> bool {
+        self.wordings.values().any(|wording| wording.job.is_some())
+    }
+
+    /// The threshold is reached, and everyone answered or the wait is over.
+    fn is_ripe(&mut self, now: Time, collector: &Collector) -> bool {
+        if self.weight(&collector.committee) < collector.threshold {
+            return false;
+        }
+        let until = *self.wait_until.get_or_insert(now + collector.wait);
+        until <= now || self.seen.count() == self.seen.members()
+    }
+}
+
+fn without(bitmap: &Bitmap, index: usize) -> Bitmap {
+    Bitmap::from_indices(bitmap.members(), bitmap.iter().filter(|i| *i != index))
+}

@@ -1,0 +1,257 @@
+//! Checks that need no state, done before a machine sees a message: on a pool in a node, in line in
+//! the simulator.
+//!
+//! For a vote, *verified* means that its sender is its signer; its share is checked when it is
+//! combined. For a certificate it means everything: signers, weight, signature. Each certificate is
+//! checked once: the [`Verifier`] remembers it by its identity (kind, view, ids), never by its signature
+//! bytes, and hands on the copy that was checked.
+
+use crate::jolteon::{self, Qc, Tc};
+use crate::{Fault, Message};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use quorate_crypto::{Digest, PreparedIdentity, Scheme, Signature};
+use quorate_types::{BlockId, Committee, Peer, Purpose, Rejected, ReplicaId, Verify, View, sign};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Messages for views further ahead than this are dropped unless a certificate in them leads there.
+pub const WINDOW: u64 = 8;
+
+/// Certificates remembered of each kind.
+const CACHE_MAX: usize = 64;
+
+/// Which key signs proposals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProposalKey {
+    /// The Ed25519 identity key: cheap to check, whatever the voting scheme.
+    #[default]
+    Identity,
+    /// The voting key, as paper 000 does.
+    Voting,
+}
+
+impl std::fmt::Display for ProposalKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Identity => "identity",
+            Self::Voting => "voting",
+        })
+    }
+}
+
+impl std::str::FromStr for ProposalKey {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "identity" => Ok(Self::Identity),
+            "voting" => Ok(Self::Voting),
+            other => Err(format!(
+                "'{other}' is no proposal key: use 'identity' or 'voting'"
+            )),
+        }
+    }
+}
+
+/// What checking needs: the committee, its keys made ready, certificates seen before, and how far the
+/// machine has come. Shared by threads.
+#[derive(Debug)]
+pub struct Verifier {
+    committee: Arc<Committee>,
+    voting: Arc<dyn Scheme>,
+    identities: Vec<PreparedIdentity>,
+    proposal_key: ProposalKey,
+    genesis: BlockId,
+    horizon: AtomicU64,
+    checked: Mutex<Checked>,
+}
+
+#[derive(Debug, Default)]
+struct Checked {
+    qcs: BTreeMap<(View, BlockId), Qc>,
+    tcs: BTreeMap<(View, Digest), Tc>,
+}
+
+/// Blocks that a replica missed, linked by hashes to a certified one.
+#[derive(Clone, Debug)]
+pub enum VerifiedRun {
+    /// Jolteon's.
+    Jolteon(jolteon::Run),
+}
+
+impl Verifier {
+    /// For one committee. Identity keys were checked when it was loaded.
+    #[must_use]
+    pub fn new(committee: Arc<Committee>, proposal_key: ProposalKey) -> Self {
+        let identities = committee
+            .members()
+            .filter_map(|member| committee.identity(member))
+            .map(|key| key.prepare().expect("the committee checked its keys"))
+            .collect();
+        let (voting, _) = committee.scheme(Purpose::Vote);
+        let genesis = jolteon::genesis_id(committee.chain(), committee.epoch());
+        Self {
+            committee,
+            voting,
+            identities,
+            proposal_key,
+            genesis,
+            horizon: AtomicU64::new(1),
+            checked: Mutex::default(),
+        }
+    }
+
+    /// The committee.
+    #[must_use]
+    pub fn committee(&self) -> &Arc<Committee> {
+        &self.committee
+    }
+
+    /// The scheme of the voting keys.
+    #[must_use]
+    pub fn voting(&self) -> &Arc<dyn Scheme> {
+        &self.voting
+    }
+
+    /// Which key signs proposals.
+    #[must_use]
+    pub fn proposal_key(&self) -> ProposalKey {
+        self.proposal_key
+    }
+
+    /// The block before the first.
+    #[must_use]
+    pub fn genesis(&self) -> BlockId {
+        self.genesis
+    }
+
+    /// The machine's current view, as far as it was published: what is older dies before any
+    /// cryptography.
+    #[must_use]
+    pub fn horizon(&self) -> View {
+        View(self.horizon.load(Ordering::Acquire))
+    }
+
+    /// The machine entered a view.
+    pub fn publish(&self, view: View) {
+        self.horizon.fetch_max(view.0, Ordering::AcqRel);
+    }
+
+    /// The signed bytes of a statement of this chain and epoch.
+    pub fn statement(&self, kind: sign::Kind, payload: &impl borsh::BorshSerialize) -> Vec<u8> {
+        sign::statement(
+            kind,
+            self.committee.chain(),
+            self.committee.epoch(),
+            payload,
+        )
+    }
+
+    /// Checks a member's identity signature.
+    ///
+    /// # Errors
+    /// When it does not verify or there is no such member.
+    pub fn verify_identity(
+        &self,
+        member: ReplicaId,
+        message: &[u8],
+        signature: &Signature,
+    ) -> Result<(), Rejected> {
+        let key = self
+            .identities
+            .get(member.index())
+            .ok_or(Rejected::NotAMember)?;
+        key.verify(message, signature)
+            .map_err(|_| Rejected::BadSignature("an identity signature"))
+    }
+
+    /// Remembers a certificate that this replica combined itself.
+    pub fn remember_qc(&self, qc: &Qc) {
+        let mut checked = self.checked.lock();
+        checked.qcs.insert((qc.view, qc.id), qc.clone());
+        trim(&mut checked.qcs);
+    }
+
+    /// Remembers a timeout certificate that this replica combined itself.
+    pub fn remember_tc(&self, tc: &Tc) {
+        let mut checked = self.checked.lock();
+        checked.tcs.insert((tc.view, tc.content()), tc.clone());
+        trim(&mut checked.tcs);
+    }
+
+    /// The checked copy of this certificate, if it is known.
+    pub(crate) fn known_qc(&self, qc: &Qc) -> Option<Qc> {
+        let checked = self.checked.lock();
+        checked
+            .qcs
+            .get(&(qc.view, qc.id))
+            .filter(|known| *known == qc)
+            .cloned()
+    }
+
+    /// The checked copy of this timeout certificate, if it is known.
+    pub(crate) fn known_tc(&self, tc: &Tc) -> Option<Tc> {
+        self.checked
+            .lock()
+            .tcs
+            .get(&(tc.view, tc.content()))
+            .cloned()
+    }
+}
+
+/// Keeps the highest views.
+fn trim<K: Ord, V>(cache: &mut BTreeMap<K, V>) {
+    while cache.len() > CACHE_MAX {
+        cache.pop_first();
+    }
+}
+
+impl Verify for Message {
+    type Raw = Self;
+    type Verifier = Verifier;
+
+    fn verify(raw: Self, from: Peer, verifier: &Verifier) -> Result<Self, Rejected> {
+        let from = from.replica()?;
+        match raw {
+            Self::Jolteon(message) => jolteon::verify(message, from, verifier).map(Self::Jolteon),
+        }
+    }
+}
+
+impl VerifiedRun {
+    /// Whether it brings nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Jolteon(run) => run.decided.is_empty() && run.tail.is_empty(),
+        }
+    }
+
+    /// Decodes and checks blocks that answer a request: `decided` records follow `after` link by link,
+    /// the last of them proven by its own certificate; `tail` goes on from there to `target`.
+    ///
+    /// # Errors
+    /// The first link, hash or certificate that is wrong.
+    pub fn check(
+        after: BlockId,
+        target: BlockId,
+        decided: &[Bytes],
+        tail: &[Bytes],
+        verifier: &Verifier,
+    ) -> Result<Self, Rejected> {
+        jolteon::verify_run(after, target, decided, tail, verifier).map(Self::Jolteon)
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Equivocation => "two proposals for one view",
+            Self::DoubleVote => "two votes in one view",
+            Self::BadShare => "a share that does not verify",
+            Self::InvalidProposal => "a proposal that does not fit its ancestors",
+        })
+    }
+}

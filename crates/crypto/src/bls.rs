@@ -1,0 +1,284 @@
+//! BLS12-381 voting: a certificate is one 48-byte signature, whoever signed.
+//!
+//! The IETF's proof-of-possession ciphersuite, signatures in G1 (48 bytes) and keys in G2 (96 bytes).
+//! Keys are checked once, when the committee is loaded, and kept as affine points: most of a naive
+//! verifier's time goes into decompressing and checking them again.
+//!
+//! What is checked when (common rules, "Certificates"):
+//!
+//! | point | canonical, on curve | subgroup | identity |
+//! | --- | --- | --- | --- |
+//! | key | committee load | committee load | refused |
+//! | proof of possession | committee load | committee load | refused |
+//! | share alone | each time | each time | refused |
+//! | share about to be summed | each time | through the sum | refused |
+//! | aggregate | each time | each time | refused, and so is an identity sum of keys |
+//!
+//! Proofs of possession do not stop one party from registering both `x` and `−x`; their keys cancel,
+//! and without the last check the identity signature would be theirs on every message.
+
+mod points;
+
+use crate::batch_weights::BatchWeights;
+use crate::bisect::bad_items;
+use crate::error::{KeyError, SignatureError};
+use crate::mutants::{self, Mutant};
+use crate::scheme::{
+    Aggregate, Certificate, Combined, KeyCache, Policy, Scheme, SchemeKind, Share, check_signer,
+    check_signers, distinct,
+};
+use crate::{Bitmap, PossessionProof, VotingKey};
+use blst::min_sig::{AggregatePublicKey, PublicKey, Signature};
+use points::SHARE_BYTES;
+use std::collections::BTreeSet;
+use std::fmt;
+
+pub(crate) use blst::min_sig::SecretKey;
+pub(crate) use points::{generate, prove_possession, read_secret, sign};
+
+/// A committee's BLS voting keys as affine points, and (if cached) their sum.
+pub(crate) struct BlsScheme {
+    keys: Vec<PublicKey>,
+    all: Option<AggregatePublicKey>,
+}
+
+/// A share whose bytes encode a point of the curve other than the identity; nothing else is known.
+#[derive(Clone, Copy)]
+struct Candidate {
+    signer: usize,
+    signature: Signature,
+}
+
+impl BlsScheme {
+    /// The scheme for these keys, each checked and its owner's possession verified.
+    pub(crate) fn new(
+        keys: &[(VotingKey, PossessionProof)],
+        cache: KeyCache,
+    ) -> Result<Self, KeyError> {
+        let mut loaded = Vec::with_capacity(keys.len());
+        for (member, (key, proof)) in keys.iter().enumerate() {
+            let key = points::read_key(key, proof).map_err(|cause| KeyError::Member {
+                member,
+                cause: Box::new(cause),
+            })?;
+            loaded.push(key);
+        }
+        let all = match cache {
+            KeyCache::On => Some(points::sum_keys(&loaded)),
+            KeyCache::Off => None,
+        };
+        Ok(Self { keys: loaded, all })
+    }
+
+    /// The sum of the signers' keys.
+    fn key_of(&self, signers: &Bitmap) -> PublicKey {
+        let pick = |members: Vec<usize>| -> Vec<PublicKey> {
+            members
+                .into_iter()
+                .map(|member| self.keys[member])
+                .collect()
+        };
+        let absent = self.keys.len() - signers.count();
+        match &self.all {
+            // `absent` subtractions against `signers − 1` additions.
+            Some(all) if absent < signers.count() => {
+                points::subtract_keys(all, &pick(signers.absent().collect()))
+            }
+            _ => points::sum_keys(&pick(signers.iter().collect())).to_public_key(),
+        }
+    }
+
+    /// What a certificate claims: its signature and its signers' key, both fit for a pairing.
+    fn open(&self, certificate: &Certificate) -> Result<(PublicKey, Signature), SignatureError> {
+        check_signers(&certificate.signers, self.keys.len())?;
+        let signature = points::read_signature(&certificate.aggregate.0)?;
+        points::check_subgroup(&signature)?;
+        let key = self.key_of(&certificate.signers);
+        points::refuse_identity_key(&key)?;
+        Ok((key, signature))
+    }
+
+    /// Whether the sum of these shares is the sum of their signers' signatures.
+    fn sum_holds(&self, message: &[u8], candidates: &[Candidate]) -> bool {
+        let keys: Vec<PublicKey> = candidates.iter().map(|one| self.keys[one.signer]).collect();
+        let signatures: Vec<Signature> = candidates.iter().map(|one| one.signature).collect();
+        points::equation_holds(
+            message,
+            &points::sum_keys(&keys).to_public_key(),
+            &points::sum_signatures(&signatures),
+        )
+    }
+
+    /// The shares that are not valid alone, found with random weights.
+    fn bad_by_batch(&self, message: &[u8], candidates: &[Candidate]) -> Vec<usize> {
+        let (inside, outside): (Vec<Candidate>, Vec<Candidate>) = candidates
+            .iter()
+            .copied()
+            .partition(|one| points::check_subgroup(&one.signature).is_ok());
+        let weighted: Vec<(Candidate, u128)> = {
+            let mut weights = self.weights(message, &inside);
+            inside
+                .into_iter()
+                .map(|one| (one, weights.next()))
+                .collect()
+        };
+        let bad = bad_items(&weighted, |part| {
+            let weights: Vec<u8> = part.iter().flat_map(|(_, z)| z.to_le_bytes()).collect();
+            let keys: Vec<PublicKey> = part.iter().map(|(one, _)| self.keys[one.signer]).collect();
+            let signatures: Vec<Signature> = part.iter().map(|(one, _)| one.signature).collect();
+            points::weighted_equation_holds(message, &keys, &signatures, &weights)
+        });
+        outside
+            .iter()
+            .chain(bad.iter().map(|(one, _)| one))
+            .map(|one| one.signer)
+            .collect()
+    }
+
+    fn weights(&self, message: &[u8], candidates: &[Candidate]) -> BatchWeights {
+        let mut hasher =
+            crate::hash::absorb("quorate 2026-01 bls batch weights", [message].into_iter());
+        for one in candidates {
+            hasher.update(&self.keys[one.signer].to_bytes());
+            hasher.update(&one.signature.to_bytes());
+        }
+        BatchWeights::new(&hasher)
+    }
+
+    fn bad_by_policy(&self, message: &[u8], shares: &[Candidate], policy: Policy) -> Vec<usize> {
+        if mutants::active(Mutant::TrustShares) {
+            return Vec::new();
+        }
+        match policy {
+            Policy::Each => shares
+                .iter()
+                .filter(|one| self.check_alone(message, one).is_err())
+                .map(|one| one.signer)
+                .collect(),
+            Policy::Batch => self.bad_by_batch(message, shares),
+            Policy::Aggregate => bad_items(shares, |part| self.sum_holds(message, part))
+                .iter()
+                .map(|one| one.signer)
+                .collect(),
+        }
+    }
+
+    fn check_alone(&self, message: &[u8], one: &Candidate) -> Result<(), SignatureError> {
+        points::check_subgroup(&one.signature)?;
+        points::check_pairing(message, &self.keys[one.signer], &one.signature)
+    }
+
+    /// The certificate of shares whose sum is known to hold.
+    fn certificate(&self, good: &[Candidate]) -> Option<Certificate> {
+        if good.is_empty() {
+            return None;
+        }
+        let signers = Bitmap::from_indices(
+            self.keys.len(),
+            good.iter().map(|candidate| candidate.signer),
+        );
+        let signatures: Vec<Signature> = good.iter().map(|one| one.signature).collect();
+        let sum = points::sum_signatures(&signatures);
+        points::refuse_identity(&sum).ok()?;
+        Some(Certificate {
+            signers,
+            aggregate: Aggregate(sum.to_bytes().to_vec()),
+        })
+    }
+}
+
+impl Scheme for BlsScheme {
+    fn kind(&self) -> SchemeKind {
+        SchemeKind::Bls
+    }
+
+    fn members(&self) -> usize {
+        self.keys.len()
+    }
+
+    fn share_bytes(&self) -> usize {
+        SHARE_BYTES
+    }
+
+    fn aggregate_bytes(&self, _signers: usize) -> usize {
+        SHARE_BYTES
+    }
+
+    fn verify_share(
+        &self,
+        message: &[u8],
+        signer: usize,
+        share: &Share,
+    ) -> Result<(), SignatureError> {
+        check_signer(signer, self.keys.len())?;
+        let signature = points::read_signature(&share.0)?;
+        self.check_alone(message, &Candidate { signer, signature })
+    }
+
+    /// Suspects are checked alone; the others under `policy`, halving until the bad ones are found.
+    /// Every part that remains was checked as a sum, and sums of valid sums are valid, so the whole is
+    /// not checked again.
+    fn combine(
+        &self,
+        message: &[u8],
+        shares: &[(usize, Share)],
+        suspects: &Bitmap,
+        policy: Policy,
+    ) -> Combined {
+        let mut bad = BTreeSet::new();
+        let mut candidates = Vec::with_capacity(shares.len());
+        for (signer, share) in distinct(shares, self.keys.len()) {
+            match points::read_signature(&share.0) {
+                Ok(signature) => candidates.push(Candidate { signer, signature }),
+                Err(_) => drop(bad.insert(signer)),
+            }
+        }
+        let (suspected, others): (Vec<Candidate>, Vec<Candidate>) = candidates
+            .iter()
+            .partition(|one| suspects.contains(one.signer));
+        bad.extend(self.bad_by_policy(message, &suspected, Policy::Each));
+        bad.extend(self.bad_by_policy(message, &others, policy));
+        candidates.retain(|one| !bad.contains(&one.signer));
+        Combined {
+            certificate: self.certificate(&candidates),
+            bad: bad.into_iter().collect(),
+        }
+    }
+
+    fn verify(&self, message: &[u8], certificate: &Certificate) -> Result<(), SignatureError> {
+        let (key, signature) = self.open(certificate)?;
+        points::check_pairing(message, &key, &signature)
+    }
+
+    /// One product of pairings with random weights, so that errors in different certificates cannot
+    /// cancel; one final exponentiation instead of one a certificate.
+    fn verify_many(&self, items: &[(&[u8], &Certificate)]) -> Result<(), SignatureError> {
+        if let [(message, certificate)] = items {
+            return self.verify(message, certificate);
+        }
+        let mut claims = Vec::with_capacity(items.len());
+        for (message, certificate) in items {
+            let (key, signature) = self.open(certificate)?;
+            claims.push(points::Claim {
+                message,
+                key,
+                signature,
+            });
+        }
+        points::check_pairings(&claims)
+    }
+}
+
+impl fmt::Debug for BlsScheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cache = if self.all.is_some() {
+            "cached sum"
+        } else {
+            "no cached sum"
+        };
+        write!(f, "BlsScheme({} members, {cache})", self.keys.len())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

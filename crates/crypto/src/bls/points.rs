@@ -1,0 +1,258 @@
+//! The few operations on points that the scheme is made of, over `blst`'s safe interface.
+
+use crate::batch_weights::BatchWeights;
+use crate::counts;
+use crate::error::{KeyError, SignatureError};
+use crate::mutants::{self, Mutant};
+use crate::{PossessionProof, SchemeKind, VotingKey};
+use blst::min_sig::{AggregatePublicKey, PublicKey, SecretKey, Signature};
+use blst::{BLST_ERROR, MultiPoint, Pairing, blst_p1_affine, blst_p2_affine};
+
+/// Bytes of a compressed point of G2.
+pub(super) const KEY_BYTES: usize = 96;
+/// Bytes of a compressed point of G1.
+pub(super) const SHARE_BYTES: usize = 48;
+
+const SIGN_TAG: &[u8] = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_POP_";
+const POSSESSION_TAG: &[u8] = b"BLS_POP_BLS12381G1_XMD:SHA-256_SSWU_RO_POP_";
+const WEIGHT_BITS: usize = 128;
+
+/// The secret that the IETF's `KeyGen` derives from 32 bytes.
+pub(crate) fn generate(seed: &[u8; 32]) -> SecretKey {
+    SecretKey::key_gen(seed, b"").expect("KeyGen takes any 32 bytes")
+}
+
+/// Reads a secret scalar, which must be neither zero nor too large.
+pub(crate) fn read_secret(bytes: &[u8; 32]) -> Result<SecretKey, KeyError> {
+    SecretKey::from_bytes(bytes).map_err(|_| KeyError::Secret)
+}
+
+/// Signs `message`.
+pub(crate) fn sign(secret: &SecretKey, message: &[u8]) -> Vec<u8> {
+    counts::add(|count| {
+        count.bls_sign += 1;
+        count.bls_hash_to_curve += 1;
+    });
+    secret.sign(message, SIGN_TAG, &[]).to_bytes().to_vec()
+}
+
+/// Signs the secret's own public key, under a tag nothing else uses.
+pub(crate) fn prove_possession(secret: &SecretKey) -> Vec<u8> {
+    counts::add(|count| {
+        count.bls_sign += 1;
+        count.bls_hash_to_curve += 1;
+    });
+    secret
+        .sign(&secret.sk_to_pk().to_bytes(), POSSESSION_TAG, &[])
+        .to_bytes()
+        .to_vec()
+}
+
+/// Reads a member's key, checks it fully, and verifies that its owner holds the secret.
+pub(super) fn read_key(key: &VotingKey, proof: &PossessionProof) -> Result<PublicKey, KeyError> {
+    check_length("public key", KEY_BYTES, &key.0)?;
+    check_length("proof of possession", SHARE_BYTES, &proof.0)?;
+    let point = PublicKey::uncompress(&key.0).map_err(|_| KeyError::Encoding)?;
+    match point.validate() {
+        Ok(()) => {}
+        Err(BLST_ERROR::BLST_PK_IS_INFINITY) if mutants::active(Mutant::AcceptIdentity) => {}
+        Err(BLST_ERROR::BLST_PK_IS_INFINITY) => return Err(KeyError::Identity),
+        Err(_) => return Err(KeyError::Subgroup),
+    }
+    let signature = read_signature(&proof.0).map_err(|_| KeyError::Possession)?;
+    check_subgroup(&signature).map_err(|_| KeyError::Possession)?;
+    if !pairing_holds(&key.0, POSSESSION_TAG, &point, &signature) {
+        return Err(KeyError::Possession);
+    }
+    Ok(point)
+}
+
+/// Reads a share or an aggregate: a canonical point of the curve, not the identity. Its subgroup is
+/// checked apart, so that shares about to be summed pay for it once.
+pub(super) fn read_signature(bytes: &[u8]) -> Result<Signature, SignatureError> {
+    if bytes.len() != SHARE_BYTES {
+        return Err(SignatureError::Length {
+            expected: SHARE_BYTES,
+            found: bytes.len(),
+        });
+    }
+    let signature = Signature::uncompress(bytes).map_err(|_| SignatureError::Encoding)?;
+    refuse_identity(&signature)?;
+    Ok(signature)
+}
+
+/// Refuses a point outside the prime-order subgroup.
+pub(super) fn check_subgroup(signature: &Signature) -> Result<(), SignatureError> {
+    if signature.subgroup_check() {
+        Ok(())
+    } else {
+        Err(SignatureError::Subgroup)
+    }
+}
+
+/// Refuses the identity as a signature.
+pub(super) fn refuse_identity(signature: &Signature) -> Result<(), SignatureError> {
+    let identity = Signature::from(blst_p1_affine::default());
+    if *signature == identity && !mutants::active(Mutant::AcceptIdentity) {
+        return Err(SignatureError::Identity);
+    }
+    Ok(())
+}
+
+/// Refuses the identity as a key.
+pub(super) fn refuse_identity_key(key: &PublicKey) -> Result<(), SignatureError> {
+    if is_identity_key(key) && !mutants::active(Mutant::AcceptIdentity) {
+        return Err(SignatureError::Identity);
+    }
+    Ok(())
+}
+
+/// The sum of the keys: the identity, if there are none.
+pub(super) fn sum_keys(keys: &[PublicKey]) -> AggregatePublicKey {
+    if keys.is_empty() {
+        return AggregatePublicKey::from_public_key(&PublicKey::default());
+    }
+    counts::add(|count| count.bls_key_additions += keys.len() as u64 - 1);
+    keys.add()
+}
+
+/// `all` without `absent`, which may be empty.
+pub(super) fn subtract_keys(all: &AggregatePublicKey, absent: &[PublicKey]) -> PublicKey {
+    let mut rest = *all;
+    if !absent.is_empty() {
+        counts::add(|count| count.bls_key_additions += 1);
+        rest.sub_aggregate(&sum_keys(absent));
+    }
+    rest.to_public_key()
+}
+
+/// The sum of at least one signature.
+pub(super) fn sum_signatures(signatures: &[Signature]) -> Signature {
+    counts::add(|count| count.bls_share_additions += signatures.len() as u64 - 1);
+    signatures.add().to_signature()
+}
+
+/// Whether `signature`, in the subgroup, is `key`'s on `message`.
+pub(super) fn check_pairing(
+    message: &[u8],
+    key: &PublicKey,
+    signature: &Signature,
+) -> Result<(), SignatureError> {
+    if pairing_holds(message, SIGN_TAG, key, signature) {
+        Ok(())
+    } else {
+        Err(SignatureError::Mismatch)
+    }
+}
+
+/// Whether a sum of signatures is in the subgroup and is that of the sum of the keys. Linear: unlike a
+/// certificate's check it accepts the identity for the identity, as bisection needs.
+pub(super) fn equation_holds(message: &[u8], key: &PublicKey, signature: &Signature) -> bool {
+    check_subgroup(signature).is_ok() && pairing_holds(message, SIGN_TAG, key, signature)
+}
+
+/// [`equation_holds`] for `Σ zᵢ·keyᵢ` and `Σ zᵢ·signatureᵢ`, with 16 bytes of weight each. The
+/// signatures must be in the subgroup, where the weights reach every error.
+pub(super) fn weighted_equation_holds(
+    message: &[u8],
+    keys: &[PublicKey],
+    signatures: &[Signature],
+    weights: &[u8],
+) -> bool {
+    let key = keys.mult(weights, WEIGHT_BITS).to_public_key();
+    let signature = signatures.mult(weights, WEIGHT_BITS).to_signature();
+    pairing_holds(message, SIGN_TAG, &key, &signature)
+}
+
+/// That `signature` is `key`'s on `message`.
+pub(super) struct Claim<'a> {
+    pub(super) message: &'a [u8],
+    pub(super) key: PublicKey,
+    pub(super) signature: Signature,
+}
+
+/// Whether every claim is true. The signatures must be in the subgroup.
+pub(super) fn check_pairings(claims: &[Claim<'_>]) -> Result<(), SignatureError> {
+    if claims.is_empty() {
+        return Ok(());
+    }
+    counts::add(|count| {
+        count.bls_verify += 1;
+        count.bls_hash_to_curve += claims.len() as u64;
+    });
+    let mut weights = claim_weights(claims);
+    let mut pairing = Pairing::new(true, SIGN_TAG);
+    for claim in claims {
+        let weight = weights.next().to_le_bytes();
+        let key: &blst_p2_affine = (&claim.key).into();
+        let signature: &blst_p1_affine = (&claim.signature).into();
+        let outcome = pairing.mul_n_aggregate(
+            key,
+            false,
+            signature,
+            false,
+            &weight,
+            WEIGHT_BITS,
+            claim.message,
+            &[],
+        );
+        assert_eq!(
+            outcome,
+            BLST_ERROR::BLST_SUCCESS,
+            "checked points are always taken"
+        );
+    }
+    pairing.commit();
+    if pairing.finalverify(None) {
+        Ok(())
+    } else {
+        Err(SignatureError::Mismatch)
+    }
+}
+
+fn claim_weights(claims: &[Claim<'_>]) -> BatchWeights {
+    let mut hasher = blake3::Hasher::new_derive_key("quorate 2026-01 bls certificate weights");
+    for claim in claims {
+        hasher.update(&(claim.message.len() as u64).to_le_bytes());
+        hasher.update(claim.message);
+        hasher.update(&claim.key.serialize());
+        hasher.update(&claim.signature.serialize());
+    }
+    BatchWeights::new(&hasher)
+}
+
+fn pairing_holds(message: &[u8], tag: &[u8], key: &PublicKey, signature: &Signature) -> bool {
+    // The library's pairing is not meant for the identity; its equation is known without it.
+    if is_identity_key(key) {
+        return *signature == Signature::from(blst_p1_affine::default());
+    }
+    counts::add(|count| {
+        count.bls_verify += 1;
+        count.bls_hash_to_curve += 1;
+    });
+    let key: &blst_p2_affine = key.into();
+    let signature: &blst_p1_affine = signature.into();
+    let mut pairing = Pairing::new(true, tag);
+    if pairing.aggregate(key, false, signature, false, message, &[]) != BLST_ERROR::BLST_SUCCESS {
+        return false;
+    }
+    pairing.commit();
+    pairing.finalverify(None)
+}
+
+fn is_identity_key(key: &PublicKey) -> bool {
+    *key == PublicKey::default()
+}
+
+fn check_length(what: &'static str, expected: usize, bytes: &[u8]) -> Result<(), KeyError> {
+    let found = bytes.len();
+    if found == expected {
+        return Ok(());
+    }
+    Err(KeyError::Length {
+        kind: SchemeKind::Bls,
+        what,
+        expected,
+        found,
+    })
+}

@@ -1,0 +1,98 @@
+//! Hashing: BLAKE3 for everything of ours.
+
+use crate::counts;
+use borsh::{BorshDeserialize, BorshSerialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// A 32-byte BLAKE3 hash. `Debug` and `Display` print its first eight hexadecimal digits; use
+/// [`Digest::to_hex`] for all of it.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, BorshSerialize, BorshDeserialize,
+)]
+pub struct Digest(pub [u8; 32]);
+
+impl Digest {
+    /// All zero bytes: "nothing", the parent of a first block.
+    pub const ZERO: Self = Self([0; 32]);
+
+    /// All 64 hexadecimal digits.
+    pub fn to_hex(&self) -> String {
+        hex::encode(self.0)
+    }
+
+    /// Reads 64 hexadecimal digits.
+    pub fn from_hex(text: &str) -> Result<Self, ParseDigestError> {
+        let mut bytes = [0; 32];
+        match hex::decode_to_slice(text, &mut bytes) {
+            Ok(()) => Ok(Self(bytes)),
+            Err(_) => Err(ParseDigestError { length: text.len() }),
+        }
+    }
+}
+
+/// A text that is not 64 hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a digest is written as 64 hexadecimal digits; these {length} characters are not that")]
+pub struct ParseDigestError {
+    /// Length of the refused text in bytes.
+    pub length: usize,
+}
+
+impl FromStr for Digest {
+    type Err = ParseDigestError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::from_hex(text)
+    }
+}
+
+impl AsRef<[u8]> for Digest {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex::encode(&self.0[..4]))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// BLAKE3 of `bytes`.
+pub fn hash(bytes: &[u8]) -> Digest {
+    counts::add(|count| count.hashed_bytes += bytes.len() as u64);
+    Digest(*blake3::hash(bytes).as_bytes())
+}
+
+/// BLAKE3 of a list of byte strings under a domain of its own.
+///
+/// Injective: BLAKE3's `derive_key` mode separates the domains, and every part is preceded by its
+/// length, so `["ab", "c"]` and `["a", "bc"]` differ, as do `[]` and `[""]`. A domain is a constant
+/// of the program, never data.
+pub fn hash_parts(domain: &'static str, parts: &[&[u8]]) -> Digest {
+    Digest(*absorb(domain, parts.iter().copied()).finalize().as_bytes())
+}
+
+/// A hasher that has absorbed length-prefixed `parts` under `domain`.
+pub(crate) fn absorb<'a>(
+    domain: &'static str,
+    parts: impl Iterator<Item = &'a [u8]>,
+) -> blake3::Hasher {
+    let mut hasher = blake3::Hasher::new_derive_key(domain);
+    for part in parts {
+        counts::add(|count| count.hashed_bytes += part.len() as u64 + 8);
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    hasher
+}
+
+#[cfg(test)]
+mod tests;

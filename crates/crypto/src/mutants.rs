@@ -1,0 +1,79 @@
+//! Rules of the whole workspace that a test can switch off, to prove that the tests would notice.
+//! They are listed here, in the lowest crate, so that one switch serves all.
+//!
+//! Under the feature `mutants`, `set` breaks one rule on the current thread. Without the feature
+//! [`active`] is the constant `false` and the compiler removes every trace.
+
+/// A rule left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mutant {
+    /// Bits of a bitmap past its last member are accepted when it is decoded.
+    AcceptBitmapPadding,
+    /// A certificate whose bitmap names nobody is not refused before its signature is looked at.
+    AcceptNoSigners,
+    /// Ed25519 batches are checked without the cofactor, single signatures with it.
+    BatchWithoutCofactor,
+    /// Shares are aggregated without being checked, so one bad share poisons the certificate.
+    TrustShares,
+    /// The identity point is accepted as a key, a share or an aggregate.
+    AcceptIdentity,
+    /// A certificate counts whatever its signers weigh.
+    SkipThreshold,
+    /// Jolteon: a second vote in one view.
+    JolteonDoubleVote,
+    /// Jolteon: a vote in a view that was given up.
+    JolteonVoteAfterTimeout,
+    /// Jolteon: a vote that leaves without a durable promise.
+    JolteonVoteBeforePersist,
+    /// Jolteon: promises are forgotten in a restart.
+    JolteonAmnesia,
+    /// Jolteon: the timeout certificate is forgotten in a restart.
+    JolteonForgetTc,
+    /// Jolteon: a block may extend less than its timeout certificate reports.
+    JolteonStaleJustify,
+    /// Jolteon: a timeout certificate may report views at or beyond its own.
+    JolteonUnboundedTc,
+    /// Jolteon: a timeout certificate need not show the highest certificate that it reports.
+    JolteonTcMaximum,
+    /// Jolteon: a certificate over a gap in the views decides.
+    JolteonCommitGap,
+    /// Jolteon: a decision delivers its blocks newest first.
+    JolteonNewestFirst,
+    /// A vote for a block whose bodies are not stored.
+    VoteWithoutBodies,
+    /// The host sends before what was persisted is durable.
+    HostSendsEarly,
+}
+
+#[cfg(feature = "mutants")]
+mod enabled {
+    use super::Mutant;
+    use std::cell::Cell;
+
+    thread_local! {
+        static ACTIVE: Cell<Option<Mutant>> = const { Cell::new(None) };
+    }
+
+    /// Leaves out one rule on this thread, or (with `None`) restores them all.
+    pub fn set(mutant: Option<Mutant>) {
+        ACTIVE.set(mutant);
+    }
+
+    /// Whether `mutant` is set on this thread.
+    pub fn active(mutant: Mutant) -> bool {
+        ACTIVE.get() == Some(mutant)
+    }
+}
+
+#[cfg(feature = "mutants")]
+pub use enabled::{active, set};
+
+/// Whether `mutant` is set: never, without the feature `mutants`.
+#[cfg(not(feature = "mutants"))]
+#[inline(always)]
+pub const fn active(_mutant: Mutant) -> bool {
+    false
+}
+
+#[cfg(all(test, feature = "mutants"))]
+mod tests;

@@ -1,0 +1,71 @@
+//! Every mutant is caught by an ordinary test: each pair below passes as things are and panics with the
+//! rule left out.
+
+use super::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Restores the rules even when an assertion here fails.
+struct Restore;
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        set(None);
+    }
+}
+
+fn assert_caught(mutant: Mutant, test: fn()) {
+    let _restore = Restore;
+    test();
+    set(Some(mutant));
+    let outcome = catch_unwind(AssertUnwindSafe(test));
+    assert!(outcome.is_err(), "no assertion failed under {mutant:?}");
+}
+
+#[test]
+fn padding_in_bitmaps() {
+    assert_caught(
+        Mutant::AcceptBitmapPadding,
+        crate::bitmap::tests::bits_beyond_the_last_member_are_refused,
+    );
+}
+
+#[test]
+fn certificates_of_nobody() {
+    assert_caught(
+        Mutant::AcceptNoSigners,
+        crate::scheme::tests::a_certificate_of_nobody_is_refused,
+    );
+}
+
+#[test]
+fn batches_without_cofactor() {
+    assert_caught(
+        Mutant::BatchWithoutCofactor,
+        crate::identity::tests::torsion_shifted_signatures_are_judged_alike,
+    );
+}
+
+#[test]
+fn unchecked_shares() {
+    assert_caught(
+        Mutant::TrustShares,
+        crate::scheme::tests::bad_shares_are_left_out_and_blamed,
+    );
+}
+
+#[test]
+fn identity_keys() {
+    let mutant = Mutant::AcceptIdentity;
+    assert_caught(mutant, crate::bls::tests::the_identity_is_refused_as_a_key);
+    assert_caught(mutant, crate::ed25519::tests::small_order_keys_are_refused);
+}
+
+#[test]
+fn identity_signatures() {
+    let mutant = Mutant::AcceptIdentity;
+    assert_caught(mutant, crate::bls::tests::keys_that_cancel_prove_nothing);
+    assert_caught(
+        mutant,
+        crate::bls::tests::identity_shares_and_aggregates_are_refused,
+    );
+}

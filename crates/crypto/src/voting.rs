@@ -1,0 +1,147 @@
+//! Voting keys: what a member holds to take part in a committee's [`Scheme`](crate::Scheme).
+
+use crate::SchemeKind;
+use crate::bls;
+use crate::error::KeyError;
+use crate::identity::IdentitySecret;
+use crate::scheme::Share;
+use borsh::{BorshDeserialize, BorshSerialize};
+use std::fmt;
+use std::str::FromStr;
+use zeroize::Zeroizing;
+
+const SECRET_BYTES: usize = 32;
+
+/// A public voting key, as the scheme encodes it: 32 bytes for Ed25519, 96 for BLS. Shown in
+/// hexadecimal. Unchecked until it joins a committee.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize)]
+pub struct VotingKey(pub Vec<u8>);
+
+/// Evidence that whoever published a BLS voting key holds its secret: 48 bytes. Empty for schemes
+/// whose keys are never added up. Shown in hexadecimal.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize)]
+pub struct PossessionProof(pub Vec<u8>);
+
+/// A member's secret voting key. Wiped from memory when dropped; never printed.
+#[derive(Clone)]
+pub struct VotingSecret(Inner);
+
+#[derive(Clone)]
+enum Inner {
+    Ed25519(IdentitySecret),
+    Bls(Box<bls::SecretKey>),
+    #[cfg(feature = "stub")]
+    Stub(Zeroizing<[u8; SECRET_BYTES]>),
+}
+
+impl VotingSecret {
+    /// The secret that a 32-byte seed determines: RFC 8032 for Ed25519, `KeyGen` of the IETF's BLS
+    /// draft for BLS.
+    pub fn from_seed(kind: SchemeKind, seed: &[u8; 32]) -> Self {
+        Self(match kind {
+            SchemeKind::Ed25519 => Inner::Ed25519(IdentitySecret::from_seed(*seed)),
+            SchemeKind::Bls => Inner::Bls(Box::new(bls::generate(seed))),
+            #[cfg(feature = "stub")]
+            SchemeKind::Stub => Inner::Stub(Zeroizing::new(*seed)),
+        })
+    }
+
+    /// Reads what [`VotingSecret::to_bytes`] wrote.
+    pub fn from_bytes(kind: SchemeKind, bytes: &[u8]) -> Result<Self, KeyError> {
+        let seed: &[u8; SECRET_BYTES] = bytes.try_into().map_err(|_| KeyError::Length {
+            kind,
+            what: "secret key",
+            expected: SECRET_BYTES,
+            found: bytes.len(),
+        })?;
+        Ok(match kind {
+            SchemeKind::Bls => Self(Inner::Bls(Box::new(bls::read_secret(seed)?))),
+            _ => Self::from_seed(kind, seed),
+        })
+    }
+
+    /// The secret itself, 32 bytes, for safekeeping.
+    pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        Zeroizing::new(match &self.0 {
+            Inner::Ed25519(secret) => secret.seed().to_vec(),
+            Inner::Bls(secret) => Zeroizing::new(secret.to_bytes()).to_vec(),
+            #[cfg(feature = "stub")]
+            Inner::Stub(seed) => seed.to_vec(),
+        })
+    }
+
+    /// The scheme this secret is for.
+    pub fn kind(&self) -> SchemeKind {
+        match &self.0 {
+            Inner::Ed25519(_) => SchemeKind::Ed25519,
+            Inner::Bls(_) => SchemeKind::Bls,
+            #[cfg(feature = "stub")]
+            Inner::Stub(_) => SchemeKind::Stub,
+        }
+    }
+
+    /// The public half.
+    pub fn public(&self) -> VotingKey {
+        VotingKey(match &self.0 {
+            Inner::Ed25519(secret) => secret.public().0.to_vec(),
+            Inner::Bls(secret) => secret.sk_to_pk().to_bytes().to_vec(),
+            #[cfg(feature = "stub")]
+            Inner::Stub(seed) => crate::stub::public(seed).to_vec(),
+        })
+    }
+
+    /// Proves that this secret is held, to whoever loads the public half into a committee.
+    pub fn prove_possession(&self) -> PossessionProof {
+        PossessionProof(match &self.0 {
+            Inner::Bls(secret) => bls::prove_possession(secret),
+            _ => Vec::new(),
+        })
+    }
+
+    /// Signs `message`; the same message always gives the same share.
+    pub fn sign(&self, message: &[u8]) -> Share {
+        Share(match &self.0 {
+            Inner::Ed25519(secret) => secret.sign(message).0.to_vec(),
+            Inner::Bls(secret) => bls::sign(secret, message),
+            #[cfg(feature = "stub")]
+            Inner::Stub(seed) => crate::stub::tag(&crate::stub::public(seed), message).to_vec(),
+        })
+    }
+}
+
+impl fmt::Debug for VotingSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "VotingSecret({}, {:?})", self.kind(), self.public())
+    }
+}
+
+macro_rules! hexadecimal {
+    ($name:ident) => {
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&hex::encode(&self.0))
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let shown = hex::encode(&self.0[..self.0.len().min(4)]);
+                write!(f, "{}({shown})", stringify!($name))
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = KeyError;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                hex::decode(text).map(Self).map_err(|_| KeyError::Hex)
+            }
+        }
+    };
+}
+
+hexadecimal!(VotingKey);
+hexadecimal!(PossessionProof);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,368 @@
+//! The bodies that this replica holds, waits for, and may propose.
+//!
+//! A body becomes *pending* once it is stored: it may be proposed, and it counts as work. Deciding it
+//! ends that; executing it drops it from memory. Bodies that a proposal or a decision names and that
+//! are not here are *wanted*: after a moment's grace (they are usually on their way) they are asked
+//! for, first of whoever must have them, then of everybody in turn. Reaching a quorum drops nothing.
+
+use quorate_types::{BlockId, Body, BodyRef, ReplicaId, Time};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A wanted body is usually on its way already.
+const FETCH_GRACE: Duration = Duration::from_millis(20);
+/// Between two attempts.
+const FETCH_RETRY: Duration = Duration::from_millis(100);
+/// Names that an announcement made us want are given up after this many attempts.
+const HEARSAY_ATTEMPTS: u32 = 8;
+/// Most names wanted on hearsay.
+const HEARSAY_MAX: usize = 1_024;
+/// Decided names remembered, so that a late copy does not become pending again.
+const DECIDED_KEPT: usize = 65_536;
+/// Most names in one request for bodies.
+const FETCH_NAMES_MAX: usize = 64;
+
+/// Why a body is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Need {
+    /// A decided block orders it: it must come.
+    Decided,
+    /// A proposal names it: needed while that block may be decided.
+    Proposed,
+    /// A member says that it holds it.
+    Hearsay,
+}
+
+#[derive(Debug)]
+struct Want {
+    need: Need,
+    source: ReplicaId,
+    attempts: u32,
+    ask_at: Time,
+}
+
+/// The book of bodies.
+#[derive(Debug)]
+pub(crate) struct Bodies {
+    id: ReplicaId,
+    members: u16,
+    author_bytes_max: usize,
+    /// In memory: being stored, pending, or decided and waiting to execute.
+    held: BTreeMap<BodyRef, Held>,
+    held_bytes: usize,
+    author_bytes: BTreeMap<ReplicaId, usize>,
+    /// Pending ones in the order of their arrival.
+    pending: BTreeMap<u64, BodyRef>,
+    arrivals: u64,
+    wanted: BTreeMap<BodyRef, Want>,
+    /// Blocks that wait for bodies.
+    waiting: BTreeMap<BlockId, BTreeSet<BodyRef>>,
+    decided: BTreeSet<BodyRef>,
+    decided_order: VecDeque<BodyRef>,
+    /// Those of `decided` that were executed: on disk, not in memory.
+    executed: BTreeSet<BodyRef>,
+    /// On disk since an earlier run, not in memory.
+    recovered: BTreeSet<BodyRef>,
+}
+
+#[derive(Debug)]
+struct Held {
+    body: Arc<Body>,
+    stored: bool,
+    arrival: u64,
+    since: Time,
+}
+
+/// What to do about wanted bodies.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Fetch {
+    /// Ask a member.
+    Ask(ReplicaId, Vec<BodyRef>),
+    /// Read it back from the own disk.
+    Load(BodyRef),
+}
+
+impl Bodies {
+    /// An empty book.
+    #[must_use]
+    pub(crate) fn new(id: ReplicaId, members: usize, author_bytes_max: usize) -> Self {
+        Self {
+            id,
+            members: u16::try_from(members).expect("committees are limited to 1,024"),
+            author_bytes_max,
+            held: BTreeMap::new(),
+            held_bytes: 0,
+            author_bytes: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            arrivals: 0,
+            wanted: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            decided: BTreeSet::new(),
+            decided_order: VecDeque::new(),
+            executed: BTreeSet::new(),
+            recovered: BTreeSet::new(),
+        }
+    }
+
+    /// These are on disk since an earlier run.
+    pub(crate) fn recover(&mut self, stored: Vec<BodyRef>) {
+        self.recovered.extend(stored);
+    }
+
+    /// Takes a body that came from `from`; `true` if it is new and must be stored. Unasked, a member
+    /// may send only its own bodies, and only so many.
+    pub(crate) fn take(&mut self, now: Time, from: ReplicaId, body: &Arc<Body>) -> bool {
+        let name = body.reference;
+        let asked = self.wanted.contains_key(&name);
+        if self.held.contains_key(&name) || (self.decided.contains(&name) && !asked) {
+            return false;
+        }
+        let used = self.author_bytes.get(&name.author).copied().unwrap_or(0);
+        let welcome = name.author == from && used + body.raw.len() <= self.author_bytes_max;
+        if !asked && !welcome {
+            return false;
+        }
+        self.hold(now, Arc::clone(body));
+        true
+    }
+
+    /// Holds a body in memory, not yet stored.
+    pub(crate) fn hold(&mut self, now: Time, body: Arc<Body>) {
+        let name = body.reference;
+        self.held_bytes += body.raw.len();
+        *self.author_bytes.entry(name.author).or_default() += body.raw.len();
+        let arrival = self.arrivals;
+        self.arrivals += 1;
+        self.held.insert(
+            name,
+            Held {
+                body,
+                stored: false,
+                arrival,
+                since: now,
+            },
+        );
+    }
+
+    /// The body is durable: it is pending unless decided already. Returns the blocks that waited for
+    /// nothing else.
+    pub(crate) fn stored(&mut self, name: BodyRef) -> Vec<BlockId> {
+        let Some(held) = self.held.get_mut(&name) else {
+            return Vec::new();
+        };
+        held.stored = true;
+        if !self.decided.contains(&name) {
+            self.pending.insert(held.arrival, name);
+        }
+        self.wanted.remove(&name);
+        for names in self.waiting.values_mut() {
+            names.remove(&name);
+        }
+        let ready: Vec<BlockId> = self
+            .waiting
+            .iter()
+            .filter(|(_, names)| names.is_empty())
+            .map(|(id, _)| *id)
+            .collect();
+        self.waiting.retain(|_, names| !names.is_empty());
+        ready
+    }
+
+    /// A proposal names these bodies: `true` when all are stored; otherwise the block waits and
+    /// [`Bodies::stored`] names it later.
+    pub(crate) fn require(
+        &mut self,
+        now: Time,
+        block: BlockId,
+        names: &[BodyRef],
+        source: ReplicaId,
+    ) -> bool {
+        let missing: BTreeSet<BodyRef> = names
+            .iter()
+            .copied()
+            .filter(|name| !self.is_stored(name))
+            .collect();
+        for name in &missing {
+            self.want(now, *name, source, Need::Proposed);
+        }
+        if missing.is_empty() {
+            return true;
+        }
+        self.waiting.insert(block, missing);
+        false
+    }
+
+    /// Blocks that `keep` does not know any more wait no longer, nor does what only they named.
+    pub(crate) fn forget_waiting(&mut self, keep: impl Fn(BlockId) -> bool) {
+        self.waiting.retain(|block, _| keep(*block));
+        let waiting = &self.waiting;
+        self.wanted.retain(|name, want| {
+            want.need != Need::Proposed || waiting.values().any(|names| names.contains(name))
+        });
+    }
+
+    /// Asks for a body, unless it is here or asked for already.
+    pub(crate) fn want(&mut self, now: Time, name: BodyRef, source: ReplicaId, need: Need) {
+        if self.held.contains_key(&name) {
+            return;
+        }
+        if need == Need::Hearsay
+            && (self.decided.contains(&name)
+                || self.recovered.contains(&name)
+                || self.wanted.len() >= HEARSAY_MAX)
+        {
+            return;
+        }
+        let ask_at = if self.is_on_disk(&name) {
+            now
+        } else {
+            now + FETCH_GRACE
+        };
+        let want = self.wanted.entry(name).or_insert(Want {
+            need,
+            source,
+            attempts: 0,
+            ask_at,
+        });
+        want.need = want.need.min(need);
+    }
+
+    /// What to ask for now.
+    pub(crate) fn due(&mut self, now: Time) -> Vec<Fetch> {
+        let mut asks: BTreeMap<ReplicaId, Vec<BodyRef>> = BTreeMap::new();
+        let mut loads = Vec::new();
+        let (id, members) = (self.id, self.members);
+        self.wanted
+            .retain(|_, want| want.need != Need::Hearsay || want.attempts < HEARSAY_ATTEMPTS);
+        for (name, want) in self
+            .wanted
+            .iter_mut()
+            .filter(|(_, want)| want.ask_at <= now)
+        {
+            want.attempts += 1;
+            want.ask_at = now + FETCH_RETRY;
+            let on_disk = self.recovered.remove(name) | self.executed.remove(name);
+            if on_disk {
+                loads.push(Fetch::Load(*name));
+                continue;
+            }
+            let names = asks.entry(attempt_target(id, members, want)).or_default();
+            if names.len() < FETCH_NAMES_MAX {
+                names.push(*name);
+            }
+        }
+        loads.extend(
+            asks.into_iter()
+                .map(|(member, names)| Fetch::Ask(member, names)),
+        );
+        loads
+    }
+
+    /// When [`Bodies::due`] has something.
+    #[must_use]
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.wanted.values().map(|want| want.ask_at).min()
+    }
+
+    /// These are decided: no longer pending.
+    pub(crate) fn decide(&mut self, names: &[BodyRef]) {
+        for name in names {
+            if let Some(held) = self.held.get(name) {
+                self.pending.remove(&held.arrival);
+            }
+            if self.decided.insert(*name) {
+                self.decided_order.push_back(*name);
+            }
+        }
+        while self.decided_order.len() > DECIDED_KEPT {
+            if let Some(oldest) = self.decided_order.pop_front() {
+                self.decided.remove(&oldest);
+                self.executed.remove(&oldest);
+            }
+        }
+    }
+
+    /// All of a block's bodies, if all are stored.
+    #[must_use]
+    pub(crate) fn collect(&self, names: &[BodyRef]) -> Option<Vec<Arc<Body>>> {
+        names
+            .iter()
+            .map(|name| {
+                self.held
+                    .get(name)
+                    .filter(|h| h.stored)
+                    .map(|h| Arc::clone(&h.body))
+            })
+            .collect()
+    }
+
+    /// A body in memory.
+    #[must_use]
+    pub(crate) fn get(&self, name: &BodyRef) -> Option<&Arc<Body>> {
+        self.held.get(name).map(|held| &held.body)
+    }
+
+    /// These were executed: out of memory.
+    pub(crate) fn executed(&mut self, names: &[BodyRef]) {
+        for name in names {
+            let Some(held) = self.held.remove(name) else {
+                continue;
+            };
+            self.held_bytes -= held.body.raw.len();
+            if let Some(bytes) = self.author_bytes.get_mut(&name.author) {
+                *bytes -= held.body.raw.len();
+            }
+            if self.decided.contains(name) {
+                self.executed.insert(*name);
+            }
+        }
+    }
+
+    /// Pending bodies in the order of their arrival.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = &Arc<Body>> {
+        self.pending.values().filter_map(|name| self.get(name))
+    }
+
+    /// Pending bodies that arrived before `since`, for an announcement.
+    #[must_use]
+    pub(crate) fn pending_since(&self, since: Time, max: usize) -> Vec<BodyRef> {
+        self.pending
+            .values()
+            .copied()
+            .filter(|name| self.held.get(name).is_some_and(|held| held.since <= since))
+            .take(max)
+            .collect()
+    }
+
+    /// Whether any body is stored and not decided.
+    #[must_use]
+    pub(crate) fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Bytes of bodies in memory.
+    #[must_use]
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    fn is_on_disk(&self, name: &BodyRef) -> bool {
+        self.recovered.contains(name) || self.executed.contains(name)
+    }
+
+    fn is_stored(&self, name: &BodyRef) -> bool {
+        self.held.get(name).is_some_and(|held| held.stored)
+    }
+}
+
+/// First whoever must have it, then everybody else in turn.
+fn attempt_target(id: ReplicaId, members: u16, want: &Want) -> ReplicaId {
+    let turn = u16::try_from(want.attempts - 1).unwrap_or(u16::MAX) % members;
+    let target = ReplicaId((want.source.0 + turn) % members);
+    if target == id {
+        ReplicaId((target.0 + 1) % members)
+    } else {
+        target
+    }
+}

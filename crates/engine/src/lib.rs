@@ -1,0 +1,25 @@
+//! The whole replica and the client session, as pure machines.
+//!
+//! [`Replica`] wraps a [`quorate_consensus::Protocol`] with everything that every protocol needs:
+//! the mempool, the bodies and their dissemination, the schedule from decided heights to execution,
+//! block synchronisation, and signed replies. [`Session`] is a client. Both are
+//! [`quorate_types::Machine`]s: read that contract first.
+//!
+//! Hosts decode and check what arrives with [`Incoming`]'s `Verified::check`, on a pool.
+
+mod bodies;
+mod mempool;
+pub mod message;
+mod replica;
+mod replies;
+mod schedule;
+mod session;
+mod settings;
+mod sync;
+mod verify;
+
+pub use message::{Frame, Message, frame_bytes_max};
+pub use replica::{Replica, ReplicaConfig, Status};
+pub use session::{Completed, Session, SessionConfig, SessionEffect, SessionEvent};
+pub use settings::{ProtocolKind, Settings, SettingsError};
+pub use verify::{Incoming, Verifier};

@@ -1,0 +1,202 @@
+//! What travels between replicas and clients, and its wire form.
+//!
+//! A frame on a connection is `length u32 (LE) ‖ tag u8 ‖ content`, where the length counts tag and
+//! content. Each tag has a cap that the transport checks before it allocates ([`frame_bytes_max`]).
+//! Bulk content is raw bytes behind a small typed header, so that a body is never copied to be sent.
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use bytes::Bytes;
+use quorate_consensus as consensus;
+use quorate_types::{BlockId, Body, BodyRef, Height, Lane, Payload, Reply, Request};
+use std::sync::Arc;
+
+/// An outgoing message. Cloning shares bulk bytes.
+#[derive(Clone, Debug)]
+pub enum Message {
+    /// A protocol's own message.
+    Consensus(consensus::Message),
+    /// A protocol's message with the bodies that it orders (the `inline_bodies` setting).
+    Inline(consensus::Message, Vec<Arc<Body>>),
+    /// A body from its author, or from whoever was asked for it.
+    Body(Arc<Body>),
+    /// Bodies that the sender stores and that are not yet decided: fetch what you lack.
+    Announce(Vec<BodyRef>),
+    /// Asks for bodies by name.
+    FetchBodies(Vec<BodyRef>),
+    /// Asks for the blocks after a decided one, towards a target.
+    FetchBlocks(FetchBlocks),
+    /// The answer: decided records in order, then undecided blocks up to the target.
+    Blocks(Blocks),
+    /// A client's request.
+    Request(Request),
+    /// A replica's answer to a client.
+    Reply(Reply),
+    /// A replica tells a client that it cannot take more now, and why.
+    Busy(Busy),
+}
+
+/// Asks for the blocks after `height` (whose id is `after`), towards `target`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct FetchBlocks {
+    /// The asker's last decided height.
+    pub height: Height,
+    /// That height's block.
+    pub after: BlockId,
+    /// A certified block that the asker lacks.
+    pub target: BlockId,
+}
+
+/// Blocks for a replica that fell behind; each verified by its link to a certified one.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Blocks {
+    /// What was asked.
+    pub request: FetchBlocks,
+    /// Decided records, oldest first.
+    pub decided: Vec<Bytes>,
+    /// Undecided blocks, oldest first, the last one the target; empty while `decided` is not complete.
+    pub tail: Vec<Bytes>,
+}
+
+/// Why a request was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Busy {
+    /// Which request.
+    pub sequence: u64,
+    /// What is full, for people.
+    pub reason: String,
+}
+
+/// An encoded frame, length prefix included, in pieces so that bulk bytes are not copied.
+#[derive(Clone, Debug)]
+pub struct Frame(pub Vec<Bytes>);
+
+impl Frame {
+    /// Its whole length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.iter().map(Bytes::len).sum()
+    }
+
+    /// Never: a frame has a length prefix.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The first byte of a frame's content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Tag {
+    Consensus = 1,
+    Inline = 2,
+    Body = 3,
+    Announce = 4,
+    FetchBodies = 5,
+    FetchBlocks = 6,
+    Blocks = 7,
+    Request = 8,
+    Reply = 9,
+    Busy = 10,
+}
+
+impl Tag {
+    pub(crate) fn parse(byte: u8) -> Option<Self> {
+        Some(match byte {
+            1 => Self::Consensus,
+            2 => Self::Inline,
+            3 => Self::Body,
+            4 => Self::Announce,
+            5 => Self::FetchBodies,
+            6 => Self::FetchBlocks,
+            7 => Self::Blocks,
+            8 => Self::Request,
+            9 => Self::Reply,
+            10 => Self::Busy,
+            _ => return None,
+        })
+    }
+}
+
+/// Most names in one [`Message::Announce`] or [`Message::FetchBodies`].
+pub const NAMES_MAX: usize = Payload::BODIES_MAX;
+
+const MIB: usize = 1024 * 1024;
+
+/// The most bytes that a frame with this tag may have, tag included, before anything is allocated;
+/// `None` for a tag that does not exist.
+#[must_use]
+pub fn frame_bytes_max(tag: u8) -> Option<usize> {
+    Some(match Tag::parse(tag)? {
+        // A proposal at 1,024 members: a certificate, a timeout certificate, 1,024 body names.
+        Tag::Consensus => MIB,
+        Tag::Inline => MIB + Body::BYTES_MAX,
+        Tag::Body => 64 + Body::BYTES_MAX,
+        Tag::Announce | Tag::FetchBodies => 16 + NAMES_MAX * 42,
+        Tag::FetchBlocks => 128,
+        Tag::Blocks => 5 * MIB,
+        Tag::Request => 1 + Request::WIRE_BYTES_MAX,
+        Tag::Reply => MIB,
+        Tag::Busy => 512,
+    })
+}
+
+impl Message {
+    /// Encodes the message as a frame.
+    ///
+    /// # Panics
+    /// Never: encoding into memory cannot fail.
+    #[must_use]
+    pub fn frame(&self) -> Frame {
+        match self {
+            Self::Consensus(message) => typed(Tag::Consensus, message, &[]),
+            Self::Inline(message, bodies) => {
+                let named: Vec<(BodyRef, u32)> = bodies
+                    .iter()
+                    .map(|b| (b.reference, length(&b.raw)))
+                    .collect();
+                let raw: Vec<Bytes> = bodies.iter().map(|b| b.raw.clone()).collect();
+                typed(Tag::Inline, &(message, named), &raw)
+            }
+            Self::Body(body) => typed(Tag::Body, &body.reference, std::slice::from_ref(&body.raw)),
+            Self::Announce(names) => typed(Tag::Announce, names, &[]),
+            Self::FetchBodies(names) => typed(Tag::FetchBodies, names, &[]),
+            Self::FetchBlocks(request) => typed(Tag::FetchBlocks, request, &[]),
+            Self::Blocks(blocks) => typed(Tag::Blocks, blocks, &[]),
+            Self::Request(request) => typed(Tag::Request, &(), std::slice::from_ref(request.raw())),
+            Self::Reply(reply) => typed(Tag::Reply, reply, &[]),
+            Self::Busy(busy) => typed(Tag::Busy, busy, &[]),
+        }
+    }
+
+    /// The lane that it travels in.
+    #[must_use]
+    pub fn lane(&self) -> Lane {
+        match self {
+            Self::Consensus(message) | Self::Inline(message, _) => message.lane(),
+            Self::Announce(_) | Self::FetchBodies(_) | Self::FetchBlocks(_) => Lane::Consensus,
+            Self::Body(_) | Self::Blocks(_) => Lane::Bulk,
+            Self::Request(_) | Self::Reply(_) | Self::Busy(_) => Lane::Client,
+        }
+    }
+}
+
+fn length(bytes: &Bytes) -> u32 {
+    u32::try_from(bytes.len()).expect("bodies are limited to megabytes")
+}
+
+fn typed(tag: Tag, header: &impl BorshSerialize, raw: &[Bytes]) -> Frame {
+    let mut head = vec![0, 0, 0, 0, tag as u8];
+    header
+        .serialize(&mut head)
+        .expect("encoding into memory cannot fail");
+    let total = head.len() - 4 + raw.iter().map(Bytes::len).sum::<usize>();
+    head[..4].copy_from_slice(
+        &u32::try_from(total)
+            .expect("frames are capped")
+            .to_le_bytes(),
+    );
+    let mut pieces = vec![Bytes::from(head)];
+    pieces.extend(raw.iter().cloned());
+    Frame(pieces)
+}

@@ -1,0 +1,714 @@
+//! A whole replica as one machine.
+//!
+//! ```text
+//!  client ─Request─▶ Mempool ─seal─▶ Bodies ─Store, Send─▶ disk, peers
+//!                                      │ pending
+//!  Protocol ◀─Payload─ propose ◀───────┘
+//!     │ Decided                                  Executed
+//!     └──▶ Schedule ─(bodies here)─▶ Execute ───────────▶ Reply ─▶ client
+//! ```
+
+use crate::bodies::{Bodies, Fetch, Need};
+use crate::mempool::{Limits, Mempool};
+use crate::message::{Blocks, Busy, FetchBlocks, NAMES_MAX};
+use crate::replies::Replies;
+use crate::schedule::Schedule;
+use crate::settings::ProtocolKind;
+use crate::sync::BlockSync;
+use crate::{Incoming, Message, Settings, Verifier};
+use bytes::Bytes;
+use quorate_consensus::jolteon::Jolteon;
+use quorate_consensus::{
+    Decided, Input, Output, PayloadWish, Protocol, ProtocolConfig, VerifiedRun,
+};
+use quorate_crypto::{Digest, IdentitySecret, VotingSecret};
+use quorate_types::machine::{
+    Block, DecidedRecord, Executed, ReadAnswer, ReadItem, ReadRequest, Record, RecordKind, Recovery,
+};
+use quorate_types::{
+    Body, BodyRef, ClientId, Effect, Event, Height, Machine, Payload, Peer, Recipients, ReplicaId,
+    Reply, Request, Time, View,
+};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes of bodies that one payload orders at most.
+const PAYLOAD_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Pending bodies older than this are announced, this often.
+const ANNOUNCE_EVERY: Duration = Duration::from_millis(500);
+/// Blocks in one answer to a replica that fell behind.
+const BLOCKS_MAX: u64 = 64;
+/// Bytes of blocks in one answer.
+const BLOCKS_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Reads under way on behalf of one peer.
+const READS_PER_PEER_MAX: usize = 2;
+
+/// What a replica is made of.
+#[derive(Clone, Debug)]
+pub struct ReplicaConfig {
+    /// Its index in the committee.
+    pub id: ReplicaId,
+    /// Its identity key.
+    pub identity: Arc<IdentitySecret>,
+    /// Its voting key.
+    pub voting: Arc<VotingSecret>,
+    /// Committee, schemes and caches, shared with the host's pool.
+    pub verifier: Arc<Verifier>,
+    /// What may be tuned.
+    pub settings: Settings,
+    /// The wall clock at [`Time`] zero, in milliseconds since the Unix epoch. The clock advances with
+    /// the host's monotonic time: a step of the wall clock changes nothing.
+    pub wall_origin_ms: u64,
+    /// Whether it may sign. `false`: it follows and serves, and never votes, proposes or times out
+    /// (a validator that lost its disk).
+    pub signs: bool,
+}
+
+/// What a replica shows of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Status {
+    /// Its index.
+    pub id: ReplicaId,
+    /// The current view.
+    pub view: View,
+    /// The leader of that view.
+    pub leader: ReplicaId,
+    /// The last decided height.
+    pub decided: Height,
+    /// The last executed height.
+    pub executed: Height,
+    /// Root at the executed height, in hex.
+    pub root: String,
+    /// Operations executed since genesis.
+    pub operations: u64,
+    /// Views left by a timeout certificate since the start.
+    pub view_changes: u64,
+    /// Bytes of the last certificate.
+    pub certificate_bytes: u64,
+    /// Requests waiting to be sealed or ordered, in bytes.
+    pub mempool_bytes: u64,
+    /// Bodies held in memory, in bytes.
+    pub bodies_bytes: u64,
+    /// Whether it is fetching blocks that it missed.
+    pub syncing: bool,
+    /// Messages that broke a rule of the protocol, since the start.
+    pub faults: u64,
+    /// Whether it signs: `false` for one that lost its safety records.
+    pub signs: bool,
+}
+
+/// A replica.
+#[derive(Debug)]
+pub struct Replica {
+    config: ReplicaConfig,
+    protocol: Protocol,
+    effects: VecDeque<Effect<Message>>,
+    mempool: Mempool,
+    bodies: Bodies,
+    schedule: Schedule,
+    /// Heights up to this one were appended in an earlier run.
+    on_disk: Height,
+    sync: BlockSync,
+    replies: Replies,
+    wish: Option<PayloadWish>,
+    /// The view in which the bodies' book was last tidied.
+    view: View,
+    working: bool,
+    announce_at: Option<Time>,
+    reads: BTreeMap<u64, Reading>,
+    next_ticket: u64,
+    root: Digest,
+    operations: u64,
+    faults: u64,
+}
+
+/// Why something is being read back.
+#[derive(Debug)]
+enum Reading {
+    Bodies(ReplicaId),
+    Blocks(ReplicaId, FetchBlocks),
+    Own(BodyRef),
+}
+
+impl Reading {
+    fn peer(&self) -> Option<ReplicaId> {
+        match self {
+            Self::Bodies(peer) | Self::Blocks(peer, _) => Some(*peer),
+            Self::Own(_) => None,
+        }
+    }
+}
+
+impl Replica {
+    /// A replica that waits for [`Event::Recovered`].
+    #[must_use]
+    pub fn new(config: ReplicaConfig) -> Self {
+        let members = config.verifier.committee().size();
+        let settings = &config.settings;
+        Self {
+            protocol: protocol(&config),
+            effects: VecDeque::new(),
+            mempool: mempool(&config, 0),
+            bodies: Bodies::new(config.id, members, settings.author_bytes_max),
+            schedule: Schedule::default(),
+            on_disk: Height(0),
+            sync: BlockSync::new(config.id, members),
+            replies: Replies::default(),
+            wish: None,
+            view: View(0),
+            working: false,
+            announce_at: None,
+            reads: BTreeMap::new(),
+            next_ticket: 0,
+            root: Digest::ZERO,
+            operations: 0,
+            faults: 0,
+            config,
+        }
+    }
+
+    /// What it shows of itself.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let protocol = self.protocol.status();
+        Status {
+            id: self.config.id,
+            view: protocol.view,
+            leader: protocol.leader,
+            decided: self.schedule.decided(),
+            executed: self.schedule.executed(),
+            root: self.root.to_hex(),
+            operations: self.operations,
+            view_changes: protocol.view_changes,
+            certificate_bytes: protocol.certificate_bytes,
+            mempool_bytes: self.mempool.bytes() as u64,
+            bodies_bytes: self.bodies.held_bytes() as u64,
+            syncing: self.sync.is_behind(),
+            faults: self.faults,
+            signs: self.config.signs,
+        }
+    }
+
+    fn send(&mut self, to: Recipients, message: Message) {
+        self.effects.push_back(Effect::Send {
+            to,
+            lane: message.lane(),
+            message,
+        });
+    }
+
+    // ---- recovery -------------------------------------------------------------------------------
+
+    fn on_recovered(&mut self, now: Time, recovery: Recovery) {
+        let former = recovery
+            .incarnation
+            .as_deref()
+            .and_then(|bytes| bytes.try_into().ok());
+        let incarnation = former.map_or(0, u64::from_le_bytes) + 1;
+        self.effects.push_back(Effect::Persist(Record {
+            kind: RecordKind::Incarnation,
+            bytes: Bytes::copy_from_slice(&incarnation.to_le_bytes()),
+        }));
+        self.mempool = mempool(&self.config, incarnation);
+        self.bodies.recover(recovery.bodies);
+        if let Some(executed) = &recovery.executed {
+            self.schedule.resume(executed.height);
+            self.root = executed.root;
+            self.operations = executed.operations;
+        }
+        let last = recovery.decided.last().map(|record| record.height);
+        self.on_disk = last.unwrap_or(self.schedule.executed());
+        self.protocol.handle(
+            now,
+            Input::Recovered {
+                safety: recovery.safety,
+                executed: recovery.executed.map(|executed| executed.decided),
+                decided: recovery
+                    .decided
+                    .into_iter()
+                    .map(|record| record.bytes)
+                    .collect(),
+            },
+        );
+        self.drain(now);
+    }
+
+    // ---- messages -------------------------------------------------------------------------------
+
+    fn on_message(&mut self, now: Time, from: Peer, message: Incoming) {
+        match (from, message) {
+            (Peer::Client(client), Incoming::Request(request)) => {
+                self.on_request(now, client, request);
+            }
+            (Peer::Replica(from), message) => self.on_peer_message(now, from, message),
+            (Peer::Client(_), _) => self.faults += 1,
+        }
+    }
+
+    fn on_peer_message(&mut self, now: Time, from: ReplicaId, message: Incoming) {
+        match message {
+            Incoming::Consensus(message) => {
+                self.feed(now, Input::Message { from, message });
+            }
+            Incoming::Inline(message, bodies) => {
+                for body in bodies {
+                    self.bodies.want(now, body.reference, from, Need::Proposed);
+                    self.take_body(now, from, &body);
+                }
+                self.feed(now, Input::Message { from, message });
+            }
+            Incoming::Body(body) => self.take_body(now, from, &body),
+            Incoming::Announce(names) => {
+                for name in names {
+                    self.bodies.want(now, name, from, Need::Hearsay);
+                }
+            }
+            Incoming::FetchBodies(names) => self.serve_bodies(from, names),
+            Incoming::FetchBlocks(request) => self.serve_blocks(from, request),
+            Incoming::Blocks(request, run) => self.on_blocks(now, from, request, run),
+            Incoming::Request(_) | Incoming::Reply(_) | Incoming::Busy(_) => self.faults += 1,
+        }
+    }
+
+    fn on_request(&mut self, now: Time, client: ClientId, request: Request) {
+        if let Some(reply) = self.replies.get(client, request.sequence).cloned() {
+            self.send(Recipients::Client(client), Message::Reply(reply));
+            return;
+        }
+        let sequence = request.sequence;
+        if let Err(refusal) = self.mempool.admit(now, request) {
+            let busy = Busy {
+                sequence,
+                reason: refusal.to_string(),
+            };
+            self.send(Recipients::Client(client), Message::Busy(busy));
+        }
+    }
+
+    // ---- bodies ---------------------------------------------------------------------------------
+
+    fn seal(&mut self, now: Time) {
+        while let Some(body) = self.mempool.seal(now) {
+            let body = Arc::new(body);
+            self.bodies.hold(now, Arc::clone(&body));
+            self.disseminate(&body);
+            self.effects.push_back(Effect::Store(body));
+        }
+    }
+
+    /// Bodies go to everybody as they are sealed; with inline bodies only to those who may soon carry
+    /// them in a proposal.
+    fn disseminate(&mut self, body: &Arc<Body>) {
+        if !self.config.settings.inline_bodies {
+            self.send(Recipients::All, Message::Body(Arc::clone(body)));
+            return;
+        }
+        let mut leaders: BTreeSet<ReplicaId> =
+            self.protocol.coming_leaders(3).into_iter().collect();
+        leaders.remove(&self.config.id);
+        for leader in leaders {
+            self.send(Recipients::One(leader), Message::Body(Arc::clone(body)));
+        }
+    }
+
+    fn take_body(&mut self, now: Time, from: ReplicaId, body: &Arc<Body>) {
+        if self.bodies.take(now, from, body) {
+            self.effects.push_back(Effect::Store(Arc::clone(body)));
+        }
+    }
+
+    fn on_stored(&mut self, now: Time, name: BodyRef) {
+        for block in self.bodies.stored(name) {
+            self.feed(now, Input::Stored(block));
+        }
+    }
+
+    fn serve_bodies(&mut self, to: ReplicaId, names: Vec<BodyRef>) {
+        let mut items = Vec::new();
+        for name in names.into_iter().take(64) {
+            match self.bodies.get(&name).cloned() {
+                Some(body) => self.send(Recipients::One(to), Message::Body(body)),
+                None => items.push(ReadItem::Body(name)),
+            }
+        }
+        if !items.is_empty() {
+            self.read_for(Reading::Bodies(to), items);
+        }
+    }
+
+    fn fetch_due(&mut self, now: Time) {
+        for fetch in self.bodies.due(now) {
+            match fetch {
+                Fetch::Ask(member, names) => {
+                    self.send(Recipients::One(member), Message::FetchBodies(names));
+                }
+                Fetch::Load(name) => {
+                    self.read_for(Reading::Own(name), vec![ReadItem::Body(name)]);
+                }
+            }
+        }
+    }
+
+    /// Says which bodies have been pending for long: if the author could not reach everybody, or is
+    /// gone, whoever leads next must hear of them all the same.
+    fn announce_due(&mut self, now: Time) {
+        if self.announce_at.is_none_or(|at| at > now) {
+            return;
+        }
+        self.announce_at = Some(now + ANNOUNCE_EVERY);
+        let names = self.bodies.pending_since(now - ANNOUNCE_EVERY, NAMES_MAX);
+        if !names.is_empty() {
+            self.send(Recipients::All, Message::Announce(names));
+        }
+    }
+
+    // ---- reading back ---------------------------------------------------------------------------
+
+    fn read_for(&mut self, reading: Reading, items: Vec<ReadItem>) {
+        let peer = reading.peer();
+        let under_way = self
+            .reads
+            .values()
+            .filter(|other| other.peer() == peer)
+            .count();
+        if peer.is_some() && under_way >= READS_PER_PEER_MAX {
+            return;
+        }
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.reads.insert(ticket, reading);
+        self.effects
+            .push_back(Effect::Read(ReadRequest { ticket, items }));
+    }
+
+    fn on_read(&mut self, now: Time, answer: ReadAnswer) {
+        match self.reads.remove(&answer.ticket) {
+            Some(Reading::Bodies(to)) => {
+                for body in answer.items.into_iter().filter_map(parse_stored) {
+                    self.send(Recipients::One(to), Message::Body(body));
+                }
+            }
+            Some(Reading::Blocks(to, request)) => self.send_blocks(to, request, answer),
+            Some(Reading::Own(name)) => {
+                for body in answer.items.into_iter().filter_map(parse_stored) {
+                    self.bodies.hold(now, body);
+                    self.on_stored(now, name);
+                }
+            }
+            None => {}
+        }
+    }
+
+    // ---- blocks for those who fell behind -------------------------------------------------------
+
+    fn serve_blocks(&mut self, to: ReplicaId, request: FetchBlocks) {
+        let decided = self.schedule.decided();
+        if request.height < decided {
+            let last = decided.0.min(request.height.0 + BLOCKS_MAX);
+            let items = (request.height.0 + 1..=last)
+                .map(|h| ReadItem::Decided(Height(h)))
+                .collect();
+            self.read_for(Reading::Blocks(to, request), items);
+            return;
+        }
+        let tail = self
+            .protocol
+            .tail(request.after, request.target)
+            .unwrap_or_default();
+        self.send(
+            Recipients::One(to),
+            Message::Blocks(Blocks {
+                request,
+                decided: Vec::new(),
+                tail,
+            }),
+        );
+    }
+
+    fn send_blocks(&mut self, to: ReplicaId, request: FetchBlocks, answer: ReadAnswer) {
+        let mut bytes = 0;
+        let mut decided: Vec<Bytes> = answer
+            .items
+            .into_iter()
+            .map_while(|(_, found)| found)
+            .take_while(|record| {
+                bytes += record.len();
+                bytes <= BLOCKS_BYTES_MAX
+            })
+            .collect();
+        decided.truncate(self.protocol.servable(&decided));
+        self.send(
+            Recipients::One(to),
+            Message::Blocks(Blocks {
+                request,
+                decided,
+                tail: Vec::new(),
+            }),
+        );
+    }
+
+    fn on_blocks(
+        &mut self,
+        now: Time,
+        from: ReplicaId,
+        request: FetchBlocks,
+        run: Box<VerifiedRun>,
+    ) {
+        if self.sync.answered(now, from, request, run.is_empty()) && !run.is_empty() {
+            self.feed(now, Input::Run(run));
+        }
+    }
+
+    fn sync_due(&mut self, now: Time) {
+        let (height, tip) = (self.schedule.decided(), self.protocol.tip());
+        let protocol = &self.protocol;
+        if let Some((member, request)) = self
+            .sync
+            .due(now, height, tip, |block| protocol.has_block(block))
+        {
+            self.send(Recipients::One(member), Message::FetchBlocks(request));
+        }
+    }
+
+    // ---- the protocol ---------------------------------------------------------------------------
+
+    fn feed(&mut self, now: Time, input: Input) {
+        self.protocol.handle(now, input);
+        self.drain(now);
+    }
+
+    fn drain(&mut self, now: Time) {
+        while let Some(output) = self.protocol.poll() {
+            self.on_output(now, output);
+        }
+    }
+
+    fn on_output(&mut self, now: Time, output: Output) {
+        match output {
+            Output::Send { to, message } => self.send_protocol(to, message),
+            Output::Persist(record) => self.effects.push_back(Effect::Persist(record)),
+            Output::Combine(job) => self.effects.push_back(Effect::Combine(job)),
+            Output::WantPayload(wish) => self.wish = Some(wish),
+            Output::WantBodies {
+                block,
+                bodies,
+                source,
+            } => {
+                if self.bodies.require(now, block, &bodies, source) {
+                    self.protocol.handle(now, Input::Stored(block));
+                }
+            }
+            Output::Decided(decided) => {
+                let height = decided.payload.header.height;
+                if height > self.on_disk {
+                    let bytes = decided.record.clone();
+                    self.effects
+                        .push_back(Effect::Append(DecidedRecord { height, bytes }));
+                }
+                self.schedule_decided(now, decided);
+            }
+            Output::Behind { target, source } => self.sync.behind(now, target, source),
+            Output::Blame(..) => self.faults += 1,
+            Output::Halt(halt) => self.effects.push_back(Effect::Halt(halt)),
+        }
+    }
+
+    fn send_protocol(&mut self, to: Recipients, message: quorate_consensus::Message) {
+        let carried = message
+            .proposed_bodies()
+            .filter(|_| self.config.settings.inline_bodies);
+        let message = match carried.and_then(|names| self.bodies.collect(names)) {
+            Some(bodies) if !bodies.is_empty() => Message::Inline(message, bodies),
+            _ => Message::Consensus(message),
+        };
+        self.send(to, message);
+    }
+
+    /// Hands the protocol what it may propose, if it wishes to and there is anything to say.
+    fn propose(&mut self, now: Time) {
+        let Some(wish) = &self.wish else { return };
+        let carried: BTreeSet<BodyRef> = wish.carried.iter().copied().collect();
+        let bodies = self.choose_bodies(&carried);
+        if bodies.is_empty() && !wish.at_once {
+            return;
+        }
+        let stamp = wish
+            .stamp_floor_ms
+            .max(self.config.wall_origin_ms + now.as_millis());
+        let payload = Payload::new(wish.height, stamp, bodies);
+        let (view, parent) = (wish.view, wish.parent);
+        self.wish = None;
+        self.feed(
+            now,
+            Input::Payload {
+                view,
+                parent,
+                payload,
+            },
+        );
+    }
+
+    /// Pending bodies in the order of their arrival that no undecided ancestor carries.
+    fn choose_bodies(&self, carried: &BTreeSet<BodyRef>) -> Vec<BodyRef> {
+        let mut bytes = 0;
+        self.bodies
+            .pending()
+            .filter(|body| !carried.contains(&body.reference))
+            .take(Payload::BODIES_MAX)
+            .take_while(|body| {
+                bytes += body.raw.len();
+                bytes <= PAYLOAD_BYTES_MAX
+            })
+            .map(|body| body.reference)
+            .collect()
+    }
+
+    // ---- deciding and executing -----------------------------------------------------------------
+
+    fn schedule_decided(&mut self, now: Time, decided: Decided) {
+        self.bodies.decide(&decided.payload.bodies);
+        for name in &decided.payload.bodies {
+            self.bodies.want(now, *name, self.config.id, Need::Decided);
+        }
+        self.schedule.decide(decided.payload, decided.record);
+    }
+
+    fn execute(&mut self) {
+        while let Some(bodies) = self
+            .schedule
+            .next()
+            .and_then(|payload| self.bodies.collect(&payload.bodies))
+        {
+            let Some((payload, decided)) = self.schedule.start() else {
+                return;
+            };
+            for body in &bodies {
+                self.mempool.decided(body);
+            }
+            self.effects.push_back(Effect::Execute(Box::new(Block {
+                payload,
+                bodies,
+                decided,
+            })));
+        }
+    }
+
+    fn on_executed(&mut self, executed: Executed) {
+        let names = self.schedule.finish(executed.height);
+        let done: Vec<BodyRef> = names
+            .into_iter()
+            .filter(|name| !self.schedule.needs(name))
+            .collect();
+        self.bodies.executed(&done);
+        self.root = executed.root;
+        self.operations += executed.operations;
+        let committee = self.config.verifier.committee();
+        let (chain, epoch) = (committee.chain(), committee.epoch());
+        for answer in executed.answers {
+            let reply = Reply::sign(&self.config.identity, chain, epoch, self.config.id, answer);
+            self.replies.keep(reply.clone());
+            self.send(Recipients::Client(reply.client), Message::Reply(reply));
+        }
+    }
+
+    /// What follows from any input: seal, propose, execute, ask.
+    fn settle(&mut self, now: Time) {
+        self.seal(now);
+        let working = self.bodies.has_pending();
+        if working != self.working {
+            self.working = working;
+            self.announce_at = working.then(|| now + ANNOUNCE_EVERY);
+            self.feed(now, Input::Work(working));
+        }
+        if self.view != self.protocol.view() {
+            self.view = self.protocol.view();
+            let protocol = &self.protocol;
+            self.bodies
+                .forget_waiting(|block| protocol.has_block(block));
+        }
+        self.propose(now);
+        self.execute();
+        self.fetch_due(now);
+        self.announce_due(now);
+        self.sync_due(now);
+    }
+}
+
+fn protocol(config: &ReplicaConfig) -> Protocol {
+    let settings = &config.settings;
+    let protocol_config = ProtocolConfig {
+        id: config.id,
+        identity: Arc::clone(&config.identity),
+        voting: Arc::clone(&config.voting),
+        verifier: Arc::clone(config.verifier.consensus()),
+        timeout: settings.timeout(),
+        vote_wait: Duration::from_millis(settings.vote_wait_ms),
+        policy: settings.verify,
+        clock_drift_max_ms: settings.clock_drift_max_ms,
+        wall_origin_ms: config.wall_origin_ms,
+        signs: config.signs,
+    };
+    match settings.protocol {
+        ProtocolKind::Jolteon => Protocol::Jolteon(Box::new(Jolteon::new(protocol_config))),
+    }
+}
+
+fn mempool(config: &ReplicaConfig, incarnation: u64) -> Mempool {
+    let settings = &config.settings;
+    let limits = Limits {
+        batch_bytes: settings.batch_bytes,
+        batch_delay: Duration::from_millis(settings.batch_delay_ms),
+        bytes_max: settings.mempool_bytes_max,
+    };
+    Mempool::new(config.id, incarnation, limits)
+}
+
+/// A body read back from the own disk: it was checked before it was stored.
+fn parse_stored((item, bytes): (ReadItem, Option<Bytes>)) -> Option<Arc<Body>> {
+    let ReadItem::Body(name) = item else {
+        return None;
+    };
+    Body::parse_named(name, bytes?).ok().map(Arc::new)
+}
+
+impl Machine for Replica {
+    type Input = Event<Incoming>;
+    type Effect = Effect<Message>;
+
+    fn handle(&mut self, now: Time, input: Event<Incoming>) {
+        match input {
+            Event::Recovered(recovery) => self.on_recovered(now, *recovery),
+            Event::Message { from, message } => self.on_message(now, from, message.into_inner()),
+            Event::Stored(name) => self.on_stored(now, name),
+            Event::Read(answer) => self.on_read(now, answer),
+            Event::Combined(outcome) => self.feed(now, Input::Combined(outcome)),
+            Event::Executed(executed) => self.on_executed(executed),
+        }
+        self.settle(now);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.protocol.handle_timeout(now);
+        self.drain(now);
+        self.settle(now);
+    }
+
+    fn poll(&mut self) -> Option<Effect<Message>> {
+        self.effects.pop_front()
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        [
+            self.protocol.next_timeout(),
+            self.mempool.deadline(),
+            self.bodies.deadline(),
+            self.announce_at,
+            self.sync.deadline(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+}

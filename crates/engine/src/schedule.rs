@@ -1,0 +1,91 @@
+//! From decided to executed: in the order of heights, each once, as soon as its bodies are here.
+
+use bytes::Bytes;
+use quorate_types::{BodyRef, Height, Payload};
+use std::collections::VecDeque;
+
+/// Heights handed to execution and not back yet. Execution is a thread of its own; a few under way keep
+/// it busy, more would only hold memory.
+const UNDER_WAY_MAX: usize = 8;
+
+/// The decided heights that wait to execute, and those under way.
+#[derive(Debug, Default)]
+pub(crate) struct Schedule {
+    waiting: VecDeque<(Payload, Bytes)>,
+    under_way: VecDeque<(Height, Vec<BodyRef>)>,
+    executed: Height,
+    decided: Height,
+}
+
+impl Schedule {
+    /// Everything up to `height` is executed.
+    pub(crate) fn resume(&mut self, height: Height) {
+        self.executed = height;
+        self.decided = height;
+    }
+
+    /// The next height is decided.
+    ///
+    /// # Panics
+    /// When it is not the next one: the protocol delivers heights in order, each once.
+    pub(crate) fn decide(&mut self, payload: Payload, record: Bytes) {
+        assert_eq!(
+            payload.header.height,
+            self.decided.next(),
+            "heights are decided in order"
+        );
+        self.decided = payload.header.height;
+        self.waiting.push_back((payload, record));
+    }
+
+    /// The height that could start now, if its bodies are here.
+    #[must_use]
+    pub(crate) fn next(&self) -> Option<&Payload> {
+        let (payload, _) = self.waiting.front()?;
+        (self.under_way.len() < UNDER_WAY_MAX).then_some(payload)
+    }
+
+    /// Starts the height that [`Schedule::next`] showed.
+    pub(crate) fn start(&mut self) -> Option<(Payload, Bytes)> {
+        let (payload, record) = self.waiting.pop_front()?;
+        self.under_way
+            .push_back((payload.header.height, payload.bodies.clone()));
+        Some((payload, record))
+    }
+
+    /// A height is executed; returns its bodies.
+    ///
+    /// # Panics
+    /// When it is not the oldest under way: the host executes in order.
+    pub(crate) fn finish(&mut self, height: Height) -> Vec<BodyRef> {
+        let (oldest, bodies) = self
+            .under_way
+            .pop_front()
+            .expect("an execution was under way");
+        assert_eq!(oldest, height, "heights are executed in order");
+        self.executed = height;
+        bodies
+    }
+
+    /// Whether a height that is not executed yet needs this body.
+    #[must_use]
+    pub(crate) fn needs(&self, name: &BodyRef) -> bool {
+        self.under_way.iter().any(|(_, names)| names.contains(name))
+            || self
+                .waiting
+                .iter()
+                .any(|(payload, _)| payload.bodies.contains(name))
+    }
+
+    /// The last decided height.
+    #[must_use]
+    pub(crate) fn decided(&self) -> Height {
+        self.decided
+    }
+
+    /// The last executed height.
+    #[must_use]
+    pub(crate) fn executed(&self) -> Height {
+        self.executed
+    }
+}

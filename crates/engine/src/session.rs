@@ -1,0 +1,295 @@
+//! A client, as a machine: numbers, bundles, signs, sends, retries, and counts equal replies.
+
+use crate::Incoming;
+use bytes::Bytes;
+use quorate_crypto::{Bitmap, Digest, IdentitySecret};
+use quorate_types::{
+    Committee, Height, Machine, Outcome, ReplicaId, Reply, Request, Time, Verified,
+};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a session behaves.
+#[derive(Clone, Debug)]
+pub struct SessionConfig {
+    /// Whom it talks to.
+    pub committee: Arc<Committee>,
+    /// Its key: the client's identity on its channels and under its requests.
+    pub identity: Arc<IdentitySecret>,
+    /// The replica that it sends to first; the next ones follow when it is silent.
+    pub first: ReplicaId,
+    /// How long operations wait to share a request.
+    pub bundle_delay: Duration,
+    /// How long a request may stay unanswered before it goes to all replicas.
+    pub retry_after: Duration,
+    /// The sequence number of the first request: one past the last one that this key ever used.
+    pub next_sequence: u64,
+}
+
+/// What a session is fed.
+#[derive(Debug)]
+pub enum SessionEvent {
+    /// An operation to have executed; `tag` comes back with its outcome.
+    Submit {
+        /// The caller's own mark.
+        tag: u64,
+        /// The operation.
+        operation: Bytes,
+    },
+    /// A checked message from a replica ([`Incoming::Reply`] or [`Incoming::Busy`]).
+    Message {
+        /// Who sent it.
+        from: ReplicaId,
+        /// What.
+        message: Verified<Incoming>,
+    },
+}
+
+/// What a session asks of its host.
+#[derive(Debug)]
+pub enum SessionEffect {
+    /// Send a request in the client lane.
+    Send {
+        /// To whom.
+        to: ReplicaId,
+        /// What.
+        request: Request,
+    },
+    /// An operation is done.
+    Completed(Completed),
+    /// The window and the queue are full: this operation was not taken.
+    Overloaded {
+        /// The caller's mark.
+        tag: u64,
+    },
+}
+
+/// An operation that f+1 replicas answered alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completed {
+    /// The caller's mark.
+    pub tag: u64,
+    /// What the operation came to.
+    pub outcome: Outcome,
+    /// Where it took effect.
+    pub height: Height,
+}
+
+/// A client session: up to [`Session::WINDOW`] requests under way, more operations waiting.
+#[derive(Debug)]
+pub struct Session {
+    config: SessionConfig,
+    effects: VecDeque<SessionEffect>,
+    queue: VecDeque<(u64, Bytes)>,
+    queued_bytes: usize,
+    queued_since: Option<Time>,
+    next_sequence: u64,
+    under_way: BTreeMap<u64, UnderWay>,
+    target: ReplicaId,
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    request: Request,
+    tags: Vec<u64>,
+    retry_at: Time,
+    /// Each replica's first answer counts.
+    answered: Bitmap,
+    /// Who gave which answer.
+    answers: BTreeMap<(Height, Digest), Bitmap>,
+}
+
+impl Session {
+    /// Most requests under way: what a replica remembers of a client reaches as far.
+    pub const WINDOW: u64 = 64;
+    /// Most operations that wait for a place in the window.
+    pub const QUEUE_MAX: usize = 16_384;
+
+    /// A session with nothing under way.
+    #[must_use]
+    pub fn new(config: SessionConfig) -> Self {
+        Self {
+            effects: VecDeque::new(),
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            queued_since: None,
+            next_sequence: config.next_sequence,
+            under_way: BTreeMap::new(),
+            target: config.first,
+            config,
+        }
+    }
+
+    /// Operations taken and not yet completed.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.queue.len()
+            + self
+                .under_way
+                .values()
+                .map(|request| request.tags.len())
+                .sum::<usize>()
+    }
+
+    fn submit(&mut self, now: Time, tag: u64, operation: Bytes) {
+        if self.queue.len() >= Self::QUEUE_MAX || operation.len() > Request::BYTES_MAX {
+            self.effects.push_back(SessionEffect::Overloaded { tag });
+            return;
+        }
+        self.queued_bytes += operation.len();
+        self.queue.push_back((tag, operation));
+        self.queued_since.get_or_insert(now);
+    }
+
+    /// Sends what is ready: a full bundle, one that has waited, or anything when nothing is under way.
+    fn flush(&mut self, now: Time) {
+        while self.is_window_open() && self.is_bundle_ready(now) {
+            let bundle = self.take_bundle(now);
+            let (tags, operations): (Vec<u64>, Vec<Bytes>) = bundle.into_iter().unzip();
+            let chain = self.config.committee.chain();
+            let request = Request::sign(
+                &self.config.identity,
+                chain,
+                self.next_sequence,
+                &operations,
+            )
+            .expect("a bundle is cut to a request's limits");
+            self.next_sequence += 1;
+            self.effects.push_back(SessionEffect::Send {
+                to: self.target,
+                request: request.clone(),
+            });
+            let retry_at = now + self.config.retry_after;
+            let under_way = UnderWay {
+                request,
+                tags,
+                retry_at,
+                answered: Bitmap::new(self.config.committee.size()),
+                answers: BTreeMap::new(),
+            };
+            self.under_way.insert(self.next_sequence - 1, under_way);
+        }
+    }
+
+    fn is_window_open(&self) -> bool {
+        let oldest = self
+            .under_way
+            .first_key_value()
+            .map_or(self.next_sequence, |(seq, _)| *seq);
+        self.next_sequence < oldest + Self::WINDOW
+    }
+
+    fn is_bundle_ready(&self, now: Time) -> bool {
+        let Some(since) = self.queued_since else {
+            return false;
+        };
+        let full =
+            self.queue.len() >= Request::OPERATIONS_MAX || self.queued_bytes >= Request::BYTES_MAX;
+        full || self.under_way.is_empty() || since + self.config.bundle_delay <= now
+    }
+
+    fn take_bundle(&mut self, now: Time) -> Vec<(u64, Bytes)> {
+        let mut bundle = Vec::new();
+        let mut bytes = 0;
+        while let Some((_, operation)) = self.queue.front() {
+            bytes += operation.len();
+            if bundle.len() == Request::OPERATIONS_MAX || bytes > Request::BYTES_MAX {
+                break;
+            }
+            self.queued_bytes -= operation.len();
+            bundle.extend(self.queue.pop_front());
+        }
+        self.queued_since = (!self.queue.is_empty()).then_some(now);
+        bundle
+    }
+
+    /// Counts an answer: as soon as enough replicas to include an honest one say the same, the
+    /// request is done.
+    fn on_reply(&mut self, from: ReplicaId, reply: Reply) {
+        let committee = &self.config.committee;
+        let Some(under_way) = self.under_way.get_mut(&reply.sequence) else {
+            return;
+        };
+        let fits = reply.client.0 == self.config.identity.public()
+            && reply.results.len() == under_way.tags.len();
+        if !fits || !under_way.answered.insert(from.index()) {
+            return;
+        }
+        let alike = under_way
+            .answers
+            .entry((reply.height, reply.results_digest))
+            .or_insert_with(|| Bitmap::new(committee.size()));
+        alike.insert(from.index());
+        if committee.weight_of(alike) < committee.weak() {
+            return;
+        }
+        let Some(done) = self.under_way.remove(&reply.sequence) else {
+            return;
+        };
+        for (tag, outcome) in done.tags.into_iter().zip(reply.results) {
+            let completed = Completed {
+                tag,
+                outcome,
+                height: reply.height,
+            };
+            self.effects.push_back(SessionEffect::Completed(completed));
+        }
+    }
+
+    /// Unanswered requests go to everybody, and new ones to the next replica.
+    fn retry(&mut self, now: Time) {
+        let mut silent = false;
+        for under_way in self.under_way.values_mut().filter(|u| u.retry_at <= now) {
+            silent = true;
+            under_way.retry_at = now + self.config.retry_after;
+            for to in self.config.committee.members() {
+                let request = under_way.request.clone();
+                self.effects.push_back(SessionEffect::Send { to, request });
+            }
+        }
+        if silent {
+            let members = u16::try_from(self.config.committee.size()).expect("limited at load");
+            self.target = ReplicaId((self.target.0 + 1) % members);
+        }
+    }
+}
+
+impl Machine for Session {
+    type Input = SessionEvent;
+    type Effect = SessionEffect;
+
+    fn handle(&mut self, now: Time, input: SessionEvent) {
+        match input {
+            SessionEvent::Submit { tag, operation } => self.submit(now, tag, operation),
+            SessionEvent::Message { from, message } => match message.into_inner() {
+                Incoming::Reply(reply) => self.on_reply(from, reply),
+                // The request stays under way: it is sent again, elsewhere too, when its time comes.
+                _ => return,
+            },
+        }
+        self.flush(now);
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.retry(now);
+        self.flush(now);
+    }
+
+    fn poll(&mut self) -> Option<SessionEffect> {
+        self.effects.pop_front()
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        let retry = self
+            .under_way
+            .values()
+            .map(|under_way| under_way.retry_at)
+            .min();
+        let flush = self
+            .queued_since
+            .filter(|_| self.is_window_open())
+            .map(|since| since + self.config.bundle_delay);
+        [retry, flush].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,158 @@
+//! The settings of a replica: one plain struct, the same in configuration files, benches and simulations.
+
+use quorate_consensus::ProposalKey;
+use quorate_crypto::{KeyCache, Policy};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Which protocol orders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProtocolKind {
+    /// 2-chain HotStuff with timeout certificates.
+    #[default]
+    Jolteon,
+}
+
+/// Everything that may be tuned in a replica. Members should agree on `proposal_key` and
+/// `inline_bodies`; the rest is each member's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// The ordering protocol.
+    pub protocol: ProtocolKind,
+    /// A body is sealed when its requests reach this many bytes. 1 KiB to 3 MiB.
+    pub batch_bytes: usize,
+    /// A body that is not full is sealed after this long. Longer: fewer, larger bodies and a higher
+    /// latency when load is light.
+    pub batch_delay_ms: u64,
+    /// How long a view may take before its leader is given up. Grows by half for each view in a row
+    /// that decides nothing.
+    pub timeout_ms: u64,
+    /// After a quorum of votes, how long the next leader waits for the rest, so that certificates
+    /// name few absentees (000 §3). 0: not at all.
+    pub vote_wait_ms: u64,
+    /// How votes are checked when they are collected: `each`, `batch` or `aggregate`.
+    #[serde(with = "as_text")]
+    pub verify: Policy,
+    /// Whether certificates are checked against the cached committee key: `on` or `off`.
+    #[serde(with = "as_text")]
+    pub key_cache: KeyCache,
+    /// Which key signs proposals: `identity` or `voting` (as paper 000 does).
+    #[serde(with = "as_text")]
+    pub proposal_key: ProposalKey,
+    /// Leaders carry their own bodies inside proposals instead of sending them ahead.
+    pub inline_bodies: bool,
+    /// A proposal stamped further ahead of the own clock than this gets no vote.
+    pub clock_drift_max_ms: u64,
+    /// Requests that wait to be ordered, in bytes. Beyond it clients are told to slow down.
+    pub mempool_bytes_max: usize,
+    /// Undecided bodies kept of each author, in bytes. Beyond it they are fetched when ordered.
+    pub author_bytes_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            protocol: ProtocolKind::Jolteon,
+            batch_bytes: 500_000,
+            batch_delay_ms: 5,
+            timeout_ms: 1_000,
+            vote_wait_ms: 0,
+            verify: Policy::Aggregate,
+            key_cache: KeyCache::On,
+            proposal_key: ProposalKey::Identity,
+            inline_bodies: false,
+            clock_drift_max_ms: 5_000,
+            mempool_bytes_max: 64 * 1024 * 1024,
+            author_bytes_max: 64 * 1024 * 1024,
+        }
+    }
+}
+
+/// Why settings are refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("setting '{name}' is {value}; it must be {rule}")]
+pub struct SettingsError {
+    name: &'static str,
+    value: u64,
+    rule: &'static str,
+}
+
+impl Settings {
+    /// Checks ranges.
+    ///
+    /// # Errors
+    /// The first setting out of its range.
+    pub fn validate(&self) -> Result<(), SettingsError> {
+        let check = |name, value: u64, ok: bool, rule| {
+            if ok {
+                Ok(())
+            } else {
+                Err(SettingsError { name, value, rule })
+            }
+        };
+        let batch = self.batch_bytes as u64;
+        check(
+            "batch_bytes",
+            batch,
+            (1 << 10..=3 << 20).contains(&batch),
+            "1024 to 3145728",
+        )?;
+        let delay = self.batch_delay_ms;
+        check("batch_delay_ms", delay, delay <= 10_000, "at most 10000")?;
+        let timeout = self.timeout_ms;
+        check(
+            "timeout_ms",
+            timeout,
+            (10..=600_000).contains(&timeout),
+            "10 to 600000",
+        )?;
+        let wait = self.vote_wait_ms;
+        check("vote_wait_ms", wait, wait < timeout, "less than timeout_ms")?;
+        let mempool = self.mempool_bytes_max as u64;
+        check(
+            "mempool_bytes_max",
+            mempool,
+            mempool >= 2 * batch,
+            "at least 2 x batch_bytes",
+        )?;
+        let author = self.author_bytes_max as u64;
+        check(
+            "author_bytes_max",
+            author,
+            author >= 8 << 20,
+            "at least 8388608",
+        )
+    }
+
+    /// [`Settings::timeout_ms`] as a span.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout_ms)
+    }
+}
+
+/// Settings whose types have a text form of their own.
+mod as_text {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    pub(super) fn serialize<T: Display, S: Serializer>(
+        value: &T,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_str(value)
+    }
+
+    pub(super) fn deserialize<'de, T, D>(from: D) -> Result<T, D::Error>
+    where
+        T: FromStr<Err: Display>,
+        D: Deserializer<'de>,
+    {
+        String::deserialize(from)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}

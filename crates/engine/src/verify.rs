@@ -1,0 +1,221 @@
+//! Everything that is checked before a machine sees it: form, sender, limits, signatures.
+
+use crate::message::{Blocks, Busy, FetchBlocks, NAMES_MAX, Tag};
+use borsh::BorshDeserialize;
+use bytes::Bytes;
+use quorate_consensus as consensus;
+use quorate_crypto::{IdentityKey, Signature, verify_batch};
+use quorate_types::{
+    Body, BodyRef, ChainId, Committee, Peer, Rejected, Reply, Request, Verified, Verify,
+};
+use std::sync::Arc;
+
+/// A decoded and checked message.
+#[derive(Clone, Debug)]
+pub enum Incoming {
+    /// A protocol's own message.
+    Consensus(Box<Verified<consensus::Message>>),
+    /// A protocol's message with bodies.
+    Inline(Box<Verified<consensus::Message>>, Vec<Arc<Body>>),
+    /// A body whose requests are all signed and whose digest is its name.
+    Body(Arc<Body>),
+    /// Names of bodies that the sender stores.
+    Announce(Vec<BodyRef>),
+    /// Names of bodies that the sender lacks.
+    FetchBodies(Vec<BodyRef>),
+    /// A replica that fell behind.
+    FetchBlocks(FetchBlocks),
+    /// Blocks, linked to a certified one, and what they answer.
+    Blocks(FetchBlocks, Box<consensus::VerifiedRun>),
+    /// A client's signed request.
+    Request(Request),
+    /// A replica's signed answer (checked by clients).
+    Reply(Reply),
+    /// A replica that cannot take more.
+    Busy(Busy),
+}
+
+/// What checking needs. Shared by the pool's threads.
+#[derive(Debug)]
+pub struct Verifier {
+    consensus: Arc<consensus::Verifier>,
+}
+
+impl Verifier {
+    /// A verifier for one committee.
+    #[must_use]
+    pub fn new(committee: Arc<Committee>, proposal_key: consensus::ProposalKey) -> Self {
+        Self {
+            consensus: Arc::new(consensus::Verifier::new(committee, proposal_key)),
+        }
+    }
+
+    /// The committee.
+    #[must_use]
+    pub fn committee(&self) -> &Arc<Committee> {
+        self.consensus.committee()
+    }
+
+    /// The protocols' part.
+    #[must_use]
+    pub fn consensus(&self) -> &Arc<consensus::Verifier> {
+        &self.consensus
+    }
+}
+
+impl Verify for Incoming {
+    /// A frame's content: tag and what follows, without the length prefix.
+    type Raw = Bytes;
+    type Verifier = Verifier;
+
+    fn verify(raw: Bytes, from: Peer, verifier: &Verifier) -> Result<Self, Rejected> {
+        let tag = raw.first().copied().and_then(Tag::parse);
+        let tag = tag.ok_or_else(|| Rejected::Malformed("unknown tag".into()))?;
+        let content = raw.slice(1..);
+        match tag {
+            Tag::Request => check_request(&content, from, verifier),
+            Tag::Reply => check_reply(decode(&content)?, from, verifier),
+            Tag::Busy => from_member(from, Self::Busy(decode(&content)?)),
+            Tag::Consensus => {
+                from.replica()?;
+                let message =
+                    Verified::check(decode(&content)?, from, verifier.consensus.as_ref())?;
+                Ok(Self::Consensus(Box::new(message)))
+            }
+            Tag::Inline => check_inline(&content, from, verifier),
+            Tag::Body => check_body(&content, from, verifier),
+            Tag::Announce => from_member(from, Self::Announce(check_names(decode(&content)?)?)),
+            Tag::FetchBodies => {
+                from_member(from, Self::FetchBodies(check_names(decode(&content)?)?))
+            }
+            Tag::FetchBlocks => from_member(from, Self::FetchBlocks(decode(&content)?)),
+            Tag::Blocks => check_blocks(&decode(&content)?, from, verifier),
+        }
+    }
+}
+
+fn decode<T: BorshDeserialize>(content: &[u8]) -> Result<T, Rejected> {
+    borsh::from_slice(content).map_err(|reason| Rejected::Malformed(reason.to_string()))
+}
+
+/// Decodes what starts the content; returns it and the raw bytes behind it.
+fn decode_header<T: BorshDeserialize>(content: &Bytes) -> Result<(T, Bytes), Rejected> {
+    let mut rest = content.as_ref();
+    let header =
+        T::deserialize(&mut rest).map_err(|reason| Rejected::Malformed(reason.to_string()))?;
+    Ok((header, content.slice(content.len() - rest.len()..)))
+}
+
+fn from_member(from: Peer, message: Incoming) -> Result<Incoming, Rejected> {
+    from.replica().map(|_| message)
+}
+
+fn check_names(names: Vec<BodyRef>) -> Result<Vec<BodyRef>, Rejected> {
+    if names.len() > NAMES_MAX {
+        Err(Rejected::TooLarge("a list of bodies"))
+    } else {
+        Ok(names)
+    }
+}
+
+fn check_inline(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
+    from.replica()?;
+    let ((message, named), mut rest): ((consensus::Message, Vec<(BodyRef, u32)>), Bytes) =
+        decode_header(content)?;
+    let message = Verified::check(message, from, verifier.consensus.as_ref())?;
+    let mut bodies = Vec::with_capacity(named.len());
+    for (reference, length) in check_inline_lengths(named, rest.len())? {
+        let raw = rest.split_to(length);
+        bodies.push(parse_body(reference, raw, verifier.committee().chain())?);
+    }
+    Ok(Incoming::Inline(Box::new(message), bodies))
+}
+
+fn check_inline_lengths(
+    named: Vec<(BodyRef, u32)>,
+    available: usize,
+) -> Result<Vec<(BodyRef, usize)>, Rejected> {
+    let sized: Vec<(BodyRef, usize)> = named
+        .into_iter()
+        .map(|(reference, length)| (reference, length as usize))
+        .collect();
+    let total: usize = sized.iter().map(|(_, length)| length).sum();
+    if total == available {
+        Ok(sized)
+    } else {
+        Err(Rejected::Malformed(
+            "the inline bodies' lengths do not add up".into(),
+        ))
+    }
+}
+
+fn check_body(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
+    from.replica()?;
+    let (reference, raw): (BodyRef, Bytes) = decode_header(content)?;
+    parse_body(reference, raw, verifier.committee().chain()).map(Incoming::Body)
+}
+
+/// A body is taken only whole: its name is its hash, and every request in it is signed by its client.
+fn parse_body(reference: BodyRef, raw: Bytes, chain: ChainId) -> Result<Arc<Body>, Rejected> {
+    let body = Body::parse(reference, raw).map_err(malformed)?;
+    let statements: Vec<Vec<u8>> = body.requests.iter().map(|r| r.statement(chain)).collect();
+    let items: Vec<(IdentityKey, &[u8], Signature)> = body
+        .requests
+        .iter()
+        .zip(&statements)
+        .map(|(request, statement)| (request.client.0, statement.as_slice(), request.signature()))
+        .collect();
+    verify_batch(&items).map_err(|_| Rejected::BadSignature("a request inside a body"))?;
+    Ok(Arc::new(body))
+}
+
+fn malformed(reason: impl std::fmt::Display) -> Rejected {
+    Rejected::Malformed(reason.to_string())
+}
+
+fn check_request(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
+    let (request, rest) = Request::split_from(content).map_err(malformed)?;
+    if !rest.is_empty() {
+        return Err(malformed("bytes after the request"));
+    }
+    if from != Peer::Client(request.client) {
+        return Err(Rejected::ForeignSender);
+    }
+    let statement = request.statement(verifier.committee().chain());
+    request
+        .client
+        .0
+        .verify(&statement, &request.signature())
+        .map_err(|_| Rejected::BadSignature("the request's signature"))?;
+    Ok(Incoming::Request(request))
+}
+
+fn check_reply(reply: Reply, from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
+    if from.replica()? != reply.replica {
+        return Err(Rejected::ForeignSender);
+    }
+    if !reply.is_consistent() {
+        return Err(Rejected::RuleBroken(
+            "a reply's digest is that of its results",
+        ));
+    }
+    let committee = verifier.committee();
+    let statement = reply.statement(committee.chain(), committee.epoch());
+    verifier
+        .consensus()
+        .verify_identity(reply.replica, &statement, &reply.signature)?;
+    Ok(Incoming::Reply(reply))
+}
+
+fn check_blocks(blocks: &Blocks, from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
+    from.replica()?;
+    let request = blocks.request;
+    let run = consensus::VerifiedRun::check(
+        request.after,
+        request.target,
+        &blocks.decided,
+        &blocks.tail,
+        verifier.consensus(),
+    )?;
+    Ok(Incoming::Blocks(request, Box::new(run)))
+}

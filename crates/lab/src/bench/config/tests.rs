@@ -1,0 +1,75 @@
+use super::{At, BenchConfig};
+use quorate_crypto::SchemeKind;
+use quorate_engine::Settings;
+use quorate_storage::Durability;
+
+fn config() -> BenchConfig {
+    BenchConfig {
+        validators: 4,
+        scheme: SchemeKind::Ed25519,
+        rate: 20_000,
+        tx_bytes: 512,
+        duration_s: 20,
+        warmup_s: 2,
+        drain_s: 10,
+        kills: Vec::new(),
+        restarts: Vec::new(),
+        durability: Durability::Fsync,
+        service: "log".parse().expect("a service"),
+        sessions: None,
+        bundle_delay_ms: 5,
+        seed: 1,
+        settings: Settings::default(),
+        directory: None,
+        executable: "quorate".into(),
+    }
+}
+
+fn at(text: &str) -> At {
+    text.parse().expect("I@T")
+}
+
+#[test]
+fn events_are_written_validator_at_second() {
+    assert_eq!(at("0@5"), At { validator: 0, second: 5.0 });
+    assert_eq!(at("12@0.5").to_string(), "12@0.5");
+    for text in ["", "0", "@5", "0@", "0@-1", "a@1", "0@inf", "70000@1"] {
+        let refused = text.parse::<At>().expect_err(text).to_string();
+        assert!(refused.contains("is not I@T"), "{refused}");
+    }
+}
+
+#[test]
+fn the_defaults_are_valid() {
+    assert_eq!(config().validate(), Ok(()));
+}
+
+#[test]
+fn a_committee_must_survive_its_events() {
+    let refusal = |kills: &[&str], restarts: &[&str]| {
+        let mut config = config();
+        config.kills = kills.iter().map(|text| at(text)).collect();
+        config.restarts = restarts.iter().map(|text| at(text)).collect();
+        config.validate().err().unwrap_or_default()
+    };
+    assert_eq!(refusal(&["0@5"], &[]), "");
+    assert_eq!(refusal(&["0@5", "1@6"], &["0@8"]), "");
+    assert!(refusal(&["0@5", "1@6"], &[]).contains("leaves 2 of 4 validators dead"));
+    assert!(refusal(&["4@5"], &[]).contains("only validators 0 to 3"));
+    assert!(refusal(&["0@21"], &[]).contains("the load ends after 20 seconds"));
+    assert!(refusal(&["0@5"], &["0@4"]).contains("no --kill of that validator comes before"));
+}
+
+#[test]
+fn sessions_grow_with_the_rate() {
+    let count = |rate| BenchConfig { rate, ..config() }.session_count();
+    assert_eq!((count(100), count(20_000), count(100_000)), (4, 4, 20));
+}
+
+#[test]
+fn a_bad_setting_names_itself() {
+    let mut config = config();
+    config.settings.timeout_ms = 1;
+    let refused = config.validate().expect_err("too short");
+    assert!(refused.contains("timeout_ms"), "{refused}");
+}

@@ -1,0 +1,185 @@
+//! What came of every operation, counted and timed.
+//!
+//! An operation's mark is its position in the offered load, so that its scheduled time follows from
+//! the mark alone and nothing has to be remembered for each. Latency runs from that scheduled time,
+//! not from when a busy client got round to sending: otherwise a stall would hide the very operations
+//! that it delayed.
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// When each operation is due.
+#[derive(Clone, Copy, Debug)]
+pub struct Schedule {
+    /// When the first one is.
+    pub start: Instant,
+    /// Operations per second.
+    pub rate: u64,
+    /// How much of the start does not count.
+    pub warmup: Duration,
+    /// How much follows that does.
+    pub window: Duration,
+}
+
+impl Schedule {
+    /// When the operation with this mark is due.
+    #[must_use]
+    pub fn due(&self, mark: u64) -> Instant {
+        let nanos = u128::from(mark) * 1_000_000_000 / u128::from(self.rate);
+        self.start + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// How many operations are due at `now`, and never more than the whole load.
+    #[must_use]
+    pub fn due_by(&self, now: Instant) -> u64 {
+        let elapsed = now.saturating_duration_since(self.start).min(self.warmup + self.window);
+        let due = elapsed.as_nanos() * u128::from(self.rate) / 1_000_000_000;
+        u64::try_from(due).unwrap_or(u64::MAX)
+    }
+
+    /// The first mark that counts.
+    #[must_use]
+    pub fn first_counted(&self) -> u64 {
+        self.rate * self.warmup.as_secs()
+    }
+
+    /// One past the last mark.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.due_by(self.start + self.warmup + self.window)
+    }
+}
+
+/// What became of one operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// f+1 replicas gave the same signed reply.
+    Done {
+        /// When the last of them was counted.
+        at: Instant,
+        /// Whether the service refused the operation.
+        refused: bool,
+    },
+    /// The session was full and did not take it.
+    NotTaken,
+}
+
+/// Counts fates.
+#[derive(Debug)]
+pub struct Recorder {
+    schedule: Schedule,
+    latency_us: Histogram<u64>,
+    lately_us: Histogram<u64>,
+    /// Everything that counts.
+    pub counted: Counts,
+    /// The warm-up, apart.
+    pub warmup: Counts,
+}
+
+/// How many met which fate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Done, refused by the service or not.
+    pub done: u64,
+    /// Of those, refused by the service.
+    pub refused: u64,
+    /// Not taken by a full session.
+    pub dropped: u64,
+}
+
+impl Counts {
+    /// All that are settled.
+    #[must_use]
+    pub fn settled(&self) -> u64 {
+        self.done + self.dropped
+    }
+}
+
+/// A latency distribution in milliseconds; zeros when nothing was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct LatencyMs {
+    /// Average.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// Nine in ten were quicker.
+    pub p90: f64,
+    /// Ninety-nine in a hundred were quicker.
+    pub p99: f64,
+    /// The slowest.
+    pub max: f64,
+}
+
+impl Recorder {
+    /// Nothing counted yet.
+    ///
+    /// # Panics
+    /// Never: the histograms' bounds are constants.
+    #[must_use]
+    pub fn new(schedule: Schedule) -> Self {
+        let histogram = |digits| Histogram::new(digits).expect("1 to 5 significant digits");
+        Self {
+            schedule,
+            latency_us: histogram(3),
+            lately_us: histogram(2),
+            counted: Counts::default(),
+            warmup: Counts::default(),
+        }
+    }
+
+    /// Takes in what became of the operation with this mark.
+    pub fn record(&mut self, mark: u64, fate: Fate) {
+        let counts = mark >= self.schedule.first_counted();
+        let tally = if counts { &mut self.counted } else { &mut self.warmup };
+        match fate {
+            Fate::NotTaken => tally.dropped += 1,
+            Fate::Done { at, refused } => {
+                tally.done += 1;
+                tally.refused += u64::from(refused);
+                let latency = at.saturating_duration_since(self.schedule.due(mark));
+                let latency_us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
+                self.lately_us.saturating_record(latency_us);
+                if counts {
+                    self.latency_us.saturating_record(latency_us);
+                }
+            }
+        }
+    }
+
+    /// The latency of the operations that count.
+    #[must_use]
+    pub fn latency(&self) -> LatencyMs {
+        summarise(&self.latency_us)
+    }
+
+    /// The latency of what was done since this was last asked.
+    pub fn lately(&mut self) -> LatencyMs {
+        let summary = summarise(&self.lately_us);
+        self.lately_us.reset();
+        summary
+    }
+
+    /// Operations settled in all.
+    #[must_use]
+    pub fn settled(&self) -> u64 {
+        self.counted.settled() + self.warmup.settled()
+    }
+}
+
+fn summarise(histogram: &Histogram<u64>) -> LatencyMs {
+    if histogram.is_empty() {
+        return LatencyMs::default();
+    }
+    let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1_000.0;
+    LatencyMs {
+        mean: (histogram.mean() / 10.0).round() / 100.0,
+        p50: at(0.5),
+        p90: at(0.9),
+        p99: at(0.99),
+        max: histogram.max() as f64 / 1_000.0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

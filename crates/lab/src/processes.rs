@@ -1,0 +1,169 @@
+//! A committee of processes on this machine.
+//!
+//! Every validator holds the reading end of a pipe from us as its standard input and ends when that
+//! pipe closes. So none survives us, whatever happens to us: not even SIGKILL leaves an orphan.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long validators may take to end by themselves.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// How much of a log is read for its last lines, in bytes.
+const LOG_TAIL_BYTES: u64 = 16 * 1024;
+
+/// The processes. Dropping it ends them.
+#[derive(Debug)]
+pub struct Processes {
+    executable: PathBuf,
+    configs: Vec<PathBuf>,
+    children: Vec<Option<Child>>,
+}
+
+impl Processes {
+    /// Starts `executable run --config …` for every configuration. Each validator logs to
+    /// `validator.log` beside its configuration.
+    ///
+    /// # Errors
+    /// When a process or its log cannot be made; those already started are ended.
+    pub fn start(executable: &Path, configs: &[PathBuf]) -> io::Result<Self> {
+        let mut processes = Self {
+            executable: executable.to_owned(),
+            configs: configs.to_vec(),
+            children: configs.iter().map(|_| None).collect(),
+        };
+        for index in 0..configs.len() {
+            processes.start_one(index)?;
+        }
+        Ok(processes)
+    }
+
+    /// Starts a validator that was killed.
+    ///
+    /// # Errors
+    /// When the process or its log cannot be made.
+    pub fn start_one(&mut self, index: usize) -> io::Result<()> {
+        let log = File::options().create(true).append(true).open(self.log_path(index))?;
+        let arguments = ["run", "--exit-with-parent", "--config"].map(OsString::from);
+        let child = Command::new(&self.executable)
+            .args(arguments)
+            .arg(&self.configs[index])
+            .stdin(Stdio::piped())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()?;
+        self.children[index] = Some(child);
+        Ok(())
+    }
+
+    /// Ends a validator with SIGKILL and waits until it is gone.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn kill(&mut self, index: usize) -> io::Result<()> {
+        let Some(mut child) = self.children[index].take() else { return Ok(()) };
+        child.kill()?;
+        child.wait().map(drop)
+    }
+
+    /// The first validator that ended by itself, and how.
+    pub fn find_exited(&mut self) -> Option<(usize, ExitStatus)> {
+        self.children.iter_mut().enumerate().find_map(|(index, child)| {
+            let status = child.as_mut()?.try_wait().ok()??;
+            Some((index, status))
+        })
+    }
+
+    /// The process id of a validator that runs.
+    #[must_use]
+    pub fn id(&self, index: usize) -> Option<u32> {
+        self.children[index].as_ref().map(Child::id)
+    }
+
+    /// The last `count` lines that a validator logged.
+    #[must_use]
+    pub fn log_tail(&self, index: usize, count: usize) -> String {
+        let text = read_tail(&self.log_path(index)).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(count)..].join("\n")
+    }
+
+    /// Bytes on disk under a validator's folder, its log for people left out.
+    #[must_use]
+    pub fn disk_bytes(&self, index: usize) -> u64 {
+        let folder = self.configs[index].parent().unwrap_or(Path::new("."));
+        allocated(&folder.join("data"))
+    }
+
+    /// Asks all validators to end, and ends those that do not.
+    pub fn stop(&mut self) {
+        for child in self.children.iter_mut().flatten() {
+            drop(child.stdin.take());
+        }
+        let deadline = Instant::now() + FAREWELL;
+        for child in self.children.iter_mut().filter_map(Option::take) {
+            end(child, deadline);
+        }
+    }
+
+    fn log_path(&self, index: usize) -> PathBuf {
+        self.configs[index].with_file_name("validator.log")
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn end(mut child: Child, deadline: Instant) {
+    while Instant::now() < deadline {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+fn read_tail(path: &Path) -> io::Result<String> {
+    use std::io::{Read, Seek, SeekFrom};
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL_BYTES)))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What a folder takes on disk, as far as it can be read.
+fn allocated(folder: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(folder) else { return 0 };
+    let size_of = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(data) if data.is_dir() => allocated(&entry.path()),
+        Ok(data) => blocks(&data),
+        Err(_) => 0,
+    };
+    entries.flatten().map(size_of).sum()
+}
+
+#[cfg(unix)]
+fn blocks(data: &fs::Metadata) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    data.blocks() * 512
+}
+
+#[cfg(not(unix))]
+fn blocks(data: &fs::Metadata) -> u64 {
+    data.len()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! Services to replicate.
+//!
+//! Each is a [`Service`]: deterministic, with its state in the store that the executor hands it.
+//! [`by_name`] finds one for a configuration file.
+//!
+//! * [`Noop`] does nothing: it measures ordering alone.
+//! * [`OrderedLog`] numbers what it is given: the smallest service whose state can go wrong.
+//!
+//! # Writing one
+//!
+//! A service says what may enter the log at all ([`Service::admit`], independent of state), executes
+//! operations in order ([`Service::execute`], one [`Outcome`](quorate_types::Outcome) for each), and
+//! names its state by a hash ([`Service::root`]). It never reads a clock and draws no randomness: the
+//! block's height and time are all it knows of the world. Here is a counter:
+//!
+//! ```
+//! use bytes::Bytes;
+//! use quorate_crypto::{Digest, hash};
+//! use quorate_storage::{Executor, ExecutorConfig, MemoryStore};
+//! use quorate_types::service::{BlockContext, Operation, Outcome, Service, State, StateError};
+//!
+//! struct Counter;
+//!
+//! fn count(state: &dyn State) -> Result<u64, StateError> {
+//!     let bytes = state.get(b"count")?.unwrap_or_else(|| vec![0; 8]);
+//!     Ok(u64::from_le_bytes(bytes.try_into().expect("written below")))
+//! }
+//!
+//! impl Service for Counter {
+//!     fn name(&self) -> &'static str {
+//!         "counter"
+//!     }
+//!     fn admit(&self, operation: Operation<'_>) -> Result<(), String> {
+//!         if operation.bytes.len() == 1 { Ok(()) } else { Err("one byte: how much to add".into()) }
+//!     }
+//!     fn execute(
+//!         &mut self,
+//!         state: &mut dyn State,
+//!         _: BlockContext,
+//!         operations: &[Operation<'_>],
+//!     ) -> Result<Vec<Outcome>, StateError> {
+//!         let mut count = count(state)?; // read once for the whole block
+//!         let mut outcomes = Vec::with_capacity(operations.len());
+//!         for operation in operations {
+//!             count += u64::from(operation.bytes[0]);
+//!             outcomes.push(Outcome::Applied(Bytes::copy_from_slice(&count.to_le_bytes())));
+//!         }
+//!         state.put(b"count", &count.to_le_bytes())?; // and written once
+//!         Ok(outcomes)
+//!     }
+//!     fn root(&self, state: &dyn State) -> Result<Digest, StateError> {
+//!         Ok(hash(&count(state)?.to_le_bytes()))
+//!     }
+//! }
+//!
+//! let store = Box::new(MemoryStore::new());
+//! let (executor, _) = Executor::open(store, Box::new(Counter), ExecutorConfig::default())?;
+//! assert_eq!(executor.query(count)?, 0);
+//! # Ok::<(), quorate_storage::StorageError>(())
+//! ```
+
+mod noop;
+mod ordered_log;
+
+pub use noop::Noop;
+pub use ordered_log::OrderedLog;
+
+use quorate_types::Service;
+
+/// The names that [`by_name`] knows.
+pub const NAMES: [&str; 2] = [Noop::NAME, OrderedLog::NAME];
+
+/// The service with this name, if there is one.
+///
+/// ```
+/// let service = quorate_ledger::by_name("ordered-log").expect("one of NAMES");
+/// assert_eq!(service.name(), "ordered-log");
+/// assert!(quorate_ledger::by_name("unheard-of").is_none());
+/// ```
+#[must_use]
+pub fn by_name(name: &str) -> Option<Box<dyn Service>> {
+    match name {
+        Noop::NAME => Some(Box::new(Noop)),
+        OrderedLog::NAME => Some(Box::new(OrderedLog)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,38 @@
+//! A service that does nothing.
+
+use bytes::Bytes;
+use quorate_crypto::Digest;
+use quorate_types::service::{BlockContext, Operation, Outcome, Service, State, StateError};
+
+/// Applies every operation without looking at it; its result is empty and it has no state. What a
+/// benchmark of it measures is everything else.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Noop;
+
+impl Noop {
+    /// As in a configuration file.
+    pub const NAME: &'static str = "noop";
+}
+
+impl Service for Noop {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn admit(&self, _: Operation<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn execute(
+        &mut self,
+        _: &mut dyn State,
+        _: BlockContext,
+        operations: &[Operation<'_>],
+    ) -> Result<Vec<Outcome>, StateError> {
+        Ok(vec![Outcome::Applied(Bytes::new()); operations.len()])
+    }
+
+    fn root(&self, _: &dyn State) -> Result<Digest, StateError> {
+        Ok(Digest::ZERO)
+    }
+}

@@ -1,0 +1,292 @@
+//! One validator's configuration: a TOML file beside its keys.
+//!
+//! Every field has a default but the three paths. Relative paths are meant from the folder of the
+//! file itself, so that a validator's folder can be moved as a whole.
+
+use quorate_crypto::KeyCache;
+use quorate_engine::{Settings, SettingsError};
+use quorate_storage::Durability;
+use quorate_types::{Committee, CommitteeError, CommitteeFile};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+mod template;
+
+/// How one validator runs. [`NodeConfig::to_toml`] writes it with a comment for every field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeConfig {
+    /// The committee file: the same bytes for every member. It holds everybody's address.
+    pub committee: PathBuf,
+    /// This validator's secret keys. Only its owner may read the file.
+    pub key: PathBuf,
+    /// Where the log and the state are kept. Made when it is missing. Two validators never share
+    /// one.
+    pub data_dir: PathBuf,
+    /// `address:port` to listen on for peers and clients. Absent: the port of the committee file's
+    /// address, on the same interface.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listen: Option<String>,
+    /// `address:port` for status and metrics over plain HTTP, without authentication: keep it on
+    /// the loopback interface or behind a firewall.
+    #[serde(default = "default_http")]
+    pub http: String,
+    /// What a vote survives. `fsync`: a power cut. `os`: the end of the process only, for
+    /// measurements.
+    #[serde(default)]
+    pub durability: Durability,
+    /// What the committee replicates. Every member names the same one.
+    #[serde(default = "default_service")]
+    pub service: String,
+    /// Never vote, propose or time out; follow and serve only. For a validator that lost its disk
+    /// and has no new key yet.
+    #[serde(default)]
+    pub follow_only: bool,
+    /// Threads that check bodies and requests, 1 to 64. Votes and proposals have one of their own.
+    #[serde(default = "default_threads")]
+    pub verify_threads: usize,
+    /// Threads that encrypt and move bytes, 1 to 64.
+    #[serde(default = "default_threads")]
+    pub network_threads: usize,
+    /// Most clients connected at once, 1 to 65536. Each may have up to 512 KiB under way.
+    #[serde(default = "default_clients")]
+    pub clients_max: usize,
+    /// What is logged, to standard error.
+    #[serde(default)]
+    pub log: LogSettings,
+    /// The replica itself.
+    #[serde(default)]
+    pub replica: Settings,
+}
+
+fn default_http() -> String {
+    "127.0.0.1:9100".into()
+}
+
+fn default_service() -> String {
+    "kv".into()
+}
+
+fn default_threads() -> usize {
+    2
+}
+
+fn default_clients() -> usize {
+    1_024
+}
+
+/// What is logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LogSettings {
+    /// The least severe level that is written: `error`, `warn`, `info`, `debug` or `trace`.
+    pub level: LogLevel,
+    /// `text` for people, `json` for machines: one object a line.
+    pub format: LogFormat,
+}
+
+/// The least severe level that is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// What stops the validator.
+    Error,
+    /// What an operator should look at.
+    Warn,
+    /// Starts, stops, peers that come and go.
+    #[default]
+    Info,
+    /// Every connection.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+/// How a line of the log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Why a configuration is refused. Each message names the file, the field and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A file that is not there or not readable.
+    #[error("cannot read {what} {path}: {source}", path = path.display())]
+    Read {
+        /// Which file it is.
+        what: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// A file that is not TOML, or has a field that nobody knows.
+    #[error("{path} is not a valid {what}: {source}", path = path.display())]
+    Parse {
+        /// Which file it is.
+        what: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// What is wrong, and on which line.
+        source: toml::de::Error,
+    },
+    /// A value out of its range.
+    #[error("{path}: '{field}' is {value}; {rule}", path = path.display())]
+    Field {
+        /// Which file.
+        path: PathBuf,
+        /// Which field.
+        field: &'static str,
+        /// What it says.
+        value: String,
+        /// What it must be.
+        rule: &'static str,
+    },
+    /// A replica's setting out of its range.
+    #[error("{path}, section [replica]: {source}", path = path.display())]
+    Replica {
+        /// Which file.
+        path: PathBuf,
+        /// Which setting.
+        source: SettingsError,
+    },
+    /// A committee file with something wrong in it.
+    #[error("the committee file {path} is refused: {source}", path = path.display())]
+    Committee {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        source: CommitteeError,
+    },
+}
+
+impl NodeConfig {
+    /// A configuration with every default, for these three paths.
+    #[must_use]
+    pub fn new(committee: PathBuf, key: PathBuf, data_dir: PathBuf) -> Self {
+        Self {
+            committee,
+            key,
+            data_dir,
+            listen: None,
+            http: default_http(),
+            durability: Durability::default(),
+            service: default_service(),
+            follow_only: false,
+            verify_threads: default_threads(),
+            network_threads: default_threads(),
+            clients_max: default_clients(),
+            log: LogSettings::default(),
+            replica: Settings::default(),
+        }
+    }
+
+    /// Reads a configuration file, resolves its paths and checks every range.
+    ///
+    /// # Errors
+    /// The first thing wrong with it.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let mut config: Self = read_toml("configuration file", path)?;
+        let folder = path.parent().unwrap_or(Path::new("."));
+        for relative in [&mut config.committee, &mut config.key, &mut config.data_dir] {
+            *relative = folder.join(&*relative);
+        }
+        config.validate(path)?;
+        Ok(config)
+    }
+
+    /// Checks every range; `path` is for the message.
+    ///
+    /// # Errors
+    /// The first field out of its range.
+    pub fn validate(&self, path: &Path) -> Result<(), ConfigError> {
+        let check = |ok: bool, field, value: &dyn fmt::Display, rule| {
+            if ok {
+                return Ok(());
+            }
+            Err(ConfigError::Field { path: path.to_owned(), field, value: value.to_string(), rule })
+        };
+        let address = |text: &str| text.parse::<SocketAddr>().is_ok();
+        check(
+            self.listen.as_deref().is_none_or(address),
+            "listen",
+            &self.listen.as_deref().unwrap_or_default(),
+            "write an IP address and a port, such as \"0.0.0.0:7000\"",
+        )?;
+        check(
+            address(&self.http),
+            "http",
+            &self.http,
+            "write an IP address and a port, such as \"127.0.0.1:9100\"",
+        )?;
+        check(!self.service.is_empty(), "service", &"empty", "name the replicated service")?;
+        let threads = |count: usize| (1..=64).contains(&count);
+        check(
+            threads(self.verify_threads),
+            "verify_threads",
+            &self.verify_threads,
+            "it must be 1 to 64",
+        )?;
+        check(
+            threads(self.network_threads),
+            "network_threads",
+            &self.network_threads,
+            "it must be 1 to 64",
+        )?;
+        check(
+            (1..=65_536).contains(&self.clients_max),
+            "clients_max",
+            &self.clients_max,
+            "it must be 1 to 65536",
+        )?;
+        self.replica
+            .validate()
+            .map_err(|source| ConfigError::Replica { path: path.to_owned(), source })
+    }
+
+    /// Reads and checks the committee file that the configuration names.
+    ///
+    /// # Errors
+    /// When it cannot be read, or its first unusable key.
+    pub fn load_committee(&self) -> Result<Committee, ConfigError> {
+        load_committee(&self.committee, self.replica.key_cache)
+    }
+
+    /// The file that [`NodeConfig::load`] reads back: every field with its comment.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        template::annotate(self)
+    }
+}
+
+/// Reads and checks a committee file.
+///
+/// # Errors
+/// When it cannot be read, or its first unusable key.
+pub fn load_committee(path: &Path, cache: KeyCache) -> Result<Committee, ConfigError> {
+    let file: CommitteeFile = read_toml("committee file", path)?;
+    Committee::load(&file, cache)
+        .map_err(|source| ConfigError::Committee { path: path.to_owned(), source })
+}
+
+fn read_toml<T: for<'de> Deserialize<'de>>(
+    what: &'static str,
+    path: &Path,
+) -> Result<T, ConfigError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::Read { what, path: path.to_owned(), source })?;
+    toml::from_str(&text)
+        .map_err(|source| ConfigError::Parse { what, path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! Why a validator or a client stopped.
+
+use crate::ConfigError;
+use quorate_crypto::KeyFileError;
+use quorate_storage::StorageError;
+use quorate_types::machine::Halt;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a validator or a client stopped, or did not start. Each message is for an operator.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The configuration or the committee file is refused.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The key file is refused.
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
+    /// The keys are no member's.
+    #[error("the identity key in {key} is no member's of {committee}: use the committee file that names it, or the key of a member", key = key.display(), committee = committee.display())]
+    NotAMember {
+        /// The key file.
+        key: PathBuf,
+        /// The committee file.
+        committee: PathBuf,
+    },
+    /// The service handed in is not the configured one.
+    #[error("the configuration names the service '{configured}', the program provides '{provided}'")]
+    OtherService {
+        /// What the configuration says.
+        configured: String,
+        /// What was handed in.
+        provided: String,
+    },
+    /// An address that cannot be listened on.
+    #[error("cannot listen on {address} for {purpose}: {source}; is another validator running?")]
+    Listen {
+        /// The address.
+        address: String,
+        /// For what.
+        purpose: &'static str,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// The disk failed: nothing was sent that depends on what was not written.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The marker beside the key file could not be kept.
+    #[error("cannot {action} {path}: {source}", path = path.display())]
+    Marker {
+        /// What was tried.
+        action: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// The replica stopped itself.
+    #[error("the validator halted itself: {0}")]
+    Halted(#[from] Halt),
+    /// A thread died of a defect.
+    #[error("the {0} thread panicked, which is a defect of this program; the validator stops rather than go on half alive: please report the message above")]
+    Panicked(&'static str),
+    /// The system gave no thread or runtime.
+    #[error("cannot start the {what}: {source}")]
+    Start {
+        /// What.
+        what: &'static str,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// The TLS library refused the key.
+    #[error("the TLS library refuses the identity key: {0}")]
+    Tls(#[from] rustls::Error),
+}

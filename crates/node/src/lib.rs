@@ -1,0 +1,31 @@
+//! The library that knows tokio: hosts the pure machines in real validators and clients.
+//!
+//! Start with [`validator`]: it wires everything below into a running validator, and its
+//! documentation draws the threads. [`client`] hosts client sessions for applications and load
+//! generators. [`testnet`] writes a committee's files, [`config`] reads one validator's.
+//!
+//! What a machine is owed by its host is listed in [`quorate_types::machine`]; here it is kept by
+//! [`barrier`] and [`log`] (persist before you send), [`pool`] (checked before it is seen),
+//! [`transport`] (lanes, authenticated) and [`machine`] (time, order).
+
+pub mod barrier;
+pub mod client;
+pub mod config;
+mod error;
+mod execution;
+pub mod http;
+pub mod log;
+pub mod machine;
+pub mod metrics;
+pub mod mutants;
+pub mod pool;
+pub mod testnet;
+pub mod tls;
+pub mod transport;
+pub mod validator;
+
+pub use client::{Client, ClientConfig, Completion, Finished, SessionSpec};
+pub use config::{ConfigError, LogFormat, LogLevel, NodeConfig};
+pub use error::NodeError;
+pub use testnet::{Testnet, TestnetError, TestnetPlan};
+pub use validator::{Shutdown, Validator, init_logging, run};

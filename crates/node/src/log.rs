@@ -1,0 +1,302 @@
+//! The log thread: writes what is queued as one group, syncs once, and only then lets go what waited.
+//!
+//! Records and the sends behind them have a queue of their own, ahead of bodies and decided heights:
+//! a vote waits for the group under way and its own, never for megabytes of bodies queued before it.
+//! That is no weaker than one queue: a body's durability is answered, not assumed, and a decided
+//! height may be lost anyway.
+//!
+//! Any error is final (★): nothing behind it is released, the thread ends, the validator stops.
+
+use crate::barrier::{Barrier, Released, Way, barrier};
+use crate::mutants::{self, Mutant};
+use crossbeam_channel::{Receiver, Select, Sender, never, unbounded};
+use quorate_engine::Frame;
+use quorate_storage::{Entry, Journal, JournalStats, StorageError};
+use quorate_types::machine::{DecidedRecord, ReadRequest, Record};
+use quorate_types::{Body, BodyRef, Lane, Recipients};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bodies and decided heights in one group stop here, so that a vote's sync is never far away.
+const GROUP_BULK_BYTES_MAX: usize = 1024 * 1024;
+
+/// Something to send, encoded once for all that it goes to.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    /// To whom.
+    pub to: Recipients,
+    /// In which stream.
+    pub lane: Lane,
+    /// What.
+    pub frame: Frame,
+}
+
+/// What the log thread writes on: a [`Journal`], or a slow or broken one in tests.
+pub trait Device: Send {
+    /// Adds an entry to the group.
+    ///
+    /// # Errors
+    /// When the disk failed: for good.
+    fn write(&mut self, entry: &Entry) -> Result<(), StorageError>;
+
+    /// Makes the group durable.
+    ///
+    /// # Errors
+    /// When the disk failed: for good.
+    fn commit(&mut self) -> Result<(), StorageError>;
+
+    /// What was done since it was opened.
+    fn stats(&self) -> JournalStats;
+}
+
+impl Device for Journal {
+    fn write(&mut self, entry: &Entry) -> Result<(), StorageError> {
+        Self::write(self, entry)
+    }
+
+    fn commit(&mut self) -> Result<(), StorageError> {
+        Self::commit(self)
+    }
+
+    fn stats(&self) -> JournalStats {
+        Self::stats(self)
+    }
+}
+
+/// Where things go when they leave the log thread.
+pub trait Outlet: Send {
+    /// Into its lanes.
+    fn send(&self, outgoing: Outgoing);
+    /// To the machine: the body is durable.
+    fn stored(&self, body: BodyRef);
+    /// To the thread that reads back; everything written before it can be read.
+    fn read(&self, request: ReadRequest);
+    /// A group is durable.
+    fn committed(&self, stats: JournalStats);
+}
+
+enum Urgent {
+    Record(Record),
+    Send(Outgoing),
+}
+
+enum Bulk {
+    Decided(DecidedRecord),
+    Body(Arc<Body>),
+    Read(ReadRequest),
+}
+
+/// The machine thread's end. When it is dropped, the log thread finishes what is queued and ends.
+pub struct LogQueue {
+    urgent: Sender<Urgent>,
+    bulk: Sender<Bulk>,
+    barrier: Barrier,
+    backlog: Arc<AtomicU64>,
+}
+
+impl LogQueue {
+    /// Queues a record; the sends that follow wait for it (★).
+    pub fn persist(&mut self, record: Record) {
+        self.barrier.persist();
+        // A send fails only when the thread has stopped the validator already.
+        let _ = self.urgent.send(Urgent::Record(record));
+    }
+
+    /// Lets a send wait for the records before it, or gives it back to be sent at once.
+    pub fn hold_back(&mut self, outgoing: Outgoing) -> Option<Outgoing> {
+        match self.barrier.way(outgoing.lane) {
+            Way::AtOnce => Some(outgoing),
+            Way::BehindTheLog => {
+                let _ = self.urgent.send(Urgent::Send(outgoing));
+                None
+            }
+        }
+    }
+
+    /// Queues a decided height.
+    pub fn append(&mut self, record: DecidedRecord) {
+        self.queue(record.bytes.len(), Bulk::Decided(record));
+    }
+
+    /// Queues a body.
+    pub fn store(&mut self, body: Arc<Body>) {
+        self.queue(body.raw.len(), Bulk::Body(body));
+    }
+
+    /// Queues a read behind everything queued before it.
+    pub fn read(&mut self, request: ReadRequest) {
+        self.queue(0, Bulk::Read(request));
+    }
+
+    /// Bytes of bodies and decided heights that wait to be written.
+    #[must_use]
+    pub fn backlog_bytes(&self) -> u64 {
+        self.backlog.load(Ordering::Relaxed)
+    }
+
+    fn queue(&mut self, bytes: usize, item: Bulk) {
+        self.backlog.fetch_add(bytes as u64, Ordering::Relaxed);
+        let _ = self.bulk.send(item);
+    }
+}
+
+/// The log thread's end.
+pub struct LogThread {
+    device: Box<dyn Device>,
+    outlet: Box<dyn Outlet>,
+    urgent: Receiver<Urgent>,
+    bulk: Receiver<Bulk>,
+    released: Released,
+    backlog: Arc<AtomicU64>,
+    releases_early: bool,
+}
+
+/// What is written and released together.
+#[derive(Default)]
+struct Group {
+    urgent: Vec<Urgent>,
+    bulk: Vec<Bulk>,
+    bulk_bytes: usize,
+}
+
+/// Both ends.
+///
+/// The queues are not bounded themselves: what can be in them is. Records and sends come one round
+/// at a time, and the machine thread takes no bulk events while [`LogQueue::backlog_bytes`] is high.
+#[must_use]
+pub fn log_thread(device: Box<dyn Device>, outlet: Box<dyn Outlet>) -> (LogQueue, LogThread) {
+    let (urgent, urgent_in) = unbounded();
+    let (bulk, bulk_in) = unbounded();
+    let (barrier, released) = barrier();
+    let backlog = Arc::new(AtomicU64::new(0));
+    let queue = LogQueue { urgent, bulk, barrier, backlog: Arc::clone(&backlog) };
+    let releases_early = mutants::active(Mutant::ReleaseBeforeSync);
+    let (urgent, bulk) = (urgent_in, bulk_in);
+    (queue, LogThread { device, outlet, urgent, bulk, released, backlog, releases_early })
+}
+
+impl LogThread {
+    /// Runs until the queue's other end is dropped and everything in it is written.
+    ///
+    /// # Errors
+    /// The first failure of the disk. Nothing that waited for the failed group was released.
+    pub fn run(mut self) -> Result<(), StorageError> {
+        while let Some(group) = self.next_group() {
+            self.carry_out(group)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for something and takes everything queued, up to the bound on bulk.
+    fn next_group(&mut self) -> Option<Group> {
+        let mut group = Group::default();
+        while group.is_empty() {
+            if !self.wait(&mut group) {
+                return None;
+            }
+        }
+        group.urgent.extend(self.urgent.try_iter());
+        while group.bulk_bytes < GROUP_BULK_BYTES_MAX
+            && let Ok(item) = self.bulk.try_recv()
+        {
+            group.add_bulk(item);
+        }
+        Some(group)
+    }
+
+    /// Blocks until either queue has something; `false` when both have ended.
+    fn wait(&mut self, group: &mut Group) -> bool {
+        let mut select = Select::new();
+        let urgent = select.recv(&self.urgent);
+        select.recv(&self.bulk);
+        let ready = select.select();
+        let ended = if ready.index() == urgent {
+            ready.recv(&self.urgent).map(|item| group.urgent.push(item)).is_err()
+        } else {
+            ready.recv(&self.bulk).map(|item| group.add_bulk(item)).is_err()
+        };
+        // Both ends are dropped together, but each queue may still hold something.
+        if ended && self.urgent.is_empty() && self.bulk.is_empty() {
+            return false;
+        }
+        if ended {
+            self.silence_the_ended();
+        }
+        true
+    }
+
+    fn silence_the_ended(&mut self) {
+        if self.urgent.is_empty() {
+            self.urgent = never();
+        } else if self.bulk.is_empty() {
+            self.bulk = never();
+        }
+    }
+
+    fn carry_out(&mut self, group: Group) -> Result<(), StorageError> {
+        if self.releases_early {
+            self.write(&group)?;
+            self.release(group);
+            return self.device.commit();
+        }
+        self.write(&group)?;
+        self.device.commit()?;
+        self.release(group);
+        Ok(())
+    }
+
+    fn write(&mut self, group: &Group) -> Result<(), StorageError> {
+        for item in &group.urgent {
+            if let Urgent::Record(record) = item {
+                self.device.write(&Entry::Record(record.clone()))?;
+            }
+        }
+        for item in &group.bulk {
+            match item {
+                Bulk::Decided(record) => self.device.write(&Entry::Decided(record.clone()))?,
+                Bulk::Body(body) => self.device.write(&Entry::Body(Arc::clone(body)))?,
+                Bulk::Read(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Durable: sends first, since somebody waits for them; the count last, so that nothing
+    /// overtakes them.
+    fn release(&mut self, group: Group) {
+        let count = group.urgent.len() as u64;
+        for item in group.urgent {
+            if let Urgent::Send(outgoing) = item {
+                self.outlet.send(outgoing);
+            }
+        }
+        self.released.done(count);
+        for item in group.bulk {
+            match item {
+                Bulk::Decided(_) => {}
+                Bulk::Body(body) => self.outlet.stored(body.reference),
+                Bulk::Read(request) => self.outlet.read(request),
+            }
+        }
+        self.backlog.fetch_sub(group.bulk_bytes as u64, Ordering::Relaxed);
+        self.outlet.committed(self.device.stats());
+    }
+}
+
+impl Group {
+    fn is_empty(&self) -> bool {
+        self.urgent.is_empty() && self.bulk.is_empty()
+    }
+
+    fn add_bulk(&mut self, item: Bulk) {
+        self.bulk_bytes += match &item {
+            Bulk::Decided(record) => record.bytes.len(),
+            Bulk::Body(body) => body.raw.len(),
+            Bulk::Read(_) => 0,
+        };
+        self.bulk.push(item);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+use super::*;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use quorate_crypto::hash;
+use quorate_types::machine::RecordKind;
+use quorate_types::{Height, ReplicaId};
+use std::thread;
+use std::time::Duration;
+
+/// What happened, in order, on the disk and behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Happened {
+    Wrote(&'static str),
+    Synced,
+    Sent(u8),
+    Stored(u64),
+    Read(u64),
+}
+
+#[derive(Clone, Default)]
+struct Journal {
+    events: Arc<Mutex<Vec<Happened>>>,
+}
+
+impl Journal {
+    fn note(&self, happened: Happened) {
+        self.events.lock().push(happened);
+    }
+}
+
+/// Takes its time to sync, or fails.
+struct SlowDevice {
+    journal: Journal,
+    sync: Duration,
+    failing: bool,
+}
+
+impl Device for SlowDevice {
+    fn write(&mut self, entry: &Entry) -> Result<(), StorageError> {
+        self.journal.note(Happened::Wrote(match entry {
+            Entry::Record(_) => "record",
+            Entry::Decided(_) => "decided",
+            Entry::Body(_) => "body",
+        }));
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), StorageError> {
+        thread::sleep(self.sync);
+        if self.failing {
+            return Err(StorageError::Full { action: "write", file: "log-1".into() });
+        }
+        self.journal.note(Happened::Synced);
+        Ok(())
+    }
+
+    fn stats(&self) -> JournalStats {
+        JournalStats::default()
+    }
+}
+
+struct Notes(Journal);
+
+impl Outlet for Notes {
+    fn send(&self, outgoing: Outgoing) {
+        self.0.note(Happened::Sent(outgoing.frame.0[0][0]));
+    }
+    fn stored(&self, body: BodyRef) {
+        self.0.note(Happened::Stored(body.sequence));
+    }
+    fn read(&self, request: ReadRequest) {
+        self.0.note(Happened::Read(request.ticket));
+    }
+    fn committed(&self, _stats: JournalStats) {}
+}
+
+fn record() -> Record {
+    Record { kind: RecordKind::Safety, bytes: Bytes::from_static(b"promise") }
+}
+
+fn send(lane: Lane, mark: u8) -> Outgoing {
+    Outgoing { to: Recipients::All, lane, frame: Frame(vec![Bytes::from(vec![mark])]) }
+}
+
+fn body(sequence: u64) -> Arc<Body> {
+    let raw = Bytes::from(vec![0; 400_000]);
+    let reference = BodyRef { author: ReplicaId(0), sequence, digest: hash(&raw) };
+    Arc::new(Body { reference, raw, requests: Vec::new() })
+}
+
+fn start(
+    sync_ms: u64,
+    failing: bool,
+) -> (LogQueue, Journal, thread::JoinHandle<Result<(), StorageError>>) {
+    let journal = Journal::default();
+    let device =
+        SlowDevice { journal: journal.clone(), sync: Duration::from_millis(sync_ms), failing };
+    let (queue, log) = log_thread(Box::new(device), Box::new(Notes(journal.clone())));
+    (queue, journal, thread::spawn(move || log.run()))
+}
+
+/// The rule itself, for any run: when a send left, every record handed over before it was synced.
+fn sends_that_left_too_early(events: &[Happened]) -> usize {
+    let mut synced_since_record = true;
+    let mut early = 0;
+    for event in events {
+        match event {
+            Happened::Wrote("record") => synced_since_record = false,
+            Happened::Synced => synced_since_record = true,
+            Happened::Sent(_) if !synced_since_record => early += 1,
+            _ => {}
+        }
+    }
+    early
+}
+
+fn vote_behind_a_slow_disk() -> Vec<Happened> {
+    let (mut queue, journal, thread) = start(50, false);
+    queue.persist(record());
+    assert!(queue.hold_back(send(Lane::Votes, 1)).is_none());
+    drop(queue);
+    thread.join().unwrap().unwrap();
+    let events = journal.events.lock();
+    events.clone()
+}
+
+#[test]
+fn nothing_leaves_before_the_record_is_durable() {
+    let events = vote_behind_a_slow_disk();
+    assert_eq!(events, [Happened::Wrote("record"), Happened::Synced, Happened::Sent(1)]);
+    assert_eq!(sends_that_left_too_early(&events), 0);
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn the_mutant_that_releases_early_is_noticed() {
+    mutants::set(Some(Mutant::ReleaseBeforeSync));
+    let events = vote_behind_a_slow_disk();
+    mutants::set(None);
+    assert_eq!(sends_that_left_too_early(&events), 1);
+}
+
+#[test]
+fn what_is_queued_shares_one_sync_and_keeps_its_order() {
+    let (mut queue, journal, thread) = start(50, false);
+    queue.persist(record());
+    thread::sleep(Duration::from_millis(20)); // the first group is being synced
+    for mark in 1..=3 {
+        assert!(queue.hold_back(send(Lane::Consensus, mark)).is_none());
+        queue.persist(record());
+    }
+    assert!(queue.hold_back(send(Lane::Bulk, 9)).is_some(), "bulk waits for nothing");
+    drop(queue);
+    thread.join().unwrap().unwrap();
+    let events = journal.events.lock();
+    assert_eq!(events.iter().filter(|event| **event == Happened::Synced).count(), 2);
+    let sent: Vec<_> = events.iter().filter(|event| matches!(event, Happened::Sent(_))).collect();
+    assert_eq!(sent, [&Happened::Sent(1), &Happened::Sent(2), &Happened::Sent(3)]);
+    assert_eq!(sends_that_left_too_early(&events), 0);
+}
+
+#[test]
+fn a_vote_does_not_wait_for_the_bodies_queued_before_it() {
+    let (mut queue, journal, thread) = start(20, false);
+    for sequence in 0..20 {
+        queue.store(body(sequence));
+    }
+    assert!(queue.backlog_bytes() >= 400_000);
+    queue.persist(record());
+    assert!(queue.hold_back(send(Lane::Votes, 1)).is_none());
+    drop(queue);
+    thread.join().unwrap().unwrap();
+    let events = journal.events.lock();
+    let sent = events.iter().position(|event| *event == Happened::Sent(1)).unwrap();
+    let before =
+        events[..sent].iter().filter(|event| **event == Happened::Wrote("body")).count();
+    assert!(before <= 6, "{before} bodies were written before the vote left");
+    let stored = events.iter().filter(|event| matches!(event, Happened::Stored(_))).count();
+    assert_eq!(stored, 20);
+}
+
+#[test]
+fn a_body_is_answered_and_a_read_follows_what_was_appended() {
+    let (mut queue, journal, thread) = start(0, false);
+    queue.append(DecidedRecord { height: Height(1), bytes: Bytes::from_static(b"decided") });
+    queue.store(body(7));
+    queue.read(ReadRequest { ticket: 5, items: Vec::new() });
+    drop(queue);
+    thread.join().unwrap().unwrap();
+    let events = journal.events.lock();
+    let order = |wanted| events.iter().position(|event| *event == wanted).unwrap();
+    assert!(order(Happened::Wrote("decided")) < order(Happened::Read(5)));
+    assert!(order(Happened::Synced) < order(Happened::Stored(7)));
+}
+
+#[test]
+fn after_a_failed_sync_nothing_leaves_ever() {
+    let (mut queue, journal, thread) = start(0, true);
+    queue.persist(record());
+    assert!(queue.hold_back(send(Lane::Votes, 1)).is_none());
+    queue.store(body(1));
+    let error = thread.join().unwrap().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no space left to write log-1: free some space, then start the replica again"
+    );
+    assert!(queue.hold_back(send(Lane::Votes, 2)).is_none(), "the barrier stays shut");
+    let gone = |event: &Happened| matches!(event, Happened::Sent(_) | Happened::Stored(_));
+    assert!(!journal.events.lock().iter().any(gone));
+}

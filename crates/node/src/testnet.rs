@@ -1,0 +1,220 @@
+//! Writes the files of a whole committee: `committee.toml`, and a folder for each validator with
+//! `key.toml` (readable by its owner alone) and a commented `config.toml`.
+
+use crate::NodeConfig;
+use quorate_crypto::{KeyFile, KeyFileError, SchemeKind};
+use quorate_engine::{Settings, SettingsError};
+use quorate_storage::Durability;
+use quorate_types::{Committee, CommitteeFile, Epoch, Member};
+use rustls::crypto::ring;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What to write.
+#[derive(Clone, Debug)]
+pub struct TestnetPlan {
+    /// A name for people; part of the chain's identity.
+    pub name: String,
+    /// How many members, 1 to [`Committee::MEMBERS_MAX`].
+    pub members: usize,
+    /// The voting scheme.
+    pub scheme: SchemeKind,
+    /// The address that all listen on.
+    pub host: String,
+    /// Member `i` listens on this port plus `i`, and serves HTTP on this plus `members` plus `i`.
+    pub base_port: u16,
+    /// What a vote survives.
+    pub durability: Durability,
+    /// What is replicated.
+    pub service: String,
+    /// The replicas' settings.
+    pub settings: Settings,
+}
+
+impl Default for TestnetPlan {
+    fn default() -> Self {
+        Self {
+            name: "testnet".into(),
+            members: 4,
+            scheme: SchemeKind::Ed25519,
+            host: "127.0.0.1".into(),
+            base_port: 7_000,
+            durability: Durability::Fsync,
+            service: "kv".into(),
+            settings: Settings::default(),
+        }
+    }
+}
+
+/// What was written.
+#[derive(Clone, Debug)]
+pub struct Testnet {
+    /// The folder of it all.
+    pub directory: PathBuf,
+    /// The committee file.
+    pub committee: PathBuf,
+    /// The configuration files in member order.
+    pub configs: Vec<PathBuf>,
+    /// The HTTP addresses in member order.
+    pub http: Vec<String>,
+}
+
+/// Why a testnet was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum TestnetError {
+    /// There is something in the folder.
+    #[error("{path} is not empty; name a new folder, or remove this one if its keys and data are of no use any more", path = path.display())]
+    NotEmpty {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A size that no committee has.
+    #[error("a committee has 1 to {max} members, not {0}", max = Committee::MEMBERS_MAX)]
+    Size(usize),
+    /// The ports do not fit.
+    #[error("{members} members need the ports {base} to {last}; choose a base port from 1 to {highest}")]
+    Ports {
+        /// How many members.
+        members: usize,
+        /// The first port.
+        base: u16,
+        /// The last port that they would need.
+        last: usize,
+        /// The highest base port that works.
+        highest: usize,
+    },
+    /// A setting out of its range.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// A key file was not written.
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
+    /// The file system refused.
+    #[error("cannot {action} {path}: {source}", path = path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// With what.
+        path: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
+}
+
+impl Testnet {
+    /// Writes the files of a new committee with new keys into `directory`, which must be empty or
+    /// absent.
+    ///
+    /// # Errors
+    /// When the plan is impossible or the file system refuses.
+    pub fn create(directory: &Path, plan: &TestnetPlan) -> Result<Self, TestnetError> {
+        plan.check()?;
+        let directory = claim(directory)?;
+        let mut members = Vec::with_capacity(plan.members);
+        let mut configs = Vec::with_capacity(plan.members);
+        let mut http = Vec::with_capacity(plan.members);
+        for index in 0..plan.members {
+            let folder = directory.join(format!("validator-{index}"));
+            make_folder(&folder)?;
+            let keys = KeyFile::generate(plan.scheme, &mut system_random);
+            keys.write(&folder.join("key.toml"))?;
+            members.push(plan.member(index, &keys));
+            let config = plan.config(index);
+            http.push(config.http.clone());
+            let path = folder.join("config.toml");
+            write(&path, &config.to_toml())?;
+            configs.push(path);
+        }
+        let committee = directory.join("committee.toml");
+        write(&committee, &plan.committee(members))?;
+        Ok(Self { directory, committee, configs, http })
+    }
+}
+
+impl TestnetPlan {
+    fn check(&self) -> Result<(), TestnetError> {
+        if self.members == 0 || self.members > Committee::MEMBERS_MAX {
+            return Err(TestnetError::Size(self.members));
+        }
+        let last = usize::from(self.base_port) + 2 * self.members - 1;
+        if self.base_port == 0 || last > usize::from(u16::MAX) {
+            let (members, base) = (self.members, self.base_port);
+            let highest = usize::from(u16::MAX) + 1 - 2 * members;
+            return Err(TestnetError::Ports { members, base, last, highest });
+        }
+        Ok(self.settings.validate()?)
+    }
+
+    fn member(&self, index: usize, keys: &KeyFile) -> Member {
+        Member {
+            identity: keys.identity.public().to_string(),
+            voting: hex::encode(keys.voting.public().0),
+            possession: hex::encode(keys.voting.prove_possession().0),
+            address: self.address(index),
+            weight: 1,
+        }
+    }
+
+    fn config(&self, index: usize) -> NodeConfig {
+        NodeConfig {
+            http: self.address(self.members + index),
+            durability: self.durability,
+            service: self.service.clone(),
+            replica: self.settings.clone(),
+            ..NodeConfig::new("../committee.toml".into(), "key.toml".into(), "data".into())
+        }
+    }
+
+    fn address(&self, offset: usize) -> String {
+        format!("{}:{}", self.host, usize::from(self.base_port) + offset)
+    }
+
+    fn committee(&self, members: Vec<Member>) -> String {
+        let file = CommitteeFile {
+            name: self.name.clone(),
+            epoch: Epoch(1),
+            scheme: self.scheme.to_string(),
+            members,
+        };
+        let content = toml::to_string(&file).expect("a plain struct is a table");
+        format!(
+            "# A Quorate committee. Every member and every client holds the same bytes: the hash of\n\
+             # names, epoch and keys is the chain's identity. Addresses may change without changing it.\n\
+             {content}"
+        )
+    }
+}
+
+/// Fresh randomness from the operating system.
+///
+/// # Panics
+/// When the system has none: no key made without it would be secret.
+pub fn system_random(bytes: &mut [u8]) {
+    let provider = ring::default_provider();
+    provider.secure_random.fill(bytes).expect("the operating system gives randomness");
+}
+
+fn claim(directory: &Path) -> Result<PathBuf, TestnetError> {
+    make_folder(directory)?;
+    let mut entries =
+        std::fs::read_dir(directory).map_err(|source| failed("list", directory, source))?;
+    if entries.next().is_some() {
+        return Err(TestnetError::NotEmpty { path: directory.to_owned() });
+    }
+    std::path::absolute(directory).map_err(|source| failed("resolve", directory, source))
+}
+
+fn make_folder(path: &Path) -> Result<(), TestnetError> {
+    std::fs::create_dir_all(path).map_err(|source| failed("make the folder", path, source))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), TestnetError> {
+    std::fs::write(path, text).map_err(|source| failed("write", path, source))
+}
+
+fn failed(action: &'static str, path: &Path, source: io::Error) -> TestnetError {
+    TestnetError::Io { action, path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests;

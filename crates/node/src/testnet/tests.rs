@@ -1,0 +1,46 @@
+use super::*;
+
+#[test]
+fn every_file_that_is_written_loads() {
+    let folder = tempfile::tempdir().unwrap();
+    for scheme in [SchemeKind::Ed25519, SchemeKind::Bls] {
+        let plan = TestnetPlan { scheme, ..TestnetPlan::default() };
+        let testnet = Testnet::create(&folder.path().join(scheme.to_string()), &plan).unwrap();
+        assert_eq!(testnet.configs.len(), 4);
+        for (index, path) in testnet.configs.iter().enumerate() {
+            let config = NodeConfig::load(path).unwrap();
+            let committee = config.load_committee().unwrap();
+            let keys = KeyFile::read(&config.key).unwrap();
+            let id = committee.find(&keys.identity.public()).unwrap();
+            assert_eq!(id.index(), index);
+            assert_eq!(committee.address(id), Some(format!("127.0.0.1:{}", 7_000 + index).as_str()));
+            assert_eq!(config.http, format!("127.0.0.1:{}", 7_004 + index));
+            assert_eq!(testnet.http[index], config.http);
+        }
+    }
+}
+
+#[test]
+fn a_folder_with_something_in_it_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("precious"), "").unwrap();
+    let error = Testnet::create(folder.path(), &TestnetPlan::default()).unwrap_err();
+    assert!(matches!(&error, TestnetError::NotEmpty { path } if path == folder.path()));
+    assert!(error.to_string().contains("is not empty; name a new folder"), "{error}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn impossible_plans_touch_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("new");
+    let plan = TestnetPlan { members: 0, ..TestnetPlan::default() };
+    assert!(matches!(Testnet::create(&target, &plan), Err(TestnetError::Size(0))));
+    let plan = TestnetPlan { base_port: 65_530, ..TestnetPlan::default() };
+    let error = Testnet::create(&target, &plan).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "4 members need the ports 65530 to 65537; choose a base port from 1 to 65528"
+    );
+    assert!(!target.exists());
+}

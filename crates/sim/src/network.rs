@@ -1,0 +1,160 @@
+//! Links between endpoints: latency, loss, duplicates, reordering, partitions and clogs.
+//!
+//! Endpoints are numbered: hosts of replicas first, clients after them. A lane of a link is first in,
+//! first out, unless the conditions say that it reorders.
+
+use crate::dice::Dice;
+use quorate_types::{Lane, Time};
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// How the links behave, the same for all but for their base latency.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conditions {
+    /// Each directed link draws its base latency from this range, in microseconds.
+    pub base_us: RangeInclusive<u64>,
+    /// Each frame takes up to this much longer.
+    pub jitter_us: u64,
+    /// Frames lost in a hundred.
+    pub loss_percent: u64,
+    /// Frames that arrive twice in a hundred.
+    pub duplicate_percent: u64,
+    /// Frames in a hundred that overtake, or are overtaken by, the others of their lane.
+    pub reorder_percent: u64,
+}
+
+/// A set of endpoints, one bit each.
+pub type Side = u64;
+
+/// Which of the links across a partition are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Both ways.
+    Symmetric,
+    /// From the side to the rest only.
+    OneWay,
+    /// Both ways, but for one endpoint that still reaches everybody.
+    Bridge(usize),
+}
+
+#[derive(Clone, Debug)]
+struct Partition {
+    side: Side,
+    shape: Shape,
+    until: Time,
+}
+
+#[derive(Clone, Debug)]
+struct Clog {
+    from: usize,
+    to: usize,
+    until: Time,
+}
+
+/// The network of one world.
+#[derive(Debug)]
+pub struct Network {
+    conditions: Conditions,
+    endpoints: usize,
+    base_us: Vec<u64>,
+    partitions: Vec<Partition>,
+    clogs: Vec<Clog>,
+    last_arrivals: BTreeMap<(usize, usize, Lane), Time>,
+    dice: Dice,
+}
+
+impl Network {
+    /// Most endpoints: a [`Side`] has a bit for each.
+    pub const ENDPOINTS_MAX: usize = 64;
+
+    /// Links between `endpoints`.
+    ///
+    /// # Panics
+    /// When there are more than [`Network::ENDPOINTS_MAX`].
+    #[must_use]
+    pub fn new(endpoints: usize, conditions: Conditions, mut dice: Dice) -> Self {
+        assert!(endpoints <= Self::ENDPOINTS_MAX, "a side has a bit for each endpoint");
+        let links = endpoints * endpoints;
+        let base_us = (0..links).map(|_| dice.between(&conditions.base_us)).collect();
+        Self {
+            conditions,
+            endpoints,
+            base_us,
+            partitions: Vec::new(),
+            clogs: Vec::new(),
+            last_arrivals: BTreeMap::new(),
+            dice,
+        }
+    }
+
+    /// Cuts links across the border of `side` for a while.
+    pub fn partition(&mut self, now: Time, side: Side, shape: Shape, lasts: Duration) {
+        self.partitions.push(Partition { side, shape, until: now + lasts });
+    }
+
+    /// Holds back what is sent over a link for a while; nothing is lost.
+    pub fn clog(&mut self, now: Time, from: usize, to: usize, lasts: Duration) {
+        self.clogs.push(Clog { from, to, until: now + lasts });
+    }
+
+    /// From now on every frame arrives, once, in order and without great delay.
+    pub fn calm(&mut self) {
+        self.partitions.clear();
+        self.clogs.clear();
+        self.conditions.loss_percent = 0;
+        self.conditions.duplicate_percent = 0;
+        self.conditions.reorder_percent = 0;
+    }
+
+    /// When a frame that is sent now arrives: never, once or twice.
+    pub fn route(&mut self, now: Time, from: usize, to: usize, lane: Lane) -> Vec<Time> {
+        if self.is_cut(now, from, to) || self.dice.percent(self.conditions.loss_percent) {
+            return Vec::new();
+        }
+        let copies = if self.dice.percent(self.conditions.duplicate_percent) { 2 } else { 1 };
+        (0..copies).map(|_| self.arrival(now, from, to, lane)).collect()
+    }
+
+    fn arrival(&mut self, now: Time, from: usize, to: usize, lane: Lane) -> Time {
+        let base = self.base_us[from * self.endpoints + to];
+        let jitter = self.dice.below(self.conditions.jitter_us + 1);
+        let free = now.max(self.clogged_until(now, from, to));
+        let direct = free + Duration::from_micros(base + jitter);
+        if self.dice.percent(self.conditions.reorder_percent) {
+            // Held back, and no reason for the others to wait: it arrives out of order.
+            let extra = self.dice.below(4 * (base + self.conditions.jitter_us) + 1);
+            return direct + Duration::from_micros(extra);
+        }
+        let last = self.last_arrivals.entry((from, to, lane)).or_default();
+        *last = direct.max(*last);
+        *last
+    }
+
+    fn is_cut(&mut self, now: Time, from: usize, to: usize) -> bool {
+        self.partitions.retain(|partition| partition.until > now);
+        self.partitions.iter().any(|partition| partition.cuts(from, to))
+    }
+
+    fn clogged_until(&mut self, now: Time, from: usize, to: usize) -> Time {
+        self.clogs.retain(|clog| clog.until > now);
+        let here = self.clogs.iter().filter(|clog| clog.from == from && clog.to == to);
+        here.map(|clog| clog.until).max().unwrap_or(now)
+    }
+}
+
+impl Partition {
+    fn cuts(&self, from: usize, to: usize) -> bool {
+        let inside = |endpoint: usize| self.side >> endpoint & 1 == 1;
+        match self.shape {
+            Shape::Symmetric => inside(from) != inside(to),
+            Shape::OneWay => inside(from) && !inside(to),
+            Shape::Bridge(bridge) => {
+                inside(from) != inside(to) && from != bridge && to != bridge
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

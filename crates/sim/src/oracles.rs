@@ -1,0 +1,168 @@
+//! What judges a run. Oracles see what correct members do, and share no code with the protocols.
+//!
+//! The world shows every [`Observation`] to every [`Oracle`]; the first complaint ends the run. Members
+//! that are Byzantine by the scenario are not shown: nothing is promised about them.
+
+mod acknowledged;
+mod agreement;
+mod audit;
+mod caps;
+mod conduct;
+mod exactly_once;
+mod prefix;
+mod progress;
+
+pub use acknowledged::Acknowledged;
+pub use agreement::Agreement;
+pub use audit::Audit;
+pub use caps::Caps;
+pub use conduct::Conduct;
+pub use exactly_once::ExactlyOnce;
+pub use prefix::Prefix;
+pub use progress::Progress;
+
+use crate::recording::Seen;
+use bytes::Bytes;
+use quorate_crypto::Digest;
+use quorate_engine::{Completed, Message, Status};
+use quorate_types::machine::{ExecutedUpTo, Halt};
+use quorate_types::{Height, Rejected, ReplicaId};
+
+/// Something that a correct member or a client did, or that became of it.
+#[derive(Debug)]
+pub enum Observation<'a> {
+    /// A replica started; `executed` is what its state store remembers.
+    Booted {
+        /// Which.
+        replica: ReplicaId,
+        /// How far its state had come durably.
+        executed: Option<&'a ExecutedUpTo>,
+    },
+    /// The host let a message of this replica go.
+    Released {
+        /// The sender.
+        replica: ReplicaId,
+        /// What.
+        message: &'a Message,
+        /// Bytes of its frame, without the length prefix.
+        bytes: usize,
+    },
+    /// A replica executed a height.
+    Executed {
+        /// Which replica.
+        replica: ReplicaId,
+        /// Which height.
+        height: Height,
+        /// The root that it came to.
+        root: Digest,
+        /// The hash of what was ordered.
+        payload: Digest,
+        /// What the service was asked to execute: no repeats.
+        operations: &'a [Seen],
+    },
+    /// A client handed an operation to its session. No two operations of a run have the same bytes.
+    Submitted {
+        /// The operation.
+        operation: &'a Bytes,
+    },
+    /// A session reported an operation done.
+    Completed {
+        /// The operation.
+        operation: &'a Bytes,
+        /// What it came to.
+        completed: &'a Completed,
+    },
+    /// A correct replica or client refused a frame of a correct sender.
+    Refused {
+        /// What was wrong with it.
+        reason: &'a Rejected,
+        /// The first byte of the frame.
+        tag: u8,
+    },
+    /// A replica stopped itself.
+    Halted {
+        /// Which.
+        replica: ReplicaId,
+        /// Why.
+        halt: &'a Halt,
+    },
+    /// What a replica shows of itself after a turn.
+    Shown {
+        /// The status.
+        status: &'a Status,
+    },
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, Default)]
+pub struct Ending {
+    /// The last executed height of each correct replica; `None` when it is down.
+    pub heights: Vec<(ReplicaId, Option<Height>)>,
+}
+
+/// A judge of one property.
+pub trait Oracle {
+    /// Its name in failures.
+    fn name(&self) -> &'static str;
+
+    /// Takes in what happened.
+    ///
+    /// # Errors
+    /// In words for people: how the property is broken.
+    fn observe(&mut self, observation: &Observation<'_>) -> Result<(), String>;
+
+    /// Judges the whole run.
+    ///
+    /// # Errors
+    /// As [`Oracle::observe`].
+    fn finish(&mut self, _ending: &Ending) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// A property that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The oracle that says so.
+    pub oracle: &'static str,
+    /// What it saw.
+    pub text: String,
+}
+
+/// All judges of a run.
+pub struct Oracles {
+    all: Vec<Box<dyn Oracle>>,
+}
+
+impl Oracles {
+    /// Judges of these properties.
+    #[must_use]
+    pub fn new(all: Vec<Box<dyn Oracle>>) -> Self {
+        Self { all }
+    }
+
+    /// Shows something to all of them.
+    ///
+    /// # Errors
+    /// The first complaint.
+    pub fn observe(&mut self, observation: &Observation<'_>) -> Result<(), Violation> {
+        self.all.iter_mut().try_for_each(|oracle| {
+            let name = oracle.name();
+            oracle.observe(observation).map_err(|text| Violation { oracle: name, text })
+        })
+    }
+
+    /// Ends the run for all of them.
+    ///
+    /// # Errors
+    /// The first complaint.
+    pub fn finish(&mut self, ending: &Ending) -> Result<(), Violation> {
+        self.all.iter_mut().try_for_each(|oracle| {
+            let name = oracle.name();
+            oracle.finish(ending).map_err(|text| Violation { oracle: name, text })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

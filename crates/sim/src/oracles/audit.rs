@@ -1,0 +1,135 @@
+//! The log of everything signed, kept outside the replicas and across their restarts.
+//!
+//! A statement counts from the moment at which its host lets it go: what a crash kept inside was never
+//! said. Votes inside timeouts count too, and so do the signers of certificates that a correct member
+//! passes on, for correct members pass on checked ones only.
+
+use super::{Observation, Oracle};
+use quorate_consensus as consensus;
+use quorate_consensus::jolteon::{Message as Jolteon, Proposal, Qc, Timeout, Vote};
+use quorate_crypto::hash;
+use quorate_crypto::Digest;
+use quorate_engine::Message;
+use quorate_types::{BlockId, ReplicaId, View};
+use std::collections::BTreeMap;
+
+/// Checks that no correct member contradicts itself.
+#[derive(Debug, Default)]
+pub struct Audit {
+    members: BTreeMap<ReplicaId, Member>,
+    certified: BTreeMap<View, BlockId>,
+}
+
+/// What one member has said.
+#[derive(Debug, Default)]
+struct Member {
+    votes: BTreeMap<View, Vote>,
+    given_up: View,
+    high_qc: View,
+    proposals: BTreeMap<View, Digest>,
+}
+
+impl Oracle for Audit {
+    fn name(&self) -> &'static str {
+        "audit"
+    }
+
+    fn observe(&mut self, observation: &Observation<'_>) -> Result<(), String> {
+        let Observation::Released { replica, message, .. } = observation else {
+            return Ok(());
+        };
+        let (Message::Consensus(inner) | Message::Inline(inner, _)) = message else {
+            return Ok(());
+        };
+        let consensus::Message::Jolteon(statement) = inner;
+        self.certificates(statement)?;
+        let member = self.members.entry(*replica).or_default();
+        match statement {
+            Jolteon::Proposal(proposal) => member.propose(*replica, proposal),
+            Jolteon::Vote(vote) => member.vote(*replica, vote),
+            Jolteon::Timeout(timeout) => member.time_out(*replica, timeout),
+            Jolteon::Certificates { .. } => Ok(()),
+        }
+    }
+}
+
+impl Audit {
+    /// One block is certified in a view.
+    fn certificates(&mut self, statement: &Jolteon) -> Result<(), String> {
+        let certificates: Vec<&Qc> = match statement {
+            Jolteon::Proposal(Proposal { block, .. }) => {
+                let under_tc = block.tc.iter().map(|tc| &tc.high_qc);
+                under_tc.chain([&block.justify]).collect()
+            }
+            Jolteon::Vote(_) => Vec::new(),
+            Jolteon::Timeout(Timeout { high_qc, high_tc, .. })
+            | Jolteon::Certificates { high_qc, high_tc } => {
+                high_tc.iter().map(|tc| &tc.high_qc).chain([high_qc]).collect()
+            }
+        };
+        for qc in certificates {
+            let first = *self.certified.entry(qc.view).or_insert(qc.id);
+            if first != qc.id {
+                return Err(format!("in {} both {first} and {} are certified", qc.view, qc.id));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Member {
+    fn propose(&mut self, replica: ReplicaId, proposal: &Proposal) -> Result<(), String> {
+        let block = &proposal.block;
+        if block.author != replica {
+            return Err(format!("{replica} sent a proposal of {}", block.author));
+        }
+        // The bytes, not the block's own id: sent again it must be the same to the letter.
+        let content = hash(&borsh::to_vec(block).expect("encoding into memory"));
+        let first = *self.proposals.entry(block.view).or_insert(content);
+        let same = first == content;
+        same.then_some(()).ok_or_else(|| format!("{replica} proposed twice in {}", block.view))
+    }
+
+    fn vote(&mut self, replica: ReplicaId, vote: &Vote) -> Result<(), String> {
+        if vote.signer != replica {
+            return Err(format!("{replica} sent a vote of {}", vote.signer));
+        }
+        if let Some(before) = self.votes.get(&vote.view) {
+            let same = before == vote;
+            return same.then_some(()).ok_or_else(|| {
+                format!("{replica} voted in {} for {} and for {}", vote.view, before.id, vote.id)
+            });
+        }
+        if vote.view <= self.given_up {
+            return Err(format!("{replica} voted in {} after giving up {}", vote.view, self.given_up));
+        }
+        let newest = self.votes.last_key_value().map_or(View(0), |(view, _)| *view);
+        if vote.view < newest {
+            return Err(format!("{replica} voted in {} after voting in {newest}", vote.view));
+        }
+        self.votes.insert(vote.view, vote.clone());
+        Ok(())
+    }
+
+    fn time_out(&mut self, replica: ReplicaId, timeout: &Timeout) -> Result<(), String> {
+        if timeout.signer != replica {
+            return Err(format!("{replica} sent a timeout of {}", timeout.signer));
+        }
+        if let Some(vote) = &timeout.last_vote {
+            self.vote(replica, vote)?;
+        }
+        if timeout.view < self.given_up {
+            return Err(format!("{replica} gave up {} after {}", timeout.view, self.given_up));
+        }
+        // What a replica reports as its highest certificate is its lock: it never goes back.
+        if timeout.high_qc.view < self.high_qc {
+            return Err(format!(
+                "{replica} reported a certificate of {} in {}, before one of {}",
+                timeout.high_qc.view, timeout.view, self.high_qc
+            ));
+        }
+        self.given_up = timeout.view;
+        self.high_qc = timeout.high_qc.view;
+        Ok(())
+    }
+}

@@ -1,0 +1,54 @@
+//! Memory stays within the settings, and frames within the caps of their type.
+
+use super::{Observation, Oracle};
+use quorate_engine::{Settings, Status, frame_bytes_max};
+
+/// Compares sizes with limits.
+#[derive(Debug)]
+pub struct Caps {
+    mempool_bytes_max: u64,
+    bodies_bytes_max: u64,
+}
+
+impl Caps {
+    /// The limits that `settings` set for a committee of `members`.
+    #[must_use]
+    pub fn new(settings: &Settings, members: usize) -> Self {
+        // Each author may have its share, and one more body that was asked for by name.
+        let author = (settings.author_bytes_max + quorate_types::Body::BYTES_MAX) as u64;
+        Self {
+            mempool_bytes_max: settings.mempool_bytes_max as u64,
+            bodies_bytes_max: author * members as u64,
+        }
+    }
+
+    fn check_status(&self, status: &Status) -> Result<(), String> {
+        let check = |what, id, bytes, limit| {
+            let within = bytes <= limit;
+            within.then_some(()).ok_or_else(|| format!("{id} has {bytes} bytes in its {what}, of {limit}"))
+        };
+        check("mempool", status.id, status.mempool_bytes, self.mempool_bytes_max)?;
+        check("bodies", status.id, status.bodies_bytes, self.bodies_bytes_max)
+    }
+}
+
+impl Oracle for Caps {
+    fn name(&self) -> &'static str {
+        "caps"
+    }
+
+    fn observe(&mut self, observation: &Observation<'_>) -> Result<(), String> {
+        match observation {
+            Observation::Shown { status } => self.check_status(status),
+            Observation::Released { replica, message, bytes } => {
+                let tag = message.frame().0[0][4];
+                let limit = frame_bytes_max(tag).unwrap_or(0);
+                let within = *bytes <= limit;
+                within.then_some(()).ok_or_else(|| {
+                    format!("{replica} sent a frame with tag {tag} of {bytes} bytes, of {limit}")
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! A client's host: a session over the network.
+
+use bytes::Bytes;
+use quorate_crypto::{IdentitySecret, KeyFile, SchemeKind};
+use quorate_engine::{
+    Completed, Incoming, Session, SessionConfig, SessionEffect, SessionEvent, Verifier,
+};
+use quorate_types::{ClientId, Machine, Peer, Rejected, ReplicaId, Request, Time, Verified};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What came of one turn of a client.
+#[derive(Debug, Default)]
+pub(crate) struct ClientTurn {
+    pub(crate) sends: Vec<(ReplicaId, Request)>,
+    /// Operations done.
+    pub(crate) completed: Vec<(Bytes, Completed)>,
+    /// Operations that were not taken: hand them in again.
+    pub(crate) overloaded: Vec<Bytes>,
+}
+
+/// A client.
+pub(crate) struct ClientHost {
+    pub(crate) id: ClientId,
+    /// The world's timer that is set for it.
+    pub(crate) armed: Option<Time>,
+    session: Session,
+    verifier: Arc<Verifier>,
+    next_tag: u64,
+    pending: BTreeMap<u64, Bytes>,
+}
+
+impl ClientHost {
+    pub(crate) fn new(seed: &[u8; 32], first: ReplicaId, verifier: Arc<Verifier>) -> Self {
+        let identity: IdentitySecret = KeyFile::from_seed(SchemeKind::Ed25519, seed).identity;
+        let id = ClientId(identity.public());
+        let session = Session::new(SessionConfig {
+            committee: Arc::clone(verifier.committee()),
+            identity: Arc::new(identity),
+            first,
+            bundle_delay: Duration::from_millis(2),
+            retry_after: Duration::from_millis(300),
+            next_sequence: 0,
+        });
+        Self { id, armed: None, session, verifier, next_tag: 0, pending: BTreeMap::new() }
+    }
+
+    /// Operations handed in and not done.
+    pub(crate) fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    pub(crate) fn next_wake(&self) -> Option<Time> {
+        self.session.next_timeout()
+    }
+
+    pub(crate) fn submit(&mut self, now: Time, operation: Bytes) -> ClientTurn {
+        let tag = self.next_tag;
+        self.next_tag += 1;
+        self.pending.insert(tag, operation.clone());
+        self.session.handle(now, SessionEvent::Submit { tag, operation });
+        self.drain()
+    }
+
+    pub(crate) fn deliver(
+        &mut self,
+        now: Time,
+        from: Peer,
+        content: Bytes,
+    ) -> Result<ClientTurn, Rejected> {
+        let message = Verified::<Incoming>::check(content, from, &self.verifier)?;
+        let from = from.replica()?;
+        self.session.handle(now, SessionEvent::Message { from, message });
+        Ok(self.drain())
+    }
+
+    pub(crate) fn wake(&mut self, now: Time) -> ClientTurn {
+        self.session.handle_timeout(now);
+        self.drain()
+    }
+
+    fn drain(&mut self) -> ClientTurn {
+        let mut turn = ClientTurn::default();
+        while let Some(effect) = self.session.poll() {
+            match effect {
+                SessionEffect::Send { to, request } => turn.sends.push((to, request)),
+                SessionEffect::Completed(completed) => {
+                    let operation = self.pending.remove(&completed.tag);
+                    let operation = operation.expect("a session completes what it took, once");
+                    turn.completed.push((operation, completed));
+                }
+                SessionEffect::Overloaded { tag } => {
+                    turn.overloaded.extend(self.pending.remove(&tag));
+                }
+            }
+        }
+        turn
+    }
+}

@@ -1,0 +1,450 @@
+//! A replica's host: disk, executor and pool in virtual time, and the contract with the machine.
+
+use super::clock::Clock;
+use crate::byzantine::{self, Behaviour};
+use crate::dice::Dice;
+use crate::recording::{Recorder, RecordingService, Seen};
+use crate::scenario::Durations;
+use bytes::Bytes;
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_crypto::{Digest, KeyFile, hash};
+use quorate_engine::{Incoming, Message, Replica, ReplicaConfig, Settings, Status, Verifier};
+use quorate_storage::disk::Faults;
+use quorate_storage::{
+    Entry, Executor, ExecutorConfig, Fault, FaultyDisk, Journal, LogConfig, MemoryDisk, MemoryStore,
+    StorageError,
+};
+use quorate_types::machine::{
+    Block, CombineOutcome, Executed, ExecutedUpTo, Halt, ReadRequest, Recovery,
+};
+use quorate_types::{
+    BodyRef, Committee, Effect, Event, Height, Machine, Peer, Recipients, Rejected, ReplicaId, Time,
+    Verified,
+};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Something that a host does on the side and that comes back later.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// The sync under way is complete.
+    Sync,
+    /// The next block is executed.
+    Execute,
+    /// Shares are combined.
+    Combine(Box<CombineOutcome>),
+    /// What is on disk is read.
+    Read(ReadRequest),
+}
+
+/// What came of one turn of a host.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    /// Messages that leave now.
+    pub(crate) released: Vec<(Recipients, Message)>,
+    /// What comes back, and after how long.
+    pub(crate) later: Vec<(Duration, Work)>,
+    /// What the oracles should know.
+    pub(crate) notes: Vec<Note>,
+}
+
+/// What the oracles should know.
+#[derive(Debug)]
+pub(crate) enum Note {
+    Booted(Option<ExecutedUpTo>),
+    Executed { height: Height, root: Digest, payload: Digest, operations: Vec<Seen> },
+    Halted(Halt),
+    /// The disk failed or is not what it should be: no fault of a scenario does that.
+    Storage(StorageError),
+}
+
+/// What does not change while a host restarts.
+#[derive(Debug)]
+pub(crate) struct HostConfig {
+    pub(crate) id: ReplicaId,
+    pub(crate) behaviour: Behaviour,
+    pub(crate) keys: KeyFile,
+    pub(crate) committee: Arc<Committee>,
+    pub(crate) settings: Settings,
+    pub(crate) log: LogConfig,
+    pub(crate) executor: ExecutorConfig,
+    pub(crate) durations: Durations,
+    pub(crate) clock_rate: u64,
+}
+
+/// A replica's machine room.
+pub(crate) struct ReplicaHost {
+    pub(crate) config: HostConfig,
+    /// How often it has started.
+    pub(crate) incarnation: u32,
+    /// It does nothing until then.
+    pub(crate) paused_until: Time,
+    /// The world's timer that is set for it.
+    pub(crate) armed: Option<Time>,
+    disk: MemoryDisk,
+    store: MemoryStore,
+    slow_sync: Option<(Duration, Time)>,
+    dice: Dice,
+    running: Option<Running>,
+}
+
+/// What a crash takes away.
+struct Running {
+    machine: Replica,
+    verifier: Arc<Verifier>,
+    clock: Clock,
+    journal: Journal,
+    disk_faults: Faults,
+    executor: Executor,
+    recorder: Recorder,
+    blocks: VecDeque<Box<Block>>,
+    gate: Gate,
+}
+
+/// Group commit, and what waits for it.
+#[derive(Default)]
+struct Gate {
+    /// For the next sync.
+    queued: Vec<Entry>,
+    /// What the sync under way makes durable.
+    syncing: Option<Group>,
+    /// Records asked for, and how many of them are durable.
+    persisted: u64,
+    durable: u64,
+    /// Sends with the number of the record that they wait for.
+    held: VecDeque<(u64, Recipients, Message)>,
+}
+
+struct Group {
+    persisted: u64,
+    bodies: Vec<BodyRef>,
+}
+
+impl ReplicaHost {
+    pub(crate) fn new(config: HostConfig, dice: Dice) -> Self {
+        Self {
+            config,
+            incarnation: 0,
+            paused_until: Time(0),
+            armed: None,
+            disk: MemoryDisk::new(),
+            store: MemoryStore::new(),
+            slow_sync: None,
+            dice,
+            running: None,
+        }
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.running.is_some()
+    }
+
+    /// What it shows of itself, while it runs.
+    pub(crate) fn status(&self) -> Option<Status> {
+        self.running.as_ref().map(|running| running.machine.status())
+    }
+
+    /// The last executed height, while it runs.
+    pub(crate) fn executed(&self) -> Option<Height> {
+        let running = self.running.as_ref()?;
+        Some(running.executor.executed().map_or(Height(0), |executed| executed.height))
+    }
+
+    /// The moment of the world at which its machine wants to be woken.
+    pub(crate) fn next_wake(&self) -> Option<Time> {
+        let running = self.running.as_ref()?;
+        Some(running.clock.world(running.machine.next_timeout()?))
+    }
+
+    /// Syncs take this long, until then.
+    pub(crate) fn slow_down_disk(&mut self, sync: Duration, until: Time) {
+        self.slow_sync = Some((sync, until));
+    }
+
+    /// Disk and processor are as quick as on a good day.
+    pub(crate) fn calm(&mut self) {
+        self.slow_sync = None;
+        self.paused_until = Time(0);
+    }
+
+    /// Starts it: storage first, then the machine with what survived.
+    pub(crate) fn boot(&mut self, now: Time) -> Turn {
+        assert!(self.running.is_none(), "a host starts when it is down");
+        self.incarnation += 1;
+        self.armed = None;
+        let mut turn = Turn::default();
+        match self.open(now) {
+            Ok((running, recovery)) => {
+                turn.notes.push(Note::Booted(recovery.executed.clone()));
+                self.running = Some(running);
+                self.feed(now, Event::Recovered(Box::new(recovery)), &mut turn);
+            }
+            Err(error) => turn.notes.push(Note::Storage(error)),
+        }
+        turn
+    }
+
+    /// Power is lost. What was queued may or may not have been written; of what was written and not
+    /// synced, `lost_percent` of the sectors are gone.
+    pub(crate) fn crash(&mut self, lost_percent: u64) {
+        self.armed = None;
+        let Some(mut running) = self.running.take() else {
+            return;
+        };
+        if self.dice.coin() {
+            for entry in std::mem::take(&mut running.gate.queued) {
+                let _ = running.journal.write(&entry);
+            }
+        }
+        // The group is in the file, and no sync of it ever completes.
+        let (nth, directory) = (running.disk_faults.syncs(), running.disk_faults.directory_syncs());
+        running.disk_faults.set(vec![
+            Fault::FailSync { nth },
+            Fault::FailDirectorySync { nth: directory },
+        ]);
+        let _ = running.journal.commit();
+        drop(running);
+        self.disk.crash(&mut || self.dice.percent(lost_percent));
+        self.store.crash();
+    }
+
+    /// A frame arrives. The error is why it was refused.
+    pub(crate) fn deliver(
+        &mut self,
+        now: Time,
+        from: Peer,
+        content: Bytes,
+        turn: &mut Turn,
+    ) -> Result<(), Rejected> {
+        let Some(running) = &self.running else {
+            return Ok(());
+        };
+        let message = Verified::<Incoming>::check(content, from, &running.verifier)?;
+        self.feed(now, Event::Message { from, message }, turn);
+        Ok(())
+    }
+
+    /// The timer rings.
+    pub(crate) fn wake(&mut self, now: Time) -> Turn {
+        let mut turn = Turn::default();
+        if let Some(running) = &mut self.running {
+            let local = running.clock.local(now);
+            if running.machine.next_timeout().is_some_and(|due| due <= local) {
+                running.machine.handle_timeout(local);
+                self.drain(now, &mut turn);
+            }
+        }
+        turn
+    }
+
+    /// Some work is complete.
+    pub(crate) fn finish(&mut self, now: Time, work: Work) -> Turn {
+        let mut turn = Turn::default();
+        let outcome = match work {
+            Work::Sync => self.finish_sync(now, &mut turn),
+            Work::Execute => self.finish_execution(now, &mut turn),
+            Work::Read(request) => self.finish_read(now, &request, &mut turn),
+            Work::Combine(outcome) => {
+                self.feed(now, Event::Combined(*outcome), &mut turn);
+                Ok(())
+            }
+        };
+        if let Err(error) = outcome {
+            turn.notes.push(Note::Storage(error));
+        }
+        turn
+    }
+
+    fn open(&mut self, now: Time) -> Result<(Running, Recovery), StorageError> {
+        let config = &self.config;
+        let service = quorate_ledger::by_name("ordered-log").expect("one of its names");
+        let (service, recorder) = RecordingService::new(service);
+        let store = Box::new(self.store.clone());
+        let (executor, executed) =
+            Executor::open(store, Box::new(service), config.executor.clone())?;
+        let disk = FaultyDisk::new(self.disk.clone(), Vec::new());
+        let disk_faults = disk.faults();
+        let (journal, recovery) = Journal::open(Box::new(disk), config.log.clone(), executed)?;
+        let clock = Clock::start(now, config.clock_rate);
+        let verifier =
+            Arc::new(Verifier::new(Arc::clone(&config.committee), config.settings.proposal_key));
+        let machine = Replica::new(ReplicaConfig {
+            id: config.id,
+            identity: Arc::new(config.keys.identity.clone()),
+            voting: Arc::new(config.keys.voting.clone()),
+            verifier: Arc::clone(&verifier),
+            settings: config.settings.clone(),
+            wall_origin_ms: clock.wall_origin_ms(),
+            signs: true,
+        });
+        let running = Running {
+            machine,
+            verifier,
+            clock,
+            journal,
+            disk_faults,
+            executor,
+            recorder,
+            blocks: VecDeque::new(),
+            gate: Gate::default(),
+        };
+        Ok((running, recovery))
+    }
+
+    fn feed(&mut self, now: Time, event: Event<Incoming>, turn: &mut Turn) {
+        if let Some(running) = &mut self.running {
+            running.machine.handle(running.clock.local(now), event);
+            self.drain(now, turn);
+        }
+    }
+
+    /// Carries out what the machine asks for, in its order.
+    fn drain(&mut self, now: Time, turn: &mut Turn) {
+        while let Some(effect) = self.running.as_mut().and_then(|running| running.machine.poll()) {
+            self.carry_out(now, effect, turn);
+        }
+        self.start_sync(now, turn);
+    }
+
+    fn carry_out(&mut self, now: Time, effect: Effect<Message>, turn: &mut Turn) {
+        let Self { running: Some(running), dice, config, .. } = self else {
+            return;
+        };
+        let durations = &config.durations;
+        match effect {
+            Effect::Send { to, lane, message } => {
+                let gate = &mut running.gate;
+                let waits = gate.persisted > gate.durable && lane.waits_for_barrier();
+                if waits && !mutants::active(Mutant::HostSendsEarly) {
+                    gate.held.push_back((gate.persisted, to, message));
+                } else {
+                    self.release(to, message, turn);
+                }
+            }
+            Effect::Persist(record) => {
+                running.gate.persisted += 1;
+                running.gate.queued.push(Entry::Record(record));
+            }
+            Effect::Append(record) => running.gate.queued.push(Entry::Decided(record)),
+            Effect::Store(body) => running.gate.queued.push(Entry::Body(body)),
+            Effect::Read(request) => {
+                turn.later.push((dice.span(&durations.read_us), Work::Read(request)));
+            }
+            Effect::Combine(job) => {
+                let work = Work::Combine(Box::new(job.run()));
+                turn.later.push((dice.span(&durations.combine_us), work));
+            }
+            Effect::Execute(block) => {
+                running.blocks.push_back(block);
+                if running.blocks.len() == 1 {
+                    turn.later.push((dice.span(&durations.execute_us), Work::Execute));
+                }
+            }
+            Effect::Halt(halt) => {
+                turn.notes.push(Note::Halted(halt));
+                self.crash(0);
+            }
+        }
+        let _ = now;
+    }
+
+    fn release(&mut self, to: Recipients, message: Message, turn: &mut Turn) {
+        let Self { running: Some(running), dice, config, .. } = self else {
+            return;
+        };
+        if !config.behaviour.lets_pass(&message) {
+            return;
+        }
+        if config.behaviour == Behaviour::FutureFlood {
+            turn.released.extend(byzantine::future_flood(
+                config.id,
+                &config.keys.voting,
+                running.verifier.consensus(),
+                &message,
+                dice,
+            ));
+        }
+        turn.released.push((to, message));
+    }
+
+    /// Begins a sync over everything that is queued, unless one is under way.
+    fn start_sync(&mut self, now: Time, turn: &mut Turn) {
+        let slow = self.slow_sync.filter(|(_, until)| now < *until).map(|(sync, _)| sync);
+        let Self { running: Some(running), dice, config, .. } = self else {
+            return;
+        };
+        let gate = &mut running.gate;
+        if gate.syncing.is_some() || gate.queued.is_empty() {
+            return;
+        }
+        let mut bodies = Vec::new();
+        for entry in std::mem::take(&mut gate.queued) {
+            if let Err(error) = running.journal.write(&entry) {
+                turn.notes.push(Note::Storage(error));
+            }
+            if let Entry::Body(body) = entry {
+                bodies.push(body.reference);
+            }
+        }
+        gate.syncing = Some(Group { persisted: gate.persisted, bodies });
+        let duration = slow.unwrap_or_else(|| dice.span(&config.durations.sync_us));
+        turn.later.push((duration, Work::Sync));
+    }
+
+    /// Lets go what waited, then says what is stored.
+    fn finish_sync(&mut self, now: Time, turn: &mut Turn) -> Result<(), StorageError> {
+        let Some(running) = &mut self.running else {
+            return Ok(());
+        };
+        running.journal.commit()?;
+        let gate = &mut running.gate;
+        let group = gate.syncing.take().expect("one sync is under way");
+        gate.durable = group.persisted;
+        let ready = gate.held.partition_point(|(record, ..)| *record <= group.persisted);
+        let released: Vec<_> = gate.held.drain(..ready).collect();
+        for (_, to, message) in released {
+            self.release(to, message, turn);
+        }
+        for reference in group.bodies {
+            self.feed(now, Event::Stored(reference), turn);
+        }
+        self.start_sync(now, turn);
+        Ok(())
+    }
+
+    fn finish_execution(&mut self, now: Time, turn: &mut Turn) -> Result<(), StorageError> {
+        let Some(running) = &mut self.running else {
+            return Ok(());
+        };
+        let block = running.blocks.pop_front().expect("a block is being executed");
+        if !running.blocks.is_empty() {
+            let span = self.dice.span(&self.config.durations.execute_us);
+            turn.later.push((span, Work::Execute));
+        }
+        let executed: Executed = running.executor.execute(&block)?;
+        let payload = hash(&borsh::to_vec(&block.payload).expect("encoding into memory"));
+        turn.notes.push(Note::Executed {
+            height: executed.height,
+            root: executed.root,
+            payload,
+            operations: running.recorder.take(),
+        });
+        self.feed(now, Event::Executed(executed), turn);
+        Ok(())
+    }
+
+    fn finish_read(
+        &mut self,
+        now: Time,
+        request: &ReadRequest,
+        turn: &mut Turn,
+    ) -> Result<(), StorageError> {
+        let Some(running) = &mut self.running else {
+            return Ok(());
+        };
+        let answer = running.journal.read(request)?;
+        self.feed(now, Event::Read(answer), turn);
+        Ok(())
+    }
+}

@@ -1,0 +1,250 @@
+//! A disk that fails as it was told to.
+
+use super::{Disk, DiskFile};
+use parking_lot::Mutex;
+use std::io;
+use std::sync::Arc;
+
+/// One way to fail. Writes, syncs and directory syncs are counted from 0, over all files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The write with this number fails and leaves nothing.
+    FailWrite {
+        /// Its number.
+        nth: u64,
+    },
+    /// The write with this number fails after some of its bytes.
+    TearWrite {
+        /// Its number.
+        nth: u64,
+        /// How many bytes are written.
+        bytes: usize,
+    },
+    /// The sync with this number fails, and as on a real system every later one of the same file
+    /// reports success although what was written to it is not durable.
+    FailSync {
+        /// Its number.
+        nth: u64,
+    },
+    /// The directory sync with this number fails.
+    FailDirectorySync {
+        /// Its number.
+        nth: u64,
+    },
+    /// No more than this many bytes can be written, new files included.
+    Full {
+        /// How many.
+        bytes: u64,
+    },
+    /// A bit reads wrong.
+    FlipBit {
+        /// In this file.
+        file: String,
+        /// In this byte.
+        offset: u64,
+        /// 0 to 7.
+        bit: u8,
+    },
+}
+
+/// The handle by which a test keeps adding and taking away faults.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    state: Arc<Mutex<FaultState>>,
+}
+
+#[derive(Debug, Default)]
+struct FaultState {
+    plan: Vec<Fault>,
+    writes: u64,
+    syncs: u64,
+    directory_syncs: u64,
+    bytes: u64,
+}
+
+impl Faults {
+    /// Replaces the plan. The counts go on.
+    pub fn set(&self, plan: Vec<Fault>) {
+        self.state.lock().plan = plan;
+    }
+
+    /// Writes so far: the number of the next one.
+    #[must_use]
+    pub fn writes(&self) -> u64 {
+        self.state.lock().writes
+    }
+
+    /// Syncs of files so far: the number of the next one.
+    #[must_use]
+    pub fn syncs(&self) -> u64 {
+        self.state.lock().syncs
+    }
+
+    /// Syncs of the directory so far: the number of the next one.
+    #[must_use]
+    pub fn directory_syncs(&self) -> u64 {
+        self.state.lock().directory_syncs
+    }
+
+    /// Counts a write of `bytes`; the error it ends in, with how much of it is written first.
+    fn on_write(&self, bytes: usize) -> Option<(usize, io::Error)> {
+        let mut state = self.state.lock();
+        let number = state.writes;
+        state.writes += 1;
+        let failure = state.plan.iter().find_map(|fault| match *fault {
+            Fault::FailWrite { nth } if nth == number => Some((0, injected("write"))),
+            Fault::TearWrite { nth, bytes } if nth == number => Some((bytes, injected("write"))),
+            _ => None,
+        });
+        failure.or_else(|| state.take_space(bytes as u64).map(|error| (0, error)))
+    }
+
+    fn on_create(&self, bytes: u64) -> io::Result<()> {
+        self.state.lock().take_space(bytes).map_or(Ok(()), Err)
+    }
+
+    fn on_sync(&self) -> io::Result<()> {
+        let mut state = self.state.lock();
+        let nth = state.syncs;
+        state.syncs += 1;
+        state.fail_if(&Fault::FailSync { nth }, "sync")
+    }
+
+    fn on_directory_sync(&self) -> io::Result<()> {
+        let mut state = self.state.lock();
+        let nth = state.directory_syncs;
+        state.directory_syncs += 1;
+        state.fail_if(&Fault::FailDirectorySync { nth }, "directory sync")
+    }
+
+    fn on_read(&self, name: &str, start: u64, buffer: &mut [u8]) {
+        for fault in &self.state.lock().plan {
+            if let Fault::FlipBit { file, offset, bit } = fault
+                && file == name
+                && let Some(at) = offset.checked_sub(start)
+                && let Some(byte) = usize::try_from(at).ok().and_then(|at| buffer.get_mut(at))
+            {
+                *byte ^= 1 << (bit % 8);
+            }
+        }
+    }
+}
+
+impl FaultState {
+    fn take_space(&mut self, bytes: u64) -> Option<io::Error> {
+        self.bytes += bytes;
+        let full = self
+            .plan
+            .iter()
+            .any(|fault| matches!(fault, Fault::Full { bytes } if self.bytes > *bytes));
+        full.then(|| io::ErrorKind::StorageFull.into())
+    }
+
+    fn fail_if(&self, fault: &Fault, what: &str) -> io::Result<()> {
+        if self.plan.contains(fault) { Err(injected(what)) } else { Ok(()) }
+    }
+}
+
+fn injected(what: &str) -> io::Error {
+    io::Error::other(format!("injected {what} failure"))
+}
+
+/// A disk over another that fails according to a plan.
+#[derive(Debug)]
+pub struct FaultyDisk<D> {
+    inner: D,
+    faults: Faults,
+}
+
+impl<D: Disk> FaultyDisk<D> {
+    /// Stands over `inner`.
+    #[must_use]
+    pub fn new(inner: D, plan: Vec<Fault>) -> Self {
+        let faults = Faults::default();
+        faults.set(plan);
+        Self { inner, faults }
+    }
+
+    /// The handle to change the plan with while the disk is in use.
+    #[must_use]
+    pub fn faults(&self) -> Faults {
+        self.faults.clone()
+    }
+
+    fn wrap(&self, name: &str, inner: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
+        let faults = self.faults.clone();
+        Arc::new(FaultyFile { name: name.to_owned(), inner, faults, lying: Mutex::new(false) })
+    }
+}
+
+impl<D: Disk> Disk for FaultyDisk<D> {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.inner.list()
+    }
+
+    fn create(&mut self, name: &str, bytes: u64) -> io::Result<Arc<dyn DiskFile>> {
+        self.faults.on_create(bytes)?;
+        let file = self.inner.create(name, bytes)?;
+        Ok(self.wrap(name, file))
+    }
+
+    fn prepare(&mut self, name: &str, bytes: u64) {
+        self.inner.prepare(name, bytes);
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(self.wrap(name, self.inner.open(name)?))
+    }
+
+    fn remove(&mut self, name: &str) -> io::Result<()> {
+        self.inner.remove(name)
+    }
+
+    fn sync_directory(&mut self) -> io::Result<()> {
+        self.faults.on_directory_sync()?;
+        self.inner.sync_directory()
+    }
+
+    fn locate(&self, name: &str) -> String {
+        self.inner.locate(name)
+    }
+}
+
+struct FaultyFile {
+    name: String,
+    inner: Arc<dyn DiskFile>,
+    faults: Faults,
+    /// A sync failed: the pages are marked clean and will never be written.
+    lying: Mutex<bool>,
+}
+
+impl DiskFile for FaultyFile {
+    fn length(&self) -> io::Result<u64> {
+        self.inner.length()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.inner.read_at(offset, buffer)?;
+        self.faults.on_read(&self.name, offset, buffer);
+        Ok(())
+    }
+
+    fn write_at(&self, offset: u64, parts: &[&[u8]]) -> io::Result<()> {
+        let bytes = parts.iter().map(|part| part.len()).sum();
+        let Some((written, error)) = self.faults.on_write(bytes) else {
+            return self.inner.write_at(offset, parts);
+        };
+        let whole = parts.concat();
+        self.inner.write_at(offset, &[&whole[..written.min(whole.len())]])?;
+        Err(error)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let mut lying = self.lying.lock();
+        if let Err(error) = self.faults.on_sync() {
+            *lying = true;
+            return Err(error);
+        }
+        if *lying { Ok(()) } else { self.inner.sync_data() }
+    }
+}

@@ -1,0 +1,161 @@
+use super::{Disk, DiskFile, Fault, FaultyDisk, MemoryDisk, RealDisk};
+use crate::StorageError;
+use std::io;
+use std::sync::Arc;
+
+fn read(file: &Arc<dyn DiskFile>, offset: u64, bytes: usize) -> Vec<u8> {
+    let mut buffer = vec![0xee; bytes];
+    file.read_at(offset, &mut buffer).expect("inside the file");
+    buffer
+}
+
+/// What both disks must do alike.
+fn files_keep_their_length_and_start_as_zeroes(disk: &mut dyn Disk) {
+    let file = disk.create("b", 1_000).expect("made");
+    disk.create("a", 10).expect("made");
+    assert_eq!(disk.list().expect("listed"), ["a", "b"]);
+    assert_eq!(file.length().expect("known"), 1_000);
+    assert_eq!(read(&file, 0, 1_000), vec![0; 1_000]);
+
+    file.write_at(600, &[b"one", b"", b"two"]).expect("written");
+    file.sync_data().expect("synced");
+    disk.sync_directory().expect("synced");
+    let again = disk.open("b").expect("opened");
+    assert_eq!(read(&again, 599, 8), b"\0onetwo\0");
+    let mut past_the_end = [0; 2];
+    let error = again.read_at(999, &mut past_the_end).expect_err("too short");
+    assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+
+    disk.create("b", 20).expect("replaced");
+    assert_eq!(read(&disk.open("b").expect("opened"), 0, 20), vec![0; 20]);
+    disk.remove("b").expect("removed");
+    assert_eq!(disk.list().expect("listed"), ["a"]);
+    assert_eq!(disk.open("b").err().expect("gone").kind(), io::ErrorKind::NotFound);
+}
+
+#[test]
+fn a_memory_disk_is_a_disk() {
+    files_keep_their_length_and_start_as_zeroes(&mut MemoryDisk::new());
+}
+
+#[test]
+fn a_real_disk_is_a_disk() {
+    let directory = tempfile::tempdir().expect("made");
+    let mut disk = RealDisk::open(directory.path()).expect("opened");
+    files_keep_their_length_and_start_as_zeroes(&mut disk);
+}
+
+#[test]
+fn a_prepared_file_is_the_one_created() {
+    let directory = tempfile::tempdir().expect("made");
+    let mut disk = RealDisk::open(directory.path()).expect("opened");
+    disk.prepare("next", 3_000_000);
+    disk.prepare("ignored while another is being prepared", 1);
+    let file = disk.create("next", 3_000_000).expect("made");
+    assert_eq!(read(&file, 2_999_990, 10), [0; 10]);
+    disk.prepare("after", 100);
+    let other_size = disk.create("after", 200).expect("made");
+    assert_eq!(other_size.length().expect("known"), 200);
+    assert_eq!(disk.list().expect("listed"), ["after", "next"]);
+}
+
+#[test]
+fn two_validators_cannot_share_a_directory() {
+    let directory = tempfile::tempdir().expect("made");
+    let path = directory.path().join("made by the first");
+    let first = RealDisk::open(&path).expect("opened");
+    let refused = RealDisk::open(&path).expect_err("locked");
+    assert_eq!(refused, StorageError::InUse { directory: path.display().to_string() });
+    assert!(refused.to_string().contains("is in use by another process"), "{refused}");
+    drop(first);
+    RealDisk::open(&path).expect("free again");
+}
+
+#[test]
+fn a_crash_takes_back_what_was_not_synced() {
+    let mut disk = MemoryDisk::new();
+    let file = disk.create("kept", 100).expect("made");
+    file.write_at(0, &[b"synced"]).expect("written");
+    file.sync_data().expect("synced");
+    disk.sync_directory().expect("synced");
+    file.write_at(3, &[b"UNSYNCED"]).expect("written");
+    disk.create("new", 10).expect("made").sync_data().expect("synced, but not its name");
+    assert!(disk.has_unsynced());
+
+    disk.crash(&mut || true);
+    assert!(!disk.has_unsynced());
+    assert_eq!(disk.list().expect("listed"), ["kept"], "a name that was not synced is gone");
+    assert_eq!(read(&disk.open("kept").expect("there"), 0, 12), b"synced\0\0\0\0\0\0");
+
+    disk.remove("kept").expect("removed");
+    disk.crash(&mut || true);
+    assert_eq!(disk.list().expect("listed"), ["kept"], "a removal that was not synced is undone");
+}
+
+#[test]
+fn a_crash_tears_between_sectors_or_anywhere() {
+    let mut disk = MemoryDisk::new();
+    let file = disk.create("file", 2_000).expect("made");
+    disk.sync_directory().expect("synced");
+    file.write_at(500, &[&[7; 1_000]]).expect("written");
+    let mut asked = 0;
+    disk.crash(&mut || {
+        asked += 1;
+        asked == 2
+    });
+    assert_eq!(asked, 3, "bytes 500 to 1500 lie in three sectors");
+    let bytes = read(&file, 0, 2_000);
+    assert_eq!(bytes[500..512], [7; 12]);
+    assert_eq!(bytes[512..1_024], [0; 512]);
+    assert_eq!(bytes[1_024..1_500], [7; 476]);
+
+    file.write_at(0, &[&[9; 10]]).expect("written");
+    let mut seen = Vec::new();
+    disk.crash_with(&mut |write| {
+        seen.push((write.file.clone(), write.offset, write.bytes));
+        std::iter::once(0..4).collect()
+    });
+    assert_eq!(seen, [("file".to_owned(), 0, 10)]);
+    assert_eq!(read(&file, 0, 10), [9, 9, 9, 9, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn faults_come_when_they_were_planned() {
+    let memory = MemoryDisk::new();
+    let mut disk = FaultyDisk::new(
+        memory.clone(),
+        vec![
+            Fault::FailWrite { nth: 1 },
+            Fault::TearWrite { nth: 2, bytes: 2 },
+            Fault::FailDirectorySync { nth: 1 },
+            Fault::FlipBit { file: "file".into(), offset: 1, bit: 0 },
+        ],
+    );
+    let faults = disk.faults();
+    let file = disk.create("file", 100).expect("made");
+    disk.sync_directory().expect("the first one works");
+    file.write_at(0, &[b"aaaa"]).expect("the first one works");
+    assert_eq!(read(&file, 0, 4), b"a`aa", "a bit reads wrong");
+    file.write_at(0, &[b"bbbb"]).expect_err("planned");
+    file.write_at(0, &[b"cc", b"cc"]).expect_err("planned");
+    disk.sync_directory().expect_err("planned");
+    assert_eq!((faults.writes(), faults.syncs(), faults.directory_syncs()), (3, 0, 2));
+
+    faults.set(vec![Fault::Full { bytes: 110 }]);
+    assert_eq!(read(&file, 0, 4), b"ccaa", "torn after two bytes");
+    let error = file.write_at(0, &[b"more"]).expect_err("full");
+    assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+}
+
+#[test]
+fn after_a_failed_sync_success_means_nothing() {
+    let memory = MemoryDisk::new();
+    let mut disk = FaultyDisk::new(memory.clone(), vec![Fault::FailSync { nth: 0 }]);
+    let file = disk.create("file", 100).expect("made");
+    disk.sync_directory().expect("synced");
+    file.write_at(0, &[b"lost"]).expect("written");
+    file.sync_data().expect_err("planned");
+    file.sync_data().expect("reported, as the operating system does");
+    memory.crash(&mut || true);
+    assert_eq!(read(&memory.open("file").expect("there"), 0, 4), [0; 4]);
+}

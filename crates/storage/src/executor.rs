@@ -1,0 +1,443 @@
+//! The executor: a service behind a session table, exactly once (★).
+//!
+//! A block is executed in one transaction of the store: the service's state, the sessions, the
+//! height with its decided record and root. A crash therefore leaves all of a height or nothing of
+//! it. Most commits are not durable; after a crash the log replays the heights that the store lost,
+//! and since execution is deterministic they come to the same roots.
+//!
+//! # What is in the store
+//!
+//! | key | value |
+//! |---|---|
+//! | `e` | how far execution came ([`ExecutedUpTo`], the session root, the service's name) |
+//! | `c` ‖ client | its [`Session`] |
+//! | `r` ‖ client ‖ sequence (big-endian) | a completed request's height and results |
+//! | `s` ‖ key | the service's own |
+//!
+//! # The root
+//!
+//! `root = H(height, state root, session root, results)`. The session root chains over the blocks:
+//! `H(previous session root, changed sessions in the order of their clients)`. It depends on the
+//! history, as cheap as the change is small; two replicas that executed the same blocks agree on it.
+//! A tree over the present sessions, which a snapshot can prove, comes with the snapshots.
+
+mod session;
+
+pub use session::Session;
+
+use crate::mutants::{self, Mutant};
+use crate::store::{Store, Transaction};
+use crate::StorageError;
+use borsh::{BorshDeserialize, BorshSerialize};
+use bytes::Bytes;
+use quorate_crypto::{Digest, hash_parts};
+use quorate_types::machine::{Block, Executed, ExecutedUpTo};
+use quorate_types::request::Answer;
+use quorate_types::service::{BlockContext, Operation, Outcome, Service, State, StateError};
+use quorate_types::{ClientId, Height, Request};
+use session::{CompletedResult, Standing};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+const EXECUTED: &[u8] = b"e";
+const SERVICE: u8 = b's';
+
+/// How an executor commits.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ExecutorConfig {
+    /// Every so many heights the commit is durable: so many are replayed after a crash, at most.
+    /// 1 makes every commit durable.
+    pub durable_every: u64,
+    /// A durable commit is also due when the bodies executed since the last one have so many bytes.
+    pub durable_bytes: u64,
+}
+
+impl Default for ExecutorConfig {
+    fn default() -> Self {
+        Self { durable_every: 256, durable_bytes: 32 * 1024 * 1024 }
+    }
+}
+
+/// A service with its sessions and its store.
+pub struct Executor {
+    store: Box<dyn Store>,
+    service: Box<dyn Service>,
+    config: ExecutorConfig,
+    progress: Option<Progress>,
+    /// Heights and bytes executed since the last durable commit.
+    heights_undurable: u64,
+    bytes_undurable: u64,
+    failure: Option<StorageError>,
+}
+
+/// What is stored under [`EXECUTED`].
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+struct Progress {
+    service: String,
+    height: Height,
+    root: Digest,
+    session_root: Digest,
+    operations: u64,
+    decided: Vec<u8>,
+}
+
+impl Progress {
+    fn executed(&self) -> ExecutedUpTo {
+        ExecutedUpTo {
+            height: self.height,
+            root: self.root,
+            decided: Bytes::copy_from_slice(&self.decided),
+            operations: self.operations,
+        }
+    }
+}
+
+impl Executor {
+    /// Opens a store, and says how far it came.
+    ///
+    /// # Errors
+    /// [`StorageError::OtherService`] and [`StorageError::StateDamaged`] when the store is not this
+    /// service's; [`StorageError::State`] when it cannot be read.
+    pub fn open(
+        store: Box<dyn Store>,
+        service: Box<dyn Service>,
+        config: ExecutorConfig,
+    ) -> Result<(Self, Option<ExecutedUpTo>), StorageError> {
+        let progress = load_progress(store.as_ref())?;
+        if let Some(progress) = &progress
+            && progress.service != service.name()
+        {
+            return Err(StorageError::OtherService {
+                found: progress.service.clone(),
+                configured: service.name().to_owned(),
+                height: progress.height,
+            });
+        }
+        let executor = Self {
+            store,
+            service,
+            config,
+            progress,
+            heights_undurable: 0,
+            bytes_undurable: 0,
+            failure: None,
+        };
+        let executed = executor.executed();
+        Ok((executor, executed))
+    }
+
+    /// How far execution came, durably or not.
+    #[must_use]
+    pub fn executed(&self) -> Option<ExecutedUpTo> {
+        self.progress.as_ref().map(Progress::executed)
+    }
+
+    /// Executes the next height.
+    ///
+    /// Every request that its client had not completed is executed, whole and in the block's order;
+    /// operations that the service does not admit are refused with its reason. A repeat is not
+    /// executed: its first answer goes out again, if it is still kept ([`Session`] says when it is).
+    ///
+    /// # Errors
+    /// [`StorageError::State`] when the store fails, and the same for ever after.
+    ///
+    /// # Panics
+    /// When the height is not the next one, or the service does not give one outcome for each
+    /// operation: going on would part this replica from the others.
+    pub fn execute(&mut self, block: &Block) -> Result<Executed, StorageError> {
+        let next = self.progress.as_ref().map_or(Height(0), |progress| progress.height).next();
+        assert_eq!(block.height(), next, "heights execute one after the other");
+        self.check()?;
+        let durable = self.is_durable_commit_due(block);
+        let result = self.execute_block(block, durable);
+        let (progress, executed) = self.settle(result)?;
+        self.progress = Some(progress);
+        if durable {
+            self.heights_undurable = 0;
+            self.bytes_undurable = 0;
+        }
+        Ok(executed)
+    }
+
+    /// Makes everything executed so far durable.
+    ///
+    /// # Errors
+    /// [`StorageError::State`] when the store fails, and the same for ever after.
+    pub fn make_durable(&mut self) -> Result<(), StorageError> {
+        self.check()?;
+        if self.heights_undurable > 0 {
+            let result = self.store.begin().and_then(|transaction| transaction.commit(true));
+            self.settle(result.map_err(StorageError::from))?;
+            self.heights_undurable = 0;
+            self.bytes_undurable = 0;
+        }
+        Ok(())
+    }
+
+    /// Reads the service's state as of the executed height; what is in it is the service's to say.
+    ///
+    /// # Errors
+    /// [`StorageError::State`] when the store fails.
+    pub fn query<T>(
+        &self,
+        read: impl FnOnce(&dyn State) -> Result<T, StateError>,
+    ) -> Result<T, StorageError> {
+        self.check()?;
+        Ok(read(&Committed { store: self.store.as_ref() })?)
+    }
+
+    /// What is kept of a client.
+    ///
+    /// # Errors
+    /// [`StorageError::State`] when the store fails.
+    pub fn session(&self, client: ClientId) -> Result<Session, StorageError> {
+        self.check()?;
+        session::decode(self.store.get(&session::key(client))?)
+    }
+
+    fn check(&self) -> Result<(), StorageError> {
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    fn settle<T>(&mut self, result: Result<T, StorageError>) -> Result<T, StorageError> {
+        result.inspect_err(|error| self.failure = Some(error.clone()))
+    }
+
+    fn is_durable_commit_due(&mut self, block: &Block) -> bool {
+        self.heights_undurable += 1;
+        self.bytes_undurable += block.bodies.iter().map(|body| body.raw.len() as u64).sum::<u64>();
+        self.heights_undurable >= self.config.durable_every
+            || self.bytes_undurable >= self.config.durable_bytes
+    }
+
+    fn execute_block(
+        &mut self,
+        block: &Block,
+        durable: bool,
+    ) -> Result<(Progress, Executed), StorageError> {
+        let mut transaction = self.store.begin()?;
+        let sorted = sort_requests(transaction.as_ref(), block)?;
+        let context = BlockContext {
+            height: block.height(),
+            proposed_at_ms: block.payload.header.proposed_at_ms,
+        };
+        let mut state = ServiceState { transaction: transaction.as_mut() };
+        let outcomes =
+            execute_requests(self.service.as_mut(), &mut state, context, &sorted.fresh)?;
+        let state_root = self.service.root(&state)?;
+        if mutants::active(Mutant::SplitCommit) {
+            transaction.commit(true)?;
+            transaction = self.store.begin()?;
+        }
+
+        let mut sessions = sorted.sessions;
+        let mut answers = sorted.repeats;
+        let mut completed = Vec::with_capacity(outcomes.len());
+        for (request, results) in sorted.fresh.iter().zip(outcomes) {
+            let result = CompletedResult::new(block.height(), results);
+            completed.push((request.client, request.sequence, result.digest));
+            let session = sessions.get_mut(&request.client).expect("sorted with its session");
+            session.complete(transaction.as_mut(), request, &result)?;
+            answers.push((request, result));
+        }
+        let session_root = store_sessions(
+            transaction.as_mut(),
+            self.progress.as_ref().map_or(Digest::ZERO, |progress| progress.session_root),
+            &sessions,
+            &completed,
+        )?;
+        let results = borsh::to_vec(&completed).expect("encoding into memory cannot fail");
+        let root = hash_parts(
+            "quorate v1 block root",
+            &[&block.height().0.to_le_bytes(), &state_root.0, &session_root.0, &results],
+        );
+        let operations = sorted.fresh.iter().map(|request| request.operations.len() as u64).sum();
+        let progress = Progress {
+            service: self.service.name().to_owned(),
+            height: block.height(),
+            root,
+            session_root,
+            operations: operations + self.progress.as_ref().map_or(0, |before| before.operations),
+            decided: block.decided.to_vec(),
+        };
+        let encoded = borsh::to_vec(&progress).expect("encoding into memory cannot fail");
+        transaction.put(EXECUTED, &encoded)?;
+        transaction.commit(durable)?;
+
+        let answers = answers.into_iter().filter_map(answer).collect();
+        Ok((progress, Executed { height: block.height(), root, answers, operations }))
+    }
+}
+
+/// A block's requests by what is to be done with them.
+struct Sorted<'a> {
+    /// To be executed, in the block's order.
+    fresh: Vec<&'a Request>,
+    /// Executed before, and the answer is still there.
+    repeats: Vec<(&'a Request, CompletedResult)>,
+    /// The sessions of the clients in `fresh`, as they were before.
+    sessions: BTreeMap<ClientId, Session>,
+}
+
+/// Deduplicates in the block's order.
+fn sort_requests<'a>(
+    transaction: &dyn Transaction,
+    block: &'a Block,
+) -> Result<Sorted<'a>, StorageError> {
+    let mut sorted = Sorted { fresh: Vec::new(), repeats: Vec::new(), sessions: BTreeMap::new() };
+    // The sessions as they will be after what was seen of the block so far.
+    let mut ahead: BTreeMap<ClientId, Session> = BTreeMap::new();
+    let mut answered = BTreeSet::new();
+    for request in block.bodies.iter().flat_map(|body| &body.requests) {
+        let client = request.client;
+        let session = match ahead.entry(client) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let session = session::decode(transaction.get(&session::key(client))?)?;
+                sorted.sessions.insert(client, session);
+                entry.insert(session)
+            }
+        };
+        match session.standing(request.sequence) {
+            Standing::Fresh => {
+                session.mark(request.sequence);
+                answered.insert((client, request.sequence));
+                sorted.fresh.push(request);
+            }
+            Standing::Completed => {
+                if mutants::active(Mutant::ExecuteTwice) {
+                    sorted.fresh.push(request);
+                } else if answered.insert((client, request.sequence))
+                    && let Some(result) = CompletedResult::load(transaction, request)?
+                {
+                    sorted.repeats.push((request, result));
+                }
+            }
+            Standing::TooFarAhead => {}
+        }
+    }
+    let executing: BTreeSet<ClientId> =
+        sorted.fresh.iter().map(|request| request.client).collect();
+    sorted.sessions.retain(|client, _| executing.contains(client));
+    Ok(sorted)
+}
+
+/// Executes the admitted operations of all requests in one call; one list of outcomes for each
+/// request.
+fn execute_requests(
+    service: &mut dyn Service,
+    state: &mut dyn State,
+    context: BlockContext,
+    requests: &[&Request],
+) -> Result<Vec<Vec<Outcome>>, StateError> {
+    let operations = requests.iter().flat_map(|request| {
+        let client = request.client;
+        request.operations.iter().map(move |bytes| Operation { client, bytes })
+    });
+    let (mut admitted, mut refusals) = (Vec::new(), Vec::new());
+    for operation in operations {
+        match service.admit(operation) {
+            Ok(()) => {
+                admitted.push(operation);
+                refusals.push(None);
+            }
+            Err(reason) => refusals.push(Some(Outcome::Refused(Bytes::from(reason)))),
+        }
+    }
+    let outcomes = service.execute(state, context, &admitted)?;
+    assert_eq!(outcomes.len(), admitted.len(), "{}: one outcome for each operation", service.name());
+    let mut outcomes = outcomes.into_iter();
+    let mut all = refusals
+        .into_iter()
+        .map(|refusal| refusal.unwrap_or_else(|| outcomes.next().expect("counted above")));
+    Ok(requests
+        .iter()
+        .map(|request| all.by_ref().take(request.operations.len()).collect())
+        .collect())
+}
+
+/// Stores the changed sessions; the new session root.
+fn store_sessions(
+    transaction: &mut dyn Transaction,
+    before: Digest,
+    changed: &BTreeMap<ClientId, Session>,
+    completed: &[(ClientId, u64, Digest)],
+) -> Result<Digest, StateError> {
+    if changed.is_empty() {
+        return Ok(before);
+    }
+    let mut entries = Vec::new();
+    for (client, session) in changed {
+        let encoded = session.encode();
+        if !mutants::active(Mutant::ForgetSessions) {
+            transaction.put(&session::key(*client), &encoded)?;
+        }
+        entries.extend_from_slice(&client.0.0);
+        entries.extend_from_slice(&encoded);
+    }
+    let completed = borsh::to_vec(completed).expect("encoding into memory cannot fail");
+    Ok(hash_parts("quorate v1 session root", &[&before.0, &entries, &completed]))
+}
+
+fn answer((request, result): (&Request, CompletedResult)) -> Option<Answer> {
+    let CompletedResult { height, results, .. } = result;
+    let results = results?;
+    Some(Answer { client: request.client, sequence: request.sequence, height, results })
+}
+
+fn load_progress(store: &dyn Store) -> Result<Option<Progress>, StorageError> {
+    let Some(bytes) = store.get(EXECUTED)? else {
+        return Ok(None);
+    };
+    let damaged = |_| StorageError::StateDamaged { entry: "executed height" };
+    Progress::try_from_slice(&bytes).map(Some).map_err(damaged)
+}
+
+fn service_key(key: &[u8]) -> Vec<u8> {
+    let mut prefixed = Vec::with_capacity(1 + key.len());
+    prefixed.push(SERVICE);
+    prefixed.extend_from_slice(key);
+    prefixed
+}
+
+/// The service's part of a transaction.
+struct ServiceState<'a, 'b> {
+    transaction: &'a mut (dyn Transaction + 'b),
+}
+
+impl State for ServiceState<'_, '_> {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
+        self.transaction.get(&service_key(key))
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StateError> {
+        self.transaction.put(&service_key(key), value)
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<(), StateError> {
+        self.transaction.delete(&service_key(key))
+    }
+}
+
+/// The service's part of what is committed; for reading.
+struct Committed<'a> {
+    store: &'a dyn Store,
+}
+
+impl State for Committed<'_> {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
+        self.store.get(&service_key(key))
+    }
+
+    fn put(&mut self, _: &[u8], _: &[u8]) -> Result<(), StateError> {
+        Err(StateError("a query cannot write".into()))
+    }
+
+    fn delete(&mut self, _: &[u8]) -> Result<(), StateError> {
+        Err(StateError("a query cannot write".into()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! What is remembered of a client, so that each of its requests takes effect once.
+
+use crate::StorageError;
+use crate::store::Transaction;
+use borsh::{BorshDeserialize, BorshSerialize};
+use quorate_crypto::{Digest, hash};
+use quorate_types::service::{Outcome, StateError};
+use quorate_types::{ClientId, Height, Request};
+
+/// A client's window of completed sequence numbers.
+///
+/// A client may have [`Session::WINDOW`] requests on their way at once, and they may be decided in
+/// any order. It sends number `s` only when all up to `s − WINDOW` are answered. From that follows:
+///
+/// * Everything below [`Session::lowest`] is completed. A number in the window is completed or it is
+///   not. Either way a request is executed when it is seen first, and never again.
+/// * **At or beyond `lowest + WINDOW`** nothing is executed, recorded or *answered*. An honest client
+///   is never there: what was answered was executed first. It is no refusal: the same signed bytes
+///   may be ordered again after the window moved on, and then take effect.
+/// * **Results are kept** for `WINDOW` numbers below `lowest` and for all completed ones above it. A
+///   client that lost its replies asks again for a number no more than `WINDOW` below its highest,
+///   which `lowest` cannot have passed by more: it is always answered. Below that nothing is
+///   answered any more; its client has the answer, or has lost its own count and needs a new key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Session {
+    /// The lowest sequence number that is not completed.
+    pub lowest: u64,
+    /// Bit `i` says that `lowest + i` is completed; bit 0 never does.
+    pub completed: u64,
+}
+
+/// What to do with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Fresh,
+    Completed,
+    TooFarAhead,
+}
+
+impl Session {
+    /// How many requests may be on their way at once.
+    pub const WINDOW: u64 = 64;
+    /// Results of one request that take more bytes than this are not kept: only their digest is, and
+    /// a repeat of the request is not answered.
+    pub const RESULT_BYTES_MAX: usize = 64 * 1024;
+
+    /// Whether the request with this number took effect.
+    #[must_use]
+    pub fn is_completed(&self, sequence: u64) -> bool {
+        self.standing(sequence) == Standing::Completed
+    }
+
+    pub(super) fn standing(&self, sequence: u64) -> Standing {
+        match sequence.checked_sub(self.lowest) {
+            None => Standing::Completed,
+            Some(ahead) if ahead >= Self::WINDOW => Standing::TooFarAhead,
+            Some(ahead) if self.completed >> ahead & 1 == 1 => Standing::Completed,
+            Some(_) => Standing::Fresh,
+        }
+    }
+
+    /// Completes a number in the window; the numbers whose results are kept no longer.
+    pub(super) fn mark(&mut self, sequence: u64) -> std::ops::Range<u64> {
+        let kept_from = |session: &Self| session.lowest.saturating_sub(Self::WINDOW);
+        let before = kept_from(self);
+        if let Some(ahead) = sequence.checked_sub(self.lowest) {
+            assert!(ahead < Self::WINDOW, "only what is in the window is completed");
+            self.completed |= 1 << ahead;
+        }
+        while self.completed & 1 == 1 {
+            self.completed >>= 1;
+            self.lowest += 1;
+        }
+        before..kept_from(self)
+    }
+
+    /// Completes a request and keeps its result.
+    pub(super) fn complete(
+        &mut self,
+        transaction: &mut dyn Transaction,
+        request: &Request,
+        result: &CompletedResult,
+    ) -> Result<(), StateError> {
+        transaction.put(&result_key(request.client, request.sequence), &result.kept())?;
+        for gone in self.mark(request.sequence) {
+            transaction.delete(&result_key(request.client, gone))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn encode(self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.lowest.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.completed.to_le_bytes());
+        bytes
+    }
+}
+
+/// The session stored in `bytes`; a new client's when there are none.
+pub(super) fn decode(bytes: Option<Vec<u8>>) -> Result<Session, StorageError> {
+    let Some(bytes) = bytes else {
+        return Ok(Session::default());
+    };
+    let damaged = |_| StorageError::StateDamaged { entry: "client session" };
+    let bytes: [u8; 16] = bytes.try_into().map_err(damaged)?;
+    let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+    Ok(Session { lowest: number(0), completed: number(8) })
+}
+
+pub(super) fn key(client: ClientId) -> Vec<u8> {
+    [b"c", &client.0.0[..]].concat()
+}
+
+fn result_key(client: ClientId, sequence: u64) -> Vec<u8> {
+    [b"r", &client.0.0[..], &sequence.to_be_bytes()].concat()
+}
+
+/// What a request came to.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub(super) struct CompletedResult {
+    /// Where it took effect.
+    pub(super) height: Height,
+    /// The digest that a reply signs.
+    pub(super) digest: Digest,
+    /// One for each operation; `None` when they were too large to keep.
+    pub(super) results: Option<Vec<Outcome>>,
+}
+
+impl CompletedResult {
+    pub(super) fn new(height: Height, results: Vec<Outcome>) -> Self {
+        let encoded = borsh::to_vec(&results).expect("encoding into memory cannot fail");
+        Self { height, digest: hash(&encoded), results: Some(results) }
+    }
+
+    /// What is stored: without the results, where they are too large.
+    fn kept(&self) -> Vec<u8> {
+        let whole = borsh::to_vec(self).expect("encoding into memory cannot fail");
+        if whole.len() <= Session::RESULT_BYTES_MAX {
+            return whole;
+        }
+        let Self { height, digest, .. } = *self;
+        let digest_only = Self { height, digest, results: None };
+        borsh::to_vec(&digest_only).expect("encoding into memory cannot fail")
+    }
+
+    /// The kept result of a completed request.
+    pub(super) fn load(
+        state: &dyn Transaction,
+        request: &Request,
+    ) -> Result<Option<Self>, StorageError> {
+        let Some(bytes) = state.get(&result_key(request.client, request.sequence))? else {
+            return Ok(None);
+        };
+        let damaged = |_| StorageError::StateDamaged { entry: "completed request" };
+        Self::try_from_slice(&bytes).map(Some).map_err(damaged)
+    }
+}
+
+#[cfg(test)]
+mod tests;

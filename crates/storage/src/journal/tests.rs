@@ -1,0 +1,593 @@
+//! Every promise to a host is a check that can fail: the mutants at the end show that each does.
+
+use super::{Entry, Journal, JournalStats};
+use crate::disk::{Disk, Fault, FaultyDisk, MemoryDisk, RealDisk};
+use crate::log::{Durability, LogConfig};
+use crate::StorageError;
+use bytes::Bytes;
+use proptest::prelude::*;
+use quorate_crypto::{Digest, hash};
+use quorate_types::machine::{
+    DecidedRecord, ExecutedUpTo, ReadItem, ReadRequest, Record, RecordKind, Recovery,
+};
+use quorate_types::{Body, BodyRef, Height, ReplicaId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+const SMALL: LogConfig = LogConfig { segment_bytes: 2_048, durability: Durability::Fsync };
+
+fn open(disk: &MemoryDisk) -> Result<(Journal, Recovery), StorageError> {
+    Journal::open(Box::new(disk.clone()), SMALL, None)
+}
+
+fn safety(bytes: &[u8]) -> Entry {
+    Entry::Record(Record { kind: RecordKind::Safety, bytes: Bytes::copy_from_slice(bytes) })
+}
+
+fn decided(height: u64, bytes: &[u8]) -> Entry {
+    Entry::Decided(DecidedRecord { height: Height(height), bytes: Bytes::copy_from_slice(bytes) })
+}
+
+fn body(sequence: u64, bytes: &[u8]) -> Arc<Body> {
+    let reference = BodyRef { author: ReplicaId(3), sequence, digest: hash(bytes) };
+    Arc::new(Body { reference, raw: Bytes::copy_from_slice(bytes), requests: Vec::new() })
+}
+
+fn write_and_commit(journal: &mut Journal, entries: &[Entry]) -> Result<(), StorageError> {
+    for entry in entries {
+        journal.write(entry)?;
+    }
+    journal.commit()
+}
+
+/// Hands the group to the operating system without committing it.
+fn flush(journal: &mut Journal) {
+    journal.read(&ReadRequest { ticket: 0, items: Vec::new() }).expect("flushed");
+}
+
+fn read_one(journal: &mut Journal, item: ReadItem) -> Result<Option<Bytes>, StorageError> {
+    let mut answer = journal.read(&ReadRequest { ticket: 5, items: vec![item] })?;
+    assert_eq!(answer.ticket, 5);
+    Ok(answer.items.remove(0).1)
+}
+
+type Check = Result<(), String>;
+
+fn ensure(holds: bool, what: impl Into<String>) -> Check {
+    if holds { Ok(()) } else { Err(what.into()) }
+}
+
+/// What recovery must say when exactly these entries survived.
+fn model(entries: &[Entry]) -> Recovery {
+    let mut recovery = Recovery::default();
+    let mut decided = BTreeMap::new();
+    let mut bodies = BTreeSet::new();
+    for entry in entries {
+        match entry {
+            Entry::Record(Record { kind: RecordKind::Safety, bytes }) => {
+                recovery.safety = Some(bytes.clone());
+            }
+            Entry::Record(Record { kind: RecordKind::Incarnation, bytes }) => {
+                recovery.incarnation = Some(bytes.clone());
+            }
+            Entry::Decided(record) => drop(decided.insert(record.height, record.clone())),
+            Entry::Body(body) => drop(bodies.insert(body.reference)),
+        }
+    }
+    recovery.decided =
+        (1..).map_while(|height| decided.get(&Height(height)).cloned()).collect();
+    recovery.bodies = bodies.into_iter().collect();
+    recovery
+}
+
+// What must hold, as checks.
+
+/// ★ A committed record survives a power cut, and so does the file it is in.
+fn what_was_committed_survives() -> Check {
+    let disk = MemoryDisk::new();
+    for n in 0..30_u8 {
+        let (mut journal, _) = open(&disk).map_err(|error| error.to_string())?;
+        let promise = safety(&[n; 300]);
+        write_and_commit(&mut journal, std::slice::from_ref(&promise)).expect("works");
+        drop(journal);
+        disk.crash(&mut || true);
+        let (_, recovery) = open(&disk).map_err(|error| error.to_string())?;
+        ensure(recovery == model(&[promise]), format!("promise {n} is forgotten"))?;
+    }
+    Ok(())
+}
+
+/// ★ A torn record is absent, at whatever byte it was torn; what came before it is there.
+fn a_torn_record_is_absent() -> Check {
+    let (first, second) = (safety(b"the first promise"), safety(&[0xab; 100]));
+    let record_bytes = 64 + 100;
+    for kept in 0..=record_bytes + 4 {
+        let disk = MemoryDisk::new();
+        let (mut journal, _) = open(&disk).expect("opened");
+        write_and_commit(&mut journal, std::slice::from_ref(&first)).expect("works");
+        journal.write(&second).expect("buffered");
+        flush(&mut journal);
+        drop(journal);
+        disk.crash_with(&mut |write| {
+            assert_eq!(write.bytes, record_bytes + 4);
+            std::iter::once(0..kept).collect()
+        });
+        let (_, recovery) = open(&disk).map_err(|error| error.to_string())?;
+        let expected = if kept < record_bytes { &first } else { &second };
+        let expected = model(std::slice::from_ref(expected));
+        ensure(recovery == expected, format!("torn after {kept} bytes: {recovery:?}"))?;
+    }
+    Ok(())
+}
+
+/// ★ The end of a torn group does not come back behind what is written in its place.
+fn a_torn_group_leaves_nothing_behind() -> Check {
+    let disk = MemoryDisk::new();
+    let (mut journal, _) = open(&disk).expect("opened");
+    write_and_commit(&mut journal, &[safety(b"first")]).expect("works");
+    journal.write(&safety(b"second: lost")).expect("buffered");
+    journal.write(&safety(b"third: on disk, but never committed")).expect("buffered");
+    flush(&mut journal);
+    drop(journal);
+    disk.crash_with(&mut |write| std::iter::once(80..write.bytes).collect());
+
+    let (mut journal, recovery) = open(&disk).map_err(|error| error.to_string())?;
+    ensure(recovery == model(&[safety(b"first")]), "the torn group is absent")?;
+    write_and_commit(&mut journal, &[safety(b"instead: new")]).expect("works");
+    drop(journal);
+    disk.crash(&mut || true);
+    let (_, recovery) = open(&disk).map_err(|error| error.to_string())?;
+    ensure(recovery == model(&[safety(b"instead: new")]), format!("came back: {recovery:?}"))
+}
+
+/// ★ Nothing is acknowledged after a failed write or sync, however often the host asks.
+fn nothing_is_acknowledged_after_a_failure() -> Check {
+    let plans = [
+        Fault::FailSync { nth: 2 },
+        Fault::FailDirectorySync { nth: 2 },
+        Fault::FailWrite { nth: 2 },
+        Fault::TearWrite { nth: 2, bytes: 30 },
+        Fault::Full { bytes: 4_300 },
+    ];
+    for fault in plans {
+        let memory = MemoryDisk::new();
+        // Opened before the faults, so that they hit the third group.
+        let disk = FaultyDisk::new(memory.clone(), vec![fault.clone()]);
+        let (mut journal, _) = Journal::open(Box::new(disk), SMALL, None).expect("opened");
+        let mut acknowledged = None;
+        let mut failure = None;
+        for n in 0..8_u8 {
+            let promise = safety(&[n; 1_000]);
+            match write_and_commit(&mut journal, std::slice::from_ref(&promise)) {
+                Ok(()) => {
+                    ensure(failure.is_none(), format!("{fault:?}: went on after {failure:?}"))?;
+                    acknowledged = Some(promise);
+                }
+                Err(error) => {
+                    let first = failure.get_or_insert_with(|| error.clone());
+                    ensure(*first == error, format!("{fault:?}: now it is {error}"))?;
+                }
+            }
+        }
+        ensure(failure.is_some(), format!("{fault:?} was not noticed"))?;
+        let read = journal.read(&ReadRequest { ticket: 0, items: Vec::new() });
+        ensure(read.err() == failure, format!("{fault:?}: still reads"))?;
+        drop(journal);
+        memory.crash(&mut || true);
+        let (_, recovery) = open(&memory).map_err(|error| error.to_string())?;
+        let expected = model(acknowledged.as_slice());
+        ensure(recovery == expected, format!("{fault:?}: an acknowledged promise is lost"))?;
+    }
+    Ok(())
+}
+
+/// ★ What recovery found is durable before anyone relies on it, also when the process alone had
+/// died between its write and its sync.
+fn what_was_recovered_survives_the_next_crash() -> Check {
+    let disk = MemoryDisk::new();
+    let (mut journal, _) = open(&disk).expect("opened");
+    write_and_commit(&mut journal, &[safety(b"first")]).expect("works");
+    journal.write(&safety(b"second")).expect("buffered");
+    flush(&mut journal);
+    drop(journal);
+    let (journal, recovery) = open(&disk).map_err(|error| error.to_string())?;
+    ensure(recovery == model(&[safety(b"second")]), "the process died, not the machine")?;
+    drop(journal);
+    disk.crash(&mut || true);
+    let (_, recovery) = open(&disk).map_err(|error| error.to_string())?;
+    ensure(recovery == model(&[safety(b"second")]), "what recovery said is forgotten")
+}
+
+/// The entries of the log that is damaged below, group by group.
+fn groups() -> Vec<Vec<Entry>> {
+    vec![
+        vec![safety(b"one"), Entry::Body(body(1, &[1; 90]))],
+        vec![decided(1, b"decided"), safety(b"two"), Entry::Body(body(2, &[2; 20]))],
+        vec![safety(b"three"), decided(2, b"decided too")],
+        vec![Entry::Body(body(3, &[3; 300])), safety(b"four")],
+    ]
+}
+
+/// A bit flipped anywhere is an error or costs the last group: never wrong data, never an earlier
+/// group.
+fn no_flipped_bit_is_believed() -> Check {
+    let config = LogConfig { segment_bytes: 768, ..SMALL };
+    let build = || {
+        let disk = MemoryDisk::new();
+        let (mut journal, _) =
+            Journal::open(Box::new(disk.clone()), config.clone(), None).expect("opened");
+        for group in groups() {
+            write_and_commit(&mut journal, &group).expect("works");
+        }
+        disk
+    };
+    let all = groups().concat();
+    let last_group = groups().last().map_or(0, Vec::len);
+    let acceptable: Vec<Recovery> =
+        (all.len() - last_group..=all.len()).map(|count| model(&all[..count])).collect();
+    let names = build().list().expect("listed");
+    ensure(names.len() == 2, "two segments")?;
+    let mut refused = 0;
+    for name in names {
+        for offset in 0..768 {
+            let disk = build();
+            let bit = u8::try_from(offset % 8).expect("small");
+            disk.flip(&name, offset, bit);
+            match Journal::open(Box::new(disk), config.clone(), None) {
+                Ok((_, recovery)) => ensure(
+                    acceptable.contains(&recovery),
+                    format!("{name}, byte {offset}, bit {bit}: recovered {recovery:?}"),
+                )?,
+                Err(StorageError::Corrupt { file, .. }) => {
+                    ensure(file == format!("memory:{name}"), format!("{file} is not {name}"))?;
+                    refused += 1;
+                }
+                Err(error) => return Err(format!("{name}, byte {offset}: {error}")),
+            }
+        }
+    }
+    ensure(refused > 500, format!("only {refused} flips of committed bytes were refused"))
+}
+
+#[test]
+fn committed_records_survive_a_power_cut() {
+    what_was_committed_survives().unwrap();
+}
+
+#[test]
+fn torn_records_are_absent_at_every_length() {
+    a_torn_record_is_absent().unwrap();
+}
+
+#[test]
+fn torn_groups_never_come_back() {
+    a_torn_group_leaves_nothing_behind().unwrap();
+}
+
+#[test]
+fn a_failed_write_or_sync_is_final() {
+    nothing_is_acknowledged_after_a_failure().unwrap();
+}
+
+#[test]
+fn recovery_is_durable() {
+    what_was_recovered_survives_the_next_crash().unwrap();
+}
+
+#[test]
+fn flipped_bits_are_never_believed() {
+    no_flipped_bit_is_believed().unwrap();
+}
+
+#[test]
+fn corruption_names_the_file_and_the_place() {
+    let disk = MemoryDisk::new();
+    let (mut journal, _) = open(&disk).expect("opened");
+    for promise in [&b"one"[..], b"two", b"three"] {
+        write_and_commit(&mut journal, &[safety(promise)]).expect("works");
+    }
+    drop(journal);
+    // The second record begins after the segment's own (72 bytes) and the first (72).
+    disk.flip("log-000000000001", 144 + 64, 0);
+    let error = open(&disk).err().expect("refused");
+    assert_eq!(
+        error,
+        StorageError::Corrupt {
+            file: "memory:log-000000000001".into(),
+            offset: 144,
+            reason: "record 2 is missing or changed, and it had been committed before record 3"
+                .into(),
+        }
+    );
+}
+
+#[test]
+fn a_first_start_recovers_nothing() {
+    let (_, recovery) = open(&MemoryDisk::new()).expect("opened");
+    assert_eq!(recovery, Recovery::default());
+}
+
+#[test]
+fn decided_heights_are_recovered_up_to_the_first_gap() {
+    let disk = MemoryDisk::new();
+    let (mut journal, _) = open(&disk).expect("opened");
+    let entries = [4, 2, 1, 3, 6].map(|height| decided(height, &[7; 3]));
+    write_and_commit(&mut journal, &entries).expect("works");
+    drop(journal);
+    let heights = |executed: Option<u64>| {
+        let executed = executed.map(|height| ExecutedUpTo {
+            height: Height(height),
+            root: Digest::ZERO,
+            decided: Bytes::new(),
+            operations: 0,
+        });
+        let (_, recovery) =
+            Journal::open(Box::new(disk.clone()), SMALL, executed.clone()).expect("opened");
+        assert_eq!(recovery.executed, executed);
+        recovery.decided.iter().map(|record| record.height.0).collect::<Vec<_>>()
+    };
+    assert_eq!(heights(None), [1, 2, 3, 4]);
+    assert_eq!(heights(Some(2)), [3, 4]);
+    assert_eq!(heights(Some(4)), [0; 0]);
+    assert_eq!(heights(Some(5)), [6]);
+}
+
+#[test]
+fn the_latest_record_of_each_kind_is_recovered() {
+    let disk = MemoryDisk::new();
+    let (mut journal, _) = open(&disk).expect("opened");
+    let incarnation = Record { kind: RecordKind::Incarnation, bytes: Bytes::from("start 2") };
+    let entries =
+        [safety(b"old"), Entry::Record(incarnation.clone()), safety(b"new"), decided(1, b"d")];
+    write_and_commit(&mut journal, &entries).expect("works");
+    let (_, recovery) = open(&disk).expect("opened");
+    assert_eq!(recovery.safety, Some(Bytes::from("new")));
+    assert_eq!(recovery.incarnation, Some(incarnation.bytes));
+}
+
+#[test]
+fn what_is_stored_reads_back_before_and_after_the_commit() {
+    let disk = MemoryDisk::new();
+    let (mut journal, _) = open(&disk).expect("opened");
+    let reader = journal.reader();
+    let large = body(1, &vec![9; 100_000]);
+    let request = ReadRequest {
+        ticket: 8,
+        items: vec![
+            ReadItem::Body(large.reference),
+            ReadItem::Decided(Height(1)),
+            ReadItem::Decided(Height(2)),
+        ],
+    };
+    journal.write(&Entry::Body(Arc::clone(&large))).expect("buffered");
+    journal.write(&decided(1, b"proof")).expect("buffered");
+    let nothing = reader.read(&request).expect("works");
+    assert!(nothing.items.iter().all(|(_, bytes)| bytes.is_none()), "still in the buffer");
+
+    let answer = journal.read(&request).expect("works");
+    let found: Vec<Option<Bytes>> = answer.items.into_iter().map(|(_, bytes)| bytes).collect();
+    assert_eq!(found, [Some(large.raw.clone()), Some(Bytes::from("proof")), None]);
+    journal.commit().expect("works");
+    let elsewhere = std::thread::spawn(move || reader.read(&request).expect("works"));
+    assert_eq!(elsewhere.join().expect("ran").items[0].1, Some(large.raw.clone()));
+
+    drop(journal);
+    let (mut journal, _) = open(&disk).expect("opened");
+    let item = ReadItem::Body(large.reference);
+    assert_eq!(read_one(&mut journal, item), Ok(Some(large.raw.clone())));
+}
+
+#[test]
+fn what_decays_after_recovery_is_not_handed_out() {
+    let disk = MemoryDisk::new();
+    let (mut journal, _) = open(&disk).expect("opened");
+    let stored = body(1, &[5; 500]);
+    write_and_commit(&mut journal, &[Entry::Body(Arc::clone(&stored))]).expect("works");
+    disk.flip("log-000000000001", 72 + 64 + 42 + 250, 3);
+    let error = read_one(&mut journal, ReadItem::Body(stored.reference)).expect_err("noticed");
+    assert!(matches!(error, StorageError::Corrupt { offset: 72, .. }), "{error}");
+    assert_eq!(journal.commit(), Err(error), "and final");
+}
+
+#[test]
+fn a_body_is_written_once() {
+    let disk = MemoryDisk::new();
+    let (mut journal, _) = open(&disk).expect("opened");
+    let entry = Entry::Body(body(1, &[1; 100]));
+    write_and_commit(&mut journal, &[entry.clone(), entry.clone()]).expect("works");
+    write_and_commit(&mut journal, std::slice::from_ref(&entry)).expect("works");
+    assert_eq!(journal.stats().records, 1);
+    drop(journal);
+    let (mut journal, _) = open(&disk).expect("opened");
+    write_and_commit(&mut journal, std::slice::from_ref(&entry)).expect("works");
+    assert_eq!(journal.stats(), JournalStats::default(), "nothing to write, nothing to sync");
+}
+
+#[test]
+fn a_group_takes_one_write_and_one_sync() {
+    let disk = FaultyDisk::new(MemoryDisk::new(), Vec::new());
+    let faults = disk.faults();
+    let config = LogConfig { segment_bytes: 1 << 20, ..SMALL };
+    let (mut journal, _) = Journal::open(Box::new(disk), config, None).expect("opened");
+    write_and_commit(&mut journal, &[safety(b"first")]).expect("works");
+    assert_eq!(journal.stats().syncs, 2, "the file and its name");
+    let group: Vec<Entry> = (0..50).map(|n| safety(&[n; 10])).collect();
+    write_and_commit(&mut journal, &group).expect("works");
+    assert_eq!((faults.writes(), faults.syncs(), faults.directory_syncs()), (2, 2, 1));
+    write_and_commit(&mut journal, &[decided(1, b"nobody waits for this")]).expect("works");
+    assert_eq!((faults.writes(), faults.syncs(), faults.directory_syncs()), (3, 2, 1));
+    assert_eq!(journal.stats().records, 52);
+}
+
+#[test]
+fn without_syncs_the_process_may_die_but_not_the_machine() {
+    let disk = MemoryDisk::new();
+    let config = LogConfig { durability: Durability::Os, ..SMALL };
+    let (mut journal, _) =
+        Journal::open(Box::new(disk.clone()), config.clone(), None).expect("opened");
+    write_and_commit(&mut journal, &[safety(b"promise")]).expect("works");
+    assert_eq!(journal.stats().syncs, 0);
+    drop(journal);
+    let (_, recovery) =
+        Journal::open(Box::new(disk.clone()), config.clone(), None).expect("opened");
+    assert_eq!(recovery.safety, Some(Bytes::from("promise")));
+    disk.crash(&mut || true);
+    let (_, recovery) = Journal::open(Box::new(disk), config, None).expect("opened");
+    assert_eq!(recovery, Recovery::default());
+}
+
+#[test]
+fn a_real_directory_recovers_and_fills_many_segments() {
+    let directory = tempfile::tempdir().expect("made");
+    let config = LogConfig { segment_bytes: 256 * 1024, durability: Durability::Fsync };
+    let open = || {
+        let disk = RealDisk::open(directory.path()).expect("opened");
+        Journal::open(Box::new(disk), config.clone(), None).expect("opened")
+    };
+    let mut entries = Vec::new();
+    for round in 0..3_u8 {
+        let (mut journal, recovery) = open();
+        assert_eq!(recovery, model(&entries));
+        for n in 0..10_u8 {
+            let sequence = u64::from(round * 10 + n);
+            let stored = body(sequence, &vec![n; 40_000]);
+            let group = [Entry::Body(stored), safety(&[round, n]), decided(sequence + 1, &[n])];
+            write_and_commit(&mut journal, &group).expect("works");
+            entries.extend(group);
+        }
+    }
+    let (mut journal, recovery) = open();
+    assert_eq!(recovery, model(&entries));
+    for entry in &entries {
+        if let Entry::Body(body) = entry {
+            let read = read_one(&mut journal, ReadItem::Body(body.reference));
+            assert_eq!(read, Ok(Some(body.raw.clone())));
+        }
+    }
+}
+
+/// What a host may do, and what may happen to it.
+#[derive(Clone, Debug)]
+enum Step {
+    Write(Entry),
+    Commit,
+    ProcessDies,
+    PowerFails { seed: u64, lost_in_16: u64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let bytes = prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..40),
+        (any::<u8>(), 0_usize..3_000).prop_map(|(byte, length)| vec![byte; length]),
+    ];
+    let entry = (0..4, 1_u64..9, bytes).prop_map(|(which, number, bytes)| match which {
+        0 => safety(&bytes),
+        1 => Entry::Record(Record { kind: RecordKind::Incarnation, bytes: bytes.into() }),
+        2 => decided(number, &bytes),
+        _ => Entry::Body(body(number, &bytes)),
+    });
+    prop_oneof![
+        6 => entry.prop_map(Step::Write),
+        3 => Just(Step::Commit),
+        1 => Just(Step::ProcessDies),
+        1 => (any::<u64>(), 0_u64..=16)
+            .prop_map(|(seed, lost_in_16)| Step::PowerFails { seed, lost_in_16 }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// Whatever happens, what is recovered is what was written up to some point, and that point is
+    /// not before the last commit that a host waited for.
+    #[test]
+    fn recovery_agrees_with_a_naive_model(steps in prop::collection::vec(step(), 1..60)) {
+        let disk = MemoryDisk::new();
+        let (mut journal, _) = open(&disk).expect("opened");
+        let mut written: Vec<Entry> = Vec::new();
+        let mut committed = 0;
+        for step in steps.into_iter().chain([Step::ProcessDies]) {
+            match step {
+                Step::Write(entry) => {
+                    journal.write(&entry).expect("works");
+                    written.push(entry);
+                }
+                Step::Commit => {
+                    journal.commit().expect("works");
+                    let waits = |entry: &Entry| !matches!(entry, Entry::Decided(_));
+                    if written[committed..].iter().any(waits) {
+                        committed = written.len();
+                    }
+                }
+                Step::ProcessDies | Step::PowerFails { .. } => {
+                    drop(journal);
+                    if let Step::PowerFails { seed, lost_in_16 } = step {
+                        let mut state = seed | 1;
+                        disk.crash(&mut || {
+                            state ^= state << 13;
+                            state ^= state >> 7;
+                            state ^= state << 17;
+                            state % 16 < lost_in_16
+                        });
+                    }
+                    let (reopened, recovery) = open(&disk).expect("never taken for corruption");
+                    let survived = (committed..=written.len())
+                        .find(|count| model(&written[..*count]) == recovery);
+                    let Some(survived) = survived else {
+                        return Err(TestCaseError::fail(format!("{recovery:?} of {written:?}")));
+                    };
+                    written.truncate(survived);
+                    committed = survived;
+                    journal = reopened;
+                }
+            }
+        }
+        check_reads(&mut journal, &written);
+    }
+}
+
+fn check_reads(journal: &mut Journal, written: &[Entry]) {
+    let mut latest = BTreeMap::new();
+    for entry in written {
+        match entry {
+            Entry::Decided(record) => {
+                latest.insert(ReadItem::Decided(record.height), record.bytes.clone());
+            }
+            Entry::Body(body) => {
+                latest.insert(ReadItem::Body(body.reference), body.raw.clone());
+            }
+            Entry::Record(_) => {}
+        }
+    }
+    for (item, bytes) in latest {
+        assert_eq!(read_one(journal, item), Ok(Some(bytes)));
+    }
+}
+
+/// Each rule left out is noticed by the check that stands for it.
+#[cfg(feature = "mutants")]
+mod mutants {
+    use super::*;
+    use crate::mutants::{Mutant, set};
+
+    fn is_noticed(mutant: Mutant, check: fn() -> Check) {
+        check().unwrap();
+        set(Some(mutant));
+        let result = check();
+        set(None);
+        assert!(result.is_err(), "{mutant:?} went unnoticed");
+    }
+
+    #[test]
+    fn every_rule_is_guarded() {
+        is_noticed(Mutant::SkipSync, what_was_committed_survives);
+        is_noticed(Mutant::SkipDirectorySync, what_was_committed_survives);
+        is_noticed(Mutant::AcceptTornRecord, a_torn_record_is_absent);
+        is_noticed(Mutant::AcceptTornRecord, no_flipped_bit_is_believed);
+        is_noticed(Mutant::KeepTornTail, a_torn_group_leaves_nothing_behind);
+        is_noticed(Mutant::TruncateCorruption, no_flipped_bit_is_believed);
+        is_noticed(Mutant::RetryFailedSync, nothing_is_acknowledged_after_a_failure);
+        is_noticed(Mutant::GoOnAfterFailure, nothing_is_acknowledged_after_a_failure);
+        is_noticed(Mutant::TrustPageCache, what_was_recovered_survives_the_next_crash);
+    }
+}

@@ -1,0 +1,44 @@
+//! Everything a validator keeps: its log, its state and what came of executing its blocks.
+//!
+//! * [`Journal`] carries out a machine's `Persist`, `Append`, `Store` and `Read` effects over one
+//!   pre-zeroed, checksummed log of segments. It stands on a [`Disk`]: a [`RealDisk`] in a
+//!   validator, a [`MemoryDisk`] in the simulator, and a [`FaultyDisk`] over either in tests.
+//! * [`Executor`] wraps a [`Service`](quorate_types::Service): every request takes effect exactly
+//!   once, and state, sessions and height are committed in one transaction of a [`Store`].
+//!
+//! The two meet at recovery. The store remembers how far execution came ([`Executor::open`]); the
+//! log replays the decided heights after that ([`Journal::open`]). So the store need not be synced
+//! at every height, and only the log is.
+//!
+//! Everything is synchronous: a host puts a journal and an executor each on a thread of its own.
+//!
+//! ```
+//! use quorate_storage::{Entry, Journal, LogConfig, MemoryDisk};
+//! use quorate_types::machine::{Record, RecordKind};
+//!
+//! let disk = MemoryDisk::new();
+//! let (mut journal, _) = Journal::open(Box::new(disk.clone()), LogConfig::default(), None)?;
+//! let promise = Record { kind: RecordKind::Safety, bytes: "voted in view 7".into() };
+//! journal.write(&Entry::Record(promise.clone()))?;
+//! journal.commit()?; // durable: the vote may leave
+//!
+//! disk.crash(&mut || true); // the power fails, everything unsynced is lost
+//! let (_, recovery) = Journal::open(Box::new(disk), LogConfig::default(), None)?;
+//! assert_eq!(recovery.safety, Some(promise.bytes));
+//! # Ok::<(), quorate_storage::StorageError>(())
+//! ```
+
+pub mod disk;
+mod error;
+pub mod executor;
+pub mod journal;
+mod log;
+pub mod mutants;
+pub mod store;
+
+pub use disk::{Disk, DiskFile, Fault, FaultyDisk, MemoryDisk, RealDisk};
+pub use error::StorageError;
+pub use executor::{Executor, ExecutorConfig, Session};
+pub use journal::{Entry, Journal, JournalReader, JournalStats};
+pub use log::{Durability, LogConfig};
+pub use store::{DiskStore, MemoryStore, Store, Transaction};

@@ -1,0 +1,398 @@
+//! The log: numbered segments of checksummed records, appended in groups.
+//!
+//! # What a group promises
+//!
+//! Everything appended between two syncs is one *group*. Its records reach the disk in any order, so
+//! a crash may keep the third and lose the first. Each record therefore names the first sequence
+//! number of its group: a record that is found says that everything *before its group* was durable
+//! when it was written. That makes the two kinds of damage tell themselves apart at recovery:
+//!
+//! * The first bad record has only records of its own group after it, or none: the group was never
+//!   committed. It is *torn*; the log ends before the bad record, and the remains are zeroed, so that
+//!   nothing of them can ever be read as if it followed what is written next.
+//! * Some record of a later group exists: what is bad had been committed, and promises were made on
+//!   it. That is *corruption*, an error that names the file and the place ([`StorageError::Corrupt`]).
+//!
+//! Damage to the very last group cannot be told from a crash and counts as torn.
+//!
+//! # Segments
+//!
+//! A segment is a file of zeroes of a fixed size, filled from its start; its first record carries
+//! the format version. When a record does not fit, what is buffered is synced and the next segment
+//! begins. Checksums are keyed by the segment's number, so the old content of a recycled file never
+//! verifies under its new number. Nothing is pruned yet; a segment may be given up once the latest
+//! record of every kind was copied forward.
+
+pub(crate) mod record;
+mod scan;
+
+use crate::disk::{Disk, DiskFile};
+use crate::mutants::{self, Mutant};
+use crate::{JournalStats, StorageError};
+use bytes::Bytes;
+use record::{Key, RecordHeader};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// Written into the first record of every segment.
+pub(crate) const FORMAT: u32 = 1;
+
+/// A group is handed to the operating system when it has grown to this size, and synced with the
+/// rest of it later.
+const BUFFER_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Payloads from this size on are written from where they lie instead of being copied.
+const COPY_BYTES_MAX: usize = 16 * 1024;
+
+/// How a log is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LogConfig {
+    /// Bytes in one segment, 16 MiB unless told. Each is written twice, first with zeroes while the
+    /// one before it is in use: larger ones take longer to start with, smaller ones sync their
+    /// directory more often. A record that is larger gets a segment of its own size.
+    pub segment_bytes: u64,
+    /// What a commit means.
+    pub durability: Durability,
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self { segment_bytes: 16 * 1024 * 1024, durability: Durability::Fsync }
+    }
+}
+
+/// What a committed record survives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// A power cut: every commit syncs.
+    #[default]
+    Fsync,
+    /// The end of the process, not of the machine. **Unsafe to vote with** where the power of more
+    /// than f validators can fail together; for measurements.
+    Os,
+}
+
+/// A text that names no [`Durability`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no durability: write \"fsync\" or \"os\"")]
+pub struct UnknownDurability(String);
+
+impl FromStr for Durability {
+    type Err = UnknownDurability;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "fsync" => Ok(Self::Fsync),
+            "os" => Ok(Self::Os),
+            _ => Err(UnknownDurability(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Fsync => "fsync",
+            Self::Os => "os",
+        })
+    }
+}
+
+/// Where a record lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Location {
+    pub(crate) segment: u64,
+    pub(crate) offset: u64,
+    /// Of the payload.
+    pub(crate) bytes: u32,
+}
+
+/// An open segment. Cloning shares the file.
+#[derive(Clone)]
+pub(crate) struct Segment {
+    pub(crate) number: u64,
+    /// As an operator would look for it.
+    pub(crate) place: String,
+    pub(crate) file: Arc<dyn DiskFile>,
+    pub(crate) capacity: u64,
+    pub(crate) key: Key,
+}
+
+impl Segment {
+    fn open(disk: &dyn Disk, number: u64) -> Result<Self, StorageError> {
+        let name = name_of(number);
+        let place = disk.locate(&name);
+        let failed = |error: io::Error| StorageError::io("open", place.clone(), &error);
+        let file = disk.open(&name).map_err(failed)?;
+        let capacity = file.length().map_err(failed)?;
+        Ok(Self { number, place, file, capacity, key: Key::of_segment(number) })
+    }
+
+    /// Reads a record back and checks it.
+    pub(crate) fn read(&self, location: Location) -> Result<Bytes, StorageError> {
+        let mut bytes = vec![0; record::HEADER_BYTES + location.bytes as usize];
+        self.file.read_at(location.offset, &mut bytes).map_err(|error| self.error("read", &error))?;
+        let header = RecordHeader::read(&bytes, &self.key);
+        let sound = header.is_some_and(|header| header.is_whole(&bytes, &self.key));
+        if !sound {
+            return Err(self.corrupt(location.offset, "a committed record reads back changed"));
+        }
+        Ok(Bytes::from(bytes).slice(record::HEADER_BYTES..))
+    }
+
+    fn error(&self, action: &'static str, error: &io::Error) -> StorageError {
+        StorageError::io(action, self.place.clone(), error)
+    }
+
+    fn corrupt(&self, offset: u64, reason: &str) -> StorageError {
+        StorageError::Corrupt { file: self.place.clone(), offset, reason: reason.to_owned() }
+    }
+}
+
+/// The log. After any error it is unusable: [`crate::Journal`] sees to that.
+pub(crate) struct Log {
+    disk: Box<dyn Disk>,
+    config: LogConfig,
+    segment: Segment,
+    /// Where the buffer begins in the segment.
+    flushed: u64,
+    /// Where it ends.
+    end: u64,
+    buffer: Vec<Bytes>,
+    /// The copied part of the buffer that still grows.
+    open: Vec<u8>,
+    sequence: u64,
+    group: u64,
+    unsynced_data: bool,
+    unsynced_name: bool,
+    prepared: bool,
+    stats: JournalStats,
+}
+
+impl Log {
+    /// Opens or begins a log; hands every record to `visit` in order.
+    pub(crate) fn open(
+        mut disk: Box<dyn Disk>,
+        config: LogConfig,
+        visit: &mut scan::Visit<'_>,
+    ) -> Result<Self, StorageError> {
+        let found = scan::scan(disk.as_mut(), visit)?;
+        if let Some(last) = &found.last {
+            make_durable(disk.as_mut(), &found.segments, config.durability)?;
+            return Ok(Self {
+                segment: last.clone(),
+                flushed: found.end,
+                end: found.end,
+                buffer: Vec::new(),
+                open: Vec::new(),
+                sequence: found.sequence,
+                group: found.sequence,
+                unsynced_data: false,
+                unsynced_name: false,
+                prepared: false,
+                stats: JournalStats::default(),
+                disk,
+                config,
+            });
+        }
+        let segment = begin_segment(disk.as_mut(), 1, config.segment_bytes)?;
+        let mut log = Self {
+            segment,
+            flushed: 0,
+            end: 0,
+            buffer: Vec::new(),
+            open: Vec::new(),
+            sequence: 0,
+            group: 0,
+            unsynced_data: false,
+            unsynced_name: true,
+            prepared: false,
+            stats: JournalStats::default(),
+            disk,
+            config,
+        };
+        log.push(record::SEGMENT, &FORMAT.to_le_bytes(), &Bytes::new());
+        Ok(log)
+    }
+
+    /// The segment that the next record goes to, unless it does not fit.
+    pub(crate) fn segment(&self) -> &Segment {
+        &self.segment
+    }
+
+    pub(crate) fn durability(&self) -> Durability {
+        self.config.durability
+    }
+
+    pub(crate) fn stats(&self) -> JournalStats {
+        self.stats
+    }
+
+    /// Buffers a record with the payload `head ‖ tail`.
+    pub(crate) fn append(
+        &mut self,
+        kind: u8,
+        head: &[u8],
+        tail: &Bytes,
+    ) -> Result<Location, StorageError> {
+        let size = record::size(head.len() + tail.len());
+        if self.end + size > self.segment.capacity {
+            self.roll(size)?;
+        }
+        let location = self.push(kind, head, tail);
+        self.stats.records += 1;
+        if self.end - self.flushed >= BUFFER_BYTES_MAX as u64 {
+            self.flush()?;
+        }
+        Ok(location)
+    }
+
+    /// Hands the buffer to the operating system.
+    pub(crate) fn flush(&mut self) -> Result<(), StorageError> {
+        self.close_part();
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let parts: Vec<&[u8]> = self.buffer.iter().map(|part| &part[..]).collect();
+        self.segment
+            .file
+            .write_at(self.flushed, &parts)
+            .map_err(|error| self.segment.error("write", &error))?;
+        self.stats.bytes_written += self.end - self.flushed;
+        self.buffer.clear();
+        self.flushed = self.end;
+        self.unsynced_data = true;
+        Ok(())
+    }
+
+    /// Ends the group: everything before is committed.
+    pub(crate) fn commit(&mut self) -> Result<(), StorageError> {
+        self.flush()?;
+        if self.config.durability == Durability::Fsync {
+            self.sync()?;
+        }
+        self.group = self.sequence;
+        self.prepare_next();
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), StorageError> {
+        if self.unsynced_data && !mutants::active(Mutant::SkipSync) {
+            let result = match self.segment.file.sync_data() {
+                Err(_) if mutants::active(Mutant::RetryFailedSync) => self.segment.file.sync_data(),
+                result => result,
+            };
+            result.map_err(|error| self.segment.error("sync", &error))?;
+            self.stats.syncs += 1;
+        }
+        self.unsynced_data = false;
+        if self.unsynced_name && !mutants::active(Mutant::SkipDirectorySync) {
+            let place = &self.segment.place;
+            self.disk
+                .sync_directory()
+                .map_err(|error| StorageError::io("sync the directory of", place.clone(), &error))?;
+            self.stats.syncs += 1;
+        }
+        self.unsynced_name = false;
+        Ok(())
+    }
+
+    /// Begins the next segment. What is in this one is committed first: the next one's first record
+    /// says so.
+    fn roll(&mut self, size: u64) -> Result<(), StorageError> {
+        self.commit()?;
+        let first = record::size(FORMAT.to_le_bytes().len());
+        let bytes = self.config.segment_bytes.max(first + size);
+        self.segment = begin_segment(self.disk.as_mut(), self.segment.number + 1, bytes)?;
+        self.flushed = 0;
+        self.end = 0;
+        self.unsynced_name = true;
+        self.prepared = false;
+        self.push(record::SEGMENT, &FORMAT.to_le_bytes(), &Bytes::new());
+        Ok(())
+    }
+
+    /// Half way through a segment is early enough to have the next one made ready.
+    fn prepare_next(&mut self) {
+        if !self.prepared && self.end >= self.segment.capacity / 2 {
+            self.prepared = true;
+            let next = name_of(self.segment.number + 1);
+            self.disk.prepare(&next, self.config.segment_bytes);
+        }
+    }
+
+    fn push(&mut self, kind: u8, head: &[u8], tail: &Bytes) -> Location {
+        let length = head.len() + tail.len();
+        let bytes = u32::try_from(length).expect("records are megabytes at most");
+        let location = Location { segment: self.segment.number, offset: self.end, bytes };
+        let header = RecordHeader {
+            length: bytes,
+            sequence: self.sequence,
+            group: self.group,
+            kind,
+            payload: self.segment.key.checksum(&[head, tail]),
+        };
+        self.open.extend_from_slice(&header.encode(&self.segment.key));
+        self.open.extend_from_slice(head);
+        if tail.len() < COPY_BYTES_MAX {
+            self.open.extend_from_slice(tail);
+        } else {
+            self.close_part();
+            self.buffer.push(tail.clone());
+        }
+        let padding = record::padding(length);
+        self.open.extend_from_slice(&[0; record::ALIGNMENT][..padding]);
+        self.end += record::size(length);
+        self.sequence += 1;
+        location
+    }
+
+    fn close_part(&mut self) {
+        if !self.open.is_empty() {
+            self.buffer.push(Bytes::from(std::mem::take(&mut self.open)));
+        }
+    }
+}
+
+pub(crate) fn name_of(segment: u64) -> String {
+    format!("log-{segment:012}")
+}
+
+fn number_of(name: &str) -> Option<u64> {
+    let number = name.strip_prefix("log-")?.parse().ok()?;
+    (name_of(number) == name).then_some(number)
+}
+
+fn begin_segment(disk: &mut dyn Disk, number: u64, bytes: u64) -> Result<Segment, StorageError> {
+    let name = name_of(number);
+    let place = disk.locate(&name);
+    let file = disk
+        .create(&name, bytes)
+        .map_err(|error| StorageError::io("create", place.clone(), &error))?;
+    Ok(Segment { number, place, file, capacity: bytes, key: Key::of_segment(number) })
+}
+
+/// What a process that died had written but not synced is readable now and would be lost with the
+/// next power cut. The machine is about to rely on it, so it is synced first.
+fn make_durable(
+    disk: &mut dyn Disk,
+    segments: &[Segment],
+    durability: Durability,
+) -> Result<(), StorageError> {
+    if durability == Durability::Os || mutants::active(Mutant::TrustPageCache) {
+        return Ok(());
+    }
+    for segment in segments {
+        segment.file.sync_data().map_err(|error| segment.error("sync", &error))?;
+    }
+    disk.sync_directory()
+        .map_err(|error| StorageError::io("sync the directory of", disk.locate("log-*"), &error))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! A store on disk: one redb table.
+
+use super::{Changes, Store, Transaction};
+use crate::StorageError;
+use quorate_types::service::{State, StateError};
+use redb::{Database, Durability, ReadOnlyTable, ReadableDatabase, TableDefinition};
+use std::path::Path;
+
+const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("state");
+
+/// Pages that redb keeps in memory.
+const CACHE_BYTES: usize = 64 * 1024 * 1024;
+
+/// A store in one file, locked against other processes.
+///
+/// A transaction gathers its changes in memory, in key order, and writes them at its commit.
+/// Commits that need not be durable stay in memory until one that must be; redb reuses no space in
+/// between, so a durable one is due every now and then.
+#[derive(Debug)]
+pub struct DiskStore {
+    database: Database,
+}
+
+impl DiskStore {
+    /// Opens the store in the file `path`, or makes one.
+    ///
+    /// # Errors
+    /// [`StorageError::InUse`] when another process holds it; [`StorageError::Io`] when it cannot
+    /// be opened.
+    pub fn open(path: &Path) -> Result<Self, StorageError> {
+        let shown = path.display().to_string();
+        let failed = |reason: String| StorageError::Io {
+            action: "open",
+            file: shown.clone(),
+            reason,
+        };
+        let database = Database::builder().set_cache_size(CACHE_BYTES).create(path).map_err(
+            |error| match error {
+                redb::DatabaseError::DatabaseAlreadyOpen => {
+                    StorageError::InUse { directory: shown.clone() }
+                }
+                error => failed(error.to_string()),
+            },
+        )?;
+        let store = Self { database };
+        store.write(Changes::new(), true).map_err(|error| failed(error.0))?;
+        Ok(store)
+    }
+
+    fn reader(&self) -> Result<ReadOnlyTable<&'static [u8], &'static [u8]>, StateError> {
+        self.database.begin_read().map_err(failed)?.open_table(TABLE).map_err(failed)
+    }
+
+    fn write(&self, changes: Changes, durable: bool) -> Result<(), StateError> {
+        let mut transaction = self.database.begin_write().map_err(failed)?;
+        let durability = if durable { Durability::Immediate } else { Durability::None };
+        transaction.set_durability(durability).map_err(failed)?;
+        // Without it, opening after a crash would walk the whole file.
+        transaction.set_quick_repair(durable);
+        let mut table = transaction.open_table(TABLE).map_err(failed)?;
+        for (key, value) in changes {
+            match value {
+                Some(value) => drop(table.insert(&key[..], &value[..]).map_err(failed)?),
+                None => drop(table.remove(&key[..]).map_err(failed)?),
+            }
+        }
+        drop(table);
+        transaction.commit().map_err(failed)
+    }
+}
+
+impl Store for DiskStore {
+    fn begin(&mut self) -> Result<Box<dyn Transaction + '_>, StateError> {
+        let reader = self.reader()?;
+        Ok(Box::new(DiskTransaction { store: self, reader, changes: Changes::new() }))
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
+        get(&self.reader()?, key)
+    }
+}
+
+struct DiskTransaction<'a> {
+    store: &'a DiskStore,
+    reader: ReadOnlyTable<&'static [u8], &'static [u8]>,
+    changes: Changes,
+}
+
+impl State for DiskTransaction<'_> {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
+        match self.changes.get(key) {
+            Some(value) => Ok(value.clone()),
+            None => get(&self.reader, key),
+        }
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StateError> {
+        self.changes.insert(key.to_vec(), Some(value.to_vec()));
+        Ok(())
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<(), StateError> {
+        self.changes.insert(key.to_vec(), None);
+        Ok(())
+    }
+}
+
+impl Transaction for DiskTransaction<'_> {
+    fn commit(self: Box<Self>, durable: bool) -> Result<(), StateError> {
+        let Self { store, reader, changes } = *self;
+        // An open reader would keep the pages that this replaces.
+        drop(reader);
+        store.write(changes, durable)
+    }
+}
+
+fn get(
+    table: &ReadOnlyTable<&'static [u8], &'static [u8]>,
+    key: &[u8],
+) -> Result<Option<Vec<u8>>, StateError> {
+    Ok(table.get(key).map_err(failed)?.map(|value| value.value().to_vec()))
+}
+
+fn failed(error: impl Into<redb::Error>) -> StateError {
+    StateError(error.into().to_string())
+}

@@ -1,0 +1,97 @@
+//! A store in memory that can lose its latest commits.
+
+use super::{Changes, Store, Transaction};
+use parking_lot::Mutex;
+use quorate_types::service::{State, StateError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A deterministic store. Cloning gives another handle to the same contents, so a test or the
+/// simulator keeps one across a crash.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryStore {
+    content: Arc<Mutex<Content>>,
+}
+
+#[derive(Debug, Default)]
+struct Content {
+    values: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// What the keys changed since the last durable commit were before.
+    undo: Changes,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The power fails: back to the last durable commit.
+    pub fn crash(&self) {
+        let mut content = self.content.lock();
+        let undo = std::mem::take(&mut content.undo);
+        for (key, before) in undo {
+            content.set(key, before);
+        }
+    }
+}
+
+impl Content {
+    /// Sets or removes; what was there before.
+    fn set(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) -> Option<Vec<u8>> {
+        match value {
+            Some(value) => self.values.insert(key, value),
+            None => self.values.remove(&key),
+        }
+    }
+}
+
+impl Store for MemoryStore {
+    fn begin(&mut self) -> Result<Box<dyn Transaction + '_>, StateError> {
+        let content = Arc::clone(&self.content);
+        Ok(Box::new(MemoryTransaction { content, changes: Changes::new() }))
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
+        Ok(self.content.lock().values.get(key).cloned())
+    }
+}
+
+struct MemoryTransaction {
+    content: Arc<Mutex<Content>>,
+    changes: Changes,
+}
+
+impl State for MemoryTransaction {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
+        match self.changes.get(key) {
+            Some(value) => Ok(value.clone()),
+            None => Ok(self.content.lock().values.get(key).cloned()),
+        }
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StateError> {
+        self.changes.insert(key.to_vec(), Some(value.to_vec()));
+        Ok(())
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<(), StateError> {
+        self.changes.insert(key.to_vec(), None);
+        Ok(())
+    }
+}
+
+impl Transaction for MemoryTransaction {
+    fn commit(self: Box<Self>, durable: bool) -> Result<(), StateError> {
+        let mut content = self.content.lock();
+        for (key, value) in self.changes {
+            let before = content.set(key.clone(), value);
+            content.undo.entry(key).or_insert(before);
+        }
+        if durable {
+            content.undo.clear();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,280 @@
+//! The committee: who votes, with which keys, and what a quorum of them is.
+
+use crate::{ChainId, Epoch, ReplicaId};
+use quorate_crypto::{
+    Bitmap, Certificate, IdentityKey, KeyCache, KeyError, PossessionProof, Scheme, SchemeKind,
+    VotingKey, committee_scheme, hash_parts,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What a voting key is used for. Multi-signatures map every purpose to one key; threshold schemes
+/// will map them to independent sharings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Purpose {
+    /// Votes and timeouts of the chained protocols.
+    Vote,
+}
+
+/// One member, as the committee file states it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Member {
+    /// Ed25519 identity key, 64 hex digits: proves its channels, signs proposals and replies.
+    pub identity: String,
+    /// Voting key in hex; its length follows from the scheme.
+    pub voting: String,
+    /// Proof that the member holds the voting key's secret, in hex; empty for Ed25519.
+    #[serde(default)]
+    pub possession: String,
+    /// Where its peers and clients reach it: `host:port`.
+    pub address: String,
+    /// Voting weight; 1 for all.
+    #[serde(default = "one")]
+    pub weight: u64,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// The committee file: the same bytes for every member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommitteeFile {
+    /// A name for people; part of the chain's identity.
+    pub name: String,
+    /// The epoch in which this file is in force.
+    pub epoch: Epoch,
+    /// The voting scheme: `ed25519` or `bls`.
+    pub scheme: String,
+    /// The members in index order.
+    pub members: Vec<Member>,
+}
+
+/// Why a committee file is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommitteeError {
+    /// No members, or more than an index can name.
+    #[error("a committee has 1 to {max} members, this one has {0}", max = Committee::MEMBERS_MAX)]
+    Size(usize),
+    /// A key that is not hex of the right length, or otherwise unusable.
+    #[error("member {member}: {reason}")]
+    Member {
+        /// Its index.
+        member: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Two members with one key.
+    #[error("members {0} and {1} have the same identity key")]
+    SameIdentity(usize, usize),
+    /// A weight other than 1.
+    #[error("member {0} has a weight other than 1, which this version does not support")]
+    Weighted(usize),
+    /// An unknown scheme.
+    #[error("the voting scheme '{0}' is unknown: use 'ed25519' or 'bls'")]
+    Scheme(String),
+    /// The voting keys together are unusable.
+    #[error(transparent)]
+    Keys(#[from] KeyError),
+}
+
+/// A loaded committee: every key checked.
+#[derive(Clone, Debug)]
+pub struct Committee {
+    chain: ChainId,
+    epoch: Epoch,
+    identities: Vec<IdentityKey>,
+    addresses: Vec<String>,
+    weights: Vec<u64>,
+    voting: Arc<dyn Scheme>,
+}
+
+impl Committee {
+    /// Most members: indices are 16 bits, certificates and windows are sized for hundreds.
+    pub const MEMBERS_MAX: usize = 1_024;
+
+    /// Loads and checks a committee file: keys, proofs of possession, no member twice.
+    ///
+    /// # Errors
+    /// The first thing wrong with the file.
+    pub fn load(file: &CommitteeFile, cache: KeyCache) -> Result<Self, CommitteeError> {
+        let count = file.members.len();
+        if count == 0 || count > Self::MEMBERS_MAX {
+            return Err(CommitteeError::Size(count));
+        }
+        let kind: SchemeKind = file
+            .scheme
+            .parse()
+            .map_err(|_| CommitteeError::Scheme(file.scheme.clone()))?;
+        let mut identities = Vec::with_capacity(count);
+        let mut keys = Vec::with_capacity(count);
+        for (index, member) in file.members.iter().enumerate() {
+            if member.weight != 1 {
+                return Err(CommitteeError::Weighted(index));
+            }
+            identities.push(parse_identity(index, &member.identity)?);
+            keys.push((
+                VotingKey(parse_hex(index, "voting key", &member.voting)?),
+                PossessionProof(parse_hex(index, "proof of possession", &member.possession)?),
+            ));
+        }
+        refuse_repeats(&identities)?;
+        Ok(Self {
+            chain: file.chain_id(),
+            epoch: file.epoch,
+            identities,
+            addresses: file.members.iter().map(|m| m.address.clone()).collect(),
+            weights: file.members.iter().map(|m| m.weight).collect(),
+            voting: committee_scheme(kind, &keys, cache)?,
+        })
+    }
+
+    /// The chain that this committee serves.
+    #[must_use]
+    pub fn chain(&self) -> ChainId {
+        self.chain
+    }
+
+    /// The epoch in which it serves.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// How many members.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.identities.len()
+    }
+
+    /// Every member's index.
+    pub fn members(&self) -> impl Iterator<Item = ReplicaId> + use<> {
+        (0..self.size()).map(|i| ReplicaId(u16::try_from(i).expect("limited at load")))
+    }
+
+    /// Whether `replica` is a member's index.
+    #[must_use]
+    pub fn contains(&self, replica: ReplicaId) -> bool {
+        replica.index() < self.size()
+    }
+
+    /// A member's identity key; `None` when there is no such member.
+    #[must_use]
+    pub fn identity(&self, replica: ReplicaId) -> Option<&IdentityKey> {
+        self.identities.get(replica.index())
+    }
+
+    /// The member with this identity key.
+    #[must_use]
+    pub fn find(&self, key: &IdentityKey) -> Option<ReplicaId> {
+        let index = self
+            .identities
+            .iter()
+            .position(|identity| identity == key)?;
+        Some(ReplicaId(u16::try_from(index).expect("limited at load")))
+    }
+
+    /// Where a member is reached.
+    #[must_use]
+    pub fn address(&self, replica: ReplicaId) -> Option<&str> {
+        self.addresses.get(replica.index()).map(String::as_str)
+    }
+
+    /// How much of the committee may be Byzantine, by weight: `f = ⌊(n−1)/3⌋`.
+    #[must_use]
+    pub fn faulty_max(&self) -> u64 {
+        (self.total_weight() - 1) / 3
+    }
+
+    /// The weight of a quorum: two of them share an honest member. `⌊(n+f)/2⌋+1`, which is `2f+1`
+    /// when `n = 3f+1`.
+    #[must_use]
+    pub fn quorum(&self) -> u64 {
+        u64::midpoint(self.total_weight(), self.faulty_max()) + 1
+    }
+
+    /// The smallest weight that is certain to include an honest member: `f+1`.
+    #[must_use]
+    pub fn weak(&self) -> u64 {
+        self.faulty_max() + 1
+    }
+
+    /// The weight of one member, 0 for a stranger.
+    #[must_use]
+    pub fn weight(&self, replica: ReplicaId) -> u64 {
+        self.weights.get(replica.index()).copied().unwrap_or(0)
+    }
+
+    /// The weight of a set of members.
+    #[must_use]
+    pub fn weight_of(&self, signers: &Bitmap) -> u64 {
+        signers.iter().filter_map(|i| self.weights.get(i)).sum()
+    }
+
+    /// The scheme for a purpose and the weight that its certificates need.
+    #[must_use]
+    pub fn scheme(&self, purpose: Purpose) -> (Arc<dyn Scheme>, u64) {
+        match purpose {
+            Purpose::Vote => (Arc::clone(&self.voting), self.quorum()),
+        }
+    }
+
+    /// Whether the certificate's signers are members of this committee and weigh enough for
+    /// `purpose` (★: asked before any pairing). The signature is the scheme's to check.
+    #[must_use]
+    pub fn is_enough(&self, purpose: Purpose, certificate: &Certificate) -> bool {
+        let (_, threshold) = self.scheme(purpose);
+        certificate.signers.members() == self.size()
+            && self.weight_of(&certificate.signers) >= threshold
+    }
+
+    fn total_weight(&self) -> u64 {
+        self.weights.iter().sum()
+    }
+}
+
+impl CommitteeFile {
+    /// The hash of everything in the file that gives the chain its identity.
+    #[must_use]
+    pub fn chain_id(&self) -> ChainId {
+        let members: Vec<_> = self
+            .members
+            .iter()
+            .map(|m| (&m.identity, &m.voting, &m.possession, m.weight))
+            .collect();
+        let content = borsh::to_vec(&(&self.name, self.epoch, &self.scheme, members))
+            .expect("encoding into memory cannot fail");
+        ChainId(hash_parts("quorate v1 chain id", &[&content]).0)
+    }
+}
+
+fn parse_identity(member: usize, text: &str) -> Result<IdentityKey, CommitteeError> {
+    IdentityKey::from_hex(text).map_err(|reason| CommitteeError::Member {
+        member,
+        reason: reason.to_string(),
+    })
+}
+
+fn parse_hex(member: usize, what: &str, text: &str) -> Result<Vec<u8>, CommitteeError> {
+    hex::decode(text).map_err(|reason| CommitteeError::Member {
+        member,
+        reason: format!("the {what} is not hexadecimal: {reason}"),
+    })
+}
+
+fn refuse_repeats(identities: &[IdentityKey]) -> Result<(), CommitteeError> {
+    let mut seen = BTreeSet::new();
+    for (index, identity) in identities.iter().enumerate() {
+        if !seen.insert(identity) {
+            let first = identities
+                .iter()
+                .position(|other| other == identity)
+                .unwrap_or(index);
+            return Err(CommitteeError::SameIdentity(first, index));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,27 @@
+//! The shared vocabulary of Quorate, and its two contracts.
+//!
+//! Start with [`machine`]: every protocol, replica and client is a [`machine::Machine`], fed inputs
+//! and drained of effects by a host that owns the clock, the sockets and the disk. [`service`] is
+//! the contract of what is replicated. The rest names what both of them speak about.
+//!
+//! This crate is pure: no clock, no sockets, no threads, no ambient randomness.
+
+pub mod body;
+pub mod committee;
+pub mod ids;
+pub mod machine;
+pub mod payload;
+pub mod request;
+pub mod service;
+pub mod sign;
+pub mod verified;
+
+pub use body::{Body, BodyRef};
+pub use committee::{Committee, CommitteeError, CommitteeFile, Member, Purpose};
+pub use ids::{BlockId, ChainId, ClientId, Epoch, Height, ReplicaId, Time, View};
+pub use machine::{Effect, Event, Lane, Machine, Recipients};
+pub use payload::{Payload, PayloadHeader};
+pub use request::{Reply, Request, RequestError};
+pub use service::{Operation, Outcome, Service};
+pub use sign::Kind;
+pub use verified::{Peer, Rejected, Verified, Verify};

@@ -1,0 +1,311 @@
+//! The machine contract: what every protocol, replica, client and payer is, and what its host owes it.
+//!
+//! A [`Machine`] is a value. It is fed an input and the time, and then drained of effects. It owns no
+//! clock, socket, thread or disk, and draws no randomness of its own: the same inputs at the same
+//! times give the same effects, in a validator over TLS and in the simulator.
+//!
+//! # What the host owes a replica
+//!
+//! 1. **Order.** Effects are carried out in the order in which they were polled, as seen from each
+//!    lane: two sends to one peer in one [`Lane`] arrive in order or not at all.
+//! 2. ★ **[`Effect::Persist`] is a barrier.** Nothing polled after it leaves in the vote, consensus
+//!    or client lane before the record is durable (its file *and*, for a new file, its directory). The
+//!    host may put many records into one sync. A record is one unit: torn, it is absent.
+//! 3. ★ **[`Effect::Store`] is answered** by [`Event::Stored`] once the body is as durable as a
+//!    record. [`Effect::Append`] is neither: it may be lost with the next power cut.
+//! 4. **Computation is an effect with an answer**: [`Effect::Combine`], [`Effect::Execute`] and
+//!    [`Effect::Read`] run elsewhere and come back as events. They never delay a vote.
+//! 5. **A failed write or sync stops the replica.** Never retry a sync, never go on.
+//! 6. **[`Event::Recovered`] comes first**, once, with what survived; also on the very first start.
+//! 7. **Time is monotonic** and never read by the machine itself. When [`Machine::next_timeout`] has
+//!    come, the host calls [`Machine::handle_timeout`].
+//! 8. **Messages were checked**: they arrive as [`Verified`], made by the pure `verify` functions
+//!    that both hosts run on their pools.
+//!
+//! Lanes may drop a message when they are full or a peer is gone: every protocol here recovers from
+//! loss. They never corrupt, and never deliver under another peer's name.
+
+use crate::{
+    Body, BodyRef, ClientId, Height, Payload, Peer, ReplicaId, Time, Verified, request::Answer,
+};
+use bytes::Bytes;
+use quorate_crypto::{Bitmap, Combined, Digest, Policy, Scheme, Share};
+use std::sync::Arc;
+
+/// A deterministic machine: `handle` an input, then `poll` until it has nothing more to say.
+pub trait Machine {
+    /// What it is fed.
+    type Input;
+    /// What it asks of its host.
+    type Effect;
+
+    /// Takes one input in.
+    fn handle(&mut self, now: Time, input: Self::Input);
+
+    /// Takes in that time has passed. Harmless when nothing is due.
+    fn handle_timeout(&mut self, now: Time);
+
+    /// The next effect, in the order in which the host must carry them out.
+    fn poll(&mut self) -> Option<Self::Effect>;
+
+    /// When [`Machine::handle_timeout`] is due next, if ever.
+    fn next_timeout(&self) -> Option<Time>;
+}
+
+/// Streams between two peers that do not delay one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Lane {
+    /// Votes and timeouts: small and urgent.
+    Votes,
+    /// Proposals and certificates.
+    Consensus,
+    /// Bodies, and blocks for those who fell behind.
+    Bulk,
+    /// Requests and replies, between clients and replicas.
+    Client,
+}
+
+impl Lane {
+    /// Whether what is sent here must wait for the records persisted before it.
+    #[must_use]
+    pub fn waits_for_barrier(self) -> bool {
+        !matches!(self, Self::Bulk)
+    }
+}
+
+/// Where a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Recipients {
+    /// Every other member.
+    All,
+    /// One member, never the sender itself.
+    One(ReplicaId),
+    /// A client, if it is connected.
+    Client(ClientId),
+}
+
+/// What a replica asks of its host. `M` is its message type.
+#[derive(Debug)]
+pub enum Effect<M> {
+    /// Send a message.
+    Send {
+        /// To whom.
+        to: Recipients,
+        /// In which stream.
+        lane: Lane,
+        /// What.
+        message: M,
+    },
+    /// Make a small record durable before anything that follows leaves (★). It replaces the earlier
+    /// record of its kind.
+    Persist(Record),
+    /// Write a decided height, without a barrier.
+    Append(DecidedRecord),
+    /// Make a body durable, then answer [`Event::Stored`].
+    Store(Arc<Body>),
+    /// Read back what was stored, then answer [`Event::Read`].
+    Read(ReadRequest),
+    /// Combine shares on the pool, then answer [`Event::Combined`].
+    Combine(CombineJob),
+    /// Execute the next height, then answer [`Event::Executed`].
+    Execute(Box<Block>),
+    /// Stop for good: going on would be unsafe.
+    Halt(Halt),
+}
+
+/// What a replica is fed.
+#[derive(Debug)]
+pub enum Event<M> {
+    /// The first event: what survived.
+    Recovered(Box<Recovery>),
+    /// A checked message from an authenticated peer.
+    Message {
+        /// Who sent it: the identity that its channel proved.
+        from: Peer,
+        /// What.
+        message: Verified<M>,
+    },
+    /// The body is durable.
+    Stored(BodyRef),
+    /// The answer to [`Effect::Read`].
+    Read(ReadAnswer),
+    /// The answer to [`Effect::Combine`].
+    Combined(CombineOutcome),
+    /// The answer to [`Effect::Execute`].
+    Executed(Executed),
+}
+
+/// Which of its durable records a machine replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum RecordKind {
+    /// The protocol's promises: what it voted for, what it locked.
+    Safety = 1,
+    /// The replica's own count of its starts.
+    Incarnation = 2,
+}
+
+/// A small record that replaces the last one of its kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Which record it replaces.
+    pub kind: RecordKind,
+    /// Its bytes; opaque to the host. Kilobytes at most.
+    pub bytes: Bytes,
+}
+
+/// A decided height with its proof, kept to serve those who fell behind and to recover.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecidedRecord {
+    /// The height that it decides.
+    pub height: Height,
+    /// Payload and proof; opaque to the host.
+    pub bytes: Bytes,
+}
+
+/// Something to read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReadItem {
+    /// A stored body's raw bytes.
+    Body(BodyRef),
+    /// A decided record's bytes.
+    Decided(Height),
+}
+
+/// Things to read back together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadRequest {
+    /// Comes back with the answer.
+    pub ticket: u64,
+    /// At most a few dozen.
+    pub items: Vec<ReadItem>,
+}
+
+/// What was read; `None` where nothing is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadAnswer {
+    /// The request's.
+    pub ticket: u64,
+    /// The request's items in order, each with its bytes.
+    pub items: Vec<(ReadItem, Option<Bytes>)>,
+}
+
+/// Shares to combine into a certificate, off the machine.
+#[derive(Clone, Debug)]
+pub struct CombineJob {
+    /// Comes back with the outcome.
+    pub id: u64,
+    /// The voting keys.
+    pub scheme: Arc<dyn Scheme>,
+    /// What was signed.
+    pub message: Vec<u8>,
+    /// Distinct signers with their unchecked shares.
+    pub shares: Vec<(usize, Share)>,
+    /// Signers that sent bad shares before: checked singly.
+    pub suspects: Bitmap,
+    /// How the rest is checked.
+    pub policy: Policy,
+}
+
+impl CombineJob {
+    /// Does the work. Pure.
+    #[must_use]
+    pub fn run(&self) -> CombineOutcome {
+        let combined =
+            self.scheme
+                .combine(&self.message, &self.shares, &self.suspects, self.policy);
+        CombineOutcome {
+            id: self.id,
+            combined,
+        }
+    }
+}
+
+/// What combining came to.
+#[derive(Clone, Debug)]
+pub struct CombineOutcome {
+    /// The job's.
+    pub id: u64,
+    /// The certificate over the good shares, and who sent bad ones.
+    pub combined: Combined,
+}
+
+/// A decided height with every body at hand, ready to execute.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// What was decided.
+    pub payload: Payload,
+    /// The payload's bodies in its order.
+    pub bodies: Vec<Arc<Body>>,
+    /// The decided record, kept with the executed height so that both survive together.
+    pub decided: Bytes,
+}
+
+impl Block {
+    /// The height it executes at.
+    #[must_use]
+    pub fn height(&self) -> Height {
+        self.payload.header.height
+    }
+}
+
+/// What executing a height came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Executed {
+    /// Which height.
+    pub height: Height,
+    /// The hash over state, sessions and results at this height.
+    pub root: Digest,
+    /// What to answer the clients, also for requests that had been executed before.
+    pub answers: Vec<Answer>,
+    /// Operations that took effect or were refused at this height; repeats do not count.
+    pub operations: u64,
+}
+
+/// What survived the last run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// The latest protocol record.
+    pub safety: Option<Bytes>,
+    /// The latest incarnation record.
+    pub incarnation: Option<Bytes>,
+    /// The last executed height, if any.
+    pub executed: Option<ExecutedUpTo>,
+    /// Decided heights after the executed one, without a gap.
+    pub decided: Vec<DecidedRecord>,
+    /// Every stored body.
+    pub bodies: Vec<BodyRef>,
+}
+
+/// How far execution had come, durably.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExecutedUpTo {
+    /// The last executed height.
+    pub height: Height,
+    /// Its root.
+    pub root: Digest,
+    /// Its decided record.
+    pub decided: Bytes,
+    /// Operations executed so far, over the whole history.
+    pub operations: u64,
+}
+
+/// Why a machine stopped itself.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Halt {
+    /// More than f members are faulty: the evidence is complete, nothing after it can be trusted.
+    #[error(
+        "two conflicting decisions at {height}: more members are faulty than the committee tolerates; evidence: {evidence}"
+    )]
+    ConflictingDecisions {
+        /// Where.
+        height: Height,
+        /// Both, for the operator.
+        evidence: String,
+    },
+    /// What the disk gave back is not what this replica wrote.
+    #[error(
+        "the recovered records contradict each other: {0}; this validator must not vote again under its present key"
+    )]
+    CorruptRecovery(String),
+}

@@ -1,0 +1,281 @@
+//! What clients sign and what they get back.
+//!
+//! A request is a bundle of operations under one sequence number and one signature, so that one
+//! check per validator serves up to [`Request::OPERATIONS_MAX`] operations. Its wire form is flat
+//! and travels unchanged from the client into the body that orders it:
+//!
+//! ```text
+//! client[32] ‖ sequence u64 ‖ count u16 ‖ bytes u32 ‖ (length u32)×count ‖ operations ‖ signature[64]
+//! ```
+
+use crate::{ChainId, ClientId, Epoch, Height, Kind, Outcome, ReplicaId, sign};
+use borsh::{BorshDeserialize, BorshSerialize};
+use bytes::{BufMut, Bytes, BytesMut};
+use quorate_crypto::{Digest, IdentityKey, IdentitySecret, Signature, hash};
+
+const HEADER_BYTES: usize = 32 + 8 + 2 + 4;
+const SIGNATURE_BYTES: usize = 64;
+
+/// A decoded request. Cloning shares the bytes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Who asks.
+    pub client: ClientId,
+    /// The client's own count of its requests, from 0.
+    pub sequence: u64,
+    /// The operations in order; slices of [`Request::raw`].
+    pub operations: Vec<Bytes>,
+    raw: Bytes,
+}
+
+/// Why bytes are not a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// Cut short, or lengths that do not add up.
+    #[error("the request's lengths do not add up")]
+    Malformed,
+    /// No operation, or more than [`Request::OPERATIONS_MAX`].
+    #[error("a request carries 1 to {} operations", Request::OPERATIONS_MAX)]
+    OperationCount,
+    /// Over [`Request::BYTES_MAX`].
+    #[error("a request's operations take at most {} bytes", Request::BYTES_MAX)]
+    TooLarge,
+}
+
+impl Request {
+    /// Most operations in one request.
+    pub const OPERATIONS_MAX: usize = 256;
+    /// Most bytes that the operations of one request take together.
+    pub const BYTES_MAX: usize = 128 * 1024;
+    /// Most bytes on the wire.
+    pub const WIRE_BYTES_MAX: usize =
+        HEADER_BYTES + 4 * Self::OPERATIONS_MAX + Self::BYTES_MAX + SIGNATURE_BYTES;
+
+    /// Encodes and signs. The statement covers the chain, so it is good on one chain only; it does
+    /// not cover the epoch, so it survives a change of committee.
+    ///
+    /// # Errors
+    /// When the operations exceed the limits.
+    pub fn sign(
+        secret: &IdentitySecret,
+        chain: ChainId,
+        sequence: u64,
+        operations: &[Bytes],
+    ) -> Result<Self, RequestError> {
+        let bytes: usize = operations.iter().map(Bytes::len).sum();
+        check_limits(operations.len(), bytes)?;
+        let mut raw =
+            BytesMut::with_capacity(HEADER_BYTES + 4 * operations.len() + bytes + SIGNATURE_BYTES);
+        raw.put_slice(&secret.public().0);
+        raw.put_u64_le(sequence);
+        raw.put_u16_le(u16::try_from(operations.len()).expect("limited above"));
+        raw.put_u32_le(u32::try_from(bytes).expect("limited above"));
+        for operation in operations {
+            raw.put_u32_le(u32::try_from(operation.len()).expect("limited above"));
+        }
+        for operation in operations {
+            raw.put_slice(operation);
+        }
+        let signature = secret.sign(&client_statement(chain, &raw));
+        raw.put_slice(&signature.0);
+        let (request, rest) = Self::split_from(&raw.freeze())?;
+        assert!(rest.is_empty(), "a request's encoding ends where it ends");
+        Ok(request)
+    }
+
+    /// Decodes the request that starts `bytes`; returns it and what follows. Checks form and
+    /// limits, not the signature.
+    ///
+    /// # Errors
+    /// When the bytes are not a request.
+    pub fn split_from(bytes: &Bytes) -> Result<(Self, Bytes), RequestError> {
+        let header = bytes.get(..HEADER_BYTES).ok_or(RequestError::Malformed)?;
+        let client = ClientId(IdentityKey(header[..32].try_into().expect("32 bytes")));
+        let sequence = u64::from_le_bytes(header[32..40].try_into().expect("8 bytes"));
+        let count = usize::from(u16::from_le_bytes(
+            header[40..42].try_into().expect("2 bytes"),
+        ));
+        let size = u32::from_le_bytes(header[42..46].try_into().expect("4 bytes")) as usize;
+        check_limits(count, size)?;
+        let start = HEADER_BYTES + 4 * count;
+        let end = start + size + SIGNATURE_BYTES;
+        if bytes.len() < end {
+            return Err(RequestError::Malformed);
+        }
+        let mut operations = Vec::with_capacity(count);
+        let mut at = start;
+        for length in bytes[HEADER_BYTES..start].chunks_exact(4) {
+            let length = u32::from_le_bytes(length.try_into().expect("4 bytes")) as usize;
+            let next = at.checked_add(length).ok_or(RequestError::Malformed)?;
+            if next > start + size {
+                return Err(RequestError::Malformed);
+            }
+            operations.push(bytes.slice(at..next));
+            at = next;
+        }
+        if at != start + size {
+            return Err(RequestError::Malformed);
+        }
+        let request = Self {
+            client,
+            sequence,
+            operations,
+            raw: bytes.slice(..end),
+        };
+        Ok((request, bytes.slice(end..)))
+    }
+
+    /// The wire form.
+    #[must_use]
+    pub fn raw(&self) -> &Bytes {
+        &self.raw
+    }
+
+    /// The signature at the end of the wire form.
+    #[must_use]
+    pub fn signature(&self) -> Signature {
+        let start = self.raw.len() - SIGNATURE_BYTES;
+        Signature(self.raw[start..].try_into().expect("64 bytes"))
+    }
+
+    /// The bytes that the client signed.
+    #[must_use]
+    pub fn statement(&self, chain: ChainId) -> Vec<u8> {
+        client_statement(chain, &self.raw[..self.raw.len() - SIGNATURE_BYTES])
+    }
+}
+
+impl std::fmt::Debug for Request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "Request({} #{}, {} operations)",
+            self.client,
+            self.sequence,
+            self.operations.len()
+        )
+    }
+}
+
+fn check_limits(count: usize, bytes: usize) -> Result<(), RequestError> {
+    if count == 0 || count > Request::OPERATIONS_MAX {
+        return Err(RequestError::OperationCount);
+    }
+    if bytes > Request::BYTES_MAX {
+        return Err(RequestError::TooLarge);
+    }
+    Ok(())
+}
+
+fn client_statement(chain: ChainId, unsigned: &[u8]) -> Vec<u8> {
+    sign::statement(Kind::Client, chain, Epoch(0), &hash(unsigned))
+}
+
+/// One replica's signed answer to one request. The signature covers the client, the sequence and
+/// the results, so it answers nothing else; `f+1` equal answers are a result.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Reply {
+    /// Who answers.
+    pub replica: ReplicaId,
+    /// Who asked.
+    pub client: ClientId,
+    /// Which of its requests.
+    pub sequence: u64,
+    /// Where the request took effect.
+    pub height: Height,
+    /// The hash of the results in order.
+    pub results_digest: Digest,
+    /// One result per operation.
+    pub results: Vec<Outcome>,
+    /// Over everything above but `replica` and `results`, which the digest stands for.
+    pub signature: Signature,
+}
+
+impl Reply {
+    /// Signs an answer.
+    #[must_use]
+    pub fn sign(
+        secret: &IdentitySecret,
+        chain: ChainId,
+        epoch: Epoch,
+        replica: ReplicaId,
+        answer: Answer,
+    ) -> Self {
+        let results_digest = digest_of_results(&answer.results);
+        let Answer {
+            client,
+            sequence,
+            height,
+            results,
+        } = answer;
+        let signature = secret.sign(&reply_statement(
+            chain,
+            epoch,
+            client,
+            sequence,
+            height,
+            results_digest,
+        ));
+        Self {
+            replica,
+            client,
+            sequence,
+            height,
+            results_digest,
+            results,
+            signature,
+        }
+    }
+
+    /// Whether the results are what the digest names.
+    #[must_use]
+    pub fn is_consistent(&self) -> bool {
+        digest_of_results(&self.results) == self.results_digest
+    }
+
+    /// The bytes that the replica signed.
+    #[must_use]
+    pub fn statement(&self, chain: ChainId, epoch: Epoch) -> Vec<u8> {
+        reply_statement(
+            chain,
+            epoch,
+            self.client,
+            self.sequence,
+            self.height,
+            self.results_digest,
+        )
+    }
+}
+
+/// What executing a request came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Who asked.
+    pub client: ClientId,
+    /// Which of its requests.
+    pub sequence: u64,
+    /// Where the request took effect first.
+    pub height: Height,
+    /// One result per operation.
+    pub results: Vec<Outcome>,
+}
+
+fn reply_statement(
+    chain: ChainId,
+    epoch: Epoch,
+    client: ClientId,
+    sequence: u64,
+    height: Height,
+    results: Digest,
+) -> Vec<u8> {
+    sign::statement(
+        Kind::Reply,
+        chain,
+        epoch,
+        &(client, sequence, height, results),
+    )
+}
+
+fn digest_of_results(results: &[Outcome]) -> Digest {
+    hash(&borsh::to_vec(results).expect("encoding into memory cannot fail"))
+}

@@ -1,0 +1,79 @@
+//! What is signed (★): `"quorate/v1/" ‖ kind ‖ chain_id[32] ‖ epoch u64 ‖ canonical payload`.
+//!
+//! One kind per statement, never shared: a signature made for one kind, chain or epoch is refused
+//! for every other.
+
+use crate::{ChainId, Epoch};
+use borsh::BorshSerialize;
+
+/// The statement a signature makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A leader's proposal.
+    Propose,
+    /// A Jolteon vote.
+    JolteonVote,
+    /// A Jolteon timeout.
+    JolteonTimeout,
+    /// An author's announcement of a body.
+    Body,
+    /// A client's request.
+    Client,
+    /// A replica's reply to a client.
+    Reply,
+    /// The root after executing a height.
+    Executed,
+    /// The greeting that binds a connection's role to its chain.
+    Hello,
+}
+
+impl Kind {
+    /// Every kind, for tests that replay each as each other.
+    pub const ALL: [Self; 8] = [
+        Self::Propose,
+        Self::JolteonVote,
+        Self::JolteonTimeout,
+        Self::Body,
+        Self::Client,
+        Self::Reply,
+        Self::Executed,
+        Self::Hello,
+    ];
+
+    /// The label in the signed bytes. Ends in a slash so that no label is a prefix of another.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Propose => "PROPOSE/",
+            Self::JolteonVote => "VOTE/jolteon/",
+            Self::JolteonTimeout => "TIMEOUT/jolteon/",
+            Self::Body => "BODY/",
+            Self::Client => "CLIENT/",
+            Self::Reply => "REPLY/",
+            Self::Executed => "EXECUTED/",
+            Self::Hello => "HELLO/",
+        }
+    }
+}
+
+/// The bytes that are signed for `payload`, whose encoding must be of a width fixed by `kind`.
+///
+/// # Panics
+/// Never: encoding into memory cannot fail.
+#[must_use]
+pub fn statement(
+    kind: Kind,
+    chain: ChainId,
+    epoch: Epoch,
+    payload: &impl BorshSerialize,
+) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(192);
+    bytes.extend_from_slice(b"quorate/v1/");
+    bytes.extend_from_slice(kind.label().as_bytes());
+    bytes.extend_from_slice(&chain.0);
+    bytes.extend_from_slice(&epoch.0.to_be_bytes());
+    payload
+        .serialize(&mut bytes)
+        .expect("encoding into memory cannot fail");
+    bytes
+}
