@@ -57,10 +57,7 @@ impl<B: TreeBlock> BlockTree<B> {
     /// A tree of its root alone.
     #[must_use]
     pub fn new(root: Root) -> Self {
-        Self {
-            root,
-            blocks: BTreeMap::new(),
-        }
+        Self { root, blocks: BTreeMap::new() }
     }
 
     /// The last decided block.
@@ -108,10 +105,7 @@ impl<B: TreeBlock> BlockTree<B> {
     /// # Panics
     /// When the parent is not here: the caller asked [`BlockTree::contains`].
     pub fn insert(&mut self, block: Arc<B>) {
-        assert!(
-            self.contains(block.parent()),
-            "a block is inserted after its parent"
-        );
+        assert!(self.contains(block.parent()), "a block is inserted after its parent");
         self.blocks.insert(block.id(), block);
     }
 
@@ -147,33 +141,22 @@ impl<B: TreeBlock> BlockTree<B> {
 
     /// Drops blocks of views before `horizon` that are not ancestors of `keep`.
     pub fn prune(&mut self, horizon: View, keep: BlockId) {
-        let kept: std::collections::BTreeSet<BlockId> = self
-            .path(keep)
-            .unwrap_or_default()
-            .iter()
-            .map(|block| block.id())
-            .collect();
-        self.blocks
-            .retain(|id, block| block.view() >= horizon || kept.contains(id));
+        let kept: std::collections::BTreeSet<BlockId> =
+            self.path(keep).unwrap_or_default().iter().map(|block| block.id()).collect();
+        self.blocks.retain(|id, block| block.view() >= horizon || kept.contains(id));
         self.drop_strangers();
     }
 
     /// Whether any undecided block orders something.
     #[must_use]
     pub fn has_payload(&self) -> bool {
-        self.blocks
-            .values()
-            .any(|block| !block.payload().is_empty())
+        self.blocks.values().any(|block| !block.payload().is_empty())
     }
 
     /// Drops what no longer descends from the root.
     fn drop_strangers(&mut self) {
-        let rooted: Vec<BlockId> = self
-            .blocks
-            .keys()
-            .copied()
-            .filter(|id| self.path(*id).is_some())
-            .collect();
+        let rooted: Vec<BlockId> =
+            self.blocks.keys().copied().filter(|id| self.path(*id).is_some()).collect();
         self.blocks.retain(|id, _| rooted.binary_search(id).is_ok());
     }
 }

@@ -21,9 +21,7 @@ impl RoundRobin {
     #[must_use]
     pub fn new(members: usize) -> Self {
         assert!(members > 0, "a committee has members");
-        Self {
-            members: members as u64,
-        }
+        Self { members: members as u64 }
     }
 }
 

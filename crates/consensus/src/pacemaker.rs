@@ -23,12 +23,7 @@ impl Pacemaker {
     /// A timer at rest, with the span of a first view.
     #[must_use]
     pub fn new(span: Duration) -> Self {
-        Self {
-            span,
-            given_up: 0,
-            working: false,
-            deadline: None,
-        }
+        Self { span, given_up: 0, working: false, deadline: None }
     }
 
     /// A view was entered: by a certificate of votes, or because the one before was given up.

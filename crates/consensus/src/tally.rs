@@ -40,15 +40,7 @@ impl Collector {
     ) -> Self {
         let (scheme, threshold) = committee.scheme(purpose);
         let suspects = Bitmap::new(committee.size());
-        Self {
-            committee,
-            scheme,
-            threshold,
-            policy,
-            wait,
-            suspects,
-            next_job: 0,
-        }
+        Self { committee, scheme, threshold, policy, wait, suspects, next_job: 0 }
     }
 
     fn job(&mut self, message: Vec<u8>, shares: Vec<(usize, Share)>) -> CombineJob {
@@ -120,10 +112,10 @@ impl<K: Ord + Clone> Tally<K> {
             return false;
         }
         self.counted.insert(signer.index());
-        let entry = self.wordings.entry(wording).or_insert_with(|| Wording {
-            message: message(),
-            ..Wording::default()
-        });
+        let entry = self
+            .wordings
+            .entry(wording)
+            .or_insert_with(|| Wording { message: message(), ..Wording::default() });
         entry.shares.insert(signer.index(), share);
         true
     }
@@ -143,11 +135,7 @@ impl<K: Ord + Clone> Tally<K> {
     /// When to ask again whether to combine, if it waits for votes beyond the threshold.
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {
-        if self.is_combining() || self.finished {
-            None
-        } else {
-            self.wait_until
-        }
+        if self.is_combining() || self.finished { None } else { self.wait_until }
     }
 
     /// The jobs to start now, if the threshold is reached and there is nothing to wait for.
@@ -164,11 +152,7 @@ impl<K: Ord + Clone> Tally<K> {
             if is_current || wording.shares.is_empty() {
                 continue;
             }
-            let shares = wording
-                .shares
-                .iter()
-                .map(|(i, share)| (*i, share.clone()))
-                .collect();
+            let shares = wording.shares.iter().map(|(i, share)| (*i, share.clone())).collect();
             let job = collector.job(wording.message.clone(), shares);
             wording.job = Some(job.id);
             jobs.push(job);
@@ -184,11 +168,7 @@ impl<K: Ord + Clone> Tally<K> {
         collector: &mut Collector,
         blamed: &mut Vec<ReplicaId>,
     ) -> Progress<K> {
-        let Some(wording) = self
-            .wordings
-            .values_mut()
-            .find(|w| w.job == Some(outcome.id))
-        else {
+        let Some(wording) = self.wordings.values_mut().find(|w| w.job == Some(outcome.id)) else {
             return Progress::Waiting;
         };
         wording.job = None;
@@ -211,10 +191,8 @@ impl<K: Ord + Clone> Tally<K> {
             .iter()
             .filter_map(|(key, wording)| Some((key.clone(), wording.combined.clone()?)))
             .collect();
-        let weight: u64 = certificates
-            .iter()
-            .map(|(_, c)| collector.committee.weight_of(&c.signers))
-            .sum();
+        let weight: u64 =
+            certificates.iter().map(|(_, c)| collector.committee.weight_of(&c.signers)).sum();
         if weight < collector.threshold {
             return Progress::Waiting;
         }

@@ -48,9 +48,7 @@ impl std::str::FromStr for ProposalKey {
         match text {
             "identity" => Ok(Self::Identity),
             "voting" => Ok(Self::Voting),
-            other => Err(format!(
-                "'{other}' is no proposal key: use 'identity' or 'voting'"
-            )),
+            other => Err(format!("'{other}' is no proposal key: use 'identity' or 'voting'")),
         }
     }
 }
@@ -141,12 +139,7 @@ impl Verifier {
 
     /// The signed bytes of a statement of this chain and epoch.
     pub fn statement(&self, kind: sign::Kind, payload: &impl borsh::BorshSerialize) -> Vec<u8> {
-        sign::statement(
-            kind,
-            self.committee.chain(),
-            self.committee.epoch(),
-            payload,
-        )
+        sign::statement(kind, self.committee.chain(), self.committee.epoch(), payload)
     }
 
     /// Checks a member's identity signature.
@@ -159,12 +152,8 @@ impl Verifier {
         message: &[u8],
         signature: &Signature,
     ) -> Result<(), Rejected> {
-        let key = self
-            .identities
-            .get(member.index())
-            .ok_or(Rejected::NotAMember)?;
-        key.verify(message, signature)
-            .map_err(|_| Rejected::BadSignature("an identity signature"))
+        let key = self.identities.get(member.index()).ok_or(Rejected::NotAMember)?;
+        key.verify(message, signature).map_err(|_| Rejected::BadSignature("an identity signature"))
     }
 
     /// Remembers a certificate that this replica combined itself.
@@ -184,20 +173,12 @@ impl Verifier {
     /// The checked copy of this certificate, if it is known.
     pub(crate) fn known_qc(&self, qc: &Qc) -> Option<Qc> {
         let checked = self.checked.lock();
-        checked
-            .qcs
-            .get(&(qc.view, qc.id))
-            .filter(|known| *known == qc)
-            .cloned()
+        checked.qcs.get(&(qc.view, qc.id)).filter(|known| *known == qc).cloned()
     }
 
     /// The checked copy of this timeout certificate, if it is known.
     pub(crate) fn known_tc(&self, tc: &Tc) -> Option<Tc> {
-        self.checked
-            .lock()
-            .tcs
-            .get(&(tc.view, tc.content()))
-            .cloned()
+        self.checked.lock().tcs.get(&(tc.view, tc.content())).cloned()
     }
 }
 

@@ -12,16 +12,16 @@ use std::time::Duration;
 
 /// A wanted body is usually on its way already.
 const FETCH_GRACE: Duration = Duration::from_millis(20);
-/// Between two attempts.
-const FETCH_RETRY: Duration = Duration::from_millis(100);
+/// Between two attempts at one body.
+const FETCH_RETRY: Duration = Duration::from_millis(500);
+/// Most bodies asked for and not here yet: one that arrives lets the next be asked for.
+const FETCH_UNDER_WAY_MAX: usize = 32;
 /// Names that an announcement made us want are given up after this many attempts.
 const HEARSAY_ATTEMPTS: u32 = 8;
 /// Most names wanted on hearsay.
 const HEARSAY_MAX: usize = 1_024;
 /// Decided names remembered, so that a late copy does not become pending again.
 const DECIDED_KEPT: usize = 65_536;
-/// Most names in one request for bodies.
-const FETCH_NAMES_MAX: usize = 64;
 
 /// Why a body is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,15 +134,7 @@ impl Bodies {
         *self.author_bytes.entry(name.author).or_default() += body.raw.len();
         let arrival = self.arrivals;
         self.arrivals += 1;
-        self.held.insert(
-            name,
-            Held {
-                body,
-                stored: false,
-                arrival,
-                since: now,
-            },
-        );
+        self.held.insert(name, Held { body, stored: false, arrival, since: now });
     }
 
     /// The body is durable: it is pending unless decided already. Returns the blocks that waited for
@@ -159,12 +151,8 @@ impl Bodies {
         for names in self.waiting.values_mut() {
             names.remove(&name);
         }
-        let ready: Vec<BlockId> = self
-            .waiting
-            .iter()
-            .filter(|(_, names)| names.is_empty())
-            .map(|(id, _)| *id)
-            .collect();
+        let ready: Vec<BlockId> =
+            self.waiting.iter().filter(|(_, names)| names.is_empty()).map(|(id, _)| *id).collect();
         self.waiting.retain(|_, names| !names.is_empty());
         ready
     }
@@ -178,11 +166,8 @@ impl Bodies {
         names: &[BodyRef],
         source: ReplicaId,
     ) -> bool {
-        let missing: BTreeSet<BodyRef> = names
-            .iter()
-            .copied()
-            .filter(|name| !self.is_stored(name))
-            .collect();
+        let missing: BTreeSet<BodyRef> =
+            names.iter().copied().filter(|name| !self.is_stored(name)).collect();
         for name in &missing {
             self.want(now, *name, source, Need::Proposed);
         }
@@ -214,55 +199,44 @@ impl Bodies {
         {
             return;
         }
-        let ask_at = if self.is_on_disk(&name) {
-            now
-        } else {
-            now + FETCH_GRACE
-        };
-        let want = self.wanted.entry(name).or_insert(Want {
-            need,
-            source,
-            attempts: 0,
-            ask_at,
-        });
+        let ask_at = if self.is_on_disk(&name) { now } else { now + FETCH_GRACE };
+        let want = self.wanted.entry(name).or_insert(Want { need, source, attempts: 0, ask_at });
         want.need = want.need.min(need);
     }
 
     /// What to ask for now.
     pub(crate) fn due(&mut self, now: Time) -> Vec<Fetch> {
+        self.wanted.retain(|_, w| w.need != Need::Hearsay || w.attempts < HEARSAY_ATTEMPTS);
+        let mut room = FETCH_UNDER_WAY_MAX.saturating_sub(self.under_way(now));
         let mut asks: BTreeMap<ReplicaId, Vec<BodyRef>> = BTreeMap::new();
-        let mut loads = Vec::new();
-        let (id, members) = (self.id, self.members);
-        self.wanted
-            .retain(|_, want| want.need != Need::Hearsay || want.attempts < HEARSAY_ATTEMPTS);
-        for (name, want) in self
-            .wanted
-            .iter_mut()
-            .filter(|(_, want)| want.ask_at <= now)
-        {
-            want.attempts += 1;
+        let mut fetches = Vec::new();
+        for (name, want) in &mut self.wanted {
+            if want.ask_at > now || room == 0 {
+                continue;
+            }
+            room -= 1;
             want.ask_at = now + FETCH_RETRY;
             let on_disk = self.recovered.remove(name) | self.executed.remove(name);
             if on_disk {
-                loads.push(Fetch::Load(*name));
+                fetches.push(Fetch::Load(*name));
                 continue;
             }
-            let names = asks.entry(attempt_target(id, members, want)).or_default();
-            if names.len() < FETCH_NAMES_MAX {
-                names.push(*name);
-            }
+            want.attempts += 1;
+            asks.entry(attempt_target(self.id, self.members, want)).or_default().push(*name);
         }
-        loads.extend(
-            asks.into_iter()
-                .map(|(member, names)| Fetch::Ask(member, names)),
-        );
-        loads
+        fetches.extend(asks.into_iter().map(|(member, names)| Fetch::Ask(member, names)));
+        fetches
     }
 
-    /// When [`Bodies::due`] has something.
-    #[must_use]
-    pub(crate) fn deadline(&self) -> Option<Time> {
-        self.wanted.values().map(|want| want.ask_at).min()
+    /// When [`Bodies::due`] has something; `now` tells what is under way.
+    pub(crate) fn deadline(&self, now: Time) -> Option<Time> {
+        let full = self.under_way(now) >= FETCH_UNDER_WAY_MAX;
+        self.wanted.values().map(|want| want.ask_at).filter(|at| !full || *at > now).min()
+    }
+
+    /// Bodies asked for whose answer may still come.
+    fn under_way(&self, now: Time) -> usize {
+        self.wanted.values().filter(|want| want.attempts > 0 && want.ask_at > now).count()
     }
 
     /// These are decided: no longer pending.
@@ -288,12 +262,7 @@ impl Bodies {
     pub(crate) fn collect(&self, names: &[BodyRef]) -> Option<Vec<Arc<Body>>> {
         names
             .iter()
-            .map(|name| {
-                self.held
-                    .get(name)
-                    .filter(|h| h.stored)
-                    .map(|h| Arc::clone(&h.body))
-            })
+            .map(|name| self.held.get(name).filter(|h| h.stored).map(|h| Arc::clone(&h.body)))
             .collect()
     }
 
@@ -358,11 +327,9 @@ impl Bodies {
 
 /// First whoever must have it, then everybody else in turn.
 fn attempt_target(id: ReplicaId, members: u16, want: &Want) -> ReplicaId {
-    let turn = u16::try_from(want.attempts - 1).unwrap_or(u16::MAX) % members;
-    let target = ReplicaId((want.source.0 + turn) % members);
-    if target == id {
-        ReplicaId((target.0 + 1) % members)
-    } else {
-        target
-    }
+    let turn = want.attempts.saturating_sub(1) + u32::from(want.source.0);
+    let at = |turn: u32| {
+        ReplicaId(u16::try_from(turn % u32::from(members)).expect("less than the members"))
+    };
+    if at(turn) == id { at(turn + 1) } else { at(turn) }
 }

@@ -151,10 +151,8 @@ impl Message {
         match self {
             Self::Consensus(message) => typed(Tag::Consensus, message, &[]),
             Self::Inline(message, bodies) => {
-                let named: Vec<(BodyRef, u32)> = bodies
-                    .iter()
-                    .map(|b| (b.reference, length(&b.raw)))
-                    .collect();
+                let named: Vec<(BodyRef, u32)> =
+                    bodies.iter().map(|b| (b.reference, length(&b.raw))).collect();
                 let raw: Vec<Bytes> = bodies.iter().map(|b| b.raw.clone()).collect();
                 typed(Tag::Inline, &(message, named), &raw)
             }
@@ -187,15 +185,9 @@ fn length(bytes: &Bytes) -> u32 {
 
 fn typed(tag: Tag, header: &impl BorshSerialize, raw: &[Bytes]) -> Frame {
     let mut head = vec![0, 0, 0, 0, tag as u8];
-    header
-        .serialize(&mut head)
-        .expect("encoding into memory cannot fail");
+    header.serialize(&mut head).expect("encoding into memory cannot fail");
     let total = head.len() - 4 + raw.iter().map(Bytes::len).sum::<usize>();
-    head[..4].copy_from_slice(
-        &u32::try_from(total)
-            .expect("frames are capped")
-            .to_le_bytes(),
-    );
+    head[..4].copy_from_slice(&u32::try_from(total).expect("frames are capped").to_le_bytes());
     let mut pieces = vec![Bytes::from(head)];
     pieces.extend(raw.iter().cloned());
     Frame(pieces)

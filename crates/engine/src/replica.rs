@@ -42,6 +42,10 @@ const ANNOUNCE_EVERY: Duration = Duration::from_millis(500);
 const BLOCKS_MAX: u64 = 64;
 /// Bytes of blocks in one answer.
 const BLOCKS_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bodies served for one request.
+const SERVED_MAX: usize = 32;
+/// Heights decided and not executed, beyond which no more blocks are fetched.
+const BACKLOG_MAX: u64 = 256;
 /// Reads under way on behalf of one peer.
 const READS_PER_PEER_MAX: usize = 2;
 
@@ -113,6 +117,8 @@ pub struct Replica {
     sync: BlockSync,
     replies: Replies,
     wish: Option<PayloadWish>,
+    /// The time of the last input.
+    now: Time,
     /// The view in which the bodies' book was last tidied.
     view: View,
     working: bool,
@@ -157,6 +163,7 @@ impl Replica {
             sync: BlockSync::new(config.id, members),
             replies: Replies::default(),
             wish: None,
+            now: Time(0),
             view: View(0),
             working: false,
             announce_at: None,
@@ -192,20 +199,13 @@ impl Replica {
     }
 
     fn send(&mut self, to: Recipients, message: Message) {
-        self.effects.push_back(Effect::Send {
-            to,
-            lane: message.lane(),
-            message,
-        });
+        self.effects.push_back(Effect::Send { to, lane: message.lane(), message });
     }
 
     // ---- recovery -------------------------------------------------------------------------------
 
     fn on_recovered(&mut self, now: Time, recovery: Recovery) {
-        let former = recovery
-            .incarnation
-            .as_deref()
-            .and_then(|bytes| bytes.try_into().ok());
+        let former = recovery.incarnation.as_deref().and_then(|bytes| bytes.try_into().ok());
         let incarnation = former.map_or(0, u64::from_le_bytes) + 1;
         self.effects.push_back(Effect::Persist(Record {
             kind: RecordKind::Incarnation,
@@ -225,11 +225,7 @@ impl Replica {
             Input::Recovered {
                 safety: recovery.safety,
                 executed: recovery.executed.map(|executed| executed.decided),
-                decided: recovery
-                    .decided
-                    .into_iter()
-                    .map(|record| record.bytes)
-                    .collect(),
+                decided: recovery.decided.into_iter().map(|record| record.bytes).collect(),
             },
         );
         self.drain(now);
@@ -279,10 +275,7 @@ impl Replica {
         }
         let sequence = request.sequence;
         if let Err(refusal) = self.mempool.admit(now, request) {
-            let busy = Busy {
-                sequence,
-                reason: refusal.to_string(),
-            };
+            let busy = Busy { sequence, reason: refusal.to_string() };
             self.send(Recipients::Client(client), Message::Busy(busy));
         }
     }
@@ -327,7 +320,7 @@ impl Replica {
 
     fn serve_bodies(&mut self, to: ReplicaId, names: Vec<BodyRef>) {
         let mut items = Vec::new();
-        for name in names.into_iter().take(64) {
+        for name in names.into_iter().take(SERVED_MAX) {
             match self.bodies.get(&name).cloned() {
                 Some(body) => self.send(Recipients::One(to), Message::Body(body)),
                 None => items.push(ReadItem::Body(name)),
@@ -368,19 +361,14 @@ impl Replica {
 
     fn read_for(&mut self, reading: Reading, items: Vec<ReadItem>) {
         let peer = reading.peer();
-        let under_way = self
-            .reads
-            .values()
-            .filter(|other| other.peer() == peer)
-            .count();
+        let under_way = self.reads.values().filter(|other| other.peer() == peer).count();
         if peer.is_some() && under_way >= READS_PER_PEER_MAX {
             return;
         }
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         self.reads.insert(ticket, reading);
-        self.effects
-            .push_back(Effect::Read(ReadRequest { ticket, items }));
+        self.effects.push_back(Effect::Read(ReadRequest { ticket, items }));
     }
 
     fn on_read(&mut self, now: Time, answer: ReadAnswer) {
@@ -407,23 +395,15 @@ impl Replica {
         let decided = self.schedule.decided();
         if request.height < decided {
             let last = decided.0.min(request.height.0 + BLOCKS_MAX);
-            let items = (request.height.0 + 1..=last)
-                .map(|h| ReadItem::Decided(Height(h)))
-                .collect();
+            let items =
+                (request.height.0 + 1..=last).map(|h| ReadItem::Decided(Height(h))).collect();
             self.read_for(Reading::Blocks(to, request), items);
             return;
         }
-        let tail = self
-            .protocol
-            .tail(request.after, request.target)
-            .unwrap_or_default();
+        let tail = self.protocol.tail(request.after, request.target).unwrap_or_default();
         self.send(
             Recipients::One(to),
-            Message::Blocks(Blocks {
-                request,
-                decided: Vec::new(),
-                tail,
-            }),
+            Message::Blocks(Blocks { request, decided: Vec::new(), tail }),
         );
     }
 
@@ -441,11 +421,7 @@ impl Replica {
         decided.truncate(self.protocol.servable(&decided));
         self.send(
             Recipients::One(to),
-            Message::Blocks(Blocks {
-                request,
-                decided,
-                tail: Vec::new(),
-            }),
+            Message::Blocks(Blocks { request, decided, tail: Vec::new() }),
         );
     }
 
@@ -461,12 +437,19 @@ impl Replica {
         }
     }
 
+    /// Decided heights wait in memory for their bodies: no more are fetched while many do.
+    fn is_backlogged(&self) -> bool {
+        self.schedule.decided().0 - self.schedule.executed().0 > BACKLOG_MAX
+    }
+
     fn sync_due(&mut self, now: Time) {
+        if self.is_backlogged() {
+            return;
+        }
         let (height, tip) = (self.schedule.decided(), self.protocol.tip());
         let protocol = &self.protocol;
-        if let Some((member, request)) = self
-            .sync
-            .due(now, height, tip, |block| protocol.has_block(block))
+        if let Some((member, request)) =
+            self.sync.due(now, height, tip, |block| protocol.has_block(block))
         {
             self.send(Recipients::One(member), Message::FetchBlocks(request));
         }
@@ -491,11 +474,7 @@ impl Replica {
             Output::Persist(record) => self.effects.push_back(Effect::Persist(record)),
             Output::Combine(job) => self.effects.push_back(Effect::Combine(job)),
             Output::WantPayload(wish) => self.wish = Some(wish),
-            Output::WantBodies {
-                block,
-                bodies,
-                source,
-            } => {
+            Output::WantBodies { block, bodies, source } => {
                 if self.bodies.require(now, block, &bodies, source) {
                     self.protocol.handle(now, Input::Stored(block));
                 }
@@ -504,8 +483,7 @@ impl Replica {
                 let height = decided.payload.header.height;
                 if height > self.on_disk {
                     let bytes = decided.record.clone();
-                    self.effects
-                        .push_back(Effect::Append(DecidedRecord { height, bytes }));
+                    self.effects.push_back(Effect::Append(DecidedRecord { height, bytes }));
                 }
                 self.schedule_decided(now, decided);
             }
@@ -516,9 +494,7 @@ impl Replica {
     }
 
     fn send_protocol(&mut self, to: Recipients, message: quorate_consensus::Message) {
-        let carried = message
-            .proposed_bodies()
-            .filter(|_| self.config.settings.inline_bodies);
+        let carried = message.proposed_bodies().filter(|_| self.config.settings.inline_bodies);
         let message = match carried.and_then(|names| self.bodies.collect(names)) {
             Some(bodies) if !bodies.is_empty() => Message::Inline(message, bodies),
             _ => Message::Consensus(message),
@@ -534,20 +510,11 @@ impl Replica {
         if bodies.is_empty() && !wish.at_once {
             return;
         }
-        let stamp = wish
-            .stamp_floor_ms
-            .max(self.config.wall_origin_ms + now.as_millis());
+        let stamp = wish.stamp_floor_ms.max(self.config.wall_origin_ms + now.as_millis());
         let payload = Payload::new(wish.height, stamp, bodies);
         let (view, parent) = (wish.view, wish.parent);
         self.wish = None;
-        self.feed(
-            now,
-            Input::Payload {
-                view,
-                parent,
-                payload,
-            },
-        );
+        self.feed(now, Input::Payload { view, parent, payload });
     }
 
     /// Pending bodies in the order of their arrival that no undecided ancestor carries.
@@ -576,10 +543,8 @@ impl Replica {
     }
 
     fn execute(&mut self) {
-        while let Some(bodies) = self
-            .schedule
-            .next()
-            .and_then(|payload| self.bodies.collect(&payload.bodies))
+        while let Some(bodies) =
+            self.schedule.next().and_then(|payload| self.bodies.collect(&payload.bodies))
         {
             let Some((payload, decided)) = self.schedule.start() else {
                 return;
@@ -587,20 +552,14 @@ impl Replica {
             for body in &bodies {
                 self.mempool.decided(body);
             }
-            self.effects.push_back(Effect::Execute(Box::new(Block {
-                payload,
-                bodies,
-                decided,
-            })));
+            self.effects.push_back(Effect::Execute(Box::new(Block { payload, bodies, decided })));
         }
     }
 
     fn on_executed(&mut self, executed: Executed) {
         let names = self.schedule.finish(executed.height);
-        let done: Vec<BodyRef> = names
-            .into_iter()
-            .filter(|name| !self.schedule.needs(name))
-            .collect();
+        let done: Vec<BodyRef> =
+            names.into_iter().filter(|name| !self.schedule.needs(name)).collect();
         self.bodies.executed(&done);
         self.root = executed.root;
         self.operations += executed.operations;
@@ -615,6 +574,7 @@ impl Replica {
 
     /// What follows from any input: seal, propose, execute, ask.
     fn settle(&mut self, now: Time) {
+        self.now = now;
         self.seal(now);
         let working = self.bodies.has_pending();
         if working != self.working {
@@ -625,8 +585,7 @@ impl Replica {
         if self.view != self.protocol.view() {
             self.view = self.protocol.view();
             let protocol = &self.protocol;
-            self.bodies
-                .forget_waiting(|block| protocol.has_block(block));
+            self.bodies.forget_waiting(|block| protocol.has_block(block));
         }
         self.propose(now);
         self.execute();
@@ -703,9 +662,9 @@ impl Machine for Replica {
         [
             self.protocol.next_timeout(),
             self.mempool.deadline(),
-            self.bodies.deadline(),
+            self.bodies.deadline(self.now),
             self.announce_at,
-            self.sync.deadline(),
+            self.sync.deadline().filter(|_| !self.is_backlogged()),
         ]
         .into_iter()
         .flatten()

@@ -44,10 +44,5 @@ impl Replies {
 }
 
 fn size(reply: &Reply) -> usize {
-    reply
-        .results
-        .iter()
-        .map(|outcome| outcome.bytes().len() + 32)
-        .sum::<usize>()
-        + 200
+    reply.results.iter().map(|outcome| outcome.bytes().len() + 32).sum::<usize>() + 200
 }

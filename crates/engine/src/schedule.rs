@@ -29,11 +29,7 @@ impl Schedule {
     /// # Panics
     /// When it is not the next one: the protocol delivers heights in order, each once.
     pub(crate) fn decide(&mut self, payload: Payload, record: Bytes) {
-        assert_eq!(
-            payload.header.height,
-            self.decided.next(),
-            "heights are decided in order"
-        );
+        assert_eq!(payload.header.height, self.decided.next(), "heights are decided in order");
         self.decided = payload.header.height;
         self.waiting.push_back((payload, record));
     }
@@ -48,8 +44,7 @@ impl Schedule {
     /// Starts the height that [`Schedule::next`] showed.
     pub(crate) fn start(&mut self) -> Option<(Payload, Bytes)> {
         let (payload, record) = self.waiting.pop_front()?;
-        self.under_way
-            .push_back((payload.header.height, payload.bodies.clone()));
+        self.under_way.push_back((payload.header.height, payload.bodies.clone()));
         Some((payload, record))
     }
 
@@ -58,10 +53,7 @@ impl Schedule {
     /// # Panics
     /// When it is not the oldest under way: the host executes in order.
     pub(crate) fn finish(&mut self, height: Height) -> Vec<BodyRef> {
-        let (oldest, bodies) = self
-            .under_way
-            .pop_front()
-            .expect("an execution was under way");
+        let (oldest, bodies) = self.under_way.pop_front().expect("an execution was under way");
         assert_eq!(oldest, height, "heights are executed in order");
         self.executed = height;
         bodies
@@ -71,10 +63,7 @@ impl Schedule {
     #[must_use]
     pub(crate) fn needs(&self, name: &BodyRef) -> bool {
         self.under_way.iter().any(|(_, names)| names.contains(name))
-            || self
-                .waiting
-                .iter()
-                .any(|(payload, _)| payload.bodies.contains(name))
+            || self.waiting.iter().any(|(payload, _)| payload.bodies.contains(name))
     }
 
     /// The last decided height.

@@ -124,12 +124,7 @@ impl Session {
     /// Operations taken and not yet completed.
     #[must_use]
     pub fn pending(&self) -> usize {
-        self.queue.len()
-            + self
-                .under_way
-                .values()
-                .map(|request| request.tags.len())
-                .sum::<usize>()
+        self.queue.len() + self.under_way.values().map(|request| request.tags.len()).sum::<usize>()
     }
 
     fn submit(&mut self, now: Time, tag: u64, operation: Bytes) {
@@ -148,18 +143,12 @@ impl Session {
             let bundle = self.take_bundle(now);
             let (tags, operations): (Vec<u64>, Vec<Bytes>) = bundle.into_iter().unzip();
             let chain = self.config.committee.chain();
-            let request = Request::sign(
-                &self.config.identity,
-                chain,
-                self.next_sequence,
-                &operations,
-            )
-            .expect("a bundle is cut to a request's limits");
+            let request =
+                Request::sign(&self.config.identity, chain, self.next_sequence, &operations)
+                    .expect("a bundle is cut to a request's limits");
             self.next_sequence += 1;
-            self.effects.push_back(SessionEffect::Send {
-                to: self.target,
-                request: request.clone(),
-            });
+            self.effects
+                .push_back(SessionEffect::Send { to: self.target, request: request.clone() });
             let retry_at = now + self.config.retry_after;
             let under_way = UnderWay {
                 request,
@@ -173,10 +162,7 @@ impl Session {
     }
 
     fn is_window_open(&self) -> bool {
-        let oldest = self
-            .under_way
-            .first_key_value()
-            .map_or(self.next_sequence, |(seq, _)| *seq);
+        let oldest = self.under_way.first_key_value().map_or(self.next_sequence, |(seq, _)| *seq);
         self.next_sequence < oldest + Self::WINDOW
     }
 
@@ -228,11 +214,7 @@ impl Session {
             return;
         };
         for (tag, outcome) in done.tags.into_iter().zip(reply.results) {
-            let completed = Completed {
-                tag,
-                outcome,
-                height: reply.height,
-            };
+            let completed = Completed { tag, outcome, height: reply.height };
             self.effects.push_back(SessionEffect::Completed(completed));
         }
     }
@@ -281,11 +263,7 @@ impl Machine for Session {
     }
 
     fn next_timeout(&self) -> Option<Time> {
-        let retry = self
-            .under_way
-            .values()
-            .map(|under_way| under_way.retry_at)
-            .min();
+        let retry = self.under_way.values().map(|under_way| under_way.retry_at).min();
         let flush = self
             .queued_since
             .filter(|_| self.is_window_open())

@@ -86,44 +86,20 @@ impl Settings {
     /// The first setting out of its range.
     pub fn validate(&self) -> Result<(), SettingsError> {
         let check = |name, value: u64, ok: bool, rule| {
-            if ok {
-                Ok(())
-            } else {
-                Err(SettingsError { name, value, rule })
-            }
+            if ok { Ok(()) } else { Err(SettingsError { name, value, rule }) }
         };
         let batch = self.batch_bytes as u64;
-        check(
-            "batch_bytes",
-            batch,
-            (1 << 10..=3 << 20).contains(&batch),
-            "1024 to 3145728",
-        )?;
+        check("batch_bytes", batch, (1 << 10..=3 << 20).contains(&batch), "1024 to 3145728")?;
         let delay = self.batch_delay_ms;
         check("batch_delay_ms", delay, delay <= 10_000, "at most 10000")?;
         let timeout = self.timeout_ms;
-        check(
-            "timeout_ms",
-            timeout,
-            (10..=600_000).contains(&timeout),
-            "10 to 600000",
-        )?;
+        check("timeout_ms", timeout, (10..=600_000).contains(&timeout), "10 to 600000")?;
         let wait = self.vote_wait_ms;
         check("vote_wait_ms", wait, wait < timeout, "less than timeout_ms")?;
         let mempool = self.mempool_bytes_max as u64;
-        check(
-            "mempool_bytes_max",
-            mempool,
-            mempool >= 2 * batch,
-            "at least 2 x batch_bytes",
-        )?;
+        check("mempool_bytes_max", mempool, mempool >= 2 * batch, "at least 2 x batch_bytes")?;
         let author = self.author_bytes_max as u64;
-        check(
-            "author_bytes_max",
-            author,
-            author >= 8 << 20,
-            "at least 8388608",
-        )
+        check("author_bytes_max", author, author >= 8 << 20, "at least 8388608")
     }
 
     /// [`Settings::timeout_ms`] as a span.
@@ -151,8 +127,6 @@ mod as_text {
         T: FromStr<Err: Display>,
         D: Deserializer<'de>,
     {
-        String::deserialize(from)?
-            .parse()
-            .map_err(serde::de::Error::custom)
+        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
     }
 }

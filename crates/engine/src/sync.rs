@@ -32,11 +32,7 @@ impl BlockSync {
     #[must_use]
     pub(crate) fn new(id: ReplicaId, members: usize) -> Self {
         let members = u16::try_from(members).expect("committees are limited to 1,024");
-        Self {
-            id,
-            members,
-            missing: None,
-        }
+        Self { id, members, missing: None }
     }
 
     /// A certified block is missing. A newer one replaces it as the target; the question under way
@@ -46,12 +42,7 @@ impl BlockSync {
             Some(missing) => missing.target = target,
             None => {
                 let source = source.unwrap_or(ReplicaId((self.id.0 + 1) % self.members));
-                let missing = Missing {
-                    target,
-                    source,
-                    asked: None,
-                    ask_at: now,
-                };
+                let missing = Missing { target, source, asked: None, ask_at: now };
                 self.missing = Some(missing);
             }
         }
@@ -76,11 +67,7 @@ impl BlockSync {
         if missing.source == self.id {
             missing.source = ReplicaId((missing.source.0 + 1) % self.members);
         }
-        let request = FetchBlocks {
-            height,
-            after: tip,
-            target: missing.target,
-        };
+        let request = FetchBlocks { height, after: tip, target: missing.target };
         let member = missing.source;
         missing.asked = Some(request);
         missing.ask_at = now + RETRY;

@@ -45,9 +45,7 @@ impl Verifier {
     /// A verifier for one committee.
     #[must_use]
     pub fn new(committee: Arc<Committee>, proposal_key: consensus::ProposalKey) -> Self {
-        Self {
-            consensus: Arc::new(consensus::Verifier::new(committee, proposal_key)),
-        }
+        Self { consensus: Arc::new(consensus::Verifier::new(committee, proposal_key)) }
     }
 
     /// The committee.
@@ -111,11 +109,7 @@ fn from_member(from: Peer, message: Incoming) -> Result<Incoming, Rejected> {
 }
 
 fn check_names(names: Vec<BodyRef>) -> Result<Vec<BodyRef>, Rejected> {
-    if names.len() > NAMES_MAX {
-        Err(Rejected::TooLarge("a list of bodies"))
-    } else {
-        Ok(names)
-    }
+    if names.len() > NAMES_MAX { Err(Rejected::TooLarge("a list of bodies")) } else { Ok(names) }
 }
 
 fn check_inline(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
@@ -135,17 +129,13 @@ fn check_inline_lengths(
     named: Vec<(BodyRef, u32)>,
     available: usize,
 ) -> Result<Vec<(BodyRef, usize)>, Rejected> {
-    let sized: Vec<(BodyRef, usize)> = named
-        .into_iter()
-        .map(|(reference, length)| (reference, length as usize))
-        .collect();
+    let sized: Vec<(BodyRef, usize)> =
+        named.into_iter().map(|(reference, length)| (reference, length as usize)).collect();
     let total: usize = sized.iter().map(|(_, length)| length).sum();
     if total == available {
         Ok(sized)
     } else {
-        Err(Rejected::Malformed(
-            "the inline bodies' lengths do not add up".into(),
-        ))
+        Err(Rejected::Malformed("the inline bodies' lengths do not add up".into()))
     }
 }
 
@@ -195,15 +185,11 @@ fn check_reply(reply: Reply, from: Peer, verifier: &Verifier) -> Result<Incoming
         return Err(Rejected::ForeignSender);
     }
     if !reply.is_consistent() {
-        return Err(Rejected::RuleBroken(
-            "a reply's digest is that of its results",
-        ));
+        return Err(Rejected::RuleBroken("a reply's digest is that of its results"));
     }
     let committee = verifier.committee();
     let statement = reply.statement(committee.chain(), committee.epoch());
-    verifier
-        .consensus()
-        .verify_identity(reply.replica, &statement, &reply.signature)?;
+    verifier.consensus().verify_identity(reply.replica, &statement, &reply.signature)?;
     Ok(Incoming::Reply(reply))
 }
 

@@ -1,1 +1,17 @@
-//! lab.
+//! Experiments on real committees: load generators, local runs, measurements, reports.
+//!
+//! Start with [`bench`]: it makes a local committee of processes, puts it under open-loop load,
+//! watches every member, and draws up a [`bench::Report`]. The rest is what that needs:
+//! [`processes`] that never outlive us, [`status`] of validators over HTTP, the [`machine`] that
+//! the figures belong to.
+
+pub mod bench;
+pub mod http;
+pub mod machine;
+pub mod ports;
+pub mod processes;
+pub mod service;
+pub mod status;
+pub mod text;
+
+pub use service::{ServiceKind, UnknownService};

@@ -1,10 +1,11 @@
 //! The services that the binary can replicate, by name.
 
+use quorate_ledger::{Noop, OrderedLog};
 use quorate_types::Service;
 use std::fmt;
 use std::str::FromStr;
 
-/// A service by the name that it has in configuration files.
+/// A service by the name that it has in configuration files; `log` is short for `ordered-log`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServiceKind {
     /// An ordered log: every operation's result is its position.
@@ -24,8 +25,8 @@ impl ServiceKind {
     #[must_use]
     pub fn build(self) -> Box<dyn Service> {
         match self {
-            Self::Log => Box::new(quorate_ledger::OrderedLog::default()),
-            Self::Noop => Box::new(quorate_ledger::Noop::default()),
+            Self::Log => Box::new(OrderedLog),
+            Self::Noop => Box::new(Noop),
         }
     }
 }
@@ -35,8 +36,8 @@ impl FromStr for ServiceKind {
 
     fn from_str(name: &str) -> Result<Self, UnknownService> {
         match name {
-            "log" => Ok(Self::Log),
-            "noop" => Ok(Self::Noop),
+            "log" | OrderedLog::NAME => Ok(Self::Log),
+            Noop::NAME => Ok(Self::Noop),
             _ => Err(UnknownService(name.to_owned())),
         }
     }
@@ -45,8 +46,8 @@ impl FromStr for ServiceKind {
 impl fmt::Display for ServiceKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Log => "log",
-            Self::Noop => "noop",
+            Self::Log => OrderedLog::NAME,
+            Self::Noop => Noop::NAME,
         })
     }
 }

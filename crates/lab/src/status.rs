@@ -4,7 +4,7 @@ use crate::http;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a validator says of itself at `/status`. Fields that an older or newer validator does not
 /// send are zero.
@@ -41,6 +41,9 @@ pub struct ValidatorStatus {
     pub cpu_seconds: f64,
     /// Memory in use, in MiB.
     pub rss_mb: f64,
+    /// When we heard it.
+    #[serde(skip)]
+    pub heard_at: Option<Instant>,
 }
 
 /// Asks one validator.
@@ -49,7 +52,9 @@ pub struct ValidatorStatus {
 /// When it does not answer in time, or not with a status.
 pub fn ask(address: &str, patience: Duration) -> io::Result<ValidatorStatus> {
     let body = http::get(address, "/status", patience)?;
-    serde_json::from_str(&body).map_err(io::Error::from)
+    let mut status: ValidatorStatus = serde_json::from_str(&body)?;
+    status.heard_at = Some(Instant::now());
+    Ok(status)
 }
 
 /// Asks all at once, each as far as it answers in time; in the order of `addresses`.

@@ -44,7 +44,9 @@ pub enum Observation<'a> {
         replica: ReplicaId,
         /// What.
         message: &'a Message,
-        /// Bytes of its frame, without the length prefix.
+        /// The first byte of its frame's content.
+        tag: u8,
+        /// Bytes of its frame's content.
         bytes: usize,
     },
     /// A replica executed a height.

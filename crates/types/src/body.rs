@@ -45,11 +45,7 @@ impl Body {
             raw.extend_from_slice(request.raw());
         }
         let raw = Bytes::from(raw);
-        let reference = BodyRef {
-            author,
-            sequence,
-            digest: hash(&raw),
-        };
+        let reference = BodyRef { author, sequence, digest: hash(&raw) };
         Self::parse_named(reference, raw).expect("sealed from decoded requests")
     }
 
@@ -82,19 +78,12 @@ impl Body {
             requests.push(request);
             rest = tail;
         }
-        Ok(Self {
-            reference,
-            raw,
-            requests,
-        })
+        Ok(Self { reference, raw, requests })
     }
 
     /// How many operations it carries.
     #[must_use]
     pub fn operations(&self) -> usize {
-        self.requests
-            .iter()
-            .map(|request| request.operations.len())
-            .sum()
+        self.requests.iter().map(|request| request.operations.len()).sum()
     }
 }

@@ -105,10 +105,8 @@ impl Committee {
         if count == 0 || count > Self::MEMBERS_MAX {
             return Err(CommitteeError::Size(count));
         }
-        let kind: SchemeKind = file
-            .scheme
-            .parse()
-            .map_err(|_| CommitteeError::Scheme(file.scheme.clone()))?;
+        let kind: SchemeKind =
+            file.scheme.parse().map_err(|_| CommitteeError::Scheme(file.scheme.clone()))?;
         let mut identities = Vec::with_capacity(count);
         let mut keys = Vec::with_capacity(count);
         for (index, member) in file.members.iter().enumerate() {
@@ -170,10 +168,7 @@ impl Committee {
     /// The member with this identity key.
     #[must_use]
     pub fn find(&self, key: &IdentityKey) -> Option<ReplicaId> {
-        let index = self
-            .identities
-            .iter()
-            .position(|identity| identity == key)?;
+        let index = self.identities.iter().position(|identity| identity == key)?;
         Some(ReplicaId(u16::try_from(index).expect("limited at load")))
     }
 
@@ -252,10 +247,8 @@ impl CommitteeFile {
 }
 
 fn parse_identity(member: usize, text: &str) -> Result<IdentityKey, CommitteeError> {
-    IdentityKey::from_hex(text).map_err(|reason| CommitteeError::Member {
-        member,
-        reason: reason.to_string(),
-    })
+    IdentityKey::from_hex(text)
+        .map_err(|reason| CommitteeError::Member { member, reason: reason.to_string() })
 }
 
 fn parse_hex(member: usize, what: &str, text: &str) -> Result<Vec<u8>, CommitteeError> {
@@ -269,10 +262,7 @@ fn refuse_repeats(identities: &[IdentityKey]) -> Result<(), CommitteeError> {
     let mut seen = BTreeSet::new();
     for (index, identity) in identities.iter().enumerate() {
         if !seen.insert(identity) {
-            let first = identities
-                .iter()
-                .position(|other| other == identity)
-                .unwrap_or(index);
+            let first = identities.iter().position(|other| other == identity).unwrap_or(index);
             return Err(CommitteeError::SameIdentity(first, index));
         }
     }

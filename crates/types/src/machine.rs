@@ -212,12 +212,8 @@ impl CombineJob {
     #[must_use]
     pub fn run(&self) -> CombineOutcome {
         let combined =
-            self.scheme
-                .combine(&self.message, &self.shares, &self.suspects, self.policy);
-        CombineOutcome {
-            id: self.id,
-            combined,
-        }
+            self.scheme.combine(&self.message, &self.shares, &self.suspects, self.policy);
+        CombineOutcome { id: self.id, combined }
     }
 }
 

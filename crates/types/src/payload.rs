@@ -32,14 +32,7 @@ impl Payload {
     #[must_use]
     pub fn new(height: Height, proposed_at_ms: u64, bodies: Vec<BodyRef>) -> Self {
         let payload_root = Self::root(&bodies);
-        Self {
-            header: PayloadHeader {
-                height,
-                proposed_at_ms,
-                payload_root,
-            },
-            bodies,
-        }
+        Self { header: PayloadHeader { height, proposed_at_ms, payload_root }, bodies }
     }
 
     /// Whether the header commits to these bodies, no more than the limit and none twice.

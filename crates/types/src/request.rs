@@ -92,9 +92,7 @@ impl Request {
         let header = bytes.get(..HEADER_BYTES).ok_or(RequestError::Malformed)?;
         let client = ClientId(IdentityKey(header[..32].try_into().expect("32 bytes")));
         let sequence = u64::from_le_bytes(header[32..40].try_into().expect("8 bytes"));
-        let count = usize::from(u16::from_le_bytes(
-            header[40..42].try_into().expect("2 bytes"),
-        ));
+        let count = usize::from(u16::from_le_bytes(header[40..42].try_into().expect("2 bytes")));
         let size = u32::from_le_bytes(header[42..46].try_into().expect("4 bytes")) as usize;
         check_limits(count, size)?;
         let start = HEADER_BYTES + 4 * count;
@@ -116,12 +114,7 @@ impl Request {
         if at != start + size {
             return Err(RequestError::Malformed);
         }
-        let request = Self {
-            client,
-            sequence,
-            operations,
-            raw: bytes.slice(..end),
-        };
+        let request = Self { client, sequence, operations, raw: bytes.slice(..end) };
         Ok((request, bytes.slice(end..)))
     }
 
@@ -202,29 +195,10 @@ impl Reply {
         answer: Answer,
     ) -> Self {
         let results_digest = digest_of_results(&answer.results);
-        let Answer {
-            client,
-            sequence,
-            height,
-            results,
-        } = answer;
-        let signature = secret.sign(&reply_statement(
-            chain,
-            epoch,
-            client,
-            sequence,
-            height,
-            results_digest,
-        ));
-        Self {
-            replica,
-            client,
-            sequence,
-            height,
-            results_digest,
-            results,
-            signature,
-        }
+        let Answer { client, sequence, height, results } = answer;
+        let signature =
+            secret.sign(&reply_statement(chain, epoch, client, sequence, height, results_digest));
+        Self { replica, client, sequence, height, results_digest, results, signature }
     }
 
     /// Whether the results are what the digest names.
@@ -236,14 +210,7 @@ impl Reply {
     /// The bytes that the replica signed.
     #[must_use]
     pub fn statement(&self, chain: ChainId, epoch: Epoch) -> Vec<u8> {
-        reply_statement(
-            chain,
-            epoch,
-            self.client,
-            self.sequence,
-            self.height,
-            self.results_digest,
-        )
+        reply_statement(chain, epoch, self.client, self.sequence, self.height, self.results_digest)
     }
 }
 
@@ -268,12 +235,7 @@ fn reply_statement(
     height: Height,
     results: Digest,
 ) -> Vec<u8> {
-    sign::statement(
-        Kind::Reply,
-        chain,
-        epoch,
-        &(client, sequence, height, results),
-    )
+    sign::statement(Kind::Reply, chain, epoch, &(client, sequence, height, results))
 }
 
 fn digest_of_results(results: &[Outcome]) -> Digest {

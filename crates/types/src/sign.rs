@@ -72,8 +72,6 @@ pub fn statement(
     bytes.extend_from_slice(kind.label().as_bytes());
     bytes.extend_from_slice(&chain.0);
     bytes.extend_from_slice(&epoch.0.to_be_bytes());
-    payload
-        .serialize(&mut bytes)
-        .expect("encoding into memory cannot fail");
+    payload.serialize(&mut bytes).expect("encoding into memory cannot fail");
     bytes
 }

@@ -25,9 +25,7 @@ pub fn verify(message: Message, from: ReplicaId, verifier: &Verifier) -> Result<
         }
         Message::Timeout(timeout) => Message::Timeout(check_timeout(timeout, from, verifier)?),
         Message::Certificates { high_qc, high_tc } => {
-            let newest = high_tc
-                .as_ref()
-                .map_or(high_qc.view, |tc| tc.view.max(high_qc.view));
+            let newest = high_tc.as_ref().map_or(high_qc.view, |tc| tc.view.max(high_qc.view));
             if newest.next() < verifier.horizon() {
                 return Err(Rejected::Stale);
             }
@@ -54,24 +52,10 @@ fn check_proposal(
     }
     check_block_form(&block, verifier)?;
     check_proposal_signature(&block, &signature, verifier)?;
-    let Block {
-        epoch,
-        view,
-        author,
-        justify,
-        tc,
-        payload,
-    } = block;
+    let Block { epoch, view, author, justify, tc, payload } = block;
     let justify = check_qc(justify, verifier)?;
     let tc = tc.map(|tc| check_tc(tc, verifier)).transpose()?;
-    let block = Block {
-        epoch,
-        view,
-        author,
-        justify,
-        tc,
-        payload,
-    };
+    let block = Block { epoch, view, author, justify, tc, payload };
     check_succession(&block)?;
     Ok(Proposal { block, signature })
 }
@@ -81,9 +65,7 @@ fn check_block_form(block: &Block, verifier: &Verifier) -> Result<(), Rejected> 
         return Err(Rejected::ForeignEpoch);
     }
     if !block.payload.is_consistent() {
-        return Err(Rejected::RuleBroken(
-            "a payload is what its header names, without repeats",
-        ));
+        return Err(Rejected::RuleBroken("a payload is what its header names, without repeats"));
     }
     Ok(())
 }
@@ -111,9 +93,7 @@ fn check_proposal_signature(
 /// and its parent is no older than what that certificate reports (★).
 fn check_succession(block: &Block) -> Result<(), Rejected> {
     if block.view <= block.justify.view {
-        return Err(Rejected::RuleBroken(
-            "a block's view is later than its parent's",
-        ));
+        return Err(Rejected::RuleBroken("a block's view is later than its parent's"));
     }
     let Some(tc) = &block.tc else {
         let follows = block.view == block.justify.view.next();
@@ -122,15 +102,11 @@ fn check_succession(block: &Block) -> Result<(), Rejected> {
         ));
     };
     if block.view == block.justify.view.next() || block.view != tc.view.next() {
-        return Err(Rejected::RuleBroken(
-            "a timeout certificate is of the view before, if needed",
-        ));
+        return Err(Rejected::RuleBroken("a timeout certificate is of the view before, if needed"));
     }
     let stale = block.justify.view < tc.high_qc.view;
     if stale && !mutants::active(Mutant::JolteonStaleJustify) {
-        return Err(Rejected::RuleBroken(
-            "a block extends what its timeout certificate reports",
-        ));
+        return Err(Rejected::RuleBroken("a block extends what its timeout certificate reports"));
     }
     Ok(())
 }
@@ -140,17 +116,14 @@ fn check_vote(vote: &Vote, from: ReplicaId, verifier: &Verifier) -> Result<(), R
         return Err(Rejected::ForeignSender);
     }
     if vote.parent_view >= vote.view {
-        return Err(Rejected::RuleBroken(
-            "a block's view is later than its parent's",
-        ));
+        return Err(Rejected::RuleBroken("a block's view is later than its parent's"));
     }
     check_share_size(&vote.share, verifier)
 }
 
 fn check_share_size(share: &Share, verifier: &Verifier) -> Result<(), Rejected> {
     let fits = share.0.len() == verifier.voting().share_bytes();
-    fits.then_some(())
-        .ok_or(Rejected::BadSignature("a share of the wrong length"))
+    fits.then_some(()).ok_or(Rejected::BadSignature("a share of the wrong length"))
 }
 
 /// A vote is of use from the view before the current one (its collector may be ahead) to the end of
@@ -184,9 +157,7 @@ fn check_timeout(
     if let Some(vote) = &timeout.last_vote {
         check_vote(vote, from, verifier)?;
         if vote.view > timeout.view {
-            return Err(Rejected::RuleBroken(
-                "a last vote is of this view or before",
-            ));
+            return Err(Rejected::RuleBroken("a last vote is of this view or before"));
         }
     }
     let entered_by_qc = timeout.view == timeout.high_qc.view.next();
@@ -195,20 +166,11 @@ fn check_timeout(
         Some(tc) => !entered_by_qc && timeout.view == tc.view.next(),
     };
     if !tc_fits || timeout.high_qc.view >= timeout.view {
-        return Err(Rejected::RuleBroken(
-            "a timeout shows the certificate that led to its view",
-        ));
+        return Err(Rejected::RuleBroken("a timeout shows the certificate that led to its view"));
     }
     let high_qc = check_qc(timeout.high_qc, verifier)?;
-    let high_tc = timeout
-        .high_tc
-        .map(|tc| check_tc(tc, verifier))
-        .transpose()?;
-    Ok(Timeout {
-        high_qc,
-        high_tc,
-        ..timeout
-    })
+    let high_tc = timeout.high_tc.map(|tc| check_tc(tc, verifier)).transpose()?;
+    Ok(Timeout { high_qc, high_tc, ..timeout })
 }
 
 /// QC valid: exactly genesis, or a quorum of distinct signers with a good signature, of a block whose
@@ -218,16 +180,12 @@ pub(super) fn check_qc(qc: Qc, verifier: &Verifier) -> Result<Qc, Rejected> {
         return check_genesis(qc, verifier);
     }
     if qc.parent_view >= qc.view {
-        return Err(Rejected::RuleBroken(
-            "a block's view is later than its parent's",
-        ));
+        return Err(Rejected::RuleBroken("a block's view is later than its parent's"));
     }
     if let Some(known) = verifier.known_qc(&qc) {
         return Ok(known);
     }
-    let enough = verifier
-        .committee()
-        .is_enough(Purpose::Vote, &qc.certificate);
+    let enough = verifier.committee().is_enough(Purpose::Vote, &qc.certificate);
     if !enough && !mutants::active(Mutant::SkipThreshold) {
         return Err(Rejected::BelowThreshold);
     }
@@ -243,9 +201,7 @@ pub(super) fn check_qc(qc: Qc, verifier: &Verifier) -> Result<Qc, Rejected> {
 fn check_genesis(qc: Qc, verifier: &Verifier) -> Result<Qc, Rejected> {
     let genesis = Qc::genesis(verifier.genesis(), verifier.committee().size());
     let exact = qc == genesis && qc.certificate == genesis.certificate;
-    exact
-        .then_some(qc)
-        .ok_or(Rejected::RuleBroken("only genesis has view 0"))
+    exact.then_some(qc).ok_or(Rejected::RuleBroken("only genesis has view 0"))
 }
 
 /// TC valid (★): a quorum of distinct signers, each reporting a view before this one, and the
@@ -256,16 +212,10 @@ pub(super) fn check_tc(tc: Tc, verifier: &Verifier) -> Result<Tc, Rejected> {
         return Ok(known);
     }
     check_tc_form(&tc, verifier)?;
-    let Tc {
-        view,
-        high_qc,
-        groups,
-    } = tc;
+    let Tc { view, high_qc, groups } = tc;
     let high_qc = check_qc(high_qc, verifier)?;
-    let messages: Vec<Vec<u8>> = groups
-        .iter()
-        .map(|(reported, _)| timeout_message(verifier, view, *reported))
-        .collect();
+    let messages: Vec<Vec<u8>> =
+        groups.iter().map(|(reported, _)| timeout_message(verifier, view, *reported)).collect();
     let items: Vec<(&[u8], &Certificate)> = messages
         .iter()
         .map(Vec::as_slice)
@@ -275,11 +225,7 @@ pub(super) fn check_tc(tc: Tc, verifier: &Verifier) -> Result<Tc, Rejected> {
         .voting()
         .verify_many(&items)
         .map_err(|_| Rejected::BadSignature("a timeout certificate"))?;
-    let tc = Tc {
-        view,
-        high_qc,
-        groups,
-    };
+    let tc = Tc { view, high_qc, groups };
     verifier.remember_tc(&tc);
     Ok(tc)
 }
@@ -289,27 +235,17 @@ fn check_tc_form(tc: &Tc, verifier: &Verifier) -> Result<(), Rejected> {
     let mut signers = Bitmap::new(committee.size());
     let ascending = tc.groups.windows(2).all(|pair| pair[0].0 < pair[1].0);
     if !ascending || tc.groups.is_empty() {
-        return Err(Rejected::RuleBroken(
-            "a timeout certificate's groups ascend",
-        ));
+        return Err(Rejected::RuleBroken("a timeout certificate's groups ascend"));
     }
     for (reported, certificate) in &tc.groups {
         if *reported >= tc.view && !mutants::active(Mutant::JolteonUnboundedTc) {
-            return Err(Rejected::RuleBroken(
-                "a timeout reports a view before its own",
-            ));
+            return Err(Rejected::RuleBroken("a timeout reports a view before its own"));
         }
         if certificate.signers.members() != committee.size() {
             return Err(Rejected::RuleBroken("a bitmap has one bit a member"));
         }
-        if !certificate
-            .signers
-            .iter()
-            .all(|signer| signers.insert(signer))
-        {
-            return Err(Rejected::RuleBroken(
-                "a timeout certificate's signers are distinct",
-            ));
+        if !certificate.signers.iter().all(|signer| signers.insert(signer)) {
+            return Err(Rejected::RuleBroken("a timeout certificate's signers are distinct"));
         }
     }
     let (_, threshold) = committee.scheme(Purpose::Vote);
@@ -318,9 +254,7 @@ fn check_tc_form(tc: &Tc, verifier: &Verifier) -> Result<(), Rejected> {
     }
     let highest = tc.groups.last().map(|(reported, _)| *reported);
     if highest != Some(tc.high_qc.view) && !mutants::active(Mutant::JolteonTcMaximum) {
-        return Err(Rejected::RuleBroken(
-            "a timeout certificate shows the highest it reports",
-        ));
+        return Err(Rejected::RuleBroken("a timeout certificate shows the highest it reports"));
     }
     Ok(())
 }
@@ -354,34 +288,21 @@ pub fn verify_run(
     for block in records.iter().map(|record| &record.block).chain(&tail) {
         check_block_form(block, verifier)?;
         if block.parent() != last {
-            return Err(Rejected::RuleBroken(
-                "each block of a run extends the one before",
-            ));
+            return Err(Rejected::RuleBroken("each block of a run extends the one before"));
         }
         last = block.id();
     }
     if !tail.is_empty() && last != target {
-        return Err(Rejected::RuleBroken(
-            "a run's tail ends in the block that was asked for",
-        ));
+        return Err(Rejected::RuleBroken("a run's tail ends in the block that was asked for"));
     }
-    let proof = records
-        .last()
-        .map(|record| check_commit(record, verifier))
-        .transpose()?;
-    Ok(Run {
-        decided: records.into_iter().map(|record| record.block).collect(),
-        proof,
-        tail,
-    })
+    let proof = records.last().map(|record| check_commit(record, verifier)).transpose()?;
+    Ok(Run { decided: records.into_iter().map(|record| record.block).collect(), proof, tail })
 }
 
 fn check_commit(record: &DecidedBlock, verifier: &Verifier) -> Result<Qc, Rejected> {
     let commits = record.commit.is_commit() && record.commit.parent_id == record.block.id();
     if !commits {
-        return Err(Rejected::RuleBroken(
-            "a run's last decided block is committed by its proof",
-        ));
+        return Err(Rejected::RuleBroken("a run's last decided block is committed by its proof"));
     }
     check_qc(record.commit.clone(), verifier)
 }
@@ -402,8 +323,5 @@ pub fn servable(records: &[Bytes]) -> usize {
             record.commit.is_commit() && record.commit.parent_id == record.block.id()
         })
     };
-    records
-        .iter()
-        .rposition(is_direct)
-        .map_or(0, |last| last + 1)
+    records.iter().rposition(is_direct).map_or(0, |last| last + 1)
 }

@@ -122,13 +122,7 @@ impl Vote {
     /// What is signed.
     #[must_use]
     pub fn message(&self, verifier: &Verifier) -> Vec<u8> {
-        vote_message(
-            verifier,
-            self.view,
-            self.id,
-            self.parent_view,
-            self.parent_id,
-        )
+        vote_message(verifier, self.view, self.id, self.parent_view, self.parent_id)
     }
 }
 
@@ -199,11 +193,7 @@ impl Eq for Qc {}
 
 impl std::fmt::Debug for Qc {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "Qc({} {} after {})",
-            self.view, self.id, self.parent_view
-        )
+        write!(f, "Qc({} {} after {})", self.view, self.id, self.parent_view)
     }
 }
 
@@ -239,16 +229,10 @@ impl Tc {
     /// The hash of what it says, without signature bytes.
     #[must_use]
     pub fn content(&self) -> Digest {
-        let signers: Vec<(View, &Bitmap)> = self
-            .groups
-            .iter()
-            .map(|(view, certificate)| (*view, &certificate.signers))
-            .collect();
+        let signers: Vec<(View, &Bitmap)> =
+            self.groups.iter().map(|(view, certificate)| (*view, &certificate.signers)).collect();
         let content = (self.view, self.high_qc.view, self.high_qc.id, signers);
-        hash_parts(
-            "quorate v1 jolteon timeout certificate",
-            &[&encode(&content)],
-        )
+        hash_parts("quorate v1 jolteon timeout certificate", &[&encode(&content)])
     }
 }
 
@@ -294,10 +278,7 @@ pub struct SafetyRecord {
 /// The id of the block before the first.
 #[must_use]
 pub fn genesis_id(chain: ChainId, epoch: Epoch) -> BlockId {
-    BlockId(hash_parts(
-        "quorate v1 jolteon genesis",
-        &[&encode(&(chain, epoch))],
-    ))
+    BlockId(hash_parts("quorate v1 jolteon genesis", &[&encode(&(chain, epoch))]))
 }
 
 pub(super) fn encode(value: &impl BorshSerialize) -> Vec<u8> {

@@ -23,8 +23,7 @@ impl Jolteon {
     ) {
         if let Err(reason) = self.restore(safety, executed, decided) {
             self.halted = true;
-            self.outputs
-                .push_back(Output::Halt(Halt::CorruptRecovery(reason)));
+            self.outputs.push_back(Output::Halt(Halt::CorruptRecovery(reason)));
             return;
         }
         let by_tc = self.high_tc.as_ref().map_or(View(0), |tc| tc.view);

@@ -65,12 +65,7 @@ impl Jolteon {
         let verifier = Arc::clone(&config.verifier);
         let committee = verifier.committee();
         let genesis = verifier.genesis();
-        let root = Root {
-            id: genesis,
-            view: View(0),
-            height: Height(0),
-            proposed_at_ms: 0,
-        };
+        let root = Root { id: genesis, view: View(0), height: Height(0), proposed_at_ms: 0 };
         Self {
             leaders: Box::new(RoundRobin::new(committee.size())),
             outputs: VecDeque::new(),
@@ -136,16 +131,11 @@ impl Jolteon {
     /// The leaders of the current view and of those after it.
     #[must_use]
     pub fn coming_leaders(&self, views: u64) -> Vec<ReplicaId> {
-        (0..views)
-            .map(|ahead| self.leaders.leader(View(self.view.0 + ahead)))
-            .collect()
+        (0..views).map(|ahead| self.leaders.leader(View(self.view.0 + ahead))).collect()
     }
 
     pub(super) fn send(&mut self, to: Recipients, message: Message) {
-        self.outputs.push_back(Output::Send {
-            to,
-            message: crate::Message::Jolteon(message),
-        });
+        self.outputs.push_back(Output::Send { to, message: crate::Message::Jolteon(message) });
     }
 
     fn is_leader(&self, view: View) -> bool {
@@ -177,8 +167,7 @@ impl Jolteon {
         }
         let seen = self.proposals_seen.entry(block.view).or_default();
         if !seen.contains(&id) && !seen.is_empty() {
-            self.outputs
-                .push_back(Output::Blame(from, Fault::Equivocation));
+            self.outputs.push_back(Output::Blame(from, Fault::Equivocation));
         }
         // Two are the evidence; more would only be memory.
         if !seen.contains(&id) && seen.len() >= 2 {
@@ -201,8 +190,7 @@ impl Jolteon {
             return;
         };
         if !self.fits(now, &block, height, stamp) {
-            self.outputs
-                .push_back(Output::Blame(block.author, Fault::InvalidProposal));
+            self.outputs.push_back(Output::Blame(block.author, Fault::InvalidProposal));
             return;
         }
         self.tree.insert(Arc::clone(&block));
@@ -236,10 +224,7 @@ impl Jolteon {
         while self.parked.len() > PARKED_MAX {
             self.parked.pop_first();
         }
-        self.outputs.push_back(Output::Behind {
-            target,
-            source: Some(source),
-        });
+        self.outputs.push_back(Output::Behind { target, source: Some(source) });
     }
 
     /// Tries parked blocks again, lowest view first, after the tree has grown.
@@ -270,13 +255,10 @@ impl Jolteon {
         if qc.is_commit() || mutants::active(Mutant::JolteonCommitGap) {
             self.commit(now, &qc);
         }
-        if qc.view >= self.tree.root().view && !self.tree.contains(qc.id) && !self.halted {
+        if qc.view >= self.high_qc.view && !self.tree.contains(qc.id) && !self.halted {
             let source = qc.certificate.signers.iter().next();
             let source = source.and_then(|i| u16::try_from(i).ok()).map(ReplicaId);
-            self.outputs.push_back(Output::Behind {
-                target: qc.id,
-                source,
-            });
+            self.outputs.push_back(Output::Behind { target: qc.id, source });
         }
         self.advance(now);
     }
@@ -307,13 +289,8 @@ impl Jolteon {
         self.pacemaker.enter(now, given_up);
         self.prune();
         self.wish_to_propose();
-        let waiting: Vec<BlockId> = self
-            .proposals_seen
-            .get(&view)
-            .into_iter()
-            .flatten()
-            .copied()
-            .collect();
+        let waiting: Vec<BlockId> =
+            self.proposals_seen.get(&view).into_iter().flatten().copied().collect();
         for id in waiting {
             self.try_vote(now, id);
         }
@@ -325,8 +302,7 @@ impl Jolteon {
         self.parked.retain(|(v, _), _| *v >= view);
         self.votes.prune(view);
         self.timeouts.prune(view);
-        self.tree
-            .prune(View(view.0.saturating_sub(WINDOW)), self.high_qc.id);
+        self.tree.prune(View(view.0.saturating_sub(WINDOW)), self.high_qc.id);
         let tree = &self.tree;
         self.stored.retain(|id| tree.get(*id).is_some());
     }
@@ -347,29 +323,25 @@ impl Jolteon {
         let Some(path) = self.tree.path(self.high_qc.id) else {
             return;
         };
-        let (height, stamp) = self
-            .tree
-            .position(self.high_qc.id)
-            .expect("its path is known");
+        let (height, stamp) = self.tree.position(self.high_qc.id).expect("its path is known");
         self.outputs.push_back(Output::WantPayload(PayloadWish {
             view: self.view,
             parent: self.high_qc.id,
             height: height.next(),
             stamp_floor_ms: stamp,
-            carried: path
-                .iter()
-                .flat_map(|block| block.payload.bodies.iter().copied())
-                .collect(),
+            carried: path.iter().flat_map(|block| block.payload.bodies.iter().copied()).collect(),
             at_once: path.iter().any(|block| !block.payload.is_empty()),
         }));
     }
 
     fn on_payload(&mut self, now: Time, view: View, parent: BlockId, payload: Payload) {
-        let is_new = self
-            .last_proposal
-            .as_ref()
-            .is_none_or(|last| last.block.view < view);
-        if view != self.view || parent != self.high_qc.id || !is_new || !self.config.signs {
+        let is_new = self.last_proposal.as_ref().is_none_or(|last| last.block.view < view);
+        if view != self.view || !is_new || !self.config.signs {
+            return;
+        }
+        if parent != self.high_qc.id {
+            // A higher certificate came while the payload was made.
+            self.wish_to_propose();
             return;
         }
         let entered_by_qc = self.high_qc.view.next() == view;
@@ -378,19 +350,12 @@ impl Jolteon {
             view,
             author: self.config.id,
             justify: self.high_qc.clone(),
-            tc: if entered_by_qc {
-                None
-            } else {
-                self.high_tc.clone()
-            },
+            tc: if entered_by_qc { None } else { self.high_tc.clone() },
             payload,
         });
         let id = block.id();
         let signature = self.sign_proposal(view, id);
-        let proposal = Proposal {
-            block: block.as_ref().clone(),
-            signature,
-        };
+        let proposal = Proposal { block: block.as_ref().clone(), signature };
         self.last_proposal = Some(proposal.clone());
         self.proposals_seen.entry(view).or_default().insert(id);
         self.tree.insert(block);
@@ -424,11 +389,7 @@ impl Jolteon {
             return;
         }
         let Some(path) = self.tree.path(qc.parent_id) else {
-            if self
-                .pending_commit
-                .as_ref()
-                .is_none_or(|pending| pending.view < qc.view)
-            {
+            if self.pending_commit.as_ref().is_none_or(|pending| pending.view < qc.view) {
                 self.pending_commit = Some(qc.clone());
             }
             return;
@@ -439,10 +400,7 @@ impl Jolteon {
         }
         for block in path {
             self.decided.insert(block.view, block.id());
-            let record = DecidedBlock {
-                block: block.as_ref().clone(),
-                commit: qc.clone(),
-            };
+            let record = DecidedBlock { block: block.as_ref().clone(), commit: qc.clone() };
             self.outputs.push_back(Output::Decided(Decided {
                 block: block.id(),
                 payload: block.payload.clone(),
@@ -473,11 +431,10 @@ impl Jolteon {
             return;
         }
         self.halted = true;
-        self.outputs
-            .push_back(Output::Halt(Halt::ConflictingDecisions {
-                height: self.tree.root().height,
-                evidence: format!("{qc:?} signed by {:?}", qc.certificate.signers),
-            }));
+        self.outputs.push_back(Output::Halt(Halt::ConflictingDecisions {
+            height: self.tree.root().height,
+            evidence: format!("{qc:?} signed by {:?}", qc.certificate.signers),
+        }));
     }
 
     /// The collector of a deciding certificate is the only one that knows it. With work left, its
@@ -486,13 +443,7 @@ impl Jolteon {
         let collected_it = self.is_leader(qc.view.next());
         if collected_it && !self.tree.has_payload() && self.config.signs {
             let high_qc = self.high_qc.clone();
-            self.send(
-                Recipients::All,
-                Message::Certificates {
-                    high_qc,
-                    high_tc: None,
-                },
-            );
+            self.send(Recipients::All, Message::Certificates { high_qc, high_tc: None });
         }
     }
 
@@ -500,8 +451,7 @@ impl Jolteon {
 
     pub(super) fn update_work(&mut self, now: Time) {
         let working = self.engine_has_work || self.tree.has_payload();
-        self.pacemaker
-            .set_working(now, working && self.config.signs);
+        self.pacemaker.set_working(now, working && self.config.signs);
     }
 
     fn on_message(&mut self, now: Time, from: ReplicaId, message: Message) {
@@ -528,21 +478,13 @@ impl Machine for Jolteon {
             return;
         }
         match input {
-            Input::Recovered {
-                safety,
-                executed,
-                decided,
-            } => {
+            Input::Recovered { safety, executed, decided } => {
                 self.recover(now, safety.as_ref(), executed.as_ref(), &decided);
             }
             Input::Message { from, message } => match message.into_inner() {
                 crate::Message::Jolteon(message) => self.on_message(now, from, message),
             },
-            Input::Payload {
-                view,
-                parent,
-                payload,
-            } => {
+            Input::Payload { view, parent, payload } => {
                 self.on_payload(now, view, parent, payload);
             }
             Input::Stored(id) => self.on_stored(now, id),
@@ -575,9 +517,6 @@ impl Machine for Jolteon {
         if self.halted {
             return None;
         }
-        [self.pacemaker.deadline(), self.votes.deadline()]
-            .into_iter()
-            .flatten()
-            .min()
+        [self.pacemaker.deadline(), self.votes.deadline()].into_iter().flatten().min()
     }
 }

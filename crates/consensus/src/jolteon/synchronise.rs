@@ -41,10 +41,6 @@ impl Jolteon {
             return None;
         }
         let path = self.tree.path(target)?;
-        Some(
-            path.iter()
-                .map(|block| Bytes::from(encode(block.as_ref())))
-                .collect(),
-        )
+        Some(path.iter().map(|block| Bytes::from(encode(block.as_ref()))).collect())
     }
 }

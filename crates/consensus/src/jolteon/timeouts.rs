@@ -53,11 +53,7 @@ impl Jolteon {
         Timeout {
             view: self.view,
             high_qc: self.high_qc.clone(),
-            high_tc: if entered_by_qc {
-                None
-            } else {
-                self.high_tc.clone()
-            },
+            high_tc: if entered_by_qc { None } else { self.high_tc.clone() },
             last_vote: self.last_vote.clone(),
             signer: self.config.id,
             share: self.config.voting.sign(&message),
@@ -69,10 +65,7 @@ impl Jolteon {
             // Its certificates were not checked; the answer moves its sender.
             let certificates = Message::Certificates {
                 high_qc: self.high_qc.clone(),
-                high_tc: self
-                    .high_tc
-                    .clone()
-                    .filter(|tc| tc.view > self.high_qc.view),
+                high_tc: self.high_tc.clone().filter(|tc| tc.view > self.high_qc.view),
             };
             self.send(Recipients::One(timeout.signer), certificates);
             return;
@@ -95,17 +88,12 @@ impl Jolteon {
         let committee = self.verifier.committee();
         let (view, reported) = (timeout.view, timeout.high_qc.view);
         let message = timeout_message(&self.verifier, view, reported);
-        let tally = self
-            .timeouts
-            .tallies
-            .entry(view)
-            .or_insert_with(|| Tally::new(committee.size()));
+        let tally =
+            self.timeouts.tallies.entry(view).or_insert_with(|| Tally::new(committee.size()));
         if !tally.add(timeout.signer, reported, || message, timeout.share) {
             return;
         }
-        self.timeouts
-            .reported
-            .insert((view, reported), timeout.high_qc);
+        self.timeouts.reported.insert((view, reported), timeout.high_qc);
         let join = tally.weight(committee) >= committee.weak() && self.timeout_view < view;
         if join {
             self.give_up(now);
@@ -142,11 +130,7 @@ impl Jolteon {
         let Some(high_qc) = self.timeouts.reported.get(&(view, highest)).cloned() else {
             return;
         };
-        let tc = Tc {
-            view,
-            high_qc,
-            groups,
-        };
+        let tc = Tc { view, high_qc, groups };
         self.verifier.remember_tc(&tc);
         self.broadcast_tc(tc.clone());
         self.on_tc(now, tc);
@@ -154,12 +138,6 @@ impl Jolteon {
 
     fn broadcast_tc(&mut self, tc: Tc) {
         let high_qc = tc.high_qc.clone();
-        self.send(
-            Recipients::All,
-            Message::Certificates {
-                high_qc,
-                high_tc: Some(tc),
-            },
-        );
+        self.send(Recipients::All, Message::Certificates { high_qc, high_tc: Some(tc) });
     }
 }

@@ -31,11 +31,7 @@ impl Votes {
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {
-        self.tallies
-            .values()
-            .flat_map(BTreeMap::values)
-            .filter_map(Tally::deadline)
-            .min()
+        self.tallies.values().flat_map(BTreeMap::values).filter_map(Tally::deadline).min()
     }
 }
 
@@ -64,14 +60,7 @@ impl Jolteon {
         let (view, parent_view, parent_id) = (block.view, block.justify.view, block.justify.id);
         let message = vote_message(&self.verifier, view, id, parent_view, parent_id);
         let share = self.config.voting.sign(&message);
-        let vote = Vote {
-            view,
-            id,
-            parent_view,
-            parent_id,
-            signer: self.config.id,
-            share,
-        };
+        let vote = Vote { view, id, parent_view, parent_id, signer: self.config.id, share };
         self.voted_view = view;
         self.last_vote = Some(vote.clone());
         Some(vote)
@@ -104,27 +93,19 @@ impl Jolteon {
             return;
         }
         let members = self.verifier.committee().size();
-        let subject = Subject {
-            id: vote.id,
-            parent_view: vote.parent_view,
-            parent_id: vote.parent_id,
-        };
+        let subject =
+            Subject { id: vote.id, parent_view: vote.parent_view, parent_id: vote.parent_id };
         let tallies = self.votes.tallies.entry(vote.view).or_default();
-        let others = tallies
-            .iter()
-            .filter(|(other, t)| **other != subject && t.has(vote.signer))
-            .count();
+        let others =
+            tallies.iter().filter(|(other, t)| **other != subject && t.has(vote.signer)).count();
         if others > 0 {
-            self.outputs
-                .push_back(Output::Blame(vote.signer, Fault::DoubleVote));
+            self.outputs.push_back(Output::Blame(vote.signer, Fault::DoubleVote));
         }
         if others > 1 {
             return;
         }
         let message = vote.message(&self.verifier);
-        let tally = tallies
-            .entry(subject)
-            .or_insert_with(|| Tally::new(members));
+        let tally = tallies.entry(subject).or_insert_with(|| Tally::new(members));
         if tally.add(vote.signer, (), || message, vote.share) {
             let jobs = tally.combine(now, &mut self.collector);
             self.outputs.extend(jobs.into_iter().map(Output::Combine));
@@ -133,12 +114,7 @@ impl Jolteon {
 
     /// Starts what has waited long enough for votes beyond the quorum.
     pub(super) fn combine_ripe_votes(&mut self, now: Time) {
-        for tally in self
-            .votes
-            .tallies
-            .values_mut()
-            .flat_map(BTreeMap::values_mut)
-        {
+        for tally in self.votes.tallies.values_mut().flat_map(BTreeMap::values_mut) {
             if tally.deadline().is_some_and(|deadline| deadline <= now) {
                 let jobs = tally.combine(now, &mut self.collector);
                 self.outputs.extend(jobs.into_iter().map(Output::Combine));
@@ -188,11 +164,8 @@ impl Jolteon {
     }
 
     pub(super) fn blame(&mut self, blamed: Vec<ReplicaId>) {
-        self.outputs.extend(
-            blamed
-                .into_iter()
-                .map(|member| Output::Blame(member, Fault::BadShare)),
-        );
+        self.outputs
+            .extend(blamed.into_iter().map(|member| Output::Blame(member, Fault::BadShare)));
     }
 
     /// Writes every promise as one record (★).

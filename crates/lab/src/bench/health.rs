@@ -142,15 +142,19 @@ pub fn agree(looks: &[Option<ValidatorStatus>]) -> Result<(), Ailment> {
     Ok(())
 }
 
-/// The first of `ids` that has executed fewer operations than the furthest.
+/// Whether all of `ids` have executed as many operations as the furthest, but for `tolerance`.
 ///
 /// # Errors
-/// Its name, or that it is silent.
-pub fn caught_up(looks: &[Option<ValidatorStatus>], ids: &[u16]) -> Result<(), Ailment> {
+/// The first that has not, or that is silent.
+pub fn caught_up(
+    looks: &[Option<ValidatorStatus>],
+    ids: &[u16],
+    tolerance: u64,
+) -> Result<(), Ailment> {
     let furthest = furthest(looks);
     for &id in ids {
         let look = looks[usize::from(id)].as_ref().ok_or(Ailment::Silent(id))?;
-        if look.operations < furthest {
+        if look.operations + tolerance < furthest {
             return Err(Ailment::Behind { id, own: look.operations, furthest });
         }
     }

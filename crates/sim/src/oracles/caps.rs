@@ -40,9 +40,8 @@ impl Oracle for Caps {
     fn observe(&mut self, observation: &Observation<'_>) -> Result<(), String> {
         match observation {
             Observation::Shown { status } => self.check_status(status),
-            Observation::Released { replica, message, bytes } => {
-                let tag = message.frame().0[0][4];
-                let limit = frame_bytes_max(tag).unwrap_or(0);
+            Observation::Released { replica, tag, bytes, .. } => {
+                let limit = frame_bytes_max(*tag).unwrap_or(0);
                 let within = *bytes <= limit;
                 within.then_some(()).ok_or_else(|| {
                     format!("{replica} sent a frame with tag {tag} of {bytes} bytes, of {limit}")

@@ -141,7 +141,7 @@ fn faults_come_when_they_were_planned() {
     disk.sync_directory().expect_err("planned");
     assert_eq!((faults.writes(), faults.syncs(), faults.directory_syncs()), (3, 0, 2));
 
-    faults.set(vec![Fault::Full { bytes: 110 }]);
+    faults.set(vec![Fault::Full { bytes: 107 }]);
     assert_eq!(read(&file, 0, 4), b"ccaa", "torn after two bytes");
     let error = file.write_at(0, &[b"more"]).expect_err("full");
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);

@@ -45,12 +45,14 @@ pub(super) fn scan(disk: &mut dyn Disk, visit: &mut Visit<'_>) -> Result<Found, 
         found.end = end;
         found.last = Some(segment.clone());
         found.segments.push(segment);
+        let tail = &bytes[usize::try_from(end).expect("read into memory")..];
         let continued = match rest.first() {
+            // Where nothing was begun after the last record, the next segment answers for itself.
+            Some(_) if tail.iter().all(|byte| *byte == 0) => true,
             Some(&next) => begins_with(disk, next, found.sequence)?,
             None => false,
         };
         if !continued {
-            let tail = &bytes[usize::try_from(end).expect("read into memory")..];
             let segment = found.segments.last().expect("just pushed");
             refuse_corruption(disk, &found, segment, end, tail, rest)?;
             clear_tail(segment, end, tail)?;

@@ -1,0 +1,93 @@
+use super::{DiskStore, MemoryStore, Store};
+use crate::StorageError;
+use std::path::Path;
+
+type Pairs<'a> = &'a [(&'a [u8], Option<&'a [u8]>)];
+
+fn commit(store: &mut dyn Store, changes: Pairs<'_>, durable: bool) {
+    let mut transaction = store.begin().expect("begun");
+    for (key, value) in changes {
+        match value {
+            Some(value) => transaction.put(key, value).expect("put"),
+            None => transaction.delete(key).expect("deleted"),
+        }
+    }
+    transaction.commit(durable).expect("committed");
+}
+
+/// What both stores must do alike.
+fn transactions_take_effect_together(store: &mut dyn Store) {
+    commit(store, &[(b"a", Some(b"1")), (b"b", Some(b""))], false);
+    assert_eq!(store.get(b"a"), Ok(Some(b"1".to_vec())));
+    assert_eq!(store.get(b"b"), Ok(Some(Vec::new())), "an empty value is a value");
+
+    let mut transaction = store.begin().expect("begun");
+    transaction.put(b"a", b"2").expect("put");
+    transaction.delete(b"b").expect("deleted");
+    transaction.delete(b"never there").expect("deleted");
+    assert_eq!(transaction.get(b"a"), Ok(Some(b"2".to_vec())), "its own changes are seen");
+    assert_eq!(transaction.get(b"b"), Ok(None));
+    drop(transaction);
+    assert_eq!(store.get(b"a"), Ok(Some(b"1".to_vec())), "dropped without a commit");
+
+    commit(store, &[(b"a", None), (b"c", Some(b"3"))], true);
+    assert_eq!(store.get(b"a"), Ok(None));
+    assert_eq!(store.get(b"c"), Ok(Some(b"3".to_vec())));
+}
+
+#[test]
+fn a_memory_store_is_a_store() {
+    transactions_take_effect_together(&mut MemoryStore::new());
+}
+
+#[test]
+fn a_disk_store_is_a_store() {
+    let directory = tempfile::tempdir().expect("made");
+    let mut store = DiskStore::open(&directory.path().join("state")).expect("opened");
+    transactions_take_effect_together(&mut store);
+}
+
+#[test]
+fn a_crash_takes_a_memory_store_back_to_its_last_durable_commit() {
+    let kept = MemoryStore::new();
+    let mut store = kept.clone();
+    commit(&mut store, &[(b"a", Some(b"1")), (b"b", Some(b"1"))], true);
+    commit(&mut store, &[(b"a", Some(b"2")), (b"c", Some(b"2"))], false);
+    commit(&mut store, &[(b"a", Some(b"3")), (b"b", None)], false);
+    kept.crash();
+    let values = [b"a", b"b", b"c"].map(|key| kept.get(key).expect("read"));
+    assert_eq!(values, [Some(b"1".to_vec()), Some(b"1".to_vec()), None]);
+
+    commit(&mut store, &[(b"a", Some(b"4"))], false);
+    commit(&mut store, &[], true);
+    kept.crash();
+    assert_eq!(kept.get(b"a"), Ok(Some(b"4".to_vec())), "a durable commit keeps those before it");
+}
+
+/// A process that dies closes nothing; a copy of the file taken while it is open is what it leaves.
+#[test]
+fn a_disk_store_opens_as_of_a_durable_commit() {
+    let directory = tempfile::tempdir().expect("made");
+    let (path, copy) = (directory.path().join("state"), directory.path().join("copy"));
+    let mut store = DiskStore::open(&path).expect("opened");
+    commit(&mut store, &[(b"a", Some(b"1"))], true);
+    commit(&mut store, &[(b"a", Some(b"2"))], false);
+    std::fs::copy(&path, &copy).expect("copied");
+    let left = DiskStore::open(&copy).expect("opened");
+    assert_eq!(left.get(b"a"), Ok(Some(b"1".to_vec())));
+}
+
+#[test]
+fn two_processes_cannot_share_a_disk_store() {
+    let directory = tempfile::tempdir().expect("made");
+    let path = directory.path().join("state");
+    let _first = DiskStore::open(&path).expect("opened");
+    let error = DiskStore::open(&path).expect_err("locked");
+    assert_eq!(error, StorageError::InUse { directory: path.display().to_string() });
+}
+
+#[test]
+fn a_store_that_cannot_be_opened_says_which() {
+    let error = DiskStore::open(Path::new("/nowhere/state")).expect_err("no such directory");
+    assert!(error.to_string().starts_with("cannot open /nowhere/state: "), "{error}");
+}

@@ -54,7 +54,9 @@ fn two_roots_at_one_height_are_a_divergence() {
 #[test]
 fn whoever_stays_behind_at_the_end_is_named() {
     let looks = [at(30), at(29), None];
-    assert_eq!(caught_up(&looks, &[0]), Ok(()));
-    assert_eq!(caught_up(&looks, &[0, 1]), Err(Ailment::Behind { id: 1, own: 29, furthest: 30 }));
-    assert_eq!(caught_up(&looks, &[2]), Err(Ailment::Silent(2)));
+    assert_eq!(caught_up(&looks, &[0], 0), Ok(()));
+    let behind = Ailment::Behind { id: 1, own: 29, furthest: 30 };
+    assert_eq!(caught_up(&looks, &[0, 1], 0), Err(behind));
+    assert_eq!(caught_up(&looks, &[0, 1], 1), Ok(()));
+    assert_eq!(caught_up(&looks, &[2], 0), Err(Ailment::Silent(2)));
 }

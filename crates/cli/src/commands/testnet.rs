@@ -1,0 +1,110 @@
+//! `quorate testnet`: the files of a new committee.
+
+use crate::failure::{CommandResult, Failure};
+use crate::output;
+use clap::Args;
+use quorate_crypto::SchemeKind;
+use quorate_lab::ServiceKind;
+use quorate_node::{Testnet, TestnetError, TestnetPlan};
+use quorate_storage::Durability;
+use serde_json::json;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Write keys and configurations of a new committee.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quorate testnet net                        four validators, Ed25519, ports 7000 to 7007\n  \
+    quorate testnet net -n 7 --scheme bls      seven, BLS multi-signatures\n  \
+    quorate testnet net --force                again, over an earlier testnet")]
+pub(crate) struct Options {
+    /// A new folder for the committee file, and a folder in it for each validator
+    directory: PathBuf,
+    /// How many validators
+    #[arg(short = 'n', long, default_value_t = 4)]
+    validators: u16,
+    /// The voting scheme: ed25519 or bls
+    #[arg(long, default_value = "ed25519")]
+    scheme: SchemeKind,
+    /// Validator I listens on this port plus I, and serves HTTP on this plus N plus I
+    #[arg(long, default_value_t = 7_000, value_name = "PORT")]
+    base_port: u16,
+    /// What a vote survives: a power cut (fsync), or the end of the process only (os)
+    #[arg(long, default_value = "fsync")]
+    durability: Durability,
+    /// What is replicated: log (an ordered log) or noop
+    #[arg(long, default_value = "log")]
+    service: ServiceKind,
+    /// Remove an earlier testnet at DIRECTORY first, its keys and data included
+    #[arg(long)]
+    force: bool,
+    /// Print what was written as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Options {
+    pub(crate) fn run(&self) -> CommandResult {
+        if self.force {
+            remove_testnet(&self.directory)?;
+        }
+        let plan = TestnetPlan {
+            members: usize::from(self.validators),
+            scheme: self.scheme,
+            base_port: self.base_port,
+            durability: self.durability,
+            service: self.service.to_string(),
+            ..TestnetPlan::default()
+        };
+        let testnet = Testnet::create(&self.directory, &plan).map_err(explain)?;
+        if self.json {
+            output::json(&json!({
+                "directory": testnet.directory,
+                "committee": testnet.committee,
+                "configs": testnet.configs,
+                "http": testnet.http,
+            }));
+        } else {
+            output::line(&self.describe());
+        }
+        Ok(())
+    }
+
+    fn describe(&self) -> String {
+        let place = self.directory.display();
+        let (n, scheme) = (self.validators, self.scheme);
+        let mut text = format!("Wrote a committee of {n} ({scheme}) to {place}.\n\n");
+        text.push_str("Run each validator in a terminal of its own:\n\n");
+        for index in 0..n {
+            text.push_str(&format!("  quorate run --config {place}/validator-{index}/config.toml\n"));
+        }
+        text.push_str(&format!("\nand then look at them:\n\n  quorate status {place}"));
+        text
+    }
+}
+
+fn explain(error: TestnetError) -> Failure {
+    match error {
+        TestnetError::NotEmpty { .. } => {
+            Failure::Usage(format!("{error} (--force removes an earlier testnet)"))
+        }
+        error => Failure::usage(error),
+    }
+}
+
+/// Removes a folder that a testnet was written to, and no other.
+fn remove_testnet(directory: &Path) -> CommandResult {
+    let Ok(entries) = fs::read_dir(directory) else { return Ok(()) };
+    let is_ours = |name: &str| name == "committee.toml" || name.starts_with("validator-");
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        if !is_ours(&name.to_string_lossy()) {
+            let (place, name) = (directory.display(), name.display());
+            return Err(Failure::Usage(format!(
+                "{place} holds '{name}', which no testnet wrote: --force does not remove it"
+            )));
+        }
+    }
+    let removed = fs::remove_dir_all(directory);
+    removed.map_err(|error| Failure::usage(format!("cannot remove {}: {error}", directory.display())))
+}

@@ -1,0 +1,145 @@
+//! The committee under test: its folder, its processes and how to ask them.
+
+use super::BenchError;
+use super::config::BenchConfig;
+use crate::ports::free_ports;
+use crate::processes::Processes;
+use crate::status::{ValidatorStatus, ask_all};
+use quorate_node::{Testnet, TestnetPlan};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long all validators together may take to come up.
+const COMING_UP: Duration = Duration::from_secs(30);
+
+/// How long one answer may take before it counts as silence.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Lines of a validator's log shown when it fails.
+const LOG_LINES: usize = 12;
+
+/// A local committee of processes.
+#[derive(Debug)]
+pub(super) struct Committee {
+    /// First, so that the processes end before their folder goes.
+    pub(super) processes: Processes,
+    testnet: Testnet,
+    place: Place,
+}
+
+/// Where the files are.
+#[derive(Debug)]
+enum Place {
+    /// Removed with the committee.
+    Temporary(TempDir),
+    /// Somebody wants to keep it.
+    Kept,
+}
+
+impl Committee {
+    /// Writes the files of a new committee and starts its validators.
+    pub(super) fn create(config: &BenchConfig) -> Result<Self, BenchError> {
+        let (place, folder) = claim(config)?;
+        let system = |what| move |source| BenchError::System { what, source };
+        let ports = 2 * config.validators;
+        let base_port = free_ports(ports).map_err(system("find free ports"))?;
+        let plan = TestnetPlan {
+            name: format!("bench-{}", config.seed),
+            members: usize::from(config.validators),
+            scheme: config.scheme,
+            base_port,
+            durability: config.durability,
+            service: config.service.to_string(),
+            settings: config.settings.clone(),
+            ..TestnetPlan::default()
+        };
+        let testnet = Testnet::create(&folder, &plan)?;
+        let processes =
+            Processes::start(&config.executable, &testnet.configs).map_err(BenchError::starting)?;
+        Ok(Self { processes, testnet, place })
+    }
+
+    /// The committee file.
+    pub(super) fn file(&self) -> &Path {
+        &self.testnet.committee
+    }
+
+    /// Asks every validator how it is.
+    pub(super) fn look(&self) -> Vec<Option<ValidatorStatus>> {
+        ask_all(&self.testnet.http, PATIENCE).into_iter().map(Result::ok).collect()
+    }
+
+    /// Waits until every validator is connected to every other.
+    pub(super) fn await_connected(&mut self, interrupted: &AtomicBool) -> Result<(), BenchError> {
+        let deadline = Instant::now() + COMING_UP;
+        let others = self.testnet.http.len() as u64 - 1;
+        loop {
+            if interrupted.load(Ordering::Relaxed) {
+                return Err(BenchError::Interrupted);
+            }
+            if let Some((id, status)) = self.processes.find_exited() {
+                let id = u16::try_from(id).expect("validators are counted in 16 bits");
+                let ailment = super::Ailment::Exited(id, status.to_string());
+                return Err(self.explain(BenchError::Unwell(ailment), id));
+            }
+            let looks = self.look();
+            let ready = |look: &Option<ValidatorStatus>| {
+                look.as_ref().is_some_and(|status| status.peers >= others)
+            };
+            let Some(late) = looks.iter().position(|look| !ready(look)) else { return Ok(()) };
+            if Instant::now() >= deadline {
+                let (seconds, state) = (COMING_UP.as_secs(), describe(&looks));
+                let error = BenchError::NotConnected { seconds, state };
+                return Err(self.explain(error, u16::try_from(late).unwrap_or(0)));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// What all validators together hold on disk.
+    pub(super) fn disk_bytes(&self) -> u64 {
+        (0..self.testnet.configs.len()).map(|index| self.processes.disk_bytes(index)).sum()
+    }
+
+    /// Adds what the validator said last.
+    pub(super) fn explain(&self, error: BenchError, validator: u16) -> BenchError {
+        let log = self.processes.log_tail(usize::from(validator), LOG_LINES);
+        BenchError::Explained { error: Box::new(error), validator, log }
+    }
+
+    /// Ends the processes, and keeps the files if they were asked for or the run failed.
+    pub(super) fn dismiss<T>(mut self, result: Result<T, BenchError>) -> Result<T, BenchError> {
+        self.processes.stop();
+        let failed = |error: &BenchError| !matches!(error, BenchError::Interrupted);
+        match (result, self.place) {
+            (Err(error), Place::Temporary(folder)) if failed(&error) => {
+                Err(BenchError::Kept { error: Box::new(error), kept: folder.keep() })
+            }
+            (Err(error), Place::Kept) if failed(&error) => {
+                Err(BenchError::Kept { error: Box::new(error), kept: self.testnet.directory })
+            }
+            (result, _) => result,
+        }
+    }
+}
+
+fn claim(config: &BenchConfig) -> Result<(Place, PathBuf), BenchError> {
+    if let Some(folder) = &config.directory {
+        return Ok((Place::Kept, folder.clone()));
+    }
+    let made = TempDir::with_prefix("quorate-bench-");
+    let folder =
+        made.map_err(|source| BenchError::System { what: "make a temporary folder", source })?;
+    let path = folder.path().to_owned();
+    Ok((Place::Temporary(folder), path))
+}
+
+fn describe(looks: &[Option<ValidatorStatus>]) -> String {
+    let one = |(id, look): (usize, &Option<ValidatorStatus>)| match look {
+        Some(status) => format!("validator {id} has {} peers", status.peers),
+        None => format!("validator {id} is silent"),
+    };
+    looks.iter().enumerate().map(one).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,85 @@
+//! Why a bench gave no result.
+
+use super::health::Ailment;
+use quorate_node::TestnetError;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a bench gave no result. Each message says what to do or where to look.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// The options contradict each other or leave their ranges.
+    #[error("{0}")]
+    Config(String),
+    /// The committee's files were not written.
+    #[error(transparent)]
+    Testnet(#[from] TestnetError),
+    /// The system refused something that the bench needs.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// The client library failed.
+    #[error("cannot open the client sessions: {0}")]
+    Client(String),
+    /// The validators do not come up.
+    #[error("after {seconds} s not all validators were connected to each other: {state}")]
+    NotConnected {
+        /// How long we waited.
+        seconds: u64,
+        /// Who is how far.
+        state: String,
+    },
+    /// A validator that should work does not.
+    #[error("{0}")]
+    Unwell(Ailment),
+    /// The committee ran and ordered nothing that counts.
+    #[error("nothing was committed in the measured window")]
+    NothingCommitted,
+    /// Somebody pressed Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
+    /// One of the above, with what the validator in question said last.
+    #[error("{error}\n\nthe last lines of validator {validator}'s log:\n{log}")]
+    Explained {
+        /// What happened.
+        error: Box<BenchError>,
+        /// Whose log it is.
+        validator: u16,
+        /// Its last lines.
+        log: String,
+    },
+    /// One of the above, with where everything lies that may explain it.
+    #[error("{error}\n\nlogs and data are kept in {}", kept.display())]
+    Kept {
+        /// What happened.
+        error: Box<BenchError>,
+        /// The committee's folder.
+        kept: PathBuf,
+    },
+}
+
+impl BenchError {
+    /// Whether the options are to blame rather than the run.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Config(_) | Self::Testnet(_) => true,
+            Self::Explained { error, .. } | Self::Kept { error, .. } => error.is_usage(),
+            _ => false,
+        }
+    }
+
+    /// For `map_err`, where a validator's process is started.
+    pub(super) fn starting(source: io::Error) -> Self {
+        Self::System { what: "start a validator", source }
+    }
+
+    /// For `map_err`, where a validator's process is killed.
+    pub(super) fn killing(source: io::Error) -> Self {
+        Self::System { what: "kill a validator", source }
+    }
+}

@@ -1,0 +1,148 @@
+use super::{Evidence, Fortune, Report, Sample, growth};
+use crate::bench::config::BenchConfig;
+use crate::bench::measure::{Counts, LatencyMs};
+use crate::bench::table::render;
+use crate::status::ValidatorStatus;
+use quorate_crypto::SchemeKind;
+use quorate_engine::Settings;
+use quorate_storage::Durability;
+use std::time::{Duration, Instant};
+
+const RATE: u64 = 1_000;
+
+fn config() -> BenchConfig {
+    BenchConfig {
+        validators: 4,
+        scheme: SchemeKind::Bls,
+        rate: RATE,
+        tx_bytes: 512,
+        duration_s: 4,
+        warmup_s: 2,
+        drain_s: 10,
+        kills: vec!["0@2".parse().expect("I@T")],
+        restarts: Vec::new(),
+        durability: Durability::Os,
+        service: crate::ServiceKind::Log,
+        sessions: None,
+        bundle_delay_ms: 5,
+        seed: 1,
+        settings: Settings::default(),
+        directory: None,
+        executable: "quorate".into(),
+    }
+}
+
+fn status(start: Instant, second: u64, id: u16) -> Option<ValidatorStatus> {
+    // Validator 3 is a tenth slower than the others.
+    let operations = second * if id == 3 { RATE * 9 / 10 } else { RATE };
+    Some(ValidatorStatus {
+        id,
+        view: 10 * second,
+        executed: 9 * second,
+        operations,
+        view_changes: u64::from(second > 4),
+        certificate_bytes: 230,
+        sent_bytes: 4_096 * operations,
+        cpu_seconds: 0.25 * second as f64,
+        rss_mb: 40.0 + second as f64,
+        heard_at: Some(start + Duration::from_secs(second)),
+        ..Default::default()
+    })
+}
+
+fn samples() -> Vec<Sample> {
+    let start = Instant::now();
+    let look = |second: u64, id: u16| {
+        let killed = id == 0 && second > 4;
+        if killed { None } else { status(start, second, id) }
+    };
+    let sample = |second: u64| Sample {
+        second,
+        looks: (0..4).map(|id| look(second, id)).collect(),
+        counted: Counts::default(),
+        lately: LatencyMs { p50: 12.0, ..Default::default() },
+        client_cpu_seconds: 0.1 * second as f64,
+    };
+    (0..=6).map(sample).collect()
+}
+
+fn report(samples: &[Sample]) -> Report {
+    use Fortune::{Healthy, Killed};
+    Report::new(&Evidence {
+        config: &config(),
+        samples,
+        last: &samples.last().expect("samples").looks,
+        fortunes: &[Killed(2.0), Healthy, Healthy, Healthy],
+        counted: Counts { done: 3_900, refused: 0, dropped: 60 },
+        warmup: Counts { done: 2_000, refused: 0, dropped: 0 },
+        latency: LatencyMs { mean: 13.0, p50: 12.0, p90: 20.0, p99: 40.0, max: 1_234.0 },
+        disk_bytes: 3 << 20,
+    })
+}
+
+#[test]
+fn the_slowest_healthy_validator_counts() {
+    let report = report(&samples());
+    assert_eq!(report.committed_tps, 900.0);
+    let rates: Vec<_> = report.validators.iter().map(|v| v.committed_tps).collect();
+    assert_eq!(rates, [None, Some(1_000.0), Some(1_000.0), Some(900.0)]);
+    assert_eq!(report.validators[0].state, "killed");
+    assert_eq!(report.validators[0].height, 36);
+    assert_eq!((report.dropped, report.unanswered), (60, 40));
+    assert_eq!(report.view_changes, 1);
+}
+
+#[test]
+fn only_the_window_is_priced() {
+    let report = report(&samples());
+    // Three validators for four seconds and one for two, a quarter second of CPU each second.
+    assert_eq!(report.cpu_seconds, 3.5);
+    assert_eq!(report.client_cpu_seconds, 0.4);
+    // Bytes of 2,000 + 4,000 + 4,000 + 3,600 operations, over the 3,600 committed.
+    assert_eq!(report.bytes_per_tx, Some(15_473.8));
+    let seconds: Vec<i64> = report.timeline.iter().map(|second| second.second).collect();
+    assert_eq!(seconds, [-1, 0, 1, 2, 3, 4]);
+    assert!(report.timeline.iter().all(|second| second.committed == 900));
+}
+
+#[test]
+fn a_counter_that_starts_again_keeps_growing() {
+    let mut samples = samples();
+    for (sample, cpu) in samples.iter_mut().zip([1.0, 2.0, 3.0, 0.5, 1.5, 1.5, 2.5]) {
+        sample.looks[1].as_mut().expect("a status").cpu_seconds = cpu;
+    }
+    assert_eq!(growth(&samples, 1, |status| status.cpu_seconds), 4.5);
+}
+
+#[test]
+fn the_table_fits_in_a_hundred_columns() {
+    let text = render(&config(), &report(&samples()));
+    let widest = text.lines().skip(2).map(|line| line.chars().count()).max();
+    assert!(widest <= Some(100), "{widest:?}\n{text}");
+    assert!(text.contains("committed     900 tx/s on every healthy validator"), "{text}");
+    assert!(text.contains("killed at 2 s"), "{text}");
+    assert!(text.contains("60 not taken by a full client · 40 never answered"), "{text}");
+}
+
+#[test]
+fn the_result_has_every_documented_field() {
+    let json = serde_json::to_value(report(&samples())).expect("plain data");
+    for field in [
+        "offered_tps",
+        "committed_tps",
+        "bytes_per_tx",
+        "cpu_seconds",
+        "rss_mb_max",
+        "disk_mb",
+        "view_changes",
+        "certificate_bytes",
+    ] {
+        assert!(json[field].is_number(), "{field}");
+    }
+    for field in ["mean", "p50", "p90", "p99", "max"] {
+        assert!(json["latency_ms"][field].is_number(), "latency_ms.{field}");
+    }
+    assert_eq!(json["config"]["settings"]["protocol"], "jolteon");
+    assert!(json["config"]["machine"]["cores"].is_number());
+    assert_eq!(json["validators"].as_array().map(Vec::len), Some(4));
+}

@@ -1,0 +1,148 @@
+//! A report as text, at most a hundred columns wide.
+
+use super::config::BenchConfig;
+use super::report::{Report, ValidatorReport};
+use crate::machine::MachineInfo;
+use crate::text::{milliseconds, sparkline, thousands};
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Table};
+
+/// Longest row of bars.
+const SECONDS_SHOWN_MAX: usize = 80;
+
+/// Draws the report.
+#[must_use]
+pub fn render(config: &BenchConfig, report: &Report) -> String {
+    let machine = MachineInfo::here();
+    let mut text = format!(
+        "{} validators · {} · {}-byte operations · {} · {} · {} s after {} s of warm-up\n\
+         {} cores, {}; validators and clients share them · quorate {}\n\n",
+        config.validators,
+        config.scheme,
+        config.tx_bytes,
+        config.durability,
+        config.service,
+        config.duration_s,
+        config.warmup_s,
+        machine.cores,
+        machine.cpu,
+        machine.version,
+    );
+    for (name, value) in figures(config, report) {
+        text.push_str(&format!("  {name:<13} {value}\n"));
+    }
+    text.push('\n');
+    for line in validators(report).lines() {
+        text.push_str(&format!("  {}\n", line.trim_end()));
+    }
+    if !machine.optimised {
+        text.push_str("\nThis binary is not optimised: build with --release for figures that mean something.\n");
+    }
+    text
+}
+
+fn figures(config: &BenchConfig, report: &Report) -> Vec<(&'static str, String)> {
+    let latency = report.latency_ms;
+    let whole = |value: f64| thousands(value.round() as u64);
+    let cores = report.cpu_seconds / config.duration_s as f64;
+    let mut rows = vec![
+        ("offered", format!("{} tx/s", whole(report.offered_tps))),
+        ("committed", format!("{} tx/s on every healthy validator", whole(report.committed_tps))),
+        (
+            "latency",
+            format!(
+                "p50 {} ms · p90 {} · p99 {} · max {} · mean {}",
+                milliseconds(latency.p50),
+                milliseconds(latency.p90),
+                milliseconds(latency.p99),
+                milliseconds(latency.max),
+                milliseconds(latency.mean),
+            ),
+        ),
+        ("network", network(report)),
+        (
+            "CPU",
+            format!(
+                "validators {:.1} s ({cores:.2} cores) · client {:.1} s",
+                report.cpu_seconds, report.client_cpu_seconds
+            ),
+        ),
+        (
+            "memory, disk",
+            format!(
+                "{} MiB at most in one validator · {} MiB on disk in all",
+                whole(report.rss_mb_max),
+                whole(report.disk_mb)
+            ),
+        ),
+        (
+            "consensus",
+            format!(
+                "{} view changes · certificate of {} bytes",
+                report.view_changes,
+                thousands(report.certificate_bytes)
+            ),
+        ),
+    ];
+    if report.dropped + report.unanswered + report.refused > 0 {
+        rows.push(("not done", not_done(report)));
+    }
+    if report.timeline.len() <= SECONDS_SHOWN_MAX {
+        rows.push(("each second", each_second(report)));
+    }
+    rows
+}
+
+fn network(report: &Report) -> String {
+    match report.bytes_per_tx {
+        Some(bytes) => {
+            format!("{} bytes sent by all validators for each tx", thousands(bytes.round() as u64))
+        }
+        None => "unknown".to_owned(),
+    }
+}
+
+fn not_done(report: &Report) -> String {
+    format!(
+        "{} not taken by a full client · {} never answered · {} refused by the service",
+        thousands(report.dropped),
+        thousands(report.unanswered),
+        thousands(report.refused)
+    )
+}
+
+fn each_second(report: &Report) -> String {
+    let measured = || report.timeline.iter().filter(|second| second.second > 0);
+    let committed = || measured().map(|second| second.committed);
+    format!(
+        "{}  {} to {}",
+        sparkline(committed().map(|count| count as f64)),
+        thousands(committed().min().unwrap_or(0)),
+        thousands(committed().max().unwrap_or(0)),
+    )
+}
+
+fn validators(report: &Report) -> Table {
+    let mut table = Table::new();
+    table.load_preset(NOTHING);
+    table.set_header(["validator", "state", "committed/s", "height", "view"]);
+    for validator in &report.validators {
+        table.add_row(row(validator));
+    }
+    for column in table.column_iter_mut() {
+        if column.index != 1 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+fn row(validator: &ValidatorReport) -> [String; 5] {
+    let state = match validator.since_s {
+        Some(second) => format!("{} at {second} s", validator.state),
+        None => validator.state.to_owned(),
+    };
+    let committed = validator.committed_tps.map_or("-".to_owned(), |tps| thousands(tps as u64));
+    let (height, view) = (thousands(validator.height), thousands(validator.view));
+    [validator.id.to_string(), state, committed, height, view]
+}

@@ -1,0 +1,263 @@
+//! What is counted, in one registry that `/metrics` prints.
+
+use parking_lot::Mutex;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+use quorate_engine::Status;
+use quorate_storage::JournalStats;
+use quorate_types::{Lane, Peer, Rejected};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+type Labels = Vec<(&'static str, String)>;
+
+/// A member's refused messages are logged once in so long; the rest are counted.
+const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Everything that one host counts. Shared by all its threads.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    lanes: [LaneMetrics; 4],
+    /// Frames that were dropped because their queue was full, by peer and lane.
+    dropped: Family<Labels, Counter>,
+    /// Messages that failed a check, by peer and reason.
+    rejected: Family<Labels, Counter>,
+    /// Connections that were turned away or cut, by reason.
+    cut: Family<Labels, Counter>,
+    log_bytes: Gauge,
+    log_syncs: Gauge,
+    commit_seconds: Histogram,
+    replica: ReplicaGauges,
+    complaints: Mutex<HashMap<Peer, Complaints>>,
+}
+
+#[derive(Debug, Default)]
+struct LaneMetrics {
+    frames_in: Counter,
+    bytes_in: Counter,
+    frames_out: Counter,
+    bytes_out: Counter,
+}
+
+#[derive(Debug, Default)]
+struct ReplicaGauges {
+    view: Gauge,
+    decided: Gauge,
+    executed: Gauge,
+    operations: Gauge,
+    view_changes: Gauge,
+    mempool_bytes: Gauge,
+    bodies_bytes: Gauge,
+    faults: Gauge,
+}
+
+#[derive(Debug)]
+struct Complaints {
+    last: Instant,
+    silent: u64,
+}
+
+const LANES: [Lane; 4] = [Lane::Votes, Lane::Consensus, Lane::Bulk, Lane::Client];
+
+/// A lane's name in labels and logs.
+#[must_use]
+pub fn lane_name(lane: Lane) -> &'static str {
+    match lane {
+        Lane::Votes => "votes",
+        Lane::Consensus => "consensus",
+        Lane::Bulk => "bulk",
+        Lane::Client => "client",
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// Everything at zero.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut registry = Registry::with_prefix("quorate");
+        let lanes = LANES.map(|lane| LaneMetrics::register(&mut registry, lane));
+        let dropped = Family::default();
+        let rejected = Family::default();
+        let cut = Family::default();
+        let (log_bytes, log_syncs) = (Gauge::default(), Gauge::default());
+        let commit_seconds = Histogram::new(exponential_buckets(0.000_05, 2.0, 16));
+        registry.register("frames_dropped", "Frames dropped from full queues", dropped.clone());
+        registry.register("messages_rejected", "Messages that failed a check", rejected.clone());
+        registry.register("connections_cut", "Connections turned away or cut", cut.clone());
+        registry.register("log_bytes_written", "Bytes written to the log", log_bytes.clone());
+        registry.register("log_syncs", "Syncs of the log", log_syncs.clone());
+        registry.register(
+            "log_commit_seconds",
+            "Time that a group of records takes to become durable",
+            commit_seconds.clone(),
+        );
+        let replica = ReplicaGauges::register(&mut registry);
+        let complaints = Mutex::default();
+        Self {
+            registry,
+            lanes,
+            dropped,
+            rejected,
+            cut,
+            log_bytes,
+            log_syncs,
+            commit_seconds,
+            replica,
+            complaints,
+        }
+    }
+
+    pub(crate) fn received(&self, lane: Lane, bytes: usize) {
+        self.lanes[lane as usize].frames_in.inc();
+        self.lanes[lane as usize].bytes_in.inc_by(bytes as u64);
+    }
+
+    pub(crate) fn sent(&self, lane: Lane, frames: usize, bytes: usize) {
+        self.lanes[lane as usize].frames_out.inc_by(frames as u64);
+        self.lanes[lane as usize].bytes_out.inc_by(bytes as u64);
+    }
+
+    /// The counter of one queue's drops. Clients share one: their number has no bound worth a label.
+    pub(crate) fn drops(&self, peer: Option<Peer>, lane: Lane) -> Counter {
+        let labels = vec![("peer", peer_label(peer)), ("lane", lane_name(lane).into())];
+        self.dropped.get_or_create_owned(&labels)
+    }
+
+    pub(crate) fn cut(&self, reason: &'static str) {
+        self.cut.get_or_create(&vec![("reason", reason.into())]).inc();
+    }
+
+    /// Counts a refused message; for a member's fault that is due to be logged, how many went
+    /// unlogged since the last one.
+    pub(crate) fn rejected(&self, peer: Peer, reason: &Rejected) -> Option<u64> {
+        let labels = vec![("peer", peer_label(Some(peer))), ("reason", reason_label(reason).into())];
+        self.rejected.get_or_create(&labels).inc();
+        match peer {
+            Peer::Replica(_) if !reason.is_innocent() => self.complain(peer, Instant::now()),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn log(&self, stats: JournalStats) {
+        self.log_bytes.set(stats.bytes_written.cast_signed());
+        self.log_syncs.set(stats.syncs.cast_signed());
+    }
+
+    pub(crate) fn commit_took(&self, span: Duration) {
+        self.commit_seconds.observe(span.as_secs_f64());
+    }
+
+    /// Bytes written to the log and syncs of it, so far.
+    #[must_use]
+    pub fn log_totals(&self) -> (u64, u64) {
+        (self.log_bytes.get().cast_unsigned(), self.log_syncs.get().cast_unsigned())
+    }
+
+    /// How many messages were refused with this reason, from all peers.
+    #[must_use]
+    pub fn rejections(&self, peer: Peer, reason: &Rejected) -> u64 {
+        let labels = vec![("peer", peer_label(Some(peer))), ("reason", reason_label(reason).into())];
+        self.rejected.get_or_create(&labels).get()
+    }
+
+    /// How many connections were turned away or cut for this reason.
+    #[must_use]
+    pub fn cuts(&self, reason: &'static str) -> u64 {
+        self.cut.get_or_create(&vec![("reason", reason.into())]).get()
+    }
+
+    /// The text that Prometheus reads, with the replica's figures as of `status`.
+    #[must_use]
+    pub fn print(&self, status: &Status) -> String {
+        self.replica.set(status);
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("writing into memory cannot fail");
+        text
+    }
+
+    fn complain(&self, peer: Peer, now: Instant) -> Option<u64> {
+        let mut complaints = self.complaints.lock();
+        let Some(known) = complaints.get_mut(&peer) else {
+            complaints.insert(peer, Complaints { last: now, silent: 0 });
+            return Some(0);
+        };
+        if now.duration_since(known.last) < COMPLAINT_INTERVAL {
+            known.silent += 1;
+            return None;
+        }
+        known.last = now;
+        Some(std::mem::take(&mut known.silent))
+    }
+}
+
+impl LaneMetrics {
+    fn register(registry: &mut Registry, lane: Lane) -> Self {
+        let metrics = Self::default();
+        let lane = registry.sub_registry_with_label(("lane".into(), lane_name(lane).into()));
+        lane.register("frames_received", "Frames received", metrics.frames_in.clone());
+        lane.register("bytes_received", "Bytes of frames received", metrics.bytes_in.clone());
+        lane.register("frames_sent", "Frames written to connections", metrics.frames_out.clone());
+        lane.register("bytes_sent", "Bytes of frames written", metrics.bytes_out.clone());
+        metrics
+    }
+}
+
+impl ReplicaGauges {
+    fn register(registry: &mut Registry) -> Self {
+        let gauges = Self::default();
+        let mut add = |name, help, gauge: &Gauge| registry.register(name, help, gauge.clone());
+        add("view", "Current view", &gauges.view);
+        add("decided_height", "Last decided height", &gauges.decided);
+        add("executed_height", "Last executed height", &gauges.executed);
+        add("operations_executed", "Operations executed since genesis", &gauges.operations);
+        add("view_changes", "Views left by a timeout certificate", &gauges.view_changes);
+        add("mempool_bytes", "Requests that wait to be ordered", &gauges.mempool_bytes);
+        add("bodies_bytes", "Bodies held in memory", &gauges.bodies_bytes);
+        add("faults", "Messages that broke a rule of the protocol", &gauges.faults);
+        gauges
+    }
+
+    fn set(&self, status: &Status) {
+        self.view.set(status.view.0.cast_signed());
+        self.decided.set(status.decided.0.cast_signed());
+        self.executed.set(status.executed.0.cast_signed());
+        self.operations.set(status.operations.cast_signed());
+        self.view_changes.set(status.view_changes.cast_signed());
+        self.mempool_bytes.set(status.mempool_bytes.cast_signed());
+        self.bodies_bytes.set(status.bodies_bytes.cast_signed());
+        self.faults.set(status.faults.cast_signed());
+    }
+}
+
+fn peer_label(peer: Option<Peer>) -> String {
+    match peer {
+        Some(Peer::Replica(id)) => id.to_string(),
+        _ => "client".into(),
+    }
+}
+
+fn reason_label(reason: &Rejected) -> &'static str {
+    match reason {
+        Rejected::Malformed(_) => "malformed",
+        Rejected::NotAMember => "not-a-member",
+        Rejected::ForeignSender => "foreign-sender",
+        Rejected::ForeignEpoch => "foreign-epoch",
+        Rejected::BadSignature(_) => "bad-signature",
+        Rejected::BelowThreshold => "below-threshold",
+        Rejected::RuleBroken(_) => "rule-broken",
+        Rejected::Stale => "stale",
+        Rejected::TooFarAhead => "too-far-ahead",
+        Rejected::TooLarge(_) => "too-large",
+    }
+}

@@ -1,0 +1,189 @@
+//! Connections: who talks to whom, in which lane, and what happens when a queue is full.
+//!
+//! Members dial one another: what A sends to B travels in connections that A opened, one for each of
+//! the three member lanes, so that a body never delays a vote, not even in the kernel. Clients dial
+//! members, one connection each, with requests one way and replies the other.
+//!
+//! ```text
+//! A ──votes──────▶ B      client ──requests──▶ B
+//! A ──consensus──▶ B             ◀──replies───
+//! A ──bulk───────▶ B
+//! ```
+//!
+//! A connection opens with TLS ([`crate::tls`]), then the dialer's [`hello::Hello`] and the listener's
+//! one-byte answer, then frames ([`frames`]). The identity proven by TLS is the only one that a frame
+//! may claim; it says whether the other end is a member or a client, and so which lanes it may open.
+//!
+//! # Bounds
+//!
+//! | what | bound | when it is full |
+//! |---|---|---|
+//! | votes, consensus to one member | 4,096 frames, 8 and 32 MiB | the oldest goes: the newest supersedes it |
+//! | bulk to one member | 4,096 frames, 64 MiB | the newest goes: it is fetched when it is ordered |
+//! | replies to one client | 1,024 frames, 8 MiB | the oldest goes: the client asks again |
+//! | frames of one connection being checked | [`frames::budget`] | its reader waits |
+//! | frames of all clients being checked | 64 MiB | the clients' readers wait |
+//! | connections that have not proven a key | [`Limits::handshakes_max`] | the oldest is cut |
+//! | connections of one peer in one lane | 1 | the older is cut: its owner restarted |
+//! | clients | `clients_max` | new ones are turned away |
+//!
+//! Queued frames survive a reconnection, and a batch whose write failed is sent again, so a peer may
+//! see a frame twice.
+
+pub mod frames;
+pub mod hello;
+pub mod inbound;
+pub mod outbound;
+
+use crate::log::Outgoing;
+use crate::metrics::Metrics;
+use outbound::{Full, Outbox};
+use parking_lot::RwLock;
+use quorate_engine::Frame;
+use quorate_types::{ClientId, Lane, Peer, Recipients, ReplicaId};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// The lanes between members, in the order of [`Outboxes`].
+pub const MEMBER_LANES: [Lane; 3] = [Lane::Votes, Lane::Consensus, Lane::Bulk];
+
+const MIB: usize = 1024 * 1024;
+
+/// How patient a host is. The defaults are for real networks; tests have less time.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// From the accepted connection to the end of the hello.
+    pub handshake: Duration,
+    /// From a frame's first byte to its last, not counting the time that we let it wait.
+    pub frame: Duration,
+    /// How long the other end may take no byte of what we write.
+    pub write: Duration,
+    /// Connections that have not proven a key yet.
+    pub handshakes_max: usize,
+    /// Clients connected at once.
+    pub clients_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            handshake: Duration::from_secs(5),
+            frame: Duration::from_secs(20),
+            write: Duration::from_secs(20),
+            handshakes_max: 128,
+            clients_max: 1_024,
+        }
+    }
+}
+
+/// One member's three queues.
+type Outboxes = [Arc<Outbox>; 3];
+
+/// Everything that this validator can send to.
+#[derive(Debug)]
+pub struct Network {
+    /// In member order; `None` for this validator itself.
+    members: Vec<Option<Outboxes>>,
+    /// Whether the connection of each lane is up, in the same order.
+    connected: Vec<[Arc<AtomicBool>; 3]>,
+    clients: RwLock<HashMap<ClientId, Arc<Outbox>>>,
+    metrics: Arc<Metrics>,
+}
+
+impl Network {
+    /// Queues to `members` members, without connections; `me` is this validator.
+    #[must_use]
+    pub fn new(me: ReplicaId, members: usize, metrics: Arc<Metrics>) -> Self {
+        let outboxes = |index| {
+            let peer = ReplicaId(u16::try_from(index).expect("a committee's indices are 16 bits"));
+            (peer != me).then(|| MEMBER_LANES.map(|lane| member_outbox(peer, lane, &metrics)))
+        };
+        Self {
+            members: (0..members).map(outboxes).collect(),
+            connected: (0..members).map(|_| Default::default()).collect(),
+            clients: RwLock::default(),
+            metrics,
+        }
+    }
+
+    /// Queues a frame for everybody that it goes to. Never blocks; a full queue drops.
+    pub fn send(&self, outgoing: Outgoing) {
+        let Outgoing { to, lane, frame } = outgoing;
+        match to {
+            Recipients::All => {
+                for member in self.members.iter().flatten() {
+                    push(member, lane, frame.clone());
+                }
+            }
+            Recipients::One(peer) => {
+                if let Some(Some(member)) = self.members.get(peer.index()) {
+                    push(member, lane, frame);
+                }
+            }
+            Recipients::Client(client) => {
+                if let Some(outbox) = self.clients.read().get(&client) {
+                    outbox.push(frame);
+                }
+            }
+        }
+    }
+
+    /// How many members have all their lanes connected.
+    #[must_use]
+    pub fn members_connected(&self) -> usize {
+        let all = |lanes: &[Arc<AtomicBool>; 3]| lanes.iter().all(|up| up.load(Ordering::Relaxed));
+        self.connected.iter().filter(|lanes| all(lanes)).count()
+    }
+
+    /// How many clients are connected.
+    #[must_use]
+    pub fn clients_connected(&self) -> usize {
+        self.clients.read().len()
+    }
+
+    fn lane_to(&self, peer: ReplicaId, index: usize) -> Option<(Arc<Outbox>, Arc<AtomicBool>)> {
+        let outbox = Arc::clone(&self.members.get(peer.index())?.as_ref()?[index]);
+        Some((outbox, Arc::clone(&self.connected[peer.index()][index])))
+    }
+
+    /// A queue for a client that has just connected, in the place of any other; `None` when there are
+    /// too many clients.
+    fn admit_client(&self, client: ClientId, clients_max: usize) -> Option<Arc<Outbox>> {
+        let mut clients = self.clients.write();
+        if clients.len() >= clients_max && !clients.contains_key(&client) {
+            return None;
+        }
+        let drops = self.metrics.drops(None, Lane::Client);
+        let outbox = Arc::new(Outbox::new(1_024, 8 * MIB, Full::DropOldest, drops));
+        clients.insert(client, Arc::clone(&outbox));
+        Some(outbox)
+    }
+
+    fn forget_client(&self, client: ClientId, outbox: &Arc<Outbox>) {
+        let mut clients = self.clients.write();
+        if clients.get(&client).is_some_and(|current| Arc::ptr_eq(current, outbox)) {
+            clients.remove(&client);
+        }
+    }
+}
+
+fn push(member: &Outboxes, lane: Lane, frame: Frame) {
+    if let Some(index) = MEMBER_LANES.iter().position(|candidate| *candidate == lane) {
+        member[index].push(frame);
+    }
+}
+
+fn member_outbox(peer: ReplicaId, lane: Lane, metrics: &Metrics) -> Arc<Outbox> {
+    let (bytes_max, full) = match lane {
+        Lane::Votes => (8 * MIB, Full::DropOldest),
+        Lane::Consensus | Lane::Client => (32 * MIB, Full::DropOldest),
+        Lane::Bulk => (64 * MIB, Full::DropNewest),
+    };
+    let drops = metrics.drops(Some(Peer::Replica(peer)), lane);
+    Arc::new(Outbox::new(4_096, bytes_max, full, drops))
+}
+
+#[cfg(test)]
+mod tests;

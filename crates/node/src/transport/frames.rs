@@ -1,0 +1,266 @@
+//! Reading frames: every length is checked before anything is allocated, every frame has a deadline.
+
+use super::Limits;
+use crate::metrics::Metrics;
+use crate::pool::{Delivery, Pool};
+use bytes::{Bytes, BytesMut};
+use quorate_engine::frame_bytes_max;
+use quorate_types::{Lane, Peer, Request};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+const LENGTH_BYTES: usize = 4;
+const HEAD_BYTES: usize = LENGTH_BYTES + 1;
+const READ_BYTES: usize = 64 * 1024;
+const MIB: usize = 1024 * 1024;
+
+/// Why a connection is cut.
+#[derive(Debug, thiserror::Error)]
+pub enum Cut {
+    /// The other end is gone, cleanly or not.
+    #[error("the connection ended: {0}")]
+    Ended(#[from] io::Error),
+    /// A frame without content.
+    #[error("a frame of no bytes")]
+    Empty,
+    /// A tag that does not exist, or not in this lane.
+    #[error("a frame with the unknown tag {0}")]
+    UnknownTag(u8),
+    /// Longer than its tag allows. Nothing was allocated.
+    #[error("a frame of {bytes} bytes with the tag {tag}, which allows {max}")]
+    TooLarge {
+        /// What it claims.
+        bytes: usize,
+        /// Its tag.
+        tag: u8,
+        /// What it may have.
+        max: usize,
+    },
+    /// Begun and not finished in time.
+    #[error("a frame that was not complete in time")]
+    Slow,
+    /// A message on it was refused.
+    #[error("a message that was refused")]
+    Refused,
+}
+
+impl Cut {
+    /// A name for metrics; `None` when nobody did anything wrong.
+    #[must_use]
+    pub fn fault(&self) -> Option<&'static str> {
+        match self {
+            Self::Ended(_) | Self::Refused => None,
+            Self::Empty => Some("empty-frame"),
+            Self::UnknownTag(_) => Some("unknown-tag"),
+            Self::TooLarge { .. } => Some("oversized-frame"),
+            Self::Slow => Some("slow-frame"),
+        }
+    }
+}
+
+/// The longest content of a frame with this tag in this lane; `None` where there is none.
+#[must_use]
+pub fn content_bytes_max(lane: Lane, tag: u8) -> Option<usize> {
+    let lane_max = match lane {
+        Lane::Votes => MIB,
+        // What clients send; replies to them are bounded by their tag.
+        Lane::Client => (1 + Request::WIRE_BYTES_MAX).max(MIB),
+        Lane::Consensus | Lane::Bulk => usize::MAX,
+    };
+    Some(frame_bytes_max(tag)?.min(lane_max))
+}
+
+/// How many bytes of one connection may be under way from its reader to the machine. Never less than
+/// the largest frame that the lane is meant for.
+#[must_use]
+pub fn budget(from: Peer, lane: Lane) -> usize {
+    match (from, lane) {
+        (Peer::Client(_), _) => 512 * 1024,
+        (_, Lane::Votes | Lane::Client) => 2 * MIB,
+        (_, Lane::Consensus) => 6 * MIB,
+        (_, Lane::Bulk) => 12 * MIB,
+    }
+}
+
+/// What a frame announces of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The bytes of tag and content, within the tag's cap.
+    pub bytes: usize,
+    /// The tag.
+    pub tag: u8,
+}
+
+/// Takes frames off a stream.
+#[derive(Debug)]
+pub struct FrameReader<R> {
+    stream: R,
+    /// Read and not yet taken: several small frames at a time.
+    buffer: BytesMut,
+    lane: Lane,
+    patience: Duration,
+}
+
+impl<R: AsyncRead + Unpin> FrameReader<R> {
+    /// A reader for one lane; a frame once begun has `patience` to be complete.
+    pub fn new(stream: R, lane: Lane, patience: Duration) -> Self {
+        Self { stream, buffer: BytesMut::with_capacity(READ_BYTES), lane, patience }
+    }
+
+    /// Waits, without limit, for a frame to begin, and checks what it announces.
+    ///
+    /// # Errors
+    /// When the stream ends or the frame is refused.
+    pub async fn begin(&mut self) -> Result<Head, Cut> {
+        if self.buffer.is_empty() {
+            self.fill().await?;
+        }
+        let patience = self.patience;
+        timeout(patience, self.fill_to(HEAD_BYTES)).await.map_err(|_| Cut::Slow)??;
+        let length: [u8; LENGTH_BYTES] = self.buffer[..LENGTH_BYTES].try_into().expect("4 bytes");
+        let bytes = u32::from_le_bytes(length) as usize;
+        let tag = self.buffer[LENGTH_BYTES];
+        if bytes == 0 {
+            return Err(Cut::Empty);
+        }
+        let max = content_bytes_max(self.lane, tag).ok_or(Cut::UnknownTag(tag))?;
+        if bytes > max {
+            return Err(Cut::TooLarge { bytes, tag, max });
+        }
+        Ok(Head { bytes, tag })
+    }
+
+    /// Takes the frame that [`FrameReader::begin`] announced: tag and content, in a buffer of exactly
+    /// their size.
+    ///
+    /// # Errors
+    /// When the stream ends or the frame is not complete in time.
+    pub async fn finish(&mut self, head: Head) -> Result<Bytes, Cut> {
+        let patience = self.patience;
+        timeout(patience, self.take(head)).await.map_err(|_| Cut::Slow)?
+    }
+
+    async fn take(&mut self, head: Head) -> Result<Bytes, Cut> {
+        let _ = self.buffer.split_to(LENGTH_BYTES);
+        let mut content = BytesMut::with_capacity(head.bytes);
+        let here = self.buffer.len().min(head.bytes);
+        content.extend_from_slice(&self.buffer.split_to(here));
+        let mut rest = (&mut self.stream).take((head.bytes - here) as u64);
+        while content.len() < head.bytes {
+            if rest.read_buf(&mut content).await? == 0 {
+                return Err(ended());
+            }
+        }
+        Ok(content.freeze())
+    }
+
+    async fn fill_to(&mut self, bytes: usize) -> Result<(), Cut> {
+        while self.buffer.len() < bytes {
+            self.fill().await?;
+        }
+        Ok(())
+    }
+
+    async fn fill(&mut self) -> Result<(), Cut> {
+        self.buffer.reserve(READ_BYTES);
+        match self.stream.read_buf(&mut self.buffer).await? {
+            0 => Err(ended()),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn ended() -> Cut {
+    Cut::Ended(io::ErrorKind::UnexpectedEof.into())
+}
+
+/// Everything that reading a connection needs besides the connection.
+#[derive(Clone, Debug)]
+pub struct Intake {
+    /// Where frames are checked.
+    pub pool: Pool,
+    /// Counts.
+    pub metrics: Arc<Metrics>,
+    /// How patient.
+    pub limits: Limits,
+    /// What all clients together may have under way.
+    pub clients_share: Arc<Semaphore>,
+}
+
+impl Intake {
+    /// An intake whose clients may have 64 MiB under way together.
+    #[must_use]
+    pub fn new(pool: Pool, metrics: Arc<Metrics>, limits: Limits) -> Self {
+        Self { pool, metrics, limits, clients_share: Arc::new(Semaphore::new(64 * MIB)) }
+    }
+
+    /// Reads frames into the pool until the connection is cut.
+    pub async fn read<R: AsyncRead + Unpin>(&self, stream: R, from: Peer, lane: Lane) -> Cut {
+        let cut = Arc::new(Notify::new());
+        let mut reader = FrameReader::new(stream, lane, self.limits.frame);
+        let share = Arc::new(Semaphore::new(budget(from, lane)));
+        loop {
+            let next = async {
+                let head = reader.begin().await?;
+                // Before the content is allocated; the frame's own time does not run meanwhile.
+                let permit = self.wait_for_share(&share, from, lane, head.bytes).await;
+                let content = reader.finish(head).await?;
+                Ok::<_, Cut>((content, permit))
+            };
+            let received = tokio::select! {
+                received = next => received,
+                () = cut.notified() => Err(Cut::Refused),
+            };
+            match received {
+                Ok((content, permit)) => {
+                    self.metrics.received(lane, content.len());
+                    self.pool.deliver(Delivery { from, lane, content, cut: Arc::clone(&cut), permit });
+                }
+                Err(cut) => {
+                    if let Some(fault) = cut.fault() {
+                        self.metrics.cut(fault);
+                    }
+                    return cut;
+                }
+            }
+        }
+    }
+
+    async fn wait_for_share(
+        &self,
+        share: &Arc<Semaphore>,
+        from: Peer,
+        lane: Lane,
+        bytes: usize,
+    ) -> Permit {
+        let own = u32::try_from(bytes.min(budget(from, lane))).expect("budgets are megabytes");
+        // The semaphores are never closed: there is always a permit, sooner or later.
+        let own_permit = Arc::clone(share).acquire_many_owned(own).await.ok();
+        let common = match from {
+            Peer::Client(_) => {
+                Arc::clone(&self.clients_share).acquire_many_owned(own).await.ok()
+            }
+            Peer::Replica(_) => None,
+        };
+        Permit { _own: own_permit, _common: common }
+    }
+}
+
+/// What a frame takes of the bounds on frames under way; gives it back when dropped.
+#[derive(Debug)]
+pub struct Permit {
+    _own: Option<OwnedSemaphorePermit>,
+    _common: Option<OwnedSemaphorePermit>,
+}
+
+impl Permit {
+    /// For a frame that no bound counts.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { _own: None, _common: None }
+    }
+}

@@ -1,0 +1,152 @@
+//! The first bytes of a connection: which chain, which lane; and the one-byte answer.
+
+use quorate_types::{ChainId, Lane, Peer};
+use std::io;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// `"quorate" ‖ version ‖ lane ‖ chain[32]`.
+const HELLO_BYTES: usize = 7 + 1 + 1 + 32;
+const MAGIC: &[u8; 7] = b"quorate";
+const VERSION: u8 = 1;
+
+/// What a dialer opens its connection with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// The chain that it serves or uses.
+    pub chain: ChainId,
+    /// The lane that this connection is to be.
+    pub lane: Lane,
+}
+
+/// What a listener answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Answer {
+    /// Go on with frames.
+    Welcome = 0,
+    /// The hello is not one, or of another version.
+    Unknown = 1,
+    /// Another chain.
+    OtherChain = 2,
+    /// The lane is for members and the key is none's, or the other way round.
+    LaneNotYours = 3,
+    /// Too many clients.
+    Full = 4,
+}
+
+impl Answer {
+    /// Why not, for people; `None` for [`Answer::Welcome`].
+    #[must_use]
+    pub fn refusal(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Welcome => return None,
+            Self::Unknown => "it speaks another version",
+            Self::OtherChain => "it serves another chain: compare the committee files",
+            Self::LaneNotYours => "it does not know this key as a member's: compare the committee files",
+            Self::Full => "it has as many clients as it may have",
+        })
+    }
+
+    fn parse(byte: u8) -> Option<Self> {
+        [Self::Welcome, Self::Unknown, Self::OtherChain, Self::LaneNotYours, Self::Full]
+            .into_iter()
+            .find(|answer| *answer as u8 == byte)
+    }
+}
+
+impl Hello {
+    /// Its bytes.
+    #[must_use]
+    pub fn encode(self) -> [u8; HELLO_BYTES] {
+        let mut bytes = [0; HELLO_BYTES];
+        bytes[..7].copy_from_slice(MAGIC);
+        bytes[7] = VERSION;
+        bytes[8] = self.lane as u8;
+        bytes[9..].copy_from_slice(&self.chain.0);
+        bytes
+    }
+
+    fn parse(bytes: &[u8; HELLO_BYTES]) -> Option<Self> {
+        if bytes[..7] != MAGIC[..] || bytes[7] != VERSION {
+            return None;
+        }
+        let lane = [Lane::Votes, Lane::Consensus, Lane::Bulk, Lane::Client]
+            .into_iter()
+            .find(|lane| *lane as u8 == bytes[8])?;
+        Some(Self { chain: ChainId(bytes[9..].try_into().expect("32 bytes")), lane })
+    }
+}
+
+/// The dialer's side: says hello and reads the answer.
+///
+/// # Errors
+/// When the connection fails, or the listener turns us away; the message says why.
+pub async fn introduce<S>(stream: &mut S, hello: Hello) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    stream.write_all(&hello.encode()).await?;
+    stream.flush().await?;
+    let answer = Answer::parse(stream.read_u8().await?).unwrap_or(Answer::Unknown);
+    match answer.refusal() {
+        None => Ok(()),
+        Some(reason) => Err(io::Error::new(io::ErrorKind::ConnectionRefused, reason)),
+    }
+}
+
+/// The listener's side: reads the hello and decides; the caller answers.
+///
+/// # Errors
+/// When the connection fails.
+pub async fn receive<S>(stream: &mut S, chain: ChainId, peer: Peer) -> io::Result<Result<Lane, Answer>>
+where
+    S: AsyncRead + Unpin,
+{
+    let mut bytes = [0; HELLO_BYTES];
+    stream.read_exact(&mut bytes).await?;
+    Ok(judge(Hello::parse(&bytes), chain, peer))
+}
+
+fn judge(hello: Option<Hello>, chain: ChainId, peer: Peer) -> Result<Lane, Answer> {
+    let hello = hello.ok_or(Answer::Unknown)?;
+    if hello.chain != chain {
+        return Err(Answer::OtherChain);
+    }
+    match (peer, hello.lane) {
+        (Peer::Client(_), Lane::Client) => Ok(Lane::Client),
+        (Peer::Replica(_), Lane::Votes | Lane::Consensus | Lane::Bulk) => Ok(hello.lane),
+        _ => Err(Answer::LaneNotYours),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorate_crypto::IdentityKey;
+    use quorate_types::{ClientId, ReplicaId};
+
+    #[test]
+    fn a_hello_has_golden_bytes() {
+        let hello = Hello { chain: ChainId([7; 32]), lane: Lane::Bulk };
+        let bytes = hello.encode();
+        assert_eq!(&bytes[..9], b"quorate\x01\x02");
+        assert_eq!(bytes[9..], [7; 32]);
+        assert_eq!(Hello::parse(&bytes), Some(hello));
+    }
+
+    #[test]
+    fn lanes_belong_to_members_or_to_clients() {
+        let chain = ChainId([1; 32]);
+        let member = Peer::Replica(ReplicaId(0));
+        let client = Peer::Client(ClientId(IdentityKey([9; 32])));
+        let hello = |lane| Some(Hello { chain, lane });
+        assert_eq!(judge(hello(Lane::Votes), chain, member), Ok(Lane::Votes));
+        assert_eq!(judge(hello(Lane::Client), chain, client), Ok(Lane::Client));
+        for lane in [Lane::Votes, Lane::Consensus, Lane::Bulk] {
+            assert_eq!(judge(hello(lane), chain, client), Err(Answer::LaneNotYours));
+        }
+        assert_eq!(judge(hello(Lane::Client), chain, member), Err(Answer::LaneNotYours));
+        assert_eq!(judge(hello(Lane::Votes), ChainId([2; 32]), member), Err(Answer::OtherChain));
+        assert_eq!(judge(None, chain, member), Err(Answer::Unknown));
+    }
+}

@@ -1,0 +1,29 @@
+//! Runs a range of seeds: `cargo run --release -p quorate-sim --example seeds -- 0 1000 [calm|twins]`.
+
+use quorate_sim::{Scenario, run_many};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |index: usize, default: u64| {
+        arguments.get(index).and_then(|text| text.parse().ok()).unwrap_or(default)
+    };
+    let (first, count) = (number(0, 0), number(1, 100));
+    let kind = arguments.get(2).cloned().unwrap_or_default();
+    let draw = |seed| match kind.as_str() {
+        "calm" => Scenario::calm(seed, 4),
+        "twins" => Scenario::from_seed(seed).with_twins(),
+        _ => Scenario::from_seed(seed),
+    };
+    let (mut failed, mut heights, mut events) = (0_u64, 0, 0);
+    let reports = run_many(first..first + count, 2, draw, |report| {
+        if let Err(failure) = &report.verdict {
+            failed += 1;
+            if failed <= 20 {
+                println!("seed {}: {failure}\n", report.seed);
+            }
+        }
+        heights += report.decided_height.0;
+        events += report.events;
+    });
+    println!("{} seeds, {failed} failed, {heights} heights, {events} events", reports.len());
+}

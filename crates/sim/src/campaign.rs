@@ -1,0 +1,41 @@
+//! Many seeds.
+
+use crate::scenario::{Report, Scenario, run};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+/// Runs the scenarios that `draw` makes of `seeds` on `threads` threads. Each report is shown to
+/// `progress` as it comes; all of them are returned in the order of their seeds. What is in a report
+/// does not depend on the number of threads.
+///
+/// # Panics
+/// When a scenario cannot be set up.
+pub fn run_many(
+    seeds: Range<u64>,
+    threads: usize,
+    draw: impl Fn(u64) -> Scenario + Sync,
+    mut progress: impl FnMut(&Report),
+) -> Vec<Report> {
+    let next = AtomicU64::new(seeds.start);
+    let (sender, reports) = mpsc::channel();
+    let work = |sender: mpsc::Sender<Report>| {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end || sender.send(run(&draw(seed))).is_err() {
+                return;
+            }
+        }
+    };
+    let mut all: Vec<Report> = thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            let sender = sender.clone();
+            scope.spawn(|| work(sender));
+        }
+        drop(sender);
+        reports.iter().inspect(|report| progress(report)).collect()
+    });
+    all.sort_by_key(|report| report.seed);
+    all
+}

@@ -1,0 +1,277 @@
+//! Everything that a run depends on, drawn from one seed; and what comes of it.
+
+use crate::byzantine::Behaviour;
+use crate::dice::Dice;
+use crate::faults::{self, Schedule};
+use crate::mutants::{Active, Mutant};
+use crate::network::Conditions;
+use crate::oracles::{
+    Acknowledged, Agreement, Audit, Caps, Conduct, ExactlyOnce, Oracle, Prefix, Progress, Violation,
+};
+use crate::world::World;
+use quorate_crypto::{Digest, Policy, SchemeKind};
+use quorate_engine::Settings;
+use quorate_storage::{ExecutorConfig, LogConfig};
+use quorate_types::{Height, Time, View};
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+/// How long the work beside the machine takes, in microseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Durations {
+    /// A sync of the log.
+    pub sync_us: RangeInclusive<u64>,
+    /// Executing a block.
+    pub execute_us: RangeInclusive<u64>,
+    /// Combining shares.
+    pub combine_us: RangeInclusive<u64>,
+    /// Reading back.
+    pub read_us: RangeInclusive<u64>,
+}
+
+/// Everything that a run depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scenario {
+    /// All draws during the run come from it.
+    pub seed: u64,
+    /// Members of the committee.
+    pub replicas: usize,
+    /// The voting scheme; identities are always Ed25519.
+    pub scheme: SchemeKind,
+    /// The settings of all replicas.
+    pub settings: Settings,
+    /// The log of all replicas.
+    pub log: LogConfig,
+    /// The executor of all replicas.
+    pub executor: ExecutorConfig,
+    /// Clients.
+    pub clients: usize,
+    /// Operations that they hand in while there are faults.
+    pub operations: usize,
+    /// How links behave while there are faults.
+    pub conditions: Conditions,
+    /// How long the work of hosts takes.
+    pub durations: Durations,
+    /// Microseconds on each member's clock to a second.
+    pub clock_rates: Vec<u64>,
+    /// How each member behaves.
+    pub behaviours: Vec<Behaviour>,
+    /// What goes wrong and when.
+    pub schedule: Schedule,
+    /// How long faults go on.
+    pub fault_phase: Duration,
+    /// How long after them everything must be done.
+    pub liveness_bound: Duration,
+    /// A rule that is left out.
+    pub mutant: Option<Mutant>,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The scenario's.
+    pub seed: u64,
+    /// The hash of every event.
+    pub trace_hash: Digest,
+    /// Events processed.
+    pub events: u64,
+    /// How long it took, in the world's time.
+    pub virtual_time: Time,
+    /// The highest height that a correct replica decided and executed.
+    pub decided_height: Height,
+    /// Operations completed.
+    pub completed: u64,
+    /// The highest view of a correct replica.
+    pub views: View,
+    /// Whether every property held.
+    pub verdict: Result<(), Failure>,
+}
+
+/// A property was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Which oracle says so.
+    pub oracle: &'static str,
+    /// What it saw.
+    pub text: String,
+    /// How everybody stood.
+    pub state: String,
+    /// The command that runs it again.
+    pub replay: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { oracle, text, state, replay } = self;
+        write!(f, "{oracle}: {text}\n{state}\nto run it again: {replay}")
+    }
+}
+
+impl Scenario {
+    /// A scenario in which nothing goes wrong.
+    #[must_use]
+    pub fn calm(seed: u64, replicas: usize) -> Self {
+        Self {
+            seed,
+            replicas,
+            scheme: SchemeKind::Stub,
+            settings: Settings {
+                timeout_ms: 400,
+                batch_delay_ms: 2,
+                // Clocks that run a tenth fast or slow for a minute are seconds apart.
+                clock_drift_max_ms: 60_000,
+                ..Settings::default()
+            },
+            log: LogConfig { segment_bytes: 64 * 1024, ..LogConfig::default() },
+            executor: ExecutorConfig { durable_every: 4, ..ExecutorConfig::default() },
+            clients: 2,
+            operations: 40,
+            conditions: Conditions {
+                base_us: 500..=5_000,
+                jitter_us: 500,
+                loss_percent: 0,
+                duplicate_percent: 0,
+                reorder_percent: 0,
+            },
+            durations: Durations {
+                sync_us: 50..=2_000,
+                execute_us: 20..=1_000,
+                combine_us: 10..=500,
+                read_us: 20..=1_000,
+            },
+            clock_rates: vec![1_000_000; replicas],
+            behaviours: vec![Behaviour::Honest; replicas],
+            schedule: Schedule::new(),
+            fault_phase: Duration::from_secs(1),
+            liveness_bound: Duration::from_secs(60),
+            mutant: None,
+        }
+    }
+
+    /// The scenario of a seed: each fault with a chance of one half.
+    #[must_use]
+    pub fn from_seed(seed: u64) -> Self {
+        let mut dice = Dice::new(seed, "scenario", 0);
+        let replicas = *dice.choose(&[4, 4, 4, 5, 6, 7]);
+        let mut scenario = Self::calm(seed, replicas);
+        scenario.scheme = if dice.one_in(16) { SchemeKind::Ed25519 } else { SchemeKind::Stub };
+        scenario.fault_phase = dice.span(&(1_500_000..=4_000_000));
+        scenario.operations = usize::try_from(dice.between(&(20..=120))).expect("few");
+        scenario.clients = usize::try_from(dice.between(&(1..=4))).expect("few");
+        scenario.draw_settings(&mut dice);
+        scenario.draw_conditions(&mut dice);
+        scenario.draw_behaviours(&mut dice);
+        if dice.coin() {
+            let rates = (0..replicas).map(|_| dice.between(&(900_000..=1_100_000)));
+            scenario.clock_rates = rates.collect();
+        }
+        let hosts = replicas + scenario.twins();
+        let endpoints = hosts + scenario.clients;
+        scenario.schedule = faults::draw(&mut dice, hosts, endpoints, scenario.fault_phase);
+        scenario
+    }
+
+    /// With a rule left out.
+    #[must_use]
+    pub fn with_mutant(mut self, mutant: Mutant) -> Self {
+        self.mutant = Some(mutant);
+        self
+    }
+
+    /// With twins in place of whatever Byzantine members there are: as many as are tolerated.
+    #[must_use]
+    pub fn with_twins(mut self) -> Self {
+        let tolerated = (self.replicas - 1) / 3;
+        self.behaviours.fill(Behaviour::Honest);
+        self.behaviours[..tolerated].fill(Behaviour::Twin);
+        self
+    }
+
+    /// The command that runs it again.
+    #[must_use]
+    pub fn replay(&self) -> String {
+        let mutant = self.mutant.map_or(String::new(), |mutant| format!(" --mutant {mutant}"));
+        format!("quorate sim --seed {}{mutant}", self.seed)
+    }
+
+    /// Who judges it.
+    pub(crate) fn oracles(&self) -> Vec<Box<dyn Oracle>> {
+        vec![
+            Box::new(Conduct),
+            Box::new(Audit::default()),
+            Box::new(Agreement::default()),
+            Box::new(Prefix::default()),
+            Box::new(ExactlyOnce::default()),
+            Box::new(Caps::new(&self.settings, self.replicas)),
+            Box::new(Acknowledged::default()),
+            Box::new(Progress::default()),
+        ]
+    }
+
+    fn twins(&self) -> usize {
+        self.behaviours.iter().filter(|behaviour| **behaviour == Behaviour::Twin).count()
+    }
+
+    fn draw_settings(&mut self, dice: &mut Dice) {
+        let settings = &mut self.settings;
+        settings.timeout_ms = dice.between(&(100..=600));
+        settings.batch_delay_ms = dice.between(&(0..=10));
+        settings.batch_bytes = *dice.choose(&[1_024, 4_096, 500_000]);
+        settings.vote_wait_ms = dice.perhaps(&(1..=20));
+        settings.inline_bodies = dice.one_in(4);
+        settings.verify = *dice.choose(&[Policy::Each, Policy::Batch, Policy::Aggregate]);
+        self.executor.durable_every = dice.between(&(1..=12));
+        self.log.segment_bytes = *dice.choose(&[16 * 1024, 64 * 1024, 1024 * 1024]);
+    }
+
+    fn draw_conditions(&mut self, dice: &mut Dice) {
+        let conditions = &mut self.conditions;
+        conditions.base_us = 100..=*dice.choose(&[1_000, 10_000, 50_000]);
+        conditions.jitter_us = *dice.choose(&[0, 500, 5_000, 20_000]);
+        conditions.loss_percent = dice.perhaps(&(1..=30));
+        conditions.duplicate_percent = dice.perhaps(&(1..=50));
+        conditions.reorder_percent = dice.perhaps(&(1..=30));
+    }
+
+    fn draw_behaviours(&mut self, dice: &mut Dice) {
+        let tolerated = (self.replicas as u64 - 1) / 3;
+        for _ in 0..dice.perhaps(&(1..=tolerated)) {
+            let member = dice.index(self.replicas);
+            self.behaviours[member] = *dice.choose(&Behaviour::FAULTY);
+        }
+    }
+}
+
+/// Runs a scenario to its end. A panic in a machine is a failure like any other.
+#[must_use]
+pub fn run(scenario: &Scenario) -> Report {
+    let _active = Active::set(scenario.mutant);
+    let mut world = World::new(scenario);
+    let outcome = catch_unwind(AssertUnwindSafe(|| world.run()));
+    let panicked = outcome.is_err();
+    let verdict = outcome.unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Err(Violation { oracle: "panic", text: text.unwrap_or_default() })
+    });
+    let summary = world.summary();
+    Report {
+        seed: scenario.seed,
+        trace_hash: summary.trace,
+        events: summary.events,
+        virtual_time: summary.now,
+        decided_height: summary.height,
+        completed: summary.completed,
+        views: summary.view,
+        verdict: verdict.map_err(|Violation { oracle, text }| Failure {
+            oracle,
+            text,
+            state: if panicked { String::new() } else { world.describe() },
+            replay: scenario.replay(),
+        }),
+    }
+}
