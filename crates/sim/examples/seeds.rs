@@ -15,6 +15,9 @@ fn main() {
         _ => Scenario::from_seed(seed),
     };
     let (mut failed, mut heights, mut events) = (0_u64, 0, 0);
+    if kind == "show" {
+        println!("{:#?}", Scenario::from_seed(first));
+    }
     let reports = run_many(first..first + count, 2, draw, |report| {
         if let Err(failure) = &report.verdict {
             failed += 1;

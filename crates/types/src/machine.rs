@@ -12,7 +12,8 @@
 //!    or client lane before the record is durable (its file *and*, for a new file, its directory). The
 //!    host may put many records into one sync. A record is one unit: torn, it is absent.
 //! 3. ★ **[`Effect::Store`] is answered** by [`Event::Stored`] once the body is as durable as a
-//!    record. [`Effect::Append`] is neither: it may be lost with the next power cut.
+//!    record. [`Effect::Append`] is neither barrier nor answered, but it keeps its place among the
+//!    records: one that is durable has every append before it durable too.
 //! 4. **Computation is an effect with an answer**: [`Effect::Combine`], [`Effect::Execute`] and
 //!    [`Effect::Read`] run elsewhere and come back as events. They never delay a vote.
 //! 5. **A failed write or sync stops the replica.** Never retry a sync, never go on.
