@@ -23,24 +23,17 @@ pub struct Collector {
     scheme: Arc<dyn Scheme>,
     threshold: u64,
     policy: Policy,
-    wait: Duration,
     suspects: Bitmap,
     next_job: u64,
 }
 
 impl Collector {
-    /// For votes of `purpose`, checked by `policy`; `wait` is how long to go on collecting after the
-    /// threshold (000 §3).
+    /// For shares of `purpose`, checked by `policy`.
     #[must_use]
-    pub fn new(
-        committee: Arc<Committee>,
-        purpose: Purpose,
-        policy: Policy,
-        wait: Duration,
-    ) -> Self {
+    pub fn new(committee: Arc<Committee>, purpose: Purpose, policy: Policy) -> Self {
         let (scheme, threshold) = committee.scheme(purpose);
         let suspects = Bitmap::new(committee.size());
-        Self { committee, scheme, threshold, policy, wait, suspects, next_job: 0 }
+        Self { committee, scheme, threshold, policy, suspects, next_job: 0 }
     }
 
     fn job(&mut self, message: Vec<u8>, shares: Vec<(usize, Share)>) -> CombineJob {
@@ -74,6 +67,8 @@ pub struct Tally<K> {
     seen: Bitmap,
     /// Those whose shares may still count.
     counted: Bitmap,
+    /// How long to go on collecting after the threshold (000 §3).
+    wait: Duration,
     wait_until: Option<Time>,
     finished: bool,
 }
@@ -88,13 +83,15 @@ pub enum Progress<K> {
 }
 
 impl<K: Ord + Clone> Tally<K> {
-    /// An empty tally for a committee of `members`.
+    /// An empty tally for a committee of `members`. After the threshold it goes on collecting for
+    /// `wait`; if that is not zero, the caller watches [`Tally::deadline`].
     #[must_use]
-    pub fn new(members: usize) -> Self {
+    pub fn new(members: usize, wait: Duration) -> Self {
         Self {
             wordings: BTreeMap::new(),
             seen: Bitmap::new(members),
             counted: Bitmap::new(members),
+            wait,
             wait_until: None,
             finished: false,
         }
@@ -209,7 +206,7 @@ impl<K: Ord + Clone> Tally<K> {
         if self.weight(&collector.committee) < collector.threshold {
             return false;
         }
-        let until = *self.wait_until.get_or_insert(now + collector.wait);
+        let until = *self.wait_until.get_or_insert(now + self.wait);
         until <= now || self.seen.count() == self.seen.members()
     }
 }

@@ -127,9 +127,12 @@ impl Bodies {
         true
     }
 
-    /// Holds a body in memory, not yet stored.
+    /// Holds a body in memory, not yet stored; once.
     pub(crate) fn hold(&mut self, now: Time, body: Arc<Body>) {
         let name = body.reference;
+        if self.held.contains_key(&name) {
+            return;
+        }
         self.held_bytes += body.raw.len();
         *self.author_bytes.entry(name.author).or_default() += body.raw.len();
         let arrival = self.arrivals;

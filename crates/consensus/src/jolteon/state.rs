@@ -84,12 +84,7 @@ impl Jolteon {
             pending_commit: None,
             votes: Votes::default(),
             timeouts: Timeouts::default(),
-            collector: Collector::new(
-                Arc::clone(committee),
-                Purpose::Vote,
-                config.policy,
-                config.vote_wait,
-            ),
+            collector: Collector::new(Arc::clone(committee), Purpose::Vote, config.policy),
             pacemaker: Pacemaker::new(config.timeout),
             engine_has_work: false,
             view_changes: 0,

@@ -8,6 +8,7 @@ use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::machine::CombineOutcome;
 use quorate_types::{Recipients, Time, View};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// The timeouts under way, by view; within one, by the certificate's view that each reports.
 #[derive(Debug, Default)]
@@ -88,8 +89,11 @@ impl Jolteon {
         let committee = self.verifier.committee();
         let (view, reported) = (timeout.view, timeout.high_qc.view);
         let message = timeout_message(&self.verifier, view, reported);
-        let tally =
-            self.timeouts.tallies.entry(view).or_insert_with(|| Tally::new(committee.size()));
+        let tally = self
+            .timeouts
+            .tallies
+            .entry(view)
+            .or_insert_with(|| Tally::new(committee.size(), Duration::ZERO));
         if !tally.add(timeout.signer, reported, || message, timeout.share) {
             return;
         }

@@ -92,7 +92,7 @@ impl Jolteon {
         if vote.view.next() < self.view || vote.view <= self.high_qc.view {
             return;
         }
-        let members = self.verifier.committee().size();
+        let (members, wait) = (self.verifier.committee().size(), self.config.vote_wait);
         let subject =
             Subject { id: vote.id, parent_view: vote.parent_view, parent_id: vote.parent_id };
         let tallies = self.votes.tallies.entry(vote.view).or_default();
@@ -105,7 +105,7 @@ impl Jolteon {
             return;
         }
         let message = vote.message(&self.verifier);
-        let tally = tallies.entry(subject).or_insert_with(|| Tally::new(members));
+        let tally = tallies.entry(subject).or_insert_with(|| Tally::new(members, wait));
         if tally.add(vote.signer, (), || message, vote.share) {
             let jobs = tally.combine(now, &mut self.collector);
             self.outputs.extend(jobs.into_iter().map(Output::Combine));
