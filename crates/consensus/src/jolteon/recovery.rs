@@ -47,6 +47,8 @@ impl Jolteon {
     ) -> Result<(), String> {
         if let Some(executed) = executed {
             let record: DecidedBlock = decode("the executed height's record", executed)?;
+            // What was decided before it is not known by view any more.
+            self.decided.clear();
             self.restore_root(&record);
         }
         for bytes in decided {
