@@ -244,11 +244,19 @@ impl Protocol {
         }
     }
 
-    /// Whether it has this block, or has decided something at or beyond it.
+    /// Whether it has this block undecided, or decided it not long ago.
     #[must_use]
     pub fn has_block(&self, id: BlockId) -> bool {
         match self {
             Self::Jolteon(machine) => machine.has_block(id),
+        }
+    }
+
+    /// Whether a vote for this block could still be cast.
+    #[must_use]
+    pub fn may_vote(&self, id: BlockId) -> bool {
+        match self {
+            Self::Jolteon(machine) => machine.may_vote(id),
         }
     }
 
@@ -265,6 +273,14 @@ impl Protocol {
     pub fn tail(&self, after: BlockId, target: BlockId) -> Option<Vec<Bytes>> {
         match self {
             Self::Jolteon(machine) => machine.tail(after, target),
+        }
+    }
+
+    /// The id of the block in a decided record.
+    #[must_use]
+    pub fn record_id(&self, record: &Bytes) -> Option<BlockId> {
+        match self {
+            Self::Jolteon(_) => jolteon::record_id(record),
         }
     }
 

@@ -176,6 +176,9 @@ impl<K: Ord + Clone> Tally<K> {
             collector.suspects.insert(*bad);
             blamed.push(ReplicaId(u16::try_from(*bad).expect("a member's index")));
         }
+        if self.weight(&collector.committee) < collector.threshold {
+            self.wait_until = None;
+        }
         self.finish(collector)
     }
 

@@ -11,7 +11,9 @@ use crate::{Fault, Message};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_crypto::{Digest, PreparedIdentity, Scheme, Signature};
-use quorate_types::{BlockId, Committee, Peer, Purpose, Rejected, ReplicaId, Verify, View, sign};
+use quorate_types::{
+    BlockId, Committee, Height, Peer, Purpose, Rejected, ReplicaId, Verify, View, sign,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -210,19 +212,30 @@ impl VerifiedRun {
         }
     }
 
-    /// Decodes and checks blocks that answer a request: `decided` records follow `after` link by link,
-    /// the last of them proven by its own certificate; `tail` goes on from there to `target`.
+    /// Whether it brings undecided blocks.
+    #[must_use]
+    pub fn has_tail(&self) -> bool {
+        match self {
+            Self::Jolteon(run) => !run.tail.is_empty(),
+        }
+    }
+
+    /// Decodes and checks blocks that answer a request by a replica that decided `after` at `height`:
+    /// `decided` records follow it link by link, the last of them proven by its own certificate; `tail`
+    /// goes on from there to `target`. A proven record *at* `height` that is another block is taken as
+    /// what it is: evidence that more than f members are faulty.
     ///
     /// # Errors
     /// The first link, hash or certificate that is wrong.
     pub fn check(
+        height: Height,
         after: BlockId,
         target: BlockId,
         decided: &[Bytes],
         tail: &[Bytes],
         verifier: &Verifier,
     ) -> Result<Self, Rejected> {
-        jolteon::verify_run(after, target, decided, tail, verifier).map(Self::Jolteon)
+        jolteon::verify_run(height, after, target, decided, tail, verifier).map(Self::Jolteon)
     }
 }
 

@@ -18,8 +18,8 @@ const FETCH_RETRY: Duration = Duration::from_millis(500);
 const FETCH_UNDER_WAY_MAX: usize = 32;
 /// Names that an announcement made us want are given up after this many attempts.
 const HEARSAY_ATTEMPTS: u32 = 8;
-/// Most names wanted on hearsay.
-const HEARSAY_MAX: usize = 1_024;
+/// Most names wanted on one member's hearsay.
+const HEARSAY_MAX: usize = 64;
 /// Decided names remembered, so that a late copy does not become pending again.
 const DECIDED_KEPT: usize = 65_536;
 
@@ -110,21 +110,26 @@ impl Bodies {
         self.recovered.extend(stored);
     }
 
-    /// Takes a body that came from `from`; `true` if it is new and must be stored. Unasked, a member
-    /// may send only its own bodies, and only so many.
+    /// Takes a body that came from `from`; `true` if it is new and must be stored. Unless a block names
+    /// it, an author may have only so many undecided bytes here; unasked, a member may send only its
+    /// own bodies.
     pub(crate) fn take(&mut self, now: Time, from: ReplicaId, body: &Arc<Body>) -> bool {
         let name = body.reference;
-        let asked = self.wanted.contains_key(&name);
-        if self.held.contains_key(&name) || (self.decided.contains(&name) && !asked) {
+        let need = self.wanted.get(&name).map(|want| want.need);
+        if self.held.contains_key(&name) || (self.decided.contains(&name) && need.is_none()) {
             return false;
         }
         let used = self.author_bytes.get(&name.author).copied().unwrap_or(0);
-        let welcome = name.author == from && used + body.raw.len() <= self.author_bytes_max;
-        if !asked && !welcome {
-            return false;
+        let within_quota = used + body.raw.len() <= self.author_bytes_max;
+        let welcome = match need {
+            Some(Need::Decided | Need::Proposed) => true,
+            Some(Need::Hearsay) => within_quota,
+            None => within_quota && name.author == from,
+        };
+        if welcome {
+            self.hold(now, Arc::clone(body));
         }
-        self.hold(now, Arc::clone(body));
-        true
+        welcome
     }
 
     /// Holds a body in memory, not yet stored; once.
@@ -181,13 +186,25 @@ impl Bodies {
         false
     }
 
-    /// Blocks that `keep` does not know any more wait no longer, nor does what only they named.
-    pub(crate) fn forget_waiting(&mut self, keep: impl Fn(BlockId) -> bool) {
-        self.waiting.retain(|block, _| keep(*block));
+    /// Lets go what nobody can need any more: blocks that may not be voted for wait no longer, nor does
+    /// what only they named; and decided bodies that no height `needs` leave memory.
+    pub(crate) fn tidy(
+        &mut self,
+        may_vote: impl Fn(BlockId) -> bool,
+        needs: impl Fn(&BodyRef) -> bool,
+    ) {
+        self.waiting.retain(|block, _| may_vote(*block));
         let waiting = &self.waiting;
         self.wanted.retain(|name, want| {
             want.need != Need::Proposed || waiting.values().any(|names| names.contains(name))
         });
+        let done: Vec<BodyRef> = self
+            .held
+            .iter()
+            .filter(|(name, held)| held.stored && self.decided.contains(name) && !needs(name))
+            .map(|(name, _)| *name)
+            .collect();
+        self.executed(&done);
     }
 
     /// Asks for a body, unless it is here or asked for already.
@@ -195,11 +212,7 @@ impl Bodies {
         if self.held.contains_key(&name) {
             return;
         }
-        if need == Need::Hearsay
-            && (self.decided.contains(&name)
-                || self.recovered.contains(&name)
-                || self.wanted.len() >= HEARSAY_MAX)
-        {
+        if need == Need::Hearsay && (self.decided.contains(&name) || self.is_heard_enough(source)) {
             return;
         }
         let ask_at = if self.is_on_disk(&name) { now } else { now + FETCH_GRACE };
@@ -210,22 +223,19 @@ impl Bodies {
     /// What to ask for now.
     pub(crate) fn due(&mut self, now: Time) -> Vec<Fetch> {
         self.wanted.retain(|_, w| w.need != Need::Hearsay || w.attempts < HEARSAY_ATTEMPTS);
-        let mut room = FETCH_UNDER_WAY_MAX.saturating_sub(self.under_way(now));
+        let room = FETCH_UNDER_WAY_MAX.saturating_sub(self.under_way(now));
         let mut asks: BTreeMap<ReplicaId, Vec<BodyRef>> = BTreeMap::new();
         let mut fetches = Vec::new();
-        for (name, want) in &mut self.wanted {
-            if want.ask_at > now || room == 0 {
-                continue;
-            }
-            room -= 1;
+        for name in self.most_needed(now, room) {
+            let Some(want) = self.wanted.get_mut(&name) else { continue };
             want.ask_at = now + FETCH_RETRY;
-            let on_disk = self.recovered.remove(name) | self.executed.remove(name);
+            let on_disk = self.recovered.remove(&name) | self.executed.remove(&name);
             if on_disk {
-                fetches.push(Fetch::Load(*name));
+                fetches.push(Fetch::Load(name));
                 continue;
             }
             want.attempts += 1;
-            asks.entry(attempt_target(self.id, self.members, want)).or_default().push(*name);
+            asks.entry(attempt_target(self.id, self.members, want)).or_default().push(name);
         }
         fetches.extend(asks.into_iter().map(|(member, names)| Fetch::Ask(member, names)));
         fetches
@@ -235,6 +245,23 @@ impl Bodies {
     pub(crate) fn deadline(&self, now: Time) -> Option<Time> {
         let full = self.under_way(now) >= FETCH_UNDER_WAY_MAX;
         self.wanted.values().map(|want| want.ask_at).filter(|at| !full || *at > now).min()
+    }
+
+    /// What to ask for next: decided before proposed before hearsay, and what was asked for least.
+    fn most_needed(&self, now: Time, count: usize) -> Vec<BodyRef> {
+        let mut due: Vec<(Need, u32, BodyRef)> = self
+            .wanted
+            .iter()
+            .filter(|(_, want)| want.ask_at <= now)
+            .map(|(name, want)| (want.need, want.attempts, *name))
+            .collect();
+        due.sort_unstable();
+        due.into_iter().take(count).map(|(_, _, name)| name).collect()
+    }
+
+    fn is_heard_enough(&self, source: ReplicaId) -> bool {
+        let heard = |want: &&Want| want.need == Need::Hearsay && want.source == source;
+        self.wanted.values().filter(heard).count() >= HEARSAY_MAX
     }
 
     /// Bodies asked for whose answer may still come.

@@ -14,7 +14,7 @@ use crate::message::{Blocks, Busy, FetchBlocks, NAMES_MAX};
 use crate::replies::Replies;
 use crate::schedule::Schedule;
 use crate::settings::ProtocolKind;
-use crate::sync::BlockSync;
+use crate::sync::{BlockSync, Content};
 use crate::{Incoming, Message, Settings, Verifier};
 use bytes::Bytes;
 use quorate_consensus::jolteon::Jolteon;
@@ -40,6 +40,8 @@ const PAYLOAD_BYTES_MAX: usize = 8 * 1024 * 1024;
 const ANNOUNCE_EVERY: Duration = Duration::from_millis(500);
 /// Blocks in one answer to a replica that fell behind.
 const BLOCKS_MAX: u64 = 64;
+/// Blocks read for one answer when none of the first proves the others.
+const BLOCKS_READ_MAX: u64 = 4_096;
 /// Bytes of blocks in one answer.
 const BLOCKS_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bodies served for one request.
@@ -112,6 +114,10 @@ pub struct Replica {
     mempool: Mempool,
     bodies: Bodies,
     schedule: Schedule,
+    /// Something was stored since the start, and so the incarnation before it. Until then own bodies
+    /// stay here: their numbers must not be given out again after a crash.
+    started: bool,
+    unsent: Vec<Arc<Body>>,
     /// Heights up to this one were appended in an earlier run.
     on_disk: Height,
     sync: BlockSync,
@@ -134,14 +140,14 @@ pub struct Replica {
 #[derive(Debug)]
 enum Reading {
     Bodies(ReplicaId),
-    Blocks(ReplicaId, FetchBlocks),
+    Blocks(ReplicaId, FetchBlocks, u64),
     Own(BodyRef),
 }
 
 impl Reading {
     fn peer(&self) -> Option<ReplicaId> {
         match self {
-            Self::Bodies(peer) | Self::Blocks(peer, _) => Some(*peer),
+            Self::Bodies(peer) | Self::Blocks(peer, ..) => Some(*peer),
             Self::Own(_) => None,
         }
     }
@@ -159,6 +165,8 @@ impl Replica {
             mempool: mempool(&config, 0),
             bodies: Bodies::new(config.id, members, settings.author_bytes_max),
             schedule: Schedule::default(),
+            started: false,
+            unsent: Vec::new(),
             on_disk: Height(0),
             sync: BlockSync::new(config.id, members),
             replies: Replies::default(),
@@ -249,11 +257,11 @@ impl Replica {
                 self.feed(now, Input::Message { from, message });
             }
             Incoming::Inline(message, bodies) => {
+                // The proposal first: if it is taken, it makes its bodies wanted.
+                self.feed(now, Input::Message { from, message });
                 for body in bodies {
-                    self.bodies.want(now, body.reference, from, Need::Proposed);
                     self.take_body(now, from, &body);
                 }
-                self.feed(now, Input::Message { from, message });
             }
             Incoming::Body(body) => self.take_body(now, from, &body),
             Incoming::Announce(names) => {
@@ -286,7 +294,11 @@ impl Replica {
         while let Some(body) = self.mempool.seal(now) {
             let body = Arc::new(body);
             self.bodies.hold(now, Arc::clone(&body));
-            self.disseminate(&body);
+            if self.started {
+                self.disseminate(&body);
+            } else {
+                self.unsent.push(Arc::clone(&body));
+            }
             self.effects.push_back(Effect::Store(body));
         }
     }
@@ -313,6 +325,10 @@ impl Replica {
     }
 
     fn on_stored(&mut self, now: Time, name: BodyRef) {
+        self.started = true;
+        for body in std::mem::take(&mut self.unsent) {
+            self.disseminate(&body);
+        }
         for block in self.bodies.stored(name) {
             self.feed(now, Input::Stored(block));
         }
@@ -378,7 +394,9 @@ impl Replica {
                     self.send(Recipients::One(to), Message::Body(body));
                 }
             }
-            Some(Reading::Blocks(to, request)) => self.send_blocks(to, request, answer),
+            Some(Reading::Blocks(to, request, count)) => {
+                self.send_blocks(to, request, count, answer);
+            }
             Some(Reading::Own(name)) => {
                 for body in answer.items.into_iter().filter_map(parse_stored) {
                     self.bodies.hold(now, body);
@@ -394,10 +412,7 @@ impl Replica {
     fn serve_blocks(&mut self, to: ReplicaId, request: FetchBlocks) {
         let decided = self.schedule.decided();
         if request.height < decided {
-            let last = decided.0.min(request.height.0 + BLOCKS_MAX);
-            let items =
-                (request.height.0 + 1..=last).map(|h| ReadItem::Decided(Height(h))).collect();
-            self.read_for(Reading::Blocks(to, request), items);
+            self.read_blocks(to, request, BLOCKS_MAX);
             return;
         }
         let tail = self.protocol.tail(request.after, request.target).unwrap_or_default();
@@ -407,7 +422,16 @@ impl Replica {
         );
     }
 
-    fn send_blocks(&mut self, to: ReplicaId, request: FetchBlocks, answer: ReadAnswer) {
+    /// Reads the decided records from the asker's last one on: if ours at that height is another, the
+    /// asker must see it.
+    fn read_blocks(&mut self, to: ReplicaId, request: FetchBlocks, count: u64) {
+        let last = self.schedule.decided().0.min(request.height.0.saturating_add(count));
+        let items =
+            (request.height.0.max(1)..=last).map(|h| ReadItem::Decided(Height(h))).collect();
+        self.read_for(Reading::Blocks(to, request, count), items);
+    }
+
+    fn send_blocks(&mut self, to: ReplicaId, request: FetchBlocks, count: u64, answer: ReadAnswer) {
         let mut bytes = 0;
         let mut decided: Vec<Bytes> = answer
             .items
@@ -418,7 +442,17 @@ impl Replica {
                 bytes <= BLOCKS_BYTES_MAX
             })
             .collect();
+        let agrees = |record: &Bytes| self.protocol.record_id(record) == Some(request.after);
+        if decided.first().is_some_and(agrees) {
+            decided.remove(0);
+        }
         decided.truncate(self.protocol.servable(&decided));
+        let more = request.height.0.saturating_add(count) < self.schedule.decided().0;
+        if decided.is_empty() && more && count < BLOCKS_READ_MAX {
+            // A long stretch that a single certificate decided: its proof comes later.
+            self.read_blocks(to, request, count * 8);
+            return;
+        }
         self.send(
             Recipients::One(to),
             Message::Blocks(Blocks { request, decided, tail: Vec::new() }),
@@ -432,7 +466,12 @@ impl Replica {
         request: FetchBlocks,
         run: Box<VerifiedRun>,
     ) {
-        if self.sync.answered(now, from, request, run.is_empty()) && !run.is_empty() {
+        let content = match (run.is_empty(), run.has_tail()) {
+            (true, _) => Content::Nothing,
+            (false, false) => Content::Decided,
+            (false, true) => Content::Tail,
+        };
+        if self.sync.answered(now, from, request, content) {
             self.feed(now, Input::Run(run));
         }
     }
@@ -519,6 +558,8 @@ impl Replica {
 
     /// Pending bodies in the order of their arrival that no undecided ancestor carries.
     fn choose_bodies(&self, carried: &BTreeSet<BodyRef>) -> Vec<BodyRef> {
+        let most =
+            if self.config.settings.inline_bodies { Body::BYTES_MAX } else { PAYLOAD_BYTES_MAX };
         let mut bytes = 0;
         self.bodies
             .pending()
@@ -526,7 +567,7 @@ impl Replica {
             .take(Payload::BODIES_MAX)
             .take_while(|body| {
                 bytes += body.raw.len();
-                bytes <= PAYLOAD_BYTES_MAX
+                bytes <= most
             })
             .map(|body| body.reference)
             .collect()
@@ -584,8 +625,8 @@ impl Replica {
         }
         if self.view != self.protocol.view() {
             self.view = self.protocol.view();
-            let protocol = &self.protocol;
-            self.bodies.forget_waiting(|block| protocol.has_block(block));
+            let (protocol, schedule) = (&self.protocol, &self.schedule);
+            self.bodies.tidy(|block| protocol.may_vote(block), |name| schedule.needs(name));
         }
         self.propose(now);
         self.execute();

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use quorate_types::{BodyRef, Height, Payload};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Heights handed to execution and not back yet. Execution is a thread of its own; a few under way keep
 /// it busy, more would only hold memory.
@@ -13,6 +13,8 @@ const UNDER_WAY_MAX: usize = 8;
 pub(crate) struct Schedule {
     waiting: VecDeque<(Payload, Bytes)>,
     under_way: VecDeque<(Height, Vec<BodyRef>)>,
+    /// How many heights not executed yet need each body.
+    needed: BTreeMap<BodyRef, u32>,
     executed: Height,
     decided: Height,
 }
@@ -31,6 +33,9 @@ impl Schedule {
     pub(crate) fn decide(&mut self, payload: Payload, record: Bytes) {
         assert_eq!(payload.header.height, self.decided.next(), "heights are decided in order");
         self.decided = payload.header.height;
+        for name in &payload.bodies {
+            *self.needed.entry(*name).or_default() += 1;
+        }
         self.waiting.push_back((payload, record));
     }
 
@@ -56,14 +61,20 @@ impl Schedule {
         let (oldest, bodies) = self.under_way.pop_front().expect("an execution was under way");
         assert_eq!(oldest, height, "heights are executed in order");
         self.executed = height;
+        for name in &bodies {
+            let needed = self.needed.entry(*name).or_default();
+            *needed = needed.saturating_sub(1);
+            if *needed == 0 {
+                self.needed.remove(name);
+            }
+        }
         bodies
     }
 
     /// Whether a height that is not executed yet needs this body.
     #[must_use]
     pub(crate) fn needs(&self, name: &BodyRef) -> bool {
-        self.under_way.iter().any(|(_, names)| names.contains(name))
-            || self.waiting.iter().any(|(payload, _)| payload.bodies.contains(name))
+        self.needed.contains_key(name)
     }
 
     /// The last decided height.

@@ -19,11 +19,22 @@ pub(crate) struct BlockSync {
     missing: Option<Missing>,
 }
 
+/// What an answer brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Nothing.
+    Nothing,
+    /// Decided blocks alone.
+    Decided,
+    /// Undecided blocks too.
+    Tail,
+}
+
 #[derive(Debug)]
 struct Missing {
     target: BlockId,
     source: ReplicaId,
-    asked: Option<FetchBlocks>,
+    asked: Option<(ReplicaId, FetchBlocks)>,
     ask_at: Time,
 }
 
@@ -69,30 +80,37 @@ impl BlockSync {
         }
         let request = FetchBlocks { height, after: tip, target: missing.target };
         let member = missing.source;
-        missing.asked = Some(request);
+        missing.asked = Some((member, request));
         missing.ask_at = now + RETRY;
         missing.source = ReplicaId((member.0 + 1) % self.members);
         Some((member, request))
     }
 
-    /// Whether this answers the question under way. If it brought something, the same member is asked
-    /// to go on.
+    /// What of an answer may be taken. Decided blocks prove themselves, so they count even when the
+    /// target has changed since; an undecided tail counts only for the very question, whose target is
+    /// certified; an empty answer only from the member that was asked.
     pub(crate) fn answered(
         &mut self,
         now: Time,
         from: ReplicaId,
         request: FetchBlocks,
-        empty: bool,
+        content: Content,
     ) -> bool {
-        let Some(missing) = self.missing.as_mut().filter(|m| m.asked == Some(request)) else {
-            return false;
+        let Some(missing) = self.missing.as_mut() else { return false };
+        let Some((member, asked)) = missing.asked else { return false };
+        let fits = match content {
+            Content::Nothing => from == member && request == asked,
+            Content::Decided => (request.height, request.after) == (asked.height, asked.after),
+            Content::Tail => request == asked,
         };
-        missing.asked = None;
-        if !empty {
+        if fits {
+            missing.asked = None;
+        }
+        if fits && content != Content::Nothing {
             missing.source = from;
             missing.ask_at = now;
         }
-        true
+        fits && content != Content::Nothing
     }
 
     /// When [`BlockSync::due`] has something.

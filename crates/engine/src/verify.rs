@@ -116,6 +116,10 @@ fn check_inline(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Inco
     from.replica()?;
     let ((message, named), mut rest): ((consensus::Message, Vec<(BodyRef, u32)>), Bytes) =
         decode_header(content)?;
+    let names = named.iter().map(|(name, _)| name);
+    if !message.proposed_bodies().is_some_and(|proposed| proposed.iter().eq(names)) {
+        return Err(Rejected::RuleBroken("inline bodies are those that their proposal names"));
+    }
     let message = Verified::check(message, from, verifier.consensus.as_ref())?;
     let mut bodies = Vec::with_capacity(named.len());
     for (reference, length) in check_inline_lengths(named, rest.len())? {
@@ -197,6 +201,7 @@ fn check_blocks(blocks: &Blocks, from: Peer, verifier: &Verifier) -> Result<Inco
     from.replica()?;
     let request = blocks.request;
     let run = consensus::VerifiedRun::check(
+        request.height,
         request.after,
         request.target,
         &blocks.decided,

@@ -247,8 +247,10 @@ impl CommitteeFile {
 }
 
 fn parse_identity(member: usize, text: &str) -> Result<IdentityKey, CommitteeError> {
-    IdentityKey::from_hex(text)
-        .map_err(|reason| CommitteeError::Member { member, reason: reason.to_string() })
+    let refused = |reason: String| CommitteeError::Member { member, reason };
+    let key = IdentityKey::from_hex(text).map_err(|reason| refused(reason.to_string()))?;
+    key.prepare().map_err(|reason| refused(format!("the identity key is unusable: {reason}")))?;
+    Ok(key)
 }
 
 fn parse_hex(member: usize, what: &str, text: &str) -> Result<Vec<u8>, CommitteeError> {

@@ -9,7 +9,7 @@ use crate::verify::{ProposalKey, Verifier, WINDOW};
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, Certificate, Share, Signature};
-use quorate_types::{BlockId, Purpose, Rejected, ReplicaId, View};
+use quorate_types::{BlockId, Height, Purpose, Rejected, ReplicaId, View};
 
 /// Checks a message from `from`; certificates in it come out as the copies that were checked.
 ///
@@ -241,9 +241,10 @@ fn check_tc_form(tc: &Tc, verifier: &Verifier) -> Result<(), Rejected> {
         if *reported >= tc.view && !mutants::active(Mutant::JolteonUnboundedTc) {
             return Err(Rejected::RuleBroken("a timeout reports a view before its own"));
         }
-        if certificate.signers.members() != committee.size() {
-            return Err(Rejected::RuleBroken("a bitmap has one bit a member"));
+        if certificate.signers.is_empty() {
+            return Err(Rejected::RuleBroken("a timeout certificate's groups have signers"));
         }
+        check_certificate_size(certificate, verifier)?;
         if !certificate.signers.iter().all(|signer| signers.insert(signer)) {
             return Err(Rejected::RuleBroken("a timeout certificate's signers are distinct"));
         }
@@ -259,6 +260,27 @@ fn check_tc_form(tc: &Tc, verifier: &Verifier) -> Result<(), Rejected> {
     Ok(())
 }
 
+/// The bitmap is this committee's, and the signature as long as its signers make it.
+fn check_certificate_size(certificate: &Certificate, verifier: &Verifier) -> Result<(), Rejected> {
+    if certificate.signers.members() != verifier.committee().size() {
+        return Err(Rejected::RuleBroken("a bitmap has one bit a member"));
+    }
+    let signed = verifier.voting().aggregate_bytes(certificate.signers.count());
+    let fits = certificate.signers.is_empty() || certificate.aggregate.0.len() == signed;
+    fits.then_some(()).ok_or(Rejected::BadSignature("a certificate of the wrong length"))
+}
+
+/// Certificates inside fetched blocks are proven by the links to the last one; their own bytes are
+/// not, so they must at least not be padded with anything.
+fn check_inner_sizes(block: &Block, verifier: &Verifier) -> Result<(), Rejected> {
+    check_certificate_size(&block.justify.certificate, verifier)?;
+    if let Some(tc) = &block.tc {
+        check_certificate_size(&tc.high_qc.certificate, verifier)?;
+        check_tc_form(tc, verifier)?;
+    }
+    Ok(())
+}
+
 /// Blocks that follow a known one, link by link.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -268,14 +290,18 @@ pub struct Run {
     pub proof: Option<Qc>,
     /// Undecided blocks after them, oldest first, the last one the target.
     pub tail: Vec<Block>,
+    /// The first of `decided` is another block at a height that the asker has decided: more than f
+    /// members are faulty.
+    pub conflicts: bool,
 }
 
-/// Checks blocks that answer a request. The links are hashes: a block's id is in its child's `justify`,
-/// so proving the last proves all.
+/// Checks blocks that answer a request by a replica that decided `after` at `height`. The links are
+/// hashes: a block's id is in its child's `justify`, so proving the last proves all.
 ///
 /// # Errors
 /// The first link, hash or certificate that is wrong.
 pub fn verify_run(
+    height: Height,
     after: BlockId,
     target: BlockId,
     decided: &[Bytes],
@@ -284,9 +310,14 @@ pub fn verify_run(
 ) -> Result<Run, Rejected> {
     let records = decode_all::<DecidedBlock>(decided)?;
     let tail = decode_all::<Block>(tail)?;
-    let mut last = after;
+    let first = records.first().map(|record| &record.block);
+    let conflicts = first.is_some_and(|block| {
+        block.payload.header.height == height && height > Height(0) && block.id() != after
+    });
+    let mut last = first.filter(|_| conflicts).map_or(after, TreeBlock::parent);
     for block in records.iter().map(|record| &record.block).chain(&tail) {
         check_block_form(block, verifier)?;
+        check_inner_sizes(block, verifier)?;
         if block.parent() != last {
             return Err(Rejected::RuleBroken("each block of a run extends the one before"));
         }
@@ -296,7 +327,8 @@ pub fn verify_run(
         return Err(Rejected::RuleBroken("a run's tail ends in the block that was asked for"));
     }
     let proof = records.last().map(|record| check_commit(record, verifier)).transpose()?;
-    Ok(Run { decided: records.into_iter().map(|record| record.block).collect(), proof, tail })
+    let decided = records.into_iter().map(|record| record.block).collect();
+    Ok(Run { decided, proof, tail, conflicts })
 }
 
 fn check_commit(record: &DecidedBlock, verifier: &Verifier) -> Result<Qc, Rejected> {
@@ -312,6 +344,12 @@ fn decode_all<T: borsh::BorshDeserialize>(encoded: &[Bytes]) -> Result<Vec<T>, R
         .iter()
         .map(|bytes| borsh::from_slice(bytes).map_err(|e| Rejected::Malformed(e.to_string())))
         .collect()
+}
+
+/// The id of the block in a decided record.
+#[must_use]
+pub fn record_id(record: &Bytes) -> Option<BlockId> {
+    borsh::from_slice::<DecidedBlock>(record).ok().map(|record| record.block.id())
 }
 
 /// How many of these records, oldest first, can be served together: up to the last whose own proof

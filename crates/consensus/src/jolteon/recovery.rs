@@ -33,10 +33,8 @@ impl Jolteon {
         if let Some(vote) = self.last_vote.clone().filter(|vote| vote.view == self.view) {
             self.deliver_vote(now, vote);
         }
-        if !self.tree.contains(self.high_qc.id) {
-            let high_qc = self.high_qc.clone();
-            self.on_qc(now, high_qc);
-        }
+        let high_qc = self.high_qc.clone();
+        self.on_qc(now, high_qc);
     }
 
     fn restore(

@@ -117,10 +117,16 @@ impl Jolteon {
         self.tree.root().id
     }
 
-    /// Whether it has this block undecided or as its last decided one.
+    /// Whether it has this block undecided, or decided it not long ago.
     #[must_use]
     pub fn has_block(&self, id: BlockId) -> bool {
-        self.tree.contains(id)
+        self.tree.contains(id) || self.decided.values().any(|decided| *decided == id)
+    }
+
+    /// Whether a vote for this block could still be cast.
+    #[must_use]
+    pub fn may_vote(&self, id: BlockId) -> bool {
+        self.tree.get(id).is_some_and(|block| block.view >= self.view)
     }
 
     /// The leaders of the current view and of those after it.
@@ -281,8 +287,9 @@ impl Jolteon {
     pub(super) fn enter(&mut self, now: Time, view: View, given_up: bool) {
         self.view = view;
         self.verifier.publish(view);
-        self.pacemaker.enter(now, given_up);
         self.prune();
+        self.update_work(now);
+        self.pacemaker.enter(now, given_up);
         self.wish_to_propose();
         let waiting: Vec<BlockId> =
             self.proposals_seen.get(&view).into_iter().flatten().copied().collect();
@@ -334,7 +341,7 @@ impl Jolteon {
         if view != self.view || !is_new || !self.config.signs {
             return;
         }
-        if parent != self.high_qc.id {
+        if parent != self.high_qc.id || !self.tree.contains(parent) {
             // A higher certificate came while the payload was made.
             self.wish_to_propose();
             return;
@@ -425,6 +432,11 @@ impl Jolteon {
         if qc.parent_view < *oldest || self.decided.get(&qc.parent_view) == Some(&qc.parent_id) {
             return;
         }
+        self.halt_on_conflict(qc);
+    }
+
+    /// Two conflicting decisions: the evidence, and nothing more.
+    pub(super) fn halt_on_conflict(&mut self, qc: &Qc) {
         self.halted = true;
         self.outputs.push_back(Output::Halt(Halt::ConflictingDecisions {
             height: self.tree.root().height,

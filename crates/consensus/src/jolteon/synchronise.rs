@@ -11,6 +11,12 @@ use std::sync::Arc;
 impl Jolteon {
     /// Takes in blocks that were fetched. Their links were checked from a certified block downwards.
     pub(super) fn on_run(&mut self, now: Time, run: Run) {
+        if run.conflicts {
+            if let Some(proof) = run.proof {
+                self.halt_on_conflict(&proof);
+            }
+            return;
+        }
         for block in run.decided.into_iter().chain(run.tail) {
             let follows = self
                 .tree

@@ -43,9 +43,8 @@ impl Jolteon {
         let timeout = self.own_timeout();
         self.send(Recipients::All, Message::Timeout(timeout.clone()));
         self.pacemaker.rearm(now);
-        if first {
-            self.count_timeout(now, timeout);
-        }
+        // Also after a restart, when the promise is older than the tally; a repeat is dropped.
+        self.count_timeout(now, timeout);
     }
 
     fn own_timeout(&self) -> Timeout {

@@ -51,7 +51,7 @@ impl Jolteon {
     pub(super) fn decide_vote(&mut self, _now: Time, id: BlockId) -> Option<Vote> {
         let block = self.tree.get(id)?;
         let bodies_here = self.stored.contains(&id) || mutants::active(Mutant::VoteWithoutBodies);
-        if block.view != self.view || !bodies_here || !self.config.signs {
+        if block.view != self.view || !bodies_here || !self.config.signs || self.halted {
             return None;
         }
         if block.view <= self.voted_view && !mutants::active(Mutant::JolteonDoubleVote) {

@@ -1,0 +1,598 @@
+//! A committee with its keys, to forge any message, and real machines on a network driven by hand.
+
+use crate::block_tree::TreeBlock;
+use crate::jolteon::messages::{proposal_message, timeout_message, vote_message};
+use crate::jolteon::{
+    Block, Jolteon, Message, Proposal, Qc, SafetyRecord, Tc, Timeout, Vote, servable, verify_run,
+};
+use crate::{
+    Decided, Fault, Input, Output, PayloadWish, ProposalKey, ProtocolConfig, VerifiedRun, Verifier,
+};
+use bytes::Bytes;
+use quorate_crypto::{
+    Bitmap, Certificate, IdentitySecret, KeyCache, Policy, SchemeKind, Share, VotingSecret, hash,
+};
+use quorate_types::machine::Halt;
+use quorate_types::{
+    BlockId, BodyRef, Committee, CommitteeFile, Epoch, Height, Machine, Member, Payload, Peer,
+    Purpose, Recipients, Rejected, ReplicaId, Time, Verified, View,
+};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a rule's check comes to; the mutants must turn it into an `Err`.
+pub(super) type Check = Result<(), String>;
+
+pub(super) fn ensure(holds: bool, what: impl Into<String>) -> Check {
+    if holds { Ok(()) } else { Err(what.into()) }
+}
+
+/// How long a view may take in these tests.
+pub(super) const TIMEOUT: Duration = Duration::from_millis(1_000);
+
+/// Everybody's secrets.
+pub(super) struct Keys {
+    pub(super) committee: Arc<Committee>,
+    identities: Vec<Arc<IdentitySecret>>,
+    voting: Vec<Arc<VotingSecret>>,
+}
+
+impl Keys {
+    pub(super) fn new(members: u8) -> Self {
+        Self::of_chain(members, "test", 1)
+    }
+
+    pub(super) fn of_chain(members: u8, name: &str, epoch: u64) -> Self {
+        let identities: Vec<_> =
+            (0..members).map(|i| Arc::new(IdentitySecret::from_seed([i + 1; 32]))).collect();
+        let voting: Vec<_> = (0..members)
+            .map(|i| Arc::new(VotingSecret::from_seed(SchemeKind::Stub, &[i + 101; 32])))
+            .collect();
+        let member = |i: usize| Member {
+            identity: identities[i].public().to_string(),
+            voting: voting[i].public().to_string(),
+            possession: String::new(),
+            address: format!("member{i}:1"),
+            weight: 1,
+        };
+        let file = CommitteeFile {
+            name: name.into(),
+            epoch: Epoch(epoch),
+            scheme: "stub".into(),
+            members: (0..usize::from(members)).map(member).collect(),
+        };
+        let committee = Committee::load(&file, KeyCache::Off).expect("a good file");
+        Self { committee: Arc::new(committee), identities, voting }
+    }
+
+    pub(super) fn verifier(&self) -> Arc<Verifier> {
+        Arc::new(Verifier::new(Arc::clone(&self.committee), ProposalKey::Identity))
+    }
+
+    pub(super) fn genesis(&self) -> Qc {
+        Qc::genesis(self.verifier().genesis(), self.committee.size())
+    }
+
+    pub(super) fn leader(&self, view: u64) -> u16 {
+        u16::try_from((view - 1) % self.committee.size() as u64).expect("few")
+    }
+
+    /// The leader's block of `view` on the block that `justify` certifies.
+    pub(super) fn block(&self, view: u64, justify: &Qc, height: u64, bodies: &[u64]) -> Block {
+        Block {
+            epoch: self.committee.epoch(),
+            view: View(view),
+            author: ReplicaId(self.leader(view)),
+            justify: justify.clone(),
+            tc: None,
+            payload: Payload::new(Height(height), 0, bodies.iter().map(|k| body(*k)).collect()),
+        }
+    }
+
+    pub(super) fn propose(&self, block: &Block) -> Message {
+        let message = proposal_message(&self.verifier(), block.view, block.id());
+        let signature = self.identities[block.author.index()].sign(&message).0.to_vec();
+        Message::Proposal(Proposal { block: block.clone(), signature })
+    }
+
+    pub(super) fn vote(&self, signer: u16, block: &Block) -> Vote {
+        let (view, id) = (block.view, block.id());
+        let (parent_view, parent_id) = (block.justify.view, block.justify.id);
+        let message = vote_message(&self.verifier(), view, id, parent_view, parent_id);
+        let share = self.voting[usize::from(signer)].sign(&message);
+        Vote { view, id, parent_view, parent_id, signer: ReplicaId(signer), share }
+    }
+
+    pub(super) fn certify(&self, block: &Block) -> Qc {
+        self.certify_by(block, &[0, 1, 2])
+    }
+
+    pub(super) fn certify_by(&self, block: &Block, signers: &[u16]) -> Qc {
+        let (view, id) = (block.view, block.id());
+        let (parent_view, parent_id) = (block.justify.view, block.justify.id);
+        let message = vote_message(&self.verifier(), view, id, parent_view, parent_id);
+        let certificate = self.sign_together(&message, signers);
+        Qc { view, id, parent_view, parent_id, certificate }
+    }
+
+    fn sign_together(&self, message: &[u8], signers: &[u16]) -> Certificate {
+        let shares: Vec<(usize, Share)> = signers
+            .iter()
+            .map(|i| (usize::from(*i), self.voting[usize::from(*i)].sign(message)))
+            .collect();
+        let (scheme, _) = self.committee.scheme(Purpose::Vote);
+        let nobody = Bitmap::new(self.committee.size());
+        let combined = scheme.combine(message, &shares, &nobody, Policy::Each);
+        combined.certificate.expect("good shares")
+    }
+
+    pub(super) fn timeout(&self, signer: u16, view: u64, high_qc: &Qc, high_tc: Option<&Tc>) -> Timeout {
+        let message = timeout_message(&self.verifier(), View(view), high_qc.view);
+        Timeout {
+            view: View(view),
+            high_qc: high_qc.clone(),
+            high_tc: high_tc.cloned(),
+            last_vote: None,
+            signer: ReplicaId(signer),
+            share: self.voting[usize::from(signer)].sign(&message),
+        }
+    }
+
+    /// The timeout certificate of `view` in which each signer reports a certificate of that view; it
+    /// shows `high_qc` whatever they report.
+    pub(super) fn tc(&self, view: u64, high_qc: &Qc, reports: &[(u64, &[u16])]) -> Tc {
+        let groups = reports
+            .iter()
+            .map(|(reported, signers)| {
+                let message = timeout_message(&self.verifier(), View(view), View(*reported));
+                (View(*reported), self.sign_together(&message, signers))
+            })
+            .collect();
+        Tc { view: View(view), high_qc: high_qc.clone(), groups }
+    }
+
+    pub(super) fn config(&self, id: u16, verifier: &Arc<Verifier>) -> ProtocolConfig {
+        ProtocolConfig {
+            id: ReplicaId(id),
+            identity: Arc::clone(&self.identities[usize::from(id)]),
+            voting: Arc::clone(&self.voting[usize::from(id)]),
+            verifier: Arc::clone(verifier),
+            timeout: TIMEOUT,
+            vote_wait: Duration::ZERO,
+            policy: Policy::Aggregate,
+            clock_drift_max_ms: 5_000,
+            wall_origin_ms: 0,
+            signs: true,
+        }
+    }
+}
+
+pub(super) fn body(k: u64) -> BodyRef {
+    BodyRef { author: ReplicaId(0), sequence: k, digest: hash(&k.to_le_bytes()) }
+}
+
+pub(super) fn certificates(high_qc: &Qc, high_tc: Option<&Tc>) -> Message {
+    Message::Certificates { high_qc: high_qc.clone(), high_tc: high_tc.cloned() }
+}
+
+/// What a machine said that must come in order.
+#[derive(Clone, Debug)]
+pub(super) enum Said {
+    Persist(Bytes),
+    Send(Recipients, Message),
+}
+
+pub(super) struct Node {
+    pub(super) machine: Jolteon,
+    pub(super) verifier: Arc<Verifier>,
+    pub(super) up: bool,
+    pub(super) safety: Option<Bytes>,
+    pub(super) records: Vec<Bytes>,
+    pub(super) said: Vec<Said>,
+    pub(super) decided: Vec<Decided>,
+    pub(super) wish: Option<PayloadWish>,
+    pub(super) rejected: Vec<Rejected>,
+    pub(super) blamed: Vec<(ReplicaId, Fault)>,
+    pub(super) halted: Option<Halt>,
+    pub(super) behind: Option<BlockId>,
+    /// Whether the bodies that proposals name are at hand.
+    pub(super) has_bodies: bool,
+    working: bool,
+}
+
+impl Node {
+    fn start(config: ProtocolConfig, verifier: Arc<Verifier>) -> Self {
+        Self {
+            machine: Jolteon::new(config),
+            verifier,
+            up: true,
+            safety: None,
+            records: Vec::new(),
+            said: Vec::new(),
+            decided: Vec::new(),
+            wish: None,
+            rejected: Vec::new(),
+            blamed: Vec::new(),
+            halted: None,
+            behind: None,
+            has_bodies: true,
+            working: false,
+        }
+    }
+
+    pub(super) fn view(&self) -> u64 {
+        self.machine.view().0
+    }
+
+    pub(super) fn votes(&self) -> Vec<Vote> {
+        self.sent().filter_map(|m| if let Message::Vote(v) = m { Some(v.clone()) } else { None }).collect()
+    }
+
+    pub(super) fn timeouts(&self) -> Vec<Timeout> {
+        self.sent()
+            .filter_map(|m| if let Message::Timeout(t) = m { Some(t.clone()) } else { None })
+            .collect()
+    }
+
+    pub(super) fn proposals(&self) -> Vec<Proposal> {
+        self.sent()
+            .filter_map(|m| if let Message::Proposal(p) = m { Some(p.clone()) } else { None })
+            .collect()
+    }
+
+    pub(super) fn sent(&self) -> impl Iterator<Item = &Message> {
+        self.said.iter().filter_map(|said| match said {
+            Said::Send(_, message) => Some(message),
+            Said::Persist(_) => None,
+        })
+    }
+
+    pub(super) fn bodies(&self) -> Vec<BodyRef> {
+        self.decided.iter().flat_map(|d| d.payload.bodies.iter().copied()).collect()
+    }
+
+    pub(super) fn promises(&self) -> Option<SafetyRecord> {
+        borsh::from_slice(self.safety.as_ref()?).ok()
+    }
+}
+
+/// A message on its way.
+#[derive(Clone, Debug)]
+pub(super) struct Envelope {
+    pub(super) from: u16,
+    pub(super) to: u16,
+    pub(super) message: Message,
+}
+
+/// Real machines; each message passes the real check; a test decides what arrives.
+pub(super) struct Cluster {
+    pub(super) keys: Keys,
+    pub(super) now: Time,
+    pub(super) nodes: Vec<Node>,
+    pub(super) wire: VecDeque<Envelope>,
+    /// Drops an envelope when it says so.
+    pub(super) cut: Box<dyn FnMut(&Envelope) -> bool>,
+    /// Bodies that clients want ordered; every replica holds them.
+    pub(super) pending: Vec<BodyRef>,
+    /// Combining jobs that a test holds back, with who asked.
+    pub(super) jobs: Option<Vec<(u16, quorate_types::machine::CombineJob)>>,
+    tune: fn(&mut ProtocolConfig),
+}
+
+impl Cluster {
+    pub(super) fn new() -> Self {
+        Self::tuned(|_| {})
+    }
+
+    pub(super) fn tuned(tune: fn(&mut ProtocolConfig)) -> Self {
+        Self::of(4, tune)
+    }
+
+    pub(super) fn of(members: u8, tune: fn(&mut ProtocolConfig)) -> Self {
+        let keys = Keys::new(members);
+        let mut cluster = Self {
+            now: Time(1_000),
+            nodes: Vec::new(),
+            wire: VecDeque::new(),
+            cut: Box::new(|_| false),
+            pending: Vec::new(),
+            jobs: None,
+            keys,
+            tune,
+        };
+        for id in 0..u16::from(members) {
+            let node = cluster.fresh(id);
+            cluster.nodes.push(node);
+            cluster.recover(id, None, Vec::new());
+        }
+        cluster
+    }
+
+    fn fresh(&self, id: u16) -> Node {
+        let verifier = self.keys.verifier();
+        let mut config = self.keys.config(id, &verifier);
+        (self.tune)(&mut config);
+        Node::start(config, verifier)
+    }
+
+    pub(super) fn node(&self, id: u16) -> &Node {
+        &self.nodes[usize::from(id)]
+    }
+
+    pub(super) fn node_mut(&mut self, id: u16) -> &mut Node {
+        &mut self.nodes[usize::from(id)]
+    }
+
+    fn recover(&mut self, id: u16, executed: Option<Bytes>, decided: Vec<Bytes>) {
+        let safety = self.node(id).safety.clone();
+        self.feed(id, Input::Recovered { safety, executed, decided });
+    }
+
+    /// Loses everything but the disk.
+    pub(super) fn restart(&mut self, id: u16) {
+        self.reopen(id);
+        let records = self.node(id).records.clone();
+        self.recover(id, None, records);
+    }
+
+    /// As [`Cluster::restart`], with everything that was decided executed too.
+    pub(super) fn restart_executed(&mut self, id: u16) {
+        self.reopen(id);
+        let last = self.node(id).records.last().cloned();
+        self.recover(id, last, Vec::new());
+    }
+
+    fn reopen(&mut self, id: u16) {
+        let mut fresh = self.fresh(id);
+        let old = self.node_mut(id);
+        fresh.safety = old.safety.take();
+        fresh.records = std::mem::take(&mut old.records);
+        fresh.has_bodies = old.has_bodies;
+        *self.node_mut(id) = fresh;
+    }
+
+    /// Feeds one input and does what the machine asks for.
+    pub(super) fn feed(&mut self, id: u16, input: Input) {
+        let now = self.now;
+        self.node_mut(id).machine.handle(now, input);
+        self.drain(id);
+    }
+
+    /// Hands a message over as if its channel had proven `from`, through the real check.
+    pub(super) fn give(&mut self, to: u16, from: u16, message: Message) -> Result<(), Rejected> {
+        let raw = crate::Message::Jolteon(message);
+        let peer = Peer::Replica(ReplicaId(from));
+        match Verified::check(raw, peer, &self.node(to).verifier) {
+            Ok(message) => {
+                let message = Box::new(message);
+                self.feed(to, Input::Message { from: ReplicaId(from), message });
+                Ok(())
+            }
+            Err(reason) => {
+                self.node_mut(to).rejected.push(reason.clone());
+                Err(reason)
+            }
+        }
+    }
+
+    /// As [`Cluster::give`] for a message that must be let in.
+    pub(super) fn tell(&mut self, to: u16, from: u16, message: Message) -> Check {
+        self.give(to, from, message).map_err(|reason| format!("refused: {reason}"))
+    }
+
+    pub(super) fn drain(&mut self, id: u16) {
+        let now = self.now;
+        loop {
+            while let Some(output) = self.node_mut(id).machine.poll() {
+                self.carry_out(id, output);
+            }
+            let working = self.pending.iter().any(|body| !self.node(id).bodies().contains(body));
+            if working != self.node(id).working {
+                self.node_mut(id).working = working;
+                self.node_mut(id).machine.handle(now, Input::Work(working));
+                continue;
+            }
+            if !self.answer_wish(id) {
+                return;
+            }
+        }
+    }
+
+    fn carry_out(&mut self, id: u16, output: Output) {
+        let now = self.now;
+        match output {
+            Output::Send { to, message: crate::Message::Jolteon(message) } => {
+                let members: Vec<u16> = match to {
+                    Recipients::All => {
+                        (0..self.nodes.len()).map(|i| u16::try_from(i).expect("few")).collect()
+                    }
+                    Recipients::One(one) => vec![one.0],
+                    Recipients::Client(_) => Vec::new(),
+                };
+                for to in members.into_iter().filter(|to| *to != id) {
+                    self.wire.push_back(Envelope { from: id, to, message: message.clone() });
+                }
+                self.node_mut(id).said.push(Said::Send(to, message));
+            }
+            Output::Persist(record) => {
+                self.node_mut(id).safety = Some(record.bytes.clone());
+                self.node_mut(id).said.push(Said::Persist(record.bytes));
+            }
+            Output::Combine(job) => match &mut self.jobs {
+                Some(jobs) => jobs.push((id, job)),
+                None => self.node_mut(id).machine.handle(now, Input::Combined(job.run())),
+            },
+            Output::WantPayload(wish) => self.node_mut(id).wish = Some(wish),
+            Output::WantBodies { block, bodies, .. } => {
+                if self.node(id).has_bodies || bodies.is_empty() {
+                    self.node_mut(id).machine.handle(now, Input::Stored(block));
+                }
+            }
+            Output::Decided(decided) => {
+                let node = self.node_mut(id);
+                if decided.payload.header.height.0 > node.records.len() as u64 {
+                    node.records.push(decided.record.clone());
+                }
+                node.decided.push(decided);
+            }
+            Output::Behind { target, .. } => self.node_mut(id).behind = Some(target),
+            Output::Blame(who, fault) => self.node_mut(id).blamed.push((who, fault)),
+            Output::Halt(halt) => self.node_mut(id).halted = Some(halt),
+        }
+    }
+
+    /// Answers a leader's wish when there is something to order.
+    fn answer_wish(&mut self, id: u16) -> bool {
+        let Some(wish) = self.node(id).wish.clone() else { return false };
+        let done: BTreeSet<BodyRef> =
+            self.node(id).bodies().into_iter().chain(wish.carried.iter().copied()).collect();
+        let bodies: Vec<BodyRef> =
+            self.pending.iter().filter(|b| !done.contains(b)).copied().take(1).collect();
+        if bodies.is_empty() && !wish.at_once {
+            return false;
+        }
+        let stamp = wish.stamp_floor_ms.max(self.now.as_millis());
+        let payload = Payload::new(wish.height, stamp, bodies);
+        let now = self.now;
+        let node = self.node_mut(id);
+        node.wish = None;
+        node.machine.handle(now, Input::Payload { view: wish.view, parent: wish.parent, payload });
+        true
+    }
+
+    /// Everybody receives a body and wants it ordered.
+    pub(super) fn submit(&mut self, k: u64) {
+        self.pending.push(body(k));
+        for id in self.up() {
+            self.drain(id);
+        }
+    }
+
+    pub(super) fn up(&self) -> Vec<u16> {
+        (0..self.nodes.len())
+            .filter(|i| self.nodes[*i].up)
+            .map(|i| u16::try_from(i).expect("few"))
+            .collect()
+    }
+
+    /// Delivers what is on the wire, and what follows from it, until all is quiet.
+    pub(super) fn deliver(&mut self) {
+        for _ in 0..100_000 {
+            let Some(envelope) = self.wire.pop_front() else {
+                if !self.fetch() {
+                    return;
+                }
+                continue;
+            };
+            let lost = !self.node(envelope.from).up || !self.node(envelope.to).up;
+            if lost || (self.cut)(&envelope) {
+                continue;
+            }
+            // What is refused is recorded in the node.
+            let _ = self.give(envelope.to, envelope.from, envelope.message);
+        }
+        panic!("messages never end");
+    }
+
+    /// Answers one question for missing blocks, as the engine of another replica would.
+    fn fetch(&mut self) -> bool {
+        for id in self.up() {
+            let Some(target) = self.node(id).behind else { continue };
+            self.node_mut(id).behind = None;
+            if self.node(id).machine.has_block(target) {
+                continue;
+            }
+            let after = self.node(id).machine.tip();
+            let height = self.node(id).records.len();
+            for other in self.up().into_iter().filter(|other| *other != id) {
+                let server = self.node(other);
+                let (decided, tail) = if server.records.len() > height {
+                    let records = &server.records[height..];
+                    (records[..servable(records)].to_vec(), Vec::new())
+                } else {
+                    (Vec::new(), server.machine.tail(after, target).unwrap_or_default())
+                };
+                let run = verify_run(after, target, &decided, &tail, &self.node(id).verifier);
+                if let Ok(run) = run
+                    && !(run.decided.is_empty() && run.tail.is_empty())
+                {
+                    self.feed(id, Input::Run(Box::new(VerifiedRun::Jolteon(run))));
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// The next time at which somebody's timer is due.
+    pub(super) fn next_timeout(&self) -> Option<Time> {
+        self.up().into_iter().filter_map(|id| self.node(id).machine.next_timeout()).min()
+    }
+
+    /// Lets time pass to the next timer and fires what is due. `false` when nobody waits.
+    pub(super) fn pass(&mut self) -> bool {
+        let Some(at) = self.next_timeout() else { return false };
+        self.now = self.now.max(at);
+        let now = self.now;
+        for id in self.up() {
+            if self.node(id).machine.next_timeout().is_some_and(|at| at <= now) {
+                self.node_mut(id).machine.handle_timeout(now);
+                self.drain(id);
+            }
+        }
+        true
+    }
+
+    /// Fires one replica's timer.
+    pub(super) fn fire(&mut self, id: u16) -> Check {
+        let at = self.node(id).machine.next_timeout().ok_or("no timer is armed")?;
+        self.now = self.now.max(at);
+        let now = self.now;
+        self.node_mut(id).machine.handle_timeout(now);
+        self.drain(id);
+        Ok(())
+    }
+
+    /// Messages and timers, until the condition holds.
+    pub(super) fn run(&mut self, what: &str, until: impl Fn(&Self) -> bool) -> Check {
+        for _ in 0..60 {
+            self.deliver();
+            if until(self) {
+                return Ok(());
+            }
+            if !self.pass() {
+                break;
+            }
+        }
+        ensure(until(self), format!("never came: {what}"))
+    }
+
+    /// Whether every replica that is up has decided these bodies.
+    pub(super) fn all_decided(&self, bodies: &[u64]) -> bool {
+        self.up().iter().all(|id| {
+            let done = self.node(*id).bodies();
+            bodies.iter().all(|k| done.contains(&body(*k)))
+        })
+    }
+
+    /// Heights in order, each once, the same blocks everywhere.
+    pub(super) fn ensure_agreement(&self) -> Check {
+        let longest = self.nodes.iter().map(|n| &n.decided).max_by_key(|d| d.len());
+        let longest = longest.ok_or("a cluster has nodes")?;
+        for node in &self.nodes {
+            for (index, decided) in node.decided.iter().enumerate() {
+                let first = node.decided[0].payload.header.height.0;
+                let height = decided.payload.header.height;
+                ensure(height.0 == first + index as u64, format!("{height} out of order"))?;
+                let other = longest.iter().find(|d| d.payload.header.height == height);
+                ensure(
+                    other.is_none_or(|o| o.block == decided.block),
+                    format!("two blocks at {height}"),
+                )?;
+            }
+            ensure(node.halted.is_none(), format!("{:?}", node.halted))?;
+        }
+        Ok(())
+    }
+}
