@@ -28,13 +28,10 @@ impl Committee {
             seed[..8].copy_from_slice(&(member as u64).to_le_bytes());
             seed
         };
-        let secrets: Vec<_> = (0..members)
-            .map(|member| VotingSecret::from_seed(kind, &seed(member)))
-            .collect();
-        let keys: Vec<_> = secrets
-            .iter()
-            .map(|one| (one.public(), one.prove_possession()))
-            .collect();
+        let secrets: Vec<_> =
+            (0..members).map(|member| VotingSecret::from_seed(kind, &seed(member))).collect();
+        let keys: Vec<_> =
+            secrets.iter().map(|one| (one.public(), one.prove_possession())).collect();
         let scheme = committee_scheme(kind, &keys, cache).expect("honest keys");
         Self { secrets, scheme }
     }
@@ -44,17 +41,12 @@ impl Committee {
         let members = self.secrets.len();
         let faulty = (members - 1) / 3;
         let signers = faulty..members;
-        signers
-            .map(|signer| (signer, self.secrets[signer].sign(MESSAGE)))
-            .collect()
+        signers.map(|signer| (signer, self.secrets[signer].sign(MESSAGE))).collect()
     }
 
     fn combine(&self, shares: &[(usize, Share)], policy: Policy) -> Certificate {
         let nobody = Bitmap::new(self.secrets.len());
-        self.scheme
-            .combine(MESSAGE, shares, &nobody, policy)
-            .certificate
-            .expect("honest shares")
+        self.scheme.combine(MESSAGE, shares, &nobody, policy).certificate.expect("honest shares")
     }
 }
 

@@ -47,10 +47,7 @@ impl Bitmap {
     /// If `members` exceeds 65,535.
     pub fn new(members: usize) -> Self {
         let count = u16::try_from(members).expect("a committee has at most 65,535 members");
-        Self {
-            members: count,
-            bytes: vec![0; members.div_ceil(8)],
-        }
+        Self { members: count, bytes: vec![0; members.div_ceil(8)] }
     }
 
     /// The members in `indices` (repeats are harmless).
@@ -70,11 +67,7 @@ impl Bitmap {
         let mut bitmap = Self::new(members);
         if bytes.len() != bitmap.bytes.len() {
             let (expected, found) = (bitmap.bytes.len(), bytes.len());
-            return Err(BitmapError::Length {
-                members,
-                expected,
-                found,
-            });
+            return Err(BitmapError::Length { members, expected, found });
         }
         bitmap.bytes.copy_from_slice(bytes);
         if bitmap.names_beyond_members() && !mutants::active(Mutant::AcceptBitmapPadding) {
@@ -115,10 +108,7 @@ impl Bitmap {
 
     /// How many members are in.
     pub fn count(&self) -> usize {
-        self.bytes
-            .iter()
-            .map(|byte| byte.count_ones() as usize)
-            .sum()
+        self.bytes.iter().map(|byte| byte.count_ones() as usize).sum()
     }
 
     /// Whether nobody is in.

@@ -57,10 +57,8 @@ impl BlsScheme {
     ) -> Result<Self, KeyError> {
         let mut loaded = Vec::with_capacity(keys.len());
         for (member, (key, proof)) in keys.iter().enumerate() {
-            let key = points::read_key(key, proof).map_err(|cause| KeyError::Member {
-                member,
-                cause: Box::new(cause),
-            })?;
+            let key = points::read_key(key, proof)
+                .map_err(|cause| KeyError::Member { member, cause: Box::new(cause) })?;
             loaded.push(key);
         }
         let all = match cache {
@@ -73,10 +71,7 @@ impl BlsScheme {
     /// The sum of the signers' keys.
     fn key_of(&self, signers: &Bitmap) -> PublicKey {
         let pick = |members: Vec<usize>| -> Vec<PublicKey> {
-            members
-                .into_iter()
-                .map(|member| self.keys[member])
-                .collect()
+            members.into_iter().map(|member| self.keys[member]).collect()
         };
         let absent = self.keys.len() - signers.count();
         match &self.all {
@@ -117,10 +112,7 @@ impl BlsScheme {
             .partition(|one| points::check_subgroup(&one.signature).is_ok());
         let weighted: Vec<(Candidate, u128)> = {
             let mut weights = self.weights(message, &inside);
-            inside
-                .into_iter()
-                .map(|one| (one, weights.next()))
-                .collect()
+            inside.into_iter().map(|one| (one, weights.next())).collect()
         };
         let bad = bad_items(&weighted, |part| {
             let weights: Vec<u8> = part.iter().flat_map(|(_, z)| z.to_le_bytes()).collect();
@@ -128,11 +120,7 @@ impl BlsScheme {
             let signatures: Vec<Signature> = part.iter().map(|(one, _)| one.signature).collect();
             points::weighted_equation_holds(message, &keys, &signatures, &weights)
         });
-        outside
-            .iter()
-            .chain(bad.iter().map(|(one, _)| one))
-            .map(|one| one.signer)
-            .collect()
+        outside.iter().chain(bad.iter().map(|(one, _)| one)).map(|one| one.signer).collect()
     }
 
     fn weights(&self, message: &[u8], candidates: &[Candidate]) -> BatchWeights {
@@ -173,17 +161,12 @@ impl BlsScheme {
         if good.is_empty() {
             return None;
         }
-        let signers = Bitmap::from_indices(
-            self.keys.len(),
-            good.iter().map(|candidate| candidate.signer),
-        );
+        let signers =
+            Bitmap::from_indices(self.keys.len(), good.iter().map(|candidate| candidate.signer));
         let signatures: Vec<Signature> = good.iter().map(|one| one.signature).collect();
         let sum = points::sum_signatures(&signatures);
         points::refuse_identity(&sum).ok()?;
-        Some(Certificate {
-            signers,
-            aggregate: Aggregate(sum.to_bytes().to_vec()),
-        })
+        Some(Certificate { signers, aggregate: Aggregate(sum.to_bytes().to_vec()) })
     }
 }
 
@@ -233,16 +216,12 @@ impl Scheme for BlsScheme {
                 Err(_) => drop(bad.insert(signer)),
             }
         }
-        let (suspected, others): (Vec<Candidate>, Vec<Candidate>) = candidates
-            .iter()
-            .partition(|one| suspects.contains(one.signer));
+        let (suspected, others): (Vec<Candidate>, Vec<Candidate>) =
+            candidates.iter().partition(|one| suspects.contains(one.signer));
         bad.extend(self.bad_by_policy(message, &suspected, Policy::Each));
         bad.extend(self.bad_by_policy(message, &others, policy));
         candidates.retain(|one| !bad.contains(&one.signer));
-        Combined {
-            certificate: self.certificate(&candidates),
-            bad: bad.into_iter().collect(),
-        }
+        Combined { certificate: self.certificate(&candidates), bad: bad.into_iter().collect() }
     }
 
     fn verify(&self, message: &[u8], certificate: &Certificate) -> Result<(), SignatureError> {
@@ -259,11 +238,7 @@ impl Scheme for BlsScheme {
         let mut claims = Vec::with_capacity(items.len());
         for (message, certificate) in items {
             let (key, signature) = self.open(certificate)?;
-            claims.push(points::Claim {
-                message,
-                key,
-                signature,
-            });
+            claims.push(points::Claim { message, key, signature });
         }
         points::check_pairings(&claims)
     }
@@ -271,11 +246,7 @@ impl Scheme for BlsScheme {
 
 impl fmt::Debug for BlsScheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cache = if self.all.is_some() {
-            "cached sum"
-        } else {
-            "no cached sum"
-        };
+        let cache = if self.all.is_some() { "cached sum" } else { "no cached sum" };
         write!(f, "BlsScheme({} members, {cache})", self.keys.len())
     }
 }

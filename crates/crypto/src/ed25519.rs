@@ -45,10 +45,8 @@ impl Ed25519Scheme {
         let mut members = Vec::with_capacity(keys.len());
         let mut points = Vec::with_capacity(keys.len());
         for (member, (key, proof)) in keys.iter().enumerate() {
-            let (loaded, point) = load_member(key, proof).map_err(|cause| KeyError::Member {
-                member,
-                cause: Box::new(cause),
-            })?;
+            let (loaded, point) = load_member(key, proof)
+                .map_err(|cause| KeyError::Member { member, cause: Box::new(cause) })?;
             members.push(loaded);
             points.push(point);
         }
@@ -82,13 +80,7 @@ impl Ed25519Scheme {
         }
         let signatures = aggregate.0.chunks_exact(SIGNATURE_BYTES);
         let pairs = signers.iter().zip(signatures);
-        Ok(pairs
-            .map(|(signer, signature)| Signed {
-                message,
-                signer,
-                signature,
-            })
-            .collect())
+        Ok(pairs.map(|(signer, signature)| Signed { message, signer, signature }).collect())
     }
 }
 
@@ -134,26 +126,14 @@ impl Scheme for Ed25519Scheme {
             .partition(|(signer, _)| policy == Policy::Each || suspects.contains(*signer));
         let is_bad =
             |(signer, share): &(usize, &Share)| self.verify_share(message, *signer, share).is_err();
-        let mut bad: BTreeSet<usize> = singly
-            .iter()
-            .filter(|entry| is_bad(entry))
-            .map(|entry| entry.0)
-            .collect();
+        let mut bad: BTreeSet<usize> =
+            singly.iter().filter(|entry| is_bad(entry)).map(|entry| entry.0).collect();
         let batch: Vec<Signed<'_>> = together
             .iter()
-            .map(|(signer, share)| Signed {
-                message,
-                signer: *signer,
-                signature: &share.0,
-            })
+            .map(|(signer, share)| Signed { message, signer: *signer, signature: &share.0 })
             .collect();
         if !batch.is_empty() && self.check_batch(&batch).is_err() {
-            bad.extend(
-                together
-                    .iter()
-                    .filter(|entry| is_bad(entry))
-                    .map(|entry| entry.0),
-            );
+            bad.extend(together.iter().filter(|entry| is_bad(entry)).map(|entry| entry.0));
         }
         certificate_of(&shares, bad, self.members.len())
     }
@@ -201,37 +181,24 @@ fn load_member(
     if !proof.0.is_empty() {
         return Err(KeyError::UnexpectedProof { kind });
     }
-    let prepared = IdentityKey(bytes)
-        .prepare()
-        .map_err(|_| KeyError::Encoding)?;
+    let prepared = IdentityKey(bytes).prepare().map_err(|_| KeyError::Encoding)?;
     Ok((Member { bytes, prepared }, point))
 }
 
 fn signature_bytes(bytes: &[u8]) -> Result<[u8; SIGNATURE_BYTES], SignatureError> {
-    bytes.try_into().map_err(|_| SignatureError::Length {
-        expected: SIGNATURE_BYTES,
-        found: bytes.len(),
-    })
+    bytes
+        .try_into()
+        .map_err(|_| SignatureError::Length { expected: SIGNATURE_BYTES, found: bytes.len() })
 }
 
 fn certificate_of(shares: &[(usize, &Share)], bad: BTreeSet<usize>, members: usize) -> Combined {
-    let mut good: Vec<_> = shares
-        .iter()
-        .filter(|(signer, _)| !bad.contains(signer))
-        .collect();
+    let mut good: Vec<_> = shares.iter().filter(|(signer, _)| !bad.contains(signer)).collect();
     good.sort_by_key(|(signer, _)| *signer);
     let certificate = (!good.is_empty()).then(|| Certificate {
         signers: Bitmap::from_indices(members, good.iter().map(|(signer, _)| *signer)),
-        aggregate: Aggregate(
-            good.iter()
-                .flat_map(|(_, share)| share.0.iter().copied())
-                .collect(),
-        ),
+        aggregate: Aggregate(good.iter().flat_map(|(_, share)| share.0.iter().copied()).collect()),
     });
-    Combined {
-        certificate,
-        bad: bad.into_iter().collect(),
-    }
+    Combined { certificate, bad: bad.into_iter().collect() }
 }
 
 #[cfg(test)]

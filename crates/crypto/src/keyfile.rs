@@ -99,13 +99,10 @@ impl KeyFile {
     /// Writes a new file that only its owner may read, and makes it durable. Never overwrites.
     pub fn write(&self, path: &Path) -> Result<(), KeyFileError> {
         let mut file = create_private(path).map_err(|source| match source.kind() {
-            io::ErrorKind::AlreadyExists => KeyFileError::Exists {
-                path: path.to_owned(),
-            },
+            io::ErrorKind::AlreadyExists => KeyFileError::Exists { path: path.to_owned() },
             _ => failed("creating", path, source),
         })?;
-        file.write_all(self.text().as_bytes())
-            .map_err(|e| failed("writing", path, e))?;
+        file.write_all(self.text().as_bytes()).map_err(|e| failed("writing", path, e))?;
         file.sync_all().map_err(|e| failed("syncing", path, e))?;
         sync_directory(path).map_err(|e| failed("syncing the directory of", path, e))
     }
@@ -120,10 +117,7 @@ impl KeyFile {
             .read_to_string(&mut text)
             .map_err(|e| failed("reading", path, e))?;
         if text.len() as u64 > FILE_BYTES_MAX {
-            return Err(malformed(
-                path,
-                format!("it exceeds {FILE_BYTES_MAX} bytes"),
-            ));
+            return Err(malformed(path, format!("it exceeds {FILE_BYTES_MAX} bytes")));
         }
         parse(&text, path)
     }
@@ -148,34 +142,20 @@ fn parse(text: &str, path: &Path) -> Result<KeyFile, KeyFileError> {
             continue;
         }
         // The line itself is not repeated: it may hold a secret.
-        let problem = || {
-            malformed(
-                path,
-                format!("line {} is not `name = \"value\"`", index + 1),
-            )
-        };
+        let problem = || malformed(path, format!("line {} is not `name = \"value\"`", index + 1));
         let (name, value) = line.split_once('=').ok_or_else(problem)?;
-        let value = value
-            .trim()
-            .strip_prefix('"')
-            .and_then(|rest| rest.strip_suffix('"'));
+        let value = value.trim().strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
         let value = value.ok_or_else(problem)?;
         let slot = match name.trim() {
             "scheme" => &mut scheme,
             "identity" => &mut identity,
             "voting" => &mut voting,
             _ => {
-                return Err(malformed(
-                    path,
-                    format!("line {} has an unknown name", index + 1),
-                ));
+                return Err(malformed(path, format!("line {} has an unknown name", index + 1)));
             }
         };
         if slot.replace(value).is_some() {
-            return Err(malformed(
-                path,
-                format!("line {} repeats a name", index + 1),
-            ));
+            return Err(malformed(path, format!("line {} repeats a name", index + 1)));
         }
     }
     let present = |value: Option<_>, name| {
@@ -186,15 +166,9 @@ fn parse(text: &str, path: &Path) -> Result<KeyFile, KeyFileError> {
         .map_err(|error: crate::UnknownName| malformed(path, error.to_string()))?;
     let identity = decode(present(identity, "identity")?, "identity", path)?;
     let voting = decode(present(voting, "voting")?, "voting", path)?;
-    let voting =
-        VotingSecret::from_bytes(kind, &voting[..]).map_err(|source| KeyFileError::Key {
-            path: path.to_owned(),
-            source,
-        })?;
-    Ok(KeyFile {
-        identity: IdentitySecret::from_seed(*identity),
-        voting,
-    })
+    let voting = VotingSecret::from_bytes(kind, &voting[..])
+        .map_err(|source| KeyFileError::Key { path: path.to_owned(), source })?;
+    Ok(KeyFile { identity: IdentitySecret::from_seed(*identity), voting })
 }
 
 fn decode(text: &str, name: &str, path: &Path) -> Result<Zeroizing<[u8; 32]>, KeyFileError> {
@@ -205,28 +179,17 @@ fn decode(text: &str, name: &str, path: &Path) -> Result<Zeroizing<[u8; 32]>, Ke
 }
 
 fn failed(action: &'static str, path: &Path, source: io::Error) -> KeyFileError {
-    KeyFileError::Io {
-        action,
-        path: path.to_owned(),
-        source,
-    }
+    KeyFileError::Io { action, path: path.to_owned(), source }
 }
 
 fn malformed(path: &Path, problem: String) -> KeyFileError {
-    KeyFileError::Format {
-        path: path.to_owned(),
-        problem,
-    }
+    KeyFileError::Format { path: path.to_owned(), problem }
 }
 
 #[cfg(unix)]
 fn create_private(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
 #[cfg(not(unix))]
@@ -241,10 +204,7 @@ fn refuse_shared(file: &File, path: &Path) -> Result<(), KeyFileError> {
     let metadata = file.metadata().map_err(|e| failed("inspecting", path, e))?;
     let mode = metadata.permissions().mode() & 0o7777;
     if mode & 0o077 != 0 {
-        return Err(KeyFileError::Permissions {
-            path: path.to_owned(),
-            mode,
-        });
+        return Err(KeyFileError::Permissions { path: path.to_owned(), mode });
     }
     Ok(())
 }

@@ -43,6 +43,28 @@ pub enum Mutant {
     VoteWithoutBodies,
     /// The host sends before what was persisted is durable.
     HostSendsEarly,
+    /// Storage: a group is called durable without a sync of its file.
+    SkipSync,
+    /// Storage: a new segment's directory entry is not synced.
+    SkipDirectorySync,
+    /// Storage: a record is believed without its checksum.
+    AcceptTornRecord,
+    /// Storage: the end of a torn group stays on disk and may be read back later as if it were new.
+    KeepTornTail,
+    /// Storage: a bad record ends the log even when committed records follow it.
+    TruncateCorruption,
+    /// Storage: a failed sync is tried again, and its second answer believed.
+    RetryFailedSync,
+    /// Storage: a failed write or sync is reported once and forgotten.
+    GoOnAfterFailure,
+    /// Storage: what was read back at a restart is believed durable without a sync.
+    TrustPageCache,
+    /// Storage: the session table is not stored.
+    ForgetSessions,
+    /// Storage: a repeated request is executed again.
+    ExecuteTwice,
+    /// Storage: state is committed in a transaction of its own, before sessions and height.
+    SplitCommit,
 }
 
 #[cfg(feature = "mutants")]

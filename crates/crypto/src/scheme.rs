@@ -60,9 +60,7 @@ pub trait Scheme: Send + Sync + fmt::Debug {
     /// once. Succeeds exactly when [`Scheme::verify`] would for each; an error does not say which
     /// failed. Nothing to check is no error.
     fn verify_many(&self, items: &[(&[u8], &Certificate)]) -> Result<(), SignatureError> {
-        items
-            .iter()
-            .try_for_each(|(message, certificate)| self.verify(message, certificate))
+        items.iter().try_for_each(|(message, certificate)| self.verify(message, certificate))
     }
 }
 
@@ -80,9 +78,7 @@ pub fn committee_scheme(
         return Err(KeyError::NoMembers);
     }
     if keys.len() > usize::from(u16::MAX) {
-        return Err(KeyError::TooManyMembers {
-            members: keys.len(),
-        });
+        return Err(KeyError::TooManyMembers { members: keys.len() });
     }
     refuse_duplicates(keys)?;
     Ok(match kind {
@@ -163,11 +159,7 @@ impl FromStr for SchemeKind {
             _ => Err(UnknownName {
                 what: "signature scheme",
                 name: name.to_owned(),
-                choices: if cfg!(feature = "stub") {
-                    "ed25519, bls, stub"
-                } else {
-                    "ed25519, bls"
-                },
+                choices: if cfg!(feature = "stub") { "ed25519, bls, stub" } else { "ed25519, bls" },
             }),
         }
     }
@@ -263,29 +255,18 @@ impl fmt::Debug for Aggregate {
 
 /// The first four bytes, and how many there are.
 fn abbreviate(bytes: &[u8]) -> String {
-    format!(
-        "{}, {} bytes",
-        hex::encode(&bytes[..bytes.len().min(4)]),
-        bytes.len()
-    )
+    format!("{}, {} bytes", hex::encode(&bytes[..bytes.len().min(4)]), bytes.len())
 }
 
 /// Refuses a signer outside the committee.
 pub(crate) fn check_signer(signer: usize, members: usize) -> Result<(), SignatureError> {
-    if signer < members {
-        Ok(())
-    } else {
-        Err(SignatureError::Signer { signer, members })
-    }
+    if signer < members { Ok(()) } else { Err(SignatureError::Signer { signer, members }) }
 }
 
 /// Refuses a bitmap for another committee or of nobody.
 pub(crate) fn check_signers(signers: &Bitmap, members: usize) -> Result<(), SignatureError> {
     if signers.members() != members {
-        return Err(SignatureError::Committee {
-            members,
-            found: signers.members(),
-        });
+        return Err(SignatureError::Committee { members, found: signers.members() });
     }
     if signers.is_empty() && !mutants::active(Mutant::AcceptNoSigners) {
         return Err(SignatureError::NoSigners);
@@ -297,10 +278,7 @@ pub(crate) fn check_signers(signers: &Bitmap, members: usize) -> Result<(), Sign
 pub(crate) fn distinct(shares: &[(usize, Share)], members: usize) -> Vec<(usize, &Share)> {
     let mut first = BTreeMap::new();
     for (signer, share) in shares {
-        assert!(
-            *signer < members,
-            "a share came attributed to {signer}, of {members} members"
-        );
+        assert!(*signer < members, "a share came attributed to {signer}, of {members} members");
         first.entry(*signer).or_insert(share);
     }
     first.into_iter().collect()

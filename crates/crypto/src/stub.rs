@@ -35,10 +35,8 @@ impl StubScheme {
     /// The scheme for these keys: any 32 bytes each.
     pub(crate) fn new(keys: &[(VotingKey, PossessionProof)]) -> Result<Self, KeyError> {
         let load = |member: usize, key: &VotingKey, proof: &PossessionProof| {
-            load_key(key, proof).map_err(|cause| KeyError::Member {
-                member,
-                cause: Box::new(cause),
-            })
+            load_key(key, proof)
+                .map_err(|cause| KeyError::Member { member, cause: Box::new(cause) })
         };
         let keys: Result<Vec<_>, KeyError> = keys
             .iter()
@@ -109,10 +107,7 @@ impl Scheme for StubScheme {
 
     fn verify(&self, message: &[u8], certificate: &Certificate) -> Result<(), SignatureError> {
         check_signers(&certificate.signers, self.keys.len())?;
-        check_tag(
-            &certificate.aggregate.0,
-            &self.aggregate(message, &certificate.signers).0,
-        )
+        check_tag(&certificate.aggregate.0, &self.aggregate(message, &certificate.signers).0)
     }
 }
 
@@ -140,11 +135,7 @@ fn check_tag(found: &[u8], expected: &[u8]) -> Result<(), SignatureError> {
         let (expected, found) = (expected.len(), found.len());
         return Err(SignatureError::Length { expected, found });
     }
-    if found == expected {
-        Ok(())
-    } else {
-        Err(SignatureError::Mismatch)
-    }
+    if found == expected { Ok(()) } else { Err(SignatureError::Mismatch) }
 }
 
 fn shorten(hash: &blake3::Hash) -> [u8; TAG_BYTES] {

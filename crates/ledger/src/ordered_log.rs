@@ -119,10 +119,7 @@ impl Service for OrderedLog {
 
     fn root(&self, state: &dyn State) -> Result<Digest, StateError> {
         let head = Head::read(state)?;
-        Ok(hash_parts(
-            "quorate v1 ordered log root",
-            &[&head.length.to_le_bytes(), &head.digest.0],
-        ))
+        Ok(hash_parts("quorate v1 ordered log root", &[&head.length.to_le_bytes(), &head.digest.0]))
     }
 }
 

@@ -8,7 +8,7 @@
 //! system alone, to show what zeroing ahead is for: the same write and sync into blocks that were
 //! written before, into blocks that were not, and at the end of a growing file.
 
-use quorate_storage::{Durability, Entry, Journal, LogConfig, RealDisk};
+use quorate_storage::{Disk, Durability, Entry, Journal, LogConfig, RealDisk};
 use quorate_types::machine::{Record, RecordKind};
 use quorate_types::{Body, BodyRef, ReplicaId};
 use std::fs::{File, OpenOptions};
@@ -27,6 +27,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for durability in [Durability::Fsync, Durability::Os] {
         journal(&directory, durability)?;
     }
+    let mut disk = RealDisk::open(&directory.join("segments"))?;
+    let bytes = LogConfig::default().segment_bytes;
+    measure("a new segment, zeroed", 20, |n| {
+        disk.create(&n.to_string(), bytes)?;
+        Ok(())
+    })?;
     files(&directory)?;
     std::fs::remove_dir_all(&directory)?;
     Ok(())
@@ -80,11 +86,7 @@ fn files(directory: &Path) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn fresh(directory: &Path, name: &str) -> std::io::Result<File> {
-    OpenOptions::new()
-        .create(true)
-        .truncate(true)
-        .write(true)
-        .open(directory.join(name))
+    OpenOptions::new().create(true).truncate(true).write(true).open(directory.join(name))
 }
 
 fn measure(

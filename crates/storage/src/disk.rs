@@ -7,7 +7,7 @@ mod faulty;
 mod memory;
 mod real;
 
-pub use faulty::{Fault, FaultyDisk, Faults};
+pub use faulty::{Fault, Faults, FaultyDisk};
 pub use memory::{MemoryDisk, UnsyncedWrite};
 pub use real::RealDisk;
 

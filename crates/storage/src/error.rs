@@ -52,7 +52,9 @@ pub enum StorageError {
         reason: String,
     },
     /// The log was written by another version.
-    #[error("{file} has log format {found}, this program reads format {expected}: use the version that wrote it")]
+    #[error(
+        "{file} has log format {found}, this program reads format {expected}: use the version that wrote it"
+    )]
     Format {
         /// Which file.
         file: String,
@@ -65,13 +67,17 @@ pub enum StorageError {
     #[error("{0}; the replica stops: check the disk, then start it again")]
     State(#[from] StateError),
     /// The state store holds something that no executor wrote.
-    #[error("the state store's entry {entry} does not decode: the store is damaged; remove it and let the replica fetch the state from its peers")]
+    #[error(
+        "the state store's entry {entry} does not decode: the store is damaged; remove it and let the replica fetch the state from its peers"
+    )]
     StateDamaged {
         /// Which entry.
         entry: &'static str,
     },
     /// The state store belongs to another service.
-    #[error("the state store holds the state of service {found:?} at {height}, not of {configured:?}: correct the configuration or use another directory")]
+    #[error(
+        "the state store holds the state of service {found:?} at {height}, not of {configured:?}: correct the configuration or use another directory"
+    )]
     OtherService {
         /// Whose state it holds.
         found: String,

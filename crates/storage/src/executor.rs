@@ -25,11 +25,11 @@ mod session;
 
 pub use session::Session;
 
-use crate::mutants::{self, Mutant};
-use crate::store::{Store, Transaction};
 use crate::StorageError;
+use crate::store::{Store, Transaction};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, hash_parts};
 use quorate_types::machine::{Block, Executed, ExecutedUpTo};
 use quorate_types::request::Answer;
@@ -223,8 +223,7 @@ impl Executor {
             proposed_at_ms: block.payload.header.proposed_at_ms,
         };
         let mut state = ServiceState { transaction: transaction.as_mut() };
-        let outcomes =
-            execute_requests(self.service.as_mut(), &mut state, context, &sorted.fresh)?;
+        let outcomes = execute_requests(self.service.as_mut(), &mut state, context, &sorted.fresh)?;
         let state_root = self.service.root(&state)?;
         if mutants::active(Mutant::SplitCommit) {
             transaction.commit(true)?;
@@ -317,8 +316,7 @@ fn sort_requests<'a>(
             Standing::TooFarAhead => {}
         }
     }
-    let executing: BTreeSet<ClientId> =
-        sorted.fresh.iter().map(|request| request.client).collect();
+    let executing: BTreeSet<ClientId> = sorted.fresh.iter().map(|request| request.client).collect();
     sorted.sessions.retain(|client, _| executing.contains(client));
     Ok(sorted)
 }
@@ -346,7 +344,12 @@ fn execute_requests(
         }
     }
     let outcomes = service.execute(state, context, &admitted)?;
-    assert_eq!(outcomes.len(), admitted.len(), "{}: one outcome for each operation", service.name());
+    assert_eq!(
+        outcomes.len(),
+        admitted.len(),
+        "{}: one outcome for each operation",
+        service.name()
+    );
     let mut outcomes = outcomes.into_iter();
     let mut all = refusals
         .into_iter()

@@ -5,13 +5,13 @@
 //! journal gives the same one to every later call, and the replica stops (a failed sync may have
 //! dropped pages that a second sync would report clean).
 
+use crate::StorageError;
 use crate::disk::Disk;
 use crate::log::{Durability, Location, Log, LogConfig, Segment};
-use crate::mutants::{self, Mutant};
-use crate::StorageError;
 use borsh::BorshDeserialize;
 use bytes::Bytes;
 use parking_lot::Mutex;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::machine::{
     DecidedRecord, ExecutedUpTo, ReadAnswer, ReadItem, ReadRequest, Record, RecordKind, Recovery,
 };
@@ -274,7 +274,8 @@ impl Index {
             ReadItem::Body(reference) => *self.bodies.get(reference)?,
             ReadItem::Decided(height) => *self.decided.get(height)?,
         };
-        let segment = self.segments.get(&location.segment).expect("every location's segment is open");
+        let segment =
+            self.segments.get(&location.segment).expect("every location's segment is open");
         Some((segment.clone(), location))
     }
 }

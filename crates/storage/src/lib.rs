@@ -33,7 +33,7 @@ mod error;
 pub mod executor;
 pub mod journal;
 mod log;
-pub mod mutants;
+pub use quorate_crypto::mutants;
 pub mod store;
 
 pub use disk::{Disk, DiskFile, Fault, FaultyDisk, MemoryDisk, RealDisk};

@@ -27,9 +27,9 @@ pub(crate) mod record;
 mod scan;
 
 use crate::disk::{Disk, DiskFile};
-use crate::mutants::{self, Mutant};
 use crate::{JournalStats, StorageError};
 use bytes::Bytes;
+use quorate_crypto::mutants::{self, Mutant};
 use record::{Key, RecordHeader};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -136,7 +136,9 @@ impl Segment {
     /// Reads a record back and checks it.
     pub(crate) fn read(&self, location: Location) -> Result<Bytes, StorageError> {
         let mut bytes = vec![0; record::HEADER_BYTES + location.bytes as usize];
-        self.file.read_at(location.offset, &mut bytes).map_err(|error| self.error("read", &error))?;
+        self.file
+            .read_at(location.offset, &mut bytes)
+            .map_err(|error| self.error("read", &error))?;
         let header = RecordHeader::read(&bytes, &self.key);
         let sound = header.is_some_and(|header| header.is_whole(&bytes, &self.key));
         if !sound {
@@ -293,9 +295,9 @@ impl Log {
         self.unsynced_data = false;
         if self.unsynced_name && !mutants::active(Mutant::SkipDirectorySync) {
             let place = &self.segment.place;
-            self.disk
-                .sync_directory()
-                .map_err(|error| StorageError::io("sync the directory of", place.clone(), &error))?;
+            self.disk.sync_directory().map_err(|error| {
+                StorageError::io("sync the directory of", place.clone(), &error)
+            })?;
             self.stats.syncs += 1;
         }
         self.unsynced_name = false;
@@ -317,9 +319,10 @@ impl Log {
         Ok(())
     }
 
-    /// Half way through a segment is early enough to have the next one made ready.
+    /// A quarter into a segment is early enough to have the next one made ready, and spares those
+    /// that hardly write.
     fn prepare_next(&mut self) {
-        if !self.prepared && self.end >= self.segment.capacity / 2 {
+        if !self.prepared && self.end >= self.segment.capacity / 4 {
             self.prepared = true;
             let next = name_of(self.segment.number + 1);
             self.disk.prepare(&next, self.config.segment_bytes);

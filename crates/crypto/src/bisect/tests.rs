@@ -37,21 +37,9 @@ fn one_bad_item_costs_a_logarithm() {
 
 #[test]
 fn cancelling_errors_hide_together_or_fall_together() {
-    assert_eq!(
-        search_errors(&[0, 5, -5, 0]).0,
-        Vec::<usize>::new(),
-        "the whole cancels"
-    );
-    assert_eq!(
-        search_errors(&[5, -5, 0, 7]).0,
-        [3],
-        "cancel within the left half"
-    );
-    assert_eq!(
-        search_errors(&[0, 5, -5, 7]).0,
-        [1, 2, 3],
-        "are in different halves"
-    );
+    assert_eq!(search_errors(&[0, 5, -5, 0]).0, Vec::<usize>::new(), "the whole cancels");
+    assert_eq!(search_errors(&[5, -5, 0, 7]).0, [3], "cancel within the left half");
+    assert_eq!(search_errors(&[0, 5, -5, 7]).0, [1, 2, 3], "are in different halves");
 }
 
 proptest! {

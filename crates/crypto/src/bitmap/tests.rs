@@ -53,19 +53,12 @@ fn wrong_lengths_are_refused() {
     for found in [0, 1, 3] {
         assert_eq!(
             Bitmap::from_bytes(10, &vec![0; found]),
-            Err(BitmapError::Length {
-                members: 10,
-                expected: 2,
-                found
-            })
+            Err(BitmapError::Length { members: 10, expected: 2, found })
         );
     }
     let bytes = to_vec(&Bitmap::new(10)).unwrap();
     assert!(from_slice::<Bitmap>(&bytes[..3]).is_err(), "truncated");
-    assert!(
-        from_slice::<Bitmap>(&[&bytes[..], &[0]].concat()).is_err(),
-        "trailing byte"
-    );
+    assert!(from_slice::<Bitmap>(&[&bytes[..], &[0]].concat()).is_err(), "trailing byte");
 }
 
 #[test]

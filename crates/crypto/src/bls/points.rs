@@ -42,10 +42,7 @@ pub(crate) fn prove_possession(secret: &SecretKey) -> Vec<u8> {
         count.bls_sign += 1;
         count.bls_hash_to_curve += 1;
     });
-    secret
-        .sign(&secret.sk_to_pk().to_bytes(), POSSESSION_TAG, &[])
-        .to_bytes()
-        .to_vec()
+    secret.sign(&secret.sk_to_pk().to_bytes(), POSSESSION_TAG, &[]).to_bytes().to_vec()
 }
 
 /// Reads a member's key, checks it fully, and verifies that its owner holds the secret.
@@ -71,10 +68,7 @@ pub(super) fn read_key(key: &VotingKey, proof: &PossessionProof) -> Result<Publi
 /// checked apart, so that shares about to be summed pay for it once.
 pub(super) fn read_signature(bytes: &[u8]) -> Result<Signature, SignatureError> {
     if bytes.len() != SHARE_BYTES {
-        return Err(SignatureError::Length {
-            expected: SHARE_BYTES,
-            found: bytes.len(),
-        });
+        return Err(SignatureError::Length { expected: SHARE_BYTES, found: bytes.len() });
     }
     let signature = Signature::uncompress(bytes).map_err(|_| SignatureError::Encoding)?;
     refuse_identity(&signature)?;
@@ -83,11 +77,7 @@ pub(super) fn read_signature(bytes: &[u8]) -> Result<Signature, SignatureError> 
 
 /// Refuses a point outside the prime-order subgroup.
 pub(super) fn check_subgroup(signature: &Signature) -> Result<(), SignatureError> {
-    if signature.subgroup_check() {
-        Ok(())
-    } else {
-        Err(SignatureError::Subgroup)
-    }
+    if signature.subgroup_check() { Ok(()) } else { Err(SignatureError::Subgroup) }
 }
 
 /// Refuses the identity as a signature.
@@ -196,18 +186,10 @@ pub(super) fn check_pairings(claims: &[Claim<'_>]) -> Result<(), SignatureError>
             claim.message,
             &[],
         );
-        assert_eq!(
-            outcome,
-            BLST_ERROR::BLST_SUCCESS,
-            "checked points are always taken"
-        );
+        assert_eq!(outcome, BLST_ERROR::BLST_SUCCESS, "checked points are always taken");
     }
     pairing.commit();
-    if pairing.finalverify(None) {
-        Ok(())
-    } else {
-        Err(SignatureError::Mismatch)
-    }
+    if pairing.finalverify(None) { Ok(()) } else { Err(SignatureError::Mismatch) }
 }
 
 fn claim_weights(claims: &[Claim<'_>]) -> BatchWeights {
@@ -249,10 +231,5 @@ fn check_length(what: &'static str, expected: usize, bytes: &[u8]) -> Result<(),
     if found == expected {
         return Ok(());
     }
-    Err(KeyError::Length {
-        kind: SchemeKind::Bls,
-        what,
-        expected,
-        found,
-    })
+    Err(KeyError::Length { kind: SchemeKind::Bls, what, expected, found })
 }

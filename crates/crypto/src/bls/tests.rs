@@ -79,9 +79,7 @@ fn hashes_to_the_curve_as_rfc9380_says() {
     assert_eq!(cases.len(), 5);
     for case in cases {
         let message = case["message"].as_str().unwrap().as_bytes();
-        let point = one
-            .sign(message, file["tag"].as_str().unwrap().as_bytes(), &[])
-            .serialize();
+        let point = one.sign(message, file["tag"].as_str().unwrap().as_bytes(), &[]).serialize();
         assert_eq!(hex::encode(&point[..48]), case["x"].as_str().unwrap());
         assert_eq!(hex::encode(&point[48..]), case["y"].as_str().unwrap());
     }
@@ -93,12 +91,7 @@ fn golden_key_share_and_proof() {
     let secret = VotingSecret::from_seed(SchemeKind::Bls, &[1; 32]);
     let show = |bytes: &[u8]| crate::hash(bytes).to_hex();
     assert_eq!(
-        [
-            &secret.public().0[..],
-            &secret.sign(b"m").0,
-            &secret.prove_possession().0
-        ]
-        .map(show),
+        [&secret.public().0[..], &secret.sign(b"m").0, &secret.prove_possession().0].map(show),
         [
             "714f5f9f5d0df6b481940f03561d16c08ee0bd1889258bb6e2ac18ef89bfe5cd",
             "47dc00c9ffea55d26aff160e44eab9cc9b19e61e6e78619f27f102205d6be768",
@@ -113,10 +106,7 @@ fn a_proof_of_possession_is_not_a_share() {
     let committee = Committee::of(vec![secret.clone()], KeyCache::On);
     let proof = Share(secret.prove_possession().0);
     let key = secret.public();
-    assert_eq!(
-        committee.scheme.verify_share(&key.0, 0, &proof),
-        Err(SignatureError::Mismatch)
-    );
+    assert_eq!(committee.scheme.verify_share(&key.0, 0, &proof), Err(SignatureError::Mismatch));
     let share = secret.sign(&key.0);
     assert_eq!(load(key.0, share.0), Err(KeyError::Possession));
 }
@@ -143,10 +133,7 @@ fn keys_are_encoded_in_one_way() {
     assert_eq!(load(uncompressed, proof.0.clone()), Err(KeyError::Encoding));
     let mut stained_identity = identity(96);
     stained_identity[95] = 1;
-    assert_eq!(
-        load(stained_identity, proof.0.clone()),
-        Err(KeyError::Encoding)
-    );
+    assert_eq!(load(stained_identity, proof.0.clone()), Err(KeyError::Encoding));
     // x + p for x: the same residue, not below the modulus.
     let mut too_large = key.0.clone();
     too_large[0] |= 0x1f;
@@ -166,12 +153,7 @@ fn proofs_are_required_and_checked() {
     };
     assert_eq!(load(key.0.clone(), proof.0.clone()), Ok(()));
     assert_eq!(load(key.0.clone(), vec![]), Err(missing));
-    for bad in [
-        other.0,
-        negate(&proof.0),
-        identity(48),
-        signature_outside_subgroup(),
-    ] {
+    for bad in [other.0, negate(&proof.0), identity(48), signature_outside_subgroup()] {
         assert_eq!(load(key.0.clone(), bad), Err(KeyError::Possession));
     }
 }
@@ -204,23 +186,15 @@ fn a_rogue_key_is_refused() {
 pub(crate) fn identity_shares_and_aggregates_are_refused() {
     let committee = Committee::new(SchemeKind::Bls, 4);
     let share = Share(identity(48));
-    assert_eq!(
-        committee.scheme.verify_share(MESSAGE, 0, &share),
-        Err(SignatureError::Identity)
-    );
+    assert_eq!(committee.scheme.verify_share(MESSAGE, 0, &share), Err(SignatureError::Identity));
     let mut shares = committee.shares(MESSAGE, 0..4);
     shares[1].1 = share;
     for policy in [Policy::Each, Policy::Batch, Policy::Aggregate] {
         assert_eq!(committee.combine(&shares, policy).bad, [1]);
     }
-    let certificate = Certificate {
-        signers: Bitmap::from_indices(4, 0..3),
-        aggregate: Aggregate(identity(48)),
-    };
-    assert_eq!(
-        committee.scheme.verify(MESSAGE, &certificate),
-        Err(SignatureError::Identity)
-    );
+    let certificate =
+        Certificate { signers: Bitmap::from_indices(4, 0..3), aggregate: Aggregate(identity(48)) };
+    assert_eq!(committee.scheme.verify(MESSAGE, &certificate), Err(SignatureError::Identity));
 }
 
 /// Honest proofs of possession for `x` and `−x`: together the two sign anything with the identity.
@@ -231,35 +205,17 @@ pub(crate) fn keys_that_cancel_prove_nothing() {
         let pair = vec![one.clone(), negate_secret(&one), secret(SchemeKind::Bls, 2)];
         let committee = Committee::of(pair, cache);
         let signers = Bitmap::from_indices(3, [0, 1]);
-        let forged = Certificate {
-            signers: signers.clone(),
-            aggregate: Aggregate(identity(48)),
-        };
-        assert_eq!(
-            committee.scheme.verify(MESSAGE, &forged),
-            Err(SignatureError::Identity)
-        );
+        let forged = Certificate { signers: signers.clone(), aggregate: Aggregate(identity(48)) };
+        assert_eq!(committee.scheme.verify(MESSAGE, &forged), Err(SignatureError::Identity));
         let any = Aggregate(committee.secrets[0].sign(MESSAGE).0);
         assert_eq!(
-            committee.scheme.verify(
-                MESSAGE,
-                &Certificate {
-                    signers,
-                    aggregate: any
-                }
-            ),
+            committee.scheme.verify(MESSAGE, &Certificate { signers, aggregate: any }),
             Err(SignatureError::Identity)
         );
         for policy in [Policy::Each, Policy::Batch, Policy::Aggregate] {
             // Both shares are valid, so nobody is blamed; but there is nothing to certify with.
             let combined = committee.combine(&committee.shares(MESSAGE, 0..2), policy);
-            assert_eq!(
-                combined,
-                Combined {
-                    certificate: None,
-                    bad: vec![]
-                }
-            );
+            assert_eq!(combined, Combined { certificate: None, bad: vec![] });
             let combined = committee.combine(&committee.shares(MESSAGE, 0..3), policy);
             assert!(combined.bad.is_empty());
             let certificate = combined.certificate.unwrap();
@@ -283,10 +239,7 @@ fn signatures_outside_the_subgroup_are_refused() {
         signers: Bitmap::from_indices(4, [0]),
         aggregate: Aggregate(shifted.0.clone()),
     };
-    assert_eq!(
-        committee.scheme.verify(MESSAGE, &alone),
-        Err(SignatureError::Subgroup)
-    );
+    assert_eq!(committee.scheme.verify(MESSAGE, &alone), Err(SignatureError::Subgroup));
     let mut shares = committee.shares(MESSAGE, 0..4);
     shares[0].1 = shifted;
     for policy in [Policy::Each, Policy::Batch, Policy::Aggregate] {
@@ -308,10 +261,7 @@ fn signatures_are_encoded_in_one_way() {
     let mut too_large = share.clone();
     too_large.0[0] |= 0x1f;
     too_large.0[1..].fill(0xff);
-    let full = Signature::uncompress(&share.0)
-        .unwrap()
-        .serialize()
-        .to_vec();
+    let full = Signature::uncompress(&share.0).unwrap().serialize().to_vec();
     for bad in [uncompressed.0, stained_identity, too_large.0] {
         assert_eq!(
             committee.scheme.verify_share(MESSAGE, 0, &Share(bad)),
@@ -320,15 +270,10 @@ fn signatures_are_encoded_in_one_way() {
     }
     assert_eq!(
         committee.scheme.verify_share(MESSAGE, 0, &Share(full)),
-        Err(SignatureError::Length {
-            expected: 48,
-            found: 96
-        })
+        Err(SignatureError::Length { expected: 48, found: 96 })
     );
     assert_eq!(
-        committee
-            .scheme
-            .verify_share(MESSAGE, 0, &Share(negate(&share.0))),
+        committee.scheme.verify_share(MESSAGE, 0, &Share(negate(&share.0))),
         Err(SignatureError::Mismatch)
     );
 }
@@ -365,14 +310,8 @@ fn bisect_bait_never_passes_for_valid_shares() {
         }
 
         let suspects = Bitmap::from_indices(7, [right]);
-        let combined = committee
-            .scheme
-            .combine(MESSAGE, &shares, &suspects, Policy::Aggregate);
-        assert_eq!(
-            combined.bad,
-            [left, right],
-            "a suspect's half gives the other away"
-        );
+        let combined = committee.scheme.combine(MESSAGE, &shares, &suspects, Policy::Aggregate);
+        assert_eq!(combined.bad, [left, right], "a suspect's half gives the other away");
     }
 }
 
@@ -389,12 +328,7 @@ fn bisect_bait_with_a_bad_share_blames_no_honest_member() {
         shares[third].1 = committee.secrets[third].sign(b"something else");
         let combined = committee.combine(&shares, Policy::Aggregate);
         assert!(combined.bad.contains(&third));
-        assert!(
-            combined
-                .bad
-                .iter()
-                .all(|one| [left, right, third].contains(one))
-        );
+        assert!(combined.bad.iter().all(|one| [left, right, third].contains(one)));
         let certificate = combined.certificate.unwrap();
         assert_eq!(committee.scheme.verify(MESSAGE, &certificate), Ok(()));
     }
@@ -405,32 +339,23 @@ fn bisect_bait_with_a_bad_share_blames_no_honest_member() {
 fn errors_in_two_certificates_do_not_cancel() {
     let committee = Committee::new(SchemeKind::Bls, 4);
     let delta = secret(SchemeKind::Bls, 99).sign(b"delta").0;
-    let mut certificates = [
-        committee.certificate(b"one", 0..3),
-        committee.certificate(b"two", 1..4),
-    ];
+    let mut certificates =
+        [committee.certificate(b"one", 0..3), committee.certificate(b"two", 1..4)];
     for (certificate, shift) in certificates.iter_mut().zip([delta.clone(), negate(&delta)]) {
         certificate.aggregate = Aggregate(add(&Share(certificate.aggregate.0.clone()), &shift).0);
     }
     let items: [(&[u8], _); 2] = [(b"one", &certificates[0]), (b"two", &certificates[1])];
-    assert_eq!(
-        committee.scheme.verify_many(&items),
-        Err(SignatureError::Mismatch)
-    );
+    assert_eq!(committee.scheme.verify_many(&items), Err(SignatureError::Mismatch));
 }
 
 /// Adding the signers and subtracting the absentees give the same key, whoever signs.
 #[test]
 fn the_cached_key_changes_no_verdict() {
-    let secrets: Vec<_> = (0..6)
-        .map(|member| secret(SchemeKind::Bls, member))
-        .collect();
+    let secrets: Vec<_> = (0..6).map(|member| secret(SchemeKind::Bls, member)).collect();
     let cached = Committee::of(secrets.clone(), KeyCache::On);
     let fresh = Committee::of(secrets, KeyCache::Off);
     for subset in 1..64_usize {
-        let signers: Vec<usize> = (0..6)
-            .filter(|member| subset & (1 << member) != 0)
-            .collect();
+        let signers: Vec<usize> = (0..6).filter(|member| subset & (1 << member) != 0).collect();
         let certificate = cached.certificate(MESSAGE, signers.iter().copied());
         assert_eq!(certificate, fresh.certificate(MESSAGE, signers));
         for committee in [&cached, &fresh] {
@@ -486,9 +411,7 @@ mod counted {
     use crate::counts;
 
     fn certificate_check(members: usize, signers: usize, cache: KeyCache) -> counts::OpCounts {
-        let secrets = (0..members)
-            .map(|member| secret(SchemeKind::Bls, member))
-            .collect();
+        let secrets = (0..members).map(|member| secret(SchemeKind::Bls, member)).collect();
         let committee = Committee::of(secrets, cache);
         let certificate = committee.certificate(MESSAGE, 0..signers);
         counts::take();
@@ -499,24 +422,11 @@ mod counted {
     #[test]
     fn a_certificate_takes_the_fewer_additions() {
         let additions = |signers, cache| certificate_check(10, signers, cache).bls_key_additions;
-        for (signers, on, off) in [
-            (10, 0, 9),
-            (9, 1, 8),
-            (7, 3, 6),
-            (6, 4, 5),
-            (5, 4, 4),
-            (1, 0, 0),
-        ] {
-            assert_eq!(
-                additions(signers, KeyCache::On),
-                on,
-                "{signers} signers, cached"
-            );
-            assert_eq!(
-                additions(signers, KeyCache::Off),
-                off,
-                "{signers} signers, not cached"
-            );
+        for (signers, on, off) in
+            [(10, 0, 9), (9, 1, 8), (7, 3, 6), (6, 4, 5), (5, 4, 4), (1, 0, 0)]
+        {
+            assert_eq!(additions(signers, KeyCache::On), on, "{signers} signers, cached");
+            assert_eq!(additions(signers, KeyCache::Off), off, "{signers} signers, not cached");
         }
     }
 
@@ -529,11 +439,7 @@ mod counted {
     fn good_shares_are_checked_once_under_aggregate_and_batch() {
         let committee = Committee::new(SchemeKind::Bls, 10);
         let shares = committee.shares(MESSAGE, 0..10);
-        for (policy, checks) in [
-            (Policy::Each, 10),
-            (Policy::Batch, 1),
-            (Policy::Aggregate, 1),
-        ] {
+        for (policy, checks) in [(Policy::Each, 10), (Policy::Batch, 1), (Policy::Aggregate, 1)] {
             counts::take();
             committee.combine(&shares, policy);
             assert_eq!(counts::take().bls_verify, checks, "{policy}");
@@ -543,10 +449,8 @@ mod counted {
     #[test]
     fn many_certificates_take_one_pairing_check() {
         let committee = Committee::new(SchemeKind::Bls, 4);
-        let certificates = [
-            committee.certificate(b"one", 0..3),
-            committee.certificate(b"two", 1..4),
-        ];
+        let certificates =
+            [committee.certificate(b"one", 0..3), committee.certificate(b"two", 1..4)];
         let items: [(&[u8], _); 2] = [(b"one", &certificates[0]), (b"two", &certificates[1])];
         counts::take();
         committee.scheme.verify_many(&items).unwrap();

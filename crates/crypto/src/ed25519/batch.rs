@@ -39,17 +39,10 @@ impl Item {
         let nonce = decompress(&nonce_bytes).ok_or(SignatureError::Encoding)?;
         let response: Option<Scalar> = Scalar::from_canonical_bytes(response_bytes).into();
         let response = response.ok_or(SignatureError::Encoding)?;
-        let hash = Sha512::new_with_prefix(nonce_bytes)
-            .chain_update(key_bytes)
-            .chain_update(message);
+        let hash =
+            Sha512::new_with_prefix(nonce_bytes).chain_update(key_bytes).chain_update(message);
         let challenge = Scalar::from_hash(hash);
-        Ok(Self {
-            nonce,
-            response,
-            challenge,
-            key_bytes: *key_bytes,
-            signature: *signature,
-        })
+        Ok(Self { nonce, response, challenge, key_bytes: *key_bytes, signature: *signature })
     }
 }
 
@@ -96,24 +89,14 @@ impl TabulatedKeys {
             scalars[1 + key] += weight * item.challenge;
         }
         let nonces = items.iter().map(|(_, item)| item.nonce);
-        refuse_unless_zero(
-            self.tables
-                .vartime_mixed_multiscalar_mul(&scalars, &weights, nonces),
-        )
+        refuse_unless_zero(self.tables.vartime_mixed_multiscalar_mul(&scalars, &weights, nonces))
     }
 }
 
 fn refuse_unless_zero(sum: EdwardsPoint) -> Result<(), SignatureError> {
-    let sum = if mutants::active(Mutant::BatchWithoutCofactor) {
-        sum
-    } else {
-        sum.mul_by_cofactor()
-    };
-    if sum.is_identity() {
-        Ok(())
-    } else {
-        Err(SignatureError::Mismatch)
-    }
+    let sum =
+        if mutants::active(Mutant::BatchWithoutCofactor) { sum } else { sum.mul_by_cofactor() };
+    if sum.is_identity() { Ok(()) } else { Err(SignatureError::Mismatch) }
 }
 
 /// Weights that depend on every item. An equation is a function of key, signature and challenge; the
@@ -121,13 +104,8 @@ fn refuse_unless_zero(sum: EdwardsPoint) -> Result<(), SignatureError> {
 fn weights<'a>(items: impl ExactSizeIterator<Item = &'a Item>) -> Vec<Scalar> {
     let count = items.len();
     counts::add(|counts| counts.ed25519_batch_items += count as u64);
-    let fields = items.flat_map(|item| {
-        [
-            &item.key_bytes[..],
-            &item.signature,
-            item.challenge.as_bytes(),
-        ]
-    });
+    let fields =
+        items.flat_map(|item| [&item.key_bytes[..], &item.signature, item.challenge.as_bytes()]);
     let hasher = hash::absorb("quorate 2026-01 ed25519 batch weights", fields);
     let mut weights = BatchWeights::new(&hasher);
     (0..count).map(|_| Scalar::from(weights.next())).collect()

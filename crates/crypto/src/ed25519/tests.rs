@@ -41,13 +41,9 @@ fn mixed_order_and_non_canonical_keys_are_refused() {
 fn keys_carry_no_proof() {
     let (key, _) = entry(&secret(SchemeKind::Ed25519, 0));
     let keys = [(key, PossessionProof(vec![1]))];
-    let cause = Box::new(KeyError::UnexpectedProof {
-        kind: SchemeKind::Ed25519,
-    });
+    let cause = Box::new(KeyError::UnexpectedProof { kind: SchemeKind::Ed25519 });
     assert_eq!(
-        committee_scheme(SchemeKind::Ed25519, &keys, KeyCache::On)
-            .map(|_| ())
-            .unwrap_err(),
+        committee_scheme(SchemeKind::Ed25519, &keys, KeyCache::On).map(|_| ()).unwrap_err(),
         KeyError::Member { member: 0, cause }
     );
 }
@@ -62,15 +58,9 @@ fn errors_in_a_certificate_do_not_cancel() {
         let scalar = Scalar::from_canonical_bytes(response.try_into().unwrap()).unwrap() + shift;
         response.copy_from_slice(scalar.as_bytes());
     }
-    assert_eq!(
-        committee.scheme.verify(MESSAGE, &certificate),
-        Err(SignatureError::Mismatch)
-    );
+    assert_eq!(committee.scheme.verify(MESSAGE, &certificate), Err(SignatureError::Mismatch));
     let items = [(MESSAGE, &certificate), (MESSAGE, &certificate)];
-    assert_eq!(
-        committee.scheme.verify_many(&items),
-        Err(SignatureError::Mismatch)
-    );
+    assert_eq!(committee.scheme.verify_many(&items), Err(SignatureError::Mismatch));
 }
 
 /// `R` shifted by a point of small order: a share that some libraries accept only in a batch. Here it
@@ -92,9 +82,7 @@ fn torsion_in_a_share_splits_nobody() {
         let challenge = {
             use sha2::Digest;
             let key = committee.secrets[0].public();
-            sha2::Sha512::new_with_prefix(nonce)
-                .chain_update(&key.0)
-                .chain_update(MESSAGE)
+            sha2::Sha512::new_with_prefix(nonce).chain_update(&key.0).chain_update(MESSAGE)
         };
         let response = Scalar::ONE + Scalar::from_hash(challenge) * secret;
         let share = Share([nonce, response.to_bytes()].concat());

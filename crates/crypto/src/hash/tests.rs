@@ -24,11 +24,7 @@ fn parts_are_hashed_injectively() {
     ];
     for (i, left) in lists.iter().enumerate() {
         for (j, right) in lists.iter().enumerate() {
-            assert_eq!(
-                hash_parts(domain, left) == hash_parts(domain, right),
-                i == j,
-                "{i} {j}"
-            );
+            assert_eq!(hash_parts(domain, left) == hash_parts(domain, right), i == j, "{i} {j}");
         }
         assert_ne!(hash_parts(domain, left), hash_parts("quorate test b", left));
     }
@@ -39,14 +35,8 @@ fn digest_is_shown_short_and_written_whole() {
     let digest = hash(b"");
     assert_eq!(format!("{digest} {digest:?}"), "af1349b9 af1349b9");
     assert_eq!(Digest::from_hex(&digest.to_hex()), Ok(digest));
-    assert_eq!(
-        Digest::from_hex("af13"),
-        Err(ParseDigestError { length: 4 })
-    );
-    assert_eq!(
-        Digest::from_hex(&"zz".repeat(32)),
-        Err(ParseDigestError { length: 64 })
-    );
+    assert_eq!(Digest::from_hex("af13"), Err(ParseDigestError { length: 4 }));
+    assert_eq!(Digest::from_hex(&"zz".repeat(32)), Err(ParseDigestError { length: 64 }));
 }
 
 #[test]

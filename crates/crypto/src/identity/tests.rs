@@ -32,24 +32,9 @@ fn verdict(key: IdentityKey, message: &[u8], signature: Signature) -> bool {
     let item = (key, message, signature);
     let secret = IdentitySecret::from_seed([7; 32]);
     let good = (secret.public(), &b"good"[..], secret.sign(b"good"));
-    for batch in [
-        vec![item],
-        vec![item, item],
-        vec![item, good],
-        vec![good, item, good],
-    ] {
-        assert_eq!(
-            verify_batch(&batch).is_ok(),
-            single,
-            "batch of {}",
-            batch.len()
-        );
-        assert_eq!(
-            zebra_batch(&batch),
-            single,
-            "library batch of {}",
-            batch.len()
-        );
+    for batch in [vec![item], vec![item, item], vec![item, good], vec![good, item, good]] {
+        assert_eq!(verify_batch(&batch).is_ok(), single, "batch of {}", batch.len());
+        assert_eq!(zebra_batch(&batch), single, "library batch of {}", batch.len());
     }
     single
 }
@@ -87,18 +72,11 @@ fn wycheproof_vectors() {
                 continue;
             };
             let expected = valid || ACCEPTED_BY_ZIP_215.contains(&id);
-            assert_eq!(
-                verdict(key, &unhex(&test["msg"]), Signature(signature)),
-                expected,
-                "{id}"
-            );
+            assert_eq!(verdict(key, &unhex(&test["msg"]), Signature(signature)), expected, "{id}");
             judged += 1;
         }
     }
-    assert_eq!(
-        judged + other_length,
-        file["numberOfTests"].as_u64().unwrap()
-    );
+    assert_eq!(judged + other_length, file["numberOfTests"].as_u64().unwrap());
 }
 
 /// The edge cases of "Taming the many EdDSAs", with the verdicts of a ZIP-215 verifier.
@@ -112,21 +90,14 @@ fn speccheck_vectors() {
         let key = IdentityKey(array(&unhex(&case["public"])));
         let signature = Signature(array(&unhex(&case["signature"])));
         let accepted = verdict(key, &unhex(&case["message"]), signature);
-        assert_eq!(
-            accepted,
-            case["zip215"].as_bool().unwrap(),
-            "{}",
-            case["name"]
-        );
+        assert_eq!(accepted, case["zip215"].as_bool().unwrap(), "{}", case["name"]);
     }
 }
 
 /// The eight points of small order, and the six other encodings that decode to one of them.
 fn small_order_encodings() -> Vec<[u8; 32]> {
-    let mut encodings: Vec<[u8; 32]> = EIGHT_TORSION
-        .iter()
-        .map(|point| point.compress().to_bytes())
-        .collect();
+    let mut encodings: Vec<[u8; 32]> =
+        EIGHT_TORSION.iter().map(|point| point.compress().to_bytes()).collect();
     let mut low = [0; 32];
     let prime = |low: u8| {
         let mut bytes = [0xff; 32];
@@ -175,17 +146,12 @@ pub(crate) fn torsion_shifted_signatures_are_judged_alike() {
         let shifted = (base * nonce + torsion).compress().to_bytes();
         let challenge = Scalar::from_hash({
             use sha2::Digest;
-            sha2::Sha512::new_with_prefix(shifted)
-                .chain_update(key)
-                .chain_update(b"m")
+            sha2::Sha512::new_with_prefix(shifted).chain_update(key).chain_update(b"m")
         });
         let mut signature = [0; 64];
         signature[..32].copy_from_slice(&shifted);
         signature[32..].copy_from_slice((nonce + challenge * secret).as_bytes());
-        assert!(
-            verdict(IdentityKey(key), b"m", Signature(signature)),
-            "torsion point {index}"
-        );
+        assert!(verdict(IdentityKey(key), b"m", Signature(signature)), "torsion point {index}");
     }
 }
 
@@ -193,24 +159,12 @@ pub(crate) fn torsion_shifted_signatures_are_judged_alike() {
 fn errors_name_what_is_wrong() {
     let secret = IdentitySecret::from_seed([1; 32]);
     let signature = secret.sign(b"m");
-    assert_eq!(
-        secret.public().verify(b"n", &signature),
-        Err(SignatureError::Mismatch)
-    );
+    assert_eq!(secret.public().verify(b"n", &signature), Err(SignatureError::Mismatch));
     let no_point = IdentityKey([2; 32]);
-    assert!(
-        CompressedEdwardsY([2; 32]).decompress().is_none(),
-        "the test needs a non-point"
-    );
+    assert!(CompressedEdwardsY([2; 32]).decompress().is_none(), "the test needs a non-point");
     assert_eq!(no_point.verify(b"m", &signature), Err(SignatureError::Key));
-    assert_eq!(
-        verify_batch(&[(no_point, b"m", signature)]),
-        Err(SignatureError::Key)
-    );
-    assert_eq!(
-        verify_batch(&[(secret.public(), b"n", signature)]),
-        Err(SignatureError::Mismatch)
-    );
+    assert_eq!(verify_batch(&[(no_point, b"m", signature)]), Err(SignatureError::Key));
+    assert_eq!(verify_batch(&[(secret.public(), b"n", signature)]), Err(SignatureError::Mismatch));
     assert_eq!(verify_batch(&[]), Ok(()));
 }
 
@@ -223,16 +177,8 @@ fn batch_errors_do_not_cancel() {
         bytes[32..].copy_from_slice(s.as_bytes());
         Signature(bytes)
     };
-    let one = (
-        secret.public(),
-        &b"a"[..],
-        shift(secret.sign(b"a"), Scalar::ONE),
-    );
-    let two = (
-        secret.public(),
-        &b"b"[..],
-        shift(secret.sign(b"b"), -Scalar::ONE),
-    );
+    let one = (secret.public(), &b"a"[..], shift(secret.sign(b"a"), Scalar::ONE));
+    let two = (secret.public(), &b"b"[..], shift(secret.sign(b"b"), -Scalar::ONE));
     assert_eq!(verify_batch(&[one, two]), Err(SignatureError::Mismatch));
 }
 
@@ -242,10 +188,7 @@ fn prepared_key_judges_as_the_key_does() {
     let prepared = secret.public().prepare().unwrap();
     assert_eq!(prepared.key(), secret.public());
     assert_eq!(prepared.verify(b"m", &secret.sign(b"m")), Ok(()));
-    assert_eq!(
-        prepared.verify(b"n", &secret.sign(b"m")),
-        Err(SignatureError::Mismatch)
-    );
+    assert_eq!(prepared.verify(b"n", &secret.sign(b"m")), Err(SignatureError::Mismatch));
 }
 
 #[test]

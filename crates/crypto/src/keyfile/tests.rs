@@ -9,10 +9,7 @@ fn directory() -> TempDir {
 fn read_text(text: &str) -> Result<KeyFile, KeyFileError> {
     let directory = directory();
     let path = directory.path().join("keys");
-    create_private(&path)
-        .unwrap()
-        .write_all(text.as_bytes())
-        .unwrap();
+    create_private(&path).unwrap().write_all(text.as_bytes()).unwrap();
     KeyFile::read(&path)
 }
 
@@ -71,14 +68,8 @@ fn keys_are_never_overwritten() {
     let keys = KeyFile::from_seed(SchemeKind::Ed25519, &[5; 32]);
     keys.write(&path).unwrap();
     let other = KeyFile::from_seed(SchemeKind::Ed25519, &[6; 32]);
-    assert!(matches!(
-        other.write(&path),
-        Err(KeyFileError::Exists { .. })
-    ));
-    assert_eq!(
-        KeyFile::read(&path).unwrap().identity.public(),
-        keys.identity.public()
-    );
+    assert!(matches!(other.write(&path), Err(KeyFileError::Exists { .. })));
+    assert_eq!(KeyFile::read(&path).unwrap().identity.public(), keys.identity.public());
 }
 
 #[cfg(unix)]
@@ -87,9 +78,7 @@ fn only_the_owner_may_read_the_file() {
     use std::os::unix::fs::PermissionsExt;
     let directory = directory();
     let path = directory.path().join("keys");
-    KeyFile::from_seed(SchemeKind::Ed25519, &[5; 32])
-        .write(&path)
-        .unwrap();
+    KeyFile::from_seed(SchemeKind::Ed25519, &[5; 32]).write(&path).unwrap();
     let mode = |path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&path), 0o600);
     for shared in [0o644, 0o640, 0o604, 0o620, 0o601, 0o660] {
@@ -107,10 +96,7 @@ fn only_the_owner_may_read_the_file() {
 fn a_missing_file_is_named() {
     let directory = directory();
     let error = KeyFile::read(&directory.path().join("nowhere")).unwrap_err();
-    assert!(
-        error.to_string().starts_with("opening the key file "),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("opening the key file "), "{error}");
     assert!(error.to_string().contains("nowhere"), "{error}");
 }
 
@@ -118,22 +104,10 @@ fn a_missing_file_is_named() {
 fn errors_point_at_the_line_and_repeat_no_secret() {
     let seed = "ab".repeat(32);
     assert_eq!(problem(""), "it lacks the line `scheme = …`");
-    assert_eq!(
-        problem("scheme = \"bls\"\n"),
-        "it lacks the line `identity = …`"
-    );
-    assert_eq!(
-        problem(&format!("\nidentity {seed}")),
-        "line 2 is not `name = \"value\"`"
-    );
-    assert_eq!(
-        problem(&format!("identity = {seed}")),
-        "line 1 is not `name = \"value\"`"
-    );
-    assert_eq!(
-        problem(&format!("other = \"{seed}\"")),
-        "line 1 has an unknown name"
-    );
+    assert_eq!(problem("scheme = \"bls\"\n"), "it lacks the line `identity = …`");
+    assert_eq!(problem(&format!("\nidentity {seed}")), "line 2 is not `name = \"value\"`");
+    assert_eq!(problem(&format!("identity = {seed}")), "line 1 is not `name = \"value\"`");
+    assert_eq!(problem(&format!("other = \"{seed}\"")), "line 1 has an unknown name");
     let twice = format!("voting = \"{seed}\"\nvoting = \"{seed}\"");
     assert_eq!(problem(&twice), "line 2 repeats a name");
     let rest = format!("identity = \"{seed}\"\nvoting = \"{seed}\"\n");
@@ -152,25 +126,13 @@ fn an_unusable_key_is_refused() {
         "ab".repeat(32),
         "00".repeat(32)
     );
-    assert!(matches!(
-        read_text(&text),
-        Err(KeyFileError::Key {
-            source: KeyError::Secret,
-            ..
-        })
-    ));
+    assert!(matches!(read_text(&text), Err(KeyFileError::Key { source: KeyError::Secret, .. })));
 }
 
 #[test]
 fn secrets_are_not_shown() {
     let keys = KeyFile::from_seed(SchemeKind::Bls, &[5; 32]);
     let shown = format!("{keys:?}");
-    assert!(
-        !shown.contains(&hex::encode(&keys.identity.seed()[..4])),
-        "{shown}"
-    );
-    assert!(
-        !shown.contains(&hex::encode(&keys.voting.to_bytes()[..4])),
-        "{shown}"
-    );
+    assert!(!shown.contains(&hex::encode(&keys.identity.seed()[..4])), "{shown}");
+    assert!(!shown.contains(&hex::encode(&keys.voting.to_bytes()[..4])), "{shown}");
 }

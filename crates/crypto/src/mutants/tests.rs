@@ -47,10 +47,7 @@ fn batches_without_cofactor() {
 
 #[test]
 fn unchecked_shares() {
-    assert_caught(
-        Mutant::TrustShares,
-        crate::scheme::tests::bad_shares_are_left_out_and_blamed,
-    );
+    assert_caught(Mutant::TrustShares, crate::scheme::tests::bad_shares_are_left_out_and_blamed);
 }
 
 #[test]
@@ -64,8 +61,5 @@ fn identity_keys() {
 fn identity_signatures() {
     let mutant = Mutant::AcceptIdentity;
     assert_caught(mutant, crate::bls::tests::keys_that_cancel_prove_nothing);
-    assert_caught(
-        mutant,
-        crate::bls::tests::identity_shares_and_aggregates_are_refused,
-    );
+    assert_caught(mutant, crate::bls::tests::identity_shares_and_aggregates_are_refused);
 }

@@ -25,10 +25,7 @@ pub(crate) fn entry(secret: &VotingSecret) -> (VotingKey, PossessionProof) {
 
 impl Committee {
     pub(crate) fn new(kind: SchemeKind, members: usize) -> Self {
-        Self::of(
-            (0..members).map(|member| secret(kind, member)).collect(),
-            KeyCache::On,
-        )
+        Self::of((0..members).map(|member| secret(kind, member)).collect(), KeyCache::On)
     }
 
     pub(crate) fn of(secrets: Vec<VotingSecret>, cache: KeyCache) -> Self {
@@ -42,10 +39,7 @@ impl Committee {
         message: &[u8],
         signers: impl IntoIterator<Item = usize>,
     ) -> Vec<(usize, Share)> {
-        signers
-            .into_iter()
-            .map(|signer| (signer, self.secrets[signer].sign(message)))
-            .collect()
+        signers.into_iter().map(|signer| (signer, self.secrets[signer].sign(message))).collect()
     }
 
     pub(crate) fn combine(&self, shares: &[(usize, Share)], policy: Policy) -> Combined {
@@ -62,9 +56,7 @@ impl Committee {
         signers: impl IntoIterator<Item = usize>,
     ) -> Certificate {
         let shares = self.shares(message, signers);
-        let combined = self
-            .scheme
-            .combine(message, &shares, &self.nobody(), Policy::default());
+        let combined = self.scheme.combine(message, &shares, &self.nobody(), Policy::default());
         assert!(combined.bad.is_empty());
         combined.certificate.unwrap()
     }
@@ -92,14 +84,8 @@ fn good_shares_make_a_certificate_that_verifies() {
         let combined = committee.combine(&shares, policy);
         assert!(combined.bad.is_empty());
         let certificate = combined.certificate.unwrap();
-        assert_eq!(
-            certificate.signers.iter().collect::<Vec<_>>(),
-            [0, 2, 3, 5, 6]
-        );
-        assert_eq!(
-            certificate.aggregate.0.len(),
-            committee.scheme.aggregate_bytes(5)
-        );
+        assert_eq!(certificate.signers.iter().collect::<Vec<_>>(), [0, 2, 3, 5, 6]);
+        assert_eq!(certificate.aggregate.0.len(), committee.scheme.aggregate_bytes(5));
         assert_eq!(committee.scheme.verify(MESSAGE, &certificate), Ok(()));
         assert_eq!(
             committee.scheme.verify(OTHER, &certificate),
@@ -123,30 +109,16 @@ fn the_order_of_shares_does_not_show() {
 #[test]
 pub(crate) fn bad_shares_are_left_out_and_blamed() {
     each_policy(5, |committee, policy| {
-        for bad in [
-            vec![0],
-            vec![4],
-            vec![1, 2],
-            vec![0, 2, 4],
-            vec![0, 1, 2, 3],
-        ] {
+        for bad in [vec![0], vec![4], vec![1, 2], vec![0, 2, 4], vec![0, 1, 2, 3]] {
             let mut shares = committee.shares(MESSAGE, 0..5);
             for signer in &bad {
                 shares[*signer].1 = committee.secrets[*signer].sign(OTHER);
             }
             let combined = committee.combine(&shares, policy);
             let certificate = combined.certificate.unwrap();
-            assert_eq!(
-                committee.scheme.verify(MESSAGE, &certificate),
-                Ok(()),
-                "{bad:?} {policy}"
-            );
+            assert_eq!(committee.scheme.verify(MESSAGE, &certificate), Ok(()), "{bad:?} {policy}");
             assert_eq!(combined.bad, bad, "{policy}");
-            assert_eq!(
-                certificate.signers.absent().collect::<Vec<_>>(),
-                bad,
-                "{policy}"
-            );
+            assert_eq!(certificate.signers.absent().collect::<Vec<_>>(), bad, "{policy}");
         }
     });
 }
@@ -155,13 +127,8 @@ pub(crate) fn bad_shares_are_left_out_and_blamed() {
 fn malformed_shares_are_bad_shares() {
     each_policy(4, |committee, policy| {
         let size = committee.scheme.share_bytes();
-        for bytes in [
-            vec![],
-            vec![0; size - 1],
-            vec![0; size],
-            vec![0xff; size],
-            vec![0; size + 1],
-        ] {
+        for bytes in [vec![], vec![0; size - 1], vec![0; size], vec![0xff; size], vec![0; size + 1]]
+        {
             let mut shares = committee.shares(MESSAGE, 0..4);
             shares[1].1 = Share(bytes);
             let combined = committee.combine(&shares, policy);
@@ -175,18 +142,11 @@ fn malformed_shares_are_bad_shares() {
 #[test]
 fn nothing_good_makes_no_certificate() {
     each_policy(4, |committee, policy| {
-        let nothing = Combined {
-            certificate: None,
-            bad: vec![],
-        };
+        let nothing = Combined { certificate: None, bad: vec![] };
         assert_eq!(committee.combine(&[], policy), nothing);
-        let shares: Vec<_> = (0..3)
-            .map(|signer| (signer, committee.secrets[signer].sign(OTHER)))
-            .collect();
-        let all_bad = Combined {
-            certificate: None,
-            bad: vec![0, 1, 2],
-        };
+        let shares: Vec<_> =
+            (0..3).map(|signer| (signer, committee.secrets[signer].sign(OTHER))).collect();
+        let all_bad = Combined { certificate: None, bad: vec![0, 1, 2] };
         assert_eq!(committee.combine(&shares, policy), all_bad);
     });
 }
@@ -197,21 +157,13 @@ fn suspects_are_checked_before_they_join() {
         let mut shares = committee.shares(MESSAGE, 0..5);
         shares[3].1 = committee.secrets[3].sign(OTHER);
         let suspects = Bitmap::from_indices(5, [1, 3]);
-        let combined = committee
-            .scheme
-            .combine(MESSAGE, &shares, &suspects, policy);
+        let combined = committee.scheme.combine(MESSAGE, &shares, &suspects, policy);
         assert_eq!(combined.bad, [3], "{policy}");
         let certificate = combined.certificate.unwrap();
         assert_eq!(certificate.signers.iter().collect::<Vec<_>>(), [0, 1, 2, 4]);
         assert_eq!(committee.scheme.verify(MESSAGE, &certificate), Ok(()));
         let everyone = Bitmap::from_indices(5, 0..5);
-        assert_eq!(
-            committee
-                .scheme
-                .combine(MESSAGE, &shares, &everyone, policy)
-                .bad,
-            [3]
-        );
+        assert_eq!(committee.scheme.combine(MESSAGE, &shares, &everyone, policy).bad, [3]);
     });
 }
 
@@ -222,10 +174,7 @@ fn a_second_share_of_one_signer_is_dropped_quietly() {
         shares[3].1 = Share(vec![1, 2, 3]);
         let combined = committee.combine(&shares, policy);
         assert!(combined.bad.is_empty());
-        assert_eq!(
-            combined.certificate,
-            Some(committee.certificate(MESSAGE, 0..3))
-        );
+        assert_eq!(combined.certificate, Some(committee.certificate(MESSAGE, 0..3)));
     });
 }
 
@@ -247,10 +196,7 @@ fn a_share_is_its_signers_on_its_message() {
         assert_eq!(verify(MESSAGE, 1, &share), Err(SignatureError::Mismatch));
         assert_eq!(
             verify(MESSAGE, 4, &share),
-            Err(SignatureError::Signer {
-                signer: 4,
-                members: 4
-            })
+            Err(SignatureError::Signer { signer: 4, members: 4 })
         );
         let (expected, found) = (share.0.len(), share.0.len() - 1);
         assert_eq!(
@@ -264,10 +210,8 @@ fn a_share_is_its_signers_on_its_message() {
 pub(crate) fn a_certificate_of_nobody_is_refused() {
     each_committee(4, |committee| {
         for bytes in [0, committee.scheme.aggregate_bytes(0)] {
-            let certificate = Certificate {
-                signers: Bitmap::new(4),
-                aggregate: Aggregate(vec![0; bytes]),
-            };
+            let certificate =
+                Certificate { signers: Bitmap::new(4), aggregate: Aggregate(vec![0; bytes]) };
             assert_eq!(
                 committee.scheme.verify(MESSAGE, &certificate),
                 Err(SignatureError::NoSigners)
@@ -281,10 +225,8 @@ fn a_certificate_for_a_committee_of_another_size_is_refused() {
     each_committee(4, |committee| {
         let certificate = committee.certificate(MESSAGE, 0..3);
         for found in [3, 5, 8] {
-            let resized = Certificate {
-                signers: Bitmap::from_indices(found, 0..3),
-                ..certificate.clone()
-            };
+            let resized =
+                Certificate { signers: Bitmap::from_indices(found, 0..3), ..certificate.clone() };
             assert_eq!(
                 committee.scheme.verify(MESSAGE, &resized),
                 Err(SignatureError::Committee { members: 4, found })
@@ -299,27 +241,15 @@ fn a_certificate_with_other_signers_is_refused() {
         let certificate = committee.certificate(MESSAGE, 0..3);
         for signers in [vec![0, 1, 3], vec![1, 2, 3], vec![2, 3, 4]] {
             let signers = Bitmap::from_indices(5, signers);
-            let renamed = Certificate {
-                signers,
-                ..certificate.clone()
-            };
-            assert_eq!(
-                committee.scheme.verify(MESSAGE, &renamed),
-                Err(SignatureError::Mismatch)
-            );
+            let renamed = Certificate { signers, ..certificate.clone() };
+            assert_eq!(committee.scheme.verify(MESSAGE, &renamed), Err(SignatureError::Mismatch));
         }
         for signers in [vec![0], vec![0, 1], vec![0, 1, 2, 3]] {
             let signers = Bitmap::from_indices(5, signers);
-            let renamed = Certificate {
-                signers,
-                ..certificate.clone()
-            };
+            let renamed = Certificate { signers, ..certificate.clone() };
             let error = committee.scheme.verify(MESSAGE, &renamed).unwrap_err();
             assert!(
-                matches!(
-                    error,
-                    SignatureError::Mismatch | SignatureError::Length { .. }
-                ),
+                matches!(error, SignatureError::Mismatch | SignatureError::Length { .. }),
                 "{error:?}"
             );
         }
@@ -334,10 +264,7 @@ fn a_certificate_of_another_length_is_refused() {
         for found in [0, expected - 1, expected + 1, expected * 2] {
             let mut bytes = certificate.aggregate.0.clone();
             bytes.resize(found, 0);
-            let resized = Certificate {
-                aggregate: Aggregate(bytes),
-                ..certificate.clone()
-            };
+            let resized = Certificate { aggregate: Aggregate(bytes), ..certificate.clone() };
             assert_eq!(
                 committee.scheme.verify(MESSAGE, &resized),
                 Err(SignatureError::Length { expected, found })
@@ -353,10 +280,7 @@ fn no_flipped_bit_goes_unnoticed() {
         for position in 0..certificate.aggregate.0.len() {
             let mut flipped = certificate.clone();
             flipped.aggregate.0[position] ^= 1 << (position % 8);
-            assert!(
-                committee.scheme.verify(MESSAGE, &flipped).is_err(),
-                "byte {position}"
-            );
+            assert!(committee.scheme.verify(MESSAGE, &flipped).is_err(), "byte {position}");
         }
     });
 }
@@ -374,25 +298,13 @@ fn many_certificates_are_checked_at_once() {
         for some in 0..=items.len() {
             assert_eq!(committee.scheme.verify_many(&items[..some]), Ok(()));
         }
-        let swapped = [
-            (messages[0], &certificates[1]),
-            (messages[1], &certificates[0]),
-        ];
-        assert_eq!(
-            committee.scheme.verify_many(&swapped),
-            Err(SignatureError::Mismatch)
-        );
+        let swapped = [(messages[0], &certificates[1]), (messages[1], &certificates[0])];
+        assert_eq!(committee.scheme.verify_many(&swapped), Err(SignatureError::Mismatch));
         let repeated = [items[0], items[0], items[1]];
         assert_eq!(committee.scheme.verify_many(&repeated), Ok(()));
-        let nobody = Certificate {
-            signers: Bitmap::new(4),
-            aggregate: Aggregate(vec![]),
-        };
+        let nobody = Certificate { signers: Bitmap::new(4), aggregate: Aggregate(vec![]) };
         let with_nobody = [items[0], (messages[1], &nobody)];
-        assert_eq!(
-            committee.scheme.verify_many(&with_nobody),
-            Err(SignatureError::NoSigners)
-        );
+        assert_eq!(committee.scheme.verify_many(&with_nobody), Err(SignatureError::NoSigners));
     });
 }
 
@@ -404,29 +316,12 @@ fn committees_are_checked_when_they_are_loaded() {
         assert_eq!(load(&keys), Ok(()));
         assert_eq!(load(&[]), Err(KeyError::NoMembers));
         let twice = [keys[0].clone(), keys[1].clone(), keys[0].clone()];
-        assert_eq!(
-            load(&twice),
-            Err(KeyError::Duplicate {
-                first: 0,
-                second: 2
-            })
-        );
+        assert_eq!(load(&twice), Err(KeyError::Duplicate { first: 0, second: 2 }));
         let mut short = keys.clone();
         short[1].0.0.pop();
         let expected = keys[1].0.0.len();
-        let cause = KeyError::Length {
-            kind,
-            what: "public key",
-            expected,
-            found: expected - 1,
-        };
-        assert_eq!(
-            load(&short),
-            Err(KeyError::Member {
-                member: 1,
-                cause: Box::new(cause)
-            })
-        );
+        let cause = KeyError::Length { kind, what: "public key", expected, found: expected - 1 };
+        assert_eq!(load(&short), Err(KeyError::Member { member: 1, cause: Box::new(cause) }));
         let mut garbage = keys.clone();
         garbage[2].0.0.fill(0xff);
         let cause = Box::new(KeyError::Encoding);
@@ -444,11 +339,7 @@ fn the_scheme_tells_its_shape() {
     });
     let shape = |kind| {
         let scheme = Committee::new(kind, 1).scheme;
-        (
-            scheme.share_bytes(),
-            scheme.aggregate_bytes(1),
-            scheme.aggregate_bytes(5),
-        )
+        (scheme.share_bytes(), scheme.aggregate_bytes(1), scheme.aggregate_bytes(5))
     };
     assert_eq!(shape(SchemeKind::Ed25519), (64, 64, 320));
     assert_eq!(shape(SchemeKind::Bls), (48, 48, 48));
@@ -464,10 +355,7 @@ fn certificate_golden_bytes() {
     assert_eq!(to_vec(&certificate).unwrap(), bytes);
     assert_eq!(from_slice::<Certificate>(&bytes).unwrap(), certificate);
     assert_eq!(to_vec(&Share(vec![7])).unwrap(), [1, 0, 0, 0, 7]);
-    assert_eq!(
-        to_vec(&[SchemeKind::Ed25519, SchemeKind::Bls]).unwrap(),
-        [0, 1]
-    );
+    assert_eq!(to_vec(&[SchemeKind::Ed25519, SchemeKind::Bls]).unwrap(), [0, 1]);
     assert_eq!(
         format!("{certificate:?}"),
         "Certificate { signers: {1, 8}/10, aggregate: Aggregate(aabb, 2 bytes) }"

@@ -16,8 +16,5 @@ fn a_share_does_not_pass_for_a_certificate() {
         signers: Bitmap::from_indices(4, [0]),
         aggregate: Aggregate(committee.secrets[0].sign(MESSAGE).0),
     };
-    assert_eq!(
-        committee.scheme.verify(MESSAGE, &certificate),
-        Err(SignatureError::Mismatch)
-    );
+    assert_eq!(committee.scheme.verify(MESSAGE, &certificate), Err(SignatureError::Mismatch));
 }

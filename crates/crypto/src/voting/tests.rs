@@ -17,16 +17,8 @@ fn secrets_survive_their_encoding() {
         assert_eq!(read.kind(), *kind);
         assert_eq!(read.public(), secret.public());
         assert_eq!(read.sign(b"m"), secret.sign(b"m"));
-        let error = KeyError::Length {
-            kind: *kind,
-            what: "secret key",
-            expected: 32,
-            found: 31,
-        };
-        assert_eq!(
-            VotingSecret::from_bytes(*kind, &bytes[1..]).unwrap_err(),
-            error
-        );
+        let error = KeyError::Length { kind: *kind, what: "secret key", expected: 32, found: 31 };
+        assert_eq!(VotingSecret::from_bytes(*kind, &bytes[1..]).unwrap_err(), error);
     }
 }
 
@@ -35,10 +27,7 @@ fn secrets_are_not_shown() {
     for kind in KINDS {
         let secret = VotingSecret::from_seed(*kind, &[0xab; 32]);
         let shown = format!("{secret:?}");
-        assert!(
-            !shown.contains(&hex::encode(&secret.to_bytes()[..4])),
-            "{shown}"
-        );
+        assert!(!shown.contains(&hex::encode(&secret.to_bytes()[..4])), "{shown}");
         assert!(!shown.contains("abab"), "{shown}");
     }
 }

@@ -101,8 +101,7 @@ impl MemoryDisk {
                 .iter()
                 .zip(&directory.durable)
                 .all(|(a, b)| a.0 == b.0 && Arc::ptr_eq(a.1, b.1));
-        !same_names
-            || directory.files.values().any(|file| !file.content.lock().unsynced.is_empty())
+        !same_names || directory.files.values().any(|file| !file.content.lock().unsynced.is_empty())
     }
 
     /// Changes one bit of what is stored, as a decaying disk does. Past the end nothing happens.
@@ -133,11 +132,7 @@ impl Content {
         self.unsynced.push(Write { offset, before, after: after.to_vec() });
     }
 
-    fn crash(
-        &mut self,
-        name: &str,
-        survives: &mut dyn FnMut(&UnsyncedWrite) -> Vec<Range<usize>>,
-    ) {
+    fn crash(&mut self, name: &str, survives: &mut dyn FnMut(&UnsyncedWrite) -> Vec<Range<usize>>) {
         let writes = std::mem::take(&mut self.unsynced);
         for write in writes.iter().rev() {
             let end = write.offset + write.before.len();

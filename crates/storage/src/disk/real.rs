@@ -12,15 +12,27 @@ use std::thread::{self, JoinHandle};
 /// The name of the file that is locked for as long as the directory is in use.
 const LOCK: &str = "lock";
 
-/// Zeroes are written and synced in pieces of this size, so that a sync of the log beside them
-/// waits for one piece at most.
+/// Zeroes are written in pieces of this size.
 const ZERO_BYTES: usize = 1024 * 1024;
+
+/// So many pieces are synced together: a sync of the log beside them waits for no more than that.
+const ZERO_PIECES: usize = 4;
 
 /// A directory of its own on a real disk, locked against other processes.
 ///
 /// New files are filled with zeroes before they are used. On ext4 a sync of a block that was written
-/// before has only the data to flush; one of a fresh or merely allocated block commits the file
-/// system's own journal too. `examples/log_latency.rs` measures both.
+/// before has only the data to flush; one of a fresh block commits the file system's own journal
+/// too. Medians of `cargo run --release -p quorate-storage --example log_latency` on a virtual
+/// machine with two cores and ext4, itself moderately busy:
+///
+/// | write and sync | 256 B | 512 KiB |
+/// |---|---|---|
+/// | blocks written before | 122 µs | 329 µs |
+/// | blocks of a sparse file (256 B: every sixteenth write meets a fresh one) | 130 µs | 533 µs |
+/// | at the end of a growing file | 202 µs | 722 µs |
+/// | a journal's commit (checksums included) | 120 µs | 620 µs |
+///
+/// With all cores busy each is one turn of the scheduler, 4 ms there, whatever the file.
 #[derive(Debug)]
 pub struct RealDisk {
     directory: PathBuf,
@@ -111,9 +123,8 @@ impl Disk for RealDisk {
             return;
         }
         let path = self.directory.join(name);
-        let thread = thread::Builder::new()
-            .name("log zeroing".into())
-            .spawn(move || zeroed(&path, bytes));
+        let thread =
+            thread::Builder::new().name("log zeroing".into()).spawn(move || zeroed(&path, bytes));
         // Without a thread the file is simply made when it is needed.
         self.preparing =
             thread.ok().map(|thread| Preparing { name: name.to_owned(), bytes, thread });
@@ -161,15 +172,20 @@ impl DiskFile for File {
 
 /// A new file of zeroes, durable but for its name.
 fn zeroed(path: &Path, bytes: u64) -> io::Result<File> {
-    let file =
-        OpenOptions::new().create(true).truncate(true).read(true).write(true).open(path)?;
+    let file = OpenOptions::new().create(true).truncate(true).read(true).write(true).open(path)?;
     let zeroes = vec![0; ZERO_BYTES];
     let mut offset = 0;
-    while offset < bytes {
-        let piece = usize::try_from(bytes - offset).unwrap_or(usize::MAX).min(ZERO_BYTES);
-        file.write_all_at(&zeroes[..piece], offset)?;
-        file.sync_data()?;
-        offset += piece as u64;
+    for piece in 1.. {
+        let left = usize::try_from(bytes - offset).unwrap_or(usize::MAX);
+        if left == 0 {
+            break;
+        }
+        let length = left.min(ZERO_BYTES);
+        file.write_all_at(&zeroes[..length], offset)?;
+        offset += length as u64;
+        if piece % ZERO_PIECES == 0 {
+            file.sync_data()?;
+        }
     }
     file.sync_all()?;
     Ok(file)

@@ -1,9 +1,9 @@
 //! Every promise to a host is a check that can fail: the mutants at the end show that each does.
 
 use super::{Entry, Journal, JournalStats};
+use crate::StorageError;
 use crate::disk::{Disk, Fault, FaultyDisk, MemoryDisk, RealDisk};
 use crate::log::{Durability, LogConfig};
-use crate::StorageError;
 use bytes::Bytes;
 use proptest::prelude::*;
 use quorate_crypto::{Digest, hash};
@@ -74,8 +74,7 @@ fn model(entries: &[Entry]) -> Recovery {
             Entry::Body(body) => drop(bodies.insert(body.reference)),
         }
     }
-    recovery.decided =
-        (1..).map_while(|height| decided.get(&Height(height)).cloned()).collect();
+    recovery.decided = (1..).map_while(|height| decided.get(&Height(height)).cloned()).collect();
     recovery.bodies = bodies.into_iter().collect();
     recovery
 }
@@ -299,6 +298,14 @@ fn corruption_names_the_file_and_the_place() {
                 .into(),
         }
     );
+}
+
+#[test]
+fn each_part_may_live_on_a_thread_of_its_own() {
+    fn sendable<T: Send>() {}
+    sendable::<Journal>();
+    sendable::<super::JournalReader>();
+    sendable::<crate::Executor>();
 }
 
 #[test]
@@ -575,7 +582,7 @@ fn model_with_heights(entries: &[Entry]) -> (Recovery, Vec<Option<Bytes>>) {
 #[cfg(feature = "mutants")]
 mod mutants {
     use super::*;
-    use crate::mutants::{Mutant, set};
+    use quorate_crypto::mutants::{Mutant, set};
 
     fn is_noticed(mutant: Mutant, check: fn() -> Check) {
         check().unwrap();

@@ -10,7 +10,7 @@
 //! Numbers are little-endian. A checksum is BLAKE3 under the segment's key, cut to 16 bytes. The
 //! header has one of its own so that a torn payload does not take the record's length with it.
 
-use crate::mutants::{self, Mutant};
+use quorate_crypto::mutants::{self, Mutant};
 
 pub(crate) const HEADER_BYTES: usize = 64;
 /// Records begin at multiples of this, so that recovery need not look everywhere.

@@ -5,7 +5,7 @@ use super::record::{self, ALIGNMENT, HEADER_BYTES, RecordHeader};
 use super::{FORMAT, Location, Segment, name_of, number_of};
 use crate::StorageError;
 use crate::disk::Disk;
-use crate::mutants::{self, Mutant};
+use quorate_crypto::mutants::{self, Mutant};
 
 pub(super) type Visit<'a> =
     dyn FnMut(&Segment, Location, u8, &[u8]) -> Result<(), StorageError> + 'a;
@@ -23,9 +23,9 @@ pub(super) struct Found {
 }
 
 pub(super) fn scan(disk: &mut dyn Disk, visit: &mut Visit<'_>) -> Result<Found, StorageError> {
-    let listed = disk.list().map_err(|error| {
-        StorageError::io("list the files beside", disk.locate("log-*"), &error)
-    })?;
+    let listed = disk
+        .list()
+        .map_err(|error| StorageError::io("list the files beside", disk.locate("log-*"), &error))?;
     let mut numbers: Vec<u64> = listed.iter().filter_map(|name| number_of(name)).collect();
     numbers.sort_unstable();
 
@@ -183,10 +183,7 @@ fn clear_tail(segment: &Segment, end: u64, tail: &[u8]) -> Result<(), StorageErr
 
 /// Removes segments that nothing was committed to; durably, so that the ones made in their place
 /// are other files.
-fn discard(
-    disk: &mut dyn Disk,
-    segments: impl Iterator<Item = u64>,
-) -> Result<(), StorageError> {
+fn discard(disk: &mut dyn Disk, segments: impl Iterator<Item = u64>) -> Result<(), StorageError> {
     let mut removed = false;
     for number in segments {
         let name = name_of(number);

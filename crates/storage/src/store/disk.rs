@@ -29,19 +29,17 @@ impl DiskStore {
     /// be opened.
     pub fn open(path: &Path) -> Result<Self, StorageError> {
         let shown = path.display().to_string();
-        let failed = |reason: String| StorageError::Io {
-            action: "open",
-            file: shown.clone(),
-            reason,
-        };
-        let database = Database::builder().set_cache_size(CACHE_BYTES).create(path).map_err(
-            |error| match error {
-                redb::DatabaseError::DatabaseAlreadyOpen => {
-                    StorageError::InUse { directory: shown.clone() }
+        let failed =
+            |reason: String| StorageError::Io { action: "open", file: shown.clone(), reason };
+        let database =
+            Database::builder().set_cache_size(CACHE_BYTES).create(path).map_err(|error| {
+                match error {
+                    redb::DatabaseError::DatabaseAlreadyOpen => {
+                        StorageError::InUse { directory: shown.clone() }
+                    }
+                    error => failed(error.to_string()),
                 }
-                error => failed(error.to_string()),
-            },
-        )?;
+            })?;
         let store = Self { database };
         store.write(Changes::new(), true).map_err(|error| failed(error.0))?;
         Ok(store)
