@@ -25,6 +25,12 @@ pub enum Mutant {
     JolteonVoteAfterTimeout,
     /// Jolteon: a vote that leaves without a durable promise.
     JolteonVoteBeforePersist,
+    /// Jolteon: a proposal that leaves before it is durable.
+    JolteonProposeBeforePersist,
+    /// Jolteon: a timeout that leaves before it is durable.
+    JolteonTimeoutBeforePersist,
+    /// Jolteon: a view that is given up is left without a certificate.
+    JolteonEnterUncertified,
     /// Jolteon: promises are forgotten in a restart.
     JolteonAmnesia,
     /// Jolteon: the timeout certificate is forgotten in a restart.

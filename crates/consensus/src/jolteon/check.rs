@@ -265,8 +265,11 @@ fn check_certificate_size(certificate: &Certificate, verifier: &Verifier) -> Res
     if certificate.signers.members() != verifier.committee().size() {
         return Err(Rejected::RuleBroken("a bitmap has one bit a member"));
     }
-    let signed = verifier.voting().aggregate_bytes(certificate.signers.count());
-    let fits = certificate.signers.is_empty() || certificate.aggregate.0.len() == signed;
+    let signed = match certificate.signers.count() {
+        0 => 0,
+        signers => verifier.voting().aggregate_bytes(signers),
+    };
+    let fits = certificate.aggregate.0.len() == signed;
     fits.then_some(()).ok_or(Rejected::BadSignature("a certificate of the wrong length"))
 }
 

@@ -56,3 +56,6 @@ pub use messages::{
     Block, DecidedBlock, Message, Proposal, Qc, SafetyRecord, Tc, Timeout, Vote, genesis_id,
 };
 pub use state::Jolteon;
+
+#[cfg(test)]
+mod tests;

@@ -365,7 +365,9 @@ impl Jolteon {
         self.update_work(now);
         // One record holds the proposal and the own vote: one sync, then both leave.
         let vote = self.decide_vote(now, id);
-        self.persist();
+        if !mutants::active(Mutant::JolteonProposeBeforePersist) {
+            self.persist();
+        }
         self.send(Recipients::All, Message::Proposal(proposal));
         if let Some(vote) = vote {
             self.deliver_vote(now, vote);

@@ -37,12 +37,20 @@ impl Jolteon {
             self.voted_view = self.voted_view.max(self.view);
         }
         self.timeout_view = self.view;
-        if first {
+        if first && !mutants::active(Mutant::JolteonTimeoutBeforePersist) {
             self.persist();
         }
         let timeout = self.own_timeout();
         self.send(Recipients::All, Message::Timeout(timeout.clone()));
         self.pacemaker.rearm(now);
+        if mutants::active(Mutant::JolteonEnterUncertified) {
+            self.enter(now, self.view.next(), true);
+        }
+        // The own vote went to the collector alone: with the others' from their timeouts, it may make
+        // the certificate that the collector withheld.
+        if let Some(vote) = self.last_vote.clone() {
+            self.on_vote(now, vote);
+        }
         // Also after a restart, when the promise is older than the tally; a repeat is dropped.
         self.count_timeout(now, timeout);
     }

@@ -30,6 +30,12 @@ impl Votes {
         self.tallies.retain(|v, _| v.next() >= view);
     }
 
+    /// How many tallies are kept.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.tallies.values().map(BTreeMap::len).sum()
+    }
+
     pub(super) fn deadline(&self) -> Option<Time> {
         self.tallies.values().flat_map(BTreeMap::values).filter_map(Tally::deadline).min()
     }

@@ -225,6 +225,10 @@ impl Node {
         self.machine.view().0
     }
 
+    pub(super) fn machine_timeout(&self) -> Option<Time> {
+        self.machine.next_timeout()
+    }
+
     pub(super) fn votes(&self) -> Vec<Vote> {
         self.sent().filter_map(|m| if let Message::Vote(v) = m { Some(v.clone()) } else { None }).collect()
     }
@@ -363,7 +367,7 @@ impl Cluster {
     pub(super) fn give(&mut self, to: u16, from: u16, message: Message) -> Result<(), Rejected> {
         let raw = crate::Message::Jolteon(message);
         let peer = Peer::Replica(ReplicaId(from));
-        match Verified::check(raw, peer, &self.node(to).verifier) {
+        match Verified::check(raw, peer, self.node(to).verifier.as_ref()) {
             Ok(message) => {
                 let message = Box::new(message);
                 self.feed(to, Input::Message { from: ReplicaId(from), message });
@@ -513,7 +517,14 @@ impl Cluster {
                 } else {
                     (Vec::new(), server.machine.tail(after, target).unwrap_or_default())
                 };
-                let run = verify_run(after, target, &decided, &tail, &self.node(id).verifier);
+                let run = verify_run(
+                    Height(height as u64),
+                    after,
+                    target,
+                    &decided,
+                    &tail,
+                    &self.node(id).verifier,
+                );
                 if let Ok(run) = run
                     && !(run.decided.is_empty() && run.tail.is_empty())
                 {

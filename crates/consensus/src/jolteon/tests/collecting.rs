@@ -1,0 +1,211 @@
+//! Collecting votes (common.md: Collecting votes, aggregate first; jolteon.md: Leader wait).
+
+use super::harness::*;
+use crate::jolteon::{Block, Message, Vote};
+use crate::{Fault, Input};
+use quorate_types::{Recipients, ReplicaId, Time, View};
+use std::time::Duration;
+
+/// Replica 1 collects the votes for a block of view 1.
+fn collector(tune: fn(&mut crate::ProtocolConfig)) -> (Cluster, Block) {
+    let mut cluster = Cluster::tuned(tune);
+    let block = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[7]);
+    cluster.jobs = Some(Vec::new());
+    (cluster, block)
+}
+
+fn jobs(cluster: &Cluster) -> Vec<usize> {
+    cluster.jobs.iter().flatten().map(|(_, job)| job.shares.len()).collect()
+}
+
+fn run_jobs(cluster: &mut Cluster) {
+    for (id, job) in cluster.jobs.replace(Vec::new()).into_iter().flatten() {
+        cluster.feed(id, Input::Combined(job.run()));
+    }
+}
+
+fn corrupt(mut vote: Vote) -> Vote {
+    vote.share.0[0] ^= 1;
+    vote
+}
+
+/// Aggregate first: no share is looked at before the quorum, then one job checks all of them.
+#[test]
+fn collector_combines_once_at_the_quorum() {
+    let (mut cluster, block) = collector(|_| {});
+    for (signer, expected) in [(0, vec![]), (2, vec![]), (3, vec![3])] {
+        cluster.tell(1, signer, Message::Vote(cluster.keys.vote(signer, &block))).unwrap();
+        assert_eq!(jobs(&cluster), expected, "after {signer}");
+    }
+    run_jobs(&mut cluster);
+    assert_eq!(cluster.node(1).view(), 2);
+    assert_eq!(cluster.node(1).machine_timeout(), None);
+}
+
+/// A bad share is dropped and its sender blamed; the next good one completes the certificate, and
+/// meanwhile no timer spins.
+#[test]
+fn collector_drops_a_bad_share_and_goes_on() {
+    let (mut cluster, block) = collector(|_| {});
+    cluster.tell(1, 0, Message::Vote(corrupt(cluster.keys.vote(0, &block)))).unwrap();
+    for signer in [2, 3] {
+        cluster.tell(1, signer, Message::Vote(cluster.keys.vote(signer, &block))).unwrap();
+    }
+    run_jobs(&mut cluster);
+    assert_eq!(cluster.node(1).blamed, [(ReplicaId(0), Fault::BadShare)]);
+    assert_eq!(cluster.node(1).view(), 1);
+    assert_eq!(cluster.node(1).machine_timeout(), None, "a deadline in the past would spin");
+    cluster.tell(1, 1, Message::Vote(cluster.keys.vote(1, &block))).unwrap();
+    run_jobs(&mut cluster);
+    assert_eq!(cluster.node(1).view(), 2);
+}
+
+/// A good share that came while a bad one was sought is not lost.
+#[test]
+fn collector_takes_shares_while_it_combines() {
+    let (mut cluster, block) = collector(|_| {});
+    cluster.tell(1, 0, Message::Vote(corrupt(cluster.keys.vote(0, &block)))).unwrap();
+    for signer in [2, 3, 1] {
+        cluster.tell(1, signer, Message::Vote(cluster.keys.vote(signer, &block))).unwrap();
+    }
+    assert_eq!(jobs(&cluster), [3]);
+    run_jobs(&mut cluster);
+    run_jobs(&mut cluster);
+    assert_eq!(cluster.node(1).view(), 2);
+}
+
+/// A duplicate signer neither counts twice nor stops the others.
+#[test]
+fn collector_ignores_a_duplicate_signer() {
+    let (mut cluster, block) = collector(|_| {});
+    for signer in [0, 0, 0, 2] {
+        cluster.tell(1, signer, Message::Vote(cluster.keys.vote(signer, &block))).unwrap();
+    }
+    assert_eq!(jobs(&cluster), [0; 0]);
+    cluster.tell(1, 3, Message::Vote(cluster.keys.vote(3, &block))).unwrap();
+    assert_eq!(jobs(&cluster), [3]);
+    assert!(cluster.node(1).blamed.is_empty());
+}
+
+/// Votes that differ in anything are counted apart; who votes twice is blamed.
+#[test]
+fn collector_counts_different_votes_apart() {
+    let (mut cluster, block) = collector(|_| {});
+    let other = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[8]);
+    let mut lie = cluster.keys.vote(3, &block);
+    lie.parent_id = quorate_types::BlockId(quorate_crypto::hash(b"another"));
+    for (signer, vote) in [
+        (0, cluster.keys.vote(0, &block)),
+        (2, cluster.keys.vote(2, &other)),
+        (3, lie),
+        (0, cluster.keys.vote(0, &other)),
+    ] {
+        cluster.tell(1, signer, Message::Vote(vote)).unwrap();
+    }
+    assert_eq!(jobs(&cluster), [0; 0], "no three agree");
+    assert_eq!(cluster.node(1).blamed, [(ReplicaId(0), Fault::DoubleVote)]);
+}
+
+/// Leader wait: after the quorum it waits for the rest, and goes on at once when all are here.
+#[test]
+fn collector_waits_for_the_rest() {
+    let (mut cluster, block) = collector(|c| c.vote_wait = Duration::from_millis(50));
+    for signer in [0, 2, 3] {
+        cluster.tell(1, signer, Message::Vote(cluster.keys.vote(signer, &block))).unwrap();
+    }
+    assert_eq!(jobs(&cluster), [0; 0]);
+    assert_eq!(cluster.node(1).machine_timeout(), Some(Time(51_000)));
+    cluster.fire(1).unwrap();
+    assert_eq!(jobs(&cluster), [3], "the wait is over");
+
+    let (mut cluster, block) = collector(|c| c.vote_wait = Duration::from_millis(50));
+    for signer in [0, 2, 3, 1] {
+        cluster.tell(1, signer, Message::Vote(cluster.keys.vote(signer, &block))).unwrap();
+    }
+    assert_eq!(jobs(&cluster), [4], "everybody is here");
+}
+
+/// A timeout certificate whose bad share is dropped still forms, with several wordings.
+#[test]
+fn timeouts_with_a_bad_share_still_make_a_certificate() {
+    let mut cluster = Cluster::new();
+    let genesis = cluster.keys.genesis();
+    let one = cluster.keys.certify(&cluster.keys.block(1, &genesis, 1, &[]));
+    let before = cluster.keys.tc(2, &one, &[(0, &[0]), (1, &[1, 2])]);
+    let mut bad = cluster.keys.timeout(0, 3, &genesis, Some(&before));
+    bad.share.0[0] ^= 1;
+    cluster.tell(3, 0, Message::Timeout(bad)).unwrap();
+    for signer in [1, 2] {
+        let timeout = cluster.keys.timeout(signer, 3, &one, Some(&before));
+        cluster.tell(3, signer, Message::Timeout(timeout)).unwrap();
+    }
+    assert_eq!(cluster.node(3).blamed, [(ReplicaId(0), Fault::BadShare)]);
+    assert_eq!(cluster.node(3).view(), 4, "the two others and its own are enough");
+}
+
+/// The own vote counts when the collector is the voter itself.
+#[test]
+fn the_collectors_own_vote_counts() {
+    let mut cluster = Cluster::new();
+    let block = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[7]);
+    cluster.tell(1, 0, cluster.keys.propose(&block)).unwrap();
+    for signer in [2, 3] {
+        cluster.tell(1, signer, Message::Vote(cluster.keys.vote(signer, &block))).unwrap();
+    }
+    assert_eq!(cluster.node(1).view(), 2);
+    let to_itself = cluster.node(1).said.iter().any(
+        |s| matches!(s, Said::Send(Recipients::One(ReplicaId(1)), _)),
+    );
+    assert!(!to_itself);
+}
+
+/// Far-future flood: beyond the window only certificates are looked at, and what is kept of one signer
+/// is bounded (common.md, Bounded everything).
+#[test]
+fn a_flood_of_votes_is_bounded() {
+    let mut cluster = Cluster::new();
+    let genesis = cluster.keys.genesis();
+    let mut taken = 0;
+    for view in 1..2_000 {
+        for k in 0..3 {
+            let mut block = cluster.keys.block(view, &genesis, 1, &[k]);
+            block.author = ReplicaId(0);
+            let vote = cluster.keys.vote(2, &block);
+            taken += usize::from(cluster.give(1, 2, Message::Vote(vote)).is_ok());
+        }
+    }
+    assert_eq!(taken, 9 * 3, "the current view and eight after it are let in");
+    assert!(cluster.node(1).machine.votes.len() <= 9 * 2);
+}
+
+/// An equivocating leader fills at most two places a view, and both get a chance of bodies.
+#[test]
+fn an_equivocating_leader_is_bounded() {
+    let mut cluster = Cluster::new();
+    cluster.node_mut(3).has_bodies = false;
+    let genesis = cluster.keys.genesis();
+    for k in 0..100 {
+        let block = cluster.keys.block(1, &genesis, 1, &[k]);
+        cluster.tell(3, 0, cluster.keys.propose(&block)).unwrap();
+    }
+    assert_eq!(cluster.node(3).machine.tree.len(), 2);
+    assert_eq!(cluster.node(3).blamed.len(), 99);
+}
+
+/// Blocks whose parent is missing wait in bounded places.
+#[test]
+fn parked_blocks_are_bounded() {
+    let mut cluster = Cluster::new();
+    let mut justify = cluster.keys.genesis();
+    let mut blocks = Vec::new();
+    for view in 1..100 {
+        let block = cluster.keys.block(view, &justify, view, &[]);
+        justify = cluster.keys.certify(&block);
+        blocks.push(block);
+    }
+    for block in blocks.iter().skip(1).filter(|b| b.author != ReplicaId(3)) {
+        cluster.tell(3, block.author.0, cluster.keys.propose(block)).unwrap();
+    }
+    assert!(cluster.node(3).machine.parked.len() <= 16);
+    assert_eq!(cluster.node(3).machine.view(), View(99));
+}

@@ -1,0 +1,49 @@
+//! One test for each rule of the specification, at the machine's surface: inputs in, outputs out.
+//!
+//! A ★ rule's test is a function that returns what it found, so that the table at the end can leave
+//! the rule out and see that the test notices.
+
+mod certificates;
+mod collecting;
+mod encodings;
+mod harness;
+mod restart;
+mod timing;
+mod voting;
+
+/// Each rule that can be left out, with the check that notices.
+#[cfg(feature = "mutants")]
+#[test]
+fn every_rule_left_out_is_noticed() {
+    use quorate_crypto::mutants::{self, Mutant};
+
+    let table: [(Mutant, fn() -> harness::Check); 17] = [
+        (Mutant::SkipThreshold, certificates::check_qc_needs_a_quorum),
+        (Mutant::SkipThreshold, certificates::check_tc_needs_a_quorum_of_distinct_signers),
+        (Mutant::JolteonUnboundedTc, certificates::check_tc_bounds_what_it_reports),
+        (Mutant::JolteonTcMaximum, certificates::check_tc_shows_the_highest),
+        (Mutant::JolteonStaleJustify, certificates::check_block_extends_what_its_tc_reports),
+        (Mutant::JolteonDoubleVote, voting::check_one_vote_a_view),
+        (Mutant::JolteonDoubleVote, restart::check_a_vote_survives_a_restart),
+        (Mutant::JolteonVoteAfterTimeout, timing::check_no_vote_after_a_timeout),
+        (Mutant::JolteonVoteBeforePersist, voting::check_nothing_leaves_before_it_is_durable),
+        (Mutant::JolteonProposeBeforePersist, voting::check_nothing_leaves_before_it_is_durable),
+        (Mutant::JolteonTimeoutBeforePersist, voting::check_nothing_leaves_before_it_is_durable),
+        (Mutant::JolteonEnterUncertified, timing::check_no_view_without_a_certificate),
+        (Mutant::JolteonAmnesia, restart::check_a_vote_survives_a_restart),
+        (Mutant::JolteonForgetTc, restart::check_a_timeout_certificate_survives_a_restart),
+        (Mutant::JolteonCommitGap, voting::check_commit_needs_consecutive_views),
+        (Mutant::JolteonNewestFirst, voting::check_commit_needs_consecutive_views),
+        (Mutant::VoteWithoutBodies, voting::check_vote_needs_the_bodies),
+    ];
+    let unnoticed: Vec<String> = table
+        .into_iter()
+        .filter_map(|(mutant, check)| {
+            mutants::set(Some(mutant));
+            let found = check();
+            mutants::set(None);
+            found.is_ok().then(|| format!("{mutant:?}"))
+        })
+        .collect();
+    assert_eq!(unnoticed, Vec::<String>::new(), "rules that no check would miss");
+}
