@@ -67,7 +67,7 @@ fn default_http() -> String {
 }
 
 fn default_service() -> String {
-    "kv".into()
+    "ordered-log".into()
 }
 
 fn default_threads() -> usize {
@@ -137,7 +137,7 @@ pub enum ConfigError {
         /// Where.
         path: PathBuf,
         /// What is wrong, and on which line.
-        source: toml::de::Error,
+        source: Box<toml::de::Error>,
     },
     /// A value out of its range.
     #[error("{path}: '{field}' is {value}; {rule}", path = path.display())]
@@ -282,10 +282,13 @@ fn read_toml<T: for<'de> Deserialize<'de>>(
     what: &'static str,
     path: &Path,
 ) -> Result<T, ConfigError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| ConfigError::Read { what, path: path.to_owned(), source })?;
-    toml::from_str(&text)
-        .map_err(|source| ConfigError::Parse { what, path: path.to_owned(), source })
+    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+        what,
+        path: path.to_owned(),
+        source,
+    })?;
+    let failed = |source| ConfigError::Parse { what, path: path.to_owned(), source };
+    toml::from_str(&text).map_err(|source| failed(Box::new(source)))
 }
 
 #[cfg(test)]

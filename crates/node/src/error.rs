@@ -25,7 +25,9 @@ pub enum NodeError {
         committee: PathBuf,
     },
     /// The service handed in is not the configured one.
-    #[error("the configuration names the service '{configured}', the program provides '{provided}'")]
+    #[error(
+        "the configuration names the service '{configured}', the program provides '{provided}'"
+    )]
     OtherService {
         /// What the configuration says.
         configured: String,
@@ -59,7 +61,9 @@ pub enum NodeError {
     #[error("the validator halted itself: {0}")]
     Halted(#[from] Halt),
     /// A thread died of a defect.
-    #[error("the {0} thread panicked, which is a defect of this program; the validator stops rather than go on half alive: please report the message above")]
+    #[error(
+        "the {0} thread panicked, which is a defect of this program; the validator stops rather than go on half alive: please report the message above"
+    )]
     Panicked(&'static str),
     /// The system gave no thread or runtime.
     #[error("cannot start the {what}: {source}")]

@@ -16,6 +16,7 @@ mod execution;
 pub mod http;
 pub mod log;
 pub mod machine;
+mod marker;
 pub mod metrics;
 pub mod mutants;
 pub mod pool;
@@ -24,7 +25,7 @@ pub mod tls;
 pub mod transport;
 pub mod validator;
 
-pub use client::{Client, ClientConfig, Completion, Finished, SessionSpec};
+pub use client::{Client, ClientConfig, Completion, Finished, NotTaken, SessionSpec};
 pub use config::{ConfigError, LogFormat, LogLevel, NodeConfig};
 pub use error::NodeError;
 pub use testnet::{Testnet, TestnetError, TestnetPlan};

@@ -1,9 +1,9 @@
 //! The log thread: writes what is queued as one group, syncs once, and only then lets go what waited.
 //!
-//! Records and the sends behind them have a queue of their own, ahead of bodies and decided heights:
-//! a vote waits for the group under way and its own, never for megabytes of bodies queued before it.
-//! That is no weaker than one queue: a body's durability is answered, not assumed, and a decided
-//! height may be lost anyway.
+//! Records, decided heights and the sends behind them have a queue of their own, ahead of bodies: a
+//! vote waits for the group under way and its own, never for megabytes of bodies queued before it.
+//! That is no weaker than one queue: a body's durability is answered, not assumed. Decided heights
+//! keep their place among the records, which rely on them.
 //!
 //! Any error is final (★): nothing behind it is released, the thread ends, the validator stops.
 
@@ -17,7 +17,7 @@ use quorate_types::{Body, BodyRef, Lane, Recipients};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bodies and decided heights in one group stop here, so that a vote's sync is never far away.
+/// Bodies in one group stop here, so that a vote's sync is never far away.
 const GROUP_BULK_BYTES_MAX: usize = 1024 * 1024;
 
 /// Something to send, encoded once for all that it goes to.
@@ -77,11 +77,11 @@ pub trait Outlet: Send {
 
 enum Urgent {
     Record(Record),
+    Decided(DecidedRecord),
     Send(Outgoing),
 }
 
 enum Bulk {
-    Decided(DecidedRecord),
     Body(Arc<Body>),
     Read(ReadRequest),
 }
@@ -113,9 +113,9 @@ impl LogQueue {
         }
     }
 
-    /// Queues a decided height.
+    /// Queues a decided height, among the records. Nothing waits for it.
     pub fn append(&mut self, record: DecidedRecord) {
-        self.queue(record.bytes.len(), Bulk::Decided(record));
+        let _ = self.urgent.send(Urgent::Decided(record));
     }
 
     /// Queues a body.
@@ -128,7 +128,7 @@ impl LogQueue {
         self.queue(0, Bulk::Read(request));
     }
 
-    /// Bytes of bodies and decided heights that wait to be written.
+    /// Bytes of bodies that wait to be written.
     #[must_use]
     pub fn backlog_bytes(&self) -> u64 {
         self.backlog.load(Ordering::Relaxed)
@@ -247,13 +247,14 @@ impl LogThread {
 
     fn write(&mut self, group: &Group) -> Result<(), StorageError> {
         for item in &group.urgent {
-            if let Urgent::Record(record) = item {
-                self.device.write(&Entry::Record(record.clone()))?;
+            match item {
+                Urgent::Record(record) => self.device.write(&Entry::Record(record.clone()))?,
+                Urgent::Decided(record) => self.device.write(&Entry::Decided(record.clone()))?,
+                Urgent::Send(_) => {}
             }
         }
         for item in &group.bulk {
             match item {
-                Bulk::Decided(record) => self.device.write(&Entry::Decided(record.clone()))?,
                 Bulk::Body(body) => self.device.write(&Entry::Body(Arc::clone(body)))?,
                 Bulk::Read(_) => {}
             }
@@ -264,16 +265,20 @@ impl LogThread {
     /// Durable: sends first, since somebody waits for them; the count last, so that nothing
     /// overtakes them.
     fn release(&mut self, group: Group) {
-        let count = group.urgent.len() as u64;
+        let mut count = 0;
         for item in group.urgent {
-            if let Urgent::Send(outgoing) = item {
-                self.outlet.send(outgoing);
+            match item {
+                Urgent::Record(_) => count += 1,
+                Urgent::Decided(_) => {}
+                Urgent::Send(outgoing) => {
+                    count += 1;
+                    self.outlet.send(outgoing);
+                }
             }
         }
         self.released.done(count);
         for item in group.bulk {
             match item {
-                Bulk::Decided(_) => {}
                 Bulk::Body(body) => self.outlet.stored(body.reference),
                 Bulk::Read(request) => self.outlet.read(request),
             }
@@ -290,7 +295,6 @@ impl Group {
 
     fn add_bulk(&mut self, item: Bulk) {
         self.bulk_bytes += match &item {
-            Bulk::Decided(record) => record.bytes.len(),
             Bulk::Body(body) => body.raw.len(),
             Bulk::Read(_) => 0,
         };

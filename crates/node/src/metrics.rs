@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 use quorate_engine::Status;
 use quorate_storage::JournalStats;
 use quorate_types::{Lane, Peer, Rejected};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 type Labels = Vec<(&'static str, String)>;
@@ -33,7 +33,7 @@ pub struct Metrics {
     log_syncs: Gauge,
     commit_seconds: Histogram,
     replica: ReplicaGauges,
-    complaints: Mutex<HashMap<Peer, Complaints>>,
+    complaints: Mutex<BTreeMap<Peer, Complaints>>,
 }
 
 #[derive(Debug, Default)]
@@ -141,7 +141,8 @@ impl Metrics {
     /// Counts a refused message; for a member's fault that is due to be logged, how many went
     /// unlogged since the last one.
     pub(crate) fn rejected(&self, peer: Peer, reason: &Rejected) -> Option<u64> {
-        let labels = vec![("peer", peer_label(Some(peer))), ("reason", reason_label(reason).into())];
+        let labels =
+            vec![("peer", peer_label(Some(peer))), ("reason", reason_label(reason).into())];
         self.rejected.get_or_create(&labels).inc();
         match peer {
             Peer::Replica(_) if !reason.is_innocent() => self.complain(peer, Instant::now()),
@@ -167,7 +168,8 @@ impl Metrics {
     /// How many messages were refused with this reason, from all peers.
     #[must_use]
     pub fn rejections(&self, peer: Peer, reason: &Rejected) -> u64 {
-        let labels = vec![("peer", peer_label(Some(peer))), ("reason", reason_label(reason).into())];
+        let labels =
+            vec![("peer", peer_label(Some(peer))), ("reason", reason_label(reason).into())];
         self.rejected.get_or_create(&labels).get()
     }
 

@@ -10,6 +10,7 @@
 //! ([`Delivery::permit`]): a peer that sends faster than we check waits for itself alone.
 
 use crate::metrics::{Metrics, lane_name};
+use crate::transport::frames::Permit;
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, select, unbounded};
 use quorate_engine::{Incoming, Verifier};
@@ -18,11 +19,9 @@ use quorate_types::{Lane, Peer, Rejected, Verified};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use crate::transport::frames::Permit;
 use tokio::sync::Notify;
 
 /// A frame as it came from an authenticated connection.
-#[derive(Debug)]
 pub struct Delivery {
     /// Who is at the other end.
     pub from: Peer,
@@ -30,6 +29,8 @@ pub struct Delivery {
     pub lane: Lane,
     /// Tag and what follows.
     pub content: Bytes,
+    /// Where it goes once it is checked.
+    pub inlet: Arc<dyn Inlet>,
     /// Cuts the connection.
     pub cut: Arc<Notify>,
     /// What the frame takes of its connection's share of the queues; given back once it is checked
@@ -38,12 +39,13 @@ pub struct Delivery {
 }
 
 /// Where checked messages go. May block: only the thread that checks for the same peers waits.
-pub trait Inlet: Send + Sync {
+pub trait Inlet: Send + Sync + std::fmt::Debug {
     /// A checked message. `false`: nobody listens any more.
     fn message(&self, from: Peer, urgent: bool, message: Verified<Incoming>) -> bool;
-    /// The answer to a job.
-    fn combined(&self, outcome: CombineOutcome) -> bool;
 }
+
+/// Where combined certificates go. `false`: nobody listens any more.
+pub type Combiner = Arc<dyn Fn(CombineOutcome) -> bool + Send + Sync>;
 
 /// The queues of the pool. Cloning shares them; the threads end when all clones are dropped.
 #[derive(Clone, Debug)]
@@ -63,18 +65,15 @@ impl Pool {
     pub fn new(
         verifier: &Arc<Verifier>,
         metrics: &Arc<Metrics>,
-        inlet: &Arc<dyn Inlet>,
+        combined: Combiner,
         bulk_threads: usize,
     ) -> (Self, Vec<Worker>) {
-        let checker = Checker {
-            verifier: Arc::clone(verifier),
-            metrics: Arc::clone(metrics),
-            inlet: Arc::clone(inlet),
-        };
+        let checker = Checker { verifier: Arc::clone(verifier), metrics: Arc::clone(metrics) };
         let (urgent, urgent_in) = unbounded();
         let (combine, combine_in) = unbounded();
         let first = checker.clone();
-        let mut workers: Vec<Worker> = vec![Box::new(move || first.run_urgent(&urgent_in, &combine_in))];
+        let mut workers: Vec<Worker> =
+            vec![Box::new(move || first.run_urgent(&urgent_in, &combine_in, &*combined))];
         let mut bulk = Vec::with_capacity(bulk_threads);
         for _ in 0..bulk_threads.max(1) {
             let (sender, receiver) = unbounded();
@@ -121,20 +120,24 @@ fn shard(from: Peer, lane: Lane, shards: usize) -> usize {
 struct Checker {
     verifier: Arc<Verifier>,
     metrics: Arc<Metrics>,
-    inlet: Arc<dyn Inlet>,
 }
 
 impl Checker {
-    fn run_urgent(&self, frames: &Receiver<Delivery>, jobs: &Receiver<CombineJob>) {
+    fn run_urgent(
+        &self,
+        frames: &Receiver<Delivery>,
+        jobs: &Receiver<CombineJob>,
+        combined: &dyn Fn(CombineOutcome) -> bool,
+    ) {
         loop {
             // A job completes a quorum: it goes before votes that are not needed any more.
             while let Ok(job) = jobs.try_recv() {
-                if !self.inlet.combined(job.run()) {
+                if !combined(job.run()) {
                     return;
                 }
             }
             let goes_on = select! {
-                recv(jobs) -> job => job.is_ok_and(|job| self.inlet.combined(job.run())),
+                recv(jobs) -> job => job.is_ok_and(|job| combined(job.run())),
                 recv(frames) -> frame => frame.is_ok_and(|frame| self.check(frame, true)),
             };
             if !goes_on {
@@ -153,10 +156,10 @@ impl Checker {
 
     /// `false`: nobody listens any more.
     fn check(&self, delivery: Delivery, urgent: bool) -> bool {
-        let Delivery { from, lane, content, cut, permit } = delivery;
+        let Delivery { from, lane, content, inlet, cut, permit } = delivery;
         match self.verify(content, from) {
             Ok(message) => {
-                let listens = self.inlet.message(from, urgent, message);
+                let listens = inlet.message(from, urgent, message);
                 drop(permit);
                 listens
             }
@@ -170,7 +173,7 @@ impl Checker {
     /// A panic in here is our defect, but one that a single frame of a single peer may provoke: it
     /// costs that frame, not the validator.
     fn verify(&self, content: Bytes, from: Peer) -> Result<Verified<Incoming>, Rejected> {
-        let check = AssertUnwindSafe(|| Verified::check(content, from, &self.verifier));
+        let check = AssertUnwindSafe(|| Verified::<Incoming>::check(content, from, &self.verifier));
         catch_unwind(check).unwrap_or_else(|_| {
             tracing::error!(?from, "checking a message panicked: please report this defect");
             Err(Rejected::Malformed("checking it panicked".into()))

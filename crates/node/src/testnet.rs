@@ -40,7 +40,7 @@ impl Default for TestnetPlan {
             host: "127.0.0.1".into(),
             base_port: 7_000,
             durability: Durability::Fsync,
-            service: "kv".into(),
+            service: "ordered-log".into(),
             settings: Settings::default(),
         }
     }
@@ -72,7 +72,9 @@ pub enum TestnetError {
     #[error("a committee has 1 to {max} members, not {0}", max = Committee::MEMBERS_MAX)]
     Size(usize),
     /// The ports do not fit.
-    #[error("{members} members need the ports {base} to {last}; choose a base port from 1 to {highest}")]
+    #[error(
+        "{members} members need the ports {base} to {last}; choose a base port from 1 to {highest}"
+    )]
     Ports {
         /// How many members.
         members: usize,

@@ -226,7 +226,10 @@ impl ClientCertVerifier for AnyKey {
     }
 }
 
-fn well_formed(key: &CertificateDer<'_>, more: &[CertificateDer<'_>]) -> Result<IdentityKey, Error> {
+fn well_formed(
+    key: &CertificateDer<'_>,
+    more: &[CertificateDer<'_>],
+) -> Result<IdentityKey, Error> {
     match (parse_spki(key.as_ref()), more) {
         (Some(key), []) => Ok(key),
         _ => Err(CertificateError::BadEncoding.into()),

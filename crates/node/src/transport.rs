@@ -34,6 +34,7 @@ pub mod frames;
 pub mod hello;
 pub mod inbound;
 pub mod outbound;
+mod socket;
 
 use crate::log::Outgoing;
 use crate::metrics::Metrics;
@@ -41,12 +42,12 @@ use outbound::{Full, Outbox};
 use parking_lot::RwLock;
 use quorate_engine::Frame;
 use quorate_types::{ClientId, Lane, Peer, Recipients, ReplicaId};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The lanes between members, in the order of [`Outboxes`].
+/// The lanes between members, in the order of a member's queues.
 pub const MEMBER_LANES: [Lane; 3] = [Lane::Votes, Lane::Consensus, Lane::Bulk];
 
 const MIB: usize = 1024 * 1024;
@@ -88,7 +89,7 @@ pub struct Network {
     members: Vec<Option<Outboxes>>,
     /// Whether the connection of each lane is up, in the same order.
     connected: Vec<[Arc<AtomicBool>; 3]>,
-    clients: RwLock<HashMap<ClientId, Arc<Outbox>>>,
+    clients: RwLock<BTreeMap<ClientId, Arc<Outbox>>>,
     metrics: Arc<Metrics>,
 }
 

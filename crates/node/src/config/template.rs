@@ -135,8 +135,7 @@ pub(super) fn annotate(config: &NodeConfig) -> String {
 }
 
 fn section(text: &mut String, values: &toml::Table, comments: Comments) {
-    let unexplained =
-        values.keys().filter(|key| !comments.iter().any(|(name, _)| name == key));
+    let unexplained = values.keys().filter(|key| !comments.iter().any(|(name, _)| name == key));
     let explained = comments.iter().map(|(name, comment)| (*name, *comment));
     for (key, comment) in explained.chain(unexplained.map(|key| (key.as_str(), ""))) {
         let value = values.get(key);

@@ -59,13 +59,17 @@ fn relative_paths_are_meant_from_the_files_folder() {
 
 #[test]
 fn errors_name_the_file_the_field_and_the_remedy() {
-    let (_folder, path) = write(&config().to_toml().replace("verify_threads = 2", "verify_threads = 0"));
+    let (_folder, path) =
+        write(&config().to_toml().replace("verify_threads = 2", "verify_threads = 0"));
     let message = NodeConfig::load(&path).unwrap_err().to_string();
     assert_eq!(message, format!("{}: 'verify_threads' is 0; it must be 1 to 64", path.display()));
 
     let (_folder, path) = write(&config().to_toml().replace("timeout_ms = 1000", "timeout_ms = 1"));
     let message = NodeConfig::load(&path).unwrap_err().to_string();
-    assert!(message.contains("config.toml, section [replica]: setting 'timeout_ms' is 1"), "{message}");
+    assert!(
+        message.contains("config.toml, section [replica]: setting 'timeout_ms' is 1"),
+        "{message}"
+    );
 
     let (_folder, path) = write("committe = \"x\"\n");
     let message = NodeConfig::load(&path).unwrap_err().to_string();
@@ -73,5 +77,8 @@ fn errors_name_the_file_the_field_and_the_remedy() {
 
     let absent = Path::new("/nowhere/config.toml");
     let message = NodeConfig::load(absent).unwrap_err().to_string();
-    assert!(message.starts_with("cannot read configuration file /nowhere/config.toml: "), "{message}");
+    assert!(
+        message.starts_with("cannot read configuration file /nowhere/config.toml: "),
+        "{message}"
+    );
 }

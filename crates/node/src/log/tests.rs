@@ -172,8 +172,7 @@ fn a_vote_does_not_wait_for_the_bodies_queued_before_it() {
     thread.join().unwrap().unwrap();
     let events = journal.events.lock();
     let sent = events.iter().position(|event| *event == Happened::Sent(1)).unwrap();
-    let before =
-        events[..sent].iter().filter(|event| **event == Happened::Wrote("body")).count();
+    let before = events[..sent].iter().filter(|event| **event == Happened::Wrote("body")).count();
     assert!(before <= 6, "{before} bodies were written before the vote left");
     let stored = events.iter().filter(|event| matches!(event, Happened::Stored(_))).count();
     assert_eq!(stored, 20);

@@ -1,9 +1,18 @@
 use super::*;
-use quorate_engine::message::{Busy, FetchBlocks};
-use quorate_engine::Message;
-use quorate_types::{BlockId, Body, BodyRef, Height, ReplicaId};
-use quorate_crypto::Digest;
 use crate::transport::frames::Permit;
+use quorate_crypto::Digest;
+use quorate_engine::Message;
+use quorate_engine::message::{Busy, FetchBlocks};
+use quorate_types::{BlockId, Body, BodyRef, Height, ReplicaId};
+
+#[derive(Debug)]
+struct Nowhere;
+
+impl Inlet for Nowhere {
+    fn message(&self, _from: Peer, _urgent: bool, _message: Verified<Incoming>) -> bool {
+        true
+    }
+}
 
 fn delivery(message: &Message) -> Delivery {
     let frame = message.frame();
@@ -13,6 +22,7 @@ fn delivery(message: &Message) -> Delivery {
         from: Peer::Replica(ReplicaId(1)),
         lane: message.lane(),
         content: content.into(),
+        inlet: Arc::new(Nowhere),
         cut: Arc::new(Notify::new()),
         permit: Permit::none(),
     }
@@ -23,11 +33,8 @@ fn bodies_never_go_before_votes() {
     let reference = BodyRef { author: ReplicaId(0), sequence: 1, digest: Digest::ZERO };
     let body = Body { reference, raw: Bytes::from_static(b"raw"), requests: Vec::new() };
     let body = Message::Body(Arc::new(body));
-    let fetch = FetchBlocks {
-        height: Height(0),
-        after: BlockId::default(),
-        target: BlockId::default(),
-    };
+    let fetch =
+        FetchBlocks { height: Height(0), after: BlockId::default(), target: BlockId::default() };
     let busy = Message::Busy(Busy { sequence: 0, reason: String::new() });
     assert!(is_urgent(&delivery(&Message::Announce(vec![reference]))));
     assert!(is_urgent(&delivery(&Message::FetchBodies(vec![reference]))));

@@ -13,7 +13,10 @@ fn every_file_that_is_written_loads() {
             let keys = KeyFile::read(&config.key).unwrap();
             let id = committee.find(&keys.identity.public()).unwrap();
             assert_eq!(id.index(), index);
-            assert_eq!(committee.address(id), Some(format!("127.0.0.1:{}", 7_000 + index).as_str()));
+            assert_eq!(
+                committee.address(id),
+                Some(format!("127.0.0.1:{}", 7_000 + index).as_str())
+            );
             assert_eq!(config.http, format!("127.0.0.1:{}", 7_004 + index));
             assert_eq!(testnet.http[index], config.http);
         }

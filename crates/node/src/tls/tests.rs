@@ -29,10 +29,7 @@ fn shake(client: &mut ClientConnection, server: &mut ServerConnection) -> Result
 fn pair(expected: u8, actual: u8) -> (ClientConnection, ServerConnection) {
     let dialer = Dialer::new(&secret(1)).unwrap().to(secret(expected).public()).unwrap();
     let listener = listener(&secret(actual)).unwrap();
-    (
-        ClientConnection::new(dialer, no_name()).unwrap(),
-        ServerConnection::new(listener).unwrap(),
-    )
+    (ClientConnection::new(dialer, no_name()).unwrap(), ServerConnection::new(listener).unwrap())
 }
 
 #[test]

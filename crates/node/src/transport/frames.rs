@@ -2,7 +2,7 @@
 
 use super::Limits;
 use crate::metrics::Metrics;
-use crate::pool::{Delivery, Pool};
+use crate::pool::{Delivery, Inlet, Pool};
 use bytes::{Bytes, BytesMut};
 use quorate_engine::frame_bytes_max;
 use quorate_types::{Lane, Peer, Request};
@@ -183,6 +183,8 @@ fn ended() -> Cut {
 pub struct Intake {
     /// Where frames are checked.
     pub pool: Pool,
+    /// Where they go then.
+    pub inlet: Arc<dyn Inlet>,
     /// Counts.
     pub metrics: Arc<Metrics>,
     /// How patient.
@@ -194,8 +196,9 @@ pub struct Intake {
 impl Intake {
     /// An intake whose clients may have 64 MiB under way together.
     #[must_use]
-    pub fn new(pool: Pool, metrics: Arc<Metrics>, limits: Limits) -> Self {
-        Self { pool, metrics, limits, clients_share: Arc::new(Semaphore::new(64 * MIB)) }
+    pub fn new(pool: Pool, inlet: Arc<dyn Inlet>, metrics: Arc<Metrics>, limits: Limits) -> Self {
+        let clients_share = Arc::new(Semaphore::new(64 * MIB));
+        Self { pool, inlet, metrics, limits, clients_share }
     }
 
     /// Reads frames into the pool until the connection is cut.
@@ -218,7 +221,8 @@ impl Intake {
             match received {
                 Ok((content, permit)) => {
                     self.metrics.received(lane, content.len());
-                    self.pool.deliver(Delivery { from, lane, content, cut: Arc::clone(&cut), permit });
+                    let (inlet, cut) = (Arc::clone(&self.inlet), Arc::clone(&cut));
+                    self.pool.deliver(Delivery { from, lane, content, inlet, cut, permit });
                 }
                 Err(cut) => {
                     if let Some(fault) = cut.fault() {
@@ -241,9 +245,7 @@ impl Intake {
         // The semaphores are never closed: there is always a permit, sooner or later.
         let own_permit = Arc::clone(share).acquire_many_owned(own).await.ok();
         let common = match from {
-            Peer::Client(_) => {
-                Arc::clone(&self.clients_share).acquire_many_owned(own).await.ok()
-            }
+            Peer::Client(_) => Arc::clone(&self.clients_share).acquire_many_owned(own).await.ok(),
             Peer::Replica(_) => None,
         };
         Permit { _own: own_permit, _common: common }

@@ -42,7 +42,9 @@ impl Answer {
             Self::Welcome => return None,
             Self::Unknown => "it speaks another version",
             Self::OtherChain => "it serves another chain: compare the committee files",
-            Self::LaneNotYours => "it does not know this key as a member's: compare the committee files",
+            Self::LaneNotYours => {
+                "it does not know this key as a member's: compare the committee files"
+            }
             Self::Full => "it has as many clients as it may have",
         })
     }
@@ -98,7 +100,11 @@ where
 ///
 /// # Errors
 /// When the connection fails.
-pub async fn receive<S>(stream: &mut S, chain: ChainId, peer: Peer) -> io::Result<Result<Lane, Answer>>
+pub async fn receive<S>(
+    stream: &mut S,
+    chain: ChainId,
+    peer: Peer,
+) -> io::Result<Result<Lane, Answer>>
 where
     S: AsyncRead + Unpin,
 {

@@ -1,0 +1,143 @@
+//! The operator's view: `/status` (JSON), `/metrics` (Prometheus) and `/healthz`, over plain HTTP.
+//!
+//! There is no authentication: the default address is on the loopback interface.
+
+use crate::machine::ShownStatus;
+use crate::metrics::Metrics;
+use crate::transport::Network;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use quorate_engine::Status;
+use serde::Serialize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use tokio::net::TcpListener;
+
+/// What the pages are made from.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// The replica's own view.
+    pub status: ShownStatus,
+    /// Counts.
+    pub metrics: Arc<Metrics>,
+    /// Who is connected.
+    pub network: Arc<Network>,
+    /// What does not change.
+    pub summary: Summary,
+    /// When the validator started.
+    pub since: Instant,
+    /// Set once the replica's first event is handled and until it stops.
+    pub healthy: Arc<AtomicBool>,
+}
+
+/// What a validator was started with.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// This program's version.
+    pub version: &'static str,
+    /// The chain, in hex.
+    pub chain: String,
+    /// How many members the committee has.
+    pub members: usize,
+    /// The replicated service.
+    pub service: String,
+    /// What a vote survives.
+    pub durability: String,
+    /// The ordering protocol and its settings.
+    pub replica: quorate_engine::Settings,
+    /// Whether it may vote.
+    pub signs: bool,
+}
+
+/// The content of `/status`.
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeStatus {
+    /// The replica's own view.
+    #[serde(flatten)]
+    pub replica: Status,
+    /// Seconds since the start.
+    pub uptime_s: u64,
+    /// Other members whose lanes are all connected.
+    pub peers_connected: usize,
+    /// Clients connected.
+    pub clients_connected: usize,
+    /// Bytes written to the log since the start.
+    pub log_bytes_written: u64,
+    /// Syncs of the log since the start.
+    pub log_syncs: u64,
+    /// Resident memory of the process in MiB; `null` where the system does not say.
+    pub rss_mb: Option<u64>,
+    /// Processor time of the process in seconds; `null` where the system does not say.
+    pub cpu_seconds: Option<f64>,
+    /// What it was started with.
+    pub config: Summary,
+}
+
+/// Serves the pages, for ever.
+pub async fn serve(socket: TcpListener, shown: Shown) {
+    let pages = Router::new()
+        .route("/status", get(status))
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(healthz))
+        .with_state(shown);
+    if let Err(error) = axum::serve(socket, pages).await {
+        tracing::error!(%error, "the status pages are gone");
+    }
+}
+
+impl Shown {
+    /// The content of `/status` now.
+    #[must_use]
+    pub fn now(&self) -> NodeStatus {
+        let (log_bytes_written, log_syncs) = self.metrics.log_totals();
+        NodeStatus {
+            replica: (**self.status.load()).clone(),
+            uptime_s: self.since.elapsed().as_secs(),
+            peers_connected: self.network.members_connected(),
+            clients_connected: self.network.clients_connected(),
+            log_bytes_written,
+            log_syncs,
+            rss_mb: resident_mib(),
+            cpu_seconds: processor_seconds(),
+            config: self.summary.clone(),
+        }
+    }
+}
+
+async fn status(State(shown): State<Shown>) -> Json<NodeStatus> {
+    Json(shown.now())
+}
+
+async fn metrics(State(shown): State<Shown>) -> impl IntoResponse {
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], shown.metrics.print(&shown.status.load()))
+}
+
+async fn healthz(State(shown): State<Shown>) -> Response {
+    if shown.healthy.load(Ordering::Relaxed) {
+        "ok\n".into_response()
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "not running\n").into_response()
+    }
+}
+
+/// Linux: `VmRSS` in `/proc/self/status`, in kB.
+fn resident_mib() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    Some(line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? / 1024)
+}
+
+/// Linux: user and system time in `/proc/self/stat`, in ticks of 10 ms (`USER_HZ` is 100 on every
+/// Linux that anybody runs). The fields count from the end of the name, which may hold spaces.
+fn processor_seconds() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let (_, fields) = text.rsplit_once(") ")?;
+    let mut times = fields.split(' ').skip(11).map(str::parse::<u32>);
+    let ticks = f64::from(times.next()?.ok()?) + f64::from(times.next()?.ok()?);
+    Some(ticks / 100.0)
+}

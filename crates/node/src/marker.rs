@@ -1,0 +1,84 @@
+//! Noticing a lost disk (★): a small file beside the key says that the key was used on a chain.
+//!
+//! A validator whose log is gone cannot know what it voted for, so it must never sign under its old
+//! key again. An empty data folder alone does not tell a lost disk from a first start; this file
+//! does, as long as it is kept with the key and not with the data. Whoever restores a key from a
+//! copy made before its first start has to set `follow_only` by hand.
+
+use crate::NodeError;
+use quorate_types::ChainId;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// What the file says of the key on the chain at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It signs, and there is a log of what it signed.
+    Used,
+    /// There was a log, and it is gone.
+    Lost,
+}
+
+/// The file.
+#[derive(Debug)]
+pub(crate) struct Marker(PathBuf);
+
+impl Marker {
+    /// The marker of a key file.
+    pub(crate) fn beside(key: &Path) -> Self {
+        Self(key.with_extension("used"))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// What it says of `chain`; `None` when it says nothing.
+    pub(crate) fn read(&self, chain: ChainId) -> Result<Option<Standing>, NodeError> {
+        let text = match std::fs::read_to_string(&self.0) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(self.failed("read", source)),
+        };
+        let mut words = text.split_whitespace();
+        if words.next() != Some(hex::encode(chain.0).as_str()) {
+            return Ok(None);
+        }
+        match words.next() {
+            Some("used") => Ok(Some(Standing::Used)),
+            // Anything else was not written by us: no reason to sign.
+            _ => Ok(Some(Standing::Lost)),
+        }
+    }
+
+    /// Writes it, durably; nothing when it says so already.
+    pub(crate) fn write(&self, chain: ChainId, standing: Standing) -> Result<(), NodeError> {
+        if self.read(chain)? == Some(standing) {
+            return Ok(());
+        }
+        let word = match standing {
+            Standing::Used => "used",
+            Standing::Lost => "lost",
+        };
+        let text = format!("{} {word}\n", hex::encode(chain.0));
+        self.replace(text.as_bytes()).map_err(|source| self.failed("write", source))
+    }
+
+    fn replace(&self, text: &[u8]) -> io::Result<()> {
+        let fresh = self.0.with_extension("used.new");
+        let mut file = File::create(&fresh)?;
+        file.write_all(text)?;
+        file.sync_all()?;
+        std::fs::rename(&fresh, &self.0)?;
+        let folder = self.0.parent().filter(|folder| !folder.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    }
+
+    fn failed(&self, action: &'static str, source: io::Error) -> NodeError {
+        NodeError::Marker { action, path: self.0.clone(), source }
+    }
+}
+
+#[cfg(test)]
+mod tests;

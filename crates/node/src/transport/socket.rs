@@ -1,0 +1,30 @@
+//! Socket options that every connection has.
+
+use socket2::{SockRef, TcpKeepalive};
+use std::io;
+use std::time::Duration;
+use tokio::net::TcpStream;
+
+/// An idle connection is probed after this long, and given up when three probes find nobody.
+const PROBE_AFTER: Duration = Duration::from_secs(10);
+const PROBE_INTERVAL: Duration = Duration::from_secs(3);
+const PROBES: u32 = 3;
+
+/// Sent and not acknowledged for so long: the host is gone. By default the kernel tries for a quarter
+/// of an hour with growing pauses, and a validator whose host came back would be cut off for minutes.
+#[cfg(target_os = "linux")]
+const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(15);
+
+/// Small frames leave at once, and a host that vanished is noticed.
+pub(crate) fn prepare(tcp: &TcpStream) -> io::Result<()> {
+    tcp.set_nodelay(true)?;
+    let socket = SockRef::from(tcp);
+    let keepalive = TcpKeepalive::new()
+        .with_time(PROBE_AFTER)
+        .with_interval(PROBE_INTERVAL)
+        .with_retries(PROBES);
+    socket.set_tcp_keepalive(&keepalive)?;
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX))?;
+    Ok(())
+}

@@ -1,0 +1,632 @@
+//! A running validator: everything wired together.
+//!
+//! ```text
+//!             network threads (tokio)                         std threads
+//!  peers ──▶ listener ─▶ frame readers ──▶ pool: urgent ×1, bulk ×N ──▶ machine ──▶ log ──▶ disk
+//!  clients                                   ▲  shares to combine ────────┤ ▲ ▲      │
+//!  peers ◀── links ◀── outboxes ◀────────────────── sends ────────────────┤ │ └──────┤ stored,
+//!  clients ◀─────────────────▲────────── sends that waited for a record ──│─│────────┘ then reader
+//!  operator ◀── http         │                                            └─┴── execution ──▶ store
+//! ```
+//!
+//! Threads by name: `net` (tokio's), `check-votes`, `check-bulk-N`, `machine`, `log`, `read`,
+//! `execute`. All block when idle: nothing polls.
+//!
+//! It stops in the order in which work flows: the machine first, then the log writes what is queued
+//! and lets go what waited for it, then execution makes the state durable, then the network ends.
+//! A failed write, a halt or a panic of any thread stops everything, with the reason as the error.
+
+use crate::config::{LogFormat, LogLevel, LogSettings};
+use crate::http::{self, Shown, Summary};
+use crate::log::{Device, Outgoing, Outlet, log_thread};
+use crate::machine::{Clock, Doors, Hands, MachineThread, queues};
+use crate::marker::{Marker, Standing};
+use crate::metrics::Metrics;
+use crate::pool::{Pool, Worker};
+use crate::tls;
+use crate::transport::frames::Intake;
+use crate::transport::inbound::Listener;
+use crate::transport::outbound::member_links;
+use crate::transport::{Limits, Network};
+use crate::{NodeConfig, NodeError, execution};
+use arc_swap::ArcSwap;
+use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
+use quorate_crypto::KeyFile;
+use quorate_engine::{Replica, ReplicaConfig, Status, Verifier};
+use quorate_storage::{
+    DiskStore, Entry, Executor, ExecutorConfig, Journal, JournalReader, JournalStats, LogConfig,
+    RealDisk, StorageError,
+};
+use quorate_types::machine::{ReadRequest, Recovery};
+use quorate_types::{BodyRef, Committee, Event, ReplicaId, Service};
+use std::io;
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// How long the network may take to end.
+const NETWORK_END: Duration = Duration::from_secs(1);
+
+/// Runs a validator until `shutdown` is triggered or something fails. Blocks.
+///
+/// Not to be called from a tokio task: a validator brings a runtime of its own.
+///
+/// # Errors
+/// Why it did not start, or why it stopped. A program exits with a code other than zero then.
+pub fn run(
+    config: &NodeConfig,
+    service: Box<dyn Service>,
+    shutdown: &Shutdown,
+) -> Result<(), NodeError> {
+    let validator = Validator::start(config, service)?;
+    validator.wait(shutdown)
+}
+
+/// Asks a validator to stop. Cloning shares it.
+#[derive(Clone, Debug)]
+pub struct Shutdown {
+    trigger: Sender<()>,
+    triggered: Receiver<()>,
+}
+
+impl Default for Shutdown {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Shutdown {
+    /// One that only [`Shutdown::trigger`] triggers.
+    #[must_use]
+    pub fn new() -> Self {
+        let (trigger, triggered) = bounded(1);
+        Self { trigger, triggered }
+    }
+
+    /// One that SIGTERM and SIGINT trigger too, for the rest of the process.
+    ///
+    /// # Errors
+    /// When the system gives no thread or no signal handler.
+    pub fn on_signals() -> Result<Self, NodeError> {
+        let start = |source| NodeError::Start { what: "signal handler", source };
+        let shutdown = Self::new();
+        let trigger = shutdown.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(start)?;
+        let (mut terminate, mut interrupt) = {
+            let _inside = runtime.enter();
+            (
+                signal(SignalKind::terminate()).map_err(start)?,
+                signal(SignalKind::interrupt()).map_err(start)?,
+            )
+        };
+        let wait = move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => {}
+                }
+            });
+            trigger.trigger();
+        };
+        Builder::new().name("signals".into()).spawn(wait).map_err(start)?;
+        Ok(shutdown)
+    }
+
+    /// Asks the validator to stop.
+    pub fn trigger(&self) {
+        let _ = self.trigger.try_send(());
+    }
+}
+
+/// Writes the log to standard error from now on. Does nothing when something else does already.
+pub fn init_logging(settings: LogSettings) {
+    let level = match settings.level {
+        LogLevel::Error => tracing::Level::ERROR,
+        LogLevel::Warn => tracing::Level::WARN,
+        LogLevel::Info => tracing::Level::INFO,
+        LogLevel::Debug => tracing::Level::DEBUG,
+        LogLevel::Trace => tracing::Level::TRACE,
+    };
+    let writer = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
+    let _ = match settings.format {
+        LogFormat::Text => writer.try_init(),
+        LogFormat::Json => writer.json().try_init(),
+    };
+}
+
+/// A validator that runs on its threads. Dropping it without [`Validator::wait`] or
+/// [`Validator::stop`] stops it too.
+pub struct Validator {
+    id: ReplicaId,
+    address: SocketAddr,
+    http_address: SocketAddr,
+    shown: Shown,
+    stopping: Arc<AtomicBool>,
+    failures: Receiver<NodeError>,
+    machine: Option<Sender<()>>,
+    /// In the order in which they end.
+    threads: Vec<JoinHandle<()>>,
+    runtime: Option<Runtime>,
+}
+
+impl Validator {
+    /// Opens everything and starts all threads. Not to be called from a tokio task.
+    ///
+    /// # Errors
+    /// Why it cannot start.
+    pub fn start(config: &NodeConfig, service: Box<dyn Service>) -> Result<Self, NodeError> {
+        Self::start_with(config, service, Limits::default())
+    }
+
+    /// As [`Validator::start`], with another patience.
+    ///
+    /// # Errors
+    /// Why it cannot start.
+    pub fn start_with(
+        config: &NodeConfig,
+        service: Box<dyn Service>,
+        limits: Limits,
+    ) -> Result<Self, NodeError> {
+        let limits = Limits { clients_max: config.clients_max, ..limits };
+        let origin = Origin::load(config, service.as_ref())?;
+        let runtime = start_runtime(config.network_threads)?;
+        let sockets = runtime.block_on(Sockets::bind(config, &origin))?;
+        let (address, http_address) = sockets.addresses()?;
+        let disk = Opened::open(config, service, &origin)?;
+        let (failed, failures) = unbounded();
+        let threads = Threads { failed, stopping: Arc::default(), handles: Vec::new() };
+        let mut validator = Self {
+            id: origin.id,
+            address,
+            http_address,
+            shown: origin.shown(config, disk.signs),
+            stopping: Arc::clone(&threads.stopping),
+            failures,
+            machine: None,
+            threads: Vec::new(),
+            runtime: Some(runtime),
+        };
+        validator.start_threads(config, &origin, disk, threads, (sockets, limits))?;
+        tracing::info!(
+            member = %origin.id,
+            %address,
+            http = %http_address,
+            chain = validator.shown.summary.chain,
+            signs = validator.shown.summary.signs,
+            "validator started"
+        );
+        Ok(validator)
+    }
+
+    /// Its index in the committee.
+    #[must_use]
+    pub fn id(&self) -> ReplicaId {
+        self.id
+    }
+
+    /// Where it listens for peers and clients.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where it serves status and metrics.
+    #[must_use]
+    pub fn http_address(&self) -> SocketAddr {
+        self.http_address
+    }
+
+    /// What it shows on `/status` and `/metrics`.
+    #[must_use]
+    pub fn shown(&self) -> &Shown {
+        &self.shown
+    }
+
+    /// Blocks until `shutdown` is triggered or something fails, then stops.
+    ///
+    /// # Errors
+    /// What failed.
+    pub fn wait(self, shutdown: &Shutdown) -> Result<(), NodeError> {
+        select! {
+            recv(shutdown.triggered) -> _ => self.stop(),
+            recv(self.failures) -> failure => {
+                let stopped = self.stop();
+                failure.map_or(stopped, Err)
+            }
+        }
+    }
+
+    /// Stops it: what is queued for the log is written, the state is made durable.
+    ///
+    /// # Errors
+    /// What failed, now or before.
+    pub fn stop(mut self) -> Result<(), NodeError> {
+        self.end();
+        match self.failures.try_recv() {
+            Ok(failure) => Err(failure),
+            Err(_) => {
+                tracing::info!(member = %self.id, "validator stopped");
+                Ok(())
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        self.shown.healthy.store(false, Ordering::Relaxed);
+        self.stopping.store(true, Ordering::Relaxed);
+        drop(self.machine.take());
+        // The pool's threads end with the network, which holds their queues: they are not waited for.
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(NETWORK_END);
+        }
+    }
+
+    fn start_threads(
+        &mut self,
+        config: &NodeConfig,
+        origin: &Origin,
+        disk: Opened,
+        mut threads: Threads,
+        (sockets, limits): (Sockets, Limits),
+    ) -> Result<(), NodeError> {
+        let Opened { journal, recovery, executor, signs } = disk;
+        let (network, metrics) = (Arc::clone(&self.shown.network), Arc::clone(&self.shown.metrics));
+        let (doors, queues) = queues();
+        let combiner = doors.clone();
+        let combined = Arc::new(move |outcome| combiner.answer(Event::Combined(outcome)));
+        let (pool, workers) =
+            Pool::new(&origin.verifier, &metrics, combined, config.verify_threads);
+        for (index, worker) in workers.into_iter().enumerate() {
+            let name = if index == 0 { "check-votes" } else { "check-bulk" };
+            threads.spawn_unjoined(name, worker)?;
+        }
+
+        let (read, reads) = unbounded();
+        let (reader, answers) = (journal.reader(), doors.clone());
+        let outlet = LogOutlet {
+            network: Arc::clone(&network),
+            doors: doors.clone(),
+            read,
+            metrics: Arc::clone(&metrics),
+        };
+        let device = TimedJournal { journal, metrics: Arc::clone(&metrics) };
+        let (log, log_thread) = log_thread(Box::new(device), Box::new(outlet));
+        let (execution, blocks) = unbounded();
+        let hands = Hands { log, network: Arc::clone(&network), pool: pool.clone(), execution };
+        let replica = Replica::new(origin.replica(config, signs));
+        let (machine, stop) = bounded(0);
+        self.machine = Some(machine);
+        let status = Arc::clone(&self.shown.status);
+        let machine = MachineThread::new(replica, hands, queues, stop, origin.clock, status);
+        let first = Event::Recovered(Box::new(recovery));
+        let stopping = Arc::clone(&threads.stopping);
+
+        threads.spawn("machine", move || Ok(machine.run(first)?))?;
+        threads.spawn("log", move || Ok(log_thread.run()?))?;
+        threads.spawn("read", move || Ok(read_back(&reader, &reads, &answers)?))?;
+        let inlet = Arc::new(doors.clone());
+        threads.spawn("execute", move || {
+            let answer = |executed| doors.answer(Event::Executed(executed));
+            Ok(execution::run(executor, &blocks, &stopping, &answer)?)
+        })?;
+        self.threads = threads.handles;
+        self.start_network(origin, Intake::new(pool, inlet, metrics, limits), sockets)?;
+        self.shown.healthy.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn start_network(
+        &self,
+        origin: &Origin,
+        intake: Intake,
+        sockets: Sockets,
+    ) -> Result<(), NodeError> {
+        let network = Arc::clone(&self.shown.network);
+        let dialer = tls::Dialer::new(&origin.keys.identity)?;
+        let runtime = self.runtime.as_ref().expect("present until the end");
+        for link in member_links(&network, &origin.committee, &dialer, intake.limits)? {
+            runtime.spawn(link.run());
+        }
+        let tls = tls::listener(&origin.keys.identity)?;
+        let listener = Listener::new(tls, Arc::clone(&origin.committee), network, intake);
+        runtime.spawn(listener.run(sockets.peers));
+        runtime.spawn(http::serve(sockets.http, self.shown.clone()));
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Validator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Validator({} at {})", self.id, self.address)
+    }
+}
+
+impl Drop for Validator {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What the files say.
+struct Origin {
+    id: ReplicaId,
+    keys: KeyFile,
+    committee: Arc<Committee>,
+    verifier: Arc<Verifier>,
+    clock: Clock,
+    wall_origin_ms: u64,
+}
+
+impl Origin {
+    fn load(config: &NodeConfig, service: &dyn Service) -> Result<Self, NodeError> {
+        let clock = Clock::start();
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let committee = Arc::new(config.load_committee()?);
+        let keys = KeyFile::read(&config.key)?;
+        let id = committee.find(&keys.identity.public()).ok_or_else(|| NodeError::NotAMember {
+            key: config.key.clone(),
+            committee: config.committee.clone(),
+        })?;
+        if service.name() != config.service {
+            return Err(NodeError::OtherService {
+                configured: config.service.clone(),
+                provided: service.name().to_owned(),
+            });
+        }
+        let verifier = Verifier::new(Arc::clone(&committee), config.replica.proposal_key);
+        let wall_origin_ms = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
+        Ok(Self { id, keys, committee, verifier: Arc::new(verifier), clock, wall_origin_ms })
+    }
+
+    fn replica(&self, config: &NodeConfig, signs: bool) -> ReplicaConfig {
+        ReplicaConfig {
+            id: self.id,
+            identity: Arc::new(self.keys.identity.clone()),
+            voting: Arc::new(self.keys.voting.clone()),
+            verifier: Arc::clone(&self.verifier),
+            settings: config.replica.clone(),
+            wall_origin_ms: self.wall_origin_ms,
+            signs,
+        }
+    }
+
+    fn shown(&self, config: &NodeConfig, signs: bool) -> Shown {
+        let metrics = Arc::new(Metrics::new());
+        let network = Network::new(self.id, self.committee.size(), Arc::clone(&metrics));
+        let status = Status { id: self.id, ..Status::default() };
+        Shown {
+            status: Arc::new(ArcSwap::from_pointee(status)),
+            metrics,
+            network: Arc::new(network),
+            summary: Summary {
+                version: env!("CARGO_PKG_VERSION"),
+                chain: hex::encode(self.committee.chain().0),
+                members: self.committee.size(),
+                service: config.service.clone(),
+                durability: config.durability.to_string(),
+                replica: config.replica.clone(),
+                signs,
+            },
+            since: Instant::now(),
+            healthy: Arc::default(),
+        }
+    }
+}
+
+/// Bound before anything else is opened: a second validator fails here, with a clear reason.
+struct Sockets {
+    peers: TcpListener,
+    http: TcpListener,
+}
+
+impl Sockets {
+    async fn bind(config: &NodeConfig, origin: &Origin) -> Result<Self, NodeError> {
+        let own = origin.committee.address(origin.id).expect("a member has an address");
+        let address = config.listen.as_deref().unwrap_or(own);
+        Ok(Self {
+            peers: bind(address, "peers and clients").await?,
+            http: bind(&config.http, "status and metrics").await?,
+        })
+    }
+
+    fn addresses(&self) -> Result<(SocketAddr, SocketAddr), NodeError> {
+        let start = |source| NodeError::Start { what: "listener", source };
+        Ok((self.peers.local_addr().map_err(start)?, self.http.local_addr().map_err(start)?))
+    }
+}
+
+async fn bind(address: &str, purpose: &'static str) -> Result<TcpListener, NodeError> {
+    let address = address.to_owned();
+    TcpListener::bind(&address).await.map_err(|source| NodeError::Listen {
+        address,
+        purpose,
+        source,
+    })
+}
+
+pub(crate) fn start_runtime(threads: usize) -> Result<Runtime, NodeError> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .thread_name("net")
+        .enable_all()
+        .build()
+        .map_err(|source| NodeError::Start { what: "network threads", source })
+}
+
+/// What the disk gave back.
+struct Opened {
+    journal: Journal,
+    recovery: Recovery,
+    executor: Executor,
+    signs: bool,
+}
+
+impl Opened {
+    fn open(
+        config: &NodeConfig,
+        service: Box<dyn Service>,
+        origin: &Origin,
+    ) -> Result<Self, NodeError> {
+        let chain = origin.committee.chain();
+        let marker = Marker::beside(&config.key);
+        let log = config.data_dir.join("log");
+        let lost = match marker.read(chain)? {
+            None => false,
+            Some(Standing::Lost) => true,
+            Some(Standing::Used) => is_empty(&log),
+        };
+        if lost {
+            warn_of_lost_disk(&marker, config);
+            // Before there is a log again: the next start must not take it for the lost one.
+            marker.write(chain, Standing::Lost)?;
+        }
+        let disk = RealDisk::open(&log)?;
+        let store = DiskStore::open(&config.data_dir.join("state"))?;
+        let (executor, executed) =
+            Executor::open(Box::new(store), service, ExecutorConfig::default())?;
+        let log_config = LogConfig { durability: config.durability, ..LogConfig::default() };
+        let (journal, recovery) = Journal::open(Box::new(disk), log_config, executed)?;
+        if !lost {
+            // Before anything is signed, and after there is a log to find again.
+            marker.write(chain, Standing::Used)?;
+        }
+        Ok(Self { journal, recovery, executor, signs: !config.follow_only && !lost })
+    }
+}
+
+fn warn_of_lost_disk(marker: &Marker, config: &NodeConfig) {
+    tracing::warn!(
+        marker = %marker.path().display(),
+        data_dir = %config.data_dir.display(),
+        "this key was used before and its log is gone: the validator follows and serves but does not \
+         vote, for it cannot know what it voted for; give it a new key in a new committee file"
+    );
+}
+
+/// Whether there is nothing in a folder, or no folder.
+fn is_empty(folder: &Path) -> bool {
+    std::fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none())
+}
+
+/// Carries out what the log thread lets go.
+struct LogOutlet {
+    network: Arc<Network>,
+    doors: Doors,
+    read: Sender<ReadRequest>,
+    metrics: Arc<Metrics>,
+}
+
+impl Outlet for LogOutlet {
+    fn send(&self, outgoing: Outgoing) {
+        self.network.send(outgoing);
+    }
+
+    fn stored(&self, body: BodyRef) {
+        self.doors.answer(Event::Stored(body));
+    }
+
+    fn read(&self, request: ReadRequest) {
+        let _ = self.read.send(request);
+    }
+
+    fn committed(&self, stats: JournalStats) {
+        self.metrics.log(stats);
+    }
+}
+
+/// A journal that says how long its commits take.
+struct TimedJournal {
+    journal: Journal,
+    metrics: Arc<Metrics>,
+}
+
+impl Device for TimedJournal {
+    fn write(&mut self, entry: &Entry) -> Result<(), StorageError> {
+        self.journal.write(entry)
+    }
+
+    fn commit(&mut self) -> Result<(), StorageError> {
+        let began = Instant::now();
+        self.journal.commit()?;
+        self.metrics.commit_took(began.elapsed());
+        Ok(())
+    }
+
+    fn stats(&self) -> JournalStats {
+        self.journal.stats()
+    }
+}
+
+/// The reading thread: a block for a peer that fell behind never delays a vote's sync.
+fn read_back(
+    journal: &JournalReader,
+    requests: &Receiver<ReadRequest>,
+    doors: &Doors,
+) -> Result<(), StorageError> {
+    while let Ok(request) = requests.recv() {
+        if !doors.answer(Event::Read(journal.read(&request)?)) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Starts threads that report how they ended.
+struct Threads {
+    failed: Sender<NodeError>,
+    stopping: Arc<AtomicBool>,
+    handles: Vec<JoinHandle<()>>,
+}
+
+impl Threads {
+    fn spawn(
+        &mut self,
+        name: &'static str,
+        work: impl FnOnce() -> Result<(), NodeError> + Send + 'static,
+    ) -> Result<(), NodeError> {
+        let handle = self.start(name, work)?;
+        self.handles.push(handle);
+        Ok(())
+    }
+
+    fn spawn_unjoined(&self, name: &'static str, work: Worker) -> Result<(), NodeError> {
+        self.start(name, move || {
+            work();
+            Ok(())
+        })
+        .map(drop)
+    }
+
+    fn start(
+        &self,
+        name: &'static str,
+        work: impl FnOnce() -> Result<(), NodeError> + Send + 'static,
+    ) -> Result<JoinHandle<()>, NodeError> {
+        let failed = self.failed.clone();
+        let run = move || {
+            let result = catch_unwind(AssertUnwindSafe(work));
+            if let Err(error) = result.unwrap_or(Err(NodeError::Panicked(name))) {
+                tracing::error!(thread = name, %error, "the validator stops");
+                let _ = failed.send(error);
+            }
+        };
+        Builder::new()
+            .name(name.into())
+            .spawn(run)
+            .map_err(|source| NodeError::Start { what: name, source })
+    }
+}
+
+#[cfg(test)]
+mod tests;

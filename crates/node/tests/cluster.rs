@@ -1,0 +1,149 @@
+//! Real validators over real sockets and disks, with a real client.
+
+mod common;
+
+use bytes::Bytes;
+use common::{Cluster, client};
+use quorate_node::Finished;
+use quorate_types::Outcome;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+fn four_validators_execute_what_a_client_submits() {
+    let cluster = Cluster::start(4);
+    let client = client(&cluster, 2);
+    assert!(client.wait_connected(4, PATIENCE));
+    for tag in 0..2_000 {
+        client.submit(usize::from(tag % 2 == 1), tag, Bytes::from(format!("{tag}"))).unwrap();
+    }
+    let mut done = BTreeSet::new();
+    while done.len() < 2_000 {
+        let completion = client.completions().recv_timeout(PATIENCE).expect("progress");
+        let Finished::Executed { outcome: Outcome::Applied(_), .. } = completion.finished else {
+            panic!("unexpected: {completion:?}");
+        };
+        assert!(done.insert(completion.tag), "{} completed twice", completion.tag);
+    }
+    let began = Instant::now();
+    while !cluster.all_executed(2_000) {
+        assert!(began.elapsed() < PATIENCE, "a healthy validator stays behind");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    cluster.stop();
+}
+
+#[test]
+fn validators_that_are_stopped_go_on_where_they_were() {
+    let cluster = Cluster::start(4);
+    common::expect_progress(&cluster, 100);
+    let cluster = cluster.restart();
+    assert!(cluster.validators.iter().all(|validator| validator.shown().summary.signs));
+    common::expect_progress(&cluster, 100);
+    let began = Instant::now();
+    while !cluster.all_executed(200) {
+        assert!(began.elapsed() < PATIENCE, "history was lost: {:?}", cluster.operations());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    cluster.stop();
+}
+
+#[test]
+fn a_validator_that_lost_its_disk_follows_and_never_signs_again() {
+    let mut cluster = Cluster::start(4);
+    common::expect_progress(&cluster, 10);
+    cluster.stop_one(3);
+    std::fs::remove_dir_all(cluster.folder.path().join("net/validator-3/data")).unwrap();
+    cluster.start_one(3);
+    assert!(!cluster.validators[3].shown().summary.signs);
+    common::expect_progress(&cluster, 10);
+    cluster.stop_one(3);
+    cluster.start_one(3);
+    assert!(!cluster.validators[3].shown().summary.signs, "the second start knows it too");
+    cluster.stop();
+}
+
+#[test]
+fn two_validators_never_share_a_folder_or_an_address() {
+    let cluster = Cluster::start(1);
+    let error = cluster.start_again(0).unwrap_err().to_string();
+    assert!(error.contains("is another validator running?"), "{error}");
+    cluster.stop();
+}
+
+#[test]
+fn the_status_pages_answer() {
+    let cluster = Cluster::start(1);
+    common::expect_progress(&cluster, 10);
+    std::thread::sleep(Duration::from_millis(100));
+    let address = cluster.validators[0].http_address();
+    let (code, body) = common::get(address, "/status");
+    assert_eq!(code, 200);
+    let status: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(status["operations"], 10);
+    assert_eq!(status["config"]["members"], 1);
+    assert!(status["log_bytes_written"].as_u64().unwrap() > 0, "{status}");
+    assert!(status["rss_mb"].as_u64().unwrap() > 0, "{status}");
+    assert!(status["cpu_seconds"].as_f64().is_some(), "{status}");
+    let (code, body) = common::get(address, "/metrics");
+    assert_eq!(code, 200);
+    assert!(body.contains("quorate_operations_executed 10\n"), "{body}");
+    assert!(body.contains("quorate_frames_received_total{lane=\"client\"}"), "{body}");
+    assert_eq!(common::get(address, "/healthz"), (200, "ok\n".into()));
+    cluster.stop();
+}
+
+#[test]
+fn an_idle_committee_costs_next_to_nothing() {
+    let cluster = Cluster::start(4);
+    common::expect_progress(&cluster, 10);
+    std::thread::sleep(Duration::from_millis(500));
+    let before = common::processor_seconds();
+    std::thread::sleep(Duration::from_secs(2));
+    let used = common::processor_seconds() - before;
+    // Other tests may run in this process: only a lone run is a measurement.
+    println!("4 idle validators used {used:.2} s of 2 s");
+    cluster.stop();
+}
+
+/// `cargo test --release -p quorate-node --test cluster -- --ignored --nocapture`
+#[test]
+#[ignore = "a measurement, not a test"]
+fn how_much_goes_through_this_process() {
+    const SESSIONS: usize = 10;
+    const UNDER_WAY: usize = 20_000;
+    let cluster = Cluster::start(4);
+    let client = client(&cluster, SESSIONS);
+    assert!(client.wait_connected(4, PATIENCE));
+    let operation = Bytes::from(vec![7; 100]);
+    let (mut tag, mut done, mut latency) = (0_u64, 0_u64, Duration::ZERO);
+    let mut submitted = Vec::new();
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(5) {
+        while (tag - done) < UNDER_WAY as u64 {
+            submitted.push(Instant::now());
+            client.submit(tag as usize % SESSIONS, tag, operation.clone()).unwrap();
+            tag += 1;
+        }
+        let first = client.completions().recv_timeout(PATIENCE).expect("progress");
+        for completion in std::iter::once(first).chain(client.completions().try_iter()) {
+            assert!(matches!(completion.finished, Finished::Executed { .. }));
+            latency += completion.at - submitted[completion.tag as usize];
+            done += 1;
+        }
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    let mean = latency.as_secs_f64() * 1e3 / done as f64;
+    println!(
+        "{:.0} operations/s, {mean:.1} ms mean, {:.1} cores",
+        done as f64 / seconds,
+        common::processor_seconds() / seconds
+    );
+    for validator in &cluster.validators {
+        println!("{}", serde_json::to_string(&validator.shown().now().replica).unwrap());
+    }
+    drop(client);
+    cluster.stop();
+}

@@ -1,0 +1,311 @@
+//! Hostile peers against a real validator; after each of them it still serves a good client.
+//!
+//! Validators 0 to 2 of four run; whoever attacks holds the key of the fourth, or none.
+
+mod common;
+
+use bytes::Bytes;
+use common::{Cluster, PATIENCE, expect_progress, new_identity};
+use quorate_consensus as consensus;
+use quorate_consensus::jolteon;
+use quorate_crypto::{Digest, IdentitySecret, KeyFile, Share};
+use quorate_engine::{Frame, Message};
+use quorate_node::tls::{Dialer, no_name};
+use quorate_node::transport::Limits;
+use quorate_node::transport::hello::Hello;
+use quorate_node::transport::outbound::dial;
+use quorate_types::{Body, BodyRef, ChainId, ClientId, Lane, Peer, Rejected, ReplicaId, View};
+use std::io;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+const ATTACKER: ReplicaId = ReplicaId(3);
+
+struct Siege {
+    cluster: Cluster,
+    runtime: Runtime,
+    member: IdentitySecret,
+}
+
+impl Siege {
+    fn begin() -> Self {
+        let limits = Limits {
+            handshake: Duration::from_millis(1_500),
+            frame: Duration::from_millis(500),
+            ..Limits::default()
+        };
+        let mut cluster = Cluster::prepare(4, limits);
+        (0..3).for_each(|index| cluster.start_one(index));
+        let key = cluster.folder.path().join("net/validator-3/key.toml");
+        let member = KeyFile::read(&key).unwrap().identity;
+        let runtime = Runtime::new().unwrap();
+        Self { cluster, runtime, member }
+    }
+
+    /// The validator lives and serves.
+    fn end(self) {
+        expect_progress(&self.cluster, 20);
+        self.cluster.stop();
+    }
+
+    fn address(&self) -> String {
+        self.cluster.validators[0].address().to_string()
+    }
+
+    /// A channel to validator 0, as `identity`, expecting the key of `expected`.
+    async fn open(
+        &self,
+        identity: &IdentitySecret,
+        expected: ReplicaId,
+        chain: ChainId,
+        lane: Lane,
+    ) -> io::Result<TlsStream<TcpStream>> {
+        let key = *self.cluster.committee.identity(expected).unwrap();
+        let tls = Dialer::new(identity).unwrap().to(key).unwrap();
+        dial(&self.address(), tls, Hello { chain, lane }, PATIENCE).await
+    }
+
+    async fn channel(&self, identity: &IdentitySecret, lane: Lane) -> TlsStream<TcpStream> {
+        let chain = self.cluster.committee.chain();
+        self.open(identity, ReplicaId(0), chain, lane).await.unwrap()
+    }
+
+    fn cuts(&self, reason: &'static str) -> u64 {
+        self.cluster.validators[0].shown().metrics.cuts(reason)
+    }
+
+    fn wait_for_cuts(&self, reason: &'static str, count: u64) {
+        let began = Instant::now();
+        while self.cuts(reason) < count {
+            assert!(began.elapsed() < PATIENCE, "{} cut for {reason}", self.cuts(reason));
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn wait_for_rejection(&self, peer: Peer, reason: &Rejected) {
+        let began = Instant::now();
+        while self.cluster.validators[0].shown().metrics.rejections(peer, reason) == 0 {
+            assert!(began.elapsed() < PATIENCE, "nothing was refused as: {reason}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+async fn send(stream: &mut TlsStream<TcpStream>, frame: &Frame) {
+    for piece in &frame.0 {
+        stream.write_all(piece).await.unwrap();
+    }
+    stream.flush().await.unwrap();
+}
+
+/// Waits until the other end closes the connection; how long it took.
+async fn wait_for_the_end(stream: &mut (impl AsyncReadExt + Unpin)) -> Duration {
+    let began = Instant::now();
+    let mut sink = [0; 1_024];
+    let wait = async { while stream.read(&mut sink).await.is_ok_and(|bytes| bytes > 0) {} };
+    tokio::time::timeout(PATIENCE, wait).await.expect("the connection stays open");
+    began.elapsed()
+}
+
+fn announce() -> Frame {
+    let reference = BodyRef { author: ReplicaId(1), sequence: 1, digest: Digest::ZERO };
+    Message::Announce(vec![reference]).frame()
+}
+
+fn vote(siege: &Siege, signer: ReplicaId) -> Frame {
+    let view = siege.cluster.validators[0].shown().now().replica.view;
+    let vote = jolteon::Vote {
+        view: View(view.0 + 1),
+        id: Default::default(),
+        parent_view: View(0),
+        parent_id: Default::default(),
+        signer,
+        share: Share(vec![0; 64]),
+    };
+    Message::Consensus(consensus::Message::Jolteon(jolteon::Message::Vote(vote))).frame()
+}
+
+#[test]
+fn a_dialer_refuses_a_listener_with_another_key() {
+    let siege = Siege::begin();
+    let chain = siege.cluster.committee.chain();
+    let work = siege.open(&siege.member, ReplicaId(1), chain, Lane::Votes);
+    let error = siege.runtime.block_on(work).unwrap_err();
+    assert!(error.to_string().contains("invalid peer certificate"), "{error}");
+    siege.end();
+}
+
+#[test]
+fn a_stranger_is_a_client_and_opens_no_members_lane() {
+    let siege = Siege::begin();
+    let stranger = new_identity();
+    let chain = siege.cluster.committee.chain();
+    for lane in [Lane::Votes, Lane::Consensus, Lane::Bulk] {
+        let work = siege.open(&stranger, ReplicaId(0), chain, lane);
+        let error = siege.runtime.block_on(work).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "it does not know this key as a member's: compare the committee files"
+        );
+    }
+    siege.end();
+}
+
+#[test]
+fn a_client_that_sends_members_messages_is_cut_off() {
+    let siege = Siege::begin();
+    let stranger = new_identity();
+    siege.runtime.block_on(async {
+        let mut channel = siege.channel(&stranger, Lane::Client).await;
+        send(&mut channel, &announce()).await;
+        wait_for_the_end(&mut channel).await;
+    });
+    siege.wait_for_rejection(Peer::Client(ClientId(stranger.public())), &Rejected::NotAMember);
+    siege.end();
+}
+
+#[test]
+fn a_member_of_another_chain_is_told_so() {
+    let siege = Siege::begin();
+    let work = siege.open(&siege.member, ReplicaId(0), ChainId([9; 32]), Lane::Votes);
+    let error = siege.runtime.block_on(work).unwrap_err();
+    assert_eq!(error.to_string(), "it serves another chain: compare the committee files");
+    siege.end();
+}
+
+// testing.md 44
+#[test]
+fn a_member_that_speaks_as_another_is_refused() {
+    let siege = Siege::begin();
+    expect_progress(&siege.cluster, 5);
+    siege.runtime.block_on(async {
+        let mut channel = siege.channel(&siege.member, Lane::Votes).await;
+        send(&mut channel, &vote(&siege, ReplicaId(1))).await;
+        siege.wait_for_rejection(Peer::Replica(ATTACKER), &Rejected::ForeignSender);
+    });
+    siege.end();
+}
+
+// testing.md 45
+#[test]
+fn a_slow_handshake_is_cut() {
+    let siege = Siege::begin();
+    siege.runtime.block_on(async {
+        let mut silent = TcpStream::connect(siege.address()).await.unwrap();
+        assert!(wait_for_the_end(&mut silent).await < Duration::from_secs(10));
+
+        // One that gets through TLS and never says which lane it wants.
+        let tcp = TcpStream::connect(siege.address()).await.unwrap();
+        let key = *siege.cluster.committee.identity(ReplicaId(0)).unwrap();
+        let tls = Dialer::new(&siege.member).unwrap().to(key).unwrap();
+        let mut mute = TlsConnector::from(tls).connect(no_name(), tcp).await.unwrap();
+        assert!(wait_for_the_end(&mut mute).await < Duration::from_secs(10));
+    });
+    siege.wait_for_cuts("handshake", 2);
+    siege.end();
+}
+
+// testing.md 45
+#[test]
+fn a_slow_frame_is_cut_and_a_silent_connection_is_not() {
+    let siege = Siege::begin();
+    siege.runtime.block_on(async {
+        let mut silent = siege.channel(&siege.member, Lane::Bulk).await;
+        let mut slow = siege.channel(&siege.member, Lane::Votes).await;
+        let frame = announce();
+        slow.write_all(&frame.0[0][..20]).await.unwrap();
+        slow.flush().await.unwrap();
+        assert!(wait_for_the_end(&mut slow).await < Duration::from_secs(10));
+
+        let mut stingy = siege.channel(&siege.member, Lane::Consensus).await;
+        stingy.write_all(&frame.0[0][..3]).await.unwrap();
+        stingy.flush().await.unwrap();
+        wait_for_the_end(&mut stingy).await;
+        assert_eq!(siege.cuts("slow-frame"), 2);
+
+        let mut byte = [0];
+        let heard = tokio::time::timeout(Duration::from_millis(800), silent.read(&mut byte)).await;
+        assert!(heard.is_err(), "a connection without frames was cut: {heard:?}");
+    });
+    siege.end();
+}
+
+// testing.md 46
+#[test]
+fn an_oversized_frame_is_refused_by_its_length_alone() {
+    let siege = Siege::begin();
+    siege.runtime.block_on(async {
+        for (lane, tag, bytes) in [
+            (Lane::Votes, 1, u32::MAX),
+            (Lane::Consensus, 1, 1024 * 1024 + 1),
+            (Lane::Bulk, 3, 64 + Body::BYTES_MAX as u32 + 1),
+        ] {
+            let mut channel = siege.channel(&siege.member, lane).await;
+            channel.write_all(&bytes.to_le_bytes()).await.unwrap();
+            channel.write_all(&[tag]).await.unwrap();
+            channel.flush().await.unwrap();
+            wait_for_the_end(&mut channel).await;
+        }
+        assert_eq!(siege.cuts("oversized-frame"), 3);
+
+        let mut channel = siege.channel(&siege.member, Lane::Votes).await;
+        channel.write_all(&[0, 0, 0, 0, 1]).await.unwrap();
+        channel.flush().await.unwrap();
+        wait_for_the_end(&mut channel).await;
+        assert_eq!(siege.cuts("empty-frame"), 1);
+    });
+    siege.end();
+}
+
+#[test]
+fn garbage_costs_its_sender_the_connection() {
+    let siege = Siege::begin();
+    let noise: Vec<u8> =
+        (0..4_096_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    siege.runtime.block_on(async {
+        // Instead of TLS.
+        let mut raw = TcpStream::connect(siege.address()).await.unwrap();
+        raw.write_all(&noise).await.unwrap();
+        wait_for_the_end(&mut raw).await;
+
+        // Instead of frames.
+        let mut channel = siege.channel(&siege.member, Lane::Votes).await;
+        channel.write_all(&[16, 0, 0, 0, 200]).await.unwrap();
+        channel.flush().await.unwrap();
+        wait_for_the_end(&mut channel).await;
+        assert_eq!(siege.cuts("unknown-tag"), 1);
+
+        // Instead of messages, under every tag there is.
+        let mut channel = siege.channel(&siege.member, Lane::Consensus).await;
+        for tag in 1..=10 {
+            let content = [&[tag][..], &noise[..200]].concat();
+            let mut frame = (content.len() as u32).to_le_bytes().to_vec();
+            frame.extend_from_slice(&content);
+            if tag != 6 {
+                send(&mut channel, &Frame(vec![Bytes::from(frame)])).await;
+            }
+        }
+        siege.wait_for_rejection(Peer::Replica(ATTACKER), &Rejected::Malformed(String::new()));
+    });
+    siege.end();
+}
+
+#[test]
+fn idle_strangers_do_not_keep_others_out() {
+    let siege = Siege::begin();
+    siege.runtime.block_on(async {
+        let mut crowd = Vec::new();
+        for _ in 0..300 {
+            crowd.push(TcpStream::connect(siege.address()).await.unwrap());
+        }
+        let began = Instant::now();
+        drop(siege.channel(&siege.member, Lane::Votes).await);
+        assert!(began.elapsed() < Duration::from_millis(1_000), "{:?}", began.elapsed());
+        assert!(siege.cuts("too-many-handshakes") > 0);
+    });
+    siege.end();
+}
