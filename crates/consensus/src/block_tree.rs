@@ -160,3 +160,6 @@ impl<B: TreeBlock> BlockTree<B> {
         self.blocks.retain(|id, _| rooted.binary_search(id).is_ok());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -31,3 +31,6 @@ impl LeaderElection for RoundRobin {
         ReplicaId(u16::try_from(index).expect("committees are limited to 1,024"))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -94,6 +94,7 @@ pub enum Input {
 
 /// What a protocol asks of the engine, in order.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "made, moved once and consumed: a box costs more")]
 pub enum Output {
     /// Send a message in its lane.
     Send {

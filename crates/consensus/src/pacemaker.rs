@@ -71,3 +71,6 @@ impl Pacemaker {
         (0..self.given_up.min(BACKOFF_MAX)).fold(self.span, |span, _| span * 3 / 2)
     }
 }
+
+#[cfg(test)]
+mod tests;

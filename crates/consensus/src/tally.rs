@@ -217,3 +217,6 @@ impl<K: Ord + Clone> Tally<K> {
 fn without(bitmap: &Bitmap, index: usize) -> Bitmap {
     Bitmap::from_indices(bitmap.members(), bitmap.iter().filter(|i| *i != index))
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,7 +34,7 @@ impl Jolteon {
             self.deliver_vote(now, vote);
         }
         let high_qc = self.high_qc.clone();
-        self.on_qc(now, high_qc);
+        self.on_qc(now, &high_qc);
     }
 
     fn restore(

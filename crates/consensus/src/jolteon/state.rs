@@ -40,6 +40,8 @@ pub struct Jolteon {
     pub(super) voted_view: View,
     pub(super) last_vote: Option<super::Vote>,
     pub(super) timeout_view: View,
+    /// The last timeout of this run, to send it again byte for byte.
+    pub(super) last_timeout: Option<super::Timeout>,
     pub(super) last_proposal: Option<Proposal>,
 
     pub(super) tree: BlockTree<Block>,
@@ -75,6 +77,7 @@ impl Jolteon {
             voted_view: View(0),
             last_vote: None,
             timeout_view: View(0),
+            last_timeout: None,
             last_proposal: None,
             tree: BlockTree::new(root),
             parked: BTreeMap::new(),
@@ -148,7 +151,7 @@ impl Jolteon {
     fn on_proposal(&mut self, now: Time, from: ReplicaId, proposal: Proposal) {
         let block = Arc::new(proposal.block);
         // The certificates first: they move us whatever becomes of the block.
-        self.on_qc(now, block.justify.clone());
+        self.on_qc(now, &block.justify);
         if let Some(tc) = block.tc.clone() {
             self.on_tc(now, tc);
         }
@@ -249,12 +252,12 @@ impl Jolteon {
     // ---- certificates ---------------------------------------------------------------------------
 
     /// Takes a checked certificate in, wherever it came from: it may decide, and it may end the view.
-    pub(super) fn on_qc(&mut self, now: Time, qc: Qc) {
+    pub(super) fn on_qc(&mut self, now: Time, qc: &Qc) {
         if qc.view > self.high_qc.view {
             self.high_qc = qc.clone();
         }
         if qc.is_commit() || mutants::active(Mutant::JolteonCommitGap) {
-            self.commit(now, &qc);
+            self.commit(now, qc);
         }
         if qc.view >= self.high_qc.view && !self.tree.contains(qc.id) && !self.halted {
             let source = qc.certificate.signers.iter().next();
@@ -265,7 +268,7 @@ impl Jolteon {
     }
 
     pub(super) fn on_tc(&mut self, now: Time, tc: Tc) {
-        self.on_qc(now, tc.high_qc.clone());
+        self.on_qc(now, &tc.high_qc);
         if self.high_tc.as_ref().is_none_or(|high| tc.view > high.view) {
             self.high_tc = Some(tc);
         }
@@ -469,7 +472,7 @@ impl Jolteon {
             Message::Vote(vote) => self.on_vote(now, vote),
             Message::Timeout(timeout) => self.on_timeout(now, timeout),
             Message::Certificates { high_qc, high_tc } => {
-                self.on_qc(now, high_qc);
+                self.on_qc(now, &high_qc);
                 if let Some(tc) = high_tc {
                     self.on_tc(now, tc);
                 }

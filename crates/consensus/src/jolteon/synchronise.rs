@@ -28,13 +28,13 @@ impl Jolteon {
         }
         self.update_work(now);
         if let Some(proof) = run.proof {
-            self.on_qc(now, proof);
+            self.on_qc(now, &proof);
         }
         self.unpark(now);
         self.retry_pending_commit(now);
         if !self.tree.contains(self.high_qc.id) {
             let high_qc = self.high_qc.clone();
-            self.on_qc(now, high_qc);
+            self.on_qc(now, &high_qc);
         } else {
             self.wish_to_propose();
         }

@@ -32,15 +32,11 @@ impl Jolteon {
         if !self.config.signs {
             return;
         }
-        let first = self.timeout_view < self.view;
-        if !mutants::active(Mutant::JolteonVoteAfterTimeout) {
-            self.voted_view = self.voted_view.max(self.view);
-        }
-        self.timeout_view = self.view;
-        if first && !mutants::active(Mutant::JolteonTimeoutBeforePersist) {
-            self.persist();
-        }
-        let timeout = self.own_timeout();
+        let timeout = match self.last_timeout.take().filter(|last| last.view == self.view) {
+            Some(said) => said,
+            None => self.promise_to_give_up(),
+        };
+        self.last_timeout = Some(timeout.clone());
         self.send(Recipients::All, Message::Timeout(timeout.clone()));
         self.pacemaker.rearm(now);
         if mutants::active(Mutant::JolteonEnterUncertified) {
@@ -55,7 +51,16 @@ impl Jolteon {
         self.count_timeout(now, timeout);
     }
 
-    fn own_timeout(&self) -> Timeout {
+    /// Promises, durably, never to vote in this view again, and that the certificate reported is the
+    /// least that any later timeout reports. What is said again later is these very bytes.
+    fn promise_to_give_up(&mut self) -> Timeout {
+        if !mutants::active(Mutant::JolteonVoteAfterTimeout) {
+            self.voted_view = self.voted_view.max(self.view);
+        }
+        self.timeout_view = self.view;
+        if !mutants::active(Mutant::JolteonTimeoutBeforePersist) {
+            self.persist();
+        }
         let entered_by_qc = self.high_qc.view.next() == self.view;
         let message = timeout_message(&self.verifier, self.view, self.high_qc.view);
         Timeout {
@@ -78,7 +83,7 @@ impl Jolteon {
             self.send(Recipients::One(timeout.signer), certificates);
             return;
         }
-        self.on_qc(now, timeout.high_qc.clone());
+        self.on_qc(now, &timeout.high_qc);
         if let Some(tc) = timeout.high_tc.clone() {
             self.on_tc(now, tc);
         }

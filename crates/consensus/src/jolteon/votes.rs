@@ -136,7 +136,7 @@ impl Jolteon {
         match certificate {
             Some(qc) => {
                 self.verifier.remember_qc(&qc);
-                self.on_qc(now, qc);
+                self.on_qc(now, &qc);
             }
             None => self.on_combined_timeouts(now, outcome),
         }

@@ -147,10 +147,3 @@ pub fn get(address: SocketAddr, path: &str) -> (u16, String) {
     let (head, body) = text.split_once("\r\n\r\n").unwrap();
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }
-
-pub fn processor_seconds() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/stat").unwrap();
-    let (_, fields) = text.rsplit_once(") ").unwrap();
-    let ticks: f64 = fields.split(' ').skip(11).take(2).map(|t| t.parse::<f64>().unwrap()).sum();
-    ticks / 100.0
-}

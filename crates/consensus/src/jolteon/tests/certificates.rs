@@ -7,7 +7,11 @@ use crate::jolteon::{Block, Message, Qc};
 use quorate_crypto::{Aggregate, Bitmap, Certificate};
 use quorate_types::{BlockId, Epoch, Height, Payload, Rejected, ReplicaId, View};
 
-fn refused<T: std::fmt::Debug>(result: Result<T, Rejected>, reason: &Rejected, what: &str) -> Check {
+fn refused<T: std::fmt::Debug>(
+    result: Result<T, Rejected>,
+    reason: &Rejected,
+    what: &str,
+) -> Check {
     match result {
         Err(found) if found == *reason => Ok(()),
         other => Err(format!("{what}: {other:?}, not {reason:?}")),
@@ -220,7 +224,18 @@ fn block_follows_its_parent_or_carries_a_timeout_certificate() {
     assert_eq!(with_tc(3, None), Err(follow), "a gap without reason");
     assert_eq!(with_tc(3, tc(2)), Ok(()), "(B)");
     assert_eq!(with_tc(4, tc(2)), Err(before.clone()), "another view's reason");
-    assert_eq!(with_tc(2, tc(1).map(|mut t| { t.view = View(1); t })).is_err(), true, "both");
+    assert_eq!(
+        with_tc(
+            2,
+            tc(1).map(|mut t| {
+                t.view = View(1);
+                t
+            })
+        )
+        .is_err(),
+        true,
+        "both"
+    );
 }
 
 /// Block valid: `r > justify.r`, the author is who sends it, and the epoch is ours.

@@ -153,9 +153,11 @@ fn the_collectors_own_vote_counts() {
         cluster.tell(1, signer, Message::Vote(cluster.keys.vote(signer, &block))).unwrap();
     }
     assert_eq!(cluster.node(1).view(), 2);
-    let to_itself = cluster.node(1).said.iter().any(
-        |s| matches!(s, Said::Send(Recipients::One(ReplicaId(1)), _)),
-    );
+    let to_itself = cluster
+        .node(1)
+        .said
+        .iter()
+        .any(|s| matches!(s, Said::Send(Recipients::One(ReplicaId(1)), _)));
     assert!(!to_itself);
 }
 

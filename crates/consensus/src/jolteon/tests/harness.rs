@@ -127,7 +127,13 @@ impl Keys {
         combined.certificate.expect("good shares")
     }
 
-    pub(super) fn timeout(&self, signer: u16, view: u64, high_qc: &Qc, high_tc: Option<&Tc>) -> Timeout {
+    pub(super) fn timeout(
+        &self,
+        signer: u16,
+        view: u64,
+        high_qc: &Qc,
+        high_tc: Option<&Tc>,
+    ) -> Timeout {
         let message = timeout_message(&self.verifier(), View(view), high_qc.view);
         Timeout {
             view: View(view),
@@ -230,7 +236,9 @@ impl Node {
     }
 
     pub(super) fn votes(&self) -> Vec<Vote> {
-        self.sent().filter_map(|m| if let Message::Vote(v) = m { Some(v.clone()) } else { None }).collect()
+        self.sent()
+            .filter_map(|m| if let Message::Vote(v) = m { Some(v.clone()) } else { None })
+            .collect()
     }
 
     pub(super) fn timeouts(&self) -> Vec<Timeout> {

@@ -4,6 +4,7 @@
 //! the rule out and see that the test notices.
 
 mod certificates;
+mod chaos;
 mod collecting;
 mod encodings;
 mod harness;

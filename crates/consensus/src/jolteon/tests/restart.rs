@@ -165,7 +165,8 @@ fn all_restart_after_timing_out_and_go_on_with_one_dead() {
     cluster.node_mut(0).up = false;
     cluster.submit(7);
     cluster.cut = Box::new(|_| true);
-    cluster.run("timeouts", |c| [1, 2, 3].iter().all(|id| !c.node(*id).timeouts().is_empty()))
+    cluster
+        .run("timeouts", |c| [1, 2, 3].iter().all(|id| !c.node(*id).timeouts().is_empty()))
         .unwrap();
     cluster.wire.clear();
     cluster.cut = Box::new(|_| false);

@@ -89,9 +89,9 @@ fn a_quorum_of_timeouts_makes_a_certificate() {
         cluster.tell(3, signer, Message::Timeout(timeout)).unwrap();
     }
     assert_eq!(cluster.node(3).view(), 2, "two others and its own");
-    let shown = cluster.node(3).sent().any(|m| {
-        matches!(m, Message::Certificates { high_tc: Some(tc), .. } if tc.view == View(1))
-    });
+    let shown = cluster.node(3).sent().any(
+        |m| matches!(m, Message::Certificates { high_tc: Some(tc), .. } if tc.view == View(1)),
+    );
     assert!(shown, "the certificate is broadcast");
 }
 
@@ -137,17 +137,17 @@ fn last_votes_make_the_withheld_certificate() {
     cluster.cut = Box::new(|e| e.from == 1 || e.to == 1);
     cluster.deliver();
     assert!(cluster.nodes.iter().all(|n| n.view() == 1));
-    cluster.run("the certificate of view 1", |c| {
-        [0, 2, 3].iter().all(|id| c.node(*id).view() > 1)
-    })
-    .unwrap();
+    cluster
+        .run("the certificate of view 1", |c| [0, 2, 3].iter().all(|id| c.node(*id).view() > 1))
+        .unwrap();
     let first = cluster.node(0).proposals()[0].block.clone();
     let timeouts = cluster.node(2).timeouts();
     assert!(timeouts.iter().all(|t| t.last_vote.is_some()), "{timeouts:?}");
-    cluster.run("the first block", |c| {
-        [0, 2, 3].iter().all(|id| c.node(*id).bodies().contains(&body(7)))
-    })
-    .unwrap();
+    cluster
+        .run("the first block", |c| {
+            [0, 2, 3].iter().all(|id| c.node(*id).bodies().contains(&body(7)))
+        })
+        .unwrap();
     let decided = cluster.node(2).decided[0].block;
     assert_eq!(decided, crate::block_tree::TreeBlock::id(&first), "not a block beside it");
 }
@@ -177,7 +177,7 @@ fn scattered_views_meet() {
     let mut lost = 0u32;
     cluster.cut = Box::new(move |_| {
         lost += 1;
-        lost % 3 != 0
+        !lost.is_multiple_of(3)
     });
     for _ in 0..25 {
         cluster.deliver();

@@ -58,7 +58,9 @@ pub(super) fn check_vote_needs_the_bodies() -> Check {
     let (mut cluster, genesis) = one_of_four();
     cluster.node_mut(3).has_bodies = false;
     let block = cluster.keys.block(1, &genesis, 1, &[7]);
-    cluster.tell(3, 0, cluster.keys.propose(&block))?;
+    for _ in 0..2 {
+        cluster.tell(3, 0, cluster.keys.propose(&block))?;
+    }
     ensure(cluster.node(3).votes().is_empty(), "voted without the bodies")?;
     cluster.feed(3, Input::Stored(block.id()));
     ensure(cluster.node(3).votes().len() == 1, "no vote once they are stored")
@@ -235,11 +237,14 @@ fn decided_views(cluster: &Cluster, id: u16) -> Vec<u64> {
 pub(super) fn check_commit_needs_consecutive_views() -> Check {
     let mut cluster = Cluster::new();
     // Certificates of 1, 3, 5 have gaps between them; 6 follows 5 and decides all below it.
-    let steps: [(u64, &[u64]); 5] = [(1, &[]), (3, &[]), (5, &[]), (6, &[1, 3, 5]), (8, &[1, 3, 5])];
+    let steps: [(u64, &[u64]); 5] =
+        [(1, &[]), (3, &[]), (5, &[]), (6, &[1, 3, 5]), (8, &[1, 3, 5])];
     let blocks = chain(&cluster, &steps.map(|(view, _)| view));
     for ((block, qc), (view, expected)) in blocks.iter().zip(steps) {
         let leader = cluster.keys.leader(view);
-        cluster.tell(3, if leader == 3 { 0 } else { leader }, certificates(&block.justify, None)).ok();
+        cluster
+            .tell(3, if leader == 3 { 0 } else { leader }, certificates(&block.justify, None))
+            .ok();
         if leader != 3 {
             cluster.tell(3, leader, cluster.keys.propose(block))?;
         }

@@ -1,0 +1,36 @@
+use super::Pacemaker;
+use quorate_types::Time;
+use std::time::Duration;
+
+const SPAN: Duration = Duration::from_secs(1);
+
+#[test]
+fn the_timer_runs_only_while_there_is_work() {
+    let mut pacemaker = Pacemaker::new(SPAN);
+    pacemaker.enter(Time(0), false);
+    assert_eq!(pacemaker.deadline(), None);
+    pacemaker.set_working(Time(5), true);
+    assert_eq!(pacemaker.deadline(), Some(Time(1_000_005)));
+    pacemaker.set_working(Time(9), true);
+    assert_eq!(pacemaker.deadline(), Some(Time(1_000_005)), "more work does not put it off");
+    assert!(!pacemaker.is_due(Time(1_000_004)));
+    assert!(pacemaker.is_due(Time(1_000_005)));
+    pacemaker.set_working(Time(10), false);
+    assert_eq!(pacemaker.deadline(), None);
+}
+
+#[test]
+fn the_span_grows_by_half_twelve_times_and_a_decision_resets_it() {
+    let mut pacemaker = Pacemaker::new(SPAN);
+    pacemaker.set_working(Time(0), true);
+    let mut spans = Vec::new();
+    for _ in 0..14 {
+        pacemaker.enter(Time(0), true);
+        spans.push(pacemaker.deadline().expect("it works").0);
+    }
+    assert_eq!(&spans[..3], [1_500_000, 2_250_000, 3_375_000]);
+    assert_eq!(spans[11], spans[13]);
+    pacemaker.decided();
+    pacemaker.enter(Time(0), false);
+    assert_eq!(pacemaker.deadline(), Some(Time(1_000_000)));
+}
