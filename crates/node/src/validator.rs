@@ -39,7 +39,7 @@ use quorate_storage::{
 };
 use quorate_types::machine::{ReadRequest, Recovery};
 use quorate_types::{BodyRef, Committee, Event, ReplicaId, Service};
-use std::io;
+use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -135,7 +135,10 @@ pub fn init_logging(settings: LogSettings) {
         LogLevel::Debug => tracing::Level::DEBUG,
         LogLevel::Trace => tracing::Level::TRACE,
     };
-    let writer = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
+    let writer = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_ansi(io::stderr().is_terminal())
+        .with_writer(io::stderr);
     let _ = match settings.format {
         LogFormat::Text => writer.try_init(),
         LogFormat::Json => writer.json().try_init(),
