@@ -49,6 +49,8 @@ pub enum Mutant {
     VoteWithoutBodies,
     /// The host sends before what was persisted is durable.
     HostSendsEarly,
+    /// The host lets a send overtake one that waits for a record.
+    HostSendOvertakes,
     /// Storage: a group is called durable without a sync of its file.
     SkipSync,
     /// Storage: a new segment's directory entry is not synced.

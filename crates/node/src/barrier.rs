@@ -10,7 +10,7 @@
 //! log thread           └─────┴ write, sync ┴ S1 S2 ──▶ lane, then `done(3)`
 //! ```
 
-use crate::mutants::{self, Mutant};
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::Lane;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +40,7 @@ pub struct Released(Arc<AtomicU64>);
 #[must_use]
 pub fn barrier() -> (Barrier, Released) {
     let done = Arc::new(AtomicU64::new(0));
-    let overtakes = mutants::active(Mutant::OvertakeWaiting);
+    let overtakes = mutants::active(Mutant::HostSendOvertakes);
     (Barrier { handed: 0, done: Arc::clone(&done), overtakes }, Released(done))
 }
 

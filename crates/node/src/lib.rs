@@ -18,7 +18,6 @@ pub mod log;
 pub mod machine;
 mod marker;
 pub mod metrics;
-pub mod mutants;
 pub mod pool;
 pub mod testnet;
 pub mod tls;

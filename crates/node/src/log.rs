@@ -8,7 +8,7 @@
 //! Any error is final (★): nothing behind it is released, the thread ends, the validator stops.
 
 use crate::barrier::{Barrier, Released, Way, barrier};
-use crate::mutants::{self, Mutant};
+use quorate_crypto::mutants::{self, Mutant};
 use crossbeam_channel::{Receiver, Select, Sender, never, unbounded};
 use quorate_engine::Frame;
 use quorate_storage::{Entry, Journal, JournalStats, StorageError};
@@ -170,7 +170,7 @@ pub fn log_thread(device: Box<dyn Device>, outlet: Box<dyn Outlet>) -> (LogQueue
     let (barrier, released) = barrier();
     let backlog = Arc::new(AtomicU64::new(0));
     let queue = LogQueue { urgent, bulk, barrier, backlog: Arc::clone(&backlog) };
-    let releases_early = mutants::active(Mutant::ReleaseBeforeSync);
+    let releases_early = mutants::active(Mutant::HostSendsEarly);
     let (urgent, bulk) = (urgent_in, bulk_in);
     (queue, LogThread { device, outlet, urgent, bulk, released, backlog, releases_early })
 }

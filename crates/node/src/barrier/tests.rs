@@ -36,7 +36,7 @@ fn a_send_does_not_overtake_one_that_is_being_released() {
 #[cfg(feature = "mutants")]
 #[test]
 fn the_mutant_that_overtakes_is_noticed() {
-    mutants::set(Some(Mutant::OvertakeWaiting));
+    mutants::set(Some(Mutant::HostSendOvertakes));
     let (mut barrier, _released) = barrier();
     mutants::set(None);
     barrier.persist();

@@ -134,7 +134,7 @@ fn nothing_leaves_before_the_record_is_durable() {
 #[cfg(feature = "mutants")]
 #[test]
 fn the_mutant_that_releases_early_is_noticed() {
-    mutants::set(Some(Mutant::ReleaseBeforeSync));
+    mutants::set(Some(Mutant::HostSendsEarly));
     let events = vote_behind_a_slow_disk();
     mutants::set(None);
     assert_eq!(sends_that_left_too_early(&events), 1);
