@@ -3,17 +3,53 @@
 //! The timer runs only while there is work. A view's span grows by half for each view in a row that
 //! was given up since the last decision, twelve times at most: replicas whose clocks and delays
 //! differ come to stand in one view for long enough, and a single decision resets it.
+//!
+//! [`Patience`] shortens the span of views that depend on a member whose last turn came to nothing: a
+//! dead leader costs its full timeout once, not each time its turn comes. It is each replica's own
+//! judgement and decides nothing but how long it waits.
 
-use quorate_types::Time;
+use quorate_types::{ReplicaId, Time};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Most times that the span grows.
 const BACKOFF_MAX: u32 = 12;
 
+/// A view without patience lasts this fraction of its span.
+const SHORT: u32 = 8;
+/// Every so many failures in a row a member gets a full span again: it may have come back slow.
+const PROBATION: u32 = 16;
+
+/// How often in a row each member's views were given up.
+#[derive(Debug, Default)]
+pub struct Patience {
+    failures: BTreeMap<ReplicaId, u32>,
+}
+
+impl Patience {
+    /// A view that `leader` led was given up.
+    pub fn failed(&mut self, leader: ReplicaId) {
+        let failures = self.failures.entry(leader).or_default();
+        *failures = failures.saturating_add(1);
+    }
+
+    /// A block that `leader` proposed was certified.
+    pub fn succeeded(&mut self, leader: ReplicaId) {
+        self.failures.remove(&leader);
+    }
+
+    /// Whether a view that depends on this member deserves its full span.
+    #[must_use]
+    pub fn trusts(&self, member: ReplicaId) -> bool {
+        self.failures.get(&member).is_none_or(|failures| failures.is_multiple_of(PROBATION))
+    }
+}
+
 /// The timer of the current view.
 #[derive(Debug)]
 pub struct Pacemaker {
     span: Duration,
+    patient: bool,
     given_up: u32,
     working: bool,
     deadline: Option<Time>,
@@ -23,7 +59,7 @@ impl Pacemaker {
     /// A timer at rest, with the span of a first view.
     #[must_use]
     pub fn new(span: Duration) -> Self {
-        Self { span, given_up: 0, working: false, deadline: None }
+        Self { span, patient: true, given_up: 0, working: false, deadline: None }
     }
 
     /// A view was entered: by a certificate of votes, or because the one before was given up.
@@ -32,6 +68,11 @@ impl Pacemaker {
             self.given_up = self.given_up.saturating_add(1);
         }
         self.deadline = self.working.then(|| now + self.current_span());
+    }
+
+    /// Whether views from the next one on deserve their full span, see [`Patience`].
+    pub fn set_patient(&mut self, patient: bool) {
+        self.patient = patient;
     }
 
     /// Something was decided.
@@ -66,9 +107,10 @@ impl Pacemaker {
         self.deadline
     }
 
-    /// `span · 1.5^min(k, 12)`, in whole microseconds.
+    /// `span · 1.5^min(k, 12)` in whole microseconds, an eighth of it without patience.
     fn current_span(&self) -> Duration {
-        (0..self.given_up.min(BACKOFF_MAX)).fold(self.span, |span, _| span * 3 / 2)
+        let span = if self.patient { self.span } else { self.span / SHORT };
+        (0..self.given_up.min(BACKOFF_MAX)).fold(span, |span, _| span * 3 / 2)
     }
 }
 

@@ -212,7 +212,11 @@ impl Bodies {
         if self.held.contains_key(&name) {
             return;
         }
-        if need == Need::Hearsay && (self.decided.contains(&name) || self.is_heard_enough(source)) {
+        if need == Need::Hearsay
+            && (self.decided.contains(&name)
+                || self.recovered.contains(&name)
+                || self.is_heard_enough(source))
+        {
             return;
         }
         let ask_at = if self.is_on_disk(&name) { now } else { now + FETCH_GRACE };
@@ -224,6 +228,9 @@ impl Bodies {
     pub(crate) fn due(&mut self, now: Time) -> Vec<Fetch> {
         self.wanted.retain(|_, w| w.need != Need::Hearsay || w.attempts < HEARSAY_ATTEMPTS);
         let room = FETCH_UNDER_WAY_MAX.saturating_sub(self.under_way(now));
+        if room == 0 || self.wanted.is_empty() {
+            return Vec::new();
+        }
         let mut asks: BTreeMap<ReplicaId, Vec<BodyRef>> = BTreeMap::new();
         let mut fetches = Vec::new();
         for name in self.most_needed(now, room) {
@@ -363,3 +370,6 @@ fn attempt_target(id: ReplicaId, members: u16, want: &Want) -> ReplicaId {
     };
     if at(turn) == id { at(turn + 1) } else { at(turn) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,8 @@ mod schedule;
 mod session;
 mod settings;
 mod sync;
+#[cfg(test)]
+mod testing;
 mod verify;
 
 pub use message::{Frame, Message, frame_bytes_max};

@@ -138,3 +138,6 @@ impl Mempool {
         self.open.iter().take_while(fits).count().max(1)
     }
 }
+
+#[cfg(test)]
+mod tests;

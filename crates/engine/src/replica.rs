@@ -324,11 +324,15 @@ impl Replica {
         }
     }
 
-    fn on_stored(&mut self, now: Time, name: BodyRef) {
+    /// Something new is durable, and so the incarnation before it: own bodies may leave.
+    fn start(&mut self) {
         self.started = true;
         for body in std::mem::take(&mut self.unsent) {
             self.disseminate(&body);
         }
+    }
+
+    fn on_stored(&mut self, now: Time, name: BodyRef) {
         for block in self.bodies.stored(name) {
             self.feed(now, Input::Stored(block));
         }
@@ -524,7 +528,7 @@ impl Replica {
                     let bytes = decided.record.clone();
                     self.effects.push_back(Effect::Append(DecidedRecord { height, bytes }));
                 }
-                self.schedule_decided(now, decided);
+                self.schedule_decided(decided);
             }
             Output::Behind { target, source } => self.sync.behind(now, target, source),
             Output::Blame(..) => self.faults += 1,
@@ -575,15 +579,15 @@ impl Replica {
 
     // ---- deciding and executing -----------------------------------------------------------------
 
-    fn schedule_decided(&mut self, now: Time, decided: Decided) {
+    fn schedule_decided(&mut self, decided: Decided) {
         self.bodies.decide(&decided.payload.bodies);
-        for name in &decided.payload.bodies {
-            self.bodies.want(now, *name, self.config.id, Need::Decided);
-        }
         self.schedule.decide(decided.payload, decided.record);
     }
 
-    fn execute(&mut self) {
+    fn execute(&mut self, now: Time) {
+        for name in self.schedule.upcoming().flat_map(|payload| &payload.bodies) {
+            self.bodies.want(now, *name, self.config.id, Need::Decided);
+        }
         while let Some(bodies) =
             self.schedule.next().and_then(|payload| self.bodies.collect(&payload.bodies))
         {
@@ -629,7 +633,7 @@ impl Replica {
             self.bodies.tidy(|block| protocol.may_vote(block), |name| schedule.needs(name));
         }
         self.propose(now);
-        self.execute();
+        self.execute(now);
         self.fetch_due(now);
         self.announce_due(now);
         self.sync_due(now);
@@ -681,7 +685,10 @@ impl Machine for Replica {
         match input {
             Event::Recovered(recovery) => self.on_recovered(now, *recovery),
             Event::Message { from, message } => self.on_message(now, from, message.into_inner()),
-            Event::Stored(name) => self.on_stored(now, name),
+            Event::Stored(name) => {
+                self.start();
+                self.on_stored(now, name);
+            }
             Event::Read(answer) => self.on_read(now, answer),
             Event::Combined(outcome) => self.feed(now, Input::Combined(outcome)),
             Event::Executed(executed) => self.on_executed(executed),
@@ -712,3 +719,6 @@ impl Machine for Replica {
         .min()
     }
 }
+
+#[cfg(test)]
+mod tests;

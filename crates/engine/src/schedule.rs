@@ -8,6 +8,9 @@ use std::collections::{BTreeMap, VecDeque};
 /// it busy, more would only hold memory.
 const UNDER_WAY_MAX: usize = 8;
 
+/// Heights whose bodies are fetched ahead of their execution.
+const UPCOMING: usize = 16;
+
 /// The decided heights that wait to execute, and those under way.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
@@ -44,6 +47,11 @@ impl Schedule {
     pub(crate) fn next(&self) -> Option<&Payload> {
         let (payload, _) = self.waiting.front()?;
         (self.under_way.len() < UNDER_WAY_MAX).then_some(payload)
+    }
+
+    /// The next heights to start: their bodies are wanted. Those of later ones can wait.
+    pub(crate) fn upcoming(&self) -> impl Iterator<Item = &Payload> {
+        self.waiting.iter().take(UPCOMING).map(|(payload, _)| payload)
     }
 
     /// Starts the height that [`Schedule::next`] showed.
@@ -89,3 +97,6 @@ impl Schedule {
         self.executed
     }
 }
+
+#[cfg(test)]
+mod tests;

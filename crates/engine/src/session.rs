@@ -271,3 +271,6 @@ impl Machine for Session {
         [retry, flush].into_iter().flatten().min()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -125,3 +125,6 @@ impl BlockSync {
         self.missing.is_some()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -210,3 +210,6 @@ fn check_blocks(blocks: &Blocks, from: Peer, verifier: &Verifier) -> Result<Inco
     )?;
     Ok(Incoming::Blocks(request, Box::new(run)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -241,3 +241,6 @@ fn reply_statement(
 fn digest_of_results(results: &[Outcome]) -> Digest {
     hash(&borsh::to_vec(results).expect("encoding into memory cannot fail"))
 }
+
+#[cfg(test)]
+mod tests;

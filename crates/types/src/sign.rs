@@ -75,3 +75,6 @@ pub fn statement(
     payload.serialize(&mut bytes).expect("encoding into memory cannot fail");
     bytes
 }
+
+#[cfg(test)]
+mod tests;

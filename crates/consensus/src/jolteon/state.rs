@@ -5,7 +5,7 @@ use super::timeouts::Timeouts;
 use super::votes::Votes;
 use crate::block_tree::{BlockTree, Root, TreeBlock};
 use crate::leader::{LeaderElection, RoundRobin};
-use crate::pacemaker::Pacemaker;
+use crate::pacemaker::{Pacemaker, Patience};
 use crate::tally::Collector;
 use crate::verify::{ProposalKey, Verifier, WINDOW};
 use crate::{
@@ -55,6 +55,7 @@ pub struct Jolteon {
     pub(super) timeouts: Timeouts,
     pub(super) collector: Collector,
     pub(super) pacemaker: Pacemaker,
+    pub(super) patience: Patience,
     pub(super) engine_has_work: bool,
     pub(super) view_changes: u64,
     pub(super) halted: bool,
@@ -89,6 +90,7 @@ impl Jolteon {
             timeouts: Timeouts::default(),
             collector: Collector::new(Arc::clone(committee), Purpose::Vote, config.policy),
             pacemaker: Pacemaker::new(config.timeout),
+            patience: Patience::default(),
             engine_has_work: false,
             view_changes: 0,
             halted: false,
@@ -283,6 +285,11 @@ impl Jolteon {
             return;
         }
         let given_up = by_tc > self.high_qc.view;
+        if given_up {
+            self.patience.failed(self.leaders.leader(by_tc));
+        } else {
+            self.patience.succeeded(self.leaders.leader(self.high_qc.view));
+        }
         self.view_changes += u64::from(given_up);
         self.enter(now, target, given_up);
     }
@@ -291,6 +298,9 @@ impl Jolteon {
         self.view = view;
         self.verifier.publish(view);
         self.prune();
+        // The view depends on its leader to propose and on the next one to collect.
+        let depends_on = [self.leaders.leader(view), self.leaders.leader(view.next())];
+        self.pacemaker.set_patient(depends_on.iter().all(|member| self.patience.trusts(*member)));
         self.update_work(now);
         self.pacemaker.enter(now, given_up);
         self.wish_to_propose();
@@ -466,6 +476,13 @@ impl Jolteon {
         self.pacemaker.set_working(now, working && self.config.signs);
     }
 
+    /// Nothing follows a halt.
+    fn drop_what_follows_a_halt(&mut self) {
+        if let Some(at) = self.outputs.iter().position(|output| matches!(output, Output::Halt(_))) {
+            self.outputs.truncate(at + 1);
+        }
+    }
+
     fn on_message(&mut self, now: Time, from: ReplicaId, message: Message) {
         match message {
             Message::Proposal(proposal) => self.on_proposal(now, from, proposal),
@@ -509,6 +526,7 @@ impl Machine for Jolteon {
                 self.update_work(now);
             }
         }
+        self.drop_what_follows_a_halt();
     }
 
     fn handle_timeout(&mut self, now: Time) {

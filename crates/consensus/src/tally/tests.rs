@@ -26,7 +26,7 @@ fn collector() -> Collector {
         scheme: "stub".into(),
         members: (0..4).map(member).collect(),
     };
-    let committee = Arc::new(Committee::load(&file, KeyCache::Off).expect("a good file"));
+    let committee = Arc::new(Committee::load_simulated(&file, KeyCache::Off).expect("a good file"));
     let verifier = Verifier::new(committee, ProposalKey::Identity);
     Collector::new(Arc::clone(verifier.committee()), Purpose::Vote, Policy::Aggregate)
 }

@@ -62,7 +62,7 @@ impl Keys {
             scheme: "stub".into(),
             members: (0..usize::from(members)).map(member).collect(),
         };
-        let committee = Committee::load(&file, KeyCache::Off).expect("a good file");
+        let committee = Committee::load_simulated(&file, KeyCache::Off).expect("a good file");
         Self { committee: Arc::new(committee), identities, voting }
     }
 
@@ -186,7 +186,7 @@ pub(super) fn certificates(high_qc: &Qc, high_tc: Option<&Tc>) -> Message {
 #[derive(Clone, Debug)]
 pub(super) enum Said {
     Persist(Bytes),
-    Send(Recipients, Message),
+    Send(Recipients, Box<Message>),
 }
 
 pub(super) struct Node {
@@ -255,7 +255,7 @@ impl Node {
 
     pub(super) fn sent(&self) -> impl Iterator<Item = &Message> {
         self.said.iter().filter_map(|said| match said {
-            Said::Send(_, message) => Some(message),
+            Said::Send(_, message) => Some(message.as_ref()),
             Said::Persist(_) => None,
         })
     }
@@ -425,7 +425,7 @@ impl Cluster {
                 for to in members.into_iter().filter(|to| *to != id) {
                     self.wire.push_back(Envelope { from: id, to, message: message.clone() });
                 }
-                self.node_mut(id).said.push(Said::Send(to, message));
+                self.node_mut(id).said.push(Said::Send(to, Box::new(message)));
             }
             Output::Persist(record) => {
                 self.node_mut(id).safety = Some(record.bytes.clone());

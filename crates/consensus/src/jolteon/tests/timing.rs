@@ -15,7 +15,8 @@ fn timer_fires_persisted_then_broadcast() {
     cluster.fire(3).unwrap();
     let said = &cluster.node(3).said;
     assert!(matches!(said[0], Said::Persist(_)), "{said:?}");
-    assert!(matches!(said[1], Said::Send(Recipients::All, Message::Timeout(_))), "{said:?}");
+    let Said::Send(Recipients::All, message) = &said[1] else { panic!("{said:?}") };
+    assert!(matches!(**message, Message::Timeout(_)), "{message:?}");
     let promises = cluster.node(3).promises().expect("persisted");
     assert_eq!((promises.voted_view, promises.timeout_view), (View(1), View(1)));
 }

@@ -1,0 +1,216 @@
+use super::{Bodies, FETCH_GRACE, FETCH_RETRY, FETCH_UNDER_WAY_MAX, Fetch, HEARSAY_MAX, Need};
+use crate::testing::body;
+use quorate_crypto::hash;
+use quorate_types::{BlockId, Body, BodyRef, ReplicaId, Time};
+use std::sync::Arc;
+
+const SELF: ReplicaId = ReplicaId(0);
+
+fn bodies() -> Bodies {
+    Bodies::new(SELF, 4, 1_000)
+}
+
+fn block(k: u8) -> BlockId {
+    BlockId(hash(&[k]))
+}
+
+fn name(author: u16, sequence: u64) -> BodyRef {
+    BodyRef { author: ReplicaId(author), sequence, digest: hash(&sequence.to_le_bytes()) }
+}
+
+fn take(bodies: &mut Bodies, from: u16, body: &Arc<Body>) -> bool {
+    bodies.take(Time(0), ReplicaId(from), body)
+}
+
+/// Whom it asks for what, disk reads left out.
+fn asked(bodies: &mut Bodies, now: Time) -> Vec<(u16, BodyRef)> {
+    let mut asked = Vec::new();
+    for fetch in bodies.due(now) {
+        if let Fetch::Ask(member, names) = fetch {
+            asked.extend(names.into_iter().map(|name| (member.0, name)));
+        }
+    }
+    asked
+}
+
+#[test]
+fn a_body_is_pending_once_it_is_stored_and_until_it_is_decided() {
+    let (mut bodies, one) = (bodies(), body(1, 1, 10));
+    assert!(take(&mut bodies, 1, &one));
+    assert!(!take(&mut bodies, 1, &one), "once");
+    assert!(!bodies.has_pending());
+    assert!(bodies.stored(one.reference).is_empty());
+    assert_eq!(bodies.pending().count(), 1);
+    bodies.decide(&[one.reference]);
+    assert!(!bodies.has_pending());
+    assert_eq!(bodies.collect(&[one.reference]).map(|b| b.len()), Some(1));
+    bodies.executed(&[one.reference]);
+    assert_eq!((bodies.held_bytes(), bodies.collect(&[one.reference])), (0, None));
+}
+
+#[test]
+fn unasked_a_member_may_send_only_its_own() {
+    let mut bodies = bodies();
+    assert!(!take(&mut bodies, 2, &body(1, 1, 10)));
+    assert!(take(&mut bodies, 1, &body(1, 1, 10)));
+}
+
+#[test]
+fn an_author_has_a_quota_and_a_block_overrules_it() {
+    let mut bodies = bodies();
+    let (first, second) = (body(1, 1, 600), body(1, 2, 600));
+    assert!(take(&mut bodies, 1, &first));
+    assert!(!take(&mut bodies, 1, &second));
+    bodies.require(Time(0), block(1), &[second.reference], ReplicaId(3));
+    assert!(take(&mut bodies, 3, &second), "a proposal names it");
+    bodies.stored(first.reference);
+    bodies.decide(&[first.reference, second.reference]);
+    bodies.stored(second.reference);
+    bodies.executed(&[first.reference, second.reference]);
+    assert!(take(&mut bodies, 1, &body(1, 3, 600)), "what was executed counts no more");
+}
+
+/// Any client key signs requests, so a member can invent bodies without end.
+#[test]
+fn hearsay_does_not_escape_the_authors_quota() {
+    let mut bodies = bodies();
+    let mut taken = 0;
+    for sequence in 0..10 {
+        let invented = body(1, sequence, 300);
+        bodies.want(Time(0), invented.reference, ReplicaId(2), Need::Hearsay);
+        taken += usize::from(take(&mut bodies, 2, &invented));
+    }
+    assert!((1..=2).contains(&taken), "{taken} bodies of 300 bytes in a quota of 1,000");
+}
+
+#[test]
+fn a_late_copy_of_a_decided_body_does_not_become_pending() {
+    let (mut bodies, one) = (bodies(), body(1, 1, 10));
+    bodies.decide(&[one.reference]);
+    assert!(!take(&mut bodies, 1, &one), "unasked");
+    bodies.want(Time(0), one.reference, SELF, Need::Decided);
+    assert!(take(&mut bodies, 3, &one), "asked");
+    bodies.stored(one.reference);
+    assert!(!bodies.has_pending());
+}
+
+#[test]
+fn a_block_waits_until_its_last_body_is_stored() {
+    let mut bodies = bodies();
+    let (one, two) = (body(1, 1, 10), body(1, 2, 10));
+    let names = [one.reference, two.reference];
+    assert!(!bodies.require(Time(0), block(1), &names, ReplicaId(1)));
+    assert!(take(&mut bodies, 1, &one) && take(&mut bodies, 1, &two));
+    assert!(bodies.stored(two.reference).is_empty());
+    assert_eq!(bodies.stored(one.reference), [block(1)]);
+    assert!(bodies.stored(one.reference).is_empty(), "said once");
+    assert!(bodies.require(Time(0), block(2), &names, ReplicaId(1)));
+}
+
+#[test]
+fn a_wanted_body_is_asked_for_after_a_grace_first_of_its_source() {
+    let mut bodies = bodies();
+    bodies.want(Time(0), name(1, 7), ReplicaId(2), Need::Proposed);
+    assert_eq!(bodies.deadline(Time(0)), Some(Time(0) + FETCH_GRACE));
+    assert_eq!(asked(&mut bodies, Time(0)), []);
+    let mut now = Time(0) + FETCH_GRACE;
+    let mut members = Vec::new();
+    for _ in 0..5 {
+        members.extend(asked(&mut bodies, now).into_iter().map(|(member, _)| member));
+        assert_eq!(asked(&mut bodies, now), [], "not twice at once");
+        now = now + FETCH_RETRY;
+    }
+    assert_eq!(members.len(), 5);
+    assert_eq!(members[0], 2);
+    assert!(!members.contains(&SELF.0));
+    for other in 1..4 {
+        assert!(members.contains(&other), "never {other}: {members:?}");
+    }
+}
+
+#[test]
+fn what_is_on_disk_is_read_back_and_not_asked_for() {
+    let (mut bodies, one) = (bodies(), body(1, 1, 10));
+    bodies.recover(vec![one.reference]);
+    bodies.require(Time(0), block(1), &[one.reference], ReplicaId(1));
+    assert_eq!(bodies.due(Time(0)), [Fetch::Load(one.reference)]);
+    bodies.hold(Time(0), Arc::clone(&one));
+    bodies.hold(Time(0), Arc::clone(&one));
+    assert_eq!(bodies.held_bytes(), one.raw.len(), "held once");
+    assert_eq!(bodies.stored(one.reference), [block(1)]);
+    assert_eq!(bodies.pending().count(), 1);
+}
+
+/// A member that announces what nobody has can want only so much of us, for so long.
+#[test]
+fn hearsay_is_bounded_and_given_up() {
+    let mut bodies = bodies();
+    for sequence in 0..10_000 {
+        bodies.want(Time(0), name(1, sequence), ReplicaId(2), Need::Hearsay);
+    }
+    bodies.want(Time(0), name(3, 1), ReplicaId(3), Need::Hearsay);
+    let mut now = Time(0);
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..10_000 {
+        let Some(at) = bodies.deadline(now) else { break };
+        now = now.max(at);
+        seen.extend(asked(&mut bodies, now).into_iter().map(|(_, name)| name));
+    }
+    assert_eq!(bodies.deadline(now), None, "given up");
+    assert!(seen.contains(&name(3, 1)), "one member's flood leaves room for another's word");
+    assert!(seen.len() <= HEARSAY_MAX + 1);
+}
+
+/// A flood of invented names, announced or proposed, does not starve what is decided.
+#[test]
+fn a_flood_does_not_starve_what_is_decided() {
+    for need in [Need::Hearsay, Need::Proposed] {
+        let mut bodies = bodies();
+        let flood: Vec<BodyRef> = (0..1_024).map(|sequence| name(0, sequence)).collect();
+        match need {
+            Need::Proposed => drop(bodies.require(Time(0), block(1), &flood, ReplicaId(2))),
+            _ => flood
+                .iter()
+                .for_each(|name| bodies.want(Time(0), *name, ReplicaId(2), Need::Hearsay)),
+        }
+        let mut now = Time(0) + FETCH_GRACE;
+        let flooded = asked(&mut bodies, now);
+        assert!(flooded.len() <= FETCH_UNDER_WAY_MAX);
+        bodies.want(now, name(3, 9), ReplicaId(3), Need::Decided);
+        now = now + FETCH_RETRY;
+        let names: Vec<BodyRef> = asked(&mut bodies, now).into_iter().map(|(_, n)| n).collect();
+        assert!(names.contains(&name(3, 9)), "{need:?}");
+    }
+}
+
+/// A proposal that names bodies decided and executed long ago brings them back to memory only for as
+/// long as it may get a vote.
+#[test]
+fn bodies_read_back_for_a_forgotten_block_leave_memory() {
+    let (mut bodies, one) = (bodies(), body(1, 1, 10));
+    take(&mut bodies, 1, &one);
+    bodies.stored(one.reference);
+    bodies.decide(&[one.reference]);
+    bodies.executed(&[one.reference]);
+    bodies.require(Time(0), block(1), &[one.reference], ReplicaId(1));
+    assert_eq!(bodies.due(Time(0)), [Fetch::Load(one.reference)]);
+    bodies.hold(Time(0), Arc::clone(&one));
+    bodies.stored(one.reference);
+    assert!(!bodies.has_pending());
+    bodies.tidy(|_| false, |_| false);
+    assert_eq!(bodies.held_bytes(), 0);
+    bodies.require(Time(0), block(2), &[one.reference], ReplicaId(1));
+    assert_eq!(bodies.due(Time(0)), [Fetch::Load(one.reference)], "it is still on disk");
+}
+
+#[test]
+fn tidying_forgets_what_only_dead_blocks_named() {
+    let mut bodies = bodies();
+    bodies.require(Time(0), block(1), &[name(1, 1)], ReplicaId(1));
+    bodies.require(Time(0), block(2), &[name(1, 2)], ReplicaId(1));
+    bodies.want(Time(0), name(1, 3), ReplicaId(1), Need::Decided);
+    bodies.tidy(|id| id == block(2), |_| false);
+    let now = Time(0) + FETCH_GRACE;
+    let names: Vec<u64> = asked(&mut bodies, now).into_iter().map(|(_, n)| n.sequence).collect();
+    assert_eq!(names, [3, 2]);
+}

@@ -1,0 +1,82 @@
+use super::{Limits, Mempool, Refusal};
+use crate::testing::request;
+use quorate_types::{ReplicaId, Time};
+use std::time::Duration;
+
+const DELAY: Duration = Duration::from_millis(5);
+
+fn mempool(batch_bytes: usize, bytes_max: usize) -> Mempool {
+    Mempool::new(ReplicaId(2), 3, Limits { batch_bytes, batch_delay: DELAY, bytes_max })
+}
+
+#[test]
+fn with_nothing_under_way_a_body_is_sealed_at_once() {
+    let mut pool = mempool(10_000, 100_000);
+    assert!(pool.seal(Time(0)).is_none());
+    pool.admit(Time(0), request(1, 10)).unwrap();
+    let body = pool.seal(Time(0)).unwrap();
+    assert_eq!((body.reference.author, body.reference.sequence), (ReplicaId(2), 3 << 40));
+    assert_eq!(body.requests.len(), 1);
+}
+
+#[test]
+fn with_a_body_under_way_the_next_waits_until_it_is_full_or_old() {
+    let mut pool = mempool(1_000, 100_000);
+    pool.admit(Time(0), request(1, 10)).unwrap();
+    let first = pool.seal(Time(0)).unwrap();
+    pool.admit(Time(10), request(2, 10)).unwrap();
+    assert!(pool.seal(Time(10)).is_none());
+    assert_eq!(pool.deadline(), Some(Time(5_010)));
+    assert_eq!(pool.seal(Time(5_010)).unwrap().requests.len(), 1, "it is old");
+    for sequence in 3..6 {
+        pool.admit(Time(6_000), request(sequence, 400)).unwrap();
+    }
+    let full = pool.seal(Time(6_000)).expect("it is full");
+    assert!(full.raw.len() <= 1_000 && full.requests.len() == 1);
+    pool.decided(&first);
+    assert_eq!(full.reference.sequence, (3 << 40) + 2, "numbers go up by one");
+}
+
+#[test]
+fn a_repeat_is_dropped_until_it_is_decided() {
+    let mut pool = mempool(10_000, 100_000);
+    for _ in 0..3 {
+        pool.admit(Time(0), request(1, 10)).unwrap();
+    }
+    let body = pool.seal(Time(0)).unwrap();
+    assert_eq!(body.requests.len(), 1);
+    pool.admit(Time(0), request(1, 10)).unwrap();
+    assert!(pool.seal(Time(0) + DELAY).is_none());
+    pool.decided(&body);
+    assert_eq!(pool.bytes(), 0);
+    pool.admit(Time(9), request(1, 10)).unwrap();
+    assert!(pool.seal(Time(9)).is_some());
+}
+
+#[test]
+fn a_full_pool_refuses_until_something_is_decided() {
+    let mut pool = mempool(1_000, 2_000);
+    let mut taken = 0;
+    while pool.admit(Time(0), request(taken, 500)).is_ok() {
+        taken += 1;
+    }
+    assert_eq!(taken, 3);
+    assert_eq!(pool.admit(Time(0), request(99, 500)), Err(Refusal::Full));
+    assert!(pool.bytes() <= 2_000);
+    let body = pool.seal(Time(0)).unwrap();
+    pool.decided(&body);
+    assert_eq!(pool.admit(Time(0), request(99, 500)), Ok(()));
+}
+
+/// What another author's body carried too is not counted twice when it is decided twice.
+#[test]
+fn a_request_decided_elsewhere_leaves_the_count_right() {
+    let mut pool = mempool(10_000, 100_000);
+    pool.admit(Time(0), request(1, 10)).unwrap();
+    let elsewhere = crate::testing::body(0, 1, 10);
+    pool.decided(&elsewhere);
+    assert_eq!(pool.bytes(), 0);
+    let own = pool.seal(Time(0)).unwrap();
+    pool.decided(&own);
+    assert_eq!(pool.bytes(), 0);
+}

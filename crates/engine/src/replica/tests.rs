@@ -1,0 +1,217 @@
+//! One replica at its surface: events in, effects out.
+
+use super::{Replica, ReplicaConfig};
+use crate::testing::{body, client, committee, content, identity, request, voting};
+use crate::{Incoming, Message, Settings, Verifier, frame_bytes_max};
+use quorate_consensus::ProposalKey;
+use quorate_types::machine::{Executed, RecordKind};
+use quorate_types::{
+    Body, ClientId, Effect, Event, Height, Lane, Machine, Peer, Recipients, ReplicaId, Request,
+    Time, Verified,
+};
+use std::sync::Arc;
+
+const NOW: Time = Time(1_000);
+
+fn replica(id: u8, tune: impl FnOnce(&mut Settings)) -> Replica {
+    let mut settings = Settings::default();
+    tune(&mut settings);
+    let mut replica = Replica::new(ReplicaConfig {
+        id: ReplicaId(u16::from(id)),
+        identity: Arc::new(identity(id)),
+        voting: Arc::new(voting(id)),
+        verifier: Arc::new(Verifier::new(committee(), ProposalKey::Identity)),
+        settings,
+        wall_origin_ms: 1_700_000_000_000,
+        signs: true,
+    });
+    replica.handle(NOW, Event::Recovered(Box::default()));
+    replica
+}
+
+fn effects(replica: &mut Replica) -> Vec<Effect<Message>> {
+    std::iter::from_fn(|| replica.poll()).collect()
+}
+
+fn give(replica: &mut Replica, from: Peer, message: &Message) {
+    let verifier = Arc::clone(&replica.config.verifier);
+    let message = Verified::<Incoming>::check(content(message), from, &verifier);
+    replica.handle(NOW, Event::Message { from, message: message.expect("a good message") });
+}
+
+fn submit(replica: &mut Replica, request: Request) {
+    let customer = Peer::Client(ClientId(client().public()));
+    give(replica, customer, &Message::Request(request));
+}
+
+fn stores(effects: &[Effect<Message>]) -> Vec<Arc<Body>> {
+    effects
+        .iter()
+        .filter_map(|e| if let Effect::Store(body) = e { Some(Arc::clone(body)) } else { None })
+        .collect()
+}
+
+fn sends(effects: Vec<Effect<Message>>) -> Vec<(Recipients, Lane, Message)> {
+    effects
+        .into_iter()
+        .filter_map(|effect| match effect {
+            Effect::Send { to, lane, message } => Some((to, lane, message)),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn a_start_is_counted_durably_before_anything_else() {
+    let mut replica = replica(0, |_| {});
+    let effects = effects(&mut replica);
+    assert!(
+        matches!(&effects[..], [Effect::Persist(r)] if r.kind == RecordKind::Incarnation),
+        "{effects:?}"
+    );
+}
+
+/// A request becomes a body: stored, sent to everybody, and proposed once it is durable.
+#[test]
+fn a_request_is_sealed_stored_and_proposed() {
+    let mut replica = replica(0, |_| {});
+    submit(&mut replica, request(1, 10));
+    let first = effects(&mut replica);
+    let sealed = stores(&first).pop().expect("sealed at once");
+    let proposed = |sent: &[(Recipients, Lane, Message)]| {
+        sent.iter()
+            .any(|(_, _, m)| matches!(m, Message::Consensus(c) if c.proposed_bodies().is_some()))
+    };
+    assert!(!proposed(&sends(first)), "not before it is durable");
+    replica.handle(NOW, Event::Stored(sealed.reference));
+    let second = effects(&mut replica);
+    let persist = second.iter().position(|e| matches!(e, Effect::Persist(_)));
+    let propose = second
+        .iter()
+        .position(|e| matches!(e, Effect::Send { message: Message::Consensus(_), .. }));
+    assert!(persist.expect("a promise") < propose.expect("a proposal"));
+    let sent = sends(second);
+    assert!(proposed(&sent));
+    let carried = sent.iter().any(|(to, lane, m)| {
+        *to == Recipients::All && *lane == Lane::Bulk && matches!(m, Message::Body(_))
+    });
+    assert!(carried, "the body goes to everybody");
+}
+
+/// Until a start is durably counted an author's numbers may be given out again: its bodies wait.
+#[test]
+fn no_body_leaves_before_the_start_is_durable() {
+    let mut replica = replica(1, |_| {});
+    submit(&mut replica, request(1, 10));
+    let first = effects(&mut replica);
+    let sealed = stores(&first).pop().expect("sealed at once");
+    assert!(sends(first).is_empty());
+    replica.handle(NOW, Event::Stored(sealed.reference));
+    assert!(sends(effects(&mut replica)).iter().any(|(_, _, m)| matches!(m, Message::Body(_))));
+}
+
+#[test]
+fn a_full_replica_says_so() {
+    let mut replica = replica(1, |s| {
+        s.batch_bytes = 1_024;
+        s.mempool_bytes_max = 2_048;
+    });
+    for sequence in 0..4 {
+        submit(&mut replica, request(sequence, 900));
+    }
+    let busy: Vec<u64> = sends(effects(&mut replica))
+        .into_iter()
+        .filter_map(|(_, _, m)| if let Message::Busy(b) = m { Some(b.sequence) } else { None })
+        .collect();
+    assert_eq!(busy, [2, 3]);
+}
+
+/// The largest inline proposal fits its frame: otherwise nobody would hear a leader under load.
+#[test]
+fn the_largest_inline_proposal_fits_its_frame() {
+    let mut replica = replica(0, |s| {
+        s.inline_bodies = true;
+        s.batch_bytes = 1 << 20;
+    });
+    effects(&mut replica);
+    let bodies: Vec<Arc<Body>> = (0..12)
+        .map(|sequence| {
+            let requests: Vec<Request> =
+                (0..7).map(|k| request(sequence * 10 + k, Request::BYTES_MAX)).collect();
+            Arc::new(Body::seal(ReplicaId(1), sequence, &requests))
+        })
+        .collect();
+    // Nothing is stored before everything is here, so that the leader can choose.
+    for body in &bodies {
+        give(&mut replica, Peer::Replica(ReplicaId(1)), &Message::Body(Arc::clone(body)));
+    }
+    for body in &bodies {
+        replica.bodies.stored(body.reference);
+    }
+    replica.handle_timeout(NOW);
+    let inline = sends(effects(&mut replica)).into_iter().find_map(|(_, _, m)| match m {
+        Message::Inline(message, bodies) => Some(Message::Inline(message, bodies)),
+        _ => None,
+    });
+    let content = content(&inline.expect("an inline proposal"));
+    assert!(content.len() <= frame_bytes_max(content[0]).expect("a known tag"));
+    assert!(content.len() > 3 << 20, "and it is a large one");
+}
+
+/// A peer may ask for much; one answer is bounded.
+#[test]
+fn a_request_for_bodies_is_answered_within_bounds() {
+    let mut replica = replica(1, |_| {});
+    effects(&mut replica);
+    let bodies: Vec<Arc<Body>> = (0..100).map(|sequence| body(0, sequence, 10)).collect();
+    for body in &bodies {
+        give(&mut replica, Peer::Replica(ReplicaId(0)), &Message::Body(Arc::clone(body)));
+    }
+    effects(&mut replica);
+    let names = bodies.iter().map(|b| b.reference).collect();
+    give(&mut replica, Peer::Replica(ReplicaId(2)), &Message::FetchBodies(names));
+    let served = sends(effects(&mut replica)).len();
+    assert!((1..=super::SERVED_MAX).contains(&served), "{served}");
+}
+
+/// A member that sends what only clients or replicas to clients send is counted, nothing more.
+#[test]
+fn what_a_member_may_not_send_is_a_fault() {
+    let mut replica = replica(1, |_| {});
+    effects(&mut replica);
+    let busy = crate::message::Busy { sequence: 1, reason: String::new() };
+    give(&mut replica, Peer::Replica(ReplicaId(0)), &Message::Busy(busy));
+    assert_eq!(replica.status().faults, 1);
+    assert!(effects(&mut replica).is_empty());
+}
+
+/// An executed height answers its clients, and a repeat of the request is answered from memory.
+#[test]
+fn a_repeated_request_is_answered_and_not_ordered_again() {
+    let mut replica = replica(1, |_| {});
+    effects(&mut replica);
+    let payload = quorate_types::Payload::new(Height(1), 0, vec![]);
+    replica.schedule.decide(payload, bytes::Bytes::new());
+    replica.handle_timeout(NOW);
+    let answer = quorate_types::request::Answer {
+        client: ClientId(client().public()),
+        sequence: 1,
+        height: Height(1),
+        results: vec![],
+    };
+    let executed = Executed {
+        height: Height(1),
+        root: quorate_crypto::Digest::ZERO,
+        answers: vec![answer],
+        operations: 1,
+    };
+    replica.handle(NOW, Event::Executed(executed));
+    let reply =
+        |effects| sends(effects).iter().filter(|(_, _, m)| matches!(m, Message::Reply(_))).count();
+    assert_eq!(reply(effects(&mut replica)), 1);
+    submit(&mut replica, request(1, 10));
+    let again = effects(&mut replica);
+    assert!(stores(&again).is_empty());
+    assert_eq!(reply(again), 1);
+    assert_eq!(replica.status().operations, 1);
+}

@@ -1,0 +1,61 @@
+use super::{Schedule, UNDER_WAY_MAX};
+use bytes::Bytes;
+use quorate_crypto::hash;
+use quorate_types::{BodyRef, Height, Payload, ReplicaId};
+
+fn name(k: u64) -> BodyRef {
+    BodyRef { author: ReplicaId(0), sequence: k, digest: hash(b"") }
+}
+
+fn decide(schedule: &mut Schedule, height: u64) {
+    schedule.decide(Payload::new(Height(height), 0, vec![name(height)]), Bytes::new());
+}
+
+#[test]
+fn heights_execute_in_order_a_few_at_a_time() {
+    let mut schedule = Schedule::default();
+    schedule.resume(Height(10));
+    for height in 11..31 {
+        decide(&mut schedule, height);
+    }
+    let mut started = 0;
+    while schedule.next().is_some() {
+        schedule.start().unwrap();
+        started += 1;
+    }
+    assert_eq!(started, UNDER_WAY_MAX);
+    assert!(schedule.needs(&name(11)) && schedule.needs(&name(30)));
+    assert_eq!(schedule.finish(Height(11)), [name(11)]);
+    assert!(!schedule.needs(&name(11)));
+    assert_eq!(schedule.next().unwrap().header.height, Height(19));
+    assert_eq!((schedule.decided(), schedule.executed()), (Height(30), Height(11)));
+}
+
+/// A body in two heights is needed until the second is executed.
+#[test]
+fn a_body_decided_twice_is_needed_twice() {
+    let mut schedule = Schedule::default();
+    for height in 1..=2 {
+        schedule.decide(Payload::new(Height(height), 0, vec![name(9)]), Bytes::new());
+        schedule.start().unwrap();
+    }
+    schedule.finish(Height(1));
+    assert!(schedule.needs(&name(9)));
+    schedule.finish(Height(2));
+    assert!(!schedule.needs(&name(9)));
+}
+
+#[test]
+#[should_panic(expected = "heights are decided in order")]
+fn a_height_left_out_is_our_own_mistake() {
+    decide(&mut Schedule::default(), 2);
+}
+
+#[test]
+#[should_panic(expected = "heights are executed in order")]
+fn an_execution_out_of_order_is_our_own_mistake() {
+    let mut schedule = Schedule::default();
+    decide(&mut schedule, 1);
+    schedule.start().unwrap();
+    schedule.finish(Height(2));
+}

@@ -1,0 +1,202 @@
+use super::{Completed, Session, SessionConfig, SessionEffect, SessionEvent};
+use crate::Message;
+use crate::message::Busy;
+use crate::testing::{client, committee, identity, receive};
+use bytes::Bytes;
+use quorate_types::request::Answer;
+use quorate_types::{
+    ClientId, Epoch, Height, Machine, Outcome, Peer, ReplicaId, Reply, Request, Time,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+const DELAY: Duration = Duration::from_millis(2);
+const RETRY: Duration = Duration::from_secs(1);
+
+fn session() -> Session {
+    Session::new(SessionConfig {
+        committee: committee(),
+        identity: Arc::new(client()),
+        first: ReplicaId(1),
+        bundle_delay: DELAY,
+        retry_after: RETRY,
+        next_sequence: 5,
+    })
+}
+
+fn submit(session: &mut Session, now: Time, tag: u64, bytes: usize) {
+    session.handle(now, SessionEvent::Submit { tag, operation: Bytes::from(vec![1; bytes]) });
+}
+
+fn sent(session: &mut Session) -> Vec<(u16, Request)> {
+    std::iter::from_fn(|| session.poll())
+        .filter_map(|effect| match effect {
+            SessionEffect::Send { to, request } => Some((to.0, request)),
+            _ => None,
+        })
+        .collect()
+}
+
+fn completed(session: &mut Session) -> Vec<Completed> {
+    std::iter::from_fn(|| session.poll())
+        .filter_map(|effect| match effect {
+            SessionEffect::Completed(completed) => Some(completed),
+            _ => None,
+        })
+        .collect()
+}
+
+fn reply(from: u8, sequence: u64, height: u64, results: &[u8]) -> Message {
+    let results = results.iter().map(|r| Outcome::Applied(Bytes::copy_from_slice(&[*r]))).collect();
+    let client = ClientId(client().public());
+    let answer = Answer { client, sequence, height: Height(height), results };
+    let from_id = ReplicaId(u16::from(from));
+    Message::Reply(Reply::sign(&identity(from), committee().chain(), Epoch(1), from_id, answer))
+}
+
+fn answer(session: &mut Session, now: Time, from: u8, message: &Message) {
+    let from = ReplicaId(u16::from(from));
+    let message = receive(message, Peer::Replica(from)).expect("well-formed and signed");
+    session.handle(now, SessionEvent::Message { from, message });
+}
+
+#[test]
+fn the_first_operation_leaves_at_once_and_the_next_ones_share_a_request() {
+    let mut session = session();
+    submit(&mut session, Time(0), 1, 10);
+    let first = sent(&mut session);
+    assert_eq!((first.len(), first[0].0, first[0].1.sequence), (1, 1, 5));
+    for tag in 2..5 {
+        submit(&mut session, Time(10), tag, 10);
+    }
+    assert!(sent(&mut session).is_empty());
+    assert_eq!(session.next_timeout(), Some(Time(10) + DELAY));
+    session.handle_timeout(Time(10) + DELAY);
+    let second = sent(&mut session);
+    assert_eq!((second.len(), second[0].1.operations.len(), second[0].1.sequence), (1, 3, 6));
+    assert_eq!(session.pending(), 4);
+}
+
+#[test]
+fn a_bundle_keeps_both_limits_of_a_request() {
+    let mut session = session();
+    submit(&mut session, Time(0), 0, 1);
+    for tag in 1..=300 {
+        submit(&mut session, Time(0), tag, 1);
+    }
+    let counts: Vec<usize> = sent(&mut session).iter().map(|(_, r)| r.operations.len()).collect();
+    assert_eq!(counts, [1, Request::OPERATIONS_MAX]);
+    let mut session = self::session();
+    submit(&mut session, Time(0), 0, 1);
+    for tag in 1..=3 {
+        submit(&mut session, Time(0), tag, Request::BYTES_MAX / 2);
+    }
+    let counts: Vec<usize> = sent(&mut session).iter().map(|(_, r)| r.operations.len()).collect();
+    assert_eq!(counts, [1, 2]);
+}
+
+#[test]
+fn the_window_is_64_requests_from_the_oldest_on() {
+    let mut session = session();
+    let mut count = 0;
+    for tag in 0..200 {
+        submit(&mut session, Time(0), tag, Request::BYTES_MAX);
+        count += sent(&mut session).len() as u64;
+    }
+    assert_eq!(count, Session::WINDOW);
+    // An answer to a later one opens nothing; one to the oldest does.
+    for (sequence, expected) in [(6, 0), (5, 2)] {
+        for from in 0..2 {
+            answer(&mut session, Time(1), from, &reply(from, sequence, 1, &[9]));
+        }
+        assert_eq!(sent(&mut session).len(), expected, "after {sequence}");
+    }
+}
+
+#[test]
+fn too_much_is_refused() {
+    let mut session = session();
+    for tag in 0..(Session::QUEUE_MAX as u64 * 4) {
+        submit(&mut session, Time(0), tag, 1_000);
+    }
+    submit(&mut session, Time(0), 77_777, Request::BYTES_MAX + 1);
+    let refused = std::iter::from_fn(|| session.poll())
+        .filter(|effect| matches!(effect, SessionEffect::Overloaded { .. }))
+        .count();
+    assert!(refused > 1);
+    assert!(session.pending() <= Session::QUEUE_MAX + 64 * 256);
+}
+
+#[test]
+fn a_request_is_done_at_enough_equal_replies() {
+    let mut session = session();
+    submit(&mut session, Time(0), 42, 10);
+    answer(&mut session, Time(1), 0, &reply(0, 5, 3, &[7]));
+    assert_eq!(completed(&mut session), []);
+    answer(&mut session, Time(1), 2, &reply(2, 5, 3, &[7]));
+    let outcome = Outcome::Applied(Bytes::from_static(&[7]));
+    assert_eq!(completed(&mut session), [Completed { tag: 42, outcome, height: Height(3) }]);
+    assert_eq!(session.pending(), 0);
+    answer(&mut session, Time(1), 3, &reply(3, 5, 3, &[7]));
+    assert_eq!(completed(&mut session), [], "once");
+}
+
+/// A Byzantine replica answers otherwise, first and often: neither counts.
+#[test]
+fn wrong_and_repeated_replies_of_one_replica_count_for_nothing() {
+    let mut session = session();
+    submit(&mut session, Time(0), 42, 10);
+    for _ in 0..3 {
+        answer(&mut session, Time(1), 3, &reply(3, 5, 3, &[8]));
+    }
+    answer(&mut session, Time(1), 3, &reply(3, 5, 3, &[7]));
+    for (from, height) in [(0, 3), (1, 4)] {
+        answer(&mut session, Time(1), from, &reply(from, 5, height, &[7]));
+    }
+    assert_eq!(completed(&mut session), [], "heights differ, and 3 answered once already");
+    answer(&mut session, Time(1), 2, &reply(2, 5, 3, &[7]));
+    assert_eq!(completed(&mut session).len(), 1);
+}
+
+#[test]
+fn replies_that_do_not_fit_are_dropped() {
+    let mut session = session();
+    submit(&mut session, Time(0), 42, 10);
+    for from in 0..4 {
+        answer(&mut session, Time(1), from, &reply(from, 6, 3, &[7]));
+        answer(&mut session, Time(1), from, &reply(from, 5, 3, &[7, 7]));
+    }
+    assert_eq!(completed(&mut session), []);
+    assert_eq!(session.pending(), 1);
+    for from in 0..2 {
+        answer(&mut session, Time(1), from, &reply(from, 5, 3, &[7]));
+    }
+    assert_eq!(completed(&mut session).len(), 1);
+}
+
+#[test]
+fn a_silent_replica_is_passed_over_and_everybody_asked() {
+    let mut session = session();
+    submit(&mut session, Time(0), 42, 10);
+    let (_, request) = sent(&mut session).remove(0);
+    assert_eq!(session.next_timeout(), Some(Time(0) + RETRY));
+    session.handle_timeout(Time(0) + RETRY);
+    let again = sent(&mut session);
+    assert_eq!(again.iter().map(|(to, _)| *to).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert!(again.iter().all(|(_, r)| r.raw() == request.raw()), "byte for byte");
+    submit(&mut session, Time(1_500_000), 43, 10);
+    session.handle_timeout(Time(1_500_000) + DELAY);
+    let new = sent(&mut session).into_iter().rfind(|(_, r)| r.sequence == 6);
+    assert_eq!(new.map(|(to, _)| to), Some(2), "new ones go to the next");
+}
+
+#[test]
+fn a_busy_replica_changes_nothing() {
+    let mut session = session();
+    submit(&mut session, Time(0), 42, 10);
+    sent(&mut session);
+    let busy = Message::Busy(Busy { sequence: 5, reason: "full".into() });
+    answer(&mut session, Time(1), 1, &busy);
+    assert_eq!((session.pending(), sent(&mut session).len()), (1, 0));
+    assert_eq!(session.next_timeout(), Some(Time(0) + RETRY));
+}

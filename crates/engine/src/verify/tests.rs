@@ -1,0 +1,236 @@
+use super::Incoming;
+use crate::Message;
+use crate::message::{Blocks, Busy, FetchBlocks, Frame, NAMES_MAX, frame_bytes_max};
+use crate::testing::{body, client, committee, content, identity, receive, request, verifier};
+use bytes::Bytes;
+use proptest::prelude::*;
+use quorate_consensus::jolteon::{self, Block, Proposal, Qc};
+use quorate_crypto::hash;
+use quorate_types::request::Answer;
+use quorate_types::{
+    BlockId, Body, BodyRef, ClientId, Epoch, Height, Kind, Outcome, Payload, Peer, Rejected,
+    ReplicaId, Reply, Verified, View, sign,
+};
+use std::sync::Arc;
+
+const MEMBER: Peer = Peer::Replica(ReplicaId(0));
+
+fn customer() -> Peer {
+    Peer::Client(ClientId(client().public()))
+}
+
+/// Replica 0's proposal for view 1 over these bodies.
+fn proposal(bodies: &[Arc<Body>]) -> quorate_consensus::Message {
+    let names = bodies.iter().map(|b| b.reference).collect();
+    let genesis = verifier().consensus().genesis();
+    let block = Block {
+        epoch: Epoch(1),
+        view: View(1),
+        author: ReplicaId(0),
+        justify: Qc::genesis(genesis, 4),
+        tc: None,
+        payload: Payload::new(Height(1), 0, names),
+    };
+    let id = quorate_consensus::block_tree::TreeBlock::id(&block);
+    let statement = sign::statement(Kind::Propose, committee().chain(), Epoch(1), &(View(1), id));
+    let signature = identity(0).sign(&statement).0.to_vec();
+    quorate_consensus::Message::Jolteon(jolteon::Message::Proposal(Proposal { block, signature }))
+}
+
+fn reply() -> Reply {
+    let results = vec![Outcome::Applied(Bytes::from_static(b"done"))];
+    let client = ClientId(client().public());
+    let answer = Answer { client, sequence: 7, height: Height(3), results };
+    Reply::sign(&identity(0), committee().chain(), Epoch(1), ReplicaId(0), answer)
+}
+
+fn question() -> FetchBlocks {
+    FetchBlocks {
+        height: Height(1),
+        after: BlockId(hash(b"after")),
+        target: BlockId(hash(b"target")),
+    }
+}
+
+/// One of each, with who may send it.
+fn one_of_each() -> Vec<(&'static str, Peer, Message)> {
+    let bodies = vec![body(0, 1, 30), body(0, 2, 40)];
+    let names: Vec<BodyRef> = bodies.iter().map(|b| b.reference).collect();
+    let blocks = Blocks { request: question(), decided: vec![], tail: vec![] };
+    vec![
+        ("consensus", MEMBER, Message::Consensus(proposal(&bodies))),
+        ("inline", MEMBER, Message::Inline(proposal(&bodies), bodies.clone())),
+        ("body", MEMBER, Message::Body(Arc::clone(&bodies[0]))),
+        ("announce", MEMBER, Message::Announce(names.clone())),
+        ("fetch bodies", MEMBER, Message::FetchBodies(names)),
+        ("fetch blocks", MEMBER, Message::FetchBlocks(question())),
+        ("blocks", MEMBER, Message::Blocks(blocks)),
+        ("request", customer(), Message::Request(request(7, 30))),
+        ("reply", MEMBER, Message::Reply(reply())),
+        ("busy", MEMBER, Message::Busy(Busy { sequence: 7, reason: "full".into() })),
+    ]
+}
+
+#[test]
+fn every_message_survives_its_frame() {
+    for (name, from, message) in one_of_each() {
+        let incoming = receive(&message, from).unwrap_or_else(|e| panic!("{name}: {e}"));
+        match (incoming.into_inner(), message) {
+            (Incoming::Consensus(found), Message::Consensus(sent)) => assert_eq!(**found, sent),
+            (Incoming::Inline(found, bodies), Message::Inline(sent, carried)) => {
+                assert_eq!((&**found, bodies), (&sent, carried));
+            }
+            (Incoming::Body(found), Message::Body(sent)) => assert_eq!(found, sent),
+            (Incoming::Announce(found), Message::Announce(sent))
+            | (Incoming::FetchBodies(found), Message::FetchBodies(sent)) => {
+                assert_eq!(found, sent);
+            }
+            (Incoming::FetchBlocks(found), Message::FetchBlocks(sent)) => assert_eq!(found, sent),
+            (Incoming::Blocks(found, run), Message::Blocks(sent)) => {
+                assert_eq!(found, sent.request);
+                assert!(run.is_empty());
+            }
+            (Incoming::Request(found), Message::Request(sent)) => assert_eq!(found, sent),
+            (Incoming::Reply(found), Message::Reply(sent)) => assert_eq!(found, sent),
+            (Incoming::Busy(found), Message::Busy(sent)) => assert_eq!(found, sent),
+            (found, _) => panic!("{name} became {found:?}"),
+        }
+    }
+}
+
+#[test]
+fn only_members_speak_as_members_and_only_the_client_for_itself() {
+    for (name, from, message) in one_of_each() {
+        let (other, expected) = match from {
+            Peer::Replica(_) => (customer(), Rejected::NotAMember),
+            Peer::Client(_) => (MEMBER, Rejected::ForeignSender),
+        };
+        assert_eq!(receive(&message, other).unwrap_err(), expected, "{name}");
+    }
+    let stranger = Peer::Client(ClientId(identity(9).public()));
+    let foreign = receive(&Message::Request(request(7, 30)), stranger).unwrap_err();
+    assert_eq!(foreign, Rejected::ForeignSender);
+    let other = receive(&Message::Reply(reply()), Peer::Replica(ReplicaId(1))).unwrap_err();
+    assert_eq!(other, Rejected::ForeignSender);
+}
+
+#[test]
+fn what_was_signed_cannot_be_changed() {
+    let mut forged = reply();
+    forged.height = Height(4);
+    let refused = Rejected::BadSignature("an identity signature");
+    assert_eq!(receive(&Message::Reply(forged), MEMBER).unwrap_err(), refused);
+    let mut forged = reply();
+    forged.results = vec![];
+    let refused = Rejected::RuleBroken("a reply's digest is that of its results");
+    assert_eq!(receive(&Message::Reply(forged), MEMBER).unwrap_err(), refused);
+    let mut bytes = content(&Message::Request(request(7, 30))).to_vec();
+    bytes[1 + 32] ^= 1;
+    let refused = Verified::<Incoming>::check(Bytes::from(bytes), customer(), &verifier());
+    assert_eq!(refused.unwrap_err(), Rejected::BadSignature("the request's signature"));
+}
+
+/// A body is taken whole: its name is its hash, and every request in it is signed.
+#[test]
+fn a_body_with_one_bad_request_is_refused() {
+    let mut raw = body(0, 1, 30).raw.to_vec();
+    let misnamed = Body { raw: Bytes::from(raw.clone()), ..Body::clone(&body(0, 1, 31)) };
+    let refused = receive(&Message::Body(Arc::new(misnamed)), MEMBER).unwrap_err();
+    assert!(matches!(refused, Rejected::Malformed(_)), "{refused:?}");
+    *raw.last_mut().unwrap() ^= 1;
+    let reference = BodyRef { author: ReplicaId(0), sequence: 1, digest: hash(&raw) };
+    let unsigned = Body::parse(reference, Bytes::from(raw)).unwrap();
+    let refused = receive(&Message::Body(Arc::new(unsigned)), MEMBER).unwrap_err();
+    assert_eq!(refused, Rejected::BadSignature("a request inside a body"));
+}
+
+/// Nobody pushes bodies past the limits inside a message that does not name them.
+#[test]
+fn inline_bodies_are_those_that_the_proposal_names() {
+    let (named, other) = (body(0, 1, 30), body(0, 2, 30));
+    let message = proposal(&[Arc::clone(&named)]);
+    let rule = Rejected::RuleBroken("inline bodies are those that their proposal names");
+    for carried in [vec![Arc::clone(&other)], vec![named, other], vec![]] {
+        let refused = receive(&Message::Inline(message.clone(), carried), MEMBER);
+        assert_eq!(refused.unwrap_err(), rule);
+    }
+}
+
+/// The caps that a transport enforces before it allocates fit the largest honest messages.
+#[test]
+fn every_message_fits_its_cap() {
+    for (name, _, message) in one_of_each() {
+        let frame: Frame = message.frame();
+        let cap = frame_bytes_max(content(&message)[0]).expect("a known tag");
+        assert!(frame.len() - 4 <= cap, "{name}");
+    }
+    let names: Vec<BodyRef> = (0..NAMES_MAX as u64)
+        .map(|sequence| BodyRef { author: ReplicaId(0), sequence, digest: hash(b"") })
+        .collect();
+    let largest = [
+        Message::Announce(names.clone()),
+        Message::FetchBodies(names),
+        Message::Request(request(1, quorate_types::Request::BYTES_MAX)),
+        Message::FetchBlocks(question()),
+    ];
+    for message in largest {
+        let content = content(&message);
+        assert!(content.len() <= frame_bytes_max(content[0]).unwrap());
+    }
+    assert_eq!(frame_bytes_max(0), None);
+    assert_eq!(frame_bytes_max(11), None);
+}
+
+#[test]
+fn too_many_names_are_refused() {
+    let names = vec![body(0, 1, 10).reference; NAMES_MAX + 1];
+    let refused = Rejected::TooLarge("a list of bodies");
+    for message in [Message::Announce(names.clone()), Message::FetchBodies(names)] {
+        assert_eq!(receive(&message, MEMBER).unwrap_err(), refused);
+    }
+}
+
+#[test]
+fn bytes_after_a_message_are_refused() {
+    for (name, from, message) in one_of_each() {
+        let mut bytes = content(&message).to_vec();
+        bytes.push(0);
+        let found = Verified::<Incoming>::check(Bytes::from(bytes), from, &verifier());
+        assert!(matches!(found, Err(Rejected::Malformed(_))), "{name}: {found:?}");
+    }
+}
+
+fn check_never_panics(bytes: &[u8]) {
+    let verifier = verifier();
+    for from in [MEMBER, customer()] {
+        let _ = Verified::<Incoming>::check(Bytes::copy_from_slice(bytes), from, &verifier);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
+    #[test]
+    fn random_bytes_never_panic(tag in 0u8..12, rest in prop::collection::vec(any::<u8>(), 0..200)) {
+        let mut bytes = vec![tag];
+        bytes.extend(rest);
+        check_never_panics(&bytes);
+    }
+
+    #[test]
+    fn damaged_messages_never_panic(
+        which in 0usize..10,
+        at in any::<prop::sample::Index>(),
+        with in any::<u8>(),
+        cut in any::<prop::sample::Index>(),
+        cuts in any::<bool>(),
+    ) {
+        let mut bytes = content(&one_of_each()[which].2).to_vec();
+        let index = at.index(bytes.len());
+        bytes[index] = with;
+        if cuts {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        check_never_panics(&bytes);
+    }
+}

@@ -1,0 +1,122 @@
+use super::{Answer, Reply, Request, RequestError};
+use crate::{Body, BodyRef, ChainId, ClientId, Epoch, Height, Outcome, ReplicaId};
+use bytes::Bytes;
+use quorate_crypto::{IdentitySecret, hash};
+
+const CHAIN: ChainId = ChainId([9; 32]);
+
+fn secret() -> IdentitySecret {
+    IdentitySecret::from_seed([1; 32])
+}
+
+fn sign(operations: &[Bytes]) -> Result<Request, RequestError> {
+    Request::sign(&secret(), CHAIN, 5, operations)
+}
+
+fn operations(count: usize, bytes: usize) -> Vec<Bytes> {
+    vec![Bytes::from(vec![3; bytes]); count]
+}
+
+#[test]
+fn a_request_decodes_to_itself_and_leaves_what_follows() {
+    let request =
+        sign(&[Bytes::from_static(b"one"), Bytes::new(), Bytes::from_static(b"two")]).unwrap();
+    let bytes = Bytes::from([request.raw().as_ref(), b"rest"].concat());
+    let (found, rest) = Request::split_from(&bytes).unwrap();
+    assert_eq!((&found, rest.as_ref()), (&request, b"rest".as_slice()));
+    assert_eq!(found.operations.len(), 3);
+    assert!(found.client.0.verify(&found.statement(CHAIN), &found.signature()).is_ok());
+    let elsewhere = found.statement(ChainId([8; 32]));
+    assert!(found.client.0.verify(&elsewhere, &found.signature()).is_err(), "another chain");
+}
+
+#[test]
+fn limits_of_a_request() {
+    let (most, bytes) = (Request::OPERATIONS_MAX, Request::BYTES_MAX);
+    assert_eq!(sign(&[]), Err(RequestError::OperationCount));
+    assert_eq!(sign(&operations(most + 1, 1)), Err(RequestError::OperationCount));
+    assert_eq!(sign(&operations(1, bytes + 1)), Err(RequestError::TooLarge));
+    let largest = sign(&operations(most, bytes / most)).unwrap();
+    assert_eq!(largest.raw().len(), Request::WIRE_BYTES_MAX);
+}
+
+/// Cut anywhere, or with lengths that do not add up: refused, and nothing panics.
+#[test]
+fn malformed_requests_are_refused() {
+    let raw = sign(&operations(3, 10)).unwrap().raw().to_vec();
+    for cut in 0..raw.len() {
+        let cut = Bytes::copy_from_slice(&raw[..cut]);
+        assert!(Request::split_from(&cut).is_err());
+    }
+    for (at, with) in [(40, 0xff), (42, 9), (42, 0xff), (45, 0xff), (46, 11), (49, 0xff), (54, 9)] {
+        let mut spoiled = raw.clone();
+        spoiled[at] = with;
+        let found = Request::split_from(&Bytes::from(spoiled));
+        assert!(found.is_err(), "byte {at}");
+    }
+}
+
+#[test]
+fn golden_request_and_body() {
+    let request = sign(&[Bytes::from_static(b"ab"), Bytes::from_static(b"c")]).unwrap();
+    let raw = request.raw();
+    assert_eq!(&raw[..32], &secret().public().0);
+    let fixed: Vec<u8> = [
+        [5, 0, 0, 0, 0, 0, 0, 0].as_slice(), // sequence
+        &[2, 0],                             // operations
+        &[3, 0, 0, 0],                       // their bytes
+        &[2, 0, 0, 0, 1, 0, 0, 0],           // each one's
+        b"abc",
+    ]
+    .concat();
+    assert_eq!(&raw[32..raw.len() - 64], fixed);
+    let body = Body::seal(ReplicaId(2), 7, &[request.clone(), request.clone()]);
+    assert_eq!(body.raw, [raw.as_ref(), raw.as_ref()].concat());
+    assert_eq!(body.reference.digest, hash(&body.raw));
+    let named = borsh::to_vec(&body.reference).unwrap();
+    assert_eq!(named[..10], [2, 0, 7, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(named.len(), 42);
+}
+
+#[test]
+fn a_body_is_what_its_name_says() {
+    let body = Body::seal(ReplicaId(2), 7, &[sign(&operations(1, 5)).unwrap()]);
+    assert_eq!(Body::parse(body.reference, body.raw.clone()), Ok(body.clone()));
+    let other = BodyRef { digest: hash(b"other"), ..body.reference };
+    assert_eq!(Body::parse(other, body.raw.clone()), Err(RequestError::Malformed));
+    let nothing = BodyRef { digest: hash(b""), ..body.reference };
+    assert_eq!(Body::parse(nothing, Bytes::new()), Err(RequestError::Malformed));
+    let large = Bytes::from(vec![0; Body::BYTES_MAX + 1]);
+    assert_eq!(Body::parse_named(body.reference, large), Err(RequestError::TooLarge));
+}
+
+/// A reply binds client, sequence, height and results.
+#[test]
+fn a_reply_answers_one_request() {
+    let answer = Answer {
+        client: ClientId(secret().public()),
+        sequence: 5,
+        height: Height(3),
+        results: vec![Outcome::Applied(Bytes::from_static(b"x"))],
+    };
+    let replica = IdentitySecret::from_seed([2; 32]);
+    let reply = Reply::sign(&replica, CHAIN, Epoch(1), ReplicaId(0), answer);
+    let signed = |r: &Reply, chain, epoch| {
+        replica.public().verify(&r.statement(chain, epoch), &r.signature).is_ok()
+    };
+    assert!(signed(&reply, CHAIN, Epoch(1)) && reply.is_consistent());
+    assert!(!signed(&reply, ChainId([8; 32]), Epoch(1)) && !signed(&reply, CHAIN, Epoch(2)));
+    let changes: [fn(&mut Reply); 4] = [
+        |r| r.client = ClientId(IdentitySecret::from_seed([3; 32]).public()),
+        |r| r.sequence = 6,
+        |r| r.height = Height(4),
+        |r| r.results_digest = hash(b"other"),
+    ];
+    for change in changes {
+        let mut changed = reply.clone();
+        change(&mut changed);
+        assert!(!signed(&changed, CHAIN, Epoch(1)));
+    }
+    let refused = Reply { results: vec![Outcome::Refused(Bytes::from_static(b"x"))], ..reply };
+    assert!(!refused.is_consistent(), "refused is not applied");
+}
