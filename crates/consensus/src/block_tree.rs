@@ -4,7 +4,7 @@
 //! it. Blocks whose parent is missing wait outside, a bounded number of them.
 
 use quorate_types::{BlockId, Height, Payload, View};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What the tree must know of a block.
@@ -124,6 +124,14 @@ impl<B: TreeBlock> BlockTree<B> {
         Some(path)
     }
 
+    /// The undecided ancestors of `tips` and the tips themselves, each once, parents first.
+    #[must_use]
+    pub fn chains(&self, tips: &[BlockId]) -> Vec<Arc<B>> {
+        let mut seen = BTreeSet::new();
+        let paths = tips.iter().filter_map(|tip| self.path(*tip));
+        paths.flatten().filter(|block| seen.insert(block.id())).collect()
+    }
+
     /// Makes a block of the tree the root and drops everything that does not descend from it.
     pub fn decide(&mut self, id: BlockId) {
         let Some(block) = self.blocks.remove(&id) else {
@@ -139,10 +147,9 @@ impl<B: TreeBlock> BlockTree<B> {
         self.blocks.clear();
     }
 
-    /// Drops blocks of views before `horizon` that are not ancestors of `keep`.
-    pub fn prune(&mut self, horizon: View, keep: BlockId) {
-        let kept: std::collections::BTreeSet<BlockId> =
-            self.path(keep).unwrap_or_default().iter().map(|block| block.id()).collect();
+    /// Drops blocks of views before `horizon`, but none in `keep` and none of their ancestors.
+    pub fn prune(&mut self, horizon: View, keep: &[BlockId]) {
+        let kept: BTreeSet<BlockId> = self.chains(keep).iter().map(|block| block.id()).collect();
         self.blocks.retain(|id, block| block.view() >= horizon || kept.contains(id));
         self.drop_strangers();
     }

@@ -69,10 +69,10 @@ fn deciding_drops_what_does_not_descend() {
 #[test]
 fn pruning_keeps_the_certified_chain_and_the_new() {
     let mut tree = tree();
-    tree.prune(View(4), id(2));
+    tree.prune(View(4), &[id(2)]);
     assert!(tree.contains(id(1)) && tree.contains(id(2)) && tree.contains(id(4)));
     assert!(!tree.contains(id(3)), "old, and no ancestor of what is kept");
-    tree.prune(View(9), id(9));
+    tree.prune(View(9), &[id(9)]);
     assert!(tree.is_empty(), "nothing hangs in the air");
 }
 

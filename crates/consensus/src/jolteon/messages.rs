@@ -270,8 +270,8 @@ pub struct SafetyRecord {
     pub timeout_view: View,
     /// The last proposal, to send it again byte for byte.
     pub last_proposal: Option<Proposal>,
-    /// The undecided chain up to the last vote: if everybody loses power at once, a certified block
-    /// must still be somewhere.
+    /// The undecided chains up to the highest certificate's block and to every block voted for since:
+    /// if everybody loses power at once, a certified block must still be somewhere.
     pub blocks: Vec<Block>,
 }
 

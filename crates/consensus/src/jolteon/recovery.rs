@@ -93,6 +93,8 @@ impl Jolteon {
             self.high_tc = record.high_tc;
         }
         for block in record.blocks {
+            // Votes before the last one are not in the record, but their blocks are.
+            self.voted.insert(block.view, block.id());
             if self.tree.contains(block.parent()) && !self.tree.contains(block.id()) {
                 self.tree.insert(Arc::new(block));
             }

@@ -39,6 +39,8 @@ pub struct Jolteon {
     pub(super) high_tc: Option<Tc>,
     pub(super) voted_view: View,
     pub(super) last_vote: Option<super::Vote>,
+    /// The blocks voted for in views after the highest certificate's.
+    pub(super) voted: BTreeMap<View, BlockId>,
     pub(super) timeout_view: View,
     /// The last timeout of this run, to send it again byte for byte.
     pub(super) last_timeout: Option<super::Timeout>,
@@ -77,6 +79,7 @@ impl Jolteon {
             high_tc: None,
             voted_view: View(0),
             last_vote: None,
+            voted: BTreeMap::new(),
             timeout_view: View(0),
             last_timeout: None,
             last_proposal: None,
@@ -317,7 +320,8 @@ impl Jolteon {
         self.parked.retain(|(v, _), _| *v >= view);
         self.votes.prune(view);
         self.timeouts.prune(view);
-        self.tree.prune(View(view.0.saturating_sub(WINDOW)), self.high_qc.id);
+        self.voted = self.voted.split_off(&self.high_qc.view.next());
+        self.tree.prune(View(view.0.saturating_sub(WINDOW)), &self.indispensable());
         let tree = &self.tree;
         self.stored.retain(|id| tree.get(*id).is_some());
     }

@@ -68,6 +68,7 @@ impl Jolteon {
         let share = self.config.voting.sign(&message);
         let vote = Vote { view, id, parent_view, parent_id, signer: self.config.id, share };
         self.voted_view = view;
+        self.voted.insert(view, id);
         self.last_vote = Some(vote.clone());
         Some(vote)
     }
@@ -174,18 +175,19 @@ impl Jolteon {
             .extend(blamed.into_iter().map(|member| Output::Blame(member, Fault::BadShare)));
     }
 
+    /// The tips of what must not be lost: the highest certificate's block, and every block voted for
+    /// since. A collector may show a certificate for any of these at any time, and then it is the
+    /// highest, and somebody must still have the block.
+    pub(super) fn indispensable(&self) -> Vec<BlockId> {
+        let mut tips = vec![self.high_qc.id];
+        tips.extend(self.voted.range(self.high_qc.view.next()..).map(|(_, id)| *id));
+        tips
+    }
+
     /// Writes every promise as one record (★).
     pub(super) fn persist(&mut self) {
-        let voted = self.last_vote.as_ref().map(|vote| vote.id);
-        let tips = [voted, Some(self.high_qc.id)];
-        let mut blocks: Vec<super::Block> = Vec::new();
-        for tip in tips.into_iter().flatten() {
-            for block in self.tree.path(tip).unwrap_or_default() {
-                if !blocks.iter().any(|known| known.id() == block.id()) {
-                    blocks.push(block.as_ref().clone());
-                }
-            }
-        }
+        let chains = self.tree.chains(&self.indispensable());
+        let blocks = chains.iter().map(|block| block.as_ref().clone()).collect();
         let record = SafetyRecord {
             epoch: self.verifier.committee().epoch(),
             voted_view: self.voted_view,

@@ -1,5 +1,5 @@
-use super::Pacemaker;
-use quorate_types::Time;
+use super::{Pacemaker, Patience};
+use quorate_types::{ReplicaId, Time};
 use std::time::Duration;
 
 const SPAN: Duration = Duration::from_secs(1);
@@ -33,4 +33,37 @@ fn the_span_grows_by_half_twelve_times_and_a_decision_resets_it() {
     pacemaker.decided();
     pacemaker.enter(Time(0), false);
     assert_eq!(pacemaker.deadline(), Some(Time(1_000_000)));
+}
+
+#[test]
+fn without_patience_a_view_lasts_an_eighth_and_still_backs_off() {
+    let mut pacemaker = Pacemaker::new(SPAN);
+    pacemaker.set_working(Time(0), true);
+    pacemaker.set_patient(false);
+    pacemaker.enter(Time(0), false);
+    assert_eq!(pacemaker.deadline(), Some(Time(125_000)));
+    pacemaker.enter(Time(0), true);
+    assert_eq!(pacemaker.deadline(), Some(Time(187_500)));
+    pacemaker.set_patient(true);
+    pacemaker.enter(Time(0), false);
+    assert_eq!(pacemaker.deadline(), Some(Time(1_500_000)));
+}
+
+#[test]
+fn a_member_that_failed_is_trusted_again_after_a_success_or_every_sixteenth_failure() {
+    let member = ReplicaId(2);
+    let mut patience = Patience::default();
+    assert!(patience.trusts(member));
+    patience.failed(member);
+    assert!(!patience.trusts(member));
+    assert!(patience.trusts(ReplicaId(1)), "the others' turns are their own");
+    for _ in 1..16 {
+        assert!(!patience.trusts(member));
+        patience.failed(member);
+    }
+    assert!(patience.trusts(member), "it may have come back slow");
+    patience.failed(member);
+    assert!(!patience.trusts(member));
+    patience.succeeded(member);
+    assert!(patience.trusts(member));
 }
