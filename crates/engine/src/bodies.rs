@@ -341,6 +341,11 @@ impl Bodies {
             .collect()
     }
 
+    /// Whether it was decided, not long ago.
+    pub(crate) fn is_decided(&self, name: &BodyRef) -> bool {
+        self.decided.contains(name)
+    }
+
     /// Whether any body is stored and not decided.
     #[must_use]
     pub(crate) fn has_pending(&self) -> bool {

@@ -4,7 +4,7 @@
 //! when nothing of this author is under way: light load pays no delay, heavy load fills bodies.
 
 use quorate_types::{Body, ClientId, ReplicaId, Request, Time};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Author sequence numbers start anew, higher, with each start of the replica: the incarnation is the
@@ -28,8 +28,9 @@ pub(crate) struct Mempool {
     open: Vec<Request>,
     open_bytes: usize,
     open_since: Option<Time>,
-    /// Requests taken and not decided: a repeat is dropped.
-    pending: BTreeSet<(ClientId, u64)>,
+    /// Requests in undecided bodies, the open one among them, with the bytes that this author took: a
+    /// repeat is dropped.
+    pending: BTreeMap<(ClientId, u64), usize>,
     pending_bytes: usize,
     /// Bodies sealed and not decided.
     under_way: usize,
@@ -57,7 +58,7 @@ impl Mempool {
             open: Vec::new(),
             open_bytes: 0,
             open_since: None,
-            pending: BTreeSet::new(),
+            pending: BTreeMap::new(),
             pending_bytes: 0,
             under_way: 0,
         }
@@ -68,14 +69,14 @@ impl Mempool {
     /// # Errors
     /// When too much waits already.
     pub(crate) fn admit(&mut self, now: Time, request: Request) -> Result<(), Refusal> {
-        if self.pending.contains(&(request.client, request.sequence)) {
+        if self.pending.contains_key(&(request.client, request.sequence)) {
             return Ok(());
         }
         let bytes = request.raw().len();
         if self.pending_bytes + bytes > self.limits.bytes_max {
             return Err(Refusal::Full);
         }
-        self.pending.insert((request.client, request.sequence));
+        self.pending.insert((request.client, request.sequence), bytes);
         self.pending_bytes += bytes;
         self.open_bytes += bytes;
         self.open.push(request);
@@ -106,12 +107,19 @@ impl Mempool {
         self.due()
     }
 
+    /// Another author's body is stored here: what it carries need not be sealed again. It will be
+    /// ordered, by this replica if by nobody else.
+    pub(crate) fn note(&mut self, body: &Body) {
+        for request in &body.requests {
+            self.pending.entry((request.client, request.sequence)).or_insert(0);
+        }
+    }
+
     /// One of this author's bodies was decided: its requests wait no longer.
     pub(crate) fn decided(&mut self, body: &Body) {
         for request in &body.requests {
-            if self.pending.remove(&(request.client, request.sequence)) {
-                self.pending_bytes -= request.raw().len();
-            }
+            let taken = self.pending.remove(&(request.client, request.sequence));
+            self.pending_bytes -= taken.unwrap_or(0);
         }
         if body.reference.author == self.author {
             self.under_way = self.under_way.saturating_sub(1);

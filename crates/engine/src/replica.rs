@@ -333,6 +333,9 @@ impl Replica {
     }
 
     fn on_stored(&mut self, now: Time, name: BodyRef) {
+        if let Some(body) = self.bodies.get(&name).filter(|_| !self.bodies.is_decided(&name)) {
+            self.mempool.note(body);
+        }
         for block in self.bodies.stored(name) {
             self.feed(now, Input::Stored(block));
         }

@@ -21,7 +21,7 @@ pub struct SessionConfig {
     pub first: ReplicaId,
     /// How long operations wait to share a request.
     pub bundle_delay: Duration,
-    /// How long a request may stay unanswered before it goes to all replicas.
+    /// How long a request may stay unanswered before it goes to the next replica.
     pub retry_after: Duration,
     /// The sequence number of the first request: one past the last one that this key ever used.
     pub next_sequence: u64,
@@ -76,6 +76,9 @@ pub struct Completed {
     pub height: Height,
 }
 
+/// The wait between two attempts doubles this often.
+const RETRY_DOUBLINGS_MAX: u32 = 4;
+
 /// A client session: up to [`Session::WINDOW`] requests under way, more operations waiting.
 #[derive(Debug)]
 pub struct Session {
@@ -94,6 +97,8 @@ struct UnderWay {
     request: Request,
     tags: Vec<u64>,
     retry_at: Time,
+    /// How often it was sent again.
+    retries: u32,
     /// Each replica's first answer counts.
     answered: Bitmap,
     /// Who gave which answer.
@@ -154,6 +159,7 @@ impl Session {
                 request,
                 tags,
                 retry_at,
+                retries: 0,
                 answered: Bitmap::new(self.config.committee.size()),
                 answers: BTreeMap::new(),
             };
@@ -219,20 +225,25 @@ impl Session {
         }
     }
 
-    /// Unanswered requests go to everybody, and new ones to the next replica.
+    /// Unanswered requests go to the next replica, one at a time: every replica that takes one seals it
+    /// into a body, so asking all of them at once would multiply the load just when there is too much
+    /// of it. The wait doubles with each attempt. New requests go to the next replica too.
     fn retry(&mut self, now: Time) {
+        let members = u64::try_from(self.config.committee.size()).expect("limited at load");
         let mut silent = false;
         for under_way in self.under_way.values_mut().filter(|u| u.retry_at <= now) {
             silent = true;
-            under_way.retry_at = now + self.config.retry_after;
-            for to in self.config.committee.members() {
-                let request = under_way.request.clone();
-                self.effects.push_back(SessionEffect::Send { to, request });
-            }
+            under_way.retries += 1;
+            let patience = 1 << under_way.retries.min(RETRY_DOUBLINGS_MAX);
+            under_way.retry_at = now + self.config.retry_after * patience;
+            let turn = (u64::from(self.config.first.0) + u64::from(under_way.retries)) % members;
+            let to = ReplicaId(u16::try_from(turn).expect("a member's index"));
+            let request = under_way.request.clone();
+            self.effects.push_back(SessionEffect::Send { to, request });
         }
         if silent {
-            let members = u16::try_from(self.config.committee.size()).expect("limited at load");
-            self.target = ReplicaId((self.target.0 + 1) % members);
+            let next = (u64::from(self.target.0) + 1) % members;
+            self.target = ReplicaId(u16::try_from(next).expect("a member's index"));
         }
     }
 }
