@@ -6,3 +6,15 @@ pub(crate) mod run;
 pub(crate) mod sim;
 pub(crate) mod status;
 pub(crate) mod testnet;
+
+use quorate_crypto::SchemeKind;
+
+/// A scheme that a committee may vote with. The simulator's stand-in, which anyone can forge, is not
+/// one of them, although the simulator that is part of this binary brings it along.
+pub(crate) fn scheme(name: &str) -> Result<SchemeKind, String> {
+    match name {
+        "ed25519" => Ok(SchemeKind::Ed25519),
+        "bls" => Ok(SchemeKind::Bls),
+        _ => Err("there are ed25519 and bls".to_owned()),
+    }
+}

@@ -16,3 +16,8 @@ pub(crate) fn line(text: &str) {
     let mut output = std::io::stdout().lock();
     let _ = writeln!(output, "{text}");
 }
+
+/// This program as it was called, for commands that can be pasted.
+pub(crate) fn program() -> String {
+    std::env::args().next().unwrap_or_else(|| "quorate".to_owned())
+}

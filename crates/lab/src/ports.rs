@@ -2,20 +2,27 @@
 
 use std::io;
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Below the range from which Linux takes the ports of outgoing connections, lest one of ours be
 /// taken by a connection between looking and listening.
 const FIRST: u16 = 10_000;
 const LAST: u16 = 32_000;
 
+/// How many ports this process was given already.
+static GIVEN: AtomicU32 = AtomicU32::new(0);
+
 /// The first of `count` consecutive loopback ports that nobody listens on. The search begins at a
-/// place that depends on this process, so that several benches seldom meet.
+/// place that depends on this process, so that several benches seldom meet, and behind the ports
+/// that it was given before.
 ///
 /// # Errors
 /// When there are none.
 pub fn free_ports(count: u16) -> io::Result<u16> {
-    let span = LAST - FIRST;
-    let offset = (std::process::id().wrapping_mul(2_654_435_761) >> 8) % u32::from(span);
+    let span = u32::from(LAST - FIRST);
+    let own = std::process::id().wrapping_mul(2_654_435_761) >> 8;
+    let given = GIVEN.fetch_add(u32::from(count), Ordering::Relaxed);
+    let offset = own.wrapping_add(given) % span;
     let begin = FIRST + u16::try_from(offset).expect("below the span");
     let mut candidates = (begin..LAST).chain(FIRST..begin).step_by(usize::from(count.max(1)));
     candidates
@@ -33,6 +40,12 @@ fn all_free(base: u16, count: u16) -> bool {
 mod tests {
     use super::{all_free, free_ports};
     use std::net::TcpListener;
+
+    #[test]
+    fn no_port_is_given_twice() {
+        let bases: Vec<u16> = (0..3).map(|_| free_ports(8).expect("eight ports")).collect();
+        assert!(bases[0].abs_diff(bases[1]) >= 8 && bases[1].abs_diff(bases[2]) >= 8);
+    }
 
     #[test]
     fn a_port_in_use_is_passed_over() {

@@ -6,8 +6,7 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a validator says of itself at `/status`. Fields that an older or newer validator does not
-/// send are zero.
+/// What a validator says of itself at `/status`. Fields that it does not send are zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ValidatorStatus {
@@ -33,28 +32,39 @@ pub struct ValidatorStatus {
     pub syncing: bool,
     /// Messages that broke a rule of the protocol since it started.
     pub faults: u64,
-    /// Other members connected to it.
-    pub peers: u64,
-    /// Network bytes sent since it started.
-    pub sent_bytes: u64,
-    /// CPU seconds used since it started.
-    pub cpu_seconds: f64,
-    /// Memory in use, in MiB.
-    pub rss_mb: f64,
-    /// When we heard it.
+    /// Other members whose lanes are all connected.
+    pub peers_connected: u64,
+    /// Bytes of frames sent since it started, to members and clients (from `/metrics`).
+    pub bytes_sent: u64,
+    /// CPU seconds used since it started, where the system says.
+    pub cpu_seconds: Option<f64>,
+    /// Memory in use in MiB, where the system says.
+    pub rss_mb: Option<f64>,
+    /// When it was so: half way between the question and the answer.
     #[serde(skip)]
-    pub heard_at: Option<Instant>,
+    pub at: Option<Instant>,
 }
+
+/// The metric that counts bytes sent, one series a lane.
+const BYTES_SENT: &str = "quorate_bytes_sent_total{";
 
 /// Asks one validator.
 ///
 /// # Errors
 /// When it does not answer in time, or not with a status.
 pub fn ask(address: &str, patience: Duration) -> io::Result<ValidatorStatus> {
+    let asked = Instant::now();
     let body = http::get(address, "/status", patience)?;
     let mut status: ValidatorStatus = serde_json::from_str(&body)?;
-    status.heard_at = Some(Instant::now());
+    status.at = Some(asked + asked.elapsed() / 2);
+    status.bytes_sent = sum_of(BYTES_SENT, &http::get(address, "/metrics", patience)?);
     Ok(status)
+}
+
+/// The sum of a metric over all its labels, in the text that Prometheus reads.
+fn sum_of(metric: &str, text: &str) -> u64 {
+    let value = |line: &str| line.strip_prefix(metric)?.rsplit(' ').next()?.parse::<u64>().ok();
+    text.lines().filter_map(value).sum()
 }
 
 /// Asks all at once, each as far as it answers in time; in the order of `addresses`.
@@ -68,4 +78,18 @@ pub fn ask_all(addresses: &[String], patience: Duration) -> Vec<io::Result<Valid
             addresses.iter().map(|address| scope.spawn(move || ask(address, patience))).collect();
         asked.into_iter().map(|answer| answer.join().expect("asking does not panic")).collect()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BYTES_SENT, sum_of};
+
+    #[test]
+    fn a_metric_is_summed_over_its_labels() {
+        let text = "# HELP quorate_bytes_sent Bytes\n\
+                    quorate_bytes_sent_total{lane=\"votes\"} 20\n\
+                    quorate_bytes_received_total{lane=\"votes\"} 7\n\
+                    quorate_bytes_sent_total{lane=\"bulk\"} 22\n# EOF\n";
+        assert_eq!(sum_of(BYTES_SENT, text), 42);
+    }
 }

@@ -73,7 +73,7 @@ impl ClientConfig {
             committee,
             sessions,
             bundle_delay: Duration::from_millis(2),
-            retry_after: Duration::from_secs(2),
+            retry_after: Duration::from_secs(1),
             network_threads: 1,
             check_threads: 1,
         }

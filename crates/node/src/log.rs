@@ -8,8 +8,8 @@
 //! Any error is final (★): nothing behind it is released, the thread ends, the validator stops.
 
 use crate::barrier::{Barrier, Released, Way, barrier};
-use quorate_crypto::mutants::{self, Mutant};
 use crossbeam_channel::{Receiver, Select, Sender, never, unbounded};
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_engine::Frame;
 use quorate_storage::{Entry, Journal, JournalStats, StorageError};
 use quorate_types::machine::{DecidedRecord, ReadRequest, Record};

@@ -1,5 +1,6 @@
-//! Runs a range of seeds: `cargo run --release -p quorate-sim --example seeds -- 0 1000 [calm|twins]`.
+//! Runs a range of seeds: `cargo run --release -p quorate-sim --example seeds -- 0 1000 [calm|twins|storm] [show]`.
 
+use quorate_sim::world::World;
 use quorate_sim::{Scenario, run_many};
 
 fn main() {
@@ -11,12 +12,17 @@ fn main() {
     let kind = arguments.get(2).cloned().unwrap_or_default();
     let draw = |seed| match kind.as_str() {
         "calm" => Scenario::calm(seed, 4),
+        "storm" => Scenario::from_seed(seed).with_twins().with_storm(),
         "twins" => Scenario::from_seed(seed).with_twins(),
         _ => Scenario::from_seed(seed),
     };
     let (mut failed, mut heights, mut events) = (0_u64, 0, 0);
-    if kind == "show" {
-        println!("{:#?}", Scenario::from_seed(first));
+    if let Some("show") = arguments.get(3).map(String::as_str) {
+        let scenario = draw(first);
+        println!("{scenario:#?}");
+        let mut world = World::new(&scenario);
+        world.narrate(Box::new(|line| println!("{line}")));
+        println!("{:?}", world.run());
     }
     let reports = run_many(first..first + count, 2, draw, |report| {
         if let Err(failure) = &report.verdict {

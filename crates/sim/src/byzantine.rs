@@ -2,11 +2,12 @@
 
 use crate::dice::Dice;
 use quorate_consensus as consensus;
-use quorate_consensus::jolteon::{Message as Jolteon, Timeout, Vote};
 use quorate_consensus::Verifier;
-use quorate_crypto::{Digest, Share, VotingSecret};
+use quorate_consensus::block_tree::TreeBlock;
+use quorate_consensus::jolteon::{Block, Message as Jolteon, Proposal, Qc, Timeout, Vote};
+use quorate_crypto::{Bitmap, Digest, KeyFile, Policy, Share};
 use quorate_engine::Message;
-use quorate_types::{BlockId, Recipients, ReplicaId, View};
+use quorate_types::{BlockId, Kind, Payload, Recipients, ReplicaId, View};
 use std::collections::BTreeMap;
 
 /// How a member behaves.
@@ -21,6 +22,12 @@ pub enum Behaviour {
     SilentLeader,
     /// With every statement it makes up more of them for views that nobody will reach.
     FutureFlood,
+    /// With every vote it sends a certificate over something else that it alone signed.
+    Forger,
+    /// After a view was given up it proposes a block that extends less than it must.
+    StaleLeader,
+    /// It proposes and disseminates, and never votes nor gives up.
+    Mute,
     /// Two machines run under its key, each believing that it is the only one, and each reaching
     /// only some of the others: it equivocates in every way that two correct replicas with one name
     /// can.
@@ -29,76 +36,160 @@ pub enum Behaviour {
 
 impl Behaviour {
     /// All but [`Behaviour::Honest`].
-    pub const FAULTY: [Self; 4] =
-        [Self::Silent, Self::SilentLeader, Self::FutureFlood, Self::Twin];
+    pub const FAULTY: [Self; 7] = [
+        Self::Silent,
+        Self::SilentLeader,
+        Self::FutureFlood,
+        Self::Forger,
+        Self::StaleLeader,
+        Self::Mute,
+        Self::Twin,
+    ];
+}
 
-    /// Whether it lets its machine send this.
-    #[must_use]
-    pub fn lets_pass(self, message: &Message) -> bool {
-        match self {
-            Self::Honest | Self::FutureFlood | Self::Twin => true,
-            Self::Silent => false,
-            Self::SilentLeader => !is_proposal(message),
-        }
+/// What stands between a faulty member's machine and the network.
+#[derive(Debug)]
+pub(crate) struct Liar {
+    id: ReplicaId,
+    behaviour: Behaviour,
+    keys: KeyFile,
+    /// Blocks that it heard of, the latest ones.
+    heard: BTreeMap<BlockId, Block>,
+}
+
+type Outgoing = Vec<(Recipients, Message)>;
+
+impl Liar {
+    /// Nothing for members that send what their machine says.
+    pub(crate) fn new(id: ReplicaId, behaviour: Behaviour, keys: &KeyFile) -> Option<Self> {
+        let truthful = matches!(behaviour, Behaviour::Honest | Behaviour::Twin);
+        let liar = || Self { id, behaviour, keys: keys.clone(), heard: BTreeMap::new() };
+        (!truthful).then(liar)
+    }
+
+    /// A message of another member came.
+    pub(crate) fn hear(&mut self, message: &consensus::Message) {
+        let consensus::Message::Jolteon(Jolteon::Proposal(proposal)) = message else {
+            return;
+        };
+        self.heard.insert(proposal.block.id(), proposal.block.clone());
+        let newest = proposal.block.view.0;
+        self.heard.retain(|_, block| block.view.0 + 64 > newest);
+    }
+
+    /// What leaves in the place of `message`.
+    pub(crate) fn speak(
+        &mut self,
+        verifier: &Verifier,
+        to: Recipients,
+        message: Message,
+        dice: &mut Dice,
+    ) -> Outgoing {
+        let made_up = match (self.behaviour, statement_of(&message)) {
+            (Behaviour::Silent, _) => return Vec::new(),
+            (Behaviour::SilentLeader, Some(Jolteon::Proposal(_))) => return Vec::new(),
+            (Behaviour::Mute, Some(Jolteon::Vote(_) | Jolteon::Timeout(_))) => return Vec::new(),
+            (Behaviour::FutureFlood, Some(statement)) => {
+                self.future_flood(verifier, statement, dice)
+            }
+            (Behaviour::Forger, Some(Jolteon::Vote(vote))) => {
+                vec![self.forged_certificate(verifier, vote, dice)]
+            }
+            (Behaviour::StaleLeader, Some(Jolteon::Proposal(proposal))) => {
+                match self.stale_proposal(verifier, proposal) {
+                    Some(stale) => return vec![(to, of(Jolteon::Proposal(stale)))],
+                    None => Vec::new(),
+                }
+            }
+            _ => Vec::new(),
+        };
+        let made_up = made_up.into_iter().map(|statement| (Recipients::All, of(statement)));
+        made_up.chain([(to, message)]).collect()
+    }
+
+    /// Votes and timeouts for far views, well signed.
+    fn future_flood(
+        &self,
+        verifier: &Verifier,
+        statement: &Jolteon,
+        dice: &mut Dice,
+    ) -> Vec<Jolteon> {
+        let now = match statement {
+            Jolteon::Vote(vote) => vote.view,
+            Jolteon::Timeout(timeout) => timeout.view,
+            Jolteon::Proposal(proposal) => proposal.block.view,
+            Jolteon::Certificates { .. } => return Vec::new(),
+        };
+        (0..8)
+            .map(|_| {
+                let ahead = if dice.coin() { dice.below(16) } else { dice.bits() >> 1 };
+                let view = View(now.0.saturating_add(ahead));
+                match statement {
+                    // The certificates in it do not lead to its view.
+                    Jolteon::Timeout(timeout) => {
+                        Jolteon::Timeout(Timeout { view, ..timeout.clone() })
+                    }
+                    _ => Jolteon::Vote(self.vote_for_nothing(verifier, view, dice)),
+                }
+            })
+            .collect()
+    }
+
+    fn vote_for_nothing(&self, verifier: &Verifier, view: View, dice: &mut Dice) -> Vote {
+        let id = BlockId(Digest(dice.bytes32()));
+        let parent_id = BlockId(Digest(dice.bytes32()));
+        let parent_view = view.previous();
+        let share = Share(Vec::new());
+        let mut vote = Vote { view, id, parent_view, parent_id, signer: self.id, share };
+        vote.share = self.keys.voting.sign(&vote.message(verifier));
+        vote
+    }
+
+    /// A certificate over a block of its own making, with its own share alone.
+    fn forged_certificate(&self, verifier: &Verifier, vote: &Vote, dice: &mut Dice) -> Jolteon {
+        let forged = self.vote_for_nothing(verifier, vote.view, dice);
+        let shares = [(self.id.index(), forged.share.clone())];
+        let members = verifier.committee().size();
+        let combined = verifier.voting().combine(
+            &forged.message(verifier),
+            &shares,
+            &Bitmap::new(members),
+            Policy::Each,
+        );
+        let certificate = combined.certificate.expect("the own share is good");
+        let Vote { view, id, parent_view, parent_id, .. } = forged;
+        let high_qc = Qc { view, id, parent_view, parent_id, certificate };
+        Jolteon::Certificates { high_qc, high_tc: None }
+    }
+
+    /// After a view was given up: a block that extends its parent's parent, in spite of what the
+    /// timeout certificate reports.
+    fn stale_proposal(&self, verifier: &Verifier, proposal: &Proposal) -> Option<Proposal> {
+        proposal.block.tc.as_ref()?;
+        let parent = self.heard.get(&proposal.block.justify.id)?;
+        let header = parent.payload.header;
+        let bodies = proposal.block.payload.bodies.clone();
+        let block = Block {
+            justify: parent.justify.clone(),
+            payload: Payload::new(header.height, header.proposed_at_ms, bodies),
+            ..proposal.block.clone()
+        };
+        let message = verifier.statement(Kind::Propose, &(block.view, block.id()));
+        let signature = self.keys.identity.sign(&message).0.to_vec();
+        Some(Proposal { block, signature })
     }
 }
 
-fn is_proposal(message: &Message) -> bool {
+fn statement_of(message: &Message) -> Option<&Jolteon> {
     let (Message::Consensus(inner) | Message::Inline(inner, _)) = message else {
-        return false;
+        return None;
     };
-    matches!(inner, consensus::Message::Jolteon(Jolteon::Proposal(_)))
+    let consensus::Message::Jolteon(statement) = inner;
+    Some(statement)
 }
 
-/// Votes and timeouts for far views, well signed, to go out with `message`.
-#[must_use]
-pub fn future_flood(
-    signer: ReplicaId,
-    key: &VotingSecret,
-    verifier: &Verifier,
-    message: &Message,
-    dice: &mut Dice,
-) -> Vec<(Recipients, Message)> {
-    let Message::Consensus(consensus::Message::Jolteon(statement)) = message else {
-        return Vec::new();
-    };
-    let now = match statement {
-        Jolteon::Vote(vote) => vote.view,
-        Jolteon::Timeout(timeout) => timeout.view,
-        Jolteon::Proposal(proposal) => proposal.block.view,
-        Jolteon::Certificates { .. } => return Vec::new(),
-    };
-    (0..8)
-        .map(|_| {
-            let ahead = if dice.coin() { dice.below(16) } else { dice.bits() >> 1 };
-            let view = View(now.0.saturating_add(ahead));
-            let forged = match statement {
-                Jolteon::Timeout(timeout) => forged_timeout(timeout, view, key),
-                _ => forged_vote(signer, view, key, verifier, dice),
-            };
-            (Recipients::All, Message::Consensus(consensus::Message::Jolteon(forged)))
-        })
-        .collect()
-}
-
-fn forged_vote(
-    signer: ReplicaId,
-    view: View,
-    key: &VotingSecret,
-    verifier: &Verifier,
-    dice: &mut Dice,
-) -> Jolteon {
-    let id = BlockId(Digest(dice.bytes32()));
-    let parent_id = BlockId(Digest(dice.bytes32()));
-    let share = Share(Vec::new());
-    let mut vote = Vote { view, id, parent_view: view.previous(), parent_id, signer, share };
-    vote.share = key.sign(&vote.message(verifier));
-    Jolteon::Vote(vote)
-}
-
-/// The certificates in it do not lead to its view, and its share is of something else.
-fn forged_timeout(timeout: &Timeout, view: View, key: &VotingSecret) -> Jolteon {
-    Jolteon::Timeout(Timeout { view, share: key.sign(&view.0.to_le_bytes()), ..timeout.clone() })
+fn of(statement: Jolteon) -> Message {
+    Message::Consensus(consensus::Message::Jolteon(statement))
 }
 
 /// Which of the two machines of each twin an endpoint talks with.
@@ -160,7 +251,13 @@ impl Twins {
         })
     }
 
-    fn reaches(&self, pair: usize, (first, second): (usize, usize), from: usize, to: usize) -> bool {
+    fn reaches(
+        &self,
+        pair: usize,
+        (first, second): (usize, usize),
+        from: usize,
+        to: usize,
+    ) -> bool {
         let allowed = match () {
             () if from == first => [Reach::First, Reach::Both],
             () if from == second => [Reach::Second, Reach::Both],

@@ -1,26 +1,35 @@
 //! Rules that a scenario can have left out, to prove that the oracles notice.
 
-use quorate_crypto::mutants as core;
-use quorate_storage::mutants as storage;
-use std::fmt;
+pub use quorate_crypto::mutants::Mutant;
 
-/// A rule of any crate, left out for a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mutant {
-    /// Of the machines, the checks before them, or the host.
-    Core(core::Mutant),
-    /// Of the log and the executor.
-    Storage(storage::Mutant),
-}
-
-impl fmt::Display for Mutant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Core(mutant) => write!(f, "{mutant:?}"),
-            Self::Storage(mutant) => write!(f, "{mutant:?}"),
-        }
-    }
-}
+/// The rules that a run can break: those of the machines, the checks before them, the host, the log
+/// and the executor. The others are about keys and shares that no scenario forges.
+pub const ALL: [Mutant; 24] = [
+    Mutant::SkipThreshold,
+    Mutant::JolteonDoubleVote,
+    Mutant::JolteonVoteAfterTimeout,
+    Mutant::JolteonVoteBeforePersist,
+    Mutant::JolteonAmnesia,
+    Mutant::JolteonForgetTc,
+    Mutant::JolteonStaleJustify,
+    Mutant::JolteonUnboundedTc,
+    Mutant::JolteonTcMaximum,
+    Mutant::JolteonCommitGap,
+    Mutant::JolteonNewestFirst,
+    Mutant::VoteWithoutBodies,
+    Mutant::HostSendsEarly,
+    Mutant::SkipSync,
+    Mutant::SkipDirectorySync,
+    Mutant::AcceptTornRecord,
+    Mutant::KeepTornTail,
+    Mutant::TruncateCorruption,
+    Mutant::RetryFailedSync,
+    Mutant::GoOnAfterFailure,
+    Mutant::TrustPageCache,
+    Mutant::ForgetSessions,
+    Mutant::ExecuteTwice,
+    Mutant::SplitCommit,
+];
 
 /// Leaves a rule out on this thread until it is dropped.
 #[derive(Debug)]
@@ -46,14 +55,7 @@ impl Drop for Active {
 
 #[cfg(feature = "mutants")]
 fn switch(mutant: Option<Mutant>) {
-    core::set(match mutant {
-        Some(Mutant::Core(mutant)) => Some(mutant),
-        _ => None,
-    });
-    storage::set(match mutant {
-        Some(Mutant::Storage(mutant)) => Some(mutant),
-        _ => None,
-    });
+    quorate_crypto::mutants::set(mutant);
 }
 
 #[cfg(not(feature = "mutants"))]

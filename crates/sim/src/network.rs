@@ -149,9 +149,7 @@ impl Partition {
         match self.shape {
             Shape::Symmetric => inside(from) != inside(to),
             Shape::OneWay => inside(from) && !inside(to),
-            Shape::Bridge(bridge) => {
-                inside(from) != inside(to) && from != bridge && to != bridge
-            }
+            Shape::Bridge(bridge) => inside(from) != inside(to) && from != bridge && to != bridge,
         }
     }
 }

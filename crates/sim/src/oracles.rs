@@ -6,6 +6,7 @@
 mod acknowledged;
 mod agreement;
 mod audit;
+mod availability;
 mod caps;
 mod conduct;
 mod exactly_once;
@@ -15,6 +16,7 @@ mod progress;
 pub use acknowledged::Acknowledged;
 pub use agreement::Agreement;
 pub use audit::Audit;
+pub use availability::Availability;
 pub use caps::Caps;
 pub use conduct::Conduct;
 pub use exactly_once::ExactlyOnce;
@@ -26,7 +28,7 @@ use bytes::Bytes;
 use quorate_crypto::Digest;
 use quorate_engine::{Completed, Message, Status};
 use quorate_types::machine::{ExecutedUpTo, Halt};
-use quorate_types::{Height, Rejected, ReplicaId};
+use quorate_types::{BodyRef, Height, Rejected, ReplicaId};
 
 /// Something that a correct member or a client did, or that became of it.
 #[derive(Debug)]
@@ -37,6 +39,20 @@ pub enum Observation<'a> {
         replica: ReplicaId,
         /// How far its state had come durably.
         executed: Option<&'a ExecutedUpTo>,
+    },
+    /// These bodies survived on a replica's disk; no others did.
+    Kept {
+        /// Which replica.
+        replica: ReplicaId,
+        /// Their names.
+        bodies: &'a [BodyRef],
+    },
+    /// A body became durable.
+    Stored {
+        /// On the disk of this replica.
+        replica: ReplicaId,
+        /// Its name.
+        body: BodyRef,
     },
     /// The host let a message of this replica go.
     Released {

@@ -1,10 +1,10 @@
 //! A service that remembers what it was asked to execute.
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_crypto::Digest;
 use quorate_types::service::{BlockContext, State, StateError};
 use quorate_types::{ClientId, Operation, Outcome, Service};
-use bytes::Bytes;
 use std::sync::Arc;
 
 /// An operation as the service saw it.

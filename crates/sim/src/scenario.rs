@@ -2,11 +2,12 @@
 
 use crate::byzantine::Behaviour;
 use crate::dice::Dice;
-use crate::faults::{self, Schedule};
+use crate::faults::{self, Fault, Schedule};
 use crate::mutants::{Active, Mutant};
 use crate::network::Conditions;
 use crate::oracles::{
-    Acknowledged, Agreement, Audit, Caps, Conduct, ExactlyOnce, Oracle, Prefix, Progress, Violation,
+    Acknowledged, Agreement, Audit, Availability, Caps, Conduct, ExactlyOnce, Oracle, Prefix,
+    Progress, Violation,
 };
 use crate::world::World;
 use quorate_crypto::{Digest, Policy, SchemeKind};
@@ -66,6 +67,8 @@ pub struct Scenario {
     pub liveness_bound: Duration,
     /// A rule that is left out.
     pub mutant: Option<Mutant>,
+    /// What it takes on the command line, besides the seed, to draw the same.
+    pub options: Vec<&'static str>,
 }
 
 /// What came of a run.
@@ -147,6 +150,7 @@ impl Scenario {
             fault_phase: Duration::from_secs(1),
             liveness_bound: Duration::from_secs(60),
             mutant: None,
+            options: Vec::new(),
         }
     }
 
@@ -158,7 +162,7 @@ impl Scenario {
         let mut scenario = Self::calm(seed, replicas);
         scenario.scheme = if dice.one_in(16) { SchemeKind::Ed25519 } else { SchemeKind::Stub };
         scenario.fault_phase = dice.span(&(1_500_000..=4_000_000));
-        scenario.operations = usize::try_from(dice.between(&(20..=120))).expect("few");
+        scenario.operations = usize::try_from(dice.between(&(20..=240))).expect("few");
         scenario.clients = usize::try_from(dice.between(&(1..=4))).expect("few");
         scenario.draw_settings(&mut dice);
         scenario.draw_conditions(&mut dice);
@@ -167,9 +171,13 @@ impl Scenario {
             let rates = (0..replicas).map(|_| dice.between(&(900_000..=1_100_000)));
             scenario.clock_rates = rates.collect();
         }
+        if dice.one_in(4) {
+            scenario.draw_storm(&mut dice);
+        }
         let hosts = replicas + scenario.twins();
         let endpoints = hosts + scenario.clients;
-        scenario.schedule = faults::draw(&mut dice, hosts, endpoints, scenario.fault_phase);
+        scenario.schedule.extend(faults::draw(&mut dice, hosts, endpoints, scenario.fault_phase));
+        scenario.schedule.sort_by_key(|(at, _)| *at);
         scenario
     }
 
@@ -186,14 +194,26 @@ impl Scenario {
         let tolerated = (self.replicas - 1) / 3;
         self.behaviours.fill(Behaviour::Honest);
         self.behaviours[..tolerated].fill(Behaviour::Twin);
+        self.options.push("--twins");
+        self
+    }
+
+    /// With slow disks and power cuts of the whole committee on top of whatever else goes wrong.
+    #[must_use]
+    pub fn with_storm(mut self) -> Self {
+        self.draw_storm(&mut Dice::new(self.seed, "storm", 0));
+        self.schedule.sort_by_key(|(at, _)| *at);
+        self.options.push("--storm");
         self
     }
 
     /// The command that runs it again.
     #[must_use]
     pub fn replay(&self) -> String {
-        let mutant = self.mutant.map_or(String::new(), |mutant| format!(" --mutant {mutant}"));
-        format!("quorate sim --seed {}{mutant}", self.seed)
+        let options = self.options.iter().map(|option| format!(" {option}"));
+        let mutant = self.mutant.map(|mutant| format!(" --mutant {mutant:?}"));
+        let rest: String = options.chain(mutant).collect();
+        format!("quorate sim --seed {}{rest}", self.seed)
     }
 
     /// Who judges it.
@@ -201,6 +221,7 @@ impl Scenario {
         vec![
             Box::new(Conduct),
             Box::new(Audit::default()),
+            Box::new(Availability::default()),
             Box::new(Agreement::default()),
             Box::new(Prefix::default()),
             Box::new(ExactlyOnce::default()),
@@ -233,6 +254,19 @@ impl Scenario {
         conditions.loss_percent = dice.perhaps(&(1..=30));
         conditions.duplicate_percent = dice.perhaps(&(1..=50));
         conditions.reorder_percent = dice.perhaps(&(1..=30));
+    }
+
+    /// Slow disks and an unreliable mains: what was said and not yet durable is lost, again and again.
+    fn draw_storm(&mut self, dice: &mut Dice) {
+        self.durations.sync_us = 1_000..=dice.between(&(5_000..=80_000));
+        self.settings.timeout_ms = dice.between(&(200..=600));
+        self.executor.durable_every = dice.between(&(1..=2));
+        let phase_us = u64::try_from(self.fault_phase.as_micros()).expect("seconds");
+        for _ in 0..dice.between(&(2..=8)) {
+            let at = Time(dice.below(phase_us));
+            let down = dice.span(&(1_000..=50_000));
+            self.schedule.push((at, Fault::PowerCut { down }));
+        }
     }
 
     fn draw_behaviours(&mut self, dice: &mut Dice) {
@@ -275,3 +309,6 @@ pub fn run(scenario: &Scenario) -> Report {
         }),
     }
 }
+
+#[cfg(test)]
+mod tests;

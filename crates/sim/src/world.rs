@@ -56,7 +56,11 @@ pub struct World {
     oracles: Oracles,
     trace: Trace,
     dice: Dice,
+    listener: Option<Listener>,
 }
+
+/// Hears what happens, line by line.
+pub type Listener = Box<dyn FnMut(&str)>;
 
 /// What a world shows of itself at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,9 +139,21 @@ impl World {
             oracles: Oracles::new(scenario.oracles()),
             trace: Trace::default(),
             dice: dice("world"),
+            listener: None,
         };
         world.schedule_all(&mut client_dice);
         world
+    }
+
+    /// From now on `listener` is told what happens, for people who look for a cause.
+    pub fn narrate(&mut self, listener: Listener) {
+        self.listener = Some(listener);
+    }
+
+    fn tell(&mut self, line: impl FnOnce() -> String) {
+        if let Some(listener) = &mut self.listener {
+            listener(&format!("{:>10} {}", self.now.0, line()));
+        }
     }
 
     /// Runs to the end: everything done, the time over, or a property broken.
@@ -233,7 +249,7 @@ impl World {
             Happening::Timer { endpoint } => self.ring(endpoint),
             Happening::Work { host, incarnation, work } => self.finish(host, incarnation, work),
             Happening::Submit { client, operation } => self.submit(client, operation),
-            Happening::Fault(fault) => self.begin(fault),
+            Happening::Fault(fault) => self.begin(&fault),
             Happening::Boot { host } => self.boot(host),
             Happening::Shuffle => {
                 self.twins.shuffle();
@@ -338,11 +354,12 @@ impl World {
         self.carry_on(host, turn)
     }
 
-    fn begin(&mut self, fault: Fault) -> Result<(), Violation> {
+    fn begin(&mut self, fault: &Fault) -> Result<(), Violation> {
+        self.tell(|| format!("{fault:?}"));
         if self.calm {
             return Ok(());
         }
-        match fault {
+        match *fault {
             Fault::Partition { side, shape, lasts } => {
                 self.network.partition(self.now, side, shape, lasts);
             }
@@ -369,6 +386,7 @@ impl World {
 
     /// The faults are over: whoever is down starts, and from here on there is a bound.
     fn calm(&mut self) -> Result<(), Violation> {
+        self.tell(|| "calm".to_owned());
         self.calm = true;
         self.network.calm();
         for host in 0..self.hosts.len() {
@@ -397,6 +415,7 @@ impl World {
         let HostConfig { id, behaviour, .. } = self.hosts[host].config;
         let honest = behaviour == Behaviour::Honest;
         for note in notes {
+            self.tell(|| format!("host {host}: {}", note.brief()));
             self.note(id, honest, &note)?;
         }
         for (to, message) in released {
@@ -421,7 +440,11 @@ impl World {
             return Ok(());
         }
         let observation = match note {
-            Note::Booted(executed) => Observation::Booted { replica, executed: executed.as_ref() },
+            Note::Booted(executed, bodies) => {
+                self.oracles.observe(&Observation::Kept { replica, bodies })?;
+                Observation::Booted { replica, executed: executed.as_ref() }
+            }
+            Note::Stored(body) => Observation::Stored { replica, body: *body },
             Note::Executed { height, root, payload, operations } => Observation::Executed {
                 replica,
                 height: *height,
@@ -441,6 +464,7 @@ impl World {
         let HostConfig { id, behaviour, .. } = self.hosts[host].config;
         let honest = behaviour == Behaviour::Honest;
         let content = content_of(message);
+        self.tell(|| format!("host {host} to {to:?}: {}", brief(message)));
         if honest {
             let (tag, bytes) = (content[0], content.len());
             self.oracles.observe(&Observation::Released { replica: id, message, tag, bytes })?;
@@ -583,6 +607,22 @@ impl Ord for Scheduled {
     }
 }
 
+/// A message on one line.
+fn brief(message: &Message) -> String {
+    match message {
+        Message::Body(body) => format!("Body({:?})", body.reference),
+        Message::Blocks(blocks) => format!(
+            "Blocks({:?}, {} decided, {} more)",
+            blocks.request,
+            blocks.decided.len(),
+            blocks.tail.len()
+        ),
+        Message::Inline(inner, bodies) => format!("{inner:?} with {} bodies", bodies.len()),
+        Message::Reply(reply) => format!("Reply(#{} at {})", reply.sequence, reply.height),
+        other => format!("{other:?}"),
+    }
+}
+
 /// A frame's content: what a receiver checks, without the length prefix.
 fn content_of(message: &Message) -> Bytes {
     let frame = message.frame();
@@ -611,7 +651,7 @@ fn committee_of(scenario: &Scenario, keys: &[KeyFile]) -> Committee {
         scheme: scenario.scheme.to_string(),
         members: members.collect(),
     };
-    Committee::load(&file, scenario.settings.key_cache).expect("fresh keys are sound")
+    Committee::load_simulated(&file, scenario.settings.key_cache).expect("fresh keys are sound")
 }
 
 /// A host for each member, then a second one for each twin; and the pairs.
@@ -651,7 +691,7 @@ fn draw_load(scenario: &Scenario, dice: &mut Dice) -> Vec<(Time, usize)> {
     while load.len() < scenario.operations {
         let at = Time(dice.below(phase_us));
         let client = dice.index(scenario.clients);
-        let burst = usize::try_from(dice.between(&(1..=8))).expect("few");
+        let burst = if dice.one_in(8) { dice.index(16) + 1 } else { dice.index(3) + 1 };
         load.extend(std::iter::repeat_n((at, client), burst.min(scenario.operations - load.len())));
     }
     for client in 0..scenario.clients {

@@ -25,7 +25,7 @@ enum Action {
         /// The file to write
         file: PathBuf,
         /// The voting scheme: ed25519 or bls
-        #[arg(long, default_value = "ed25519")]
+        #[arg(long, default_value = "ed25519", value_parser = super::scheme)]
         scheme: SchemeKind,
         /// Print the public parts as JSON
         #[arg(long)]

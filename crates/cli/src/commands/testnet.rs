@@ -24,7 +24,7 @@ pub(crate) struct Options {
     #[arg(short = 'n', long, default_value_t = 4)]
     validators: u16,
     /// The voting scheme: ed25519 or bls
-    #[arg(long, default_value = "ed25519")]
+    #[arg(long, default_value = "ed25519", value_parser = super::scheme)]
     scheme: SchemeKind,
     /// Validator I listens on this port plus I, and serves HTTP on this plus N plus I
     #[arg(long, default_value_t = 7_000, value_name = "PORT")]
@@ -72,13 +72,15 @@ impl Options {
 
     fn describe(&self) -> String {
         let place = self.directory.display();
-        let (n, scheme) = (self.validators, self.scheme);
+        let (n, scheme, quorate) = (self.validators, self.scheme, output::program());
         let mut text = format!("Wrote a committee of {n} ({scheme}) to {place}.\n\n");
         text.push_str("Run each validator in a terminal of its own:\n\n");
         for index in 0..n {
-            text.push_str(&format!("  quorate run --config {place}/validator-{index}/config.toml\n"));
+            text.push_str(&format!(
+                "  {quorate} run --config {place}/validator-{index}/config.toml\n"
+            ));
         }
-        text.push_str(&format!("\nand then look at them:\n\n  quorate status {place}"));
+        text.push_str(&format!("\nand then look at them:\n\n  {quorate} status {place}"));
         text
     }
 }
@@ -106,5 +108,6 @@ fn remove_testnet(directory: &Path) -> CommandResult {
         }
     }
     let removed = fs::remove_dir_all(directory);
-    removed.map_err(|error| Failure::usage(format!("cannot remove {}: {error}", directory.display())))
+    removed
+        .map_err(|error| Failure::usage(format!("cannot remove {}: {error}", directory.display())))
 }

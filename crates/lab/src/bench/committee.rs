@@ -86,7 +86,7 @@ impl Committee {
             }
             let looks = self.look();
             let ready = |look: &Option<ValidatorStatus>| {
-                look.as_ref().is_some_and(|status| status.peers >= others)
+                look.as_ref().is_some_and(|status| status.peers_connected >= others)
             };
             let Some(late) = looks.iter().position(|look| !ready(look)) else { return Ok(()) };
             if Instant::now() >= deadline {
@@ -138,7 +138,7 @@ fn claim(config: &BenchConfig) -> Result<(Place, PathBuf), BenchError> {
 
 fn describe(looks: &[Option<ValidatorStatus>]) -> String {
     let one = |(id, look): (usize, &Option<ValidatorStatus>)| match look {
-        Some(status) => format!("validator {id} has {} peers", status.peers),
+        Some(status) => format!("validator {id} has {} peers", status.peers_connected),
         None => format!("validator {id} is silent"),
     };
     looks.iter().enumerate().map(one).collect::<Vec<_>>().join(", ")

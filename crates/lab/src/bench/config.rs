@@ -1,8 +1,8 @@
 //! What a bench is asked to do.
 
+use crate::ServiceKind;
 use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
-use crate::ServiceKind;
 use quorate_storage::Durability;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -38,6 +38,8 @@ pub struct BenchConfig {
     pub sessions: Option<usize>,
     /// How long a client waits for operations to share a request.
     pub bundle_delay_ms: u64,
+    /// How long a request may stay unanswered before it goes to the next validator.
+    pub retry_after_ms: u64,
     /// Decides the clients' keys and the operations' bytes.
     pub seed: u64,
     /// The replicas' settings.
@@ -106,9 +108,8 @@ impl BenchConfig {
             check(at.second <= end as f64, format!("{at}: the load ends after {end} seconds"))?;
         }
         for restart in &self.restarts {
-            let killed = |kill: &At| {
-                kill.validator == restart.validator && kill.second < restart.second
-            };
+            let killed =
+                |kill: &At| kill.validator == restart.validator && kill.second < restart.second;
             let ok = self.kills.iter().any(killed);
             check(ok, format!("--restart {restart}: no --kill of that validator comes before"))?;
         }
@@ -151,6 +152,7 @@ impl BenchConfig {
             "service": self.service.to_string(),
             "sessions": self.session_count(),
             "bundle_delay_ms": self.bundle_delay_ms,
+            "retry_after_ms": self.retry_after_ms,
             "seed": self.seed,
             "settings": self.settings,
         })

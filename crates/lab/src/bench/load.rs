@@ -5,6 +5,7 @@ use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -15,9 +16,12 @@ pub trait Target: Send {
     /// How many sessions there are.
     fn sessions(&self) -> usize;
 
-    /// Hands an operation to a session, without waiting for anything.
-    fn submit(&mut self, session: usize, mark: u64, operation: Bytes);
+    /// Hands operations to a session, without waiting for anything; `false` when it took none.
+    fn submit(&mut self, session: usize, operations: Operations) -> bool;
 }
+
+/// Operations with their marks.
+pub type Operations = Vec<(u64, Bytes)>;
 
 /// Where what became of the operations is heard.
 pub trait Answers: Send {
@@ -47,8 +51,13 @@ impl Load {
     ) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (stop_pacing, stop_counting) = (Arc::clone(&stop), Arc::clone(&stop));
-        let payload = Payload::new(operation_bytes, seed);
-        let pacing = thread::spawn(move || pace(schedule, payload, target, &stop_pacing));
+        let pacer = Pacer {
+            schedule,
+            payload: Payload::new(operation_bytes, seed),
+            target,
+            recorder: Arc::clone(&recorder),
+        };
+        let pacing = thread::spawn(move || pacer.run(&stop_pacing));
         let counting = thread::spawn(move || count(answers, &recorder, &stop_counting));
         Self { stop, threads: vec![pacing, counting] }
     }
@@ -65,22 +74,38 @@ impl Drop for Load {
 
 /// Submits whatever is due, tick by tick. What is due in one tick goes to one session, so that it
 /// can share a request; the next tick's goes to the next session.
-fn pace(schedule: Schedule, mut payload: Payload, mut target: impl Target, stop: &AtomicBool) {
-    let (mut next, mut session) = (0, 0);
-    while next < schedule.end() && !stop.load(Ordering::Relaxed) {
-        let due = schedule.due_by(Instant::now());
-        if due > next {
-            for (mark, operation) in (next..due).zip(payload.take(due - next)) {
-                target.submit(session, mark, operation);
+struct Pacer<T> {
+    schedule: Schedule,
+    payload: Payload,
+    target: T,
+    recorder: Arc<Mutex<Recorder>>,
+}
+
+impl<T: Target> Pacer<T> {
+    fn run(mut self, stop: &AtomicBool) {
+        let (mut next, mut session) = (0, 0);
+        while next < self.schedule.end() && !stop.load(Ordering::Relaxed) {
+            let due = self.schedule.due_by(Instant::now());
+            if due > next {
+                self.submit(session, next..due);
+                next = due;
+                session = (session + 1) % self.target.sessions();
             }
-            next = due;
-            session = (session + 1) % target.sessions();
+            thread::sleep(TICK);
         }
-        thread::sleep(TICK);
+        // The sessions live in the target: hold it until nobody waits for their answers any more.
+        while !stop.load(Ordering::Relaxed) {
+            thread::sleep(10 * TICK);
+        }
     }
-    // The sessions live in the target: hold it until nobody waits for their answers any more.
-    while !stop.load(Ordering::Relaxed) {
-        thread::sleep(10 * TICK);
+
+    fn submit(&mut self, session: usize, marks: Range<u64>) {
+        let payload = self.payload.take(marks.end - marks.start);
+        let operations = marks.clone().zip(payload).collect();
+        if !self.target.submit(session, operations) {
+            let mut recorder = self.recorder.lock();
+            marks.for_each(|mark| recorder.record(mark, Fate::NotTaken));
+        }
     }
 }
 

@@ -65,6 +65,9 @@ pub enum Fate {
     NotTaken,
 }
 
+/// Longest latency told apart: ten minutes.
+const LATENCY_US_MAX: u64 = 600_000_000;
+
 /// Counts fates.
 #[derive(Debug)]
 pub struct Recorder {
@@ -118,7 +121,10 @@ impl Recorder {
     /// Never: the histograms' bounds are constants.
     #[must_use]
     pub fn new(schedule: Schedule) -> Self {
-        let histogram = |digits| Histogram::new(digits).expect("1 to 5 significant digits");
+        let histogram = |digits| {
+            let made = Histogram::new_with_bounds(1, LATENCY_US_MAX, digits);
+            made.expect("constants within their ranges")
+        };
         Self {
             schedule,
             latency_us: histogram(3),

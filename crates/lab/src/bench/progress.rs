@@ -30,28 +30,24 @@ impl Progress {
     /// The load begins: from now on there is a bar.
     pub fn begin(&self, config: &BenchConfig) {
         self.bar.set_length(config.load_span().as_secs());
-        self.bar.set_style(style("{spinner} {bar:20} {msg}"));
+        self.bar.set_style(style("{spinner} {bar:12} {msg}"));
     }
 
     /// Shows the last second.
     pub fn show(&self, config: &BenchConfig, samples: &[Sample], killed: &[u16]) {
         let [.., before, now] = samples else { return };
-        let operations = |sample: &Sample, id: usize| {
-            sample.looks[id].as_ref().map(|status| status.operations)
-        };
-        let working = (0..now.looks.len()).filter(|id| !killed.iter().any(|k| usize::from(*k) == *id));
-        let grown = working.filter_map(|id| {
-            Some(operations(now, id)?.saturating_sub(operations(before, id)?))
-        });
+        let operations =
+            |sample: &Sample, id: usize| sample.looks[id].as_ref().map(|status| status.operations);
+        let working =
+            (0..now.looks.len()).filter(|id| !killed.iter().any(|k| usize::from(*k) == *id));
+        let grown = working
+            .filter_map(|id| Some(operations(now, id)?.saturating_sub(operations(before, id)?)));
         let view = now.looks.iter().flatten().map(|status| status.view).max().unwrap_or(0);
-        let phase = if now.second <= config.warmup_s { " (warm-up)" } else { "" };
-        let killed = match killed {
-            [] => String::new(),
-            ids => format!(" · killed {ids:?}"),
-        };
+        let note =
+            if now.second <= config.warmup_s { " · warm-up".to_owned() } else { dead(killed) };
         self.bar.set_position(now.second);
         self.bar.set_message(format!(
-            "{:>3} s{phase} · offered {}/s · committed {}/s · p50 {} ms · view {}{killed}",
+            "{} s · offered {}/s · committed {}/s · p50 {} ms · view {}{note}",
             now.second,
             thousands(config.rate),
             thousands(grown.min().unwrap_or(0)),
@@ -65,6 +61,14 @@ impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
+}
+
+fn dead(killed: &[u16]) -> String {
+    if killed.is_empty() {
+        return String::new();
+    }
+    let ids: Vec<String> = killed.iter().map(u16::to_string).collect();
+    format!(" · dead: {}", ids.join(", "))
 }
 
 fn style(template: &str) -> ProgressStyle {

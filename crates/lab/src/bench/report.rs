@@ -143,17 +143,18 @@ impl Report {
         let rates = validators.iter().filter_map(|validator| validator.committed_tps);
         let committed_tps = rates.reduce(f64::min).unwrap_or(0.0);
         let committed = committed_tps * config.duration_s as f64;
-        let sent: f64 = grown(|status| status.sent_bytes as f64).iter().sum();
-        let looks = || evidence.samples.iter().flat_map(|s| &s.looks).chain(evidence.last).flatten();
+        let sent: f64 = grown(|status| status.bytes_sent as f64).iter().sum();
+        let looks =
+            || evidence.samples.iter().flat_map(|s| &s.looks).chain(evidence.last).flatten();
         let offered = config.rate * config.duration_s;
         Self {
             offered_tps: config.rate as f64,
             committed_tps: tenths(committed_tps),
             latency_ms: evidence.latency,
             bytes_per_tx: (sent > 0.0 && committed > 0.0).then(|| tenths(sent / committed)),
-            cpu_seconds: tenths(grown(|status| status.cpu_seconds).iter().sum()),
+            cpu_seconds: tenths(grown(|status| status.cpu_seconds.unwrap_or(0.0)).iter().sum()),
             client_cpu_seconds: tenths(client_cpu_seconds(window)),
-            rss_mb_max: tenths(looks().map(|status| status.rss_mb).fold(0.0, f64::max)),
+            rss_mb_max: tenths(looks().filter_map(|status| status.rss_mb).fold(0.0, f64::max)),
             disk_mb: tenths(evidence.disk_bytes as f64 / 1_048_576.0),
             view_changes: largest(&grown(|status| status.view_changes as f64)) as u64,
             certificate_bytes: looks().map(|s| s.certificate_bytes).max().unwrap_or(0),
@@ -230,7 +231,7 @@ fn growth(samples: &[Sample], id: u16, value: fn(&ValidatorStatus) -> f64) -> f6
 fn rate(window: &[Sample], id: u16) -> f64 {
     let said = || window.iter().filter_map(|sample| sample.looks[usize::from(id)].as_ref());
     let (Some(first), Some(last)) = (said().next(), said().next_back()) else { return 0.0 };
-    let span = match (first.heard_at, last.heard_at) {
+    let span = match (first.at, last.at) {
         (Some(first), Some(last)) => last.saturating_duration_since(first),
         _ => Duration::ZERO,
     };

@@ -41,8 +41,7 @@ fn loss_and_duplicates_come_as_often_as_told() {
         conditions.loss_percent = 30;
         conditions.duplicate_percent = 50;
     });
-    let copies: Vec<_> =
-        (0..1_000).map(|_| network.route(NOW, 0, 1, Lane::Bulk).len()).collect();
+    let copies: Vec<_> = (0..1_000).map(|_| network.route(NOW, 0, 1, Lane::Bulk).len()).collect();
     let count = |n| copies.iter().filter(|copies| **copies == n).count();
     assert!((250..350).contains(&count(0)), "{} of 1000 lost", count(0));
     assert!((300..400).contains(&count(2)), "{} of 1000 twice", count(2));
@@ -61,7 +60,9 @@ fn partitions_cut_what_their_shape_says_and_heal() {
 
     let mut bridge = network(|_| ());
     bridge.partition(NOW, side, Shape::Bridge(3), Duration::from_secs(1));
-    assert!(!arrives(&mut bridge, 0, 2) && arrives(&mut bridge, 0, 3) && arrives(&mut bridge, 3, 1));
+    assert!(
+        !arrives(&mut bridge, 0, 2) && arrives(&mut bridge, 0, 3) && arrives(&mut bridge, 3, 1)
+    );
 
     let healed = NOW + Duration::from_secs(1);
     assert!(!both.route(healed, 0, 2, Lane::Votes).is_empty());

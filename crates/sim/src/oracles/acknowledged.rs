@@ -74,7 +74,9 @@ impl Acknowledged {
         for (replica, reached) in &ending.heights {
             let executed = self.logs.get(replica).is_some_and(|log| log.contains(&height));
             if reached.is_some_and(|reached| reached < height || !executed) {
-                return Err(format!("{replica} lacks {height}, where an operation was acknowledged"));
+                return Err(format!(
+                    "{replica} lacks {height}, where an operation was acknowledged"
+                ));
             }
         }
         Ok(())

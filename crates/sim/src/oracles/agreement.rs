@@ -28,7 +28,9 @@ impl Oracle for Agreement {
             ));
         }
         if first_root != *root {
-            return Err(format!("at {height} {first} came to root {first_root} and {replica} to {root}"));
+            return Err(format!(
+                "at {height} {first} came to root {first_root} and {replica} to {root}"
+            ));
         }
         Ok(())
     }

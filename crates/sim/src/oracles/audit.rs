@@ -7,8 +7,8 @@
 use super::{Observation, Oracle};
 use quorate_consensus as consensus;
 use quorate_consensus::jolteon::{Message as Jolteon, Proposal, Qc, Timeout, Vote};
-use quorate_crypto::hash;
 use quorate_crypto::Digest;
+use quorate_crypto::hash;
 use quorate_engine::Message;
 use quorate_types::{BlockId, ReplicaId, View};
 use std::collections::BTreeMap;
@@ -101,7 +101,10 @@ impl Member {
             });
         }
         if vote.view <= self.given_up {
-            return Err(format!("{replica} voted in {} after giving up {}", vote.view, self.given_up));
+            return Err(format!(
+                "{replica} voted in {} after giving up {}",
+                vote.view, self.given_up
+            ));
         }
         let newest = self.votes.last_key_value().map_or(View(0), |(view, _)| *view);
         if vote.view < newest {

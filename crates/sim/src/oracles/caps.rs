@@ -25,7 +25,9 @@ impl Caps {
     fn check_status(&self, status: &Status) -> Result<(), String> {
         let check = |what, id, bytes, limit| {
             let within = bytes <= limit;
-            within.then_some(()).ok_or_else(|| format!("{id} has {bytes} bytes in its {what}, of {limit}"))
+            within
+                .then_some(())
+                .ok_or_else(|| format!("{id} has {bytes} bytes in its {what}, of {limit}"))
         };
         check("mempool", status.id, status.mempool_bytes, self.mempool_bytes_max)?;
         check("bodies", status.id, status.bodies_bytes, self.bodies_bytes_max)

@@ -56,7 +56,9 @@ impl Prefix {
         *last = height;
         let before = *self.roots.entry((replica, height)).or_insert(root);
         if before != root {
-            return Err(format!("{replica} came to {root} at {height}, before its crash to {before}"));
+            return Err(format!(
+                "{replica} came to {root} at {height}, before its crash to {before}"
+            ));
         }
         Ok(())
     }

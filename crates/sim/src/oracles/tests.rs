@@ -1,1 +1,305 @@
+//! Each oracle is shown a history that breaks its property, and complains; and one that does not.
 
+use super::*;
+use quorate_consensus as consensus;
+use quorate_consensus::jolteon::{Block, Message as Jolteon, Proposal, Qc, Timeout, Vote};
+use quorate_crypto::{Aggregate, Bitmap, Certificate, IdentityKey, Share};
+use quorate_engine::Settings;
+use quorate_types::{BlockId, ClientId, Epoch, Outcome, Payload, View};
+
+const R0: ReplicaId = ReplicaId(0);
+const R1: ReplicaId = ReplicaId(1);
+
+fn digest(number: u8) -> Digest {
+    Digest([number; 32])
+}
+
+fn id(number: u8) -> BlockId {
+    BlockId(digest(number))
+}
+
+fn seen(operation: &'static str) -> Seen {
+    (ClientId(IdentityKey([7; 32])), Bytes::from(operation))
+}
+
+fn executed(replica: ReplicaId, height: u64, root: u8, operations: &[Seen]) -> Observation<'_> {
+    let (height, root, payload) = (Height(height), digest(root), digest(root));
+    Observation::Executed { replica, height, root, payload, operations }
+}
+
+fn complaint(oracle: &mut dyn Oracle, history: &[Observation<'_>]) -> Option<String> {
+    history.iter().find_map(|observation| oracle.observe(observation).err())
+}
+
+#[track_caller]
+fn accepts(oracle: &mut dyn Oracle, history: &[Observation<'_>]) {
+    assert_eq!(complaint(oracle, history), None);
+}
+
+#[track_caller]
+fn complains(oracle: &mut dyn Oracle, history: &[Observation<'_>], about: &str) {
+    let text = complaint(oracle, history).expect("a complaint");
+    assert!(text.contains(about), "complained: {text}");
+}
+
+// ---- agreement, prefix, exactly once ------------------------------------------------------------
+
+#[test]
+fn agreement_is_one_root_and_one_payload_a_height() {
+    let two_roots = [executed(R0, 1, 1, &[]), executed(R1, 1, 2, &[])];
+    complains(&mut Agreement::default(), &two_roots, "payload");
+    let root = |root| Observation::Executed {
+        replica: R0,
+        height: Height(1),
+        root: digest(root),
+        payload: digest(9),
+        operations: &[],
+    };
+    complains(&mut Agreement::default(), &[root(1), root(2)], "came to root");
+    accepts(&mut Agreement::default(), &[executed(R0, 1, 1, &[]), executed(R1, 1, 1, &[])]);
+}
+
+fn booted(executed: &ExecutedUpTo) -> Observation<'_> {
+    Observation::Booted { replica: R0, executed: Some(executed) }
+}
+
+fn up_to(height: u64, root: u8) -> ExecutedUpTo {
+    ExecutedUpTo {
+        height: Height(height),
+        root: digest(root),
+        decided: Bytes::new(),
+        operations: 0,
+    }
+}
+
+#[test]
+fn a_prefix_has_no_gap_and_a_crash_goes_back_to_one() {
+    let execute = |height, root| executed(R0, height, root, &[]);
+    let prefix = || Prefix::default();
+    complains(&mut prefix(), &[execute(1, 1), execute(3, 3)], "executed h3 after h1");
+    complains(&mut prefix(), &[execute(1, 1), execute(1, 1)], "executed h1 after h1");
+    let (first, ahead, other) = (up_to(1, 1), up_to(3, 3), up_to(1, 9));
+    let two = || [execute(1, 1), execute(2, 2)].into_iter();
+    let then = |observation| two().chain([observation]).collect::<Vec<_>>();
+    complains(&mut prefix(), &then(booted(&ahead)), "had executed h2 only");
+    complains(&mut prefix(), &then(booted(&other)), "recovered root");
+    let again = |root| [booted(&first), execute(2, root)];
+    complains(&mut prefix(), &two().chain(again(9)).collect::<Vec<_>>(), "before its crash");
+    accepts(&mut prefix(), &two().chain(again(2)).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_operation_is_executed_once_and_only_if_it_was_submitted() {
+    let (a, b) = ([seen("a")], [seen("b")]);
+    let twice = [seen("a"), seen("a")];
+    let submitted = || Observation::Submitted { operation: &a[0].1 };
+    let once = || ExactlyOnce::default();
+    complains(&mut once(), &[executed(R0, 1, 1, &a)], "nobody submitted");
+    complains(&mut once(), &[submitted(), executed(R0, 1, 1, &twice)], "executed one operation");
+    let at_two = [submitted(), executed(R0, 1, 1, &a), executed(R0, 2, 2, &a)];
+    complains(&mut once(), &at_two, "at h1 and at h2");
+    let differ = [submitted(), executed(R0, 1, 1, &a), executed(R1, 1, 1, &b)];
+    complains(&mut once(), &differ, "other operations at h1");
+    accepts(&mut once(), &[submitted(), executed(R0, 1, 1, &a), executed(R1, 1, 1, &a)]);
+}
+
+// ---- clients ------------------------------------------------------------------------------------
+
+fn told(height: u64, position: u64) -> Completed {
+    let outcome = Outcome::Applied(Bytes::copy_from_slice(&position.to_le_bytes()));
+    Completed { tag: 0, outcome, height: Height(height) }
+}
+
+fn acknowledged(completed: &Completed, log: &[Seen], height: Option<u64>) -> Result<(), String> {
+    let mut oracle = Acknowledged::default();
+    let operation = Bytes::from("a");
+    accepts(&mut oracle, &[Observation::Completed { operation: &operation, completed }]);
+    accepts(&mut oracle, &[executed(R0, 1, 1, &[]), executed(R0, 2, 2, log)]);
+    oracle.finish(&Ending { heights: vec![(R0, height.map(Height))] })
+}
+
+#[test]
+fn an_acknowledgement_is_true_and_stays_true() {
+    let log = [seen("z"), seen("a")];
+    let about = |result: Result<(), String>| result.expect_err("a complaint");
+    assert_eq!(acknowledged(&told(2, 1), &log, Some(2)), Ok(()));
+    assert!(about(acknowledged(&told(2, 1), &log[..1], Some(2))).contains("never executed"));
+    assert!(about(acknowledged(&told(1, 1), &log, Some(2))).contains("was executed at h2"));
+    assert!(
+        about(acknowledged(&told(2, 0), &log, Some(2))).contains("the operation at position 1")
+    );
+    assert!(about(acknowledged(&told(2, 1), &log, Some(1))).contains("r0 lacks h2"));
+}
+
+#[test]
+fn an_operation_completes_once() {
+    let (operation, completed) = (Bytes::from("a"), told(1, 0));
+    let done = || Observation::Completed { operation: &operation, completed: &completed };
+    complains(&mut Acknowledged::default(), &[done(), done()], "completed twice");
+}
+
+#[test]
+fn progress_is_everything_done_and_everybody_there() {
+    let (operation, completed) = (Bytes::from("a"), told(1, 0));
+    let submitted = || Observation::Submitted { operation: &operation };
+    let done = || Observation::Completed { operation: &operation, completed: &completed };
+    let end = |history: &[Observation<'_>], heights: [Option<u64>; 2]| {
+        let mut oracle = Progress::default();
+        accepts(&mut oracle, history);
+        let heights = [R0, R1].into_iter().zip(heights.map(|height| height.map(Height)));
+        oracle.finish(&Ending { heights: heights.collect() })
+    };
+    let about = |result: Result<(), String>| result.expect_err("a complaint");
+    assert!(about(end(&[], [Some(1), Some(1)])).contains("none of 0"));
+    let half = [submitted(), submitted(), done()];
+    assert!(about(end(&half, [Some(1), Some(1)])).contains("1 of 2"));
+    assert!(about(end(&[submitted(), done()], [Some(1), Some(2)])).contains("r1 at h2"));
+    assert!(about(end(&[submitted(), done()], [Some(1), None])).contains("r1 down"));
+    assert_eq!(end(&[submitted(), done()], [Some(1), Some(1)]), Ok(()));
+}
+
+// ---- caps and conduct ---------------------------------------------------------------------------
+
+#[test]
+fn memory_and_frames_have_caps() {
+    let settings = Settings::default();
+    let check = |observation| complaint(&mut Caps::new(&settings, 4), &[observation]);
+    let mempool_bytes = settings.mempool_bytes_max as u64 + 1;
+    let full = Status { mempool_bytes, ..Status::default() };
+    assert!(check(Observation::Shown { status: &full }).is_some_and(|t| t.contains("mempool")));
+    let bodies = Status { bodies_bytes: 1 << 40, ..Status::default() };
+    assert!(check(Observation::Shown { status: &bodies }).is_some_and(|t| t.contains("bodies")));
+    let empty = Status::default();
+    assert_eq!(check(Observation::Shown { status: &empty }), None);
+    let message = Message::FetchBodies(Vec::new());
+    let sent = |tag, bytes| Observation::Released { replica: R0, message: &message, tag, bytes };
+    assert!(check(sent(5, 1 << 20)).is_some_and(|t| t.contains("tag 5")));
+    assert!(check(sent(200, 1)).is_some_and(|t| t.contains("tag 200")));
+    assert_eq!(check(sent(5, 100)), None);
+}
+
+#[test]
+fn correct_members_do_not_halt_and_find_nothing_wrong_with_one_another() {
+    let halt = Halt::CorruptRecovery("torn".into());
+    complains(&mut Conduct, &[Observation::Halted { replica: R0, halt: &halt }], "r0 halted");
+    let refused = |reason| complaint(&mut Conduct, &[Observation::Refused { reason, tag: 1 }]);
+    assert!(refused(&Rejected::BelowThreshold).is_some());
+    assert_eq!(refused(&Rejected::Stale), None);
+}
+
+// ---- audit --------------------------------------------------------------------------------------
+
+fn vote(view: u64, block: u8) -> Vote {
+    let share = Share(vec![block]);
+    let (parent_view, parent_id) = (View(view - 1), id(0));
+    Vote { view: View(view), id: id(block), parent_view, parent_id, signer: R0, share }
+}
+
+fn certificate(view: u64, block: u8) -> Qc {
+    let certificate = Certificate { signers: Bitmap::new(4), aggregate: Aggregate(Vec::new()) };
+    Qc { view: View(view), id: id(block), parent_view: View(0), parent_id: id(0), certificate }
+}
+
+fn timeout(view: u64, high_qc: Qc, last_vote: Option<Vote>) -> Jolteon {
+    let share = Share(Vec::new());
+    Jolteon::Timeout(Timeout {
+        view: View(view),
+        high_qc,
+        high_tc: None,
+        last_vote,
+        signer: R0,
+        share,
+    })
+}
+
+fn proposal(view: u64, stamp: u64) -> Jolteon {
+    let payload = Payload::new(Height(1), stamp, Vec::new());
+    let justify = certificate(view - 1, 1);
+    let block = Block { epoch: Epoch(0), view: View(view), author: R0, justify, tc: None, payload };
+    Jolteon::Proposal(Proposal { block, signature: Vec::new() })
+}
+
+fn audit(history: Vec<Jolteon>) -> Option<String> {
+    let mut oracle = Audit::default();
+    history.into_iter().find_map(|statement| {
+        let message = Message::Consensus(consensus::Message::Jolteon(statement));
+        let released = Observation::Released { replica: R0, message: &message, tag: 1, bytes: 0 };
+        oracle.observe(&released).err()
+    })
+}
+
+#[track_caller]
+fn audit_complains(history: Vec<Jolteon>, about: &str) {
+    let text = audit(history).expect("a complaint");
+    assert!(text.contains(about), "complained: {text}");
+}
+
+#[test]
+fn one_vote_a_view() {
+    audit_complains(vec![Jolteon::Vote(vote(3, 1)), Jolteon::Vote(vote(3, 2))], "voted in v3 for");
+    let inside = timeout(3, certificate(2, 1), Some(vote(3, 2)));
+    audit_complains(vec![Jolteon::Vote(vote(3, 1)), inside], "voted in v3 for");
+    audit_complains(
+        vec![Jolteon::Vote(vote(5, 1)), Jolteon::Vote(vote(4, 2))],
+        "after voting in v5",
+    );
+    let again =
+        vec![Jolteon::Vote(vote(3, 1)), Jolteon::Vote(vote(4, 2)), Jolteon::Vote(vote(3, 1))];
+    assert_eq!(audit(again), None);
+}
+
+#[test]
+fn no_vote_after_a_timeout() {
+    let give_up = || timeout(4, certificate(3, 1), None);
+    audit_complains(vec![give_up(), Jolteon::Vote(vote(4, 2))], "after giving up v4");
+    audit_complains(vec![give_up(), Jolteon::Vote(vote(3, 2))], "after giving up v4");
+    // The vote was signed first, and says so inside the timeout; then it is sent once more.
+    let inside = timeout(4, certificate(3, 1), Some(vote(4, 2)));
+    assert_eq!(audit(vec![inside, Jolteon::Vote(vote(4, 2))]), None);
+}
+
+#[test]
+fn a_lock_never_goes_back() {
+    let history = vec![timeout(4, certificate(3, 1), None), timeout(5, certificate(2, 2), None)];
+    audit_complains(history, "reported a certificate of v2 in v5");
+    let history = vec![timeout(4, certificate(3, 1), None), timeout(3, certificate(3, 1), None)];
+    audit_complains(history, "gave up v3 after v4");
+}
+
+#[test]
+fn one_proposal_a_view_and_only_the_own() {
+    audit_complains(vec![proposal(3, 1), proposal(3, 2)], "proposed twice in v3");
+    assert_eq!(audit(vec![proposal(3, 1), proposal(3, 1), proposal(4, 2)]), None);
+    let mut oracle = Audit::default();
+    let message = Message::Consensus(consensus::Message::Jolteon(proposal(3, 1)));
+    let foreign = Observation::Released { replica: R1, message: &message, tag: 1, bytes: 0 };
+    complains(&mut oracle, &[foreign], "sent a proposal of r0");
+}
+
+#[test]
+fn a_vote_needs_the_bodies_on_the_own_disk() {
+    let body = BodyRef { author: R1, sequence: 1, digest: digest(1) };
+    let Jolteon::Proposal(mut proposal) = proposal(3, 1) else { unreachable!() };
+    proposal.block.payload = Payload::new(Height(1), 1, vec![body]);
+    let of = |statement| Message::Consensus(consensus::Message::Jolteon(statement));
+    let messages = [of(Jolteon::Proposal(proposal)), of(Jolteon::Vote(vote(3, 1)))];
+    let released = |index: usize| Observation::Released {
+        replica: R0,
+        message: &messages[index],
+        tag: 1,
+        bytes: 0,
+    };
+    let (proposed, voted) = (|| released(0), || released(1));
+    let availability = || Availability::default();
+    complains(&mut availability(), &[proposed(), voted()], "voted in v3 without");
+    let stored = || Observation::Stored { replica: R0, body };
+    accepts(&mut availability(), &[proposed(), stored(), voted()]);
+    let lost = Observation::Kept { replica: R0, bodies: &[] };
+    complains(&mut availability(), &[proposed(), stored(), lost, voted()], "voted in v3 without");
+}
+
+#[test]
+fn one_certificate_a_view() {
+    let history = vec![timeout(4, certificate(3, 1), None), timeout(5, certificate(3, 2), None)];
+    audit_complains(history, "are certified");
+}

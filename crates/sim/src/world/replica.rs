@@ -1,7 +1,7 @@
 //! A replica's host: disk, executor and pool in virtual time, and the contract with the machine.
 
 use super::clock::Clock;
-use crate::byzantine::{self, Behaviour};
+use crate::byzantine::{Behaviour, Liar};
 use crate::dice::Dice;
 use crate::recording::{Recorder, RecordingService, Seen};
 use crate::scenario::Durations;
@@ -11,15 +11,15 @@ use quorate_crypto::{Digest, KeyFile, hash};
 use quorate_engine::{Incoming, Message, Replica, ReplicaConfig, Settings, Status, Verifier};
 use quorate_storage::disk::Faults;
 use quorate_storage::{
-    Entry, Executor, ExecutorConfig, Fault, FaultyDisk, Journal, LogConfig, MemoryDisk, MemoryStore,
-    StorageError,
+    Entry, Executor, ExecutorConfig, Fault, FaultyDisk, Journal, LogConfig, MemoryDisk,
+    MemoryStore, StorageError,
 };
 use quorate_types::machine::{
     Block, CombineOutcome, Executed, ExecutedUpTo, Halt, ReadRequest, Recovery,
 };
 use quorate_types::{
-    BodyRef, Committee, Effect, Event, Height, Machine, Peer, Recipients, Rejected, ReplicaId, Time,
-    Verified,
+    BodyRef, Committee, Effect, Event, Height, Machine, Peer, Recipients, Rejected, ReplicaId,
+    Time, Verified,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -52,11 +52,34 @@ pub(crate) struct Turn {
 /// What the oracles should know.
 #[derive(Debug)]
 pub(crate) enum Note {
-    Booted(Option<ExecutedUpTo>),
-    Executed { height: Height, root: Digest, payload: Digest, operations: Vec<Seen> },
+    Booted(Option<ExecutedUpTo>, Vec<BodyRef>),
+    Stored(BodyRef),
+    Executed {
+        height: Height,
+        root: Digest,
+        payload: Digest,
+        operations: Vec<Seen>,
+    },
     Halted(Halt),
     /// The disk failed or is not what it should be: no fault of a scenario does that.
     Storage(StorageError),
+}
+
+impl Note {
+    /// On one line.
+    pub(crate) fn brief(&self) -> String {
+        match self {
+            Self::Booted(executed, _) => {
+                format!("booted at {:?}", executed.as_ref().map(|executed| executed.height))
+            }
+            Self::Executed { height, operations, .. } => {
+                format!("executed {height} with {} operations", operations.len())
+            }
+            Self::Stored(body) => format!("stored {body:?}"),
+            Self::Halted(halt) => format!("halted: {halt}"),
+            Self::Storage(error) => format!("storage: {error}"),
+        }
+    }
 }
 
 /// What does not change while a host restarts.
@@ -86,6 +109,7 @@ pub(crate) struct ReplicaHost {
     store: MemoryStore,
     slow_sync: Option<(Duration, Time)>,
     dice: Dice,
+    liar: Option<Liar>,
     running: Option<Running>,
 }
 
@@ -123,6 +147,7 @@ struct Group {
 
 impl ReplicaHost {
     pub(crate) fn new(config: HostConfig, dice: Dice) -> Self {
+        let liar = Liar::new(config.id, config.behaviour, &config.keys);
         Self {
             config,
             incarnation: 0,
@@ -132,6 +157,7 @@ impl ReplicaHost {
             store: MemoryStore::new(),
             slow_sync: None,
             dice,
+            liar,
             running: None,
         }
     }
@@ -176,7 +202,8 @@ impl ReplicaHost {
         let mut turn = Turn::default();
         match self.open(now) {
             Ok((running, recovery)) => {
-                turn.notes.push(Note::Booted(recovery.executed.clone()));
+                let bodies = recovery.bodies.clone();
+                turn.notes.push(Note::Booted(recovery.executed.clone(), bodies));
                 self.running = Some(running);
                 self.feed(now, Event::Recovered(Box::new(recovery)), &mut turn);
             }
@@ -199,10 +226,9 @@ impl ReplicaHost {
         }
         // The group is in the file, and no sync of it ever completes.
         let (nth, directory) = (running.disk_faults.syncs(), running.disk_faults.directory_syncs());
-        running.disk_faults.set(vec![
-            Fault::FailSync { nth },
-            Fault::FailDirectorySync { nth: directory },
-        ]);
+        running
+            .disk_faults
+            .set(vec![Fault::FailSync { nth }, Fault::FailDirectorySync { nth: directory }]);
         let _ = running.journal.commit();
         drop(running);
         self.disk.crash(&mut || self.dice.percent(lost_percent));
@@ -221,6 +247,9 @@ impl ReplicaHost {
             return Ok(());
         };
         let message = Verified::<Incoming>::check(content, from, &running.verifier)?;
+        if let (Some(liar), Incoming::Consensus(inner)) = (&mut self.liar, &*message) {
+            liar.hear(inner);
+        }
         self.feed(now, Event::Message { from, message }, turn);
         Ok(())
     }
@@ -350,22 +379,16 @@ impl ReplicaHost {
     }
 
     fn release(&mut self, to: Recipients, message: Message, turn: &mut Turn) {
-        let Self { running: Some(running), dice, config, .. } = self else {
+        let Self { running: Some(running), dice, liar, .. } = self else {
             return;
         };
-        if !config.behaviour.lets_pass(&message) {
-            return;
+        match liar {
+            Some(liar) => {
+                let verifier = running.verifier.consensus();
+                turn.released.extend(liar.speak(verifier, to, message, dice));
+            }
+            None => turn.released.push((to, message)),
         }
-        if config.behaviour == Behaviour::FutureFlood {
-            turn.released.extend(byzantine::future_flood(
-                config.id,
-                &config.keys.voting,
-                running.verifier.consensus(),
-                &message,
-                dice,
-            ));
-        }
-        turn.released.push((to, message));
     }
 
     /// Begins a sync over everything that is queued, unless one is under way.
@@ -407,6 +430,7 @@ impl ReplicaHost {
             self.release(to, message, turn);
         }
         for reference in group.bodies {
+            turn.notes.push(Note::Stored(reference));
             self.feed(now, Event::Stored(reference), turn);
         }
         self.start_sync(now, turn);

@@ -18,6 +18,7 @@ fn config() -> BenchConfig {
         service: "log".parse().expect("a service"),
         sessions: None,
         bundle_delay_ms: 5,
+        retry_after_ms: 2_000,
         seed: 1,
         settings: Settings::default(),
         directory: None,

@@ -1,4 +1,4 @@
-use super::{Answers, Load, Payload, Target};
+use super::{Answers, Load, Operations, Payload, Target};
 use crate::bench::measure::{Fate, Recorder, Schedule};
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -15,11 +15,15 @@ impl Target for Echo {
         3
     }
 
-    fn submit(&mut self, session: usize, mark: u64, operation: Bytes) {
-        assert!(session < 3 && operation.len() == 64);
-        let done = Fate::Done { at: Instant::now(), refused: false };
-        let fate = if mark.is_multiple_of(10) { Fate::NotTaken } else { done };
-        self.0.send((mark, fate)).expect("somebody listens");
+    fn submit(&mut self, session: usize, operations: Operations) -> bool {
+        assert!(session < 3);
+        for (mark, operation) in operations {
+            assert_eq!(operation.len(), 64);
+            let done = Fate::Done { at: Instant::now(), refused: false };
+            let fate = if mark.is_multiple_of(10) { Fate::NotTaken } else { done };
+            self.0.send((mark, fate)).expect("somebody listens");
+        }
+        true
     }
 }
 
@@ -47,6 +51,29 @@ fn every_scheduled_operation_is_offered_once() {
     drop(load);
     let counted = recorder.lock().counted;
     assert_eq!((counted.done, counted.dropped), (900, 100));
+}
+
+#[test]
+fn what_a_session_does_not_take_is_counted() {
+    struct Full;
+    impl Target for Full {
+        fn sessions(&self) -> usize {
+            1
+        }
+        fn submit(&mut self, _: usize, _: Operations) -> bool {
+            false
+        }
+    }
+    let window = Duration::from_millis(50);
+    let schedule = Schedule { start: Instant::now(), rate: 2_000, warmup: Duration::ZERO, window };
+    let recorder = Arc::new(Mutex::new(Recorder::new(schedule)));
+    let (_sender, receiver) = unbounded();
+    let load = Load::start(schedule, 64, 7, Full, Heard(receiver), Arc::clone(&recorder));
+    while recorder.lock().settled() < schedule.end() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(load);
+    assert_eq!(recorder.lock().counted.dropped, 100);
 }
 
 #[test]

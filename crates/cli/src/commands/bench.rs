@@ -1,0 +1,167 @@
+//! `quorate bench`: a real local committee under load.
+
+use crate::failure::{CommandResult, Failure};
+use crate::{output, signals};
+use clap::Args;
+use quorate_consensus::ProposalKey;
+use quorate_crypto::{KeyCache, Policy, SchemeKind};
+use quorate_engine::Settings;
+use quorate_lab::ServiceKind;
+use quorate_lab::bench::{self, At, BenchConfig, BenchError, Progress};
+use quorate_storage::Durability;
+use std::path::PathBuf;
+
+/// Measure a real local committee under open-loop load.
+///
+/// Writes a committee to a temporary folder, starts one process a validator, opens client sessions
+/// in this process, and offers operations at a fixed rate. The committed rate is that of the slowest
+/// healthy validator; latency runs from an operation's scheduled time to f+1 equal signed replies.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quorate bench                                     four validators, 20,000 tx/s, 20 s\n  \
+    quorate bench -n 10 --scheme bls --rate 5000\n  \
+    quorate bench --kill 0@5 --restart 0@10           the first leader dies and comes back\n  \
+    quorate bench --scheme bls --verify each --key-cache off --proposal-key voting\n                                                    \
+    what the paper compares\n  \
+    quorate bench --json > result.json\n\n\
+    Exit code 1: a healthy validator exited, stood still, stayed behind or disagreed.")]
+pub(crate) struct Options {
+    /// How many validators, one process each
+    #[arg(short = 'n', long, default_value_t = 4)]
+    validators: u16,
+    /// The voting scheme: ed25519 or bls
+    #[arg(long, default_value = "ed25519", value_parser = super::scheme)]
+    scheme: SchemeKind,
+    /// Operations offered per second
+    #[arg(long, default_value_t = 20_000)]
+    rate: u64,
+    /// Bytes of an operation
+    #[arg(long, default_value_t = 512, value_name = "BYTES")]
+    tx_bytes: usize,
+    /// Bytes at which a batch of operations is full
+    #[arg(long, value_name = "BYTES")]
+    batch_bytes: Option<usize>,
+    /// How long a batch that is not full waits, in milliseconds
+    #[arg(long, value_name = "MS")]
+    batch_delay: Option<u64>,
+    /// Seconds that count
+    #[arg(long, default_value_t = 20, value_name = "SECONDS")]
+    duration: u64,
+    /// Seconds of load before them that do not
+    #[arg(long, default_value_t = 2, value_name = "SECONDS")]
+    warmup: u64,
+    /// Most seconds to wait afterwards for the last answers
+    #[arg(long, default_value_t = 10, value_name = "SECONDS")]
+    drain: u64,
+    /// Kill validator I with SIGKILL T seconds into the measured window; may be repeated
+    #[arg(long, value_name = "I@T")]
+    kill: Vec<At>,
+    /// Start a killed validator I again T seconds into the measured window; may be repeated
+    #[arg(long, value_name = "I@T")]
+    restart: Vec<At>,
+    /// What a vote survives: a power cut (fsync), or the end of the process only (os)
+    #[arg(long, default_value = "fsync")]
+    durability: Durability,
+    /// How long a leader with a quorum waits for the remaining votes, in milliseconds
+    #[arg(long, value_name = "MS")]
+    vote_wait: Option<u64>,
+    /// How votes are checked: each, batch or aggregate
+    #[arg(long)]
+    verify: Option<Policy>,
+    /// Whether the committee's aggregate key is cached: on or off
+    #[arg(long, value_name = "ON|OFF")]
+    key_cache: Option<KeyCache>,
+    /// Which key signs proposals: identity or voting
+    #[arg(long)]
+    proposal_key: Option<ProposalKey>,
+    /// Leaders carry bodies inside their proposals instead of authors sending them ahead
+    #[arg(long)]
+    inline_bodies: bool,
+    /// How long a view may take, in milliseconds; all validators share this machine
+    #[arg(long, default_value_t = 500, value_name = "MS")]
+    timeout: u64,
+    /// What is replicated: log (an ordered log) or noop
+    #[arg(long, default_value = "log")]
+    service: ServiceKind,
+    /// Client sessions; by default as many as the rate needs
+    #[arg(long)]
+    sessions: Option<usize>,
+    /// How long a client waits for operations to share a request, in milliseconds
+    #[arg(long, default_value_t = 5, value_name = "MS")]
+    bundle_delay: u64,
+    /// How long a request may stay unanswered before it goes to the next validator, in milliseconds
+    #[arg(long, default_value_t = 1_000, value_name = "MS")]
+    retry_after: u64,
+    /// Put the committee into this new folder and keep it
+    #[arg(long, value_name = "FOLDER")]
+    dir: Option<PathBuf>,
+    /// Decides the clients' keys and the operations' bytes
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// No progress
+    #[arg(long)]
+    quiet: bool,
+}
+
+impl Options {
+    pub(crate) fn run(&self) -> CommandResult {
+        let config = self.config()?;
+        let interrupted = signals::interrupted().map_err(Failure::run)?;
+        let progress = Progress::new(self.quiet);
+        let result = bench::run(&config, &progress, &interrupted);
+        drop(progress);
+        let report = result.map_err(fail)?;
+        if self.json {
+            output::json(&report);
+        } else {
+            output::line(bench::render(&config, &report).trim_end());
+        }
+        Ok(())
+    }
+
+    fn config(&self) -> Result<BenchConfig, Failure> {
+        let executable = std::env::current_exe();
+        Ok(BenchConfig {
+            validators: self.validators,
+            scheme: self.scheme,
+            rate: self.rate,
+            tx_bytes: self.tx_bytes,
+            duration_s: self.duration,
+            warmup_s: self.warmup,
+            drain_s: self.drain,
+            kills: self.kill.clone(),
+            restarts: self.restart.clone(),
+            durability: self.durability,
+            service: self.service,
+            sessions: self.sessions,
+            bundle_delay_ms: self.bundle_delay,
+            retry_after_ms: self.retry_after,
+            seed: self.seed,
+            settings: self.settings(),
+            directory: self.dir.clone(),
+            executable: executable.map_err(|error| Failure::run(format!("who am I? {error}")))?,
+        })
+    }
+
+    fn settings(&self) -> Settings {
+        let default = Settings::default();
+        Settings {
+            batch_bytes: self.batch_bytes.unwrap_or(default.batch_bytes),
+            batch_delay_ms: self.batch_delay.unwrap_or(default.batch_delay_ms),
+            timeout_ms: self.timeout,
+            vote_wait_ms: self.vote_wait.unwrap_or(default.vote_wait_ms),
+            verify: self.verify.unwrap_or(default.verify),
+            key_cache: self.key_cache.unwrap_or(default.key_cache),
+            proposal_key: self.proposal_key.unwrap_or(default.proposal_key),
+            inline_bodies: self.inline_bodies,
+            ..default
+        }
+    }
+}
+
+fn fail(error: BenchError) -> Failure {
+    if error.is_usage() { Failure::usage(error) } else { Failure::run(error) }
+}

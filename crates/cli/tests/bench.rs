@@ -1,0 +1,166 @@
+//! `quorate bench` and `quorate sim`, small.
+
+mod common;
+
+use common::{json, quorate, stderr, stdout, wait_for};
+use quorate_lab::status::ask_all;
+use quorate_node::NodeConfig;
+use serde_json::Value;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+fn bench(options: &[&str]) -> Value {
+    let common = ["bench", "--rate", "500", "--warmup", "1", "--drain", "60", "--json"];
+    json(&[&common[..], options].concat())
+}
+
+fn number(value: &Value, field: &str) -> f64 {
+    value[field].as_f64().unwrap_or_else(|| panic!("{field} is a number in {value:#}"))
+}
+
+#[test]
+fn a_bench_commits_and_says_everything() {
+    let result = bench(&["-n", "4", "--duration", "3"]);
+    for field in [
+        "offered_tps",
+        "committed_tps",
+        "bytes_per_tx",
+        "cpu_seconds",
+        "client_cpu_seconds",
+        "rss_mb_max",
+        "disk_mb",
+        "certificate_bytes",
+        "answered",
+    ] {
+        assert!(number(&result, field) > 0.0, "{field} in {result:#}");
+    }
+    for field in ["view_changes", "dropped", "unanswered", "refused"] {
+        assert!(number(&result, field) >= 0.0, "{field}");
+    }
+    for field in ["mean", "p50", "p90", "p99", "max"] {
+        assert!(number(&result["latency_ms"], field) > 0.0, "{field}");
+    }
+    let validators = result["validators"].as_array().expect("a list");
+    assert_eq!(validators.len(), 4);
+    for (id, validator) in validators.iter().enumerate() {
+        assert_eq!(validator["id"], id);
+        assert_eq!(validator["state"], "healthy");
+        for field in ["committed_tps", "height", "view"] {
+            assert!(number(validator, field) > 0.0, "{field}");
+        }
+    }
+    assert_eq!(result["config"]["scheme"], "ed25519");
+    assert_eq!(result["config"]["tx_bytes"], 512);
+    assert!(result["config"]["settings"]["batch_bytes"].is_number());
+    assert!(result["config"]["machine"]["kernel"].is_string());
+    assert_eq!(result["timeline"].as_array().map(Vec::len), Some(4));
+}
+
+#[test]
+fn a_bench_survives_the_first_leader() {
+    let result = bench(&["--scheme", "bls", "--duration", "4", "--kill", "0@1"]);
+    assert!(number(&result, "committed_tps") > 0.0);
+    assert_eq!(result["validators"][0]["state"], "killed");
+    assert!(result["validators"][0]["committed_tps"].is_null());
+    assert_eq!(result["validators"][1]["state"], "healthy");
+}
+
+#[test]
+fn a_killed_validator_started_again_catches_up_under_load() {
+    let result = bench(&["--duration", "5", "--kill", "2@1", "--restart", "2@2"]);
+    assert_eq!(result["validators"][2]["state"], "restarted");
+    let height = |id: usize| number(&result["validators"][id], "height");
+    assert!(height(2) > 0.0 && height(0) > 0.0);
+}
+
+#[test]
+fn the_paper_s_options_work_together() {
+    let result = bench(&[
+        "--scheme",
+        "bls",
+        "--duration",
+        "1",
+        "--verify",
+        "each",
+        "--key-cache",
+        "off",
+        "--proposal-key",
+        "voting",
+        "--vote-wait",
+        "5",
+        "--inline-bodies",
+        "--durability",
+        "os",
+        "--service",
+        "noop",
+        "--batch-bytes",
+        "4096",
+        "--timeout",
+        "2000",
+        "--sessions",
+        "2",
+        "--seed",
+        "9",
+    ]);
+    let settings = &result["config"]["settings"];
+    assert_eq!(settings["verify"], "each");
+    assert_eq!(settings["key_cache"], "off");
+    assert_eq!(settings["proposal_key"], "voting");
+    assert_eq!(settings["vote_wait_ms"], 5);
+    assert_eq!(settings["inline_bodies"], true);
+    assert_eq!(result["config"]["durability"], "os");
+    assert_eq!(result["config"]["service"], "noop");
+    assert_eq!(result["config"]["sessions"], 2);
+}
+
+#[test]
+fn a_bench_keeps_its_folder_when_asked_and_prints_a_table() {
+    let place = tempfile::tempdir().expect("a folder");
+    let folder = place.path().join("kept");
+    let path = folder.to_str().expect("a plain path");
+    let options = ["bench", "--rate", "100", "--duration", "1", "--warmup", "1", "--dir", path];
+    let output = quorate(&options);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).contains("on every healthy validator"), "{}", stdout(&output));
+    assert_eq!(stderr(&output), "", "no progress where there is no terminal");
+    assert!(folder.join("validator-3/validator.log").exists());
+}
+
+#[test]
+fn a_bench_that_is_killed_leaves_no_validator_behind() {
+    let place = tempfile::tempdir().expect("a folder");
+    let folder = place.path().join("orphans");
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_quorate"))
+        .args(["bench", "--rate", "100", "--duration", "600", "--dir"])
+        .arg(&folder)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the binary runs");
+    let config = |index: usize| folder.join(format!("validator-{index}/config.toml"));
+    let http: Vec<String> = wait_for("the configurations", || {
+        (0..4).map(|index| Some(NodeConfig::load(&config(index)).ok()?.http)).collect()
+    });
+    let answering = || {
+        let answers = ask_all(&http, Duration::from_secs(1));
+        answers.iter().filter(|answer| answer.is_ok()).count()
+    };
+    wait_for("the validators to answer", || (answering() == 4).then_some(()));
+    bench.kill().expect("killed");
+    bench.wait().expect("gone");
+    wait_for("the validators to end", || (answering() == 0).then_some(()));
+}
+
+#[test]
+fn seeds_give_the_same_hash_on_any_number_of_threads() {
+    let run = |threads: &str| {
+        json(&["sim", "--seeds", "5", "--from", "3", "--threads", threads, "--json"])
+    };
+    let (one, two) = (run("1"), run("2"));
+    assert_eq!(one["seeds"], 5);
+    assert_eq!(one["failures"], Value::Array(Vec::new()));
+    assert!(number(&one, "operations") > 0.0);
+    for field in ["trace_hash", "combined_hash"] {
+        assert_eq!(one[field].as_str().map(str::len), Some(64), "{field}");
+        assert_eq!(one[field], two[field]);
+    }
+}

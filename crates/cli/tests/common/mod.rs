@@ -1,0 +1,140 @@
+//! The `quorate` binary, and committees of its processes.
+
+#![allow(dead_code, reason = "each test program uses its own part")]
+
+use quorate_crypto::{IdentitySecret, KeyCache};
+use quorate_lab::ports::free_ports;
+use quorate_lab::processes::Processes;
+use quorate_lab::status::{ValidatorStatus, ask_all};
+use quorate_node::config::load_committee;
+use quorate_node::{Client, ClientConfig, SessionSpec};
+use quorate_types::ReplicaId;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// So long a test waits for what must come; how soon it comes is not tested.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) fn quorate(arguments: &[&str]) -> Output {
+    let output = Command::new(env!("CARGO_BIN_EXE_quorate")).args(arguments).output();
+    output.expect("the binary runs")
+}
+
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Runs a command that must succeed, and reads the JSON object that it prints.
+pub(crate) fn json(arguments: &[&str]) -> Value {
+    let output = quorate(arguments);
+    assert!(output.status.success(), "{arguments:?} failed:\n{}", stderr(&output));
+    serde_json::from_str(&stdout(&output)).expect("one JSON object")
+}
+
+/// Waits until `look` finds something.
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "gave up waiting for {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A testnet of real processes.
+pub(crate) struct Net {
+    pub(crate) processes: Processes,
+    pub(crate) configs: Vec<PathBuf>,
+    pub(crate) http: Vec<String>,
+    place: TempDir,
+}
+
+impl Net {
+    /// `quorate testnet`, and a `quorate run` for each member.
+    pub(crate) fn start(members: u16, scheme: &str) -> Self {
+        let place = tempfile::tempdir().expect("a folder");
+        let base = free_ports(2 * members).expect("free ports").to_string();
+        let folder = place.path().join("net");
+        let count = members.to_string();
+        let written = json(&[
+            "testnet",
+            folder.to_str().expect("a plain path"),
+            "-n",
+            &count,
+            "--scheme",
+            scheme,
+            "--base-port",
+            &base,
+            "--json",
+        ]);
+        let texts = |field: &str| -> Vec<String> {
+            serde_json::from_value(written[field].clone()).expect("a list of texts")
+        };
+        let configs: Vec<PathBuf> = texts("configs").into_iter().map(PathBuf::from).collect();
+        let executable = Path::new(env!("CARGO_BIN_EXE_quorate"));
+        let processes = Processes::start(executable, &configs).expect("started");
+        Self { processes, configs, http: texts("http"), place }
+    }
+
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.place.path().join("net")
+    }
+
+    pub(crate) fn looks(&self) -> Vec<Option<ValidatorStatus>> {
+        ask_all(&self.http, Duration::from_secs(5)).into_iter().map(Result::ok).collect()
+    }
+
+    pub(crate) fn wait_connected(&self) {
+        let others = self.http.len() as u64 - 1;
+        let connected = |look: &Option<ValidatorStatus>| {
+            look.as_ref().is_some_and(|status| status.peers_connected == others)
+        };
+        wait_for("all to be connected", || self.looks().iter().all(connected).then_some(()));
+    }
+
+    /// Waits until all have executed `operations`, at one height and with one root, and returns that
+    /// root.
+    pub(crate) fn wait_level(&self, operations: u64) -> String {
+        wait_for("all to be at one point", || {
+            let looks: Option<Vec<_>> = self.looks().into_iter().collect();
+            let looks = looks?;
+            let first = &looks[0];
+            let level = |look: &ValidatorStatus| {
+                look.operations == operations
+                    && look.executed == first.executed
+                    && look.root == first.root
+            };
+            looks.iter().all(level).then(|| first.root.clone())
+        })
+    }
+
+    /// A client whose sessions have the keys that `seeds` give, each from its request `next` on.
+    pub(crate) fn client(&self, seeds: &[u8], next: u64) -> Client {
+        let committee = load_committee(&self.folder().join("committee.toml"), KeyCache::On);
+        let committee = Arc::new(committee.expect("a committee"));
+        let members = committee.size();
+        let spec = |(index, seed): (usize, &u8)| SessionSpec {
+            next_sequence: next,
+            ..SessionSpec::fresh(
+                IdentitySecret::from_seed([*seed; 32]),
+                ReplicaId(u16::try_from(index % members).expect("few")),
+            )
+        };
+        let sessions = seeds.iter().enumerate().map(spec).collect();
+        let client = Client::connect(&ClientConfig {
+            retry_after: Duration::from_millis(500),
+            ..ClientConfig::new(committee, sessions)
+        });
+        client.expect("a client")
+    }
+}

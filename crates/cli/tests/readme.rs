@@ -1,0 +1,37 @@
+//! The README's commands are understood, and the first one works.
+
+mod common;
+
+use common::{quorate, stderr, stdout};
+
+/// Every command in the README's fenced blocks that runs this binary, without the binary.
+fn commands() -> Vec<String> {
+    let text = include_str!("../../../README.md");
+    let binary = ["cargo run --release -- ", "target/release/quorate "];
+    let fenced = text.split("```").skip(1).step_by(2);
+    let lines = fenced.flat_map(str::lines).filter_map(|line| {
+        let line = line.split(" #").next().unwrap_or_default().trim();
+        binary.iter().find_map(|prefix| line.strip_prefix(prefix))
+    });
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_first_command_works() {
+    let first = commands().into_iter().next().expect("a README with a command");
+    assert_eq!(first, "bench", "the first command is the one that shows it working");
+    // At its full rate it would ask more of an unoptimised build than a test should.
+    let output = quorate(&["bench", "--rate", "500", "--duration", "1", "--warmup", "1"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).contains("on every healthy validator"), "{}", stdout(&output));
+}
+
+#[test]
+fn every_command_is_understood() {
+    for command in commands() {
+        let mut arguments: Vec<&str> = command.split_whitespace().collect();
+        arguments.push("--help");
+        let output = quorate(&arguments);
+        assert!(output.status.success(), "`quorate {command}`: {}", stderr(&output));
+    }
+}

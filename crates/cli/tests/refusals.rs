@@ -1,0 +1,165 @@
+//! Wrong options and files: exit code 2, and a sentence that says what to do.
+
+mod common;
+
+use common::{json, quorate, stderr, stdout};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+fn testnet() -> (TempDir, PathBuf) {
+    let place = tempfile::tempdir().expect("a folder");
+    let folder = place.path().join("net");
+    let output = quorate(&["testnet", text(&folder), "--base-port", "21000"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    (place, folder)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a plain path")
+}
+
+/// Runs a command that must be refused, and returns what it says.
+fn refusal(arguments: &[&str]) -> String {
+    let output = quorate(arguments);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert_eq!(stdout(&output), "");
+    stderr(&output)
+}
+
+#[test]
+fn a_key_file_open_to_others_is_refused() {
+    let (_place, folder) = testnet();
+    let key = folder.join("validator-0/key.toml");
+    let mode = fs::metadata(&key).expect("a key file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).expect("changed");
+    let config = folder.join("validator-0/config.toml");
+    for arguments in [&["run", "--config", text(&config)], &["keys", "show", text(&key)][..]] {
+        let said = refusal(arguments);
+        assert!(said.contains("key.toml is open to others (mode 0644)"), "{said}");
+        assert!(said.contains("chmod 600"), "{said}");
+    }
+}
+
+#[test]
+fn a_wrong_configuration_names_file_and_field() {
+    let (_place, folder) = testnet();
+    let config = folder.join("validator-0/config.toml");
+    let good = fs::read_to_string(&config).expect("a configuration");
+    let said_of = |from: &str, to: &str| {
+        assert!(good.contains(from), "{good}");
+        fs::write(&config, good.replace(from, to)).expect("written");
+        let said = refusal(&["run", "--config", text(&config)]);
+        assert!(said.contains("validator-0/config.toml"), "{said}");
+        said
+    };
+    let said = said_of("timeout_ms = 1000", "timeout_ms = 1");
+    assert!(said.contains("timeout_ms") && said.contains("10 to 600000"), "{said}");
+    let said = said_of("timeout_ms = 1000", "timeout = 1000");
+    assert!(said.contains("unknown field `timeout`"), "{said}");
+    let said = said_of("verify_threads = 2", "verify_threads = 0");
+    assert!(said.contains("verify_threads") && said.contains("1 to 64"), "{said}");
+    let said = said_of("service = \"ordered-log\"", "service = \"ledger\"");
+    assert!(said.contains("no service 'ledger'"), "{said}");
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let said = refusal(&["run", "--config", "/nowhere/config.toml"]);
+    assert!(said.contains("/nowhere/config.toml"), "{said}");
+    let said = refusal(&["status", "/nowhere"]);
+    assert!(said.contains("/nowhere is not a testnet"), "{said}");
+    let said = refusal(&["keys", "show", "/nowhere/key.toml"]);
+    assert!(said.contains("/nowhere/key.toml"), "{said}");
+}
+
+#[test]
+fn a_scheme_that_anyone_can_forge_is_refused() {
+    let (_place, folder) = testnet();
+    let committee = folder.join("committee.toml");
+    let file = fs::read_to_string(&committee).expect("a committee");
+    let forged = file.replace("scheme = \"ed25519\"", "scheme = \"stub\"");
+    fs::write(&committee, forged).expect("written");
+    let config = folder.join("validator-0/config.toml");
+    let said = refusal(&["run", "--config", text(&config)]);
+    assert!(said.contains("committee.toml") && said.contains("'stub' is unknown"), "{said}");
+    let said = refusal(&["testnet", "unused", "--scheme", "stub"]);
+    assert!(said.contains("there are ed25519 and bls"), "{said}");
+}
+
+#[test]
+fn a_testnet_overwrites_only_a_testnet_and_only_by_force() {
+    let (_place, folder) = testnet();
+    let again = ["testnet", text(&folder), "-n", "2"];
+    let said = refusal(&again);
+    assert!(said.contains("is not empty") && said.contains("--force"), "{said}");
+
+    let forced = [&again[..], &["--force", "--json"]].concat();
+    assert_eq!(json(&forced)["configs"].as_array().map(Vec::len), Some(2));
+
+    fs::write(folder.join("diary.txt"), "mine").expect("written");
+    let said = refusal(&forced);
+    assert!(said.contains("'diary.txt', which no testnet wrote"), "{said}");
+    assert!(folder.join("diary.txt").exists() && folder.join("committee.toml").exists());
+}
+
+#[test]
+fn keys_are_private_and_never_overwritten() {
+    let place = tempfile::tempdir().expect("a folder");
+    let key = place.path().join("key.toml");
+    let made = json(&["keys", "generate", text(&key), "--scheme", "bls", "--json"]);
+    let mode = fs::metadata(&key).expect("a key file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(made["voting"].as_str().map(str::len), Some(192));
+    assert_eq!(made["possession"].as_str().map(str::len), Some(96));
+    assert_eq!(json(&["keys", "show", text(&key), "--json"]), made);
+
+    let shown = stdout(&quorate(&["keys", "show", text(&key)]));
+    let secrets = fs::read_to_string(&key).expect("a key file");
+    let secret = |line: &&str| line.starts_with("identity") || line.starts_with("voting");
+    for line in secrets.lines().filter(secret) {
+        let digits = line.split('"').nth(1).expect("a quoted value");
+        assert!(!shown.contains(digits), "a secret is shown");
+    }
+    let said = refusal(&["keys", "generate", text(&key)]);
+    assert!(said.contains("exists already"), "{said}");
+    assert_eq!(fs::read_to_string(&key).expect("a key file"), secrets);
+}
+
+#[test]
+fn impossible_options_are_refused_before_anything_starts() {
+    let cases: [(&[&str], &str); 6] = [
+        (&["bench", "--kill", "0@1", "--kill", "1@1"], "leaves 2 of 4 validators dead"),
+        (&["bench", "--kill", "zero"], "is not I@T"),
+        (&["bench", "--timeout", "5"], "timeout_ms"),
+        (&["bench", "--scheme", "rsa"], "there are ed25519 and bls"),
+        (&["sim", "--seeds", "0"], "--seeds must be at least 1"),
+        (&["sim", "--mutant", "Nonsense"], "--mutant list"),
+    ];
+    for (arguments, expected) in cases {
+        let said = refusal(arguments);
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+    }
+}
+
+#[cfg(not(feature = "mutants"))]
+#[test]
+fn a_build_with_every_rule_says_how_to_get_another() {
+    let said = refusal(&["sim", "--mutant", "JolteonDoubleVote"]);
+    assert!(said.contains("--features mutants"), "{said}");
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn a_rule_left_out_is_missed_and_the_replay_misses_it_too() {
+    let output = quorate(&["sim", "--seeds", "20", "--mutant", "ExecuteTwice", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let result: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let replay = result["failures"][0]["replay"].as_str().expect("a command");
+    let arguments: Vec<&str> = replay.split(' ').skip(1).collect();
+    let again = quorate(&arguments);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(stdout(&again).contains(&format!("to run it again: {replay}")));
+}

@@ -1,0 +1,96 @@
+//! Load through the node library's client: real sessions over TLS.
+
+use super::BenchError;
+use super::config::BenchConfig;
+use super::load::{Answers, Operations, Target};
+use super::measure::Fate;
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use quorate_crypto::{IdentitySecret, hash_parts};
+use quorate_node::config::load_committee;
+use quorate_node::{Client, ClientConfig, Completion, Finished, SessionSpec};
+use quorate_types::{Outcome, ReplicaId};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the sessions may take to reach every validator.
+const CONNECTING: Duration = Duration::from_secs(15);
+
+/// The sessions of a load.
+pub(super) struct Sessions {
+    client: Client,
+    count: usize,
+}
+
+/// What becomes of their operations.
+pub(super) struct Completions(Receiver<Completion>);
+
+/// Opens as many sessions as the load needs, and waits until each reaches every validator. Keys
+/// follow from the seed, first validators go round.
+pub(super) fn open(
+    config: &BenchConfig,
+    committee: &Path,
+) -> Result<(Sessions, Completions), BenchError> {
+    let failed = |error: &dyn std::fmt::Display| BenchError::Client(error.to_string());
+    let committee =
+        load_committee(committee, config.settings.key_cache).map_err(|error| failed(&error))?;
+    let members = committee.size();
+    let count = config.session_count();
+    let spec = |index: usize| {
+        let first = u16::try_from(index % members).expect("members are counted in 16 bits");
+        SessionSpec::fresh(client_key(config.seed, index), ReplicaId(first))
+    };
+    let specs = (0..count).map(spec).collect();
+    let client = Client::connect(&ClientConfig {
+        bundle_delay: Duration::from_millis(config.bundle_delay_ms),
+        retry_after: Duration::from_millis(config.retry_after_ms),
+        ..ClientConfig::new(Arc::new(committee), specs)
+    });
+    let client = client.map_err(|error| failed(&error))?;
+    if !client.wait_connected(members, CONNECTING) {
+        let reached = client.members_connected();
+        let text = format!("after {} s one reaches {reached} of {members}", CONNECTING.as_secs());
+        return Err(BenchError::Client(text));
+    }
+    let completions = Completions(client.completions().clone());
+    Ok((Sessions { client, count }, completions))
+}
+
+fn client_key(seed: u64, index: usize) -> IdentitySecret {
+    let index = index as u64;
+    let parts: [&[u8]; 2] = [&seed.to_be_bytes(), &index.to_be_bytes()];
+    IdentitySecret::from_seed(hash_parts("quorate v1 bench client", &parts).0)
+}
+
+impl Target for Sessions {
+    fn sessions(&self) -> usize {
+        self.count
+    }
+
+    fn submit(&mut self, session: usize, operations: Operations) -> bool {
+        self.client.submit_many(session, operations).is_ok()
+    }
+}
+
+impl Answers for Completions {
+    fn next(&mut self, patience: Duration) -> Option<(u64, Fate)> {
+        match self.0.recv_timeout(patience) {
+            Ok(completion) => Some((completion.tag, fate(&completion))),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                // The client is gone, and nothing more will come: do not turn round for ever.
+                std::thread::sleep(patience);
+                None
+            }
+        }
+    }
+}
+
+fn fate(completion: &Completion) -> Fate {
+    match &completion.finished {
+        Finished::Overloaded => Fate::NotTaken,
+        Finished::Executed { outcome, .. } => {
+            Fate::Done { at: completion.at, refused: matches!(outcome, Outcome::Refused(_)) }
+        }
+    }
+}

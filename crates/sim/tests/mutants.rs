@@ -1,0 +1,54 @@
+//! The proof that the oracles see: for every rule that a scenario can break, leaving it out is noticed
+//! within a few seeds, and the failure says how to see it again.
+//!
+//! Not here, for no member of a scenario forges what they guard against: `JolteonUnboundedTc`,
+//! `JolteonTcMaximum`, and the rules of damaged disks. Their crates test them at the surface.
+#![cfg(feature = "mutants")]
+
+use quorate_sim::mutants::Mutant;
+use quorate_sim::{Scenario, run};
+
+/// The oracle that complains first about a rule left out in one of these many seeds.
+#[track_caller]
+fn is_noticed(mutant: Mutant, seeds: u64, draw: fn(u64) -> Scenario) {
+    let failure = (0..seeds).find_map(|seed| {
+        let failure = run(&draw(seed).with_mutant(mutant)).verdict.err()?;
+        assert!(failure.replay.starts_with(&format!("quorate sim --seed {seed} ")));
+        Some(failure)
+    });
+    let failure = failure.unwrap_or_else(|| panic!("{mutant:?} was not noticed in {seeds} seeds"));
+    assert!(failure.replay.contains(&format!("--mutant {mutant:?}")), "{}", failure.replay);
+}
+
+macro_rules! noticed {
+    ($($name:ident: $mutant:ident in $seeds:literal of $draw:expr;)*) => {$(
+        #[test]
+        fn $name() {
+            is_noticed(Mutant::$mutant, $seeds, $draw);
+        }
+    )*};
+}
+
+fn storm(seed: u64) -> Scenario {
+    Scenario::from_seed(seed).with_twins().with_storm()
+}
+
+noticed! {
+    a_second_vote_in_one_view: JolteonDoubleVote in 20 of Scenario::from_seed;
+    a_vote_after_a_timeout: JolteonVoteAfterTimeout in 20 of Scenario::from_seed;
+    a_vote_without_a_durable_promise: JolteonVoteBeforePersist in 100 of storm;
+    promises_forgotten_in_a_restart: JolteonAmnesia in 20 of Scenario::from_seed;
+    a_timeout_certificate_forgotten_in_a_restart: JolteonForgetTc in 30 of Scenario::from_seed;
+    a_block_that_extends_too_little: JolteonStaleJustify in 400 of Scenario::from_seed;
+    a_decision_over_a_gap: JolteonCommitGap in 400 of storm;
+    a_decision_delivered_newest_first: JolteonNewestFirst in 20 of Scenario::from_seed;
+    a_certificate_of_few: SkipThreshold in 40 of Scenario::from_seed;
+    a_vote_without_the_bodies: VoteWithoutBodies in 40 of Scenario::from_seed;
+    a_host_that_sends_early: HostSendsEarly in 40 of Scenario::from_seed;
+    a_group_without_a_sync: SkipSync in 20 of Scenario::from_seed;
+    a_segment_without_a_name: SkipDirectorySync in 20 of Scenario::from_seed;
+    a_record_without_its_checksum: AcceptTornRecord in 100 of Scenario::from_seed;
+    sessions_forgotten: ForgetSessions in 40 of Scenario::from_seed;
+    a_request_executed_twice: ExecuteTwice in 40 of Scenario::from_seed;
+    state_and_height_apart: SplitCommit in 40 of Scenario::from_seed;
+}
