@@ -17,8 +17,11 @@ const BACKOFF_MAX: u32 = 12;
 
 /// A view without patience lasts this fraction of its span.
 const SHORT: u32 = 8;
-/// Every so many failures in a row a member gets a full span again: it may have come back slow.
-const PROBATION: u32 = 16;
+/// After so many failures in a row, and at each doubling, a member gets one full span again: it may
+/// have come back slow.
+const PROBATION: u32 = 64;
+/// From here on it gets one every so many failures.
+const PROBATION_EVERY: u32 = 256;
 
 /// How often in a row each member's views were given up.
 #[derive(Debug, Default)]
@@ -41,7 +44,9 @@ impl Patience {
     /// Whether a view that depends on this member deserves its full span.
     #[must_use]
     pub fn trusts(&self, member: ReplicaId) -> bool {
-        self.failures.get(&member).is_none_or(|failures| failures.is_multiple_of(PROBATION))
+        let Some(failures) = self.failures.get(&member) else { return true };
+        let doubled = *failures >= PROBATION && failures.is_power_of_two();
+        doubled || failures.is_multiple_of(PROBATION_EVERY)
     }
 }
 

@@ -26,8 +26,9 @@ pub struct Settings {
     /// A body that is not full is sealed after this long. Longer: fewer, larger bodies and a higher
     /// latency when load is light.
     pub batch_delay_ms: u64,
-    /// How long a view may take before its leader is given up. Grows by half for each view in a row
-    /// that decides nothing.
+    /// How long a view may take before its leader is given up: at least eight round trips between the
+    /// farthest members. Grows by half for each view in a row that decides nothing; a member whose
+    /// last turn came to nothing gets an eighth.
     pub timeout_ms: u64,
     /// After a quorum of votes, how long the next leader waits for the rest, so that certificates
     /// name few absentees (000 §3). 0: not at all.

@@ -2,7 +2,6 @@
 
 use super::messages::{Message, Qc, SafetyRecord, Vote, encode, vote_message};
 use super::state::Jolteon;
-use crate::block_tree::TreeBlock;
 use crate::tally::{Progress, Tally};
 use crate::{Fault, Output};
 use bytes::Bytes;
