@@ -90,6 +90,8 @@ pub struct Session {
     next_sequence: u64,
     under_way: BTreeMap<u64, UnderWay>,
     target: ReplicaId,
+    /// When each replica last answered anything.
+    heard: BTreeMap<ReplicaId, Time>,
 }
 
 #[derive(Debug)]
@@ -97,7 +99,8 @@ struct UnderWay {
     request: Request,
     tags: Vec<u64>,
     retry_at: Time,
-    /// How often it was sent again.
+    /// Who was asked last, and how often it was sent again.
+    asked: ReplicaId,
     retries: u32,
     /// Each replica's first answer counts.
     answered: Bitmap,
@@ -122,6 +125,7 @@ impl Session {
             next_sequence: config.next_sequence,
             under_way: BTreeMap::new(),
             target: config.first,
+            heard: BTreeMap::new(),
             config,
         }
     }
@@ -159,6 +163,7 @@ impl Session {
                 request,
                 tags,
                 retry_at,
+                asked: self.target,
                 retries: 0,
                 answered: Bitmap::new(self.config.committee.size()),
                 answers: BTreeMap::new(),
@@ -227,24 +232,38 @@ impl Session {
 
     /// Unanswered requests go to the next replica, one at a time: every replica that takes one seals it
     /// into a body, so asking all of them at once would multiply the load just when there is too much
-    /// of it. The wait doubles with each attempt. New requests go to the next replica too.
+    /// of it. The wait doubles with each attempt. New requests go elsewhere too.
     fn retry(&mut self, now: Time) {
-        let members = u64::try_from(self.config.committee.size()).expect("limited at load");
-        let mut silent = false;
-        for under_way in self.under_way.values_mut().filter(|u| u.retry_at <= now) {
-            silent = true;
+        let due: Vec<u64> =
+            self.under_way.iter().filter(|(_, u)| u.retry_at <= now).map(|(seq, _)| *seq).collect();
+        if due.is_empty() {
+            return;
+        }
+        self.target = self.next_lively(self.target);
+        for sequence in due {
+            let Some(asked) = self.under_way.get(&sequence).map(|u| u.asked) else { continue };
+            let to = self.next_lively(asked);
+            let Some(under_way) = self.under_way.get_mut(&sequence) else { continue };
+            under_way.asked = to;
             under_way.retries += 1;
             let patience = 1 << under_way.retries.min(RETRY_DOUBLINGS_MAX);
             under_way.retry_at = now + self.config.retry_after * patience;
-            let turn = (u64::from(self.config.first.0) + u64::from(under_way.retries)) % members;
-            let to = ReplicaId(u16::try_from(turn).expect("a member's index"));
             let request = under_way.request.clone();
             self.effects.push_back(SessionEffect::Send { to, request });
         }
-        if silent {
-            let next = (u64::from(self.target.0) + 1) % members;
-            self.target = ReplicaId(u16::try_from(next).expect("a member's index"));
-        }
+    }
+
+    /// The next replica in turn that answered about as lately as the latest to answer: one that fell
+    /// silent while others did not is passed over.
+    fn next_lively(&self, after: ReplicaId) -> ReplicaId {
+        let members: Vec<ReplicaId> = self.config.committee.members().collect();
+        let turn = |step: usize| members[(after.index() + step) % members.len()];
+        let heard = |member: ReplicaId| self.heard.get(&member).copied().unwrap_or_default();
+        let latest = self.heard.values().copied().max().unwrap_or_default();
+        (1..=members.len())
+            .map(turn)
+            .find(|member| heard(*member) + self.config.retry_after / 2 >= latest)
+            .unwrap_or_else(|| turn(1))
     }
 }
 
@@ -256,7 +275,10 @@ impl Machine for Session {
         match input {
             SessionEvent::Submit { tag, operation } => self.submit(now, tag, operation),
             SessionEvent::Message { from, message } => match message.into_inner() {
-                Incoming::Reply(reply) => self.on_reply(from, reply),
+                Incoming::Reply(reply) => {
+                    self.heard.insert(from, now);
+                    self.on_reply(from, reply);
+                }
                 // The request stays under way: it is sent again, elsewhere too, when its time comes.
                 _ => return,
             },

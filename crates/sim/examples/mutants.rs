@@ -1,20 +1,29 @@
 //! For every rule that can be left out, the first seed whose oracles notice:
 //! `cargo run --release -p quorate-sim --features mutants --example mutants -- 200 [NAME [storm]]`.
 
+use quorate_sim::byzantine::Behaviour;
 use quorate_sim::{Scenario, mutants, run};
 
 fn main() {
     let count = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(100);
     let only = std::env::args().nth(2).unwrap_or_default();
     let storm = std::env::args().nth(3).is_some_and(|word| word == "storm");
+    let stale = std::env::args().nth(3).is_some_and(|word| word == "stale");
     let draw = |seed| {
         let scenario = Scenario::from_seed(seed);
-        if storm { scenario.with_twins().with_storm() } else { scenario }
+        if stale {
+            let mut scenario = scenario.with_faulty(Behaviour::StaleLeader);
+            scenario.conditions.loss_percent = 20;
+            scenario
+        } else if storm { scenario.with_twins().with_storm() } else { scenario }
     };
     for mutant in mutants::ALL.into_iter().filter(|m| format!("{m:?}").contains(&only)) {
         let found = (0..count).find_map(|seed| {
             let report = run(&draw(seed).with_mutant(mutant));
-            report.verdict.err().map(|failure| (seed, failure))
+            let failure = report.verdict.err()?;
+            // Without the mutant nothing is wrong with this seed.
+            run(&draw(seed)).verdict.ok()?;
+            Some((seed, failure))
         });
         match found {
             Some((seed, failure)) => {

@@ -190,11 +190,18 @@ impl Scenario {
 
     /// With twins in place of whatever Byzantine members there are: as many as are tolerated.
     #[must_use]
-    pub fn with_twins(mut self) -> Self {
+    pub fn with_twins(self) -> Self {
+        let mut scenario = self.with_faulty(Behaviour::Twin);
+        scenario.options.push("--twins");
+        scenario
+    }
+
+    /// With this behaviour in place of whatever Byzantine members there are: as many as are tolerated.
+    #[must_use]
+    pub fn with_faulty(mut self, behaviour: Behaviour) -> Self {
         let tolerated = (self.replicas - 1) / 3;
         self.behaviours.fill(Behaviour::Honest);
-        self.behaviours[..tolerated].fill(Behaviour::Twin);
-        self.options.push("--twins");
+        self.behaviours[..tolerated].fill(behaviour);
         self
     }
 

@@ -53,6 +53,8 @@ pub struct World {
     /// Operations that the clients will still hand in.
     unsubmitted: usize,
     completed: u64,
+    /// The highest height at which a correct replica executed an operation.
+    last_filled: Height,
     oracles: Oracles,
     trace: Trace,
     dice: Dice,
@@ -136,6 +138,7 @@ impl World {
             calm: false,
             unsubmitted: 0,
             completed: 0,
+            last_filled: Height(0),
             oracles: Oracles::new(scenario.oracles()),
             trace: Trace::default(),
             dice: dice("world"),
@@ -400,9 +403,7 @@ impl World {
         if self.unsubmitted > 0 || self.clients.iter().any(|client| client.pending() > 0) {
             return false;
         }
-        let mut heights = self.correct().map(ReplicaHost::executed);
-        let first = heights.next().flatten();
-        first.is_some() && heights.all(|height| height == first)
+        self.correct().all(|host| host.executed() >= Some(self.last_filled))
     }
 
     fn correct(&self) -> impl Iterator<Item = &ReplicaHost> {
@@ -438,6 +439,11 @@ impl World {
     fn note(&mut self, replica: ReplicaId, honest: bool, note: &Note) -> Result<(), Violation> {
         if !honest {
             return Ok(());
+        }
+        if let Note::Executed { height, operations, .. } = note
+            && !operations.is_empty()
+        {
+            self.last_filled = self.last_filled.max(*height);
         }
         let observation = match note {
             Note::Booted(executed, bodies) => {

@@ -9,10 +9,15 @@
 //!
 //! | key | value |
 //! |---|---|
+//! | `d` ‖ height (big-endian) | its decided record, for the last 512 heights |
 //! | `e` | how far execution came ([`ExecutedUpTo`], the session root, the service's name) |
 //! | `c` ‖ client | its [`Session`] |
 //! | `r` ‖ client ‖ sequence (big-endian) | a completed request's height and results |
 //! | `s` ‖ key | the service's own |
+//!
+//! The log may lose the decided records of its unsynced end, and the store may become durable past
+//! them. The records kept here fill that hole when the log is opened; without them a height could be
+//! executed everywhere and served by nobody after a power cut of the whole committee.
 //!
 //! # The root
 //!
@@ -31,7 +36,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, hash_parts};
-use quorate_types::machine::{Block, Executed, ExecutedUpTo};
+use quorate_types::machine::{Block, DecidedRecord, Executed, ExecutedUpTo};
 use quorate_types::request::Answer;
 use quorate_types::service::{BlockContext, Operation, Outcome, Service, State, StateError};
 use quorate_types::{ClientId, Height, Request};
@@ -41,6 +46,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const EXECUTED: &[u8] = b"e";
 const SERVICE: u8 = b's';
+const DECIDED: u8 = b'd';
+/// Heights whose decided records are kept: twice as many as may be undurable.
+const DECIDED_KEPT: u64 = 512;
 
 /// How an executor commits.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -89,6 +97,7 @@ impl Progress {
             root: self.root,
             decided: Bytes::copy_from_slice(&self.decided),
             operations: self.operations,
+            recent: Vec::new(),
         }
     }
 }
@@ -123,7 +132,10 @@ impl Executor {
             bytes_undurable: 0,
             failure: None,
         };
-        let executed = executor.executed();
+        let mut executed = executor.executed();
+        if let Some(executed) = &mut executed {
+            executed.recent = load_recent(executor.store.as_ref(), executed.height)?;
+        }
         Ok((executor, executed))
     }
 
@@ -262,6 +274,10 @@ impl Executor {
         };
         let encoded = borsh::to_vec(&progress).expect("encoding into memory cannot fail");
         transaction.put(EXECUTED, &encoded)?;
+        transaction.put(&decided_key(block.height()), &block.decided)?;
+        if let Some(old) = block.height().0.checked_sub(DECIDED_KEPT) {
+            transaction.delete(&decided_key(Height(old)))?;
+        }
         transaction.commit(durable)?;
 
         let answers = answers.into_iter().filter_map(answer).collect();
@@ -395,6 +411,23 @@ fn load_progress(store: &dyn Store) -> Result<Option<Progress>, StorageError> {
     };
     let damaged = |_| StorageError::StateDamaged { entry: "executed height" };
     Progress::try_from_slice(&bytes).map(Some).map_err(damaged)
+}
+
+fn decided_key(height: Height) -> [u8; 9] {
+    let mut key = [DECIDED; 9];
+    key[1..].copy_from_slice(&height.0.to_be_bytes());
+    key
+}
+
+fn load_recent(store: &dyn Store, last: Height) -> Result<Vec<DecidedRecord>, StorageError> {
+    let first = last.0.saturating_sub(DECIDED_KEPT - 1).max(1);
+    let mut records = Vec::new();
+    for height in (first..=last.0).map(Height) {
+        if let Some(bytes) = store.get(&decided_key(height))? {
+            records.push(DecidedRecord { height, bytes: Bytes::from(bytes) });
+        }
+    }
+    Ok(records)
 }
 
 fn service_key(key: &[u8]) -> Vec<u8> {

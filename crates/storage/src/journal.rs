@@ -123,9 +123,25 @@ impl Journal {
         recovery.bodies = index.bodies.keys().copied().collect();
         index.segments.insert(log.segment().number, log.segment().clone());
         let shared = Shared { index: Mutex::new(index), failure: Mutex::default() };
-        let journal =
+        let mut journal =
             Self { log, shared: Arc::new(shared), staged: Index::default(), barrier: false };
+        journal.take_over(recovery.executed.as_mut())?;
         Ok((journal, recovery))
+    }
+
+    /// Writes the decided records that the state store kept and the log lost.
+    fn take_over(&mut self, executed: Option<&mut ExecutedUpTo>) -> Result<(), StorageError> {
+        let Some(executed) = executed else { return Ok(()) };
+        for record in std::mem::take(&mut executed.recent) {
+            if !self.has_decided(record.height) {
+                self.write(&Entry::Decided(record))?;
+            }
+        }
+        self.commit()
+    }
+
+    fn has_decided(&self, height: Height) -> bool {
+        self.shared.index.lock().decided.contains_key(&height)
     }
 
     /// Adds an entry to the group. A body that is stored already, or in this group, is not written

@@ -285,6 +285,9 @@ pub struct ExecutedUpTo {
     pub decided: Bytes,
     /// Operations executed so far, over the whole history.
     pub operations: u64,
+    /// The last decided records that the state store kept beside the state, oldest first: what the log
+    /// lacks of them it takes over when it is opened.
+    pub recent: Vec<DecidedRecord>,
 }
 
 /// Why a machine stopped itself.

@@ -74,13 +74,18 @@ impl Jolteon {
     }
 
     pub(super) fn on_timeout(&mut self, now: Time, timeout: Timeout) {
-        if timeout.view < self.view {
-            // Its certificates were not checked; the answer moves its sender.
+        let knows_less = timeout.view == self.view && timeout.high_qc.view < self.high_qc.view;
+        if timeout.view < self.view || knows_less {
+            // The answer moves its sender; or it decides what the sender waits for, while everybody
+            // else is idle in the same view.
             let certificates = Message::Certificates {
                 high_qc: self.high_qc.clone(),
                 high_tc: self.high_tc.clone().filter(|tc| tc.view > self.high_qc.view),
             };
             self.send(Recipients::One(timeout.signer), certificates);
+        }
+        if timeout.view < self.view {
+            // Its certificates were not checked.
             return;
         }
         self.on_qc(now, &timeout.high_qc);

@@ -69,6 +69,8 @@ fn up_to(height: u64, root: u8) -> ExecutedUpTo {
         root: digest(root),
         decided: Bytes::new(),
         operations: 0,
+        recent: Vec::new(),
+        recent: Vec::new(),
     }
 }
 
@@ -153,8 +155,11 @@ fn progress_is_everything_done_and_everybody_there() {
     assert!(about(end(&[], [Some(1), Some(1)])).contains("none of 0"));
     let half = [submitted(), submitted(), done()];
     assert!(about(end(&half, [Some(1), Some(1)])).contains("1 of 2"));
-    assert!(about(end(&[submitted(), done()], [Some(1), Some(2)])).contains("r1 at h2"));
-    assert!(about(end(&[submitted(), done()], [Some(1), None])).contains("r1 down"));
+    let log = [seen("a")];
+    let filled = || [submitted(), done(), executed(R0, 2, 2, &log), executed(R0, 3, 3, &[])];
+    assert!(about(end(&filled(), [Some(3), Some(1)])).contains("r1 is at h1, others executed h2"));
+    assert!(about(end(&filled(), [Some(3), None])).contains("r1 is down"));
+    assert_eq!(end(&filled(), [Some(3), Some(2)]), Ok(()));
     assert_eq!(end(&[submitted(), done()], [Some(1), Some(1)]), Ok(()));
 }
 

@@ -327,6 +327,7 @@ fn decided_heights_are_recovered_up_to_the_first_gap() {
             root: Digest::ZERO,
             decided: Bytes::new(),
             operations: 0,
+            recent: Vec::new(),
         });
         let (_, recovery) =
             Journal::open(Box::new(disk.clone()), SMALL, executed.clone()).expect("opened");
@@ -337,6 +338,33 @@ fn decided_heights_are_recovered_up_to_the_first_gap() {
     assert_eq!(heights(Some(2)), [3, 4]);
     assert_eq!(heights(Some(4)), [0; 0]);
     assert_eq!(heights(Some(5)), [6]);
+}
+
+#[test]
+fn what_the_state_store_kept_fills_the_hole_in_the_log() {
+    let disk = MemoryDisk::new();
+    let (mut journal, _) = open(&disk).expect("opened");
+    write_and_commit(&mut journal, &[decided(1, b"one")]).expect("works");
+    drop(journal);
+    let record = |height, bytes: &'static [u8]| DecidedRecord {
+        height: Height(height),
+        bytes: Bytes::from_static(bytes),
+    };
+    let executed = ExecutedUpTo {
+        height: Height(3),
+        root: Digest::ZERO,
+        decided: Bytes::from_static(b"three"),
+        operations: 0,
+        recent: vec![record(1, b"one"), record(2, b"two"), record(3, b"three")],
+    };
+    let (journal, recovery) =
+        Journal::open(Box::new(disk.clone()), SMALL, Some(executed)).expect("opened");
+    assert_eq!(recovery.executed.map(|executed| executed.recent.len()), Some(0));
+    assert_eq!(journal.stats().records, 2, "the first was not lost");
+    drop(journal);
+    let (mut journal, _) = open(&disk).expect("opened");
+    let two = read_one(&mut journal, ReadItem::Decided(Height(2))).expect("read");
+    assert_eq!(two.as_deref(), Some(b"two".as_slice()));
 }
 
 #[test]
