@@ -77,7 +77,7 @@ pub struct Completed {
 }
 
 /// The wait between two attempts doubles this often.
-const RETRY_DOUBLINGS_MAX: u32 = 4;
+const RETRY_DOUBLINGS_MAX: u32 = 2;
 
 /// A client session: up to [`Session::WINDOW`] requests under way, more operations waiting.
 #[derive(Debug)]
@@ -203,7 +203,7 @@ impl Session {
 
     /// Counts an answer: as soon as enough replicas to include an honest one say the same, the
     /// request is done.
-    fn on_reply(&mut self, from: ReplicaId, reply: Reply) {
+    fn on_reply(&mut self, now: Time, from: ReplicaId, reply: Reply) {
         let committee = &self.config.committee;
         let Some(under_way) = self.under_way.get_mut(&reply.sequence) else {
             return;
@@ -219,6 +219,9 @@ impl Session {
             .or_insert_with(|| Bitmap::new(committee.size()));
         alike.insert(from.index());
         if committee.weight_of(alike) < committee.weak() {
+            if under_way.retries > 0 && under_way.answered.count() == 1 {
+                under_way.retry_at = now;
+            }
             return;
         }
         let Some(done) = self.under_way.remove(&reply.sequence) else {
@@ -232,7 +235,8 @@ impl Session {
 
     /// Unanswered requests go to the next replica, one at a time: every replica that takes one seals it
     /// into a body, so asking all of them at once would multiply the load just when there is too much
-    /// of it. The wait doubles with each attempt. New requests go elsewhere too.
+    /// of it. The wait doubles with each attempt. New requests go elsewhere too. A request that
+    /// somebody answered was executed: it only lacks further answers, and all are asked for theirs.
     fn retry(&mut self, now: Time) {
         let due: Vec<u64> =
             self.under_way.iter().filter(|(_, u)| u.retry_at <= now).map(|(seq, _)| *seq).collect();
@@ -242,14 +246,23 @@ impl Session {
         self.target = self.next_lively(self.target);
         for sequence in due {
             let Some(asked) = self.under_way.get(&sequence).map(|u| u.asked) else { continue };
-            let to = self.next_lively(asked);
+            let next = self.next_lively(asked);
             let Some(under_way) = self.under_way.get_mut(&sequence) else { continue };
-            under_way.asked = to;
+            let to: Vec<ReplicaId> = if under_way.answers.is_empty() {
+                vec![next]
+            } else {
+                let answered = &under_way.answered;
+                let members = self.config.committee.members();
+                members.filter(|member| !answered.contains(member.index())).collect()
+            };
+            under_way.asked = next;
             under_way.retries += 1;
             let patience = 1 << under_way.retries.min(RETRY_DOUBLINGS_MAX);
             under_way.retry_at = now + self.config.retry_after * patience;
-            let request = under_way.request.clone();
-            self.effects.push_back(SessionEffect::Send { to, request });
+            let request = &under_way.request;
+            self.effects.extend(
+                to.into_iter().map(|to| SessionEffect::Send { to, request: request.clone() }),
+            );
         }
     }
 
@@ -277,7 +290,7 @@ impl Machine for Session {
             SessionEvent::Message { from, message } => match message.into_inner() {
                 Incoming::Reply(reply) => {
                     self.heard.insert(from, now);
-                    self.on_reply(from, reply);
+                    self.on_reply(now, from, reply);
                 }
                 // The request stays under way: it is sent again, elsewhere too, when its time comes.
                 _ => return,

@@ -15,7 +15,11 @@ fn main() {
             let mut scenario = scenario.with_faulty(Behaviour::StaleLeader);
             scenario.conditions.loss_percent = 20;
             scenario
-        } else if storm { scenario.with_twins().with_storm() } else { scenario }
+        } else if storm {
+            scenario.with_twins().with_storm()
+        } else {
+            scenario
+        }
     };
     for mutant in mutants::ALL.into_iter().filter(|m| format!("{m:?}").contains(&only)) {
         let found = (0..count).find_map(|seed| {

@@ -57,6 +57,19 @@ pub enum Fault {
     },
 }
 
+impl Fault {
+    /// The one host that it befalls, if it is about one.
+    #[must_use]
+    pub fn host(&self) -> Option<usize> {
+        match self {
+            Self::Crash { host, .. } | Self::Pause { host, .. } | Self::SlowDisk { host, .. } => {
+                Some(*host)
+            }
+            Self::Partition { .. } | Self::Clog { .. } | Self::PowerCut { .. } => None,
+        }
+    }
+}
+
 /// Faults by the time at which they begin.
 pub type Schedule = Vec<(Time, Fault)>;
 

@@ -202,6 +202,9 @@ impl Scenario {
         let tolerated = (self.replicas - 1) / 3;
         self.behaviours.fill(Behaviour::Honest);
         self.behaviours[..tolerated].fill(behaviour);
+        // The second machines of twins that are no more.
+        let hosts = self.replicas + self.twins();
+        self.schedule.retain(|(_, fault)| fault.host().is_none_or(|host| host < hosts));
         self
     }
 

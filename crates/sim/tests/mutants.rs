@@ -1,11 +1,11 @@
 //! The proof that the oracles see: for every rule that a scenario can break, leaving it out is noticed
 //! within a few seeds, and the failure says how to see it again.
 //!
-//! Not here, for no scenario comes upon what they guard against: `JolteonStaleJustify` (a stale leader
-//! must meet a commit that only one replica knows), `JolteonUnboundedTc`, `JolteonTcMaximum` (nobody
-//! forges timeout certificates), and the rules of damaged disks. Their crates test them at the surface.
+//! Not here, for no member of a scenario forges what they guard against: `JolteonUnboundedTc`,
+//! `JolteonTcMaximum`, and the rules of damaged disks. Their crates test them at the surface.
 #![cfg(feature = "mutants")]
 
+use quorate_sim::byzantine::Behaviour;
 use quorate_sim::mutants::Mutant;
 use quorate_sim::{Scenario, run};
 
@@ -35,12 +35,20 @@ fn storm(seed: u64) -> Scenario {
     Scenario::from_seed(seed).with_twins().with_storm()
 }
 
+/// Many views are given up, and some of their successors' leaders make use of it.
+fn stale(seed: u64) -> Scenario {
+    let mut scenario = Scenario::from_seed(seed).with_faulty(Behaviour::StaleLeader);
+    scenario.conditions.loss_percent = 20;
+    scenario
+}
+
 noticed! {
     a_second_vote_in_one_view: JolteonDoubleVote in 20 of Scenario::from_seed;
     a_vote_after_a_timeout: JolteonVoteAfterTimeout in 20 of Scenario::from_seed;
     a_vote_without_a_durable_promise: JolteonVoteBeforePersist in 100 of storm;
     promises_forgotten_in_a_restart: JolteonAmnesia in 20 of Scenario::from_seed;
     a_timeout_certificate_forgotten_in_a_restart: JolteonForgetTc in 30 of Scenario::from_seed;
+    a_block_that_extends_too_little: JolteonStaleJustify in 500 of stale;
     a_decision_over_a_gap: JolteonCommitGap in 400 of storm;
     a_decision_delivered_newest_first: JolteonNewestFirst in 20 of Scenario::from_seed;
     a_certificate_of_few: SkipThreshold in 40 of Scenario::from_seed;

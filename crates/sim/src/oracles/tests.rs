@@ -70,7 +70,6 @@ fn up_to(height: u64, root: u8) -> ExecutedUpTo {
         decided: Bytes::new(),
         operations: 0,
         recent: Vec::new(),
-        recent: Vec::new(),
     }
 }
 
