@@ -87,7 +87,7 @@ pub(crate) struct Options {
     #[arg(long)]
     sessions: Option<usize>,
     /// How long a client waits for operations to share a request, in milliseconds
-    #[arg(long, default_value_t = 5, value_name = "MS")]
+    #[arg(long, default_value_t = 20, value_name = "MS")]
     bundle_delay: u64,
     /// How long a request may stay unanswered before it goes to the next validator, in milliseconds
     #[arg(long, default_value_t = 1_000, value_name = "MS")]
