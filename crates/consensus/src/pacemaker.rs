@@ -95,6 +95,12 @@ impl Pacemaker {
         self.deadline = working.then(|| now + self.current_span());
     }
 
+    /// Whether there is work to wait for.
+    #[must_use]
+    pub fn is_working(&self) -> bool {
+        self.working
+    }
+
     /// Starts the timer again in the same view.
     pub fn rearm(&mut self, now: Time) {
         self.deadline = Some(now + self.current_span());

@@ -73,6 +73,7 @@ impl Jolteon {
     fn restore_root(&mut self, record: &DecidedBlock) {
         self.decided.insert(record.block.view, record.block.id());
         self.tree.reset(Root::of(&record.block));
+        self.last_commit = Some(record.commit.clone());
         if record.commit.view > self.high_qc.view {
             self.high_qc = record.commit.clone();
         }

@@ -52,6 +52,8 @@ pub struct Jolteon {
     pub(super) stored: BTreeSet<BlockId>,
     pub(super) decided: BTreeMap<View, BlockId>,
     pub(super) pending_commit: Option<Qc>,
+    /// What decided the last decided block.
+    pub(super) last_commit: Option<Qc>,
 
     pub(super) votes: Votes,
     pub(super) timeouts: Timeouts,
@@ -89,6 +91,7 @@ impl Jolteon {
             stored: BTreeSet::new(),
             decided: BTreeMap::from([(View(0), genesis)]),
             pending_commit: None,
+            last_commit: None,
             votes: Votes::default(),
             timeouts: Timeouts::default(),
             collector: Collector::new(Arc::clone(committee), Purpose::Vote, config.policy),
@@ -432,6 +435,7 @@ impl Jolteon {
             self.decided.pop_first();
         }
         self.tree.decide(qc.parent_id);
+        self.last_commit = Some(qc.clone());
         self.pacemaker.decided();
         self.update_work(now);
         self.announce_when_idle(qc);

@@ -6,7 +6,7 @@ use crate::Output;
 use crate::tally::{Progress, Tally};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::machine::CombineOutcome;
-use quorate_types::{Recipients, Time, View};
+use quorate_types::{Recipients, ReplicaId, Time, View};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -88,6 +88,9 @@ impl Jolteon {
             // Its certificates were not checked.
             return;
         }
+        if !self.pacemaker.is_working() {
+            self.show_last_decision(timeout.signer);
+        }
         self.on_qc(now, &timeout.high_qc);
         if let Some(tc) = timeout.high_tc.clone() {
             self.on_tc(now, tc);
@@ -97,6 +100,15 @@ impl Jolteon {
         }
         if timeout.view == self.view {
             self.count_timeout(now, timeout);
+        }
+    }
+
+    /// For us everything is decided, for the sender it is not: it missed the certificate that decided,
+    /// and a later one that decides nothing may hide it.
+    fn show_last_decision(&mut self, to: ReplicaId) {
+        if let Some(high_qc) = self.last_commit.clone() {
+            let certificates = Message::Certificates { high_qc, high_tc: None };
+            self.send(Recipients::One(to), certificates);
         }
     }
 
