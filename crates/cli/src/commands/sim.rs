@@ -36,6 +36,12 @@ pub(crate) struct Options {
     /// Leave out a rule, to see that it is missed; `list` names them all
     #[arg(long, value_name = "NAME")]
     mutant: Option<MutantName>,
+    /// Replace the Byzantine members by twins: two machines with one key
+    #[arg(long)]
+    twins: bool,
+    /// Add slow disks and power cuts of the whole committee
+    #[arg(long)]
+    storm: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -63,7 +69,13 @@ impl Options {
         }
         let last = first.checked_add(count).ok_or_else(|| Failure::usage("seeds end at 2^64"))?;
         let draw = |seed| {
-            let scenario = Scenario::from_seed(seed);
+            let mut scenario = Scenario::from_seed(seed);
+            if self.twins {
+                scenario = scenario.with_twins();
+            }
+            if self.storm {
+                scenario = scenario.with_storm();
+            }
             match mutant {
                 Some(mutant) => scenario.with_mutant(mutant),
                 None => scenario,
