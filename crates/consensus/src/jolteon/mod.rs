@@ -33,8 +33,12 @@
 //!   withheld. Timeout certificates are broadcast.
 //! - Vote and timeout shares are checked when they are combined, all at once, not as they come: the
 //!   channel has proven their sender, and a bad share is found by bisection and blamed.
-//! - The safety record keeps the undecided chain as well: after a power cut of the whole committee a
-//!   certified block must still exist somewhere.
+//! - The safety record keeps the undecided chains as well, up to every block voted for since the highest
+//!   certificate: after a power cut of the whole committee a certified block must still exist somewhere.
+//! - A replica with nothing left to decide answers a timeout of its own view with what decided last: the
+//!   sender missed it, and a later certificate that decides nothing may hide it.
+//! - Views that depend on a member whose last turn came to nothing get an eighth of the span
+//!   ([`crate::pacemaker::Patience`]).
 //!
 //! # Why it is safe
 //!
