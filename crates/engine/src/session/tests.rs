@@ -200,3 +200,32 @@ fn a_busy_replica_changes_nothing() {
     assert_eq!((session.pending(), sent(&mut session).len()), (1, 0));
     assert_eq!(session.next_timeout(), Some(Time(0) + RETRY));
 }
+
+/// Seed 267 of the simulator of its time: three of four replies were lost, and the one replica that had
+/// answered was asked again and again.
+#[test]
+fn after_one_answer_to_a_repeat_the_others_are_asked_for_theirs() {
+    let mut session = session();
+    submit(&mut session, Time(0), 42, 10);
+    sent(&mut session);
+    let now = Time(0) + RETRY;
+    session.handle_timeout(now);
+    assert_eq!(sent(&mut session).iter().map(|(to, _)| *to).collect::<Vec<_>>(), [2]);
+    answer(&mut session, now, 2, &reply(2, 5, 1, &[9]));
+    assert_eq!(session.next_timeout(), Some(now), "it was executed: no need to wait");
+    session.handle_timeout(now);
+    assert_eq!(sent(&mut session).iter().map(|(to, _)| *to).collect::<Vec<_>>(), [0, 1, 3]);
+    answer(&mut session, now, 3, &reply(3, 5, 1, &[9]));
+    assert_eq!(completed(&mut session).len(), 1);
+}
+
+#[test]
+fn a_replica_that_fell_silent_while_others_did_not_is_passed_over() {
+    let mut session = session();
+    for lively in [0, 2, 3] {
+        session.heard.insert(ReplicaId(lively), Time(9_000_000));
+    }
+    session.heard.insert(ReplicaId(1), Time(1_000_000));
+    let turns: Vec<u16> = (0..4).map(|after| session.next_lively(ReplicaId(after)).0).collect();
+    assert_eq!(turns, [2, 2, 3, 0]);
+}

@@ -7,6 +7,7 @@ mod certificates;
 mod chaos;
 mod collecting;
 mod encodings;
+mod found_by_simulation;
 mod harness;
 mod restart;
 mod timing;
