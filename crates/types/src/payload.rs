@@ -11,7 +11,7 @@ pub struct PayloadHeader {
     pub height: Height,
     /// The proposer's wall clock in milliseconds since the Unix epoch, monotone along the chain.
     pub proposed_at_ms: u64,
-    /// The hash over [`Payload::bodies`] and [`Payload::inline`].
+    /// The hash over [`Payload::bodies`].
     pub payload_root: Digest,
 }
 
