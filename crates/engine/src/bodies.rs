@@ -138,6 +138,8 @@ impl Bodies {
         if self.held.contains_key(&name) {
             return;
         }
+        // Here, if not yet stored: asking again would bring it twice.
+        self.wanted.remove(&name);
         self.held_bytes += body.raw.len();
         *self.author_bytes.entry(name.author).or_default() += body.raw.len();
         let arrival = self.arrivals;
@@ -155,7 +157,6 @@ impl Bodies {
         if !self.decided.contains(&name) {
             self.pending.insert(held.arrival, name);
         }
-        self.wanted.remove(&name);
         for names in self.waiting.values_mut() {
             names.remove(&name);
         }

@@ -15,30 +15,16 @@ pub enum Kind {
     JolteonVote,
     /// A Jolteon timeout.
     JolteonTimeout,
-    /// An author's announcement of a body.
-    Body,
     /// A client's request.
     Client,
     /// A replica's reply to a client.
     Reply,
-    /// The root after executing a height.
-    Executed,
-    /// The greeting that binds a connection's role to its chain.
-    Hello,
 }
 
 impl Kind {
     /// Every kind, for tests that replay each as each other.
-    pub const ALL: [Self; 8] = [
-        Self::Propose,
-        Self::JolteonVote,
-        Self::JolteonTimeout,
-        Self::Body,
-        Self::Client,
-        Self::Reply,
-        Self::Executed,
-        Self::Hello,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Propose, Self::JolteonVote, Self::JolteonTimeout, Self::Client, Self::Reply];
 
     /// The label in the signed bytes. Ends in a slash so that no label is a prefix of another.
     #[must_use]
@@ -47,11 +33,8 @@ impl Kind {
             Self::Propose => "PROPOSE/",
             Self::JolteonVote => "VOTE/jolteon/",
             Self::JolteonTimeout => "TIMEOUT/jolteon/",
-            Self::Body => "BODY/",
             Self::Client => "CLIENT/",
             Self::Reply => "REPLY/",
-            Self::Executed => "EXECUTED/",
-            Self::Hello => "HELLO/",
         }
     }
 }
