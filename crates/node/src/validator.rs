@@ -34,8 +34,8 @@ use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
 use quorate_crypto::KeyFile;
 use quorate_engine::{Replica, ReplicaConfig, Status, Verifier};
 use quorate_storage::{
-    DiskStore, Entry, Executor, ExecutorConfig, Journal, JournalReader, JournalStats, LogConfig,
-    RealDisk, StorageError,
+    DiskStore, Durability, Entry, Executor, ExecutorConfig, Journal, JournalReader, JournalStats,
+    LogConfig, RealDisk, StorageError,
 };
 use quorate_types::machine::{ReadRequest, Recovery};
 use quorate_types::{BodyRef, Committee, Event, ReplicaId, Service};
@@ -494,7 +494,10 @@ impl Opened {
             // Before there is a log again: the next start must not take it for the lost one.
             marker.write(chain, Standing::Lost)?;
         }
-        let disk = RealDisk::open(&log)?;
+        let disk = match config.durability {
+            Durability::Fsync => RealDisk::open(&log)?,
+            Durability::Os => RealDisk::open(&log)?.without_zeroing(),
+        };
         let store = DiskStore::open(&config.data_dir.join("state"))?;
         let (executor, executed) =
             Executor::open(Box::new(store), service, ExecutorConfig::default())?;

@@ -38,7 +38,17 @@ pub struct RealDisk {
     directory: PathBuf,
     handle: File,
     preparing: Option<Preparing>,
+    fill: Fill,
     _lock: File,
+}
+
+/// How a new file comes to its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fill {
+    /// Zeroes are written and synced: a later sync of what takes their place is cheap.
+    Zeroes,
+    /// Its length is set: nothing is written, and no later sync is expected.
+    Hole,
 }
 
 #[derive(Debug)]
@@ -75,7 +85,21 @@ impl RealDisk {
             Err(TryLockError::Error(error)) => return Err(failed("lock")(error)),
         }
         let handle = File::open(directory).map_err(failed("open"))?;
-        Ok(Self { directory: directory.to_path_buf(), handle, preparing: None, _lock: lock })
+        Ok(Self {
+            directory: directory.to_path_buf(),
+            handle,
+            preparing: None,
+            fill: Fill::Zeroes,
+            _lock: lock,
+        })
+    }
+
+    /// The same directory for a log that never syncs ([`crate::Durability::Os`]): new files get their
+    /// length and no content, since zeroes ahead of the data would only double what is written.
+    #[must_use]
+    pub fn without_zeroing(mut self) -> Self {
+        self.fill = Fill::Hole;
+        self
     }
 
     /// The prepared file, if it is the one asked for. Anything else that was being prepared is left
@@ -113,18 +137,19 @@ impl Disk for RealDisk {
     fn create(&mut self, name: &str, bytes: u64) -> io::Result<Arc<dyn DiskFile>> {
         let file = match self.take_prepared(name, bytes) {
             Some(file) => file,
-            None => zeroed(&self.directory.join(name), bytes)?,
+            None => new_file(&self.directory.join(name), bytes, self.fill)?,
         };
         Ok(Arc::new(file))
     }
 
     fn prepare(&mut self, name: &str, bytes: u64) {
-        if self.preparing.is_some() {
+        if self.preparing.is_some() || self.fill == Fill::Hole {
             return;
         }
         let path = self.directory.join(name);
-        let thread =
-            thread::Builder::new().name("log zeroing".into()).spawn(move || zeroed(&path, bytes));
+        let thread = thread::Builder::new()
+            .name("log zeroing".into())
+            .spawn(move || new_file(&path, bytes, Fill::Zeroes));
         // Without a thread the file is simply made when it is needed.
         self.preparing =
             thread.ok().map(|thread| Preparing { name: name.to_owned(), bytes, thread });
@@ -170,9 +195,13 @@ impl DiskFile for File {
     }
 }
 
-/// A new file of zeroes, durable but for its name.
-fn zeroed(path: &Path, bytes: u64) -> io::Result<File> {
+/// A new file that reads as zeroes; with [`Fill::Zeroes`] durable but for its name.
+fn new_file(path: &Path, bytes: u64, fill: Fill) -> io::Result<File> {
     let file = OpenOptions::new().create(true).truncate(true).read(true).write(true).open(path)?;
+    if fill == Fill::Hole {
+        file.set_len(bytes)?;
+        return Ok(file);
+    }
     let zeroes = vec![0; ZERO_BYTES];
     let mut offset = 0;
     for piece in 1.. {
