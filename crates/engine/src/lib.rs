@@ -8,6 +8,7 @@
 //! Hosts decode and check what arrives with [`Incoming`]'s `Verified::check`, on a pool.
 
 mod bodies;
+mod flow;
 mod mempool;
 pub mod message;
 mod replica;

@@ -1,10 +1,15 @@
 //! Requests that wait to be sealed into a body.
 //!
 //! A body is sealed when it is full, when its first request has waited for the batch delay, or at once
-//! when nothing of this author is under way: light load pays no delay, heavy load fills bodies.
+//! when nothing of this author is under way: light load pays no delay, heavy load fills bodies. While
+//! as much is under way as [`Flow`] allows, requests wait; when too many wait, clients are told. What
+//! waits is shared among the clients: one that sends more than its share when room is scarce is told
+//! first, and costs the others nothing.
 
+use crate::flow::Flow;
 use quorate_types::{Body, ClientId, ReplicaId, Request, Time};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 /// Author sequence numbers start anew, higher, with each start of the replica: the incarnation is the
@@ -17,7 +22,13 @@ pub(crate) enum Refusal {
     /// Too much waits already.
     #[error("this validator holds as many undecided requests as it may: send slower, or elsewhere")]
     Full,
+    /// Room is scarce, and this client has its share of it.
+    #[error("this validator is loaded and holds this client's share of requests: send slower")]
+    Share,
 }
+
+/// So much may wait to be sealed however small the window is.
+const WAITING_MIN: usize = 512 * 1024;
 
 /// The open body, and what this author has under way.
 #[derive(Debug)]
@@ -32,8 +43,9 @@ pub(crate) struct Mempool {
     /// repeat is dropped.
     pending: BTreeMap<(ClientId, u64), usize>,
     pending_bytes: usize,
-    /// Bodies sealed and not decided.
-    under_way: usize,
+    /// What of `pending_bytes` is whose.
+    shares: BTreeMap<ClientId, usize>,
+    flow: Flow,
 }
 
 /// When a body is full, how long it may stay open, and how much may wait.
@@ -45,6 +57,8 @@ pub(crate) struct Limits {
     pub(crate) batch_delay: Duration,
     /// Most bytes of undecided requests.
     pub(crate) bytes_max: usize,
+    /// Most bytes of bodies under way.
+    pub(crate) window_max: usize,
 }
 
 impl Mempool {
@@ -60,24 +74,24 @@ impl Mempool {
             open_since: None,
             pending: BTreeMap::new(),
             pending_bytes: 0,
-            under_way: 0,
+            shares: BTreeMap::new(),
+            flow: Flow::new(limits.window_max),
         }
     }
 
     /// Takes a request, once.
     ///
     /// # Errors
-    /// When too much waits already.
+    /// When too much waits already, of everybody's or of this client's.
     pub(crate) fn admit(&mut self, now: Time, request: Request) -> Result<(), Refusal> {
         if self.pending.contains_key(&(request.client, request.sequence)) {
             return Ok(());
         }
         let bytes = request.raw().len();
-        if self.pending_bytes + bytes > self.limits.bytes_max {
-            return Err(Refusal::Full);
-        }
+        self.check_room(request.client, bytes)?;
         self.pending.insert((request.client, request.sequence), bytes);
         self.pending_bytes += bytes;
+        *self.shares.entry(request.client).or_default() += bytes;
         self.open_bytes += bytes;
         self.open.push(request);
         self.open_since.get_or_insert(now);
@@ -88,7 +102,7 @@ impl Mempool {
     pub(crate) fn seal(&mut self, now: Time) -> Option<Body> {
         let waited = now >= self.due()?;
         let full = self.open_bytes >= self.limits.batch_bytes;
-        if !(full || waited || self.under_way == 0) {
+        if !(self.flow.is_idle() || (self.flow.has_room() && (full || waited))) {
             return None;
         }
         let count = self.fitting();
@@ -96,15 +110,15 @@ impl Mempool {
         self.open_bytes -= requests.iter().map(|r| r.raw().len()).sum::<usize>();
         self.open_since = (!self.open.is_empty()).then_some(now);
         let body = Body::seal(self.author, self.next_sequence, &requests);
+        self.flow.sealed(now, self.next_sequence, body.raw.len());
         self.next_sequence += 1;
-        self.under_way += 1;
         Some(body)
     }
 
-    /// When the open body has waited long enough.
+    /// When the open body has waited long enough; never while the window is full.
     #[must_use]
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.due()
+        self.due().filter(|_| self.flow.has_room())
     }
 
     /// Another author's body is stored here: what it carries need not be sealed again. It will be
@@ -115,14 +129,14 @@ impl Mempool {
         }
     }
 
-    /// One of this author's bodies was decided: its requests wait no longer.
-    pub(crate) fn decided(&mut self, body: &Body) {
+    /// A body was decided: its requests wait no longer.
+    pub(crate) fn decided(&mut self, now: Time, body: &Body) {
         for request in &body.requests {
             let taken = self.pending.remove(&(request.client, request.sequence));
-            self.pending_bytes -= taken.unwrap_or(0);
+            self.release(request.client, taken.unwrap_or(0));
         }
         if body.reference.author == self.author {
-            self.under_way = self.under_way.saturating_sub(1);
+            self.flow.decided(now, body.reference.sequence);
         }
     }
 
@@ -130,6 +144,31 @@ impl Mempool {
     #[must_use]
     pub(crate) fn bytes(&self) -> usize {
         self.pending_bytes
+    }
+
+    /// Room is scarce from half of the bound on: then nobody may have more than an equal share.
+    fn check_room(&self, client: ClientId, bytes: usize) -> Result<(), Refusal> {
+        let waiting_max = self.flow.window().max(WAITING_MIN).max(2 * self.limits.batch_bytes);
+        let most = self.limits.bytes_max.min(waiting_max + self.flow.window());
+        if self.pending_bytes + bytes > most || self.open_bytes + bytes > waiting_max {
+            return Err(Refusal::Full);
+        }
+        let own = self.shares.get(&client).copied().unwrap_or(0);
+        let scarce = 2 * (self.pending_bytes + bytes) > most;
+        if scarce && own > 0 && (own + bytes) * self.shares.len() > most {
+            return Err(Refusal::Share);
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, client: ClientId, bytes: usize) {
+        self.pending_bytes -= bytes;
+        if let Entry::Occupied(mut share) = self.shares.entry(client) {
+            *share.get_mut() -= bytes;
+            if *share.get() == 0 {
+                share.remove();
+            }
+        }
     }
 
     fn due(&self) -> Option<Time> {

@@ -598,7 +598,7 @@ impl Replica {
                 return;
             };
             for body in &bodies {
-                self.mempool.decided(body);
+                self.mempool.decided(now, body);
             }
             self.effects.push_back(Effect::Execute(Box::new(Block { payload, bodies, decided })));
         }
@@ -668,6 +668,7 @@ fn mempool(config: &ReplicaConfig, incarnation: u64) -> Mempool {
         batch_bytes: settings.batch_bytes,
         batch_delay: Duration::from_millis(settings.batch_delay_ms),
         bytes_max: settings.mempool_bytes_max,
+        window_max: settings.author_bytes_max / 2,
     };
     Mempool::new(config.id, incarnation, limits)
 }

@@ -5,8 +5,12 @@ use std::time::Duration;
 
 const DELAY: Duration = Duration::from_millis(5);
 
+fn limits(batch_bytes: usize, bytes_max: usize) -> Limits {
+    Limits { batch_bytes, batch_delay: DELAY, bytes_max, window_max: 1 << 20 }
+}
+
 fn mempool(batch_bytes: usize, bytes_max: usize) -> Mempool {
-    Mempool::new(ReplicaId(2), 3, Limits { batch_bytes, batch_delay: DELAY, bytes_max })
+    Mempool::new(ReplicaId(2), 3, limits(batch_bytes, bytes_max))
 }
 
 #[test]
@@ -33,7 +37,7 @@ fn with_a_body_under_way_the_next_waits_until_it_is_full_or_old() {
     }
     let full = pool.seal(Time(6_000)).expect("it is full");
     assert!(full.raw.len() <= 1_000 && full.requests.len() == 1);
-    pool.decided(&first);
+    pool.decided(Time(9), &first);
     assert_eq!(full.reference.sequence, (3 << 40) + 2, "numbers go up by one");
 }
 
@@ -47,7 +51,7 @@ fn a_repeat_is_dropped_until_it_is_decided() {
     assert_eq!(body.requests.len(), 1);
     pool.admit(Time(0), request(1, 10)).unwrap();
     assert!(pool.seal(Time(0) + DELAY).is_none());
-    pool.decided(&body);
+    pool.decided(Time(9), &body);
     assert_eq!(pool.bytes(), 0);
     pool.admit(Time(9), request(1, 10)).unwrap();
     assert!(pool.seal(Time(9)).is_some());
@@ -64,7 +68,7 @@ fn a_full_pool_refuses_until_something_is_decided() {
     assert_eq!(pool.admit(Time(0), request(99, 500)), Err(Refusal::Full));
     assert!(pool.bytes() <= 2_000);
     let body = pool.seal(Time(0)).unwrap();
-    pool.decided(&body);
+    pool.decided(Time(9), &body);
     assert_eq!(pool.admit(Time(0), request(99, 500)), Ok(()));
 }
 
@@ -74,9 +78,47 @@ fn a_request_decided_elsewhere_leaves_the_count_right() {
     let mut pool = mempool(10_000, 100_000);
     pool.admit(Time(0), request(1, 10)).unwrap();
     let elsewhere = crate::testing::body(0, 1, 10);
-    pool.decided(&elsewhere);
+    pool.decided(Time(9), &elsewhere);
     assert_eq!(pool.bytes(), 0);
     let own = pool.seal(Time(0)).unwrap();
-    pool.decided(&own);
+    pool.decided(Time(9), &own);
     assert_eq!(pool.bytes(), 0);
+}
+
+fn request_of(client: u8, sequence: u64, bytes: usize) -> quorate_types::Request {
+    let operation = bytes::Bytes::from(vec![7; bytes]);
+    let secret = quorate_crypto::IdentitySecret::from_seed([client; 32]);
+    let chain = crate::testing::committee().chain();
+    quorate_types::Request::sign(&secret, chain, sequence, &[operation]).expect("within limits")
+}
+
+#[test]
+fn while_the_window_is_full_requests_wait_and_nothing_is_due() {
+    let window = Limits { window_max: 64 * 1024, ..limits(10_000, 1 << 20) };
+    let mut pool = Mempool::new(ReplicaId(2), 3, window);
+    let mut sealed = Vec::new();
+    for sequence in 0..20 {
+        pool.admit(Time(0), request(sequence, 9_000)).unwrap();
+        sealed.extend(pool.seal(Time(0)));
+    }
+    assert!(sealed.len() < 10, "{} bodies of 9 kB in a window of 64 KiB", sealed.len());
+    assert_eq!(pool.deadline(), None);
+    assert!(pool.seal(Time(60_000_000)).is_none());
+    pool.decided(Time(1_000), &sealed[0]);
+    assert!(pool.seal(Time(1_000)).is_some(), "room again");
+}
+
+/// One client that floods is told so; others still find room.
+#[test]
+fn when_room_is_scarce_nobody_has_more_than_an_equal_share() {
+    let mut pool = mempool(1_000, 100_000);
+    pool.admit(Time(0), request_of(9, 0, 100)).unwrap();
+    let refused = (0..200).map(|sequence| pool.admit(Time(0), request_of(1, sequence, 900)));
+    let refusal = refused.into_iter().find_map(Result::err);
+    assert_eq!(refusal, Some(Refusal::Share));
+    for client in 2..6 {
+        assert_eq!(pool.admit(Time(0), request_of(client, 0, 900)), Ok(()), "client {client}");
+    }
+    assert_eq!(pool.admit(Time(0), request_of(9, 1, 900)), Ok(()), "under its share");
+    assert_eq!(pool.admit(Time(0), request_of(1, 999, 900)), Err(Refusal::Share));
 }

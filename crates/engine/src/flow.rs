@@ -1,0 +1,122 @@
+//! How much of an author's own data may be under way: sealed, sent and not yet decided.
+//!
+//! Without a bound an overloaded author fills every queue between itself and its peers, its bodies
+//! arrive after the proposals that name them, and views wait for megabytes. The bound cannot be a
+//! constant: four validators in a rack and twenty on four continents differ a thousandfold. So it
+//! follows the delay, as TCP Vegas and LEDBAT (RFC 6817) do: the shortest time from sealing to
+//! decision in the last half minute is what the committee needs; what is longer than that is waiting.
+//! While little is waiting the window grows with what is decided; when much is, it shrinks.
+
+use quorate_types::Time;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// What may wait, on top of the time that the committee needs, before the window stops growing.
+const SLACK: Duration = Duration::from_millis(50);
+/// A window before anything is known.
+const WINDOW_FIRST: usize = 4 * 1024 * 1024;
+/// The smallest window; one body may always be under way.
+const WINDOW_MIN: usize = 64 * 1024;
+/// The shortest time is that of the present and the last span.
+const SPAN: Duration = Duration::from_secs(15);
+
+/// The window of one author.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    under_way: BTreeMap<u64, Sealed>,
+    bytes: usize,
+    window: usize,
+    window_max: usize,
+    shortest: Shortest,
+    shrunk_at: Time,
+}
+
+#[derive(Debug)]
+struct Sealed {
+    at: Time,
+    bytes: usize,
+    /// Whether the window was at least half full: only then does its size matter.
+    pressed: bool,
+}
+
+impl Flow {
+    /// A window of at most `window_max` bytes.
+    #[must_use]
+    pub(crate) fn new(window_max: usize) -> Self {
+        Self {
+            under_way: BTreeMap::new(),
+            bytes: 0,
+            window: WINDOW_FIRST.min(window_max),
+            window_max: window_max.max(WINDOW_MIN),
+            shortest: Shortest::default(),
+            shrunk_at: Time(0),
+        }
+    }
+
+    /// Whether another body may leave.
+    #[must_use]
+    pub(crate) fn has_room(&self) -> bool {
+        self.under_way.is_empty() || self.bytes < self.window
+    }
+
+    /// Whether nothing is under way.
+    #[must_use]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
+    /// How many bytes may be under way now.
+    #[must_use]
+    pub(crate) fn window(&self) -> usize {
+        self.window
+    }
+
+    /// A body was sealed.
+    pub(crate) fn sealed(&mut self, now: Time, sequence: u64, bytes: usize) {
+        self.bytes += bytes;
+        let pressed = 2 * self.bytes >= self.window;
+        self.under_way.insert(sequence, Sealed { at: now, bytes, pressed });
+    }
+
+    /// A body was decided; harmless when it was not under way.
+    pub(crate) fn decided(&mut self, now: Time, sequence: u64) {
+        let Some(Sealed { at, bytes, pressed }) = self.under_way.remove(&sequence) else {
+            return;
+        };
+        self.bytes -= bytes;
+        let taken = now.since(at);
+        let needed = self.shortest.update(now, taken);
+        if taken <= 2 * needed + SLACK {
+            if pressed {
+                self.window = (self.window + bytes).min(self.window_max);
+            }
+        } else if taken > 3 * needed + 2 * SLACK && at >= self.shrunk_at {
+            // Once for what was under way together.
+            self.window = (self.window / 4 * 3).max(WINDOW_MIN);
+            self.shrunk_at = now;
+        }
+    }
+}
+
+/// The smallest of late.
+#[derive(Debug, Default)]
+struct Shortest {
+    began: Time,
+    present: Option<Duration>,
+    last: Option<Duration>,
+}
+
+impl Shortest {
+    fn update(&mut self, now: Time, taken: Duration) -> Duration {
+        if now.since(self.began) > SPAN {
+            self.began = now;
+            self.last = self.present.take();
+        }
+        let present = self.present.map_or(taken, |least| least.min(taken));
+        self.present = Some(present);
+        self.last.map_or(present, |last| last.min(present))
+    }
+}
+
+#[cfg(test)]
+mod tests;

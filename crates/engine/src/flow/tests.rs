@@ -1,0 +1,79 @@
+use super::{Flow, WINDOW_FIRST, WINDOW_MIN};
+use quorate_types::Time;
+
+const MIB: usize = 1024 * 1024;
+
+/// Seals `bytes` at `at` and decides them `ms` later.
+fn round(flow: &mut Flow, sequence: u64, at: Time, bytes: usize, ms: u64) -> Time {
+    flow.sealed(at, sequence, bytes);
+    let decided = Time(at.0 + ms * 1_000);
+    flow.decided(decided, sequence);
+    decided
+}
+
+#[test]
+fn one_body_may_always_leave() {
+    let mut flow = Flow::new(MIB);
+    assert!(flow.has_room() && flow.is_idle());
+    flow.sealed(Time(0), 0, 8 * MIB);
+    assert!(!flow.has_room(), "it is larger than the window");
+    flow.decided(Time(1), 0);
+    assert!(flow.has_room());
+}
+
+#[test]
+fn the_window_grows_while_little_waits_and_only_when_it_is_used() {
+    let mut flow = Flow::new(64 * MIB);
+    let mut now = Time(0);
+    for sequence in 0..20 {
+        now = round(&mut flow, sequence, now, MIB / 4, 20);
+    }
+    assert_eq!(flow.window(), WINDOW_FIRST, "a quarter of a mebibyte does not press it");
+    for sequence in 20..200 {
+        now = round(&mut flow, sequence, now, 40 * MIB, 20);
+    }
+    assert_eq!(flow.window(), 64 * MIB);
+}
+
+#[test]
+fn the_window_shrinks_while_much_waits_but_once_for_what_was_under_way_together() {
+    let mut flow = Flow::new(64 * MIB);
+    let now = round(&mut flow, 0, Time(0), 1, 20);
+    for sequence in 1..5 {
+        flow.sealed(now, sequence, MIB);
+    }
+    for sequence in 1..5 {
+        flow.decided(Time(now.0 + 900_000), sequence);
+    }
+    assert_eq!(flow.window(), WINDOW_FIRST / 4 * 3);
+    let mut now = Time(now.0 + 900_000);
+    for sequence in 5..60 {
+        now = round(&mut flow, sequence, now, 1, 900);
+        if now > Time(10_000_000) {
+            break;
+        }
+    }
+    assert!(flow.window() < WINDOW_FIRST / 4);
+    assert!(flow.window() >= WINDOW_MIN);
+}
+
+/// When the network itself became slower, the old shortest time is forgotten.
+#[test]
+fn what_is_needed_is_learnt_anew() {
+    let mut flow = Flow::new(64 * MIB);
+    let mut now = round(&mut flow, 0, Time(0), 1, 1);
+    for sequence in 1..200 {
+        now = round(&mut flow, sequence, now, 32 * MIB, 600);
+    }
+    assert_eq!(flow.window(), 64 * MIB, "600 ms is the shortest of the last half minute");
+}
+
+#[test]
+fn a_body_decided_twice_or_never_sealed_changes_nothing() {
+    let mut flow = Flow::new(MIB);
+    flow.sealed(Time(0), 7, 10);
+    flow.decided(Time(5), 7);
+    flow.decided(Time(5), 7);
+    flow.decided(Time(5), 99);
+    assert!(flow.is_idle() && flow.has_room());
+}
