@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 for success, 1 for a run that failed, 2 for options or files that are wrong.
 
+mod allocator;
 mod commands;
 mod failure;
 mod output;
@@ -9,9 +10,6 @@ mod signals;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
-
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Byzantine fault-tolerant replication: run a committee, measure it, break it.
 #[derive(Debug, Parser)]
@@ -44,6 +42,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    allocator::configure();
     let result = match Cli::parse().command {
         Command::Bench(options) => options.run(),
         Command::Testnet(options) => options.run(),

@@ -80,6 +80,63 @@ pub fn hash_parts(domain: &'static str, parts: &[&[u8]]) -> Digest {
     Digest(*absorb(domain, parts.iter().copied()).finalize().as_bytes())
 }
 
+/// [`hash_parts`] of many parts that come one after the other.
+///
+/// Small parts are gathered first: BLAKE3 is several times as fast on kilobytes at once as on one
+/// block of 64 bytes after the other.
+///
+/// ```
+/// use quorate_crypto::{PartsHasher, hash_parts};
+///
+/// let mut hasher = PartsHasher::new("an example");
+/// hasher.part(b"ab");
+/// hasher.part(b"c");
+/// assert_eq!(hasher.finish(), hash_parts("an example", &[b"ab", b"c"]));
+/// ```
+#[derive(Debug)]
+pub struct PartsHasher {
+    hasher: blake3::Hasher,
+    gathered: Vec<u8>,
+}
+
+impl PartsHasher {
+    const GATHERED_MAX: usize = 32 * 1024;
+
+    /// No parts yet, under `domain`.
+    pub fn new(domain: &'static str) -> Self {
+        Self {
+            hasher: blake3::Hasher::new_derive_key(domain),
+            gathered: Vec::with_capacity(Self::GATHERED_MAX),
+        }
+    }
+
+    /// The next part.
+    pub fn part(&mut self, part: &[u8]) {
+        counts::add(|count| count.hashed_bytes += part.len() as u64 + 8);
+        if self.gathered.len() + 8 + part.len() > Self::GATHERED_MAX {
+            self.flush();
+        }
+        self.gathered.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        if self.gathered.len() + part.len() > Self::GATHERED_MAX {
+            self.flush();
+            self.hasher.update(part);
+        } else {
+            self.gathered.extend_from_slice(part);
+        }
+    }
+
+    /// The hash over all parts.
+    pub fn finish(mut self) -> Digest {
+        self.flush();
+        Digest(*self.hasher.finalize().as_bytes())
+    }
+
+    fn flush(&mut self) {
+        self.hasher.update(&self.gathered);
+        self.gathered.clear();
+    }
+}
+
 /// A hasher that has absorbed length-prefixed `parts` under `domain`.
 pub(crate) fn absorb<'a>(
     domain: &'static str,

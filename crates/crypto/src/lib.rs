@@ -47,7 +47,7 @@ mod voting;
 
 pub use bitmap::{Bitmap, BitmapError};
 pub use error::{KeyError, SignatureError, UnknownName};
-pub use hash::{Digest, ParseDigestError, hash, hash_parts};
+pub use hash::{Digest, ParseDigestError, PartsHasher, hash, hash_parts};
 pub use identity::{IdentityKey, IdentitySecret, PreparedIdentity, Signature, verify_batch};
 pub use keyfile::{KeyFile, KeyFileError};
 pub use scheme::{

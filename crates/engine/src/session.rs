@@ -1,7 +1,12 @@
-//! A client, as a machine: numbers, bundles, signs, sends, retries, and counts equal replies.
+//! A client, as a machine: numbers, bundles, signs, sends, retries, and counts equal replies. A replica
+//! that says it is busy slows it down.
+
+mod pace;
 
 use crate::Incoming;
+use crate::message::Busy;
 use bytes::Bytes;
+use pace::Pace;
 use quorate_crypto::{Bitmap, Digest, IdentitySecret};
 use quorate_types::{
     Committee, Height, Machine, Outcome, ReplicaId, Reply, Request, Time, Verified,
@@ -62,6 +67,8 @@ pub enum SessionEffect {
     Overloaded {
         /// The caller's mark.
         tag: u64,
+        /// What the replica that was busy last said, if one was.
+        reason: Option<Arc<str>>,
     },
 }
 
@@ -92,16 +99,22 @@ pub struct Session {
     target: ReplicaId,
     /// When each replica last answered anything.
     heard: BTreeMap<ReplicaId, Time>,
+    pace: Pace,
+    /// Why a replica was busy, last.
+    reason: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
 struct UnderWay {
     request: Request,
     tags: Vec<u64>,
+    /// When it was sent last, and when it is sent again.
+    sent_at: Time,
     retry_at: Time,
-    /// Who was asked last, and how often it was sent again.
+    /// Who was asked last, how often it was sent again, and how often somebody had no room for it.
     asked: ReplicaId,
     retries: u32,
+    refusals: u32,
     /// Each replica's first answer counts.
     answered: Bitmap,
     /// Who gave which answer.
@@ -126,6 +139,8 @@ impl Session {
             under_way: BTreeMap::new(),
             target: config.first,
             heard: BTreeMap::new(),
+            pace: Pace::new(Self::WINDOW),
+            reason: None,
             config,
         }
     }
@@ -138,7 +153,8 @@ impl Session {
 
     fn submit(&mut self, now: Time, tag: u64, operation: Bytes) {
         if self.queue.len() >= Self::QUEUE_MAX || operation.len() > Request::BYTES_MAX {
-            self.effects.push_back(SessionEffect::Overloaded { tag });
+            let reason = self.reason.clone();
+            self.effects.push_back(SessionEffect::Overloaded { tag, reason });
             return;
         }
         self.queued_bytes += operation.len();
@@ -158,13 +174,14 @@ impl Session {
             self.next_sequence += 1;
             self.effects
                 .push_back(SessionEffect::Send { to: self.target, request: request.clone() });
-            let retry_at = now + self.config.retry_after;
             let under_way = UnderWay {
                 request,
                 tags,
-                retry_at,
+                sent_at: now,
+                retry_at: now + self.pace.patience(self.config.retry_after),
                 asked: self.target,
                 retries: 0,
+                refusals: 0,
                 answered: Bitmap::new(self.config.committee.size()),
                 answers: BTreeMap::new(),
             };
@@ -174,7 +191,7 @@ impl Session {
 
     fn is_window_open(&self) -> bool {
         let oldest = self.under_way.first_key_value().map_or(self.next_sequence, |(seq, _)| *seq);
-        self.next_sequence < oldest + Self::WINDOW
+        self.next_sequence < oldest + Self::WINDOW && self.pace.has_room(self.under_way.len())
     }
 
     fn is_bundle_ready(&self, now: Time) -> bool {
@@ -227,9 +244,28 @@ impl Session {
         let Some(done) = self.under_way.remove(&reply.sequence) else {
             return;
         };
+        self.pace.completed(done.sent_at, now);
         for (tag, outcome) in done.tags.into_iter().zip(reply.results) {
             let completed = Completed { tag, outcome, height: reply.height };
             self.effects.push_back(SessionEffect::Completed(completed));
+        }
+    }
+
+    /// A replica has no room: the request goes to the next one after a pause, new ones too, and fewer
+    /// are sent.
+    fn on_busy(&mut self, now: Time, from: ReplicaId, busy: Busy) {
+        let Some(under_way) = self.under_way.get_mut(&busy.sequence) else {
+            return;
+        };
+        // What somebody executed, or what was sent elsewhere meanwhile, needs nothing of this one.
+        if under_way.asked != from || !under_way.answers.is_empty() {
+            return;
+        }
+        self.pace.refused(under_way.sent_at, now);
+        under_way.retry_at = now + Pace::pause(under_way.refusals);
+        under_way.refusals += 1;
+        if self.reason.as_deref() != Some(&busy.reason) {
+            self.reason = Some(busy.reason.into());
         }
     }
 
@@ -257,8 +293,11 @@ impl Session {
             };
             under_way.asked = next;
             under_way.retries += 1;
-            let patience = 1 << under_way.retries.min(RETRY_DOUBLINGS_MAX);
-            under_way.retry_at = now + self.config.retry_after * patience;
+            under_way.sent_at = now;
+            let doublings = (under_way.retries - under_way.refusals.min(under_way.retries))
+                .min(RETRY_DOUBLINGS_MAX);
+            under_way.retry_at =
+                now + self.pace.patience(self.config.retry_after) * (1 << doublings);
             let request = &under_way.request;
             self.effects.extend(
                 to.into_iter().map(|to| SessionEffect::Send { to, request: request.clone() }),
@@ -292,7 +331,10 @@ impl Machine for Session {
                     self.heard.insert(from, now);
                     self.on_reply(now, from, reply);
                 }
-                // The request stays under way: it is sent again, elsewhere too, when its time comes.
+                Incoming::Busy(busy) => {
+                    self.heard.insert(from, now);
+                    self.on_busy(now, from, busy);
+                }
                 _ => return,
             },
         }

@@ -1,7 +1,7 @@
 //! A service that numbers what it is given.
 
 use bytes::Bytes;
-use quorate_crypto::{Digest, hash_parts};
+use quorate_crypto::{Digest, PartsHasher, hash_parts};
 use quorate_types::service::{BlockContext, Operation, Outcome, Service, State, StateError};
 
 /// The one key of its state: the length and the head.
@@ -11,15 +11,15 @@ const HEAD: &[u8] = b"head";
 ///
 /// * **Operation**: 1 byte to [`OrderedLog::OPERATION_BYTES_MAX`], any meaning.
 /// * **Result**: its position, from 0, as eight little-endian bytes.
-/// * **State**: the length, and the head of a hash chain: `head' = H(head, operation)`, from zeroes.
-///   The operations themselves are not kept here; they are in the blocks.
+/// * **State**: the length, and the head of a hash chain over the blocks: `head' = H(head, operation,
+///   operation, …)`, from zeroes. The operations themselves are not kept here; they are in the blocks.
 ///
 /// Two replicas with one head appended the same operations in the same order, which makes it the
 /// service to check the rest of a system with.
 ///
 /// ```
 /// use bytes::Bytes;
-/// use quorate_crypto::{Digest, IdentitySecret, hash_parts};
+/// use quorate_crypto::{Digest, IdentitySecret};
 /// use quorate_ledger::OrderedLog;
 /// use quorate_storage::{Executor, ExecutorConfig, MemoryStore};
 /// use quorate_types::machine::Block;
@@ -45,8 +45,8 @@ const HEAD: &[u8] = b"head";
 /// let position = |n: u64| Outcome::Applied(Bytes::copy_from_slice(&n.to_le_bytes()));
 /// assert_eq!(executed.answers[0].results, [position(0), position(1)]);
 /// assert_eq!(executor.query(OrderedLog::length)?, 2);
-/// let first = OrderedLog::chain(Digest::ZERO, b"first");
-/// assert_eq!(executor.query(OrderedLog::head)?, OrderedLog::chain(first, b"second"));
+/// let head = OrderedLog::chain(Digest::ZERO, ["first".as_bytes(), "second".as_bytes()]);
+/// assert_eq!(executor.query(OrderedLog::head)?, head);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,10 +74,13 @@ impl OrderedLog {
         Ok(Head::read(state)?.digest)
     }
 
-    /// The head after one more operation.
+    /// The head after one more block's operations.
     #[must_use]
-    pub fn chain(head: Digest, operation: &[u8]) -> Digest {
-        hash_parts("quorate v1 ordered log", &[&head.0, operation])
+    pub fn chain<'a>(head: Digest, operations: impl IntoIterator<Item = &'a [u8]>) -> Digest {
+        let mut hasher = PartsHasher::new("quorate v1 ordered log");
+        hasher.part(&head.0);
+        operations.into_iter().for_each(|operation| hasher.part(operation));
+        hasher.finish()
     }
 }
 
@@ -107,12 +110,13 @@ impl Service for OrderedLog {
             return Ok(Vec::new());
         }
         let mut head = Head::read(state)?;
-        let mut outcomes = Vec::with_capacity(operations.len());
-        for operation in operations {
-            outcomes.push(Outcome::Applied(Bytes::copy_from_slice(&head.length.to_le_bytes())));
-            head.length += 1;
-            head.digest = Self::chain(head.digest, operation.bytes);
-        }
+        // One allocation for all positions.
+        let last = head.length + operations.len() as u64;
+        let positions: Vec<u8> = (head.length..last).flat_map(u64::to_le_bytes).collect();
+        let mut positions = Bytes::from(positions);
+        let outcomes = operations.iter().map(|_| Outcome::Applied(positions.split_to(8))).collect();
+        head.length = last;
+        head.digest = Self::chain(head.digest, operations.iter().map(|o| o.bytes.as_ref()));
         head.write(state)?;
         Ok(outcomes)
     }

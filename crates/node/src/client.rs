@@ -122,8 +122,11 @@ pub enum Finished {
         /// Where it took effect.
         height: Height,
     },
-    /// The session had no room for it: it was never sent.
-    Overloaded,
+    /// The session had no room for it: it was never sent. Submit more slowly.
+    Overloaded {
+        /// What the member that was busy last said, if one was.
+        reason: Option<Arc<str>>,
+    },
 }
 
 /// The queue of submissions is full, or the client has ended; the operation was not taken.
@@ -445,7 +448,9 @@ impl Driver {
                         let (outcome, height) = (done.outcome, done.height);
                         (done.tag, Finished::Executed { outcome, height })
                     }
-                    SessionEffect::Overloaded { tag } => (tag, Finished::Overloaded),
+                    SessionEffect::Overloaded { tag, reason } => {
+                        (tag, Finished::Overloaded { reason })
+                    }
                 };
                 // Fails only when the client has ended.
                 let _ = self.completed.send(Completion { session, tag, at, finished });

@@ -191,14 +191,50 @@ fn a_silent_replica_is_passed_over_and_the_others_asked_in_turn() {
 }
 
 #[test]
-fn a_busy_replica_changes_nothing() {
+fn a_busy_replica_slows_the_session_down_and_the_next_one_is_asked_after_a_pause() {
+    let mut session = session();
+    for tag in 0..64 {
+        submit(&mut session, Time(0), tag, Request::BYTES_MAX);
+    }
+    let all = sent(&mut session);
+    assert_eq!(all.len(), 64);
+    let busy = |sequence| Message::Busy(Busy { sequence, reason: "full".into() });
+    answer(&mut session, Time(1), 1, &busy(5));
+    assert_eq!((session.pending(), sent(&mut session).len()), (64, 0));
+    let pause = Duration::from_millis(25);
+    assert_eq!(session.next_timeout(), Some(Time(1) + pause));
+    session.handle_timeout(Time(1) + pause);
+    let again = sent(&mut session);
+    assert_eq!(again.iter().map(|(to, r)| (*to, r.sequence)).collect::<Vec<_>>(), [(2, 5)]);
+    // Half of the window from now on: two answers open nothing.
+    for from in 0..2 {
+        answer(&mut session, Time(50_000), from, &reply(from, 5, 1, &[9]));
+    }
+    submit(&mut session, Time(50_000), 99, Request::BYTES_MAX);
+    assert_eq!(sent(&mut session).len(), 0, "63 are under way, and 32 would be enough");
+}
+
+#[test]
+fn a_refusal_of_somebody_who_was_not_asked_means_nothing() {
     let mut session = session();
     submit(&mut session, Time(0), 42, 10);
     sent(&mut session);
-    let busy = Message::Busy(Busy { sequence: 5, reason: "full".into() });
-    answer(&mut session, Time(1), 1, &busy);
-    assert_eq!((session.pending(), sent(&mut session).len()), (1, 0));
+    answer(&mut session, Time(1), 3, &Message::Busy(Busy { sequence: 5, reason: "full".into() }));
     assert_eq!(session.next_timeout(), Some(Time(0) + RETRY));
+}
+
+/// Who was turned away hears why.
+#[test]
+fn an_operation_that_is_not_taken_says_what_the_busy_replica_said() {
+    let mut session = session();
+    submit(&mut session, Time(0), 0, 10);
+    answer(&mut session, Time(1), 1, &Message::Busy(Busy { sequence: 5, reason: "full".into() }));
+    submit(&mut session, Time(2), 1, Request::BYTES_MAX + 1);
+    let reason = std::iter::from_fn(|| session.poll()).find_map(|effect| match effect {
+        SessionEffect::Overloaded { tag: 1, reason } => Some(reason),
+        _ => None,
+    });
+    assert_eq!(reason.flatten().as_deref(), Some("full"));
 }
 
 /// Seed 267 of the simulator of its time: three of four replies were lost, and the one replica that had

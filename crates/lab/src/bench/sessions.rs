@@ -88,7 +88,7 @@ impl Answers for Completions {
 
 fn fate(completion: &Completion) -> Fate {
     match &completion.finished {
-        Finished::Overloaded => Fate::NotTaken,
+        Finished::Overloaded { .. } => Fate::NotTaken,
         Finished::Executed { outcome, .. } => {
             Fate::Done { at: completion.at, refused: matches!(outcome, Outcome::Refused(_)) }
         }

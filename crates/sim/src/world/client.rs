@@ -90,7 +90,7 @@ impl ClientHost {
                     let operation = operation.expect("a session completes what it took, once");
                     turn.completed.push((operation, completed));
                 }
-                SessionEffect::Overloaded { tag } => {
+                SessionEffect::Overloaded { tag, .. } => {
                     turn.overloaded.extend(self.pending.remove(&tag));
                 }
             }
