@@ -3,7 +3,7 @@
 use crate::{ReplicaId, Request, RequestError};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
-use quorate_crypto::{Digest, hash};
+use quorate_crypto::{Digest, PartsHasher};
 
 /// Names a body: at most one digest per author and sequence number is honest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize)]
@@ -12,7 +12,7 @@ pub struct BodyRef {
     pub author: ReplicaId,
     /// The author's own count. It continues across restarts.
     pub sequence: u64,
-    /// The hash of the raw bytes.
+    /// The hash over its requests: [`Body::digest_of`].
     pub digest: Digest,
 }
 
@@ -44,9 +44,28 @@ impl Body {
         for request in requests {
             raw.extend_from_slice(request.raw());
         }
-        let raw = Bytes::from(raw);
-        let reference = BodyRef { author, sequence, digest: hash(&raw) };
-        Self::parse_named(reference, raw).expect("sealed from decoded requests")
+        let digest = Self::digest_of(requests);
+        let reference = BodyRef { author, sequence, digest };
+        let mut body =
+            Self { reference, raw: Bytes::from(raw), requests: Vec::with_capacity(requests.len()) };
+        let mut at = 0;
+        for request in requests {
+            body.requests.push(request.moved_to(&body.raw, at));
+            at += request.raw().len();
+        }
+        body
+    }
+
+    /// The hash over the requests' digests and signatures in order. It names every byte of the body
+    /// and hashes none of them a second time.
+    #[must_use]
+    pub fn digest_of(requests: &[Request]) -> Digest {
+        let mut hasher = PartsHasher::new("quorate v1 body");
+        for request in requests {
+            hasher.part(&request.digest().0);
+            hasher.part(&request.signature().0);
+        }
+        hasher.finish()
     }
 
     /// Parses raw bytes and checks that `reference` names them. Does not check signatures.
@@ -54,10 +73,12 @@ impl Body {
     /// # Errors
     /// When the digest differs, the body is empty, or a request does not decode.
     pub fn parse(reference: BodyRef, raw: Bytes) -> Result<Self, RequestError> {
-        if hash(&raw) != reference.digest {
-            return Err(RequestError::Malformed);
+        let body = Self::parse_named(reference, raw)?;
+        if Self::digest_of(&body.requests) == reference.digest {
+            Ok(body)
+        } else {
+            Err(RequestError::Malformed)
         }
-        Self::parse_named(reference, raw)
     }
 
     /// Parses bytes that this replica checked before it stored them.

@@ -26,6 +26,7 @@ pub struct Request {
     /// The operations in order; slices of [`Request::raw`].
     pub operations: Vec<Bytes>,
     raw: Bytes,
+    digest: Digest,
 }
 
 /// Why bytes are not a request.
@@ -76,7 +77,7 @@ impl Request {
         for operation in operations {
             raw.put_slice(operation);
         }
-        let signature = secret.sign(&client_statement(chain, &raw));
+        let signature = secret.sign(&client_statement(chain, hash(&raw)));
         raw.put_slice(&signature.0);
         let (request, rest) = Self::split_from(&raw.freeze())?;
         assert!(rest.is_empty(), "a request's encoding ends where it ends");
@@ -114,8 +115,21 @@ impl Request {
         if at != start + size {
             return Err(RequestError::Malformed);
         }
-        let request = Self { client, sequence, operations, raw: bytes.slice(..end) };
+        let digest = hash(&bytes[..end - SIGNATURE_BYTES]);
+        let request = Self { client, sequence, operations, raw: bytes.slice(..end), digest };
         Ok((request, bytes.slice(end..)))
+    }
+
+    /// The same request where its bytes begin at `at` in `bytes`, which hold a copy of them.
+    pub(crate) fn moved_to(&self, bytes: &Bytes, at: usize) -> Self {
+        let raw = bytes.slice(at..at + self.raw.len());
+        let mut from = HEADER_BYTES + 4 * self.operations.len();
+        let operations = self.operations.iter().map(|operation| {
+            let to = from + operation.len();
+            raw.slice(std::mem::replace(&mut from, to)..to)
+        });
+        let operations = operations.collect();
+        Self { client: self.client, sequence: self.sequence, operations, raw, digest: self.digest }
     }
 
     /// The wire form.
@@ -131,10 +145,17 @@ impl Request {
         Signature(self.raw[start..].try_into().expect("64 bytes"))
     }
 
+    /// The hash of everything but the signature. The bytes are hashed once, when they are decoded:
+    /// what the client signed and the name of a body follow from it.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
     /// The bytes that the client signed.
     #[must_use]
     pub fn statement(&self, chain: ChainId) -> Vec<u8> {
-        client_statement(chain, &self.raw[..self.raw.len() - SIGNATURE_BYTES])
+        client_statement(chain, self.digest)
     }
 }
 
@@ -160,8 +181,8 @@ fn check_limits(count: usize, bytes: usize) -> Result<(), RequestError> {
     Ok(())
 }
 
-fn client_statement(chain: ChainId, unsigned: &[u8]) -> Vec<u8> {
-    sign::statement(Kind::Client, chain, Epoch(0), &hash(unsigned))
+fn client_statement(chain: ChainId, digest: Digest) -> Vec<u8> {
+    sign::statement(Kind::Client, chain, Epoch(0), &digest)
 }
 
 /// One replica's signed answer to one request. The signature covers the client, the sequence and

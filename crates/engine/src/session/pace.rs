@@ -8,7 +8,7 @@ use quorate_types::Time;
 use std::time::Duration;
 
 /// The window is kept in these parts of a request.
-const PARTS: u64 = 64;
+const PARTS: u64 = 1_024;
 /// The first pause after a replica said that it is busy; doubles each time.
 const PAUSE_MIN: Duration = Duration::from_millis(25);
 const PAUSE_DOUBLINGS_MAX: u32 = 5;
@@ -82,7 +82,7 @@ mod tests {
             pace.refused(Time(0), Time(5 * MS));
         }
         assert!(pace.has_room(31) && !pace.has_room(32));
-        for _ in 0..48 {
+        for _ in 0..34 {
             pace.completed(Time(0), Time(9 * MS));
         }
         assert!(pace.has_room(32) && !pace.has_room(33), "one more a round trip");

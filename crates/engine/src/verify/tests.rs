@@ -9,7 +9,7 @@ use quorate_crypto::hash;
 use quorate_types::request::Answer;
 use quorate_types::{
     BlockId, Body, BodyRef, ClientId, Epoch, Height, Kind, Outcome, Payload, Peer, Rejected,
-    ReplicaId, Reply, Verified, View, sign,
+    ReplicaId, Reply, Request, Verified, View, sign,
 };
 use std::sync::Arc;
 
@@ -138,8 +138,8 @@ fn a_body_with_one_bad_request_is_refused() {
     let refused = receive(&Message::Body(Arc::new(misnamed)), MEMBER).unwrap_err();
     assert!(matches!(refused, Rejected::Malformed(_)), "{refused:?}");
     *raw.last_mut().unwrap() ^= 1;
-    let reference = BodyRef { author: ReplicaId(0), sequence: 1, digest: hash(&raw) };
-    let unsigned = Body::parse(reference, Bytes::from(raw)).unwrap();
+    let (request, _) = Request::split_from(&Bytes::from(raw)).unwrap();
+    let unsigned = Body::seal(ReplicaId(0), 1, &[request]);
     let refused = receive(&Message::Body(Arc::new(unsigned)), MEMBER).unwrap_err();
     assert_eq!(refused, Rejected::BadSignature("a request inside a body"));
 }

@@ -1,7 +1,7 @@
 use super::{Answer, Reply, Request, RequestError};
 use crate::{Body, BodyRef, ChainId, ClientId, Epoch, Height, Outcome, ReplicaId};
 use bytes::Bytes;
-use quorate_crypto::{IdentitySecret, hash};
+use quorate_crypto::{IdentitySecret, hash, hash_parts};
 
 const CHAIN: ChainId = ChainId([9; 32]);
 
@@ -72,7 +72,9 @@ fn golden_request_and_body() {
     assert_eq!(&raw[32..raw.len() - 64], fixed);
     let body = Body::seal(ReplicaId(2), 7, &[request.clone(), request.clone()]);
     assert_eq!(body.raw, [raw.as_ref(), raw.as_ref()].concat());
-    assert_eq!(body.reference.digest, hash(&body.raw));
+    assert_eq!(request.digest(), hash(&raw[..raw.len() - 64]));
+    let twice = [request.digest().0.as_slice(), &request.signature().0].repeat(2);
+    assert_eq!(body.reference.digest, hash_parts("quorate v1 body", &twice));
     let named = borsh::to_vec(&body.reference).unwrap();
     assert_eq!(named[..10], [2, 0, 7, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(named.len(), 42);
@@ -88,6 +90,21 @@ fn a_body_is_what_its_name_says() {
     assert_eq!(Body::parse(nothing, Bytes::new()), Err(RequestError::Malformed));
     let large = Bytes::from(vec![0; Body::BYTES_MAX + 1]);
     assert_eq!(Body::parse_named(body.reference, large), Err(RequestError::TooLarge));
+}
+
+/// The name covers every byte, though none is hashed twice for it.
+#[test]
+fn a_body_changed_in_any_byte_has_another_name() {
+    let requests = [sign(&operations(2, 3)).unwrap(), sign(&operations(1, 4)).unwrap()];
+    let body = Body::seal(ReplicaId(2), 7, &requests);
+    assert_eq!(body.requests, requests);
+    for at in 0..body.raw.len() {
+        let mut changed = body.raw.to_vec();
+        changed[at] ^= 1;
+        assert!(Body::parse(body.reference, Bytes::from(changed)).is_err(), "byte {at}");
+    }
+    let swapped = Bytes::from([requests[1].raw().as_ref(), requests[0].raw()].concat());
+    assert_eq!(Body::parse(body.reference, swapped), Err(RequestError::Malformed));
 }
 
 /// A reply binds client, sequence, height and results.
