@@ -13,6 +13,7 @@ mod mempool;
 pub mod message;
 mod replica;
 mod replies;
+mod reply_gate;
 mod schedule;
 mod session;
 mod settings;
@@ -23,6 +24,7 @@ mod verify;
 
 pub use message::{Frame, Message, frame_bytes_max};
 pub use replica::{Replica, ReplicaConfig, Status};
+pub use reply_gate::ReplyGate;
 pub use session::{Completed, Session, SessionConfig, SessionEffect, SessionEvent};
 pub use settings::{ProtocolKind, Settings, SettingsError};
 pub use verify::{Incoming, Verifier};

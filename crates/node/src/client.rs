@@ -22,9 +22,11 @@ use crate::transport::hello::Hello;
 use crate::transport::outbound::{Full, Link, Outbox};
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
+use parking_lot::Mutex;
 use quorate_crypto::IdentitySecret;
 use quorate_engine::{
-    Incoming, Message, Session, SessionConfig, SessionEffect, SessionEvent, Settings, Verifier,
+    Incoming, Message, ReplyGate, Session, SessionConfig, SessionEffect, SessionEvent, Settings,
+    Verifier,
 };
 use quorate_types::{Committee, Height, Lane, Machine, Outcome, Peer, ReplicaId, Time, Verified};
 use std::sync::Arc;
@@ -304,7 +306,7 @@ struct Heard {
 
 /// What the links of all sessions share.
 struct Wiring<'a> {
-    committee: &'a Committee,
+    committee: &'a Arc<Committee>,
     pool: Pool,
     metrics: Arc<Metrics>,
     replies: Sender<Heard>,
@@ -329,7 +331,8 @@ impl<'a> Wiring<'a> {
     fn links(&self, session: usize, spec: &SessionSpec) -> Result<Vec<Link>, NodeError> {
         let dialer = Dialer::new(&spec.identity)?;
         let limits = Limits::default();
-        let inlet = Arc::new(SessionInlet { session, replies: self.replies.clone() });
+        let gate = Mutex::new(ReplyGate::new(Arc::clone(self.committee)));
+        let inlet = Arc::new(SessionInlet { session, gate, replies: self.replies.clone() });
         let intake = Intake::new(self.pool.clone(), inlet, Arc::clone(&self.metrics), limits);
         let mut links = Vec::with_capacity(self.committee.size());
         for peer in self.committee.members() {
@@ -355,6 +358,7 @@ impl<'a> Wiring<'a> {
 #[derive(Debug)]
 struct SessionInlet {
     session: usize,
+    gate: Mutex<ReplyGate>,
     replies: Sender<Heard>,
 }
 
@@ -363,7 +367,14 @@ impl Inlet for SessionInlet {
         let Peer::Replica(from) = from else {
             return true;
         };
+        if let Incoming::Reply(reply) = &*message {
+            self.gate.lock().passed(from, reply);
+        }
         self.replies.send(Heard { session: self.session, from, message }).is_ok()
+    }
+
+    fn wants(&self, content: &[u8]) -> bool {
+        self.gate.lock().wants(content)
     }
 }
 

@@ -42,6 +42,11 @@ pub struct Delivery {
 pub trait Inlet: Send + Sync + std::fmt::Debug {
     /// A checked message. `false`: nobody listens any more.
     fn message(&self, from: Peer, urgent: bool, message: Verified<Incoming>) -> bool;
+
+    /// Whether a frame's content is worth checking. What is not is dropped.
+    fn wants(&self, _content: &[u8]) -> bool {
+        true
+    }
 }
 
 /// Where combined certificates go. `false`: nobody listens any more.
@@ -157,6 +162,9 @@ impl Checker {
     /// `false`: nobody listens any more.
     fn check(&self, delivery: Delivery, urgent: bool) -> bool {
         let Delivery { from, lane, content, inlet, cut, permit } = delivery;
+        if !inlet.wants(&content) {
+            return true;
+        }
         match self.verify(content, from) {
             Ok(message) => {
                 let listens = inlet.message(from, urgent, message);
