@@ -17,6 +17,7 @@ mod committee;
 mod config;
 mod error;
 pub mod health;
+pub mod latency_grid;
 pub mod load;
 pub mod measure;
 mod progress;

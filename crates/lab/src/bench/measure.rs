@@ -5,8 +5,9 @@
 //! not from when a busy client got round to sending: otherwise a stall would hide the very operations
 //! that it delayed.
 
+use super::latency_grid::{INTERVAL_MS, LatencyGrid};
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// When each operation is due.
@@ -74,6 +75,8 @@ pub struct Recorder {
     schedule: Schedule,
     latency_us: Histogram<u64>,
     lately_us: Histogram<u64>,
+    grid: LatencyGrid,
+    answered: Vec<u64>,
     /// Everything that counts.
     pub counted: Counts,
     /// The warm-up, apart.
@@ -81,7 +84,7 @@ pub struct Recorder {
 }
 
 /// How many met which fate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Done, refused by the service or not.
     pub done: u64,
@@ -100,7 +103,7 @@ impl Counts {
 }
 
 /// A latency distribution in milliseconds; zeros when nothing was measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencyMs {
     /// Average.
     pub mean: f64,
@@ -129,6 +132,8 @@ impl Recorder {
             schedule,
             latency_us: histogram(3),
             lately_us: histogram(2),
+            grid: LatencyGrid::default(),
+            answered: Vec::new(),
             counted: Counts::default(),
             warmup: Counts::default(),
         }
@@ -143,13 +148,40 @@ impl Recorder {
             Fate::Done { at, refused } => {
                 tally.done += 1;
                 tally.refused += u64::from(refused);
-                let latency = at.saturating_duration_since(self.schedule.due(mark));
+                let due = self.schedule.due(mark);
+                let latency = at.saturating_duration_since(due);
                 let latency_us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
                 self.lately_us.saturating_record(latency_us);
+                self.grid.record(since(self.schedule.start, due), latency_us);
+                self.count_answer(at);
                 if counts {
                     self.latency_us.saturating_record(latency_us);
                 }
             }
+        }
+    }
+
+    fn count_answer(&mut self, at: Instant) {
+        let index = (since(self.schedule.start, at) / INTERVAL_MS) as usize;
+        if self.answered.len() <= index {
+            self.answered.resize(index + 1, 0);
+        }
+        self.answered[index] += 1;
+    }
+
+    /// Everything over time, the warm-up included.
+    #[must_use]
+    pub fn over_time(&self) -> OverTime {
+        let span = self.schedule.warmup + self.schedule.window;
+        let moment = |index: u64| self.schedule.start + Duration::from_millis(index * INTERVAL_MS);
+        let due =
+            |index| self.schedule.due_by(moment(index + 1)) - self.schedule.due_by(moment(index));
+        let intervals = (span.as_millis() as u64).div_ceil(INTERVAL_MS);
+        OverTime {
+            offered: (0..intervals).map(due).collect(),
+            answered: self.answered.clone(),
+            latency: self.grid.clone(),
+            distribution_us: distribution(&self.latency_us),
         }
     }
 
@@ -171,6 +203,46 @@ impl Recorder {
     pub fn settled(&self) -> u64 {
         self.counted.settled() + self.warmup.settled()
     }
+}
+
+/// What happened when, in intervals of [`INTERVAL_MS`] from the beginning of the load.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OverTime {
+    /// Operations due in each interval.
+    pub offered: Vec<u64>,
+    /// Operations whose (f+1)-th equal reply came in each interval; it may go on after the load.
+    pub answered: Vec<u64>,
+    /// Latency of the operations due in each interval.
+    pub latency: LatencyGrid,
+    /// Latency of the operations that count: values in µs, ascending, and how many had them.
+    pub distribution_us: Vec<(u64, u64)>,
+}
+
+/// Values closer together than this are one in a distribution: nothing drawn shows less.
+const DISTRIBUTION_RATIO: f64 = 1.01;
+
+/// The distinct values of a histogram, ascending, those within one per cent counted as the largest.
+fn distribution(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
+    let mut distinct: Vec<(u64, u64)> = Vec::new();
+    let mut least = 0.0;
+    for found in histogram.iter_recorded() {
+        let (value, count) = (found.value_iterated_to(), found.count_at_value());
+        match distinct.last_mut() {
+            Some(last) if value as f64 <= least * DISTRIBUTION_RATIO => {
+                *last = (value, last.1 + count)
+            }
+            _ => {
+                least = value as f64;
+                distinct.push((value, count));
+            }
+        }
+    }
+    distinct
+}
+
+/// Milliseconds from `start` to `moment`, rounded down.
+fn since(start: Instant, moment: Instant) -> u64 {
+    u64::try_from(moment.saturating_duration_since(start).as_millis()).unwrap_or(u64::MAX)
 }
 
 fn summarise(histogram: &Histogram<u64>) -> LatencyMs {

@@ -47,3 +47,23 @@ fn the_warm_up_is_counted_apart() {
     assert!((6.9..=7.1).contains(&recorder.lately().p50));
     assert_eq!(recorder.lately(), LatencyMs::default());
 }
+
+#[test]
+fn everything_over_time_adds_up() {
+    let schedule = schedule();
+    let mut recorder = Recorder::new(schedule);
+    for mark in 0..schedule.end() {
+        let at = schedule.due(mark) + Duration::from_millis(30);
+        recorder.record(mark, Fate::Done { at, refused: false });
+    }
+    let over_time = recorder.over_time();
+    assert_eq!(over_time.offered.iter().sum::<u64>(), schedule.end());
+    assert_eq!(over_time.answered.iter().sum::<u64>(), schedule.end());
+    let counted = schedule.end() - schedule.first_counted();
+    assert_eq!(over_time.distribution_us.iter().map(|entry| entry.1).sum::<u64>(), counted);
+    let intervals = over_time.latency.intervals.len();
+    assert_eq!(over_time.offered.len(), intervals);
+    let due: Vec<u64> = (0..intervals).map(|index| over_time.latency.count(index)).collect();
+    assert!(due.iter().zip(&over_time.offered).all(|(a, b)| a.abs_diff(*b) <= 1), "{due:?}");
+    assert!(over_time.distribution_us.windows(2).all(|pair| pair[0].0 < pair[1].0));
+}

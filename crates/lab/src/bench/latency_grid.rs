@@ -1,0 +1,111 @@
+//! Latency over time: how many operations, due in which interval, took how long.
+//!
+//! A grid of counts, small enough to be kept beside a result and fine enough for everything that is
+//! drawn over time: quantiles of any stretch of the run, and the heat map. An operation belongs to
+//! the interval in which it was *due*, so that a stall shows as the slope that it is: those due
+//! first waited longest.
+
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// Length of an interval, in milliseconds.
+pub const INTERVAL_MS: u64 = 100;
+
+/// Latencies told apart within a factor of ten: neighbours differ by 7.5 %.
+const PER_DECADE: u32 = 32;
+
+/// Counts by interval and latency.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LatencyGrid {
+    /// Length of an interval, in milliseconds.
+    pub interval_ms: u64,
+    /// Steps of latency to a factor of ten. Step `s` holds latencies of 10^(s / `per_decade`) µs
+    /// and more, below those of the next step.
+    pub per_decade: u32,
+    /// One entry an interval, from the beginning of the load: the steps that occurred in it, in
+    /// ascending order, and how many operations each holds.
+    pub intervals: Vec<Vec<(u16, u32)>>,
+}
+
+impl Default for LatencyGrid {
+    fn default() -> Self {
+        Self { interval_ms: INTERVAL_MS, per_decade: PER_DECADE, intervals: Vec::new() }
+    }
+}
+
+impl LatencyGrid {
+    /// Counts one operation that was due `due_ms` into the load and took `latency_us`.
+    pub fn record(&mut self, due_ms: u64, latency_us: u64) {
+        let index = usize::try_from(due_ms / self.interval_ms.max(1)).unwrap_or(usize::MAX - 1);
+        if self.intervals.len() <= index {
+            self.intervals.resize_with(index + 1, Vec::new);
+        }
+        let step = self.step(latency_us);
+        let interval = &mut self.intervals[index];
+        match interval.binary_search_by_key(&step, |entry| entry.0) {
+            Ok(found) => interval[found].1 = interval[found].1.saturating_add(1),
+            Err(place) => interval.insert(place, (step, 1)),
+        }
+    }
+
+    /// The same counts in intervals `factor` times as long.
+    #[must_use]
+    pub fn coarser(&self, factor: usize) -> Self {
+        let merge = |range: &[Vec<(u16, u32)>]| {
+            let mut sum = std::collections::BTreeMap::new();
+            for &(step, count) in range.iter().flatten() {
+                *sum.entry(step).or_insert(0_u32) += count;
+            }
+            sum.into_iter().collect()
+        };
+        let factor = factor.max(1);
+        Self {
+            interval_ms: self.interval_ms * factor as u64,
+            per_decade: self.per_decade,
+            intervals: self.intervals.chunks(factor).map(merge).collect(),
+        }
+    }
+
+    /// How many operations an interval holds.
+    #[must_use]
+    pub fn count(&self, interval: usize) -> u64 {
+        self.intervals[interval].iter().map(|entry| u64::from(entry.1)).sum()
+    }
+
+    /// The latency in milliseconds that a share of `quantile` (0 to 1) of the operations due in
+    /// these intervals did not exceed, to within a step; `None` when there were none.
+    #[must_use]
+    pub fn quantile_ms(&self, intervals: Range<usize>, quantile: f64) -> Option<f64> {
+        let mut sum = std::collections::BTreeMap::new();
+        for &(step, count) in self.intervals.get(intervals)?.iter().flatten() {
+            *sum.entry(step).or_insert(0_u64) += u64::from(count);
+        }
+        let total: u64 = sum.values().sum();
+        let wanted = quantile.clamp(0.0, 1.0) * total as f64;
+        let mut before = 0.0;
+        for (&step, &count) in &sum {
+            let count = count as f64;
+            if before + count >= wanted {
+                let within = ((wanted - before) / count).clamp(0.0, 1.0);
+                return Some(self.edge_ms(f64::from(step) + within));
+            }
+            before += count;
+        }
+        None
+    }
+
+    /// The least latency of a step, in milliseconds. Fractions lie between steps.
+    #[must_use]
+    pub fn edge_ms(&self, step: f64) -> f64 {
+        10_f64.powf(step / f64::from(self.per_decade.max(1))) / 1_000.0
+    }
+
+    fn step(&self, latency_us: u64) -> u16 {
+        let steps = (latency_us.max(1) as f64).log10() * f64::from(self.per_decade);
+        // The sum of rounding errors must not push an exact power of ten below its step.
+        (steps + 1e-9) as u16
+    }
+}
+
+#[cfg(test)]
+mod tests;
