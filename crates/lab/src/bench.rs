@@ -16,32 +16,33 @@
 mod committee;
 mod config;
 mod error;
+mod evidence;
 pub mod health;
 pub mod latency_grid;
 pub mod load;
 pub mod measure;
 mod progress;
-mod report;
+pub mod report;
 mod sessions;
 mod table;
 
 pub use config::{At, BenchConfig, NotAt};
 pub use error::BenchError;
 pub use progress::Progress;
-pub use report::{Report, Second, ValidatorReport};
+pub use report::Report;
 pub use table::render;
 
 use crate::machine::own_cpu_seconds;
 use committee::Committee;
+use evidence::{Evidence, Fortune, Sample};
 use health::{Ailment, Health};
 use load::Load;
 use measure::{Recorder, Schedule};
 use parking_lot::Mutex;
-use report::{Evidence, Fortune, Sample};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// How long before its first operation a load is announced.
 const HEAD_START: Duration = Duration::from_millis(50);
@@ -93,6 +94,7 @@ fn measure(
         interrupted,
         schedule,
         recorder,
+        started: SystemTime::now(),
         health: Health::new(usize::from(config.validators)),
         fortunes: vec![Fortune::Healthy; usize::from(config.validators)],
         samples: Vec::new(),
@@ -112,6 +114,7 @@ struct Run<'a> {
     interrupted: &'a AtomicBool,
     schedule: Schedule,
     recorder: Arc<Mutex<Recorder>>,
+    started: SystemTime,
     health: Health,
     fortunes: Vec<Fortune>,
     samples: Vec<Sample>,
@@ -193,6 +196,8 @@ impl Run<'_> {
             warmup: recorder.warmup,
             latency: recorder.latency(),
             disk_bytes: self.committee.disk_bytes(),
+            over_time: &recorder.over_time(),
+            started: self.started,
         });
         if report.committed_tps > 0.0 && report.answered > 0 {
             return Ok(report);

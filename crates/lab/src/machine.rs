@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use std::fs;
+use std::path::Path;
 
 /// What a result says of where it was measured.
 #[derive(Clone, Debug, Serialize)]
@@ -19,6 +20,9 @@ pub struct MachineInfo {
     /// The version of this binary: what `git describe` said when it was built with
     /// `QUORATE_VERSION` set, or else the crate's.
     pub version: String,
+    /// The commit that the binary was built from, `-dirty` when something was changed since;
+    /// "unknown" outside a repository.
+    pub commit: String,
     /// Whether the binary was optimised.
     pub optimised: bool,
 }
@@ -34,6 +38,7 @@ impl MachineInfo {
             kernel: kernel(),
             platform: format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH),
             version: version().to_owned(),
+            commit: env!("QUORATE_COMMIT").to_owned(),
             optimised: !cfg!(debug_assertions),
         }
     }
@@ -54,6 +59,25 @@ pub fn own_cpu_seconds() -> Option<f64> {
     let user: u64 = fields.next()?.parse().ok()?;
     let system: u64 = fields.next()?.parse().ok()?;
     Some((user + system) as f64 / 100.0)
+}
+
+/// The file system that holds `folder`, with its type and device; "unknown" where there is no `/proc`.
+#[must_use]
+pub fn filesystem(folder: &Path) -> String {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let folder = folder.ancestors().find_map(|folder| folder.canonicalize().ok());
+    folder.and_then(|folder| filesystem_of(&folder, &mounts)).unwrap_or_else(unknown)
+}
+
+/// The last of the deepest mount points above `folder`: later mounts hide earlier ones.
+fn filesystem_of(folder: &Path, mounts: &str) -> Option<String> {
+    let mount = |line: &str| {
+        let mut fields = line.split_whitespace().map(str::to_owned);
+        let (device, point, kind) = (fields.next()?, fields.next()?, fields.next()?);
+        let depth = Path::new(&point).components().count();
+        folder.starts_with(&point).then(|| (depth, format!("{kind} on {device}")))
+    };
+    mounts.lines().filter_map(mount).max_by_key(|found| found.0).map(|found| found.1)
 }
 
 fn kernel() -> String {
@@ -78,4 +102,21 @@ fn field(path: &str, name: &str) -> Option<String> {
 
 fn unknown() -> String {
     "unknown".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::filesystem_of;
+    use std::path::Path;
+
+    #[test]
+    fn the_deepest_mount_holds_a_folder() {
+        let mounts = "/dev/sda1 / ext4 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n\
+                      /dev/sdb1 /tmpfiles xfs rw 0 0\n";
+        let of = |folder: &str| filesystem_of(Path::new(folder), mounts);
+        assert_eq!(of("/tmp/bench").as_deref(), Some("tmpfs on tmpfs"));
+        assert_eq!(of("/home").as_deref(), Some("ext4 on /dev/sda1"));
+        assert_eq!(of("/tmpfiles/bench").as_deref(), Some("xfs on /dev/sdb1"));
+        assert_eq!(filesystem_of(Path::new("/home"), ""), None);
+    }
 }

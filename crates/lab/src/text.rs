@@ -1,5 +1,7 @@
 //! Figures for people.
 
+use std::time::SystemTime;
+
 /// A whole number with a comma between thousands.
 #[must_use]
 pub fn thousands(number: u64) -> String {
@@ -34,9 +36,41 @@ pub fn sparkline(values: impl IntoIterator<Item = f64>) -> String {
     values.into_iter().map(bar).collect()
 }
 
+/// A moment in universal time to the second, as in `2026-01-31 12:00:00 UTC`.
+#[must_use]
+pub fn utc(moment: SystemTime) -> String {
+    let seconds = moment.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (year, month, day) = date(seconds / 86_400);
+    let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
+}
+
+/// Year, month and day of the Gregorian calendar, from days since the first of January 1970.
+fn date(days: u64) -> (u64, u64, u64) {
+    // Years begin in March here, so that the leap day is the last of its year.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let first = (153 * month + 2) / 5;
+    let year = year + 400 * era + u64::from(month >= 10);
+    (year, if month < 10 { month + 3 } else { month - 9 }, day - first + 1)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{milliseconds, sparkline, thousands};
+    use super::{milliseconds, sparkline, thousands, utc};
+    use std::time::{Duration, SystemTime};
+
+    #[test]
+    fn moments_are_in_universal_time() {
+        let at = |seconds| utc(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(at(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(at(951_782_400), "2000-02-29 00:00:00 UTC");
+        assert_eq!(at(1_772_323_199), "2026-02-28 23:59:59 UTC");
+        assert_eq!(at(4_107_542_400), "2100-03-01 00:00:00 UTC");
+    }
 
     #[test]
     fn figures_read_well() {

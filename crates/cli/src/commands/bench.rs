@@ -117,7 +117,7 @@ impl Options {
         if self.json {
             output::json(&report);
         } else {
-            output::line(bench::render(&config, &report).trim_end());
+            output::line(bench::render(&report).trim_end());
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! One live line on a terminal; nothing anywhere else.
 
 use super::config::BenchConfig;
-use super::report::Sample;
+use super::evidence::Sample;
 use crate::text::{milliseconds, thousands};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;

@@ -1,8 +1,6 @@
 //! A report as text, at most a hundred columns wide.
 
-use super::config::BenchConfig;
 use super::report::{Report, ValidatorReport};
-use crate::machine::MachineInfo;
 use crate::text::{milliseconds, sparkline, thousands};
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
@@ -12,39 +10,39 @@ const SECONDS_SHOWN_MAX: usize = 80;
 
 /// Draws the report.
 #[must_use]
-pub fn render(config: &BenchConfig, report: &Report) -> String {
-    let machine = MachineInfo::here();
+pub fn render(report: &Report) -> String {
+    let setting = |path| report.setting(path);
     let mut text = format!(
         "{} validators · {} · {}-byte operations · {} · {} · {} s after {} s of warm-up\n\
          {} cores, {}; validators and clients share them · quorate {}\n\n",
-        config.validators,
-        config.scheme,
-        config.tx_bytes,
-        config.durability,
-        config.service,
-        config.duration_s,
-        config.warmup_s,
-        machine.cores,
-        machine.cpu,
-        machine.version,
+        setting("validators"),
+        setting("scheme"),
+        setting("tx_bytes"),
+        setting("durability"),
+        setting("service"),
+        setting("duration_s"),
+        setting("warmup_s"),
+        setting("machine.cores"),
+        setting("machine.cpu"),
+        setting("machine.version"),
     );
-    for (name, value) in figures(config, report) {
+    for (name, value) in figures(report) {
         text.push_str(&format!("  {name:<13} {value}\n"));
     }
     text.push('\n');
     for line in validators(report).lines() {
         text.push_str(&format!("  {}\n", line.trim_end()));
     }
-    if !machine.optimised {
+    if report.config["machine"]["optimised"] == false {
         text.push_str("\nThis binary is not optimised: build with --release for figures that mean something.\n");
     }
     text
 }
 
-fn figures(config: &BenchConfig, report: &Report) -> Vec<(&'static str, String)> {
+fn figures(report: &Report) -> Vec<(&'static str, String)> {
     let latency = report.latency_ms;
     let whole = |value: f64| thousands(value.round() as u64);
-    let cores = report.cpu_seconds / config.duration_s as f64;
+    let cores = report.cpu_seconds / report.duration_s().max(1.0);
     let mut rows = vec![
         ("offered", format!("{} tx/s", whole(report.offered_tps))),
         ("committed", format!("{} tx/s on every healthy validator", whole(report.committed_tps))),
@@ -140,7 +138,7 @@ fn validators(report: &Report) -> Table {
 fn row(validator: &ValidatorReport) -> [String; 5] {
     let state = match validator.since_s {
         Some(second) => format!("{} at {second} s", validator.state),
-        None => validator.state.to_owned(),
+        None => validator.state.clone(),
     };
     let committed = validator.committed_tps.map_or("-".to_owned(), |tps| thousands(tps as u64));
     let (height, view) = (thousands(validator.height), thousands(validator.view));

@@ -1,12 +1,12 @@
 use super::{Evidence, Fortune, Report, Sample, growth};
 use crate::bench::config::BenchConfig;
-use crate::bench::measure::{Counts, LatencyMs};
+use crate::bench::measure::{Counts, LatencyMs, OverTime};
 use crate::bench::table::render;
 use crate::status::ValidatorStatus;
 use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
 use quorate_storage::Durability;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 const RATE: u64 = 1_000;
 
@@ -78,6 +78,8 @@ fn report(samples: &[Sample]) -> Report {
         warmup: Counts { done: 2_000, refused: 0, dropped: 0 },
         latency: LatencyMs { mean: 13.0, p50: 12.0, p90: 20.0, p99: 40.0, max: 1_234.0 },
         disk_bytes: 3 << 20,
+        over_time: &OverTime::default(),
+        started: SystemTime::UNIX_EPOCH,
     })
 }
 
@@ -117,7 +119,7 @@ fn a_counter_that_starts_again_keeps_growing() {
 
 #[test]
 fn the_table_fits_in_a_hundred_columns() {
-    let text = render(&config(), &report(&samples()));
+    let text = render(&report(&samples()));
     let widest = text.lines().skip(2).map(|line| line.chars().count()).max();
     assert!(widest <= Some(100), "{widest:?}\n{text}");
     assert!(text.contains("committed     900 tx/s on every healthy validator"), "{text}");

@@ -1,0 +1,296 @@
+//! From what was seen every second to figures.
+
+use super::config::{At, BenchConfig};
+use super::latency_grid::INTERVAL_MS;
+use super::measure::{Counts, LatencyMs, OverTime};
+use super::report::{Committed, FORMAT, Happening, Rates, Report, Second, Traces, ValidatorReport};
+use crate::machine::{MachineInfo, filesystem};
+use crate::status::ValidatorStatus;
+use crate::text::utc;
+use serde_json::{Value, json};
+use std::time::{Duration, SystemTime};
+
+/// One look at the whole committee.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// Seconds since the load began.
+    pub second: u64,
+    /// What each validator said, `None` for silence.
+    pub looks: Vec<Option<ValidatorStatus>>,
+    /// Everything that counts so far.
+    pub counted: Counts,
+    /// Latency since the sample before.
+    pub lately: LatencyMs,
+    /// CPU seconds that this process, the load generator, has used.
+    pub client_cpu_seconds: f64,
+}
+
+/// What became of a validator during the run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fortune {
+    /// It ran all along.
+    Healthy,
+    /// It was killed so many seconds into the window.
+    Killed(f64),
+    /// It was killed, and started again so many seconds into the window.
+    Restarted(f64),
+}
+
+/// Everything seen, from which the report follows.
+#[derive(Debug)]
+pub struct Evidence<'a> {
+    /// What was asked.
+    pub config: &'a BenchConfig,
+    /// One a second, the first when the load began.
+    pub samples: &'a [Sample],
+    /// The last look, once everything was answered.
+    pub last: &'a [Option<ValidatorStatus>],
+    /// In member order.
+    pub fortunes: &'a [Fortune],
+    /// The fates of all operations that count.
+    pub counted: Counts,
+    /// Those of the warm-up.
+    pub warmup: Counts,
+    /// Latency of those that count.
+    pub latency: LatencyMs,
+    /// Bytes on disk of all validators at the end.
+    pub disk_bytes: u64,
+    /// Load and latency over time.
+    pub over_time: &'a OverTime,
+    /// When the load began.
+    pub started: SystemTime,
+}
+
+impl Report {
+    /// Draws the conclusions.
+    ///
+    /// # Panics
+    /// When there are fewer samples than the window has edges.
+    #[must_use]
+    pub fn new(evidence: &Evidence<'_>) -> Self {
+        let Evidence { config, counted, .. } = *evidence;
+        let window = evidence.window();
+        let ids = 0..config.validators;
+        let grown = |value: fn(&ValidatorStatus) -> f64| -> Vec<f64> {
+            ids.clone().map(|id| growth(window, id, value)).collect()
+        };
+        let validators: Vec<_> = ids.clone().map(|id| evidence.validator(id)).collect();
+        let rates = validators.iter().filter_map(|validator| validator.committed_tps);
+        let committed_tps = rates.reduce(f64::min).unwrap_or(0.0);
+        let committed = committed_tps * config.duration_s as f64;
+        let sent: f64 = grown(|status| status.bytes_sent as f64).iter().sum();
+        let looks =
+            || evidence.samples.iter().flat_map(|s| &s.looks).chain(evidence.last).flatten();
+        let offered = config.rate * config.duration_s;
+        Self {
+            format: FORMAT,
+            started: utc(evidence.started),
+            offered_tps: config.rate as f64,
+            committed_tps: tenths(committed_tps),
+            latency_ms: evidence.latency,
+            bytes_per_tx: (sent > 0.0 && committed > 0.0).then(|| tenths(sent / committed)),
+            cpu_seconds: tenths(grown(|status| status.cpu_seconds.unwrap_or(0.0)).iter().sum()),
+            client_cpu_seconds: tenths(client_cpu_seconds(window)),
+            rss_mb_max: tenths(looks().filter_map(|status| status.rss_mb).fold(0.0, f64::max)),
+            disk_mb: tenths(evidence.disk_bytes as f64 / 1_048_576.0),
+            view_changes: largest(&grown(|status| status.view_changes as f64)) as u64,
+            certificate_bytes: looks().map(|s| s.certificate_bytes).max().unwrap_or(0),
+            answered: counted.done,
+            refused: counted.refused,
+            dropped: counted.dropped,
+            unanswered: offered.saturating_sub(counted.settled()),
+            warmup: evidence.warmup,
+            validators,
+            events: happenings(config),
+            timeline: evidence.timeline(),
+            load: rates_of(evidence.over_time),
+            committed: evidence.committed(),
+            latency_over_time: evidence.over_time.latency.clone(),
+            latency_distribution_us: evidence.over_time.distribution_us.clone(),
+            config: describe(config),
+        }
+    }
+}
+
+impl Evidence<'_> {
+    /// The samples from when the window opened to when it closed.
+    fn window(&self) -> &[Sample] {
+        let opened = self.samples.iter().position(|s| s.second >= self.config.warmup_s);
+        &self.samples[opened.expect("the window opened")..]
+    }
+
+    fn validator(&self, id: u16) -> ValidatorReport {
+        let fortune = self.fortunes[usize::from(id)];
+        let (state, since_s) = match fortune {
+            Fortune::Healthy => ("healthy", None),
+            Fortune::Killed(second) => ("killed", Some(second)),
+            Fortune::Restarted(second) => ("restarted", Some(second)),
+        };
+        let look = |sample: &Sample| sample.looks[usize::from(id)].clone();
+        let last = self.last[usize::from(id)].clone();
+        let last = last.or_else(|| self.samples.iter().rev().find_map(look)).unwrap_or_default();
+        let healthy = fortune == Fortune::Healthy;
+        ValidatorReport {
+            id,
+            state: state.to_owned(),
+            since_s,
+            committed_tps: healthy.then(|| tenths(rate(self.window(), id))),
+            height: last.executed,
+            view: last.view,
+            cpu_seconds: tenths(growth(self.window(), id, |s| s.cpu_seconds.unwrap_or(0.0))),
+            rss_mb_max: tenths(self.seen(id).filter_map(|s| s.rss_mb).fold(0.0, f64::max)),
+            bytes_sent: growth(self.window(), id, |s| s.bytes_sent as f64) as u64,
+            each_second: self.traces(id),
+        }
+    }
+
+    /// Everything that a validator said.
+    fn seen(&self, id: u16) -> impl Iterator<Item = &ValidatorStatus> {
+        let id = usize::from(id);
+        self.samples.iter().filter_map(move |s| s.looks[id].as_ref()).chain(&self.last[id])
+    }
+
+    fn traces(&self, id: u16) -> Traces {
+        let look = |sample: &'_ Sample| sample.looks[usize::from(id)].clone();
+        let pairs = || self.samples.windows(2).map(|pair| (look(&pair[0]), look(&pair[1])));
+        let rate = |value: fn(&ValidatorStatus) -> Option<f64>| {
+            let between = |(before, now): (Option<ValidatorStatus>, Option<ValidatorStatus>)| {
+                per_second(before.as_ref()?, now.as_ref()?, value)
+            };
+            pairs().map(between).collect()
+        };
+        Traces {
+            committed_tps: rate(|status| Some(status.operations as f64)),
+            height: pairs().map(|(_, now)| Some(now?.executed)).collect(),
+            cpu_cores: rate(|status| status.cpu_seconds),
+            rss_mb: pairs().map(|(_, now)| now?.rss_mb).collect(),
+        }
+    }
+
+    /// The slowest and the fastest healthy validator, each second.
+    fn committed(&self) -> Committed {
+        let ids = (0..self.config.validators)
+            .filter(|&id| self.fortunes[usize::from(id)] == Fortune::Healthy);
+        let traces: Vec<_> = ids.map(|id| self.traces(id).committed_tps).collect();
+        let each = |choose: fn(f64, f64) -> f64| {
+            let second =
+                |index: usize| traces.iter().filter_map(|trace| trace[index]).reduce(choose);
+            (0..self.samples.len().saturating_sub(1)).map(second).collect()
+        };
+        Committed { interval_ms: 1_000, slowest_tps: each(f64::min), fastest_tps: each(f64::max) }
+    }
+
+    fn timeline(&self) -> Vec<Second> {
+        let healthy = |id: u16| self.fortunes[usize::from(id)] == Fortune::Healthy;
+        let slowest = |pair: &[Sample]| {
+            let ids = (0..self.config.validators).filter(|&id| healthy(id));
+            ids.map(|id| growth(pair, id, |status| status.operations as f64) as u64).min()
+        };
+        let most_view_changes = |pair: &[Sample]| {
+            let ids = 0..self.config.validators;
+            ids.map(|id| growth(pair, id, |status| status.view_changes as f64) as u64)
+                .max()
+                .unwrap_or(0)
+        };
+        let second = |pair: &[Sample]| Second {
+            second: pair[1].second as i64 - self.config.warmup_s as i64,
+            committed: slowest(pair).unwrap_or(0),
+            p50_ms: pair[1].lately.p50,
+            view: pair[1].looks.iter().flatten().map(|status| status.view).max().unwrap_or(0),
+            view_changes: most_view_changes(pair),
+            client_cpu_cores: tenths(pair[1].client_cpu_seconds - pair[0].client_cpu_seconds),
+        };
+        self.samples.windows(2).map(second).collect()
+    }
+}
+
+/// How much a counter that starts from zero with its process grew: a smaller value means that the
+/// process is a new one.
+fn growth(samples: &[Sample], id: u16, value: fn(&ValidatorStatus) -> f64) -> f64 {
+    let mut seen = samples.iter().filter_map(|s| s.looks[usize::from(id)].as_ref()).map(value);
+    let Some(mut before) = seen.next() else { return 0.0 };
+    let mut total = 0.0;
+    for now in seen {
+        total += if now >= before { now - before } else { now };
+        before = now;
+    }
+    total
+}
+
+/// Operations per second between the first and the last thing that a validator said.
+fn rate(window: &[Sample], id: u16) -> f64 {
+    let said = || window.iter().filter_map(|sample| sample.looks[usize::from(id)].as_ref());
+    let (Some(first), Some(last)) = (said().next(), said().next_back()) else { return 0.0 };
+    let span = match (first.at, last.at) {
+        (Some(first), Some(last)) => last.saturating_duration_since(first),
+        _ => Duration::ZERO,
+    };
+    if span.is_zero() {
+        return 0.0;
+    }
+    last.operations.saturating_sub(first.operations) as f64 / span.as_secs_f64()
+}
+
+/// How fast a value grew between two looks, per second; `None` across a restart.
+fn per_second(
+    before: &ValidatorStatus,
+    now: &ValidatorStatus,
+    value: fn(&ValidatorStatus) -> Option<f64>,
+) -> Option<f64> {
+    let span = now.at?.saturating_duration_since(before.at?).as_secs_f64();
+    let grown = value(now)? - value(before)?;
+    (span > 0.0 && grown >= 0.0).then(|| hundredths(grown / span))
+}
+
+fn rates_of(over_time: &OverTime) -> Rates {
+    let per_second =
+        |counts: &[u64]| counts.iter().map(|&count| (count * 1_000 / INTERVAL_MS) as f64).collect();
+    Rates {
+        interval_ms: INTERVAL_MS,
+        offered_tps: per_second(&over_time.offered),
+        answered_tps: per_second(&over_time.answered),
+    }
+}
+
+fn happenings(config: &BenchConfig) -> Vec<Happening> {
+    let all = |list: &[At], kind: &'static str| -> Vec<Happening> {
+        let one =
+            |at: &At| Happening { at_s: at.second, kind: kind.to_owned(), validator: at.validator };
+        list.iter().map(one).collect()
+    };
+    let mut events = all(&config.kills, "kill");
+    events.extend(all(&config.restarts, "restart"));
+    events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+    events
+}
+
+fn client_cpu_seconds(window: &[Sample]) -> f64 {
+    match window {
+        [first, .., last] => last.client_cpu_seconds - first.client_cpu_seconds,
+        _ => 0.0,
+    }
+}
+
+fn describe(config: &BenchConfig) -> Value {
+    let mut described = config.to_json();
+    described["machine"] = json!(MachineInfo::here());
+    let folder = config.directory.clone().unwrap_or_else(std::env::temp_dir);
+    described["machine"]["disk"] = json!(filesystem(&folder));
+    described["shared_machine"] = json!("validators and clients share this machine's cores");
+    described
+}
+
+fn largest(values: &[f64]) -> f64 {
+    values.iter().copied().fold(0.0, f64::max)
+}
+
+fn hundredths(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
+}
+
+fn tenths(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
+}
+
+#[cfg(test)]
+mod tests;
