@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod keys;
+pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod sim;
 pub(crate) mod status;

@@ -29,6 +29,8 @@ struct Cli {
 enum Command {
     /// Measure a real local committee under open-loop load
     Bench(commands::bench::Options),
+    /// Draw results of benches again, or compare them
+    Report(commands::report::Options),
     /// Write keys and configurations of a new committee
     Testnet(commands::testnet::Options),
     /// Run one validator
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
     allocator::configure();
     let result = match Cli::parse().command {
         Command::Bench(options) => options.run(),
+        Command::Report(options) => options.run(),
         Command::Testnet(options) => options.run(),
         Command::Run(options) => options.run(),
         Command::Status(options) => options.run(),

@@ -6,8 +6,10 @@
 //! the figures belong to.
 
 pub mod bench;
+pub mod chart;
 pub mod http;
 pub mod machine;
+pub mod page;
 pub mod ports;
 pub mod processes;
 pub mod service;

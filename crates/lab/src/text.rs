@@ -26,6 +26,13 @@ pub fn milliseconds(ms: f64) -> String {
     }
 }
 
+/// A whole number in text with a comma between thousands; other text as it is.
+#[must_use]
+pub fn grouped(text: &str) -> String {
+    let whole = !text.is_empty() && text.len() < 20 && text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|_| whole).map_or(text.to_owned(), thousands)
+}
+
 /// A row of bars, one a value, each in eighths of the largest.
 #[must_use]
 pub fn sparkline(values: impl IntoIterator<Item = f64>) -> String {
@@ -60,7 +67,7 @@ fn date(days: u64) -> (u64, u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::{milliseconds, sparkline, thousands, utc};
+    use super::{grouped, milliseconds, sparkline, thousands, utc};
     use std::time::{Duration, SystemTime};
 
     #[test]
@@ -77,6 +84,7 @@ mod tests {
         assert_eq!(thousands(0), "0");
         assert_eq!(thousands(999), "999");
         assert_eq!(thousands(1_234_567), "1,234,567");
+        assert_eq!((grouped("20000"), grouped("0@5")), ("20,000".to_owned(), "0@5".to_owned()));
         assert_eq!(milliseconds(1.234), "1.23");
         assert_eq!(milliseconds(12.34), "12.3");
         assert_eq!(milliseconds(1_234.5), "1,235");

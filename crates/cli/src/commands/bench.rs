@@ -7,7 +7,8 @@ use quorate_consensus::ProposalKey;
 use quorate_crypto::{KeyCache, Policy, SchemeKind};
 use quorate_engine::Settings;
 use quorate_lab::ServiceKind;
-use quorate_lab::bench::{self, At, BenchConfig, BenchError, Progress};
+use quorate_lab::bench::{self, At, BenchConfig, BenchError, Progress, Report};
+use quorate_lab::page::{self, file};
 use quorate_storage::Durability;
 use std::path::PathBuf;
 
@@ -98,6 +99,12 @@ pub(crate) struct Options {
     /// Decides the clients' keys and the operations' bytes
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Write the report page to this file; a name that ends in .json gets the result alone
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Write no report page; otherwise it goes to quorate-results/, except with --json
+    #[arg(long, conflicts_with = "report")]
+    no_report: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -113,13 +120,28 @@ impl Options {
         let progress = Progress::new(self.quiet);
         let result = bench::run(&config, &progress, &interrupted);
         drop(progress);
-        let report = result.map_err(fail)?;
+        let report = Report { command: super::report::command(), ..result.map_err(fail)? };
         if self.json {
             output::json(&report);
         } else {
             output::line(bench::render(&report).trim_end());
         }
+        self.write_page(report)
+    }
+
+    /// Writes the report page, and says where it is.
+    fn write_page(&self, report: Report) -> CommandResult {
+        let Some(path) = self.page(&report) else { return Ok(()) };
+        file::write(&path, &page::name_runs(vec![report], &[])).map_err(Failure::run)?;
+        if !self.json {
+            output::line(&format!("\nreport page: {}", path.display()));
+        }
         Ok(())
+    }
+
+    fn page(&self, report: &Report) -> Option<PathBuf> {
+        let by_default = !self.no_report && !self.json;
+        self.report.clone().or_else(|| by_default.then(|| file::default_path(report)))
     }
 
     fn config(&self) -> Result<BenchConfig, Failure> {

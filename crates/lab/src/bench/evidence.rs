@@ -85,6 +85,7 @@ impl Report {
         Self {
             format: FORMAT,
             started: utc(evidence.started),
+            command: String::new(),
             offered_tps: config.rate as f64,
             committed_tps: tenths(committed_tps),
             latency_ms: evidence.latency,

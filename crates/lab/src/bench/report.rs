@@ -15,6 +15,8 @@ pub struct Report {
     pub format: u32,
     /// When the load began, in universal time: `2026-01-31 12:00:00 UTC`.
     pub started: String,
+    /// The command that asked for it; empty where there was none.
+    pub command: String,
     /// Operations scheduled per second, taken or not.
     pub offered_tps: f64,
     /// Operations per second that the slowest healthy validator executed.

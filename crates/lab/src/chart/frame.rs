@@ -1,0 +1,261 @@
+//! What is around the data: axes, grid, moments, legend.
+
+use super::svg::{line, rect, text, text_width};
+use super::{COLOURS, Look, Plot, Series};
+use std::fmt::Write;
+
+/// Size of ticks' and legends' text, in pixels.
+const TEXT: f64 = 12.0;
+/// Height of one line of legend or of moments' names.
+const ROW: f64 = 17.0;
+/// Room for tick texts and the label under the x axis.
+const FOOT: f64 = 38.0;
+
+/// Where a plot's values lie in its drawing.
+#[derive(Debug)]
+pub(super) struct Frame<'a> {
+    plot: &'a Plot,
+    pub(super) left: f64,
+    pub(super) right: f64,
+    pub(super) top: f64,
+    pub(super) bottom: f64,
+    /// The whole drawing, below the data as well.
+    pub(super) height: f64,
+    legend: Vec<Vec<Entry>>,
+    /// Texts of the marks, with the row in which each has room.
+    mark_rows: Vec<usize>,
+}
+
+/// One entry of the legend.
+#[derive(Clone, Debug)]
+struct Entry {
+    sample: Sample,
+    words: String,
+}
+
+#[derive(Clone, Debug)]
+enum Sample {
+    Line(String),
+    Area(String),
+    Notch,
+}
+
+impl<'a> Frame<'a> {
+    /// Lays a plot out: `height` is that of the space between the axes.
+    pub(super) fn new(plot: &'a Plot, width: f64, height: f64) -> Self {
+        let widest = |texts: Vec<(f64, String)>| {
+            texts.iter().map(|tick| text_width(&tick.1, TEXT)).fold(0.0, f64::max)
+        };
+        let left = (widest(plot.y.ticks(tick_count(height, 44.0))) + 12.0).max(34.0);
+        let right = width - 14.0;
+        let legend = legend(plot, width - 8.0);
+        let mut frame = Self {
+            plot,
+            left,
+            right,
+            top: 0.0,
+            bottom: 0.0,
+            height: 0.0,
+            legend,
+            mark_rows: Vec::new(),
+        };
+        frame.mark_rows = frame.rows_of_marks();
+        let rows = frame.mark_rows.iter().map(|row| row + 1).max().unwrap_or(0);
+        // Legend, the y axis' label, the moments' names.
+        frame.top = ROW * (frame.legend.len() + 1 + rows) as f64 + 4.0;
+        frame.bottom = frame.top + height;
+        frame.height = frame.bottom + FOOT;
+        frame
+    }
+
+    /// Position of a value of the x axis.
+    pub(super) fn x(&self, value: f64) -> f64 {
+        self.left + self.plot.x.share(value) * (self.right - self.left)
+    }
+
+    /// Position of a value of the y axis.
+    pub(super) fn y(&self, value: f64) -> f64 {
+        self.bottom - self.plot.y.share(value) * (self.bottom - self.top)
+    }
+
+    /// What is under the data.
+    pub(super) fn draw_under(&self, out: &mut String) {
+        self.draw_shade(out);
+        for (value, words) in self.plot.y.ticks(tick_count(self.bottom - self.top, 44.0)) {
+            let y = self.y(value);
+            line(out, "grid", (self.left, y), (self.right, y));
+            text(out, "tick", "end", (self.left - 6.0, y + 4.0), &words);
+        }
+        for (value, words) in self.x_ticks() {
+            let x = self.x(value);
+            line(out, "grid", (x, self.top), (x, self.bottom));
+            text(out, "tick", "middle", (x, self.bottom + 16.0), &words);
+        }
+    }
+
+    /// What is over the data.
+    pub(super) fn draw_over(&self, out: &mut String) {
+        line(out, "axis", (self.left, self.bottom), (self.right, self.bottom));
+        let middle = f64::midpoint(self.left, self.right);
+        text(out, "label", "middle", (middle, self.bottom + 33.0), &self.plot.x.label);
+        let above = self.above();
+        text(out, "label", "start", (2.0, above), &self.plot.y.label);
+        if let Some(heat) = &self.plot.heat {
+            heat.draw_key(out, self.right, above);
+        }
+        self.draw_marks(out);
+        self.draw_notches(out);
+        self.draw_legend(out);
+    }
+
+    /// Baseline of the y axis' label.
+    fn above(&self) -> f64 {
+        ROW * (self.legend.len() + 1) as f64 - 5.0
+    }
+
+    fn draw_shade(&self, out: &mut String) {
+        let Some((from, to, name)) = &self.plot.shade else { return };
+        let (left, right) = (self.x(*from), self.x(*to));
+        if right - left < 1.0 {
+            return;
+        }
+        rect(out, "shade", (left, self.top), (right - left, self.bottom - self.top), name);
+        if right - left > text_width(name, TEXT) + 6.0 {
+            text(out, "small", "start", (left + 4.0, self.top + 14.0), name);
+        }
+    }
+
+    fn x_ticks(&self) -> Vec<(f64, String)> {
+        let mut end = f64::MIN;
+        let ticks = self.plot.x.ticks(tick_count(self.right - self.left, 62.0));
+        // Texts of a bent axis can meet: those that would are left out.
+        let fits = |tick: &(f64, String)| {
+            let (middle, half) = (self.x(tick.0), text_width(&tick.1, TEXT) / 2.0);
+            let free = middle - half > end + 4.0;
+            if free {
+                end = middle + half;
+            }
+            free
+        };
+        ticks.into_iter().filter(fits).collect()
+    }
+
+    fn rows_of_marks(&self) -> Vec<usize> {
+        let mut ends: Vec<f64> = Vec::new();
+        let row = |mark: &super::Mark| {
+            let (begin, end) = self.span_of_mark(mark);
+            let row = ends.iter().position(|&taken| taken + 8.0 < begin).unwrap_or(ends.len());
+            if row == ends.len() {
+                ends.push(end);
+            }
+            ends[row] = end;
+            row
+        };
+        self.plot.marks.iter().map(row).collect()
+    }
+
+    /// Where a mark's name begins and ends: right of its line, unless the edge is near.
+    fn span_of_mark(&self, mark: &super::Mark) -> (f64, f64) {
+        let (x, width) = (self.x(mark.at), text_width(&mark.text, TEXT));
+        let begin = (x - 4.0).min(self.right - width).max(self.left);
+        (begin, begin + width)
+    }
+
+    fn draw_marks(&self, out: &mut String) {
+        let rows = self.mark_rows.iter().map(|row| row + 1).max().unwrap_or(0);
+        for (mark, row) in self.plot.marks.iter().zip(&self.mark_rows) {
+            let x = self.x(mark.at);
+            let baseline = self.top - 6.0 - ROW * (rows - 1 - row) as f64;
+            line(out, "mark", (x, baseline + 3.0), (x, self.bottom));
+            text(out, "mark-name", "start", (self.span_of_mark(mark).0, baseline), &mark.text);
+        }
+    }
+
+    fn draw_notches(&self, out: &mut String) {
+        let Some(notches) = &self.plot.notches else { return };
+        for (at, words) in &notches.at {
+            rect(out, "notch", (self.x(*at) - 1.5, self.bottom - 8.0), (3.0, 8.0), words);
+        }
+    }
+
+    fn draw_legend(&self, out: &mut String) {
+        for (row, entries) in self.legend.iter().enumerate() {
+            let baseline = ROW * (row + 1) as f64 - 5.0;
+            let mut x = 2.0;
+            for entry in entries {
+                let middle = baseline - 4.0;
+                match &entry.sample {
+                    Sample::Line(class) => line(out, class, (x, middle), (x + 22.0, middle)),
+                    Sample::Area(class) => rect(out, class, (x, middle - 5.0), (22.0, 9.0), ""),
+                    Sample::Notch => rect(out, "notch", (x + 9.0, middle - 5.0), (3.0, 9.0), ""),
+                }
+                text(out, "key", "start", (x + 27.0, baseline), &entry.words);
+                x += entry.width();
+            }
+        }
+    }
+
+    /// How a script finds values again: scale, pixels and values of both axes.
+    pub(super) fn readout(&self) -> String {
+        let axis = |axis: &super::Axis, from: f64, to: f64| {
+            let kind = format!("{:?}", axis.kind).to_lowercase();
+            format!("{kind} {from:.1} {to:.1} {} {} {}", axis.low, axis.high, axis.unit)
+        };
+        let mut out = String::new();
+        let x = axis(&self.plot.x, self.left, self.right);
+        let y = axis(&self.plot.y, self.bottom, self.top);
+        let _ = write!(out, r#"data-x="{}" data-y="{}""#, super::escape(&x), super::escape(&y));
+        out
+    }
+}
+
+impl Entry {
+    fn width(&self) -> f64 {
+        27.0 + text_width(&self.words, TEXT) + 16.0
+    }
+}
+
+/// The classes of a line.
+pub(super) fn class_of(series: &Series) -> String {
+    let look = match series.look {
+        Look::Strong => "strong",
+        Look::Plain => "plain",
+        Look::Dashed => "dashed",
+        Look::Dotted => "dotted",
+        Look::Faint => "faint",
+        Look::Reference => return "line reference".to_owned(),
+        Look::Steps => "steps",
+    };
+    let repeated = if series.colour >= COLOURS { " again" } else { "" };
+    format!("line {look} c{}{repeated}", series.colour % COLOURS)
+}
+
+fn legend(plot: &Plot, width: f64) -> Vec<Vec<Entry>> {
+    let named = plot.series.iter().filter(|series| !series.name.is_empty());
+    let mut entries: Vec<Entry> = named
+        .map(|series| Entry { sample: sample_of(series), words: series.name.clone() })
+        .collect();
+    if let Some(notches) = plot.notches.as_ref().filter(|notches| !notches.at.is_empty()) {
+        entries.push(Entry { sample: Sample::Notch, words: notches.name.clone() });
+    }
+    let mut rows: Vec<Vec<Entry>> = Vec::new();
+    let mut used = f64::MAX;
+    for entry in entries {
+        if used + entry.width() > width {
+            rows.push(Vec::new());
+            used = 0.0;
+        }
+        used += entry.width();
+        rows.last_mut().expect("a row was opened").push(entry);
+    }
+    rows
+}
+
+fn sample_of(series: &Series) -> Sample {
+    let class = class_of(series);
+    if series.look == Look::Steps { Sample::Area(class) } else { Sample::Line(class) }
+}
+
+fn tick_count(pixels: f64, each: f64) -> usize {
+    (pixels / each).round().max(2.0) as usize
+}

@@ -1,0 +1,65 @@
+//! Writing SVG: numbers, text, elements.
+
+use std::fmt::Write;
+
+/// Text made safe between tags and inside quoted attributes.
+#[must_use]
+pub fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            // XML has no way to write these, escaped or not.
+            '\u{0}'..='\u{8}'
+            | '\u{b}'
+            | '\u{c}'
+            | '\u{e}'..='\u{1f}'
+            | '\u{fffe}'
+            | '\u{ffff}' => safe.push('\u{fffd}'),
+            other => safe.push(other),
+        }
+    }
+    safe
+}
+
+/// A coordinate, to a tenth of a pixel.
+pub(super) fn px(value: f64) -> String {
+    let text = format!("{:.1}", if value.is_finite() { value } else { 0.0 });
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+}
+
+/// How wide a text probably is, in pixels: no font is at hand to be measured.
+pub(super) fn text_width(text: &str, size: f64) -> f64 {
+    0.56 * size * text.chars().count() as f64
+}
+
+/// A straight line.
+pub(super) fn line(out: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) {
+    let (x1, y1, x2, y2) = (px(from.0), px(from.1), px(to.0), px(to.1));
+    let _ = writeln!(out, r#"<line class="{class}" x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>"#);
+}
+
+/// A text at its baseline. `anchor` is `start`, `middle` or `end`.
+pub(super) fn text(out: &mut String, class: &str, anchor: &str, at: (f64, f64), words: &str) {
+    let (x, y, words) = (px(at.0), px(at.1), escape(words));
+    let _ = writeln!(
+        out,
+        r#"<text class="{class}" text-anchor="{anchor}" x="{x}" y="{y}">{words}</text>"#
+    );
+}
+
+/// A rectangle, with a title for those who point at it unless that is empty.
+pub(super) fn rect(out: &mut String, class: &str, at: (f64, f64), size: (f64, f64), title: &str) {
+    let (x, y, width, height) = (px(at.0), px(at.1), px(size.0.max(0.0)), px(size.1.max(0.0)));
+    let _ =
+        write!(out, r#"<rect class="{class}" x="{x}" y="{y}" width="{width}" height="{height}""#);
+    let _ = if title.is_empty() {
+        writeln!(out, "/>")
+    } else {
+        writeln!(out, "><title>{}</title></rect>", escape(title))
+    };
+}

@@ -1,0 +1,364 @@
+//! The charts of one run, or of several compared.
+
+use super::Run;
+use super::lines::{self, Points};
+use crate::bench::Report;
+use crate::chart::{Axis, Kind, Look, Mark, Notches, Plot, Series};
+use std::collections::BTreeMap;
+
+/// Most validators that get a colour of their own.
+const COLOURED_MAX: usize = 8;
+
+/// The label of every time axis.
+const TIME: &str = "seconds into the measured window (s)";
+
+/// All charts of these runs. The same charts whether there is anything to draw or not.
+#[must_use]
+pub fn of(runs: &[Run]) -> Vec<Plot> {
+    let mut plots = vec![throughput(runs), latency(runs)];
+    plots.extend(heats(runs));
+    plots.extend([distribution(runs), tail(runs)]);
+    plots.extend(validators(runs));
+    plots
+}
+
+/// The names of the charts that [`of`] gives for one run; compared runs have `latency-heat` once each.
+pub const NAMES: [&str; 9] = [
+    "throughput",
+    "latency",
+    "latency-heat",
+    "latency-distribution",
+    "latency-percentiles",
+    "validators-committed",
+    "validators-cpu",
+    "validators-memory",
+    "validators-height",
+];
+
+fn throughput(runs: &[Run]) -> Plot {
+    let mut series = offered(runs);
+    if let [run] = runs {
+        let (report, committed) = (&run.report, &run.report.committed);
+        let each = |values: &[Option<f64>]| lines::over_time(report, committed.interval_ms, values);
+        let answered = lines::over_time(report, report.load.interval_ms, &report.load.answered_tps);
+        series.push(new("answered to clients", 4, Look::Plain, answered));
+        series.push(new("committed, fastest", 2, Look::Plain, each(&committed.fastest_tps)));
+        series.push(new("committed, slowest", 0, Look::Strong, each(&committed.slowest_tps)));
+    } else {
+        series.extend(each_run(runs, Look::Strong, |report| {
+            let committed = &report.committed;
+            lines::over_time(report, committed.interval_ms, &committed.slowest_tps)
+        }));
+    }
+    let y = Axis::from_zero("operations per second (tx/s)", "tx/s", values(&series));
+    let note = "Offered: what was due. Committed: what the slowest and the fastest healthy validator \
+                executed, of all that did so all along.";
+    over_time("throughput", "Throughput over time", note, y, series, runs)
+}
+
+/// What was offered: one line if it was the same in every run.
+fn offered(runs: &[Run]) -> Vec<Series> {
+    let points = |report: &Report| {
+        lines::over_time(report, report.load.interval_ms, &report.load.offered_tps)
+    };
+    let same = runs
+        .windows(2)
+        .all(|pair| pair[0].report.load.offered_tps == pair[1].report.load.offered_tps);
+    match runs {
+        [first, ..] if same => {
+            vec![new("offered", 0, Look::Reference, points(&first.report))]
+        }
+        _ => named_runs(runs, ", offered", Look::Dotted, points),
+    }
+}
+
+fn latency(runs: &[Run]) -> Plot {
+    let series = if let [run] = runs {
+        let grid = lines::readable_grid(&run.report);
+        let of = |quantile| lines::quantile(&run.report, &grid, quantile);
+        vec![
+            new("99 % (p99)", 1, Look::Plain, of(0.99)),
+            new("90 % (p90)", 4, Look::Plain, of(0.9)),
+            new("median (p50)", 0, Look::Strong, of(0.5)),
+        ]
+    } else {
+        let at = |quantile| {
+            move |report: &Report| {
+                let grid = lines::readable_grid(report);
+                lines::quantile(report, &grid, quantile)
+            }
+        };
+        let mut series = named_runs(runs, ", p99", Look::Dashed, at(0.99));
+        series.extend(named_runs(runs, ", median", Look::Strong, at(0.5)));
+        series
+    };
+    let y = Axis::log("latency (ms, logarithmic)", "ms", values(&series));
+    let note = "From when an operation was due until f+1 validators had answered it alike, over the \
+                operations that were due in each interval.";
+    over_time("latency", "Latency over time", note, y, series, runs)
+}
+
+fn heats(runs: &[Run]) -> Vec<Plot> {
+    let heats: Vec<_> = runs
+        .iter()
+        .map(|run| lines::heat(&run.report, &lines::readable_grid(&run.report)))
+        .collect();
+    let edges = heats.iter().flat_map(|heat| &heat.cells).flat_map(|cell| [cell.y.0, cell.y.1]);
+    let y = Axis::log("latency (ms, logarithmic)", "ms", edges);
+    let plot = |(run, heat): (&Run, _)| {
+        let title = match runs {
+            [_] => "Every operation".to_owned(),
+            _ => format!("Every operation: {}", run.label),
+        };
+        let note = "How many operations, due in each interval, took how long. Darker, or brighter on \
+                    a dark page, is more, by the logarithm.";
+        let one = std::slice::from_ref(run);
+        let plot = over_time("latency-heat", &title, note, y.clone(), Vec::new(), one);
+        Plot { heat: Some(heat), ..plot }
+    };
+    runs.iter().zip(heats).map(plot).collect()
+}
+
+fn distribution(runs: &[Run]) -> Plot {
+    let series = each_run(runs, Look::Steps, lines::histogram);
+    let xs = || series.iter().flat_map(|line| &line.points).map(|point| point.0);
+    Plot {
+        name: "latency-distribution",
+        title: "Latency distribution".to_owned(),
+        note:
+            "The share of the operations that count whose latency lies in each step of an eighth."
+                .to_owned(),
+        x: Axis::log("latency (ms, logarithmic)", "ms", xs()),
+        y: Axis::from_zero("share of operations (%)", "%", values(&series)),
+        series,
+        heat: None,
+        marks: Vec::new(),
+        notches: None,
+        shade: None,
+    }
+}
+
+fn tail(runs: &[Run]) -> Plot {
+    let series = each_run(runs, Look::Strong, lines::tail);
+    let xs = series.iter().flat_map(|line| &line.points).map(|point| point.0);
+    let last = xs.fold(0.9, f64::max).max(0.99);
+    Plot {
+        name: "latency-percentiles",
+        title: "Latency by percentile".to_owned(),
+        note:
+            "The share of operations answered within each latency; every step to the right leaves \
+               a tenth of those slower."
+                .to_owned(),
+        x: Axis::exact("share of operations answered within (%)", "", Kind::Tail, 0.0, last),
+        y: Axis::log("latency (ms, logarithmic)", "ms", values(&series)),
+        series,
+        heat: None,
+        marks: Vec::new(),
+        notches: None,
+        shade: None,
+    }
+}
+
+/// What is known of a validator each second: a chart's name, title, note, label and unit, and how to
+/// get it and to sum a committee up.
+struct Trace {
+    name: &'static str,
+    title: &'static str,
+    note: &'static str,
+    label: &'static str,
+    unit: &'static str,
+    values: fn(&Report, usize) -> Vec<Option<f64>>,
+    together: fn(&[f64]) -> f64,
+    summary: &'static str,
+}
+
+fn traces() -> [Trace; 4] {
+    let (least, most) = (
+        |values: &[f64]| values.iter().copied().fold(f64::MAX, f64::min),
+        |values: &[f64]| values.iter().copied().fold(0.0, f64::max),
+    );
+    [
+        Trace {
+            name: "validators-committed",
+            title: "Executed by each validator",
+            note: "Operations that each validator executed in each second.",
+            label: "operations per second (tx/s)",
+            unit: "tx/s",
+            values: |report, id| report.validators[id].each_second.committed_tps.clone(),
+            together: least,
+            summary: "Executed by the slowest validator that answers",
+        },
+        Trace {
+            name: "validators-cpu",
+            title: "CPU of each validator",
+            note: "Cores that each validator kept busy in each second.",
+            label: "cores kept busy (cores)",
+            unit: "cores",
+            values: |report, id| report.validators[id].each_second.cpu_cores.clone(),
+            together: |values| values.iter().sum(),
+            summary: "CPU of all validators together",
+        },
+        Trace {
+            name: "validators-memory",
+            title: "Memory of each validator",
+            note: "Resident memory at the end of each second.",
+            label: "memory (MiB)",
+            unit: "MiB",
+            values: |report, id| report.validators[id].each_second.rss_mb.clone(),
+            together: most,
+            summary: "Memory of the largest validator",
+        },
+        Trace {
+            name: "validators-height",
+            title: "Height of each validator",
+            note: "The last height that each validator had executed at the end of each second.",
+            label: "executed height (blocks)",
+            unit: "blocks",
+            values: |report, id| {
+                let heights = &report.validators[id].each_second.height;
+                heights.iter().map(|height| height.map(|height| height as f64)).collect()
+            },
+            together: most,
+            summary: "Height of the furthest validator",
+        },
+    ]
+}
+
+fn validators(runs: &[Run]) -> Vec<Plot> {
+    let plot = |trace: Trace| {
+        let (title, series) = match runs {
+            [run] => (trace.title, each_validator(&run.report, &trace)),
+            _ => {
+                let sum = |report: &Report| summed_up(report, &trace);
+                (trace.summary, each_run(runs, Look::Strong, sum))
+            }
+        };
+        let y = Axis::from_zero(trace.label, trace.unit, values(&series));
+        over_time(trace.name, title, trace.note, y, series, runs)
+    };
+    traces().into_iter().map(plot).collect()
+}
+
+/// A line each; where there are too many to tell apart, only those that something happened to.
+fn each_validator(report: &Report, trace: &Trace) -> Vec<Series> {
+    let count = report.validators.len();
+    let line = |id: usize| {
+        let points = lines::each_second(report, &(trace.values)(report, id));
+        let validator = &report.validators[id];
+        let healthy = validator.state == "healthy";
+        let name = match healthy {
+            true => format!("validator {id}"),
+            false => format!("validator {id} ({})", validator.state),
+        };
+        if count <= COLOURED_MAX {
+            return new(&name, id, Look::Plain, points);
+        }
+        match healthy {
+            true => new(if id == 0 { "healthy validators" } else { "" }, 0, Look::Faint, points),
+            false => new(&name, id % COLOURED_MAX, Look::Strong, points),
+        }
+    };
+    (0..count).map(line).collect()
+}
+
+fn summed_up(report: &Report, trace: &Trace) -> Points {
+    let mut seconds: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for id in 0..report.validators.len() {
+        for (second, value) in (trace.values)(report, id).into_iter().enumerate() {
+            seconds.entry(second).or_default().extend(value);
+        }
+    }
+    let together = |values: &Vec<f64>| (!values.is_empty()).then(|| (trace.together)(values));
+    let values: Vec<_> = seconds.values().map(together).collect();
+    lines::each_second(report, &values)
+}
+
+fn over_time(
+    name: &'static str,
+    title: &str,
+    note: &str,
+    y: Axis,
+    series: Vec<Series>,
+    runs: &[Run],
+) -> Plot {
+    let longest =
+        |value: fn(&Report) -> f64| runs.iter().map(|run| value(&run.report)).fold(0.0, f64::max);
+    let (warmup, end) = (longest(Report::warmup_s), longest(Report::duration_s));
+    Plot {
+        name,
+        title: title.to_owned(),
+        note: note.to_owned(),
+        x: Axis::exact(TIME, "s", Kind::Linear, -warmup, end),
+        y,
+        series,
+        heat: None,
+        marks: marks(runs),
+        notches: view_changes(runs),
+        shade: (warmup > 0.0).then(|| (-warmup, 0.0, "warm-up".to_owned())),
+    }
+}
+
+/// What was done to validators: once for all runs in which it is the same.
+fn marks(runs: &[Run]) -> Vec<Mark> {
+    let mut found: Vec<(Mark, Vec<&str>)> = Vec::new();
+    for run in runs {
+        for event in &run.report.events {
+            let text = format!("{} {}", event.kind, event.validator);
+            let mark = Mark { at: event.at_s, text };
+            let same = |known: &&mut (Mark, Vec<&str>)| {
+                known.0.text == mark.text && (known.0.at - mark.at).abs() < 0.15
+            };
+            match found.iter_mut().find(same) {
+                Some(known) => known.1.push(&run.label),
+                None => found.push((mark, vec![&run.label])),
+            }
+        }
+    }
+    let name = |(mark, labels): (Mark, Vec<&str>)| {
+        let everywhere = labels.len() == runs.len();
+        let text =
+            if everywhere { mark.text } else { format!("{} ({})", mark.text, labels.join(", ")) };
+        Mark { at: mark.at, text }
+    };
+    let mut marks: Vec<Mark> = found.into_iter().map(name).collect();
+    marks.sort_by(|a, b| a.at.total_cmp(&b.at));
+    marks
+}
+
+/// Views given up, where only one run is shown.
+fn view_changes(runs: &[Run]) -> Option<Notches> {
+    let [run] = runs else { return None };
+    let changed = run.report.timeline.iter().filter(|second| second.view_changes > 0);
+    let notch = |second: &crate::bench::report::Second| {
+        let words = format!("{} view changes before {} s", second.view_changes, second.second);
+        (second.second as f64 - 0.5, words)
+    };
+    Some(Notches { name: "second with view changes".to_owned(), at: changed.map(notch).collect() })
+}
+
+fn each_run(runs: &[Run], look: Look, points: impl Fn(&Report) -> Points) -> Vec<Series> {
+    named_runs(runs, "", look, points)
+}
+
+/// One series a run, in the run's colour; a lone run needs no name.
+fn named_runs(
+    runs: &[Run],
+    what: &str,
+    look: Look,
+    points: impl Fn(&Report) -> Points,
+) -> Vec<Series> {
+    let name = |run: &Run| match runs {
+        [_] => String::new(),
+        _ => format!("{}{what}", run.label),
+    };
+    let one = |(index, run): (usize, &Run)| new(&name(run), index, look, points(&run.report));
+    runs.iter().enumerate().map(one).collect()
+}
+
+fn new(name: &str, colour: usize, look: Look, points: Points) -> Series {
+    Series { name: name.to_owned(), colour, look, points }
+}
+
+fn values(series: &[Series]) -> impl Iterator<Item = f64> {
+    series.iter().flat_map(|line| &line.points).filter_map(|point| point.1)
+}

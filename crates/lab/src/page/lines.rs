@@ -1,0 +1,128 @@
+//! Series out of results.
+
+use crate::bench::Report;
+use crate::bench::latency_grid::LatencyGrid;
+use crate::chart::{Cell, Heat};
+
+/// Most points or columns that are drawn over time: more would be narrower than a pixel.
+const POINTS_MAX: usize = 400;
+
+/// Operations that an interval should hold for its 99th percentile to mean something.
+const COUNT_WANTED: u64 = 200;
+
+/// Points of a line: x, and y where there is one.
+pub(super) type Points = Vec<(f64, Option<f64>)>;
+
+/// Values at the middles of intervals, from the beginning of the load to the end of the window.
+pub(super) fn over_time<T: Copy + Into<Option<f64>>>(
+    report: &Report,
+    interval_ms: u64,
+    values: &[T],
+) -> Points {
+    let step = interval_ms as f64 / 1_000.0;
+    let until = report.duration_s();
+    let all = values
+        .iter()
+        .enumerate()
+        .map(|(index, &value)| (step * (index as f64 + 0.5) - report.warmup_s(), value.into()));
+    thinned(all.take_while(|point| point.0 <= until).collect())
+}
+
+/// Values at the ends of seconds.
+pub(super) fn each_second(report: &Report, values: &[Option<f64>]) -> Points {
+    let seconds = report.timeline.iter().map(|second| second.second as f64);
+    thinned(seconds.zip(values.iter().copied()).collect())
+}
+
+/// Fewer points, each the mean of as many, if there are too many to be told apart.
+pub(super) fn thinned(points: Points) -> Points {
+    let factor = points.len().div_ceil(POINTS_MAX).max(1);
+    if factor == 1 {
+        return points;
+    }
+    let mean = |chunk: &[(f64, Option<f64>)]| {
+        let x = chunk.iter().map(|point| point.0).sum::<f64>() / chunk.len() as f64;
+        let values: Vec<f64> = chunk.iter().filter_map(|point| point.1).collect();
+        let y = values.iter().sum::<f64>() / values.len() as f64;
+        (x, (!values.is_empty()).then_some(y))
+    };
+    points.chunks(factor).map(mean).collect()
+}
+
+/// The latency grid up to the end of the window, in intervals that hold enough and can be drawn.
+pub(super) fn readable_grid(report: &Report) -> LatencyGrid {
+    let mut grid = report.latency_over_time.clone();
+    let span_ms = 1_000.0 * (report.warmup_s() + report.duration_s());
+    grid.intervals.truncate((span_ms / grid.interval_ms.max(1) as f64).ceil() as usize);
+    let intervals = grid.intervals.len().max(1);
+    let total: u64 = (0..grid.intervals.len()).map(|index| grid.count(index)).sum();
+    let mean = (total / intervals as u64).max(1);
+    let wanted = (COUNT_WANTED.div_ceil(mean) as usize).max(intervals.div_ceil(POINTS_MAX));
+    // Not so few that nothing is left of the course of events.
+    let factor = [1, 2, 5, 10, 20, 50, 100, 200, 500].into_iter().find(|f| *f >= wanted);
+    grid.coarser(factor.unwrap_or(1_000).min(intervals.div_ceil(20).max(1)))
+}
+
+/// A quantile of the latency over time, in milliseconds.
+pub(super) fn quantile(report: &Report, grid: &LatencyGrid, quantile: f64) -> Points {
+    let step = grid.interval_ms as f64 / 1_000.0;
+    let point = |index: usize| {
+        let x = step * (index as f64 + 0.5) - report.warmup_s();
+        (x, grid.quantile_ms(index..index + 1, quantile))
+    };
+    (0..grid.intervals.len()).map(point).collect()
+}
+
+/// The counts of a grid as cells; two steps of latency make one cell.
+pub(super) fn heat(report: &Report, grid: &LatencyGrid) -> Heat {
+    let step = grid.interval_ms as f64 / 1_000.0;
+    let mut cells: Vec<Cell> = Vec::new();
+    for (index, entries) in grid.intervals.iter().enumerate() {
+        let left = step * index as f64 - report.warmup_s();
+        for pair in entries.chunk_by(|a, b| a.0 / 2 == b.0 / 2) {
+            let lower = f64::from(pair[0].0 / 2 * 2);
+            cells.push(Cell {
+                x: (left, left + step),
+                y: (grid.edge_ms(lower), grid.edge_ms(lower + 2.0)),
+                count: pair.iter().map(|entry| u64::from(entry.1)).sum(),
+            });
+        }
+    }
+    Heat { counted: "operations a cell".to_owned(), cells }
+}
+
+/// Steps of latency to a factor of ten in the histogram.
+const BARS_PER_DECADE: f64 = 20.0;
+
+/// How many per cent of the operations that count had a latency in each step, in milliseconds; the
+/// last point ends the last step.
+pub(super) fn histogram(report: &Report) -> Points {
+    let mut bars = std::collections::BTreeMap::new();
+    let bar_of = |us: u64| ((us.max(1) as f64).log10() * BARS_PER_DECADE).floor() as i64;
+    let total: u64 = report.latency_distribution_us.iter().map(|entry| entry.1).sum();
+    for &(us, count) in &report.latency_distribution_us {
+        *bars.entry(bar_of(us)).or_insert(0) += count;
+    }
+    let (Some(&first), Some(&last)) = (bars.keys().next(), bars.keys().next_back()) else {
+        return Vec::new();
+    };
+    let edge = |bar: i64| 10_f64.powf(bar as f64 / BARS_PER_DECADE) / 1_000.0;
+    let height = |bar: i64| bars.get(&bar).map_or(0.0, |&n| 100.0 * n as f64 / total as f64);
+    let mut points: Points = (first..=last).map(|bar| (edge(bar), Some(height(bar)))).collect();
+    points.push((edge(last + 1), None));
+    points
+}
+
+/// Latency in milliseconds by the share of operations that did not exceed it.
+pub(super) fn tail(report: &Report) -> Points {
+    let total: u64 = report.latency_distribution_us.iter().map(|entry| entry.1).sum();
+    let mut before = 0;
+    let mut points = Points::new();
+    for &(us, count) in &report.latency_distribution_us {
+        let from = before as f64 / total as f64;
+        before += count;
+        // From the share below this value: the slowest of all lies at 100 %, which has no place.
+        points.push((from, Some(us as f64 / 1_000.0)));
+    }
+    points
+}
