@@ -2,6 +2,7 @@
 
 use super::svg::{line, rect, text, text_width};
 use super::{COLOURS, Look, Plot, Series};
+use crate::text::thousands;
 use std::fmt::Write;
 
 /// Size of ticks' and legends' text, in pixels.
@@ -61,8 +62,7 @@ impl<'a> Frame<'a> {
         };
         frame.mark_rows = frame.rows_of_marks();
         let rows = frame.mark_rows.iter().map(|row| row + 1).max().unwrap_or(0);
-        // Legend, the y axis' label, the moments' names.
-        frame.top = ROW * (frame.legend.len() + 1 + rows) as f64 + 4.0;
+        frame.top = frame.above() + 9.0 + ROW * rows as f64;
         frame.bottom = frame.top + height;
         frame.height = frame.bottom + FOOT;
         frame
@@ -101,16 +101,25 @@ impl<'a> Frame<'a> {
         let above = self.above();
         text(out, "label", "start", (2.0, above), &self.plot.y.label);
         if let Some(heat) = &self.plot.heat {
-            heat.draw_key(out, self.right, above);
+            let key = if self.key_apart() { above - ROW - 2.0 } else { above };
+            heat.draw_key(out, self.right, key);
         }
+        self.name_shade(out);
         self.draw_marks(out);
+        self.draw_peaks(out);
         self.draw_notches(out);
         self.draw_legend(out);
     }
 
     /// Baseline of the y axis' label.
     fn above(&self) -> f64 {
-        ROW * (self.legend.len() + 1) as f64 - 5.0
+        // The key of a heat map gets a row of its own where both do not fit into one.
+        let key = if self.key_apart() { ROW } else { 0.0 };
+        ROW * (self.legend.len() + 1) as f64 + key
+    }
+
+    fn key_apart(&self) -> bool {
+        self.plot.heat.is_some() && self.right < 520.0
     }
 
     fn draw_shade(&self, out: &mut String) {
@@ -120,9 +129,42 @@ impl<'a> Frame<'a> {
             return;
         }
         rect(out, "shade", (left, self.top), (right - left, self.bottom - self.top), name);
+    }
+
+    fn name_shade(&self, out: &mut String) {
+        let Some((from, to, name)) = &self.plot.shade else { return };
+        let (left, right) = (self.x(*from), self.x(*to));
         if right - left > text_width(name, TEXT) + 6.0 {
-            text(out, "small", "start", (left + 4.0, self.top + 14.0), name);
+            text(out, "small inside", "start", (left + 4.0, self.top + 14.0), name);
         }
+    }
+
+    /// What does not fit between the axes is drawn at the upper edge; its value is written there.
+    fn draw_peaks(&self, out: &mut String) {
+        let mut peaks: Vec<(f64, f64)> =
+            self.plot.series.iter().flat_map(|s| self.peaks(s)).collect();
+        peaks.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let mut taken: Vec<(f64, f64)> = Vec::new();
+        for (at, value) in peaks {
+            let words = format!("↑ {}", thousands(value.round() as u64));
+            let (x, width) = (self.x(at) + 4.0, text_width(&words, TEXT) + 8.0);
+            let begin = if x + width > self.right { x - width - 4.0 } else { x };
+            if taken.iter().all(|other| begin > other.1 || begin + width < other.0) {
+                text(out, "small inside", "start", (begin, self.top + 14.0), &words);
+                taken.push((begin, begin + width));
+            }
+        }
+    }
+
+    /// The greatest value of each stretch that leaves the chart above, and where it is.
+    fn peaks(&self, series: &Series) -> Vec<(f64, f64)> {
+        let high = self.plot.y.high;
+        let over = |point: &(f64, Option<f64>)| Some((point.0, point.1.filter(|y| *y > high)?));
+        let stretches = series.points.split(|point| over(point).is_none());
+        let greatest = |stretch: &[(f64, Option<f64>)]| {
+            stretch.iter().filter_map(over).max_by(|a, b| a.1.total_cmp(&b.1))
+        };
+        stretches.filter_map(greatest).collect()
     }
 
     fn x_ticks(&self) -> Vec<(f64, String)> {

@@ -111,7 +111,8 @@ fn circumstances(report: &Report) -> String {
 }
 
 fn headlines(out: &mut String, runs: &[Run]) {
-    out.push_str("<section class=\"cards\">\n");
+    let several = if runs.len() > 1 { " several" } else { "" };
+    let _ = writeln!(out, "<section class=\"cards{several}\">");
     let all = figures::all();
     for figure in HEADLINES.iter().filter_map(|name| all.iter().find(|f| f.name == *name)) {
         let _ = writeln!(out, "<div class=\"card\"><h2>{}</h2>", escape(figure.name));
