@@ -17,6 +17,7 @@ use crate::metrics::Metrics;
 use crate::pool::{Inlet, Pool};
 use crate::tls::Dialer;
 use crate::transport::Limits;
+use crate::transport::emulated::Ways;
 use crate::transport::frames::Intake;
 use crate::transport::hello::Hello;
 use crate::transport::outbound::{Full, Link, Outbox};
@@ -29,6 +30,7 @@ use quorate_engine::{
     Verifier,
 };
 use quorate_types::{Committee, Height, Lane, Machine, Outcome, Peer, ReplicaId, Time, Verified};
+use quorate_wan::Topology;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Builder, JoinHandle};
@@ -65,6 +67,8 @@ pub struct ClientConfig {
     pub network_threads: usize,
     /// Threads that check the members' signatures on replies.
     pub check_threads: usize,
+    /// A network to emulate: each session sits beside the member that it sends to first.
+    pub emulation: Option<Arc<Topology>>,
 }
 
 impl ClientConfig {
@@ -78,6 +82,7 @@ impl ClientConfig {
             retry_after: Duration::from_secs(1),
             network_threads: 1,
             check_threads: 1,
+            emulation: None,
         }
     }
 }
@@ -307,6 +312,7 @@ struct Heard {
 /// What the links of all sessions share.
 struct Wiring<'a> {
     committee: &'a Arc<Committee>,
+    emulation: Option<&'a Topology>,
     pool: Pool,
     metrics: Arc<Metrics>,
     replies: Sender<Heard>,
@@ -324,7 +330,8 @@ impl<'a> Wiring<'a> {
         for worker in workers {
             start("check-replies", worker)?;
         }
-        Ok(Self { committee: &config.committee, pool, metrics, replies })
+        let emulation = config.emulation.as_deref();
+        Ok(Self { committee: &config.committee, emulation, pool, metrics, replies })
     }
 
     /// A session's links in member order.
@@ -338,6 +345,7 @@ impl<'a> Wiring<'a> {
         for peer in self.committee.members() {
             let key = self.committee.identity(peer).expect("a member has a key");
             let address = self.committee.address(peer).expect("a member has an address");
+            let ways = self.emulation.map(|wan| Ways::of_client(wan, spec.first, peer));
             let drops = self.metrics.drops(Some(Peer::Replica(peer)), Lane::Client);
             links.push(Link {
                 peer,
@@ -349,6 +357,7 @@ impl<'a> Wiring<'a> {
                 replies: Some(intake.clone()),
                 metrics: Arc::clone(&self.metrics),
                 patience: (limits.handshake, limits.write),
+                ways,
             });
         }
         Ok(links)

@@ -7,6 +7,7 @@ use quorate_crypto::KeyCache;
 use quorate_engine::{Settings, SettingsError};
 use quorate_storage::Durability;
 use quorate_types::{Committee, CommitteeError, CommitteeFile};
+use quorate_wan::{Emulation, EmulationError, Topology};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io;
@@ -60,6 +61,9 @@ pub struct NodeConfig {
     /// The replica itself.
     #[serde(default)]
     pub replica: Settings,
+    /// A network to emulate, for laboratories only: what this validator sends to others is held back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulation: Option<Emulation>,
 }
 
 fn default_http() -> String {
@@ -159,6 +163,14 @@ pub enum ConfigError {
         /// Which setting.
         source: SettingsError,
     },
+    /// An emulation that cannot be.
+    #[error("{path}, section [emulation]: {source}", path = path.display())]
+    Emulation {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        source: EmulationError,
+    },
     /// A committee file with something wrong in it.
     #[error("the committee file {path} is refused: {source}", path = path.display())]
     Committee {
@@ -187,6 +199,7 @@ impl NodeConfig {
             clients_max: default_clients(),
             log: LogSettings::default(),
             replica: Settings::default(),
+            emulation: None,
         }
     }
 
@@ -250,7 +263,19 @@ impl NodeConfig {
         )?;
         self.replica
             .validate()
-            .map_err(|source| ConfigError::Replica { path: path.to_owned(), source })
+            .map_err(|source| ConfigError::Replica { path: path.to_owned(), source })?;
+        let emulation = self.emulation.as_ref().map_or(Ok(()), |wan| wan.topology(1).map(drop));
+        emulation.map_err(|source| ConfigError::Emulation { path: path.to_owned(), source })
+    }
+
+    /// The network to emulate between so many members, if any.
+    ///
+    /// # Errors
+    /// When there is no such network.
+    pub fn topology(&self, members: usize) -> Result<Option<Topology>, ConfigError> {
+        let topology = self.emulation.as_ref().map(|emulation| emulation.topology(members));
+        let failed = |source| ConfigError::Emulation { path: "the configuration".into(), source };
+        topology.transpose().map_err(failed)
     }
 
     /// Reads and checks the committee file that the configuration names.

@@ -6,6 +6,7 @@ use quorate_crypto::{KeyFile, KeyFileError, SchemeKind};
 use quorate_engine::{Settings, SettingsError};
 use quorate_storage::Durability;
 use quorate_types::{Committee, CommitteeFile, Epoch, Member};
+use quorate_wan::{Emulation, EmulationError};
 use rustls::crypto::ring;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,8 @@ pub struct TestnetPlan {
     pub service: String,
     /// The replicas' settings.
     pub settings: Settings,
+    /// A network to emulate between them, for laboratories.
+    pub emulation: Option<Emulation>,
 }
 
 impl Default for TestnetPlan {
@@ -42,6 +45,7 @@ impl Default for TestnetPlan {
             durability: Durability::Fsync,
             service: "ordered-log".into(),
             settings: Settings::default(),
+            emulation: None,
         }
     }
 }
@@ -88,6 +92,9 @@ pub enum TestnetError {
     /// A setting out of its range.
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    /// A network that cannot be.
+    #[error(transparent)]
+    Emulation(#[from] EmulationError),
     /// A key file was not written.
     #[error(transparent)]
     Key(#[from] KeyFileError),
@@ -144,6 +151,9 @@ impl TestnetPlan {
             let highest = usize::from(u16::MAX) + 1 - 2 * members;
             return Err(TestnetError::Ports { members, base, last, highest });
         }
+        if let Some(emulation) = &self.emulation {
+            emulation.topology(self.members)?;
+        }
         Ok(self.settings.validate()?)
     }
 
@@ -163,6 +173,7 @@ impl TestnetPlan {
             durability: self.durability,
             service: self.service.clone(),
             replica: self.settings.clone(),
+            emulation: self.emulation.clone(),
             ..NodeConfig::new("../committee.toml".into(), "key.toml".into(), "data".into())
         }
     }

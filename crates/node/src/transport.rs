@@ -27,9 +27,12 @@
 //! | connections of one peer in one lane | 1 | the older is cut: its owner restarted |
 //! | clients | `clients_max` | new ones are turned away |
 //!
+//! Frames can be held back as if they had far to go ([`emulated`]): for laboratories.
+//!
 //! Queued frames survive a reconnection, and a batch whose write failed is sent again, so a peer may
 //! see a frame twice.
 
+pub mod emulated;
 pub mod frames;
 pub mod hello;
 pub mod inbound;

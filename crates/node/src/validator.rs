@@ -39,6 +39,7 @@ use quorate_storage::{
 };
 use quorate_types::machine::{ReadRequest, Recovery};
 use quorate_types::{BodyRef, Committee, Event, ReplicaId, Service};
+use quorate_wan::Topology;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -203,6 +204,7 @@ impl Validator {
             %address,
             http = %http_address,
             chain = validator.shown.summary.chain,
+            emulated_network = config.emulation.is_some(),
             signs = validator.shown.summary.signs,
             "validator started"
         );
@@ -338,7 +340,8 @@ impl Validator {
         let network = Arc::clone(&self.shown.network);
         let dialer = tls::Dialer::new(&origin.keys.identity)?;
         let runtime = self.runtime.as_ref().expect("present until the end");
-        for link in member_links(&network, &origin.committee, &dialer, intake.limits)? {
+        let emulated = origin.emulation.as_ref().map(|topology| (topology, origin.id));
+        for link in member_links(&network, &origin.committee, &dialer, intake.limits, emulated)? {
             runtime.spawn(link.run());
         }
         let tls = tls::listener(&origin.keys.identity)?;
@@ -369,6 +372,7 @@ struct Origin {
     verifier: Arc<Verifier>,
     clock: Clock,
     wall_origin_ms: u64,
+    emulation: Option<Topology>,
 }
 
 impl Origin {
@@ -389,7 +393,9 @@ impl Origin {
         }
         let verifier = Verifier::new(Arc::clone(&committee), config.replica.proposal_key);
         let wall_origin_ms = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
-        Ok(Self { id, keys, committee, verifier: Arc::new(verifier), clock, wall_origin_ms })
+        let emulation = config.topology(committee.size())?;
+        let verifier = Arc::new(verifier);
+        Ok(Self { id, keys, committee, verifier, clock, wall_origin_ms, emulation })
     }
 
     fn replica(&self, config: &NodeConfig, signs: bool) -> ReplicaConfig {

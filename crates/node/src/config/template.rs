@@ -122,6 +122,23 @@ pub(super) const REPLICA: Comments = &[
     ),
 ];
 
+pub(super) const EMULATION: Comments = &[
+    (
+        "regions",
+        "AWS regions: member 0 is in the first, member 1 in the next, and round again.\n\
+         Delays and jitter between them are those that were measured.",
+    ),
+    ("delay_ms", "Without regions: the one-way delay between any two members, in milliseconds."),
+    ("bandwidth_mbit", "Megabits a second on each link, 0 to 100000. 0: as many as there are."),
+    ("jitter", "true: delays vary as they were measured to. false: always the median."),
+];
+
+const EMULATION_OPENING: &str = "
+# A wide-area network to emulate between members that share a host or a room. For laboratories only:
+# what this validator sends is held back. Every member names the same one.
+[emulation]
+";
+
 pub(super) fn annotate(config: &NodeConfig) -> String {
     let table = toml::Table::try_from(config).expect("a plain struct is a table");
     let mut text = String::from(OPENING);
@@ -130,6 +147,10 @@ pub(super) fn annotate(config: &NodeConfig) -> String {
         let table = table[name].as_table().expect("a section is a table");
         write!(text, "\n[{name}]\n").expect("memory");
         section(&mut text, table, comments);
+    }
+    if let Some(table) = table.get("emulation").and_then(toml::Value::as_table) {
+        text.push_str(EMULATION_OPENING);
+        section(&mut text, table, EMULATION);
     }
     text
 }

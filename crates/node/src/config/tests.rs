@@ -1,4 +1,4 @@
-use super::template::{LOG, NODE, REPLICA};
+use super::template::{EMULATION, LOG, NODE, REPLICA};
 use super::*;
 
 fn config() -> NodeConfig {
@@ -19,6 +19,8 @@ fn the_commented_file_says_what_the_struct_says() {
     config.replica.batch_delay_ms = 77;
     assert_eq!(toml::from_str::<NodeConfig>(&config.to_toml()).unwrap(), config);
     config.listen = Some("0.0.0.0:1".into());
+    config.emulation =
+        Some(Emulation { regions: vec!["us-east-1".into()], ..Emulation::default() });
     assert_eq!(toml::from_str::<NodeConfig>(&config.to_toml()).unwrap(), config);
 }
 
@@ -26,6 +28,7 @@ fn the_commented_file_says_what_the_struct_says() {
 fn every_field_has_a_comment_and_every_comment_a_field() {
     let mut config = config();
     config.listen = Some("0.0.0.0:1".into());
+    config.emulation = Some(Emulation::default());
     let table = toml::Table::try_from(&config).unwrap();
     let names = |table: &toml::Table| -> Vec<String> {
         table.iter().filter(|(_, value)| !value.is_table()).map(|(key, _)| key.clone()).collect()
@@ -34,6 +37,7 @@ fn every_field_has_a_comment_and_every_comment_a_field() {
         (&table, NODE),
         (table["log"].as_table().unwrap(), LOG),
         (table["replica"].as_table().unwrap(), REPLICA),
+        (table["emulation"].as_table().unwrap(), EMULATION),
     ] {
         let mut explained: Vec<_> = comments.iter().map(|(name, _)| (*name).to_owned()).collect();
         let mut present = names(values);
@@ -70,6 +74,11 @@ fn errors_name_the_file_the_field_and_the_remedy() {
         message.contains("config.toml, section [replica]: setting 'timeout_ms' is 1"),
         "{message}"
     );
+
+    let (_folder, path) =
+        write(&format!("{}[emulation]\nregions = [\"us-eats-1\"]\n", config().to_toml()));
+    let message = NodeConfig::load(&path).unwrap_err().to_string();
+    assert!(message.contains("[emulation]: there is no region 'us-eats-1'"), "{message}");
 
     let (_folder, path) = write("committe = \"x\"\n");
     let message = NodeConfig::load(&path).unwrap_err().to_string();

@@ -1,5 +1,6 @@
 //! Sending: bounded queues, and the task that keeps one connection up and writes its queue to it.
 
+use super::emulated::{self, DelayedReader, Ways};
 use super::frames::Intake;
 use super::hello::{self, Hello};
 use super::{MEMBER_LANES, Network, socket};
@@ -11,6 +12,7 @@ use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use quorate_engine::Frame;
 use quorate_types::{Committee, Lane, Peer, ReplicaId};
+use quorate_wan::Topology;
 use rustls::ClientConfig;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -102,7 +104,7 @@ impl Outbox {
     }
 
     /// Waits for frames and takes what makes one write.
-    async fn batch(&self) -> Vec<Frame> {
+    pub(super) async fn batch(&self) -> Vec<Frame> {
         loop {
             let batch = self.queue.lock().take(BATCH_BYTES_MAX);
             if !batch.is_empty() {
@@ -113,7 +115,7 @@ impl Outbox {
     }
 
     /// Puts back what was taken and not written, in front.
-    fn put_back(&self, batch: Vec<Frame>) {
+    pub(super) fn put_back(&self, batch: Vec<Frame>) {
         let mut queue = self.queue.lock();
         for frame in batch.into_iter().rev() {
             if !self.has_room(&queue, frame.len()) {
@@ -195,6 +197,8 @@ pub struct Link {
     pub metrics: Arc<Metrics>,
     /// How long the other end may be silent in a handshake, and take no byte of a write.
     pub patience: (Duration, Duration),
+    /// The network to emulate, if any.
+    pub ways: Option<Ways>,
 }
 
 impl Link {
@@ -231,13 +235,27 @@ impl Link {
         tokio::select! {
             // Whoever went away is noticed at once, and not only by a later write that fails.
             error = self.listen(reader) => error,
-            error = drain(&self.outbox, writer, self.hello.lane, &self.metrics, self.patience.1) => error,
+            error = self.write(writer) => error,
+        }
+    }
+
+    async fn write(&self, writer: impl AsyncWrite + Unpin) -> io::Error {
+        let (lane, patience) = (self.hello.lane, self.patience.1);
+        match self.ways {
+            None => drain(&self.outbox, writer, lane, &self.metrics, patience).await,
+            Some(Ways { out, .. }) => {
+                emulated::drain(&self.outbox, writer, lane, &self.metrics, patience, out).await
+            }
         }
     }
 
     async fn listen(&self, mut reader: impl AsyncRead + Unpin) -> io::Error {
         if let Some(replies) = &self.replies {
-            let cut = replies.read(reader, Peer::Replica(self.peer), self.hello.lane).await;
+            let (from, lane) = (Peer::Replica(self.peer), self.hello.lane);
+            let cut = match self.ways.and_then(|ways| ways.back) {
+                None => replies.read(reader, from, lane).await,
+                Some(back) => replies.read(DelayedReader::new(reader, back), from, lane).await,
+            };
             return io::Error::other(cut);
         }
         match reader.read_u8().await {
@@ -296,7 +314,7 @@ impl Drop for Taken<'_> {
 }
 
 /// Small pieces are copied together, large ones are not; one flush for all.
-async fn write_batch<W: AsyncWrite + Unpin>(
+pub(super) async fn write_batch<W: AsyncWrite + Unpin>(
     writer: &mut W,
     batch: &[Frame],
     scratch: &mut BytesMut,
@@ -343,7 +361,8 @@ async fn in_time(patience: Duration, work: impl Future<Output = io::Result<()>>)
     }
 }
 
-/// The links to every other member, one for each lane.
+/// The links to every other member, one for each lane; `emulated` is the network to emulate and the
+/// own place in it.
 ///
 /// # Errors
 /// Never with the provider that this crate uses.
@@ -352,6 +371,7 @@ pub fn member_links(
     committee: &Committee,
     dialer: &Dialer,
     limits: super::Limits,
+    emulated: Option<(&Topology, ReplicaId)>,
 ) -> Result<Vec<Link>, rustls::Error> {
     let mut links = Vec::new();
     for peer in committee.members() {
@@ -359,6 +379,7 @@ pub fn member_links(
             continue;
         };
         let tls = dialer.to(*key)?;
+        let ways = emulated.map(|(topology, me)| Ways::between_members(topology, me, peer));
         for (index, lane) in MEMBER_LANES.into_iter().enumerate() {
             let Some((outbox, up)) = network.lane_to(peer, index) else {
                 continue;
@@ -373,6 +394,7 @@ pub fn member_links(
                 replies: None,
                 metrics: Arc::clone(&network.metrics),
                 patience: (limits.handshake, limits.write),
+                ways,
             });
         }
     }
