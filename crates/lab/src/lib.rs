@@ -9,6 +9,7 @@ pub mod bench;
 pub mod chart;
 pub mod http;
 pub mod machine;
+pub mod minimum;
 pub mod page;
 pub mod ports;
 pub mod processes;

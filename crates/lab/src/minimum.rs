@@ -1,0 +1,174 @@
+//! The least latency that a protocol needs on a network, by arithmetic: what a client would see if
+//! computing, disks and queues took no time at all.
+//!
+//! # Jolteon, as implemented
+//!
+//! A client beside validator `v` sends an operation; `v` seals it into a body and sends that to all.
+//! The first leader that proposes after the body has reached it orders it, in view `r`:
+//!
+//! ```text
+//! client ─▶ v ──body──▶ L(r) ──proposal r──▶ all ──votes──▶ L(r+1) ──proposal r+1──▶ all ──votes──▶ L(r+2)
+//!        L(r+2) decides r and sends proposal r+2 ──▶ all decide and execute r ──replies──▶ client
+//! ```
+//!
+//! Leaders rotate and views follow one another at network speed: `L(r+1)` proposes as soon as it has
+//! the proposal of `r` and the votes of a quorum. Operations come at any moment, so one usually waits
+//! for the next proposal; that wait is part of the protocol, and is given apart as well. The client is
+//! done at the weak-th equal reply (f+1). All delays are at their medians; a body is taken to be at
+//! every voter before the proposal that names it, which holds where no detour is a short cut, and
+//! makes the result a lower bound elsewhere.
+
+use quorate_wan::Topology;
+use serde::{Deserialize, Serialize};
+
+/// The least latency.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Minimum {
+    /// Median over clients beside every validator and operations at any moment, in milliseconds.
+    pub p50_ms: f64,
+    /// Mean over the same.
+    pub mean_ms: f64,
+    /// The part of the mean that is not the wait for the next proposal.
+    pub mean_without_wait_ms: f64,
+    /// Mean length of a view.
+    pub view_ms: f64,
+}
+
+/// Operations whose latency lies between two bounds, evenly.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    low: f64,
+    high: f64,
+    weight: f64,
+}
+
+/// Computes the minimum of Jolteon with leaders in rotation. `quorum` and `weak` are how many members
+/// make a certificate, and how many are certain to include an honest one.
+///
+/// # Panics
+/// Without members, or when a threshold exceeds them.
+#[must_use]
+pub fn jolteon(network: &Topology, quorum: usize, weak: usize) -> Minimum {
+    let members = network.members();
+    assert!(members > 0 && quorum.max(weak) <= members, "thresholds fit the committee");
+    let model = Model { network, quorum, weak, proposals: Vec::new() }.with_proposals();
+    let pieces: Vec<Piece> = (0..members).flat_map(|home| model.pieces(home)).collect();
+    let weight: f64 = pieces.iter().map(|piece| piece.weight).sum();
+    let mean = |value: fn(&Piece) -> f64| {
+        pieces.iter().map(|piece| piece.weight * value(piece)).sum::<f64>() / weight
+    };
+    Minimum {
+        p50_ms: median(&pieces, weight),
+        mean_ms: mean(|piece| f64::midpoint(piece.low, piece.high)),
+        mean_without_wait_ms: mean(|piece| piece.low),
+        view_ms: model.cycle() / members as f64,
+    }
+}
+
+struct Model<'a> {
+    network: &'a Topology,
+    quorum: usize,
+    weak: usize,
+    /// When each view's leader proposes: views 0 to 3n + 1, of which n to 2n − 1 stand for all.
+    proposals: Vec<f64>,
+}
+
+impl Model<'_> {
+    fn with_proposals(mut self) -> Self {
+        let members = self.network.members();
+        let mut at = 0.0;
+        for view in 0..3 * members + 2 {
+            self.proposals.push(at);
+            at += self.view(view % members, (view + 1) % members);
+        }
+        self
+    }
+
+    /// Milliseconds between two members.
+    fn between(&self, from: usize, to: usize) -> f64 {
+        if from == to { 0.0 } else { self.beside(from, to) }
+    }
+
+    /// Milliseconds between a member and a client that sits beside the other one.
+    fn beside(&self, from: usize, to: usize) -> f64 {
+        self.network.latency(from, to).median().as_secs_f64() * 1_000.0
+    }
+
+    /// From a leader's proposal to the next leader's.
+    fn view(&self, leader: usize, next: usize) -> f64 {
+        let voters = 0..self.network.members();
+        let votes = voters.map(|i| self.between(leader, i) + self.between(i, next)).collect();
+        nth(votes, self.quorum).max(self.between(leader, next))
+    }
+
+    /// How long all members' turns take.
+    fn cycle(&self) -> f64 {
+        let members = self.network.members();
+        self.proposals[2 * members] - self.proposals[members]
+    }
+
+    /// From the proposal of a view to the client's last needed reply.
+    fn tail(&self, view: usize, home: usize) -> f64 {
+        let members = self.network.members();
+        let collector = (view + 2) % members;
+        let decided = self.proposals[view + 2] - self.proposals[view];
+        let heard = |i| decided + self.between(collector, i) + self.beside(i, home);
+        nth((0..members).map(heard).collect(), self.weak)
+    }
+
+    /// The last moment at which an operation can be sent for a view's proposal to order it.
+    fn last_moment(&self, view: usize, home: usize) -> f64 {
+        let leader = view % self.network.members();
+        self.proposals[view] - self.beside(home, home) - self.between(home, leader)
+    }
+
+    /// Every moment of a cycle belongs to the first view that can still order what is sent then.
+    fn pieces(&self, home: usize) -> Vec<Piece> {
+        let members = self.network.members();
+        let mut pieces = Vec::with_capacity(members);
+        for view in members..2 * members {
+            let last = self.last_moment(view, home);
+            let earlier = (view - members..view).map(|earlier| self.last_moment(earlier, home));
+            let span = last - earlier.fold(f64::MIN, f64::max);
+            let low = self.proposals[view] - last + self.tail(view, home);
+            // Without any distance a cycle takes no time: then all views count alike.
+            let weight = if self.cycle() > 0.0 { span.max(0.0) } else { 1.0 };
+            pieces.push(Piece { low, high: low + span.max(0.0), weight });
+        }
+        pieces
+    }
+}
+
+/// The `rank`-th smallest, counted from one.
+fn nth(mut values: Vec<f64>, rank: usize) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[rank - 1]
+}
+
+/// The latency that half of the operations stay below.
+fn median(pieces: &[Piece], weight: f64) -> f64 {
+    let below = |latency: f64| -> f64 {
+        let share = |piece: &Piece| {
+            if latency >= piece.high {
+                1.0
+            } else {
+                ((latency - piece.low) / (piece.high - piece.low)).max(0.0)
+            }
+        };
+        pieces.iter().map(|piece| piece.weight * share(piece)).sum()
+    };
+    let (mut low, mut high) = (0.0, pieces.iter().map(|piece| piece.high).fold(0.0, f64::max));
+    // Sixty halvings leave less than a float can tell.
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if below(middle) < weight / 2.0 {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}
+
+#[cfg(test)]
+mod tests;
