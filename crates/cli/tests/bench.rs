@@ -164,3 +164,17 @@ fn seeds_give_the_same_hash_on_any_number_of_threads() {
         assert_eq!(one[field], two[field]);
     }
 }
+
+#[test]
+fn a_bench_on_an_emulated_network_is_as_slow_as_the_network_at_least() {
+    let result = bench(&["--duration", "2", "--wan", "eu-central-1,eu-west-1"]);
+    assert_eq!(result["config"]["emulation"]["regions"][1], "eu-west-1");
+    let least = &result["beside"]["minimum"];
+    // Half of the operations are no quicker than the quickest leader's turn allows for, and that is
+    // more than half of the mean. Delays vary by a tenth here.
+    let floor = number(least, "mean_without_wait_ms") / 2.0;
+    assert!(number(&result["latency_ms"], "p50") > floor, "{result:#}");
+    assert!(number(least, "p50_ratio") > 0.5, "{least}");
+    let timeout = &result["config"]["settings"]["timeout_ms"];
+    assert_eq!(timeout, 500, "eight round trips are less");
+}

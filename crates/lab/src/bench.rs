@@ -13,6 +13,7 @@
 //! * **The load generator shares the machine** with the validators, as the result says; its own CPU
 //!   time is reported apart.
 
+pub mod beside;
 mod committee;
 mod config;
 mod error;
@@ -26,19 +27,21 @@ pub mod report;
 mod sessions;
 mod table;
 
-pub use config::{At, BenchConfig, NotAt};
+pub use config::{At, BenchConfig, NotAt, fitting_timeout_ms};
 pub use error::BenchError;
 pub use progress::Progress;
 pub use report::Report;
 pub use table::render;
 
 use crate::machine::own_cpu_seconds;
+use beside::{Beside, LeastLatency};
 use committee::Committee;
 use evidence::{Evidence, Fortune, Sample};
 use health::{Ailment, Health};
 use load::Load;
-use measure::{Recorder, Schedule};
+use measure::{LatencyMs, Recorder, Schedule};
 use parking_lot::Mutex;
+use quorate_types::Committee as Members;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -76,7 +79,8 @@ fn measure(
     progress.say("waiting until every validator is connected to every other");
     committee.await_connected(interrupted)?;
     progress.say("opening client sessions");
-    let (target, answers) = sessions::open(config, committee.file())?;
+    let members = committee.members(config)?;
+    let (target, answers) = sessions::open(config, Arc::clone(&members))?;
     let schedule = Schedule {
         start: Instant::now() + HEAD_START,
         rate: config.rate,
@@ -90,6 +94,7 @@ fn measure(
     let mut run = Run {
         config,
         committee,
+        members,
         progress,
         interrupted,
         schedule,
@@ -110,6 +115,7 @@ fn measure(
 struct Run<'a> {
     config: &'a BenchConfig,
     committee: &'a mut Committee,
+    members: Arc<Members>,
     progress: &'a Progress,
     interrupted: &'a AtomicBool,
     schedule: Schedule,
@@ -198,11 +204,16 @@ impl Run<'_> {
             disk_bytes: self.committee.disk_bytes(),
             over_time: &recorder.over_time(),
             started: self.started,
+            beside: self.beside(recorder.latency()),
         });
         if report.committed_tps > 0.0 && report.answered > 0 {
             return Ok(report);
         }
         Err(self.committee.explain(BenchError::NothingCommitted, 0))
+    }
+
+    fn beside(&self, latency: LatencyMs) -> Beside {
+        Beside { minimum: LeastLatency::of(self.config, &self.members, latency) }
     }
 
     fn look(&mut self) -> Result<Looks, BenchError> {

@@ -10,7 +10,11 @@ use quorate_lab::ServiceKind;
 use quorate_lab::bench::{self, At, BenchConfig, BenchError, Progress, Report};
 use quorate_lab::page::{self, file};
 use quorate_storage::Durability;
+use quorate_wan::Emulation;
 use std::path::PathBuf;
+
+/// A view's span when all validators share this machine and no network is emulated.
+const TIMEOUT_MS: u64 = 500;
 
 /// Measure a real local committee under open-loop load.
 ///
@@ -21,6 +25,10 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:\n  \
     quorate bench                                     four validators, 20,000 tx/s, 20 s\n  \
     quorate bench -n 10 --scheme bls --rate 5000\n  \
+    quorate bench --wan us-east-1,us-west-1,ap-southeast-2,eu-central-1 --rate 2000
+                                                    \
+    spread over regions, beside the least latency
+  \
     quorate bench --kill 0@5 --restart 0@10           the first leader dies and comes back\n  \
     quorate bench --scheme bls --verify each --key-cache off --proposal-key voting\n                                                    \
     what the paper compares\n  \
@@ -78,9 +86,20 @@ pub(crate) struct Options {
     /// Leaders carry bodies inside their proposals instead of authors sending them ahead
     #[arg(long)]
     inline_bodies: bool,
-    /// How long a view may take, in milliseconds; all validators share this machine
-    #[arg(long, default_value_t = 500, value_name = "MS")]
-    timeout: u64,
+    /// How long a view may take, in milliseconds; by default 500, and on an emulated network at least
+    /// eight times the farthest round trip
+    #[arg(long, value_name = "MS")]
+    timeout: Option<u64>,
+    /// Emulate a wide-area network: AWS regions, given to the validators in turn; clients sit beside
+    /// their validators
+    #[arg(long, value_name = "REGION,...", value_delimiter = ',', conflicts_with = "delay")]
+    wan: Vec<String>,
+    /// Emulate a network with this one-way delay between any two validators, in milliseconds
+    #[arg(long, value_name = "MS")]
+    delay: Option<u64>,
+    /// Emulate so many megabits a second on each link between two validators or to a client
+    #[arg(long, value_name = "MBIT")]
+    bandwidth: Option<u64>,
     /// What is replicated: log (an ordered log) or noop
     #[arg(long, default_value = "log")]
     service: ServiceKind,
@@ -90,9 +109,10 @@ pub(crate) struct Options {
     /// How long a client waits for operations to share a request, in milliseconds
     #[arg(long, default_value_t = 20, value_name = "MS")]
     bundle_delay: u64,
-    /// How long a request may stay unanswered before it goes to the next validator, in milliseconds
-    #[arg(long, default_value_t = 1_000, value_name = "MS")]
-    retry_after: u64,
+    /// How long a request may stay unanswered before it goes to the next validator, in milliseconds;
+    /// by default twice the view timeout
+    #[arg(long, value_name = "MS")]
+    retry_after: Option<u64>,
     /// Put the committee into this new folder and keep it
     #[arg(long, value_name = "FOLDER")]
     dir: Option<PathBuf>,
@@ -146,6 +166,8 @@ impl Options {
 
     fn config(&self) -> Result<BenchConfig, Failure> {
         let executable = std::env::current_exe();
+        let emulation = self.emulation();
+        let timeout_ms = self.timeout_ms(emulation.as_ref())?;
         Ok(BenchConfig {
             validators: self.validators,
             scheme: self.scheme,
@@ -160,20 +182,39 @@ impl Options {
             service: self.service,
             sessions: self.sessions,
             bundle_delay_ms: self.bundle_delay,
-            retry_after_ms: self.retry_after,
+            retry_after_ms: self.retry_after.unwrap_or(2 * timeout_ms),
             seed: self.seed,
-            settings: self.settings(),
+            settings: self.settings(timeout_ms),
+            emulation,
             directory: self.dir.clone(),
             executable: executable.map_err(|error| Failure::run(format!("who am I? {error}")))?,
         })
     }
 
-    fn settings(&self) -> Settings {
+    fn emulation(&self) -> Option<Emulation> {
+        let wanted = !self.wan.is_empty() || self.delay.is_some() || self.bandwidth.is_some();
+        wanted.then(|| Emulation {
+            regions: self.wan.clone(),
+            delay_ms: self.delay.unwrap_or(0),
+            bandwidth_mbit: self.bandwidth.unwrap_or(0),
+            jitter: true,
+        })
+    }
+
+    fn timeout_ms(&self, emulation: Option<&Emulation>) -> Result<u64, Failure> {
+        let (Some(emulation), None) = (emulation, self.timeout) else {
+            return Ok(self.timeout.unwrap_or(TIMEOUT_MS));
+        };
+        let network = emulation.topology(usize::from(self.validators)).map_err(Failure::usage)?;
+        Ok(bench::fitting_timeout_ms(&network).max(TIMEOUT_MS))
+    }
+
+    fn settings(&self, timeout_ms: u64) -> Settings {
         let default = Settings::default();
         Settings {
             batch_bytes: self.batch_bytes.unwrap_or(default.batch_bytes),
             batch_delay_ms: self.batch_delay.unwrap_or(default.batch_delay_ms),
-            timeout_ms: self.timeout,
+            timeout_ms,
             vote_wait_ms: self.vote_wait.unwrap_or(default.vote_wait_ms),
             verify: self.verify.unwrap_or(default.verify),
             key_cache: self.key_cache.unwrap_or(default.key_cache),

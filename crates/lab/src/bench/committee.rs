@@ -5,8 +5,11 @@ use super::config::BenchConfig;
 use crate::ports::free_ports;
 use crate::processes::Processes;
 use crate::status::{ValidatorStatus, ask_all};
+use quorate_node::config::load_committee;
 use quorate_node::{Testnet, TestnetPlan};
-use std::path::{Path, PathBuf};
+use quorate_types::Committee as Members;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -53,6 +56,7 @@ impl Committee {
             durability: config.durability,
             service: config.service.to_string(),
             settings: config.settings.clone(),
+            emulation: config.emulation.clone(),
             ..TestnetPlan::default()
         };
         let testnet = Testnet::create(&folder, &plan)?;
@@ -61,9 +65,13 @@ impl Committee {
         Ok(Self { processes, testnet, place })
     }
 
-    /// The committee file.
-    pub(super) fn file(&self) -> &Path {
-        &self.testnet.committee
+    /// Reads the committee file.
+    ///
+    /// # Errors
+    /// When it cannot be read back.
+    pub(super) fn members(&self, config: &BenchConfig) -> Result<Arc<Members>, BenchError> {
+        let loaded = load_committee(&self.testnet.committee, config.settings.key_cache);
+        loaded.map(Arc::new).map_err(|error| BenchError::Client(error.to_string()))
     }
 
     /// Asks every validator how it is.

@@ -4,6 +4,7 @@ use crate::ServiceKind;
 use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
 use quorate_storage::Durability;
+use quorate_wan::{Emulation, Topology};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -44,6 +45,8 @@ pub struct BenchConfig {
     pub seed: u64,
     /// The replicas' settings.
     pub settings: Settings,
+    /// A network to emulate between members, and between them and the clients beside each.
+    pub emulation: Option<Emulation>,
     /// Where to put the committee, which is then kept; `None` for a temporary place, which is not.
     pub directory: Option<PathBuf>,
     /// The `quorate` binary that runs the validators.
@@ -84,6 +87,15 @@ impl std::fmt::Display for At {
     }
 }
 
+/// The shortest view that an emulated network allows for: eight of the farthest round trips, in
+/// milliseconds. A view's certificates and bodies travel several of them, and less patience is still
+/// an eighth of it.
+#[must_use]
+pub fn fitting_timeout_ms(network: &Topology) -> u64 {
+    let farthest_ms = network.farthest_round_trip().as_secs_f64() * 1_000.0;
+    (8.0 * farthest_ms).ceil() as u64
+}
+
 /// Operations per second that one session carries before the next one is opened.
 const SESSION_RATE: u64 = 5_000;
 const SESSIONS_MAX: u64 = 256;
@@ -102,6 +114,8 @@ impl BenchConfig {
         check((1..=65_536).contains(&self.tx_bytes), "--tx-bytes must be 1 to 65536".into())?;
         check(self.sessions != Some(0), "--sessions must be at least 1".into())?;
         self.settings.validate().map_err(|error| error.to_string())?;
+        let emulated = self.emulation.as_ref().map_or(Ok(()), |wan| wan.topology(1).map(drop));
+        emulated.map_err(|error| error.to_string())?;
         for at in self.kills.iter().chain(&self.restarts) {
             check(at.validator < n, format!("{at}: there are only validators 0 to {}", n - 1))?;
             let end = self.duration_s;
@@ -126,6 +140,12 @@ impl BenchConfig {
     pub fn session_count(&self) -> usize {
         let wanted = self.rate.div_ceil(SESSION_RATE).clamp(4, SESSIONS_MAX);
         self.sessions.unwrap_or(wanted as usize)
+    }
+
+    /// The network to emulate, if there is one; `None` also for one that validation refuses.
+    #[must_use]
+    pub fn topology(&self) -> Option<Topology> {
+        self.emulation.as_ref()?.topology(usize::from(self.validators)).ok()
     }
 
     /// Warm-up and measured window together.
@@ -155,6 +175,7 @@ impl BenchConfig {
             "retry_after_ms": self.retry_after_ms,
             "seed": self.seed,
             "settings": self.settings,
+            "emulation": self.emulation,
         })
     }
 

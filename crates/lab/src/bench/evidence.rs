@@ -1,5 +1,6 @@
 //! From what was seen every second to figures.
 
+use super::beside::Beside;
 use super::config::{At, BenchConfig};
 use super::latency_grid::INTERVAL_MS;
 use super::measure::{Counts, LatencyMs, OverTime};
@@ -59,6 +60,8 @@ pub struct Evidence<'a> {
     pub over_time: &'a OverTime,
     /// When the load began.
     pub started: SystemTime,
+    /// What the result is judged by.
+    pub beside: Beside,
 }
 
 impl Report {
@@ -108,6 +111,7 @@ impl Report {
             committed: evidence.committed(),
             latency_over_time: evidence.over_time.latency.clone(),
             latency_distribution_us: evidence.over_time.distribution_us.clone(),
+            beside: evidence.beside.clone(),
             config: describe(config),
         }
     }

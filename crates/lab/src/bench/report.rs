@@ -1,5 +1,6 @@
 //! The result of a bench: one plain structure, from which every table and page is drawn.
 
+use super::beside::Beside;
 use super::latency_grid::LatencyGrid;
 use super::measure::{Counts, LatencyMs};
 use serde::{Deserialize, Serialize};
@@ -62,6 +63,9 @@ pub struct Report {
     /// Latency of the operations that count: values in µs, ascending, each with how many had it.
     /// Values within one per cent of each other are counted as the largest of them.
     pub latency_distribution_us: Vec<(u64, u64)>,
+    /// What the result is judged by.
+    #[serde(default)]
+    pub beside: Beside,
     /// The full effective configuration, and the machine.
     pub config: Value,
 }

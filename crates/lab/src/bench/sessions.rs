@@ -6,10 +6,8 @@ use super::load::{Answers, Operations, Target};
 use super::measure::Fate;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use quorate_crypto::{IdentitySecret, hash_parts};
-use quorate_node::config::load_committee;
 use quorate_node::{Client, ClientConfig, Completion, Finished, SessionSpec};
-use quorate_types::{Outcome, ReplicaId};
-use std::path::Path;
+use quorate_types::{Committee, Outcome, ReplicaId};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,11 +27,9 @@ pub(super) struct Completions(Receiver<Completion>);
 /// follow from the seed, first validators go round.
 pub(super) fn open(
     config: &BenchConfig,
-    committee: &Path,
+    committee: Arc<Committee>,
 ) -> Result<(Sessions, Completions), BenchError> {
     let failed = |error: &dyn std::fmt::Display| BenchError::Client(error.to_string());
-    let committee =
-        load_committee(committee, config.settings.key_cache).map_err(|error| failed(&error))?;
     let members = committee.size();
     let count = config.session_count();
     let spec = |index: usize| {
@@ -44,7 +40,8 @@ pub(super) fn open(
     let client = Client::connect(&ClientConfig {
         bundle_delay: Duration::from_millis(config.bundle_delay_ms),
         retry_after: Duration::from_millis(config.retry_after_ms),
-        ..ClientConfig::new(Arc::new(committee), specs)
+        emulation: config.topology().map(Arc::new),
+        ..ClientConfig::new(committee, specs)
     });
     let client = client.map_err(|error| failed(&error))?;
     if !client.wait_connected(members, CONNECTING) {

@@ -85,6 +85,7 @@ fn figures(report: &Report) -> Vec<(&'static str, String)> {
     if report.dropped + report.unanswered + report.refused > 0 {
         rows.push(("not done", not_done(report)));
     }
+    rows.extend(report.beside.figures());
     if report.timeline.len() <= SECONDS_SHOWN_MAX {
         rows.push(("each second", each_second(report)));
     }

@@ -21,6 +21,7 @@ fn config() -> BenchConfig {
         retry_after_ms: 2_000,
         seed: 1,
         settings: Settings::default(),
+        emulation: None,
         directory: None,
         executable: "quorate".into(),
     }
