@@ -1,4 +1,5 @@
 use super::{Evidence, Fortune, Report, Sample, growth};
+use crate::bench::beside::Beside;
 use crate::bench::config::BenchConfig;
 use crate::bench::measure::{Counts, LatencyMs, OverTime};
 use crate::bench::table::render;
@@ -81,6 +82,7 @@ fn report(samples: &[Sample]) -> Report {
         disk_bytes: 3 << 20,
         over_time: &OverTime::default(),
         started: SystemTime::UNIX_EPOCH,
+        beside: Beside::default(),
     })
 }
 
