@@ -73,7 +73,8 @@ fn golden_request_and_body() {
     let body = Body::seal(ReplicaId(2), 7, &[request.clone(), request.clone()]);
     assert_eq!(body.raw, [raw.as_ref(), raw.as_ref()].concat());
     assert_eq!(request.digest(), hash(&raw[..raw.len() - 64]));
-    let twice = [request.digest().0.as_slice(), &request.signature().0].repeat(2);
+    let (digest, signature) = (request.digest().0, request.signature().0);
+    let twice = [digest.as_slice(), &signature, &digest, &signature];
     assert_eq!(body.reference.digest, hash_parts("quorate v1 body", &twice));
     let named = borsh::to_vec(&body.reference).unwrap();
     assert_eq!(named[..10], [2, 0, 7, 0, 0, 0, 0, 0, 0, 0]);
