@@ -31,7 +31,7 @@ const BULK_MAX: usize = 256;
 const URGENT_RUN_MAX: u32 = 64;
 
 /// Bytes that wait to be written to the log; beyond it no bulk events are taken.
-const LOG_BACKLOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
+const LOG_BACKLOG_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
 /// The status is shown at most so often.
 const STATUS_INTERVAL: Duration = Duration::from_millis(20);

@@ -19,10 +19,10 @@
 //! | what | bound | when it is full |
 //! |---|---|---|
 //! | votes, consensus to one member | 4,096 frames, 8 and 32 MiB | the oldest goes: the newest supersedes it |
-//! | bulk to one member | 4,096 frames, 64 MiB | the newest goes: it is fetched when it is ordered |
+//! | bulk to one member | 4,096 frames, 32 MiB | the newest goes: it is fetched when it is ordered |
 //! | replies to one client | 1,024 frames, 8 MiB | the oldest goes: the client asks again |
 //! | frames of one connection being checked | [`frames::budget`] | its reader waits |
-//! | frames of all clients being checked | 64 MiB | the clients' readers wait |
+//! | frames of all clients being checked | 32 MiB | the clients' readers wait |
 //! | connections that have not proven a key | [`Limits::handshakes_max`] | the oldest is cut |
 //! | connections of one peer in one lane | 1 | the older is cut: its owner restarted |
 //! | clients | `clients_max` | new ones are turned away |
@@ -183,7 +183,7 @@ fn member_outbox(peer: ReplicaId, lane: Lane, metrics: &Metrics) -> Arc<Outbox> 
     let (bytes_max, full) = match lane {
         Lane::Votes => (8 * MIB, Full::DropOldest),
         Lane::Consensus | Lane::Client => (32 * MIB, Full::DropOldest),
-        Lane::Bulk => (64 * MIB, Full::DropNewest),
+        Lane::Bulk => (32 * MIB, Full::DropNewest),
     };
     let drops = metrics.drops(Some(Peer::Replica(peer)), lane);
     Arc::new(Outbox::new(4_096, bytes_max, full, drops))

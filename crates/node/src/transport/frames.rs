@@ -82,7 +82,7 @@ pub fn budget(from: Peer, lane: Lane) -> usize {
         (Peer::Client(_), _) => 512 * 1024,
         (_, Lane::Votes | Lane::Client) => 2 * MIB,
         (_, Lane::Consensus) => 6 * MIB,
-        (_, Lane::Bulk) => 12 * MIB,
+        (_, Lane::Bulk) => 6 * MIB,
     }
 }
 
@@ -194,10 +194,10 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// An intake whose clients may have 64 MiB under way together.
+    /// An intake whose clients may have 32 MiB under way together.
     #[must_use]
     pub fn new(pool: Pool, inlet: Arc<dyn Inlet>, metrics: Arc<Metrics>, limits: Limits) -> Self {
-        let clients_share = Arc::new(Semaphore::new(64 * MIB));
+        let clients_share = Arc::new(Semaphore::new(32 * MIB));
         Self { pool, inlet, metrics, limits, clients_share }
     }
 
