@@ -15,8 +15,16 @@ const DONE_MAX: usize = 512;
 #[derive(Debug)]
 pub struct ReplyGate {
     committee: Arc<Committee>,
-    counts: BTreeMap<u64, BTreeMap<(Height, Digest), Bitmap>>,
+    counts: BTreeMap<u64, Count>,
     done: BTreeSet<u64>,
+}
+
+/// One request's replies so far.
+#[derive(Debug)]
+struct Count {
+    /// Each replica's first answer counts, as it does in the session.
+    answered: Bitmap,
+    answers: BTreeMap<(Height, Digest), Bitmap>,
 }
 
 impl ReplyGate {
@@ -114,6 +122,19 @@ mod tests {
         pass(&mut gate, 2, 5, 7);
         assert!(!wants(&gate, 5));
         assert!(wants(&gate, 6));
+    }
+
+    /// Otherwise a liar that answers first this, then that, would close the gate before the session
+    /// is done, and every further reply would be dropped.
+    #[test]
+    fn a_replica_that_answers_twice_counts_once() {
+        let mut gate = ReplyGate::new(committee());
+        pass(&mut gate, 3, 5, 8);
+        pass(&mut gate, 0, 5, 7);
+        pass(&mut gate, 3, 5, 7);
+        assert!(wants(&gate, 5), "the session has one answer of 7 only");
+        pass(&mut gate, 1, 5, 7);
+        assert!(!wants(&gate, 5));
     }
 
     #[test]
