@@ -9,9 +9,10 @@
 //! same, while timeouts of one view differ in the certificate that each reports. The threshold is over
 //! all wordings together; each wording gets a certificate of its own.
 
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, Certificate, Policy, Scheme, Share};
 use quorate_types::machine::{CombineJob, CombineOutcome};
-use quorate_types::{Committee, Purpose, ReplicaId, Time};
+use quorate_types::{Committee, Purpose, ReplicaId, Time, Weights};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +35,14 @@ impl Collector {
         let (scheme, threshold) = committee.scheme(purpose);
         let suspects = Bitmap::new(committee.size());
         Self { committee, scheme, threshold, policy, suspects, next_job: 0 }
+    }
+
+    /// Whether these signers weigh what a certificate needs (★: weights, not heads).
+    fn is_reached_by(&self, signers: &Bitmap) -> bool {
+        if mutants::active(Mutant::TallyCountsHeads) {
+            return signers.count() as u64 >= Weights::equal(self.committee.size()).quorum();
+        }
+        self.committee.weight_of(signers) >= self.threshold
     }
 
     fn job(&mut self, message: Vec<u8>, shares: Vec<(usize, Share)>) -> CombineJob {
@@ -123,10 +132,10 @@ impl<K: Ord + Clone> Tally<K> {
         self.seen.contains(signer.index())
     }
 
-    /// The weight of the shares that may still count.
+    /// The signers of the shares that may still count.
     #[must_use]
-    pub fn weight(&self, committee: &Committee) -> u64 {
-        committee.weight_of(&self.counted)
+    pub fn counted(&self) -> &Bitmap {
+        &self.counted
     }
 
     /// When to ask again whether to combine, if it waits for votes beyond the threshold.
@@ -176,7 +185,7 @@ impl<K: Ord + Clone> Tally<K> {
             collector.suspects.insert(*bad);
             blamed.push(ReplicaId(u16::try_from(*bad).expect("a member's index")));
         }
-        if self.weight(&collector.committee) < collector.threshold {
+        if !collector.is_reached_by(&self.counted) {
             self.wait_until = None;
         }
         self.finish(collector)
@@ -191,9 +200,8 @@ impl<K: Ord + Clone> Tally<K> {
             .iter()
             .filter_map(|(key, wording)| Some((key.clone(), wording.combined.clone()?)))
             .collect();
-        let weight: u64 =
-            certificates.iter().map(|(_, c)| collector.committee.weight_of(&c.signers)).sum();
-        if weight < collector.threshold {
+        let signers = certificates.iter().flat_map(|(_, c)| c.signers.iter());
+        if !collector.is_reached_by(&Bitmap::from_indices(self.counted.members(), signers)) {
             return Progress::Waiting;
         }
         self.finished = true;
@@ -206,7 +214,7 @@ impl<K: Ord + Clone> Tally<K> {
 
     /// The threshold is reached, and everyone answered or the wait is over.
     fn is_ripe(&mut self, now: Time, collector: &Collector) -> bool {
-        if self.weight(&collector.committee) < collector.threshold {
+        if !collector.is_reached_by(&self.counted) {
             return false;
         }
         let until = *self.wait_until.get_or_insert(now + self.wait);

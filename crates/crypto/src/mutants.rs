@@ -19,6 +19,12 @@ pub enum Mutant {
     AcceptIdentity,
     /// A certificate counts whatever its signers weigh.
     SkipThreshold,
+    /// A certificate counts by how many signed it, not by what they weigh.
+    CertificateCountsHeads,
+    /// Shares are combined when enough members sent one, not when they weigh enough.
+    TallyCountsHeads,
+    /// f+1 members are taken to include an honest one, whatever they weigh.
+    WeakCountsHeads,
     /// Jolteon: a second vote in one view.
     JolteonDoubleVote,
     /// Jolteon: a vote in a view that was given up.

@@ -72,7 +72,8 @@ pub enum SessionEffect {
     },
 }
 
-/// An operation that f+1 replicas answered alike.
+/// An operation that enough replicas answered alike to include an honest one: f+1, or more than the
+/// tolerated faulty weight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completed {
     /// The caller's mark.
@@ -235,7 +236,7 @@ impl Session {
             .entry((reply.height, reply.results_digest))
             .or_insert_with(|| Bitmap::new(committee.size()));
         alike.insert(from.index());
-        if committee.weight_of(alike) < committee.weak() {
+        if !committee.includes_honest(alike) {
             if under_way.retries > 0 && under_way.answered.count() == 1 {
                 under_way.retry_at = now;
             }

@@ -18,18 +18,22 @@ pub(crate) fn voting(member: u8) -> VotingSecret {
 }
 
 pub(crate) fn committee() -> Arc<Committee> {
-    let member = |i: u8| Member {
+    weighted(&[1; 4])
+}
+
+pub(crate) fn weighted(weights: &[u64]) -> Arc<Committee> {
+    let member = |(i, weight): (u8, &u64)| Member {
         identity: identity(i).public().to_string(),
         voting: voting(i).public().to_string(),
         possession: String::new(),
         address: format!("member{i}:1"),
-        weight: 1,
+        weight: *weight,
     };
     let file = CommitteeFile {
         name: "test".into(),
         epoch: Epoch(1),
         scheme: "ed25519".into(),
-        members: (0..4).map(member).collect(),
+        members: (0..).zip(weights).map(member).collect(),
     };
     Arc::new(Committee::load_simulated(&file, KeyCache::Off).expect("a good file"))
 }

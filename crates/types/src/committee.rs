@@ -1,6 +1,7 @@
 //! The committee: who votes, with which keys, and what a quorum of them is.
 
-use crate::{ChainId, Epoch, ReplicaId};
+use crate::{ChainId, Epoch, ReplicaId, Weights, WeightsError};
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{
     Bitmap, Certificate, IdentityKey, KeyCache, KeyError, PossessionProof, Scheme, SchemeKind,
     VotingKey, committee_scheme, hash_parts,
@@ -30,7 +31,7 @@ pub struct Member {
     pub possession: String,
     /// Where its peers and clients reach it: `host:port`.
     pub address: String,
-    /// Voting weight; 1 for all.
+    /// Voting weight, 1 if absent. What it means for thresholds and turns: [`Weights`].
     #[serde(default = "one")]
     pub weight: u64,
 }
@@ -70,9 +71,9 @@ pub enum CommitteeError {
     /// Two members with one key.
     #[error("members {0} and {1} have the same identity key")]
     SameIdentity(usize, usize),
-    /// A weight other than 1.
-    #[error("member {0} has a weight other than 1, which this version does not support")]
-    Weighted(usize),
+    /// Weights that make no committee.
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
     /// An unknown scheme.
     #[error("the voting scheme '{0}' is unknown: use 'ed25519' or 'bls'")]
     Scheme(String),
@@ -88,7 +89,7 @@ pub struct Committee {
     epoch: Epoch,
     identities: Vec<IdentityKey>,
     addresses: Vec<String>,
-    weights: Vec<u64>,
+    weights: Weights,
     voting: Arc<dyn Scheme>,
 }
 
@@ -99,7 +100,7 @@ impl Committee {
     /// Most members: indices are 16 bits, certificates and windows are sized for hundreds.
     pub const MEMBERS_MAX: usize = 1_024;
 
-    /// Loads and checks a committee file: keys, proofs of possession, no member twice.
+    /// Loads and checks a committee file: keys, proofs of possession, weights, no member twice.
     ///
     /// # Errors
     /// The first thing wrong with the file.
@@ -122,12 +123,10 @@ impl Committee {
         }
         let kind: SchemeKind =
             file.scheme.parse().map_err(|_| CommitteeError::Scheme(file.scheme.clone()))?;
+        let weights = Weights::new(file.members.iter().map(|m| m.weight).collect())?;
         let mut identities = Vec::with_capacity(count);
         let mut keys = Vec::with_capacity(count);
         for (index, member) in file.members.iter().enumerate() {
-            if member.weight != 1 {
-                return Err(CommitteeError::Weighted(index));
-            }
             identities.push(parse_identity(index, &member.identity)?);
             keys.push((
                 VotingKey(parse_hex(index, "voting key", &member.voting)?),
@@ -140,7 +139,7 @@ impl Committee {
             epoch: file.epoch,
             identities,
             addresses: file.members.iter().map(|m| m.address.clone()).collect(),
-            weights: file.members.iter().map(|m| m.weight).collect(),
+            weights,
             voting: committee_scheme(kind, &keys, cache)?,
         })
     }
@@ -193,35 +192,50 @@ impl Committee {
         self.addresses.get(replica.index()).map(String::as_str)
     }
 
-    /// How much of the committee may be Byzantine, by weight: `f = ⌊(n−1)/3⌋`.
+    /// The members' weights.
+    #[must_use]
+    pub fn weights(&self) -> &Weights {
+        &self.weights
+    }
+
+    /// How much of the committee may be Byzantine, by weight ([`Weights::faulty_max`]).
     #[must_use]
     pub fn faulty_max(&self) -> u64 {
-        (self.total_weight() - 1) / 3
+        self.weights.faulty_max()
     }
 
-    /// The weight of a quorum: two of them share an honest member. `⌊(n+f)/2⌋+1`, which is `2f+1`
-    /// when `n = 3f+1`.
+    /// The weight of a quorum: two of them share an honest member ([`Weights::quorum`]).
     #[must_use]
     pub fn quorum(&self) -> u64 {
-        u64::midpoint(self.total_weight(), self.faulty_max()) + 1
+        self.weights.quorum()
     }
 
-    /// The smallest weight that is certain to include an honest member: `f+1`.
+    /// The smallest weight that is certain to include an honest member ([`Weights::weak`]).
     #[must_use]
     pub fn weak(&self) -> u64 {
-        self.faulty_max() + 1
+        self.weights.weak()
     }
 
     /// The weight of one member, 0 for a stranger.
     #[must_use]
     pub fn weight(&self, replica: ReplicaId) -> u64 {
-        self.weights.get(replica.index()).copied().unwrap_or(0)
+        self.weights.of(replica.index())
     }
 
     /// The weight of a set of members.
     #[must_use]
-    pub fn weight_of(&self, signers: &Bitmap) -> u64 {
-        signers.iter().filter_map(|i| self.weights.get(i)).sum()
+    pub fn weight_of(&self, members: &Bitmap) -> u64 {
+        self.weights.of_all(members)
+    }
+
+    /// Whether these members weigh so much that an honest one is among them (★): what they all say, an
+    /// honest member says.
+    #[must_use]
+    pub fn includes_honest(&self, members: &Bitmap) -> bool {
+        if mutants::active(Mutant::WeakCountsHeads) {
+            return members.count() as u64 >= Weights::equal(self.size()).weak();
+        }
+        self.weight_of(members) >= self.weak()
     }
 
     /// The scheme for a purpose and the weight that its certificates need.
@@ -236,13 +250,20 @@ impl Committee {
     /// `purpose` (★: asked before any pairing). The signature is the scheme's to check.
     #[must_use]
     pub fn is_enough(&self, purpose: Purpose, certificate: &Certificate) -> bool {
-        let (_, threshold) = self.scheme(purpose);
-        certificate.signers.members() == self.size()
-            && self.weight_of(&certificate.signers) >= threshold
+        self.are_enough(purpose, &certificate.signers)
     }
 
-    fn total_weight(&self) -> u64 {
-        self.weights.iter().sum()
+    /// Whether these signers are members of this committee and weigh enough for `purpose` (★).
+    #[must_use]
+    pub fn are_enough(&self, purpose: Purpose, signers: &Bitmap) -> bool {
+        if signers.members() != self.size() {
+            return false;
+        }
+        if mutants::active(Mutant::CertificateCountsHeads) {
+            return signers.count() as u64 >= Weights::equal(self.size()).quorum();
+        }
+        let (_, threshold) = self.scheme(purpose);
+        self.weight_of(signers) >= threshold
     }
 }
 

@@ -15,6 +15,7 @@ pub mod request;
 pub mod service;
 pub mod sign;
 pub mod verified;
+pub mod weights;
 
 pub use body::{Body, BodyRef};
 pub use committee::{Committee, CommitteeError, CommitteeFile, Member, Purpose};
@@ -25,3 +26,4 @@ pub use request::{Reply, Request, RequestError};
 pub use service::{Operation, Outcome, Service};
 pub use sign::Kind;
 pub use verified::{Peer, Rejected, Verified, Verify};
+pub use weights::{Caution, Weights, WeightsError};

@@ -250,8 +250,8 @@ fn check_tc_form(tc: &Tc, verifier: &Verifier) -> Result<(), Rejected> {
             return Err(Rejected::RuleBroken("a timeout certificate's signers are distinct"));
         }
     }
-    let (_, threshold) = committee.scheme(Purpose::Vote);
-    if committee.weight_of(&signers) < threshold && !mutants::active(Mutant::SkipThreshold) {
+    let enough = committee.are_enough(Purpose::Vote, &signers);
+    if !enough && !mutants::active(Mutant::SkipThreshold) {
         return Err(Rejected::BelowThreshold);
     }
     let highest = tc.groups.last().map(|(reported, _)| *reported);

@@ -74,7 +74,7 @@ impl Jolteon {
         let genesis = verifier.genesis();
         let root = Root { id: genesis, view: View(0), height: Height(0), proposed_at_ms: 0 };
         Self {
-            leaders: Box::new(RoundRobin::new(committee.size())),
+            leaders: Box::new(RoundRobin::new(committee.weights())),
             outputs: VecDeque::new(),
             view: View(1),
             high_qc: Qc::genesis(genesis, committee.size()),

@@ -127,7 +127,7 @@ impl Jolteon {
             return;
         }
         self.timeouts.reported.insert((view, reported), timeout.high_qc);
-        let join = tally.weight(committee) >= committee.weak() && self.timeout_view < view;
+        let join = committee.includes_honest(tally.counted()) && self.timeout_view < view;
         if join {
             self.give_up(now);
         }

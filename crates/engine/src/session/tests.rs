@@ -1,11 +1,13 @@
 use super::{Completed, Session, SessionConfig, SessionEffect, SessionEvent};
-use crate::Message;
 use crate::message::Busy;
-use crate::testing::{client, committee, identity, receive};
+use crate::testing::{client, committee, content, identity, receive, weighted};
+use crate::{Message, Verifier};
 use bytes::Bytes;
+use quorate_consensus::ProposalKey;
 use quorate_types::request::Answer;
 use quorate_types::{
-    ClientId, Epoch, Height, Machine, Outcome, Peer, ReplicaId, Reply, Request, Time,
+    ClientId, Committee, Epoch, Height, Machine, Outcome, Peer, ReplicaId, Reply, Request, Time,
+    Verified,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +16,12 @@ const DELAY: Duration = Duration::from_millis(2);
 const RETRY: Duration = Duration::from_secs(1);
 
 fn session() -> Session {
+    session_with(committee())
+}
+
+fn session_with(committee: Arc<Committee>) -> Session {
     Session::new(SessionConfig {
-        committee: committee(),
+        committee,
         identity: Arc::new(client()),
         first: ReplicaId(1),
         bundle_delay: DELAY,
@@ -47,11 +53,21 @@ fn completed(session: &mut Session) -> Vec<Completed> {
 }
 
 fn reply(from: u8, sequence: u64, height: u64, results: &[u8]) -> Message {
+    reply_in(&committee(), from, sequence, height, results)
+}
+
+fn reply_in(
+    committee: &Committee,
+    from: u8,
+    sequence: u64,
+    height: u64,
+    results: &[u8],
+) -> Message {
     let results = results.iter().map(|r| Outcome::Applied(Bytes::copy_from_slice(&[*r]))).collect();
     let client = ClientId(client().public());
     let answer = Answer { client, sequence, height: Height(height), results };
     let from_id = ReplicaId(u16::from(from));
-    Message::Reply(Reply::sign(&identity(from), committee().chain(), Epoch(1), from_id, answer))
+    Message::Reply(Reply::sign(&identity(from), committee.chain(), Epoch(1), from_id, answer))
 }
 
 fn answer(session: &mut Session, now: Time, from: u8, message: &Message) {
@@ -125,6 +141,43 @@ fn too_much_is_refused() {
         .count();
     assert!(refused > 1);
     assert!(session.pending() <= Session::QUEUE_MAX + 64 * 256);
+}
+
+/// ★ Whoever says the same weighs more than may be faulty: three light members may all lie.
+fn check_equal_replies_are_weighed() -> Result<(), String> {
+    for (order, enough) in [(&[4, 5, 6, 0][..], 4), (&[0, 1], 2), (&[4, 0, 5, 6], 4)] {
+        let committee = weighted(&[4, 4, 4, 4, 1, 1, 1]);
+        let mut session = session_with(Arc::clone(&committee));
+        submit(&mut session, Time(0), 42, 10);
+        for (count, from) in (1..).zip(order) {
+            let message = reply_in(&committee, *from, 5, 3, &[7]);
+            let from = ReplicaId(u16::from(*from));
+            let verifier = Verifier::new(Arc::clone(&committee), ProposalKey::Identity);
+            let message = Verified::check(content(&message), Peer::Replica(from), &verifier)
+                .map_err(|reason| reason.to_string())?;
+            session.handle(Time(1), SessionEvent::Message { from, message });
+            let done = session.pending() == 0;
+            if done != (count >= enough) {
+                return Err(format!("{order:?}: done is {done} after {count}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn equal_replies_are_weighed() {
+    check_equal_replies_are_weighed().unwrap();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn counting_replies_by_heads_is_noticed() {
+    use quorate_crypto::mutants::{Mutant, set};
+    set(Some(Mutant::WeakCountsHeads));
+    let noticed = check_equal_replies_are_weighed().is_err();
+    set(None);
+    assert!(noticed, "three light members were believed");
 }
 
 #[test]

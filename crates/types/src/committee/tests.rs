@@ -63,6 +63,76 @@ fn enough_is_a_quorum_of_this_committees_members() {
     assert_eq!(committee.weight(ReplicaId(9)), 0);
 }
 
+fn weighted(each: &[u64]) -> Committee {
+    let mut file = file(u8::try_from(each.len()).expect("few"));
+    for (member, weight) in file.members.iter_mut().zip(each) {
+        member.weight = *weight;
+    }
+    load(&file).expect("sound weights")
+}
+
+fn rule(holds: bool, rule: &str) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(rule.to_owned()) }
+}
+
+/// ★ Signers count by weight: the heavy member and two more are enough, three light ones are not.
+fn check_certificates_count_weights() -> Result<(), String> {
+    let committee = weighted(&[3, 1, 1, 1]);
+    let enough = |signers: &[usize]| {
+        let signers = Bitmap::from_indices(4, signers.iter().copied());
+        committee.is_enough(Purpose::Vote, &Certificate { signers, aggregate: Aggregate(vec![]) })
+    };
+    rule(!enough(&[1, 2, 3]), "three of four heads weigh half")?;
+    rule(!enough(&[0, 1]) && enough(&[0, 1, 2]) && enough(&[0, 1, 3]), "5 of 6 are a quorum")?;
+    let committee = weighted(&[3, 1, 1, 1, 1]);
+    let light = Bitmap::from_indices(5, [1, 2, 3, 4]);
+    rule(!committee.are_enough(Purpose::Vote, &light), "four of five heads weigh 4 of 7")?;
+    let committee = weighted(&[9, 9, 9, 1, 1, 1, 1]);
+    let heavy = Bitmap::from_indices(7, [0, 1, 2]);
+    rule(committee.are_enough(Purpose::Vote, &heavy), "27 of 31, in three heads of seven")
+}
+
+/// ★ A set that must include an honest member is weighed: three light members of seven may all lie.
+fn check_weak_counts_weights() -> Result<(), String> {
+    let committee = weighted(&[4, 4, 4, 4, 1, 1, 1]);
+    let honest = |members: &[usize]| {
+        committee.includes_honest(&Bitmap::from_indices(7, members.iter().copied()))
+    };
+    rule(!honest(&[4, 5, 6]) && !honest(&[0, 4]), "6 may be faulty")?;
+    rule(honest(&[0, 1]) && honest(&[0, 4, 5, 6]), "7 may not")
+}
+
+#[test]
+fn certificates_count_weights() {
+    check_certificates_count_weights().unwrap();
+}
+
+#[test]
+fn weak_counts_weights() {
+    check_weak_counts_weights().unwrap();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn counting_heads_breaks_the_rules() {
+    use quorate_crypto::mutants::{Mutant, set};
+    let noticed = |mutant, check: fn() -> Result<(), String>| {
+        set(Some(mutant));
+        let found = check();
+        set(None);
+        found.is_err()
+    };
+    assert!(noticed(Mutant::CertificateCountsHeads, check_certificates_count_weights));
+    assert!(noticed(Mutant::WeakCountsHeads, check_weak_counts_weights));
+}
+
+#[test]
+fn a_committee_weighs_what_its_file_says() {
+    let committee = weighted(&[3, 1, 2]);
+    let each: Vec<u64> = committee.members().map(|member| committee.weight(member)).collect();
+    assert_eq!((each, committee.quorum()), (vec![3, 1, 2], 5));
+}
+
 #[test]
 fn a_bad_file_is_refused_with_a_reason() {
     let cases: [(&str, Change); 8] = [
@@ -70,7 +140,7 @@ fn a_bad_file_is_refused_with_a_reason() {
         ("members 0 and 3 have the same identity key", |f| {
             f.members[3].identity = f.members[0].identity.clone();
         }),
-        ("member 2 has a weight other than 1", |f| f.members[2].weight = 0),
+        ("member 2 has weight 0", |f| f.members[2].weight = 0),
         ("the voting scheme 'rsa' is unknown", |f| f.scheme = "rsa".into()),
         ("member 1: ", |f| f.members[1].identity = "ab".into()),
         ("member 1: the voting key is not hexadecimal", |f| f.members[1].voting = "xy".into()),
@@ -95,10 +165,11 @@ fn a_bad_file_is_refused_with_a_reason() {
 #[test]
 fn the_chain_id_covers_names_keys_and_epoch() {
     let base = file(4).chain_id();
-    let changes: [(bool, Change); 5] = [
+    let changes: [(bool, Change); 6] = [
         (true, |f| f.name = "other".into()),
         (true, |f| f.epoch = Epoch(2)),
         (true, |f| f.members.swap(0, 1)),
+        (true, |f| f.members[0].weight = 2),
         (true, |f| drop(f.members.pop())),
         (false, |f| f.members[0].address = "elsewhere:2".into()),
     ];

@@ -5,6 +5,7 @@ use crate::jolteon::messages::{proposal_message, timeout_message, vote_message};
 use crate::jolteon::{
     Block, Jolteon, Message, Proposal, Qc, SafetyRecord, Tc, Timeout, Vote, servable, verify_run,
 };
+use crate::leader::{LeaderElection, RoundRobin};
 use crate::{
     Decided, Fault, Input, Output, PayloadWish, ProposalKey, ProtocolConfig, VerifiedRun, Verifier,
 };
@@ -43,7 +44,16 @@ impl Keys {
         Self::of_chain(members, "test", 1)
     }
 
+    pub(super) fn weighted(weights: &[u64]) -> Self {
+        Self::build(weights, "test", 1)
+    }
+
     pub(super) fn of_chain(members: u8, name: &str, epoch: u64) -> Self {
+        Self::build(&vec![1; usize::from(members)], name, epoch)
+    }
+
+    fn build(weights: &[u64], name: &str, epoch: u64) -> Self {
+        let members = u8::try_from(weights.len()).expect("few");
         let identities: Vec<_> =
             (0..members).map(|i| Arc::new(IdentitySecret::from_seed([i + 1; 32]))).collect();
         let voting: Vec<_> = (0..members)
@@ -54,7 +64,7 @@ impl Keys {
             voting: voting[i].public().to_string(),
             possession: String::new(),
             address: format!("member{i}:1"),
-            weight: 1,
+            weight: weights[i],
         };
         let file = CommitteeFile {
             name: name.into(),
@@ -75,7 +85,7 @@ impl Keys {
     }
 
     pub(super) fn leader(&self, view: u64) -> u16 {
-        u16::try_from((view - 1) % self.committee.size() as u64).expect("few")
+        RoundRobin::new(self.committee.weights()).leader(View(view)).0
     }
 
     /// The leader's block of `view` on the block that `justify` certifies.
@@ -302,7 +312,15 @@ impl Cluster {
     }
 
     pub(super) fn of(members: u8, tune: fn(&mut ProtocolConfig)) -> Self {
-        let keys = Keys::new(members);
+        Self::with(Keys::new(members), tune)
+    }
+
+    pub(super) fn weighted(weights: &[u64]) -> Self {
+        Self::with(Keys::weighted(weights), |_| {})
+    }
+
+    fn with(keys: Keys, tune: fn(&mut ProtocolConfig)) -> Self {
+        let members = u16::try_from(keys.committee.size()).expect("few");
         let mut cluster = Self {
             now: Time(1_000),
             nodes: Vec::new(),
@@ -313,7 +331,7 @@ impl Cluster {
             keys,
             tune,
         };
-        for id in 0..u16::from(members) {
+        for id in 0..members {
             let node = cluster.fresh(id);
             cluster.nodes.push(node);
             cluster.recover(id, None, Vec::new());

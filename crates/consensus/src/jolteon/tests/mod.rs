@@ -12,6 +12,7 @@ mod harness;
 mod restart;
 mod timing;
 mod voting;
+mod weights;
 
 /// Each rule that can be left out, with the check that notices.
 #[cfg(feature = "mutants")]
@@ -19,9 +20,13 @@ mod voting;
 fn every_rule_left_out_is_noticed() {
     use quorate_crypto::mutants::{self, Mutant};
 
-    let table: [(Mutant, fn() -> harness::Check); 17] = [
+    let table: [(Mutant, fn() -> harness::Check); 21] = [
         (Mutant::SkipThreshold, certificates::check_qc_needs_a_quorum),
         (Mutant::SkipThreshold, certificates::check_tc_needs_a_quorum_of_distinct_signers),
+        (Mutant::CertificateCountsHeads, weights::check_qc_weighs_its_signers),
+        (Mutant::CertificateCountsHeads, weights::check_tc_weighs_its_signers),
+        (Mutant::TallyCountsHeads, weights::check_votes_are_combined_by_weight),
+        (Mutant::WeakCountsHeads, weights::check_timeouts_make_join_by_weight),
         (Mutant::JolteonUnboundedTc, certificates::check_tc_bounds_what_it_reports),
         (Mutant::JolteonTcMaximum, certificates::check_tc_shows_the_highest),
         (Mutant::JolteonStaleJustify, certificates::check_block_extends_what_its_tc_reports),
