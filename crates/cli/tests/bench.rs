@@ -56,6 +56,16 @@ fn a_bench_commits_and_says_everything() {
     assert_eq!(result["timeline"].as_array().map(Vec::len), Some(4));
 }
 
+/// Member 1 weighs two of seven, which is what may fail: the others are a quorum.
+#[test]
+fn a_weighted_committee_commits_without_what_may_fail() {
+    let weights = ["--weights", "2,2,2,1", "--scheme", "bls"];
+    let result = bench(&[&weights[..], &["--duration", "4", "--kill", "1@1"]].concat());
+    assert!(number(&result, "committed_tps") > 0.0);
+    assert_eq!(result["config"]["weights"], serde_json::json!([2, 2, 2, 1]));
+    assert_eq!(result["validators"][1]["state"], "killed");
+}
+
 #[test]
 fn a_bench_survives_the_first_leader() {
     let result = bench(&["--scheme", "bls", "--duration", "4", "--kill", "0@1"]);

@@ -66,6 +66,22 @@ fn a_wrong_configuration_names_file_and_field() {
 }
 
 #[test]
+fn a_testnet_says_what_its_weights_mean() {
+    let place = tempfile::tempdir().expect("a folder");
+    let folder = place.path().join("net");
+    let output = quorate(&["testnet", text(&folder), "--weights", "3,1,1,1"]);
+    let said = stdout(&output);
+    assert!(said.contains("Votes weigh 3,1,1,1: a quorum is 5 of 6, and 1 may fail."), "{said}");
+    assert!(said.contains("Mind: no quorum without member 0"), "{said}");
+    let forced = ["testnet", text(&folder), "--force", "--json"];
+    let heavy = json(&[&forced[..], &["--weights", "3,1,1,1"]].concat());
+    assert_eq!(heavy["weights"], serde_json::json!([3, 1, 1, 1]));
+    assert!(heavy["caution"].as_str().is_some_and(|text| text.contains("member 0")), "{heavy}");
+    let equal = json(&forced);
+    assert!(equal["caution"].is_null(), "{equal}");
+}
+
+#[test]
 fn a_missing_file_is_named() {
     let said = refusal(&["run", "--config", "/nowhere/config.toml"]);
     assert!(said.contains("/nowhere/config.toml"), "{said}");
@@ -130,7 +146,14 @@ fn keys_are_private_and_never_overwritten() {
 
 #[test]
 fn impossible_options_are_refused_before_anything_starts() {
-    let cases: [(&[&str], &str); 6] = [
+    let cases: [(&[&str], &str); 10] = [
+        (&["bench", "--weights", "3,1,1"], "--weights names 3 weights for 4 validators"),
+        (&["bench", "--weights", "3,1,1,1", "--kill", "0@1"], "leaves 3 of 6 units of weight dead"),
+        (
+            &["testnet", "unused", "--weights", "7,1,1,1"],
+            "member 0 has 7 of the committee's weight",
+        ),
+        (&["testnet", "unused", "--weights", "2,1"], "2 weights for 4 members: give one a member"),
         (&["bench", "--kill", "0@1", "--kill", "1@1"], "leaves 2 of 4 validators dead"),
         (&["bench", "--kill", "zero"], "is not I@T"),
         (&["bench", "--timeout", "5"], "timeout_ms"),

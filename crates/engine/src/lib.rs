@@ -26,5 +26,5 @@ pub use message::{Frame, Message, frame_bytes_max};
 pub use replica::{Replica, ReplicaConfig, Status};
 pub use reply_gate::ReplyGate;
 pub use session::{Completed, Session, SessionConfig, SessionEffect, SessionEvent};
-pub use settings::{ProtocolKind, Settings, SettingsError};
+pub use settings::{ProtocolKind, Settings, SettingsError, UnweightedProtocol};
 pub use verify::{Incoming, Verifier};

@@ -2,6 +2,7 @@
 
 use quorate_consensus::ProposalKey;
 use quorate_crypto::{KeyCache, Policy};
+use quorate_types::Weights;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -12,6 +13,34 @@ pub enum ProtocolKind {
     /// 2-chain HotStuff with timeout certificates.
     #[default]
     Jolteon,
+}
+
+/// A committee whose members weigh differently, and a protocol that counts heads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0} counts members, not weights: give all members the same weight, or use another protocol"
+)]
+pub struct UnweightedProtocol(&'static str);
+
+impl ProtocolKind {
+    /// Refuses weights that differ where the protocol's thresholds are numbers of members, as those of
+    /// threshold signatures are.
+    ///
+    /// # Errors
+    /// When they differ and the protocol does not support it.
+    pub fn check_weights(self, weights: &Weights) -> Result<(), UnweightedProtocol> {
+        match self {
+            Self::Jolteon => refuse_unless(true, "jolteon", weights),
+        }
+    }
+}
+
+fn refuse_unless(
+    supported: bool,
+    name: &'static str,
+    weights: &Weights,
+) -> Result<(), UnweightedProtocol> {
+    if supported || weights.are_equal() { Ok(()) } else { Err(UnweightedProtocol(name)) }
 }
 
 /// Everything that may be tuned in a replica. Members should agree on `proposal_key` and
@@ -109,6 +138,9 @@ impl Settings {
         Duration::from_millis(self.timeout_ms)
     }
 }
+
+#[cfg(test)]
+mod tests;
 
 /// Settings whose types have a text form of their own.
 mod as_text {

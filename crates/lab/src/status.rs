@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 pub struct ValidatorStatus {
     /// Its index.
     pub id: u16,
+    /// What its vote weighs.
+    pub weight: u64,
     /// The current view.
     pub view: u64,
     /// The leader of that view.

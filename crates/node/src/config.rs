@@ -4,7 +4,7 @@
 //! file itself, so that a validator's folder can be moved as a whole.
 
 use quorate_crypto::KeyCache;
-use quorate_engine::{Settings, SettingsError};
+use quorate_engine::{Settings, SettingsError, UnweightedProtocol};
 use quorate_storage::Durability;
 use quorate_types::{Committee, CommitteeError, CommitteeFile};
 use quorate_wan::{Emulation, EmulationError, Topology};
@@ -171,6 +171,14 @@ pub enum ConfigError {
         /// What is wrong.
         source: EmulationError,
     },
+    /// A committee whose weights the protocol does not support.
+    #[error("the committee file {path}: {source}", path = path.display())]
+    Unweighted {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: UnweightedProtocol,
+    },
     /// A committee file with something wrong in it.
     #[error("the committee file {path} is refused: {source}", path = path.display())]
     Committee {
@@ -281,9 +289,13 @@ impl NodeConfig {
     /// Reads and checks the committee file that the configuration names.
     ///
     /// # Errors
-    /// When it cannot be read, or its first unusable key.
+    /// When it cannot be read, its first unusable key, or weights that the protocol does not support.
     pub fn load_committee(&self) -> Result<Committee, ConfigError> {
-        load_committee(&self.committee, self.replica.key_cache)
+        let committee = load_committee(&self.committee, self.replica.key_cache)?;
+        let path = || self.committee.clone();
+        let supported = self.replica.protocol.check_weights(committee.weights());
+        supported.map_err(|source| ConfigError::Unweighted { path: path(), source })?;
+        Ok(committee)
     }
 
     /// The file that [`NodeConfig::load`] reads back: every field with its comment.

@@ -26,6 +26,8 @@ pub struct Shown {
     pub metrics: Arc<Metrics>,
     /// Who is connected.
     pub network: Arc<Network>,
+    /// The validator's own weight in the committee.
+    pub weight: u64,
     /// What does not change.
     pub summary: Summary,
     /// When the validator started.
@@ -43,6 +45,10 @@ pub struct Summary {
     pub chain: String,
     /// How many members the committee has.
     pub members: usize,
+    /// What all members weigh together.
+    pub weight_total: u64,
+    /// The weight of a quorum.
+    pub quorum: u64,
     /// The replicated service.
     pub service: String,
     /// What a vote survives.
@@ -59,6 +65,8 @@ pub struct NodeStatus {
     /// The replica's own view.
     #[serde(flatten)]
     pub replica: Status,
+    /// What its vote weighs.
+    pub weight: u64,
     /// Seconds since the start.
     pub uptime_s: u64,
     /// Other members whose lanes are all connected.
@@ -96,6 +104,7 @@ impl Shown {
         let (log_bytes_written, log_syncs) = self.metrics.log_totals();
         NodeStatus {
             replica: (**self.status.load()).clone(),
+            weight: self.weight,
             uptime_s: self.since.elapsed().as_secs(),
             peers_connected: self.network.members_connected(),
             clients_connected: self.network.clients_connected(),

@@ -3,9 +3,9 @@
 
 use crate::NodeConfig;
 use quorate_crypto::{KeyFile, KeyFileError, SchemeKind};
-use quorate_engine::{Settings, SettingsError};
+use quorate_engine::{Settings, SettingsError, UnweightedProtocol};
 use quorate_storage::Durability;
-use quorate_types::{Committee, CommitteeFile, Epoch, Member};
+use quorate_types::{Committee, CommitteeFile, Epoch, Member, Weights};
 use quorate_wan::{Emulation, EmulationError};
 use rustls::crypto::ring;
 use std::io;
@@ -18,6 +18,8 @@ pub struct TestnetPlan {
     pub name: String,
     /// How many members, 1 to [`Committee::MEMBERS_MAX`].
     pub members: usize,
+    /// The members' voting weights, as many as there are members; `None` for 1 each.
+    pub weights: Option<Weights>,
     /// The voting scheme.
     pub scheme: SchemeKind,
     /// The address that all listen on.
@@ -39,6 +41,7 @@ impl Default for TestnetPlan {
         Self {
             name: "testnet".into(),
             members: 4,
+            weights: None,
             scheme: SchemeKind::Ed25519,
             host: "127.0.0.1".into(),
             base_port: 7_000,
@@ -75,6 +78,17 @@ pub enum TestnetError {
     /// A size that no committee has.
     #[error("a committee has 1 to {max} members, not {0}", max = Committee::MEMBERS_MAX)]
     Size(usize),
+    /// More or fewer weights than members.
+    #[error("{weights} weights for {members} members: give one a member")]
+    Weights {
+        /// How many weights.
+        weights: usize,
+        /// How many members.
+        members: usize,
+    },
+    /// Weights that the protocol does not support.
+    #[error(transparent)]
+    Unweighted(#[from] UnweightedProtocol),
     /// The ports do not fit.
     #[error(
         "{members} members need the ports {base} to {last}; choose a base port from 1 to {highest}"
@@ -145,6 +159,13 @@ impl TestnetPlan {
         if self.members == 0 || self.members > Committee::MEMBERS_MAX {
             return Err(TestnetError::Size(self.members));
         }
+        if let Some(weights) = &self.weights {
+            if weights.members() != self.members {
+                let (weights, members) = (weights.members(), self.members);
+                return Err(TestnetError::Weights { weights, members });
+            }
+            self.settings.protocol.check_weights(weights)?;
+        }
         let last = usize::from(self.base_port) + 2 * self.members - 1;
         if self.base_port == 0 || last > usize::from(u16::MAX) {
             let (members, base) = (self.members, self.base_port);
@@ -163,7 +184,7 @@ impl TestnetPlan {
             voting: hex::encode(keys.voting.public().0),
             possession: hex::encode(keys.voting.prove_possession().0),
             address: self.address(index),
-            weight: 1,
+            weight: self.weights.as_ref().map_or(1, |weights| weights.of(index)),
         }
     }
 
@@ -192,8 +213,15 @@ impl TestnetPlan {
         let content = toml::to_string(&file).expect("a plain struct is a table");
         format!(
             "# A Quorate committee. Every member and every client holds the same bytes: the hash of\n\
-             # names, epoch and keys is the chain's identity. Addresses may change without changing it.\n\
-             {content}"
+             # names, epoch, keys and weights is the chain's identity. Addresses may change without\n\
+             # changing it.\n\
+             #\n\
+             # A member's `weight` (1 if absent) is what its vote counts. When weights differ, members of\n\
+             # less than a third of the total may fail, certificates need more than two thirds, and each\n\
+             # member leads in proportion. The total is at most {most}, and nobody may hold more than\n\
+             # twice what all others hold together: that would be a quorum by itself.\n\
+             {content}",
+            most = Weights::TOTAL_MAX,
         )
     }
 }

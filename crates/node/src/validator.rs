@@ -208,6 +208,9 @@ impl Validator {
             signs = validator.shown.summary.signs,
             "validator started"
         );
+        if let Some(caution) = origin.committee.weights().caution() {
+            tracing::warn!("{caution}");
+        }
         Ok(validator)
     }
 
@@ -418,10 +421,13 @@ impl Origin {
             status: Arc::new(ArcSwap::from_pointee(status)),
             metrics,
             network: Arc::new(network),
+            weight: self.committee.weight(self.id),
             summary: Summary {
                 version: env!("CARGO_PKG_VERSION"),
                 chain: hex::encode(self.committee.chain().0),
                 members: self.committee.size(),
+                weight_total: self.committee.weights().total(),
+                quorum: self.committee.quorum(),
                 service: config.service.clone(),
                 durability: config.durability.to_string(),
                 replica: config.replica.clone(),

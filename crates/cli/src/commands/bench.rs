@@ -11,6 +11,7 @@ use quorate_lab::bench::{self, At, BenchConfig, BenchError, Progress, Report};
 use quorate_lab::page::{self, file};
 use quorate_storage::Durability;
 use quorate_wan::Emulation;
+use quorate_types::Weights;
 use std::path::PathBuf;
 
 /// A view's span when all validators share this machine and no network is emulated.
@@ -38,6 +39,9 @@ pub(crate) struct Options {
     /// How many validators, one process each
     #[arg(short = 'n', long, default_value_t = 4)]
     validators: u16,
+    /// What each validator's vote weighs, as in 3,1,1,1; by default all weigh the same
+    #[arg(long, value_name = "W,W,...")]
+    weights: Option<Weights>,
     /// The voting scheme: ed25519 or bls
     #[arg(long, default_value = "ed25519", value_parser = super::scheme)]
     scheme: SchemeKind,
@@ -170,6 +174,7 @@ impl Options {
         let timeout_ms = self.timeout_ms(emulation.as_ref())?;
         Ok(BenchConfig {
             validators: self.validators,
+            weights: self.weights.clone(),
             scheme: self.scheme,
             rate: self.rate,
             tx_bytes: self.tx_bytes,

@@ -161,15 +161,17 @@ impl Entry {
         })
     }
 
-    fn to_row(&self) -> Vec<String> {
+    /// `weighted`: with a column for what its vote weighs.
+    fn to_row(&self, weighted: bool) -> Vec<String> {
         let Some(status) = &self.status else {
             let mut row = vec!["?".to_owned()];
-            row.extend(std::iter::repeat_n("-".to_owned(), 6));
+            row.extend(std::iter::repeat_n("-".to_owned(), 6 + usize::from(weighted)));
             row.extend([self.standing.to_string(), self.address.clone()]);
             return row;
         };
-        vec![
-            status.id.to_string(),
+        let mut row = vec![status.id.to_string()];
+        row.extend(weighted.then(|| thousands(status.weight)));
+        row.extend([
             thousands(status.view),
             thousands(status.decided),
             thousands(status.executed),
@@ -178,28 +180,23 @@ impl Entry {
             status.root.chars().take(ROOT_DIGITS).collect(),
             self.standing.to_string(),
             self.address.clone(),
-        ]
+        ]);
+        row
     }
 }
 
 fn table(entries: &[Entry]) -> String {
     let mut table = Table::new();
     table.load_preset(NOTHING);
-    table.set_header([
-        "id",
-        "view",
-        "height",
-        "executed",
-        "operations",
-        "peers",
-        "root",
-        "agrees",
-        "http",
-    ]);
+    let weights: Vec<u64> =
+        entries.iter().filter_map(|e| Some(e.status.as_ref()?.weight)).collect();
+    let weighted = weights.iter().any(|weight| *weight != weights[0]);
+    let rest = ["view", "height", "executed", "operations", "peers", "root", "agrees", "http"];
+    table.set_header(["id"].into_iter().chain(weighted.then_some("weight")).chain(rest));
     for entry in entries {
-        table.add_row(entry.to_row());
+        table.add_row(entry.to_row(weighted));
     }
-    for column in table.column_iter_mut().take(6) {
+    for column in table.column_iter_mut().take(6 + usize::from(weighted)) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
@@ -225,6 +222,20 @@ mod tests {
         assert_eq!(standings[..3], [Standing::Agrees, Standing::Agrees, Standing::Behind(2)]);
         assert_eq!(standings[3], Standing::Silent("connection refused".to_owned()));
         assert!(table(&entries).contains("2 behind"));
+    }
+
+    #[test]
+    fn weights_are_shown_when_they_differ() {
+        let shown = |heavy| {
+            let weighing = |id, weight| Ok(ValidatorStatus { id, weight, ..Default::default() });
+            let addresses: Vec<String> = (0..3).map(|i| format!("127.0.0.1:910{i}")).collect();
+            let silent = Err(io::Error::from(io::ErrorKind::ConnectionRefused));
+            table(&judge(&addresses, vec![weighing(0, heavy), weighing(1, 1), silent]))
+        };
+        assert!(!shown(1).contains("weight"));
+        let text = shown(3);
+        let first: Vec<_> = text.lines().map(|line| line.split_whitespace().nth(1)).collect();
+        assert_eq!(first, [Some("weight"), Some("3"), Some("1"), Some("-")], "{text}");
     }
 
     #[test]

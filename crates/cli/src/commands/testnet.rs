@@ -7,6 +7,7 @@ use quorate_crypto::SchemeKind;
 use quorate_lab::ServiceKind;
 use quorate_node::{Testnet, TestnetError, TestnetPlan};
 use quorate_storage::Durability;
+use quorate_types::{Caution, Weights};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Examples:\n  \
     quorate testnet net                        four validators, Ed25519, ports 7000 to 7007\n  \
     quorate testnet net -n 7 --scheme bls      seven, BLS multi-signatures\n  \
+    quorate testnet net --weights 3,1,1,1      votes weigh differently; a quorum is 5 of 6\n  \
     quorate testnet net --force                again, over an earlier testnet")]
 pub(crate) struct Options {
     /// A new folder for the committee file, and a folder in it for each validator
@@ -23,6 +25,12 @@ pub(crate) struct Options {
     /// How many validators
     #[arg(short = 'n', long, default_value_t = 4)]
     validators: u16,
+    /// What each validator's vote weighs, as in 3,1,1,1; by default all weigh the same.
+    ///
+    /// Certificates then need more than two thirds of the total weight, validators of less than a
+    /// third may fail, and each leads in proportion to its weight
+    #[arg(long, value_name = "W,W,...")]
+    weights: Option<Weights>,
     /// The voting scheme: ed25519 or bls
     #[arg(long, default_value = "ed25519", value_parser = super::scheme)]
     scheme: SchemeKind,
@@ -50,6 +58,7 @@ impl Options {
         }
         let plan = TestnetPlan {
             members: usize::from(self.validators),
+            weights: self.weights.clone(),
             scheme: self.scheme,
             base_port: self.base_port,
             durability: self.durability,
@@ -63,6 +72,8 @@ impl Options {
                 "committee": testnet.committee,
                 "configs": testnet.configs,
                 "http": testnet.http,
+                "weights": self.weights().each(),
+                "caution": self.caution().map(|caution| caution.to_string()),
             }));
         } else {
             output::line(&self.describe());
@@ -70,10 +81,31 @@ impl Options {
         Ok(())
     }
 
+    fn weights(&self) -> Weights {
+        let equal = || Weights::equal(usize::from(self.validators));
+        self.weights.clone().unwrap_or_else(equal)
+    }
+
+    /// What to be told of the committee, unless it has one member: that it tolerates no failure is
+    /// plain.
+    fn caution(&self) -> Option<Caution> {
+        self.weights().caution().filter(|_| self.validators > 1)
+    }
+
     fn describe(&self) -> String {
         let place = self.directory.display();
         let (n, scheme, quorate) = (self.validators, self.scheme, output::program());
         let mut text = format!("Wrote a committee of {n} ({scheme}) to {place}.\n\n");
+        let weights = self.weights();
+        if !weights.are_equal() {
+            let (quorum, total, f) = (weights.quorum(), weights.total(), weights.faulty_max());
+            text.push_str(&format!(
+                "Votes weigh {weights}: a quorum is {quorum} of {total}, and {f} may fail.\n\n"
+            ));
+        }
+        if let Some(caution) = self.caution() {
+            text.push_str(&format!("Mind: {caution}.\n\n"));
+        }
         text.push_str("Run each validator in a terminal of its own:\n\n");
         for index in 0..n {
             text.push_str(&format!(

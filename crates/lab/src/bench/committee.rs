@@ -51,6 +51,7 @@ impl Committee {
         let plan = TestnetPlan {
             name: format!("bench-{}", config.seed),
             members: usize::from(config.validators),
+            weights: config.weights.clone(),
             scheme: config.scheme,
             base_port,
             durability: config.durability,

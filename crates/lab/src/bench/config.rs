@@ -5,6 +5,7 @@ use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
 use quorate_storage::Durability;
 use quorate_wan::{Emulation, Topology};
+use quorate_types::Weights;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -15,6 +16,8 @@ use std::time::Duration;
 pub struct BenchConfig {
     /// Members of the committee, one process each.
     pub validators: u16,
+    /// The members' voting weights, as many as there are validators; `None` for 1 each.
+    pub weights: Option<Weights>,
     /// The voting scheme.
     pub scheme: SchemeKind,
     /// Operations offered per second, whether or not the committee keeps up.
@@ -109,6 +112,9 @@ impl BenchConfig {
         let check = |ok: bool, rule: String| if ok { Ok(()) } else { Err(rule) };
         let n = self.validators;
         check(n >= 1, "--validators must be at least 1".into())?;
+        let weighed = self.weights.as_ref().map_or(usize::from(n), Weights::members);
+        let rule = format!("--weights names {weighed} weights for {n} validators: give one each");
+        check(weighed == usize::from(n), rule)?;
         check(self.duration_s >= 1, "--duration must be at least 1 second".into())?;
         check((1..=10_000_000).contains(&self.rate), "--rate must be 1 to 10000000".into())?;
         check((1..=65_536).contains(&self.tx_bytes), "--tx-bytes must be 1 to 65536".into())?;
@@ -127,12 +133,23 @@ impl BenchConfig {
             let ok = self.kills.iter().any(killed);
             check(ok, format!("--restart {restart}: no --kill of that validator comes before"))?;
         }
-        let (dead, bearable) = (self.dead_at_the_end(), usize::from((n - 1) / 3));
+        let weights = self.weights();
+        let dead = self.dead_at_the_end();
+        let weight: u64 = dead.iter().map(|id| weights.of(*id)).sum();
+        let what = if weights.are_equal() { "validators" } else { "units of weight" };
+        let (total, bearable) = (weights.total(), weights.faulty_max());
         let rule = format!(
-            "--kill leaves {dead} of {n} validators dead, and a committee of {n} bears {bearable}: \
-             kill fewer, or --restart some"
+            "--kill leaves {weight} of {total} {what} dead, and a committee of {total} bears \
+             {bearable}: kill fewer, or --restart some"
         );
-        check(dead <= bearable, rule)
+        check(weight <= bearable, rule)
+    }
+
+    /// The members' weights: 1 each unless others were asked for.
+    #[must_use]
+    pub fn weights(&self) -> Weights {
+        let equal = || Weights::equal(usize::from(self.validators));
+        self.weights.clone().unwrap_or_else(equal)
     }
 
     /// How many sessions carry the load: enough for the rate, each with another first validator.
@@ -160,6 +177,7 @@ impl BenchConfig {
         let text = |list: &[At]| list.iter().map(At::to_string).collect::<Vec<_>>();
         json!({
             "validators": self.validators,
+            "weights": self.weights().each(),
             "scheme": self.scheme.to_string(),
             "rate": self.rate,
             "tx_bytes": self.tx_bytes,
@@ -179,13 +197,13 @@ impl BenchConfig {
         })
     }
 
-    fn dead_at_the_end(&self) -> usize {
+    fn dead_at_the_end(&self) -> Vec<usize> {
         let last = |list: &[At], validator| {
             let of_it = list.iter().filter(|at| at.validator == validator);
             of_it.map(|at| at.second).fold(-1.0, f64::max)
         };
         let dead = |&i: &u16| last(&self.kills, i) > last(&self.restarts, i);
-        (0..self.validators).filter(dead).count()
+        (0..self.validators).filter(dead).map(usize::from).collect()
     }
 }
 

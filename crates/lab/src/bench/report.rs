@@ -3,6 +3,7 @@
 use super::beside::Beside;
 use super::latency_grid::LatencyGrid;
 use super::measure::{Counts, LatencyMs};
+use quorate_types::Weights;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -170,6 +171,14 @@ impl Report {
     #[must_use]
     pub fn duration_s(&self) -> f64 {
         self.config["duration_s"].as_f64().unwrap_or(0.0)
+    }
+
+    /// What the members' votes weigh; nothing where the result does not say.
+    #[must_use]
+    pub fn weights(&self) -> Option<Weights> {
+        let each: Option<Vec<u64>> =
+            self.config["weights"].as_array()?.iter().map(Value::as_u64).collect();
+        Weights::new(each?).ok()
     }
 
     /// A setting as text, without quotes; `-` where there is none. Dots lead into parts.

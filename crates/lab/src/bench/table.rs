@@ -26,6 +26,12 @@ pub fn render(report: &Report) -> String {
         setting("machine.cpu"),
         setting("machine.version"),
     );
+    if let Some(weights) = report.weights().filter(|weights| !weights.are_equal()) {
+        let (quorum, total, f) = (weights.quorum(), weights.total(), weights.faulty_max());
+        text.push_str(&format!(
+            "  weights       {weights} · a quorum is {quorum} of {total} · {f} may fail\n"
+        ));
+    }
     for (name, value) in figures(report) {
         text.push_str(&format!("  {name:<13} {value}\n"));
     }

@@ -24,6 +24,22 @@ fn every_file_that_is_written_loads() {
 }
 
 #[test]
+fn weights_reach_the_committee() {
+    let folder = tempfile::tempdir().unwrap();
+    let weights: Weights = "3,1,1,1".parse().unwrap();
+    let plan = TestnetPlan { weights: Some(weights.clone()), ..TestnetPlan::default() };
+    let testnet = Testnet::create(&folder.path().join("net"), &plan).unwrap();
+    let committee = NodeConfig::load(&testnet.configs[0]).unwrap().load_committee().unwrap();
+    assert_eq!((committee.weights(), committee.quorum()), (&weights, 5));
+    let file = std::fs::read_to_string(&testnet.committee).unwrap();
+    assert!(file.contains("weight = 3") && file.contains("# A member's `weight`"), "{file}");
+    // One that the file leaves out is 1.
+    std::fs::write(&testnet.committee, file.replace("weight = 1\n", "")).unwrap();
+    let committee = NodeConfig::load(&testnet.configs[0]).unwrap().load_committee().unwrap();
+    assert_eq!(committee.weights(), &weights);
+}
+
+#[test]
 fn a_folder_with_something_in_it_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("precious"), "").unwrap();
@@ -39,6 +55,9 @@ fn impossible_plans_touch_nothing() {
     let target = folder.path().join("new");
     let plan = TestnetPlan { members: 0, ..TestnetPlan::default() };
     assert!(matches!(Testnet::create(&target, &plan), Err(TestnetError::Size(0))));
+    let plan = TestnetPlan { weights: Some(Weights::equal(3)), ..TestnetPlan::default() };
+    let error = Testnet::create(&target, &plan).unwrap_err().to_string();
+    assert_eq!(error, "3 weights for 4 members: give one a member");
     let plan = TestnetPlan { base_port: 65_530, ..TestnetPlan::default() };
     let error = Testnet::create(&target, &plan).unwrap_err().to_string();
     assert_eq!(

@@ -6,6 +6,7 @@ use quorate_storage::Durability;
 fn config() -> BenchConfig {
     BenchConfig {
         validators: 4,
+        weights: None,
         scheme: SchemeKind::Ed25519,
         rate: 20_000,
         tx_bytes: 512,
@@ -44,6 +45,22 @@ fn events_are_written_validator_at_second() {
 #[test]
 fn the_defaults_are_valid() {
     assert_eq!(config().validate(), Ok(()));
+}
+
+#[test]
+fn weights_are_as_many_as_validators_and_kills_are_weighed() {
+    let refusal = |weights: &str, kills: &[&str]| {
+        let mut config = config();
+        config.weights = Some(weights.parse().expect("weights"));
+        config.kills = kills.iter().map(|text| at(text)).collect();
+        config.validate().err().unwrap_or_default()
+    };
+    assert!(refusal("3,1,1", &[]).contains("--weights names 3 weights for 4 validators"));
+    assert_eq!(refusal("3,1,1,1", &["1@5"]), "");
+    let said = refusal("3,1,1,1", &["0@5"]);
+    assert!(said.contains("leaves 3 of 6 units of weight dead"), "{said}");
+    assert!(said.contains("a committee of 6 bears 1"), "{said}");
+    assert_eq!(refusal("4,4,1,1", &["2@5", "3@5"]), "", "2 of 10, in two heads");
 }
 
 #[test]

@@ -14,6 +14,7 @@ const RATE: u64 = 1_000;
 fn config() -> BenchConfig {
     BenchConfig {
         validators: 4,
+        weights: None,
         scheme: SchemeKind::Bls,
         rate: RATE,
         tx_bytes: 512,
