@@ -1,13 +1,15 @@
 //! Members that do not follow the protocol, built by wrapping the machine that does.
 
 use crate::dice::Dice;
+use bytes::Bytes;
 use quorate_consensus as consensus;
 use quorate_consensus::Verifier;
 use quorate_consensus::block_tree::TreeBlock;
 use quorate_consensus::jolteon::{Block, Message as Jolteon, Proposal, Qc, Timeout, Vote};
 use quorate_crypto::{Bitmap, Digest, KeyFile, Policy, Share};
 use quorate_engine::Message;
-use quorate_types::{BlockId, Kind, Payload, Recipients, ReplicaId, View};
+use quorate_types::request::Answer;
+use quorate_types::{BlockId, Kind, Outcome, Payload, Recipients, ReplicaId, Reply, View};
 use std::collections::BTreeMap;
 
 /// How a member behaves.
@@ -28,6 +30,8 @@ pub enum Behaviour {
     StaleLeader,
     /// It proposes and disseminates, and never votes nor gives up.
     Mute,
+    /// It answers clients with results that it made up, the same as all who do.
+    FalseReplies,
     /// Two machines run under its key, each believing that it is the only one, and each reaching
     /// only some of the others: it equivocates in every way that two correct replicas with one name
     /// can.
@@ -35,7 +39,7 @@ pub enum Behaviour {
 }
 
 impl Behaviour {
-    /// All but [`Behaviour::Honest`].
+    /// What faulty members are drawn from, where all weigh the same.
     pub const FAULTY: [Self; 7] = [
         Self::Silent,
         Self::SilentLeader,
@@ -45,6 +49,10 @@ impl Behaviour {
         Self::Mute,
         Self::Twin,
     ];
+
+    /// What they are drawn from where a coalition of light members may be faulty at once.
+    pub const FAULTY_IF_WEIGHTED: [Self; 5] =
+        [Self::FalseReplies, Self::Twin, Self::Forger, Self::Mute, Self::StaleLeader];
 }
 
 /// What stands between a faulty member's machine and the network.
@@ -85,6 +93,9 @@ impl Liar {
         message: Message,
         dice: &mut Dice,
     ) -> Outgoing {
+        if let (Behaviour::FalseReplies, Message::Reply(reply)) = (self.behaviour, &message) {
+            return vec![(to, Message::Reply(self.false_reply(verifier, reply)))];
+        }
         let made_up = match (self.behaviour, statement_of(&message)) {
             (Behaviour::Silent, _) => return Vec::new(),
             (Behaviour::SilentLeader, Some(Jolteon::Proposal(_))) => return Vec::new(),
@@ -105,6 +116,16 @@ impl Liar {
         };
         let made_up = made_up.into_iter().map(|statement| (Recipients::All, of(statement)));
         made_up.chain([(to, message)]).collect()
+    }
+
+    /// Well signed, and with positions that no operation has.
+    fn false_reply(&self, verifier: &Verifier, reply: &Reply) -> Reply {
+        let Reply { client, sequence, height, .. } = *reply;
+        let nowhere = Outcome::Applied(Bytes::copy_from_slice(&u64::MAX.to_le_bytes()));
+        let results = vec![nowhere; reply.results.len()];
+        let committee = verifier.committee();
+        let answer = Answer { client, sequence, height, results };
+        Reply::sign(&self.keys.identity, committee.chain(), committee.epoch(), self.id, answer)
     }
 
     /// Votes and timeouts for far views, well signed.

@@ -12,6 +12,7 @@ mod conduct;
 mod exactly_once;
 mod prefix;
 mod progress;
+mod quorums;
 
 pub use acknowledged::Acknowledged;
 pub use agreement::Agreement;
@@ -22,6 +23,7 @@ pub use conduct::Conduct;
 pub use exactly_once::ExactlyOnce;
 pub use prefix::Prefix;
 pub use progress::Progress;
+pub use quorums::Quorums;
 
 use crate::recording::Seen;
 use bytes::Bytes;

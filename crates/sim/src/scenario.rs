@@ -1,5 +1,7 @@
 //! Everything that a run depends on, drawn from one seed; and what comes of it.
 
+mod weights;
+
 use crate::byzantine::Behaviour;
 use crate::dice::Dice;
 use crate::faults::{self, Fault, Schedule};
@@ -7,13 +9,13 @@ use crate::mutants::{Active, Mutant};
 use crate::network::Conditions;
 use crate::oracles::{
     Acknowledged, Agreement, Audit, Availability, Caps, Conduct, ExactlyOnce, Oracle, Prefix,
-    Progress, Violation,
+    Progress, Quorums, Violation,
 };
 use crate::world::World;
 use quorate_crypto::{Digest, Policy, SchemeKind};
 use quorate_engine::Settings;
 use quorate_storage::{ExecutorConfig, LogConfig};
-use quorate_types::{Height, Time, View};
+use quorate_types::{Height, Time, View, Weights};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -39,6 +41,8 @@ pub struct Scenario {
     pub seed: u64,
     /// Members of the committee.
     pub replicas: usize,
+    /// What each member's vote weighs; who may be faulty follows from it.
+    pub weights: Weights,
     /// The voting scheme; identities are always Ed25519.
     pub scheme: SchemeKind,
     /// The settings of all replicas.
@@ -68,7 +72,7 @@ pub struct Scenario {
     /// A rule that is left out.
     pub mutant: Option<Mutant>,
     /// What it takes on the command line, besides the seed, to draw the same.
-    pub options: Vec<&'static str>,
+    pub options: Vec<String>,
 }
 
 /// What came of a run.
@@ -119,6 +123,7 @@ impl Scenario {
         Self {
             seed,
             replicas,
+            weights: Weights::equal(replicas),
             scheme: SchemeKind::Stub,
             settings: Settings {
                 timeout_ms: 400,
@@ -154,12 +159,33 @@ impl Scenario {
         }
     }
 
-    /// The scenario of a seed: each fault with a chance of one half.
+    /// The scenario of a seed: each fault with a chance of one half. In a quarter of the seeds members
+    /// weigh differently.
     #[must_use]
     pub fn from_seed(seed: u64) -> Self {
+        let replicas = Self::drawn_replicas(&mut Dice::new(seed, "scenario", 0));
+        let weights = weights::draw(&mut Dice::new(seed, "weights", 0), replicas);
+        let scenario = Self::draw(seed, weights);
+        if scenario.weights.are_equal() { scenario } else { scenario.noting_weights() }
+    }
+
+    /// The scenario of a seed over a committee with these weights, whatever the seed would draw.
+    #[must_use]
+    pub fn weighted(seed: u64, weights: Weights) -> Self {
+        Self::draw(seed, weights).noting_weights()
+    }
+
+    fn drawn_replicas(dice: &mut Dice) -> usize {
+        *dice.choose(&[4, 4, 4, 5, 6, 7])
+    }
+
+    fn draw(seed: u64, weights: Weights) -> Self {
         let mut dice = Dice::new(seed, "scenario", 0);
-        let replicas = *dice.choose(&[4, 4, 4, 5, 6, 7]);
+        // Drawn again, so that the draws after it are the same whoever chose the weights.
+        let _ = Self::drawn_replicas(&mut dice);
+        let replicas = weights.members();
         let mut scenario = Self::calm(seed, replicas);
+        scenario.weights = weights;
         scenario.scheme = if dice.one_in(16) { SchemeKind::Ed25519 } else { SchemeKind::Stub };
         scenario.fault_phase = dice.span(&(1_500_000..=4_000_000));
         scenario.operations = usize::try_from(dice.between(&(20..=240))).expect("few");
@@ -192,16 +218,14 @@ impl Scenario {
     #[must_use]
     pub fn with_twins(self) -> Self {
         let mut scenario = self.with_faulty(Behaviour::Twin);
-        scenario.options.push("--twins");
+        scenario.options.push("--twins".to_owned());
         scenario
     }
 
     /// With this behaviour in place of whatever Byzantine members there are: as many as are tolerated.
     #[must_use]
     pub fn with_faulty(mut self, behaviour: Behaviour) -> Self {
-        let tolerated = (self.replicas - 1) / 3;
-        self.behaviours.fill(Behaviour::Honest);
-        self.behaviours[..tolerated].fill(behaviour);
+        self.behaviours = weights::fill_budget(&self.weights, behaviour);
         // The second machines of twins that are no more.
         let hosts = self.replicas + self.twins();
         self.schedule.retain(|(_, fault)| fault.host().is_none_or(|host| host < hosts));
@@ -213,7 +237,13 @@ impl Scenario {
     pub fn with_storm(mut self) -> Self {
         self.draw_storm(&mut Dice::new(self.seed, "storm", 0));
         self.schedule.sort_by_key(|(at, _)| *at);
-        self.options.push("--storm");
+        self.options.push("--storm".to_owned());
+        self
+    }
+
+    /// The weights are part of the command, so that whoever reads it sees them.
+    fn noting_weights(mut self) -> Self {
+        self.options.push(format!("--weights {}", self.weights));
         self
     }
 
@@ -231,6 +261,7 @@ impl Scenario {
         vec![
             Box::new(Conduct),
             Box::new(Audit::default()),
+            Box::new(Quorums::new(self.weights.each())),
             Box::new(Availability::default()),
             Box::new(Agreement::default()),
             Box::new(Prefix::default()),
@@ -284,6 +315,10 @@ impl Scenario {
         for _ in 0..dice.perhaps(&(1..=tolerated)) {
             let member = dice.index(self.replicas);
             self.behaviours[member] = *dice.choose(&Behaviour::FAULTY);
+        }
+        if !self.weights.are_equal() {
+            let mut dice = Dice::new(self.seed, "weighted faults", 0);
+            weights::keep_budget(&self.weights, &mut self.behaviours, &mut dice);
         }
     }
 }

@@ -644,12 +644,13 @@ fn keys_of(scenario: &Scenario) -> Vec<KeyFile> {
 }
 
 fn committee_of(scenario: &Scenario, keys: &[KeyFile]) -> Committee {
-    let members = (0..).zip(keys).map(|(port, keys): (u16, _)| Member {
+    let members = keys.iter().zip(scenario.weights.each()).enumerate();
+    let members = members.map(|(port, (keys, weight))| Member {
         identity: keys.identity.public().to_string(),
         voting: keys.voting.public().to_string(),
         possession: keys.voting.prove_possession().to_string(),
         address: format!("sim:{port}"),
-        weight: 1,
+        weight: *weight,
     });
     let file = CommitteeFile {
         name: format!("sim {}", scenario.seed),

@@ -42,7 +42,23 @@ fn stale(seed: u64) -> Scenario {
     scenario
 }
 
+/// Three light members of seven, who are within what may fail.
+fn light(seed: u64) -> Scenario {
+    Scenario::weighted(seed, "4,4,4,4,1,1,1".parse().expect("sound weights"))
+}
+
+/// They agree on what to tell the clients.
+fn liars(seed: u64) -> Scenario {
+    let mut scenario = light(seed);
+    scenario.behaviours.fill(Behaviour::Honest);
+    scenario.behaviours[4..].fill(Behaviour::FalseReplies);
+    scenario
+}
+
 noticed! {
+    a_certificate_of_many_light_members: CertificateCountsHeads in 40 of light;
+    shares_of_many_light_members: TallyCountsHeads in 40 of light;
+    replies_of_many_light_members: WeakCountsHeads in 40 of liars;
     a_second_vote_in_one_view: JolteonDoubleVote in 20 of Scenario::from_seed;
     a_vote_after_a_timeout: JolteonVoteAfterTimeout in 20 of Scenario::from_seed;
     a_vote_without_a_durable_promise: JolteonVoteBeforePersist in 100 of storm;

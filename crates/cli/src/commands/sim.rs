@@ -10,6 +10,7 @@ use mutants::MutantName;
 use quorate_crypto::{Digest, hash_parts};
 use quorate_lab::text::thousands;
 use quorate_sim::{Report, Scenario, run_many};
+use quorate_types::Weights;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,9 @@ pub(crate) struct Options {
     /// Replace the Byzantine members by twins: two machines with one key
     #[arg(long)]
     twins: bool,
+    /// What each member's vote weighs, as in 3,1,1,1, instead of what the seed draws
+    #[arg(long, value_name = "W,W,...")]
+    weights: Option<Weights>,
     /// Add slow disks and power cuts of the whole committee
     #[arg(long)]
     storm: bool,
@@ -69,7 +73,10 @@ impl Options {
         }
         let last = first.checked_add(count).ok_or_else(|| Failure::usage("seeds end at 2^64"))?;
         let draw = |seed| {
-            let mut scenario = Scenario::from_seed(seed);
+            let mut scenario = match &self.weights {
+                Some(weights) => Scenario::weighted(seed, weights.clone()),
+                None => Scenario::from_seed(seed),
+            };
             if self.twins {
                 scenario = scenario.with_twins();
             }

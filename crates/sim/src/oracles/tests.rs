@@ -2,7 +2,7 @@
 
 use super::*;
 use quorate_consensus as consensus;
-use quorate_consensus::jolteon::{Block, Message as Jolteon, Proposal, Qc, Timeout, Vote};
+use quorate_consensus::jolteon::{Block, Message as Jolteon, Proposal, Qc, Tc, Timeout, Vote};
 use quorate_crypto::{Aggregate, Bitmap, Certificate, IdentityKey, Share};
 use quorate_engine::Settings;
 use quorate_types::{BlockId, ClientId, Epoch, Outcome, Payload, View};
@@ -189,6 +189,49 @@ fn correct_members_do_not_halt_and_find_nothing_wrong_with_one_another() {
     let refused = |reason| complaint(&mut Conduct, &[Observation::Refused { reason, tag: 1 }]);
     assert!(refused(&Rejected::BelowThreshold).is_some());
     assert_eq!(refused(&Rejected::Stale), None);
+}
+
+// ---- quorums ------------------------------------------------------------------------------------
+
+fn signed_by(each: &[u64], signers: &[usize]) -> Option<String> {
+    let mut qc = certificate(3, 1);
+    qc.certificate.signers = Bitmap::from_indices(each.len(), signers.iter().copied());
+    let shown = Jolteon::Certificates { high_qc: qc, high_tc: None };
+    let message = Message::Consensus(consensus::Message::Jolteon(shown));
+    let released = Observation::Released { replica: R0, message: &message, tag: 1, bytes: 0 };
+    complaint(&mut Quorums::new(each), &[released])
+}
+
+#[test]
+fn a_certificate_weighs_a_quorum() {
+    let few = signed_by(&[3, 1, 1, 1], &[1, 2, 3]).expect("three of six");
+    assert!(few.contains("a certificate of v3 is signed by {1, 2, 3}: 3 of 6"), "{few}");
+    assert_eq!(signed_by(&[3, 1, 1, 1], &[0, 1, 2]), None);
+    assert!(signed_by(&[4, 4, 4, 4, 1, 1, 1], &[0, 1, 2]).is_some());
+    for each in [[1; 4], [5; 4]] {
+        assert!(signed_by(&each, &[0, 3]).is_some());
+        assert_eq!(signed_by(&each, &[0, 2, 3]), None);
+    }
+    assert_eq!(signed_by(&[2; 6], &[0, 1, 2, 3]), None, "four equals of six are enough");
+    assert!(signed_by(&[2, 1, 1, 1, 1], &[1, 2, 3, 4]).is_some());
+}
+
+#[test]
+fn the_groups_of_a_timeout_certificate_weigh_a_quorum_together() {
+    let group = |signers: &[usize]| Certificate {
+        signers: Bitmap::from_indices(4, signers.iter().copied()),
+        aggregate: Aggregate(Vec::new()),
+    };
+    let check = |second: &[usize]| {
+        let groups = vec![(View(0), group(&[0])), (View(1), group(second))];
+        let tc = Tc { view: View(4), high_qc: certificate(0, 1), groups };
+        let shown = Jolteon::Certificates { high_qc: certificate(0, 1), high_tc: Some(tc) };
+        let message = Message::Consensus(consensus::Message::Jolteon(shown));
+        let released = Observation::Released { replica: R0, message: &message, tag: 1, bytes: 0 };
+        complaint(&mut Quorums::new(&[3, 1, 1, 1]), &[released])
+    };
+    assert!(check(&[0, 1]).is_some_and(|text| text.contains("a timeout certificate of v4")));
+    assert_eq!(check(&[1, 3]), None);
 }
 
 // ---- audit --------------------------------------------------------------------------------------

@@ -14,6 +14,64 @@ fn fifty_seeds_hold_every_property_and_make_progress() {
     run_many(0..50, 2, Scenario::from_seed, |_| ()).iter().for_each(passes);
 }
 
+fn weighted(seed: u64, weights: &str) -> Scenario {
+    Scenario::weighted(seed, weights.parse().expect("sound weights"))
+}
+
+/// A heavy member, a light majority of heads, and the largest weight that is allowed.
+#[test]
+fn committees_that_weigh_differently_hold_every_property() {
+    for weights in ["3,1,1,1", "4,4,4,4,1,1,1", "6,1,1,1", "50,30,19,1,7"] {
+        run_many(0..8, 2, |seed| weighted(seed, weights), |_| ()).iter().for_each(passes);
+        let twins = |seed| weighted(seed, weights).with_twins();
+        run_many(8..12, 2, twins, |_| ()).iter().for_each(passes);
+    }
+}
+
+/// The command that a weighted seed prints draws the same, and other weights change the committee
+/// alone.
+#[test]
+fn drawn_weights_are_part_of_the_command_and_draw_the_same_when_given() {
+    let mut seen = 0;
+    for seed in 0..400 {
+        let drawn = Scenario::from_seed(seed);
+        let given = Scenario::weighted(seed, drawn.weights.clone());
+        let expected = format!("quorate sim --seed {seed} --weights {}", drawn.weights);
+        assert_eq!(given.replay(), expected);
+        if drawn.weights.are_equal() {
+            assert_eq!(drawn.replay(), format!("quorate sim --seed {seed}"));
+            assert_eq!(Scenario { options: Vec::new(), ..given }, drawn);
+        } else {
+            seen += 1;
+            assert_eq!(given, drawn);
+        }
+    }
+    assert!((50..150).contains(&seen), "a quarter of the seeds or less: {seen}");
+}
+
+/// Whoever is faulty weighs no more than is tolerated, and where light members are many that is
+/// sometimes more heads than a third.
+#[test]
+fn faulty_members_are_chosen_by_weight() {
+    let (mut heads, mut liars) = (0, 0);
+    for seed in 0..600 {
+        let drawn = [
+            Scenario::from_seed(seed),
+            Scenario::from_seed(seed).with_twins(),
+            weighted(seed, "4,4,4,4,1,1,1"),
+        ];
+        for scenario in drawn {
+            let is_faulty = |member: &usize| scenario.behaviours[*member] != Behaviour::Honest;
+            let faulty: Vec<usize> = (0..scenario.replicas).filter(is_faulty).collect();
+            let weight: u64 = faulty.iter().map(|member| scenario.weights.of(*member)).sum();
+            assert!(weight <= scenario.weights.faulty_max(), "{scenario:?}");
+            heads += usize::from(3 * faulty.len() >= scenario.replicas);
+            liars += usize::from(scenario.behaviours.contains(&Behaviour::FalseReplies));
+        }
+    }
+    assert!(heads > 20 && liars > 20, "{heads} with a third of the heads, {liars} with liars");
+}
+
 #[test]
 fn nothing_goes_wrong_when_nothing_goes_wrong() {
     for replicas in [1, 4, 7] {
