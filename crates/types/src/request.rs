@@ -186,7 +186,8 @@ fn client_statement(chain: ChainId, digest: Digest) -> Vec<u8> {
 }
 
 /// One replica's signed answer to one request. The signature covers the client, the sequence and
-/// the results, so it answers nothing else; `f+1` equal answers are a result.
+/// the results, so it answers nothing else; equal answers are a result when those
+/// who give them weigh enough to include an honest member (`f+1` equals).
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Reply {
     /// Who answers.

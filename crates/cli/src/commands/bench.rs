@@ -30,6 +30,7 @@ const TIMEOUT_MS: u64 = 500;
                                                     \
     spread over regions, beside the least latency
   \
+    quorate bench --weights 3,1,1,1                   votes weigh differently\n  \
     quorate bench --kill 0@5 --restart 0@10           the first leader dies and comes back\n  \
     quorate bench --scheme bls --verify each --key-cache off --proposal-key voting\n                                                    \
     what the paper compares\n  \

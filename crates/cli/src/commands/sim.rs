@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 #[command(after_help = "Examples:\n  \
     quorate sim --seeds 1000           a thousand scenarios with crashes, partitions and liars\n  \
     quorate sim --seed 17              one of them again\n  \
+    quorate sim --weights 4,4,4,4,1,1,1 --twins\n                                     \
+    members weigh differently, all that may fail are twins\n  \
     quorate sim --mutant JolteonDoubleVote --seeds 200\n                                     \
     a rule left out: must fail (needs a build with --features mutants)")]
 pub(crate) struct Options {

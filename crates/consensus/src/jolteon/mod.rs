@@ -5,8 +5,9 @@
 //!
 //! # Assumptions
 //!
-//! `n` members of which at most `f = ⌊(n−1)/3⌋` are Byzantine; channels authenticate their ends; the
-//! network may lose, delay, repeat and reorder. Time is used for liveness alone.
+//! Members of less than a third of the weight are Byzantine, `f = ⌊(n−1)/3⌋` of `n` where all weigh the
+//! same ([`quorate_types::Weights`]); channels authenticate their ends; the network may lose, delay,
+//! repeat and reorder. Time is used for liveness alone.
 //!
 //! # The protocol
 //!
