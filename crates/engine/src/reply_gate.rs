@@ -46,9 +46,13 @@ impl ReplyGate {
             return;
         }
         let size = self.committee.size();
-        let counts = self.counts.entry(reply.sequence).or_default();
-        let alike =
-            counts.entry((reply.height, reply.results_digest)).or_insert_with(|| Bitmap::new(size));
+        let none = || Count { answered: Bitmap::new(size), answers: BTreeMap::new() };
+        let count = self.counts.entry(reply.sequence).or_insert_with(none);
+        if !count.answered.insert(from.index()) {
+            return;
+        }
+        let answer = (reply.height, reply.results_digest);
+        let alike = count.answers.entry(answer).or_insert_with(|| Bitmap::new(size));
         alike.insert(from.index());
         if self.committee.weight_of(alike) >= self.committee.weak() {
             self.counts.remove(&reply.sequence);
