@@ -3,6 +3,7 @@
 //! Every validator holds the reading end of a pipe from us as its standard input and ends when that
 //! pipe closes. So none survives us, whatever happens to us: not even SIGKILL leaves an orphan.
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -69,6 +70,27 @@ impl Processes {
         let Some(mut child) = self.children[index].take() else { return Ok(()) };
         child.kill()?;
         child.wait().map(drop)
+    }
+
+    /// Stops a validator with SIGSTOP: it keeps its connections and its memory, and does nothing.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn pause(&mut self, index: usize) -> io::Result<()> {
+        self.signal(index, Signal::STOP)
+    }
+
+    /// Lets a stopped validator go on, with SIGCONT.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn resume(&mut self, index: usize) -> io::Result<()> {
+        self.signal(index, Signal::CONT)
+    }
+
+    fn signal(&mut self, index: usize, signal: Signal) -> io::Result<()> {
+        let Some(child) = &self.children[index] else { return Ok(()) };
+        Ok(kill_process(Pid::from_child(child), signal)?)
     }
 
     /// The first validator that ended by itself, and how.

@@ -67,6 +67,10 @@ pub struct ClientConfig {
     pub network_threads: usize,
     /// Threads that check the members' signatures on replies.
     pub check_threads: usize,
+    /// Whether every member gets every request at once, instead of one after the other for as long as
+    /// nobody answers. It survives a silent member without a pause, and every member's link and
+    /// verification carry everything once more.
+    pub send_to_all: bool,
     /// A network to emulate: each session sits beside the member that it sends to first.
     pub emulation: Option<Arc<Topology>>,
 }
@@ -82,6 +86,7 @@ impl ClientConfig {
             retry_after: Duration::from_secs(1),
             network_threads: 1,
             check_threads: 1,
+            send_to_all: false,
             emulation: None,
         }
     }
@@ -192,6 +197,7 @@ impl Client {
             sessions: sessions(config),
             due: vec![None; config.sessions.len()],
             outboxes,
+            send_to_all: config.send_to_all,
             completed,
             clock: Clock::start(),
         };
@@ -394,6 +400,7 @@ struct Driver {
     due: Vec<Option<Time>>,
     /// By session, then by member.
     outboxes: Vec<Vec<Arc<Outbox>>>,
+    send_to_all: bool,
     completed: Sender<Completion>,
     clock: Clock,
 }
@@ -461,7 +468,12 @@ impl Driver {
                 let (tag, finished) = match effect {
                     SessionEffect::Send { to, request } => {
                         let frame = Message::Request(request).frame();
-                        self.outboxes[session][to.index()].push(frame);
+                        let members = &self.outboxes[session];
+                        if self.send_to_all {
+                            members.iter().for_each(|member| member.push(frame.clone()));
+                        } else {
+                            members[to.index()].push(frame);
+                        }
                         continue;
                     }
                     SessionEffect::Completed(done) => {

@@ -7,11 +7,12 @@ use quorate_consensus::ProposalKey;
 use quorate_crypto::{KeyCache, Policy, SchemeKind};
 use quorate_engine::Settings;
 use quorate_lab::ServiceKind;
-use quorate_lab::bench::{self, At, BenchConfig, BenchError, Progress, Report};
+use quorate_lab::bench::load::Shape;
+use quorate_lab::bench::{self, At, BenchConfig, BenchError, Pause, Progress, Report, SendTo};
 use quorate_lab::page::{self, file};
 use quorate_storage::Durability;
-use quorate_wan::Emulation;
 use quorate_types::Weights;
+use quorate_wan::Emulation;
 use std::path::PathBuf;
 
 /// A view's span when all validators share this machine and no network is emulated.
@@ -46,9 +47,19 @@ pub(crate) struct Options {
     /// The voting scheme: ed25519 or bls
     #[arg(long, default_value = "ed25519", value_parser = super::scheme)]
     scheme: SchemeKind,
-    /// Operations offered per second
+    /// Operations offered per second in an open loop
     #[arg(long, default_value_t = 20_000)]
     rate: u64,
+    /// How they are offered: fixed (evenly), poisson (at random moments), or closed (as earlier ones
+    /// are answered)
+    #[arg(long, default_value = "fixed")]
+    load: Shape,
+    /// Operations that each session has under way in a closed loop
+    #[arg(long, default_value_t = 256, value_name = "COUNT")]
+    outstanding: u64,
+    /// Who gets each request: one validator, and the next when it is silent; or all of them
+    #[arg(long, default_value = "one", value_name = "one|all")]
+    send_to: SendTo,
     /// Bytes of an operation
     #[arg(long, default_value_t = 512, value_name = "BYTES")]
     tx_bytes: usize,
@@ -67,12 +78,16 @@ pub(crate) struct Options {
     /// Most seconds to wait afterwards for the last answers
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
     drain: u64,
-    /// Kill validator I with SIGKILL T seconds into the measured window; may be repeated
+    /// Kill validator I with SIGKILL T seconds into the measured window; may be repeated. I may be
+    /// 'leader' or 'follower': whoever is that then
     #[arg(long, value_name = "I@T")]
     kill: Vec<At>,
     /// Start a killed validator I again T seconds into the measured window; may be repeated
     #[arg(long, value_name = "I@T")]
     restart: Vec<At>,
+    /// Stop validator I with SIGSTOP T seconds into the measured window, for D seconds; may be repeated
+    #[arg(long, value_name = "I@T+D")]
+    pause: Vec<Pause>,
     /// What a vote survives: a power cut (fsync), or the end of the process only (os)
     #[arg(long, default_value = "fsync")]
     durability: Durability,
@@ -108,8 +123,8 @@ pub(crate) struct Options {
     /// What is replicated: log (an ordered log) or noop
     #[arg(long, default_value = "log")]
     service: ServiceKind,
-    /// Client sessions; by default as many as the rate needs
-    #[arg(long)]
+    /// Client sessions; by default as many as the rate needs, and four in a closed loop
+    #[arg(long, visible_alias = "clients")]
     sessions: Option<usize>,
     /// How long a client waits for operations to share a request, in milliseconds
     #[arg(long, default_value_t = 20, value_name = "MS")]
@@ -177,13 +192,17 @@ impl Options {
             validators: self.validators,
             weights: self.weights.clone(),
             scheme: self.scheme,
+            load: self.load,
             rate: self.rate,
+            outstanding: self.outstanding,
+            send_to: self.send_to,
             tx_bytes: self.tx_bytes,
             duration_s: self.duration,
             warmup_s: self.warmup,
             drain_s: self.drain,
             kills: self.kill.clone(),
             restarts: self.restart.clone(),
+            pauses: self.pause.clone(),
             durability: self.durability,
             service: self.service,
             sessions: self.sessions,

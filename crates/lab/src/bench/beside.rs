@@ -2,6 +2,7 @@
 
 use super::config::BenchConfig;
 use super::measure::LatencyMs;
+use super::recovery::Recovery;
 use crate::minimum::{self, Minimum};
 use crate::text::milliseconds;
 use quorate_types::Committee;
@@ -13,6 +14,8 @@ use serde::{Deserialize, Serialize};
 pub struct Beside {
     /// The least latency on the emulated network, where there is one.
     pub minimum: Option<LeastLatency>,
+    /// How long throughput took to recover from each thing done to a validator.
+    pub recoveries: Vec<Recovery>,
 }
 
 /// The least latency that the protocol needs on the emulated network, and how near the run came.
@@ -32,7 +35,8 @@ impl Beside {
     #[must_use]
     pub fn figures(&self) -> Vec<(&'static str, String)> {
         let minimum = self.minimum.iter().map(|minimum| ("least latency", minimum.describe()));
-        minimum.collect()
+        let recoveries = self.recoveries.iter().map(|recovery| ("recovery", recovery.describe()));
+        minimum.chain(recoveries).collect()
     }
 }
 

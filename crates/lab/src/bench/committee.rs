@@ -77,7 +77,19 @@ impl Committee {
 
     /// Asks every validator how it is.
     pub(super) fn look(&self) -> Vec<Option<ValidatorStatus>> {
-        ask_all(&self.testnet.http, PATIENCE).into_iter().map(Result::ok).collect()
+        self.look_but(&[])
+    }
+
+    /// Asks every validator how it is but those that cannot answer: waiting for them would be in vain.
+    pub(super) fn look_but(&self, silent: &[u16]) -> Vec<Option<ValidatorStatus>> {
+        let ids = || (0..).zip(&self.testnet.http);
+        let asked =
+            ids().filter(|(id, _)| !silent.contains(id)).map(|(_, address)| address.clone());
+        let mut answers = ask_all(&asked.collect::<Vec<_>>(), PATIENCE).into_iter();
+        let answer = |(id, _): (u16, _)| {
+            if silent.contains(&id) { None } else { answers.next().and_then(Result::ok) }
+        };
+        ids().map(answer).collect()
     }
 
     /// Waits until every validator is connected to every other.
@@ -90,7 +102,7 @@ impl Committee {
             }
             if let Some((id, status)) = self.processes.find_exited() {
                 let id = u16::try_from(id).expect("validators are counted in 16 bits");
-                let ailment = super::Ailment::Exited(id, status.to_string());
+                let ailment = super::health::Ailment::Exited(id, status.to_string());
                 return Err(self.explain(BenchError::Unwell(ailment), id));
             }
             let looks = self.look();

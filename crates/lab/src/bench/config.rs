@@ -1,11 +1,15 @@
 //! What a bench is asked to do.
 
+use super::events::{At, Pause, Who};
+use super::load::{Plan, Shape};
 use crate::ServiceKind;
+use crate::text::thousands;
 use quorate_crypto::SchemeKind;
-use quorate_engine::Settings;
+use quorate_engine::{Session, Settings};
 use quorate_storage::Durability;
-use quorate_wan::{Emulation, Topology};
 use quorate_types::Weights;
+use quorate_wan::{Emulation, Topology};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -20,8 +24,14 @@ pub struct BenchConfig {
     pub weights: Option<Weights>,
     /// The voting scheme.
     pub scheme: SchemeKind,
-    /// Operations offered per second, whether or not the committee keeps up.
+    /// When operations are offered.
+    pub load: Shape,
+    /// Operations offered per second in an open loop, whether or not the committee keeps up.
     pub rate: u64,
+    /// Operations that each session has under way in a closed loop.
+    pub outstanding: u64,
+    /// Who gets a client's requests.
+    pub send_to: SendTo,
     /// Bytes of one operation.
     pub tx_bytes: usize,
     /// Seconds of load that count.
@@ -32,8 +42,11 @@ pub struct BenchConfig {
     pub drain_s: u64,
     /// Validators to end with SIGKILL, and when.
     pub kills: Vec<At>,
-    /// Killed validators to start again, and when.
+    /// Killed validators to start again, and when. One killed as the leader is started again as
+    /// "leader", whoever leads by then.
     pub restarts: Vec<At>,
+    /// Validators to stop for a while, and when.
+    pub pauses: Vec<Pause>,
     /// What a validator waits for before it calls a record durable.
     pub durability: Durability,
     /// What is replicated.
@@ -56,37 +69,26 @@ pub struct BenchConfig {
     pub executable: PathBuf,
 }
 
-/// A validator and a moment, written `I@T`: T seconds into the measured window.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct At {
-    /// Which validator.
-    pub validator: u16,
-    /// Seconds after the measured window opens.
-    pub second: f64,
+/// Who gets a client's requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SendTo {
+    /// One validator, and the next when it is silent.
+    #[default]
+    One,
+    /// All validators at once.
+    All,
 }
 
-/// A text that is not `I@T`.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not I@T: a validator's number, '@', and seconds, as in 0@5")]
-pub struct NotAt(String);
+impl FromStr for SendTo {
+    type Err = String;
 
-impl FromStr for At {
-    type Err = NotAt;
-
-    fn from_str(text: &str) -> Result<Self, NotAt> {
-        let parse = || {
-            let (validator, second) = text.split_once('@')?;
-            let second: f64 = second.parse().ok()?;
-            let at = Self { validator: validator.parse().ok()?, second };
-            (second.is_finite() && second >= 0.0).then_some(at)
-        };
-        parse().ok_or_else(|| NotAt(text.to_owned()))
-    }
-}
-
-impl std::fmt::Display for At {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}@{}", self.validator, self.second)
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "one" => Ok(Self::One),
+            "all" => Ok(Self::All),
+            _ => Err(format!("requests go to 'one' or 'all', not to '{name}'")),
+        }
     }
 }
 
@@ -122,20 +124,33 @@ impl BenchConfig {
         self.settings.validate().map_err(|error| error.to_string())?;
         let emulated = self.emulation.as_ref().map_or(Ok(()), |wan| wan.topology(1).map(drop));
         emulated.map_err(|error| error.to_string())?;
-        for at in self.kills.iter().chain(&self.restarts) {
-            check(at.validator < n, format!("{at}: there are only validators 0 to {}", n - 1))?;
-            let end = self.duration_s;
+        let most = Session::QUEUE_MAX as u64;
+        let rule = format!("--outstanding must be 1 to {most}");
+        check((1..=most).contains(&self.outstanding), rule)?;
+        self.validate_events()
+    }
+
+    fn validate_events(&self) -> Result<(), String> {
+        let check = |ok: bool, rule: String| if ok { Ok(()) } else { Err(rule) };
+        let (n, end) = (self.validators, self.duration_s);
+        let pauses = || self.pauses.iter().map(|pause| &pause.at);
+        for at in self.kills.iter().chain(&self.restarts).chain(pauses()) {
+            let there = !matches!(at.who, Who::Member(id) if id >= n);
+            check(there, format!("{at}: there are only validators 0 to {}", n - 1))?;
             check(at.second <= end as f64, format!("{at}: the load ends after {end} seconds"))?;
         }
+        for pause in &self.pauses {
+            let ok = pause.at.second + pause.for_s <= end as f64;
+            check(ok, format!("--pause {pause}: the load ends after {end} seconds"))?;
+        }
         for restart in &self.restarts {
-            let killed =
-                |kill: &At| kill.validator == restart.validator && kill.second < restart.second;
+            let killed = |kill: &At| kill.who == restart.who && kill.second < restart.second;
             let ok = self.kills.iter().any(killed);
             check(ok, format!("--restart {restart}: no --kill of that validator comes before"))?;
         }
         let weights = self.weights();
         let dead = self.dead_at_the_end();
-        let weight: u64 = dead.iter().map(|id| weights.of(*id)).sum();
+        let weight: u64 = dead.into_iter().map(|who| self.weight_of(who)).sum();
         let what = if weights.are_equal() { "validators" } else { "units of weight" };
         let (total, bearable) = (weights.total(), weights.faulty_max());
         let rule = format!(
@@ -155,7 +170,12 @@ impl BenchConfig {
     /// How many sessions carry the load: enough for the rate, each with another first validator.
     #[must_use]
     pub fn session_count(&self) -> usize {
-        let wanted = self.rate.div_ceil(SESSION_RATE).clamp(4, SESSIONS_MAX);
+        let wanted = match self.load {
+            Shape::Closed => 4,
+            Shape::Fixed | Shape::Poisson => {
+                self.rate.div_ceil(SESSION_RATE).clamp(4, SESSIONS_MAX)
+            }
+        };
         self.sessions.unwrap_or(wanted as usize)
     }
 
@@ -179,13 +199,17 @@ impl BenchConfig {
             "validators": self.validators,
             "weights": self.weights().each(),
             "scheme": self.scheme.to_string(),
+            "load": self.load,
             "rate": self.rate,
+            "outstanding": self.outstanding,
+            "send_to": self.send_to,
             "tx_bytes": self.tx_bytes,
             "duration_s": self.duration_s,
             "warmup_s": self.warmup_s,
             "drain_s": self.drain_s,
             "kill": text(&self.kills),
             "restart": text(&self.restarts),
+            "pause": self.pauses.iter().map(Pause::to_string).collect::<Vec<_>>(),
             "durability": self.durability.to_string(),
             "service": self.service.to_string(),
             "sessions": self.session_count(),
@@ -197,13 +221,54 @@ impl BenchConfig {
         })
     }
 
-    fn dead_at_the_end(&self) -> Vec<usize> {
-        let last = |list: &[At], validator| {
-            let of_it = list.iter().filter(|at| at.validator == validator);
+    /// What is offered, in words.
+    #[must_use]
+    pub fn offered(&self) -> String {
+        match self.load {
+            Shape::Closed => format!("{} × {}", self.session_count(), self.outstanding),
+            Shape::Fixed | Shape::Poisson => format!("{}/s", thousands(self.rate)),
+        }
+    }
+
+    /// Operations that may be under way without anybody lagging: about a second's worth.
+    pub(super) fn under_way_max(&self) -> u64 {
+        match self.load {
+            Shape::Closed => self.session_count() as u64 * self.outstanding,
+            Shape::Fixed | Shape::Poisson => self.rate,
+        }
+    }
+
+    /// The load to offer.
+    pub(super) fn plan(&self) -> Plan {
+        Plan {
+            shape: self.load,
+            rate: self.rate,
+            outstanding: self.outstanding,
+            operation_bytes: self.tx_bytes,
+            seed: self.seed,
+        }
+    }
+
+    /// Who is killed and not started again; a role is filled by somebody who is not known yet.
+    fn dead_at_the_end(&self) -> Vec<Who> {
+        let last = |list: &[At], who| {
+            let of_it = list.iter().filter(|at| at.who == who);
             of_it.map(|at| at.second).fold(-1.0, f64::max)
         };
-        let dead = |&i: &u16| last(&self.kills, i) > last(&self.restarts, i);
-        (0..self.validators).filter(dead).map(usize::from).collect()
+        let mut killed: Vec<Who> = self.kills.iter().map(|at| at.who).collect();
+        killed.retain(|&who| last(&self.kills, who) > last(&self.restarts, who));
+        killed.sort_by_key(ToString::to_string);
+        killed.dedup();
+        killed
+    }
+
+    /// The weight of a member, or the most that whoever fills a role may have.
+    fn weight_of(&self, who: Who) -> u64 {
+        let weights = self.weights();
+        match who {
+            Who::Member(id) => weights.of(usize::from(id)),
+            Who::Leader | Who::Follower => weights.each().iter().copied().max().unwrap_or(1),
+        }
     }
 }
 

@@ -78,6 +78,11 @@ impl BenchError {
         Self::System { what: "start a validator", source }
     }
 
+    /// For `map_err`, where a validator's process is stopped or goes on.
+    pub(super) fn signalling(source: io::Error) -> Self {
+        Self::System { what: "stop a validator for a while", source }
+    }
+
     /// For `map_err`, where a validator's process is killed.
     pub(super) fn killing(source: io::Error) -> Self {
         Self::System { what: "kill a validator", source }

@@ -1,7 +1,7 @@
 //! From what was seen every second to figures.
 
 use super::beside::Beside;
-use super::config::{At, BenchConfig};
+use super::config::BenchConfig;
 use super::latency_grid::INTERVAL_MS;
 use super::measure::{Counts, LatencyMs, OverTime};
 use super::report::{Committed, FORMAT, Happening, Rates, Report, Second, Traces, ValidatorReport};
@@ -35,6 +35,8 @@ pub enum Fortune {
     Killed(f64),
     /// It was killed, and started again so many seconds into the window.
     Restarted(f64),
+    /// It was stopped so many seconds into the window, for good or for a while.
+    Paused(f64),
 }
 
 /// Everything seen, from which the report follows.
@@ -60,6 +62,10 @@ pub struct Evidence<'a> {
     pub over_time: &'a OverTime,
     /// When the load began.
     pub started: SystemTime,
+    /// Operations that count and were offered.
+    pub offered: u64,
+    /// What was done to validators on purpose, in order.
+    pub events: &'a [Happening],
     /// What the result is judged by.
     pub beside: Beside,
 }
@@ -84,12 +90,12 @@ impl Report {
         let sent: f64 = grown(|status| status.bytes_sent as f64).iter().sum();
         let looks =
             || evidence.samples.iter().flat_map(|s| &s.looks).chain(evidence.last).flatten();
-        let offered = config.rate * config.duration_s;
+        let offered = evidence.offered;
         Self {
             format: FORMAT,
             started: utc(evidence.started),
             command: String::new(),
-            offered_tps: config.rate as f64,
+            offered_tps: tenths(offered as f64 / config.duration_s as f64),
             committed_tps: tenths(committed_tps),
             latency_ms: evidence.latency,
             bytes_per_tx: (sent > 0.0 && committed > 0.0).then(|| tenths(sent / committed)),
@@ -105,7 +111,7 @@ impl Report {
             unanswered: offered.saturating_sub(counted.settled()),
             warmup: evidence.warmup,
             validators,
-            events: happenings(config),
+            events: evidence.events.to_vec(),
             timeline: evidence.timeline(),
             load: rates_of(evidence.over_time),
             committed: evidence.committed(),
@@ -130,6 +136,7 @@ impl Evidence<'_> {
             Fortune::Healthy => ("healthy", None),
             Fortune::Killed(second) => ("killed", Some(second)),
             Fortune::Restarted(second) => ("restarted", Some(second)),
+            Fortune::Paused(second) => ("paused", Some(second)),
         };
         let look = |sample: &Sample| sample.looks[usize::from(id)].clone();
         let last = self.last[usize::from(id)].clone();
@@ -255,18 +262,6 @@ fn rates_of(over_time: &OverTime) -> Rates {
         offered_tps: per_second(&over_time.offered),
         answered_tps: per_second(&over_time.answered),
     }
-}
-
-fn happenings(config: &BenchConfig) -> Vec<Happening> {
-    let all = |list: &[At], kind: &'static str| -> Vec<Happening> {
-        let one =
-            |at: &At| Happening { at_s: at.second, kind: kind.to_owned(), validator: at.validator };
-        list.iter().map(one).collect()
-    };
-    let mut events = all(&config.kills, "kill");
-    events.extend(all(&config.restarts, "restart"));
-    events.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
-    events
 }
 
 fn client_cpu_seconds(window: &[Sample]) -> f64 {

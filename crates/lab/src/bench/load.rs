@@ -1,15 +1,68 @@
-//! Open-loop load: operations leave at fixed times, whether or not earlier ones were answered.
+//! Load: how operations are offered.
+//!
+//! In an *open* loop they leave at their times, whether or not earlier ones were answered: evenly, or
+//! as independent users would send them ([`Shape::Poisson`]). In a *closed* loop each session has a
+//! fixed number under way and offers the next when one is answered: it measures what so many waiting
+//! users get, and slows down with the committee.
+
+mod closed;
+mod open;
 
 use super::measure::{Fate, Recorder, Schedule};
 use bytes::{Bytes, BytesMut};
+use closed::ClosedLoop;
+use open::{Arrivals, Pacer};
 use parking_lot::Mutex;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-use std::ops::Range;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+/// When operations are offered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shape {
+    /// At a fixed rate, one as long after the other.
+    #[default]
+    Fixed,
+    /// At random moments, independent of each other, at a fixed rate on average.
+    Poisson,
+    /// As earlier ones are answered.
+    Closed,
+}
+
+/// A name that no load has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no load '{0}': use fixed, poisson or closed")]
+pub struct UnknownShape(String);
+
+impl FromStr for Shape {
+    type Err = UnknownShape;
+
+    fn from_str(name: &str) -> Result<Self, UnknownShape> {
+        match name {
+            "fixed" => Ok(Self::Fixed),
+            "poisson" => Ok(Self::Poisson),
+            "closed" => Ok(Self::Closed),
+            _ => Err(UnknownShape(name.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fixed => "fixed",
+            Self::Poisson => "poisson",
+            Self::Closed => "closed",
+        })
+    }
+}
 
 /// Where load goes.
 pub trait Target: Send {
@@ -23,14 +76,40 @@ pub trait Target: Send {
 /// Operations with their marks.
 pub type Operations = Vec<(u64, Bytes)>;
 
+/// What became of one operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer {
+    /// Its session.
+    pub session: usize,
+    /// Its mark.
+    pub mark: u64,
+    /// What became of it.
+    pub fate: Fate,
+}
+
 /// Where what became of the operations is heard.
 pub trait Answers: Send {
-    /// The next fate, or `None` when there was none within `patience`.
-    fn next(&mut self, patience: Duration) -> Option<(u64, Fate)>;
+    /// The next answer, or `None` when there was none within `patience`.
+    fn next(&mut self, patience: Duration) -> Option<Answer>;
 }
 
 /// How often the clock is looked at: operations due in between leave together.
 const TICK: Duration = Duration::from_millis(1);
+
+/// What to offer.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// When.
+    pub shape: Shape,
+    /// Operations per second in an open loop.
+    pub rate: u64,
+    /// Operations under way of each session in a closed loop.
+    pub outstanding: u64,
+    /// Bytes of each operation.
+    pub operation_bytes: usize,
+    /// Decides their bytes, and random moments.
+    pub seed: u64,
+}
 
 /// A running load. Dropping it stops it.
 #[derive(Debug)]
@@ -40,26 +119,34 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts to offer `schedule` to `target`, counting the fates from `answers`.
+    /// Starts to offer `plan` to `target` on `schedule`, counting what `answers` says.
     pub fn start(
         schedule: Schedule,
-        operation_bytes: usize,
-        seed: u64,
+        plan: Plan,
         target: impl Target + 'static,
         answers: impl Answers + 'static,
         recorder: Arc<Mutex<Recorder>>,
     ) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let (stop_pacing, stop_counting) = (Arc::clone(&stop), Arc::clone(&stop));
-        let pacer = Pacer {
-            schedule,
-            payload: Payload::new(operation_bytes, seed),
-            target,
-            recorder: Arc::clone(&recorder),
-        };
-        let pacing = thread::spawn(move || pacer.run(&stop_pacing));
-        let counting = thread::spawn(move || count(answers, &recorder, &stop_counting));
-        Self { stop, threads: vec![pacing, counting] }
+        let payload = Payload::new(plan.operation_bytes, plan.seed);
+        let mut load = Self { stop, threads: Vec::new() };
+        if plan.shape == Shape::Closed {
+            let outstanding = plan.outstanding;
+            let circle = ClosedLoop { schedule, payload, target, answers, recorder, outstanding };
+            load.spawn(move |stop| circle.run(stop));
+            return load;
+        }
+        let arrivals = Arrivals::new(&plan);
+        let counting = Arc::clone(&recorder);
+        let pacer = Pacer { schedule, arrivals, payload, target, recorder };
+        load.spawn(move |stop| pacer.run(stop));
+        load.spawn(move |stop| count(answers, &counting, stop));
+        load
+    }
+
+    fn spawn(&mut self, work: impl FnOnce(&AtomicBool) + Send + 'static) {
+        let stop = Arc::clone(&self.stop);
+        self.threads.push(thread::spawn(move || work(&stop)));
     }
 }
 
@@ -72,50 +159,13 @@ impl Drop for Load {
     }
 }
 
-/// Submits whatever is due, tick by tick. What is due in one tick goes to one session, so that it
-/// can share a request; the next tick's goes to the next session.
-struct Pacer<T> {
-    schedule: Schedule,
-    payload: Payload,
-    target: T,
-    recorder: Arc<Mutex<Recorder>>,
-}
-
-impl<T: Target> Pacer<T> {
-    fn run(mut self, stop: &AtomicBool) {
-        let (mut next, mut session) = (0, 0);
-        while next < self.schedule.end() && !stop.load(Ordering::Relaxed) {
-            let due = self.schedule.due_by(Instant::now());
-            if due > next {
-                self.submit(session, next..due);
-                next = due;
-                session = (session + 1) % self.target.sessions();
-            }
-            thread::sleep(TICK);
-        }
-        // The sessions live in the target: hold it until nobody waits for their answers any more.
-        while !stop.load(Ordering::Relaxed) {
-            thread::sleep(10 * TICK);
-        }
-    }
-
-    fn submit(&mut self, session: usize, marks: Range<u64>) {
-        let payload = self.payload.take(marks.end - marks.start);
-        let operations = marks.clone().zip(payload).collect();
-        if !self.target.submit(session, operations) {
-            let mut recorder = self.recorder.lock();
-            marks.for_each(|mark| recorder.record(mark, Fate::NotTaken));
-        }
-    }
-}
-
 fn count(mut answers: impl Answers, recorder: &Mutex<Recorder>, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
-        let Some((mark, fate)) = answers.next(10 * TICK) else { continue };
+        let Some(answer) = answers.next(10 * TICK) else { continue };
         let mut recorder = recorder.lock();
-        recorder.record(mark, fate);
-        while let Some((mark, fate)) = answers.next(Duration::ZERO) {
-            recorder.record(mark, fate);
+        recorder.record(answer.mark, answer.fate);
+        while let Some(answer) = answers.next(Duration::ZERO) {
+            recorder.record(answer.mark, answer.fate);
         }
     }
 }
@@ -132,9 +182,9 @@ impl Payload {
         Self { random: ChaCha8Rng::seed_from_u64(seed), operation_bytes }
     }
 
-    fn take(&mut self, count: u64) -> impl Iterator<Item = Bytes> + use<> {
+    fn take(&mut self, count: usize) -> impl Iterator<Item = Bytes> + use<> {
         let size = self.operation_bytes;
-        let mut buffer = BytesMut::zeroed(size * count as usize);
+        let mut buffer = BytesMut::zeroed(size * count);
         self.random.fill_bytes(&mut buffer);
         let mut rest = buffer.freeze();
         (0..count).map(move |_| rest.split_to(size))

@@ -1,22 +1,20 @@
 //! What came of every operation, counted and timed.
 //!
-//! An operation's mark is its position in the offered load, so that its scheduled time follows from
-//! the mark alone and nothing has to be remembered for each. Latency runs from that scheduled time,
-//! not from when a busy client got round to sending: otherwise a stall would hide the very operations
-//! that it delayed.
+//! An operation's mark is when it was due, in microseconds since the load began, so that nothing has
+//! to be remembered for each. Latency runs from then, not from when a busy client got round to
+//! sending: otherwise a stall would hide the very operations that it delayed. In a closed loop an
+//! operation is due when the one before it is answered.
 
 use super::latency_grid::{INTERVAL_MS, LatencyGrid};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// When each operation is due.
+/// When the load begins, and which part of it counts.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
-    /// When the first one is.
+    /// When it begins.
     pub start: Instant,
-    /// Operations per second.
-    pub rate: u64,
     /// How much of the start does not count.
     pub warmup: Duration,
     /// How much follows that does.
@@ -24,31 +22,29 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// When the operation with this mark is due.
+    /// When an operation with this mark is due.
     #[must_use]
     pub fn due(&self, mark: u64) -> Instant {
-        let nanos = u128::from(mark) * 1_000_000_000 / u128::from(self.rate);
-        self.start + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        self.start + Duration::from_micros(mark)
     }
 
-    /// How many operations are due at `now`, and never more than the whole load.
+    /// The mark of what is due at this moment.
     #[must_use]
-    pub fn due_by(&self, now: Instant) -> u64 {
-        let elapsed = now.saturating_duration_since(self.start).min(self.warmup + self.window);
-        let due = elapsed.as_nanos() * u128::from(self.rate) / 1_000_000_000;
-        u64::try_from(due).unwrap_or(u64::MAX)
+    pub fn mark(&self, moment: Instant) -> u64 {
+        let since = moment.saturating_duration_since(self.start);
+        u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
     }
 
     /// The first mark that counts.
     #[must_use]
     pub fn first_counted(&self) -> u64 {
-        self.rate * self.warmup.as_secs()
+        self.mark(self.start + self.warmup)
     }
 
-    /// One past the last mark.
+    /// All marks are below this one.
     #[must_use]
     pub fn end(&self) -> u64 {
-        self.due_by(self.start + self.warmup + self.window)
+        self.mark(self.start + self.warmup + self.window)
     }
 }
 
@@ -76,7 +72,12 @@ pub struct Recorder {
     latency_us: Histogram<u64>,
     lately_us: Histogram<u64>,
     grid: LatencyGrid,
+    offered: Vec<u64>,
     answered: Vec<u64>,
+    /// Operations offered that count, those that do not, and whether there will be more.
+    offered_counted: u64,
+    offered_warmup: u64,
+    offering: bool,
     /// Everything that counts.
     pub counted: Counts,
     /// The warm-up, apart.
@@ -133,13 +134,35 @@ impl Recorder {
             latency_us: histogram(3),
             lately_us: histogram(2),
             grid: LatencyGrid::default(),
+            offered: Vec::new(),
             answered: Vec::new(),
+            offered_counted: 0,
+            offered_warmup: 0,
+            offering: true,
             counted: Counts::default(),
             warmup: Counts::default(),
         }
     }
 
-    /// Takes in what became of the operation with this mark.
+    /// Takes in that operations with these marks are offered, whether or not they will be taken.
+    pub fn offer(&mut self, marks: impl Iterator<Item = u64>) {
+        let first_counted = self.schedule.first_counted();
+        for mark in marks {
+            count(&mut self.offered, mark);
+            if mark >= first_counted {
+                self.offered_counted += 1;
+            } else {
+                self.offered_warmup += 1;
+            }
+        }
+    }
+
+    /// All operations were offered.
+    pub fn offer_no_more(&mut self) {
+        self.offering = false;
+    }
+
+    /// Takes in what became of an operation with this mark.
     pub fn record(&mut self, mark: u64, fate: Fate) {
         let counts = mark >= self.schedule.first_counted();
         let tally = if counts { &mut self.counted } else { &mut self.warmup };
@@ -148,12 +171,11 @@ impl Recorder {
             Fate::Done { at, refused } => {
                 tally.done += 1;
                 tally.refused += u64::from(refused);
-                let due = self.schedule.due(mark);
-                let latency = at.saturating_duration_since(due);
-                let latency_us = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
+                let done = self.schedule.mark(at);
+                let latency_us = done.saturating_sub(mark);
                 self.lately_us.saturating_record(latency_us);
-                self.grid.record(since(self.schedule.start, due), latency_us);
-                self.count_answer(at);
+                self.grid.record(mark / 1_000, latency_us);
+                count(&mut self.answered, done);
                 if counts {
                     self.latency_us.saturating_record(latency_us);
                 }
@@ -161,24 +183,15 @@ impl Recorder {
         }
     }
 
-    fn count_answer(&mut self, at: Instant) {
-        let index = (since(self.schedule.start, at) / INTERVAL_MS) as usize;
-        if self.answered.len() <= index {
-            self.answered.resize(index + 1, 0);
-        }
-        self.answered[index] += 1;
-    }
-
     /// Everything over time, the warm-up included.
     #[must_use]
     pub fn over_time(&self) -> OverTime {
         let span = self.schedule.warmup + self.schedule.window;
-        let moment = |index: u64| self.schedule.start + Duration::from_millis(index * INTERVAL_MS);
-        let due =
-            |index| self.schedule.due_by(moment(index + 1)) - self.schedule.due_by(moment(index));
-        let intervals = (span.as_millis() as u64).div_ceil(INTERVAL_MS);
+        let intervals = (span.as_millis() as u64).div_ceil(INTERVAL_MS) as usize;
+        let mut offered = self.offered.clone();
+        offered.resize(intervals.max(offered.len()), 0);
         OverTime {
-            offered: (0..intervals).map(due).collect(),
+            offered,
             answered: self.answered.clone(),
             latency: self.grid.clone(),
             distribution_us: distribution(&self.latency_us),
@@ -198,10 +211,17 @@ impl Recorder {
         summary
     }
 
-    /// Operations settled in all.
+    /// Operations that count and were offered.
     #[must_use]
-    pub fn settled(&self) -> u64 {
-        self.counted.settled() + self.warmup.settled()
+    pub fn offered(&self) -> u64 {
+        self.offered_counted
+    }
+
+    /// Whether everything was offered and is settled.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        let settled = self.counted.settled() + self.warmup.settled();
+        !self.offering && settled >= self.offered_counted + self.offered_warmup
     }
 }
 
@@ -240,9 +260,13 @@ fn distribution(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
     distinct
 }
 
-/// Milliseconds from `start` to `moment`, rounded down.
-fn since(start: Instant, moment: Instant) -> u64 {
-    u64::try_from(moment.saturating_duration_since(start).as_millis()).unwrap_or(u64::MAX)
+/// Counts one more in the interval of a mark.
+fn count(intervals: &mut Vec<u64>, mark: u64) {
+    let index = (mark / (INTERVAL_MS * 1_000)) as usize;
+    if intervals.len() <= index {
+        intervals.resize(index + 1, 0);
+    }
+    intervals[index] += 1;
 }
 
 fn summarise(histogram: &Histogram<u64>) -> LatencyMs {

@@ -47,9 +47,9 @@ impl Progress {
             if now.second <= config.warmup_s { " · warm-up".to_owned() } else { dead(killed) };
         self.bar.set_position(now.second);
         self.bar.set_message(format!(
-            "{} s · offered {}/s · committed {}/s · p50 {} ms · view {}{note}",
+            "{} s · offered {} · committed {}/s · p50 {} ms · view {}{note}",
             now.second,
-            thousands(config.rate),
+            config.offered(),
             thousands(grown.min().unwrap_or(0)),
             milliseconds(now.lately.p50),
             thousands(view),

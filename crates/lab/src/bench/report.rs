@@ -76,7 +76,7 @@ pub struct Report {
 pub struct ValidatorReport {
     /// Its index.
     pub id: u16,
-    /// `healthy`, `killed` or `restarted`.
+    /// `healthy`, `killed`, `restarted` or `paused`.
     pub state: String,
     /// When it was killed or started again, in seconds into the window.
     pub since_s: Option<f64>,

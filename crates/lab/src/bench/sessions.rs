@@ -1,8 +1,8 @@
 //! Load through the node library's client: real sessions over TLS.
 
 use super::BenchError;
-use super::config::BenchConfig;
-use super::load::{Answers, Operations, Target};
+use super::config::{BenchConfig, SendTo};
+use super::load::{Answer, Answers, Operations, Target};
 use super::measure::Fate;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use quorate_crypto::{IdentitySecret, hash_parts};
@@ -40,6 +40,7 @@ pub(super) fn open(
     let client = Client::connect(&ClientConfig {
         bundle_delay: Duration::from_millis(config.bundle_delay_ms),
         retry_after: Duration::from_millis(config.retry_after_ms),
+        send_to_all: config.send_to == SendTo::All,
         emulation: config.topology().map(Arc::new),
         ..ClientConfig::new(committee, specs)
     });
@@ -70,9 +71,12 @@ impl Target for Sessions {
 }
 
 impl Answers for Completions {
-    fn next(&mut self, patience: Duration) -> Option<(u64, Fate)> {
+    fn next(&mut self, patience: Duration) -> Option<Answer> {
         match self.0.recv_timeout(patience) {
-            Ok(completion) => Some((completion.tag, fate(&completion))),
+            Ok(completion) => {
+                let Completion { session, tag: mark, .. } = completion;
+                Some(Answer { session, mark, fate: fate(&completion) })
+            }
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
                 // The client is gone, and nothing more will come: do not turn round for ever.

@@ -47,6 +47,25 @@ fn a_validator_that_ends_by_itself_is_found_with_its_last_words() {
     assert_eq!(processes.log_tail(index, 2), "two\nthree");
 }
 
+/// The state letter of a process, as proc(5) has it.
+fn state(id: u32) -> String {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).expect("a process");
+    stat.rsplit_once(')').expect("a name").1.trim_start()[..1].to_owned()
+}
+
+#[test]
+fn the_paused_are_there_and_do_nothing_until_they_are_resumed() {
+    let (_place, mut processes) = stand_in("cat > /dev/null; echo gone");
+    let id = processes.id(0).expect("it runs");
+    processes.pause(0).expect("paused");
+    wait_for(|| (state(id) == "T").then_some(()));
+    assert!(processes.find_exited().is_none());
+    processes.resume(0).expect("resumed");
+    wait_for(|| (state(id) != "T").then_some(()));
+    processes.stop();
+    assert_eq!(processes.log_tail(0, 5), "gone");
+}
+
 #[test]
 fn the_killed_are_not_found_and_can_start_again() {
     let (_place, mut processes) = stand_in("cat > /dev/null");

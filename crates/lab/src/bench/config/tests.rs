@@ -1,4 +1,4 @@
-use super::{At, BenchConfig};
+use super::{At, BenchConfig, SendTo, Shape};
 use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
 use quorate_storage::Durability;
@@ -8,13 +8,17 @@ fn config() -> BenchConfig {
         validators: 4,
         weights: None,
         scheme: SchemeKind::Ed25519,
+        load: Shape::Fixed,
         rate: 20_000,
+        outstanding: 64,
+        send_to: SendTo::One,
         tx_bytes: 512,
         duration_s: 20,
         warmup_s: 2,
         drain_s: 10,
         kills: Vec::new(),
         restarts: Vec::new(),
+        pauses: Vec::new(),
         durability: Durability::Fsync,
         service: "log".parse().expect("a service"),
         sessions: None,
@@ -30,16 +34,6 @@ fn config() -> BenchConfig {
 
 fn at(text: &str) -> At {
     text.parse().expect("I@T")
-}
-
-#[test]
-fn events_are_written_validator_at_second() {
-    assert_eq!(at("0@5"), At { validator: 0, second: 5.0 });
-    assert_eq!(at("12@0.5").to_string(), "12@0.5");
-    for text in ["", "0", "@5", "0@", "0@-1", "a@1", "0@inf", "70000@1"] {
-        let refused = text.parse::<At>().expect_err(text).to_string();
-        assert!(refused.contains("is not I@T"), "{refused}");
-    }
 }
 
 #[test]
@@ -77,6 +71,30 @@ fn a_committee_must_survive_its_events() {
     assert!(refusal(&["4@5"], &[]).contains("only validators 0 to 3"));
     assert!(refusal(&["0@21"], &[]).contains("the load ends after 20 seconds"));
     assert!(refusal(&["0@5"], &["0@4"]).contains("no --kill of that validator comes before"));
+}
+
+#[test]
+fn pauses_end_before_the_load_does() {
+    let refusal = |pause: &str| {
+        let pauses = vec![pause.parse().expect("I@T+D")];
+        BenchConfig { pauses, ..config() }.validate().err().unwrap_or_default()
+    };
+    assert_eq!(refusal("1@5+3"), "");
+    assert_eq!(refusal("leader@5+15"), "");
+    assert!(refusal("1@5+16").contains("--pause 1@5+16: the load ends after 20 seconds"));
+    assert!(refusal("4@5+1").contains("only validators 0 to 3"));
+}
+
+#[test]
+fn a_role_counts_as_one_validator() {
+    let dead = |kills: &[&str], restarts: &[&str]| {
+        let list = |texts: &[&str]| texts.iter().map(|text| at(text)).collect();
+        BenchConfig { kills: list(kills), restarts: list(restarts), ..config() }.dead_at_the_end()
+    };
+    assert_eq!(dead(&["leader@1"], &[]).len(), 1);
+    assert_eq!(dead(&["leader@1", "0@2"], &[]).len(), 2);
+    assert_eq!(dead(&["leader@1", "0@2", "leader@3"], &["leader@2"]).len(), 2);
+    assert_eq!(dead(&["leader@1"], &["leader@2"]).len(), 0);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 use super::{Evidence, Fortune, Report, Sample, growth};
 use crate::bench::beside::Beside;
-use crate::bench::config::BenchConfig;
+use crate::bench::config::{BenchConfig, SendTo};
+use crate::bench::load::Shape;
 use crate::bench::measure::{Counts, LatencyMs, OverTime};
 use crate::bench::table::render;
 use crate::status::ValidatorStatus;
@@ -16,13 +17,17 @@ fn config() -> BenchConfig {
         validators: 4,
         weights: None,
         scheme: SchemeKind::Bls,
+        load: Shape::Fixed,
         rate: RATE,
+        outstanding: 64,
+        send_to: SendTo::One,
         tx_bytes: 512,
         duration_s: 4,
         warmup_s: 2,
         drain_s: 10,
         kills: vec!["0@2".parse().expect("I@T")],
         restarts: Vec::new(),
+        pauses: Vec::new(),
         durability: Durability::Os,
         service: crate::ServiceKind::Log,
         sessions: None,
@@ -83,6 +88,8 @@ fn report(samples: &[Sample]) -> Report {
         disk_bytes: 3 << 20,
         over_time: &OverTime::default(),
         started: SystemTime::UNIX_EPOCH,
+        offered: 4_000,
+        events: &[],
         beside: Beside::default(),
     })
 }

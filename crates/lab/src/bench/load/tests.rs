@@ -1,4 +1,4 @@
-use super::{Answers, Load, Operations, Payload, Target};
+use super::{Answer, Answers, Load, Operations, Payload, Plan, Shape, Target};
 use crate::bench::measure::{Fate, Recorder, Schedule};
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A committee that answers at once, but for every tenth operation, which it does not take.
-struct Echo(Sender<(u64, Fate)>);
-struct Heard(Receiver<(u64, Fate)>);
+struct Echo(Sender<Answer>, u64);
+struct Heard(Receiver<Answer>);
 
 impl Target for Echo {
     fn sessions(&self) -> usize {
@@ -20,37 +20,54 @@ impl Target for Echo {
         for (mark, operation) in operations {
             assert_eq!(operation.len(), 64);
             let done = Fate::Done { at: Instant::now(), refused: false };
-            let fate = if mark.is_multiple_of(10) { Fate::NotTaken } else { done };
-            self.0.send((mark, fate)).expect("somebody listens");
+            let fate = if self.1.is_multiple_of(10) { Fate::NotTaken } else { done };
+            self.1 += 1;
+            self.0.send(Answer { session, mark, fate }).expect("somebody listens");
         }
         true
     }
 }
 
 impl Answers for Heard {
-    fn next(&mut self, patience: Duration) -> Option<(u64, Fate)> {
+    fn next(&mut self, patience: Duration) -> Option<Answer> {
         self.0.recv_timeout(patience).ok()
     }
 }
 
-#[test]
-fn every_scheduled_operation_is_offered_once() {
-    let schedule = Schedule {
-        start: Instant::now(),
-        rate: 5_000,
-        warmup: Duration::ZERO,
-        window: Duration::from_millis(200),
-    };
+fn schedule(window_ms: u64) -> Schedule {
+    let window = Duration::from_millis(window_ms);
+    Schedule { start: Instant::now(), warmup: Duration::ZERO, window }
+}
+
+fn plan(shape: Shape) -> Plan {
+    Plan { shape, rate: 5_000, outstanding: 20, operation_bytes: 64, seed: 7 }
+}
+
+/// Runs a load to its end, and returns what was recorded.
+fn run(plan: Plan, window_ms: u64, target: impl Target + 'static, heard: Heard) -> Recorder {
+    let schedule = schedule(window_ms);
     let recorder = Arc::new(Mutex::new(Recorder::new(schedule)));
-    let (sender, receiver) = unbounded();
-    let (echo, heard) = (Echo(sender), Heard(receiver));
-    let load = Load::start(schedule, 64, 7, echo, heard, Arc::clone(&recorder));
-    while recorder.lock().settled() < schedule.end() {
+    let load = Load::start(schedule, plan, target, heard, Arc::clone(&recorder));
+    while !recorder.lock().is_settled() {
         std::thread::sleep(Duration::from_millis(5));
     }
     drop(load);
-    let counted = recorder.lock().counted;
-    assert_eq!((counted.done, counted.dropped), (900, 100));
+    Arc::into_inner(recorder).expect("the load has ended").into_inner()
+}
+
+#[test]
+fn every_scheduled_operation_is_offered_once() {
+    for shape in [Shape::Fixed, Shape::Poisson] {
+        let (sender, receiver) = unbounded();
+        let recorder = run(plan(shape), 200, Echo(sender, 0), Heard(receiver));
+        let counted = recorder.counted;
+        assert_eq!(counted.settled(), recorder.offered());
+        assert_eq!(counted.dropped, recorder.offered().div_ceil(10));
+        assert_eq!(recorder.over_time().offered.iter().sum::<u64>(), recorder.offered());
+        if shape == Shape::Fixed {
+            assert_eq!((counted.done, counted.dropped), (900, 100));
+        }
+    }
 }
 
 #[test]
@@ -64,16 +81,59 @@ fn what_a_session_does_not_take_is_counted() {
             false
         }
     }
-    let window = Duration::from_millis(50);
-    let schedule = Schedule { start: Instant::now(), rate: 2_000, warmup: Duration::ZERO, window };
-    let recorder = Arc::new(Mutex::new(Recorder::new(schedule)));
     let (_sender, receiver) = unbounded();
-    let load = Load::start(schedule, 64, 7, Full, Heard(receiver), Arc::clone(&recorder));
-    while recorder.lock().settled() < schedule.end() {
+    let recorder = run(Plan { rate: 2_000, ..plan(Shape::Fixed) }, 50, Full, Heard(receiver));
+    assert_eq!(recorder.counted.dropped, 100);
+}
+
+/// Holds what is submitted, and answers all but half of what a session may have under way.
+struct Holding {
+    held: Vec<Operations>,
+    most: usize,
+    answers: Sender<Answer>,
+}
+
+impl Target for Holding {
+    fn sessions(&self) -> usize {
+        self.held.len()
+    }
+
+    fn submit(&mut self, session: usize, operations: Operations) -> bool {
+        self.held[session].extend(operations);
+        assert!(self.held[session].len() <= self.most, "no more under way than agreed");
+        for (mark, _) in self.held[session].split_off(self.most / 2) {
+            let fate = Fate::Done { at: Instant::now(), refused: false };
+            self.answers.send(Answer { session, mark, fate }).expect("somebody listens");
+        }
+        true
+    }
+}
+
+#[test]
+fn a_closed_loop_keeps_its_number_under_way() {
+    let (answers, receiver) = unbounded();
+    let target = Holding { held: vec![Vec::new(); 3], most: 20, answers };
+    let schedule = schedule(50);
+    let recorder = Arc::new(Mutex::new(Recorder::new(schedule)));
+    let counting = Arc::clone(&recorder);
+    let load = Load::start(schedule, plan(Shape::Closed), target, Heard(receiver), counting);
+    while Instant::now() < schedule.start + schedule.window {
         std::thread::sleep(Duration::from_millis(5));
     }
     drop(load);
-    assert_eq!(recorder.lock().counted.dropped, 100);
+    let recorder = recorder.lock();
+    let under_way = recorder.offered() - recorder.counted.settled();
+    assert!((30..=60).contains(&under_way), "half or all of what three sessions may have");
+    assert!(recorder.offered() > 60, "it went round at least once: {}", recorder.offered());
+}
+
+#[test]
+fn loads_have_names() {
+    for name in ["fixed", "poisson", "closed"] {
+        assert_eq!(name.parse::<Shape>().expect(name).to_string(), name);
+    }
+    let refused = "open".parse::<Shape>().expect_err("no such load").to_string();
+    assert_eq!(refused, "there is no load 'open': use fixed, poisson or closed");
 }
 
 #[test]

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 fn schedule() -> Schedule {
     Schedule {
         start: Instant::now(),
-        rate: 1_000,
         warmup: Duration::from_secs(2),
         window: Duration::from_secs(3),
     }
@@ -13,22 +12,36 @@ fn schedule() -> Schedule {
 #[test]
 fn marks_and_times_are_one() {
     let schedule = schedule();
-    assert_eq!(schedule.due(1_500), schedule.start + Duration::from_millis(1_500));
-    assert_eq!(schedule.due_by(schedule.start + Duration::from_millis(1_500)), 1_500);
-    assert_eq!(schedule.due_by(schedule.start + Duration::from_secs(60)), 5_000);
-    assert_eq!((schedule.first_counted(), schedule.end()), (2_000, 5_000));
+    let moment = schedule.start + Duration::from_millis(1_500);
+    assert_eq!((schedule.due(1_500_000), schedule.mark(moment)), (moment, 1_500_000));
+    assert_eq!((schedule.first_counted(), schedule.end()), (2_000_000, 5_000_000));
+}
+
+#[test]
+fn a_load_is_settled_when_all_was_offered_and_answered() {
+    let schedule = schedule();
+    let mut recorder = Recorder::new(schedule);
+    recorder.offer([1_000, 3_000_000].into_iter());
+    assert_eq!(recorder.offered(), 1, "the warm-up does not count");
+    recorder.record(1_000, Fate::NotTaken);
+    recorder.record(3_000_000, Fate::NotTaken);
+    assert!(!recorder.is_settled(), "more may be offered");
+    recorder.offer_no_more();
+    assert!(recorder.is_settled());
+    recorder.offer([3_000_001].into_iter());
+    assert!(!recorder.is_settled());
 }
 
 #[test]
 fn latency_runs_from_the_scheduled_time() {
     let schedule = schedule();
     let mut recorder = Recorder::new(schedule);
-    for mark in 2_000..2_100 {
+    for ms in 2_000..2_100 {
         // All of them are answered at one moment, as after a stall.
-        let at = schedule.due(2_100);
-        recorder.record(mark, Fate::Done { at, refused: mark == 2_000 });
+        let at = schedule.due(2_100_000);
+        recorder.record(ms * 1_000, Fate::Done { at, refused: ms == 2_000 });
     }
-    recorder.record(2_100, Fate::NotTaken);
+    recorder.record(2_100_000, Fate::NotTaken);
     assert_eq!(recorder.counted, Counts { done: 100, refused: 1, dropped: 1 });
     let latency = recorder.latency();
     assert!((99.9..=100.1).contains(&latency.max), "{latency:?}");
@@ -39,8 +52,9 @@ fn latency_runs_from_the_scheduled_time() {
 fn the_warm_up_is_counted_apart() {
     let schedule = schedule();
     let mut recorder = Recorder::new(schedule);
-    let done = Fate::Done { at: schedule.due(1_999) + Duration::from_millis(7), refused: false };
-    recorder.record(1_999, done);
+    let done =
+        Fate::Done { at: schedule.due(1_999_000) + Duration::from_millis(7), refused: false };
+    recorder.record(1_999_000, done);
     assert_eq!(recorder.counted, Counts::default());
     assert_eq!(recorder.warmup.done, 1);
     assert_eq!(recorder.latency(), LatencyMs::default());
@@ -52,18 +66,20 @@ fn the_warm_up_is_counted_apart() {
 fn everything_over_time_adds_up() {
     let schedule = schedule();
     let mut recorder = Recorder::new(schedule);
-    for mark in 0..schedule.end() {
+    for mark in (0..schedule.end()).step_by(1_000) {
+        recorder.offer(std::iter::once(mark));
         let at = schedule.due(mark) + Duration::from_millis(30);
         recorder.record(mark, Fate::Done { at, refused: false });
     }
     let over_time = recorder.over_time();
-    assert_eq!(over_time.offered.iter().sum::<u64>(), schedule.end());
-    assert_eq!(over_time.answered.iter().sum::<u64>(), schedule.end());
-    let counted = schedule.end() - schedule.first_counted();
+    assert_eq!(over_time.offered.iter().sum::<u64>(), 5_000);
+    assert_eq!(over_time.answered.iter().sum::<u64>(), 5_000);
+    let counted = recorder.offered();
+    assert_eq!(counted, 3_000);
     assert_eq!(over_time.distribution_us.iter().map(|entry| entry.1).sum::<u64>(), counted);
     let intervals = over_time.latency.intervals.len();
     assert_eq!(over_time.offered.len(), intervals);
     let due: Vec<u64> = (0..intervals).map(|index| over_time.latency.count(index)).collect();
-    assert!(due.iter().zip(&over_time.offered).all(|(a, b)| a.abs_diff(*b) <= 1), "{due:?}");
+    assert!(due.iter().zip(&over_time.offered).all(|(a, b)| a == b), "{due:?}");
     assert!(over_time.distribution_us.windows(2).all(|pair| pair[0].0 < pair[1].0));
 }

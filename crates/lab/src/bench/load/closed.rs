@@ -1,0 +1,70 @@
+//! Closed loops: the next operation leaves when one is answered.
+
+use super::{Answer, Answers, Payload, TICK, Target};
+use crate::bench::measure::{Fate, Recorder, Schedule};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// So many operations under way in every session, until the schedule ends.
+pub(super) struct ClosedLoop<T, A> {
+    pub(super) schedule: Schedule,
+    pub(super) payload: Payload,
+    pub(super) target: T,
+    pub(super) answers: A,
+    pub(super) recorder: Arc<Mutex<Recorder>>,
+    pub(super) outstanding: u64,
+}
+
+impl<T: Target, A: Answers> ClosedLoop<T, A> {
+    pub(super) fn run(mut self, stop: &AtomicBool) {
+        thread::sleep(self.schedule.start.saturating_duration_since(Instant::now()));
+        // What each session may still offer.
+        let mut owed = vec![self.outstanding; self.target.sessions()];
+        let mut ended = false;
+        while !stop.load(Ordering::Relaxed) {
+            if !ended && self.schedule.mark(Instant::now()) >= self.schedule.end() {
+                ended = true;
+                self.recorder.lock().offer_no_more();
+            }
+            if !ended {
+                self.offer(&mut owed);
+            }
+            self.hear(&mut owed);
+        }
+    }
+
+    fn offer(&mut self, owed: &mut [u64]) {
+        for (session, owed) in owed.iter_mut().enumerate().filter(|(_, owed)| **owed > 0) {
+            let count = std::mem::take(owed) as usize;
+            let mark = self.schedule.mark(Instant::now());
+            self.recorder.lock().offer(std::iter::repeat_n(mark, count));
+            let operations = self.payload.take(count).map(|bytes| (mark, bytes)).collect();
+            if !self.target.submit(session, operations) {
+                let mut recorder = self.recorder.lock();
+                (0..count).for_each(|_| recorder.record(mark, Fate::NotTaken));
+                *owed = count as u64;
+            }
+        }
+    }
+
+    /// Waits for an answer, and takes in those that came with it.
+    fn hear(&mut self, owed: &mut [u64]) {
+        let Some(first) = self.answers.next(10 * TICK) else { return };
+        let mut refused = false;
+        let mut recorder = self.recorder.lock();
+        let more = std::iter::from_fn(|| self.answers.next(Duration::ZERO));
+        for Answer { session, mark, fate } in std::iter::once(first).chain(more) {
+            recorder.record(mark, fate);
+            owed[session] += 1;
+            refused |= fate == Fate::NotTaken;
+        }
+        drop(recorder);
+        if refused {
+            // A session that is full is not asked again at once.
+            thread::sleep(TICK);
+        }
+    }
+}
