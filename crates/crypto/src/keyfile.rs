@@ -1,4 +1,4 @@
-//! A replica's secret keys on disk.
+//! A replica's secret keys on disk, in the clear or sealed under a passphrase ([`sealed`]).
 //!
 //! ```text
 //! # Secret keys of a Quorate replica. Whoever reads this file can sign as this replica.
@@ -10,18 +10,23 @@
 //! The text is a subset of TOML, read by hand: a general parser would leave copies of the secrets in
 //! memory that nobody wipes.
 
+mod files;
+mod passphrase;
+pub(crate) mod sealed;
+
+pub use passphrase::{Passphrase, PassphraseError};
+pub use sealed::{SealCost, SealedKeys};
+
 use crate::error::KeyError;
-use crate::{IdentitySecret, SchemeKind, VotingSecret};
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use crate::{
+    IdentityKey, IdentitySecret, PossessionProof, SchemeKind, UnknownName, VotingKey, VotingSecret,
+};
+use std::io;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 const HEADER: &str =
     "# Secret keys of a Quorate replica. Whoever reads this file can sign as this replica.\n";
-
-/// Longest key file read, in bytes.
-const FILE_BYTES_MAX: u64 = 4096;
 
 /// The secrets of one replica.
 #[derive(Debug, Clone)]
@@ -30,6 +35,28 @@ pub struct KeyFile {
     pub identity: IdentitySecret,
     /// Its vote.
     pub voting: VotingSecret,
+}
+
+/// What everybody may know of a replica's keys: its entry in a committee file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicKeys {
+    /// The scheme that the voting key belongs to.
+    pub scheme: SchemeKind,
+    /// Who it is.
+    pub identity: IdentityKey,
+    /// What its votes are checked with.
+    pub voting: VotingKey,
+    /// Proof that the voting key's secret is held; empty for Ed25519.
+    pub possession: PossessionProof,
+}
+
+/// A key file as it is found on disk.
+#[derive(Debug, Clone)]
+pub enum StoredKeys {
+    /// In the clear.
+    Open(KeyFile),
+    /// Sealed: it takes a passphrase to sign with these.
+    Sealed(Box<SealedKeys>),
 }
 
 /// Why a key file was not read or written.
@@ -67,6 +94,36 @@ pub enum KeyFileError {
         /// What is wrong with it.
         problem: String,
     },
+    /// The file is sealed, and nobody gave a passphrase.
+    #[error("{path} is sealed under a passphrase, and none was given", path = path.display())]
+    Sealed {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// The file does not open.
+    #[error("the passphrase does not open {path}: it is the wrong one, or the file was altered", path = path.display())]
+    Passphrase {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// Opening the file would cost more than a key file may.
+    #[error("{path} asks for {what}, more than any key file needs ({most}): it was altered, or made to exhaust this machine", path = path.display())]
+    Cost {
+        /// Which file.
+        path: PathBuf,
+        /// What it asks for.
+        what: String,
+        /// The bound.
+        most: String,
+    },
+    /// Deriving a key needs memory that the system does not give.
+    #[error("the system gave no {memory_kib} KiB of memory to open or seal {path}: free some, or run this where there is more", path = path.display())]
+    Memory {
+        /// Which file.
+        path: PathBuf,
+        /// How much, in KiB.
+        memory_kib: u32,
+    },
     /// The file is well formed but a key in it is not.
     #[error("the voting key in {path} is unusable: {source}", path = path.display())]
     Key {
@@ -96,30 +153,55 @@ impl KeyFile {
         }
     }
 
-    /// Writes a new file that only its owner may read, and makes it durable. Never overwrites.
-    pub fn write(&self, path: &Path) -> Result<(), KeyFileError> {
-        let mut file = create_private(path).map_err(|source| match source.kind() {
-            io::ErrorKind::AlreadyExists => KeyFileError::Exists { path: path.to_owned() },
-            _ => failed("creating", path, source),
-        })?;
-        file.write_all(self.text().as_bytes()).map_err(|e| failed("writing", path, e))?;
-        file.sync_all().map_err(|e| failed("syncing", path, e))?;
-        sync_directory(path).map_err(|e| failed("syncing the directory of", path, e))
+    /// What everybody may know of them.
+    pub fn public(&self) -> PublicKeys {
+        PublicKeys {
+            scheme: self.voting.kind(),
+            identity: self.identity.public(),
+            voting: self.voting.public(),
+            possession: self.voting.prove_possession(),
+        }
     }
 
-    /// Reads a file that only its owner may read.
+    /// Writes a new file that only its owner may read, and makes it durable. Never overwrites.
+    pub fn write(&self, path: &Path) -> Result<(), KeyFileError> {
+        files::create(path, &self.text())
+    }
+
+    /// As [`KeyFile::write`], sealed under a passphrase. `random` fills its argument with fresh
+    /// randomness.
+    pub fn write_sealed(
+        &self,
+        path: &Path,
+        passphrase: &Passphrase,
+        cost: SealCost,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(), KeyFileError> {
+        files::create(path, &sealed::seal(self, passphrase, cost, random, path)?)
+    }
+
+    /// Replaces a key file by these keys in the clear: durable and at once, or not at all.
+    pub fn replace(&self, path: &Path) -> Result<(), KeyFileError> {
+        files::replace(path, &self.text())
+    }
+
+    /// As [`KeyFile::replace`], sealed under a passphrase.
+    pub fn replace_sealed(
+        &self,
+        path: &Path,
+        passphrase: &Passphrase,
+        cost: SealCost,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(), KeyFileError> {
+        files::replace(path, &sealed::seal(self, passphrase, cost, random, path)?)
+    }
+
+    /// Reads a file that only its owner may read, and that is not sealed.
     pub fn read(path: &Path) -> Result<Self, KeyFileError> {
-        let file = File::open(path).map_err(|e| failed("opening", path, e))?;
-        refuse_shared(&file, path)?;
-        // Room for the largest file at once: growing would leave copies of the secrets behind.
-        let mut text = Zeroizing::new(String::with_capacity(FILE_BYTES_MAX as usize + 1));
-        file.take(FILE_BYTES_MAX + 1)
-            .read_to_string(&mut text)
-            .map_err(|e| failed("reading", path, e))?;
-        if text.len() as u64 > FILE_BYTES_MAX {
-            return Err(malformed(path, format!("it exceeds {FILE_BYTES_MAX} bytes")));
+        match StoredKeys::read(path)? {
+            StoredKeys::Open(keys) => Ok(keys),
+            StoredKeys::Sealed(_) => Err(KeyFileError::Sealed { path: path.to_owned() }),
         }
-        parse(&text, path)
     }
 
     fn text(&self) -> Zeroizing<String> {
@@ -134,8 +216,38 @@ impl KeyFile {
     }
 }
 
-fn parse(text: &str, path: &Path) -> Result<KeyFile, KeyFileError> {
-    let (mut scheme, mut identity, mut voting) = (None, None, None);
+impl StoredKeys {
+    /// Reads a file that only its owner may read, sealed or not.
+    pub fn read(path: &Path) -> Result<Self, KeyFileError> {
+        let text = files::read(path)?;
+        if sealed::is_sealed(&text) {
+            return SealedKeys::parse(&text, path).map(|sealed| Self::Sealed(Box::new(sealed)));
+        }
+        parse(&text, path).map(Self::Open)
+    }
+
+    /// What everybody may know of them. Of a sealed file it is what the file claims: proven only once
+    /// it is opened.
+    pub fn public(&self) -> PublicKeys {
+        match self {
+            Self::Open(keys) => keys.public(),
+            Self::Sealed(sealed) => sealed.public().clone(),
+        }
+    }
+
+    /// Whether it takes a passphrase to sign with these.
+    pub fn is_sealed(&self) -> bool {
+        matches!(self, Self::Sealed(_))
+    }
+}
+
+/// The values of lines `name = "value"`, in the order of `names`.
+fn fields<'a, const N: usize>(
+    text: &'a str,
+    names: [&str; N],
+    path: &Path,
+) -> Result<[&'a str; N], KeyFileError> {
+    let mut values = [None; N];
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -146,35 +258,42 @@ fn parse(text: &str, path: &Path) -> Result<KeyFile, KeyFileError> {
         let (name, value) = line.split_once('=').ok_or_else(problem)?;
         let value = value.trim().strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
         let value = value.ok_or_else(problem)?;
-        let slot = match name.trim() {
-            "scheme" => &mut scheme,
-            "identity" => &mut identity,
-            "voting" => &mut voting,
-            _ => {
-                return Err(malformed(path, format!("line {} has an unknown name", index + 1)));
-            }
+        let known = names.iter().position(|known| *known == name.trim());
+        let Some(known) = known else {
+            return Err(malformed(path, format!("line {} has an unknown name", index + 1)));
         };
-        if slot.replace(value).is_some() {
+        if values[known].replace(value).is_some() {
             return Err(malformed(path, format!("line {} repeats a name", index + 1)));
         }
     }
-    let present = |value: Option<_>, name| {
-        value.ok_or_else(|| malformed(path, format!("it lacks the line `{name} = …`")))
-    };
-    let kind: SchemeKind = present(scheme, "scheme")?
-        .parse()
-        .map_err(|error: crate::UnknownName| malformed(path, error.to_string()))?;
-    let identity = decode(present(identity, "identity")?, "identity", path)?;
-    let voting = decode(present(voting, "voting")?, "voting", path)?;
+    if let Some(missing) = values.iter().position(Option::is_none) {
+        return Err(malformed(path, format!("it lacks the line `{} = …`", names[missing])));
+    }
+    Ok(values.map(Option::unwrap_or_default))
+}
+
+fn parse(text: &str, path: &Path) -> Result<KeyFile, KeyFileError> {
+    let [scheme, identity, voting] = fields(text, ["scheme", "identity", "voting"], path)?;
+    let kind = scheme_named(scheme, path)?;
+    let identity = decode(identity, "identity", path)?;
+    let voting = decode::<32>(voting, "voting", path)?;
     let voting = VotingSecret::from_bytes(kind, &voting[..])
         .map_err(|source| KeyFileError::Key { path: path.to_owned(), source })?;
     Ok(KeyFile { identity: IdentitySecret::from_seed(*identity), voting })
 }
 
-fn decode(text: &str, name: &str, path: &Path) -> Result<Zeroizing<[u8; 32]>, KeyFileError> {
-    let mut bytes = Zeroizing::new([0; 32]);
+fn scheme_named(name: &str, path: &Path) -> Result<SchemeKind, KeyFileError> {
+    name.parse().map_err(|error: UnknownName| malformed(path, error.to_string()))
+}
+
+fn decode<const N: usize>(
+    text: &str,
+    name: &str,
+    path: &Path,
+) -> Result<Zeroizing<[u8; N]>, KeyFileError> {
+    let mut bytes = Zeroizing::new([0; N]);
     hex::decode_to_slice(text, &mut bytes[..])
-        .map_err(|_| malformed(path, format!("`{name}` must be 64 hexadecimal digits")))?;
+        .map_err(|_| malformed(path, format!("`{name}` must be {} hexadecimal digits", 2 * N)))?;
     Ok(bytes)
 }
 
@@ -184,42 +303,6 @@ fn failed(action: &'static str, path: &Path, source: io::Error) -> KeyFileError 
 
 fn malformed(path: &Path, problem: String) -> KeyFileError {
     KeyFileError::Format { path: path.to_owned(), problem }
-}
-
-#[cfg(unix)]
-fn create_private(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
-}
-
-#[cfg(not(unix))]
-fn create_private(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).open(path)
-}
-
-/// Asks the open file, not its name: a name can be made to mean another file in between.
-#[cfg(unix)]
-fn refuse_shared(file: &File, path: &Path) -> Result<(), KeyFileError> {
-    use std::os::unix::fs::PermissionsExt;
-    let metadata = file.metadata().map_err(|e| failed("inspecting", path, e))?;
-    let mode = metadata.permissions().mode() & 0o7777;
-    if mode & 0o077 != 0 {
-        return Err(KeyFileError::Permissions { path: path.to_owned(), mode });
-    }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn refuse_shared(_file: &File, _path: &Path) -> Result<(), KeyFileError> {
-    Ok(())
-}
-
-fn sync_directory(path: &Path) -> io::Result<()> {
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    File::open(directory)?.sync_all()
 }
 
 #[cfg(test)]

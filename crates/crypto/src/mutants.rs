@@ -25,6 +25,8 @@ pub enum Mutant {
     TallyCountsHeads,
     /// f+1 members are taken to include an honest one, whatever they weigh.
     WeakCountsHeads,
+    /// Opening a sealed key file may cost whatever the file says.
+    SkipSealCost,
     /// Jolteon: a second vote in one view.
     JolteonDoubleVote,
     /// Jolteon: a vote in a view that was given up.

@@ -1,5 +1,7 @@
+use super::files::create_private;
 use super::*;
 use std::fs;
+use std::io::Write;
 use tempfile::TempDir;
 
 fn directory() -> TempDir {

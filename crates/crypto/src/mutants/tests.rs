@@ -63,3 +63,11 @@ fn identity_signatures() {
     assert_caught(mutant, crate::bls::tests::keys_that_cancel_prove_nothing);
     assert_caught(mutant, crate::bls::tests::identity_shares_and_aggregates_are_refused);
 }
+
+#[test]
+fn costly_key_files() {
+    assert_caught(
+        Mutant::SkipSealCost,
+        crate::keyfile::sealed::tests::a_costly_file_is_refused_before_anything_is_allocated,
+    );
+}
