@@ -50,7 +50,8 @@ pub use error::{KeyError, SignatureError, UnknownName};
 pub use hash::{Digest, ParseDigestError, PartsHasher, hash, hash_parts};
 pub use identity::{IdentityKey, IdentitySecret, PreparedIdentity, Signature, verify_batch};
 pub use keyfile::{
-    KeyFile, KeyFileError, Passphrase, PassphraseError, PublicKeys, SealCost, SealedKeys, StoredKeys,
+    KeyFile, KeyFileError, Passphrase, PassphraseError, PublicKeys, SealCost, SealedKeys,
+    StoredKeys,
 };
 pub use scheme::{
     Aggregate, Certificate, Combined, KeyCache, Policy, Scheme, SchemeKind, Share, committee_scheme,

@@ -109,6 +109,14 @@ pub struct SettingsError {
     rule: &'static str,
 }
 
+impl SettingsError {
+    /// The setting that is refused.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
 impl Settings {
     /// Checks ranges.
     ///

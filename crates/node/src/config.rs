@@ -1,7 +1,8 @@
 //! One validator's configuration: a TOML file beside its keys.
 //!
 //! Every field has a default but the three paths. Relative paths are meant from the folder of the
-//! file itself, so that a validator's folder can be moved as a whole.
+//! file itself, so that a validator's folder can be moved as a whole. What each field means is
+//! written down in [`fields`], once; [`check`] finds everything wrong with a file at once.
 
 use quorate_crypto::KeyCache;
 use quorate_engine::{Settings, SettingsError, UnweightedProtocol};
@@ -14,6 +15,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+pub mod check;
+pub mod fields;
+pub mod names;
 mod template;
 
 /// How one validator runs. [`NodeConfig::to_toml`] writes it with a comment for every field.
@@ -24,6 +28,9 @@ pub struct NodeConfig {
     pub committee: PathBuf,
     /// This validator's secret keys. Only its owner may read the file.
     pub key: PathBuf,
+    /// A file with the passphrase of a sealed key file. Absent: see [`crate::keys`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passphrase_file: Option<PathBuf>,
     /// Where the log and the state are kept. Made when it is missing. Two validators never share
     /// one.
     pub data_dir: PathBuf,
@@ -196,6 +203,7 @@ impl NodeConfig {
         Self {
             committee,
             key,
+            passphrase_file: None,
             data_dir,
             listen: None,
             http: default_http(),
@@ -218,11 +226,17 @@ impl NodeConfig {
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
         let mut config: Self = read_toml("configuration file", path)?;
         let folder = path.parent().unwrap_or(Path::new("."));
-        for relative in [&mut config.committee, &mut config.key, &mut config.data_dir] {
-            *relative = folder.join(&*relative);
-        }
+        config.resolve(folder);
         config.validate(path)?;
         Ok(config)
+    }
+
+    /// Makes relative paths start from `folder`.
+    fn resolve(&mut self, folder: &Path) {
+        let paths = [&mut self.committee, &mut self.key, &mut self.data_dir];
+        for relative in paths.into_iter().chain(&mut self.passphrase_file) {
+            *relative = folder.join(&*relative);
+        }
     }
 
     /// Checks every range; `path` is for the message.
@@ -298,11 +312,32 @@ impl NodeConfig {
         Ok(committee)
     }
 
+    /// Reads the committee file that the configuration names, and leaves its keys unchecked.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read_committee_file(&self) -> Result<CommitteeFile, ConfigError> {
+        read_toml("committee file", &self.committee)
+    }
+
     /// The file that [`NodeConfig::load`] reads back: every field with its comment.
     #[must_use]
     pub fn to_toml(&self) -> String {
         template::annotate(self)
     }
+}
+
+/// What a configuration amounts to: every value without its meaning, and a mark where it is not the
+/// default.
+#[must_use]
+pub fn effective(config: &NodeConfig) -> String {
+    template::effective(config)
+}
+
+/// docs/CONFIG.md: every field of the configuration and of the committee file.
+#[must_use]
+pub fn reference() -> String {
+    template::reference()
 }
 
 /// Reads and checks a committee file.

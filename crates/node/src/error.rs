@@ -1,8 +1,10 @@
 //! Why a validator or a client stopped.
 
 use crate::ConfigError;
+use crate::keys::PassphraseFileError;
 use quorate_crypto::KeyFileError;
 use quorate_storage::StorageError;
+use quorate_types::ReplicaId;
 use quorate_types::machine::Halt;
 use std::io;
 use std::path::PathBuf;
@@ -24,6 +26,25 @@ pub enum NodeError {
         /// The committee file.
         committee: PathBuf,
     },
+    /// The committee knows this member with another voting key.
+    #[error("the voting key in {key} is not the one that {committee} names for member {member}, so that its votes would be refused: use the key file that was made with that entry, or correct the entry (`quorate keys show`)", key = key.display(), committee = committee.display())]
+    OtherVotingKey {
+        /// The key file.
+        key: PathBuf,
+        /// The committee file.
+        committee: PathBuf,
+        /// The member.
+        member: ReplicaId,
+    },
+    /// The key file is sealed and nobody gave a passphrase.
+    #[error("{key} is sealed under a passphrase and there is no terminal to ask at: name a file with the passphrase by passphrase_file in the configuration, by QUORATE_PASSPHRASE_FILE, or as the systemd credential quorate-passphrase", key = key.display())]
+    NoPassphrase {
+        /// The key file.
+        key: PathBuf,
+    },
+    /// The passphrase file is refused.
+    #[error(transparent)]
+    Passphrase(#[from] PassphraseFileError),
     /// The service handed in is not the configured one.
     #[error(
         "the configuration names the service '{configured}', the program provides '{provided}'"

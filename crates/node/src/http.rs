@@ -2,8 +2,9 @@
 //!
 //! There is no authentication: the default address is on the loopback interface.
 
-use crate::machine::ShownStatus;
-use crate::metrics::Metrics;
+use crate::log::Backlog;
+use crate::machine::{Doors, ShownStatus};
+use crate::metrics::{Disk, HostFigures, Metrics, Process};
 use crate::transport::Network;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -12,6 +13,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use quorate_engine::Status;
 use serde::Serialize;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -32,8 +34,21 @@ pub struct Shown {
     pub summary: Summary,
     /// When the validator started.
     pub since: Instant,
+    /// Where its data are.
+    pub data_dir: PathBuf,
+    /// The queues between its threads, once they run.
+    pub queues: Option<Queues>,
     /// Set once the replica's first event is handled and until it stops.
     pub healthy: Arc<AtomicBool>,
+}
+
+/// The queues between a validator's threads.
+#[derive(Clone, Debug)]
+pub struct Queues {
+    /// Into the machine thread.
+    pub doors: Doors,
+    /// Into the log thread.
+    pub log: Backlog,
 }
 
 /// What a validator was started with.
@@ -102,6 +117,7 @@ impl Shown {
     #[must_use]
     pub fn now(&self) -> NodeStatus {
         let (log_bytes_written, log_syncs) = self.metrics.log_totals();
+        let process = Process::now();
         NodeStatus {
             replica: (**self.status.load()).clone(),
             weight: self.weight,
@@ -110,10 +126,27 @@ impl Shown {
             clients_connected: self.network.clients_connected(),
             log_bytes_written,
             log_syncs,
-            rss_mb: resident_mib(),
-            cpu_seconds: processor_seconds(),
+            rss_mb: process.resident_bytes.map(|bytes| bytes >> 20),
+            cpu_seconds: process.cpu_seconds,
             config: self.summary.clone(),
         }
+    }
+
+    /// The text of `/metrics` now.
+    #[must_use]
+    pub fn metrics_text(&self) -> String {
+        let queues = self.queues.as_ref();
+        let host = HostFigures {
+            uptime_s: self.since.elapsed().as_secs(),
+            process: Process::now(),
+            disk: Disk::of(&self.data_dir),
+            peers: self.network.peers(),
+            clients: self.network.clients_connected(),
+            outboxes: self.network.queued(),
+            events: queues.map(|queues| queues.doors.waiting()).unwrap_or_default(),
+            log_backlog_bytes: queues.map_or(0, |queues| queues.log.bytes()),
+        };
+        self.metrics.print(&self.status.load(), &host)
     }
 }
 
@@ -123,7 +156,7 @@ async fn status(State(shown): State<Shown>) -> Json<NodeStatus> {
 
 async fn metrics(State(shown): State<Shown>) -> impl IntoResponse {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], shown.metrics.print(&shown.status.load()))
+    ([(header::CONTENT_TYPE, kind)], shown.metrics_text())
 }
 
 async fn healthz(State(shown): State<Shown>) -> Response {
@@ -132,21 +165,4 @@ async fn healthz(State(shown): State<Shown>) -> Response {
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "not running\n").into_response()
     }
-}
-
-/// Linux: `VmRSS` in `/proc/self/status`, in kB.
-fn resident_mib() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    Some(line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? / 1024)
-}
-
-/// Linux: user and system time in `/proc/self/stat`, in ticks of 10 ms (`USER_HZ` is 100 on every
-/// Linux that anybody runs). The fields count from the end of the name, which may hold spaces.
-fn processor_seconds() -> Option<f64> {
-    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
-    let (_, fields) = text.rsplit_once(") ")?;
-    let mut times = fields.split(' ').skip(11).map(str::parse::<u32>);
-    let ticks = f64::from(times.next()?.ok()?) + f64::from(times.next()?.ok()?);
-    Some(ticks / 100.0)
 }

@@ -14,6 +14,7 @@ pub mod config;
 mod error;
 mod execution;
 pub mod http;
+pub mod keys;
 pub mod log;
 pub mod machine;
 mod marker;

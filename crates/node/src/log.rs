@@ -75,6 +75,18 @@ pub trait Outlet: Send {
     fn committed(&self, stats: JournalStats);
 }
 
+/// How much waits for the log thread. Cloning shares it.
+#[derive(Clone, Debug)]
+pub struct Backlog(Arc<AtomicU64>);
+
+impl Backlog {
+    /// Bytes of bodies that wait to be written.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 enum Urgent {
     Record(Record),
     Decided(DecidedRecord),
@@ -132,6 +144,12 @@ impl LogQueue {
     #[must_use]
     pub fn backlog_bytes(&self) -> u64 {
         self.backlog.load(Ordering::Relaxed)
+    }
+
+    /// For whoever shows it.
+    #[must_use]
+    pub fn backlog(&self) -> Backlog {
+        Backlog(Arc::clone(&self.backlog))
     }
 
     fn queue(&mut self, bytes: usize, item: Bulk) {

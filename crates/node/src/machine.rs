@@ -90,6 +90,13 @@ impl Doors {
     pub fn answer(&self, event: Input) -> bool {
         self.answers.send(event).is_ok()
     }
+
+    /// How many events wait in each queue.
+    #[must_use]
+    pub fn waiting(&self) -> Vec<(&'static str, usize)> {
+        let queues = [("answers", &self.answers), ("urgent", &self.urgent), ("bulk", &self.bulk)];
+        queues.map(|(name, queue)| (name, queue.len())).into()
+    }
 }
 
 impl Inlet for Doors {

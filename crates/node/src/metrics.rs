@@ -1,5 +1,10 @@
 //! What is counted, in one registry that `/metrics` prints.
 
+mod host;
+
+pub(crate) use host::{Disk, HostFigures, Identity, Process};
+
+use host::HostGauges;
 use parking_lot::Mutex;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -33,6 +38,7 @@ pub struct Metrics {
     log_syncs: Gauge,
     commit_seconds: Histogram,
     replica: ReplicaGauges,
+    host: HostGauges,
     complaints: Mutex<BTreeMap<Peer, Complaints>>,
 }
 
@@ -53,7 +59,10 @@ struct ReplicaGauges {
     view_changes: Gauge,
     mempool_bytes: Gauge,
     bodies_bytes: Gauge,
+    certificate_bytes: Gauge,
     faults: Gauge,
+    syncing: Gauge,
+    signs: Gauge,
 }
 
 #[derive(Debug)]
@@ -103,6 +112,7 @@ impl Metrics {
             commit_seconds.clone(),
         );
         let replica = ReplicaGauges::register(&mut registry);
+        let host = HostGauges::register(&mut registry);
         let complaints = Mutex::default();
         Self {
             registry,
@@ -114,6 +124,7 @@ impl Metrics {
             log_syncs,
             commit_seconds,
             replica,
+            host,
             complaints,
         }
     }
@@ -179,10 +190,16 @@ impl Metrics {
         self.cut.get_or_create(&vec![("reason", reason.into())]).get()
     }
 
-    /// The text that Prometheus reads, with the replica's figures as of `status`.
+    /// Says once what this validator is.
+    pub(crate) fn describe(&self, identity: &Identity) {
+        self.host.describe(identity);
+    }
+
+    /// The text that Prometheus reads, with the replica's and the host's figures as given.
     #[must_use]
-    pub fn print(&self, status: &Status) -> String {
+    pub(crate) fn print(&self, status: &Status, host: &HostFigures) -> String {
         self.replica.set(status);
+        self.host.show(host);
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing into memory cannot fail");
         text
@@ -226,6 +243,9 @@ impl ReplicaGauges {
         add("view_changes", "Views left by a timeout certificate", &gauges.view_changes);
         add("mempool_bytes", "Requests that wait to be ordered", &gauges.mempool_bytes);
         add("bodies_bytes", "Bodies held in memory", &gauges.bodies_bytes);
+        add("certificate_bytes", "Size of the last certificate", &gauges.certificate_bytes);
+        add("syncing", "1 while it fetches blocks that it missed", &gauges.syncing);
+        add("signs", "1 when it may vote, 0 when it follows only", &gauges.signs);
         add("faults", "Messages that broke a rule of the protocol", &gauges.faults);
         gauges
     }
@@ -238,7 +258,10 @@ impl ReplicaGauges {
         self.view_changes.set(status.view_changes.cast_signed());
         self.mempool_bytes.set(status.mempool_bytes.cast_signed());
         self.bodies_bytes.set(status.bodies_bytes.cast_signed());
+        self.certificate_bytes.set(status.certificate_bytes.cast_signed());
         self.faults.set(status.faults.cast_signed());
+        self.syncing.set(i64::from(status.syncing));
+        self.signs.set(i64::from(status.signs));
     }
 }
 
@@ -263,3 +286,6 @@ fn reason_label(reason: &Rejected) -> &'static str {
         Rejected::TooLarge(_) => "too-large",
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -141,6 +141,28 @@ impl Network {
         self.connected.iter().filter(|lanes| all(lanes)).count()
     }
 
+    /// Every other member, and whether all its lanes are connected.
+    #[must_use]
+    pub fn peers(&self) -> Vec<(ReplicaId, bool)> {
+        let id =
+            |index| ReplicaId(u16::try_from(index).expect("a committee's indices are 16 bits"));
+        let members = self.members.iter().zip(&self.connected).enumerate();
+        let others = members.filter(|(_, (outboxes, _))| outboxes.is_some());
+        let all = |lanes: &[Arc<AtomicBool>; 3]| lanes.iter().all(|up| up.load(Ordering::Relaxed));
+        others.map(|(index, (_, lanes))| (id(index), all(lanes))).collect()
+    }
+
+    /// By lane, over all members: frames and bytes that wait to be sent.
+    #[must_use]
+    pub fn queued(&self) -> Vec<(Lane, usize, usize)> {
+        let waiting = |index: usize| {
+            let loads = self.members.iter().flatten().map(|member| member[index].load());
+            loads.fold((0, 0), |(frames, bytes), load| (frames + load.0, bytes + load.1))
+        };
+        let lanes = MEMBER_LANES.iter().enumerate();
+        lanes.map(|(index, lane)| (*lane, waiting(index).0, waiting(index).1)).collect()
+    }
+
     /// How many clients are connected.
     #[must_use]
     pub fn clients_connected(&self) -> usize {

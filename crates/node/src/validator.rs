@@ -17,18 +17,18 @@
 //! A failed write, a halt or a panic of any thread stops everything, with the reason as the error.
 
 use crate::config::{LogFormat, LogLevel, LogSettings};
-use crate::http::{self, Shown, Summary};
+use crate::http::{self, Queues, Shown, Summary};
 use crate::log::{Device, Outgoing, Outlet, log_thread};
 use crate::machine::{Clock, Doors, Hands, MachineThread, queues};
 use crate::marker::{Marker, Standing};
-use crate::metrics::Metrics;
+use crate::metrics::{Identity, Metrics};
 use crate::pool::{Pool, Worker};
 use crate::tls;
 use crate::transport::frames::Intake;
 use crate::transport::inbound::Listener;
 use crate::transport::outbound::member_links;
 use crate::transport::{Limits, Network};
-use crate::{NodeConfig, NodeError, execution};
+use crate::{NodeConfig, NodeError, execution, keys};
 use arc_swap::ArcSwap;
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
 use quorate_crypto::KeyFile;
@@ -179,8 +179,23 @@ impl Validator {
         service: Box<dyn Service>,
         limits: Limits,
     ) -> Result<Self, NodeError> {
+        let keys = keys::load(config, &mut |_| None)?;
+        Self::start_with_keys(config, keys, service, limits)
+    }
+
+    /// As [`Validator::start_with`], with keys that the caller has loaded: who can ask for the
+    /// passphrase of a sealed key file does so first.
+    ///
+    /// # Errors
+    /// Why it cannot start.
+    pub fn start_with_keys(
+        config: &NodeConfig,
+        keys: KeyFile,
+        service: Box<dyn Service>,
+        limits: Limits,
+    ) -> Result<Self, NodeError> {
         let limits = Limits { clients_max: config.clients_max, ..limits };
-        let origin = Origin::load(config, service.as_ref())?;
+        let origin = Origin::load(config, keys, service.as_ref())?;
         let runtime = start_runtime(config.network_threads)?;
         let sockets = runtime.block_on(Sockets::bind(config, &origin))?;
         let (address, http_address) = sockets.addresses()?;
@@ -310,6 +325,7 @@ impl Validator {
         };
         let device = TimedJournal { journal, metrics: Arc::clone(&metrics) };
         let (log, log_thread) = log_thread(Box::new(device), Box::new(outlet));
+        self.shown.queues = Some(Queues { doors: doors.clone(), log: log.backlog() });
         let (execution, blocks) = unbounded();
         let hands = Hands { log, network: Arc::clone(&network), pool: pool.clone(), execution };
         let replica = Replica::new(origin.replica(config, signs));
@@ -379,15 +395,12 @@ struct Origin {
 }
 
 impl Origin {
-    fn load(config: &NodeConfig, service: &dyn Service) -> Result<Self, NodeError> {
+    fn load(config: &NodeConfig, keys: KeyFile, service: &dyn Service) -> Result<Self, NodeError> {
         let clock = Clock::start();
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let committee = Arc::new(config.load_committee()?);
-        let keys = KeyFile::read(&config.key)?;
-        let id = committee.find(&keys.identity.public()).ok_or_else(|| NodeError::NotAMember {
-            key: config.key.clone(),
-            committee: config.committee.clone(),
-        })?;
+        let file = config.read_committee_file()?;
+        let id = keys::member_of(config, &committee, &file, &keys.public())?;
         if service.name() != config.service {
             return Err(NodeError::OtherService {
                 configured: config.service.clone(),
@@ -417,6 +430,16 @@ impl Origin {
         let metrics = Arc::new(Metrics::new());
         let network = Network::new(self.id, self.committee.size(), Arc::clone(&metrics));
         let status = Status { id: self.id, ..Status::default() };
+        let chain = hex::encode(self.committee.chain().0);
+        metrics.describe(&Identity {
+            member: self.id,
+            version: env!("CARGO_PKG_VERSION"),
+            chain: chain.clone(),
+            service: config.service.clone(),
+            durability: config.durability.to_string(),
+            members: self.committee.size(),
+            quorum: self.committee.quorum(),
+        });
         Shown {
             status: Arc::new(ArcSwap::from_pointee(status)),
             metrics,
@@ -424,7 +447,7 @@ impl Origin {
             weight: self.committee.weight(self.id),
             summary: Summary {
                 version: env!("CARGO_PKG_VERSION"),
-                chain: hex::encode(self.committee.chain().0),
+                chain,
                 members: self.committee.size(),
                 weight_total: self.committee.weights().total(),
                 quorum: self.committee.quorum(),
@@ -434,6 +457,8 @@ impl Origin {
                 signs,
             },
             since: Instant::now(),
+            data_dir: config.data_dir.clone(),
+            queues: None,
             healthy: Arc::default(),
         }
     }

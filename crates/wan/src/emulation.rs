@@ -72,8 +72,8 @@ impl Emulation {
         let range = |what, value, max| {
             if value <= max { Ok(()) } else { Err(EmulationError::Range { what, value, max }) }
         };
-        range("the delay in milliseconds", self.delay_ms, DELAY_MS_MAX)?;
-        range("the bandwidth in megabits a second", self.bandwidth_mbit, BANDWIDTH_MBIT_MAX)?;
+        range("delay_ms", self.delay_ms, DELAY_MS_MAX)?;
+        range("bandwidth_mbit", self.bandwidth_mbit, BANDWIDTH_MBIT_MAX)?;
         if !self.regions.is_empty() && self.delay_ms > 0 {
             return Err(EmulationError::Both);
         }

@@ -160,26 +160,39 @@ impl SealedKeys {
         let (header, last) = text.split_at(last.ok_or_else(|| {
             malformed(path, "its last line is not `sealed = \"…\"`: it was cut short".to_owned())
         })?);
-        let [format, scheme, identity, voting, possession, kdf, memory, passes, lanes, salt, cipher, nonce] =
-            fields(
-                header,
-                [
-                    "format",
-                    "scheme",
-                    "public_identity",
-                    "public_voting",
-                    "possession",
-                    "kdf",
-                    "memory_kib",
-                    "passes",
-                    "lanes",
-                    "salt",
-                    "cipher",
-                    "nonce",
-                ],
-                path,
-            )?;
-        for (name, value, ours) in [("format", format, FORMAT), ("kdf", kdf, KDF), ("cipher", cipher, CIPHER)]
+        let [
+            format,
+            scheme,
+            identity,
+            voting,
+            possession,
+            kdf,
+            memory,
+            passes,
+            lanes,
+            salt,
+            cipher,
+            nonce,
+        ] = fields(
+            header,
+            [
+                "format",
+                "scheme",
+                "public_identity",
+                "public_voting",
+                "possession",
+                "kdf",
+                "memory_kib",
+                "passes",
+                "lanes",
+                "salt",
+                "cipher",
+                "nonce",
+            ],
+            path,
+        )?;
+        for (name, value, ours) in
+            [("format", format, FORMAT), ("kdf", kdf, KDF), ("cipher", cipher, CIPHER)]
         {
             if value != ours {
                 let problem = format!("`{name}` is not \"{ours}\": a newer version wrote it");
@@ -290,7 +303,12 @@ fn derive(
     memory.resize(blocks, Block::default());
     let mut key = Zeroizing::new([0; 32]);
     Argon2::new(Algorithm::Argon2id, Version::V0x13, parameters)
-        .hash_password_into_with_memory(passphrase.bytes(), salt, &mut key[..], memory.as_mut_slice())
+        .hash_password_into_with_memory(
+            passphrase.bytes(),
+            salt,
+            &mut key[..],
+            memory.as_mut_slice(),
+        )
         .expect("lengths that are checked before");
     Ok(key)
 }

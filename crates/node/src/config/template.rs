@@ -1,177 +1,191 @@
-//! The commented form of a configuration.
+//! The commented form of a configuration, and the reference that docs/CONFIG.md holds.
 //!
-//! Values come from the struct itself, comments from the tables below; a test asserts that every
-//! field has one and that nothing else has.
+//! Values come from the struct itself, comments from [`super::fields`].
 
 use super::NodeConfig;
+use super::fields::{self, Field, Otherwise, Section};
+use quorate_wan::Emulation;
 use std::fmt::Write as _;
 
-type Comments = &'static [(&'static str, &'static str)];
+/// Columns of a comment's line.
+const COLUMNS: usize = 80;
+
+/// Columns of a line of the reference.
+const REFERENCE_COLUMNS: usize = 118;
 
 const OPENING: &str = "\
-# Configuration of one Quorate validator.
-# Relative paths are meant from the folder of this file. A field that is left out has the value
-# shown here, unless its comment says otherwise.
+# Configuration of one Quorate validator. `quorate config check FILE` checks it.
+# Relative paths are meant from the folder of this file. A field that is left
+# out has its default.
 ";
 
-pub(super) const NODE: Comments = &[
-    ("committee", "The committee file: the same bytes for every member. Required."),
-    ("key", "This validator's secret keys; only its owner may read the file. Required."),
-    (
-        "data_dir",
-        "Where the log and the state are kept. Required.\n\
-         Never share it between validators, and never start an old copy of it: the validator would\n\
-         vote twice. One that lost it must not vote again under its key (see follow_only).",
-    ),
-    (
-        "listen",
-        "Where peers and clients connect, as IP address and port.\n\
-         Absent: the address that the committee file gives for this validator.",
-    ),
-    (
-        "http",
-        "Status (/status), metrics (/metrics) and health (/healthz), as IP address and port.\n\
-         Plain HTTP without authentication: keep it on the loopback interface or behind a firewall.",
-    ),
-    (
-        "durability",
-        "What a vote survives. \"fsync\": a power cut; every group of votes costs one disk sync.\n\
-         \"os\": the end of the process only; for measurements, unsafe where the power of several\n\
-         validators can fail together.",
-    ),
-    ("service", "What the committee replicates; every member names the same one."),
-    (
-        "follow_only",
-        "true: never vote, propose or time out; only follow and serve. For a validator that lost\n\
-         its disk, until a committee file names its new key.",
-    ),
-    (
-        "verify_threads",
-        "Threads that check bodies and requests, 1 to 64. Votes and proposals have one of their own.\n\
-         More than the machine has cores gains nothing.",
-    ),
-    ("network_threads", "Threads that encrypt and move bytes, 1 to 64."),
-    (
-        "clients_max",
-        "Most clients connected at once, 1 to 65536; others are turned away.\n\
-         Each may have up to 512 KiB under way in this validator's memory.",
-    ),
-];
+const REFERENCE_OPENING: &str = "\
+# Configuration
 
-pub(super) const LOG: Comments = &[
-    ("level", "The least severe level that is written: error, warn, info, debug or trace."),
-    ("format", "\"text\" for people, \"json\" for machines (one object a line)."),
-];
-
-pub(super) const REPLICA: Comments = &[
-    ("protocol", "The protocol that orders. Every member names the same one."),
-    (
-        "batch_bytes",
-        "A body is sealed when its requests reach this many bytes, 1024 to 3145728.\n\
-         Larger: more operations a second, and more time before the first of them moves.",
-    ),
-    (
-        "batch_delay_ms",
-        "A body that is not full is sealed after this many milliseconds, 0 to 10000.\n\
-         Longer: fewer, larger bodies, and a higher latency when load is light.",
-    ),
-    (
-        "timeout_ms",
-        "How long a view may take before its leader is given up, 10 to 600000 milliseconds.\n\
-         Several round trips of the slowest link; too short and honest leaders are given up, longer\n\
-         and a dead leader costs more. It grows by half for each view in a row that decides nothing.",
-    ),
-    (
-        "vote_wait_ms",
-        "After a quorum of votes, how many milliseconds the next leader waits for the rest, so that\n\
-         certificates name few absentees. 0: not at all. Less than timeout_ms.",
-    ),
-    (
-        "verify",
-        "How collected votes are checked: \"aggregate\" (once, at the quorum), \"batch\" (with random\n\
-         weights) or \"each\" (one by one; the dearest).",
-    ),
-    (
-        "key_cache",
-        "\"on\": certificates are checked against the committee's cached key minus the absentees.\n\
-         \"off\": the signers' keys are added up every time.",
-    ),
-    (
-        "proposal_key",
-        "Which key signs proposals: \"identity\" (Ed25519, cheap to check) or \"voting\".\n\
-         Every member must say the same.",
-    ),
-    (
-        "inline_bodies",
-        "true: leaders carry their own bodies inside proposals instead of sending them ahead.\n\
-         Every member should say the same.",
-    ),
-    (
-        "clock_drift_max_ms",
-        "A proposal stamped further ahead of this validator's clock gets no vote, in milliseconds.",
-    ),
-    (
-        "mempool_bytes_max",
-        "Requests that wait to be ordered, in bytes, at least 2 x batch_bytes. Beyond it clients are\n\
-         told to slow down.",
-    ),
-    (
-        "author_bytes_max",
-        "Undecided bodies kept of each member, in bytes, at least 8388608. Beyond it they are fetched\n\
-         when they are ordered.",
-    ),
-];
-
-pub(super) const EMULATION: Comments = &[
-    (
-        "regions",
-        "AWS regions: member 0 is in the first, member 1 in the next, and round again.\n\
-         Delays and jitter between them are those that were measured.",
-    ),
-    ("delay_ms", "Without regions: the one-way delay between any two members, in milliseconds."),
-    ("bandwidth_mbit", "Megabits a second on each link, 0 to 100000. 0: as many as there are."),
-    ("jitter", "true: delays vary as they were measured to. false: always the median."),
-];
-
-const EMULATION_OPENING: &str = "
-# A wide-area network to emulate between members that share a host or a room. For laboratories only:
-# what this validator sends is held back. Every member names the same one.
-[emulation]
+Every field of a validator's configuration file and of the committee file, with unit, range, default and consequence.
+`quorate config reference` prints this page, `quorate config template` a file with every default,
+`quorate config show FILE` what a file amounts to, and `quorate config check FILE…` everything that is wrong or unwise in
+it. Relative paths are meant from the folder of the file that holds them.
 ";
 
 pub(super) fn annotate(config: &NodeConfig) -> String {
     let table = toml::Table::try_from(config).expect("a plain struct is a table");
+    let defaults = defaults();
     let mut text = String::from(OPENING);
-    section(&mut text, &table, NODE);
-    for (name, comments) in [("log", LOG), ("replica", REPLICA)] {
-        let table = table[name].as_table().expect("a section is a table");
-        write!(text, "\n[{name}]\n").expect("memory");
-        section(&mut text, table, comments);
-    }
-    if let Some(table) = table.get("emulation").and_then(toml::Value::as_table) {
-        text.push_str(EMULATION_OPENING);
-        section(&mut text, table, EMULATION);
+    for section in fields::CONFIG {
+        if !section.optional.is_empty() && !table.contains_key(section.name) {
+            continue;
+        }
+        open_section(&mut text, section);
+        let (values, defaults) = (values_of(&table, section), values_of(&defaults, section));
+        for field in section.fields {
+            let (value, default) = (values.get(field.name), defaults.get(field.name));
+            annotate_field(&mut text, field, value, default);
+        }
     }
     text
 }
 
-fn section(text: &mut String, values: &toml::Table, comments: Comments) {
-    let unexplained = values.keys().filter(|key| !comments.iter().any(|(name, _)| name == key));
-    let explained = comments.iter().map(|(name, comment)| (*name, *comment));
-    for (key, comment) in explained.chain(unexplained.map(|key| (key.as_str(), ""))) {
-        let value = values.get(key);
-        if value.is_some_and(toml::Value::is_table) {
+fn open_section(text: &mut String, section: &Section) {
+    if section.name.is_empty() {
+        return;
+    }
+    text.push('\n');
+    for line in wrap(section.optional, COLUMNS - 2) {
+        writeln!(text, "# {line}").expect("memory");
+    }
+    writeln!(text, "[{}]", section.name).expect("memory");
+}
+
+fn annotate_field(
+    text: &mut String,
+    field: &Field,
+    value: Option<&toml::Value>,
+    default: Option<&toml::Value>,
+) {
+    text.push('\n');
+    for line in wrap(field.meaning, COLUMNS - 2) {
+        writeln!(text, "# {line}").expect("memory");
+    }
+    for line in wrap(&format!("({})", field.facts(default)), COLUMNS - 2) {
+        writeln!(text, "# {line}").expect("memory");
+    }
+    match value {
+        Some(value) => writeln!(text, "{} = {value}", field.name),
+        None => writeln!(text, "# {} = {}", field.name, example(field)),
+    }
+    .expect("memory");
+}
+
+/// A value for a field that has none by default.
+fn example(field: &Field) -> &'static str {
+    match field.kind {
+        fields::Kind::Address => "\"0.0.0.0:7000\"",
+        fields::Kind::Path => "\"passphrase\"",
+        fields::Kind::Flag => "false",
+        fields::Kind::Number { .. } => "1",
+        _ => "\"…\"",
+    }
+}
+
+/// Every value in force, marked where it is not the default.
+pub(super) fn effective(config: &NodeConfig) -> String {
+    let table = toml::Table::try_from(config).expect("a plain struct is a table");
+    let defaults = defaults();
+    let mut text = String::new();
+    for section in fields::CONFIG {
+        if !section.optional.is_empty() && !table.contains_key(section.name) {
             continue;
         }
-        if !comment.is_empty() {
-            text.push('\n');
+        if !section.name.is_empty() {
+            write!(text, "\n[{}]\n", section.name).expect("memory");
         }
-        for line in comment.lines() {
-            writeln!(text, "# {line}").expect("memory");
-        }
-        match value {
-            Some(value) => writeln!(text, "{key} = {value}").expect("memory"),
-            None => writeln!(text, "# {key} = \"0.0.0.0:7000\"").expect("memory"),
+        let (values, defaults) = (values_of(&table, section), values_of(&defaults, section));
+        for field in section.fields {
+            let Some(value) = values.get(field.name) else {
+                if let Otherwise::Words(words) = field.otherwise {
+                    writeln!(text, "# {}: {words}", field.name).expect("memory");
+                }
+                continue;
+            };
+            let mark = match defaults.get(field.name) {
+                Some(default) if default != value => format!("  # default: {default}"),
+                _ => String::new(),
+            };
+            writeln!(text, "{} = {value}{mark}", field.name).expect("memory");
         }
     }
+    text
+}
+
+/// The page of all fields.
+pub(super) fn reference() -> String {
+    let mut text = String::from(REFERENCE_OPENING);
+    text.push_str("\n## A validator's configuration file\n");
+    let defaults = defaults();
+    for section in fields::CONFIG {
+        describe(&mut text, section, "", &values_of(&defaults, section));
+    }
+    text.push_str("\n## The committee file\n");
+    for section in fields::COMMITTEE {
+        let brackets = if section.name.is_empty() { "" } else { "[" };
+        describe(&mut text, section, brackets, &toml::Table::new());
+    }
+    text
+}
+
+fn describe(text: &mut String, section: &Section, brackets: &str, defaults: &toml::Table) {
+    let closing = if brackets.is_empty() { "" } else { "]" };
+    let name = match section.name {
+        "" => String::new(),
+        name => format!(": `[{brackets}{name}{closing}]`"),
+    };
+    write!(text, "\n### {}{name}\n\n", section.title).expect("memory");
+    if !section.optional.is_empty() {
+        let about = wrap(section.optional, REFERENCE_COLUMNS).join("\n");
+        write!(text, "{about}\n\n").expect("memory");
+    }
+    for field in section.fields {
+        let facts = field.facts(defaults.get(field.name));
+        let entry = format!("**`{}`** ({facts}). {}", field.name, field.meaning);
+        for (index, line) in wrap(&entry, REFERENCE_COLUMNS - 2).iter().enumerate() {
+            let bullet = if index == 0 { "-" } else { " " };
+            writeln!(text, "{bullet} {line}").expect("memory");
+        }
+    }
+}
+
+/// The values that hold when only the three paths, or no more than a section's name, are given.
+pub(super) fn defaults() -> toml::Table {
+    let mut config = NodeConfig::new("../committee.toml".into(), "key.toml".into(), "data".into());
+    config.emulation = Some(Emulation::default());
+    let mut table = toml::Table::try_from(config).expect("a plain struct is a table");
+    for field in fields::CONFIG[0].fields {
+        if field.otherwise == Otherwise::Required {
+            table.remove(field.name);
+        }
+    }
+    table
+}
+
+fn values_of(table: &toml::Table, section: &Section) -> toml::Table {
+    if section.name.is_empty() {
+        return table.clone();
+    }
+    table.get(section.name).and_then(toml::Value::as_table).cloned().unwrap_or_default()
+}
+
+/// Breaks a text between words.
+fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }

@@ -1,5 +1,6 @@
-use super::template::{EMULATION, LOG, NODE, REPLICA};
+use super::fields::{COMMITTEE, CONFIG, Kind, NO_BOUND, Otherwise, Section};
 use super::*;
+use quorate_types::Member;
 
 fn config() -> NodeConfig {
     NodeConfig::new("../committee.toml".into(), "key.toml".into(), "data".into())
@@ -18,33 +19,11 @@ fn the_commented_file_says_what_the_struct_says() {
     config.durability = Durability::Os;
     config.replica.batch_delay_ms = 77;
     assert_eq!(toml::from_str::<NodeConfig>(&config.to_toml()).unwrap(), config);
+    config.emulation = Some(Emulation::default());
     config.listen = Some("0.0.0.0:1".into());
     config.emulation =
         Some(Emulation { regions: vec!["us-east-1".into()], ..Emulation::default() });
     assert_eq!(toml::from_str::<NodeConfig>(&config.to_toml()).unwrap(), config);
-}
-
-#[test]
-fn every_field_has_a_comment_and_every_comment_a_field() {
-    let mut config = config();
-    config.listen = Some("0.0.0.0:1".into());
-    config.emulation = Some(Emulation::default());
-    let table = toml::Table::try_from(&config).unwrap();
-    let names = |table: &toml::Table| -> Vec<String> {
-        table.iter().filter(|(_, value)| !value.is_table()).map(|(key, _)| key.clone()).collect()
-    };
-    for (values, comments) in [
-        (&table, NODE),
-        (table["log"].as_table().unwrap(), LOG),
-        (table["replica"].as_table().unwrap(), REPLICA),
-        (table["emulation"].as_table().unwrap(), EMULATION),
-    ] {
-        let mut explained: Vec<_> = comments.iter().map(|(name, _)| (*name).to_owned()).collect();
-        let mut present = names(values);
-        explained.sort();
-        present.sort();
-        assert_eq!(explained, present);
-    }
 }
 
 #[test]
@@ -90,4 +69,144 @@ fn errors_name_the_file_the_field_and_the_remedy() {
         message.starts_with("cannot read configuration file /nowhere/config.toml: "),
         "{message}"
     );
+}
+
+fn documented(section: &Section) -> Vec<&'static str> {
+    let mut names: Vec<_> = section.fields.iter().map(|field| field.name).collect();
+    names.sort_unstable();
+    names
+}
+
+fn sorted(names: &[&'static str]) -> Vec<&'static str> {
+    let mut names = names.to_vec();
+    names.sort_unstable();
+    names
+}
+
+/// A new field of a struct without a line in `fields.rs` fails here, and so does a line without a
+/// field.
+#[test]
+fn every_field_is_documented() {
+    let sections: Vec<&str> = CONFIG.iter().map(|section| section.name).collect();
+    let top: Vec<_> =
+        names::of::<NodeConfig>().iter().filter(|name| !sections.contains(name)).copied().collect();
+    assert_eq!(documented(&CONFIG[0]), sorted(&top));
+    assert_eq!(documented(&CONFIG[1]), sorted(names::of::<LogSettings>()));
+    assert_eq!(documented(&CONFIG[2]), sorted(names::of::<Settings>()));
+    assert_eq!(documented(&CONFIG[3]), sorted(names::of::<Emulation>()));
+    assert_eq!(CONFIG.len(), 4, "compare the new section with its struct here");
+    assert_eq!(documented(&COMMITTEE[0]), sorted(names::of::<CommitteeFile>()));
+    assert_eq!(documented(&COMMITTEE[1]), sorted(names::of::<Member>()));
+    for section in CONFIG.iter().chain(COMMITTEE) {
+        for field in section.fields {
+            assert!(field.meaning.len() > 30, "'{}' says too little", field.name);
+            assert!(field.meaning.ends_with('.'), "'{}' ends without a point", field.name);
+        }
+    }
+}
+
+/// A field whose value is a section of its own needs a section in `fields.rs`.
+#[test]
+fn every_section_is_documented() {
+    let complete = NodeConfig { emulation: Some(Emulation::default()), ..config() };
+    let table = toml::Table::try_from(complete).unwrap();
+    for (name, value) in &table {
+        let known = CONFIG.iter().any(|section| section.name == name);
+        assert_eq!(value.is_table(), known, "section [{name}]");
+    }
+    let names = table.iter().filter(|(_, value)| value.is_table()).count();
+    assert_eq!(names, CONFIG.len() - 1, "a section that is optional is to be set above");
+}
+
+fn accepts(section: &Section, field: &str, value: toml::Value) -> Result<(), String> {
+    let mut table = toml::Table::try_from(config()).unwrap();
+    let place = match section.name {
+        "" => &mut table,
+        name => {
+            let section = table.entry(name).or_insert_with(|| toml::Table::new().into());
+            section.as_table_mut().unwrap()
+        }
+    };
+    place.insert(field.to_owned(), value);
+    let config: NodeConfig =
+        table.try_into().map_err(|error: toml::de::Error| error.to_string())?;
+    config.validate(Path::new("config.toml")).map_err(|error| error.to_string())
+}
+
+#[test]
+fn documented_ranges_are_those_that_are_checked() {
+    for section in CONFIG {
+        for field in section.fields {
+            match field.kind {
+                Kind::Number { min, max, rule, .. } => {
+                    let number = |value: u64| toml::Value::Integer(value.cast_signed());
+                    let accepts = |value| accepts(section, field.name, number(value));
+                    if rule.is_empty() {
+                        accepts(min).unwrap();
+                    }
+                    if min > 0 {
+                        let error = accepts(min - 1).unwrap_err();
+                        assert!(error.contains(field.name), "{error}");
+                    }
+                    if max == NO_BOUND {
+                        accepts(max).unwrap();
+                        continue;
+                    }
+                    if rule.is_empty() {
+                        accepts(max).unwrap();
+                    }
+                    let error = accepts(max + 1).unwrap_err();
+                    assert!(error.contains(field.name), "{error}");
+                }
+                Kind::Choice(words) => {
+                    for word in words {
+                        accepts(section, field.name, toml::Value::from(*word)).unwrap();
+                    }
+                    accepts(section, field.name, toml::Value::from("nonsense")).unwrap_err();
+                }
+                Kind::Flag => {
+                    accepts(section, field.name, toml::Value::from(true)).unwrap();
+                }
+                Kind::Address => {
+                    accepts(section, field.name, toml::Value::from("127.0.0.1:1")).unwrap();
+                    let error =
+                        accepts(section, field.name, toml::Value::from("here")).unwrap_err();
+                    assert!(error.contains(field.name), "{error}");
+                }
+                Kind::Path | Kind::Text => {
+                    accepts(section, field.name, toml::Value::from("name")).unwrap();
+                }
+                Kind::List => {
+                    accepts(section, field.name, toml::Value::Array(Vec::new())).unwrap();
+                }
+                Kind::Hex => panic!("'{}': no such kind in a configuration", field.name),
+            }
+        }
+    }
+}
+
+#[test]
+fn required_fields_are_those_that_cannot_be_left_out() {
+    for field in CONFIG.iter().flat_map(|section| section.fields) {
+        let mut table = toml::Table::try_from(config()).unwrap();
+        table.remove(field.name);
+        let required = table.try_into::<NodeConfig>().is_err();
+        assert_eq!(required, field.otherwise == Otherwise::Required, "'{}'", field.name);
+    }
+}
+
+#[test]
+fn the_reference_in_the_documentation_is_current() {
+    let page = include_str!("../../../../docs/CONFIG.md");
+    assert!(
+        page == reference(),
+        "docs/CONFIG.md is out of date: cargo run -p quorate-cli -- config reference > docs/CONFIG.md"
+    );
+}
+
+#[test]
+fn no_line_of_the_template_is_wider_than_a_terminal() {
+    for line in config().to_toml().lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
 }

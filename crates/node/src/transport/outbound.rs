@@ -97,6 +97,13 @@ impl Outbox {
         self.queue.lock().frames.len()
     }
 
+    /// How many frames wait, and their bytes.
+    #[must_use]
+    pub fn load(&self) -> (usize, usize) {
+        let queue = self.queue.lock();
+        (queue.frames.len(), queue.bytes)
+    }
+
     /// Whether none waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -24,8 +24,7 @@ fn regions_delay_and_bandwidth_become_a_topology() {
 fn what_cannot_be_is_refused() {
     let refusal = |text| parse(text).topology(4).expect_err(text);
     assert_eq!(refusal("regions = [\"us-east-1\"]\ndelay_ms = 1"), EmulationError::Both);
-    let too_long =
-        EmulationError::Range { what: "the delay in milliseconds", value: 10_001, max: 10_000 };
+    let too_long = EmulationError::Range { what: "delay_ms", value: 10_001, max: 10_000 };
     assert_eq!(refusal("delay_ms = 10001"), too_long);
     let unknown = refusal("regions = [\"eu-cental-1\"]").to_string();
     assert!(unknown.contains("near it are eu-central-1"), "{unknown}");

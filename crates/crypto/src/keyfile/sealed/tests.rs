@@ -165,7 +165,9 @@ pub(crate) fn a_costly_file_is_refused_before_anything_is_allocated() {
         assert!(matches!(error, KeyFileError::Format { .. }), "{error}");
     }
     // Argon2 itself needs a pass, a lane, and eight blocks for each lane.
-    for (memory, passes, lanes) in [("7", "1", "1"), ("64", "0", "1"), ("64", "1", "0"), ("64", "1", "9")] {
+    for (memory, passes, lanes) in
+        [("7", "1", "1"), ("64", "0", "1"), ("64", "1", "0"), ("64", "1", "9")]
+    {
         let error = asking(memory, passes, lanes).unwrap().open(&right()).unwrap_err();
         assert!(matches!(error, KeyFileError::Format { .. }), "{error}");
     }

@@ -1,0 +1,149 @@
+//! The files and folders that a configuration names.
+
+use super::Notes;
+use super::source::Source;
+use crate::config::NodeConfig;
+use crate::keys::{self, Origin};
+use crate::marker::{Marker, Standing};
+use quorate_crypto::{KeyFileError, PublicKeys, StoredKeys};
+use quorate_types::{ChainId, Committee, CommitteeFile};
+use rustix::fs::{Access, access, statvfs};
+use std::path::Path;
+
+const GIB: u64 = 1 << 30;
+
+/// With less than this a validator stops soon.
+const SPACE_LEAST: u64 = GIB;
+
+/// With less than this an operator should make room.
+const SPACE_GOOD: u64 = 20 * GIB;
+
+/// The key file, if it can be read.
+pub(super) fn key(source: &Source, config: &NodeConfig, notes: &mut Notes) -> Option<StoredKeys> {
+    let place = source.at("", "key");
+    let keys = match StoredKeys::read(&config.key) {
+        Ok(keys) => keys,
+        Err(error) => {
+            let hint = match &error {
+                KeyFileError::Io { .. } => "`quorate keys generate FILE` makes one",
+                _ => "",
+            };
+            notes.error(place, error.to_string(), hint);
+            return None;
+        }
+    };
+    check_passphrase(source, config, &keys, notes);
+    if let Some(folder) = config.key.parent()
+        && access(folder, Access::WRITE_OK).is_err()
+    {
+        let problem = format!("the key's folder {} is not writable", folder.display());
+        let hint = "the validator notes there that the key has signed, so that it is never used \
+                    without its log: let its user write there";
+        notes.error(place, problem, hint);
+    }
+    Some(keys)
+}
+
+fn check_passphrase(source: &Source, config: &NodeConfig, keys: &StoredKeys, notes: &mut Notes) {
+    let place = source.at("", "passphrase_file");
+    let sealed = match (keys, keys::passphrase_file(config)) {
+        (StoredKeys::Open(_), Some((_, Origin::Configuration))) => {
+            let hint = "seal it with `quorate keys encrypt FILE`, or remove passphrase_file";
+            notes.warning(place, "passphrase_file is set, but the key file is not sealed", hint);
+            return;
+        }
+        (StoredKeys::Open(_), _) => return,
+        (StoredKeys::Sealed(_), None) => {
+            let problem = "the key file is sealed and no passphrase file is named";
+            let hint = "`quorate run` will ask at the terminal; a service has none: set \
+                        passphrase_file, QUORATE_PASSPHRASE_FILE or the systemd credential \
+                        quorate-passphrase";
+            notes.warning(source.at("", "key"), problem, hint);
+            return;
+        }
+        (StoredKeys::Sealed(sealed), Some((path, origin))) => (sealed, path, origin),
+    };
+    let (sealed, path, origin) = sealed;
+    let opened = keys::read_passphrase(&path, origin)
+        .map_err(|error| error.to_string())
+        .and_then(|passphrase| sealed.open(&passphrase).map_err(|error| error.to_string()));
+    if let Err(problem) = opened {
+        notes.error(place, problem, "");
+    }
+}
+
+/// The member that these keys belong to.
+pub(super) fn member(
+    source: &Source,
+    config: &NodeConfig,
+    keys: &PublicKeys,
+    (file, committee): (&CommitteeFile, &Committee),
+    notes: &mut Notes,
+) -> Option<u16> {
+    match keys::member_of(config, committee, file, keys) {
+        Ok(id) => Some(id.0),
+        Err(error) => {
+            notes.error(source.at("", "key"), error.to_string(), "");
+            None
+        }
+    }
+}
+
+/// The data folder, and whether the key has signed without it.
+pub(super) fn data(
+    source: &Source,
+    config: &NodeConfig,
+    chain: Option<ChainId>,
+    notes: &mut Notes,
+) {
+    let place = source.at("", "data_dir");
+    let data = &config.data_dir;
+    if data.exists() && !data.is_dir() {
+        notes.error(place, format!("data_dir {} is not a folder", data.display()), "name a folder");
+        return;
+    }
+    let existing = data.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+    if access(existing, Access::WRITE_OK | Access::EXEC_OK).is_err() {
+        let problem = match existing == data {
+            true => format!("data_dir {} is not writable", data.display()),
+            false => format!("data_dir {} cannot be made", data.display()),
+        };
+        let hint = format!("let the validator's user write in {}", existing.display());
+        notes.error(place, problem, hint);
+    }
+    check_space(source, existing, notes);
+    let Some(chain) = chain else { return };
+    let standing = Marker::beside(&config.key).read(chain).ok().flatten();
+    let log_is_empty =
+        std::fs::read_dir(data.join("log")).map_or(true, |mut log| log.next().is_none());
+    let lost = match standing {
+        None => false,
+        Some(Standing::Lost) => true,
+        Some(Standing::Used) => log_is_empty,
+    };
+    if lost && !config.follow_only {
+        let problem = format!(
+            "the key was used before and its log is not in {}: the validator will follow and never vote",
+            data.display()
+        );
+        let hint = "if the log is elsewhere, correct data_dir before starting; if it is lost, make a \
+                    new key and a committee file that names it (docs/OPERATING.md)";
+        notes.warning(place, problem, hint);
+    }
+}
+
+fn check_space(source: &Source, folder: &Path, notes: &mut Notes) {
+    let Ok(system) = statvfs(folder) else { return };
+    let free = system.f_bavail.saturating_mul(system.f_frsize);
+    if free >= SPACE_GOOD {
+        return;
+    }
+    let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / GIB as f64);
+    let problem = format!("{} are free where data_dir is", gib(free));
+    let hint = "a validator whose disk is full stops: make room, or name another disk";
+    if free < SPACE_LEAST {
+        notes.error(source.at("", "data_dir"), problem, hint);
+    } else {
+        notes.warning(source.at("", "data_dir"), problem, hint);
+    }
+}

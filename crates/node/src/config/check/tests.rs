@@ -1,0 +1,369 @@
+use super::*;
+use crate::{Testnet, TestnetPlan};
+use quorate_crypto::{KeyFile, Passphrase, SchemeKind, SealCost};
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use tempfile::TempDir;
+
+/// A testnet on ports that nothing else has.
+struct Net {
+    _place: TempDir,
+    testnet: Testnet,
+}
+
+impl Net {
+    fn new() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        let plan = TestnetPlan { base_port: free_ports(8), ..TestnetPlan::default() };
+        let testnet = Testnet::create(&place.path().join("net"), &plan).unwrap();
+        Self { _place: place, testnet }
+    }
+
+    fn config(&self, index: usize) -> PathBuf {
+        self.testnet.configs[index].clone()
+    }
+
+    fn key(&self, index: usize) -> PathBuf {
+        self.testnet.directory.join(format!("validator-{index}/key.toml"))
+    }
+
+    fn edit(&self, file: &Path, from: &str, to: &str) {
+        let text = fs::read_to_string(file).unwrap();
+        assert!(text.contains(from), "{from:?} is not in {text}");
+        fs::write(file, text.replacen(from, to, 1)).unwrap();
+    }
+
+    fn check(&self, index: usize) -> Vec<Finding> {
+        self.check_all(&[index]).remove(0).findings
+    }
+
+    fn check_all(&self, members: &[usize]) -> Vec<Checked> {
+        let files: Vec<_> = members.iter().map(|index| self.config(*index)).collect();
+        check(&files, &|name| match name {
+            "ordered-log" => Ok(()),
+            _ => Err(format!("there is no service '{name}'")),
+        })
+        .into_iter()
+        .map(without_machine)
+        .collect()
+    }
+
+    /// The one finding after an edit of the first member's configuration.
+    fn one_after(from: &str, to: &str) -> Finding {
+        let net = Self::new();
+        net.edit(&net.config(0), from, to);
+        one(net.check(0))
+    }
+}
+
+/// Without what depends on the machine that runs the test.
+fn without_machine(mut checked: Checked) -> Checked {
+    let of_machine = ["GiB are free", "this machine has", "on a machine with"];
+    checked
+        .findings
+        .retain(|finding| !of_machine.iter().any(|text| finding.problem.contains(text)));
+    checked
+}
+
+fn one(mut findings: Vec<Finding>) -> Finding {
+    assert_eq!(findings.len(), 1, "{findings:#?}");
+    findings.remove(0)
+}
+
+fn free_ports(count: u16) -> u16 {
+    for base in (20_000..60_000).step_by(usize::from(count)) {
+        let base = base + (std::process::id() % 97) as u16;
+        if (0..count).all(|port| TcpListener::bind(("127.0.0.1", base + port)).is_ok()) {
+            return base;
+        }
+    }
+    panic!("no free ports")
+}
+
+fn line_of(file: &Path, text: &str) -> Option<usize> {
+    let content = fs::read_to_string(file).unwrap();
+    content.lines().position(|line| line.starts_with(text)).map(|index| index + 1)
+}
+
+#[test]
+fn a_new_testnet_has_nothing_wrong() {
+    let net = Net::new();
+    for (index, checked) in net.check_all(&[0, 1, 2, 3]).into_iter().enumerate() {
+        assert_eq!(checked.findings, []);
+        assert_eq!(checked.member.map(usize::from), Some(index));
+        assert_eq!(checked.sealed, Some(false));
+        let expected = Thresholds { members: 4, faulty: 1, quorum: 3, weak: 2 };
+        assert_eq!(checked.committee, Some(expected));
+    }
+}
+
+#[test]
+fn everything_is_reported_at_once_with_its_line() {
+    let net = Net::new();
+    let file = net.config(0);
+    net.edit(&file, "verify_threads = 2", "verify_threads = 0");
+    net.edit(&file, "timeout_ms = 1000", "timout_ms = 1000");
+    net.edit(&file, "batch_bytes = 500000", "batch_bytes = \"big\"");
+    net.edit(&file, "service = \"ordered-log\"", "service = \"ledger\"");
+    net.edit(&file, "durability = \"fsync\"", "durability = \"os\"");
+    let findings = net.check(0);
+    let found: Vec<_> = findings.iter().map(|f| (f.line, f.severity)).collect();
+    let mut expected = vec![
+        (line_of(&file, "durability"), Severity::Warning),
+        (line_of(&file, "service"), Severity::Error),
+        (line_of(&file, "verify_threads"), Severity::Error),
+        (line_of(&file, "batch_bytes"), Severity::Error),
+        (line_of(&file, "timout_ms"), Severity::Error),
+    ];
+    expected.sort();
+    assert_eq!(found, expected, "{findings:#?}");
+    let all = findings.iter().map(|f| format!("{} {}\n", f.problem, f.hint)).collect::<String>();
+    for text in ["did you mean `timeout_ms`?", "1 to 64", "\"big\"", "1024 to 3145728", "'ledger'"]
+    {
+        assert!(all.contains(text), "{text}: {all}");
+    }
+}
+
+#[test]
+fn what_is_no_toml_is_pointed_at() {
+    let net = Net::new();
+    let file = net.config(0);
+    net.edit(&file, "verify_threads = 2", "verify_threads = ");
+    let findings = net.check(0);
+    assert_eq!(findings[0].line, line_of(&file, "verify_threads"), "{findings:#?}");
+    assert!(findings.iter().all(|finding| finding.severity == Severity::Error));
+}
+
+#[test]
+fn a_field_in_the_wrong_section_is_told_where_it_belongs() {
+    let finding = Net::one_after("[log]", "[log]\ntimeout_ms = 1000");
+    assert!(finding.hint.contains("[replica]"), "{finding:?}");
+    let net = Net::new();
+    net.edit(&net.config(0), "service = ", "level = \"info\"\nservice = ");
+    assert!(one(net.check(0)).hint.contains("[log]"));
+}
+
+#[test]
+fn fields_that_depend_on_others_are_judged_together() {
+    let net = Net::new();
+    net.edit(&net.config(0), "timeout_ms = 1000", "timeout_ms = 9000");
+    net.edit(&net.config(0), "vote_wait_ms = 0", "vote_wait_ms = 2000");
+    assert_eq!(net.check(0), []);
+    let finding = Net::one_after("vote_wait_ms = 0", "vote_wait_ms = 1000");
+    assert!(finding.problem.contains("less than timeout_ms"), "{finding:?}");
+}
+
+#[test]
+fn missing_fields_and_files_are_named() {
+    let net = Net::new();
+    let file = net.config(0);
+    net.edit(&file, "key = \"key.toml\"", "");
+    let finding = one(net.check(0));
+    assert_eq!(finding.problem, "'key' is missing");
+    net.edit(
+        &file,
+        "committee = \"../committee.toml\"",
+        "committee = \"../comittee.toml\"\nkey = \"key\"",
+    );
+    let findings = net.check(0);
+    assert_eq!(findings.len(), 2, "{findings:#?}");
+    assert!(findings[0].problem.contains("comittee.toml") && findings[1].problem.contains("key"));
+    assert_eq!(findings[0].line, line_of(&file, "committee"));
+
+    let nowhere = check(&[PathBuf::from("/nowhere/config.toml")], &|_| Ok(()));
+    assert!(one(nowhere[0].findings.clone()).problem.contains("cannot be read"));
+}
+
+#[test]
+fn a_key_of_nobody_or_open_to_others_is_refused() {
+    let net = Net::new();
+    fs::set_permissions(net.key(0), fs::Permissions::from_mode(0o640)).unwrap();
+    let finding = one(net.check(0));
+    assert!(finding.problem.contains("chmod 600"), "{finding:?}");
+    assert_eq!(finding.line, line_of(&net.config(0), "key"));
+
+    fs::remove_file(net.key(0)).unwrap();
+    KeyFile::from_seed(SchemeKind::Ed25519, &[9; 32]).write(&net.key(0)).unwrap();
+    let finding = one(net.check(0));
+    assert!(finding.problem.contains("is no member's"), "{finding:?}");
+}
+
+#[test]
+fn a_voting_key_that_the_committee_does_not_know_is_refused() {
+    let net = Net::new();
+    let keys = KeyFile::read(&net.key(0)).unwrap();
+    let other = KeyFile::from_seed(SchemeKind::Ed25519, &[9; 32]);
+    KeyFile { identity: keys.identity, voting: other.voting }.replace(&net.key(0)).unwrap();
+    let finding = one(net.check(0));
+    assert!(finding.problem.contains("for member r0"), "{finding:?}");
+}
+
+#[test]
+fn a_sealed_key_is_opened_with_its_passphrase_file() {
+    let net = Net::new();
+    let words = net.key(0).with_file_name("words");
+    fs::write(&words, "correct horse battery staple\n").unwrap();
+    fs::set_permissions(&words, fs::Permissions::from_mode(0o600)).unwrap();
+    let passphrase = Passphrase::from_file(b"correct horse battery staple").unwrap();
+    let cost = SealCost { memory_kib: 64, passes: 1, lanes: 1 };
+    let keys = KeyFile::read(&net.key(0)).unwrap();
+    keys.replace_sealed(&net.key(0), &passphrase, cost, &mut |bytes| bytes.fill(1)).unwrap();
+
+    let finding = one(net.check(0));
+    assert_eq!(finding.severity, Severity::Warning);
+    assert!(finding.problem.contains("sealed"), "{finding:?}");
+
+    net.edit(&net.config(0), "# passphrase_file = \"passphrase\"", "passphrase_file = \"words\"");
+    let checked = net.check_all(&[0]).remove(0);
+    assert_eq!((checked.findings, checked.sealed, checked.member), (vec![], Some(true), Some(0)));
+
+    fs::write(&words, "correct horse battery stable\n").unwrap();
+    let finding = one(net.check(0));
+    assert!(finding.problem.contains("the wrong one"), "{finding:?}");
+
+    fs::set_permissions(&words, fs::Permissions::from_mode(0o644)).unwrap();
+    let finding = one(net.check(0));
+    assert!(finding.problem.contains("open to others (mode 0644)"), "{finding:?}");
+}
+
+#[test]
+fn mistakes_in_the_committee_file_are_pointed_at() {
+    let net = Net::new();
+    let committee = net.testnet.committee.clone();
+    net.edit(&committee, "address = \"127.0.0.1:", "adress = \"127.0.0.1:");
+    let findings = net.check(0);
+    assert_eq!(findings.len(), 2, "{findings:#?}");
+    assert!(findings.iter().all(|finding| finding.file.ends_with("committee.toml")));
+    assert!(findings.iter().any(|finding| finding.hint == "did you mean `address`?"));
+    assert!(findings.iter().any(|finding| finding.problem == "members[0]: 'address' is missing"));
+
+    let net = Net::new();
+    let committee = net.testnet.committee.clone();
+    net.edit(&committee, "identity = \"", "identity = \"zz");
+    let findings = net.check(0);
+    let finding = &findings[0];
+    assert!(finding.problem.contains("member 0"), "{findings:#?}");
+    assert_eq!(finding.line, line_of(&committee, "[[members]]"));
+}
+
+#[test]
+fn addresses_of_members_resolve_and_differ() {
+    let net = Net::new();
+    let text = fs::read_to_string(&net.testnet.committee).unwrap();
+    let address = |index: usize| {
+        let lines = text.lines().filter_map(|line| line.strip_prefix("address = "));
+        lines.map(|address| address.trim_matches('"').to_owned()).nth(index).unwrap()
+    };
+    net.edit(&net.testnet.committee, &address(1), &address(2));
+    let finding = one(net.check(0));
+    assert!(finding.problem.contains("members 1 and 2 have the same address"), "{finding:?}");
+    net.edit(&net.testnet.committee, &address(2), "127.0.0.1:port");
+    let finding = one(net.check(0));
+    assert!(finding.problem.starts_with("member 1: '127.0.0.1:port'"), "{finding:?}");
+}
+
+#[test]
+fn ports_in_use_or_used_twice_are_noticed() {
+    let net = Net::new();
+    let http = net.testnet.http[0].clone();
+    let held = TcpListener::bind(&http).unwrap();
+    let finding = one(net.check(0));
+    assert_eq!(finding.severity, Severity::Warning);
+    assert!(finding.problem.contains("is in use"), "{finding:?}");
+    drop(held);
+
+    let committee = fs::read_to_string(&net.testnet.committee).unwrap();
+    let peers = committee.split("address = \"").nth(1).unwrap().split('"').next().unwrap();
+    net.edit(&net.config(0), &http, peers);
+    let finding = one(net.check(0));
+    assert!(finding.problem.contains("are both port"), "{finding:?}");
+
+    net.edit(&net.config(0), &format!("http = \"{peers}"), "http = \"0.0.0.0:0");
+    let finding = one(net.check(0));
+    assert!(finding.problem.contains("open to others"), "{finding:?}");
+
+    let finding = Net::one_after("# listen = \"0.0.0.0:7000\"", "listen = \"192.0.2.1:7000\"");
+    assert!(finding.problem.contains("no address of this machine"), "{finding:?}");
+}
+
+#[test]
+fn unwise_values_are_warned_of() {
+    for (from, to, text) in [
+        ("durability = \"fsync\"", "durability = \"os\"", "power cut"),
+        ("timeout_ms = 1000", "timeout_ms = 50", "given up"),
+        ("batch_bytes = 500000", "batch_bytes = 1024", "small"),
+        ("batch_delay_ms = 5", "batch_delay_ms = 600", "more than half"),
+        ("vote_wait_ms = 0", "vote_wait_ms = 300", "a quarter"),
+        ("follow_only = false", "follow_only = true", "never votes"),
+        ("[log]", "[emulation]\ndelay_ms = 5\n[log]", "is emulated"),
+        ("level = \"info\"", "level = \"trace\"", "every connection"),
+    ] {
+        let finding = Net::one_after(from, to);
+        assert_eq!(finding.severity, Severity::Warning);
+        assert!(finding.problem.contains(text), "{finding:?}");
+    }
+}
+
+#[test]
+fn a_key_whose_log_is_gone_is_warned_of() {
+    let net = Net::new();
+    let committee = NodeConfig::load(&net.config(0)).unwrap().load_committee().unwrap();
+    let used = format!("{} used\n", hex::encode(committee.chain().0));
+    fs::write(net.key(0).with_extension("used"), used).unwrap();
+    let finding = one(net.check(0));
+    assert!(finding.problem.contains("never vote"), "{finding:?}");
+    fs::create_dir_all(net.key(0).with_file_name("data").join("log/segment")).unwrap();
+    assert_eq!(net.check(0), []);
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_one_is_refused() {
+    let net = Net::new();
+    fs::write(net.key(0).with_file_name("data"), "a file").unwrap();
+    let finding = one(net.check(0));
+    assert!(finding.problem.contains("is not a folder"), "{finding:?}");
+}
+
+#[test]
+fn several_validators_are_compared() {
+    let net = Net::new();
+    fs::copy(net.key(0), net.key(1)).unwrap();
+    net.edit(&net.config(2), "data_dir = \"data\"", "data_dir = \"../validator-0/data\"");
+    net.edit(&net.config(3), &net.testnet.http[3], &net.testnet.http[0]);
+    net.edit(&net.config(3), "inline_bodies = false", "inline_bodies = true");
+    net.edit(&net.config(2), "proposal_key = \"identity\"", "proposal_key = \"voting\"");
+    let all = net.check_all(&[0, 1, 2, 3]);
+    let problems = |index: usize| -> Vec<String> {
+        all[index].findings.iter().map(|finding| finding.problem.clone()).collect()
+    };
+    let has = |index: usize, text: &str| {
+        let problems = problems(index);
+        assert!(problems.iter().any(|problem| problem.contains(text)), "{text}: {problems:#?}");
+    };
+    assert_eq!(problems(0), [""; 0]);
+    has(1, "the same key as");
+    has(1, "the same address for peers");
+    has(2, "the same data_dir as");
+    has(2, "another proposal_key than");
+    has(3, "the same address for status");
+    has(3, "another inline_bodies than");
+}
+
+#[test]
+fn members_of_different_chains_are_told() {
+    let (net, other) = (Net::new(), Net::new());
+    let files = [net.config(0), other.config(0)];
+    let all = check(&files, &|_| Ok(()));
+    let problems: Vec<_> = all[1].findings.iter().map(|finding| &finding.problem).collect();
+    assert!(problems.iter().any(|p| p.contains("another committee file")), "{problems:?}");
+}
+
+#[test]
+fn the_texts_problems_are_found_without_looking_around() {
+    let net = Net::new();
+    fs::remove_file(net.key(0)).unwrap();
+    assert_eq!(problems(&net.config(0)), []);
+    net.edit(&net.config(0), "timeout_ms", "timeout");
+    assert_eq!(problems(&net.config(0)).len(), 1);
+}

@@ -1,0 +1,448 @@
+//! What every field of a validator's files means: the one place where it is written down.
+//!
+//! The template that `quorate testnet` and `quorate config template` write, docs/CONFIG.md and the
+//! hints of `quorate config check` are made from these tables. Tests compare them with the structs
+//! that are read, and the ranges with what [`super::NodeConfig::validate`] accepts, so that a field
+//! without a line here, or a line without a field, fails.
+
+/// One section of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Section {
+    /// Its name between brackets; empty for what stands above all sections.
+    pub name: &'static str,
+    /// What it is about, for its heading.
+    pub title: &'static str,
+    /// What to know of the section as a whole; for one that may be absent altogether, and not empty
+    /// only then.
+    pub optional: &'static str,
+    /// Its fields in the order in which they are written.
+    pub fields: &'static [Field],
+}
+
+/// One field.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// Its name in the file.
+    pub name: &'static str,
+    /// What may stand there.
+    pub kind: Kind,
+    /// What holds when it is left out.
+    pub otherwise: Otherwise,
+    /// What it is, and what follows from changing it.
+    pub meaning: &'static str,
+}
+
+/// What may stand in a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The path of a file or folder; a relative one is meant from the folder of the file.
+    Path,
+    /// `address:port`.
+    Address,
+    /// Any text.
+    Text,
+    /// Hexadecimal digits.
+    Hex,
+    /// `true` or `false`.
+    Flag,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A whole number.
+    Number {
+        /// What is counted.
+        unit: &'static str,
+        /// The smallest.
+        min: u64,
+        /// The largest; [`NO_BOUND`] where there is none.
+        max: u64,
+        /// How it depends on another field; empty when it does not.
+        rule: &'static str,
+    },
+    /// A list of sections.
+    List,
+}
+
+/// The largest number that a file can hold.
+pub const NO_BOUND: u64 = i64::MAX as u64;
+
+/// What holds when a field is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Otherwise {
+    /// Nothing: it must be there.
+    Required,
+    /// What the struct's own default says.
+    OfStruct,
+    /// This, in words.
+    Words(&'static str),
+}
+
+impl Field {
+    /// Unit, range and default in one line, such as `milliseconds, 10 to 600000; default 1000`.
+    /// `default` is the struct's own.
+    #[must_use]
+    pub fn facts(&self, default: Option<&toml::Value>) -> String {
+        let kind = self.kind.to_string();
+        match (self.otherwise, default) {
+            (Otherwise::Required, _) => format!("{kind}; required"),
+            (Otherwise::Words(words), _) => format!("{kind}; default: {words}"),
+            (Otherwise::OfStruct, Some(value)) => format!("{kind}; default {value}"),
+            (Otherwise::OfStruct, None) => format!("{kind}; default: none"),
+        }
+    }
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Path => f.write_str("path"),
+            Self::Address => f.write_str("address:port"),
+            Self::Text => f.write_str("text"),
+            Self::Hex => f.write_str("hexadecimal digits"),
+            Self::Flag => f.write_str("true or false"),
+            Self::List => f.write_str("list"),
+            Self::Choice(words) => {
+                let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
+                f.write_str(&quoted.join(", "))
+            }
+            Self::Number { unit, min, max, rule } => {
+                match *max {
+                    NO_BOUND => write!(f, "{unit}, at least {min}")?,
+                    max => write!(f, "{unit}, {min} to {max}")?,
+                }
+                if rule.is_empty() { Ok(()) } else { write!(f, ", {rule}") }
+            }
+        }
+    }
+}
+
+const fn field(
+    name: &'static str,
+    kind: Kind,
+    otherwise: Otherwise,
+    meaning: &'static str,
+) -> Field {
+    Field { name, kind, otherwise, meaning }
+}
+
+/// A number with the struct's default.
+const fn number(
+    name: &'static str,
+    unit: &'static str,
+    (min, max): (u64, u64),
+    meaning: &'static str,
+) -> Field {
+    field(name, Kind::Number { unit, min, max, rule: "" }, Otherwise::OfStruct, meaning)
+}
+
+/// A number whose range depends on another field.
+const fn bound_number(
+    name: &'static str,
+    unit: &'static str,
+    (min, max): (u64, u64),
+    rule: &'static str,
+    meaning: &'static str,
+) -> Field {
+    field(name, Kind::Number { unit, min, max, rule }, Otherwise::OfStruct, meaning)
+}
+
+const fn choice(
+    name: &'static str,
+    words: &'static [&'static str],
+    meaning: &'static str,
+) -> Field {
+    field(name, Kind::Choice(words), Otherwise::OfStruct, meaning)
+}
+
+const fn flag(name: &'static str, meaning: &'static str) -> Field {
+    field(name, Kind::Flag, Otherwise::OfStruct, meaning)
+}
+
+/// The sections of a validator's configuration file.
+pub const CONFIG: &[Section] = &[
+    Section { name: "", title: "The validator", optional: "", fields: NODE },
+    Section { name: "log", title: "What it writes about itself", optional: "", fields: LOG },
+    Section { name: "replica", title: "The replica", optional: "", fields: REPLICA },
+    Section {
+        name: "emulation",
+        title: "A network that is not there",
+        optional: "A wide-area network to emulate between members that share a host or a room. For \
+                   laboratories only: what this validator sends is held back. Every member names the \
+                   same one. Without this section nothing is emulated.",
+        fields: EMULATION,
+    },
+];
+
+/// The sections of a committee file.
+pub const COMMITTEE: &[Section] = &[
+    Section { name: "", title: "The committee", optional: "", fields: COMMITTEE_FIELDS },
+    Section { name: "members", title: "Each member", optional: "", fields: MEMBER },
+];
+
+const NODE: &[Field] = &[
+    field(
+        "committee",
+        Kind::Path,
+        Otherwise::Required,
+        "The committee file: the same bytes for every member. A validator with another file is on \
+         another chain and is turned away by all others.",
+    ),
+    field(
+        "key",
+        Kind::Path,
+        Otherwise::Required,
+        "This validator's secret keys, in the clear or sealed under a passphrase; only its owner may \
+         read the file. A file beside it with the ending .used notes that the key has signed: keep \
+         the two together, and on another disk than data_dir if there is one.",
+    ),
+    field(
+        "passphrase_file",
+        Kind::Path,
+        Otherwise::Words("none"),
+        "A file with the passphrase of a sealed key file: one line, readable by its owner or group \
+         alone. Without it the passphrase is taken from the file that the environment's \
+         QUORATE_PASSPHRASE_FILE names, then from the systemd credential quorate-passphrase, and \
+         then asked for at the terminal.",
+    ),
+    field(
+        "data_dir",
+        Kind::Path,
+        Otherwise::Required,
+        "Where the log and the state are kept; made when it is missing. Never share it between \
+         validators, and never start an old copy of it: the validator would vote twice. One that \
+         lost it must not vote again under its key (see follow_only).",
+    ),
+    field(
+        "listen",
+        Kind::Address,
+        Otherwise::Words("the address that the committee file gives for this validator"),
+        "Where peers and clients connect, as IP address and port. To be set when the committee \
+         file's address is not one of this machine, as behind a translating router.",
+    ),
+    field(
+        "http",
+        Kind::Address,
+        Otherwise::OfStruct,
+        "Status (/status), metrics (/metrics) and health (/healthz), as IP address and port. Plain \
+         HTTP without authentication: keep it on the loopback interface or behind a firewall.",
+    ),
+    choice(
+        "durability",
+        &["fsync", "os"],
+        "What a vote survives. \"fsync\": a power cut; every group of votes costs one disk sync. \
+         \"os\": the end of the process only; for measurements, unsafe where the power of several \
+         validators can fail together.",
+    ),
+    field(
+        "service",
+        Kind::Text,
+        Otherwise::OfStruct,
+        "What the committee replicates: \"ordered-log\" or \"noop\". Every member names the same \
+         one; members with different services compute different roots.",
+    ),
+    flag(
+        "follow_only",
+        "true: never vote, propose or time out; only follow and serve. For a validator that lost \
+         its disk, until a committee file names its new key. It counts as faulty meanwhile.",
+    ),
+    number(
+        "verify_threads",
+        "threads",
+        (1, 64),
+        "Threads that check bodies and requests. Votes and proposals have one of their own. More \
+         than the machine has cores gains nothing.",
+    ),
+    number(
+        "network_threads",
+        "threads",
+        (1, 64),
+        "Threads that encrypt and move bytes. Two carry several hundred megabytes a second.",
+    ),
+    number(
+        "clients_max",
+        "connections",
+        (1, 65_536),
+        "Most clients connected at once; others are turned away. Each may have up to 512 KiB under \
+         way in this validator's memory.",
+    ),
+];
+
+const LOG: &[Field] = &[
+    choice(
+        "level",
+        &["error", "warn", "info", "debug", "trace"],
+        "The least severe level that is written to standard error. At \"debug\" and \"trace\" a busy \
+         validator writes a line for every connection or message.",
+    ),
+    choice(
+        "format",
+        &["text", "json"],
+        "\"text\" for people, \"json\" for machines: one object a line.",
+    ),
+];
+
+const REPLICA: &[Field] = &[
+    choice("protocol", &["jolteon"], "The protocol that orders. Every member names the same one."),
+    number(
+        "batch_bytes",
+        "bytes",
+        (1 << 10, 3 << 20),
+        "A body is sealed when its requests reach this size. Larger: more operations a second, and \
+         more time before the first of them moves.",
+    ),
+    number(
+        "batch_delay_ms",
+        "milliseconds",
+        (0, 10_000),
+        "A body that is not full is sealed after this long. Longer: fewer, larger bodies, and a \
+         higher latency when load is light.",
+    ),
+    number(
+        "timeout_ms",
+        "milliseconds",
+        (10, 600_000),
+        "How long a view may take before its leader is given up: at least eight round trips between \
+         the farthest members. Too short and honest leaders are given up; longer and a dead leader \
+         costs more. It grows by half for each view in a row that decides nothing.",
+    ),
+    bound_number(
+        "vote_wait_ms",
+        "milliseconds",
+        (0, 599_999),
+        "less than timeout_ms",
+        "After a quorum of votes, how long the next leader waits for the rest, so that certificates \
+         name few absentees. 0: not at all. It is added to every view in which a member is missing.",
+    ),
+    choice(
+        "verify",
+        &["aggregate", "batch", "each"],
+        "How collected votes are checked: \"aggregate\" (once, at the quorum), \"batch\" (with random \
+         weights) or \"each\" (one by one; the dearest).",
+    ),
+    choice(
+        "key_cache",
+        &["on", "off"],
+        "\"on\": certificates are checked against the committee's cached key minus the absentees. \
+         \"off\": the signers' keys are added up every time; for measurements.",
+    ),
+    choice(
+        "proposal_key",
+        &["identity", "voting"],
+        "Which key signs proposals: \"identity\" (Ed25519, cheap to check) or \"voting\". Every member \
+         must say the same: proposals signed otherwise are refused.",
+    ),
+    flag(
+        "inline_bodies",
+        "true: leaders carry their own bodies inside proposals instead of sending them ahead. Every \
+         member should say the same.",
+    ),
+    number(
+        "clock_drift_max_ms",
+        "milliseconds",
+        (0, NO_BOUND),
+        "A proposal stamped further ahead of this validator's clock than this gets no vote. Smaller \
+         than the clocks really differ: honest leaders are given up. Synchronise the clocks.",
+    ),
+    bound_number(
+        "mempool_bytes_max",
+        "bytes",
+        (2_048, NO_BOUND),
+        "at least 2 x batch_bytes",
+        "Requests that wait to be ordered, in memory. Beyond it clients are told to slow down.",
+    ),
+    number(
+        "author_bytes_max",
+        "bytes",
+        (8 << 20, NO_BOUND),
+        "Undecided bodies kept of each member, in memory. Beyond it they are fetched when they are \
+         ordered. The most that all members together can make this validator hold is this many \
+         times their number.",
+    ),
+];
+
+const EMULATION: &[Field] = &[
+    field(
+        "regions",
+        Kind::List,
+        Otherwise::OfStruct,
+        "AWS regions: member 0 is in the first, member 1 in the next, and round again. Delays and \
+         jitter between them are those that were measured.",
+    ),
+    number(
+        "delay_ms",
+        "milliseconds",
+        (0, 10_000),
+        "Without regions: the one-way delay between any two members.",
+    ),
+    number(
+        "bandwidth_mbit",
+        "megabits a second",
+        (0, 100_000),
+        "The bandwidth of each link. 0: as many as the host gives.",
+    ),
+    flag("jitter", "true: delays vary as they were measured to. false: always the median."),
+];
+
+const COMMITTEE_FIELDS: &[Field] = &[
+    field(
+        "name",
+        Kind::Text,
+        Otherwise::Required,
+        "A name for people; part of the chain's identity.",
+    ),
+    field(
+        "epoch",
+        Kind::Number { unit: "epoch", min: 0, max: NO_BOUND, rule: "" },
+        Otherwise::Required,
+        "The epoch in which this file is in force; part of the chain's identity and of everything \
+         signed. Another set of members or keys is another epoch.",
+    ),
+    field(
+        "scheme",
+        Kind::Choice(&["ed25519", "bls"]),
+        Otherwise::Required,
+        "The voting scheme. \"ed25519\": certificates are lists of signatures, cheap to check in \
+         small committees. \"bls\": one signature of 48 bytes however many signed.",
+    ),
+    field(
+        "members",
+        Kind::List,
+        Otherwise::Required,
+        "The members in index order, 1 to 1024. Fewer than four tolerate no faulty one; f = \
+         (n - 1) / 3, rounded down, of n are tolerated.",
+    ),
+];
+
+const MEMBER: &[Field] = &[
+    field(
+        "identity",
+        Kind::Hex,
+        Otherwise::Required,
+        "Ed25519 identity key, 64 hexadecimal digits (`quorate keys show`): proves the member's \
+         channels, signs its proposals and replies.",
+    ),
+    field(
+        "voting",
+        Kind::Hex,
+        Otherwise::Required,
+        "Voting key: 64 hexadecimal digits for ed25519, 192 for bls.",
+    ),
+    field(
+        "possession",
+        Kind::Hex,
+        Otherwise::Words("empty, as ed25519 needs"),
+        "Proof that the member holds the voting key's secret: 96 hexadecimal digits for bls.",
+    ),
+    field(
+        "address",
+        Kind::Address,
+        Otherwise::Required,
+        "Where its peers and clients reach it, as host and port. It may change without changing the \
+         chain's identity; members pick it up when they are started again.",
+    ),
+    field(
+        "weight",
+        Kind::Number { unit: "votes", min: 1, max: 1, rule: "" },
+        Otherwise::Words("1"),
+        "Voting weight. This version supports 1 only.",
+    ),
+];

@@ -1,0 +1,167 @@
+//! A validator's keys: where the passphrase of a sealed file comes from, and whose keys they are.
+//!
+//! A passphrase is never an argument, which every user of the machine can see. It is one line of
+//! the first of these files that is named, and otherwise asked for:
+//!
+//! 1. `passphrase_file` in the configuration (`--passphrase-file` takes its place);
+//! 2. the file that the environment's `QUORATE_PASSPHRASE_FILE` names;
+//! 3. the systemd credential `quorate-passphrase`, in the folder that `CREDENTIALS_DIRECTORY` names.
+
+use crate::{NodeConfig, NodeError};
+use quorate_crypto::{KeyFile, Passphrase, PassphraseError, PublicKeys, StoredKeys};
+use quorate_types::{Committee, CommitteeFile, ReplicaId};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// The environment variable that names a passphrase file.
+pub const PASSPHRASE_VARIABLE: &str = "QUORATE_PASSPHRASE_FILE";
+
+/// The systemd credential that holds a passphrase.
+pub const CREDENTIAL: &str = "quorate-passphrase";
+
+/// Who named a passphrase file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The configuration, or an option in its place.
+    Configuration,
+    /// The environment.
+    Environment,
+    /// systemd, which guards the file itself.
+    Credential,
+}
+
+/// Why a passphrase file is not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum PassphraseFileError {
+    /// The file system refused.
+    #[error("cannot read the passphrase file {path}: {source}", path = path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// Others may read it, or its group may write it.
+    #[error("the passphrase file {path} is open to others (mode {mode:04o}): run `chmod 600` on it, and change the passphrase if somebody may have read it", path = path.display())]
+    Shared {
+        /// Which file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// What is in it is no passphrase.
+    #[error("the passphrase file {path} is not taken: {source}", path = path.display())]
+    Content {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: PassphraseError,
+    },
+}
+
+/// The passphrase file that is named first, and by whom.
+#[must_use]
+pub fn passphrase_file(config: &NodeConfig) -> Option<(PathBuf, Origin)> {
+    if let Some(path) = &config.passphrase_file {
+        return Some((path.clone(), Origin::Configuration));
+    }
+    passphrase_file_of_environment()
+}
+
+/// As [`passphrase_file`], without a configuration.
+#[must_use]
+pub fn passphrase_file_of_environment() -> Option<(PathBuf, Origin)> {
+    let named = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(path) = named(PASSPHRASE_VARIABLE) {
+        return Some((path, Origin::Environment));
+    }
+    let credential = named("CREDENTIALS_DIRECTORY")?.join(CREDENTIAL);
+    credential.exists().then_some((credential, Origin::Credential))
+}
+
+/// Reads a passphrase file.
+///
+/// # Errors
+/// When it cannot be read, is open to others, or holds no passphrase.
+pub fn read_passphrase(path: &Path, origin: Origin) -> Result<Passphrase, PassphraseFileError> {
+    let failed = |source| PassphraseFileError::Read { path: path.to_owned(), source };
+    let file = File::open(path).map_err(failed)?;
+    // systemd may let its user in by an access list, which shows as rights of the group.
+    if origin != Origin::Credential {
+        refuse_shared(&file, path)?;
+    }
+    // One byte more than a passphrase and its line's end: more is not read.
+    let most = Passphrase::BYTES_MAX + 3;
+    let mut bytes = Zeroizing::new(Vec::with_capacity(most));
+    file.take(most as u64).read_to_end(&mut bytes).map_err(failed)?;
+    Passphrase::from_file(&bytes)
+        .map_err(|source| PassphraseFileError::Content { path: path.to_owned(), source })
+}
+
+/// The keys that a configuration names; a sealed file is opened with the passphrase of the first file
+/// named, or of `ask`, which gets the key file's path.
+///
+/// # Errors
+/// When the file, or the passphrase, is refused.
+pub fn load(
+    config: &NodeConfig,
+    ask: &mut dyn FnMut(&Path) -> Option<Passphrase>,
+) -> Result<KeyFile, NodeError> {
+    let sealed = match StoredKeys::read(&config.key)? {
+        StoredKeys::Open(keys) => return Ok(keys),
+        StoredKeys::Sealed(sealed) => sealed,
+    };
+    let passphrase = match passphrase_file(config) {
+        Some((path, origin)) => Some(read_passphrase(&path, origin)?),
+        None => ask(&config.key),
+    };
+    let missing = || NodeError::NoPassphrase { key: config.key.clone() };
+    Ok(sealed.open(&passphrase.ok_or_else(missing)?)?)
+}
+
+/// The member that these keys belong to.
+///
+/// # Errors
+/// [`NodeError::NotAMember`], or [`NodeError::OtherVotingKey`] when the committee knows the identity
+/// with another voting key, whose votes it would refuse.
+pub fn member_of(
+    config: &NodeConfig,
+    committee: &Committee,
+    file: &CommitteeFile,
+    keys: &PublicKeys,
+) -> Result<ReplicaId, NodeError> {
+    let id = committee.find(&keys.identity).ok_or_else(|| NodeError::NotAMember {
+        key: config.key.clone(),
+        committee: config.committee.clone(),
+    })?;
+    let expected = file.members.get(id.index()).and_then(|member| hex::decode(&member.voting).ok());
+    if expected.as_ref() != Some(&keys.voting.0) || file.scheme != keys.scheme.to_string() {
+        return Err(NodeError::OtherVotingKey {
+            key: config.key.clone(),
+            committee: config.committee.clone(),
+            member: id,
+        });
+    }
+    Ok(id)
+}
+
+#[cfg(unix)]
+fn refuse_shared(file: &File, path: &Path) -> Result<(), PassphraseFileError> {
+    use std::os::unix::fs::PermissionsExt;
+    let failed = |source| PassphraseFileError::Read { path: path.to_owned(), source };
+    let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o7777;
+    if mode & 0o027 != 0 {
+        return Err(PassphraseFileError::Shared { path: path.to_owned(), mode });
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn refuse_shared(_file: &File, _path: &Path) -> Result<(), PassphraseFileError> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+use super::*;
+use quorate_crypto::{SchemeKind, SealCost};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+struct Place {
+    folder: tempfile::TempDir,
+    config: NodeConfig,
+}
+
+impl Place {
+    /// A key file that `open sesame` opens.
+    fn sealed() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let key = folder.path().join("key.toml");
+        let cost = SealCost { memory_kib: 64, passes: 1, lanes: 1 };
+        let keys = KeyFile::from_seed(SchemeKind::Ed25519, &[5; 32]);
+        let random = &mut |bytes: &mut [u8]| bytes.fill(7);
+        keys.write_sealed(&key, &words("open sesame"), cost, random).unwrap();
+        let config = NodeConfig::new("committee".into(), key, "data".into());
+        Self { folder, config }
+    }
+
+    fn passphrase_file(&mut self, text: &str, mode: u32) {
+        let path = self.folder.path().join("words");
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        self.config.passphrase_file = Some(path);
+    }
+}
+
+fn words(text: &str) -> Passphrase {
+    Passphrase::from_file(text.as_bytes()).unwrap()
+}
+
+#[test]
+fn a_sealed_key_takes_the_passphrase_of_its_file() {
+    let mut place = Place::sealed();
+    for mode in [0o400, 0o600, 0o440, 0o640] {
+        place.passphrase_file("open sesame\n", mode);
+        let keys = load(&place.config, &mut |_| panic!("nobody is asked")).unwrap();
+        let expected = KeyFile::from_seed(SchemeKind::Ed25519, &[5; 32]);
+        assert_eq!(keys.public(), expected.public());
+        fs::remove_file(place.folder.path().join("words")).unwrap();
+    }
+}
+
+#[test]
+fn a_sealed_key_without_a_file_asks() {
+    let place = Place::sealed();
+    let mut asked = 0;
+    let mut ask = |path: &Path| {
+        assert_eq!(path, place.config.key);
+        asked += 1;
+        Some(words("open sesame"))
+    };
+    load(&place.config, &mut ask).unwrap();
+    assert_eq!(asked, 1);
+    let error = load(&place.config, &mut |_| None).unwrap_err();
+    assert!(matches!(error, NodeError::NoPassphrase { .. }), "{error}");
+}
+
+#[test]
+fn an_open_key_takes_no_passphrase() {
+    let mut place = Place::sealed();
+    place.config.key = place.folder.path().join("open.toml");
+    KeyFile::from_seed(SchemeKind::Bls, &[5; 32]).write(&place.config.key).unwrap();
+    load(&place.config, &mut |_| panic!("nobody is asked")).unwrap();
+}
+
+#[test]
+fn the_wrong_passphrase_is_named_as_such() {
+    let mut place = Place::sealed();
+    place.passphrase_file("open barley\n", 0o600);
+    let error = load(&place.config, &mut |_| None).unwrap_err().to_string();
+    assert!(
+        error.contains("the passphrase does not open") && error.contains("key.toml"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_passphrase_file_is_private_and_one_line() {
+    for (text, mode, expected) in [
+        ("open sesame\n", 0o644, "open to others (mode 0644)"),
+        ("open sesame\n", 0o660, "open to others (mode 0660)"),
+        ("", 0o600, "it is empty"),
+        ("open\nsesame\n", 0o600, "more than one line"),
+        (&"x".repeat(5_000), 0o600, "more than 1024 bytes"),
+    ] {
+        let mut place = Place::sealed();
+        place.passphrase_file(text, mode);
+        let error = load(&place.config, &mut |_| None).unwrap_err();
+        assert!(matches!(error, NodeError::Passphrase(_)), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    let mut place = Place::sealed();
+    place.config.passphrase_file = Some(place.folder.path().join("nowhere"));
+    let error = load(&place.config, &mut |_| None).unwrap_err().to_string();
+    assert!(
+        error.contains("cannot read the passphrase file") && error.contains("nowhere"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_credential_is_guarded_by_systemd_and_not_by_its_mode() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(CREDENTIAL);
+    fs::write(&path, "open sesame").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+    assert!(read_passphrase(&path, Origin::Credential).unwrap().is_same(&words("open sesame")));
+    read_passphrase(&path, Origin::Environment).unwrap_err();
+}
