@@ -1,8 +1,11 @@
 //! One module a command: its options, and what it does.
 
 pub(crate) mod bench;
+pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod keys;
 pub(crate) mod report;
+pub(crate) mod man;
 pub(crate) mod run;
 pub(crate) mod sim;
 pub(crate) mod status;

@@ -1,7 +1,19 @@
-//! How commands fail: for a reason in the options or files, or in the run.
+//! How commands fail, and with which exit code.
 
 use std::fmt::Display;
 use std::process::ExitCode;
+
+/// What exit codes mean, for `--help` and the manual.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0  success
+  1  the run failed; the same command may succeed later
+  2  the options or files are wrong: the same command will fail again
+  3  safety: a validator halted itself, or two validators disagree. Do not
+     start it again before somebody has read why
+  4  the disk failed, is full or is damaged. Do not start it again before
+     somebody has looked at the disk
+  5  nothing is wrong, but there are warnings (config check)";
 
 /// Why a command failed.
 #[derive(Debug)]
@@ -10,8 +22,25 @@ pub(crate) enum Failure {
     Usage(String),
     /// The run failed.
     Run(String),
-    /// The run failed, and its output has said so already.
-    Reported,
+    /// A validator halted itself: starting it again is no remedy.
+    Halted(String),
+    /// The disk failed: starting it again is no remedy.
+    Disk(String),
+    /// The output has said what is wrong already.
+    Reported(Code),
+}
+
+/// The exit codes of commands whose output says what is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    /// The run failed.
+    Run = 1,
+    /// Files are wrong.
+    Usage = 2,
+    /// Validators disagree.
+    Safety = 3,
+    /// Only warnings.
+    Warnings = 5,
 }
 
 pub(crate) type CommandResult = Result<(), Failure>;
@@ -32,7 +61,9 @@ impl Failure {
         let (code, text) = match self {
             Self::Usage(text) => (2, text),
             Self::Run(text) => (1, text),
-            Self::Reported => return ExitCode::from(1),
+            Self::Halted(text) => (3, text),
+            Self::Disk(text) => (4, text),
+            Self::Reported(code) => return ExitCode::from(code as u8),
         };
         eprintln!("error: {text}");
         ExitCode::from(code)

@@ -1,11 +1,12 @@
 //! The `quorate` command.
 //!
-//! Exit codes: 0 for success, 1 for a run that failed, 2 for options or files that are wrong.
+//! What exit codes mean is in [`failure::EXIT_CODES`].
 
 mod allocator;
 mod commands;
 mod failure;
 mod output;
+mod passphrase;
 mod signals;
 
 use clap::{Parser, Subcommand};
@@ -17,8 +18,10 @@ use std::process::ExitCode;
     name = "quorate",
     version = quorate_lab::machine::version(),
     arg_required_else_help = true,
-    after_help = "Start with `quorate bench`: a real committee of four under load, on this machine.\n\
-                  Exit codes: 0 success, 1 the run failed, 2 the options or files are wrong."
+    after_help = format!(
+        "Start with `quorate bench`: a real committee of four under load, on this machine.\n\n{}",
+        failure::EXIT_CODES
+    )
 )]
 struct Cli {
     #[command(subcommand)]
@@ -35,12 +38,18 @@ enum Command {
     Testnet(commands::testnet::Options),
     /// Run one validator
     Run(commands::run::Options),
-    /// Show how validators are, side by side
+    /// Show how validators are, side by side, once or again and again
     Status(commands::status::Options),
-    /// Make a validator's keys, or show their public parts
+    /// Make a validator's keys, seal them under a passphrase, or show their public parts
     Keys(commands::keys::Options),
+    /// Check a validator's configuration, show what it amounts to, or explain its fields
+    Config(commands::config::Options),
     /// Search seeds of the simulator for a violation
     Sim(commands::sim::Options),
+    /// Print a script that lets a shell complete commands and options
+    Completions(commands::completions::Options),
+    /// Print the manual page, or write a page for every command
+    Man(commands::man::Options),
 }
 
 fn main() -> ExitCode {
@@ -52,7 +61,10 @@ fn main() -> ExitCode {
         Command::Run(options) => options.run(),
         Command::Status(options) => options.run(),
         Command::Keys(options) => options.run(),
+        Command::Config(options) => options.run(),
         Command::Sim(options) => options.run(),
+        Command::Completions(options) => options.run(),
+        Command::Man(options) => options.run(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

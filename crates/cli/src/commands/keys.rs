@@ -1,18 +1,29 @@
 //! `quorate keys`: a validator's secrets on disk.
 
 use crate::failure::{CommandResult, Failure};
-use crate::output;
+use crate::{output, passphrase};
 use clap::{Args, Subcommand};
-use quorate_crypto::{KeyFile, SchemeKind};
+use quorate_crypto::{KeyFile, PublicKeys, SchemeKind, SealCost, StoredKeys};
 use quorate_node::testnet::system_random;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Make a validator's keys, or show their public parts.
+/// Make a validator's keys, seal them under a passphrase, or show their public parts.
+///
+/// A key file holds two secrets: the identity, which proves who the validator is, and the voting
+/// key. Whoever reads it can sign as this validator. A sealed key file is of use only together
+/// with its passphrase.
+///
+/// A passphrase is never an argument, which every user of a machine can see. It is read from the
+/// file that --passphrase-file or the environment's QUORATE_PASSPHRASE_FILE names (one line,
+/// readable by its owner or group alone), or asked for at the terminal. There is no way to open a
+/// sealed file without it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    quorate keys generate key.toml --scheme bls    new keys, readable by their owner alone\n  \
-    quorate keys show key.toml                     what the committee file needs of them")]
+    quorate keys generate key.toml --encrypt       new keys, sealed\n  \
+    quorate keys show key.toml                     what the committee file needs\n  \
+    quorate keys encrypt key.toml                  seal keys that are in the clear\n  \
+    quorate keys passphrase key.toml               change the passphrase")]
 pub(crate) struct Options {
     #[command(subcommand)]
     action: Action,
@@ -27,11 +38,20 @@ enum Action {
         /// The voting scheme: ed25519 or bls
         #[arg(long, default_value = "ed25519", value_parser = super::scheme)]
         scheme: SchemeKind,
+        /// Seal the file under a passphrase
+        #[arg(long)]
+        encrypt: bool,
+        /// Take the passphrase from the first line of FILE instead of asking
+        #[arg(long, value_name = "FILE", requires = "encrypt")]
+        passphrase_file: Option<PathBuf>,
         /// Print the public parts as JSON
         #[arg(long)]
         json: bool,
     },
     /// Print the public parts of a key file: the member's entry in a committee file
+    ///
+    /// A sealed file shows them without its passphrase; that they belong to the secrets in it is
+    /// proven only once it is opened, by `quorate keys verify` or a validator's start.
     Show {
         /// The file to read
         file: PathBuf,
@@ -39,35 +59,152 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
+    /// Check that a key file's passphrase opens it
+    Verify {
+        /// The file to open
+        file: PathBuf,
+        /// Take the passphrase from the first line of FILE instead of asking
+        #[arg(long, value_name = "FILE")]
+        passphrase_file: Option<PathBuf>,
+    },
+    /// Seal a key file under a passphrase, in place
+    ///
+    /// The file is replaced at once or not at all. Copies made before, and blocks that the disk
+    /// does not overwrite, still hold the keys in the clear: make new keys where that matters.
+    Encrypt {
+        /// The key file
+        file: PathBuf,
+        /// Take the passphrase from the first line of FILE instead of asking
+        #[arg(long, value_name = "FILE")]
+        passphrase_file: Option<PathBuf>,
+    },
+    /// Write a sealed key file in the clear, in place
+    Decrypt {
+        /// The key file
+        file: PathBuf,
+        /// Take the passphrase from the first line of FILE instead of asking
+        #[arg(long, value_name = "FILE")]
+        passphrase_file: Option<PathBuf>,
+    },
+    /// Change the passphrase of a sealed key file, in place
+    ///
+    /// Copies made before still open with the old passphrase: if somebody else knows it, the keys
+    /// have to be replaced in a new epoch, not their passphrase.
+    Passphrase {
+        /// The key file
+        file: PathBuf,
+        /// Take the present passphrase from the first line of FILE instead of asking
+        #[arg(long, value_name = "FILE")]
+        passphrase_file: Option<PathBuf>,
+        /// Take the new passphrase from the first line of FILE instead of asking
+        #[arg(long, value_name = "FILE")]
+        new_passphrase_file: Option<PathBuf>,
+    },
 }
 
 impl Options {
     pub(crate) fn run(&self) -> CommandResult {
         match &self.action {
-            Action::Generate { file, scheme, json } => generate(file, *scheme, *json),
-            Action::Show { file, json } => show(file, *json),
+            Action::Generate { file, scheme, encrypt, passphrase_file, json } => {
+                let keys = KeyFile::generate(*scheme, &mut system_random);
+                if *encrypt {
+                    seal_new(&keys, file, passphrase_file.as_deref())?;
+                } else {
+                    keys.write(file).map_err(Failure::usage)?;
+                }
+                print(&keys.public(), *json);
+                Ok(())
+            }
+            Action::Show { file, json } => {
+                print(&StoredKeys::read(file).map_err(Failure::usage)?.public(), *json);
+                Ok(())
+            }
+            Action::Verify { file, passphrase_file } => verify(file, passphrase_file.as_deref()),
+            Action::Encrypt { file, passphrase_file } => encrypt(file, passphrase_file.as_deref()),
+            Action::Decrypt { file, passphrase_file } => decrypt(file, passphrase_file.as_deref()),
+            Action::Passphrase { file, passphrase_file, new_passphrase_file } => {
+                change(file, passphrase_file.as_deref(), new_passphrase_file.as_deref())
+            }
         }
     }
 }
 
-fn generate(file: &Path, scheme: SchemeKind, json: bool) -> CommandResult {
-    let keys = KeyFile::generate(scheme, &mut system_random);
-    keys.write(file).map_err(Failure::usage)?;
-    print(&keys, json);
+fn seal_new(keys: &KeyFile, file: &Path, passphrase_file: Option<&Path>) -> CommandResult {
+    // Before anybody thinks up a passphrase for nothing.
+    if file.exists() {
+        let path = file.to_owned();
+        return Err(Failure::usage(quorate_crypto::KeyFileError::Exists { path }));
+    }
+    let passphrase = passphrase::new(file, passphrase_file, true)?;
+    keys.write_sealed(file, &passphrase, SealCost::default(), &mut system_random)
+        .map_err(Failure::usage)
+}
+
+fn verify(file: &Path, passphrase_file: Option<&Path>) -> CommandResult {
+    match StoredKeys::read(file).map_err(Failure::usage)? {
+        StoredKeys::Open(_) => {
+            output::line(&format!("{} is sound, and in the clear.", file.display()));
+        }
+        StoredKeys::Sealed(sealed) => {
+            let passphrase = passphrase::existing(file, passphrase_file)?;
+            sealed.open(&passphrase).map_err(Failure::usage)?;
+            output::line(&format!("{} is sound, and opens.", file.display()));
+        }
+    }
     Ok(())
 }
 
-fn show(file: &Path, json: bool) -> CommandResult {
-    let keys = KeyFile::read(file).map_err(Failure::usage)?;
-    print(&keys, json);
+fn encrypt(file: &Path, passphrase_file: Option<&Path>) -> CommandResult {
+    let keys = match StoredKeys::read(file).map_err(Failure::usage)? {
+        StoredKeys::Open(keys) => keys,
+        StoredKeys::Sealed(_) => {
+            return Err(Failure::usage(format!(
+                "{0} is sealed already; `quorate keys passphrase {0}` changes its passphrase",
+                file.display()
+            )));
+        }
+    };
+    let passphrase = passphrase::new(file, passphrase_file, true)?;
+    keys.replace_sealed(file, &passphrase, SealCost::default(), &mut system_random)
+        .map_err(Failure::usage)?;
+    output::line(&format!("{} is sealed.", file.display()));
     Ok(())
 }
 
-fn print(keys: &KeyFile, json: bool) {
-    let scheme = keys.voting.kind().to_string();
-    let identity = keys.identity.public().to_string();
-    let voting = keys.voting.public().to_string();
-    let possession = keys.voting.prove_possession().to_string();
+fn decrypt(file: &Path, passphrase_file: Option<&Path>) -> CommandResult {
+    let keys = open(file, passphrase_file)?;
+    keys.replace(file).map_err(Failure::usage)?;
+    output::line(&format!("{} is in the clear.", file.display()));
+    Ok(())
+}
+
+fn change(file: &Path, old: Option<&Path>, new: Option<&Path>) -> CommandResult {
+    let keys = open(file, old)?;
+    // Not from the environment: it names the present passphrase.
+    let passphrase = passphrase::new(file, new, false)?;
+    keys.replace_sealed(file, &passphrase, SealCost::default(), &mut system_random)
+        .map_err(Failure::usage)?;
+    output::line(&format!("{} has a new passphrase.", file.display()));
+    Ok(())
+}
+
+/// Opens a file that must be sealed.
+fn open(file: &Path, passphrase_file: Option<&Path>) -> Result<KeyFile, Failure> {
+    match StoredKeys::read(file).map_err(Failure::usage)? {
+        StoredKeys::Sealed(sealed) => {
+            let passphrase = passphrase::existing(file, passphrase_file)?;
+            sealed.open(&passphrase).map_err(Failure::usage)
+        }
+        StoredKeys::Open(_) => Err(Failure::usage(format!(
+            "{0} is not sealed; `quorate keys encrypt {0}` seals it",
+            file.display()
+        ))),
+    }
+}
+
+fn print(keys: &PublicKeys, json: bool) {
+    let (scheme, identity) = (keys.scheme.to_string(), keys.identity.to_string());
+    let (voting, possession) = (keys.voting.to_string(), keys.possession.to_string());
     if json {
         output::json(&json!({
             "scheme": scheme,

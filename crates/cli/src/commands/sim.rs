@@ -2,7 +2,7 @@
 
 mod mutants;
 
-use crate::failure::{CommandResult, Failure};
+use crate::failure::{Code, CommandResult, Failure};
 use crate::output;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -98,7 +98,7 @@ impl Options {
         } else {
             output::line(&campaign.to_string());
         }
-        if campaign.broken().next().is_some() { Err(Failure::Reported) } else { Ok(()) }
+        if campaign.broken().next().is_some() { Err(Failure::Reported(Code::Run)) } else { Ok(()) }
     }
 
     fn run_all(

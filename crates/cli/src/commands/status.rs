@@ -1,7 +1,7 @@
-//! `quorate status`: validators side by side.
+//! `quorate status`: validators side by side, once or again and again.
 
-use crate::failure::{CommandResult, Failure};
-use crate::output;
+use crate::failure::{Code, CommandResult, Failure};
+use crate::{output, signals};
 use clap::Args;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
@@ -10,24 +10,34 @@ use quorate_lab::text::thousands;
 use quorate_node::NodeConfig;
 use serde_json::{Value, json};
 use std::fmt;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// How long a validator may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Hexadecimal digits of a root shown.
-const ROOT_DIGITS: usize = 12;
+const ROOT_DIGITS: usize = 8;
+
+/// An interrupt is noticed within this while waiting.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// Moves a terminal's cursor home and clears what is below.
+const CLEAR: &str = "\x1b[H\x1b[J";
 
 /// Show how validators are, side by side.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     quorate status net                                  all validators of a testnet\n  \
     quorate status --config net/validator-0/config.toml one of them\n  \
-    quorate status --http 127.0.0.1:9100 10.0.0.2:9100  anywhere\n\n\
+    quorate status --http 127.0.0.1:9100 10.0.0.2:9100  anywhere\n  \
+    quorate status net --watch                          again every two seconds\n\n\
     `agrees` compares roots among validators that executed the same height.\n\
-    Exit code 1: somebody is silent, or two validators disagree.")]
+    Exit code 0: all answer and agree. 1: somebody is silent. 3: two validators\n\
+    disagree, which must never be. With --watch: as the last look found it.")]
 pub(crate) struct Options {
     /// A folder that `quorate testnet` wrote
     #[arg(conflicts_with_all = ["config", "http"])]
@@ -38,7 +48,15 @@ pub(crate) struct Options {
     /// Status addresses
     #[arg(long, value_name = "ADDRESS", num_args = 1..)]
     http: Vec<String>,
-    /// Print one JSON object
+    /// Look again every SECONDS (2 if no number is given), until Ctrl-C
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2",
+          require_equals = true, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    watch: Option<u64>,
+    /// With --watch: end after so many looks
+    #[arg(long, value_name = "N", requires = "watch",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    times: Option<u64>,
+    /// Print one JSON object; with --watch, one a line for each look
     #[arg(long)]
     json: bool,
 }
@@ -46,17 +64,45 @@ pub(crate) struct Options {
 impl Options {
     pub(crate) fn run(&self) -> CommandResult {
         let addresses = self.addresses()?;
-        let entries = judge(&addresses, ask_all(&addresses, PATIENCE));
-        if self.json {
-            let entries: Vec<Value> = entries.iter().map(Entry::to_json).collect();
-            output::json(&json!({ "validators": entries }));
-        } else {
-            output::line(&table(&entries));
+        let Some(seconds) = self.watch else {
+            let look = Look::now(&addresses);
+            self.print(&look, None);
+            return look.verdict();
+        };
+        let interrupted = signals::interrupted().map_err(Failure::run)?;
+        let mut last: Option<Look> = None;
+        let mut looks = 0;
+        loop {
+            let look = Look::now(&addresses);
+            self.print(&look, last.as_ref());
+            looks += 1;
+            let ended = self.times == Some(looks)
+                || !wait(look.at + Duration::from_secs(seconds), &interrupted);
+            if ended {
+                return look.verdict();
+            }
+            last = Some(look);
         }
-        if entries.iter().all(|entry| entry.standing.is_fine()) {
-            Ok(())
+    }
+
+    fn print(&self, look: &Look, last: Option<&Look>) {
+        if self.json {
+            let entries: Vec<Value> = look.entries.iter().map(Entry::to_json).collect();
+            let object = json!({ "validators": entries });
+            if self.watch.is_some() {
+                output::line(&object.to_string());
+            } else {
+                output::json(&object);
+            }
+            return;
+        }
+        let table = table(&look.entries, last.map(|last| last.entries.as_slice()));
+        if self.watch.is_some() && io::stdout().is_terminal() {
+            output::line(&format!("{CLEAR}{table}"));
+        } else if last.is_some() {
+            output::line(&format!("\n{table}"));
         } else {
-            Err(Failure::Reported)
+            output::line(&table);
         }
     }
 
@@ -74,8 +120,20 @@ impl Options {
     }
 }
 
+/// Waits until `due`; `false` when it is interrupted.
+fn wait(due: Instant, interrupted: &AtomicBool) -> bool {
+    while !interrupted.load(Ordering::Relaxed) {
+        let left = due.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        thread::sleep(left.min(GLANCE));
+    }
+    false
+}
+
 /// The configurations of a testnet, in member order.
-fn configs_in(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
+pub(crate) fn configs_in(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
     let config = |index| directory.join(format!("validator-{index}/config.toml"));
     let configs: Vec<_> = (0..).map(config).take_while(|path: &PathBuf| path.exists()).collect();
     if configs.is_empty() {
@@ -87,6 +145,31 @@ fn configs_in(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
         )));
     }
     Ok(configs)
+}
+
+/// All validators at one time.
+struct Look {
+    at: Instant,
+    entries: Vec<Entry>,
+}
+
+impl Look {
+    fn now(addresses: &[String]) -> Self {
+        let at = Instant::now();
+        Self { at, entries: judge(addresses, ask_all(addresses, PATIENCE)) }
+    }
+
+    fn verdict(&self) -> CommandResult {
+        let any =
+            |bad: fn(&Standing) -> bool| self.entries.iter().any(|entry| bad(&entry.standing));
+        if any(|standing| *standing == Standing::Differs) {
+            Err(Failure::Reported(Code::Safety))
+        } else if any(|standing| matches!(standing, Standing::Silent(_))) {
+            Err(Failure::Reported(Code::Run))
+        } else {
+            Ok(())
+        }
+    }
 }
 
 /// One line of the table.
@@ -109,18 +192,12 @@ enum Standing {
     Silent(String),
 }
 
-impl Standing {
-    fn is_fine(&self) -> bool {
-        matches!(self, Self::Agrees | Self::Behind(_))
-    }
-}
-
 impl fmt::Display for Standing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Agrees => f.write_str("yes"),
             Self::Behind(heights) => write!(f, "{heights} behind"),
-            Self::Differs => f.write_str("NO: another root at this height"),
+            Self::Differs => f.write_str("NO: another root"),
             Self::Silent(reason) => write!(f, "silent: {reason}"),
         }
     }
@@ -161,8 +238,17 @@ impl Entry {
         })
     }
 
+    /// Operations executed a second since an earlier look; `None` when either gives no figure.
+    fn rate_since(&self, last: &[Self]) -> Option<u64> {
+        let now = self.status.as_ref()?;
+        let before = last.iter().find(|entry| entry.address == self.address)?.status.as_ref()?;
+        let seconds = now.at?.duration_since(before.at?).as_secs_f64();
+        let executed = now.operations.checked_sub(before.operations)?;
+        (seconds > 0.0).then(|| (executed as f64 / seconds).round() as u64)
+    }
+
     /// `weighted`: with a column for what its vote weighs.
-    fn to_row(&self, weighted: bool) -> Vec<String> {
+    fn to_row(&self, weighted: bool, last: Option<&[Self]>) -> Vec<String> {
         let Some(status) = &self.status else {
             let mut row = vec!["?".to_owned()];
             row.extend(std::iter::repeat_n("-".to_owned(), 6 + usize::from(weighted)));
@@ -175,7 +261,10 @@ impl Entry {
             thousands(status.view),
             thousands(status.decided),
             thousands(status.executed),
-            thousands(status.operations),
+            match last {
+                Some(last) => self.rate_since(last).map_or_else(|| "-".to_owned(), thousands),
+                None => thousands(status.operations),
+            },
             status.peers_connected.to_string(),
             status.root.chars().take(ROOT_DIGITS).collect(),
             self.standing.to_string(),
@@ -185,16 +274,21 @@ impl Entry {
     }
 }
 
-fn table(entries: &[Entry]) -> String {
+/// The table; with an earlier look, operations are shown by the second.
+fn table(entries: &[Entry], last: Option<&[Entry]>) -> String {
     let mut table = Table::new();
     table.load_preset(NOTHING);
     let weights: Vec<u64> =
         entries.iter().filter_map(|e| Some(e.status.as_ref()?.weight)).collect();
     let weighted = weights.iter().any(|weight| *weight != weights[0]);
-    let rest = ["view", "height", "executed", "operations", "peers", "root", "agrees", "http"];
+    let done = if last.is_some() { "ops/s" } else { "operations" };
+    let rest = ["view", "height", "executed", done, "peers", "root", "agrees", "http"];
     table.set_header(["id"].into_iter().chain(weighted.then_some("weight")).chain(rest));
     for entry in entries {
-        table.add_row(entry.to_row(weighted));
+        table.add_row(entry.to_row(weighted, last));
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 1));
     }
     for column in table.column_iter_mut().take(6 + usize::from(weighted)) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -204,9 +298,11 @@ fn table(entries: &[Entry]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Standing, judge, table};
+    use super::{Look, Standing, judge, table};
+    use crate::failure::Failure;
     use quorate_lab::status::ValidatorStatus;
     use std::io;
+    use std::time::{Duration, Instant};
 
     fn at(id: u16, executed: u64, root: &str) -> io::Result<ValidatorStatus> {
         Ok(ValidatorStatus { id, executed, root: root.to_owned(), ..Default::default() })
@@ -221,7 +317,66 @@ mod tests {
         let standings: Vec<_> = entries.iter().map(|entry| entry.standing.clone()).collect();
         assert_eq!(standings[..3], [Standing::Agrees, Standing::Agrees, Standing::Behind(2)]);
         assert_eq!(standings[3], Standing::Silent("connection refused".to_owned()));
-        assert!(table(&entries).contains("2 behind"));
+        assert!(table(&entries, None).contains("2 behind"));
+    }
+
+    #[test]
+    fn a_later_look_shows_operations_by_the_second() {
+        let addresses = ["a".to_owned(), "b".to_owned()];
+        let began = Instant::now();
+        let look = |operations: u64, seconds: u64| {
+            let status = ValidatorStatus {
+                operations,
+                at: Some(began + Duration::from_secs(seconds)),
+                ..Default::default()
+            };
+            let silent = Err(io::Error::from(io::ErrorKind::ConnectionRefused));
+            judge(&addresses, vec![Ok(status), silent])
+        };
+        let (first, second) = (look(1_000, 0), look(5_000, 2));
+        assert_eq!(second[0].rate_since(&first), Some(2_000));
+        assert_eq!(second[1].rate_since(&first), None);
+        // A validator that was started again from an earlier state has done nothing since.
+        assert_eq!(look(10, 4)[0].rate_since(&second), None);
+        let shown = table(&second, Some(&first));
+        assert!(shown.contains("ops/s") && shown.contains("2,000"), "{shown}");
+    }
+
+    #[test]
+    fn a_table_of_a_busy_committee_fits_a_terminal() {
+        let status = |id| ValidatorStatus {
+            id,
+            view: 123_456,
+            decided: 123_456,
+            executed: 123_456,
+            operations: 98_765_432,
+            root: "0123456789abcdef".to_owned(),
+            peers_connected: 99,
+            ..Default::default()
+        };
+        let addresses: Vec<String> = (0..4).map(|i| format!("127.0.0.1:910{i}")).collect();
+        let entries = judge(&addresses, (0..4).map(|id| Ok(status(id))).collect());
+        for line in table(&entries, None).lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_verdict_tells_silence_from_disagreement() {
+        let verdict = |answers| {
+            let addresses = ["a".to_owned(), "b".to_owned()];
+            let look = Look { at: Instant::now(), entries: judge(&addresses, answers) };
+            match look.verdict() {
+                Ok(()) => 0,
+                Err(Failure::Reported(code)) => code as u8,
+                Err(other) => panic!("{other:?}"),
+            }
+        };
+        let silent = || Err(io::Error::from(io::ErrorKind::ConnectionRefused));
+        assert_eq!(verdict(vec![at(0, 9, "aa"), at(1, 9, "aa")]), 0);
+        assert_eq!(verdict(vec![at(0, 9, "aa"), at(1, 8, "bb")]), 0);
+        assert_eq!(verdict(vec![at(0, 9, "aa"), silent()]), 1);
+        assert_eq!(verdict(vec![at(0, 9, "aa"), at(1, 9, "bb")]), 3);
     }
 
     #[test]
@@ -230,7 +385,7 @@ mod tests {
             let weighing = |id, weight| Ok(ValidatorStatus { id, weight, ..Default::default() });
             let addresses: Vec<String> = (0..3).map(|i| format!("127.0.0.1:910{i}")).collect();
             let silent = Err(io::Error::from(io::ErrorKind::ConnectionRefused));
-            table(&judge(&addresses, vec![weighing(0, heavy), weighing(1, 1), silent]))
+            table(&judge(&addresses, vec![weighing(0, heavy), weighing(1, 1), silent]), None)
         };
         assert!(!shown(1).contains("weight"));
         let text = shown(3);

@@ -1,0 +1,159 @@
+//! Sealed key files, as an operator meets them.
+
+mod common;
+
+use common::{json, quorate, stderr, stdout};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+const RIGHT: &str = "correct horse battery staple";
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a plain path")
+}
+
+fn words(place: &Path, name: &str, text: &str) -> PathBuf {
+    let path = place.join(name);
+    fs::write(&path, format!("{text}\n")).expect("written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("changed");
+    path
+}
+
+/// Runs a command that must be refused, and returns what it says.
+fn refusal(arguments: &[&str]) -> String {
+    let output = quorate(arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+    stderr(&output)
+}
+
+fn works(arguments: &[&str]) -> String {
+    let output = quorate(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+    stdout(&output)
+}
+
+fn secrets(key: &Path) -> String {
+    let content = fs::read_to_string(key).expect("a key file");
+    content.lines().filter(|line| line.starts_with("identity")).collect()
+}
+
+#[test]
+fn keys_are_sealed_opened_and_sealed_anew() {
+    let place = tempfile::tempdir().expect("a folder");
+    let key = place.path().join("key.toml");
+    let (key_text, old) = (text(&key), words(place.path(), "old", RIGHT));
+    let new = words(place.path(), "new", "another passphrase");
+    let made = json(&["keys", "generate", key_text, "--scheme", "bls", "--json"]);
+    let clear = secrets(&key);
+    assert!(clear.len() > 64);
+
+    works(&["keys", "encrypt", key_text, "--passphrase-file", text(&old)]);
+    assert_eq!(secrets(&key), "", "nothing is in the clear");
+    let mode = fs::metadata(&key).expect("a key file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(json(&["keys", "show", key_text, "--json"]), made, "public without a passphrase");
+    let said = refusal(&["keys", "encrypt", key_text, "--passphrase-file", text(&old)]);
+    assert!(said.contains("sealed already"), "{said}");
+
+    let change = ["keys", "passphrase", key_text, "--passphrase-file"];
+    works(&[&change[..], &[text(&old), "--new-passphrase-file", text(&new)]].concat());
+    let said = refusal(&["keys", "verify", key_text, "--passphrase-file", text(&old)]);
+    assert!(said.contains("the passphrase does not open"), "{said}");
+    works(&["keys", "verify", key_text, "--passphrase-file", text(&new)]);
+
+    works(&["keys", "decrypt", key_text, "--passphrase-file", text(&new)]);
+    assert_eq!(secrets(&key), clear);
+    let said = refusal(&["keys", "decrypt", key_text, "--passphrase-file", text(&new)]);
+    assert!(said.contains("is not sealed"), "{said}");
+}
+
+#[test]
+fn new_keys_are_sealed_from_the_start() {
+    let place = tempfile::tempdir().expect("a folder");
+    let key = place.path().join("key.toml");
+    let right = words(place.path(), "words", RIGHT);
+    let generate = ["keys", "generate", text(&key), "--encrypt"];
+    let output = Command::new(env!("CARGO_BIN_EXE_quorate"))
+        .args(generate)
+        .env("QUORATE_PASSPHRASE_FILE", &right)
+        .output()
+        .expect("the binary runs");
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).contains("[[members]]"));
+    works(&["keys", "verify", text(&key), "--passphrase-file", text(&right)]);
+    let said = refusal(&generate);
+    assert!(said.contains("exists already"), "{said}");
+}
+
+#[test]
+fn passphrases_that_protect_nothing_are_refused() {
+    let place = tempfile::tempdir().expect("a folder");
+    let key = place.path().join("key.toml");
+    let generate = ["keys", "generate", text(&key), "--encrypt", "--passphrase-file"];
+    for (passphrase, expected) in [
+        ("short", "fewer than 8 characters"),
+        ("", "it is empty"),
+        ("two\nlines", "more than one line"),
+    ] {
+        let file = words(place.path(), "words", passphrase);
+        let said = refusal(&[&generate[..], &[text(&file)]].concat());
+        assert!(said.contains(expected), "{said}");
+    }
+    let open = words(place.path(), "words", RIGHT);
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o644)).expect("changed");
+    let said = refusal(&[&generate[..], &[text(&open)]].concat());
+    assert!(said.contains("open to others"), "{said}");
+    // Nobody to ask, and no file.
+    let said = refusal(&generate[..4]);
+    assert!(said.contains("no terminal") && said.contains("--passphrase-file"), "{said}");
+    assert!(!key.exists());
+}
+
+/// A validator alone in its committee, with a sealed key.
+fn sealed_validator() -> (TempDir, PathBuf, PathBuf) {
+    let place = tempfile::tempdir().expect("a folder");
+    let net = place.path().join("net");
+    let base = quorate_lab::ports::free_ports(2).expect("free ports").to_string();
+    works(&["testnet", text(&net), "-n", "1", "--base-port", &base]);
+    let right = words(place.path(), "words", RIGHT);
+    let key = net.join("validator-0/key.toml");
+    works(&["keys", "encrypt", text(&key), "--passphrase-file", text(&right)]);
+    (place, net.join("validator-0/config.toml"), right)
+}
+
+#[test]
+fn a_validator_with_a_sealed_key_runs() {
+    let (_place, config, right) = sealed_validator();
+    let mut validator = Command::new(env!("CARGO_BIN_EXE_quorate"))
+        .args(["run", "--json", "--exit-with-parent", "--config", text(&config)])
+        .env("QUORATE_PASSPHRASE_FILE", &right)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("started");
+    let mut first = String::new();
+    let mut output = BufReader::new(validator.stdout.take().expect("piped"));
+    output.read_line(&mut first).expect("a line");
+    assert_eq!(first.trim(), "{", "it runs and says where");
+    drop(validator.stdin.take());
+    assert!(validator.wait().expect("ended").success());
+}
+
+#[test]
+fn a_validator_whose_key_does_not_open_says_why() {
+    let (place, config, _right) = sealed_validator();
+    let said = refusal(&["run", "--config", text(&config)]);
+    for way in ["passphrase_file", "QUORATE_PASSPHRASE_FILE", "quorate-passphrase"] {
+        assert!(said.contains(way), "{said}");
+    }
+    let wrong = words(place.path(), "wrong", "correct horse battery stable");
+    let said = refusal(&["run", "--config", text(&config), "--passphrase-file", text(&wrong)]);
+    assert!(said.contains("the passphrase does not open"), "{said}");
+    let said = refusal(&["run", "--config", text(&config), "--passphrase-file", "/nowhere"]);
+    assert!(said.contains("cannot read the passphrase file /nowhere"), "{said}");
+}
