@@ -22,10 +22,11 @@ use quorate_types::machine::{CombineJob, CombineOutcome, Halt, Record};
 use quorate_types::{
     BlockId, BodyRef, Height, Lane, Machine, Payload, Recipients, ReplicaId, Time, Verified, View,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use verify::{ProposalKey, VerifiedRun, Verifier};
+pub use verify::{ProposalKey, VerifiedRun, Verifier, check_anchor};
 
 /// What travels between protocol machines.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -64,7 +65,13 @@ pub enum Input {
         executed: Option<Bytes>,
         /// The decided records after it, oldest first.
         decided: Vec<Bytes>,
+        /// The stored bodies. A vote of the last run is said again only when those of its block are
+        /// among them (★): their files may have been lost apart from the promises.
+        stored: BTreeSet<BodyRef>,
     },
+    /// The state of a decided height came from other members: its record, as [`check_anchor`] made it.
+    /// Whatever is decided up to there is not decided again.
+    Installed(Bytes),
     /// A checked message.
     Message {
         /// Its authenticated sender.
@@ -282,6 +289,14 @@ impl Protocol {
     pub fn record_id(&self, record: &Bytes) -> Option<BlockId> {
         match self {
             Self::Jolteon(_) => jolteon::record_id(record),
+        }
+    }
+
+    /// What a decided record orders.
+    #[must_use]
+    pub fn record_payload(&self, record: &Bytes) -> Option<Payload> {
+        match self {
+            Self::Jolteon(_) => jolteon::record_payload(record),
         }
     }
 

@@ -220,16 +220,28 @@ impl VerifiedRun {
         }
     }
 
+    /// The first and the last height of its decided blocks.
+    #[must_use]
+    pub fn heights(&self) -> Option<(Height, Height)> {
+        match self {
+            Self::Jolteon(run) => {
+                let height = |block: &jolteon::Block| block.payload.header.height;
+                Some((height(run.decided.first()?), height(run.decided.last()?)))
+            }
+        }
+    }
+
     /// Decodes and checks blocks that answer a request by a replica that decided `after` at `height`:
     /// `decided` records follow it link by link, the last of them proven by its own certificate; `tail`
-    /// goes on from there to `target`. A proven record *at* `height` that is another block is taken as
+    /// goes on from there to `target`. Without `after` the run begins at whatever its proof leads down to,
+    /// and has no tail. A proven record *at* `height` that is another block is taken as
     /// what it is: evidence that more than f members are faulty.
     ///
     /// # Errors
     /// The first link, hash or certificate that is wrong.
     pub fn check(
         height: Height,
-        after: BlockId,
+        after: Option<BlockId>,
         target: BlockId,
         decided: &[Bytes],
         tail: &[Bytes],
@@ -237,6 +249,20 @@ impl VerifiedRun {
     ) -> Result<Self, Rejected> {
         jolteon::verify_run(height, after, target, decided, tail, verifier).map(Self::Jolteon)
     }
+}
+
+/// Checks the decided records from `height` on, link by link, up to one that its own certificate commits
+/// (★: a state is taken over only at a height that a quorum decided). Returns the record of `height`
+/// with the certificate that was checked in the place of its own.
+///
+/// # Errors
+/// The first link, hash or certificate that is wrong.
+pub fn check_anchor(
+    height: Height,
+    records: &[Bytes],
+    verifier: &Verifier,
+) -> Result<Bytes, Rejected> {
+    jolteon::check_anchor(height, records, verifier)
 }
 
 impl std::fmt::Display for Fault {

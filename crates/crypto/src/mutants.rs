@@ -81,6 +81,18 @@ pub enum Mutant {
     ExecuteTwice,
     /// Storage: state is committed in a transaction of its own, before sessions and height.
     SplitCommit,
+    /// Storage: segments are given up before the log durably says so.
+    PruneBeforeCommit,
+    /// Storage: a segment is given up with the latest record of a kind in it.
+    PruneLatestRecord,
+    /// Storage: a segment is given up with bodies or decided heights that are not executed durably.
+    PruneUnexecuted,
+    /// Storage: a snapshot replaces the state in more than one transaction.
+    SplitInstall,
+    /// State transfer: a snapshot is installed that too few members vouch for.
+    InstallUnvouched,
+    /// State transfer: a chunk is taken without comparing its hash.
+    AcceptWrongChunk,
 }
 
 #[cfg(feature = "mutants")]

@@ -14,8 +14,11 @@ use std::time::Duration;
 const FETCH_GRACE: Duration = Duration::from_millis(20);
 /// Between two attempts at one body.
 const FETCH_RETRY: Duration = Duration::from_millis(500);
-/// Most bodies asked for and not here yet: one that arrives lets the next be asked for.
+/// Most bodies asked for and not here yet: those that arrive let the next be asked for.
 const FETCH_UNDER_WAY_MAX: usize = 32;
+/// Most of them from one member. It is asked again when half of them are here: so no more than two
+/// questions to it are under way.
+const FETCH_PER_MEMBER_MAX: usize = 8;
 /// Names that an announcement made us want are given up after this many attempts.
 const HEARSAY_ATTEMPTS: u32 = 8;
 /// Most names wanted on one member's hearsay.
@@ -32,6 +35,8 @@ pub(crate) enum Need {
     Proposed,
     /// A member says that it holds it.
     Hearsay,
+    /// On disk since an earlier run and perhaps never decided.
+    Own,
 }
 
 #[derive(Debug)]
@@ -39,6 +44,8 @@ struct Want {
     need: Need,
     source: ReplicaId,
     attempts: u32,
+    /// Of whom it was asked last.
+    asked: Option<ReplicaId>,
     ask_at: Time,
 }
 
@@ -110,6 +117,43 @@ impl Bodies {
         self.recovered.extend(stored);
     }
 
+    /// These were executed in an earlier run: no late copy becomes pending.
+    pub(crate) fn recall(&mut self, names: &[BodyRef]) {
+        self.decide(names);
+        for name in names {
+            if self.recovered.remove(name) {
+                self.executed.insert(*name);
+            }
+        }
+    }
+
+    /// What an earlier run stored and nobody decided since becomes pending again: an author that is gone
+    /// cannot send it again, and what is pending nowhere is never ordered and stays on disk for ever.
+    pub(crate) fn revive(&mut self, now: Time) {
+        let undecided: Vec<BodyRef> =
+            self.recovered.iter().filter(|name| !self.decided.contains(name)).copied().collect();
+        for name in undecided {
+            let source = self.spread(&name);
+            self.wanted.entry(name).or_insert(Want {
+                need: Need::Own,
+                source,
+                attempts: 0,
+                asked: None,
+                ask_at: now,
+            });
+        }
+    }
+
+    /// The member to ask first for a body that everybody should have: another one for each body.
+    pub(crate) fn spread(&self, name: &BodyRef) -> ReplicaId {
+        ReplicaId(u16::from(name.digest.0[0]) % self.members)
+    }
+
+    /// How often it was asked for.
+    pub(crate) fn attempts(&self, name: &BodyRef) -> u32 {
+        self.wanted.get(name).map_or(0, |want| want.attempts)
+    }
+
     /// Takes a body that came from `from`; `true` if it is new and must be stored. Unless a block names
     /// it, an author may have only so many undecided bytes here; unasked, a member may send only its
     /// own bodies.
@@ -123,7 +167,7 @@ impl Bodies {
         let within_quota = used + body.raw.len() <= self.author_bytes_max;
         let welcome = match need {
             Some(Need::Decided | Need::Proposed) => true,
-            Some(Need::Hearsay) => within_quota,
+            Some(Need::Hearsay | Need::Own) => within_quota,
             None => within_quota && name.author == from,
         };
         if welcome {
@@ -221,29 +265,36 @@ impl Bodies {
             return;
         }
         let ask_at = if self.is_on_disk(&name) { now } else { now + FETCH_GRACE };
-        let want = self.wanted.entry(name).or_insert(Want { need, source, attempts: 0, ask_at });
+        let fresh = Want { need, source, attempts: 0, asked: None, ask_at };
+        let want = self.wanted.entry(name).or_insert(fresh);
         want.need = want.need.min(need);
     }
 
-    /// What to ask for now.
+    /// What to ask for now: of several members at once.
     pub(crate) fn due(&mut self, now: Time) -> Vec<Fetch> {
-        self.wanted.retain(|_, w| w.need != Need::Hearsay || w.attempts < HEARSAY_ATTEMPTS);
+        let is_optional = |want: &Want| want.need >= Need::Hearsay;
+        self.wanted.retain(|_, w| !is_optional(w) || w.attempts < HEARSAY_ATTEMPTS);
         let room = FETCH_UNDER_WAY_MAX.saturating_sub(self.under_way(now));
         if room == 0 || self.wanted.is_empty() {
             return Vec::new();
         }
+        let mut rooms = self.rooms(now);
         let mut asks: BTreeMap<ReplicaId, Vec<BodyRef>> = BTreeMap::new();
         let mut fetches = Vec::new();
         for name in self.most_needed(now, room) {
             let Some(want) = self.wanted.get_mut(&name) else { continue };
-            want.ask_at = now + FETCH_RETRY;
             let on_disk = self.recovered.remove(&name) | self.executed.remove(&name);
             if on_disk {
+                want.ask_at = now + FETCH_RETRY;
                 fetches.push(Fetch::Load(name));
                 continue;
             }
+            let preferred = attempt_target(self.id, self.members, want.attempts + 1, want.source);
+            let Some(member) = with_room(&mut rooms, preferred) else { continue };
+            want.ask_at = now + FETCH_RETRY;
             want.attempts += 1;
-            asks.entry(attempt_target(self.id, self.members, want)).or_default().push(name);
+            want.asked = Some(member);
+            asks.entry(member).or_default().push(name);
         }
         fetches.extend(asks.into_iter().map(|(member, names)| Fetch::Ask(member, names)));
         fetches
@@ -251,8 +302,21 @@ impl Bodies {
 
     /// When [`Bodies::due`] has something; `now` tells what is under way.
     pub(crate) fn deadline(&self, now: Time) -> Option<Time> {
-        let full = self.under_way(now) >= FETCH_UNDER_WAY_MAX;
+        let full = self.under_way(now) >= FETCH_UNDER_WAY_MAX || self.rooms(now).is_empty();
         self.wanted.values().map(|want| want.ask_at).filter(|at| !full || *at > now).min()
+    }
+
+    /// How many bodies more each member may be asked for; without those that have enough to do.
+    fn rooms(&self, now: Time) -> BTreeMap<ReplicaId, usize> {
+        let members = (0..self.members).map(ReplicaId).filter(|member| *member != self.id);
+        let mut rooms: BTreeMap<_, _> = members.map(|m| (m, FETCH_PER_MEMBER_MAX)).collect();
+        for want in self.wanted.values().filter(|want| want.ask_at > now) {
+            if let Some(room) = want.asked.and_then(|member| rooms.get_mut(&member)) {
+                *room = room.saturating_sub(1);
+            }
+        }
+        rooms.retain(|_, room| *room > FETCH_PER_MEMBER_MAX / 2);
+        rooms
     }
 
     /// What to ask for next: decided before proposed before hearsay, and what was asked for least.
@@ -369,12 +433,24 @@ impl Bodies {
 }
 
 /// First whoever must have it, then everybody else in turn.
-fn attempt_target(id: ReplicaId, members: u16, want: &Want) -> ReplicaId {
-    let turn = want.attempts.saturating_sub(1) + u32::from(want.source.0);
+fn attempt_target(id: ReplicaId, members: u16, attempt: u32, source: ReplicaId) -> ReplicaId {
+    let turn = attempt.saturating_sub(1) + u32::from(source.0);
     let at = |turn: u32| {
         ReplicaId(u16::try_from(turn % u32::from(members)).expect("less than the members"))
     };
     if at(turn) == id { at(turn + 1) } else { at(turn) }
+}
+
+/// The preferred member, or the next one that may be asked for more.
+fn with_room(rooms: &mut BTreeMap<ReplicaId, usize>, preferred: ReplicaId) -> Option<ReplicaId> {
+    let next = rooms.range(preferred..).next().or_else(|| rooms.iter().next());
+    let member = *next?.0;
+    let room = rooms.get_mut(&member)?;
+    *room -= 1;
+    if *room == 0 {
+        rooms.remove(&member);
+    }
+    Some(member)
 }
 
 #[cfg(test)]

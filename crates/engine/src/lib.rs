@@ -17,14 +17,16 @@ mod reply_gate;
 mod schedule;
 mod session;
 mod settings;
+mod snapshots;
 mod sync;
 #[cfg(test)]
 mod testing;
 mod verify;
 
 pub use message::{Frame, Message, frame_bytes_max};
-pub use replica::{Replica, ReplicaConfig, Status};
+pub use replica::{Replica, ReplicaConfig, Status, SyncStatus};
 pub use reply_gate::ReplyGate;
 pub use session::{Completed, Session, SessionConfig, SessionEffect, SessionEvent};
 pub use settings::{ProtocolKind, Settings, SettingsError, UnweightedProtocol};
+pub use snapshots::Offered;
 pub use verify::{Incoming, Verifier};

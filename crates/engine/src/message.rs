@@ -7,7 +7,8 @@
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use quorate_consensus as consensus;
-use quorate_types::{BlockId, Body, BodyRef, Height, Lane, Payload, Reply, Request};
+use quorate_crypto::Digest;
+use quorate_types::{BlockId, Body, BodyRef, Height, Lane, Manifest, Payload, Reply, Request};
 use std::sync::Arc;
 
 /// An outgoing message. Cloning shares bulk bytes.
@@ -27,6 +28,14 @@ pub enum Message {
     FetchBlocks(FetchBlocks),
     /// The answer: decided records in order, then undecided blocks up to the target.
     Blocks(Blocks),
+    /// Asks for the snapshots beyond a height.
+    FetchSnapshots(Height),
+    /// The answer, one message for each: what a snapshot is, and that its height is decided.
+    Offer(Offer),
+    /// Asks for a chunk of a snapshot, by the digest of its manifest.
+    FetchChunk(Digest, u32),
+    /// The answer.
+    Chunk(Chunk),
     /// A client's request.
     Request(Request),
     /// A replica's answer to a client.
@@ -38,10 +47,10 @@ pub enum Message {
 /// Asks for the blocks after `height` (whose id is `after`), towards `target`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct FetchBlocks {
-    /// The asker's last decided height.
+    /// The asker's last decided height; or, for a question ahead, the height before the first asked for.
     pub height: Height,
-    /// That height's block.
-    pub after: BlockId,
+    /// That height's block; `None` in a question ahead.
+    pub after: Option<BlockId>,
     /// A certified block that the asker lacks.
     pub target: BlockId,
 }
@@ -55,6 +64,37 @@ pub struct Blocks {
     pub decided: Vec<Bytes>,
     /// Undecided blocks, oldest first, the last one the target; empty while `decided` is not complete.
     pub tail: Vec<Bytes>,
+    /// What the sender has to offer at all.
+    pub kept: Kept,
+}
+
+/// The heights that a member keeps blocks and bodies of. A claim: it only decides what is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Kept {
+    /// The lowest one.
+    pub oldest: Height,
+    /// The last decided one.
+    pub newest: Height,
+}
+
+/// A snapshot that a member has.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Offer {
+    /// The bytes of its [`quorate_types::Manifest`].
+    pub manifest: Bytes,
+    /// The decided records from its height on, up to one that its own certificate commits.
+    pub proof: Vec<Bytes>,
+}
+
+/// A chunk of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// The digest of the snapshot's manifest.
+    pub snapshot: Digest,
+    /// Which chunk, from 0.
+    pub index: u32,
+    /// Its bytes; none when the sender does not have it any more.
+    pub bytes: Bytes,
 }
 
 /// Why a request was not taken.
@@ -98,6 +138,10 @@ pub(crate) enum Tag {
     Request = 8,
     Reply = 9,
     Busy = 10,
+    FetchSnapshots = 11,
+    Offer = 12,
+    FetchChunk = 13,
+    Chunk = 14,
 }
 
 impl Tag {
@@ -113,6 +157,10 @@ impl Tag {
             8 => Self::Request,
             9 => Self::Reply,
             10 => Self::Busy,
+            11 => Self::FetchSnapshots,
+            12 => Self::Offer,
+            13 => Self::FetchChunk,
+            14 => Self::Chunk,
             _ => return None,
         })
     }
@@ -133,8 +181,11 @@ pub fn frame_bytes_max(tag: u8) -> Option<usize> {
         Tag::Inline => MIB + Body::BYTES_MAX,
         Tag::Body => 64 + Body::BYTES_MAX,
         Tag::Announce | Tag::FetchBodies => 16 + NAMES_MAX * 42,
-        Tag::FetchBlocks => 128,
+        Tag::FetchBlocks | Tag::FetchSnapshots | Tag::FetchChunk => 128,
         Tag::Blocks => 5 * MIB,
+        // 64 decided records at most, and a manifest of 24,576 hashes.
+        Tag::Offer => 6 * MIB,
+        Tag::Chunk => 64 + Manifest::CHUNK_BYTES,
         Tag::Request => 1 + Request::WIRE_BYTES_MAX,
         Tag::Reply => MIB,
         Tag::Busy => 512,
@@ -161,6 +212,14 @@ impl Message {
             Self::FetchBodies(names) => typed(Tag::FetchBodies, names, &[]),
             Self::FetchBlocks(request) => typed(Tag::FetchBlocks, request, &[]),
             Self::Blocks(blocks) => typed(Tag::Blocks, blocks, &[]),
+            Self::FetchSnapshots(above) => typed(Tag::FetchSnapshots, above, &[]),
+            Self::Offer(offer) => typed(Tag::Offer, offer, &[]),
+            Self::FetchChunk(snapshot, index) => typed(Tag::FetchChunk, &(snapshot, index), &[]),
+            Self::Chunk(chunk) => typed(
+                Tag::Chunk,
+                &(chunk.snapshot, chunk.index),
+                std::slice::from_ref(&chunk.bytes),
+            ),
             Self::Request(request) => typed(Tag::Request, &(), std::slice::from_ref(request.raw())),
             Self::Reply(reply) => typed(Tag::Reply, reply, &[]),
             Self::Busy(busy) => typed(Tag::Busy, busy, &[]),
@@ -172,8 +231,12 @@ impl Message {
     pub fn lane(&self) -> Lane {
         match self {
             Self::Consensus(message) | Self::Inline(message, _) => message.lane(),
-            Self::Announce(_) | Self::FetchBodies(_) | Self::FetchBlocks(_) => Lane::Consensus,
-            Self::Body(_) | Self::Blocks(_) => Lane::Bulk,
+            Self::Announce(_)
+            | Self::FetchBodies(_)
+            | Self::FetchBlocks(_)
+            | Self::FetchSnapshots(_)
+            | Self::FetchChunk(..) => Lane::Consensus,
+            Self::Body(_) | Self::Blocks(_) | Self::Offer(_) | Self::Chunk(_) => Lane::Bulk,
             Self::Request(_) | Self::Reply(_) | Self::Busy(_) => Lane::Client,
         }
     }

@@ -8,19 +8,20 @@
 //!     └──▶ Schedule ─(bodies here)─▶ Execute ───────────▶ Reply ─▶ client
 //! ```
 
+mod catch_up;
+
 use crate::bodies::{Bodies, Fetch, Need};
 use crate::mempool::{Limits, Mempool};
-use crate::message::{Blocks, Busy, FetchBlocks, NAMES_MAX};
+use crate::message::{Busy, FetchBlocks, NAMES_MAX};
 use crate::replies::Replies;
 use crate::schedule::Schedule;
 use crate::settings::ProtocolKind;
-use crate::sync::{BlockSync, Content};
+use crate::snapshots::SnapshotSync;
+use crate::sync::BlockSync;
 use crate::{Incoming, Message, Settings, Verifier};
 use bytes::Bytes;
 use quorate_consensus::jolteon::Jolteon;
-use quorate_consensus::{
-    Decided, Input, Output, PayloadWish, Protocol, ProtocolConfig, VerifiedRun,
-};
+use quorate_consensus::{Decided, Input, Output, PayloadWish, Protocol, ProtocolConfig};
 use quorate_crypto::{Digest, IdentitySecret, VotingSecret};
 use quorate_types::machine::{
     Block, DecidedRecord, Executed, ReadAnswer, ReadItem, ReadRequest, Record, RecordKind, Recovery,
@@ -38,16 +39,10 @@ use std::time::Duration;
 const PAYLOAD_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Pending bodies older than this are announced, this often.
 const ANNOUNCE_EVERY: Duration = Duration::from_millis(500);
-/// Blocks in one answer to a replica that fell behind.
-const BLOCKS_MAX: u64 = 64;
-/// Blocks read for one answer when none of the first proves the others.
-const BLOCKS_READ_MAX: u64 = 4_096;
-/// Bytes of blocks in one answer.
-const BLOCKS_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bodies served for one request.
 const SERVED_MAX: usize = 32;
-/// Heights decided and not executed, beyond which no more blocks are fetched.
-const BACKLOG_MAX: u64 = 256;
+/// Bytes of bodies served for one request, but always one body.
+const SERVED_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Reads under way on behalf of one peer.
 const READS_PER_PEER_MAX: usize = 2;
 
@@ -97,12 +92,27 @@ pub struct Status {
     pub mempool_bytes: u64,
     /// Bodies held in memory, in bytes.
     pub bodies_bytes: u64,
-    /// Whether it is fetching blocks that it missed.
+    /// Whether it is fetching blocks, bodies or a snapshot that it missed.
     pub syncing: bool,
+    /// How far that is, while it does.
+    pub sync: SyncStatus,
+    /// Snapshots installed since the start, in the place of heights that nobody keeps any more.
+    pub snapshots_installed: u64,
     /// Messages that broke a rule of the protocol, since the start.
     pub faults: u64,
     /// Whether it signs: `false` for one that lost its safety records.
     pub signs: bool,
+}
+
+/// How a replica that fell behind comes along.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SyncStatus {
+    /// The last executed height.
+    pub from: Height,
+    /// The height that it is on its way to, as far as it knows.
+    pub to: Height,
+    /// What it waits for, in words; empty when it misses nothing.
+    pub why: String,
 }
 
 /// A replica.
@@ -121,6 +131,14 @@ pub struct Replica {
     /// Heights up to this one were appended in an earlier run.
     on_disk: Height,
     sync: BlockSync,
+    snapshots: SnapshotSync,
+    /// The height of the oldest complete snapshot on disk.
+    oldest_snapshot: Option<Height>,
+    /// Everything executed up to this height is durable.
+    durable: Height,
+    /// What the host was told last.
+    released_below: Height,
+    snapshots_installed: u64,
     replies: Replies,
     wish: Option<PayloadWish>,
     /// The time of the last input.
@@ -141,14 +159,23 @@ pub struct Replica {
 enum Reading {
     Bodies(ReplicaId),
     Blocks(ReplicaId, FetchBlocks, u64),
-    Own(BodyRef),
+    /// Manifests, for snapshots beyond a height.
+    Snapshots(ReplicaId, Height),
+    /// The decided records that prove a snapshot's height.
+    Proof(ReplicaId, Bytes),
+    Chunk(ReplicaId, Digest, u32),
+    Own,
 }
 
 impl Reading {
     fn peer(&self) -> Option<ReplicaId> {
         match self {
-            Self::Bodies(peer) | Self::Blocks(peer, ..) => Some(*peer),
-            Self::Own(_) => None,
+            Self::Bodies(peer)
+            | Self::Blocks(peer, ..)
+            | Self::Snapshots(peer, _)
+            | Self::Proof(peer, _)
+            | Self::Chunk(peer, ..) => Some(*peer),
+            Self::Own => None,
         }
     }
 }
@@ -169,6 +196,11 @@ impl Replica {
             unsent: Vec::new(),
             on_disk: Height(0),
             sync: BlockSync::new(config.id, members),
+            snapshots: SnapshotSync::new(Arc::clone(config.verifier.committee())),
+            oldest_snapshot: None,
+            durable: Height(0),
+            released_below: Height(0),
+            snapshots_installed: 0,
             replies: Replies::default(),
             wish: None,
             now: Time(0),
@@ -200,7 +232,9 @@ impl Replica {
             certificate_bytes: protocol.certificate_bytes,
             mempool_bytes: self.mempool.bytes() as u64,
             bodies_bytes: self.bodies.held_bytes() as u64,
-            syncing: self.sync.is_behind(),
+            syncing: self.is_syncing(),
+            sync: self.sync_status(),
+            snapshots_installed: self.snapshots_installed,
             faults: self.faults,
             signs: self.config.signs,
         }
@@ -220,12 +254,15 @@ impl Replica {
             bytes: Bytes::copy_from_slice(&incarnation.to_le_bytes()),
         }));
         self.mempool = mempool(&self.config, incarnation);
+        let stored: BTreeSet<BodyRef> = recovery.bodies.iter().copied().collect();
         self.bodies.recover(recovery.bodies);
         if let Some(executed) = &recovery.executed {
             self.schedule.resume(executed.height);
             self.root = executed.root;
             self.operations = executed.operations;
+            self.recall(executed);
         }
+        self.oldest_snapshot = recovery.snapshots.first().copied();
         let last = recovery.decided.last().map(|record| record.height);
         self.on_disk = last.unwrap_or(self.schedule.executed());
         self.protocol.handle(
@@ -234,9 +271,12 @@ impl Replica {
                 safety: recovery.safety,
                 executed: recovery.executed.map(|executed| executed.decided),
                 decided: recovery.decided.into_iter().map(|record| record.bytes).collect(),
+                stored,
             },
         );
         self.drain(now);
+        self.bodies.revive(now);
+        self.release();
     }
 
     // ---- messages -------------------------------------------------------------------------------
@@ -271,7 +311,11 @@ impl Replica {
             }
             Incoming::FetchBodies(names) => self.serve_bodies(from, names),
             Incoming::FetchBlocks(request) => self.serve_blocks(from, request),
-            Incoming::Blocks(request, run) => self.on_blocks(now, from, request, run),
+            Incoming::Blocks(request, kept, run) => self.on_blocks(now, from, request, kept, run),
+            Incoming::FetchSnapshots(above) => self.serve_snapshots(from, above),
+            Incoming::Offer(offered) => self.on_offer(from, *offered),
+            Incoming::FetchChunk(snapshot, index) => self.serve_chunk(from, snapshot, index),
+            Incoming::Chunk(which, content) => self.on_chunk(from, which, content),
             Incoming::Request(_) | Incoming::Reply(_) | Incoming::Busy(_) => self.faults += 1,
         }
     }
@@ -361,7 +405,7 @@ impl Replica {
                     self.send(Recipients::One(member), Message::FetchBodies(names));
                 }
                 Fetch::Load(name) => {
-                    self.read_for(Reading::Own(name), vec![ReadItem::Body(name)]);
+                    self.read_for(Reading::Own, vec![ReadItem::Body(name)]);
                 }
             }
         }
@@ -397,107 +441,31 @@ impl Replica {
     fn on_read(&mut self, now: Time, answer: ReadAnswer) {
         match self.reads.remove(&answer.ticket) {
             Some(Reading::Bodies(to)) => {
+                let mut bytes = 0;
                 for body in answer.items.into_iter().filter_map(parse_stored) {
+                    if bytes > 0 && bytes + body.raw.len() > SERVED_BYTES_MAX {
+                        break;
+                    }
+                    bytes += body.raw.len();
                     self.send(Recipients::One(to), Message::Body(body));
                 }
             }
             Some(Reading::Blocks(to, request, count)) => {
                 self.send_blocks(to, request, count, answer);
             }
-            Some(Reading::Own(name)) => {
+            Some(Reading::Snapshots(to, above)) => self.prove_snapshots(to, above, answer),
+            Some(Reading::Proof(to, manifest)) => self.send_offer(to, manifest, answer),
+            Some(Reading::Chunk(to, snapshot, index)) => {
+                self.send_chunk(to, snapshot, index, answer);
+            }
+            Some(Reading::Own) => {
                 for body in answer.items.into_iter().filter_map(parse_stored) {
-                    self.bodies.hold(now, body);
-                    self.on_stored(now, name);
+                    // Stored again: if it was let go before, it is needed again now.
+                    self.bodies.hold(now, Arc::clone(&body));
+                    self.effects.push_back(Effect::Store(body));
                 }
             }
             None => {}
-        }
-    }
-
-    // ---- blocks for those who fell behind -------------------------------------------------------
-
-    fn serve_blocks(&mut self, to: ReplicaId, request: FetchBlocks) {
-        let decided = self.schedule.decided();
-        if request.height < decided {
-            self.read_blocks(to, request, BLOCKS_MAX);
-            return;
-        }
-        let tail = self.protocol.tail(request.after, request.target).unwrap_or_default();
-        self.send(
-            Recipients::One(to),
-            Message::Blocks(Blocks { request, decided: Vec::new(), tail }),
-        );
-    }
-
-    /// Reads the decided records from the asker's last one on: if ours at that height is another, the
-    /// asker must see it.
-    fn read_blocks(&mut self, to: ReplicaId, request: FetchBlocks, count: u64) {
-        let last = self.schedule.decided().0.min(request.height.0.saturating_add(count));
-        let items =
-            (request.height.0.max(1)..=last).map(|h| ReadItem::Decided(Height(h))).collect();
-        self.read_for(Reading::Blocks(to, request, count), items);
-    }
-
-    fn send_blocks(&mut self, to: ReplicaId, request: FetchBlocks, count: u64, answer: ReadAnswer) {
-        let mut bytes = 0;
-        let mut decided: Vec<Bytes> = answer
-            .items
-            .into_iter()
-            .map_while(|(_, found)| found)
-            .take_while(|record| {
-                bytes += record.len();
-                bytes <= BLOCKS_BYTES_MAX
-            })
-            .collect();
-        let agrees = |record: &Bytes| self.protocol.record_id(record) == Some(request.after);
-        if decided.first().is_some_and(agrees) {
-            decided.remove(0);
-        }
-        decided.truncate(self.protocol.servable(&decided));
-        let more = request.height.0.saturating_add(count) < self.schedule.decided().0;
-        if decided.is_empty() && more && count < BLOCKS_READ_MAX {
-            // A long stretch that a single certificate decided: its proof comes later.
-            self.read_blocks(to, request, count * 8);
-            return;
-        }
-        self.send(
-            Recipients::One(to),
-            Message::Blocks(Blocks { request, decided, tail: Vec::new() }),
-        );
-    }
-
-    fn on_blocks(
-        &mut self,
-        now: Time,
-        from: ReplicaId,
-        request: FetchBlocks,
-        run: Box<VerifiedRun>,
-    ) {
-        let content = match (run.is_empty(), run.has_tail()) {
-            (true, _) => Content::Nothing,
-            (false, false) => Content::Decided,
-            (false, true) => Content::Tail,
-        };
-        if self.sync.answered(now, from, request, content) {
-            self.feed(now, Input::Run(run));
-        }
-    }
-
-    /// Decided heights wait in memory for their bodies: no more are fetched while many do.
-    fn is_backlogged(&self) -> bool {
-        self.schedule.decided().0 - self.schedule.executed().0 > BACKLOG_MAX
-    }
-
-    fn sync_due(&mut self, now: Time) {
-        if self.is_backlogged() {
-            return;
-        }
-        let (height, tip) = (self.schedule.decided(), self.protocol.tip());
-        let protocol = &self.protocol;
-        if let Some((member, request)) =
-            self.sync.due(now, height, tip, |block| protocol.has_block(block))
-        {
-            self.send(Recipients::One(member), Message::FetchBlocks(request));
         }
     }
 
@@ -589,7 +557,10 @@ impl Replica {
 
     fn execute(&mut self, now: Time) {
         for name in self.schedule.upcoming().flat_map(|payload| &payload.bodies) {
-            self.bodies.want(now, *name, self.config.id, Need::Decided);
+            self.bodies.want(now, *name, self.bodies.spread(name), Need::Decided);
+        }
+        if self.snapshots.holds_execution() {
+            return;
         }
         while let Some(bodies) =
             self.schedule.next().and_then(|payload| self.bodies.collect(&payload.bodies))
@@ -600,7 +571,11 @@ impl Replica {
             for body in &bodies {
                 self.mempool.decided(now, body);
             }
+            let height = payload.header.height;
             self.effects.push_back(Effect::Execute(Box::new(Block { payload, bodies, decided })));
+            if height.0.is_multiple_of(self.config.settings.snapshot_every) {
+                self.effects.push_back(Effect::Snapshot(height));
+            }
         }
     }
 
@@ -640,6 +615,7 @@ impl Replica {
         self.fetch_due(now);
         self.announce_due(now);
         self.sync_due(now);
+        self.snapshots_due(now);
     }
 }
 
@@ -696,6 +672,15 @@ impl Machine for Replica {
             Event::Read(answer) => self.on_read(now, answer),
             Event::Combined(outcome) => self.feed(now, Input::Combined(outcome)),
             Event::Executed(executed) => self.on_executed(executed),
+            Event::Durable(height) => {
+                self.durable = self.durable.max(height);
+                self.release();
+            }
+            Event::Snapshotted(heights) => {
+                self.oldest_snapshot = heights.first().copied();
+                self.release();
+            }
+            Event::Installed(executed) => self.on_installed(now, &executed),
         }
         self.settle(now);
     }
@@ -716,7 +701,8 @@ impl Machine for Replica {
             self.mempool.deadline(),
             self.bodies.deadline(self.now),
             self.announce_at,
-            self.sync.deadline().filter(|_| !self.is_backlogged()),
+            self.sync.deadline().filter(|_| !self.is_sync_paused()),
+            self.snapshots.deadline(),
         ]
         .into_iter()
         .flatten()

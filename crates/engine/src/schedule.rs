@@ -20,6 +20,8 @@ pub(crate) struct Schedule {
     needed: BTreeMap<BodyRef, u32>,
     executed: Height,
     decided: Height,
+    /// Executed heights with their bodies that are not known to be durable.
+    settled: VecDeque<(Height, Vec<BodyRef>)>,
 }
 
 impl Schedule {
@@ -69,14 +71,62 @@ impl Schedule {
         let (oldest, bodies) = self.under_way.pop_front().expect("an execution was under way");
         assert_eq!(oldest, height, "heights are executed in order");
         self.executed = height;
-        for name in &bodies {
+        self.release(&bodies);
+        self.settled.push_back((height, bodies.clone()));
+        bodies
+    }
+
+    fn release(&mut self, bodies: &[BodyRef]) {
+        for name in bodies {
             let needed = self.needed.entry(*name).or_default();
             *needed = needed.saturating_sub(1);
             if *needed == 0 {
                 self.needed.remove(name);
             }
         }
-        bodies
+    }
+
+    /// This height was executed in an earlier run and is durable.
+    pub(crate) fn recall(&mut self, height: Height, bodies: Vec<BodyRef>) {
+        self.settled.push_back((height, bodies));
+    }
+
+    /// Everything up to `height` is durable: its heights and the bodies that only they order.
+    pub(crate) fn settle(&mut self, height: Height) -> Vec<(Height, Vec<BodyRef>)> {
+        let count = self.settled.partition_point(|(settled, _)| *settled <= height);
+        let mut done: Vec<_> = self.settled.drain(..count).collect();
+        for (_, names) in &mut done {
+            names.retain(|name| !self.needed.contains_key(name));
+        }
+        done
+    }
+
+    /// Whether an execution is under way.
+    #[must_use]
+    pub(crate) fn is_executing(&self) -> bool {
+        !self.under_way.is_empty()
+    }
+
+    /// The state is that of `height` now, which is beyond what was executed: heights up to it are skipped.
+    /// Returns the bodies that nothing needs any more.
+    ///
+    /// # Panics
+    /// When an execution is under way.
+    pub(crate) fn install(&mut self, height: Height) -> Vec<BodyRef> {
+        assert!(self.under_way.is_empty(), "nothing is executed while a snapshot is installed");
+        let mut skipped = Vec::new();
+        while let Some((payload, _)) = self.waiting.front()
+            && payload.header.height <= height
+        {
+            let (payload, _) = self.waiting.pop_front().expect("looked at");
+            self.release(&payload.bodies);
+            skipped.extend(payload.bodies.iter().copied());
+            self.settled.push_back((payload.header.height, payload.bodies));
+        }
+        self.executed = height;
+        self.decided = self.decided.max(height);
+        skipped.retain(|name| !self.needed.contains_key(name));
+        skipped
     }
 
     /// Whether a height that is not executed yet needs this body.

@@ -43,8 +43,8 @@ fn refuse_unless(
     if supported || weights.are_equal() { Ok(()) } else { Err(UnweightedProtocol(name)) }
 }
 
-/// Everything that may be tuned in a replica. Members should agree on `proposal_key` and
-/// `inline_bodies`; the rest is each member's own.
+/// Everything that may be tuned in a replica. Members must agree on `proposal_key` and
+/// `snapshot_every`, and should on `inline_bodies`; the rest is each member's own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
@@ -79,6 +79,11 @@ pub struct Settings {
     pub mempool_bytes_max: usize,
     /// Undecided bodies kept of each author, in bytes. Beyond it they are fetched when ordered.
     pub author_bytes_max: usize,
+    /// Every so many heights a snapshot of the state is taken, 4 to 1,048,576. **Every member must say
+    /// the same**: only snapshots of one height can vouch for one another. Blocks are kept from the
+    /// last but one on, whatever the retention: rarer snapshots mean more disk, more frequent ones
+    /// write the whole state more often.
+    pub snapshot_every: u64,
 }
 
 impl Default for Settings {
@@ -96,6 +101,7 @@ impl Default for Settings {
             clock_drift_max_ms: 5_000,
             mempool_bytes_max: 64 * 1024 * 1024,
             author_bytes_max: 64 * 1024 * 1024,
+            snapshot_every: 1_024,
         }
     }
 }
@@ -137,7 +143,9 @@ impl Settings {
         let mempool = self.mempool_bytes_max as u64;
         check("mempool_bytes_max", mempool, mempool >= 2 * batch, "at least 2 x batch_bytes")?;
         let author = self.author_bytes_max as u64;
-        check("author_bytes_max", author, author >= 8 << 20, "at least 8388608")
+        check("author_bytes_max", author, author >= 8 << 20, "at least 8388608")?;
+        let every = self.snapshot_every;
+        check("snapshot_every", every, (4..=1 << 20).contains(&every), "4 to 1048576")
     }
 
     /// [`Settings::timeout_ms`] as a span.

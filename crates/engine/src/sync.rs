@@ -1,15 +1,31 @@
-//! Fetching blocks that this replica missed.
+//! Fetching blocks that this replica missed, from several members at once.
 //!
-//! One request at a time, to whoever showed the missing block first and then to everybody in turn.
-//! A request names what the asker has, by id, and the certified block that it lacks; the answer is
-//! checked link by link before the machine sees it.
+//! One question is about what follows the last decided block: it goes to whoever showed the missing
+//! block first, then to everybody in turn. It names what the asker has, by id, and the certified block
+//! that it lacks; the answer is checked link by link before the machine sees it. Up to [`AHEAD_MAX`]
+//! more go *ahead*, each to another member, about the heights after those asked for already: their
+//! answers prove themselves downwards from a certificate, wait here until what is below them is decided,
+//! and are taken then. A slow or silent member costs one retry of its part.
+//!
+//! An answer also says which heights its sender keeps. Those that no longer keep what is missing are
+//! remembered: when they weigh enough, the replica needs a snapshot.
 
-use crate::message::FetchBlocks;
+use crate::message::{FetchBlocks, Kept};
+use quorate_consensus::VerifiedRun;
 use quorate_types::{BlockId, Height, ReplicaId, Time};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// How long an answer may take before the next member is asked.
 const RETRY: Duration = Duration::from_millis(300);
+/// Questions about heights further on, beside the one about the next height.
+const AHEAD_MAX: usize = 3;
+/// Questions under way to one member.
+const PER_MEMBER_MAX: usize = 2;
+/// Questions remembered, so that late answers count.
+const ASKED_MAX: usize = 16;
+/// Blocks in one answer: where the next question begins.
+pub(crate) const BLOCKS_MAX: u64 = 64;
 
 /// What is missing and who was asked.
 #[derive(Debug)]
@@ -17,25 +33,29 @@ pub(crate) struct BlockSync {
     id: ReplicaId,
     members: u16,
     missing: Option<Missing>,
-}
-
-/// What an answer brings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Content {
-    /// Nothing.
-    Nothing,
-    /// Decided blocks alone.
-    Decided,
-    /// Undecided blocks too.
-    Tail,
+    asked: Vec<Asked>,
+    /// Answers to questions ahead, by their first height.
+    ahead: BTreeMap<Height, Box<VerifiedRun>>,
+    /// The newest height that a member claims to have; only decides what is asked for.
+    newest: Height,
+    /// Members that no longer keep the next height.
+    gone: BTreeSet<ReplicaId>,
 }
 
 #[derive(Debug)]
 struct Missing {
     target: BlockId,
     source: ReplicaId,
-    asked: Option<(ReplicaId, FetchBlocks)>,
     ask_at: Time,
+}
+
+#[derive(Debug)]
+struct Asked {
+    member: ReplicaId,
+    request: FetchBlocks,
+    until: Time,
+    /// Somebody else is asked meanwhile; the answer is welcome all the same.
+    late: bool,
 }
 
 impl BlockSync {
@@ -43,80 +63,222 @@ impl BlockSync {
     #[must_use]
     pub(crate) fn new(id: ReplicaId, members: usize) -> Self {
         let members = u16::try_from(members).expect("committees are limited to 1,024");
-        Self { id, members, missing: None }
+        Self {
+            id,
+            members,
+            missing: None,
+            asked: Vec::new(),
+            ahead: BTreeMap::new(),
+            newest: Height(0),
+            gone: BTreeSet::new(),
+        }
     }
 
-    /// A certified block is missing. A newer one replaces it as the target; the question under way
-    /// stays.
+    /// A certified block is missing. A newer one replaces it as the target; the questions under way
+    /// stay.
     pub(crate) fn behind(&mut self, now: Time, target: BlockId, source: Option<ReplicaId>) {
         match &mut self.missing {
             Some(missing) => missing.target = target,
             None => {
-                let source = source.unwrap_or(ReplicaId((self.id.0 + 1) % self.members));
-                let missing = Missing { target, source, asked: None, ask_at: now };
-                self.missing = Some(missing);
+                let source = source.unwrap_or(self.after(self.id));
+                self.missing = Some(Missing { target, source, ask_at: now });
             }
         }
     }
 
-    /// The question to ask now, if one is due; `has` says whether a block has come by itself.
+    /// The questions to ask now; `has` says whether a block has come by itself.
     pub(crate) fn due(
         &mut self,
         now: Time,
         height: Height,
         tip: BlockId,
         has: impl Fn(BlockId) -> bool,
-    ) -> Option<(ReplicaId, FetchBlocks)> {
-        let missing = self.missing.as_mut()?;
-        if missing.ask_at > now {
-            return None;
-        }
+    ) -> Vec<(ReplicaId, FetchBlocks)> {
+        let Some(missing) = &self.missing else { return Vec::new() };
         if has(missing.target) || self.members == 1 {
-            self.missing = None;
+            self.reset();
+            return Vec::new();
+        }
+        self.asked.retain(|asked| asked.request.height >= height);
+        self.asked.iter_mut().for_each(|asked| asked.late |= asked.until <= now);
+        let surplus = self.asked.len().saturating_sub(ASKED_MAX);
+        self.asked.drain(..surplus);
+        self.ahead.retain(|_, run| run.heights().is_some_and(|(_, last)| last > height));
+        let mut questions = Vec::new();
+        questions.extend(self.ask_next(now, height, tip));
+        while let Some(question) = self.ask_ahead(now, height) {
+            questions.push(question);
+        }
+        questions
+    }
+
+    fn ask_next(
+        &mut self,
+        now: Time,
+        height: Height,
+        tip: BlockId,
+    ) -> Option<(ReplicaId, FetchBlocks)> {
+        let id = self.id;
+        let next = |member: ReplicaId| ReplicaId((member.0 + 1) % self.members);
+        let missing = self.missing.as_mut()?;
+        let is_it = |asked: &Asked| !asked.late && asked.request.after == Some(tip);
+        let is_asked = self.asked.iter().any(is_it);
+        if missing.ask_at > now || is_asked {
             return None;
         }
-        if missing.source == self.id {
-            missing.source = ReplicaId((missing.source.0 + 1) % self.members);
+        if missing.source == id {
+            missing.source = next(missing.source);
         }
-        let request = FetchBlocks { height, after: tip, target: missing.target };
         let member = missing.source;
-        missing.asked = Some((member, request));
         missing.ask_at = now + RETRY;
-        missing.source = ReplicaId((member.0 + 1) % self.members);
+        missing.source = next(member);
+        let request = FetchBlocks { height, after: Some(tip), target: missing.target };
+        self.ask(now, member, request)
+    }
+
+    fn ask(
+        &mut self,
+        now: Time,
+        member: ReplicaId,
+        request: FetchBlocks,
+    ) -> Option<(ReplicaId, FetchBlocks)> {
+        self.asked.push(Asked { member, request, until: now + RETRY, late: false });
         Some((member, request))
     }
 
-    /// What of an answer may be taken. Decided blocks prove themselves, so they count even when the
-    /// target has changed since; an undecided tail counts only for the very question, whose target is
-    /// certified; an empty answer only from the member that was asked.
+    /// Questions ahead that may still be answered in time.
+    fn asked_ahead(&self) -> impl Iterator<Item = &Asked> {
+        self.asked.iter().filter(|asked| !asked.late && asked.request.after.is_none())
+    }
+
+    fn ask_ahead(&mut self, now: Time, height: Height) -> Option<(ReplicaId, FetchBlocks)> {
+        let under_way = self.asked_ahead().count();
+        if under_way + self.ahead.len() >= AHEAD_MAX {
+            return None;
+        }
+        let mut from = Height(height.0 + BLOCKS_MAX);
+        while self.covers(from) {
+            from = Height(from.0 + BLOCKS_MAX);
+        }
+        let too_far = from.0 > height.0 + BLOCKS_MAX * (AHEAD_MAX as u64 + 1);
+        let member = self.idlest(from).filter(|_| self.newest > from && !too_far)?;
+        let target = self.missing.as_ref()?.target;
+        let request = FetchBlocks { height: from, after: None, target };
+        self.ask(now, member, request)
+    }
+
+    /// Whether what follows this height is here or asked for.
+    fn covers(&self, height: Height) -> bool {
+        let within = |first: Height| first <= height && height.0 < first.0 + BLOCKS_MAX;
+        self.asked_ahead().map(|asked| asked.request.height).any(within)
+            || self
+                .ahead
+                .values()
+                .filter_map(|run| run.heights())
+                .any(|(first, last)| Height(first.0.saturating_sub(1)) <= height && height < last)
+    }
+
+    /// Whom to ask ahead: the member with the fewest questions under way; whoever left this very part
+    /// unanswered only when there is no other.
+    fn idlest(&self, height: Height) -> Option<ReplicaId> {
+        let of = |member| self.asked.iter().filter(move |asked| asked.member == member);
+        let load = |member| of(member).filter(|asked| !asked.late).count();
+        let failed = |member| of(member).any(|a| a.late && a.request.height == height);
+        (0..self.members)
+            .map(ReplicaId)
+            .filter(|member| *member != self.id && !self.gone.contains(member))
+            .map(|member| (failed(member), load(member), member))
+            .filter(|(_, load, _)| *load < PER_MEMBER_MAX)
+            .min()
+            .map(|(_, _, member)| member)
+    }
+
+    /// Takes an answer to a question that was asked of its sender, late or not, also when the target has
+    /// changed since: what of it goes to the protocol now. Decided blocks prove themselves; an undecided
+    /// tail ends in the target of its question, which was certified.
     pub(crate) fn answered(
         &mut self,
         now: Time,
         from: ReplicaId,
         request: FetchBlocks,
-        content: Content,
-    ) -> bool {
-        let Some(missing) = self.missing.as_mut() else { return false };
-        let Some((member, asked)) = missing.asked else { return false };
-        let fits = match content {
-            Content::Nothing => from == member && request == asked,
-            Content::Decided => (request.height, request.after) == (asked.height, asked.after),
-            Content::Tail => request == asked,
-        };
-        if fits {
-            missing.asked = None;
+        kept: Kept,
+        run: Box<VerifiedRun>,
+    ) -> Option<Box<VerifiedRun>> {
+        let is_it = |asked: &Asked| asked.member == from && asked.request == request;
+        let asked = self.asked.swap_remove(self.asked.iter().position(is_it)?);
+        let missing = self.missing.as_mut()?;
+        self.newest = kept.newest;
+        if request.after.is_none() {
+            self.keep_ahead(asked.request.height, run);
+            return None;
         }
-        if fits && content != Content::Nothing {
-            missing.source = from;
+        if run.is_empty() {
+            if kept.oldest > request.height.next() && kept.newest > request.height {
+                let is_news = self.gone.insert(from);
+                if is_news {
+                    // No reason to wait before the next member is asked.
+                    missing.ask_at = now;
+                }
+            }
+            return None;
+        }
+        self.gone.clear();
+        missing.source = from;
+        missing.ask_at = now;
+        Some(run)
+    }
+
+    fn keep_ahead(&mut self, height: Height, run: Box<VerifiedRun>) {
+        match run.heights() {
+            Some((first, _)) if first == height.next() => drop(self.ahead.insert(first, run)),
+            // Nothing there: what was claimed to be newer is not asked for again for now.
+            _ => self.newest = self.newest.min(height),
+        }
+    }
+
+    /// A kept answer that goes on from this height, if there is one.
+    pub(crate) fn take_ahead(&mut self, height: Height) -> Option<Box<VerifiedRun>> {
+        let fits = |run: &VerifiedRun| {
+            run.heights().is_some_and(|(first, last)| first <= height.next() && last > height)
+        };
+        let first = self.ahead.iter().find(|(_, run)| fits(run)).map(|(first, _)| *first)?;
+        self.ahead.remove(&first)
+    }
+
+    /// Members that no longer keep what is missing.
+    pub(crate) fn gone(&self) -> &BTreeSet<ReplicaId> {
+        &self.gone
+    }
+
+    /// The newest height that the last answer claimed.
+    pub(crate) fn newest(&self) -> Height {
+        self.newest
+    }
+
+    /// The position has changed by a snapshot: ask again from there.
+    pub(crate) fn jumped(&mut self, now: Time) {
+        self.gone.clear();
+        self.asked.clear();
+        self.ahead.clear();
+        if let Some(missing) = &mut self.missing {
             missing.ask_at = now;
         }
-        fits && content != Content::Nothing
+    }
+
+    fn reset(&mut self) {
+        *self = Self::new(self.id, usize::from(self.members));
+    }
+
+    fn after(&self, member: ReplicaId) -> ReplicaId {
+        ReplicaId((member.0 + 1) % self.members)
     }
 
     /// When [`BlockSync::due`] has something.
     #[must_use]
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.missing.as_ref().map(|missing| missing.ask_at)
+        let missing = self.missing.as_ref()?;
+        let under_way = self.asked.iter().filter(|asked| !asked.late).map(|asked| asked.until);
+        under_way.chain([missing.ask_at]).min()
     }
 
     /// Whether something is missing.

@@ -1,12 +1,14 @@
 //! Everything that is checked before a machine sees it: form, sender, limits, signatures.
 
-use crate::message::{Blocks, Busy, FetchBlocks, NAMES_MAX, Tag};
+use crate::message::{Blocks, Busy, FetchBlocks, Kept, NAMES_MAX, Offer, Tag};
+use crate::snapshots::Offered;
 use borsh::BorshDeserialize;
 use bytes::Bytes;
 use quorate_consensus as consensus;
-use quorate_crypto::{IdentityKey, Signature, verify_batch};
+use quorate_crypto::{Digest, IdentityKey, Signature, hash, verify_batch};
 use quorate_types::{
-    Body, BodyRef, ChainId, Committee, Peer, Rejected, Reply, Request, Verified, Verify,
+    Body, BodyRef, ChainId, Committee, Height, Manifest, Peer, Rejected, Reply, Request, Verified,
+    Verify,
 };
 use std::sync::Arc;
 
@@ -25,8 +27,16 @@ pub enum Incoming {
     FetchBodies(Vec<BodyRef>),
     /// A replica that fell behind.
     FetchBlocks(FetchBlocks),
-    /// Blocks, linked to a certified one, and what they answer.
-    Blocks(FetchBlocks, Box<consensus::VerifiedRun>),
+    /// Blocks, linked to a certified one, what they answer, and what the sender keeps.
+    Blocks(FetchBlocks, Kept, Box<consensus::VerifiedRun>),
+    /// A replica that asks for the snapshots beyond this height.
+    FetchSnapshots(Height),
+    /// A snapshot of a decided height.
+    Offer(Box<Offered>),
+    /// A replica that asks for a chunk.
+    FetchChunk(Digest, u32),
+    /// A chunk with the hash of its bytes; without any when the sender does not have it.
+    Chunk((Digest, u32), Option<(Digest, Bytes)>),
     /// A client's signed request.
     Request(Request),
     /// A replica's signed answer (checked by clients).
@@ -88,6 +98,17 @@ impl Verify for Incoming {
             }
             Tag::FetchBlocks => from_member(from, Self::FetchBlocks(decode(&content)?)),
             Tag::Blocks => check_blocks(&decode(&content)?, from, verifier),
+            Tag::FetchSnapshots => from_member(from, Self::FetchSnapshots(decode(&content)?)),
+            Tag::Offer => check_offer(&decode(&content)?, from, verifier),
+            Tag::FetchChunk => {
+                let (snapshot, index) = decode(&content)?;
+                from_member(from, Self::FetchChunk(snapshot, index))
+            }
+            Tag::Chunk => {
+                let (which, bytes) = decode_header(&content)?;
+                let there = (!bytes.is_empty()).then(|| (hash(&bytes), bytes));
+                from_member(from, Self::Chunk(which, there))
+            }
         }
     }
 }
@@ -208,7 +229,18 @@ fn check_blocks(blocks: &Blocks, from: Peer, verifier: &Verifier) -> Result<Inco
         &blocks.tail,
         verifier.consensus(),
     )?;
-    Ok(Incoming::Blocks(request, Box::new(run)))
+    Ok(Incoming::Blocks(request, blocks.kept, Box::new(run)))
+}
+
+/// A snapshot's height is decided, and its manifest is one. What is in it nobody can check alone.
+fn check_offer(offer: &Offer, from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
+    from.replica()?;
+    let manifest = Manifest::decode(&offer.manifest)
+        .ok_or_else(|| Rejected::Malformed("a snapshot's manifest".into()))?;
+    let decided =
+        consensus::check_anchor(manifest.height, &offer.proof, verifier.consensus.as_ref())?;
+    let digest = manifest.digest();
+    Ok(Incoming::Offer(Box::new(Offered { manifest, digest, decided })))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use quorate_crypto::KeyCache;
 use quorate_engine::{Settings, SettingsError, UnweightedProtocol};
-use quorate_storage::Durability;
+use quorate_storage::{Durability, LogConfig};
 use quorate_types::{Committee, CommitteeError, CommitteeFile};
 use quorate_wan::{Emulation, EmulationError, Topology};
 use serde::{Deserialize, Serialize};
@@ -46,6 +46,10 @@ pub struct NodeConfig {
     /// measurements.
     #[serde(default)]
     pub durability: Durability,
+    /// Bytes of log kept for members that fell behind, at least 1 MiB: records and bodies together. What
+    /// is executed durably and covered by a snapshot is given up beyond it.
+    #[serde(default = "default_retention")]
+    pub retention_bytes: u64,
     /// What the committee replicates. Every member names the same one.
     #[serde(default = "default_service")]
     pub service: String,
@@ -75,6 +79,10 @@ pub struct NodeConfig {
 
 fn default_http() -> String {
     "127.0.0.1:9100".into()
+}
+
+fn default_retention() -> u64 {
+    LogConfig::default().retention_bytes
 }
 
 fn default_service() -> String {
@@ -208,6 +216,7 @@ impl NodeConfig {
             listen: None,
             http: default_http(),
             durability: Durability::default(),
+            retention_bytes: default_retention(),
             service: default_service(),
             follow_only: false,
             verify_threads: default_threads(),
@@ -262,6 +271,12 @@ impl NodeConfig {
             "http",
             &self.http,
             "write an IP address and a port, such as \"127.0.0.1:9100\"",
+        )?;
+        check(
+            self.retention_bytes >= LogConfig::RETENTION_BYTES_MIN,
+            "retention_bytes",
+            &self.retention_bytes,
+            "it must be at least 1048576",
         )?;
         check(!self.service.is_empty(), "service", &"empty", "name the replicated service")?;
         let threads = |count: usize| (1..=64).contains(&count);
@@ -318,6 +333,15 @@ impl NodeConfig {
     /// When it cannot be read.
     pub fn read_committee_file(&self) -> Result<CommitteeFile, ConfigError> {
         read_toml("committee file", &self.committee)
+    }
+
+    /// How the log is kept. A segment is given up as a whole, so it is no more than an eighth of what is
+    /// kept.
+    #[must_use]
+    pub fn log_config(&self) -> LogConfig {
+        let (durability, retention_bytes) = (self.durability, self.retention_bytes);
+        let segment_bytes = LogConfig::default().segment_bytes.min(retention_bytes / 8);
+        LogConfig { durability, retention_bytes, segment_bytes }
     }
 
     /// The file that [`NodeConfig::load`] reads back: every field with its comment.

@@ -1,22 +1,110 @@
-//! The execution thread: one height after the other, and everything durable at the end.
+//! The execution thread: one height after the other, snapshots taken and installed in between, and
+//! everything durable at the end. Beside it a thread that writes snapshots.
 
-use crossbeam_channel::Receiver;
-use quorate_storage::{Executor, StorageError};
-use quorate_types::machine::{Block, Executed};
+use crossbeam_channel::{Receiver, Sender, TrySendError};
+use quorate_storage::{Executor, SnapshotJob, Snapshots, StorageError};
+use quorate_types::Height;
+use quorate_types::machine::{Block, Executed, ExecutedUpTo, Install, StagedChunk};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Executes until the queue's other end is dropped or the validator stops, then makes the state
+/// What the machine asks of the execution thread, in its order.
+#[derive(Debug)]
+pub enum Task {
+    /// The next height.
+    Execute(Box<Block>),
+    /// A snapshot of the state as the height before left it.
+    Snapshot(Height),
+    /// Keep a chunk.
+    Stage(StagedChunk),
+    /// Replace the state by what was staged.
+    Install(Box<Install>),
+}
+
+/// What comes back.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Executed(Executed),
+    Durable(Height),
+    Installed(Box<ExecutedUpTo>),
+}
+
+/// What the thread works on.
+pub(crate) struct Workshop {
+    pub(crate) executor: Executor,
+    pub(crate) snapshots: Snapshots,
+    /// To the thread that writes snapshots, which takes one at a time.
+    pub(crate) jobs: Sender<SnapshotJob>,
+}
+
+/// Works until the queue's other end is dropped or the validator stops, then makes the state
 /// durable, so that the next start replays nothing.
 pub(crate) fn run(
-    mut executor: Executor,
-    blocks: &Receiver<Box<Block>>,
+    mut workshop: Workshop,
+    tasks: &Receiver<Task>,
     stopping: &AtomicBool,
-    answer: &dyn Fn(Executed) -> bool,
+    answer: &dyn Fn(Outcome) -> bool,
 ) -> Result<(), StorageError> {
-    while let Ok(block) = blocks.recv() {
-        if stopping.load(Ordering::Relaxed) || !answer(executor.execute(&block)?) {
+    let mut durable = workshop.executor.durable();
+    while let Ok(task) = tasks.recv() {
+        if stopping.load(Ordering::Relaxed) {
+            break;
+        }
+        let outcome = workshop.carry_out(task)?;
+        if outcome.is_some_and(|outcome| !answer(outcome)) {
+            break;
+        }
+        if workshop.executor.durable() > durable {
+            durable = workshop.executor.durable();
+            answer(Outcome::Durable(durable));
+        }
+    }
+    workshop.executor.make_durable()
+}
+
+impl Workshop {
+    fn carry_out(&mut self, task: Task) -> Result<Option<Outcome>, StorageError> {
+        match task {
+            Task::Execute(block) => self.executor.execute(&block).map(Outcome::Executed).map(Some),
+            Task::Snapshot(height) => self.begin_snapshot(height).map(|()| None),
+            Task::Stage(chunk) => self.snapshots.stage(&chunk).map(|()| None),
+            Task::Install(install) => {
+                let executed = self.executor.install(&install, &self.snapshots)?;
+                self.snapshots.clear_staged()?;
+                Ok(Some(Outcome::Installed(Box::new(executed))))
+            }
+        }
+    }
+
+    /// One at a time: while the one before is still being written, the open view of it keeps pages of
+    /// the store from being used again.
+    fn begin_snapshot(&mut self, height: Height) -> Result<(), StorageError> {
+        if self.jobs.is_full() {
+            tracing::warn!(%height, "no snapshot is taken: the one before is still being written");
+            return Ok(());
+        }
+        match self.jobs.try_send(self.executor.snapshot()?) {
+            // Without its thread the validator is stopping.
+            Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => Ok(()),
+        }
+    }
+}
+
+/// Writes snapshots until the queue's other end is dropped; `answer` is told which ones there are.
+pub(crate) fn write_snapshots(
+    jobs: &Receiver<SnapshotJob>,
+    snapshots: &Snapshots,
+    stopping: &AtomicBool,
+    answer: &dyn Fn(Vec<Height>) -> bool,
+) -> Result<(), StorageError> {
+    while let Ok(job) = jobs.recv() {
+        if stopping.load(Ordering::Relaxed) {
+            break;
+        }
+        let manifest = job.write(snapshots)?;
+        tracing::debug!(height = %manifest.height, chunks = manifest.chunks.len(), "snapshot");
+        if !answer(snapshots.heights()) {
             break;
         }
     }
-    executor.make_durable()
+    Ok(())
 }

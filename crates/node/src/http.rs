@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use quorate_engine::Status;
+use quorate_types::Height;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -92,6 +93,10 @@ pub struct NodeStatus {
     pub log_bytes_written: u64,
     /// Syncs of the log since the start.
     pub log_syncs: u64,
+    /// Bytes of log in use: records and bodies, without what is set aside for later.
+    pub log_bytes: u64,
+    /// The lowest height from which on blocks and bodies are kept for others.
+    pub oldest_height: Height,
     /// Resident memory of the process in MiB; `null` where the system does not say.
     pub rss_mb: Option<u64>,
     /// Processor time of the process in seconds; `null` where the system does not say.
@@ -118,6 +123,7 @@ impl Shown {
     pub fn now(&self) -> NodeStatus {
         let (log_bytes_written, log_syncs) = self.metrics.log_totals();
         let process = Process::now();
+        let (log_bytes, oldest_height) = self.metrics.log_kept();
         NodeStatus {
             replica: (**self.status.load()).clone(),
             weight: self.weight,
@@ -128,6 +134,8 @@ impl Shown {
             log_syncs,
             rss_mb: process.resident_bytes.map(|bytes| bytes >> 20),
             cpu_seconds: process.cpu_seconds,
+            log_bytes,
+            oldest_height,
             config: self.summary.clone(),
         }
     }

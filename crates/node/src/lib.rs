@@ -12,7 +12,7 @@ pub mod barrier;
 pub mod client;
 pub mod config;
 mod error;
-mod execution;
+pub mod execution;
 pub mod http;
 pub mod keys;
 pub mod log;

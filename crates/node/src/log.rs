@@ -12,7 +12,7 @@ use crossbeam_channel::{Receiver, Select, Sender, never, unbounded};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_engine::Frame;
 use quorate_storage::{Entry, Journal, JournalStats, StorageError};
-use quorate_types::machine::{DecidedRecord, ReadRequest, Record};
+use quorate_types::machine::{DecidedRecord, ReadRequest, Record, Release};
 use quorate_types::{Body, BodyRef, Lane, Recipients};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -96,6 +96,7 @@ enum Urgent {
 enum Bulk {
     Body(Arc<Body>),
     Read(ReadRequest),
+    Release(Release),
 }
 
 /// The machine thread's end. When it is dropped, the log thread finishes what is queued and ends.
@@ -138,6 +139,11 @@ impl LogQueue {
     /// Queues a read behind everything queued before it.
     pub fn read(&mut self, request: ReadRequest) {
         self.queue(0, Bulk::Read(request));
+    }
+
+    /// Queues what may be given up, behind the bodies queued before it.
+    pub fn release(&mut self, release: Release) {
+        self.queue(0, Bulk::Release(release));
     }
 
     /// Bytes of bodies that wait to be written.
@@ -274,6 +280,7 @@ impl LogThread {
         for item in &group.bulk {
             match item {
                 Bulk::Body(body) => self.device.write(&Entry::Body(Arc::clone(body)))?,
+                Bulk::Release(release) => self.device.write(&Entry::Release(release.clone()))?,
                 Bulk::Read(_) => {}
             }
         }
@@ -299,6 +306,7 @@ impl LogThread {
             match item {
                 Bulk::Body(body) => self.outlet.stored(body.reference),
                 Bulk::Read(request) => self.outlet.read(request),
+                Bulk::Release(_) => {}
             }
         }
         self.backlog.fetch_sub(group.bulk_bytes as u64, Ordering::Relaxed);
@@ -314,7 +322,7 @@ impl Group {
     fn add_bulk(&mut self, item: Bulk) {
         self.bulk_bytes += match &item {
             Bulk::Body(body) => body.raw.len(),
-            Bulk::Read(_) => 0,
+            Bulk::Read(_) | Bulk::Release(_) => 0,
         };
         self.bulk.push(item);
     }

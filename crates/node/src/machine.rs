@@ -13,13 +13,14 @@
 //! the peers concerned. While the log is far behind, no bulk event is taken at all: a slow disk slows
 //! clients and bodies, never votes.
 
+use crate::execution::Task;
 use crate::log::{LogQueue, Outgoing};
 use crate::pool::{Inlet, Pool};
 use crate::transport::Network;
 use arc_swap::ArcSwap;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, never, select, unbounded};
 use quorate_engine::{Incoming, Message, Replica, Status};
-use quorate_types::machine::{Block, Halt};
+use quorate_types::machine::Halt;
 use quorate_types::{Effect, Event, Lane, Machine, Peer, Recipients, Time, Verified};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -114,8 +115,8 @@ pub struct Hands {
     pub network: Arc<Network>,
     /// Combines shares.
     pub pool: Pool,
-    /// Executes.
-    pub execution: Sender<Box<Block>>,
+    /// Executes, takes and installs snapshots.
+    pub execution: Sender<Task>,
 }
 
 /// Where the status is shown.
@@ -194,12 +195,20 @@ impl MachineThread {
                 Effect::Store(body) => self.hands.log.store(body),
                 Effect::Read(request) => self.hands.log.read(request),
                 Effect::Combine(job) => self.hands.pool.combine(job),
-                // Fails only when the host stops.
-                Effect::Execute(block) => drop(self.hands.execution.send(block)),
+                Effect::Execute(block) => self.execute(Task::Execute(block)),
+                Effect::Snapshot(height) => self.execute(Task::Snapshot(height)),
+                Effect::Stage(chunk) => self.execute(Task::Stage(chunk)),
+                Effect::Install(install) => self.execute(Task::Install(install)),
+                Effect::Release(release) => self.hands.log.release(release),
                 Effect::Halt(reason) => return Err(reason),
             }
         }
         Ok(())
+    }
+
+    fn execute(&self, task: Task) {
+        // Fails only when the host stops.
+        drop(self.hands.execution.send(task));
     }
 
     fn send(&mut self, to: Recipients, lane: Lane, message: &Message) {

@@ -14,7 +14,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use quorate_engine::Status;
 use quorate_storage::JournalStats;
-use quorate_types::{Lane, Peer, Rejected};
+use quorate_types::{Height, Lane, Peer, Rejected};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -36,6 +36,8 @@ pub struct Metrics {
     cut: Family<Labels, Counter>,
     log_bytes: Gauge,
     log_syncs: Gauge,
+    log_used: Gauge,
+    oldest: Gauge,
     commit_seconds: Histogram,
     replica: ReplicaGauges,
     host: HostGauges,
@@ -60,6 +62,8 @@ struct ReplicaGauges {
     mempool_bytes: Gauge,
     bodies_bytes: Gauge,
     certificate_bytes: Gauge,
+    sync_from: Gauge,
+    sync_to: Gauge,
     faults: Gauge,
     syncing: Gauge,
     signs: Gauge,
@@ -105,6 +109,13 @@ impl Metrics {
         registry.register("messages_rejected", "Messages that failed a check", rejected.clone());
         registry.register("connections_cut", "Connections turned away or cut", cut.clone());
         registry.register("log_bytes_written", "Bytes written to the log", log_bytes.clone());
+        let (log_used, oldest) = (Gauge::default(), Gauge::default());
+        registry.register("log_bytes", "Bytes of records and bodies kept", log_used.clone());
+        registry.register(
+            "oldest_height",
+            "Lowest height from which on blocks and bodies are kept for others",
+            oldest.clone(),
+        );
         registry.register("log_syncs", "Syncs of the log", log_syncs.clone());
         registry.register(
             "log_commit_seconds",
@@ -122,6 +133,8 @@ impl Metrics {
             cut,
             log_bytes,
             log_syncs,
+            log_used,
+            oldest,
             commit_seconds,
             replica,
             host,
@@ -164,6 +177,8 @@ impl Metrics {
     pub(crate) fn log(&self, stats: JournalStats) {
         self.log_bytes.set(stats.bytes_written.cast_signed());
         self.log_syncs.set(stats.syncs.cast_signed());
+        self.log_used.set(stats.bytes_used.cast_signed());
+        self.oldest.set(stats.oldest.0.cast_signed());
     }
 
     pub(crate) fn commit_took(&self, span: Duration) {
@@ -174,6 +189,12 @@ impl Metrics {
     #[must_use]
     pub fn log_totals(&self) -> (u64, u64) {
         (self.log_bytes.get().cast_unsigned(), self.log_syncs.get().cast_unsigned())
+    }
+
+    /// Bytes of log in use, and the lowest height from which on blocks and bodies are kept.
+    #[must_use]
+    pub fn log_kept(&self) -> (u64, Height) {
+        (self.log_used.get().cast_unsigned(), Height(self.oldest.get().cast_unsigned()))
     }
 
     /// How many messages were refused with this reason, from all peers.
@@ -246,6 +267,8 @@ impl ReplicaGauges {
         add("certificate_bytes", "Size of the last certificate", &gauges.certificate_bytes);
         add("syncing", "1 while it fetches blocks that it missed", &gauges.syncing);
         add("signs", "1 when it may vote, 0 when it follows only", &gauges.signs);
+        add("sync_from_height", "Executed height while catching up, or 0", &gauges.sync_from);
+        add("sync_to_height", "Height that is being caught up to, or 0", &gauges.sync_to);
         add("faults", "Messages that broke a rule of the protocol", &gauges.faults);
         gauges
     }
@@ -259,6 +282,8 @@ impl ReplicaGauges {
         self.mempool_bytes.set(status.mempool_bytes.cast_signed());
         self.bodies_bytes.set(status.bodies_bytes.cast_signed());
         self.certificate_bytes.set(status.certificate_bytes.cast_signed());
+        self.sync_from.set(status.sync.from.0.cast_signed());
+        self.sync_to.set(status.sync.to.0.cast_signed());
         self.faults.set(status.faults.cast_signed());
         self.syncing.set(i64::from(status.syncing));
         self.signs.set(i64::from(status.signs));

@@ -10,13 +10,14 @@
 //! ```
 //!
 //! Threads by name: `net` (tokio's), `check-votes`, `check-bulk-N`, `machine`, `log`, `read`,
-//! `execute`. All block when idle: nothing polls.
+//! `execute`, `snapshots`. All block when idle: nothing polls.
 //!
 //! It stops in the order in which work flows: the machine first, then the log writes what is queued
 //! and lets go what waited for it, then execution makes the state durable, then the network ends.
 //! A failed write, a halt or a panic of any thread stops everything, with the reason as the error.
 
 use crate::config::{LogFormat, LogLevel, LogSettings};
+use crate::execution::{Outcome, Workshop};
 use crate::http::{self, Queues, Shown, Summary};
 use crate::log::{Device, Outgoing, Outlet, log_thread};
 use crate::machine::{Clock, Doors, Hands, MachineThread, queues};
@@ -35,7 +36,7 @@ use quorate_crypto::KeyFile;
 use quorate_engine::{Replica, ReplicaConfig, Status, Verifier};
 use quorate_storage::{
     DiskStore, Durability, Entry, Executor, ExecutorConfig, Journal, JournalReader, JournalStats,
-    LogConfig, RealDisk, StorageError,
+    RealDisk, Snapshots, StorageError,
 };
 use quorate_types::machine::{ReadRequest, Recovery};
 use quorate_types::{BodyRef, Committee, Event, ReplicaId, Service};
@@ -303,7 +304,7 @@ impl Validator {
         mut threads: Threads,
         (sockets, limits): (Sockets, Limits),
     ) -> Result<(), NodeError> {
-        let Opened { journal, recovery, executor, signs } = disk;
+        let Opened { journal, recovery, executor, snapshots, signs } = disk;
         let (network, metrics) = (Arc::clone(&self.shown.network), Arc::clone(&self.shown.metrics));
         let (doors, queues) = queues();
         let combiner = doors.clone();
@@ -315,6 +316,7 @@ impl Validator {
             threads.spawn_unjoined(name, worker)?;
         }
 
+        metrics.log(journal.stats());
         let (read, reads) = unbounded();
         let (reader, answers) = (journal.reader(), doors.clone());
         let outlet = LogOutlet {
@@ -326,7 +328,8 @@ impl Validator {
         let device = TimedJournal { journal, metrics: Arc::clone(&metrics) };
         let (log, log_thread) = log_thread(Box::new(device), Box::new(outlet));
         self.shown.queues = Some(Queues { doors: doors.clone(), log: log.backlog() });
-        let (execution, blocks) = unbounded();
+        let (execution, tasks) = unbounded();
+        let (jobs, jobs_in) = bounded(1);
         let hands = Hands { log, network: Arc::clone(&network), pool: pool.clone(), execution };
         let replica = Replica::new(origin.replica(config, signs));
         let (machine, stop) = bounded(0);
@@ -338,11 +341,24 @@ impl Validator {
 
         threads.spawn("machine", move || Ok(machine.run(first)?))?;
         threads.spawn("log", move || Ok(log_thread.run()?))?;
-        threads.spawn("read", move || Ok(read_back(&reader, &reads, &answers)?))?;
+        let shelf = snapshots.clone();
+        threads.spawn("read", move || Ok(read_back(&reader, &shelf, &reads, &answers)?))?;
         let inlet = Arc::new(doors.clone());
+        let (taken, shelf, ending) = (doors.clone(), snapshots.clone(), Arc::clone(&stopping));
         threads.spawn("execute", move || {
-            let answer = |executed| doors.answer(Event::Executed(executed));
-            Ok(execution::run(executor, &blocks, &stopping, &answer)?)
+            let answer = |outcome| {
+                doors.answer(match outcome {
+                    Outcome::Executed(executed) => Event::Executed(executed),
+                    Outcome::Durable(height) => Event::Durable(height),
+                    Outcome::Installed(executed) => Event::Installed(executed),
+                })
+            };
+            let workshop = Workshop { executor, snapshots, jobs };
+            Ok(execution::run(workshop, &tasks, &stopping, &answer)?)
+        })?;
+        threads.spawn("snapshots", move || {
+            let answer = |heights| taken.answer(Event::Snapshotted(heights));
+            Ok(execution::write_snapshots(&jobs_in, &shelf, &ending, &answer)?)
         })?;
         self.threads = threads.handles;
         self.start_network(origin, Intake::new(pool, inlet, metrics, limits), sockets)?;
@@ -509,6 +525,7 @@ struct Opened {
     journal: Journal,
     recovery: Recovery,
     executor: Executor,
+    snapshots: Snapshots,
     signs: bool,
 }
 
@@ -531,20 +548,27 @@ impl Opened {
             // Before there is a log again: the next start must not take it for the lost one.
             marker.write(chain, Standing::Lost)?;
         }
-        let disk = match config.durability {
-            Durability::Fsync => RealDisk::open(&log)?,
-            Durability::Os => RealDisk::open(&log)?.without_zeroing(),
+        let open = |folder: &Path| match config.durability {
+            Durability::Fsync => RealDisk::open(folder),
+            Durability::Os => RealDisk::open(folder).map(RealDisk::without_zeroing),
         };
+        let disk = open(&log)?;
+        let bodies = open(&config.data_dir.join("bodies"))?;
+        let snapshots = RealDisk::open(&config.data_dir.join("snapshots"))?;
+        let snapshots = Snapshots::open(Box::new(snapshots))?;
         let store = DiskStore::open(&config.data_dir.join("state"))?;
         let (executor, executed) =
             Executor::open(Box::new(store), service, ExecutorConfig::default())?;
-        let log_config = LogConfig { durability: config.durability, ..LogConfig::default() };
-        let (journal, recovery) = Journal::open(Box::new(disk), log_config, executed)?;
+        let log_config = config.log_config();
+        let (journal, mut recovery) =
+            Journal::open(Box::new(disk), Box::new(bodies), log_config, executed)?;
+        recovery.snapshots = snapshots.heights();
         if !lost {
             // Before anything is signed, and after there is a log to find again.
             marker.write(chain, Standing::Used)?;
         }
-        Ok(Self { journal, recovery, executor, signs: !config.follow_only && !lost })
+        let signs = !config.follow_only && !lost;
+        Ok(Self { journal, recovery, executor, snapshots, signs })
     }
 }
 
@@ -614,11 +638,14 @@ impl Device for TimedJournal {
 /// The reading thread: a block for a peer that fell behind never delays a vote's sync.
 fn read_back(
     journal: &JournalReader,
+    snapshots: &Snapshots,
     requests: &Receiver<ReadRequest>,
     doors: &Doors,
 ) -> Result<(), StorageError> {
     while let Ok(request) = requests.recv() {
-        if !doors.answer(Event::Read(journal.read(&request)?)) {
+        let mut answer = journal.read(&request)?;
+        snapshots.fill(&mut answer)?;
+        if !doors.answer(Event::Read(answer)) {
             break;
         }
     }

@@ -8,8 +8,11 @@ use quorate_consensus::block_tree::TreeBlock;
 use quorate_consensus::jolteon::{Block, Message as Jolteon, Proposal, Qc, Timeout, Vote};
 use quorate_crypto::{Bitmap, Digest, KeyFile, Policy, Share};
 use quorate_engine::Message;
+use quorate_engine::message::{Blocks, Chunk, Kept, Offer};
 use quorate_types::request::Answer;
-use quorate_types::{BlockId, Kind, Outcome, Payload, Recipients, ReplicaId, Reply, View};
+use quorate_types::{
+    BlockId, Kind, Manifest, Outcome, Payload, Recipients, ReplicaId, Reply, View,
+};
 use std::collections::BTreeMap;
 
 /// How a member behaves.
@@ -32,6 +35,9 @@ pub enum Behaviour {
     Mute,
     /// It answers clients with results that it made up, the same as all who do.
     FalseReplies,
+    /// It names snapshots that nobody took and serves chunks that are not what they should be, and says
+    /// that it keeps nothing.
+    BadServer,
     /// Two machines run under its key, each believing that it is the only one, and each reaching
     /// only some of the others: it equivocates in every way that two correct replicas with one name
     /// can.
@@ -39,7 +45,8 @@ pub enum Behaviour {
 }
 
 impl Behaviour {
-    /// What faulty members are drawn from, where all weigh the same.
+    /// What faulty members are drawn from, where all weigh the same; [`Behaviour::BadServer`] comes with
+    /// little retention.
     pub const FAULTY: [Self; 7] = [
         Self::Silent,
         Self::SilentLeader,
@@ -112,6 +119,7 @@ impl Liar {
                     None => Vec::new(),
                 }
             }
+            (Behaviour::BadServer, None) => return vec![(to, spoiled(message))],
             _ => Vec::new(),
         };
         let made_up = made_up.into_iter().map(|statement| (Recipients::All, of(statement)));
@@ -285,5 +293,28 @@ impl Twins {
             () => return true,
         };
         to != first && to != second && allowed.contains(&self.reach[&(pair, to)])
+    }
+}
+
+/// What it serves is not what was asked for.
+fn spoiled(message: Message) -> Message {
+    match message {
+        Message::Chunk(chunk) => {
+            let mut bytes = chunk.bytes.to_vec();
+            bytes.push(0);
+            Message::Chunk(Chunk { bytes: Bytes::from(bytes), ..chunk })
+        }
+        Message::Offer(offer) => {
+            let manifest = Manifest::decode(&offer.manifest).map(|manifest| {
+                let operations = manifest.operations + 1;
+                Bytes::from(Manifest { operations, ..manifest }.encode())
+            });
+            Message::Offer(Offer { manifest: manifest.unwrap_or_default(), ..offer })
+        }
+        Message::Blocks(blocks) => {
+            let kept = Kept { oldest: blocks.kept.newest, ..blocks.kept };
+            Message::Blocks(Blocks { decided: Vec::new(), tail: Vec::new(), kept, ..blocks })
+        }
+        other => other,
     }
 }

@@ -34,6 +34,13 @@ pub enum Fault {
         /// How long until it starts again.
         down: Duration,
     },
+    /// A replica loses power, and the files of its bodies; its promises and its state are there.
+    WipeBodies {
+        /// Which host.
+        host: usize,
+        /// How long until it starts again.
+        down: Duration,
+    },
     /// All replicas lose power at once.
     PowerCut {
         /// How long until they start again.
@@ -62,9 +69,10 @@ impl Fault {
     #[must_use]
     pub fn host(&self) -> Option<usize> {
         match self {
-            Self::Crash { host, .. } | Self::Pause { host, .. } | Self::SlowDisk { host, .. } => {
-                Some(*host)
-            }
+            Self::Crash { host, .. }
+            | Self::WipeBodies { host, .. }
+            | Self::Pause { host, .. }
+            | Self::SlowDisk { host, .. } => Some(*host),
             Self::Partition { .. } | Self::Clog { .. } | Self::PowerCut { .. } => None,
         }
     }

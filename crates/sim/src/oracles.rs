@@ -80,6 +80,15 @@ pub enum Observation<'a> {
         /// What the service was asked to execute: no repeats.
         operations: &'a [Seen],
     },
+    /// A replica took the state of this height over from others.
+    Installed {
+        /// Which replica.
+        replica: ReplicaId,
+        /// Which height.
+        height: Height,
+        /// The root that the snapshot names.
+        root: Digest,
+    },
     /// A client handed an operation to its session. No two operations of a run have the same bytes.
     Submitted {
         /// The operation.

@@ -90,6 +90,8 @@ pub struct Report {
     pub decided_height: Height,
     /// Operations completed.
     pub completed: u64,
+    /// Snapshots that correct replicas installed instead of executing what they missed.
+    pub installed: u64,
     /// The highest view of a correct replica.
     pub views: View,
     /// Whether every property held.
@@ -203,8 +205,22 @@ impl Scenario {
         let hosts = replicas + scenario.twins();
         let endpoints = hosts + scenario.clients;
         scenario.schedule.extend(faults::draw(&mut dice, hosts, endpoints, scenario.fault_phase));
+        let mut retention = Dice::new(seed, "retention", 0);
+        if retention.one_in(4) {
+            scenario.draw_retention(&mut retention);
+        }
         scenario.schedule.sort_by_key(|(at, _)| *at);
         scenario
+    }
+
+    /// With next to no log kept for others, frequent snapshots, replicas that are away for long, and one
+    /// whose bodies are lost.
+    #[must_use]
+    pub fn with_retention(mut self) -> Self {
+        self.draw_retention(&mut Dice::new(self.seed, "little is kept", 0));
+        self.schedule.sort_by_key(|(at, _)| *at);
+        self.options.push("--retention".to_owned());
+        self
     }
 
     /// With a rule left out.
@@ -310,6 +326,38 @@ impl Scenario {
         }
     }
 
+    /// Little is kept: whoever was away needs a snapshot. Lost bodies count as a fault of their owner, who
+    /// promised to keep them: it and the Byzantine members together are no more than are tolerated.
+    fn draw_retention(&mut self, dice: &mut Dice) {
+        self.log.segment_bytes = *dice.choose(&[2_048, 4_096, 16 * 1024]);
+        self.log.retention_bytes = 2 * self.log.segment_bytes;
+        self.settings.snapshot_every = dice.between(&(4..=12));
+        self.executor.durable_every = dice.between(&(1..=4));
+        let phase_us = u64::try_from(self.fault_phase.as_micros()).expect("seconds");
+        let honest: Vec<usize> = (0..self.replicas)
+            .filter(|member| self.behaviours[*member] == Behaviour::Honest)
+            .collect();
+        let tolerated = (self.replicas - 1) / 3;
+        if self.replicas - honest.len() < tolerated {
+            let host = *dice.choose(&honest);
+            for _ in 0..dice.between(&(1..=2)) {
+                let at = Time(dice.below(phase_us));
+                let down = dice.span(&(1_000..=400_000));
+                self.schedule.push((at, Fault::WipeBodies { host, down }));
+            }
+        }
+        let host = *dice.choose(&honest);
+        let at = Time(dice.below(phase_us / 4));
+        let down = dice.span(&(phase_us / 2..=phase_us));
+        self.schedule.push((at, Fault::Crash { host, down }));
+        for member in 0..self.replicas {
+            let lies = !matches!(self.behaviours[member], Behaviour::Honest | Behaviour::Twin);
+            if lies && dice.coin() {
+                self.behaviours[member] = Behaviour::BadServer;
+            }
+        }
+    }
+
     fn draw_behaviours(&mut self, dice: &mut Dice) {
         let tolerated = (self.replicas as u64 - 1) / 3;
         for _ in 0..dice.perhaps(&(1..=tolerated)) {
@@ -345,6 +393,7 @@ pub fn run(scenario: &Scenario) -> Report {
         virtual_time: summary.now,
         decided_height: summary.height,
         completed: summary.completed,
+        installed: summary.installed,
         views: summary.view,
         verdict: verdict.map_err(|Violation { oracle, text }| Failure {
             oracle,

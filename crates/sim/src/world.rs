@@ -53,6 +53,8 @@ pub struct World {
     /// Operations that the clients will still hand in.
     unsubmitted: usize,
     completed: u64,
+    /// Snapshots installed by correct replicas.
+    installed: u64,
     /// The highest height at which a correct replica executed an operation.
     last_filled: Height,
     oracles: Oracles,
@@ -75,6 +77,8 @@ pub struct Summary {
     pub view: View,
     /// Operations completed.
     pub completed: u64,
+    /// Snapshots installed by correct replicas.
+    pub installed: u64,
     /// Events processed.
     pub events: u64,
     /// The hash over all of them.
@@ -138,6 +142,7 @@ impl World {
             calm: false,
             unsubmitted: 0,
             completed: 0,
+            installed: 0,
             last_filled: Height(0),
             oracles: Oracles::new(scenario.oracles()),
             trace: Trace::default(),
@@ -191,6 +196,7 @@ impl World {
             height: self.correct().filter_map(ReplicaHost::executed).max().unwrap_or_default(),
             view: statuses().map(|status| status.view).max().unwrap_or_default(),
             completed: self.completed,
+            installed: self.installed,
             events: self.trace.events(),
             trace: self.trace.hash(),
         }
@@ -373,6 +379,10 @@ impl World {
                 self.hosts[host].slow_down_disk(sync, self.now + lasts);
             }
             Fault::Crash { host, down } => self.crash(host, down),
+            Fault::WipeBodies { host, down } => {
+                self.crash(host, down);
+                self.hosts[host].wipe_bodies();
+            }
             Fault::PowerCut { down } => (0..self.hosts.len()).for_each(|host| {
                 self.crash(host, down);
             }),
@@ -458,6 +468,10 @@ impl World {
                 payload: *payload,
                 operations,
             },
+            Note::Installed { height, root } => {
+                self.installed += 1;
+                Observation::Installed { replica, height: *height, root: *root }
+            }
             Note::Halted(halt) => Observation::Halted { replica, halt },
             Note::Storage(error) => {
                 return Err(Violation { oracle: "storage", text: format!("{replica}: {error}") });
@@ -578,6 +592,7 @@ impl Happening {
                     Work::Execute => 1,
                     Work::Combine(_) => 2,
                     Work::Read(_) => 3,
+                    Work::Snapshot => 4,
                 };
                 let mut content = [0; 32];
                 content[0] = kind;

@@ -41,7 +41,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn journal(directory: &Path, durability: Durability) -> Result<(), Box<dyn std::error::Error>> {
     let config = LogConfig { durability, ..LogConfig::default() };
     let disk = RealDisk::open(&directory.join(durability.to_string()))?;
-    let (mut journal, _) = Journal::open(Box::new(disk), config, None)?;
+    let bodies = RealDisk::open(&directory.join(format!("{durability}-bodies")))?;
+    let (mut journal, _) = Journal::open(Box::new(disk), Box::new(bodies), config, None)?;
     let record = Record { kind: RecordKind::Safety, bytes: vec![7; SMALL_BYTES].into() };
     measure(&format!("journal, record of 256 B, {durability}"), 2_000, |_| {
         journal.write(&Entry::Record(record.clone()))?;

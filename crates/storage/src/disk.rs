@@ -39,6 +39,23 @@ pub trait Disk: Send {
     /// When there is none or it cannot be opened.
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
 
+    /// A file of exactly these bytes under `name`, in the place of any other. Its content and length are
+    /// durable; its name is after the next [`Disk::sync_directory`].
+    ///
+    /// # Errors
+    /// When it cannot be made or written.
+    fn write(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let file = self.create(name, bytes.len() as u64)?;
+        file.write_at(0, &[bytes])?;
+        file.sync_data()
+    }
+
+    /// Gives a file another name, which nothing has. Durable after the next [`Disk::sync_directory`].
+    ///
+    /// # Errors
+    /// When there is no such file or the name cannot be changed.
+    fn rename(&mut self, from: &str, to: &str) -> io::Result<()>;
+
     /// Removes a file. Durable after the next [`Disk::sync_directory`].
     ///
     /// # Errors

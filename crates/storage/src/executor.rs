@@ -24,11 +24,18 @@
 //! `root = H(height, state root, session root, results)`. The session root chains over the blocks:
 //! `H(previous session root, changed sessions in the order of their clients)`. It depends on the
 //! history, as cheap as the change is small; two replicas that executed the same blocks agree on it.
-//! A tree over the present sessions, which a snapshot can prove, comes with the snapshots.
+//!
+//! # Snapshots
+//!
+//! A snapshot holds the keys `c`, `r` and `s` as they are, and the figures of `e` in its manifest; not
+//! what differs from replica to replica, the decided records with their certificates. Neither root can
+//! be computed from it: whoever installs one relies on members that vouch for it.
 
 mod session;
+mod snapshot;
 
 pub use session::Session;
+pub use snapshot::SnapshotJob;
 
 use crate::StorageError;
 use crate::store::{Store, Transaction};
@@ -76,6 +83,7 @@ pub struct Executor {
     /// Heights and bytes executed since the last durable commit.
     heights_undurable: u64,
     bytes_undurable: u64,
+    durable: Height,
     failure: Option<StorageError>,
 }
 
@@ -123,6 +131,7 @@ impl Executor {
                 height: progress.height,
             });
         }
+        let durable = progress.as_ref().map_or(Height(0), |progress| progress.height);
         let executor = Self {
             store,
             service,
@@ -130,6 +139,7 @@ impl Executor {
             progress,
             heights_undurable: 0,
             bytes_undurable: 0,
+            durable,
             failure: None,
         };
         let mut executed = executor.executed();
@@ -166,10 +176,21 @@ impl Executor {
         let (progress, executed) = self.settle(result)?;
         self.progress = Some(progress);
         if durable {
-            self.heights_undurable = 0;
-            self.bytes_undurable = 0;
+            self.is_durable();
         }
         Ok(executed)
+    }
+
+    /// The height up to which everything is durable.
+    #[must_use]
+    pub fn durable(&self) -> Height {
+        self.durable
+    }
+
+    fn is_durable(&mut self) {
+        self.heights_undurable = 0;
+        self.bytes_undurable = 0;
+        self.durable = self.progress.as_ref().map_or(Height(0), |progress| progress.height);
     }
 
     /// Makes everything executed so far durable.
@@ -181,8 +202,7 @@ impl Executor {
         if self.heights_undurable > 0 {
             let result = self.store.begin().and_then(|transaction| transaction.commit(true));
             self.settle(result.map_err(StorageError::from))?;
-            self.heights_undurable = 0;
-            self.bytes_undurable = 0;
+            self.is_durable();
         }
         Ok(())
     }

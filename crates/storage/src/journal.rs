@@ -1,21 +1,32 @@
-//! The journal: carries out a machine's `Persist`, `Append`, `Store` and `Read` over one log.
+//! The journal: carries out a machine's `Persist`, `Append`, `Store`, `Release` and `Read` over two logs.
+//!
+//! Records and decided heights are in one, bodies in the other: the bodies' files may be lost, or on
+//! another disk, and the promises survive. A commit makes both durable. Nothing is relied on across
+//! them but through an answer: a vote's record is written after the [`quorate_types::Event::Stored`] of
+//! its bodies, so a commit syncs bodies first and the order within each log is all that counts.
 //!
 //! A host queues what its machine asks for, then for every group: [`Journal::write`] each entry,
 //! one [`Journal::commit`], and only then lets go what waited for it. Any error is final: the
 //! journal gives the same one to every later call, and the replica stops (a failed sync may have
 //! dropped pages that a second sync would report clean).
 
+mod index;
+mod recover;
+mod retention;
+
 use crate::StorageError;
 use crate::disk::Disk;
-use crate::log::{Durability, Location, Log, LogConfig, Segment};
-use borsh::BorshDeserialize;
+use crate::log::{BODIES, Durability, Log, LogConfig, RECORDS};
 use bytes::Bytes;
+use index::Index;
 use parking_lot::Mutex;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::machine::{
     DecidedRecord, ExecutedUpTo, ReadAnswer, ReadItem, ReadRequest, Record, RecordKind, Recovery,
+    Release,
 };
 use quorate_types::{Body, BodyRef, Height};
+use recover::{Collected, lost_body};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -24,6 +35,8 @@ const SAFETY: u8 = RecordKind::Safety as u8;
 const INCARNATION: u8 = RecordKind::Incarnation as u8;
 const DECIDED: u8 = 16;
 const BODY: u8 = 17;
+/// A height was let go: its number and the names of its bodies.
+const LET_GO: u8 = 18;
 
 /// Bytes before a decided record's own: its height.
 const DECIDED_HEAD_BYTES: usize = 8;
@@ -39,6 +52,8 @@ pub enum Entry {
     Decided(DecidedRecord),
     /// [`quorate_types::Effect::Store`]: durable after the next commit.
     Body(Arc<Body>),
+    /// [`quorate_types::Effect::Release`]: what it lets go may be gone after the next commit.
+    Release(Release),
 }
 
 /// What a journal has done since it was opened.
@@ -50,16 +65,31 @@ pub struct JournalStats {
     pub syncs: u64,
     /// Records, without the segments' own.
     pub records: u64,
+    /// Bytes in use now, by records and bodies; space set aside for later does not count.
+    pub bytes_used: u64,
+    /// The lowest height from which on decided records and bodies are all here.
+    pub oldest: Height,
 }
 
-/// The log with the index of what is in it.
+/// The latest record of each kind, with its segment.
+type Latest = BTreeMap<u8, (Bytes, u64)>;
+
+/// Both logs with the index of what is in them.
 pub struct Journal {
-    log: Log,
+    records: Log,
+    bodies: Log,
     shared: Arc<Shared>,
     /// Written since the last flush: not yet in the file, so not yet in the index.
     staged: Index,
-    /// Something in the group waits for durability.
-    barrier: bool,
+    latest: Latest,
+    /// Something in the group waits for durability: a record, or a body.
+    record_barrier: bool,
+    body_barrier: bool,
+    retention_bytes: u64,
+    /// Decided heights below this one were let go.
+    below: Height,
+    /// Something was let go since the last look at the retention.
+    prune_due: bool,
 }
 
 #[derive(Default)]
@@ -68,80 +98,72 @@ struct Shared {
     failure: Mutex<Option<StorageError>>,
 }
 
-#[derive(Default)]
-struct Index {
-    bodies: BTreeMap<BodyRef, Location>,
-    decided: BTreeMap<Height, Location>,
-    segments: BTreeMap<u64, Segment>,
-}
-
 impl Journal {
-    /// Opens the log on `disk`, or begins one, and collects what survived. `executed` is what the
-    /// state store remembers ([`crate::Executor::open`]).
+    /// Opens the logs, or begins them, and collects what survived: records and decided heights on
+    /// `disk`, bodies on `bodies` (which may be the same). `executed` is what the state store remembers
+    /// ([`crate::Executor::open`]).
     ///
     /// # Errors
     /// [`StorageError::Corrupt`] when committed records are damaged or missing; others when the
     /// disk fails.
     pub fn open(
         disk: Box<dyn Disk>,
+        bodies: Box<dyn Disk>,
         config: LogConfig,
         executed: Option<ExecutedUpTo>,
     ) -> Result<(Self, Recovery), StorageError> {
-        let mut index = Index::default();
-        let mut recovery = Recovery { executed, ..Recovery::default() };
-        let after = recovery.executed.as_ref().map_or(Height(0), |executed| executed.height);
-        let mut decided = BTreeMap::new();
-        let log = Log::open(disk, config, &mut |segment, location, kind, payload| {
-            index.segments.entry(segment.number).or_insert_with(|| segment.clone());
-            match kind {
-                SAFETY => recovery.safety = Some(Bytes::copy_from_slice(payload)),
-                INCARNATION => recovery.incarnation = Some(Bytes::copy_from_slice(payload)),
-                DECIDED if payload.len() >= DECIDED_HEAD_BYTES => {
-                    let (height, bytes) = payload.split_at(DECIDED_HEAD_BYTES);
-                    let height = Height(u64::from_le_bytes(height.try_into().expect("8 bytes")));
-                    index.decided.insert(height, location);
-                    if height > after {
-                        decided.insert(height, Bytes::copy_from_slice(bytes));
-                    }
-                }
-                BODY if payload.len() >= BODY_HEAD_BYTES => {
-                    let reference = BodyRef::try_from_slice(&payload[..BODY_HEAD_BYTES])
-                        .expect("a reference is these bytes, whatever they are");
-                    index.bodies.insert(reference, location);
-                }
-                _ => {
-                    return Err(StorageError::Corrupt {
-                        file: segment.place.clone(),
-                        offset: location.offset,
-                        reason: format!("a sound record of the unknown kind {kind}"),
-                    });
-                }
-            }
-            Ok(())
+        let mut found = Collected::new(executed.as_ref());
+        let retention_bytes = config.retention_bytes;
+        let records = Log::open(disk, RECORDS, config.clone(), &mut |segment, at, kind, bytes| {
+            found.record(segment, at, kind, bytes)
         })?;
-        recovery.decided = contiguous_after(after, decided);
-        recovery.bodies = index.bodies.keys().copied().collect();
-        index.segments.insert(log.segment().number, log.segment().clone());
-        let shared = Shared { index: Mutex::new(index), failure: Mutex::default() };
-        let mut journal =
-            Self { log, shared: Arc::new(shared), staged: Index::default(), barrier: false };
-        journal.take_over(recovery.executed.as_mut())?;
+        let bodies = Log::open(bodies, BODIES, config, &mut |segment, at, kind, bytes| {
+            found.body(segment, at, kind, bytes)
+        })?;
+        let recovery = found.recovery(executed);
+        let shared = Shared { index: Mutex::new(found.index), failure: Mutex::default() };
+        let mut journal = Self {
+            records,
+            bodies,
+            shared: Arc::new(shared),
+            staged: Index::default(),
+            latest: found.latest,
+            record_barrier: false,
+            body_barrier: false,
+            retention_bytes,
+            below: Height(0),
+            prune_due: false,
+        };
+        if let Some(executed) = &recovery.executed {
+            journal.take_over(executed)?;
+            if found.no_bodies {
+                journal.bodies_are_lost(executed.height)?;
+            }
+        }
         Ok((journal, recovery))
     }
 
-    /// Writes the decided records that the state store kept and the log lost.
-    fn take_over(&mut self, executed: Option<&mut ExecutedUpTo>) -> Result<(), StorageError> {
-        let Some(executed) = executed else { return Ok(()) };
-        for record in std::mem::take(&mut executed.recent) {
-            if !self.has_decided(record.height) {
-                self.write(&Entry::Decided(record))?;
+    /// Writes the decided records that the state store kept and the log lost at its end.
+    fn take_over(&mut self, executed: &ExecutedUpTo) -> Result<(), StorageError> {
+        let first = self.shared.index.lock().decided.keys().next().copied();
+        for record in &executed.recent {
+            let is_missing = !self.shared.index.lock().decided.contains_key(&record.height);
+            if is_missing && first.is_none_or(|first| record.height > first) {
+                self.write(&Entry::Decided(record.clone()))?;
             }
         }
-        self.commit()
+        self.commit()?;
+        let mut index = self.shared.index.lock();
+        index.decided_from = recover::contiguous_down(&index.decided);
+        Ok(())
     }
 
-    fn has_decided(&self, height: Height) -> bool {
-        self.shared.index.lock().decided.contains_key(&height)
+    /// No body of the heights up to this one is here, and the log of bodies says so from now on.
+    fn bodies_are_lost(&mut self, up_to: Height) -> Result<(), StorageError> {
+        let below = self.below;
+        let bodies = vec![(up_to, vec![lost_body()])];
+        self.write(&Entry::Release(Release { below, bodies }))?;
+        self.commit()
     }
 
     /// Adds an entry to the group. A body that is stored already, or in this group, is not written
@@ -155,19 +177,22 @@ impl Journal {
     }
 
     /// Ends the group: what was written is as durable as the configuration says. A group of decided
-    /// records alone is handed to the operating system and not synced: nothing waits for it.
+    /// records alone is handed to the operating system and not synced: nothing waits for it. What was
+    /// let go is given up, as far as there is more than the retention.
     ///
     /// # Errors
     /// When the disk failed, now or earlier. What was written since the last commit may or may not
     /// survive.
     pub fn commit(&mut self) -> Result<(), StorageError> {
         self.shared.check()?;
-        let wait = self.barrier || self.log.durability() == Durability::Os;
-        let result = if wait { self.log.commit() } else { self.log.flush() };
-        result.map_err(|error| self.shared.fail(error))?;
-        self.barrier = false;
+        self.end_group().map_err(|error| self.shared.fail(error))
+    }
+
+    fn end_group(&mut self) -> Result<(), StorageError> {
+        end(&mut self.bodies, std::mem::take(&mut self.body_barrier))?;
+        end(&mut self.records, std::mem::take(&mut self.record_barrier))?;
         self.publish();
-        Ok(())
+        if std::mem::take(&mut self.prune_due) { self.prune() } else { Ok(()) }
     }
 
     /// Reads back what was stored, of this group too.
@@ -177,7 +202,8 @@ impl Journal {
     /// or earlier.
     pub fn read(&mut self, request: &ReadRequest) -> Result<ReadAnswer, StorageError> {
         self.shared.check()?;
-        self.log.flush().map_err(|error| self.shared.fail(error))?;
+        let flushed = self.records.flush().and_then(|()| self.bodies.flush());
+        flushed.map_err(|error| self.shared.fail(error))?;
         self.publish();
         self.shared.read(request)
     }
@@ -188,48 +214,68 @@ impl Journal {
         JournalReader { shared: Arc::clone(&self.shared) }
     }
 
-    /// What was done since it was opened.
+    /// What was done since it was opened, and what is in use.
     #[must_use]
     pub fn stats(&self) -> JournalStats {
-        self.log.stats()
+        let (records, bodies) = (self.records.stats(), self.bodies.stats());
+        JournalStats {
+            bytes_written: records.bytes_written + bodies.bytes_written,
+            syncs: records.syncs + bodies.syncs,
+            records: records.records + bodies.records,
+            bytes_used: self.used_bytes(),
+            oldest: self.shared.index.lock().oldest(),
+        }
     }
 
     fn append(&mut self, entry: &Entry) -> Result<(), StorageError> {
         match entry {
             Entry::Record(Record { kind, bytes }) => {
-                self.log.append(*kind as u8, &[], bytes)?;
-                self.barrier = true;
+                let at = self.records.append(*kind as u8, &[], bytes)?;
+                self.latest.insert(*kind as u8, (bytes.clone(), at.segment));
+                self.record_barrier = true;
             }
             Entry::Decided(DecidedRecord { height, bytes }) => {
-                let location = self.log.append(DECIDED, &height.0.to_le_bytes(), bytes)?;
-                self.staged.decided.insert(*height, location);
+                let at = self.records.append(DECIDED, &height.0.to_le_bytes(), bytes)?;
+                self.staged.add_decided(self.records.segment(), *height, at);
             }
             Entry::Body(body) => {
                 // Even when it is stored already: its first copy may still wait for this commit.
-                self.barrier = true;
-                if !self.has_body(&body.reference) {
+                self.body_barrier = true;
+                if !self.is_live(&body.reference) {
                     let head = borsh::to_vec(&body.reference).expect("encoding into memory");
-                    let location = self.log.append(BODY, &head, &body.raw)?;
-                    self.staged.bodies.insert(body.reference, location);
+                    let at = self.bodies.append(BODY, &head, &body.raw)?;
+                    self.staged.add_body(self.bodies.segment(), body.reference, at);
+                }
+            }
+            Entry::Release(Release { below, bodies }) => {
+                self.below = self.below.max(*below);
+                self.prune_due = true;
+                for mark in bodies {
+                    let payload = borsh::to_vec(mark).expect("encoding into memory");
+                    self.bodies.append(LET_GO, &payload, &Bytes::new())?;
+                    // At once: a store of the same body after this makes it live again.
+                    self.shared.index.lock().let_go(mark.0, &mark.1);
                 }
             }
         }
-        self.staged.segments.insert(self.log.segment().number, self.log.segment().clone());
         Ok(())
     }
 
-    fn has_body(&self, reference: &BodyRef) -> bool {
-        self.staged.bodies.contains_key(reference)
-            || self.shared.index.lock().bodies.contains_key(reference)
+    /// Stored and not let go. One that was let go may be gone soon, so it is written again.
+    fn is_live(&self, name: &BodyRef) -> bool {
+        let live = |index: &Index| index.bodies.get(name).is_some_and(|body| body.height.is_none());
+        live(&self.staged) || live(&self.shared.index.lock())
     }
 
     /// Everything staged is in the files now.
     fn publish(&mut self) {
-        let mut index = self.shared.index.lock();
-        index.bodies.append(&mut self.staged.bodies);
-        index.decided.append(&mut self.staged.decided);
-        index.segments.append(&mut self.staged.segments);
+        self.shared.index.lock().absorb(&mut self.staged);
     }
+}
+
+/// Ends a log's group: durably when something waits for it.
+fn end(log: &mut Log, barrier: bool) -> Result<(), StorageError> {
+    if barrier || log.durability() == Durability::Os { log.commit() } else { log.flush() }
 }
 
 /// Reads back from a journal's files, on a thread of its own. Sees what was committed or read back
@@ -264,49 +310,34 @@ impl Shared {
     }
 
     fn read(&self, request: &ReadRequest) -> Result<ReadAnswer, StorageError> {
+        let oldest = self.index.lock().oldest();
         let mut items = Vec::with_capacity(request.items.len());
         for item in &request.items {
             let bytes = self.read_item(item).map_err(|error| self.fail(error))?;
             items.push((*item, bytes));
         }
-        Ok(ReadAnswer { ticket: request.ticket, items })
+        Ok(ReadAnswer { ticket: request.ticket, items, oldest })
     }
 
     fn read_item(&self, item: &ReadItem) -> Result<Option<Bytes>, StorageError> {
-        let Some((segment, location)) = self.index.lock().find(item) else {
-            return Ok(None);
-        };
         let head = match item {
             ReadItem::Body(_) => BODY_HEAD_BYTES,
             ReadItem::Decided(_) => DECIDED_HEAD_BYTES,
+            ReadItem::Manifest(_) | ReadItem::Chunk(..) => return Ok(None),
         };
-        Ok(Some(segment.read(location)?.slice(head..)))
-    }
-}
-
-impl Index {
-    fn find(&self, item: &ReadItem) -> Option<(Segment, Location)> {
-        let location = match item {
-            ReadItem::Body(reference) => *self.bodies.get(reference)?,
-            ReadItem::Decided(height) => *self.decided.get(height)?,
-        };
-        let segment =
-            self.segments.get(&location.segment).expect("every location's segment is open");
-        Some((segment.clone(), location))
-    }
-}
-
-fn contiguous_after(after: Height, decided: BTreeMap<Height, Bytes>) -> Vec<DecidedRecord> {
-    let mut next = after.next();
-    let mut records = Vec::new();
-    for (height, bytes) in decided {
-        if height != next {
-            break;
+        let found = self.index.lock().find(item);
+        let Some((segment, location)) = found else { return Ok(None) };
+        match segment.read(location) {
+            Ok(bytes) => Ok(Some(bytes.slice(head..))),
+            // Given up while it was read, and its file used again.
+            Err(_) if !self.is_at(item, location) => Ok(None),
+            Err(error) => Err(error),
         }
-        records.push(DecidedRecord { height, bytes });
-        next = next.next();
     }
-    records
+
+    fn is_at(&self, item: &ReadItem, location: crate::log::Location) -> bool {
+        self.index.lock().find(item).is_some_and(|(_, now)| now == location)
+    }
 }
 
 #[cfg(test)]

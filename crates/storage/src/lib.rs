@@ -1,12 +1,15 @@
 //! Everything a validator keeps: its log, its state and what came of executing its blocks.
 //!
-//! * [`Journal`] carries out a machine's `Persist`, `Append`, `Store` and `Read` effects over one
-//!   pre-zeroed, checksummed log of segments. It stands on a [`Disk`]: a [`RealDisk`] in a
-//!   validator, a [`MemoryDisk`] in the simulator, and a [`FaultyDisk`] over either in tests.
+//! * [`Journal`] carries out a machine's `Persist`, `Append`, `Store`, `Release` and `Read` effects over
+//!   two pre-zeroed, checksummed logs of segments: promises and decisions, and bodies. They stand on
+//!   a [`Disk`]: a [`RealDisk`] in a validator, a [`MemoryDisk`] in the simulator, and a
+//!   [`FaultyDisk`] over either in tests.
 //! * [`Executor`] wraps a [`Service`](quorate_types::Service): every request takes effect exactly
 //!   once, and state, sessions and height are committed in one transaction of a [`Store`].
+//! * [`Snapshots`] keeps the last two snapshots of that state, for members that fell further behind than
+//!   anybody's log.
 //!
-//! The two meet at recovery. The store remembers how far execution came ([`Executor::open`]); the
+//! Log and state meet at recovery. The store remembers how far execution came ([`Executor::open`]); the
 //! log replays the decided heights after that ([`Journal::open`]). So the store need not be synced
 //! at every height, and only the log is.
 //!
@@ -17,13 +20,13 @@
 //! use quorate_types::machine::{Record, RecordKind};
 //!
 //! let disk = MemoryDisk::new();
-//! let (mut journal, _) = Journal::open(Box::new(disk.clone()), LogConfig::default(), None)?;
+//! let (mut journal, _) = Journal::open(Box::new(disk.clone()), Box::new(disk.clone()), LogConfig::default(), None)?;
 //! let promise = Record { kind: RecordKind::Safety, bytes: "voted in view 7".into() };
 //! journal.write(&Entry::Record(promise.clone()))?;
 //! journal.commit()?; // durable: the vote may leave
 //!
 //! disk.crash(&mut || true); // the power fails, everything unsynced is lost
-//! let (_, recovery) = Journal::open(Box::new(disk), LogConfig::default(), None)?;
+//! let (_, recovery) = Journal::open(Box::new(disk.clone()), Box::new(disk), LogConfig::default(), None)?;
 //! assert_eq!(recovery.safety, Some(promise.bytes));
 //! # Ok::<(), quorate_storage::StorageError>(())
 //! ```
@@ -34,11 +37,13 @@ pub mod executor;
 pub mod journal;
 mod log;
 pub use quorate_crypto::mutants;
+pub mod snapshots;
 pub mod store;
 
 pub use disk::{Disk, DiskFile, Fault, FaultyDisk, MemoryDisk, RealDisk};
 pub use error::StorageError;
-pub use executor::{Executor, ExecutorConfig, Session};
+pub use executor::{Executor, ExecutorConfig, Session, SnapshotJob};
 pub use journal::{Entry, Journal, JournalReader, JournalStats};
 pub use log::{Durability, LogConfig};
+pub use snapshots::Snapshots;
 pub use store::{DiskStore, MemoryStore, Store, Transaction};

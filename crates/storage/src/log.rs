@@ -19,10 +19,11 @@
 //!
 //! A segment is a file of zeroes of a fixed size, filled from its start; its first record carries
 //! the format version. When a record does not fit, what is buffered is synced and the next segment
-//! begins. Checksums are keyed by the segment's number, so the old content of a recycled file never
-//! verifies under its new number. Nothing is pruned yet; a segment may be given up once the latest
-//! record of every kind was copied forward.
+//! begins. Checksums are keyed by the log's name and the segment's number, so the old content of a
+//! recycled file never verifies under its new number. The oldest segments are given up and their
+//! files used again: [`prune`] says how.
 
+pub(crate) mod prune;
 pub(crate) mod record;
 mod scan;
 
@@ -32,13 +33,14 @@ use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
 use record::{Key, RecordHeader};
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::str::FromStr;
 use std::sync::Arc;
 
 /// Written into the first record of every segment.
-pub(crate) const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
 
 /// A group is handed to the operating system when it has grown to this size, and synced with the
 /// rest of it later.
@@ -57,11 +59,61 @@ pub struct LogConfig {
     pub segment_bytes: u64,
     /// What a commit means.
     pub durability: Durability,
+    /// Bytes of log kept for members that fell behind, 1 GiB unless told: records and bodies
+    /// together. What is executed durably, covered by a snapshot and beyond this is given up, a segment
+    /// at a time. Less: members that were away longer need a snapshot instead of the blocks.
+    pub retention_bytes: u64,
+}
+
+impl LogConfig {
+    /// The least [`LogConfig::retention_bytes`].
+    pub const RETENTION_BYTES_MIN: u64 = 1024 * 1024;
 }
 
 impl Default for LogConfig {
     fn default() -> Self {
-        Self { segment_bytes: 16 * 1024 * 1024, durability: Durability::Fsync }
+        Self {
+            segment_bytes: 16 * 1024 * 1024,
+            durability: Durability::Fsync,
+            retention_bytes: 1024 * 1024 * 1024,
+        }
+    }
+}
+
+/// One of the logs on a disk: its files are `<name>-<number>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogName(pub(crate) &'static str);
+
+/// Records and decided heights.
+pub(crate) const RECORDS: LogName = LogName("log");
+/// Bodies.
+pub(crate) const BODIES: LogName = LogName("body");
+
+impl LogName {
+    pub(crate) fn file(self, segment: u64) -> String {
+        format!("{}-{segment:012}", self.0)
+    }
+
+    /// A file that was given up and waits to be used again.
+    fn spare(self, segment: u64) -> String {
+        format!("{}-spare-{segment:012}", self.0)
+    }
+
+    fn number(self, name: &str) -> Option<u64> {
+        let number = name.strip_prefix(self.0)?.strip_prefix('-')?.parse().ok()?;
+        (self.file(number) == name).then_some(number)
+    }
+
+    fn is_spare(self, name: &str) -> bool {
+        name.strip_prefix(self.0).is_some_and(|rest| rest.starts_with("-spare-"))
+    }
+
+    fn key(self, segment: u64) -> Key {
+        Key::of_segment(self.0, segment)
+    }
+
+    fn all(self) -> String {
+        format!("{}-*", self.0)
     }
 }
 
@@ -124,13 +176,13 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    fn open(disk: &dyn Disk, number: u64) -> Result<Self, StorageError> {
-        let name = name_of(number);
+    fn open(disk: &dyn Disk, log: LogName, number: u64) -> Result<Self, StorageError> {
+        let name = log.file(number);
         let place = disk.locate(&name);
         let failed = |error: io::Error| StorageError::io("open", place.clone(), &error);
         let file = disk.open(&name).map_err(failed)?;
         let capacity = file.length().map_err(failed)?;
-        Ok(Self { number, place, file, capacity, key: Key::of_segment(number) })
+        Ok(Self { number, place, file, capacity, key: log.key(number) })
     }
 
     /// Reads a record back and checks it.
@@ -159,6 +211,7 @@ impl Segment {
 /// The log. After any error it is unusable: [`crate::Journal`] sees to that.
 pub(crate) struct Log {
     disk: Box<dyn Disk>,
+    name: LogName,
     config: LogConfig,
     segment: Segment,
     /// Where the buffer begins in the segment.
@@ -173,6 +226,12 @@ pub(crate) struct Log {
     unsynced_data: bool,
     unsynced_name: bool,
     prepared: bool,
+    /// The segments before the present one, oldest first, with their used bytes.
+    full: VecDeque<(u64, u64)>,
+    /// Nothing before this segment is part of the log any more.
+    floor: u64,
+    /// Files of the configured size that were given up, by name.
+    spares: Vec<String>,
     stats: JournalStats,
 }
 
@@ -180,45 +239,48 @@ impl Log {
     /// Opens or begins a log; hands every record to `visit` in order.
     pub(crate) fn open(
         mut disk: Box<dyn Disk>,
+        name: LogName,
         config: LogConfig,
         visit: &mut scan::Visit<'_>,
     ) -> Result<Self, StorageError> {
-        let found = scan::scan(disk.as_mut(), visit)?;
-        if let Some(last) = &found.last {
-            make_durable(disk.as_mut(), &found.segments, config.durability)?;
-            return Ok(Self {
-                segment: last.clone(),
-                flushed: found.end,
-                end: found.end,
-                buffer: Vec::new(),
-                open: Vec::new(),
-                sequence: found.sequence,
-                group: found.sequence,
-                unsynced_data: false,
-                unsynced_name: false,
-                prepared: false,
-                stats: JournalStats::default(),
-                disk,
-                config,
-            });
+        let found = scan::scan(disk.as_mut(), name, visit)?;
+        let last = found.segments.last().map(|(segment, _)| segment.clone());
+        if last.is_some() {
+            make_durable(disk.as_mut(), name, &found.segments, config.durability)?;
         }
-        let segment = begin_segment(disk.as_mut(), 1, config.segment_bytes)?;
+        let is_new = last.is_none();
+        let segment = match last {
+            Some(last) => last,
+            None => begin_segment(disk.as_mut(), name, 1, config.segment_bytes)?,
+        };
         let mut log = Self {
-            segment,
-            flushed: 0,
-            end: 0,
+            flushed: found.end,
+            end: found.end,
             buffer: Vec::new(),
             open: Vec::new(),
-            sequence: 0,
-            group: 0,
+            sequence: found.sequence,
+            group: found.sequence,
             unsynced_data: false,
-            unsynced_name: true,
+            unsynced_name: is_new,
             prepared: false,
+            full: found
+                .segments
+                .iter()
+                .filter(|(other, _)| other.number != segment.number)
+                .map(|(other, used)| (other.number, *used))
+                .collect(),
+            floor: found.floor,
+            spares: Vec::new(),
             stats: JournalStats::default(),
+            segment,
             disk,
+            name,
             config,
         };
-        log.push(record::SEGMENT, &FORMAT.to_le_bytes(), &Bytes::new());
+        log.adopt_spares(&found.spares)?;
+        if is_new {
+            log.push(record::SEGMENT, &FORMAT.to_le_bytes(), &Bytes::new());
+        }
         Ok(log)
     }
 
@@ -308,23 +370,28 @@ impl Log {
     /// says so.
     fn roll(&mut self, size: u64) -> Result<(), StorageError> {
         self.commit()?;
-        let first = record::size(FORMAT.to_le_bytes().len());
+        let first = record::size(FORMAT.to_le_bytes().len()) + record::size(size_of::<u64>());
         let bytes = self.config.segment_bytes.max(first + size);
-        self.segment = begin_segment(self.disk.as_mut(), self.segment.number + 1, bytes)?;
+        let next = self.next_segment(bytes)?;
+        let full = std::mem::replace(&mut self.segment, next);
+        self.full.push_back((full.number, self.end));
         self.flushed = 0;
         self.end = 0;
         self.unsynced_name = true;
         self.prepared = false;
         self.push(record::SEGMENT, &FORMAT.to_le_bytes(), &Bytes::new());
+        if self.floor > 1 {
+            self.push(record::FLOOR, &self.floor.to_le_bytes(), &Bytes::new());
+        }
         Ok(())
     }
 
     /// A quarter into a segment is early enough to have the next one made ready, and spares those
     /// that hardly write.
     fn prepare_next(&mut self) {
-        if !self.prepared && self.end >= self.segment.capacity / 4 {
+        if !self.prepared && self.spares.is_empty() && self.end >= self.segment.capacity / 4 {
             self.prepared = true;
-            let next = name_of(self.segment.number + 1);
+            let next = self.name.file(self.segment.number + 1);
             self.disk.prepare(&next, self.config.segment_bytes);
         }
     }
@@ -362,39 +429,36 @@ impl Log {
     }
 }
 
-pub(crate) fn name_of(segment: u64) -> String {
-    format!("log-{segment:012}")
-}
-
-fn number_of(name: &str) -> Option<u64> {
-    let number = name.strip_prefix("log-")?.parse().ok()?;
-    (name_of(number) == name).then_some(number)
-}
-
-fn begin_segment(disk: &mut dyn Disk, number: u64, bytes: u64) -> Result<Segment, StorageError> {
-    let name = name_of(number);
+fn begin_segment(
+    disk: &mut dyn Disk,
+    log: LogName,
+    number: u64,
+    bytes: u64,
+) -> Result<Segment, StorageError> {
+    let name = log.file(number);
     let place = disk.locate(&name);
     let file = disk
         .create(&name, bytes)
         .map_err(|error| StorageError::io("create", place.clone(), &error))?;
-    Ok(Segment { number, place, file, capacity: bytes, key: Key::of_segment(number) })
+    Ok(Segment { number, place, file, capacity: bytes, key: log.key(number) })
 }
 
 /// What a process that died had written but not synced is readable now and would be lost with the
 /// next power cut. The machine is about to rely on it, so it is synced first.
 fn make_durable(
     disk: &mut dyn Disk,
-    segments: &[Segment],
+    log: LogName,
+    segments: &[(Segment, u64)],
     durability: Durability,
 ) -> Result<(), StorageError> {
     if durability == Durability::Os || mutants::active(Mutant::TrustPageCache) {
         return Ok(());
     }
-    for segment in segments {
+    for (segment, _) in segments {
         segment.file.sync_data().map_err(|error| segment.error("sync", &error))?;
     }
     disk.sync_directory()
-        .map_err(|error| StorageError::io("sync the directory of", disk.locate("log-*"), &error))
+        .map_err(|error| StorageError::io("sync the directory of", disk.locate(&log.all()), &error))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod memory;
 pub use disk::DiskStore;
 pub use memory::MemoryStore;
 
+use crate::StorageError;
 use quorate_types::service::{State, StateError};
 use std::collections::BTreeMap;
 
@@ -22,6 +23,35 @@ pub trait Store: Send {
     /// # Errors
     /// When the store cannot be read.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError>;
+
+    /// What is committed now, durably or not, for reading on another thread. Later commits do not change
+    /// it and are not delayed by it.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn view(&self) -> Result<Box<dyn View>, StateError>;
+
+    /// Replaces everything by `entries`, durably: after a crash all of the old is there or all of the
+    /// new (★).
+    ///
+    /// # Errors
+    /// The first error among the entries, which changes nothing; or when the store cannot be written.
+    fn replace(&mut self, entries: &mut Entries<'_>) -> Result<(), StorageError>;
+}
+
+/// Keys and values, each with its own way to fail.
+pub type Entries<'a> = dyn Iterator<Item = Result<(Vec<u8>, Vec<u8>), StorageError>> + 'a;
+
+/// A store as it was at one moment.
+pub trait View: Send {
+    /// Shows every key with its value to `visit`, in the order of the keys.
+    ///
+    /// # Errors
+    /// When the store cannot be read, or what `visit` ends with.
+    fn scan(
+        &self,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError>;
 }
 
 /// Changes that take effect together. They are seen by [`State::get`] at once.

@@ -14,6 +14,7 @@ pub mod payload;
 pub mod request;
 pub mod service;
 pub mod sign;
+pub mod snapshot;
 pub mod verified;
 pub mod weights;
 
@@ -25,5 +26,6 @@ pub use payload::{Payload, PayloadHeader};
 pub use request::{Reply, Request, RequestError};
 pub use service::{Operation, Outcome, Service};
 pub use sign::Kind;
+pub use snapshot::Manifest;
 pub use verified::{Peer, Rejected, Verified, Verify};
 pub use weights::{Caution, Weights, WeightsError};

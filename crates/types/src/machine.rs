@@ -23,11 +23,22 @@
 //! 8. **Messages were checked**: they arrive as [`Verified`], made by the pure `verify` functions
 //!    that both hosts run on their pools.
 //!
+//! 9. ★ **What is stored stays** until the machine lets it go with [`Effect::Release`]: a body from its
+//!    last [`Effect::Store`] on, a decided height from its [`Effect::Append`] on, the latest record of
+//!    each kind for ever. What was let go is kept as long as the host's retention allows, for members
+//!    that fell behind; the host gives up the oldest first.
+//! 10. **[`Effect::Snapshot`]** sees the state exactly as the [`Effect::Execute`] polled before it left
+//!    it, and is written on the side: execution goes on. The last two complete ones are kept and read
+//!    back; [`Event::Snapshotted`] says which. The same heights give the same bytes at every replica.
+//! 11. ★ **[`Effect::Install`] is atomic and durable** before [`Event::Installed`]: after a crash the
+//!    state is the old one or the new one. It takes its place among the executions.
+//!
 //! Lanes may drop a message when they are full or a peer is gone: every protocol here recovers from
 //! loss. They never corrupt, and never deliver under another peer's name.
 
 use crate::{
-    Body, BodyRef, ClientId, Height, Payload, Peer, ReplicaId, Time, Verified, request::Answer,
+    Body, BodyRef, ClientId, Height, Manifest, Payload, Peer, ReplicaId, Time, Verified,
+    request::Answer,
 };
 use bytes::Bytes;
 use quorate_crypto::{Bitmap, Combined, Digest, Policy, Scheme, Share};
@@ -110,6 +121,14 @@ pub enum Effect<M> {
     Combine(CombineJob),
     /// Execute the next height, then answer [`Event::Executed`].
     Execute(Box<Block>),
+    /// What was executed durably: give up what the retention does not cover.
+    Release(Release),
+    /// Take a snapshot of the state as the height executed last left it.
+    Snapshot(Height),
+    /// Keep a chunk of a snapshot until it is installed or the next start. Its hash was checked.
+    Stage(StagedChunk),
+    /// Replace the state by a snapshot whose chunks are all staged, then answer [`Event::Installed`].
+    Install(Box<Install>),
     /// Stop for good: going on would be unsafe.
     Halt(Halt),
 }
@@ -134,6 +153,12 @@ pub enum Event<M> {
     Combined(CombineOutcome),
     /// The answer to [`Effect::Execute`].
     Executed(Executed),
+    /// Everything executed up to this height is durable in the state store.
+    Durable(Height),
+    /// These snapshots are complete, oldest first; earlier ones are gone.
+    Snapshotted(Vec<Height>),
+    /// The answer to [`Effect::Install`].
+    Installed(Box<ExecutedUpTo>),
 }
 
 /// Which of its durable records a machine replaces.
@@ -155,6 +180,37 @@ pub struct Record {
     pub bytes: Bytes,
 }
 
+/// What may be given up, as far as the machine is concerned. Each one replaces the one before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// Heights below this one are executed durably and covered by a snapshot. Their decided records, and
+    /// the bodies that only they order, are kept for others alone.
+    pub below: Height,
+    /// The bodies of heights that became durable since the last release, each with its height. A body
+    /// that is stored again later is live again.
+    pub bodies: Vec<(Height, Vec<BodyRef>)>,
+}
+
+/// A piece of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StagedChunk {
+    /// The digest of the snapshot's manifest.
+    pub snapshot: Digest,
+    /// Which chunk, from 0.
+    pub index: u32,
+    /// Its bytes.
+    pub bytes: Bytes,
+}
+
+/// A snapshot that members vouched for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Install {
+    /// What it is.
+    pub manifest: Manifest,
+    /// The decided record of its height, as checked here.
+    pub decided: Bytes,
+}
+
 /// A decided height with its proof, kept to serve those who fell behind and to recover.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecidedRecord {
@@ -171,6 +227,10 @@ pub enum ReadItem {
     Body(BodyRef),
     /// A decided record's bytes.
     Decided(Height),
+    /// The manifest of a complete snapshot: 0 is the newest, 1 the one before.
+    Manifest(u8),
+    /// A chunk of the snapshot whose manifest has this digest.
+    Chunk(Digest, u32),
 }
 
 /// Things to read back together.
@@ -189,6 +249,8 @@ pub struct ReadAnswer {
     pub ticket: u64,
     /// The request's items in order, each with its bytes.
     pub items: Vec<(ReadItem, Option<Bytes>)>,
+    /// The lowest height from which on decided records and bodies are kept without a gap.
+    pub oldest: Height,
 }
 
 /// Shares to combine into a certificate, off the machine.
@@ -270,8 +332,10 @@ pub struct Recovery {
     pub executed: Option<ExecutedUpTo>,
     /// Decided heights after the executed one, without a gap.
     pub decided: Vec<DecidedRecord>,
-    /// Every stored body.
+    /// Every stored body that was not let go.
     pub bodies: Vec<BodyRef>,
+    /// The heights of the complete snapshots, oldest first.
+    pub snapshots: Vec<Height>,
 }
 
 /// How far execution had come, durably.
@@ -286,7 +350,8 @@ pub struct ExecutedUpTo {
     /// Operations executed so far, over the whole history.
     pub operations: u64,
     /// The last decided records that the state store kept beside the state, oldest first: what the log
-    /// lacks of them it takes over when it is opened.
+    /// lacks of them at its end it takes over when it is opened. The bodies that they order are executed
+    /// durably.
     pub recent: Vec<DecidedRecord>,
 }
 

@@ -48,6 +48,9 @@ pub(crate) struct Options {
     /// Add slow disks and power cuts of the whole committee
     #[arg(long)]
     storm: bool,
+    /// Keep next to no log and take snapshots often; replicas are away for long, one loses its bodies
+    #[arg(long)]
+    retention: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -81,6 +84,9 @@ impl Options {
             };
             if self.twins {
                 scenario = scenario.with_twins();
+            }
+            if self.retention {
+                scenario = scenario.with_retention();
             }
             if self.storm {
                 scenario = scenario.with_storm();

@@ -1,7 +1,7 @@
 //! What makes a Jolteon message valid, as far as no state is needed.
 
 use super::messages::{
-    Block, DecidedBlock, Message, Proposal, Qc, Tc, Timeout, Vote, proposal_message,
+    Block, DecidedBlock, Message, Proposal, Qc, Tc, Timeout, Vote, encode, proposal_message,
     timeout_message, vote_message,
 };
 use crate::block_tree::TreeBlock;
@@ -9,7 +9,7 @@ use crate::verify::{ProposalKey, Verifier, WINDOW};
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, Certificate, Share, Signature};
-use quorate_types::{BlockId, Height, Purpose, Rejected, ReplicaId, View};
+use quorate_types::{BlockId, Height, Payload, Purpose, Rejected, ReplicaId, View};
 
 /// Checks a message from `from`; certificates in it come out as the copies that were checked.
 ///
@@ -306,7 +306,7 @@ pub struct Run {
 /// The first link, hash or certificate that is wrong.
 pub fn verify_run(
     height: Height,
-    after: BlockId,
+    after: Option<BlockId>,
     target: BlockId,
     decided: &[Bytes],
     tail: &[Bytes],
@@ -315,10 +315,16 @@ pub fn verify_run(
     let records = decode_all::<DecidedBlock>(decided)?;
     let tail = decode_all::<Block>(tail)?;
     let first = records.first().map(|record| &record.block);
+    if after.is_none() && !tail.is_empty() {
+        return Err(Rejected::RuleBroken("a run from an unknown block has no tail"));
+    }
     let conflicts = first.is_some_and(|block| {
-        block.payload.header.height == height && height > Height(0) && block.id() != after
+        block.payload.header.height == height
+            && height > Height(0)
+            && after.is_some_and(|after| block.id() != after)
     });
-    let mut last = first.filter(|_| conflicts).map_or(after, TreeBlock::parent);
+    let known = after.filter(|_| !conflicts);
+    let mut last = known.or_else(|| first.map(TreeBlock::parent)).unwrap_or(target);
     for block in records.iter().map(|record| &record.block).chain(&tail) {
         check_block_form(block, verifier)?;
         check_inner_sizes(block, verifier)?;
@@ -348,6 +354,33 @@ fn decode_all<T: borsh::BorshDeserialize>(encoded: &[Bytes]) -> Result<Vec<T>, R
         .iter()
         .map(|bytes| borsh::from_slice(bytes).map_err(|e| Rejected::Malformed(e.to_string())))
         .collect()
+}
+
+/// Checks that these records, from the one of `height` on, are decided; the first of them with the
+/// certificate that proves it.
+///
+/// # Errors
+/// The first link, hash or certificate that is wrong.
+pub fn check_anchor(
+    height: Height,
+    records: &[Bytes],
+    verifier: &Verifier,
+) -> Result<Bytes, Rejected> {
+    let before = Height(height.0.saturating_sub(1));
+    let run = verify_run(before, None, verifier.genesis(), records, &[], verifier)?;
+    let (Some(block), Some(commit)) = (run.decided.into_iter().next(), run.proof) else {
+        return Err(Rejected::RuleBroken("a snapshot comes with the block that it is of"));
+    };
+    if block.payload.header.height != height {
+        return Err(Rejected::RuleBroken("a snapshot's block is of its height"));
+    }
+    Ok(Bytes::from(encode(&DecidedBlock { block, commit })))
+}
+
+/// What a decided record orders.
+#[must_use]
+pub fn record_payload(record: &Bytes) -> Option<Payload> {
+    borsh::from_slice::<DecidedBlock>(record).ok().map(|record| record.block.payload)
 }
 
 /// The id of the block in a decided record.

@@ -56,7 +56,7 @@ mod synchronise;
 mod timeouts;
 mod votes;
 
-pub use check::{Run, record_id, servable, verify, verify_run};
+pub use check::{Run, check_anchor, record_id, record_payload, servable, verify, verify_run};
 pub use messages::{
     Block, DecidedBlock, Message, Proposal, Qc, SafetyRecord, Tc, Timeout, Vote, genesis_id,
 };

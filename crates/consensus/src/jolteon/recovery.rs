@@ -1,13 +1,14 @@
 //! Starting again from what survived.
 
-use super::messages::{DecidedBlock, SafetyRecord, encode};
+use super::messages::{DecidedBlock, SafetyRecord, Vote, encode};
 use super::state::Jolteon;
 use crate::block_tree::{Root, TreeBlock};
 use crate::{Decided, Output};
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::machine::Halt;
-use quorate_types::{Time, View};
+use quorate_types::{BlockId, BodyRef, Time, View};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Jolteon {
@@ -20,6 +21,7 @@ impl Jolteon {
         safety: Option<&Bytes>,
         executed: Option<&Bytes>,
         decided: &[Bytes],
+        stored: &BTreeSet<BodyRef>,
     ) {
         if let Err(reason) = self.restore(safety, executed, decided) {
             self.halted = true;
@@ -31,10 +33,70 @@ impl Jolteon {
         self.enter(now, view, false);
         self.update_work(now);
         if let Some(vote) = self.last_vote.clone().filter(|vote| vote.view == self.view) {
-            self.deliver_vote(now, vote);
+            self.say_again(now, vote, stored);
         }
         let high_qc = self.high_qc.clone();
         self.on_qc(now, &high_qc);
+    }
+
+    /// A vote says that its block's bodies are stored (★). When they are not any more, because their
+    /// files were lost, it waits until they were fetched.
+    fn say_again(&mut self, now: Time, vote: Vote, stored: &BTreeSet<BodyRef>) {
+        let lost = self.tree.get(vote.id).filter(|block| {
+            let is_lost = |body: &BodyRef| !stored.contains(body);
+            block.payload.bodies.iter().any(is_lost) && !mutants::active(Mutant::VoteWithoutBodies)
+        });
+        let Some(block) = lost else {
+            self.deliver_vote(now, vote);
+            return;
+        };
+        self.vote_withheld = true;
+        self.outputs.push_back(Output::WantBodies {
+            block: vote.id,
+            bodies: block.payload.bodies.clone(),
+            source: block.author,
+        });
+    }
+
+    pub(super) fn release_withheld_vote(&mut self, now: Time, id: BlockId) {
+        let vote = self.last_vote.clone().filter(|vote| self.vote_withheld && vote.id == id);
+        if let Some(vote) = vote {
+            self.vote_withheld = false;
+            self.deliver_vote(now, vote);
+        }
+    }
+
+    /// The state of a decided height came from other members: that height is the root now, and what
+    /// was decided on the way there is skipped. Promises stay as they are.
+    pub(super) fn on_installed(&mut self, now: Time, record: &Bytes) {
+        let record: DecidedBlock = match decode("an installed height's record", record) {
+            Ok(record) => record,
+            Err(reason) => {
+                self.halted = true;
+                self.outputs.push_back(Output::Halt(Halt::CorruptRecovery(reason)));
+                return;
+            }
+        };
+        if record.block.payload.header.height <= self.tree.root().height {
+            return;
+        }
+        self.decided.clear();
+        self.decided.insert(record.block.view, record.block.id());
+        if self.tree.contains(record.block.id()) {
+            self.tree.decide(record.block.id());
+        } else {
+            self.tree.reset(Root::of(&record.block));
+        }
+        self.last_commit = Some(record.commit.clone());
+        let tree = &self.tree;
+        self.stored.retain(|id| tree.get(*id).is_some());
+        self.update_work(now);
+        self.on_qc(now, &record.commit);
+        self.unpark(now);
+        self.retry_pending_commit(now);
+        let high_qc = self.high_qc.clone();
+        self.on_qc(now, &high_qc);
+        self.wish_to_propose();
     }
 
     fn restore(

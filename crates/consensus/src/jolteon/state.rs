@@ -41,6 +41,8 @@ pub struct Jolteon {
     pub(super) last_vote: Option<super::Vote>,
     /// The blocks voted for in views after the highest certificate's.
     pub(super) voted: BTreeMap<View, BlockId>,
+    /// The last vote waits for its bodies, which were lost after it was cast.
+    pub(super) vote_withheld: bool,
     pub(super) timeout_view: View,
     /// The last timeout of this run, to send it again byte for byte.
     pub(super) last_timeout: Option<super::Timeout>,
@@ -82,6 +84,7 @@ impl Jolteon {
             voted_view: View(0),
             last_vote: None,
             voted: BTreeMap::new(),
+            vote_withheld: false,
             timeout_view: View(0),
             last_timeout: None,
             last_proposal: None,
@@ -253,6 +256,7 @@ impl Jolteon {
     fn on_stored(&mut self, now: Time, id: BlockId) {
         if self.tree.contains(id) {
             self.stored.insert(id);
+            self.release_withheld_vote(now, id);
             self.try_vote(now, id);
         }
     }
@@ -515,9 +519,10 @@ impl Machine for Jolteon {
             return;
         }
         match input {
-            Input::Recovered { safety, executed, decided } => {
-                self.recover(now, safety.as_ref(), executed.as_ref(), &decided);
+            Input::Recovered { safety, executed, decided, stored } => {
+                self.recover(now, safety.as_ref(), executed.as_ref(), &decided, &stored);
             }
+            Input::Installed(record) => self.on_installed(now, &record),
             Input::Message { from, message } => match message.into_inner() {
                 crate::Message::Jolteon(message) => self.on_message(now, from, message),
             },

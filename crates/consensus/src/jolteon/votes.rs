@@ -84,9 +84,8 @@ impl Jolteon {
 
     /// Sends the vote for this block again, byte for byte, if it was the last one.
     pub(super) fn resend_vote(&mut self, id: BlockId) {
-        let Some(vote) = self.last_vote.clone().filter(|vote| vote.id == id) else {
-            return;
-        };
+        let said = self.last_vote.clone().filter(|vote| vote.id == id && !self.vote_withheld);
+        let Some(vote) = said else { return };
         let collector = self.leaders.leader(vote.view.next());
         if collector != self.config.id {
             self.send(Recipients::One(collector), Message::Vote(vote));

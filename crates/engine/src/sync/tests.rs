@@ -1,15 +1,21 @@
-use super::{BlockSync, Content};
-use crate::message::FetchBlocks;
+use super::{AHEAD_MAX, BLOCKS_MAX, BlockSync};
+use crate::message::{FetchBlocks, Kept};
+use quorate_consensus::VerifiedRun;
+use quorate_consensus::jolteon::{Block, Qc, Run};
 use quorate_crypto::hash;
-use quorate_types::{BlockId, Height, ReplicaId, Time};
+use quorate_types::{BlockId, Epoch, Height, Payload, ReplicaId, Time, View};
+use std::collections::BTreeSet;
 
 fn id(name: u8) -> BlockId {
     BlockId(hash(&[name]))
 }
 
-fn ask(sync: &mut BlockSync, now: u64) -> Option<(u16, FetchBlocks)> {
-    let due = sync.due(Time(now), Height(5), id(5), |block| block == id(1));
-    due.map(|(member, request)| (member.0, request))
+const HERE: Height = Height(5);
+
+/// What is asked with five heights decided: member, first height asked for, whether it is ahead.
+fn ask(sync: &mut BlockSync, now: u64) -> Vec<(u16, FetchBlocks)> {
+    let due = sync.due(Time(now), HERE, id(5), |block| block == id(1));
+    due.into_iter().map(|(member, request)| (member.0, request)).collect()
 }
 
 fn behind(target: u8) -> BlockSync {
@@ -18,14 +24,39 @@ fn behind(target: u8) -> BlockSync {
     sync
 }
 
+fn question(target: u8) -> FetchBlocks {
+    FetchBlocks { height: HERE, after: Some(id(5)), target: id(target) }
+}
+
+fn kept(oldest: u64, newest: u64) -> Kept {
+    Kept { oldest: Height(oldest), newest: Height(newest) }
+}
+
+/// A run of blocks at these heights; none for an empty one. What they hold does not matter here.
+fn run(first: u64, last: u64) -> Box<VerifiedRun> {
+    let block = |height| Block {
+        epoch: Epoch(0),
+        view: View(height),
+        author: ReplicaId(0),
+        justify: Qc::genesis(id(0), 4),
+        tc: None,
+        payload: Payload::new(Height(height), 0, Vec::new()),
+    };
+    let decided = (first..=last).map(block).collect();
+    Box::new(VerifiedRun::Jolteon(Run { decided, proof: None, tail: vec![], conflicts: false }))
+}
+
+fn nothing() -> Box<VerifiedRun> {
+    run(2, 1)
+}
+
 #[test]
 fn it_asks_at_once_and_then_everybody_else_in_turn() {
     let mut sync = behind(9);
-    let request = FetchBlocks { height: Height(5), after: id(5), target: id(9) };
     let mut now = 0;
     for member in [2, 3, 1, 2] {
-        assert_eq!(ask(&mut sync, now), Some((member, request)));
-        assert_eq!(ask(&mut sync, now), None, "one question at a time");
+        assert_eq!(ask(&mut sync, now), [(member, question(9))]);
+        assert_eq!(ask(&mut sync, now), [], "one question about the next height at a time");
         now = sync.deadline().expect("it will ask again").0;
     }
 }
@@ -34,47 +65,122 @@ fn it_asks_at_once_and_then_everybody_else_in_turn() {
 fn it_stops_when_the_block_has_come_by_itself() {
     let mut sync = behind(1);
     assert!(sync.is_behind());
-    assert_eq!(ask(&mut sync, 0), None);
+    assert_eq!(ask(&mut sync, 0), []);
     assert_eq!((sync.is_behind(), sync.deadline()), (false, None));
 }
 
 #[test]
 fn who_answered_is_asked_to_go_on() {
     let mut sync = behind(9);
-    let (_, request) = ask(&mut sync, 0).unwrap();
-    assert!(sync.answered(Time(7), ReplicaId(2), request, Content::Decided));
-    assert_eq!(ask(&mut sync, 7).map(|(member, _)| member), Some(2));
+    ask(&mut sync, 0);
+    let answer = sync.answered(Time(7), ReplicaId(2), question(9), kept(1, 6), run(6, 6));
+    assert!(answer.is_some());
+    assert_eq!(ask(&mut sync, 7)[0].0, 2);
 }
 
 /// Somebody who was asked before knows the question: his empty answers must not cancel it.
 #[test]
-fn an_empty_answer_from_another_member_changes_nothing() {
+fn an_answer_counts_only_from_whom_it_was_asked_of() {
     let mut sync = behind(9);
-    let (member, request) = ask(&mut sync, 0).unwrap();
-    assert!(!sync.answered(Time(1), ReplicaId(3), request, Content::Nothing));
-    assert!(sync.answered(Time(2), ReplicaId(member), request, Content::Decided));
+    ask(&mut sync, 0);
+    let answer = |sync: &mut BlockSync, from, request, run| {
+        sync.answered(Time(1), ReplicaId(from), request, kept(1, 9), run).is_some()
+    };
+    assert!(!answer(&mut sync, 3, question(9), nothing()));
+    assert!(!answer(&mut sync, 3, question(9), run(6, 6)));
+    let other = FetchBlocks { after: Some(id(6)), ..question(9) };
+    assert!(!answer(&mut sync, 2, other, run(6, 6)));
+    assert!(answer(&mut sync, 2, question(9), run(6, 6)));
+    assert!(!answer(&mut sync, 2, question(9), run(6, 6)), "once");
+    assert!(!answer(&mut BlockSync::new(ReplicaId(0), 4), 2, question(9), run(6, 6)));
 }
 
-#[test]
-fn an_answer_to_no_question_is_dropped() {
-    let mut sync = behind(9);
-    let (_, request) = ask(&mut sync, 0).unwrap();
-    let other = FetchBlocks { after: id(6), ..request };
-    assert!(!sync.answered(Time(1), ReplicaId(2), other, Content::Decided));
-    let mut idle = BlockSync::new(ReplicaId(0), 4);
-    assert!(!idle.answered(Time(1), ReplicaId(2), request, Content::Decided));
-}
-
-/// Targets change with every view; decided blocks that answer the question before are good all the
-/// same, an undecided tail is not.
+/// Slow answers are answers, and targets change with every view.
 #[test]
 fn a_late_answer_brings_decided_blocks_all_the_same() {
-    for (content, taken) in [(Content::Decided, true), (Content::Tail, false)] {
-        let mut sync = behind(9);
-        let (_, old) = ask(&mut sync, 0).unwrap();
-        sync.behind(Time(1), id(10), None);
-        let at = sync.deadline().unwrap().0;
-        assert_eq!(ask(&mut sync, at).unwrap().1.target, id(10));
-        assert_eq!(sync.answered(Time(at), ReplicaId(2), old, content), taken, "{content:?}");
+    let mut sync = behind(9);
+    ask(&mut sync, 0);
+    sync.behind(Time(1), id(10), None);
+    let at = sync.deadline().unwrap().0;
+    assert_eq!(ask(&mut sync, at)[0], (3, question(10)));
+    let late = sync.answered(Time(at), ReplicaId(2), question(9), kept(1, 6), run(6, 6));
+    assert!(late.is_some());
+}
+
+/// With much missing several members are asked at once, each for another part and none for more than
+/// two; the parts wait until what is below them is decided.
+#[test]
+fn parts_far_ahead_are_asked_of_others_and_wait_for_their_turn() {
+    let mut sync = behind(9);
+    ask(&mut sync, 0);
+    sync.answered(Time(1), ReplicaId(2), question(9), kept(1, 1_000), run(6, 6));
+    let asked = ask(&mut sync, 1);
+    assert_eq!(asked.len(), 1 + AHEAD_MAX);
+    assert_eq!(asked[0], (2, question(9)));
+    let ahead = &asked[1..];
+    let starts: Vec<u64> = ahead.iter().map(|(_, request)| request.height.0).collect();
+    assert_eq!(starts, [5 + BLOCKS_MAX, 5 + 2 * BLOCKS_MAX, 5 + 3 * BLOCKS_MAX]);
+    let members: BTreeSet<u16> = ahead.iter().map(|(member, _)| *member).collect();
+    assert!(members.contains(&1) && members.contains(&3) && !members.contains(&0), "{members:?}");
+    assert_eq!(ask(&mut sync, 1), [], "nothing more than that");
+
+    let (member, request) = ahead[0];
+    let part = run(request.height.0 + 1, request.height.0 + BLOCKS_MAX);
+    let now = sync.answered(Time(2), ReplicaId(member), request, kept(1, 1_000), part);
+    assert!(now.is_none(), "not yet");
+    assert!(sync.take_ahead(HERE).is_none());
+    assert!(sync.take_ahead(request.height).is_some(), "its turn");
+    assert!(sync.take_ahead(request.height).is_none(), "once");
+}
+
+/// Who says nothing costs its part one retry, by somebody else.
+#[test]
+fn a_silent_member_costs_a_retry() {
+    let mut sync = behind(9);
+    ask(&mut sync, 0);
+    sync.answered(Time(1), ReplicaId(2), question(9), kept(1, 100), run(6, 6));
+    let first = ask(&mut sync, 1);
+    let (silent, part) = first[1];
+    let at = sync.deadline().unwrap().0;
+    let again = ask(&mut sync, at);
+    let retried = again.iter().find(|(_, request)| *request == part);
+    let (member, _) = retried.expect("asked again");
+    assert_ne!(*member, silent);
+}
+
+/// A claim of heights that nobody has costs a question, not a stream of them.
+#[test]
+fn a_claim_that_comes_to_nothing_is_forgotten() {
+    let mut sync = behind(9);
+    ask(&mut sync, 0);
+    sync.answered(Time(1), ReplicaId(2), question(9), kept(1, u64::MAX), run(6, 6));
+    for (member, request) in ask(&mut sync, 1).into_iter().filter(|(_, r)| r.after.is_none()) {
+        sync.answered(Time(2), ReplicaId(member), request, kept(1, 6), nothing());
     }
+    assert!(ask(&mut sync, 2).iter().all(|(_, request)| request.after.is_some()));
+}
+
+/// Members that gave up what is missing are remembered until somebody has it.
+#[test]
+fn who_no_longer_keeps_the_next_height_is_counted() {
+    let mut sync = behind(9);
+    let mut now = 0;
+    for expected in 1..=3 {
+        let (member, request) = ask(&mut sync, now)[0];
+        sync.answered(Time(now), ReplicaId(member), request, kept(50, 90), nothing());
+        assert_eq!(sync.gone().len(), expected);
+        now = sync.deadline().unwrap().0;
+    }
+    let (member, request) = ask(&mut sync, now)[0];
+    sync.answered(Time(now), ReplicaId(member), request, kept(1, 90), run(6, 9));
+    assert!(sync.gone().is_empty(), "somebody has it");
+}
+
+/// Having nothing newer is no reason for a snapshot.
+#[test]
+fn who_has_nothing_newer_is_not_counted() {
+    let mut sync = behind(9);
+    ask(&mut sync, 0);
+    sync.answered(Time(1), ReplicaId(2), question(9), kept(9, 5), nothing());
+    assert!(sync.gone().is_empty());
 }

@@ -1,6 +1,8 @@
 use super::Incoming;
 use crate::Message;
-use crate::message::{Blocks, Busy, FetchBlocks, Frame, NAMES_MAX, frame_bytes_max};
+use crate::message::{
+    Blocks, Busy, Chunk, FetchBlocks, Frame, Kept, NAMES_MAX, Offer, frame_bytes_max,
+};
 use crate::testing::{body, client, committee, content, identity, receive, request, verifier};
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -47,7 +49,7 @@ fn reply() -> Reply {
 fn question() -> FetchBlocks {
     FetchBlocks {
         height: Height(1),
-        after: BlockId(hash(b"after")),
+        after: Some(BlockId(hash(b"after"))),
         target: BlockId(hash(b"target")),
     }
 }
@@ -56,7 +58,8 @@ fn question() -> FetchBlocks {
 fn one_of_each() -> Vec<(&'static str, Peer, Message)> {
     let bodies = vec![body(0, 1, 30), body(0, 2, 40)];
     let names: Vec<BodyRef> = bodies.iter().map(|b| b.reference).collect();
-    let blocks = Blocks { request: question(), decided: vec![], tail: vec![] };
+    let kept = Kept { oldest: Height(1), newest: Height(7) };
+    let blocks = Blocks { request: question(), decided: vec![], tail: vec![], kept };
     vec![
         ("consensus", MEMBER, Message::Consensus(proposal(&bodies))),
         ("inline", MEMBER, Message::Inline(proposal(&bodies), bodies.clone())),
@@ -65,6 +68,8 @@ fn one_of_each() -> Vec<(&'static str, Peer, Message)> {
         ("fetch bodies", MEMBER, Message::FetchBodies(names)),
         ("fetch blocks", MEMBER, Message::FetchBlocks(question())),
         ("blocks", MEMBER, Message::Blocks(blocks)),
+        ("fetch snapshots", MEMBER, Message::FetchSnapshots(Height(9))),
+        ("fetch chunk", MEMBER, Message::FetchChunk(hash(b"snapshot"), 3)),
         ("request", customer(), Message::Request(request(7, 30))),
         ("reply", MEMBER, Message::Reply(reply())),
         ("busy", MEMBER, Message::Busy(Busy { sequence: 7, reason: "full".into() })),
@@ -86,8 +91,14 @@ fn every_message_survives_its_frame() {
                 assert_eq!(found, sent);
             }
             (Incoming::FetchBlocks(found), Message::FetchBlocks(sent)) => assert_eq!(found, sent),
-            (Incoming::Blocks(found, run), Message::Blocks(sent)) => {
-                assert_eq!(found, sent.request);
+            (Incoming::FetchSnapshots(found), Message::FetchSnapshots(sent)) => {
+                assert_eq!(found, sent);
+            }
+            (Incoming::FetchChunk(found, index), Message::FetchChunk(sent, of)) => {
+                assert_eq!((found, index), (sent, of));
+            }
+            (Incoming::Blocks(found, kept, run), Message::Blocks(sent)) => {
+                assert_eq!((found, kept), (sent.request, sent.kept));
                 assert!(run.is_empty());
             }
             (Incoming::Request(found), Message::Request(sent)) => assert_eq!(found, sent),
@@ -172,13 +183,55 @@ fn every_message_fits_its_cap() {
         Message::FetchBodies(names),
         Message::Request(request(1, quorate_types::Request::BYTES_MAX)),
         Message::FetchBlocks(question()),
+        Message::FetchChunk(hash(b""), u32::MAX),
+        chunk(quorate_types::Manifest::CHUNK_BYTES),
     ];
     for message in largest {
         let content = content(&message);
         assert!(content.len() <= frame_bytes_max(content[0]).unwrap());
     }
     assert_eq!(frame_bytes_max(0), None);
-    assert_eq!(frame_bytes_max(11), None);
+    assert_eq!(frame_bytes_max(15), None);
+}
+
+fn chunk(bytes: usize) -> Message {
+    let bytes = Bytes::from(vec![7; bytes]);
+    Message::Chunk(Chunk { snapshot: hash(b"snapshot"), index: 2, bytes })
+}
+
+/// A chunk arrives with the hash of exactly the bytes that came.
+#[test]
+fn a_chunk_comes_with_its_hash_or_as_none() {
+    for (sent, expected) in [(chunk(5), Some(hash(&[7; 5]))), (chunk(0), None)] {
+        let Incoming::Chunk(which, found) = receive(&sent, MEMBER).unwrap().into_inner() else {
+            panic!("a chunk");
+        };
+        assert_eq!(which, (hash(b"snapshot"), 2));
+        assert_eq!(found.map(|(digest, _)| digest), expected);
+        assert_eq!(receive(&sent, customer()).unwrap_err(), Rejected::NotAMember);
+    }
+}
+
+/// A snapshot whose height nobody proved decided is not even looked at.
+#[test]
+fn an_offer_without_a_proof_is_refused() {
+    let manifest = quorate_types::Manifest {
+        service: "noop".into(),
+        height: Height(8),
+        root: hash(b"root"),
+        session_root: hash(b"sessions"),
+        operations: 9,
+        chunks: vec![],
+    };
+    let offer = |manifest: &[u8], proof| {
+        let manifest = Bytes::copy_from_slice(manifest);
+        receive(&Message::Offer(Offer { manifest, proof }), MEMBER).unwrap_err()
+    };
+    let unproven = Rejected::RuleBroken("a snapshot comes with the block that it is of");
+    assert_eq!(offer(&manifest.encode(), vec![]), unproven);
+    assert!(matches!(offer(b"none", vec![]), Rejected::Malformed(_)));
+    let torn = offer(&manifest.encode(), vec![Bytes::from_static(b"torn")]);
+    assert!(matches!(torn, Rejected::Malformed(_)), "{torn}");
 }
 
 #[test]

@@ -232,6 +232,14 @@ const NODE: &[Field] = &[
          \"os\": the end of the process only; for measurements, unsafe where the power of several \
          validators can fail together.",
     ),
+    number(
+        "retention_bytes",
+        "bytes",
+        (1 << 20, NO_BOUND),
+        "Log kept for validators that fell behind: records and bodies together. What is executed \
+         durably and covered by the older of the last two snapshots is given up beyond it. A \
+         validator that was away for longer than everybody's log fetches a snapshot.",
+    ),
     field(
         "service",
         Kind::Text,
@@ -356,6 +364,14 @@ const REPLICA: &[Field] = &[
         "Undecided bodies kept of each member, in memory. Beyond it they are fetched when they are \
          ordered. The most that all members together can make this validator hold is this many \
          times their number.",
+    ),
+    number(
+        "snapshot_every",
+        "heights",
+        (4, 1 << 20),
+        "Every so many heights a snapshot of the state is taken. Every member must say the same: \
+         only snapshots of one height can vouch for one another. Blocks are kept from the last but \
+         one on, whatever retention_bytes says; each snapshot writes the whole state.",
     ),
 ];
 

@@ -41,6 +41,7 @@ impl Device for SlowDevice {
             Entry::Record(_) => "record",
             Entry::Decided(_) => "decided",
             Entry::Body(_) => "body",
+            Entry::Release(_) => "release",
         }));
         Ok(())
     }

@@ -33,8 +33,7 @@ fn bodies_never_go_before_votes() {
     let reference = BodyRef { author: ReplicaId(0), sequence: 1, digest: Digest::ZERO };
     let body = Body { reference, raw: Bytes::from_static(b"raw"), requests: Vec::new() };
     let body = Message::Body(Arc::new(body));
-    let fetch =
-        FetchBlocks { height: Height(0), after: BlockId::default(), target: BlockId::default() };
+    let fetch = FetchBlocks { height: Height(0), after: None, target: BlockId::default() };
     let busy = Message::Busy(Busy { sequence: 0, reason: String::new() });
     assert!(is_urgent(&delivery(&Message::Announce(vec![reference]))));
     assert!(is_urgent(&delivery(&Message::FetchBodies(vec![reference]))));

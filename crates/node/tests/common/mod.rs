@@ -73,6 +73,20 @@ impl Cluster {
         Self { folder, testnet, committee: Arc::new(committee), validators: Vec::new(), limits }
     }
 
+    /// Changes everybody's configuration, before anybody runs.
+    pub fn configure(&self, change: impl Fn(&mut NodeConfig)) {
+        for path in &self.testnet.configs {
+            let mut config = NodeConfig::load(path).unwrap();
+            change(&mut config);
+            std::fs::write(path, config.to_toml()).unwrap();
+        }
+    }
+
+    /// Where a validator keeps its data.
+    pub fn data(&self, index: usize) -> std::path::PathBuf {
+        self.folder.path().join(format!("net/validator-{index}/data"))
+    }
+
     pub fn start_again(&self, index: usize) -> Result<Validator, NodeError> {
         let config = NodeConfig::load(&self.testnet.configs[index]).unwrap();
         Validator::start_with(&config, Box::new(Noop), self.limits)

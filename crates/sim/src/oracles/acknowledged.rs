@@ -14,6 +14,8 @@ pub struct Acknowledged {
     completed: BTreeMap<Bytes, (Height, Outcome)>,
     executed: BTreeMap<Height, Vec<Bytes>>,
     logs: BTreeMap<ReplicaId, BTreeSet<Height>>,
+    /// Heights up to this one came with a snapshot, whose root the others had come to.
+    installed: BTreeMap<ReplicaId, Height>,
 }
 
 impl Oracle for Acknowledged {
@@ -32,6 +34,10 @@ impl Oracle for Acknowledged {
                 let only_bytes = || operations.iter().map(|(_, bytes)| bytes.clone()).collect();
                 self.executed.entry(*height).or_insert_with(only_bytes);
                 self.logs.entry(*replica).or_default().insert(*height);
+                Ok(())
+            }
+            Observation::Installed { replica, height, .. } => {
+                self.installed.insert(*replica, *height);
                 Ok(())
             }
             _ => Ok(()),
@@ -72,7 +78,8 @@ impl Acknowledged {
     /// Every live replica has executed what was acknowledged at `height`.
     fn is_held(&self, height: Height, ending: &Ending) -> Result<(), String> {
         for (replica, reached) in &ending.heights {
-            let executed = self.logs.get(replica).is_some_and(|log| log.contains(&height));
+            let executed = self.logs.get(replica).is_some_and(|log| log.contains(&height))
+                || self.installed.get(replica).is_some_and(|installed| height <= *installed);
             if reached.is_some_and(|reached| reached < height || !executed) {
                 return Err(format!(
                     "{replica} lacks {height}, where an operation was acknowledged"

@@ -17,6 +17,9 @@ impl Oracle for Agreement {
     }
 
     fn observe(&mut self, observation: &Observation<'_>) -> Result<(), String> {
+        if let Observation::Installed { replica, height, root } = observation {
+            return self.installed(*replica, *height, *root);
+        }
         let Observation::Executed { replica, height, root, payload, .. } = observation else {
             return Ok(());
         };
@@ -33,5 +36,18 @@ impl Oracle for Agreement {
             ));
         }
         Ok(())
+    }
+}
+
+impl Agreement {
+    /// What is taken over from others is what somebody correct came to.
+    fn installed(&self, replica: ReplicaId, height: Height, root: Digest) -> Result<(), String> {
+        match self.decided.get(&height) {
+            Some((_, executed, _)) if *executed == root => Ok(()),
+            Some((first, executed, _)) => Err(format!(
+                "at {height} {first} came to root {executed}, and {replica} installed {root}"
+            )),
+            None => Err(format!("{replica} installed {height}, which nobody correct executed")),
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! A replica executes heights one after the other, and a crash takes it back to a prefix only.
+//! A replica executes heights one after the other or skips some by a snapshot, and a crash takes it back
+//! to a prefix only.
 
 use super::{Observation, Oracle};
 use quorate_crypto::Digest;
@@ -26,6 +27,9 @@ impl Oracle for Prefix {
             Observation::Executed { replica, height, root, .. } => {
                 self.execute(*replica, *height, *root)
             }
+            Observation::Installed { replica, height, root } => {
+                self.install(*replica, *height, *root)
+            }
             _ => Ok(()),
         }
     }
@@ -46,6 +50,19 @@ impl Prefix {
             return Err(format!("{replica} recovered root {root:?} at {height}, it was {known:?}"));
         }
         Ok(())
+    }
+
+    /// A snapshot leads forwards, to what was the case where it had been before.
+    fn install(&mut self, replica: ReplicaId, height: Height, root: Digest) -> Result<(), String> {
+        let last = self.last.insert(replica, height).unwrap_or_default();
+        if height <= last {
+            return Err(format!("{replica} installed {height} having executed {last}"));
+        }
+        let before = *self.roots.entry((replica, height)).or_insert(root);
+        let same = before == root;
+        same.then_some(()).ok_or_else(|| {
+            format!("{replica} installed {root} at {height}, where it had come to {before}")
+        })
     }
 
     fn execute(&mut self, replica: ReplicaId, height: Height, root: Digest) -> Result<(), String> {

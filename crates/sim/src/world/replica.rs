@@ -12,10 +12,11 @@ use quorate_engine::{Incoming, Message, Replica, ReplicaConfig, Settings, Status
 use quorate_storage::disk::Faults;
 use quorate_storage::{
     Entry, Executor, ExecutorConfig, Fault, FaultyDisk, Journal, LogConfig, MemoryDisk,
-    MemoryStore, StorageError,
+    MemoryStore, SnapshotJob, Snapshots, StorageError,
 };
 use quorate_types::machine::{
-    Block, CombineOutcome, Executed, ExecutedUpTo, Halt, ReadRequest, Recovery,
+    Block, CombineOutcome, Executed, ExecutedUpTo, Halt, Install, ReadRequest, Recovery,
+    StagedChunk,
 };
 use quorate_types::{
     BodyRef, Committee, Effect, Event, Height, Machine, Peer, Recipients, Rejected, ReplicaId,
@@ -30,8 +31,10 @@ use std::time::Duration;
 pub(crate) enum Work {
     /// The sync under way is complete.
     Sync,
-    /// The next block is executed.
+    /// The next task of the execution is done.
     Execute,
+    /// The oldest snapshot under way is written.
+    Snapshot,
     /// Shares are combined.
     Combine(Box<CombineOutcome>),
     /// What is on disk is read.
@@ -60,6 +63,11 @@ pub(crate) enum Note {
         payload: Digest,
         operations: Vec<Seen>,
     },
+    /// The state is that of a snapshot now.
+    Installed {
+        height: Height,
+        root: Digest,
+    },
     Halted(Halt),
     /// The disk failed or is not what it should be: no fault of a scenario does that.
     Storage(StorageError),
@@ -76,6 +84,7 @@ impl Note {
                 format!("executed {height} with {} operations", operations.len())
             }
             Self::Stored(body) => format!("stored {body:?}"),
+            Self::Installed { height, .. } => format!("installed a snapshot at {height}"),
             Self::Halted(halt) => format!("halted: {halt}"),
             Self::Storage(error) => format!("storage: {error}"),
         }
@@ -106,6 +115,8 @@ pub(crate) struct ReplicaHost {
     /// The world's timer that is set for it.
     pub(crate) armed: Option<Time>,
     disk: MemoryDisk,
+    bodies: MemoryDisk,
+    snapshots: MemoryDisk,
     store: MemoryStore,
     slow_sync: Option<(Duration, Time)>,
     dice: Dice,
@@ -119,11 +130,24 @@ struct Running {
     verifier: Arc<Verifier>,
     clock: Clock,
     journal: Journal,
-    disk_faults: Faults,
+    disk_faults: [Faults; 2],
     executor: Executor,
+    snapshots: Snapshots,
     recorder: Recorder,
-    blocks: VecDeque<Box<Block>>,
+    tasks: VecDeque<Task>,
+    /// Snapshots that are being written.
+    jobs: VecDeque<SnapshotJob>,
+    /// What the machine was told to be durable.
+    durable: Height,
     gate: Gate,
+}
+
+/// What the execution does, in the machine's order.
+enum Task {
+    Execute(Box<Block>),
+    Snapshot,
+    Stage(StagedChunk),
+    Install(Box<Install>),
 }
 
 /// Group commit, and what waits for it.
@@ -154,6 +178,8 @@ impl ReplicaHost {
             paused_until: Time(0),
             armed: None,
             disk: MemoryDisk::new(),
+            bodies: MemoryDisk::new(),
+            snapshots: MemoryDisk::new(),
             store: MemoryStore::new(),
             slow_sync: None,
             dice,
@@ -225,14 +251,22 @@ impl ReplicaHost {
             }
         }
         // The group is in the file, and no sync of it ever completes.
-        let (nth, directory) = (running.disk_faults.syncs(), running.disk_faults.directory_syncs());
-        running
-            .disk_faults
-            .set(vec![Fault::FailSync { nth }, Fault::FailDirectorySync { nth: directory }]);
+        for faults in &running.disk_faults {
+            let (nth, directory) = (faults.syncs(), faults.directory_syncs());
+            faults.set(vec![Fault::FailSync { nth }, Fault::FailDirectorySync { nth: directory }]);
+        }
         let _ = running.journal.commit();
         drop(running);
-        self.disk.crash(&mut || self.dice.percent(lost_percent));
+        for disk in [&self.disk, &self.bodies, &self.snapshots] {
+            disk.crash(&mut || self.dice.percent(lost_percent));
+        }
         self.store.crash();
+    }
+
+    /// The files of the bodies are gone; everything else is there.
+    pub(crate) fn wipe_bodies(&mut self) {
+        assert!(self.running.is_none(), "files are lost while a host is down");
+        self.bodies = MemoryDisk::new();
     }
 
     /// A frame arrives. The error is why it was refused.
@@ -272,7 +306,8 @@ impl ReplicaHost {
         let mut turn = Turn::default();
         let outcome = match work {
             Work::Sync => self.finish_sync(now, &mut turn),
-            Work::Execute => self.finish_execution(now, &mut turn),
+            Work::Execute => self.finish_task(now, &mut turn),
+            Work::Snapshot => self.finish_snapshot(now, &mut turn),
             Work::Read(request) => self.finish_read(now, &request, &mut turn),
             Work::Combine(outcome) => {
                 self.feed(now, Event::Combined(*outcome), &mut turn);
@@ -293,8 +328,12 @@ impl ReplicaHost {
         let (executor, executed) =
             Executor::open(store, Box::new(service), config.executor.clone())?;
         let disk = FaultyDisk::new(self.disk.clone(), Vec::new());
-        let disk_faults = disk.faults();
-        let (journal, recovery) = Journal::open(Box::new(disk), config.log.clone(), executed)?;
+        let bodies = FaultyDisk::new(self.bodies.clone(), Vec::new());
+        let disk_faults = [disk.faults(), bodies.faults()];
+        let snapshots = Snapshots::open(Box::new(self.snapshots.clone()))?;
+        let (journal, mut recovery) =
+            Journal::open(Box::new(disk), Box::new(bodies), config.log.clone(), executed)?;
+        recovery.snapshots = snapshots.heights();
         let clock = Clock::start(now, config.clock_rate);
         let verifier =
             Arc::new(Verifier::new(Arc::clone(&config.committee), config.settings.proposal_key));
@@ -313,9 +352,12 @@ impl ReplicaHost {
             clock,
             journal,
             disk_faults,
+            durable: executor.durable(),
             executor,
+            snapshots,
             recorder,
-            blocks: VecDeque::new(),
+            tasks: VecDeque::new(),
+            jobs: VecDeque::new(),
             gate: Gate::default(),
         };
         Ok((running, recovery))
@@ -364,18 +406,27 @@ impl ReplicaHost {
                 let work = Work::Combine(Box::new(job.run()));
                 turn.later.push((dice.span(&durations.combine_us), work));
             }
-            Effect::Execute(block) => {
-                running.blocks.push_back(block);
-                if running.blocks.len() == 1 {
-                    turn.later.push((dice.span(&durations.execute_us), Work::Execute));
-                }
-            }
+            Effect::Execute(block) => self.begin_task(Task::Execute(block), turn),
+            Effect::Snapshot(_) => self.begin_task(Task::Snapshot, turn),
+            Effect::Stage(chunk) => self.begin_task(Task::Stage(chunk), turn),
+            Effect::Install(install) => self.begin_task(Task::Install(install), turn),
+            Effect::Release(release) => running.gate.queued.push(Entry::Release(release)),
             Effect::Halt(halt) => {
                 turn.notes.push(Note::Halted(halt));
                 self.crash(0);
             }
         }
         let _ = now;
+    }
+
+    fn begin_task(&mut self, task: Task, turn: &mut Turn) {
+        let Self { running: Some(running), dice, config, .. } = self else {
+            return;
+        };
+        running.tasks.push_back(task);
+        if running.tasks.len() == 1 {
+            turn.later.push((dice.span(&config.durations.execute_us), Work::Execute));
+        }
     }
 
     fn release(&mut self, to: Recipients, message: Message, turn: &mut Turn) {
@@ -437,16 +488,47 @@ impl ReplicaHost {
         Ok(())
     }
 
-    fn finish_execution(&mut self, now: Time, turn: &mut Turn) -> Result<(), StorageError> {
+    fn finish_task(&mut self, now: Time, turn: &mut Turn) -> Result<(), StorageError> {
         let Some(running) = &mut self.running else {
             return Ok(());
         };
-        let block = running.blocks.pop_front().expect("a block is being executed");
-        if !running.blocks.is_empty() {
+        let task = running.tasks.pop_front().expect("a task is under way");
+        if !running.tasks.is_empty() {
             let span = self.dice.span(&self.config.durations.execute_us);
             turn.later.push((span, Work::Execute));
         }
-        let executed: Executed = running.executor.execute(&block)?;
+        match task {
+            Task::Execute(block) => self.execute(now, &block, turn)?,
+            Task::Snapshot => {
+                running.jobs.push_back(running.executor.snapshot()?);
+                // As long as some heights take: execution goes on meanwhile.
+                let span = self.dice.span(&self.config.durations.execute_us) * 4;
+                turn.later.push((span, Work::Snapshot));
+                let durable = running.executor.durable();
+                if durable > std::mem::replace(&mut running.durable, durable) {
+                    self.feed(now, Event::Durable(durable), turn);
+                }
+            }
+            Task::Stage(chunk) => running.snapshots.stage(&chunk)?,
+            Task::Install(install) => {
+                let executed = running.executor.install(&install, &running.snapshots)?;
+                running.snapshots.clear_staged()?;
+                running.durable = executed.height;
+                let (height, root) = (executed.height, executed.root);
+                turn.notes.push(Note::Installed { height, root });
+                self.feed(now, Event::Installed(Box::new(executed)), turn);
+            }
+        }
+        Ok(())
+    }
+
+    fn execute(&mut self, now: Time, block: &Block, turn: &mut Turn) -> Result<(), StorageError> {
+        let Some(running) = &mut self.running else {
+            return Ok(());
+        };
+        let executed: Executed = running.executor.execute(block)?;
+        let durable = running.executor.durable();
+        let news = durable > std::mem::replace(&mut running.durable, durable);
         let payload = hash(&borsh::to_vec(&block.payload).expect("encoding into memory"));
         turn.notes.push(Note::Executed {
             height: executed.height,
@@ -455,6 +537,20 @@ impl ReplicaHost {
             operations: running.recorder.take(),
         });
         self.feed(now, Event::Executed(executed), turn);
+        if news {
+            self.feed(now, Event::Durable(durable), turn);
+        }
+        Ok(())
+    }
+
+    fn finish_snapshot(&mut self, now: Time, turn: &mut Turn) -> Result<(), StorageError> {
+        let Some(running) = &mut self.running else {
+            return Ok(());
+        };
+        let job = running.jobs.pop_front().expect("a snapshot is being written");
+        job.write(&running.snapshots)?;
+        let heights = running.snapshots.heights();
+        self.feed(now, Event::Snapshotted(heights), turn);
         Ok(())
     }
 
@@ -467,7 +563,8 @@ impl ReplicaHost {
         let Some(running) = &mut self.running else {
             return Ok(());
         };
-        let answer = running.journal.read(request)?;
+        let mut answer = running.journal.read(request)?;
+        running.snapshots.fill(&mut answer)?;
         self.feed(now, Event::Read(answer), turn);
         Ok(())
     }

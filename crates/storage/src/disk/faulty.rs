@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
 
-/// One way to fail. Writes, syncs and directory syncs are counted from 0, over all files.
+/// One way to fail. Writes, syncs, directory syncs and changes of names are counted from 0, over all files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The write with this number fails and leaves nothing.
@@ -28,6 +28,11 @@ pub enum Fault {
     },
     /// The directory sync with this number fails.
     FailDirectorySync {
+        /// Its number.
+        nth: u64,
+    },
+    /// The change of a name with this number fails: removals and renames.
+    FailNameChange {
         /// Its number.
         nth: u64,
     },
@@ -59,6 +64,7 @@ struct FaultState {
     writes: u64,
     syncs: u64,
     directory_syncs: u64,
+    name_changes: u64,
     bytes: u64,
 }
 
@@ -84,6 +90,19 @@ impl Faults {
     #[must_use]
     pub fn directory_syncs(&self) -> u64 {
         self.state.lock().directory_syncs
+    }
+
+    /// Removals and renames so far: the number of the next one.
+    #[must_use]
+    pub fn name_changes(&self) -> u64 {
+        self.state.lock().name_changes
+    }
+
+    fn on_name_change(&self) -> io::Result<()> {
+        let mut state = self.state.lock();
+        let nth = state.name_changes;
+        state.name_changes += 1;
+        state.fail_if(&Fault::FailNameChange { nth }, "change of a name")
     }
 
     /// Counts a write of `bytes`; the error it ends in, with how much of it is written first.
@@ -149,8 +168,8 @@ fn injected(what: &str) -> io::Error {
     io::Error::other(format!("injected {what} failure"))
 }
 
-/// A disk over another that fails according to a plan.
-#[derive(Debug)]
+/// A disk over another that fails according to a plan. Cloning shares the plan and its counts.
+#[derive(Clone, Debug)]
 pub struct FaultyDisk<D> {
     inner: D,
     faults: Faults,
@@ -196,7 +215,13 @@ impl<D: Disk> Disk for FaultyDisk<D> {
         Ok(self.wrap(name, self.inner.open(name)?))
     }
 
+    fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
+        self.faults.on_name_change()?;
+        self.inner.rename(from, to)
+    }
+
     fn remove(&mut self, name: &str) -> io::Result<()> {
+        self.faults.on_name_change()?;
         self.inner.remove(name)
     }
 

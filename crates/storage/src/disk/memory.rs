@@ -104,6 +104,24 @@ impl MemoryDisk {
         !same_names || directory.files.values().any(|file| !file.content.lock().unsynced.is_empty())
     }
 
+    /// Another disk with what can be read of this one now, all of it durable.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        let files: BTreeMap<_, _> = self
+            .directory
+            .lock()
+            .files
+            .iter()
+            .map(|(name, file)| {
+                let bytes = file.content.lock().bytes.clone();
+                let content = Mutex::new(Content { bytes, unsynced: Vec::new() });
+                (name.clone(), Arc::new(MemoryFile { length: file.length, content }))
+            })
+            .collect();
+        let directory = Directory { durable: files.clone(), files };
+        Self { directory: Arc::new(Mutex::new(directory)) }
+    }
+
     /// Changes one bit of what is stored, as a decaying disk does. Past the end nothing happens.
     pub fn flip(&self, name: &str, offset: u64, bit: u8) {
         if let Some(file) = self.directory.lock().files.get(name)
@@ -166,6 +184,13 @@ impl Disk for MemoryDisk {
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
         let file = self.directory.lock().files.get(name).cloned();
         Ok(file.ok_or(io::ErrorKind::NotFound)?)
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
+        let mut directory = self.directory.lock();
+        let file = directory.files.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        directory.files.insert(to.to_owned(), file);
+        Ok(())
     }
 
     fn remove(&mut self, name: &str) -> io::Result<()> {

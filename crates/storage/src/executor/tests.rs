@@ -2,7 +2,7 @@
 
 use super::{Executor, ExecutorConfig, Session};
 use crate::StorageError;
-use crate::store::{DiskStore, MemoryStore, Store, Transaction};
+use crate::store::{DiskStore, Entries, MemoryStore, Store, Transaction, View};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use proptest::prelude::*;
@@ -195,6 +195,14 @@ impl Store for FailingStore {
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
         self.inner.get(key)
+    }
+
+    fn view(&self) -> Result<Box<dyn View>, StateError> {
+        self.inner.view()
+    }
+
+    fn replace(&mut self, entries: &mut Entries<'_>) -> Result<(), StorageError> {
+        self.inner.replace(entries)
     }
 }
 

@@ -17,6 +17,8 @@ pub(crate) const HEADER_BYTES: usize = 64;
 pub(crate) const ALIGNMENT: usize = 8;
 /// The kind of a segment's first record; its payload is the format version.
 pub(crate) const SEGMENT: u8 = 0;
+/// The kind of a record that gives segments up: its payload is the number of the oldest that is kept.
+pub(crate) const FLOOR: u8 = 32;
 
 const MAGIC: [u8; 4] = *b"QLR1";
 const CHECKED_BYTES: usize = 48;
@@ -29,8 +31,9 @@ pub(crate) type Checksum = [u8; 16];
 pub(crate) struct Key(blake3::Hasher);
 
 impl Key {
-    pub(crate) fn of_segment(number: u64) -> Self {
-        let key = blake3::derive_key("quorate v1 log segment", &number.to_le_bytes());
+    pub(crate) fn of_segment(log: &str, number: u64) -> Self {
+        let material = [&number.to_le_bytes(), log.as_bytes()].concat();
+        let key = blake3::derive_key("quorate v2 log segment", &material);
         Self(blake3::Hasher::new_keyed(&key))
     }
 

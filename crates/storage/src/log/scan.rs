@@ -2,7 +2,7 @@
 //! behind it.
 
 use super::record::{self, ALIGNMENT, HEADER_BYTES, RecordHeader};
-use super::{FORMAT, Location, Segment, name_of, number_of};
+use super::{FORMAT, Location, LogName, Segment};
 use crate::StorageError;
 use crate::disk::Disk;
 use quorate_crypto::mutants::{self, Mutant};
@@ -12,55 +12,119 @@ pub(super) type Visit<'a> =
 
 /// What recovery found.
 pub(super) struct Found {
-    /// Every segment that holds records, in order.
-    pub(super) segments: Vec<Segment>,
-    /// The one that the log goes on in; `None` in an empty log.
-    pub(super) last: Option<Segment>,
+    /// Every segment that holds records, in order, with its used bytes. The log goes on in the last.
+    pub(super) segments: Vec<(Segment, u64)>,
     /// Where it goes on.
     pub(super) end: u64,
     /// The sequence number of the next record.
     pub(super) sequence: u64,
+    /// The oldest segment of the log; older files were given up.
+    pub(super) floor: u64,
+    /// Files that were given up and may be used again, by name.
+    pub(super) spares: Vec<String>,
 }
 
-pub(super) fn scan(disk: &mut dyn Disk, visit: &mut Visit<'_>) -> Result<Found, StorageError> {
-    let listed = disk
-        .list()
-        .map_err(|error| StorageError::io("list the files beside", disk.locate("log-*"), &error))?;
-    let mut numbers: Vec<u64> = listed.iter().filter_map(|name| number_of(name)).collect();
+pub(super) fn scan(
+    disk: &mut dyn Disk,
+    log: LogName,
+    visit: &mut Visit<'_>,
+) -> Result<Found, StorageError> {
+    let listed = disk.list().map_err(|error| {
+        StorageError::io("list the files beside", disk.locate(&log.all()), &error)
+    })?;
+    let mut numbers: Vec<u64> = listed.iter().filter_map(|name| log.number(name)).collect();
     numbers.sort_unstable();
+    let spares = listed.into_iter().filter(|name| log.is_spare(name)).collect();
+    let floor = find_floor(disk, log, &numbers)?;
+    let (gone, kept) = numbers.split_at(numbers.partition_point(|number| *number < floor));
+    discard(disk, log, gone.iter().copied())?;
 
-    let mut found = Found { segments: Vec::new(), last: None, end: 0, sequence: 0 };
-    let mut rest = &numbers[..];
+    let mut found = Found { segments: Vec::new(), end: 0, sequence: 0, floor, spares };
+    let mut rest = kept;
+    if floor > 1 {
+        found.sequence = first_sequence(disk, log, floor, rest)?;
+    }
     while let Some((&number, later)) = rest.split_first() {
         rest = later;
-        let segment = Segment::open(disk, number)?;
+        let segment = Segment::open(disk, log, number)?;
         let bytes = read_whole(&segment)?;
         let end = read_records(&segment, &bytes, &mut found.sequence, visit)?;
         if end == 0 {
             // Made but never committed to, or damaged at its very start.
-            refuse_corruption(disk, &found, &segment, 0, &bytes, rest)?;
-            discard(disk, std::iter::once(number).chain(rest.iter().copied()))?;
+            refuse_corruption(disk, log, &found, &segment, 0, &bytes, rest)?;
+            discard(disk, log, std::iter::once(number).chain(rest.iter().copied()))?;
             break;
         }
         found.end = end;
-        found.last = Some(segment.clone());
-        found.segments.push(segment);
+        found.segments.push((segment.clone(), end));
         let tail = &bytes[usize::try_from(end).expect("read into memory")..];
         let continued = match rest.first() {
             // Where nothing was begun after the last record, the next segment answers for itself.
             Some(_) if tail.iter().all(|byte| *byte == 0) => true,
-            Some(&next) => begins_with(disk, next, found.sequence)?,
+            Some(&next) => begins_with(disk, log, next, found.sequence)?,
             None => false,
         };
         if !continued {
-            let segment = found.segments.last().expect("just pushed");
-            refuse_corruption(disk, &found, segment, end, tail, rest)?;
-            clear_tail(segment, end, tail)?;
-            discard(disk, rest.iter().copied())?;
+            refuse_corruption(disk, log, &found, &segment, end, tail, rest)?;
+            clear_tail(&segment, end, tail)?;
+            discard(disk, log, rest.iter().copied())?;
             break;
         }
     }
     Ok(found)
+}
+
+/// The oldest segment that is part of the log. Every segment that was begun after something was given
+/// up says so near its start, and the one in use then says so too: with a torn start of the newest,
+/// the one before it has it.
+fn find_floor(disk: &dyn Disk, log: LogName, numbers: &[u64]) -> Result<u64, StorageError> {
+    let mut begun = 0;
+    for &number in numbers.iter().rev() {
+        let segment = Segment::open(disk, log, number)?;
+        let bytes = read_whole(&segment)?;
+        let Some(mut sequence) = begins_at(&segment, &bytes) else { continue };
+        let mut floor = None;
+        read_records_raw(&segment, &bytes, &mut sequence, &mut |_, kind, payload| {
+            if kind == record::FLOOR {
+                floor = payload.try_into().ok().map(u64::from_le_bytes);
+            }
+            Ok(())
+        })?;
+        begun += 1;
+        if let Some(floor) = floor {
+            return Ok(floor);
+        }
+        if begun == 2 {
+            break;
+        }
+    }
+    Ok(1)
+}
+
+/// Where the log begins: its first segment must be there, whole at its start.
+fn first_sequence(
+    disk: &dyn Disk,
+    log: LogName,
+    floor: u64,
+    numbers: &[u64],
+) -> Result<u64, StorageError> {
+    let missing = || StorageError::Corrupt {
+        file: disk.locate(&log.file(floor)),
+        offset: 0,
+        reason: "the oldest segment of the log is missing or changed at its start".to_owned(),
+    };
+    if numbers.first() != Some(&floor) {
+        return Err(missing());
+    }
+    let segment = Segment::open(disk, log, floor)?;
+    begins_at(&segment, &read_whole(&segment)?).ok_or_else(missing)
+}
+
+/// The sequence number of the segment's own record, if it is whole.
+fn begins_at(segment: &Segment, bytes: &[u8]) -> Option<u64> {
+    let header = RecordHeader::read(bytes, &segment.key)?;
+    let sound = header.kind == record::SEGMENT && header.is_whole(bytes, &segment.key);
+    sound.then_some(header.sequence)
 }
 
 fn read_whole(segment: &Segment) -> Result<Vec<u8>, StorageError> {
@@ -77,6 +141,22 @@ fn read_records(
     sequence: &mut u64,
     visit: &mut Visit<'_>,
 ) -> Result<u64, StorageError> {
+    read_records_raw(segment, bytes, sequence, &mut |location, kind, payload| match kind {
+        record::SEGMENT => check_format(segment, payload),
+        record::FLOOR => Ok(()),
+        _ => visit(segment, location, kind, payload),
+    })
+}
+
+type VisitRaw<'a> = dyn FnMut(Location, u8, &[u8]) -> Result<(), StorageError> + 'a;
+
+/// As [`read_records`], with the log's own records.
+fn read_records_raw(
+    segment: &Segment,
+    bytes: &[u8],
+    sequence: &mut u64,
+    visit: &mut VisitRaw<'_>,
+) -> Result<u64, StorageError> {
     let mut at = 0;
     while let Some(header) = RecordHeader::read(&bytes[at..], &segment.key)
         && header.sequence == *sequence
@@ -84,13 +164,9 @@ fn read_records(
         && header.is_whole(&bytes[at..], &segment.key)
     {
         let payload = header.payload(&bytes[at..]).expect("whole");
-        let offset = at as u64;
-        if at == 0 {
-            check_format(segment, payload)?;
-        } else {
-            let location = Location { segment: segment.number, offset, bytes: header.length };
-            visit(segment, location, header.kind, payload)?;
-        }
+        let location =
+            Location { segment: segment.number, offset: at as u64, bytes: header.length };
+        visit(location, header.kind, payload)?;
         at = (at + size_of_record(header)).min(bytes.len());
         *sequence += 1;
     }
@@ -106,8 +182,13 @@ fn check_format(segment: &Segment, payload: &[u8]) -> Result<(), StorageError> {
 }
 
 /// Whether the segment's first record is the one that comes next in the log.
-fn begins_with(disk: &dyn Disk, number: u64, sequence: u64) -> Result<bool, StorageError> {
-    let segment = Segment::open(disk, number)?;
+fn begins_with(
+    disk: &dyn Disk,
+    log: LogName,
+    number: u64,
+    sequence: u64,
+) -> Result<bool, StorageError> {
+    let segment = Segment::open(disk, log, number)?;
     let mut bytes = vec![0; HEADER_BYTES];
     if segment.capacity < HEADER_BYTES as u64 {
         return Ok(false);
@@ -121,6 +202,7 @@ fn begins_with(disk: &dyn Disk, number: u64, sequence: u64) -> Result<bool, Stor
 /// exists, then it had been committed.
 fn refuse_corruption(
     disk: &dyn Disk,
+    log: LogName,
     found: &Found,
     segment: &Segment,
     offset: u64,
@@ -132,7 +214,7 @@ fn refuse_corruption(
     }
     let mut proof = latest_group(segment, tail);
     for &number in later {
-        let segment = Segment::open(disk, number)?;
+        let segment = Segment::open(disk, log, number)?;
         proof = proof.max(latest_group(&segment, &read_whole(&segment)?));
     }
     match proof {
@@ -183,10 +265,14 @@ fn clear_tail(segment: &Segment, end: u64, tail: &[u8]) -> Result<(), StorageErr
 
 /// Removes segments that nothing was committed to; durably, so that the ones made in their place
 /// are other files.
-fn discard(disk: &mut dyn Disk, segments: impl Iterator<Item = u64>) -> Result<(), StorageError> {
+fn discard(
+    disk: &mut dyn Disk,
+    log: LogName,
+    segments: impl Iterator<Item = u64>,
+) -> Result<(), StorageError> {
     let mut removed = false;
     for number in segments {
-        let name = name_of(number);
+        let name = log.file(number);
         let place = disk.locate(&name);
         disk.remove(&name).map_err(|error| StorageError::io("remove", place, &error))?;
         removed = true;
@@ -195,5 +281,5 @@ fn discard(disk: &mut dyn Disk, segments: impl Iterator<Item = u64>) -> Result<(
         return Ok(());
     }
     disk.sync_directory()
-        .map_err(|error| StorageError::io("sync the directory of", disk.locate("log-*"), &error))
+        .map_err(|error| StorageError::io("sync the directory of", disk.locate(&log.all()), &error))
 }

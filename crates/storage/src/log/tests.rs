@@ -1,5 +1,5 @@
-use super::record::{self, HEADER_BYTES, Key, RecordHeader};
-use super::{Durability, Log, LogConfig, name_of, number_of};
+use super::record::{self, HEADER_BYTES, RecordHeader};
+use super::{Durability, Log, LogConfig, RECORDS};
 use crate::StorageError;
 use crate::disk::{Disk, MemoryDisk};
 use bytes::Bytes;
@@ -8,8 +8,8 @@ type Records = Vec<(u8, Vec<u8>)>;
 
 fn open(disk: &MemoryDisk, segment_bytes: u64) -> Result<(Log, Records), StorageError> {
     let mut records = Records::new();
-    let config = LogConfig { segment_bytes, durability: Durability::Fsync };
-    let log = Log::open(Box::new(disk.clone()), config, &mut |_, _, kind, payload| {
+    let config = LogConfig { segment_bytes, ..LogConfig::default() };
+    let log = Log::open(Box::new(disk.clone()), RECORDS, config, &mut |_, _, kind, payload| {
         records.push((kind, payload.to_vec()));
         Ok(())
     })?;
@@ -45,7 +45,7 @@ fn hex(bytes: &[u8]) -> String {
 
 #[test]
 fn a_header_says_what_it_was_made_from() {
-    let key = Key::of_segment(3);
+    let key = RECORDS.key(3);
     let payload = key.checksum(&[b"payload"]);
     let header = RecordHeader { length: 7, sequence: 9, group: 8, kind: 17, payload };
     let mut bytes = header.encode(&key).to_vec();
@@ -53,7 +53,7 @@ fn a_header_says_what_it_was_made_from() {
     assert_eq!(RecordHeader::read(&bytes, &key), Some(header));
     assert!(header.is_whole(&bytes, &key));
     assert!(!header.is_whole(&bytes[..HEADER_BYTES + 6], &key), "cut short");
-    assert_eq!(RecordHeader::read(&bytes, &Key::of_segment(4)), None, "another segment's");
+    assert_eq!(RecordHeader::read(&bytes, &RECORDS.key(4)), None, "another segment's");
     assert_eq!(RecordHeader::read(&bytes[..HEADER_BYTES - 1], &key), None, "cut short");
 }
 
@@ -83,7 +83,7 @@ fn the_old_content_of_a_recycled_segment_is_never_read() {
         log.commit().expect("committed");
         written.push((1, vec![n; 200]));
     }
-    let old = read(&disk, &name_of(1));
+    let old = read(&disk, &RECORDS.file(1));
     // The second segment holds what the first held, where nothing of its own is written yet.
     log.append(1, &[9; 8], &Bytes::new()).expect("appended");
     log.commit().expect("committed");
@@ -91,14 +91,14 @@ fn the_old_content_of_a_recycled_segment_is_never_read() {
     let number = log.segment().number;
     assert!(number > 1);
     let end = usize::try_from(log.end).expect("small");
-    let reused = disk.open(&name_of(number)).expect("there");
+    let reused = disk.open(&RECORDS.file(number)).expect("there");
     reused.write_at(log.end, &[&old[end..]]).expect("written");
     drop(log);
     assert_eq!(open(&disk, 512).expect("opened").1, written);
 
     // Even a segment that is nothing but an old one is only a segment not begun.
     let mut handle = disk.clone();
-    let whole = handle.create(&name_of(number + 1), 512).expect("made");
+    let whole = handle.create(&RECORDS.file(number + 1), 512).expect("made");
     whole.write_at(0, &[&old]).expect("written");
     assert_eq!(open(&disk, 512).expect("opened").1, written);
 }
@@ -112,7 +112,7 @@ fn a_missing_segment_is_corruption() {
             log.append(1, &[n; 200], &Bytes::new()).expect("appended");
             log.commit().expect("committed");
         }
-        disk.remove(&name_of(gone)).expect("removed");
+        disk.remove(&RECORDS.file(gone)).expect("removed");
         match open(&disk, 512).map(|(_, records)| records) {
             Err(StorageError::Corrupt { .. }) => {}
             other => panic!("segment {gone} is missing and recovery said {other:?}"),
@@ -123,7 +123,7 @@ fn a_missing_segment_is_corruption() {
 #[test]
 fn another_format_is_not_guessed_at() {
     let mut disk = MemoryDisk::new();
-    let key = Key::of_segment(1);
+    let key = RECORDS.key(1);
     let payload = 7_u32.to_le_bytes();
     let header = RecordHeader {
         length: 4,
@@ -132,11 +132,11 @@ fn another_format_is_not_guessed_at() {
         kind: record::SEGMENT,
         payload: key.checksum(&[&payload]),
     };
-    let file = disk.create(&name_of(1), 512).expect("made");
+    let file = disk.create(&RECORDS.file(1), 512).expect("made");
     file.write_at(0, &[&header.encode(&key), &payload]).expect("written");
     let error = open(&disk, 512).err().expect("refused");
     let file = "memory:log-000000000001".to_owned();
-    assert_eq!(error, StorageError::Format { file, found: 7, expected: 1 });
+    assert_eq!(error, StorageError::Format { file, found: 7, expected: 2 });
 }
 
 #[test]
@@ -146,9 +146,9 @@ fn other_files_are_left_alone() {
     disk.create("log-7", 5).expect("made");
     open(&disk, 512).expect("opened");
     assert_eq!(disk.list().expect("listed"), ["log-000000000001", "log-7", "notes"]);
-    assert_eq!(number_of(&name_of(7)), Some(7));
-    assert_eq!(number_of("log-7"), None);
-    assert_eq!(number_of("state"), None);
+    assert_eq!(RECORDS.number(&RECORDS.file(7)), Some(7));
+    assert_eq!(RECORDS.number("log-7"), None);
+    assert_eq!(RECORDS.number("state"), None);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! A store on disk: one redb table.
 
-use super::{Changes, Store, Transaction};
+use super::{Changes, Entries, Store, Transaction, View};
 use crate::StorageError;
 use quorate_types::service::{State, StateError};
-use redb::{Database, Durability, ReadOnlyTable, ReadableDatabase, TableDefinition};
+use redb::{Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
 use std::path::Path;
 
 const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("state");
@@ -75,6 +75,40 @@ impl Store for DiskStore {
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
         get(&self.reader()?, key)
+    }
+
+    fn view(&self) -> Result<Box<dyn View>, StateError> {
+        Ok(Box::new(DiskView(self.reader()?)))
+    }
+
+    fn replace(&mut self, entries: &mut Entries<'_>) -> Result<(), StorageError> {
+        let mut transaction = self.database.begin_write().map_err(failed)?;
+        transaction.set_durability(Durability::Immediate).map_err(failed)?;
+        transaction.set_quick_repair(true);
+        transaction.delete_table(TABLE).map_err(failed)?;
+        let mut table = transaction.open_table(TABLE).map_err(failed)?;
+        for entry in entries {
+            let (key, value) = entry?;
+            drop(table.insert(&key[..], &value[..]).map_err(failed)?);
+        }
+        drop(table);
+        Ok(transaction.commit().map_err(failed)?)
+    }
+}
+
+/// A read transaction: pages that it sees are not used again until it is dropped.
+struct DiskView(ReadOnlyTable<&'static [u8], &'static [u8]>);
+
+impl View for DiskView {
+    fn scan(
+        &self,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        for entry in self.0.iter().map_err(failed)? {
+            let (key, value) = entry.map_err(failed)?;
+            visit(key.value(), value.value())?;
+        }
+        Ok(())
     }
 }
 

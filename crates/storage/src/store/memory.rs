@@ -1,7 +1,9 @@
 //! A store in memory that can lose its latest commits.
 
-use super::{Changes, Store, Transaction};
+use super::{Changes, Entries, Store, Transaction, View};
+use crate::StorageError;
 use parking_lot::Mutex;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::service::{State, StateError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,6 +57,36 @@ impl Store for MemoryStore {
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
         Ok(self.content.lock().values.get(key).cloned())
+    }
+
+    fn view(&self) -> Result<Box<dyn View>, StateError> {
+        Ok(Box::new(MemoryView(self.content.lock().values.clone())))
+    }
+
+    fn replace(&mut self, entries: &mut Entries<'_>) -> Result<(), StorageError> {
+        if mutants::active(Mutant::SplitInstall) {
+            let mut content = self.content.lock();
+            *content = Content::default();
+            for entry in entries {
+                let (key, value) = entry?;
+                content.values.insert(key, value);
+            }
+            return Ok(());
+        }
+        let values = entries.collect::<Result<_, _>>()?;
+        *self.content.lock() = Content { values, undo: Changes::new() };
+        Ok(())
+    }
+}
+
+struct MemoryView(BTreeMap<Vec<u8>, Vec<u8>>);
+
+impl View for MemoryView {
+    fn scan(
+        &self,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        self.0.iter().try_for_each(|(key, value)| visit(key, value))
     }
 }
 

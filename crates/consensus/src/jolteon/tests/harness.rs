@@ -356,7 +356,10 @@ impl Cluster {
 
     fn recover(&mut self, id: u16, executed: Option<Bytes>, decided: Vec<Bytes>) {
         let safety = self.node(id).safety.clone();
-        self.feed(id, Input::Recovered { safety, executed, decided });
+        let promises = self.node(id).promises();
+        let blocks = promises.iter().flat_map(|promises| &promises.blocks);
+        let stored = blocks.flat_map(|block| block.payload.bodies.iter().copied()).collect();
+        self.feed(id, Input::Recovered { safety, executed, decided, stored });
     }
 
     /// Loses everything but the disk.
@@ -545,7 +548,7 @@ impl Cluster {
                 };
                 let run = verify_run(
                     Height(height as u64),
-                    after,
+                    Some(after),
                     target,
                     &decided,
                     &tail,

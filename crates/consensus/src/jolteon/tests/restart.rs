@@ -7,6 +7,7 @@ use crate::jolteon::Message;
 use bytes::Bytes;
 use quorate_types::View;
 use quorate_types::machine::Halt;
+use std::collections::BTreeSet;
 
 /// The same vote is sent again byte for byte; another id for the same view is refused.
 pub(super) fn check_a_vote_survives_a_restart() -> Check {
@@ -186,7 +187,13 @@ fn a_record_that_is_not_ours_halts() {
     let foreign = Bytes::from(borsh::to_vec(&promises).unwrap());
     for safety in [foreign, Bytes::from_static(b"torn")] {
         let mut cluster = Cluster::new();
-        cluster.feed(3, Input::Recovered { safety: Some(safety), executed: None, decided: vec![] });
+        let recovered = Input::Recovered {
+            safety: Some(safety),
+            executed: None,
+            decided: vec![],
+            stored: BTreeSet::new(),
+        };
+        cluster.feed(3, recovered);
         let halted = cluster.node(3).halted.clone();
         assert!(matches!(halted, Some(Halt::CorruptRecovery(_))), "{halted:?}");
     }

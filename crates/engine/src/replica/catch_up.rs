@@ -1,0 +1,328 @@
+//! Catching up and helping others to: blocks, snapshots, and what the disk may let go.
+//!
+//! A replica that fell behind fetches blocks forwards ([`crate::sync`]) and their bodies by name. When
+//! members of at least the weak weight say that they no longer keep the next block, or the next body has
+//! been asked of everybody again and again, it fetches a snapshot instead ([`crate::snapshots`]), and
+//! goes on with blocks from there.
+
+use super::{Reading, Replica, SyncStatus};
+use crate::Message;
+use crate::message::{Blocks, Chunk, FetchBlocks, Kept, Offer};
+use crate::snapshots::{Offered, Taken, Wish};
+use crate::sync::BLOCKS_MAX;
+use bytes::Bytes;
+use quorate_consensus::{Input, VerifiedRun};
+use quorate_crypto::Digest;
+use quorate_types::machine::{DecidedRecord, ExecutedUpTo, ReadAnswer, ReadItem, Release};
+use quorate_types::{Effect, Height, Manifest, Recipients, ReplicaId, Time};
+
+/// Blocks read for one answer when none of the first proves the others.
+const BLOCKS_READ_MAX: u64 = 4_096;
+/// Bytes of blocks in one answer.
+const BLOCKS_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Heights decided and not executed, beyond which no more blocks are fetched.
+const BACKLOG_MAX: u64 = 256;
+/// So often each member was asked for a body in vain before it counts as gone.
+const BODY_ROUNDS_MAX: u32 = 3;
+
+impl Replica {
+    // ---- what may be let go ---------------------------------------------------------------------
+
+    /// The state store has these heights durably: their bodies are executed.
+    pub(super) fn recall(&mut self, executed: &ExecutedUpTo) {
+        self.durable = executed.height;
+        for record in &executed.recent {
+            if let Some(payload) = self.protocol.record_payload(&record.bytes) {
+                self.bodies.recall(&payload.bodies);
+                self.schedule.recall(record.height, payload.bodies);
+            }
+        }
+    }
+
+    /// Tells the host what is executed durably and covered by a snapshot. What only members that fell
+    /// behind can need is kept from the older snapshot on: whoever installs it goes on from there.
+    pub(super) fn release(&mut self) {
+        let bodies = self.schedule.settle(self.durable);
+        let below = self.oldest_snapshot.map_or(Height(0), |oldest| oldest.min(self.durable));
+        if bodies.is_empty() && below <= self.released_below {
+            return;
+        }
+        self.released_below = below;
+        self.effects.push_back(Effect::Release(Release { below, bodies }));
+    }
+
+    // ---- what it shows --------------------------------------------------------------------------
+
+    pub(super) fn is_syncing(&self) -> bool {
+        self.sync.is_behind() || self.snapshots.is_active()
+    }
+
+    pub(super) fn sync_status(&self) -> SyncStatus {
+        if !self.is_syncing() {
+            return SyncStatus::default();
+        }
+        let (from, decided) = (self.schedule.executed(), self.schedule.decided());
+        let to = self.snapshots.target().unwrap_or(self.sync.newest()).max(decided);
+        let why = if self.snapshots.is_active() {
+            self.snapshots.describe()
+        } else if self.is_backlogged() {
+            format!("bodies of {} decided heights", decided.0 - from.0)
+        } else {
+            format!("blocks after {decided}")
+        };
+        SyncStatus { from, to, why }
+    }
+
+    // ---- blocks ---------------------------------------------------------------------------------
+
+    pub(super) fn serve_blocks(&mut self, to: ReplicaId, request: FetchBlocks) {
+        if request.height < self.schedule.decided() {
+            self.read_blocks(to, request, BLOCKS_MAX);
+            return;
+        }
+        let tail = request.after.and_then(|after| self.protocol.tail(after, request.target));
+        let newest = self.schedule.decided();
+        // Nothing was asked that could have been given up.
+        let kept = Kept { oldest: Height(0), newest };
+        let tail = tail.unwrap_or_default();
+        let blocks = Blocks { request, decided: Vec::new(), tail, kept };
+        self.send(Recipients::One(to), Message::Blocks(blocks));
+    }
+
+    /// Reads the decided records from the asker's last one on: if ours at that height is another, the
+    /// asker must see it.
+    fn read_blocks(&mut self, to: ReplicaId, request: FetchBlocks, count: u64) {
+        let first = if request.after.is_some() { request.height } else { request.height.next() };
+        let last = self.schedule.decided().0.min(request.height.0.saturating_add(count));
+        let items = (first.0.max(1)..=last).map(|h| ReadItem::Decided(Height(h))).collect();
+        self.read_for(Reading::Blocks(to, request, count), items);
+    }
+
+    pub(super) fn send_blocks(
+        &mut self,
+        to: ReplicaId,
+        request: FetchBlocks,
+        count: u64,
+        answer: ReadAnswer,
+    ) {
+        let kept = Kept { oldest: answer.oldest, newest: self.schedule.decided() };
+        let is_here = kept.oldest <= request.height.next();
+        let asked = |item: &ReadItem| *item == ReadItem::Decided(request.height);
+        let mut items = answer.items;
+        // The asker's own last one may be gone already: it only shows whether we agree.
+        if items.first().is_some_and(|(item, found)| asked(item) && found.is_none()) {
+            items.remove(0);
+        }
+        let mut bytes = 0;
+        let mut decided: Vec<Bytes> = items
+            .into_iter()
+            .map_while(|(_, found)| found)
+            .take_while(|record| {
+                bytes += record.len();
+                bytes <= BLOCKS_BYTES_MAX
+            })
+            .collect();
+        let agrees = |record: &Bytes| self.protocol.record_id(record) == request.after;
+        if decided.first().is_some_and(agrees) {
+            decided.remove(0);
+        }
+        decided.truncate(self.protocol.servable(&decided));
+        if !is_here {
+            // Blocks whose bodies nobody can get from us would only hold the asker up.
+            decided.clear();
+        }
+        let more = request.height.0.saturating_add(count) < kept.newest.0;
+        if is_here && decided.is_empty() && more && count < BLOCKS_READ_MAX {
+            // A long stretch that a single certificate decided: its proof comes later.
+            self.read_blocks(to, request, count * 8);
+            return;
+        }
+        let blocks = Blocks { request, decided, tail: Vec::new(), kept };
+        self.send(Recipients::One(to), Message::Blocks(blocks));
+    }
+
+    pub(super) fn on_blocks(
+        &mut self,
+        now: Time,
+        from: ReplicaId,
+        request: FetchBlocks,
+        kept: Kept,
+        run: Box<VerifiedRun>,
+    ) {
+        if let Some(run) = self.sync.answered(now, from, request, kept, run) {
+            self.feed(now, Input::Run(run));
+        }
+        while !self.is_backlogged()
+            && let Some(run) = self.sync.take_ahead(self.schedule.decided())
+        {
+            let before = self.schedule.decided();
+            self.feed(now, Input::Run(run));
+            if self.schedule.decided() == before {
+                break;
+            }
+        }
+        self.want_snapshot_if_gone(now);
+    }
+
+    /// Decided heights wait in memory for their bodies: no more are fetched while many do.
+    pub(super) fn is_backlogged(&self) -> bool {
+        self.schedule.decided().0 - self.schedule.executed().0 > BACKLOG_MAX
+    }
+
+    /// Blocks are not asked for while bodies are missing for many, or a snapshot is chosen.
+    pub(super) fn is_sync_paused(&self) -> bool {
+        self.is_backlogged() || self.snapshots.target().is_some()
+    }
+
+    pub(super) fn sync_due(&mut self, now: Time) {
+        if self.is_sync_paused() {
+            return;
+        }
+        let (height, tip) = (self.schedule.decided(), self.protocol.tip());
+        let protocol = &self.protocol;
+        let questions = self.sync.due(now, height, tip, |block| protocol.has_block(block));
+        for (member, request) in questions {
+            self.send(Recipients::One(member), Message::FetchBlocks(request));
+        }
+    }
+
+    // ---- snapshots ------------------------------------------------------------------------------
+
+    fn want_snapshot_if_gone(&mut self, now: Time) {
+        let committee = self.config.verifier.committee();
+        let weight: u64 = self.sync.gone().iter().map(|member| committee.weight(*member)).sum();
+        if weight >= committee.weak() {
+            self.snapshots.start(now);
+        }
+    }
+
+    /// Asks for snapshots and chunks, and installs what is complete.
+    pub(super) fn snapshots_due(&mut self, now: Time) {
+        self.want_snapshot_if_stuck(now);
+        if self.snapshots.is_active() && !self.needs_snapshot() {
+            self.snapshots.stop();
+        }
+        for wish in self.snapshots.due(now, self.schedule.executed()) {
+            match wish {
+                Wish::Name(above) => self.send(Recipients::All, Message::FetchSnapshots(above)),
+                Wish::Chunk(member, snapshot, index) => {
+                    let message = Message::FetchChunk(snapshot, index);
+                    self.send(Recipients::One(member), message);
+                }
+            }
+        }
+        if !self.schedule.is_executing()
+            && let Some(install) = self.snapshots.install()
+        {
+            self.effects.push_back(Effect::Install(Box::new(install)));
+        }
+    }
+
+    /// The next height is decided here, and nobody gives us its bodies.
+    fn want_snapshot_if_stuck(&mut self, now: Time) {
+        if self.is_stuck() {
+            self.snapshots.start(now);
+        }
+    }
+
+    fn is_stuck(&self) -> bool {
+        let members = u32::try_from(self.config.verifier.committee().size()).unwrap_or(u32::MAX);
+        let asked = |payload: &quorate_types::Payload| {
+            payload.bodies.iter().map(|name| self.bodies.attempts(name)).max()
+        };
+        self.schedule.next().and_then(asked).unwrap_or(0) >= members * BODY_ROUNDS_MAX
+    }
+
+    /// Whether what led to asking for a snapshot is still the case.
+    fn needs_snapshot(&self) -> bool {
+        !self.sync.gone().is_empty() || self.is_stuck()
+    }
+
+    pub(super) fn serve_snapshots(&mut self, to: ReplicaId, above: Height) {
+        let items = vec![ReadItem::Manifest(0), ReadItem::Manifest(1)];
+        self.read_for(Reading::Snapshots(to, above), items);
+    }
+
+    /// Each manifest beyond what was asked for goes out with the records that prove its height.
+    pub(super) fn prove_snapshots(&mut self, to: ReplicaId, above: Height, answer: ReadAnswer) {
+        for bytes in answer.items.into_iter().filter_map(|(_, bytes)| bytes) {
+            let Some(manifest) = Manifest::decode(&bytes).filter(|m| m.height > above) else {
+                continue;
+            };
+            let last = self.schedule.decided().0.min(manifest.height.0 + BLOCKS_MAX - 1);
+            let items = (manifest.height.0..=last).map(|h| ReadItem::Decided(Height(h))).collect();
+            self.read_for(Reading::Proof(to, bytes), items);
+        }
+    }
+
+    pub(super) fn send_offer(&mut self, to: ReplicaId, manifest: Bytes, answer: ReadAnswer) {
+        let mut bytes = 0;
+        let records = answer.items.into_iter().map_while(|(_, found)| found);
+        let mut proof: Vec<Bytes> = records
+            .take_while(|record| {
+                bytes += record.len();
+                bytes <= BLOCKS_BYTES_MAX
+            })
+            .collect();
+        // The shortest proof is enough.
+        let shortest = (1..=proof.len()).find(|n| self.protocol.servable(&proof[..*n]) == *n);
+        proof.truncate(shortest.unwrap_or(0));
+        if !proof.is_empty() {
+            self.send(Recipients::One(to), Message::Offer(Offer { manifest, proof }));
+        }
+    }
+
+    pub(super) fn serve_chunk(&mut self, to: ReplicaId, snapshot: Digest, index: u32) {
+        let items = vec![ReadItem::Chunk(snapshot, index)];
+        self.read_for(Reading::Chunk(to, snapshot, index), items);
+    }
+
+    pub(super) fn send_chunk(
+        &mut self,
+        to: ReplicaId,
+        snapshot: Digest,
+        index: u32,
+        answer: ReadAnswer,
+    ) {
+        let bytes = answer.items.into_iter().find_map(|(_, bytes)| bytes).unwrap_or_default();
+        self.send(Recipients::One(to), Message::Chunk(Chunk { snapshot, index, bytes }));
+    }
+
+    pub(super) fn on_offer(&mut self, from: ReplicaId, offered: Offered) {
+        self.snapshots.offered(from, offered, self.schedule.executed());
+    }
+
+    pub(super) fn on_chunk(
+        &mut self,
+        from: ReplicaId,
+        which: (Digest, u32),
+        content: Option<(Digest, Bytes)>,
+    ) {
+        match self.snapshots.chunk(from, which, content) {
+            Taken::Stage(chunk) => self.effects.push_back(Effect::Stage(chunk)),
+            Taken::Wrong => self.faults += 1,
+            Taken::Unasked | Taken::Gone => {}
+        }
+    }
+
+    /// The state is that of a later height: what was decided on the way there is skipped, and blocks are
+    /// fetched from there on.
+    pub(super) fn on_installed(&mut self, now: Time, executed: &ExecutedUpTo) {
+        self.snapshots.installed();
+        self.snapshots_installed += 1;
+        let height = executed.height;
+        if height > self.schedule.decided() {
+            let bytes = executed.decided.clone();
+            self.effects.push_back(Effect::Append(DecidedRecord { height, bytes }));
+        }
+        let skipped = self.schedule.install(height);
+        self.bodies.decide(&skipped);
+        self.bodies.executed(&skipped);
+        self.root = executed.root;
+        self.operations = executed.operations;
+        self.durable = height;
+        self.release();
+        self.sync.jumped(now);
+        self.feed(now, Input::Installed(executed.decided.clone()));
+    }
+}

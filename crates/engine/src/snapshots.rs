@@ -1,0 +1,357 @@
+//! Fetching a snapshot, when nobody keeps the blocks any more that this replica lacks.
+//!
+//! ```text
+//! Idle ─ blocks or bodies are gone ─▶ Asking ─ enough members name one alike ─▶ Fetching
+//!   ▲                                    ▲                                        │ all chunks staged
+//!   └──────────── Installed ─────────────┼────────── Installing ◀─────────────────┘
+//!                                        └─ no source left, or none answers
+//! ```
+//!
+//! What a snapshot holds cannot be checked against anything that was ordered. So (★) it is installed only
+//! when members of a combined weight of at least [`Committee::weak`] name the same manifest, each over
+//! its own authenticated channel: one of them is honest. The block that it is of comes with a proof that
+//! a quorum decided it, which was checked before it came here. Every chunk is compared with its hash in
+//! the manifest (★); whoever sent another is not asked again for this snapshot.
+
+use bytes::Bytes;
+use quorate_crypto::Digest;
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_types::machine::{Install, StagedChunk};
+use quorate_types::{Committee, Height, Manifest, ReplicaId, Time};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long members may take to name their snapshots before they are asked again.
+const ASK_AGAIN: Duration = Duration::from_millis(1_000);
+/// How long a chunk may take before another member is asked for it.
+const CHUNK_RETRY: Duration = Duration::from_millis(1_500);
+/// Chunks under way from one member.
+const PER_MEMBER_MAX: usize = 2;
+/// Chunks that every source may leave unanswered in a row, for each that it may have under way.
+const SILENCE_MAX: usize = 3;
+/// Snapshots that one member may name at once.
+const OFFERS_MAX: usize = 2;
+
+/// A snapshot that a member names, checked as far as it proves itself.
+#[derive(Clone, Debug)]
+pub struct Offered {
+    /// What it is.
+    pub manifest: Manifest,
+    /// Its manifest's digest.
+    pub digest: Digest,
+    /// The decided record of its height, with the proof that was checked.
+    pub decided: Bytes,
+}
+
+/// Where the replica stands with snapshots.
+#[derive(Debug)]
+pub(crate) struct SnapshotSync {
+    committee: Arc<Committee>,
+    phase: Phase,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Idle,
+    Asking { ask_at: Time, offers: BTreeMap<ReplicaId, Vec<Offered>> },
+    Fetching(Box<Fetching>),
+    Installing(Height),
+}
+
+#[derive(Debug)]
+struct Fetching {
+    offered: Offered,
+    sources: BTreeSet<ReplicaId>,
+    /// Chunks asked for: of whom, and until when.
+    asked: BTreeMap<u32, (ReplicaId, Time)>,
+    /// Chunks to ask for again.
+    again: BTreeSet<u32>,
+    /// The first chunk that was never asked for.
+    next: u32,
+    staged: u32,
+    /// Who sent a wrong chunk or has none any more.
+    dismissed: BTreeSet<ReplicaId>,
+    /// Chunks that came too late or not at all since the last good one.
+    late: usize,
+}
+
+/// What to send.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// Everybody: which snapshots beyond this height?
+    Name(Height),
+    /// One member: this chunk of that snapshot.
+    Chunk(ReplicaId, Digest, u32),
+}
+
+/// What became of a chunk.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// Keep it.
+    Stage(StagedChunk),
+    /// Nobody asked for it.
+    Unasked,
+    /// Its sender does not have it any more.
+    Gone,
+    /// It is not what the manifest says.
+    Wrong,
+}
+
+impl SnapshotSync {
+    pub(crate) fn new(committee: Arc<Committee>) -> Self {
+        Self { committee, phase: Phase::Idle }
+    }
+
+    /// Nobody has what is needed: a snapshot is.
+    pub(crate) fn start(&mut self, now: Time) {
+        if matches!(self.phase, Phase::Idle) {
+            self.phase = Phase::Asking { ask_at: now, offers: BTreeMap::new() };
+        }
+    }
+
+    /// It is no longer needed, unless it is being installed.
+    pub(crate) fn stop(&mut self) {
+        if !matches!(self.phase, Phase::Installing(_)) {
+            self.phase = Phase::Idle;
+        }
+    }
+
+    /// Whether it is under way.
+    pub(crate) fn is_active(&self) -> bool {
+        !matches!(self.phase, Phase::Idle)
+    }
+
+    /// Whether nothing may be executed: what is fetched is complete, or being installed.
+    pub(crate) fn holds_execution(&self) -> bool {
+        match &self.phase {
+            Phase::Fetching(fetching) => fetching.is_complete(),
+            Phase::Installing(_) => true,
+            Phase::Idle | Phase::Asking { .. } => false,
+        }
+    }
+
+    /// In words: what it waits for.
+    pub(crate) fn describe(&self) -> String {
+        match &self.phase {
+            Phase::Idle => String::new(),
+            Phase::Asking { offers, .. } => {
+                format!("a snapshot that enough members name alike; {} answered", offers.len())
+            }
+            Phase::Fetching(fetching) => format!(
+                "chunks of the snapshot at {}: {} of {}, from {} members",
+                fetching.offered.manifest.height,
+                fetching.staged,
+                fetching.offered.manifest.chunks.len(),
+                fetching.sources.len()
+            ),
+            Phase::Installing(height) => format!("the snapshot at {height} to be installed"),
+        }
+    }
+
+    /// The height that the snapshot leads to, if one was chosen.
+    pub(crate) fn target(&self) -> Option<Height> {
+        match &self.phase {
+            Phase::Idle | Phase::Asking { .. } => None,
+            Phase::Fetching(fetching) => Some(fetching.offered.manifest.height),
+            Phase::Installing(height) => Some(*height),
+        }
+    }
+
+    /// A member names a snapshot. Executed is what this replica has already.
+    pub(crate) fn offered(&mut self, from: ReplicaId, offered: Offered, executed: Height) {
+        if let Phase::Fetching(fetching) = &mut self.phase {
+            fetching.also_named(from, &offered);
+        }
+        let Phase::Asking { offers, .. } = &mut self.phase else { return };
+        if offered.manifest.height <= executed {
+            return;
+        }
+        let of_member = offers.entry(from).or_default();
+        of_member.retain(|other| other.manifest.height != offered.manifest.height);
+        of_member.push(offered);
+        if of_member.len() > OFFERS_MAX {
+            of_member.remove(0);
+        }
+        if let Some((offered, sources)) = choose(offers, &self.committee) {
+            self.phase = Phase::Fetching(Box::new(Fetching::new(offered, sources)));
+        }
+    }
+
+    /// What to ask for now.
+    pub(crate) fn due(&mut self, now: Time, executed: Height) -> Vec<Wish> {
+        match &mut self.phase {
+            Phase::Idle | Phase::Installing(_) => Vec::new(),
+            Phase::Asking { ask_at, .. } if *ask_at > now => Vec::new(),
+            Phase::Asking { ask_at, .. } => {
+                *ask_at = now + ASK_AGAIN;
+                vec![Wish::Name(executed)]
+            }
+            Phase::Fetching(fetching) => {
+                if fetching.offered.manifest.height <= executed {
+                    self.phase = Phase::Idle;
+                    return Vec::new();
+                }
+                let wishes = fetching.ask(now);
+                if fetching.is_hopeless() {
+                    self.phase = Phase::Asking { ask_at: now, offers: BTreeMap::new() };
+                    return self.due(now, executed);
+                }
+                wishes
+            }
+        }
+    }
+
+    /// A chunk came; `content` is its hash and bytes, `None` when its sender does not have it.
+    pub(crate) fn chunk(
+        &mut self,
+        from: ReplicaId,
+        (snapshot, index): (Digest, u32),
+        content: Option<(Digest, Bytes)>,
+    ) -> Taken {
+        let Phase::Fetching(fetching) = &mut self.phase else { return Taken::Unasked };
+        let asked = fetching.asked.get(&index).filter(|(member, _)| *member == from);
+        if asked.is_none() || snapshot != fetching.offered.digest {
+            return Taken::Unasked;
+        }
+        fetching.asked.remove(&index);
+        let expected = fetching.offered.manifest.chunks[index as usize];
+        let right = |(hash, _): &(Digest, Bytes)| {
+            *hash == expected || mutants::active(Mutant::AcceptWrongChunk)
+        };
+        let taken = match content {
+            None => Taken::Gone,
+            Some(content) if !right(&content) => Taken::Wrong,
+            Some((_, bytes)) => {
+                fetching.staged += 1;
+                fetching.late = 0;
+                return Taken::Stage(StagedChunk { snapshot, index, bytes });
+            }
+        };
+        fetching.again.insert(index);
+        fetching.sources.remove(&from);
+        fetching.dismissed.insert(from);
+        taken
+    }
+
+    /// Everything is staged: install it now, if so.
+    pub(crate) fn install(&mut self) -> Option<Install> {
+        let Phase::Fetching(fetching) = &self.phase else { return None };
+        if !fetching.is_complete() {
+            return None;
+        }
+        let Offered { manifest, decided, .. } = fetching.offered.clone();
+        self.phase = Phase::Installing(manifest.height);
+        Some(Install { manifest, decided })
+    }
+
+    /// The state is the snapshot's.
+    pub(crate) fn installed(&mut self) {
+        self.phase = Phase::Idle;
+    }
+
+    /// When [`SnapshotSync::due`] has something.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        match &self.phase {
+            Phase::Idle | Phase::Installing(_) => None,
+            Phase::Asking { ask_at, .. } => Some(*ask_at),
+            Phase::Fetching(fetching) => fetching.asked.values().map(|(_, until)| *until).min(),
+        }
+    }
+}
+
+impl Fetching {
+    fn new(offered: Offered, sources: BTreeSet<ReplicaId>) -> Self {
+        Self {
+            offered,
+            sources,
+            asked: BTreeMap::new(),
+            again: BTreeSet::new(),
+            next: 0,
+            staged: 0,
+            dismissed: BTreeSet::new(),
+            late: 0,
+        }
+    }
+
+    /// Another member names the same snapshot: it may be asked too.
+    fn also_named(&mut self, from: ReplicaId, offered: &Offered) {
+        if offered.digest == self.offered.digest && !self.dismissed.contains(&from) {
+            self.sources.insert(from);
+        }
+    }
+
+    /// Nobody is left to ask, or all of them are silent: better ask everybody again.
+    fn is_hopeless(&self) -> bool {
+        let silent = self.late > SILENCE_MAX * self.sources.len() * PER_MEMBER_MAX;
+        !self.is_complete() && (self.sources.is_empty() || silent)
+    }
+
+    fn is_complete(&self) -> bool {
+        self.staged as usize == self.offered.manifest.chunks.len()
+    }
+
+    /// Gives up on what was not answered in time, and asks every source for as much as it may have under
+    /// way: those with the least first.
+    fn ask(&mut self, now: Time) -> Vec<Wish> {
+        let late: Vec<u32> =
+            self.asked.iter().filter(|(_, (_, until))| *until <= now).map(|(i, _)| *i).collect();
+        let mut slow = BTreeSet::new();
+        for index in late {
+            slow.extend(self.asked.remove(&index).map(|(member, _)| member));
+            self.again.insert(index);
+            self.late += 1;
+        }
+        let mut wishes = Vec::new();
+        while let Some(member) = self.idlest(&slow) {
+            let Some(index) = self.next_chunk() else { break };
+            self.asked.insert(index, (member, now + CHUNK_RETRY));
+            wishes.push(Wish::Chunk(member, self.offered.digest, index));
+        }
+        wishes
+    }
+
+    /// The source with the fewest chunks under way, if it may have another; one that was just too slow
+    /// only when there is no other.
+    fn idlest(&self, slow: &BTreeSet<ReplicaId>) -> Option<ReplicaId> {
+        let load = |member: &ReplicaId| self.asked.values().filter(|(m, _)| m == member).count();
+        self.sources
+            .iter()
+            .map(|member| (slow.contains(member), load(member), *member))
+            .filter(|(_, load, _)| *load < PER_MEMBER_MAX)
+            .min()
+            .map(|(_, _, member)| member)
+    }
+
+    fn next_chunk(&mut self) -> Option<u32> {
+        self.again.pop_first().or_else(|| {
+            let index = self.next;
+            self.next += 1;
+            let exists = (index as usize) < self.offered.manifest.chunks.len();
+            if !exists {
+                self.next = index;
+            }
+            exists.then_some(index)
+        })
+    }
+}
+
+/// The highest snapshot that members of at least the weak weight name alike, and who they are.
+fn choose(
+    offers: &BTreeMap<ReplicaId, Vec<Offered>>,
+    committee: &Committee,
+) -> Option<(Offered, BTreeSet<ReplicaId>)> {
+    let mut named: BTreeMap<(Height, Digest), (Offered, BTreeSet<ReplicaId>)> = BTreeMap::new();
+    for (member, offered) in offers.iter().flat_map(|(m, all)| all.iter().map(move |o| (m, o))) {
+        let entry = named.entry((offered.manifest.height, offered.digest));
+        entry.or_insert_with(|| (offered.clone(), BTreeSet::new())).1.insert(*member);
+    }
+    let vouched = |members: &BTreeSet<ReplicaId>| {
+        let weight: u64 = members.iter().map(|member| committee.weight(*member)).sum();
+        weight >= committee.weak() || mutants::active(Mutant::InstallUnvouched)
+    };
+    named.into_values().rev().find(|(_, members)| vouched(members))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+//! What must hold before a snapshot is installed, and that liars and silence only cost time.
+
+use super::{CHUNK_RETRY, Offered, PER_MEMBER_MAX, SnapshotSync, Taken, Wish};
+use crate::testing::committee;
+use bytes::Bytes;
+use quorate_crypto::{Digest, hash};
+use quorate_types::{Height, Manifest, ReplicaId, Time};
+
+type Check = Result<(), String>;
+
+fn ensure(holds: bool, what: &str) -> Check {
+    if holds { Ok(()) } else { Err(what.to_owned()) }
+}
+
+fn content(index: u32) -> Bytes {
+    Bytes::from(vec![u8::try_from(index).expect("few"); 10])
+}
+
+/// A snapshot of `chunks` chunks; `operations` makes it another one.
+fn offered(height: u64, operations: u64, chunks: u32) -> Offered {
+    let manifest = Manifest {
+        service: "noop".into(),
+        height: Height(height),
+        root: hash(b"root"),
+        session_root: hash(b"sessions"),
+        operations,
+        chunks: (0..chunks).map(|index| hash(&content(index))).collect(),
+    };
+    let digest = manifest.digest();
+    Offered { manifest, digest, decided: Bytes::from_static(b"decided") }
+}
+
+/// One of four members, with nothing executed, that has asked everybody.
+fn asking() -> SnapshotSync {
+    let mut sync = SnapshotSync::new(committee());
+    sync.start(Time(0));
+    assert_eq!(sync.due(Time(0), Height(0)), [Wish::Name(Height(0))]);
+    sync
+}
+
+fn name(sync: &mut SnapshotSync, member: u16, offered: &Offered) {
+    sync.offered(ReplicaId(member), offered.clone(), Height(0));
+}
+
+fn asked(wishes: &[Wish]) -> Vec<(u16, u32)> {
+    let chunk = |wish: &Wish| match wish {
+        Wish::Chunk(member, _, index) => (member.0, *index),
+        Wish::Name(_) => panic!("asked everybody again"),
+    };
+    wishes.iter().map(chunk).collect()
+}
+
+/// The chunk as it should be.
+fn good(index: u32) -> Option<(Digest, Bytes)> {
+    Some((hash(&content(index)), content(index)))
+}
+
+/// ★ Fewer than the weak weight vouch for nothing, however often they say it.
+fn nothing_is_installed_that_too_few_vouch_for() -> Check {
+    let mut sync = asking();
+    let lie = offered(64, 1, 0);
+    name(&mut sync, 1, &lie);
+    name(&mut sync, 1, &lie);
+    name(&mut sync, 2, &offered(64, 2, 0));
+    name(&mut sync, 3, &offered(32, 1, 0));
+    ensure(sync.install().is_none(), "installed what one of four members made up")?;
+    name(&mut sync, 2, &offered(32, 1, 0));
+    let installed = sync.install().map(|install| install.manifest.height);
+    ensure(installed == Some(Height(32)), "two of four name it alike")
+}
+
+/// ★ A chunk that is not what the manifest says is not kept, and its sender is not asked again.
+fn no_wrong_chunk_is_kept() -> Check {
+    let mut sync = asking();
+    let snapshot = offered(64, 1, 2);
+    (1..=3).for_each(|member| name(&mut sync, member, &snapshot));
+    let first = asked(&sync.due(Time(0), Height(0)));
+    let (liar, index) = first[0];
+    let wrong = Bytes::from_static(b"made up");
+    let taken = sync.chunk(ReplicaId(liar), (snapshot.digest, index), Some((hash(&wrong), wrong)));
+    ensure(taken == Taken::Wrong, "a made-up chunk was kept")?;
+    let again = asked(&sync.due(Time(0), Height(0)));
+    ensure(again.iter().any(|(_, of)| *of == index), "it is asked of somebody else at once")?;
+    ensure(again.iter().all(|(member, _)| *member != liar), "not of the liar")
+}
+
+#[test]
+fn too_few_vouch_for_nothing() {
+    nothing_is_installed_that_too_few_vouch_for().unwrap();
+}
+
+#[test]
+fn wrong_chunks_are_not_kept() {
+    no_wrong_chunk_is_kept().unwrap();
+}
+
+#[test]
+fn the_highest_one_that_enough_name_is_taken_and_others_join_in() {
+    let mut sync = asking();
+    let (old, new) = (offered(32, 1, 9), offered(64, 1, 9));
+    for member in [1, 2] {
+        sync.offered(ReplicaId(member), new.clone(), Height(0));
+    }
+    assert_eq!(sync.target(), Some(Height(64)));
+    name(&mut sync, 3, &old);
+    name(&mut sync, 3, &new);
+    let members: std::collections::BTreeSet<u16> =
+        asked(&sync.due(Time(0), Height(0))).into_iter().map(|(member, _)| member).collect();
+    assert_eq!(members, [1, 2, 3].into());
+}
+
+#[test]
+fn what_is_executed_already_is_of_no_use() {
+    let mut sync = asking();
+    let snapshot = offered(64, 1, 0);
+    (1..=3).for_each(|member| sync.offered(ReplicaId(member), snapshot.clone(), Height(64)));
+    assert_eq!(sync.install(), None);
+    let mut sync = asking();
+    let snapshot = offered(64, 1, 3);
+    (1..=3).for_each(|member| name(&mut sync, member, &snapshot));
+    assert_eq!(sync.due(Time(0), Height(70)), [], "blocks were quicker");
+    assert!(!sync.is_active());
+}
+
+#[test]
+fn chunks_come_from_all_sources_at_once_a_few_from_each() {
+    let mut sync = asking();
+    let snapshot = offered(64, 1, 20);
+    (1..=3).for_each(|member| name(&mut sync, member, &snapshot));
+    let mut under_way = asked(&sync.due(Time(0), Height(0)));
+    for member in 1..=3 {
+        let load = under_way.iter().filter(|(of, _)| *of == member).count();
+        assert_eq!(load, PER_MEMBER_MAX);
+    }
+    let mut staged = Vec::new();
+    while let Some((member, index)) = under_way.pop() {
+        match sync.chunk(ReplicaId(member), (snapshot.digest, index), good(index)) {
+            Taken::Stage(chunk) => staged.push((chunk.index, chunk.bytes)),
+            other => panic!("{other:?}"),
+        }
+        under_way.extend(asked(&sync.due(Time(0), Height(0))));
+    }
+    staged.sort();
+    let expected: Vec<_> = (0..20).map(|index| (index, content(index))).collect();
+    assert_eq!(staged, expected, "each once");
+    assert!(sync.holds_execution());
+    let install = sync.install().expect("complete");
+    assert_eq!(install.manifest, snapshot.manifest);
+    assert_eq!((sync.install(), sync.target()), (None, Some(Height(64))), "once");
+    sync.installed();
+    assert!(!sync.is_active());
+}
+
+#[test]
+fn a_silent_source_costs_a_retry_and_no_more() {
+    let mut sync = asking();
+    let snapshot = offered(64, 1, 2);
+    [1, 2].iter().for_each(|member| name(&mut sync, *member, &snapshot));
+    let first = asked(&sync.due(Time(0), Height(0)));
+    assert_eq!(first, [(1, 0), (2, 1)]);
+    assert!(matches!(sync.chunk(ReplicaId(2), (snapshot.digest, 1), good(1)), Taken::Stage(_)));
+    let at = sync.deadline().expect("it waits for the other");
+    assert_eq!(at, Time(0) + CHUNK_RETRY);
+    assert_eq!(asked(&sync.due(at, Height(0))), [(2, 0)], "of whoever answers");
+    let late = sync.chunk(ReplicaId(1), (snapshot.digest, 0), good(0));
+    assert_eq!(late, Taken::Unasked);
+}
+
+/// Sources that all went silent, or all gave the snapshot up, are left for a new round.
+#[test]
+fn without_a_source_everybody_is_asked_again() {
+    let snapshot = offered(64, 1, 2);
+    let fetching = || {
+        let mut sync = asking();
+        [1, 2].iter().for_each(|member| name(&mut sync, *member, &snapshot));
+        sync
+    };
+    let mut silent = fetching();
+    let mut now = Time(0);
+    let asked_all = (0..100).any(|_| {
+        let wishes = silent.due(now, Height(0));
+        now = silent.deadline().expect("it goes on");
+        wishes == [Wish::Name(Height(0))]
+    });
+    assert!(asked_all, "it waits for the silent for ever");
+
+    let mut gone = fetching();
+    for (member, index) in asked(&gone.due(Time(0), Height(0))) {
+        let taken = gone.chunk(ReplicaId(member), (snapshot.digest, index), None);
+        assert_eq!(taken, Taken::Gone);
+    }
+    assert_eq!(gone.due(Time(1), Height(0)), [Wish::Name(Height(0))]);
+}
+
+#[test]
+fn what_nobody_asked_for_is_dropped() {
+    let mut sync = asking();
+    let snapshot = offered(64, 1, 3);
+    assert_eq!(sync.chunk(ReplicaId(1), (snapshot.digest, 0), good(0)), Taken::Unasked);
+    (1..=3).for_each(|member| name(&mut sync, member, &snapshot));
+    let (member, index) = asked(&sync.due(Time(0), Height(0)))[0];
+    let other = ReplicaId(member % 3 + 1);
+    assert_eq!(sync.chunk(other, (snapshot.digest, index), good(index)), Taken::Unasked);
+    let of_another = (hash(b"another"), index);
+    assert_eq!(sync.chunk(ReplicaId(member), of_another, good(index)), Taken::Unasked);
+    assert_eq!(sync.chunk(ReplicaId(member), (snapshot.digest, 77), good(0)), Taken::Unasked);
+}
+
+/// Each rule left out is noticed by the check that stands for it.
+#[cfg(feature = "mutants")]
+mod mutants {
+    use super::*;
+    use quorate_crypto::mutants::{Mutant, set};
+
+    #[test]
+    fn every_rule_is_guarded() {
+        let checks: [(Mutant, fn() -> Check); 2] = [
+            (Mutant::InstallUnvouched, nothing_is_installed_that_too_few_vouch_for),
+            (Mutant::AcceptWrongChunk, no_wrong_chunk_is_kept),
+        ];
+        for (mutant, check) in checks {
+            check().unwrap();
+            set(Some(mutant));
+            let result = check();
+            set(None);
+            assert!(result.is_err(), "{mutant:?} went unnoticed");
+        }
+    }
+}

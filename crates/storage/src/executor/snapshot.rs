@@ -1,0 +1,168 @@
+//! Snapshots of the executed state: how one is made of a store, and a store of one.
+//!
+//! The stream that is cut into chunks is, for every key in order, its length (`u32`, little-endian), the
+//! key, the value's length and the value.
+
+use super::{DECIDED, EXECUTED, Executor, Progress, decided_key};
+use crate::StorageError;
+use crate::snapshots::{SnapshotWriter, Snapshots};
+use crate::store::View;
+use bytes::Bytes;
+use quorate_types::machine::{ExecutedUpTo, Install};
+use quorate_types::{Height, Manifest};
+use std::collections::VecDeque;
+
+/// A snapshot to be written, on whatever thread has the time.
+pub struct SnapshotJob {
+    view: Box<dyn View>,
+    progress: Progress,
+}
+
+impl Executor {
+    /// The state as the last height left it; later heights do not change it. It is made durable first, so
+    /// that no snapshot is ever ahead of the state that it was taken of.
+    ///
+    /// # Errors
+    /// [`StorageError::State`] when the store fails.
+    ///
+    /// # Panics
+    /// When nothing was executed yet.
+    pub fn snapshot(&mut self) -> Result<SnapshotJob, StorageError> {
+        self.make_durable()?;
+        let progress = self.progress.clone().expect("a snapshot is of an executed height");
+        Ok(SnapshotJob { view: self.store.view()?, progress })
+    }
+
+    /// Replaces the state by a snapshot whose chunks are staged, durably and all at once (★).
+    ///
+    /// # Errors
+    /// [`StorageError::State`] when the store fails or the chunks are not what their manifest says, and
+    /// the same for ever after; the state is the old one then.
+    pub fn install(
+        &mut self,
+        install: &Install,
+        snapshots: &Snapshots,
+    ) -> Result<ExecutedUpTo, StorageError> {
+        self.check()?;
+        let Install { manifest, decided } = install;
+        let progress = Progress {
+            service: manifest.service.clone(),
+            height: manifest.height,
+            root: manifest.root,
+            session_root: manifest.session_root,
+            operations: manifest.operations,
+            decided: decided.to_vec(),
+        };
+        if progress.service != self.service.name() {
+            let damaged = StorageError::StateDamaged { entry: "snapshot of another service" };
+            return self.settle(Err(damaged));
+        }
+        let encoded = borsh::to_vec(&progress).expect("encoding into memory cannot fail");
+        let own = [
+            Ok((EXECUTED.to_vec(), encoded)),
+            Ok((decided_key(manifest.height).to_vec(), decided.to_vec())),
+        ];
+        let state = Entries::new(snapshots, manifest);
+        let result = self.store.replace(&mut state.chain(own));
+        self.settle(result)?;
+        self.progress = Some(progress);
+        self.is_durable();
+        Ok(self.executed().expect("just installed"))
+    }
+}
+
+impl SnapshotJob {
+    /// The height that it is of.
+    #[must_use]
+    pub fn height(&self) -> Height {
+        self.progress.height
+    }
+
+    /// Writes it; complete and durable afterwards. The ones before the last two are removed.
+    ///
+    /// # Errors
+    /// When the store cannot be read or the disk fails.
+    pub fn write(self, snapshots: &Snapshots) -> Result<Manifest, StorageError> {
+        let Self { view, progress } = self;
+        if let Some(manifest) = snapshots.manifest(progress.height) {
+            // Never write over one that is complete: a crash in between would leave half of it.
+            return Ok(manifest);
+        }
+        let mut writer = snapshots.begin(progress.height);
+        view.scan(&mut |key, value| {
+            if key == EXECUTED || key.first() == Some(&DECIDED) {
+                return Ok(());
+            }
+            put(&mut writer, key)?;
+            put(&mut writer, value)
+        })?;
+        let chunks = writer.chunks()?;
+        let manifest = Manifest {
+            service: progress.service,
+            height: progress.height,
+            root: progress.root,
+            session_root: progress.session_root,
+            operations: progress.operations,
+            chunks,
+        };
+        snapshots.finish(&manifest)?;
+        Ok(manifest)
+    }
+}
+
+fn put(writer: &mut SnapshotWriter<'_>, bytes: &[u8]) -> Result<(), StorageError> {
+    let length = u32::try_from(bytes.len()).expect("keys and values are megabytes at most");
+    writer.put(&length.to_le_bytes())?;
+    writer.put(bytes)
+}
+
+/// The keys and values in the staged chunks of a snapshot.
+struct Entries<'a> {
+    snapshots: &'a Snapshots,
+    manifest: &'a Manifest,
+    next: u32,
+    buffer: VecDeque<u8>,
+}
+
+impl<'a> Entries<'a> {
+    fn new(snapshots: &'a Snapshots, manifest: &'a Manifest) -> Self {
+        Self { snapshots, manifest, next: 0, buffer: VecDeque::new() }
+    }
+
+    /// The next `count` bytes of the stream; `None` at its end.
+    fn take(&mut self, count: usize) -> Result<Option<Vec<u8>>, StorageError> {
+        while self.buffer.len() < count && (self.next as usize) < self.manifest.chunks.len() {
+            let chunk: Bytes = self.snapshots.staged(self.manifest, self.next)?;
+            self.buffer.extend(chunk);
+            self.next += 1;
+        }
+        if self.buffer.is_empty() && count > 0 {
+            return Ok(None);
+        }
+        if self.buffer.len() < count {
+            return Err(StorageError::StateDamaged { entry: "end of a snapshot" });
+        }
+        Ok(Some(self.buffer.drain(..count).collect()))
+    }
+
+    fn take_sized(&mut self) -> Result<Option<Vec<u8>>, StorageError> {
+        let Some(length) = self.take(4)? else { return Ok(None) };
+        let length = u32::from_le_bytes(length.try_into().expect("4 bytes"));
+        self.take(length as usize)
+    }
+}
+
+impl Iterator for Entries<'_> {
+    type Item = Result<(Vec<u8>, Vec<u8>), StorageError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let key = match self.take_sized() {
+            Ok(key) => key?,
+            Err(error) => return Some(Err(error)),
+        };
+        let value = self.take_sized().and_then(|value| {
+            value.ok_or(StorageError::StateDamaged { entry: "end of a snapshot" })
+        });
+        Some(value.map(|value| (key, value)))
+    }
+}

@@ -1,0 +1,160 @@
+//! Opening a journal: what both logs hold, put together with what the state store remembers.
+
+use super::index::Index;
+use super::{
+    BODY, BODY_HEAD_BYTES, DECIDED, DECIDED_HEAD_BYTES, INCARNATION, LET_GO, Latest, SAFETY,
+};
+use crate::StorageError;
+use crate::log::{Location, Segment};
+use borsh::BorshDeserialize;
+use bytes::Bytes;
+use quorate_crypto::Digest;
+use quorate_types::machine::{DecidedRecord, ExecutedUpTo, Recovery};
+use quorate_types::{BodyRef, Height, ReplicaId};
+use std::collections::BTreeMap;
+
+/// What is collected while the logs are read.
+pub(super) struct Collected {
+    pub(super) index: Index,
+    pub(super) latest: Latest,
+    /// Heights after the executed one.
+    decided: BTreeMap<Height, Bytes>,
+    after: Height,
+    /// Heights that were let go, and whether all their bodies are still here.
+    let_go: BTreeMap<Height, bool>,
+    /// Nothing was read of the bodies.
+    pub(super) no_bodies: bool,
+}
+
+impl Collected {
+    pub(super) fn new(executed: Option<&ExecutedUpTo>) -> Self {
+        Self {
+            index: Index::default(),
+            latest: Latest::new(),
+            decided: BTreeMap::new(),
+            after: executed.map_or(Height(0), |executed| executed.height),
+            let_go: BTreeMap::new(),
+            no_bodies: true,
+        }
+    }
+
+    /// A record of the log of promises and decisions.
+    pub(super) fn record(
+        &mut self,
+        segment: &Segment,
+        location: Location,
+        kind: u8,
+        payload: &[u8],
+    ) -> Result<(), StorageError> {
+        match kind {
+            SAFETY | INCARNATION => {
+                let bytes = Bytes::copy_from_slice(payload);
+                self.latest.insert(kind, (bytes, location.segment));
+            }
+            DECIDED if payload.len() >= DECIDED_HEAD_BYTES => {
+                let (height, bytes) = payload.split_at(DECIDED_HEAD_BYTES);
+                let height = Height(u64::from_le_bytes(height.try_into().expect("8 bytes")));
+                self.index.add_decided(segment, height, location);
+                if height > self.after {
+                    self.decided.insert(height, Bytes::copy_from_slice(bytes));
+                }
+            }
+            _ => return Err(unknown(segment, location, kind)),
+        }
+        Ok(())
+    }
+
+    /// A record of the log of bodies.
+    pub(super) fn body(
+        &mut self,
+        segment: &Segment,
+        location: Location,
+        kind: u8,
+        payload: &[u8],
+    ) -> Result<(), StorageError> {
+        self.no_bodies = false;
+        match kind {
+            BODY if payload.len() >= BODY_HEAD_BYTES => {
+                let name = BodyRef::try_from_slice(&payload[..BODY_HEAD_BYTES])
+                    .expect("a reference is these bytes, whatever they are");
+                self.index.add_body(segment, name, location);
+                Ok(())
+            }
+            LET_GO => {
+                let mark = <(Height, Vec<BodyRef>)>::try_from_slice(payload);
+                let (height, names) = mark.map_err(|_| unknown(segment, location, kind))?;
+                let complete = self.index.let_go(height, &names);
+                self.let_go.insert(height, complete);
+                Ok(())
+            }
+            _ => Err(unknown(segment, location, kind)),
+        }
+    }
+
+    /// What the machine is told; the index is complete afterwards.
+    pub(super) fn recovery(&mut self, executed: Option<ExecutedUpTo>) -> Recovery {
+        self.index.decided_from = contiguous_down(&self.index.decided);
+        self.index.bodies_from = self.bodies_from();
+        let latest = |kind| self.latest.get(&kind).map(|(bytes, _): &(Bytes, u64)| bytes.clone());
+        let live = self.index.bodies.iter().filter(|(_, stored)| stored.height.is_none());
+        Recovery {
+            safety: latest(SAFETY),
+            incarnation: latest(INCARNATION),
+            executed,
+            decided: contiguous_after(self.after, std::mem::take(&mut self.decided)),
+            bodies: live.map(|(name, _)| *name).collect(),
+            snapshots: Vec::new(),
+        }
+    }
+
+    /// From the newest height that was let go downwards, as long as all bodies are here.
+    fn bodies_from(&self) -> Height {
+        let mut from = self.let_go.last_key_value().map_or(Height(0), |(top, _)| top.next());
+        for (height, complete) in self.let_go.iter().rev() {
+            if height.next() != from || !complete {
+                break;
+            }
+            from = *height;
+        }
+        from
+    }
+}
+
+/// Stands for bodies that were lost with their files: never stored, so that the height that it is
+/// written for counts as given up.
+pub(super) fn lost_body() -> BodyRef {
+    BodyRef { author: ReplicaId(u16::MAX), sequence: u64::MAX, digest: Digest::ZERO }
+}
+
+fn unknown(segment: &Segment, location: Location, kind: u8) -> StorageError {
+    StorageError::Corrupt {
+        file: segment.place.clone(),
+        offset: location.offset,
+        reason: format!("a sound record of the unknown kind {kind}"),
+    }
+}
+
+fn contiguous_after(after: Height, decided: BTreeMap<Height, Bytes>) -> Vec<DecidedRecord> {
+    let mut next = after.next();
+    let mut records = Vec::new();
+    for (height, bytes) in decided {
+        if height != next {
+            break;
+        }
+        records.push(DecidedRecord { height, bytes });
+        next = next.next();
+    }
+    records
+}
+
+/// The lowest height that is joined to the highest one without a gap.
+pub(super) fn contiguous_down<T>(decided: &BTreeMap<Height, T>) -> Height {
+    let mut from = decided.last_key_value().map_or(Height(0), |(last, _)| last.next());
+    for height in decided.keys().rev() {
+        if height.next() != from {
+            break;
+        }
+        from = *height;
+    }
+    from
+}

@@ -1,0 +1,281 @@
+//! Snapshots on a disk: those taken here, and the chunks of one that is being fetched.
+//!
+//! | file | content |
+//! |---|---|
+//! | `snapshot-<height>-<chunk>` | a chunk |
+//! | `snapshot-<height>` | the manifest, written last: without it there is no snapshot |
+//! | `staged-<digest>-<chunk>` | a chunk of somebody else's, until it is installed or the next start |
+//!
+//! Every file is durable before the manifest's name is. What a crash left without a manifest is removed at
+//! the next start, like everything older than the last two.
+
+use crate::StorageError;
+use crate::disk::Disk;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use quorate_crypto::{Digest, hash};
+use quorate_types::machine::{ReadAnswer, ReadItem, StagedChunk};
+use quorate_types::{Height, Manifest};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+/// Complete snapshots kept: a member that fetches one may finish while the next is taken.
+const KEPT: usize = 2;
+
+/// A folder of snapshots. Cloning shares it, for the threads that take, read and install.
+#[derive(Clone)]
+pub struct Snapshots {
+    shared: Arc<Mutex<Shared>>,
+}
+
+struct Shared {
+    disk: Box<dyn Disk>,
+    complete: BTreeMap<Height, (Digest, Manifest)>,
+}
+
+impl Snapshots {
+    /// Opens the folder, and removes what is not part of a complete snapshot.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn open(disk: Box<dyn Disk>) -> Result<Self, StorageError> {
+        let mut shared = Shared { disk, complete: BTreeMap::new() };
+        let names = shared.list()?;
+        for height in names.iter().filter_map(|name| height_of(name)) {
+            if let Some(manifest) = shared.load(height, &names)? {
+                shared.complete.insert(height, (manifest.digest(), manifest));
+            }
+        }
+        shared.tidy()?;
+        Ok(Self { shared: Arc::new(Mutex::new(shared)) })
+    }
+
+    /// The heights of the complete ones, oldest first.
+    #[must_use]
+    pub fn heights(&self) -> Vec<Height> {
+        self.shared.lock().complete.keys().copied().collect()
+    }
+
+    /// Bytes that the complete ones take, at most a chunk more each than they do.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let shared = self.shared.lock();
+        let chunks = shared.complete.values().map(|(_, manifest)| manifest.chunks.len());
+        chunks.sum::<usize>() as u64 * Manifest::CHUNK_BYTES as u64
+    }
+
+    /// A manifest or a chunk of a complete snapshot; `None` where there is none, or for other items.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn read(&self, item: &ReadItem) -> Result<Option<Bytes>, StorageError> {
+        let shared = self.shared.lock();
+        match item {
+            ReadItem::Manifest(age) => {
+                let found = shared.complete.values().rev().nth(usize::from(*age));
+                Ok(found.map(|(_, manifest)| Bytes::from(manifest.encode())))
+            }
+            ReadItem::Chunk(digest, index) => {
+                let found = shared.complete.iter().find(|(_, (known, _))| known == digest);
+                let is_there = |m: &Manifest| (*index as usize) < m.chunks.len();
+                match found.filter(|(_, (_, manifest))| is_there(manifest)) {
+                    Some((height, _)) => shared.content(&chunk_name(*height, *index)).map(Some),
+                    None => Ok(None),
+                }
+            }
+            ReadItem::Body(_) | ReadItem::Decided(_) => Ok(None),
+        }
+    }
+
+    /// Adds to a journal's answer what of it concerns snapshots.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn fill(&self, answer: &mut ReadAnswer) -> Result<(), StorageError> {
+        for (item, bytes) in &mut answer.items {
+            if bytes.is_none() {
+                *bytes = self.read(item)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps a chunk of a snapshot that is being fetched.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn stage(&self, chunk: &StagedChunk) -> Result<(), StorageError> {
+        self.shared.lock().put(&staged_name(&chunk.snapshot, chunk.index), &chunk.bytes)
+    }
+
+    /// A staged chunk, as its manifest names it.
+    pub(crate) fn staged(&self, manifest: &Manifest, index: u32) -> Result<Bytes, StorageError> {
+        let bytes = self.shared.lock().content(&staged_name(&manifest.digest(), index))?;
+        let same = manifest.chunks.get(index as usize) == Some(&hash(&bytes));
+        same.then_some(bytes).ok_or(StorageError::StateDamaged { entry: "staged chunk" })
+    }
+
+    /// Removes the staged chunks, after an installation.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn clear_staged(&self) -> Result<(), StorageError> {
+        let mut shared = self.shared.lock();
+        for name in shared.list()?.iter().filter(|name| name.starts_with("staged-")) {
+            shared.remove(name)?;
+        }
+        Ok(())
+    }
+
+    /// The complete one of this height.
+    pub(crate) fn manifest(&self, height: Height) -> Option<Manifest> {
+        self.shared.lock().complete.get(&height).map(|(_, manifest)| manifest.clone())
+    }
+
+    pub(crate) fn begin(&self, height: Height) -> SnapshotWriter<'_> {
+        SnapshotWriter { snapshots: self, height, open: Vec::new(), chunks: Vec::new() }
+    }
+
+    /// The chunks are durable; now the manifest, and then those that it replaces go.
+    pub(crate) fn finish(&self, manifest: &Manifest) -> Result<(), StorageError> {
+        let mut shared = self.shared.lock();
+        shared.sync()?;
+        shared.put(&manifest_name(manifest.height), &manifest.encode())?;
+        shared.sync()?;
+        shared.complete.insert(manifest.height, (manifest.digest(), manifest.clone()));
+        shared.drop_old()
+    }
+}
+
+/// Writes the chunks of one snapshot.
+pub(crate) struct SnapshotWriter<'a> {
+    snapshots: &'a Snapshots,
+    height: Height,
+    open: Vec<u8>,
+    chunks: Vec<Digest>,
+}
+
+impl SnapshotWriter<'_> {
+    /// Adds to the stream.
+    pub(crate) fn put(&mut self, mut bytes: &[u8]) -> Result<(), StorageError> {
+        while !bytes.is_empty() {
+            let room = Manifest::CHUNK_BYTES - self.open.len();
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.open.extend_from_slice(now);
+            bytes = later;
+            if self.open.len() == Manifest::CHUNK_BYTES {
+                self.close()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the stream; the hashes of its chunks.
+    pub(crate) fn chunks(mut self) -> Result<Vec<Digest>, StorageError> {
+        if !self.open.is_empty() {
+            self.close()?;
+        }
+        Ok(self.chunks)
+    }
+
+    fn close(&mut self) -> Result<(), StorageError> {
+        let bytes = std::mem::take(&mut self.open);
+        let index = u32::try_from(self.chunks.len()).expect("chunks are megabytes");
+        self.chunks.push(hash(&bytes));
+        self.snapshots.shared.lock().put(&chunk_name(self.height, index), &bytes)
+    }
+}
+
+impl Shared {
+    fn list(&self) -> Result<Vec<String>, StorageError> {
+        let failed = |e: io::Error| StorageError::io("list", self.disk.locate("snapshot-*"), &e);
+        self.disk.list().map_err(failed)
+    }
+
+    fn put(&mut self, name: &str, bytes: &[u8]) -> Result<(), StorageError> {
+        let place = self.disk.locate(name);
+        self.disk.write(name, bytes).map_err(|error| StorageError::io("write", place, &error))
+    }
+
+    fn sync(&mut self) -> Result<(), StorageError> {
+        let place = self.disk.locate("snapshot-*");
+        self.disk
+            .sync_directory()
+            .map_err(|error| StorageError::io("sync the directory of", place, &error))
+    }
+
+    fn content(&self, name: &str) -> Result<Bytes, StorageError> {
+        let read = || {
+            let file = self.disk.open(name)?;
+            let length = usize::try_from(file.length()?).map_err(io::Error::other)?;
+            let mut bytes = vec![0; length];
+            file.read_at(0, &mut bytes)?;
+            Ok(Bytes::from(bytes))
+        };
+        read().map_err(|error| StorageError::io("read", self.disk.locate(name), &error))
+    }
+
+    /// The manifest of this height, if it is whole and all its chunks are there.
+    fn load(&self, height: Height, names: &[String]) -> Result<Option<Manifest>, StorageError> {
+        let bytes = self.content(&manifest_name(height))?;
+        let Some(manifest) = Manifest::decode(&bytes).filter(|m| m.height == height) else {
+            return Ok(None);
+        };
+        let chunks = u32::try_from(manifest.chunks.len()).expect("limited");
+        let is_there = |index| names.contains(&chunk_name(height, index));
+        Ok((0..chunks).all(is_there).then_some(manifest))
+    }
+
+    /// Gives up all but the last two. The manifest goes first: half a snapshot is none.
+    fn drop_old(&mut self) -> Result<(), StorageError> {
+        while self.complete.len() > KEPT {
+            let Some((height, (_, manifest))) = self.complete.pop_first() else { break };
+            self.remove(&manifest_name(height))?;
+            for index in (0..).take(manifest.chunks.len()) {
+                self.remove(&chunk_name(height, index))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what belongs to no complete snapshot.
+    fn tidy(&mut self) -> Result<(), StorageError> {
+        self.drop_old()?;
+        for name in self.list()? {
+            let height = height_of(name.rsplit_once('-').map_or("", |(stem, _)| stem));
+            let of = height.or_else(|| height_of(&name));
+            let is_ours = name.starts_with("snapshot-") || name.starts_with("staged-");
+            if is_ours && of.is_none_or(|height| !self.complete.contains_key(&height)) {
+                self.remove(&name)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, name: &str) -> Result<(), StorageError> {
+        let place = self.disk.locate(name);
+        self.disk.remove(name).map_err(|error| StorageError::io("remove", place, &error))
+    }
+}
+
+fn manifest_name(height: Height) -> String {
+    format!("snapshot-{:012}", height.0)
+}
+
+fn chunk_name(height: Height, index: u32) -> String {
+    format!("{}-{index:06}", manifest_name(height))
+}
+
+fn staged_name(digest: &Digest, index: u32) -> String {
+    format!("staged-{}-{index:06}", digest.to_hex())
+}
+
+/// The height in a manifest's name.
+fn height_of(name: &str) -> Option<Height> {
+    let height = Height(name.strip_prefix("snapshot-")?.parse().ok()?);
+    (manifest_name(height) == name).then_some(height)
+}
+
+#[cfg(test)]
+mod tests;

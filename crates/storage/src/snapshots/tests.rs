@@ -1,0 +1,293 @@
+//! Snapshots: the same bytes everywhere, whole or absent after a crash, and a state to go on from.
+
+use super::Snapshots;
+use crate::disk::{Disk, Fault, FaultyDisk, MemoryDisk};
+use crate::store::{DiskStore, MemoryStore, Store};
+use crate::{Executor, ExecutorConfig, StorageError};
+use bytes::Bytes;
+use quorate_crypto::{Digest, IdentitySecret, hash};
+use quorate_types::machine::{Block, Executed, Install, ReadItem, StagedChunk};
+use quorate_types::service::{BlockContext, Operation, Outcome, Service, State, StateError};
+use quorate_types::{Body, ChainId, Height, Manifest, Payload, ReplicaId, Request};
+use std::sync::Arc;
+
+/// Keeps every operation under its hash, with a value of 300 KB: a few of them fill a chunk.
+struct Archive;
+
+impl Service for Archive {
+    fn name(&self) -> &'static str {
+        "archive"
+    }
+
+    fn admit(&self, _: Operation<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn execute(
+        &mut self,
+        state: &mut dyn State,
+        _: BlockContext,
+        operations: &[Operation<'_>],
+    ) -> Result<Vec<Outcome>, StateError> {
+        for operation in operations {
+            state.put(&hash(operation.bytes).0, &operation.bytes.repeat(100_000))?;
+            let count = state.get(b"count")?.map_or(0, |count| count[0]);
+            state.put(b"count", &[count + 1])?;
+        }
+        Ok(operations.iter().map(|_| Outcome::Applied(Bytes::from("kept"))).collect())
+    }
+
+    fn root(&self, state: &dyn State) -> Result<Digest, StateError> {
+        Ok(hash(&state.get(b"count")?.unwrap_or_default()))
+    }
+}
+
+/// Height `n` as member `by` decided it: the same payload, another certificate.
+fn block(height: u64, by: &str) -> Block {
+    let client = IdentitySecret::from_seed([7; 32]);
+    let operation = Bytes::from(format!("{height:03}"));
+    let request = Request::sign(&client, ChainId::default(), height - 1, &[operation]);
+    let body = Arc::new(Body::seal(ReplicaId(0), height, &[request.expect("small")]));
+    Block {
+        payload: Payload::new(Height(height), height, vec![body.reference]),
+        bodies: vec![body],
+        decided: Bytes::from(format!("decided {height} by {by}")),
+    }
+}
+
+fn executor(store: Box<dyn Store>) -> Executor {
+    let config = ExecutorConfig { durable_every: 100, durable_bytes: u64::MAX };
+    Executor::open(store, Box::new(Archive), config).expect("opened").0
+}
+
+fn run(executor: &mut Executor, heights: std::ops::RangeInclusive<u64>, by: &str) -> Executed {
+    heights
+        .map(|height| executor.execute(&block(height, by)).expect("executes"))
+        .last()
+        .expect("one")
+}
+
+fn open(disk: &MemoryDisk) -> Snapshots {
+    Snapshots::open(Box::new(disk.clone())).expect("opened")
+}
+
+/// A snapshot of nine heights: three chunks.
+fn snapshot(disk: &MemoryDisk, by: &str) -> (Executor, Snapshots, Manifest) {
+    let mut executor = executor(Box::new(MemoryStore::new()));
+    run(&mut executor, 1..=9, by);
+    let snapshots = open(disk);
+    let manifest = executor.snapshot().expect("taken").write(&snapshots).expect("written");
+    (executor, snapshots, manifest)
+}
+
+/// Hands the chunks of `from` over to `to`, as the network does.
+fn hand_over(from: &Snapshots, manifest: &Manifest, to: &Snapshots, chunks: usize) {
+    for index in (0..).take(chunks) {
+        let item = ReadItem::Chunk(manifest.digest(), index);
+        let bytes = from.read(&item).expect("works").expect("there");
+        assert_eq!(hash(&bytes), manifest.chunks[index as usize]);
+        to.stage(&StagedChunk { snapshot: manifest.digest(), index, bytes }).expect("staged");
+    }
+}
+
+fn install(manifest: &Manifest) -> Install {
+    Install { manifest: manifest.clone(), decided: Bytes::from_static(b"decided 9, proven") }
+}
+
+#[test]
+fn replicas_that_executed_the_same_make_the_same_snapshot() {
+    let (_, _, mine) = snapshot(&MemoryDisk::new(), "me");
+    let (_, _, yours) = snapshot(&MemoryDisk::new(), "you");
+    assert_eq!(mine, yours);
+    assert_eq!(mine.chunks.len(), 3);
+    assert_eq!(mine.digest(), yours.digest());
+    let directory = tempfile::tempdir().expect("made");
+    let store = DiskStore::open(&directory.path().join("state")).expect("opened");
+    let mut on_disk = executor(Box::new(store));
+    run(&mut on_disk, 1..=9, "a disk");
+    let snapshots = open(&MemoryDisk::new());
+    let job = on_disk.snapshot().expect("taken");
+    // What comes after it is not in it.
+    run(&mut on_disk, 10..=12, "a disk");
+    assert_eq!(job.write(&snapshots).expect("written"), mine);
+}
+
+#[test]
+fn whoever_installs_one_goes_on_like_the_others() {
+    let (mut donor, served, manifest) = snapshot(&MemoryDisk::new(), "donor");
+    let directory = tempfile::tempdir().expect("made");
+    let path = directory.path().join("state");
+    let on_disk: Box<dyn Store> = Box::new(DiskStore::open(&path).expect("opened"));
+    for store in [on_disk, Box::new(MemoryStore::new())] {
+        let mut follower = executor(store);
+        run(&mut follower, 1..=4, "follower");
+        let staged = open(&MemoryDisk::new());
+        hand_over(&served, &manifest, &staged, manifest.chunks.len());
+        let executed = follower.install(&install(&manifest), &staged).expect("installed");
+        assert_eq!((executed.height, executed.root), (Height(9), manifest.root));
+        assert_eq!(follower.durable(), Height(9));
+        assert_eq!(executed.operations, 9);
+        assert_eq!(&executed.decided[..], b"decided 9, proven");
+        // The sessions came along: what was executed before is not executed again.
+        let mut again = block(10, "follower");
+        again.bodies.extend(block(5, "follower").bodies);
+        let after = follower.execute(&again).expect("executes");
+        assert_eq!(after.operations, 1, "a repeat took effect");
+        staged.clear_staged().expect("cleared");
+    }
+    let reopened = DiskStore::open(&path).expect("opened");
+    let (_, executed) =
+        Executor::open(Box::new(reopened), Box::new(Archive), ExecutorConfig::default())
+            .expect("opened");
+    assert!(executed.expect("durable").height >= Height(9), "what was installed is durable");
+    run(&mut donor, 10..=10, "donor");
+}
+
+type Check = Result<(), String>;
+
+fn ensure(holds: bool, what: impl Into<String>) -> Check {
+    if holds { Ok(()) } else { Err(what.into()) }
+}
+
+/// ★ Whatever fails in an installation, the state is the old one or the new one.
+fn an_installation_is_all_or_nothing() -> Check {
+    let (_, served, manifest) = snapshot(&MemoryDisk::new(), "donor");
+    for chunks in 0..=manifest.chunks.len() {
+        let store = MemoryStore::new();
+        let mut follower = executor(Box::new(store.clone()));
+        let before = run(&mut follower, 1..=4, "follower");
+        follower.make_durable().expect("works");
+        let staged = open(&MemoryDisk::new());
+        hand_over(&served, &manifest, &staged, chunks);
+        let complete = chunks == manifest.chunks.len();
+        let result = follower.install(&install(&manifest), &staged);
+        ensure(result.is_ok() == complete, format!("{chunks} chunks: {result:?}"))?;
+        drop(follower);
+        // Without a crash, and with one.
+        for _ in 0..2 {
+            let opened = Executor::open(
+                Box::new(store.clone()),
+                Box::new(Archive),
+                ExecutorConfig::default(),
+            );
+            let executed = opened.map_err(|error| error.to_string())?.1;
+            let expected =
+                if complete { (Height(9), manifest.root) } else { (Height(4), before.root) };
+            let found = executed.map(|executed| (executed.height, executed.root));
+            ensure(found == Some(expected), format!("{chunks} chunks: a mixture, {found:?}"))?;
+            store.crash();
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn installations_are_all_or_nothing() {
+    an_installation_is_all_or_nothing().unwrap();
+}
+
+#[test]
+fn a_staged_chunk_that_decayed_is_not_installed() {
+    let (_, served, manifest) = snapshot(&MemoryDisk::new(), "donor");
+    let disk = MemoryDisk::new();
+    let staged = open(&disk);
+    hand_over(&served, &manifest, &staged, manifest.chunks.len());
+    let name = disk.list().expect("listed").remove(1);
+    disk.flip(&name, 77, 3);
+    let mut follower = executor(Box::new(MemoryStore::new()));
+    let error = follower.install(&install(&manifest), &staged).expect_err("noticed");
+    assert_eq!(error, StorageError::StateDamaged { entry: "staged chunk" });
+}
+
+#[test]
+fn the_last_two_are_kept_and_found_again() {
+    let disk = MemoryDisk::new();
+    let (mut executor, snapshots, first) = snapshot(&disk, "me");
+    assert_eq!(snapshots.heights(), [Height(9)]);
+    for height in 10..=12 {
+        run(&mut executor, height..=height, "me");
+        executor.snapshot().expect("taken").write(&snapshots).expect("written");
+    }
+    assert_eq!(snapshots.heights(), [Height(11), Height(12)]);
+    let newest = snapshots.read(&ReadItem::Manifest(0)).expect("works").expect("there");
+    assert_eq!(Manifest::decode(&newest).expect("one").height, Height(12));
+    assert_eq!(snapshots.read(&ReadItem::Manifest(2)), Ok(None));
+    assert_eq!(snapshots.read(&ReadItem::Chunk(first.digest(), 0)), Ok(None), "gone");
+    let digest = Manifest::decode(&newest).expect("one").digest();
+    assert_eq!(snapshots.read(&ReadItem::Chunk(digest, 99)), Ok(None), "never was");
+    drop(snapshots);
+    disk.crash(&mut || true);
+    assert_eq!(open(&disk).heights(), [Height(11), Height(12)]);
+}
+
+/// A crash between any two steps of taking a snapshot: it is there, whole, or it is not; and the one
+/// before it is there in any case.
+#[test]
+fn a_crash_while_one_is_taken_leaves_whole_ones() {
+    let kinds: [fn(u64) -> Fault; 4] = [
+        |nth| Fault::FailWrite { nth },
+        |nth| Fault::FailSync { nth },
+        |nth| Fault::FailDirectorySync { nth },
+        |nth| Fault::FailNameChange { nth },
+    ];
+    for (which, kind) in kinds.iter().enumerate() {
+        let failures = (0..100).take_while(|nth| fail_while_taking(which, *kind, *nth)).count();
+        assert!((1..100).contains(&failures), "{failures} steps of kind {which} can fail");
+    }
+}
+
+/// Takes three snapshots, the last of them with a failure; whether there was one.
+fn fail_while_taking(which: usize, kind: fn(u64) -> Fault, nth: u64) -> bool {
+    let mut executor = executor(Box::new(MemoryStore::new()));
+    run(&mut executor, 1..=2, "me");
+    let memory = MemoryDisk::new();
+    let disk = FaultyDisk::new(memory.clone(), Vec::new());
+    let faults = disk.faults();
+    let snapshots = Snapshots::open(Box::new(disk)).expect("opened");
+    for height in [3, 4] {
+        run(&mut executor, height..=height, "me");
+        executor.snapshot().expect("taken").write(&snapshots).expect("written");
+    }
+    let so_far = [faults.writes(), faults.syncs(), faults.directory_syncs(), faults.name_changes()];
+    faults.set(vec![kind(so_far[which] + nth)]);
+    run(&mut executor, 5..=5, "me");
+    let failed = executor.snapshot().expect("taken").write(&snapshots).is_err();
+    drop(snapshots);
+    check_all(&memory.copy(), 5);
+    memory.crash(&mut || true);
+    check_all(&memory, 5);
+    failed
+}
+
+#[track_caller]
+fn check_all(disk: &MemoryDisk, newest: u64) {
+    let snapshots = open(disk);
+    let heights = snapshots.heights();
+    assert!(heights.contains(&Height(newest - 1)), "the one before is gone: {heights:?}");
+    let mut files = 0;
+    for age in (0..).take(heights.len()) {
+        let manifest = snapshots.read(&ReadItem::Manifest(age)).expect("works").expect("there");
+        let manifest = Manifest::decode(&manifest).expect("one");
+        files += 1 + manifest.chunks.len();
+        for (index, expected) in (0..).zip(&manifest.chunks) {
+            let chunk = snapshots.read(&ReadItem::Chunk(manifest.digest(), index));
+            assert_eq!(chunk.expect("works").map(|bytes| hash(&bytes)), Some(*expected));
+        }
+    }
+    assert_eq!(disk.list().expect("listed").len(), files, "something remains");
+}
+
+#[cfg(feature = "mutants")]
+mod mutants {
+    use super::*;
+    use quorate_crypto::mutants::{Mutant, set};
+
+    #[test]
+    fn every_rule_is_guarded() {
+        an_installation_is_all_or_nothing().unwrap();
+        set(Some(Mutant::SplitInstall));
+        let result = an_installation_is_all_or_nothing();
+        set(None);
+        assert!(result.is_err(), "half an installation went unnoticed");
+    }
+}
