@@ -156,6 +156,8 @@ pub struct PayloadWish {
     pub carried: Vec<BodyRef>,
     /// Whether an empty payload is worth proposing, because ancestors wait to be decided.
     pub at_once: bool,
+    /// Whether only an empty payload will do, because too many ancestors wait.
+    pub nothing: bool,
 }
 
 /// A decided height.

@@ -520,7 +520,7 @@ impl Replica {
     fn propose(&mut self, now: Time) {
         let Some(wish) = &self.wish else { return };
         let carried: BTreeSet<BodyRef> = wish.carried.iter().copied().collect();
-        let bodies = self.choose_bodies(&carried);
+        let bodies = if wish.nothing { Vec::new() } else { self.choose_bodies(&carried) };
         if bodies.is_empty() && !wish.at_once {
             return;
         }

@@ -23,6 +23,11 @@ use std::sync::Arc;
 /// Decided blocks remembered by view, to recognise a certificate that contradicts them.
 const DECIDED_KEPT: usize = 256;
 
+/// With so many blocks undecided before it, a block orders nothing: every promise is written with the
+/// whole chain, and a chain that only grows must at least not grow by megabytes. It cannot be bounded
+/// in length, since whatever ends it is two blocks more.
+pub(super) const LADEN_MAX: usize = 32;
+
 /// Proposals without a parent that wait for it.
 const PARKED_MAX: usize = 2 * WINDOW as usize;
 
@@ -356,7 +361,8 @@ impl Jolteon {
             height: height.next(),
             stamp_floor_ms: stamp,
             carried: path.iter().flat_map(|block| block.payload.bodies.iter().copied()).collect(),
-            at_once: path.iter().any(|block| !block.payload.is_empty()),
+            at_once: path.len() >= LADEN_MAX || path.iter().any(|block| !block.payload.is_empty()),
+            nothing: path.len() >= LADEN_MAX,
         }));
     }
 
@@ -495,7 +501,7 @@ impl Jolteon {
         }
     }
 
-    fn on_message(&mut self, now: Time, from: ReplicaId, message: Message) {
+    pub(super) fn on_message(&mut self, now: Time, from: ReplicaId, message: Message) {
         match message {
             Message::Proposal(proposal) => self.on_proposal(now, from, proposal),
             Message::Vote(vote) => self.on_vote(now, vote),

@@ -3,6 +3,7 @@
 //! A ★ rule's test is a function that returns what it found, so that the table at the end can leave
 //! the rule out and see that the test notices.
 
+mod catching_up;
 mod certificates;
 mod chaos;
 mod collecting;
@@ -20,7 +21,8 @@ mod weights;
 fn every_rule_left_out_is_noticed() {
     use quorate_crypto::mutants::{self, Mutant};
 
-    let table: [(Mutant, fn() -> harness::Check); 21] = [
+    let table: [(Mutant, fn() -> harness::Check); 22] = [
+        (Mutant::VoteWithoutBodies, catching_up::check_no_vote_is_repeated_without_its_bodies),
         (Mutant::SkipThreshold, certificates::check_qc_needs_a_quorum),
         (Mutant::SkipThreshold, certificates::check_tc_needs_a_quorum_of_distinct_signers),
         (Mutant::CertificateCountsHeads, weights::check_qc_weighs_its_signers),

@@ -1,0 +1,150 @@
+//! A start without the bodies, a root from elsewhere, and a chain that does not get decided.
+
+use super::harness::*;
+use crate::block_tree::TreeBlock;
+use crate::jolteon::messages::{DecidedBlock, Vote, encode};
+use crate::jolteon::state::LADEN_MAX;
+use crate::jolteon::{Jolteon, Message};
+use crate::verify::check_anchor;
+use crate::{Input, Output, PayloadWish};
+use bytes::Bytes;
+use quorate_types::{BlockId, BodyRef, Height, Machine, Rejected, ReplicaId, Time};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+fn drain(machine: &mut Jolteon) -> Vec<Output> {
+    std::iter::from_fn(|| machine.poll()).collect()
+}
+
+fn votes(outputs: &[Output]) -> Vec<Vote> {
+    let vote = |output: &Output| match output {
+        Output::Send { message: crate::Message::Jolteon(Message::Vote(vote)), .. } => {
+            Some(vote.clone())
+        }
+        _ => None,
+    };
+    outputs.iter().filter_map(vote).collect()
+}
+
+fn start(keys: &Keys, id: u16, safety: Option<Bytes>, stored: BTreeSet<BodyRef>) -> Jolteon {
+    let mut machine = Jolteon::new(keys.config(id, &keys.verifier()));
+    let recovered = Input::Recovered { safety, executed: None, decided: Vec::new(), stored };
+    machine.handle(Time(0), recovered);
+    machine
+}
+
+/// ★ A vote says that the bodies are stored. With their files gone it is said again only when they are.
+pub(super) fn check_no_vote_is_repeated_without_its_bodies() -> Check {
+    let mut cluster = Cluster::new();
+    let block = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[7]);
+    cluster.tell(3, 0, cluster.keys.propose(&block))?;
+    let vote = cluster.node(3).votes().pop().ok_or("it votes")?;
+    let safety = cluster.node(3).safety.clone();
+
+    let mut whole = start(&cluster.keys, 3, safety.clone(), BTreeSet::from([body(7)]));
+    ensure(votes(&drain(&mut whole)) == [vote.clone()], "with its bodies it says it again")?;
+
+    let mut wiped = start(&cluster.keys, 3, safety, BTreeSet::new());
+    let outputs = drain(&mut wiped);
+    ensure(votes(&outputs).is_empty(), "a vote for bodies that are gone")?;
+    let wants = |output: &Output| matches!(output, Output::WantBodies { block: id, .. } if *id == block.id());
+    ensure(outputs.iter().any(wants), "it asks for them")?;
+    wiped.on_message(Time(1), ReplicaId(0), cluster.keys.propose(&block));
+    ensure(votes(&drain(&mut wiped)).is_empty(), "nor when the proposal comes again")?;
+    wiped.handle(Time(2), Input::Stored(block.id()));
+    ensure(votes(&drain(&mut wiped)) == [vote], "then it says it again, byte for byte")?;
+    wiped.handle(Time(3), Input::Stored(block.id()));
+    ensure(votes(&drain(&mut wiped)).is_empty(), "once")
+}
+
+#[test]
+fn no_vote_is_repeated_without_its_bodies() {
+    check_no_vote_is_repeated_without_its_bodies().unwrap();
+}
+
+/// Two blocks in consecutive views and the certificate of the second: the first is decided.
+fn decided(keys: &Keys, height: u64) -> (DecidedBlock, DecidedBlock) {
+    let first = keys.block(1, &keys.genesis(), height, &[]);
+    let second = keys.block(2, &keys.certify(&first), height + 1, &[]);
+    let third = keys.block(3, &keys.certify(&second), height + 2, &[]);
+    let (commit, next) = (keys.certify(&second), keys.certify(&third));
+    (DecidedBlock { block: first, commit }, DecidedBlock { block: second, commit: next })
+}
+
+#[test]
+fn a_root_from_elsewhere_is_where_it_goes_on() {
+    let keys = Keys::new(4);
+    let (record, _) = decided(&keys, 50);
+    let mut machine = start(&keys, 3, None, BTreeSet::new());
+    drain(&mut machine);
+    machine.handle(Time(0), Input::Installed(Bytes::from(encode(&record))));
+    assert_eq!(machine.tip(), record.block.id());
+    let outputs = drain(&mut machine);
+    let decides = |output: &Output| matches!(output, Output::Decided(_));
+    assert!(!outputs.iter().any(decides), "what the state holds is not decided again");
+    let is_behind = |output: &Output| matches!(output, Output::Behind { target, .. } if *target == record.commit.id);
+    assert!(outputs.iter().any(is_behind), "it asks for what is certified after it");
+    // The same again, or an older one, changes nothing.
+    let (older, _) = decided(&keys, 49);
+    machine.handle(Time(0), Input::Installed(Bytes::from(encode(&older))));
+    assert_eq!(machine.tip(), record.block.id());
+}
+
+/// The record of a snapshot's height proves itself, and what it carries was checked.
+#[test]
+fn an_anchor_is_a_decided_block_of_its_height() {
+    let keys = Keys::new(4);
+    let (first, second) = decided(&keys, 50);
+    let records = |records: &[&DecidedBlock]| -> Vec<Bytes> {
+        records.iter().map(|record| Bytes::from(encode(*record))).collect()
+    };
+    let check = |height, list: &[&DecidedBlock]| {
+        check_anchor(Height(height), &records(list), &keys.verifier())
+    };
+    assert_eq!(check(50, &[&first]), Ok(Bytes::from(encode(&first))));
+    // Proven by a later one, with a certificate of its own that nobody looked at: it is replaced.
+    let made_up = DecidedBlock { commit: keys.genesis(), ..first.clone() };
+    let proven = DecidedBlock { commit: second.commit.clone(), ..first.clone() };
+    assert_eq!(check(50, &[&made_up, &second]), Ok(Bytes::from(encode(&proven))));
+    assert!(matches!(check(50, &[&made_up]), Err(Rejected::RuleBroken(_))));
+    assert!(matches!(check(51, &[&first]), Err(Rejected::RuleBroken(_))));
+    assert!(matches!(check(50, &[]), Err(Rejected::RuleBroken(_))));
+    assert!(matches!(check(50, &[&second, &first]), Err(Rejected::RuleBroken(_))));
+    let few = DecidedBlock {
+        commit: keys.certify_by(&keys.block(2, &keys.certify(&first.block), 51, &[]), &[0]),
+        ..first.clone()
+    };
+    assert_eq!(check(50, &[&few]), Err(Rejected::BelowThreshold));
+}
+
+/// With too many undecided blocks before it a block orders nothing, but it is proposed.
+#[test]
+fn a_long_undecided_chain_gets_no_heavier() {
+    let keys = Keys::new(4);
+    let wish_after = |length: u64, bodies: &[u64]| -> PayloadWish {
+        let mut machine = start(&keys, keys.leader(2 * length + 2), None, BTreeSet::new());
+        let mut justify = keys.genesis();
+        for k in 1..=length {
+            // A gap before every one: certified, and nothing is decided by it.
+            let block = keys.block(2 * k, &justify, k, bodies);
+            justify = keys.certify(&block);
+            machine.tree.insert(Arc::new(block));
+        }
+        machine.high_qc = justify;
+        machine.view = quorate_types::View(2 * length + 2);
+        drain(&mut machine);
+        machine.wish_to_propose();
+        let wish = drain(&mut machine).into_iter().find_map(|output| match output {
+            Output::WantPayload(wish) => Some(wish),
+            _ => None,
+        });
+        wish.expect("it leads")
+    };
+    let full = LADEN_MAX as u64;
+    assert!(!wish_after(full - 1, &[7]).nothing);
+    for bodies in [&[7][..], &[]] {
+        let wish = wish_after(full, bodies);
+        assert!(wish.nothing && wish.at_once, "{wish:?}");
+        assert_ne!(wish.parent, BlockId::default());
+    }
+}
