@@ -30,8 +30,16 @@ pub struct ValidatorStatus {
     pub view_changes: u64,
     /// Bytes of the last certificate.
     pub certificate_bytes: u64,
-    /// Whether it is fetching blocks that it missed.
+    /// Whether it is fetching blocks, bodies or a snapshot that it missed.
     pub syncing: bool,
+    /// How far that is.
+    pub sync: SyncProgress,
+    /// Snapshots installed since it started, in the place of heights that nobody keeps any more.
+    pub snapshots_installed: u64,
+    /// Bytes of log in use: records and bodies, without what is set aside for later.
+    pub log_bytes: u64,
+    /// The lowest height from which on it keeps blocks and bodies for others.
+    pub oldest_height: u64,
     /// Messages that broke a rule of the protocol since it started.
     pub faults: u64,
     /// Other members whose lanes are all connected.
@@ -45,6 +53,18 @@ pub struct ValidatorStatus {
     /// When it was so: half way between the question and the answer.
     #[serde(skip)]
     pub at: Option<Instant>,
+}
+
+/// How a validator that fell behind comes along.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SyncProgress {
+    /// The last executed height.
+    pub from: u64,
+    /// The height that it is on its way to, as far as it knows.
+    pub to: u64,
+    /// What it waits for, in words.
+    pub why: String,
 }
 
 /// The metric that counts bytes sent, one series a lane.

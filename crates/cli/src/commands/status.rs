@@ -5,7 +5,7 @@ use crate::{output, signals};
 use clap::Args;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use quorate_lab::status::{ValidatorStatus, ask_all};
+use quorate_lab::status::{SyncProgress, ValidatorStatus, ask_all};
 use quorate_lab::text::thousands;
 use quorate_node::NodeConfig;
 use serde_json::{Value, json};
@@ -267,10 +267,19 @@ impl Entry {
             },
             status.peers_connected.to_string(),
             status.root.chars().take(ROOT_DIGITS).collect(),
-            self.standing.to_string(),
+            self.progress(status),
             self.address.clone(),
         ]);
         row
+    }
+
+    /// How it stands, and what it waits for when it is catching up.
+    fn progress(&self, status: &ValidatorStatus) -> String {
+        if !status.syncing {
+            return self.standing.to_string();
+        }
+        let SyncProgress { from, to, why } = &status.sync;
+        format!("{}, syncing from {from} to {to}: waits for {why}", self.standing)
     }
 }
 
@@ -300,7 +309,7 @@ fn table(entries: &[Entry], last: Option<&[Entry]>) -> String {
 mod tests {
     use super::{Look, Standing, judge, table};
     use crate::failure::Failure;
-    use quorate_lab::status::ValidatorStatus;
+    use quorate_lab::status::{SyncProgress, ValidatorStatus};
     use std::io;
     use std::time::{Duration, Instant};
 
@@ -391,6 +400,19 @@ mod tests {
         let text = shown(3);
         let first: Vec<_> = text.lines().map(|line| line.split_whitespace().nth(1)).collect();
         assert_eq!(first, [Some("weight"), Some("3"), Some("1"), Some("-")], "{text}");
+    }
+
+    #[test]
+    fn whoever_catches_up_says_how_far_and_what_it_waits_for() {
+        let sync = SyncProgress { from: 7, to: 90, why: "blocks after h7".to_owned() };
+        let behind =
+            ValidatorStatus { executed: 7, syncing: true, sync, ..ValidatorStatus::default() };
+        let addresses = ["a".to_owned(), "b".to_owned()];
+        let text = table(&judge(&addresses, vec![at(0, 90, "aa"), Ok(behind)]));
+        assert!(
+            text.contains("83 behind, syncing from 7 to 90: waits for blocks after h7"),
+            "{text}"
+        );
     }
 
     #[test]
