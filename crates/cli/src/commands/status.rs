@@ -408,7 +408,7 @@ mod tests {
         let behind =
             ValidatorStatus { executed: 7, syncing: true, sync, ..ValidatorStatus::default() };
         let addresses = ["a".to_owned(), "b".to_owned()];
-        let text = table(&judge(&addresses, vec![at(0, 90, "aa"), Ok(behind)]));
+        let text = table(&judge(&addresses, vec![at(0, 90, "aa"), Ok(behind)]), None);
         assert!(
             text.contains("83 behind, syncing from 7 to 90: waits for blocks after h7"),
             "{text}"
