@@ -128,12 +128,20 @@ fn a_bench_keeps_its_folder_when_asked_and_prints_a_table() {
     let place = tempfile::tempdir().expect("a folder");
     let folder = place.path().join("kept");
     let path = folder.to_str().expect("a plain path");
+    let page = place.path().join("page.html");
     let options = ["bench", "--rate", "100", "--duration", "1", "--warmup", "1", "--dir", path];
-    let output = quorate(&options);
+    let report = ["--report", page.to_str().expect("a plain path")];
+    let output = quorate(&[&options[..], &report].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(stdout(&output).contains("on every healthy validator"), "{}", stdout(&output));
-    assert_eq!(stderr(&output), "", "no progress where there is no terminal");
+    let progress = stderr(&output);
+    assert!(progress.contains("opening client sessions"), "{progress}");
+    assert!(!progress.contains('\u{1b}'), "plain lines where there is no terminal: {progress}");
     assert!(folder.join("validator-3/validator.log").exists());
+    assert!(stdout(&output).contains(&format!("report page: {}", page.display())));
+    let again = json(&["report", "--json", page.to_str().expect("a plain path")]);
+    assert!(number(&again, "committed_tps") > 0.0);
+    assert!(again["command"].as_str().is_some_and(|command| command.starts_with("quorate bench")));
 }
 
 #[test]
@@ -141,7 +149,7 @@ fn a_bench_that_is_killed_leaves_no_validator_behind() {
     let place = tempfile::tempdir().expect("a folder");
     let folder = place.path().join("orphans");
     let mut bench = Command::new(env!("CARGO_BIN_EXE_quorate"))
-        .args(["bench", "--rate", "100", "--duration", "600", "--dir"])
+        .args(["bench", "--no-report", "--quiet", "--rate", "100", "--duration", "600", "--dir"])
         .arg(&folder)
         .stdout(Stdio::null())
         .spawn()

@@ -39,6 +39,19 @@ pub enum Fortune {
     Paused(f64),
 }
 
+impl Fortune {
+    /// Its name, and since when in seconds into the window.
+    #[must_use]
+    pub fn describe(&self) -> (&'static str, Option<f64>) {
+        match *self {
+            Self::Healthy => ("healthy", None),
+            Self::Killed(second) => ("killed", Some(second)),
+            Self::Restarted(second) => ("restarted", Some(second)),
+            Self::Paused(second) => ("paused", Some(second)),
+        }
+    }
+}
+
 /// Everything seen, from which the report follows.
 #[derive(Debug)]
 pub struct Evidence<'a> {
@@ -132,12 +145,7 @@ impl Evidence<'_> {
 
     fn validator(&self, id: u16) -> ValidatorReport {
         let fortune = self.fortunes[usize::from(id)];
-        let (state, since_s) = match fortune {
-            Fortune::Healthy => ("healthy", None),
-            Fortune::Killed(second) => ("killed", Some(second)),
-            Fortune::Restarted(second) => ("restarted", Some(second)),
-            Fortune::Paused(second) => ("paused", Some(second)),
-        };
+        let (state, since_s) = fortune.describe();
         let look = |sample: &Sample| sample.looks[usize::from(id)].clone();
         let last = self.last[usize::from(id)].clone();
         let last = last.or_else(|| self.samples.iter().rev().find_map(look)).unwrap_or_default();

@@ -1,77 +1,111 @@
-//! One live line on a terminal; nothing anywhere else.
+//! A bench as it runs: a panel on a terminal, plain lines anywhere else, on standard error.
+
+mod frame;
+mod terminal;
 
 use super::config::BenchConfig;
-use super::evidence::Sample;
-use crate::text::{milliseconds, thousands};
-use indicatif::{ProgressBar, ProgressStyle};
-use std::time::Duration;
+use super::evidence::{Fortune, Sample};
+use console::Term;
+use frame::State;
+use parking_lot::Mutex;
+use terminal::Panel;
 
-/// The line.
+/// Seconds between plain lines.
+const LINE_SECONDS: u64 = 5;
+
+/// Where a bench says how far it is.
 #[derive(Debug)]
 pub struct Progress {
-    bar: ProgressBar,
+    output: Mutex<Output>,
+}
+
+#[derive(Debug)]
+enum Output {
+    /// Nothing is said.
+    Silent,
+    /// A line now and then, for logs.
+    Lines(State),
+    /// A panel that is drawn over itself.
+    Panel(State, Panel),
 }
 
 impl Progress {
-    /// A line on standard error if that is a terminal, and silence otherwise or when `quiet`.
+    /// A panel if standard error is a terminal, lines if it is not, and silence when `quiet`.
     #[must_use]
     pub fn new(quiet: bool) -> Self {
-        let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
-        bar.set_style(style("{spinner} {msg}"));
-        bar.enable_steady_tick(Duration::from_millis(120));
-        Self { bar }
+        let terminal = Term::stderr();
+        let output = match (quiet, terminal.is_term()) {
+            (true, _) => Output::Silent,
+            (false, true) => Output::Panel(State::default(), Panel::new(terminal)),
+            (false, false) => Output::Lines(State::default()),
+        };
+        Self { output: Mutex::new(output) }
     }
 
     /// Says what is being waited for.
     pub fn say(&self, what: impl Into<String>) {
-        self.bar.set_message(what.into());
+        let what = what.into();
+        match &mut *self.output.lock() {
+            Output::Silent => {}
+            Output::Lines(_) => eprintln!("{what}"),
+            Output::Panel(state, panel) => {
+                state.stage = Some(what);
+                panel.draw(|width, height| state.frame(width, height));
+            }
+        }
     }
 
-    /// The load begins: from now on there is a bar.
+    /// The load begins.
     pub fn begin(&self, config: &BenchConfig) {
-        self.bar.set_length(config.load_span().as_secs());
-        self.bar.set_style(style("{spinner} {bar:12} {msg}"));
+        if let Some(state) = self.output.lock().state() {
+            state.begin(config);
+        }
+    }
+
+    /// Something was done on purpose, so many seconds into the window.
+    pub fn note(&self, at_s: f64, what: impl Into<String>) {
+        let what = what.into();
+        match &mut *self.output.lock() {
+            Output::Silent => {}
+            Output::Lines(_) => eprintln!("{at_s:>5.1} s  {what}"),
+            Output::Panel(state, panel) => {
+                state.note(at_s, what);
+                panel.draw(|width, height| state.frame(width, height));
+            }
+        }
     }
 
     /// Shows the last second.
-    pub fn show(&self, config: &BenchConfig, samples: &[Sample], killed: &[u16]) {
-        let [.., before, now] = samples else { return };
-        let operations =
-            |sample: &Sample, id: usize| sample.looks[id].as_ref().map(|status| status.operations);
-        let working =
-            (0..now.looks.len()).filter(|id| !killed.iter().any(|k| usize::from(*k) == *id));
-        let grown = working
-            .filter_map(|id| Some(operations(now, id)?.saturating_sub(operations(before, id)?)));
-        let view = now.looks.iter().flatten().map(|status| status.view).max().unwrap_or(0);
-        let note =
-            if now.second <= config.warmup_s { " · warm-up".to_owned() } else { dead(killed) };
-        self.bar.set_position(now.second);
-        self.bar.set_message(format!(
-            "{} s · offered {} · committed {}/s · p50 {} ms · view {}{note}",
-            now.second,
-            config.offered(),
-            thousands(grown.min().unwrap_or(0)),
-            milliseconds(now.lately.p50),
-            thousands(view),
-        ));
+    pub fn show(&self, samples: &[Sample], fortunes: &[Fortune]) {
+        let mut output = self.output.lock();
+        if let Some(state) = output.state() {
+            state.take_in(samples, fortunes);
+        }
+        match &mut *output {
+            Output::Lines(state) if state.second().is_multiple_of(LINE_SECONDS) => {
+                if let Some(line) = state.line() {
+                    eprintln!("{line}");
+                }
+            }
+            Output::Panel(state, panel) => panel.draw(|width, height| state.frame(width, height)),
+            Output::Silent | Output::Lines(_) => {}
+        }
+    }
+}
+
+impl Output {
+    fn state(&mut self) -> Option<&mut State> {
+        match self {
+            Self::Silent => None,
+            Self::Lines(state) | Self::Panel(state, _) => Some(state),
+        }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        if let Output::Panel(_, panel) = &mut *self.output.lock() {
+            panel.clear();
+        }
     }
-}
-
-fn dead(killed: &[u16]) -> String {
-    if killed.is_empty() {
-        return String::new();
-    }
-    let ids: Vec<String> = killed.iter().map(u16::to_string).collect();
-    format!(" · dead: {}", ids.join(", "))
-}
-
-fn style(template: &str) -> ProgressStyle {
-    let style = ProgressStyle::with_template(template).expect("a constant that parses");
-    style.progress_chars("━╸ ")
 }

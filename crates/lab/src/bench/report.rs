@@ -160,6 +160,21 @@ pub struct Committed {
     pub fastest_tps: Vec<Option<f64>>,
 }
 
+impl Happening {
+    /// What was done to whom, in words.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let done = match self.kind.as_str() {
+            "kill" => "killed",
+            "restart" => "started again",
+            "pause" => "paused",
+            "resume" => "resumed",
+            other => other,
+        };
+        format!("validator {} {done}", self.validator)
+    }
+}
+
 impl Report {
     /// Seconds of warm-up before the window.
     #[must_use]

@@ -77,9 +77,7 @@ impl<'a> Run<'a> {
         for second in 0..=config.load_span().as_secs() {
             self.sleep_until(schedule.start + Duration::from_secs(second))?;
             self.sample(second)?;
-            let mut absent: Vec<u16> = self.with(|f| matches!(f, Fortune::Killed(_)));
-            absent.extend(&self.paused);
-            progress.show(config, &self.samples, &absent);
+            progress.show(&self.samples, &self.fortunes);
         }
         Ok(())
     }
@@ -195,7 +193,9 @@ impl<'a> Run<'a> {
             self.happen(event, validator)?;
             let at_s = (at_s * 1_000.0).round() / 1_000.0;
             let kind = event.deed.name().to_owned();
-            self.happened.push(Happening { at_s, kind, validator });
+            let happening = Happening { at_s, kind, validator };
+            self.given.progress.note(at_s, happening.describe());
+            self.happened.push(happening);
         }
         Ok(())
     }
