@@ -18,4 +18,4 @@ pub use html::html;
 pub use run::{Run, name_runs};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -249,7 +249,7 @@ fn distribution(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
         let (value, count) = (found.value_iterated_to(), found.count_at_value());
         match distinct.last_mut() {
             Some(last) if value as f64 <= least * DISTRIBUTION_RATIO => {
-                *last = (value, last.1 + count)
+                *last = (value, last.1 + count);
             }
             _ => {
                 least = value as f64;

@@ -257,6 +257,7 @@ fn validators(runs: &[Run]) -> Vec<Plot> {
 /// A line each; where there are too many to tell apart, only those that something happened to.
 fn each_validator(report: &Report, trace: &Trace) -> Vec<Series> {
     let count = report.validators.len();
+    let first_healthy = report.validators.iter().position(|v| v.state == "healthy");
     let line = |id: usize| {
         let points = lines::each_second(report, &(trace.values)(report, id));
         let validator = &report.validators[id];
@@ -269,7 +270,12 @@ fn each_validator(report: &Report, trace: &Trace) -> Vec<Series> {
             return new(&name, id, Look::Plain, points);
         }
         match healthy {
-            true => new(if id == 0 { "healthy validators" } else { "" }, 0, Look::Faint, points),
+            true => new(
+                if first_healthy == Some(id) { "healthy validators" } else { "" },
+                0,
+                Look::Faint,
+                points,
+            ),
             false => new(&name, id % COLOURED_MAX, Look::Strong, points),
         }
     };

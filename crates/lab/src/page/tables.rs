@@ -130,7 +130,7 @@ pub(super) fn settings(runs: &[Run]) -> String {
     for (title, holds) in GROUPS {
         let rows: Vec<_> = paths.iter().filter(|path| holds(path)).map(|path| row(&path)).collect();
         if !rows.is_empty() {
-            let _ = write!(out, "<div class=\"group\"><h3>{title}</h3>\n");
+            let _ = writeln!(out, "<div class=\"group\"><h3>{title}</h3>");
             out.push_str(&table("settings", &columns, &rows));
             out.push_str("</div>\n");
         }

@@ -51,7 +51,7 @@ fn redrawn(before: usize, lines: &[String], width: usize) -> String {
         let _ = write!(text, "\x1b[{before}A");
     }
     for line in lines {
-        let _ = write!(text, "{}\x1b[K\n", truncate_str(line, width, "…"));
+        let _ = writeln!(text, "{}\x1b[K", truncate_str(line, width, "…"));
     }
     text.push_str("\x1b[J");
     text
