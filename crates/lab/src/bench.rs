@@ -29,6 +29,7 @@ pub mod report;
 mod run;
 mod sessions;
 mod table;
+mod watch;
 
 pub use config::{BenchConfig, SendTo, fitting_timeout_ms};
 pub use error::BenchError;
@@ -45,6 +46,7 @@ use run::{Given, Run};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+use watch::Watch;
 
 /// How long before its first operation a load is announced.
 const HEAD_START: Duration = Duration::from_millis(50);
@@ -84,11 +86,12 @@ fn measure(
     };
     let recorder = Arc::new(Mutex::new(Recorder::new(schedule)));
     let load = Load::start(schedule, config.plan(), target, answers, Arc::clone(&recorder));
+    let watch = Watch::start(committee.http(), schedule.start);
     progress.begin(config);
     let given = Given { config, committee, members, progress, interrupted, schedule, recorder };
     let mut run = Run::new(given);
     run.under_load()?;
     let last = run.drain()?;
     drop(load);
-    run.conclude(&last)
+    run.conclude(&last, &watch.finish())
 }

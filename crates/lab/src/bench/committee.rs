@@ -75,6 +75,11 @@ impl Committee {
         loaded.map(Arc::new).map_err(|error| BenchError::Client(error.to_string()))
     }
 
+    /// Where the validators say how they are.
+    pub(super) fn http(&self) -> &[String] {
+        &self.testnet.http
+    }
+
     /// Asks every validator how it is.
     pub(super) fn look(&self) -> Vec<Option<ValidatorStatus>> {
         self.look_but(&[])

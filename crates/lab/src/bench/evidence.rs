@@ -5,6 +5,7 @@ use super::config::BenchConfig;
 use super::latency_grid::INTERVAL_MS;
 use super::measure::{Counts, LatencyMs, OverTime};
 use super::report::{Committed, FORMAT, Happening, Rates, Report, Second, Traces, ValidatorReport};
+use super::watch::Tracks;
 use crate::machine::{MachineInfo, filesystem};
 use crate::status::ValidatorStatus;
 use crate::text::utc;
@@ -73,6 +74,8 @@ pub struct Evidence<'a> {
     pub disk_bytes: u64,
     /// Load and latency over time.
     pub over_time: &'a OverTime,
+    /// How far each validator was at any time.
+    pub tracks: &'a Tracks,
     /// When the load began.
     pub started: SystemTime,
     /// Operations that count and were offered.
@@ -187,17 +190,21 @@ impl Evidence<'_> {
         }
     }
 
-    /// The slowest and the fastest healthy validator, each second.
+    /// The slowest and the fastest healthy validator in each interval.
     fn committed(&self) -> Committed {
-        let ids = (0..self.config.validators)
-            .filter(|&id| self.fortunes[usize::from(id)] == Fortune::Healthy);
-        let traces: Vec<_> = ids.map(|id| self.traces(id).committed_tps).collect();
+        let ids = (0..usize::from(self.config.validators))
+            .filter(|&id| self.fortunes[id] == Fortune::Healthy);
+        let count = self.config.load_span().as_millis() as usize / self.tracks.interval_ms as usize;
+        let rates: Vec<_> = ids.map(|id| self.tracks.rates(id, count)).collect();
         let each = |choose: fn(f64, f64) -> f64| {
-            let second =
-                |index: usize| traces.iter().filter_map(|trace| trace[index]).reduce(choose);
-            (0..self.samples.len().saturating_sub(1)).map(second).collect()
+            let one = |index: usize| rates.iter().filter_map(|rates| rates[index]).reduce(choose);
+            (0..count).map(one).collect()
         };
-        Committed { interval_ms: 1_000, slowest_tps: each(f64::min), fastest_tps: each(f64::max) }
+        Committed {
+            interval_ms: self.tracks.interval_ms,
+            slowest_tps: each(f64::min),
+            fastest_tps: each(f64::max),
+        }
     }
 
     fn timeline(&self) -> Vec<Second> {

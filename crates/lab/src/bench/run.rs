@@ -10,6 +10,7 @@ use super::latency_grid::INTERVAL_MS;
 use super::measure::{Recorder, Schedule};
 use super::recovery::{Recovery, Series};
 use super::report::Happening;
+use super::watch::Tracks;
 use super::{BenchError, Progress, Report};
 use crate::machine::own_cpu_seconds;
 use crate::status::ValidatorStatus;
@@ -115,7 +116,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    pub(super) fn conclude(&self, last: &Looks) -> Result<Report, BenchError> {
+    pub(super) fn conclude(&self, last: &Looks, tracks: &Tracks) -> Result<Report, BenchError> {
         let recorder = self.given.recorder.lock();
         let over_time = recorder.over_time();
         let latency = recorder.latency();
@@ -131,6 +132,7 @@ impl<'a> Run<'a> {
             latency,
             disk_bytes: self.given.committee.disk_bytes(),
             over_time: &over_time,
+            tracks,
             started: self.started,
             offered: recorder.offered(),
             events: &self.happened,

@@ -4,6 +4,7 @@ use crate::bench::config::{BenchConfig, SendTo};
 use crate::bench::load::Shape;
 use crate::bench::measure::{Counts, LatencyMs, OverTime};
 use crate::bench::table::render;
+use crate::bench::watch::Tracks;
 use crate::status::ValidatorStatus;
 use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
@@ -75,6 +76,19 @@ fn samples() -> Vec<Sample> {
     (0..=6).map(sample).collect()
 }
 
+/// What a watch saw of the same: the last one stands still for the first half second of each.
+fn tracks() -> Tracks {
+    let at = |tenth: u64, id: u64| {
+        let operations = match id {
+            3 => RATE * (tenth / 10) + 2 * RATE * (tenth % 10).saturating_sub(5) / 10,
+            _ => RATE * tenth / 10,
+        };
+        (tenth as f64 / 10.0, operations)
+    };
+    let seen = (0..4).map(|id| (0..=60).map(|tenth| at(tenth, id)).collect()).collect();
+    Tracks { interval_ms: 100, seen }
+}
+
 fn report(samples: &[Sample]) -> Report {
     use Fortune::{Healthy, Killed};
     Report::new(&Evidence {
@@ -87,6 +101,7 @@ fn report(samples: &[Sample]) -> Report {
         latency: LatencyMs { mean: 13.0, p50: 12.0, p90: 20.0, p99: 40.0, max: 1_234.0 },
         disk_bytes: 3 << 20,
         over_time: &OverTime::default(),
+        tracks: &tracks(),
         started: SystemTime::UNIX_EPOCH,
         offered: 4_000,
         events: &[],
@@ -159,4 +174,16 @@ fn the_result_has_every_documented_field() {
     assert_eq!(json["config"]["settings"]["protocol"], "jolteon");
     assert!(json["config"]["machine"]["cores"].is_number());
     assert_eq!(json["validators"].as_array().map(Vec::len), Some(4));
+}
+
+#[test]
+fn the_slowest_and_the_fastest_are_found_in_every_interval() {
+    let committed = report(&samples()).committed;
+    assert_eq!((committed.interval_ms, committed.slowest_tps.len()), (100, 60));
+    for (index, (slowest, fastest)) in
+        committed.slowest_tps.iter().zip(&committed.fastest_tps).enumerate()
+    {
+        let expected = if index % 10 < 5 { [0.0, 1_000.0] } else { [1_000.0, 2_000.0] };
+        assert_eq!([*slowest, *fastest], expected.map(Some), "interval {index}");
+    }
 }
