@@ -10,7 +10,7 @@ mod heat;
 mod scale;
 mod svg;
 
-pub use draw::{standalone, svg};
+pub use draw::{indent, standalone, svg};
 pub use heat::{Cell, Heat};
 pub use scale::{Axis, Kind};
 pub use svg::escape;

@@ -8,10 +8,18 @@ use std::fmt::Write;
 /// Room around a chart that stands alone, in pixels.
 const MARGIN: f64 = 16.0;
 
-/// A chart for a page that has [`STYLE`] already and gives it a title.
+/// How far the axes of these charts must be indented to begin under one another, in pixels.
 #[must_use]
-pub fn svg(plot: &Plot, size: Size) -> String {
-    let frame = Frame::new(plot, size.width, size.height);
+pub fn indent<'a>(plots: impl IntoIterator<Item = &'a Plot>, size: Size) -> f64 {
+    let margins = plots.into_iter().map(|plot| Frame::margin(plot, size.height));
+    margins.fold(0.0, f64::max)
+}
+
+/// A chart for a page that has [`STYLE`] already and gives it a title. Its axes begin at `indent`,
+/// which [`indent`] tells.
+#[must_use]
+pub fn svg(plot: &Plot, size: Size, indent: f64) -> String {
+    let frame = Frame::new(plot, size.width, size.height, indent);
     let (width, height) = (px(size.width), px(frame.height));
     let mut out = format!(
         "<svg class=\"chart\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
@@ -28,7 +36,8 @@ pub fn svg(plot: &Plot, size: Size) -> String {
 pub fn standalone(heading: &str, lines: &[String], plots: &[Plot], size: Size) -> String {
     let inner = size.width - 2.0 * MARGIN;
     let head = if heading.is_empty() { 0.0 } else { 30.0 } + 18.0 * lines.len() as f64;
-    let frames: Vec<_> = plots.iter().map(|p| Frame::new(p, inner, size.height)).collect();
+    let left = indent(plots, size);
+    let frames: Vec<_> = plots.iter().map(|p| Frame::new(p, inner, size.height, left)).collect();
     let panels: f64 = frames.iter().map(|frame| frame.height + 30.0).sum();
     let (width, height) = (px(size.width), px(head + panels + 2.0 * MARGIN));
     let mut out = format!(

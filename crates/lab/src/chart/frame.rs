@@ -42,12 +42,16 @@ enum Sample {
 }
 
 impl<'a> Frame<'a> {
-    /// Lays a plot out: `height` is that of the space between the axes.
-    pub(super) fn new(plot: &'a Plot, width: f64, height: f64) -> Self {
+    /// Room for the texts of a plot's y axis.
+    pub(super) fn margin(plot: &Plot, height: f64) -> f64 {
         let widest = |texts: Vec<(f64, String)>| {
             texts.iter().map(|tick| text_width(&tick.1, TEXT)).fold(0.0, f64::max)
         };
-        let left = (widest(plot.y.ticks(tick_count(height, 44.0))) + 12.0).max(34.0);
+        (widest(plot.y.ticks(tick_count(height, 44.0))) + 12.0).max(34.0)
+    }
+
+    /// Lays a plot out: `height` is that of the space between the axes, which begins at `left`.
+    pub(super) fn new(plot: &'a Plot, width: f64, height: f64, left: f64) -> Self {
         let right = width - 14.0;
         let legend = legend(plot, width - 8.0);
         let mut frame = Self {

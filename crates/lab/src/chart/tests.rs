@@ -5,6 +5,10 @@ use super::{
 
 const SIZE: Size = Size { width: 600.0, height: 200.0 };
 
+fn svg(plot: &Plot, size: Size) -> String {
+    super::svg(plot, size, indent([plot], size))
+}
+
 fn series(name: &str, look: Look, points: Vec<(f64, Option<f64>)>) -> Series {
     Series { name: name.to_owned(), colour: 1, look, points }
 }
@@ -195,4 +199,16 @@ fn every_colour_has_a_style_in_light_dark_and_print() {
     for level in 0..10 {
         assert_eq!(STYLE.matches(&format!("--h{level}:#")).count(), 3, "h{level}");
     }
+}
+
+#[test]
+fn charts_under_one_another_begin_at_one_place() {
+    let narrow = plot(Vec::new());
+    let wide = Plot { y: Axis::from_zero("a (b)", "b", [1e9].into_iter()), ..narrow.clone() };
+    let drawn = standalone("", &[], &[narrow, wide], SIZE);
+    let document = roxmltree::Document::parse(&drawn).expect("well-formed");
+    let axes = document.descendants().filter(|node| node.attribute("class") == Some("axis"));
+    let begins: Vec<_> = axes.filter_map(|node| node.attribute("x1")).collect();
+    assert_eq!(begins.len(), 2);
+    assert_eq!(begins[0], begins[1]);
 }

@@ -47,13 +47,21 @@ fn throughput(runs: &[Run]) -> Plot {
     } else {
         series.extend(each_run(runs, Look::Strong, |report| {
             let committed = &report.committed;
-            lines::over_time(report, committed.interval_ms, &committed.slowest_tps)
+            let smooth = lines::smoothed(&committed.slowest_tps, committed.interval_ms);
+            lines::over_time(report, committed.interval_ms, &smooth)
         }));
     }
     let y = Axis::from_zero("operations per second (tx/s)", "tx/s", values(&series));
     let y = Axis { high: y.high.min(HEADROOM * usual(&series)), ..y };
-    let note = "Offered: what was due. Committed: what the slowest and the fastest of the validators \
-                executed that ran all along. Values beyond the upper edge are written there.";
+    let note = match runs {
+        [_] => {
+            "Operations due, and executed by the slowest and the fastest validator that ran all along."
+        }
+        _ => {
+            "Operations executed by the slowest validator that ran all along; at each tenth of a second \
+             the mean of the half second around it."
+        }
+    };
     over_time("throughput", "Throughput over time", note, y, series, runs)
 }
 
@@ -104,8 +112,8 @@ fn latency(runs: &[Run]) -> Plot {
                 lines::quantile(report, &grid, quantile)
             }
         };
-        let mut series = named_runs(runs, ", p99", Look::Dashed, at(0.99));
-        series.extend(named_runs(runs, ", median", Look::Strong, at(0.5)));
+        let mut series = named_runs(runs, ", median", Look::Strong, at(0.5));
+        series.extend(named_runs(runs, ", p99", Look::Dashed, at(0.99)));
         series
     };
     let y = Axis::log("latency (ms, logarithmic)", "ms", values(&series));

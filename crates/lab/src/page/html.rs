@@ -157,8 +157,11 @@ fn section<'a>(
     out: &mut String,
     title: &str,
     plots: impl Iterator<Item = &'a Plot>,
-    [wide, narrow]: [Size; 2],
+    sizes: [Size; 2],
 ) {
+    let plots: Vec<&Plot> = plots.collect();
+    let [wide, narrow] = sizes;
+    let indents = sizes.map(|size| chart::indent(plots.iter().copied(), size));
     let half = if wide == HALF[0] { " half" } else { "" };
     let _ = writeln!(out, "<section><h2>{title}</h2><div class=\"charts{half}\">");
     for plot in plots {
@@ -169,8 +172,8 @@ fn section<'a>(
             plot.name,
             escape(&plot.title),
             escape(&plot.note),
-            chart::svg(plot, wide),
-            chart::svg(plot, narrow),
+            chart::svg(plot, wide, indents[0]),
+            chart::svg(plot, narrow, indents[1]),
         );
     }
     out.push_str("</div></section>\n");

@@ -28,6 +28,23 @@ pub(super) fn over_time<T: Copy + Into<Option<f64>>>(
     thinned(all.take_while(|point| point.0 <= until).collect())
 }
 
+/// What compared rates are means over, in milliseconds: lines that jump up and down with every
+/// block hide one another.
+const SMOOTH_MS: u64 = 500;
+
+/// Each value as the mean of those around it.
+pub(super) fn smoothed(values: &[Option<f64>], interval_ms: u64) -> Vec<Option<f64>> {
+    let reach = (SMOOTH_MS / interval_ms.max(1) / 2) as usize;
+    let mean = |index: usize| {
+        let to = (index + reach + 1).min(values.len());
+        let known: Vec<f64> =
+            values[index.saturating_sub(reach)..to].iter().copied().flatten().collect();
+        // Where it is itself unknown, what is around it does not make it known.
+        values[index].map(|_| known.iter().sum::<f64>() / known.len() as f64)
+    };
+    (0..values.len()).map(mean).collect()
+}
+
 /// Values at the ends of seconds.
 pub(super) fn each_second(report: &Report, values: &[Option<f64>]) -> Points {
     let seconds = report.timeline.iter().map(|second| second.second as f64);
@@ -125,4 +142,27 @@ pub(super) fn tail(report: &Report) -> Points {
         points.push((from, Some(us as f64 / 1_000.0)));
     }
     points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{smoothed, thinned};
+
+    #[test]
+    fn means_are_over_the_half_second_around() {
+        let values = [0.0, 10.0, 20.0, 30.0, 40.0, 100.0].map(Some);
+        let smooth = smoothed(&values, 100);
+        assert_eq!(smooth, [10.0, 15.0, 20.0, 40.0, 47.5, 170.0 / 3.0].map(Some));
+        assert_eq!(smoothed(&values, 1_000), values, "nothing around is near enough");
+        assert_eq!(smoothed(&[Some(1.0), None, Some(3.0)], 100), [Some(2.0), None, Some(2.0)]);
+    }
+
+    #[test]
+    fn too_many_points_become_means() {
+        let points: Vec<_> = (0..800).map(|x| (f64::from(x), Some(f64::from(x)))).collect();
+        let thin = thinned(points);
+        assert_eq!((thin.len(), thin[0], thin[399]), (400, (0.5, Some(0.5)), (798.5, Some(798.5))));
+        let gaps = thinned((0..800).map(|x| (f64::from(x), None)).collect());
+        assert!(gaps.iter().all(|point| point.1.is_none()));
+    }
 }
