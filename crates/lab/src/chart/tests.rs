@@ -1,6 +1,6 @@
 use super::{
-    Axis, COLOURS, Cell, Heat, Kind, Look, Mark, Notches, Plot, STYLE, Series, Size, standalone,
-    svg,
+    Axis, COLOURS, Cell, Heat, Kind, Look, Mark, Notches, Plot, STYLE, Series, Size, indent,
+    standalone,
 };
 
 const SIZE: Size = Size { width: 600.0, height: 200.0 };

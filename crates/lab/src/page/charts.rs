@@ -101,6 +101,7 @@ fn latency(runs: &[Run]) -> Plot {
         let grid = lines::readable_grid(&run.report);
         let of = |quantile| lines::quantile(&run.report, &grid, quantile);
         vec![
+            least(run),
             new("99 % (p99)", 1, Look::Plain, of(0.99)),
             new("90 % (p90)", 2, Look::Plain, of(0.9)),
             new("median (p50)", 0, Look::Strong, of(0.5)),
@@ -116,10 +117,19 @@ fn latency(runs: &[Run]) -> Plot {
         series.extend(named_runs(runs, ", p99", Look::Dashed, at(0.99)));
         series
     };
+    let series: Vec<Series> = series.into_iter().filter(|line| !line.points.is_empty()).collect();
     let y = Axis::log("latency (ms, logarithmic)", "ms", values(&series));
     let note = "From when an operation was due until f+1 validators had answered it alike, over the \
                 operations that were due in each interval.";
     over_time("latency", "Latency over time", note, y, series, runs)
+}
+
+/// The least median that the emulated network allows for; no points where there is none.
+fn least(run: &Run) -> Series {
+    let ends = [-run.report.warmup_s(), run.report.duration_s()];
+    let minimum = run.report.beside.minimum.iter();
+    let points = minimum.flat_map(|minimum| ends.map(|x| (x, Some(minimum.least.p50_ms))));
+    new("least median on this network", 0, Look::Reference, points.collect())
 }
 
 fn heats(runs: &[Run]) -> Vec<Plot> {

@@ -122,6 +122,10 @@ fn headlines(out: &mut String, runs: &[Run]) {
         out.push_str("</div>\n");
     }
     out.push_str("</section>\n");
+    let beside: String = runs.iter().map(tables::beside).collect();
+    if !beside.is_empty() {
+        let _ = writeln!(out, "<section class=\"beside\">{beside}</section>");
+    }
 }
 
 fn card_line(out: &mut String, figure: &Figure, runs: &[Run], index: usize, run: &Run) {

@@ -67,6 +67,18 @@ fn ratio(figure: &Figure, first: &Run, run: &Run) -> String {
     format!("<span class=\"{class}\">×{ratio:.2}{word}</span>")
 }
 
+/// What a run is judged by; nothing where there is nothing to be said.
+pub(super) fn beside(run: &Run) -> String {
+    let figures = run.report.beside.figures();
+    if figures.is_empty() {
+        return String::new();
+    }
+    let row = |(name, text): &(&str, String)| (String::new(), vec![escape(name), escape(text)]);
+    let rows: Vec<_> = figures.iter().map(row).collect();
+    let of = format!("beside the figures of {}", run.label);
+    table("settings", &[of, String::new()], &rows)
+}
+
 /// A run's validators.
 pub(super) fn validators(run: &Run) -> String {
     let columns = headings(&[

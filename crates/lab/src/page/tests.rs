@@ -1,9 +1,11 @@
 use super::{Run, charts, compare, figures, html, name_runs};
 use crate::bench::Report;
+use crate::bench::beside::{Beside, LeastLatency};
 use crate::bench::latency_grid::LatencyGrid;
 use crate::bench::measure::{Counts, LatencyMs};
 use crate::bench::report::{Committed, FORMAT, Happening, Rates, Second, Traces, ValidatorReport};
 use crate::chart::Plot;
+use crate::minimum::Minimum;
 use serde_json::{Value, json};
 
 const WARMUP_S: usize = 2;
@@ -67,8 +69,14 @@ pub(crate) fn report(scheme: &str) -> Report {
         },
         latency_over_time: grid,
         latency_distribution_us: (20..30).map(|ms| (1_000 * ms, 1_000)).collect(),
+        beside: Beside { minimum: Some(least_latency()), ..Beside::default() },
         config: config(scheme),
     }
+}
+
+fn least_latency() -> LeastLatency {
+    let least = Minimum { p50_ms: 20.0, mean_ms: 21.0, mean_without_wait_ms: 15.0, view_ms: 12.0 };
+    LeastLatency { least, p50_ratio: 1.25, mean_ratio: 3.3 }
 }
 
 fn config(scheme: &str) -> Value {
@@ -165,6 +173,8 @@ fn a_page_is_whole_and_needs_nothing_else() {
         "kill 0",
         "second with view changes",
         "12,345",
+        "least median on this network",
+        "p50 20.0 ms on this network",
     ] {
         assert!(text.contains(wanted), "{wanted}");
     }
@@ -207,9 +217,9 @@ fn series_have_as_many_points_as_there_is_data() {
         }
     }
     let latency = plot(&plots, "latency");
-    assert_eq!(latency.series.len(), 3);
     // A hundred operations an interval are too few for a 99th percentile: two intervals make one.
-    assert!(latency.series.iter().all(|series| series.points.len() == 5 * seconds));
+    let lengths: Vec<_> = latency.series.iter().map(|series| series.points.len()).collect();
+    assert_eq!(lengths, [2, 5 * seconds, 5 * seconds, 5 * seconds], "the least, and quantiles");
     let counted: u64 = plot(&plots, "latency-heat")
         .heat
         .as_ref()
