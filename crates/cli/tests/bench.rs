@@ -6,6 +6,7 @@ use common::{json, quorate, stderr, stdout, wait_for};
 use quorate_lab::status::ask_all;
 use quorate_node::NodeConfig;
 use serde_json::Value;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -142,6 +143,31 @@ fn a_bench_keeps_its_folder_when_asked_and_prints_a_table() {
     let again = json(&["report", "--json", page.to_str().expect("a plain path")]);
     assert!(number(&again, "committed_tps") > 0.0);
     assert!(again["command"].as_str().is_some_and(|command| command.starts_with("quorate bench")));
+    compare(&page);
+}
+
+/// Compares a run with itself, into a page, a table and a chart.
+fn compare(page: &Path) {
+    let (html, svg) = (page.with_file_name("both.html"), page.with_file_name("chart.svg"));
+    let path = |path: &Path| path.to_str().expect("a plain path").to_owned();
+    let (one, both, chart) = (path(page), path(&html), path(&svg));
+    let options = ["report", &one, &one, "--label", "mine", "--label", "yours", "--html", &both];
+    let charts =
+        ["--svg", &chart, "--chart", "latency", "--chart", "throughput", "--title", "a <b>"];
+    let output = quorate(&[&options[..], &charts].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    for wanted in ["mine", "yours", "×1.00", "same settings on the same machine", &both, &chart] {
+        assert!(stdout(&output).contains(wanted), "{wanted} in {}", stdout(&output));
+    }
+    let drawn = std::fs::read_to_string(&svg).expect("the chart");
+    for wanted in ["<svg xmlns", "a &lt;b&gt;", "Throughput over time", "Latency over time"] {
+        assert!(drawn.contains(wanted), "{wanted}");
+    }
+    assert_eq!(json_list(&["report", "--json", &both]).len(), 2, "the page holds both results");
+}
+
+fn json_list(arguments: &[&str]) -> Vec<Value> {
+    json(arguments).as_array().cloned().expect("a list")
 }
 
 #[test]

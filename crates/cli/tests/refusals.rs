@@ -186,3 +186,23 @@ fn a_rule_left_out_is_missed_and_the_replay_misses_it_too() {
     assert_eq!(again.status.code(), Some(1));
     assert!(stdout(&again).contains(&format!("to run it again: {replay}")));
 }
+
+#[test]
+fn files_without_a_result_are_refused_by_name() {
+    let place = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, content: &str| {
+        let path = place.path().join(name);
+        fs::write(&path, content).expect("written");
+        text(&path).to_owned()
+    };
+    let old = file("old.json", "{\"committed_tps\": 1}");
+    let said = refusal(&["report", &old]);
+    assert!(said.contains("old.json holds a result of format 1"), "{said}");
+    assert!(said.contains("run the bench again"), "{said}");
+    let said = refusal(&["report", &file("page.html", "<html></html>")]);
+    assert!(said.contains("page.html") && said.contains("no result inside the page"), "{said}");
+    let said = refusal(&["report", "/nowhere.json"]);
+    assert!(said.contains("cannot read /nowhere.json"), "{said}");
+    let said = refusal(&["report", &old, "--svg", "out.svg", "--chart", "pie"]);
+    assert!(said.contains("latency-percentiles"), "the charts that there are: {said}");
+}

@@ -15,7 +15,7 @@ mod settings;
 mod tables;
 
 pub use html::html;
-pub use run::{Run, name_runs};
+pub use run::{Run, caption, name_runs};
 
 #[cfg(test)]
 pub(crate) mod tests;

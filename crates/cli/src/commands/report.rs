@@ -5,7 +5,7 @@ use crate::output;
 use clap::Args;
 use quorate_lab::bench::{self, Report};
 use quorate_lab::chart::{self, Plot, Size};
-use quorate_lab::page::{Run, charts, compare, file, name_runs};
+use quorate_lab::page::{Run, caption, charts, compare, file, name_runs};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -95,7 +95,7 @@ impl Options {
         let plots: Vec<Plot> = named.cloned().collect();
         let size = Size { width: self.width.into(), height: self.height.into() };
         let heading = self.title.as_deref().unwrap_or_default();
-        let drawn = chart::standalone(heading, &[], &plots, size);
+        let drawn = chart::standalone(heading, &[caption(runs)], &plots, size);
         let unwritable = |error| Failure::run(format!("cannot write {}: {error}", path.display()));
         fs::write(path, drawn).map_err(unwritable)?;
         self.say("chart", path);

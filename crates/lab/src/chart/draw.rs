@@ -8,6 +8,9 @@ use std::fmt::Write;
 /// Room around a chart that stands alone, in pixels.
 const MARGIN: f64 = 16.0;
 
+/// Room for a chart's title and below the chart, in pixels.
+const PANEL: f64 = 40.0;
+
 /// How far the axes of these charts must be indented to begin under one another, in pixels.
 #[must_use]
 pub fn indent<'a>(plots: impl IntoIterator<Item = &'a Plot>, size: Size) -> f64 {
@@ -38,7 +41,7 @@ pub fn standalone(heading: &str, lines: &[String], plots: &[Plot], size: Size) -
     let head = if heading.is_empty() { 0.0 } else { 30.0 } + 18.0 * lines.len() as f64;
     let left = indent(plots, size);
     let frames: Vec<_> = plots.iter().map(|p| Frame::new(p, inner, size.height, left)).collect();
-    let panels: f64 = frames.iter().map(|frame| frame.height + 30.0).sum();
+    let panels: f64 = frames.iter().map(|frame| frame.height + PANEL).sum();
     let (width, height) = (px(size.width), px(head + panels + 2.0 * MARGIN));
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart alone\" \
@@ -61,7 +64,7 @@ pub fn standalone(heading: &str, lines: &[String], plots: &[Plot], size: Size) -
     for (plot, frame) in plots.iter().zip(&frames) {
         text(&mut out, "title", "start", (MARGIN, y + 18.0), &plot.title);
         panel(&mut out, plot, frame, MARGIN, y + 28.0);
-        y += frame.height + 30.0;
+        y += frame.height + PANEL;
     }
     out.push_str("</svg>\n");
     out

@@ -342,8 +342,7 @@ fn marks(runs: &[Run]) -> Vec<Mark> {
     let mut found: Vec<(Mark, Vec<&str>)> = Vec::new();
     for run in runs {
         for event in &run.report.events {
-            let text = format!("{} {}", event.kind, event.validator);
-            let mark = Mark { at: event.at_s, text };
+            let mark = Mark { at: event.at_s, text: event.describe() };
             let same = |known: &&mut (Mark, Vec<&str>)| {
                 known.0.text == mark.text && (known.0.at - mark.at).abs() < 0.15
             };

@@ -80,6 +80,29 @@ fn label(report: &Report, paths: &[String]) -> String {
     paths.iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
+/// A line that says under what circumstances all of these runs were made: a chart without them says
+/// little. What differs between the runs is left out.
+#[must_use]
+pub fn caption(runs: &[Run]) -> String {
+    let common = |path: &str| {
+        let mut values = runs.iter().map(|run| run.report.setting(path));
+        let first = values.next().filter(|value| value != "-")?;
+        values.all(|value| value == first).then(|| grouped(&first))
+    };
+    let with = |path: &str, words: &str| Some(format!("{}{words}", common(path)?));
+    let unoptimised = runs.iter().any(|run| run.report.setting("machine.optimised") == "false");
+    let parts = [
+        with("validators", " validators"),
+        with("rate", " tx/s"),
+        with("tx_bytes", " bytes"),
+        common("durability"),
+        with("machine.cores", " cores, shared with the load"),
+        common("machine.commit").map(|commit| format!("quorate {commit}")),
+        unoptimised.then(|| "not optimised".to_owned()),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
 /// A scheme as people write it.
 pub(super) fn scheme(name: &str) -> String {
     match name {

@@ -1,4 +1,4 @@
-use super::{Run, charts, compare, figures, html, name_runs};
+use super::{Run, caption, charts, compare, figures, html, name_runs};
 use crate::bench::Report;
 use crate::bench::beside::{Beside, LeastLatency};
 use crate::bench::latency_grid::LatencyGrid;
@@ -170,7 +170,7 @@ fn a_page_is_whole_and_needs_nothing_else() {
         "settings.batch_bytes",
         "500,000",
         "ext4 on /dev/sda1",
-        "kill 0",
+        "validator 0 killed",
         "second with view changes",
         "12,345",
         "least median on this network",
@@ -292,7 +292,7 @@ fn events_that_are_the_same_everywhere_are_marked_once() {
     reports[1].events.push(event);
     let plots = charts::of(&name_runs(reports, &[]));
     let marks: Vec<_> = plot(&plots, "latency").marks.iter().map(|m| m.text.as_str()).collect();
-    assert_eq!(marks, ["kill 0", "restart 0 (BLS)"]);
+    assert_eq!(marks, ["validator 0 killed", "validator 0 started again (BLS)"]);
 }
 
 #[test]
@@ -341,4 +341,18 @@ fn a_large_committee_is_drawn_without_a_colour_for_each() {
     let named: Vec<_> = series.iter().map(|s| s.name.as_str()).filter(|n| !n.is_empty()).collect();
     assert_eq!(series.len(), 100);
     assert_eq!(named, ["validator 0 (killed)", "healthy validators"]);
+}
+
+#[test]
+fn a_caption_says_what_the_runs_have_in_common() {
+    let caption = caption(&runs(&["ed25519", "bls"]));
+    assert_eq!(
+        caption,
+        "4 validators · 1,000 tx/s · 512 bytes · fsync · 2 cores, shared with the load · quorate abc"
+    );
+    let mut reports = vec![report("bls"), report("bls")];
+    reports[1].config["rate"] = json!(5);
+    reports[1].config["machine"]["optimised"] = json!(false);
+    let caption = super::caption(&name_runs(reports, &[]));
+    assert!(!caption.contains("tx/s") && caption.ends_with("not optimised"), "{caption}");
 }

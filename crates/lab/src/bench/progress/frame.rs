@@ -1,8 +1,8 @@
 //! What is shown of a running bench, as lines of text.
 
 use crate::bench::config::BenchConfig;
-use crate::bench::load::Shape;
 use crate::bench::evidence::{Fortune, Sample};
+use crate::bench::load::Shape;
 use crate::bench::measure::LatencyMs;
 use crate::status::ValidatorStatus;
 use crate::text::{milliseconds, sparkline, thousands};
