@@ -14,7 +14,7 @@ mod run;
 mod settings;
 mod tables;
 
-pub use html::html;
+pub use html::{html, title};
 pub use run::{Run, caption, name_runs};
 
 #[cfg(test)]

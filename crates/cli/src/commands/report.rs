@@ -5,7 +5,7 @@ use crate::output;
 use clap::Args;
 use quorate_lab::bench::{self, Report};
 use quorate_lab::chart::{self, Plot, Size};
-use quorate_lab::page::{Run, caption, charts, compare, file, name_runs};
+use quorate_lab::page::{Run, caption, charts, compare, file, name_runs, title};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NAME", default_value = "throughput", requires = "svg",
           value_parser = clap::builder::PossibleValuesParser::new(charts::NAMES))]
     chart: Vec<String>,
-    /// A heading for the SVG file
+    /// A heading for the SVG file; by default what a page would be called
     #[arg(long, requires = "svg")]
     title: Option<String>,
     /// Width of the SVG file, in pixels
@@ -94,8 +94,8 @@ impl Options {
         let named = self.chart.iter().flat_map(|name| all.iter().filter(move |p| p.name == name));
         let plots: Vec<Plot> = named.cloned().collect();
         let size = Size { width: self.width.into(), height: self.height.into() };
-        let heading = self.title.as_deref().unwrap_or_default();
-        let drawn = chart::standalone(heading, &[caption(runs)], &plots, size);
+        let heading = self.title.clone().unwrap_or_else(|| title(runs));
+        let drawn = chart::standalone(&heading, &[caption(runs)], &plots, size);
         let unwritable = |error| Failure::run(format!("cannot write {}: {error}", path.display()));
         fs::write(path, drawn).map_err(unwritable)?;
         self.say("chart", path);

@@ -61,15 +61,25 @@ pub fn html(runs: &[Run]) -> String {
     out
 }
 
-fn title(runs: &[Run]) -> String {
+/// What a page of these runs is called.
+#[must_use]
+pub fn title(runs: &[Run]) -> String {
     match runs {
         [run] => format!(
-            "{} validators, {}, {} tx/s offered",
+            "{} validators, {}, {}",
             grouped(&run.report.setting("validators")),
             scheme(&run.report.setting("scheme")),
-            grouped(&run.report.setting("rate")),
+            load(&run.report),
         ),
         _ => runs.iter().map(|run| run.label.as_str()).collect::<Vec<_>>().join(" against "),
+    }
+}
+
+/// What was offered: in a closed loop that is no setting.
+fn load(report: &Report) -> String {
+    match report.setting("load").as_str() {
+        "closed" => "closed loop".to_owned(),
+        _ => format!("{} tx/s offered", grouped(&report.setting("rate"))),
     }
 }
 
@@ -203,9 +213,9 @@ fn details(out: &mut String, runs: &[Run]) {
 }
 
 const READING: &str = "<section class=\"reading\"><h2>How to read it</h2><ul>\n\
-<li><b>Open loop.</b> Operations are scheduled at a fixed rate, and latency runs from an operation's \
-scheduled time to its (f+1)-th equal signed reply: a committee or client that stalls cannot hide what \
-it delayed.</li>\n\
+<li><b>Open loop</b>, unless the configuration says otherwise. Operations are scheduled ahead, and \
+latency runs from an operation's scheduled time to its (f+1)-th equal signed reply: a committee or client \
+that stalls cannot hide what it delayed.</li>\n\
 <li><b>The slowest counts.</b> The committed rate is that of the healthy validator that executed \
 least.</li>\n\
 <li><b>The load shares the machine</b> with all validators. Its own CPU time is given apart.</li>\n\

@@ -93,7 +93,11 @@ pub fn caption(runs: &[Run]) -> String {
     let unoptimised = runs.iter().any(|run| run.report.setting("machine.optimised") == "false");
     let parts = [
         with("validators", " validators"),
-        with("rate", " tx/s"),
+        if common("load").as_deref() == Some("closed") {
+            Some("closed loop".to_owned())
+        } else {
+            with("rate", " tx/s")
+        },
         with("tx_bytes", " bytes"),
         common("durability"),
         with("machine.cores", " cores, shared with the load"),
