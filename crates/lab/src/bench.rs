@@ -27,6 +27,7 @@ mod progress;
 pub mod recovery;
 pub mod report;
 mod run;
+pub mod search;
 mod sessions;
 mod table;
 mod watch;
@@ -36,13 +37,17 @@ pub use error::BenchError;
 pub use events::{At, NotAnEvent, Pause, Who};
 pub use progress::Progress;
 pub use report::Report;
+pub use search::find_max;
 pub use table::render;
 
+use crate::bounds::Parts;
+use beside::Beside;
 use committee::Committee;
 use load::Load;
 use measure::{Recorder, Schedule};
 use parking_lot::Mutex;
 use run::{Given, Run};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -61,11 +66,51 @@ pub fn run(
     interrupted: &AtomicBool,
 ) -> Result<Report, BenchError> {
     config.validate().map_err(BenchError::Config)?;
+    let parts = measure_parts(config, progress)?;
+    let report = run_once(config, progress, interrupted, true)?;
+    Ok(beside_bounds(config, parts, report))
+}
+
+/// What this machine does at most, on the disk that the committee will use.
+fn measure_parts(config: &BenchConfig, progress: &Progress) -> Result<Option<Parts>, BenchError> {
+    if !config.bounds {
+        return Ok(None);
+    }
+    progress.say("measuring this machine's disk and processor");
+    let temporary = std::env::temp_dir();
+    // The folder itself is not there yet: the nearest one above it is.
+    let wanted = config.directory.as_deref().unwrap_or(&temporary);
+    let folder = wanted.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+    let failed = |source| BenchError::System { what: "measure the disk", source };
+    Parts::measure(folder).map(Some).map_err(failed)
+}
+
+fn beside_bounds(config: &BenchConfig, parts: Option<Parts>, report: Report) -> Report {
+    let bounds = parts.map(|parts| beside::bounds(parts, config, &report));
+    Report { beside: Beside { bounds, ..report.beside }, ..report }
+}
+
+/// As [`run`], with nothing left behind of a run that failed: for one of many, where failing is no
+/// surprise.
+fn run_unkept(
+    config: &BenchConfig,
+    progress: &Progress,
+    interrupted: &AtomicBool,
+) -> Result<Report, BenchError> {
+    run_once(config, progress, interrupted, false)
+}
+
+fn run_once(
+    config: &BenchConfig,
+    progress: &Progress,
+    interrupted: &AtomicBool,
+    keep_failed: bool,
+) -> Result<Report, BenchError> {
     progress.say("writing keys and configurations");
     let mut committee = Committee::create(config)?;
     let report = measure(config, &mut committee, progress, interrupted);
     progress.say("stopping the validators");
-    committee.dismiss(report)
+    committee.dismiss(report, keep_failed)
 }
 
 fn measure(

@@ -7,6 +7,7 @@
 //! the figures belong to.
 
 pub mod bench;
+pub mod bounds;
 pub mod chart;
 pub mod http;
 pub mod machine;

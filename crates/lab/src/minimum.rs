@@ -42,16 +42,28 @@ struct Piece {
     weight: f64,
 }
 
-/// Computes the minimum of Jolteon with leaders in rotation. `quorum` and `weak` are how many members
-/// make a certificate, and how many are certain to include an honest one.
+/// Who makes a certificate or an answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Thresholds<'a> {
+    /// Each member's weight.
+    pub weights: &'a [u64],
+    /// The weight of a certificate's signers.
+    pub quorum: u64,
+    /// The weight that is certain to include an honest member.
+    pub weak: u64,
+}
+
+/// Computes the minimum of Jolteon with leaders in rotation.
 ///
 /// # Panics
-/// Without members, or when a threshold exceeds them.
+/// Without members, with weights for others, or when a threshold exceeds their sum.
 #[must_use]
-pub fn jolteon(network: &Topology, quorum: usize, weak: usize) -> Minimum {
+pub fn jolteon(network: &Topology, thresholds: Thresholds<'_>) -> Minimum {
     let members = network.members();
-    assert!(members > 0 && quorum.max(weak) <= members, "thresholds fit the committee");
-    let model = Model { network, quorum, weak, proposals: Vec::new() }.with_proposals();
+    let Thresholds { weights, quorum, weak } = thresholds;
+    let fits = weights.len() == members && quorum.max(weak) <= weights.iter().sum();
+    assert!(members > 0 && fits, "thresholds fit the committee");
+    let model = Model { network, thresholds, proposals: Vec::new() }.with_proposals();
     let pieces: Vec<Piece> = (0..members).flat_map(|home| model.pieces(home)).collect();
     let weight: f64 = pieces.iter().map(|piece| piece.weight).sum();
     let mean = |value: fn(&Piece) -> f64| {
@@ -67,8 +79,7 @@ pub fn jolteon(network: &Topology, quorum: usize, weak: usize) -> Minimum {
 
 struct Model<'a> {
     network: &'a Topology,
-    quorum: usize,
-    weak: usize,
+    thresholds: Thresholds<'a>,
     /// When each view's leader proposes: views 0 to 3n + 1, of which n to 2n − 1 stand for all.
     proposals: Vec<f64>,
 }
@@ -98,7 +109,20 @@ impl Model<'_> {
     fn view(&self, leader: usize, next: usize) -> f64 {
         let voters = 0..self.network.members();
         let votes = voters.map(|i| self.between(leader, i) + self.between(i, next)).collect();
-        nth(votes, self.quorum).max(self.between(leader, next))
+        self.done_by(votes, self.thresholds.quorum).max(self.between(leader, next))
+    }
+
+    /// When members of so much weight are done, given when each one is.
+    fn done_by(&self, times: Vec<f64>, threshold: u64) -> f64 {
+        let mut by_time: Vec<(f64, u64)> =
+            times.into_iter().zip(self.thresholds.weights.iter().copied()).collect();
+        by_time.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut weight = 0;
+        let reached = by_time.into_iter().find(|(_, own)| {
+            weight += own;
+            weight >= threshold
+        });
+        reached.map_or(0.0, |(time, _)| time)
     }
 
     /// How long all members' turns take.
@@ -113,7 +137,7 @@ impl Model<'_> {
         let collector = (view + 2) % members;
         let decided = self.proposals[view + 2] - self.proposals[view];
         let heard = |i| decided + self.between(collector, i) + self.beside(i, home);
-        nth((0..members).map(heard).collect(), self.weak)
+        self.done_by((0..members).map(heard).collect(), self.thresholds.weak)
     }
 
     /// The last moment at which an operation can be sent for a view's proposal to order it.
@@ -137,12 +161,6 @@ impl Model<'_> {
         }
         pieces
     }
-}
-
-/// The `rank`-th smallest, counted from one.
-fn nth(mut values: Vec<f64>, rank: usize) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[rank - 1]
 }
 
 /// The latency that half of the operations stay below.

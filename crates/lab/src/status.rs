@@ -46,6 +46,8 @@ pub struct ValidatorStatus {
     pub peers_connected: u64,
     /// Bytes of frames sent since it started, to members and clients (from `/metrics`).
     pub bytes_sent: u64,
+    /// Bytes written to its log since it started.
+    pub log_bytes_written: u64,
     /// CPU seconds used since it started, where the system says.
     pub cpu_seconds: Option<f64>,
     /// Memory in use in MiB, where the system says.

@@ -14,9 +14,14 @@ use quorate_storage::Durability;
 use quorate_types::Weights;
 use quorate_wan::Emulation;
 use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::atomic::AtomicBool;
 
 /// A view's span when all validators share this machine and no network is emulated.
 const TIMEOUT_MS: u64 = 500;
+
+/// A p99 above this is not keeping up, in milliseconds.
+const P99_LIMIT_MS: f64 = 1_000.0;
 
 /// Measure a real local committee under open-loop load.
 ///
@@ -27,10 +32,9 @@ const TIMEOUT_MS: u64 = 500;
 #[command(after_help = "Examples:\n  \
     quorate bench                                     four validators, 20,000 tx/s, 20 s\n  \
     quorate bench -n 10 --scheme bls --rate 5000\n  \
-    quorate bench --wan us-east-1,us-west-1,ap-southeast-2,eu-central-1 --rate 2000
-                                                    \
-    spread over regions, beside the least latency
-  \
+    quorate bench --rate max                          the highest rate that it keeps up with\n  \
+    quorate bench --rate 1000 --wan us-east-1,us-west-1,ap-southeast-2,eu-central-1\n                                                    \
+    spread over regions, beside the least latency\n  \
     quorate bench --weights 3,1,1,1                   votes weigh differently\n  \
     quorate bench --kill 0@5 --restart 0@10           the first leader dies and comes back\n  \
     quorate bench --scheme bls --verify each --key-cache off --proposal-key voting\n                                                    \
@@ -47,9 +51,14 @@ pub(crate) struct Options {
     /// The voting scheme: ed25519 or bls
     #[arg(long, default_value = "ed25519", value_parser = super::scheme)]
     scheme: SchemeKind,
-    /// Operations offered per second in an open loop
-    #[arg(long, default_value_t = 20_000)]
-    rate: u64,
+    /// Operations offered per second in an open loop; or 'max', to search for the highest rate that
+    /// every validator keeps up with: short probes, then a run of the full length
+    #[arg(long, default_value = "20000", value_name = "RATE|max")]
+    rate: Rate,
+    /// With --rate max: a p99 above this is not keeping up, in milliseconds; by default 1000, and on
+    /// an emulated network at least eight times its farthest round trip
+    #[arg(long, value_name = "MS")]
+    p99_limit: Option<f64>,
     /// How they are offered: fixed (evenly), poisson (at random moments), or closed (as earlier ones
     /// are answered)
     #[arg(long, default_value = "fixed")]
@@ -133,6 +142,9 @@ pub(crate) struct Options {
     /// by default twice the view timeout
     #[arg(long, value_name = "MS")]
     retry_after: Option<u64>,
+    /// Do not measure first what this machine's disk and cores could do at most
+    #[arg(long)]
+    no_bounds: bool,
     /// Put the committee into this new folder and keep it
     #[arg(long, value_name = "FOLDER")]
     dir: Option<PathBuf>,
@@ -153,12 +165,43 @@ pub(crate) struct Options {
     quiet: bool,
 }
 
+/// How much is offered.
+#[derive(Clone, Copy, Debug)]
+enum Rate {
+    Fixed(u64),
+    Max,
+}
+
+impl Rate {
+    /// What the configuration names until a search has found another.
+    fn first(self) -> u64 {
+        match self {
+            Self::Fixed(rate) => rate,
+            Self::Max => 1,
+        }
+    }
+}
+
+impl FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "max" => Ok(Self::Max),
+            _ => text.parse().map(Self::Fixed).map_err(|_| "a whole number, or 'max'".to_owned()),
+        }
+    }
+}
+
 impl Options {
     pub(crate) fn run(&self) -> CommandResult {
         let config = self.config()?;
         let interrupted = signals::interrupted().map_err(Failure::run)?;
         let progress = Progress::new(self.quiet);
-        let result = bench::run(&config, &progress, &interrupted);
+        let result = match self.rate {
+            Rate::Fixed(_) => bench::run(&config, &progress, &interrupted),
+            Rate::Max => self.find_max(&config, &progress, &interrupted),
+        };
         drop(progress);
         let report = Report { command: super::report::command(), ..result.map_err(fail)? };
         if self.json {
@@ -167,6 +210,23 @@ impl Options {
             output::line(bench::render(&report).trim_end());
         }
         self.write_page(report)
+    }
+
+    fn find_max(
+        &self,
+        config: &BenchConfig,
+        progress: &Progress,
+        interrupted: &AtomicBool,
+    ) -> Result<Report, BenchError> {
+        let disturbed = !(self.kill.is_empty() && self.pause.is_empty());
+        if disturbed || self.load == Shape::Closed {
+            let rule = "--rate max is for a healthy committee in an open loop: leave --kill, --pause \
+                        and --load closed out";
+            return Err(BenchError::Config(rule.to_owned()));
+        }
+        let network_ms = config.topology().map_or(0, |network| bench::fitting_timeout_ms(&network));
+        let limit_ms = self.p99_limit.unwrap_or(P99_LIMIT_MS.max(network_ms as f64));
+        bench::find_max(config, limit_ms, progress, interrupted)
     }
 
     /// Writes the report page, and says where it is.
@@ -193,7 +253,7 @@ impl Options {
             weights: self.weights.clone(),
             scheme: self.scheme,
             load: self.load,
-            rate: self.rate,
+            rate: self.rate.first(),
             outstanding: self.outstanding,
             send_to: self.send_to,
             tx_bytes: self.tx_bytes,
@@ -211,6 +271,7 @@ impl Options {
             seed: self.seed,
             settings: self.settings(timeout_ms),
             emulation,
+            bounds: !self.no_bounds,
             directory: self.dir.clone(),
             executable: executable.map_err(|error| Failure::run(format!("who am I? {error}")))?,
         })

@@ -3,8 +3,12 @@
 use super::config::BenchConfig;
 use super::measure::LatencyMs;
 use super::recovery::Recovery;
-use crate::minimum::{self, Minimum};
+use super::report::Report;
+use super::search::Searched;
+use crate::bounds::{Bounds, Parts, Workload};
+use crate::minimum::{self, Minimum, Thresholds};
 use crate::text::milliseconds;
+use quorate_storage::Durability;
 use quorate_types::Committee;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +18,12 @@ use serde::{Deserialize, Serialize};
 pub struct Beside {
     /// The least latency on the emulated network, where there is one.
     pub minimum: Option<LeastLatency>,
+    /// Bytes that one validator wrote to its log for each operation it executed; absent when none said.
+    pub logged_bytes_per_tx: Option<f64>,
+    /// What the machine could do at most, unless it was not to be measured.
+    pub bounds: Option<Bounds>,
+    /// How the highest rate was found, where it was asked for.
+    pub searched: Option<Searched>,
     /// How long throughput took to recover from each thing done to a validator.
     pub recoveries: Vec<Recovery>,
 }
@@ -35,9 +45,24 @@ impl Beside {
     #[must_use]
     pub fn figures(&self) -> Vec<(&'static str, String)> {
         let minimum = self.minimum.iter().map(|minimum| ("least latency", minimum.describe()));
+        let searched = self.searched.iter().map(|searched| ("highest rate", searched.describe()));
         let recoveries = self.recoveries.iter().map(|recovery| ("recovery", recovery.describe()));
-        minimum.chain(recoveries).collect()
+        let bounds = self.bounds.iter().flat_map(Bounds::figures);
+        minimum.chain(searched).chain(recoveries).chain(bounds).collect()
     }
+}
+
+/// The bounds for what a run did.
+pub(super) fn bounds(parts: Parts, config: &BenchConfig, report: &Report) -> Bounds {
+    let logged = report.beside.logged_bytes_per_tx;
+    let workload = Workload {
+        validators: u64::from(config.validators),
+        cores: std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64),
+        tx_bytes: config.tx_bytes as u64,
+        logged_bytes: logged.unwrap_or(config.tx_bytes as f64),
+        synced: config.durability == Durability::Fsync,
+    };
+    Bounds::new(parts, &workload, report.committed_tps)
 }
 
 impl LeastLatency {
@@ -48,8 +73,9 @@ impl LeastLatency {
         measured: LatencyMs,
     ) -> Option<Self> {
         let network = config.topology()?;
-        let whole = |weight: u64| usize::try_from(weight).expect("as many as members");
-        let least = minimum::jolteon(&network, whole(committee.quorum()), whole(committee.weak()));
+        let weights: Vec<u64> = committee.members().map(|id| committee.weight(id)).collect();
+        let (quorum, weak) = (committee.quorum(), committee.weak());
+        let least = minimum::jolteon(&network, Thresholds { weights: &weights, quorum, weak });
         let ratio = |measured: f64, least: f64| (measured / least * 1_000.0).round() / 1_000.0;
         (least.p50_ms > 0.0).then(|| Self {
             least,

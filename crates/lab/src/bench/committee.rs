@@ -135,9 +135,17 @@ impl Committee {
         BenchError::Explained { error: Box::new(error), validator, log }
     }
 
-    /// Ends the processes, and keeps the files if they were asked for or the run failed.
-    pub(super) fn dismiss<T>(mut self, result: Result<T, BenchError>) -> Result<T, BenchError> {
+    /// Ends the processes, and keeps the files if they were asked for, or the run failed and
+    /// somebody may want to know why.
+    pub(super) fn dismiss<T>(
+        mut self,
+        result: Result<T, BenchError>,
+        keep_failed: bool,
+    ) -> Result<T, BenchError> {
         self.processes.stop();
+        if !keep_failed {
+            return result;
+        }
         let failed = |error: &BenchError| !matches!(error, BenchError::Interrupted);
         match (result, self.place) {
             (Err(error), Place::Temporary(folder)) if failed(&error) => {

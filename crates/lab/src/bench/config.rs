@@ -63,6 +63,8 @@ pub struct BenchConfig {
     pub settings: Settings,
     /// A network to emulate between members, and between them and the clients beside each.
     pub emulation: Option<Emulation>,
+    /// Whether to measure first what this machine could do at most.
+    pub bounds: bool,
     /// Where to put the committee, which is then kept; `None` for a temporary place, which is not.
     pub directory: Option<PathBuf>,
     /// The `quorate` binary that runs the validators.

@@ -39,6 +39,9 @@ pub enum BenchError {
     /// The committee ran and ordered nothing that counts.
     #[error("nothing was committed in the measured window")]
     NothingCommitted,
+    /// No rate was found that the committee keeps up with.
+    #[error("{0}")]
+    NoRate(String),
     /// Somebody pressed Ctrl-C.
     #[error("interrupted")]
     Interrupted,
@@ -70,6 +73,29 @@ impl BenchError {
             Self::Config(_) | Self::Testnet(_) => true,
             Self::Explained { error, .. } | Self::Kept { error, .. } => error.is_usage(),
             _ => false,
+        }
+    }
+
+    /// Whether the committee had more to do than it could: a lower rate may succeed. Not a validator
+    /// that exits or disagrees: that is a fault at any rate.
+    #[must_use]
+    pub fn is_overload(&self) -> bool {
+        match self {
+            Self::NothingCommitted => true,
+            Self::Unwell(ailment) => {
+                !matches!(ailment, Ailment::Exited(..) | Ailment::Diverged(..))
+            }
+            Self::Explained { error, .. } | Self::Kept { error, .. } => error.is_overload(),
+            _ => false,
+        }
+    }
+
+    /// What happened, without where to look for more.
+    #[must_use]
+    pub fn in_short(&self) -> String {
+        match self {
+            Self::Explained { error, .. } | Self::Kept { error, .. } => error.in_short(),
+            _ => self.to_string(),
         }
     }
 

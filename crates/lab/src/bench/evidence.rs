@@ -233,7 +233,7 @@ impl Evidence<'_> {
 
 /// How much a counter that starts from zero with its process grew: a smaller value means that the
 /// process is a new one.
-fn growth(samples: &[Sample], id: u16, value: fn(&ValidatorStatus) -> f64) -> f64 {
+pub(super) fn growth(samples: &[Sample], id: u16, value: fn(&ValidatorStatus) -> f64) -> f64 {
     let mut seen = samples.iter().filter_map(|s| s.looks[usize::from(id)].as_ref()).map(value);
     let Some(mut before) = seen.next() else { return 0.0 };
     let mut total = 0.0;

@@ -4,7 +4,7 @@ use super::beside::{Beside, LeastLatency};
 use super::committee::Committee;
 use super::config::BenchConfig;
 use super::events::{Deed, Event, Who, plan};
-use super::evidence::{Evidence, Fortune, Sample};
+use super::evidence::{Evidence, Fortune, Sample, growth};
 use super::health::{self, Ailment, Health};
 use super::latency_grid::INTERVAL_MS;
 use super::measure::{Recorder, Schedule};
@@ -136,7 +136,12 @@ impl<'a> Run<'a> {
             started: self.started,
             offered: recorder.offered(),
             events: &self.happened,
-            beside: Beside { minimum, recoveries },
+            beside: Beside {
+                minimum,
+                recoveries,
+                logged_bytes_per_tx: self.logged_bytes_per_tx(),
+                ..Beside::default()
+            },
         });
         if report.committed_tps > 0.0 && report.answered > 0 {
             return Ok(report);
@@ -157,6 +162,18 @@ impl<'a> Run<'a> {
             smooth: (2.0 * view_ms / INTERVAL_MS as f64).ceil().max(1.0) as usize,
         };
         series.recoveries(&self.happened, config.settings.timeout_ms)
+    }
+
+    fn logged_bytes_per_tx(&self) -> Option<f64> {
+        let warmup_s = self.given.config.warmup_s;
+        let window = self.samples.iter().position(|sample| sample.second >= warmup_s)?;
+        let grown = |value: fn(&ValidatorStatus) -> f64| -> f64 {
+            let ids = 0..self.given.config.validators;
+            ids.map(|id| growth(&self.samples[window..], id, value)).sum()
+        };
+        let logged = grown(|status| status.log_bytes_written as f64);
+        let executed = grown(|status| status.operations as f64);
+        (logged > 0.0 && executed > 0.0).then(|| (logged / executed * 10.0).round() / 10.0)
     }
 
     fn look(&mut self) -> Result<Looks, BenchError> {

@@ -1,10 +1,15 @@
-use super::{Minimum, jolteon};
+use super::{Minimum, Thresholds, jolteon};
 use quorate_wan::{Emulation, Topology};
 use std::time::Duration;
 
 /// With one millisecond between any two members, latencies read as multiples of the delay.
-fn uniform(members: usize, quorum: usize, weak: usize) -> Minimum {
-    jolteon(&Topology::uniform(members, Duration::from_millis(1)), quorum, weak)
+fn uniform(members: usize, quorum: u64, weak: u64) -> Minimum {
+    equal(&Topology::uniform(members, Duration::from_millis(1)), quorum, weak)
+}
+
+fn equal(network: &Topology, quorum: u64, weak: u64) -> Minimum {
+    let weights = vec![1; network.members()];
+    jolteon(network, Thresholds { weights: &weights, quorum, weak })
 }
 
 fn close(a: f64, b: f64) -> bool {
@@ -53,14 +58,14 @@ fn one_member_waits_for_nobody() {
 
 #[test]
 fn twice_the_distance_is_twice_the_latency() {
-    let of = |ms| jolteon(&Topology::uniform(7, Duration::from_millis(ms)), 5, 3);
+    let of = |ms| equal(&Topology::uniform(7, Duration::from_millis(ms)), 5, 3);
     let (once, twice) = (of(10), of(20));
     assert!(close(2.0 * once.p50_ms, twice.p50_ms) && close(2.0 * once.mean_ms, twice.mean_ms));
 }
 
 #[test]
 fn no_distance_leaves_nothing() {
-    let minimum = jolteon(&Topology::uniform(4, Duration::ZERO), 3, 2);
+    let minimum = equal(&Topology::uniform(4, Duration::ZERO), 3, 2);
     assert_eq!(minimum, Minimum::default());
 }
 
@@ -68,11 +73,23 @@ fn no_distance_leaves_nothing() {
 fn four_continents_need_several_of_their_round_trips() {
     let regions = ["us-east-1", "us-west-1", "ap-southeast-2", "eu-central-1"];
     let wan = Emulation { regions: regions.map(str::to_owned).into(), ..Emulation::default() };
-    let minimum = jolteon(&wan.topology(4).expect("known regions"), 3, 2);
+    let minimum = equal(&wan.topology(4).expect("known regions"), 3, 2);
     assert!(minimum.mean_without_wait_ms < minimum.mean_ms, "{minimum:?}");
     // Between the same four members at the nearest distance and at the farthest.
-    let at = |us| jolteon(&Topology::uniform(4, Duration::from_micros(us)), 3, 2);
+    let at = |us| equal(&Topology::uniform(4, Duration::from_micros(us)), 3, 2);
     let (near, far) = (at(32_025), at(125_748));
     assert!(minimum.p50_ms > near.p50_ms && minimum.p50_ms < far.p50_ms, "{minimum:?}");
     assert!(minimum.view_ms > near.view_ms && minimum.view_ms < far.view_ms, "{minimum:?}");
+}
+
+/// Member 0 weighs three of six: with any other one it is a quorum of four, and it alone answers.
+#[test]
+fn a_heavy_member_spares_the_others_way() {
+    let network = Topology::uniform(4, Duration::from_millis(1));
+    let weights = [3, 1, 1, 1];
+    let heavy = jolteon(&network, Thresholds { weights: &weights, quorum: 4, weak: 2 });
+    // A view in which member 0 leads or collects takes δ; one of 1 to 2 or of 2 to 3 takes 2δ, by way
+    // of member 0.
+    assert!(close(heavy.view_ms, 1.5), "{heavy:?}");
+    assert!(heavy.mean_ms < equal(&network, 3, 2).mean_ms, "{heavy:?}");
 }

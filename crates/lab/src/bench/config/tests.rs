@@ -27,6 +27,7 @@ fn config() -> BenchConfig {
         seed: 1,
         settings: Settings::default(),
         emulation: None,
+        bounds: false,
         directory: None,
         executable: "quorate".into(),
     }
