@@ -10,6 +10,7 @@ pub(crate) mod run;
 pub(crate) mod sim;
 pub(crate) mod status;
 pub(crate) mod testnet;
+mod wan;
 
 use quorate_crypto::SchemeKind;
 

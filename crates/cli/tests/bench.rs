@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 fn bench(options: &[&str]) -> Value {
-    let common = ["bench", "--rate", "500", "--warmup", "1", "--drain", "60", "--json"];
+    let common =
+        ["bench", "--rate", "500", "--warmup", "1", "--drain", "60", "--no-bounds", "--json"];
     json(&[&common[..], options].concat())
 }
 
@@ -221,4 +222,55 @@ fn a_bench_on_an_emulated_network_is_as_slow_as_the_network_at_least() {
     assert!(number(least, "p50_ratio") > 0.5, "{least}");
     let timeout = &result["config"]["settings"]["timeout_ms"];
     assert_eq!(timeout, 500, "eight round trips are less");
+}
+
+#[test]
+fn a_bench_says_how_long_each_event_was_felt() {
+    let events = ["--pause", "1@1+1", "--kill", "leader@3", "--restart", "leader@4"];
+    let result = bench(&[&["--duration", "6", "--load", "poisson"], &events[..]].concat());
+    let kinds = |list: &Value| -> Vec<String> {
+        let list = list.as_array().expect("a list");
+        list.iter().map(|event| event["kind"].as_str().expect("a kind").to_owned()).collect()
+    };
+    assert_eq!(kinds(&result["events"]), ["pause", "resume", "kill", "restart"]);
+    let recoveries = &result["beside"]["recoveries"];
+    assert!(recoveries.as_array().is_some_and(|list| !list.is_empty()), "{result:#}");
+    assert!(number(&recoveries[0], "before_tps") > 0.0);
+    assert_eq!(result["validators"][1]["state"], "paused");
+    let killed = &result["events"][2]["validator"];
+    assert_eq!(&result["events"][3]["validator"], killed, "the same one comes back");
+    assert_eq!(result["config"]["load"], "poisson");
+}
+
+#[test]
+fn a_closed_loop_sends_to_all_and_is_bounded() {
+    let result = bench(&[
+        "--duration",
+        "2",
+        "--load",
+        "closed",
+        "--clients",
+        "3",
+        "--outstanding",
+        "10",
+        "--send-to",
+        "all",
+    ]);
+    assert_eq!(result["config"]["sessions"], 3);
+    assert_eq!(result["config"]["send_to"], "all");
+    assert!(number(&result, "offered_tps") > 0.0);
+    // Each operation waited for its answer: what was offered and not answered is under way.
+    assert!(number(&result, "unanswered") <= 30.0, "{result:#}");
+}
+
+#[test]
+fn a_bench_stands_beside_what_the_machine_could_do() {
+    let options = ["bench", "--rate", "500", "--warmup", "1", "--duration", "1", "--drain", "60"];
+    let result = json(&[&options[..], &["--json"]].concat());
+    let bounds = &result["beside"]["bounds"];
+    for field in ["disk_tps", "cpu_tps", "logged_bytes_per_tx", "reached"] {
+        assert!(number(bounds, field) > 0.0, "{field} in {bounds:#}");
+    }
+    assert!(number(&bounds["parts"]["disk"], "synced_mb_s") > 0.0);
+    assert!(number(&bounds["parts"]["crypto"], "tls_mb_s") > 0.0);
 }

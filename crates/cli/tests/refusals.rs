@@ -206,3 +206,41 @@ fn files_without_a_result_are_refused_by_name() {
     let said = refusal(&["report", &old, "--svg", "out.svg", "--chart", "pie"]);
     assert!(said.contains("latency-percentiles"), "the charts that there are: {said}");
 }
+
+#[test]
+fn a_network_that_nobody_measured_is_refused_with_names_like_it() {
+    let said = refusal(&["bench", "--wan", "us-east-1,eu-cental-1"]);
+    assert!(said.contains("there is no region 'eu-cental-1'"), "{said}");
+    assert!(said.contains("near it are eu-central-1"), "{said}");
+    let place = tempfile::tempdir().expect("a folder");
+    let folder = place.path().join("net");
+    let said = refusal(&["testnet", text(&folder), "--wan", "nowhere"]);
+    assert!(said.contains("there is no region 'nowhere'"), "{said}");
+    assert!(!folder.exists());
+}
+
+#[test]
+fn the_highest_rate_is_a_healthy_committee_s() {
+    for options in [["--kill", "0@1"], ["--pause", "0@1+1"], ["--load", "closed"]] {
+        let said = refusal(&[&["bench", "--rate", "max"], &options[..]].concat());
+        assert!(said.contains("--rate max is for a healthy committee in an open loop"), "{said}");
+    }
+}
+
+#[test]
+fn an_emulated_testnet_says_so_in_every_configuration() {
+    let place = tempfile::tempdir().expect("a folder");
+    let folder = place.path().join("net");
+    let regions = "us-east-1,ap-southeast-2";
+    let output = quorate(&["testnet", text(&folder), "--wan", regions, "--bandwidth", "100"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    for index in 0..4 {
+        let config = fs::read_to_string(folder.join(format!("validator-{index}/config.toml")));
+        let config = config.expect("a configuration");
+        assert!(config.contains("For laboratories only"), "{config}");
+        assert!(config.contains("regions = [\"us-east-1\", \"ap-southeast-2\"]"), "{config}");
+        assert!(config.contains("bandwidth_mbit = 100"), "{config}");
+        // Eight of 199.75 ms.
+        assert!(config.contains("timeout_ms = 1598"), "{config}");
+    }
+}

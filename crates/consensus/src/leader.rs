@@ -37,6 +37,12 @@ impl RoundRobin {
         let each: Vec<u64> = weights.each().iter().map(|weight| weight / divisor).collect();
         Self { turns: order(&each) }
     }
+
+    /// How many views a round has: after so many the leaders come again in the same order.
+    #[must_use]
+    pub fn round(&self) -> u64 {
+        self.turns.len() as u64
+    }
 }
 
 impl LeaderElection for RoundRobin {

@@ -42,9 +42,12 @@ struct Piece {
     weight: f64,
 }
 
-/// Who makes a certificate or an answer.
+/// Who leads, and who makes a certificate or an answer.
 #[derive(Clone, Copy, Debug)]
-pub struct Thresholds<'a> {
+pub struct Roster<'a> {
+    /// The leaders of one round of views, by index; views go round and round. A long round may be
+    /// given as a stretch of it.
+    pub turns: &'a [usize],
     /// Each member's weight.
     pub weights: &'a [u64],
     /// The weight of a certificate's signers.
@@ -56,14 +59,15 @@ pub struct Thresholds<'a> {
 /// Computes the minimum of Jolteon with leaders in rotation.
 ///
 /// # Panics
-/// Without members, with weights for others, or when a threshold exceeds their sum.
+/// Without turns, with turns or weights of others, or when a threshold exceeds the sum of weights.
 #[must_use]
-pub fn jolteon(network: &Topology, thresholds: Thresholds<'_>) -> Minimum {
+pub fn jolteon(network: &Topology, roster: Roster<'_>) -> Minimum {
     let members = network.members();
-    let Thresholds { weights, quorum, weak } = thresholds;
+    let Roster { turns, weights, quorum, weak } = roster;
     let fits = weights.len() == members && quorum.max(weak) <= weights.iter().sum();
-    assert!(members > 0 && fits, "thresholds fit the committee");
-    let model = Model { network, thresholds, proposals: Vec::new() }.with_proposals();
+    let led = !turns.is_empty() && turns.iter().all(|leader| *leader < members);
+    assert!(fits && led, "a roster of this committee");
+    let model = Model { network, roster, proposals: Vec::new() }.with_proposals();
     let pieces: Vec<Piece> = (0..members).flat_map(|home| model.pieces(home)).collect();
     let weight: f64 = pieces.iter().map(|piece| piece.weight).sum();
     let mean = |value: fn(&Piece) -> f64| {
@@ -73,26 +77,30 @@ pub fn jolteon(network: &Topology, thresholds: Thresholds<'_>) -> Minimum {
         p50_ms: median(&pieces, weight),
         mean_ms: mean(|piece| f64::midpoint(piece.low, piece.high)),
         mean_without_wait_ms: mean(|piece| piece.low),
-        view_ms: model.cycle() / members as f64,
+        view_ms: model.round_ms() / turns.len() as f64,
     }
 }
 
 struct Model<'a> {
     network: &'a Topology,
-    thresholds: Thresholds<'a>,
-    /// When each view's leader proposes: views 0 to 3n + 1, of which n to 2n − 1 stand for all.
+    roster: Roster<'a>,
+    /// When each view's leader proposes, for three rounds and two views; the second round stands for
+    /// all.
     proposals: Vec<f64>,
 }
 
 impl Model<'_> {
     fn with_proposals(mut self) -> Self {
-        let members = self.network.members();
         let mut at = 0.0;
-        for view in 0..3 * members + 2 {
+        for view in 0..3 * self.roster.turns.len() + 2 {
             self.proposals.push(at);
-            at += self.view(view % members, (view + 1) % members);
+            at += self.view(self.leader(view), self.leader(view + 1));
         }
         self
+    }
+
+    fn leader(&self, view: usize) -> usize {
+        self.roster.turns[view % self.roster.turns.len()]
     }
 
     /// Milliseconds between two members.
@@ -109,13 +117,13 @@ impl Model<'_> {
     fn view(&self, leader: usize, next: usize) -> f64 {
         let voters = 0..self.network.members();
         let votes = voters.map(|i| self.between(leader, i) + self.between(i, next)).collect();
-        self.done_by(votes, self.thresholds.quorum).max(self.between(leader, next))
+        self.done_by(votes, self.roster.quorum).max(self.between(leader, next))
     }
 
     /// When members of so much weight are done, given when each one is.
     fn done_by(&self, times: Vec<f64>, threshold: u64) -> f64 {
         let mut by_time: Vec<(f64, u64)> =
-            times.into_iter().zip(self.thresholds.weights.iter().copied()).collect();
+            times.into_iter().zip(self.roster.weights.iter().copied()).collect();
         by_time.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut weight = 0;
         let reached = by_time.into_iter().find(|(_, own)| {
@@ -125,38 +133,41 @@ impl Model<'_> {
         reached.map_or(0.0, |(time, _)| time)
     }
 
-    /// How long all members' turns take.
-    fn cycle(&self) -> f64 {
-        let members = self.network.members();
-        self.proposals[2 * members] - self.proposals[members]
+    /// How long a round takes.
+    fn round_ms(&self) -> f64 {
+        let round = self.roster.turns.len();
+        self.proposals[2 * round] - self.proposals[round]
     }
 
     /// From the proposal of a view to the client's last needed reply.
     fn tail(&self, view: usize, home: usize) -> f64 {
         let members = self.network.members();
-        let collector = (view + 2) % members;
+        let collector = self.leader(view + 2);
         let decided = self.proposals[view + 2] - self.proposals[view];
         let heard = |i| decided + self.between(collector, i) + self.beside(i, home);
-        self.done_by((0..members).map(heard).collect(), self.thresholds.weak)
+        self.done_by((0..members).map(heard).collect(), self.roster.weak)
     }
 
     /// The last moment at which an operation can be sent for a view's proposal to order it.
     fn last_moment(&self, view: usize, home: usize) -> f64 {
-        let leader = view % self.network.members();
+        let leader = self.leader(view);
         self.proposals[view] - self.beside(home, home) - self.between(home, leader)
     }
 
-    /// Every moment of a cycle belongs to the first view that can still order what is sent then.
+    /// Every moment of a round belongs to the first view that can still order what is sent then.
     fn pieces(&self, home: usize) -> Vec<Piece> {
-        let members = self.network.members();
-        let mut pieces = Vec::with_capacity(members);
-        for view in members..2 * members {
+        let round = self.roster.turns.len();
+        let mut pieces = Vec::with_capacity(round);
+        // Up to here, operations belong to earlier views.
+        let first = (0..round).map(|view| self.last_moment(view, home));
+        let mut taken = first.fold(f64::MIN, f64::max);
+        for view in round..2 * round {
             let last = self.last_moment(view, home);
-            let earlier = (view - members..view).map(|earlier| self.last_moment(earlier, home));
-            let span = last - earlier.fold(f64::MIN, f64::max);
+            let span = last - taken;
+            taken = taken.max(last);
             let low = self.proposals[view] - last + self.tail(view, home);
-            // Without any distance a cycle takes no time: then all views count alike.
-            let weight = if self.cycle() > 0.0 { span.max(0.0) } else { 1.0 };
+            // Without any distance a round takes no time: then all views count alike.
+            let weight = if self.round_ms() > 0.0 { span.max(0.0) } else { 1.0 };
             pieces.push(Piece { low, high: low + span.max(0.0), weight });
         }
         pieces

@@ -1,5 +1,6 @@
 //! `quorate bench`: a real local committee under load.
 
+use super::wan::Wan;
 use crate::failure::{CommandResult, Failure};
 use crate::{output, signals};
 use clap::Args;
@@ -119,16 +120,8 @@ pub(crate) struct Options {
     /// eight times the farthest round trip
     #[arg(long, value_name = "MS")]
     timeout: Option<u64>,
-    /// Emulate a wide-area network: AWS regions, given to the validators in turn; clients sit beside
-    /// their validators
-    #[arg(long, value_name = "REGION,...", value_delimiter = ',', conflicts_with = "delay")]
-    wan: Vec<String>,
-    /// Emulate a network with this one-way delay between any two validators, in milliseconds
-    #[arg(long, value_name = "MS")]
-    delay: Option<u64>,
-    /// Emulate so many megabits a second on each link between two validators or to a client
-    #[arg(long, value_name = "MBIT")]
-    bandwidth: Option<u64>,
+    #[command(flatten)]
+    wan: Wan,
     /// What is replicated: log (an ordered log) or noop
     #[arg(long, default_value = "log")]
     service: ServiceKind,
@@ -246,7 +239,7 @@ impl Options {
 
     fn config(&self) -> Result<BenchConfig, Failure> {
         let executable = std::env::current_exe();
-        let emulation = self.emulation();
+        let emulation = self.wan.emulation();
         let timeout_ms = self.timeout_ms(emulation.as_ref())?;
         Ok(BenchConfig {
             validators: self.validators,
@@ -274,16 +267,6 @@ impl Options {
             bounds: !self.no_bounds,
             directory: self.dir.clone(),
             executable: executable.map_err(|error| Failure::run(format!("who am I? {error}")))?,
-        })
-    }
-
-    fn emulation(&self) -> Option<Emulation> {
-        let wanted = !self.wan.is_empty() || self.delay.is_some() || self.bandwidth.is_some();
-        wanted.then(|| Emulation {
-            regions: self.wan.clone(),
-            delay_ms: self.delay.unwrap_or(0),
-            bandwidth_mbit: self.bandwidth.unwrap_or(0),
-            jitter: true,
         })
     }
 

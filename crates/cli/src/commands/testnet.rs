@@ -1,13 +1,17 @@
 //! `quorate testnet`: the files of a new committee.
 
+use super::wan::Wan;
 use crate::failure::{CommandResult, Failure};
 use crate::output;
 use clap::Args;
 use quorate_crypto::SchemeKind;
+use quorate_engine::Settings;
 use quorate_lab::ServiceKind;
+use quorate_lab::bench::fitting_timeout_ms;
 use quorate_node::{Testnet, TestnetError, TestnetPlan};
 use quorate_storage::Durability;
 use quorate_types::{Caution, Weights};
+use quorate_wan::Emulation;
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,6 +22,7 @@ use std::path::{Path, PathBuf};
     quorate testnet net                        four validators, Ed25519, ports 7000 to 7007\n  \
     quorate testnet net -n 7 --scheme bls      seven, BLS multi-signatures\n  \
     quorate testnet net --weights 3,1,1,1      votes weigh differently; a quorum is 5 of 6\n  \
+    quorate testnet net --wan us-east-1,eu-west-1   delays as between these regions (laboratories only)\n  \
     quorate testnet net --force                again, over an earlier testnet")]
 pub(crate) struct Options {
     /// A new folder for the committee file, and a folder in it for each validator
@@ -43,6 +48,8 @@ pub(crate) struct Options {
     /// What is replicated: log (an ordered log) or noop
     #[arg(long, default_value = "log")]
     service: ServiceKind,
+    #[command(flatten)]
+    wan: Wan,
     /// Remove an earlier testnet at DIRECTORY first, its keys and data included
     #[arg(long)]
     force: bool,
@@ -56,6 +63,8 @@ impl Options {
         if self.force {
             remove_testnet(&self.directory)?;
         }
+        let emulation = self.wan.emulation();
+        let settings = self.settings(emulation.as_ref())?;
         let plan = TestnetPlan {
             members: usize::from(self.validators),
             weights: self.weights.clone(),
@@ -63,6 +72,8 @@ impl Options {
             base_port: self.base_port,
             durability: self.durability,
             service: self.service.to_string(),
+            emulation,
+            settings,
             ..TestnetPlan::default()
         };
         let testnet = Testnet::create(&self.directory, &plan).map_err(explain)?;
@@ -90,6 +101,15 @@ impl Options {
     /// plain.
     fn caution(&self) -> Option<Caution> {
         self.weights().caution().filter(|_| self.validators > 1)
+    }
+
+    /// The defaults, with a view timeout that fits the network.
+    fn settings(&self, emulation: Option<&Emulation>) -> Result<Settings, Failure> {
+        let default = Settings::default();
+        let Some(emulation) = emulation else { return Ok(default) };
+        let network = emulation.topology(usize::from(self.validators)).map_err(Failure::usage)?;
+        let timeout_ms = fitting_timeout_ms(&network).max(default.timeout_ms);
+        Ok(Settings { timeout_ms, ..default })
     }
 
     fn describe(&self) -> String {

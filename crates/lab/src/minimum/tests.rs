@@ -1,4 +1,4 @@
-use super::{Minimum, Thresholds, jolteon};
+use super::{Minimum, Roster, jolteon};
 use quorate_wan::{Emulation, Topology};
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ fn uniform(members: usize, quorum: u64, weak: u64) -> Minimum {
 
 fn equal(network: &Topology, quorum: u64, weak: u64) -> Minimum {
     let weights = vec![1; network.members()];
-    jolteon(network, Thresholds { weights: &weights, quorum, weak })
+    let turns: Vec<usize> = (0..network.members()).collect();
+    jolteon(network, Roster { turns: &turns, weights: &weights, quorum, weak })
 }
 
 fn close(a: f64, b: f64) -> bool {
@@ -86,10 +87,24 @@ fn four_continents_need_several_of_their_round_trips() {
 #[test]
 fn a_heavy_member_spares_the_others_way() {
     let network = Topology::uniform(4, Duration::from_millis(1));
-    let weights = [3, 1, 1, 1];
-    let heavy = jolteon(&network, Thresholds { weights: &weights, quorum: 4, weak: 2 });
+    let least = |turns: &[usize]| {
+        let weights = [3, 1, 1, 1];
+        jolteon(&network, Roster { turns, weights: &weights, quorum: 4, weak: 2 })
+    };
     // A view in which member 0 leads or collects takes δ; one of 1 to 2 or of 2 to 3 takes 2δ, by way
     // of member 0.
-    assert!(close(heavy.view_ms, 1.5), "{heavy:?}");
-    assert!(heavy.mean_ms < equal(&network, 3, 2).mean_ms, "{heavy:?}");
+    let equal_turns = least(&[0, 1, 2, 3]);
+    assert!(close(equal_turns.view_ms, 1.5), "{equal_turns:?}");
+    assert!(equal_turns.mean_ms < equal(&network, 3, 2).mean_ms, "{equal_turns:?}");
+    let by_weight = least(&[0, 1, 0, 2, 0, 3]);
+    assert!(close(by_weight.view_ms, 1.0), "{by_weight:?}");
+}
+
+#[test]
+fn a_round_twice_is_the_same_round() {
+    let network = Topology::uniform(4, Duration::from_millis(1));
+    let of =
+        |turns: &[usize]| jolteon(&network, Roster { turns, weights: &[1; 4], quorum: 3, weak: 2 });
+    let (once, twice) = (of(&[0, 1, 2, 3]), of(&[0, 1, 2, 3, 0, 1, 2, 3]));
+    assert!(close(once.mean_ms, twice.mean_ms) && close(once.p50_ms, twice.p50_ms), "{twice:?}");
 }
