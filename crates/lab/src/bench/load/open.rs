@@ -19,7 +19,7 @@ pub(super) enum Arrivals {
     /// The `next`-th of so many a second.
     Even { rate: u64, next: u64 },
     /// The next one's mark, and what draws the gaps.
-    Poisson { mean_us: f64, next_us: f64, random: ChaCha8Rng },
+    Poisson { mean_us: f64, next_us: f64, random: Box<ChaCha8Rng> },
 }
 
 impl Arrivals {
@@ -32,7 +32,7 @@ impl Arrivals {
         random.set_stream(MOMENTS);
         let mean_us = 1_000_000.0 / rate as f64;
         let next_us = gap(mean_us, &mut random);
-        Self::Poisson { mean_us, next_us, random }
+        Self::Poisson { mean_us, next_us, random: Box::new(random) }
     }
 
     /// The next mark, if it is below `end`.
