@@ -4,7 +4,7 @@ pub use quorate_crypto::mutants::Mutant;
 
 /// The rules that a run can break: those of the machines, the checks before them, the host, the log
 /// and the executor. The others are about keys and shares that no scenario forges.
-pub const ALL: [Mutant; 27] = [
+pub const ALL: [Mutant; 28] = [
     Mutant::SkipThreshold,
     Mutant::CertificateCountsHeads,
     Mutant::TallyCountsHeads,
@@ -32,6 +32,7 @@ pub const ALL: [Mutant; 27] = [
     Mutant::ForgetSessions,
     Mutant::ExecuteTwice,
     Mutant::SplitCommit,
+    Mutant::InstallUnvouched,
 ];
 
 /// Leaves a rule out on this thread until it is dropped.

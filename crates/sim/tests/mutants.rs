@@ -55,10 +55,16 @@ fn liars(seed: u64) -> Scenario {
     scenario
 }
 
+/// Next to nothing is kept, and some of those that serve snapshots make them up.
+fn bad_servers(seed: u64) -> Scenario {
+    Scenario::from_seed(seed).with_faulty(Behaviour::BadServer).with_retention()
+}
+
 noticed! {
     a_certificate_of_many_light_members: CertificateCountsHeads in 40 of light;
     shares_of_many_light_members: TallyCountsHeads in 40 of light;
     replies_of_many_light_members: WeakCountsHeads in 40 of liars;
+    a_snapshot_that_one_member_made_up: InstallUnvouched in 60 of bad_servers;
     a_second_vote_in_one_view: JolteonDoubleVote in 20 of Scenario::from_seed;
     a_vote_after_a_timeout: JolteonVoteAfterTimeout in 20 of Scenario::from_seed;
     a_vote_without_a_durable_promise: JolteonVoteBeforePersist in 100 of storm;

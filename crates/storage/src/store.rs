@@ -48,11 +48,11 @@ pub trait View: Send {
     ///
     /// # Errors
     /// When the store cannot be read, or what `visit` ends with.
-    fn scan(
-        &self,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), StorageError>,
-    ) -> Result<(), StorageError>;
+    fn scan(&self, visit: &mut Visit<'_>) -> Result<(), StorageError>;
 }
+
+/// Is shown a key with its value.
+pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> Result<(), StorageError> + 'a;
 
 /// Changes that take effect together. They are seen by [`State::get`] at once.
 pub trait Transaction: State {

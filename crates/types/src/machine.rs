@@ -28,10 +28,10 @@
 //!    each kind for ever. What was let go is kept as long as the host's retention allows, for members
 //!    that fell behind; the host gives up the oldest first.
 //! 10. **[`Effect::Snapshot`]** sees the state exactly as the [`Effect::Execute`] polled before it left
-//!    it, and is written on the side: execution goes on. The last two complete ones are kept and read
-//!    back; [`Event::Snapshotted`] says which. The same heights give the same bytes at every replica.
+//!     it, and is written on the side: execution goes on. The last two complete ones are kept and read
+//!     back; [`Event::Snapshotted`] says which. The same heights give the same bytes at every replica.
 //! 11. ★ **[`Effect::Install`] is atomic and durable** before [`Event::Installed`]: after a crash the
-//!    state is the old one or the new one. It takes its place among the executions.
+//!     state is the old one or the new one. It takes its place among the executions.
 //!
 //! Lanes may drop a message when they are full or a peer is gone: every protocol here recovers from
 //! loss. They never corrupt, and never deliver under another peer's name.

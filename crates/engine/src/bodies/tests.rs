@@ -1,4 +1,7 @@
-use super::{Bodies, FETCH_GRACE, FETCH_RETRY, FETCH_UNDER_WAY_MAX, Fetch, HEARSAY_MAX, Need};
+use super::{
+    Bodies, FETCH_GRACE, FETCH_PER_MEMBER_MAX, FETCH_RETRY, FETCH_UNDER_WAY_MAX, Fetch,
+    HEARSAY_MAX, Need,
+};
 use crate::testing::body;
 use quorate_crypto::hash;
 use quorate_types::{BlockId, Body, BodyRef, ReplicaId, Time};
@@ -213,4 +216,37 @@ fn tidying_forgets_what_only_dead_blocks_named() {
     let now = Time(0) + FETCH_GRACE;
     let names: Vec<u64> = asked(&mut bodies, now).into_iter().map(|(_, n)| n.sequence).collect();
     assert_eq!(names, [3, 2]);
+}
+
+/// With much missing several members are asked at once, and none for more than its share.
+#[test]
+fn many_bodies_are_asked_of_several_members_at_once() {
+    let mut bodies = bodies();
+    for sequence in 0..100 {
+        let name = name(1, sequence);
+        bodies.want(Time(0), name, bodies.spread(&name), Need::Decided);
+    }
+    let now = Time(0) + FETCH_GRACE;
+    let mut loads = std::collections::BTreeMap::<u16, usize>::new();
+    for (member, _) in asked(&mut bodies, now) {
+        *loads.entry(member).or_default() += 1;
+    }
+    assert_eq!(loads.len(), 3, "{loads:?}");
+    assert!(loads.values().all(|load| *load <= FETCH_PER_MEMBER_MAX), "{loads:?}");
+    assert_eq!(asked(&mut bodies, now), [], "they have enough to do");
+    assert!(bodies.deadline(now).is_some_and(|at| at > now), "and it does not spin");
+}
+
+/// What nobody decided becomes pending again after a restart; what was executed does not.
+#[test]
+fn undecided_bodies_of_an_earlier_run_are_pending_again() {
+    let (mut bodies, kept, executed) = (bodies(), body(1, 1, 10), body(1, 2, 10));
+    bodies.recover(vec![kept.reference, executed.reference]);
+    bodies.recall(&[executed.reference]);
+    bodies.revive(Time(0));
+    assert_eq!(bodies.due(Time(0)), [Fetch::Load(kept.reference)]);
+    bodies.hold(Time(0), Arc::clone(&kept));
+    bodies.stored(kept.reference);
+    assert_eq!(bodies.pending().map(|body| body.reference).collect::<Vec<_>>(), [kept.reference]);
+    assert!(!bodies.take(Time(0), ReplicaId(1), &executed), "a late copy of what was executed");
 }

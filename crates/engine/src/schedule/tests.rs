@@ -59,3 +59,37 @@ fn an_execution_out_of_order_is_our_own_mistake() {
     schedule.start().unwrap();
     schedule.finish(Height(2));
 }
+
+/// Bodies are let go when every height that orders them is durable.
+#[test]
+fn what_is_durable_is_let_go_unless_a_later_height_needs_it() {
+    let mut schedule = Schedule::default();
+    schedule.decide(Payload::new(Height(1), 0, vec![name(1), name(2)]), Bytes::new());
+    schedule.decide(Payload::new(Height(2), 0, vec![name(2)]), Bytes::new());
+    schedule.start().unwrap();
+    schedule.finish(Height(1));
+    assert_eq!(schedule.settle(Height(0)), []);
+    assert_eq!(schedule.settle(Height(1)), [(Height(1), vec![name(1)])]);
+    schedule.start().unwrap();
+    schedule.finish(Height(2));
+    assert_eq!(schedule.settle(Height(5)), [(Height(2), vec![name(2)])]);
+    assert_eq!(schedule.settle(Height(5)), []);
+}
+
+/// Heights that a snapshot covers are skipped; those after it go on.
+#[test]
+fn a_snapshot_skips_what_it_covers() {
+    let mut schedule = Schedule::default();
+    for height in 1..=6 {
+        decide(&mut schedule, height);
+    }
+    assert_eq!(schedule.install(Height(4)), [name(1), name(2), name(3), name(4)]);
+    assert_eq!((schedule.executed(), schedule.decided()), (Height(4), Height(6)));
+    assert_eq!(schedule.next().unwrap().header.height, Height(5));
+    assert!(!schedule.needs(&name(4)) && schedule.needs(&name(5)));
+    assert_eq!(schedule.settle(Height(4)).len(), 4);
+    schedule.install(Height(90));
+    assert_eq!((schedule.executed(), schedule.decided()), (Height(90), Height(90)));
+    decide(&mut schedule, 91);
+    assert_eq!(schedule.next().unwrap().header.height, Height(91));
+}

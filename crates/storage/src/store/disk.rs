@@ -1,6 +1,6 @@
 //! A store on disk: one redb table.
 
-use super::{Changes, Entries, Store, Transaction, View};
+use super::{Changes, Entries, Store, Transaction, View, Visit};
 use crate::StorageError;
 use quorate_types::service::{State, StateError};
 use redb::{Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
@@ -100,10 +100,7 @@ impl Store for DiskStore {
 struct DiskView(ReadOnlyTable<&'static [u8], &'static [u8]>);
 
 impl View for DiskView {
-    fn scan(
-        &self,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), StorageError>,
-    ) -> Result<(), StorageError> {
+    fn scan(&self, visit: &mut Visit<'_>) -> Result<(), StorageError> {
         for entry in self.0.iter().map_err(failed)? {
             let (key, value) = entry.map_err(failed)?;
             visit(key.value(), value.value())?;

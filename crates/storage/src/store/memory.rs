@@ -1,6 +1,6 @@
 //! A store in memory that can lose its latest commits.
 
-use super::{Changes, Entries, Store, Transaction, View};
+use super::{Changes, Entries, Store, Transaction, View, Visit};
 use crate::StorageError;
 use parking_lot::Mutex;
 use quorate_crypto::mutants::{self, Mutant};
@@ -82,10 +82,7 @@ impl Store for MemoryStore {
 struct MemoryView(BTreeMap<Vec<u8>, Vec<u8>>);
 
 impl View for MemoryView {
-    fn scan(
-        &self,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), StorageError>,
-    ) -> Result<(), StorageError> {
+    fn scan(&self, visit: &mut Visit<'_>) -> Result<(), StorageError> {
         self.0.iter().try_for_each(|(key, value)| visit(key, value))
     }
 }
