@@ -6,7 +6,7 @@ use quorate_consensus as consensus;
 use quorate_consensus::Verifier;
 use quorate_consensus::block_tree::TreeBlock;
 use quorate_consensus::jolteon::{Block, Message as Jolteon, Proposal, Qc, Timeout, Vote};
-use quorate_crypto::{Bitmap, Digest, KeyFile, Policy, Share};
+use quorate_crypto::{Bitmap, Digest, KeyFile, Policy, Share, hash};
 use quorate_engine::Message;
 use quorate_engine::message::{Blocks, Chunk, Kept, Offer};
 use quorate_types::request::Answer;
@@ -305,9 +305,10 @@ fn spoiled(message: Message) -> Message {
             Message::Chunk(Chunk { bytes: Bytes::from(bytes), ..chunk })
         }
         Message::Offer(offer) => {
+            // Nothing of the state, under a root of its own: whoever believes it needs no chunk.
             let manifest = Manifest::decode(&offer.manifest).map(|manifest| {
-                let operations = manifest.operations + 1;
-                Bytes::from(Manifest { operations, ..manifest }.encode())
+                let (root, chunks) = (hash(&manifest.root.0), Vec::new());
+                Bytes::from(Manifest { root, chunks, ..manifest }.encode())
             });
             Message::Offer(Offer { manifest: manifest.unwrap_or_default(), ..offer })
         }

@@ -2,7 +2,8 @@
 //! within a few seeds, and the failure says how to see it again.
 //!
 //! Not here, for no member of a scenario forges what they guard against: `JolteonUnboundedTc`,
-//! `JolteonTcMaximum`, and the rules of damaged disks. Their crates test them at the surface.
+//! `JolteonTcMaximum`, `AcceptWrongChunk`, and the rules of damaged disks and of what is given up on them.
+//! Their crates test them at the surface.
 #![cfg(feature = "mutants")]
 
 use quorate_sim::byzantine::Behaviour;
