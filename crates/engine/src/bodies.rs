@@ -5,14 +5,15 @@
 //! are not here are *wanted*: after a moment's grace (they are usually on their way) they are asked
 //! for, first of whoever must have them, then of everybody in turn. Reaching a quorum drops nothing.
 
+mod lateness;
+
+use lateness::Lateness;
 use quorate_types::{BlockId, Body, BodyRef, ReplicaId, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A wanted body is usually on its way already.
-const FETCH_GRACE: Duration = Duration::from_millis(20);
-/// Between two attempts at one body.
+/// Between the first two attempts at one body; once and twice as long again between later ones.
 const FETCH_RETRY: Duration = Duration::from_millis(500);
 /// Most bodies asked for and not here yet: those that arrive let the next be asked for.
 const FETCH_UNDER_WAY_MAX: usize = 32;
@@ -43,6 +44,7 @@ pub(crate) enum Need {
 struct Want {
     need: Need,
     source: ReplicaId,
+    since: Time,
     attempts: u32,
     /// Of whom it was asked last.
     asked: Option<ReplicaId>,
@@ -63,6 +65,8 @@ pub(crate) struct Bodies {
     pending: BTreeMap<u64, BodyRef>,
     arrivals: u64,
     wanted: BTreeMap<BodyRef, Want>,
+    /// Each author's own: one that is always late delays nobody else's bodies.
+    lateness: BTreeMap<ReplicaId, Lateness>,
     /// Blocks that wait for bodies.
     waiting: BTreeMap<BlockId, BTreeSet<BodyRef>>,
     decided: BTreeSet<BodyRef>,
@@ -79,6 +83,8 @@ struct Held {
     stored: bool,
     arrival: u64,
     since: Time,
+    /// Since when it was missed before it came.
+    wanted: Option<Time>,
 }
 
 /// What to do about wanted bodies.
@@ -104,6 +110,7 @@ impl Bodies {
             pending: BTreeMap::new(),
             arrivals: 0,
             wanted: BTreeMap::new(),
+            lateness: BTreeMap::new(),
             waiting: BTreeMap::new(),
             decided: BTreeSet::new(),
             decided_order: VecDeque::new(),
@@ -137,6 +144,7 @@ impl Bodies {
             self.wanted.entry(name).or_insert(Want {
                 need: Need::Own,
                 source,
+                since: now,
                 attempts: 0,
                 asked: None,
                 ask_at: now,
@@ -159,6 +167,9 @@ impl Bodies {
     /// own bodies.
     pub(crate) fn take(&mut self, now: Time, from: ReplicaId, body: &Arc<Body>) -> bool {
         let name = body.reference;
+        if name.author == from {
+            self.observe_lateness(now, &name);
+        }
         let need = self.wanted.get(&name).map(|want| want.need);
         if self.held.contains_key(&name) || (self.decided.contains(&name) && need.is_none()) {
             return false;
@@ -176,6 +187,18 @@ impl Bodies {
         welcome
     }
 
+    /// The author's copy is here: what is asked for too early arrives twice.
+    fn observe_lateness(&mut self, now: Time, name: &BodyRef) {
+        let wanted = self.wanted.get(name).map(|want| want.since);
+        let fetched = || self.held.get(name).and_then(|held| held.wanted);
+        let late = match wanted.or_else(fetched) {
+            Some(since) => now.since(since),
+            None if self.held.contains_key(name) => return,
+            None => Duration::ZERO,
+        };
+        self.lateness.entry(name.author).or_default().observe(late);
+    }
+
     /// Holds a body in memory, not yet stored; once.
     pub(crate) fn hold(&mut self, now: Time, body: Arc<Body>) {
         let name = body.reference;
@@ -183,12 +206,12 @@ impl Bodies {
             return;
         }
         // Here, if not yet stored: asking again would bring it twice.
-        self.wanted.remove(&name);
+        let wanted = self.wanted.remove(&name).map(|want| want.since);
         self.held_bytes += body.raw.len();
         *self.author_bytes.entry(name.author).or_default() += body.raw.len();
         let arrival = self.arrivals;
         self.arrivals += 1;
-        self.held.insert(name, Held { body, stored: false, arrival, since: now });
+        self.held.insert(name, Held { body, stored: false, arrival, since: now, wanted });
     }
 
     /// The body is durable: it is pending unless decided already. Returns the blocks that waited for
@@ -264,8 +287,9 @@ impl Bodies {
         {
             return;
         }
-        let ask_at = if self.is_on_disk(&name) { now } else { now + FETCH_GRACE };
-        let fresh = Want { need, source, attempts: 0, asked: None, ask_at };
+        let grace = self.lateness.entry(name.author).or_default().grace();
+        let ask_at = if self.is_on_disk(&name) { now } else { now + grace };
+        let fresh = Want { need, source, since: now, attempts: 0, asked: None, ask_at };
         let want = self.wanted.entry(name).or_insert(fresh);
         want.need = want.need.min(need);
     }
@@ -291,8 +315,8 @@ impl Bodies {
             }
             let preferred = attempt_target(self.id, self.members, want.attempts + 1, want.source);
             let Some(member) = with_room(&mut rooms, preferred) else { continue };
-            want.ask_at = now + FETCH_RETRY;
             want.attempts += 1;
+            want.ask_at = now + FETCH_RETRY * want.attempts.min(3);
             want.asked = Some(member);
             asks.entry(member).or_default().push(name);
         }

@@ -1,6 +1,6 @@
+use super::lateness::GRACE_MIN;
 use super::{
-    Bodies, FETCH_GRACE, FETCH_PER_MEMBER_MAX, FETCH_RETRY, FETCH_UNDER_WAY_MAX, Fetch,
-    HEARSAY_MAX, Need,
+    Bodies, FETCH_PER_MEMBER_MAX, FETCH_RETRY, FETCH_UNDER_WAY_MAX, Fetch, HEARSAY_MAX, Need,
 };
 use crate::testing::body;
 use quorate_crypto::hash;
@@ -114,14 +114,14 @@ fn a_block_waits_until_its_last_body_is_stored() {
 fn a_wanted_body_is_asked_for_after_a_grace_first_of_its_source() {
     let mut bodies = bodies();
     bodies.want(Time(0), name(1, 7), ReplicaId(2), Need::Proposed);
-    assert_eq!(bodies.deadline(Time(0)), Some(Time(0) + FETCH_GRACE));
+    assert_eq!(bodies.deadline(Time(0)), Some(Time(0) + GRACE_MIN));
     assert_eq!(asked(&mut bodies, Time(0)), []);
-    let mut now = Time(0) + FETCH_GRACE;
+    let mut now = Time(0) + GRACE_MIN;
     let mut members = Vec::new();
     for _ in 0..5 {
         members.extend(asked(&mut bodies, now).into_iter().map(|(member, _)| member));
         assert_eq!(asked(&mut bodies, now), [], "not twice at once");
-        now = now + FETCH_RETRY;
+        now = now + FETCH_RETRY * 3;
     }
     assert_eq!(members.len(), 5);
     assert_eq!(members[0], 2);
@@ -176,7 +176,7 @@ fn a_flood_does_not_starve_what_is_decided() {
                 .iter()
                 .for_each(|name| bodies.want(Time(0), *name, ReplicaId(2), Need::Hearsay)),
         }
-        let mut now = Time(0) + FETCH_GRACE;
+        let mut now = Time(0) + GRACE_MIN;
         let flooded = asked(&mut bodies, now);
         assert!(flooded.len() <= FETCH_UNDER_WAY_MAX);
         bodies.want(now, name(3, 9), ReplicaId(3), Need::Decided);
@@ -213,7 +213,7 @@ fn tidying_forgets_what_only_dead_blocks_named() {
     bodies.require(Time(0), block(2), &[name(1, 2)], ReplicaId(1));
     bodies.want(Time(0), name(1, 3), ReplicaId(1), Need::Decided);
     bodies.tidy(|id| id == block(2), |_| false);
-    let now = Time(0) + FETCH_GRACE;
+    let now = Time(0) + GRACE_MIN;
     let names: Vec<u64> = asked(&mut bodies, now).into_iter().map(|(_, n)| n.sequence).collect();
     assert_eq!(names, [3, 2]);
 }
@@ -226,7 +226,7 @@ fn many_bodies_are_asked_of_several_members_at_once() {
         let name = name(1, sequence);
         bodies.want(Time(0), name, bodies.spread(&name), Need::Decided);
     }
-    let now = Time(0) + FETCH_GRACE;
+    let now = Time(0) + GRACE_MIN;
     let mut loads = std::collections::BTreeMap::<u16, usize>::new();
     for (member, _) in asked(&mut bodies, now) {
         *loads.entry(member).or_default() += 1;
@@ -249,4 +249,21 @@ fn undecided_bodies_of_an_earlier_run_are_pending_again() {
     bodies.stored(kept.reference);
     assert_eq!(bodies.pending().map(|body| body.reference).collect::<Vec<_>>(), [kept.reference]);
     assert!(!bodies.take(Time(0), ReplicaId(1), &executed), "a late copy of what was executed");
+}
+
+/// Under load every body is later than its proposal: asking others for it brought it twice.
+#[test]
+fn who_asks_waits_as_long_as_the_author_usually_takes() {
+    let mut bodies = bodies();
+    let late = body(1, 1, 10);
+    bodies.want(Time(0), late.reference, ReplicaId(2), Need::Proposed);
+    assert!(bodies.take(Time(200_000), ReplicaId(1), &late));
+    let (again, other) = (name(1, 2), name(3, 2));
+    bodies.want(Time(300_000), again, ReplicaId(2), Need::Proposed);
+    bodies.want(Time(300_000), other, ReplicaId(2), Need::Proposed);
+    let due = |bodies: &mut Bodies, now| bodies.due(Time(now));
+    let Fetch::Ask(_, asked) = due(&mut bodies, 320_000).remove(0) else { panic!("an ask") };
+    assert_eq!(asked, [other], "only that of an author that was not late before");
+    assert_eq!(due(&mut bodies, 599_999), []);
+    assert_eq!(due(&mut bodies, 600_000).len(), 1, "half as long again as it took last");
 }
