@@ -13,8 +13,8 @@ use std::time::Duration;
 
 /// What may wait, on top of the time that the committee needs, before the window stops growing.
 const SLACK: Duration = Duration::from_millis(50);
-/// A window before anything is known.
-const WINDOW_FIRST: usize = 4 * 1024 * 1024;
+/// A window before anything is known. It doubles with every decision that comes in time.
+const WINDOW_FIRST: usize = 512 * 1024;
 /// The smallest window; one body may always be under way.
 const WINDOW_MIN: usize = 64 * 1024;
 /// The shortest time is that of the present and the last span.
@@ -91,8 +91,10 @@ impl Flow {
                 self.window = (self.window + bytes).min(self.window_max);
             }
         } else if taken > 3 * needed + 2 * SLACK && at >= self.shrunk_at {
-            // Once for what was under way together.
-            self.window = (self.window / 4 * 3).max(WINDOW_MIN);
+            // Once for what was under way together: to what would have been decided in time.
+            let in_time = (2 * needed + SLACK).as_micros() * 4 / taken.as_micros().max(1);
+            let quarters = usize::try_from(in_time).unwrap_or(3).clamp(1, 3);
+            self.window = (self.window / 4 * quarters).max(WINDOW_MIN);
             self.shrunk_at = now;
         }
     }
