@@ -31,7 +31,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Measure a real local committee under open-loop load
-    Bench(commands::bench::Options),
+    Bench(Box<commands::bench::Options>),
     /// Draw results of benches again, or compare them
     Report(commands::report::Options),
     /// Write keys and configurations of a new committee

@@ -276,3 +276,7 @@ impl BenchConfig {
 
 #[cfg(test)]
 mod tests;
+
+/// For tests of what takes a configuration.
+#[cfg(test)]
+pub(super) use tests::config as sample;

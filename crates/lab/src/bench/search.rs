@@ -113,7 +113,7 @@ pub fn find_max(
     }
     let mut rate = search.good.ok_or_else(|| finder.give_up())?;
     for _ in 0..CONFIRMATIONS_MAX {
-        let confirmed = BenchConfig { rate, ..config.clone() };
+        let confirmed = confirmation_config(config, rate);
         if let Some(report) = finder.probe(&confirmed, "confirming")? {
             let report = super::beside_bounds(&confirmed, parts, report);
             let searched = Some(Searched { p99_limit_ms, probes: finder.probes });
@@ -133,6 +133,12 @@ fn probe_config(config: &BenchConfig, rate: u64) -> BenchConfig {
         directory: None,
         ..config.clone()
     }
+}
+
+/// A folder that is to be kept holds one of its own for each attempt.
+fn confirmation_config(config: &BenchConfig, rate: u64) -> BenchConfig {
+    let directory = config.directory.as_ref().map(|folder| folder.join(format!("rate-{rate}")));
+    BenchConfig { rate, directory, ..config.clone() }
 }
 
 struct Finder<'a> {

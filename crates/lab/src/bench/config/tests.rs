@@ -3,7 +3,7 @@ use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
 use quorate_storage::Durability;
 
-fn config() -> BenchConfig {
+pub(in crate::bench) fn config() -> BenchConfig {
     BenchConfig {
         validators: 4,
         weights: None,

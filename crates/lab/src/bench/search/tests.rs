@@ -1,4 +1,6 @@
-use super::{Conduct, RATE_MIN, Search, Searched, backlog_growth, judge};
+use super::{
+    Conduct, RATE_MIN, Search, Searched, backlog_growth, confirmation_config, judge, probe_config,
+};
 use crate::bench::report::Rates;
 
 /// Probes a committee that keeps up with exactly this rate.
@@ -70,6 +72,17 @@ fn a_backlog_grows_from_the_middle_of_the_window_to_its_end() {
     assert!((backlog_growth(&load, 1.0, 1.0) - 200.0).abs() < 1e-6);
     load.answered_tps.truncate(18);
     assert!((backlog_growth(&load, 1.0, 1.0) - 320.0).abs() < 1e-6, "nothing is recorded as none");
+}
+
+#[test]
+fn attempts_do_not_share_a_folder() {
+    let mut config = crate::bench::config::sample();
+    assert_eq!(confirmation_config(&config, 900).directory, None);
+    config.directory = Some("kept".into());
+    let folder = |rate| confirmation_config(&config, rate).directory;
+    assert_eq!(folder(900), Some("kept/rate-900".into()));
+    assert_ne!(folder(900), folder(855));
+    assert_eq!(probe_config(&config, 900).directory, None, "probes are not kept");
 }
 
 #[test]
