@@ -10,7 +10,7 @@ use std::sync::Arc;
 const DONE_MAX: usize = 512;
 
 /// Counts one session's checked replies, as the session itself will, so that the host can drop the
-/// rest unchecked. Of `n` replies to a request a client needs `f+1`; checking the others would be two
+/// rest unchecked. Of `n` replies to a request a client needs `f+1`, or the weight of as many; checking the others would be two
 /// thirds of its work.
 #[derive(Debug)]
 pub struct ReplyGate {
@@ -54,7 +54,7 @@ impl ReplyGate {
         let answer = (reply.height, reply.results_digest);
         let alike = count.answers.entry(answer).or_insert_with(|| Bitmap::new(size));
         alike.insert(from.index());
-        if self.committee.weight_of(alike) >= self.committee.weak() {
+        if self.committee.includes_honest(alike) {
             self.counts.remove(&reply.sequence);
             self.done.insert(reply.sequence);
         }
@@ -86,7 +86,7 @@ mod tests {
     use super::{DONE_MAX, ReplyGate, sequence_of};
     use crate::Message;
     use crate::message::Busy;
-    use crate::testing::{client, committee, content, identity};
+    use crate::testing::{client, committee, content, identity, weighted};
     use bytes::Bytes;
     use quorate_types::request::Answer;
     use quorate_types::{ClientId, Epoch, Height, Outcome, ReplicaId, Reply};
@@ -139,6 +139,18 @@ mod tests {
         assert!(wants(&gate, 5), "the session has one answer of 7 only");
         pass(&mut gate, 1, 5, 7);
         assert!(!wants(&gate, 5));
+    }
+
+    /// ★ As the session: three light members of seven may all lie.
+    #[test]
+    fn replies_are_weighed() {
+        let gate_after = |members: &[u8]| {
+            let mut gate = ReplyGate::new(weighted(&[4, 4, 4, 4, 1, 1, 1]));
+            members.iter().for_each(|from| pass(&mut gate, *from, 5, 7));
+            wants(&gate, 5)
+        };
+        assert!(gate_after(&[4, 5, 6]) && gate_after(&[0, 4, 5]));
+        assert!(!gate_after(&[0, 1]) && !gate_after(&[4, 5, 6, 0]));
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub enum SessionEvent {
         /// The operation.
         operation: Bytes,
     },
+    /// Many operations that came together: they share requests.
+    SubmitMany(Vec<(u64, Bytes)>),
     /// A checked message from a replica ([`Incoming::Reply`] or [`Incoming::Busy`]).
     Message {
         /// Who sent it.
@@ -327,6 +329,9 @@ impl Machine for Session {
     fn handle(&mut self, now: Time, input: SessionEvent) {
         match input {
             SessionEvent::Submit { tag, operation } => self.submit(now, tag, operation),
+            SessionEvent::SubmitMany(operations) => {
+                operations.into_iter().for_each(|(tag, bytes)| self.submit(now, tag, bytes));
+            }
             SessionEvent::Message { from, message } => match message.into_inner() {
                 Incoming::Reply(reply) => {
                     self.heard.insert(from, now);

@@ -436,13 +436,11 @@ impl Driver {
     }
 
     fn submit(&mut self, now: Time, Submission { session, operations }: Submission) {
-        let machine = &mut self.sessions[session];
-        let mut submit =
-            |(tag, operation)| machine.handle(now, SessionEvent::Submit { tag, operation });
-        match operations {
-            Operations::One(tag, operation) => submit((tag, operation)),
-            Operations::Many(operations) => operations.into_iter().for_each(submit),
-        }
+        let event = match operations {
+            Operations::One(tag, operation) => SessionEvent::Submit { tag, operation },
+            Operations::Many(operations) => SessionEvent::SubmitMany(operations),
+        };
+        self.sessions[session].handle(now, event);
         self.due[session] = Some(now);
     }
 

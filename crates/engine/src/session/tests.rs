@@ -94,6 +94,15 @@ fn the_first_operation_leaves_at_once_and_the_next_ones_share_a_request() {
 }
 
 #[test]
+fn operations_that_come_together_share_a_request_even_the_first() {
+    let mut session = session();
+    let operations = (0..5).map(|tag| (tag, Bytes::from_static(b"x"))).collect();
+    session.handle(Time(0), SessionEvent::SubmitMany(operations));
+    let counts: Vec<usize> = sent(&mut session).iter().map(|(_, r)| r.operations.len()).collect();
+    assert_eq!(counts, [5]);
+}
+
+#[test]
 fn a_bundle_keeps_both_limits_of_a_request() {
     let mut session = session();
     submit(&mut session, Time(0), 0, 1);
