@@ -455,6 +455,7 @@ impl Origin {
             durability: config.durability.to_string(),
             members: self.committee.size(),
             quorum: self.committee.quorum(),
+            weight: self.committee.weight(self.id),
         });
         Shown {
             status: Arc::new(ArcSwap::from_pointee(status)),

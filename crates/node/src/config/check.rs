@@ -159,7 +159,8 @@ fn look_around(source: &Source, config: NodeConfig, checked: &mut Checked, notes
     });
     facts.listen = config.listen.clone().or(own);
     addresses::own(source, &config, facts.listen.as_deref(), notes);
-    advice::give(source, &config, checked.committee, notes);
+    let weighed = checked.committee.zip(committee.map(Committee::weights));
+    advice::give(source, &config, weighed, notes);
     facts.config = Some(config);
 }
 

@@ -457,8 +457,14 @@ const MEMBER: &[Field] = &[
     ),
     field(
         "weight",
-        Kind::Number { unit: "votes", min: 1, max: 1, rule: "" },
+        Kind::Number {
+            unit: "votes",
+            min: 1,
+            max: quorate_types::Weights::TOTAL_MAX,
+            rule: "all members together no more, and none more than twice what the others have",
+        },
         Otherwise::Words("1"),
-        "Voting weight. This version supports 1 only.",
+        "What the member's vote weighs. Where weights differ, members of less than a third of the \
+         total may fail, certificates need more than two thirds, and members lead in proportion.",
     ),
 ];

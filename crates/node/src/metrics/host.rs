@@ -53,6 +53,7 @@ pub(crate) struct Identity {
     pub(crate) durability: String,
     pub(crate) members: usize,
     pub(crate) quorum: u64,
+    pub(crate) weight: u64,
 }
 
 #[derive(Debug, Default)]
@@ -74,6 +75,7 @@ pub(super) struct HostGauges {
     validator: Family<Labels, Gauge>,
     members: Gauge,
     quorum: Gauge,
+    weight: Gauge,
 }
 
 impl HostGauges {
@@ -90,7 +92,8 @@ impl HostGauges {
         add("clients_connected", "Clients connected", &gauges.clients);
         add("log_backlog_bytes", "Bodies that wait to be written to the log", &gauges.log_backlog);
         add("committee_members", "Members of the committee", &gauges.members);
-        add("committee_quorum", "Votes that a certificate needs", &gauges.quorum);
+        add("committee_quorum", "Weight of votes that a certificate needs", &gauges.quorum);
+        add("committee_weight", "What this member's vote weighs", &gauges.weight);
         registry.register("process_cpu_seconds", "Processor time used", gauges.cpu.clone());
         let mut add = |name, help, family: &Family<Labels, Gauge>| {
             registry.register(name, help, family.clone());
@@ -118,6 +121,7 @@ impl HostGauges {
         self.validator.get_or_create(&labels).set(1);
         set(&self.members, identity.members as u64);
         set(&self.quorum, identity.quorum);
+        set(&self.weight, identity.weight);
     }
 
     pub(super) fn show(&self, figures: &HostFigures) {

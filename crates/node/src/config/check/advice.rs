@@ -4,6 +4,7 @@ use super::source::Source;
 use super::{Notes, Thresholds};
 use crate::config::{LogLevel, NodeConfig};
 use quorate_storage::Durability;
+use quorate_types::{Caution, Weights};
 
 /// A timeout below this gives honest leaders up, even on one machine.
 const TIMEOUT_MS_LEAST: u64 = 100;
@@ -17,7 +18,7 @@ const CLIENT_BYTES: u64 = 512 * 1024;
 pub(super) fn give(
     source: &Source,
     config: &NodeConfig,
-    committee: Option<Thresholds>,
+    committee: Option<(Thresholds, &Weights)>,
     notes: &mut Notes,
 ) {
     let mut warn = |section: &str, key: &str, problem: String, hint: &str| {
@@ -51,9 +52,9 @@ pub(super) fn give(
         }
     }
     replica(config, &mut warn);
-    if let Some(committee) = committee {
+    if let Some((committee, weights)) = committee {
         memory(config, committee, &mut warn);
-        size(committee, &mut warn);
+        size(committee, weights, &mut warn);
     }
 }
 
@@ -117,9 +118,17 @@ fn memory_of_machine() -> Option<u64> {
     Some(line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
-fn size(committee: Thresholds, warn: &mut dyn FnMut(&str, &str, String, &str)) {
-    if committee.faulty == 0 {
-        let problem = format!("a committee of {} tolerates no faulty member", committee.members);
-        warn("", "committee", problem, "four members tolerate one, seven tolerate two");
+fn size(committee: Thresholds, weights: &Weights, warn: &mut dyn FnMut(&str, &str, String, &str)) {
+    match weights.caution() {
+        Some(Caution::ToleratesNobody) => {
+            let problem =
+                format!("a committee of {} tolerates no faulty member", committee.members);
+            warn("", "committee", problem, "four members tolerate one, seven tolerate two");
+        }
+        Some(caution) => {
+            let hint = "intended if nobody may decide without it; otherwise give it less";
+            warn("", "committee", caution.to_string(), hint);
+        }
+        None => {}
     }
 }

@@ -5,7 +5,7 @@ use super::source::Source;
 use super::{Notes, addresses};
 use crate::config::NodeConfig;
 use crate::config::fields::{COMMITTEE, Otherwise, Section};
-use quorate_types::{Committee, CommitteeError, CommitteeFile};
+use quorate_types::{Committee, CommitteeError, CommitteeFile, WeightsError};
 use toml::{Table, Value};
 
 /// Notes what is wrong with the committee file that a configuration names.
@@ -39,11 +39,19 @@ pub(super) fn check(
     };
     addresses::members(&committee, &file, notes);
     match Committee::load(&file, config.replica.key_cache) {
-        Ok(loaded) => (Some(file), Some(loaded)),
+        Ok(loaded) => {
+            if let Err(error) = config.replica.protocol.check_weights(loaded.weights()) {
+                notes.error(committee.at("", "members"), error.to_string(), "");
+            }
+            (Some(file), Some(loaded))
+        }
         Err(error) => {
             let section = match &error {
                 CommitteeError::Member { member, .. } => format!("members[{member}]"),
                 CommitteeError::SameIdentity(_, member) => format!("members[{member}]"),
+                CommitteeError::Weights(
+                    WeightsError::Zero(member) | WeightsError::Dictator { member, .. },
+                ) => format!("members[{member}]"),
                 CommitteeError::Scheme(_) => "scheme".to_owned(),
                 _ => "members".to_owned(),
             };

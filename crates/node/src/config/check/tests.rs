@@ -248,6 +248,25 @@ fn mistakes_in_the_committee_file_are_pointed_at() {
 }
 
 #[test]
+fn weights_that_are_unwise_or_no_committee_are_pointed_at() {
+    let after = |weight: &str| {
+        let net = Net::new();
+        net.edit(&net.testnet.committee, "weight = 1\n", &format!("weight = {weight}\n"));
+        one(net.check(0))
+    };
+    let heavy = after("3");
+    assert_eq!(heavy.severity, Severity::Warning, "{heavy:?}");
+    assert!(heavy.problem.starts_with("no quorum without member 0"), "{heavy:?}");
+    for (weight, problem) in
+        [("7", "member 0 has 7 of the committee's weight of 10"), ("0", "weight 0")]
+    {
+        let found = after(weight);
+        assert_eq!(found.severity, Severity::Error, "{found:?}");
+        assert!(found.problem.contains(problem) && found.line.is_some(), "{found:?}");
+    }
+}
+
+#[test]
 fn addresses_of_members_resolve_and_differ() {
     let net = Net::new();
     let text = fs::read_to_string(&net.testnet.committee).unwrap();
