@@ -139,7 +139,7 @@ pub enum LogFormat {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A file that is not there or not readable.
-    #[error("cannot read {what} {path}: {source}", path = path.display())]
+    #[error("cannot read {what} {path}: {source}; check the path, and who may read it", path = path.display())]
     Read {
         /// Which file it is.
         what: &'static str,
@@ -149,7 +149,7 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// A file that is not TOML, or has a field that nobody knows.
-    #[error("{path} is not a valid {what}: {source}", path = path.display())]
+    #[error("{path} is not a valid {what}: {}", source.to_string().trim_end(), path = path.display())]
     Parse {
         /// Which file it is.
         what: &'static str,

@@ -56,7 +56,7 @@ pub enum NodeError {
         provided: String,
     },
     /// An address that cannot be listened on.
-    #[error("cannot listen on {address} for {purpose}: {source}; is another validator running?")]
+    #[error("cannot listen on {address} for {purpose}: {source}; {advice}", advice = listen_advice(source))]
     Listen {
         /// The address.
         address: String,
@@ -69,7 +69,7 @@ pub enum NodeError {
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// The marker beside the key file could not be kept.
-    #[error("cannot {action} {path}: {source}", path = path.display())]
+    #[error("cannot {action} {path}: {source}; the validator notes there that its key has signed, and does not start without: let its user write in that folder", path = path.display())]
     Marker {
         /// What was tried.
         action: &'static str,
@@ -97,4 +97,20 @@ pub enum NodeError {
     /// The TLS library refused the key.
     #[error("the TLS library refuses the identity key: {0}")]
     Tls(#[from] rustls::Error),
+}
+
+/// What to do about an address that cannot be listened on.
+fn listen_advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "this validator is running already, or another program has the port: stop that one, or \
+             choose another port"
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            "it is no address of this machine: set `listen` in the configuration to one that is, or \
+             to \"0.0.0.0:PORT\""
+        }
+        io::ErrorKind::PermissionDenied => "choose a port from 1024 on",
+        _ => "write an IP address of this machine and a port into `listen` or `http`",
+    }
 }

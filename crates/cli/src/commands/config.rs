@@ -81,7 +81,7 @@ fn show(file: &Path, json: bool) -> CommandResult {
 /// A configuration that does not load, with everything that is wrong in its text.
 pub(crate) fn refused(file: &Path, error: &config::ConfigError) -> Failure {
     let problems = config::check::problems(file);
-    if problems.is_empty() {
+    if problems.is_empty() || matches!(error, config::ConfigError::Read { .. }) {
         return Failure::usage(error);
     }
     let mut text = format!("{} is not taken:", file.display());

@@ -4,12 +4,14 @@ use crate::commands::config::refused;
 use crate::failure::{CommandResult, Failure};
 use crate::{output, passphrase};
 use clap::Args;
+use quorate_crypto::KeyFile;
 use quorate_lab::ServiceKind;
 use quorate_node::transport::Limits;
 use quorate_node::{NodeConfig, NodeError, Shutdown, Validator, init_logging, keys};
 use quorate_storage::StorageError;
 use serde_json::json;
-use std::io;
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -56,12 +58,18 @@ impl Options {
             Failure::usage(format!("{}: 'service': {error}", self.config.display()))
         })?;
         init_logging(config.log);
-        let keys = load_keys(&config)?;
+        self.start(&config, service)
+    }
+
+    fn start(&self, config: &NodeConfig, service: ServiceKind) -> CommandResult {
+        let fail = |error| self.explain(error);
+        make_data_dir(config)?;
+        let keys = load_keys(config, &fail)?;
         let shutdown = Shutdown::on_signals().map_err(fail)?;
         if self.exit_with_parent {
             end_with_parent(shutdown.clone());
         }
-        let started = Validator::start_with_keys(&config, keys, service.build(), Limits::default());
+        let started = Validator::start_with_keys(config, keys, service.build(), Limits::default());
         let validator = started.map_err(fail)?;
         if self.json {
             output::json(&json!({
@@ -72,10 +80,48 @@ impl Options {
         }
         validator.wait(&shutdown).map_err(fail)
     }
+
+    /// Which exit code an error means, and where to look further.
+    fn explain(&self, error: NodeError) -> Failure {
+        match error {
+            NodeError::Config(_)
+            | NodeError::Key(_)
+            | NodeError::NotAMember { .. }
+            | NodeError::OtherVotingKey { .. } => Failure::usage(format!(
+                "{error}\n`quorate config check {}` shows everything that is wrong at once",
+                self.config.display()
+            )),
+            NodeError::Listen { ref source, .. } if source.kind() != ErrorKind::AddrInUse => {
+                Failure::usage(error)
+            }
+            NodeError::Marker { ref source, .. } if is_refusal(source) => Failure::usage(error),
+            error => fail(error),
+        }
+    }
+}
+
+/// Made here, where it is plain that the configuration is wrong and not the disk.
+fn make_data_dir(config: &NodeConfig) -> CommandResult {
+    let folder = &config.data_dir;
+    let refused = |error| {
+        Failure::usage(format!(
+            "cannot make the folder {}: {error}; name one in `data_dir` that this user may write in",
+            folder.display()
+        ))
+    };
+    fs::create_dir_all(folder).map_err(refused)
+}
+
+/// Whether the system was asked for something that it does not allow, rather than failed.
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem | ErrorKind::NotFound
+    )
 }
 
 /// Before signals are caught, so that Ctrl-C ends the question.
-fn load_keys(config: &NodeConfig) -> Result<quorate_crypto::KeyFile, Failure> {
+fn load_keys(config: &NodeConfig, fail: &dyn Fn(NodeError) -> Failure) -> Result<KeyFile, Failure> {
     let mut refusal = None;
     let loaded = keys::load(config, &mut |key| {
         passphrase::ask(key).unwrap_or_else(|failure| {
@@ -101,12 +147,8 @@ fn end_with_parent(shutdown: Shutdown) {
 
 fn fail(error: NodeError) -> Failure {
     match error {
-        NodeError::Config(_)
-        | NodeError::Key(_)
-        | NodeError::Passphrase(_)
+        NodeError::Passphrase(_)
         | NodeError::NoPassphrase { .. }
-        | NodeError::NotAMember { .. }
-        | NodeError::OtherVotingKey { .. }
         | NodeError::OtherService { .. }
         | NodeError::Storage(
             StorageError::InUse { .. }

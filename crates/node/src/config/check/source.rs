@@ -20,9 +20,12 @@ impl Source {
             Ok(text) => text,
             Err(error) => {
                 let hint = match error.kind() {
+                    std::io::ErrorKind::NotFound if what == "configuration file" => {
+                        "check the path"
+                    }
                     std::io::ErrorKind::NotFound => {
-                        "check the path; a relative one is meant from \
-                        the folder of the file that names it"
+                        "check the path: a relative one is meant from the folder of the file that \
+                         names it"
                     }
                     std::io::ErrorKind::PermissionDenied => {
                         "run this as the user that the validator runs as, or let that user read it"

@@ -3,7 +3,7 @@
 use super::Notes;
 use super::nearest::nearest;
 use super::source::Source;
-use crate::config::fields::{CONFIG, Field, Otherwise, Section};
+use crate::config::fields::{CONFIG, Field, Kind, Otherwise, Section};
 use crate::config::{ConfigError, NodeConfig};
 use std::path::Path;
 use toml::{Table, Value};
@@ -115,7 +115,11 @@ fn check_ranges(source: &Source, sound: &mut Table, notes: &mut Notes) {
             CONFIG.iter().flat_map(|section| section.fields).find(|field| field.name == name);
         // A default that clashes with a value in the file is no finding of its own.
         if source.has(section, name) || !replaced {
-            let hint = known.map_or_else(String::new, expected);
+            // The problem names the range; of a number it does not name the unit.
+            let hint = match known.map(|field| field.kind) {
+                Some(Kind::Number { unit, .. }) => format!("it counts {unit}"),
+                _ => String::new(),
+            };
             notes.error(source.at(section, name), problem, hint);
         }
         replaced = true;
