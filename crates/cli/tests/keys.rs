@@ -4,10 +4,10 @@ mod common;
 
 use common::{json, quorate, stderr, stdout};
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use tempfile::TempDir;
 
 const RIGHT: &str = "correct horse battery staple";
@@ -156,4 +156,80 @@ fn a_validator_whose_key_does_not_open_says_why() {
     assert!(said.contains("the passphrase does not open"), "{said}");
     let said = refusal(&["run", "--config", text(&config), "--passphrase-file", "/nowhere"]);
     assert!(said.contains("cannot read the passphrase file /nowhere"), "{said}");
+}
+
+/// A command at a terminal, which `script` (util-linux) provides.
+struct Terminal {
+    child: Child,
+    output: ChildStdout,
+    /// All that was shown so far.
+    shown: String,
+    /// How much of it was waited for.
+    seen: usize,
+}
+
+impl Terminal {
+    fn run(arguments: &[&str]) -> Self {
+        let command = [&[env!("CARGO_BIN_EXE_quorate")], arguments].concat().join(" ");
+        let mut child = Command::new("script")
+            .args(["--quiet", "--flush", "--return", "--command", &command, "/dev/null"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("`script` of util-linux is installed");
+        let output = child.stdout.take().expect("piped");
+        Self { child, output, shown: String::new(), seen: 0 }
+    }
+
+    /// Waits until `prompt` is shown, and types a line.
+    fn answer(&mut self, prompt: &str, line: &str) {
+        self.wait_for(prompt);
+        let keyboard = self.child.stdin.as_mut().expect("piped");
+        keyboard.write_all(format!("{line}\n").as_bytes()).expect("typed");
+    }
+
+    fn wait_for(&mut self, text: &str) {
+        let mut bytes = [0; 256];
+        loop {
+            if let Some(at) = self.shown[self.seen..].find(text) {
+                self.seen += at + text.len();
+                return;
+            }
+            let count = self.output.read(&mut bytes).expect("read");
+            assert!(count > 0, "{text:?} was not shown: {}", self.shown);
+            self.shown.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+    }
+
+    /// The exit code, and all that was shown.
+    fn end(mut self) -> (Option<i32>, String) {
+        self.output.read_to_string(&mut self.shown).expect("read");
+        (self.child.wait().expect("ended").code(), self.shown)
+    }
+}
+
+#[test]
+fn a_terminal_is_asked_without_echo_and_twice_for_something_new() {
+    let place = tempfile::tempdir().expect("a folder");
+    let key = place.path().join("key.toml");
+    let mut terminal = Terminal::run(&["keys", "generate", text(&key), "--encrypt"]);
+    terminal.answer("New passphrase of", "short");
+    terminal.wait_for("fewer than 8 characters");
+    terminal.answer("New passphrase of", RIGHT);
+    terminal.answer("The same again:", "correct horse battery stable");
+    terminal.wait_for("The two differ.");
+    terminal.answer("New passphrase of", RIGHT);
+    terminal.answer("The same again:", RIGHT);
+    let (code, shown) = terminal.end();
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(!shown.contains("correct horse"), "it was echoed: {shown}");
+
+    let mut terminal = Terminal::run(&["keys", "verify", text(&key)]);
+    terminal.answer("Passphrase of", "not that one");
+    let (code, shown) = terminal.end();
+    assert_eq!(code, Some(2), "{shown}");
+    assert!(shown.contains("the passphrase does not open"), "{shown}");
+    let mut terminal = Terminal::run(&["keys", "verify", text(&key)]);
+    terminal.answer("Passphrase of", RIGHT);
+    assert_eq!(terminal.end().0, Some(0));
 }

@@ -6,7 +6,9 @@ use common::{Net, json, quorate, stderr, stdout};
 use quorate_lab::http;
 use serde_json::Value;
 use std::fs;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -72,6 +74,46 @@ fn config_check_tells_errors_from_warnings_by_its_exit_code() {
     let (refused, said) = code(&["config", "check", text(&config)]);
     assert_eq!(refused, Some(2), "{said}");
     assert!(said.contains("2 errors"), "{said}");
+}
+
+/// A path without a folder in it is a path all the same.
+#[test]
+fn config_check_works_from_within_a_validators_folder() {
+    let (_place, folder) = testnet();
+    edit(&folder.join("validator-1/config.toml"), "\"data\"", "\"../validator-0/data\"");
+    let output = Command::new(env!("CARGO_BIN_EXE_quorate"))
+        .args(["config", "check", "config.toml", "../validator-1/config.toml", "--json"])
+        .current_dir(folder.join("validator-0"))
+        .output()
+        .expect("the binary runs");
+    let checked: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!(serious(&checked), ["the same data_dir as config.toml"]);
+    assert_eq!(checked["files"][0]["member"], 0);
+}
+
+#[test]
+fn run_tells_wrong_files_from_failures_of_the_machine() {
+    let (place, folder) = testnet();
+    let config = folder.join("validator-0/config.toml");
+    let good = fs::read_to_string(&config).expect("a configuration");
+    let said_of = |expected: i32, from: &str, to: &str| {
+        fs::write(&config, &good).expect("written");
+        edit(&config, from, to);
+        let (code, said) = code(&["run", "--config", text(&config)]);
+        assert_eq!(code, Some(expected), "{said}");
+        said
+    };
+    fs::write(place.path().join("file"), "").expect("written");
+    let said = said_of(2, "data_dir = \"data\"", "data_dir = \"../../file\"");
+    assert!(said.contains("name one in `data_dir`"), "{said}");
+    let said = said_of(2, "# listen = \"0.0.0.0:7000\"", "listen = \"192.0.2.1:7000\"");
+    assert!(said.contains("set `listen`"), "{said}");
+    let said = said_of(2, "../committee.toml", "../comittee.toml");
+    assert!(said.contains("comittee.toml") && said.contains("config check"), "{said}");
+    let held = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = held.local_addr().expect("an address");
+    let said = said_of(1, "# listen = \"0.0.0.0:7000\"", &format!("listen = \"{port}\""));
+    assert!(said.contains("another program has the port"), "{said}");
 }
 
 #[test]

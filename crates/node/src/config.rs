@@ -240,8 +240,9 @@ impl NodeConfig {
         Ok(config)
     }
 
-    /// Makes relative paths start from `folder`.
+    /// Makes relative paths start from `folder`; an empty one is the present folder.
     fn resolve(&mut self, folder: &Path) {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let paths = [&mut self.committee, &mut self.key, &mut self.data_dir];
         for relative in paths.into_iter().chain(&mut self.passphrase_file) {
             *relative = folder.join(&*relative);
