@@ -453,7 +453,9 @@ impl Origin {
             chain: chain.clone(),
             service: config.service.clone(),
             durability: config.durability.to_string(),
+            weight: self.committee.weight(self.id),
             members: self.committee.size(),
+            weight_total: self.committee.weights().total(),
             quorum: self.committee.quorum(),
             weight: self.committee.weight(self.id),
         });

@@ -49,6 +49,8 @@ pub struct Finding {
 pub struct Thresholds {
     /// How many members there are: n.
     pub members: usize,
+    /// What all of them weigh.
+    pub weight: u64,
     /// How much may be faulty: f.
     pub faulty: u64,
     /// How much a quorum is.
@@ -137,6 +139,7 @@ fn look_around(source: &Source, config: NodeConfig, checked: &mut Checked, notes
     let committee = facts.committee.as_ref();
     checked.committee = committee.map(|committee| Thresholds {
         members: committee.size(),
+        weight: committee.weights().total(),
         faulty: committee.faulty_max(),
         quorum: committee.quorum(),
         weak: committee.weak(),
@@ -159,8 +162,7 @@ fn look_around(source: &Source, config: NodeConfig, checked: &mut Checked, notes
     });
     facts.listen = config.listen.clone().or(own);
     addresses::own(source, &config, facts.listen.as_deref(), notes);
-    let weighed = checked.committee.zip(committee.map(Committee::weights));
-    advice::give(source, &config, weighed, notes);
+    advice::give(source, &config, committee, notes);
     facts.config = Some(config);
 }
 

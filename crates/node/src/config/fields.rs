@@ -5,6 +5,8 @@
 //! that are read, and the ranges with what [`super::NodeConfig::validate`] accepts, so that a field
 //! without a line here, or a line without a field, fails.
 
+use quorate_types::Weights;
+
 /// One section of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Section {
@@ -460,11 +462,12 @@ const MEMBER: &[Field] = &[
         Kind::Number {
             unit: "votes",
             min: 1,
-            max: quorate_types::Weights::TOTAL_MAX,
-            rule: "all members together no more, and none more than twice what the others have",
+            max: Weights::TOTAL_MAX,
+            rule: "all members together at most 65536, and none a quorum by itself",
         },
         Otherwise::Words("1"),
-        "What the member's vote weighs. Where weights differ, members of less than a third of the \
-         total may fail, certificates need more than two thirds, and members lead in proportion.",
+        "How much the member's vote weighs, and how often its turn to lead comes. A quorum is more \
+         than two thirds of the whole weight; members of less than a third of it may be faulty. Part \
+         of the chain's identity.",
     ),
 ];

@@ -51,9 +51,10 @@ pub(crate) struct Identity {
     pub(crate) chain: String,
     pub(crate) service: String,
     pub(crate) durability: String,
-    pub(crate) members: usize,
-    pub(crate) quorum: u64,
     pub(crate) weight: u64,
+    pub(crate) members: usize,
+    pub(crate) weight_total: u64,
+    pub(crate) quorum: u64,
 }
 
 #[derive(Debug, Default)]
@@ -73,9 +74,10 @@ pub(super) struct HostGauges {
     events: Family<Labels, Gauge>,
     log_backlog: Gauge,
     validator: Family<Labels, Gauge>,
-    members: Gauge,
-    quorum: Gauge,
     weight: Gauge,
+    members: Gauge,
+    weight_total: Gauge,
+    quorum: Gauge,
 }
 
 impl HostGauges {
@@ -91,9 +93,10 @@ impl HostGauges {
         add("peers_connected", "Other members whose lanes are all connected", &gauges.peers);
         add("clients_connected", "Clients connected", &gauges.clients);
         add("log_backlog_bytes", "Bodies that wait to be written to the log", &gauges.log_backlog);
+        add("validator_weight", "How much its vote weighs", &gauges.weight);
+        add("committee_weight", "The weight of all members", &gauges.weight_total);
         add("committee_members", "Members of the committee", &gauges.members);
-        add("committee_quorum", "Weight of votes that a certificate needs", &gauges.quorum);
-        add("committee_weight", "What this member's vote weighs", &gauges.weight);
+        add("committee_quorum", "The weight that a certificate needs", &gauges.quorum);
         registry.register("process_cpu_seconds", "Processor time used", gauges.cpu.clone());
         let mut add = |name, help, family: &Family<Labels, Gauge>| {
             registry.register(name, help, family.clone());
@@ -119,9 +122,10 @@ impl HostGauges {
             ("durability", identity.durability.clone()),
         ];
         self.validator.get_or_create(&labels).set(1);
+        set(&self.weight, identity.weight);
+        set(&self.weight_total, identity.weight_total);
         set(&self.members, identity.members as u64);
         set(&self.quorum, identity.quorum);
-        set(&self.weight, identity.weight);
     }
 
     pub(super) fn show(&self, figures: &HostFigures) {

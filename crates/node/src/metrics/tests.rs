@@ -24,7 +24,9 @@ fn printed() -> String {
         chain: String::new(),
         service: String::new(),
         durability: String::new(),
+        weight: 1,
         members: 4,
+        weight_total: 4,
         quorum: 3,
         weight: 1,
     });

@@ -90,9 +90,13 @@ fn describe(checked: &Checked) -> String {
 }
 
 fn thresholds(member: Option<u16>, committee: Thresholds) -> String {
-    let Thresholds { members, faulty, quorum, weak } = committee;
+    let Thresholds { members, weight, faulty, quorum, weak } = committee;
+    let weighs = match weight {
+        weight if weight == members as u64 => String::new(),
+        weight => format!(" (weight {weight})"),
+    };
     let who = member.map_or_else(|| "no member".to_owned(), |member| format!("member {member}"));
-    format!("{who} of n = {members}; tolerates f = {faulty}; quorum {quorum}; f+1 = {weak}")
+    format!("{who} of n = {members}{weighs}; tolerates f = {faulty}; quorum {quorum}; f+1 = {weak}")
 }
 
 fn summary(errors: usize, warnings: usize, files: usize) -> String {

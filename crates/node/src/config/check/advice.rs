@@ -1,10 +1,10 @@
 //! Values that are allowed and unwise.
 
+use super::Notes;
 use super::source::Source;
-use super::{Notes, Thresholds};
 use crate::config::{LogLevel, NodeConfig};
 use quorate_storage::Durability;
-use quorate_types::{Caution, Weights};
+use quorate_types::Committee;
 
 /// A timeout below this gives honest leaders up, even on one machine.
 const TIMEOUT_MS_LEAST: u64 = 100;
@@ -18,7 +18,7 @@ const CLIENT_BYTES: u64 = 512 * 1024;
 pub(super) fn give(
     source: &Source,
     config: &NodeConfig,
-    committee: Option<(Thresholds, &Weights)>,
+    committee: Option<&Committee>,
     notes: &mut Notes,
 ) {
     let mut warn = |section: &str, key: &str, problem: String, hint: &str| {
@@ -52,9 +52,9 @@ pub(super) fn give(
         }
     }
     replica(config, &mut warn);
-    if let Some((committee, weights)) = committee {
+    if let Some(committee) = committee {
         memory(config, committee, &mut warn);
-        size(committee, weights, &mut warn);
+        size(committee, &mut warn);
     }
 }
 
@@ -90,14 +90,14 @@ fn replica(config: &NodeConfig, warn: &mut dyn FnMut(&str, &str, String, &str)) 
 /// The most that others can make this validator hold, against what the machine has.
 fn memory(
     config: &NodeConfig,
-    committee: Thresholds,
+    committee: &Committee,
     warn: &mut dyn FnMut(&str, &str, String, &str),
 ) {
     let bodies = config.replica.author_bytes_max as u64;
     let most = (config.clients_max as u64)
         .saturating_mul(CLIENT_BYTES)
         .saturating_add(config.replica.mempool_bytes_max as u64)
-        .saturating_add(bodies.saturating_mul(committee.members as u64));
+        .saturating_add(bodies.saturating_mul(committee.size() as u64));
     let Some(available) = memory_of_machine() else { return };
     if most > available {
         let mib = |bytes: u64| bytes >> 20;
@@ -118,17 +118,12 @@ fn memory_of_machine() -> Option<u64> {
     Some(line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
-fn size(committee: Thresholds, weights: &Weights, warn: &mut dyn FnMut(&str, &str, String, &str)) {
-    match weights.caution() {
-        Some(Caution::ToleratesNobody) => {
-            let problem =
-                format!("a committee of {} tolerates no faulty member", committee.members);
-            warn("", "committee", problem, "four members tolerate one, seven tolerate two");
-        }
-        Some(caution) => {
-            let hint = "intended if nobody may decide without it; otherwise give it less";
-            warn("", "committee", caution.to_string(), hint);
-        }
-        None => {}
+/// What its members' weights mean for a committee.
+fn size(committee: &Committee, warn: &mut dyn FnMut(&str, &str, String, &str)) {
+    if committee.size() < 4 {
+        let problem = format!("a committee of {} tolerates no faulty member", committee.size());
+        warn("", "committee", problem, "four members tolerate one, seven tolerate two");
+    } else if let Some(caution) = committee.weights().caution() {
+        warn("", "committee", caution.to_string(), "weights nearer to one another tolerate more");
     }
 }

@@ -5,6 +5,7 @@ use super::source::Source;
 use crate::config::NodeConfig;
 use crate::keys::{self, Origin};
 use crate::marker::{Marker, Standing};
+use crate::metrics::Disk;
 use quorate_crypto::{KeyFileError, PublicKeys, StoredKeys};
 use quorate_types::{ChainId, Committee, CommitteeFile};
 use rustix::fs::{Access, access, statvfs};
@@ -111,7 +112,7 @@ pub(super) fn data(
         let hint = format!("let the validator's user write in {}", existing.display());
         notes.error(place, problem, hint);
     }
-    check_space(source, existing, notes);
+    check_space(source, config, existing, notes);
     let Some(chain) = chain else { return };
     let standing = Marker::beside(&config.key).read(chain).ok().flatten();
     let log_is_empty =
@@ -132,13 +133,21 @@ pub(super) fn data(
     }
 }
 
-fn check_space(source: &Source, folder: &Path, notes: &mut Notes) {
+fn check_space(source: &Source, config: &NodeConfig, folder: &Path, notes: &mut Notes) {
     let Ok(system) = statvfs(folder) else { return };
     let free = system.f_bavail.saturating_mul(system.f_frsize);
+    let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / GIB as f64);
+    let growth = config.retention_bytes.saturating_sub(Disk::of(&config.data_dir).log_bytes);
+    if growth > free {
+        let problem =
+            format!("the log may still grow by {}, and {} GiB are free", gib(growth), free / GIB);
+        let hint = "lower retention_bytes, make room, or name another disk";
+        notes.error(source.at("", "retention_bytes"), problem, hint);
+        return;
+    }
     if free >= SPACE_GOOD {
         return;
     }
-    let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / GIB as f64);
     let problem = format!("{} are free where data_dir is", gib(free));
     let hint = "a validator whose disk is full stops: make room, or name another disk";
     if free < SPACE_LEAST {

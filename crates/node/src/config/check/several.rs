@@ -48,6 +48,9 @@ pub(super) fn compare(all: &mut [Checked]) {
     differing(all, "inline_bodies", &mut notes, |checked| {
         setting(checked, |c| c.replica.inline_bodies.to_string())
     });
+    differing(all, "snapshot_every", &mut notes, |checked| {
+        setting(checked, |c| c.replica.snapshot_every.to_string())
+    });
     differing(all, "emulation", &mut notes, |checked| {
         setting(checked, |c| format!("{:?}", c.emulation))
     });

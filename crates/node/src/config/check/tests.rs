@@ -93,7 +93,7 @@ fn a_new_testnet_has_nothing_wrong() {
         assert_eq!(checked.findings, []);
         assert_eq!(checked.member.map(usize::from), Some(index));
         assert_eq!(checked.sealed, Some(false));
-        let expected = Thresholds { members: 4, faulty: 1, quorum: 3, weak: 2 };
+        let expected = Thresholds { members: 4, weight: 4, faulty: 1, quorum: 3, weak: 2 };
         assert_eq!(checked.committee, Some(expected));
     }
 }
@@ -322,6 +322,33 @@ fn unwise_values_are_warned_of() {
         assert_eq!(finding.severity, Severity::Warning);
         assert!(finding.problem.contains(text), "{finding:?}");
     }
+}
+
+#[test]
+fn a_log_that_may_outgrow_its_disk_is_refused() {
+    let net = Net::new();
+    let text = fs::read_to_string(net.config(0)).unwrap();
+    let line = text.lines().find(|line| line.starts_with("retention_bytes")).unwrap();
+    net.edit(&net.config(0), line, &format!("retention_bytes = {}", i64::MAX));
+    let findings = check(&[net.config(0)], &|_| Ok(())).remove(0).findings;
+    let about = |finding: &&Finding| finding.line == line_of(&net.config(0), "retention_bytes");
+    let finding = findings.iter().find(about).unwrap();
+    assert_eq!(finding.severity, Severity::Error);
+    assert!(finding.problem.contains("may still grow"), "{finding:?}");
+}
+
+#[test]
+fn weights_that_make_a_member_indispensable_are_warned_of() {
+    let net = Net::new();
+    net.edit(&net.testnet.committee, "weight = 1", "weight = 2");
+    let checked = net.check_all(&[0]).remove(0);
+    let committee = checked.committee.unwrap();
+    assert_eq!((committee.members, committee.weight, committee.quorum), (4, 5, 4));
+    assert_eq!(one(checked.findings).severity, Severity::Warning);
+    net.edit(&net.testnet.committee, "weight = 2", "weight = 9");
+    let findings = net.check(0);
+    let refused = |finding: &Finding| finding.problem.contains("a quorum by itself");
+    assert!(findings.iter().any(refused), "{findings:#?}");
 }
 
 #[test]
