@@ -4,9 +4,10 @@ use quorate_crypto::{KeyFile, Passphrase, SchemeKind, SealCost};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicU32, Ordering};
 use tempfile::TempDir;
 
-/// A testnet on ports that nothing else has.
+/// A testnet on an address that nothing else has.
 struct Net {
     _place: TempDir,
     testnet: Testnet,
@@ -15,7 +16,7 @@ struct Net {
 impl Net {
     fn new() -> Self {
         let place = tempfile::tempdir().unwrap();
-        let plan = TestnetPlan { base_port: free_ports(8), ..TestnetPlan::default() };
+        let plan = TestnetPlan { host: own_host(), ..TestnetPlan::default() };
         let testnet = Testnet::create(&place.path().join("net"), &plan).unwrap();
         Self { _place: place, testnet }
     }
@@ -71,14 +72,11 @@ fn one(mut findings: Vec<Finding>) -> Finding {
     findings.remove(0)
 }
 
-fn free_ports(count: u16) -> u16 {
-    for base in (20_000..60_000).step_by(usize::from(count)) {
-        let base = base + (std::process::id() % 97) as u16;
-        if (0..count).all(|port| TcpListener::bind(("127.0.0.1", base + port)).is_ok()) {
-            return base;
-        }
-    }
-    panic!("no free ports")
+/// A loopback address that no other test has, in this process or another: all of 127/8 is ours.
+fn own_host() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    let (process, test) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    format!("127.{}.{}.{}", 1 + process / 250 % 250, process % 250, test)
 }
 
 fn line_of(file: &Path, text: &str) -> Option<usize> {
@@ -231,7 +229,7 @@ fn a_sealed_key_is_opened_with_its_passphrase_file() {
 fn mistakes_in_the_committee_file_are_pointed_at() {
     let net = Net::new();
     let committee = net.testnet.committee.clone();
-    net.edit(&committee, "address = \"127.0.0.1:", "adress = \"127.0.0.1:");
+    net.edit(&committee, "address = \"127.", "adress = \"127.");
     let findings = net.check(0);
     assert_eq!(findings.len(), 2, "{findings:#?}");
     assert!(findings.iter().all(|finding| finding.file.ends_with("committee.toml")));
