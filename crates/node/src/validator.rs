@@ -457,7 +457,6 @@ impl Origin {
             members: self.committee.size(),
             weight_total: self.committee.weights().total(),
             quorum: self.committee.quorum(),
-            weight: self.committee.weight(self.id),
         });
         Shown {
             status: Arc::new(ArcSwap::from_pointee(status)),

@@ -12,8 +12,6 @@ const NOT_SHOWN: &[&str] = &[
     // Counted for the laboratory's reports; bytes say it better.
     "quorate_frames_received",
     "quorate_frames_sent",
-    // For the alerts; where all weigh the same it says nothing.
-    "quorate_committee_weight",
 ];
 
 fn printed() -> String {
@@ -28,7 +26,6 @@ fn printed() -> String {
         members: 4,
         weight_total: 4,
         quorum: 3,
-        weight: 1,
     });
     // Families show themselves once they have a member.
     metrics.drops(None, Lane::Bulk).inc();
@@ -140,7 +137,7 @@ fn the_host_is_described() {
     let text = printed();
     for line in [
         "quorate_committee_quorum 3",
-        "quorate_committee_weight 1",
+        "quorate_committee_weight 4",
         "quorate_peers_connected 1",
         "quorate_peer_connected{peer=\"r1\"} 1",
         "quorate_outbox_bytes{lane=\"bulk\"} 1",
