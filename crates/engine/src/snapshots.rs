@@ -14,8 +14,8 @@
 //! the manifest (★); whoever sent another is not asked again for this snapshot.
 
 use bytes::Bytes;
-use quorate_crypto::Digest;
 use quorate_crypto::mutants::{self, Mutant};
+use quorate_crypto::{Bitmap, Digest};
 use quorate_types::machine::{Install, StagedChunk};
 use quorate_types::{Committee, Height, Manifest, ReplicaId, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -347,8 +347,9 @@ fn choose(
         entry.or_insert_with(|| (offered.clone(), BTreeSet::new())).1.insert(*member);
     }
     let vouched = |members: &BTreeSet<ReplicaId>| {
-        let weight: u64 = members.iter().map(|member| committee.weight(*member)).sum();
-        weight >= committee.weak() || mutants::active(Mutant::InstallUnvouched)
+        let members = members.iter().map(|member| member.index());
+        committee.includes_honest(&Bitmap::from_indices(committee.size(), members))
+            || mutants::active(Mutant::InstallUnvouched)
     };
     named.into_values().rev().find(|(_, members)| vouched(members))
 }

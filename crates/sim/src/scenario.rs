@@ -337,9 +337,11 @@ impl Scenario {
         let honest: Vec<usize> = (0..self.replicas)
             .filter(|member| self.behaviours[*member] == Behaviour::Honest)
             .collect();
-        let tolerated = (self.replicas - 1) / 3;
-        if self.replicas - honest.len() < tolerated {
-            let host = *dice.choose(&honest);
+        let left = weights::left_to_fail(&self.weights, &self.behaviours);
+        let fits = |host: &usize| self.weights.of(*host) <= left;
+        let may_fail: Vec<usize> = honest.iter().copied().filter(fits).collect();
+        if !may_fail.is_empty() {
+            let host = *dice.choose(&may_fail);
             for _ in 0..dice.between(&(1..=2)) {
                 let at = Time(dice.below(phase_us));
                 let down = dice.span(&(1_000..=400_000));

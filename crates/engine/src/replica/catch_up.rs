@@ -12,7 +12,7 @@ use crate::snapshots::{Offered, Taken, Wish};
 use crate::sync::BLOCKS_MAX;
 use bytes::Bytes;
 use quorate_consensus::{Input, VerifiedRun};
-use quorate_crypto::Digest;
+use quorate_crypto::{Bitmap, Digest};
 use quorate_types::machine::{DecidedRecord, ExecutedUpTo, ReadAnswer, ReadItem, Release};
 use quorate_types::{Effect, Height, Manifest, Recipients, ReplicaId, Time};
 
@@ -190,8 +190,8 @@ impl Replica {
 
     fn want_snapshot_if_gone(&mut self, now: Time) {
         let committee = self.config.verifier.committee();
-        let weight: u64 = self.sync.gone().iter().map(|member| committee.weight(*member)).sum();
-        if weight >= committee.weak() {
+        let gone = self.sync.gone().iter().map(|member| member.index());
+        if committee.includes_honest(&Bitmap::from_indices(committee.size(), gone)) {
             self.snapshots.start(now);
         }
     }
