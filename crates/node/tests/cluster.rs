@@ -69,7 +69,7 @@ fn a_validator_that_lost_its_disk_follows_and_never_signs_again() {
 fn two_validators_never_share_a_folder_or_an_address() {
     let cluster = Cluster::start(1);
     let error = cluster.start_again(0).unwrap_err().to_string();
-    assert!(error.contains("is another validator running?"), "{error}");
+    assert!(error.contains("this validator is running already"), "{error}");
     cluster.stop();
 }
 
