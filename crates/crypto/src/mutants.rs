@@ -55,6 +55,12 @@ pub enum Mutant {
     JolteonNewestFirst,
     /// A vote for a block whose bodies are not stored.
     VoteWithoutBodies,
+    /// Bodies are acknowledged before they are stored.
+    AcknowledgeBeforeStored,
+    /// A certificate of availability counts whatever its signers weigh.
+    AvailableBelowWeak,
+    /// A body is taken for available because its number is certified, whatever its digest.
+    AvailableByNumber,
     /// The host sends before what was persisted is durable.
     HostSendsEarly,
     /// The host lets a send overtake one that waits for a record.

@@ -6,6 +6,7 @@
 //!
 //! This crate is pure: no clock, no sockets, no threads, no ambient randomness.
 
+pub mod availability;
 pub mod body;
 pub mod committee;
 pub mod ids;
@@ -18,6 +19,7 @@ pub mod snapshot;
 pub mod verified;
 pub mod weights;
 
+pub use availability::Available;
 pub use body::{Body, BodyRef};
 pub use committee::{Committee, CommitteeError, CommitteeFile, Member, Purpose};
 pub use ids::{BlockId, ChainId, ClientId, Epoch, Height, ReplicaId, Time, View};

@@ -15,6 +15,8 @@ pub enum Kind {
     JolteonVote,
     /// A Jolteon timeout.
     JolteonTimeout,
+    /// A member's acknowledgement of an author's bodies.
+    Available,
     /// A client's request.
     Client,
     /// A replica's reply to a client.
@@ -23,8 +25,14 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, for tests that replay each as each other.
-    pub const ALL: [Self; 5] =
-        [Self::Propose, Self::JolteonVote, Self::JolteonTimeout, Self::Client, Self::Reply];
+    pub const ALL: [Self; 6] = [
+        Self::Propose,
+        Self::JolteonVote,
+        Self::JolteonTimeout,
+        Self::Available,
+        Self::Client,
+        Self::Reply,
+    ];
 
     /// The label in the signed bytes. Ends in a slash so that no label is a prefix of another.
     #[must_use]
@@ -33,6 +41,7 @@ impl Kind {
             Self::Propose => "PROPOSE/",
             Self::JolteonVote => "VOTE/jolteon/",
             Self::JolteonTimeout => "TIMEOUT/jolteon/",
+            Self::Available => "AVAILABLE/",
             Self::Client => "CLIENT/",
             Self::Reply => "REPLY/",
         }
