@@ -88,7 +88,8 @@ pub enum Input {
         /// What to propose.
         payload: Payload,
     },
-    /// The answer to [`Output::WantBodies`]: every body of that block is stored and valid.
+    /// The answer to [`Output::WantBodies`]: every body of that block is stored here, or certified
+    /// to be stored, where the engine makes such certificates.
     Stored(BlockId),
     /// The answer to [`Output::Combine`].
     Combined(CombineOutcome),

@@ -224,8 +224,25 @@ impl Bodies {
         if !self.decided.contains(&name) {
             self.pending.insert(held.arrival, name);
         }
+        self.available(&[name])
+    }
+
+    /// These need not be here for a vote. Returns the blocks that waited for nothing else; what was wanted
+    /// for their sake is wanted no longer.
+    pub(crate) fn covered(&mut self, names: &[BodyRef]) -> Vec<BlockId> {
+        for name in names {
+            if self.wanted.get(name).is_some_and(|want| want.need == Need::Proposed) {
+                self.wanted.remove(name);
+            }
+        }
+        self.available(names)
+    }
+
+    fn available(&mut self, found: &[BodyRef]) -> Vec<BlockId> {
         for names in self.waiting.values_mut() {
-            names.remove(&name);
+            for name in found {
+                names.remove(name);
+            }
         }
         let ready: Vec<BlockId> =
             self.waiting.iter().filter(|(_, names)| names.is_empty()).map(|(id, _)| *id).collect();
@@ -414,9 +431,12 @@ impl Bodies {
         }
     }
 
-    /// Pending bodies in the order of their arrival.
-    pub(crate) fn pending(&self) -> impl Iterator<Item = &Arc<Body>> {
-        self.pending.values().filter_map(|name| self.get(name))
+    /// Pending bodies in the order of their arrival, each with its time.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = (&Arc<Body>, Time)> {
+        self.pending
+            .values()
+            .filter_map(|name| self.held.get(name))
+            .map(|held| (&held.body, held.since))
     }
 
     /// Pending bodies that arrived before `since`, for an announcement.

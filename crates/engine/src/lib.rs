@@ -7,6 +7,7 @@
 //!
 //! Hosts decode and check what arrives with [`Incoming`]'s `Verified::check`, on a pool.
 
+mod availability;
 mod bodies;
 mod flow;
 mod mempool;
@@ -23,10 +24,11 @@ mod sync;
 mod testing;
 mod verify;
 
+pub use availability::{Acknowledged, Acknowledgement, AvailabilityCertificate, Covered};
 pub use message::{Frame, Message, frame_bytes_max};
 pub use replica::{Replica, ReplicaConfig, Status, SyncStatus};
 pub use reply_gate::ReplyGate;
 pub use session::{Completed, Session, SessionConfig, SessionEffect, SessionEvent};
-pub use settings::{ProtocolKind, Settings, SettingsError, UnweightedProtocol};
+pub use settings::{Availability, ProtocolKind, Settings, SettingsError, UnweightedProtocol};
 pub use snapshots::Offered;
 pub use verify::{Incoming, Verifier};

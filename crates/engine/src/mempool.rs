@@ -7,14 +7,10 @@
 //! first, and costs the others nothing.
 
 use crate::flow::Flow;
-use quorate_types::{Body, ClientId, ReplicaId, Request, Time};
+use quorate_types::{Available, Body, ClientId, ReplicaId, Request, Time};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::time::Duration;
-
-/// Author sequence numbers start anew, higher, with each start of the replica: the incarnation is the
-/// upper part.
-const INCARNATION_SHIFT: u32 = 40;
 
 /// Why a request is not taken now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,7 +63,7 @@ impl Mempool {
     pub(crate) fn new(author: ReplicaId, incarnation: u64, limits: Limits) -> Self {
         Self {
             author,
-            next_sequence: incarnation << INCARNATION_SHIFT,
+            next_sequence: incarnation << Available::SEQUENCE_BITS,
             limits,
             open: Vec::new(),
             open_bytes: 0,

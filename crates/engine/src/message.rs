@@ -4,11 +4,14 @@
 //! content. Each tag has a cap that the transport checks before it allocates ([`frame_bytes_max`]).
 //! Bulk content is raw bytes behind a small typed header, so that a body is never copied to be sent.
 
+use crate::availability::{Acknowledgement, AvailabilityCertificate, certificate_bytes_max};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use quorate_consensus as consensus;
 use quorate_crypto::Digest;
-use quorate_types::{BlockId, Body, BodyRef, Height, Lane, Manifest, Payload, Reply, Request};
+use quorate_types::{
+    BlockId, Body, BodyRef, Committee, Height, Lane, Manifest, Payload, Reply, Request,
+};
 use std::sync::Arc;
 
 /// An outgoing message. Cloning shares bulk bytes.
@@ -42,6 +45,13 @@ pub enum Message {
     Reply(Reply),
     /// A replica tells a client that it cannot take more now, and why.
     Busy(Busy),
+    /// A member acknowledges the receiver's bodies.
+    Acknowledgement(Acknowledgement),
+    /// An author's bodies are certified to be available.
+    Available(AvailabilityCertificate),
+    /// Asks an author for its last certificate and for the names of its bodies from this number on: the
+    /// sender stores later ones and lacks that one.
+    FetchAvailable(u64),
 }
 
 /// Asks for the blocks after `height` (whose id is `after`), towards `target`.
@@ -142,6 +152,9 @@ pub(crate) enum Tag {
     Offer = 12,
     FetchChunk = 13,
     Chunk = 14,
+    Acknowledgement = 15,
+    Available = 16,
+    FetchAvailable = 17,
 }
 
 impl Tag {
@@ -161,6 +174,9 @@ impl Tag {
             12 => Self::Offer,
             13 => Self::FetchChunk,
             14 => Self::Chunk,
+            15 => Self::Acknowledgement,
+            16 => Self::Available,
+            17 => Self::FetchAvailable,
             _ => return None,
         })
     }
@@ -189,6 +205,8 @@ pub fn frame_bytes_max(tag: u8) -> Option<usize> {
         Tag::Request => 1 + Request::WIRE_BYTES_MAX,
         Tag::Reply => MIB,
         Tag::Busy => 512,
+        Tag::Acknowledgement | Tag::FetchAvailable => 128,
+        Tag::Available => certificate_bytes_max(Committee::MEMBERS_MAX),
     })
 }
 
@@ -223,6 +241,9 @@ impl Message {
             Self::Request(request) => typed(Tag::Request, &(), std::slice::from_ref(request.raw())),
             Self::Reply(reply) => typed(Tag::Reply, reply, &[]),
             Self::Busy(busy) => typed(Tag::Busy, busy, &[]),
+            Self::Acknowledgement(given) => typed(Tag::Acknowledgement, given, &[]),
+            Self::Available(certificate) => typed(Tag::Available, certificate, &[]),
+            Self::FetchAvailable(next) => typed(Tag::FetchAvailable, next, &[]),
         }
     }
 
@@ -235,7 +256,10 @@ impl Message {
             | Self::FetchBodies(_)
             | Self::FetchBlocks(_)
             | Self::FetchSnapshots(_)
-            | Self::FetchChunk(..) => Lane::Consensus,
+            | Self::FetchChunk(..)
+            | Self::Acknowledgement(_)
+            | Self::Available(_)
+            | Self::FetchAvailable(_) => Lane::Consensus,
             Self::Body(_) | Self::Blocks(_) | Self::Offer(_) | Self::Chunk(_) => Lane::Bulk,
             Self::Request(_) | Self::Reply(_) | Self::Busy(_) => Lane::Client,
         }

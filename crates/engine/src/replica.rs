@@ -10,6 +10,7 @@
 
 mod catch_up;
 
+use crate::availability::Certifier;
 use crate::bodies::{Bodies, Fetch, Need};
 use crate::mempool::{Limits, Mempool};
 use crate::message::{Busy, FetchBlocks, NAMES_MAX};
@@ -22,6 +23,7 @@ use crate::{Incoming, Message, Settings, Verifier};
 use bytes::Bytes;
 use quorate_consensus::jolteon::Jolteon;
 use quorate_consensus::{Decided, Input, Output, PayloadWish, Protocol, ProtocolConfig};
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, IdentitySecret, VotingSecret};
 use quorate_types::machine::{
     Block, DecidedRecord, Executed, ReadAnswer, ReadItem, ReadRequest, Record, RecordKind, Recovery,
@@ -123,6 +125,7 @@ pub struct Replica {
     effects: VecDeque<Effect<Message>>,
     mempool: Mempool,
     bodies: Bodies,
+    certifier: Certifier,
     schedule: Schedule,
     /// Something was stored since the start, and so the incarnation before it. Until then own bodies
     /// stay here: their numbers must not be given out again after a crash.
@@ -141,6 +144,8 @@ pub struct Replica {
     snapshots_installed: u64,
     replies: Replies,
     wish: Option<PayloadWish>,
+    /// When a pending body may be proposed that may not yet.
+    propose_at: Option<Time>,
     /// The time of the last input.
     now: Time,
     /// The view in which the bodies' book was last tidied.
@@ -191,6 +196,7 @@ impl Replica {
             effects: VecDeque::new(),
             mempool: mempool(&config, 0),
             bodies: Bodies::new(config.id, members, settings.author_bytes_max),
+            certifier: Certifier::new(&config),
             schedule: Schedule::default(),
             started: false,
             unsent: Vec::new(),
@@ -203,6 +209,7 @@ impl Replica {
             snapshots_installed: 0,
             replies: Replies::default(),
             wish: None,
+            propose_at: None,
             now: Time(0),
             view: View(0),
             working: false,
@@ -255,6 +262,7 @@ impl Replica {
         }));
         self.mempool = mempool(&self.config, incarnation);
         let stored: BTreeSet<BodyRef> = recovery.bodies.iter().copied().collect();
+        self.certifier.recover(&recovery.bodies);
         self.bodies.recover(recovery.bodies);
         if let Some(executed) = &recovery.executed {
             self.schedule.resume(executed.height);
@@ -316,6 +324,11 @@ impl Replica {
             Incoming::Offer(offered) => self.on_offer(from, *offered),
             Incoming::FetchChunk(snapshot, index) => self.serve_chunk(from, snapshot, index),
             Incoming::Chunk(which, content) => self.on_chunk(from, which, content),
+            Incoming::Acknowledgement(given) => self.certifier.on_acknowledgement(from, &given),
+            Incoming::Available(covered) => {
+                self.faults += u64::from(!self.certifier.on_certificate(now, &covered));
+            }
+            Incoming::FetchAvailable(next) => self.certifier.on_fetch(from, next),
             Incoming::Request(_) | Incoming::Reply(_) | Incoming::Busy(_) => self.faults += 1,
         }
     }
@@ -338,6 +351,7 @@ impl Replica {
         while let Some(body) = self.mempool.seal(now) {
             let body = Arc::new(body);
             self.bodies.hold(now, Arc::clone(&body));
+            self.certifier.sealed(&body.reference);
             if self.started {
                 self.disseminate(&body);
             } else {
@@ -364,6 +378,9 @@ impl Replica {
 
     fn take_body(&mut self, now: Time, from: ReplicaId, body: &Arc<Body>) {
         if self.bodies.take(now, from, body) {
+            if mutants::active(Mutant::AcknowledgeBeforeStored) {
+                self.certifier.stored(now, &body.reference);
+            }
             self.effects.push_back(Effect::Store(Arc::clone(body)));
         }
     }
@@ -380,6 +397,7 @@ impl Replica {
         if let Some(body) = self.bodies.get(&name).filter(|_| !self.bodies.is_decided(&name)) {
             self.mempool.note(body);
         }
+        self.certifier.stored(now, &name);
         for block in self.bodies.stored(name) {
             self.feed(now, Input::Stored(block));
         }
@@ -395,6 +413,20 @@ impl Replica {
         }
         if !items.is_empty() {
             self.read_for(Reading::Bodies(to), items);
+        }
+    }
+
+    /// Acknowledges and certifies bodies; blocks that waited for what is certified now may get a vote.
+    fn certify(&mut self, now: Time) {
+        self.certifier.due(now);
+        while let Some((to, message)) = self.certifier.poll() {
+            self.send(to, message);
+        }
+        let covered = self.certifier.take_fresh();
+        if !covered.is_empty() {
+            for block in self.bodies.covered(&covered) {
+                self.feed(now, Input::Stored(block));
+            }
         }
     }
 
@@ -489,7 +521,9 @@ impl Replica {
             Output::Combine(job) => self.effects.push_back(Effect::Combine(job)),
             Output::WantPayload(wish) => self.wish = Some(wish),
             Output::WantBodies { block, bodies, source } => {
-                if self.bodies.require(now, block, &bodies, source) {
+                let uncovered: Vec<BodyRef> =
+                    bodies.into_iter().filter(|name| !self.certifier.covers(name)).collect();
+                if self.bodies.require(now, block, &uncovered, source) {
                     self.protocol.handle(now, Input::Stored(block));
                 }
             }
@@ -518,46 +552,65 @@ impl Replica {
 
     /// Hands the protocol what it may propose, if it wishes to and there is anything to say.
     fn propose(&mut self, now: Time) {
+        self.propose_at = None;
         let Some(wish) = &self.wish else { return };
         let carried: BTreeSet<BodyRef> = wish.carried.iter().copied().collect();
-        let bodies = if wish.nothing { Vec::new() } else { self.choose_bodies(&carried) };
+        let (bodies, later) =
+            if wish.nothing { (Vec::new(), None) } else { self.choose_bodies(now, &carried) };
+        self.propose_at = later;
         if bodies.is_empty() && !wish.at_once {
             return;
         }
         let stamp = wish.stamp_floor_ms.max(self.config.wall_origin_ms + now.as_millis());
         let payload = Payload::new(wish.height, stamp, bodies);
         let (view, parent) = (wish.view, wish.parent);
-        self.wish = None;
+        (self.wish, self.propose_at) = (None, None);
         self.feed(now, Input::Payload { view, parent, payload });
     }
 
-    /// Pending bodies in the order of their arrival that no undecided ancestor carries.
-    fn choose_bodies(&self, carried: &BTreeSet<BodyRef>) -> Vec<BodyRef> {
+    /// Pending bodies in the order of their arrival that no undecided ancestor carries; and when the first
+    /// may be proposed of those that may not be yet.
+    fn choose_bodies(
+        &self,
+        now: Time,
+        carried: &BTreeSet<BodyRef>,
+    ) -> (Vec<BodyRef>, Option<Time>) {
         let most =
             if self.config.settings.inline_bodies { Body::BYTES_MAX } else { PAYLOAD_BYTES_MAX };
-        let mut bytes = 0;
-        self.bodies
+        let (mut bytes, mut later) = (0, None::<Time>);
+        let chosen = self
+            .bodies
             .pending()
-            .filter(|body| !carried.contains(&body.reference))
+            .filter(|(body, _)| !carried.contains(&body.reference))
+            .filter(|(body, since)| {
+                let at = self.certifier.proposable_at(&body.reference, *since);
+                if at > now {
+                    later = Some(later.map_or(at, |first| first.min(at)));
+                }
+                at <= now
+            })
             .take(Payload::BODIES_MAX)
-            .take_while(|body| {
+            .take_while(|(body, _)| {
                 bytes += body.raw.len();
                 bytes <= most
             })
-            .map(|body| body.reference)
-            .collect()
+            .map(|(body, _)| body.reference)
+            .collect();
+        (chosen, later)
     }
 
     // ---- deciding and executing -----------------------------------------------------------------
 
     fn schedule_decided(&mut self, decided: Decided) {
         self.bodies.decide(&decided.payload.bodies);
+        self.certifier.decided(&decided.payload.bodies);
         self.schedule.decide(decided.payload, decided.record);
     }
 
     fn execute(&mut self, now: Time) {
         for name in self.schedule.upcoming().flat_map(|payload| &payload.bodies) {
-            self.bodies.want(now, *name, self.bodies.spread(name), Need::Decided);
+            let holder = self.certifier.holder(name).unwrap_or_else(|| self.bodies.spread(name));
+            self.bodies.want(now, *name, holder, Need::Decided);
         }
         if self.snapshots.holds_execution() {
             return;
@@ -584,6 +637,7 @@ impl Replica {
         let done: Vec<BodyRef> =
             names.into_iter().filter(|name| !self.schedule.needs(name)).collect();
         self.bodies.executed(&done);
+        self.certifier.executed(&done);
         self.root = executed.root;
         self.operations += executed.operations;
         let committee = self.config.verifier.committee();
@@ -599,6 +653,7 @@ impl Replica {
     fn settle(&mut self, now: Time) {
         self.now = now;
         self.seal(now);
+        self.certify(now);
         let working = self.bodies.has_pending();
         if working != self.working {
             self.working = working;
@@ -701,6 +756,8 @@ impl Machine for Replica {
             self.mempool.deadline(),
             self.bodies.deadline(self.now),
             self.announce_at,
+            self.certifier.deadline(),
+            self.propose_at,
             self.sync.deadline().filter(|_| !self.is_sync_paused()),
             self.snapshots.deadline(),
         ]

@@ -43,7 +43,39 @@ fn refuse_unless(
     if supported || weights.are_equal() { Ok(()) } else { Err(UnweightedProtocol(name)) }
 }
 
-/// Everything that may be tuned in a replica. Members must agree on `proposal_key` and
+/// When a body may be ordered: what a vote for a block that names it needs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Availability {
+    /// The voter stores the body: the votes for a block are the proof that its bodies are available.
+    #[default]
+    Stored,
+    /// The voter stores the body or holds a certificate that members of `weak` weight store it.
+    Certified,
+}
+
+impl std::fmt::Display for Availability {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Stored => "stored",
+            Self::Certified => "certified",
+        })
+    }
+}
+
+impl std::str::FromStr for Availability {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "stored" => Ok(Self::Stored),
+            "certified" => Ok(Self::Certified),
+            other => Err(format!("'{other}' is no availability: use 'stored' or 'certified'")),
+        }
+    }
+}
+
+/// Everything that may be tuned in a replica. Members must agree on `proposal_key`, `availability` and
 /// `snapshot_every`, and should on `inline_bodies`; the rest is each member's own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -73,6 +105,10 @@ pub struct Settings {
     pub proposal_key: ProposalKey,
     /// Leaders carry their own bodies inside proposals instead of sending them ahead.
     pub inline_bodies: bool,
+    /// What a vote needs of the bodies that a block names: `stored` at the voter, or `certified`, which
+    /// costs every member signatures beside the votes and lets it vote for what it does not hold yet.
+    /// Not together with `inline_bodies`.
+    pub availability: Availability,
     /// A proposal stamped further ahead of the own clock than this gets no vote.
     pub clock_drift_max_ms: u64,
     /// Requests that wait to be ordered, in bytes. Beyond it clients are told to slow down.
@@ -98,6 +134,7 @@ impl Default for Settings {
             key_cache: KeyCache::On,
             proposal_key: ProposalKey::Identity,
             inline_bodies: false,
+            availability: Availability::Stored,
             clock_drift_max_ms: 5_000,
             mempool_bytes_max: 64 * 1024 * 1024,
             author_bytes_max: 64 * 1024 * 1024,
@@ -145,7 +182,15 @@ impl Settings {
         let author = self.author_bytes_max as u64;
         check("author_bytes_max", author, author >= 8 << 20, "at least 8388608")?;
         let every = self.snapshot_every;
-        check("snapshot_every", every, (4..=1 << 20).contains(&every), "4 to 1048576")
+        check("snapshot_every", every, (4..=1 << 20).contains(&every), "4 to 1048576")?;
+        // A body inside its proposal needs no proof that it is somewhere else.
+        let inline = self.inline_bodies && self.availability == Availability::Certified;
+        check(
+            "inline_bodies",
+            u64::from(inline),
+            !inline,
+            "0 (false) when availability is certified",
+        )
     }
 
     /// [`Settings::timeout_ms`] as a span.

@@ -1,11 +1,14 @@
 //! What the tests share: a committee with its keys, clients, requests and bodies.
 
+use crate::availability::{Acknowledged, Acknowledgement, AvailabilityCertificate};
 use crate::{Incoming, Message, Verifier};
 use bytes::Bytes;
 use quorate_consensus::ProposalKey;
-use quorate_crypto::{IdentitySecret, KeyCache, SchemeKind, VotingSecret};
+use quorate_consensus::jolteon::{self, Block, Proposal, Qc};
+use quorate_crypto::{Digest, IdentitySecret, KeyCache, SchemeKind, VotingSecret};
 use quorate_types::{
-    Body, Committee, CommitteeFile, Epoch, Member, Peer, Rejected, ReplicaId, Request, Verified,
+    Available, Body, BodyRef, Committee, CommitteeFile, Epoch, Height, Kind, Member, Payload, Peer,
+    Rejected, ReplicaId, Request, Verified, View, sign,
 };
 use std::sync::Arc;
 
@@ -55,6 +58,23 @@ pub(crate) fn body(author: u16, sequence: u64, bytes: usize) -> Arc<Body> {
     Arc::new(Body::seal(ReplicaId(author), sequence, &[request(sequence, bytes)]))
 }
 
+/// Replica 0's proposal for view 1 over these bodies.
+pub(crate) fn proposal(bodies: Vec<BodyRef>) -> quorate_consensus::Message {
+    let genesis = verifier().consensus().genesis();
+    let block = Block {
+        epoch: Epoch(1),
+        view: View(1),
+        author: ReplicaId(0),
+        justify: Qc::genesis(genesis, 4),
+        tc: None,
+        payload: Payload::new(Height(1), 0, bodies),
+    };
+    let id = quorate_consensus::block_tree::TreeBlock::id(&block);
+    let statement = sign::statement(Kind::Propose, committee().chain(), Epoch(1), &(View(1), id));
+    let signature = identity(0).sign(&statement).0.to_vec();
+    quorate_consensus::Message::Jolteon(jolteon::Message::Proposal(Proposal { block, signature }))
+}
+
 /// The message as its receiver gets it: framed, cut from the stream, checked.
 pub(crate) fn receive(message: &Message, from: Peer) -> Result<Verified<Incoming>, Rejected> {
     Verified::check(content(message), from, &verifier())
@@ -66,4 +86,39 @@ pub(crate) fn content(message: &Message) -> Bytes {
     let length = u32::from_le_bytes(frame[..4].try_into().expect("four bytes")) as usize;
     assert_eq!(length, frame.len() - 4, "the length counts tag and content");
     Bytes::from(frame).slice(4..)
+}
+
+/// The number of an author's first body since its first start.
+pub(crate) const FIRST: u64 = 1 << Available::SEQUENCE_BITS;
+
+/// What a member signs for these first bodies of an author.
+pub(crate) fn acknowledge(signer: u8, author: u16, bodies: &[Digest]) -> Acknowledgement {
+    let author = ReplicaId(author);
+    let link =
+        (FIRST..).zip(bodies).fold(Available::start(author, FIRST), |link, (sequence, body)| {
+            Available::link(link, sequence, *body)
+        });
+    let available = Available { author, sequence: FIRST + bodies.len() as u64 - 1, link };
+    let statement = available.statement(committee().chain(), Epoch(1));
+    Acknowledgement { available, signature: identity(signer).sign(&statement) }
+}
+
+/// A certificate that names these first bodies of an author, each signer acknowledging so many of them.
+pub(crate) fn certify(
+    author: u16,
+    bodies: &[Digest],
+    signers: &[(u8, usize)],
+) -> AvailabilityCertificate {
+    let one = |(signer, count): &(u8, usize)| Acknowledged {
+        signer: ReplicaId(u16::from(*signer)),
+        count: u32::try_from(*count).expect("few"),
+        signature: acknowledge(*signer, author, &bodies[..*count]).signature,
+    };
+    AvailabilityCertificate {
+        author: ReplicaId(author),
+        first: FIRST,
+        before: Available::start(ReplicaId(author), FIRST),
+        bodies: bodies.to_vec(),
+        acknowledged: signers.iter().map(one).collect(),
+    }
 }

@@ -1,5 +1,6 @@
 //! Everything that is checked before a machine sees it: form, sender, limits, signatures.
 
+use crate::availability::{Acknowledgement, AvailabilityCertificate, Covered};
 use crate::message::{Blocks, Busy, FetchBlocks, Kept, NAMES_MAX, Offer, Tag};
 use crate::snapshots::Offered;
 use borsh::BorshDeserialize;
@@ -7,10 +8,11 @@ use bytes::Bytes;
 use quorate_consensus as consensus;
 use quorate_crypto::{Digest, IdentityKey, Signature, hash, verify_batch};
 use quorate_types::{
-    Body, BodyRef, ChainId, Committee, Height, Manifest, Peer, Rejected, Reply, Request, Verified,
-    Verify,
+    Body, BodyRef, ChainId, Committee, Height, Manifest, Peer, Rejected, ReplicaId, Reply, Request,
+    Verified, Verify,
 };
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A decoded and checked message.
 #[derive(Clone, Debug)]
@@ -43,19 +45,29 @@ pub enum Incoming {
     Reply(Reply),
     /// A replica that cannot take more.
     Busy(Busy),
+    /// A member's signed acknowledgement of bodies.
+    Acknowledgement(Acknowledgement),
+    /// Bodies that are certified to be available.
+    Available(Box<Covered>),
+    /// A member that lacks the receiver's body with this number.
+    FetchAvailable(u64),
 }
 
 /// What checking needs. Shared by the pool's threads.
 #[derive(Debug)]
 pub struct Verifier {
     consensus: Arc<consensus::Verifier>,
+    /// By author: the number after the last body that is certified.
+    certified: Vec<AtomicU64>,
 }
 
 impl Verifier {
     /// A verifier for one committee.
     #[must_use]
     pub fn new(committee: Arc<Committee>, proposal_key: consensus::ProposalKey) -> Self {
-        Self { consensus: Arc::new(consensus::Verifier::new(committee, proposal_key)) }
+        let certified = committee.members().map(|_| AtomicU64::new(0)).collect();
+        let consensus = Arc::new(consensus::Verifier::new(committee, proposal_key));
+        Self { consensus, certified }
     }
 
     /// The committee.
@@ -68,6 +80,19 @@ impl Verifier {
     #[must_use]
     pub fn consensus(&self) -> &Arc<consensus::Verifier> {
         &self.consensus
+    }
+
+    /// The number after the author's last certified body, as far as the machine published it:
+    /// acknowledgements and certificates of less die before any cryptography.
+    pub(crate) fn certified(&self, author: ReplicaId) -> u64 {
+        self.certified.get(author.index()).map_or(u64::MAX, |end| end.load(Ordering::Acquire))
+    }
+
+    /// The machine knows a certificate of everything before `end`.
+    pub(crate) fn publish_certified(&self, author: ReplicaId, end: u64) {
+        if let Some(certified) = self.certified.get(author.index()) {
+            certified.fetch_max(end, Ordering::AcqRel);
+        }
     }
 }
 
@@ -109,6 +134,13 @@ impl Verify for Incoming {
                 let there = (!bytes.is_empty()).then(|| (hash(&bytes), bytes));
                 from_member(from, Self::Chunk(which, there))
             }
+            Tag::Acknowledgement => check_acknowledgement(decode(&content)?, from, verifier),
+            Tag::Available => {
+                from.replica()?;
+                let certificate: AvailabilityCertificate = decode(&content)?;
+                Ok(Self::Available(Box::new(certificate.check(verifier)?)))
+            }
+            Tag::FetchAvailable => from_member(from, Self::FetchAvailable(decode(&content)?)),
         }
     }
 }
@@ -216,6 +248,24 @@ fn check_reply(reply: Reply, from: Peer, verifier: &Verifier) -> Result<Incoming
     let statement = reply.statement(committee.chain(), committee.epoch());
     verifier.consensus().verify_identity(reply.replica, &statement, &reply.signature)?;
     Ok(Incoming::Reply(reply))
+}
+
+fn check_acknowledgement(
+    given: Acknowledgement,
+    from: Peer,
+    verifier: &Verifier,
+) -> Result<Incoming, Rejected> {
+    let signer = from.replica()?;
+    let (available, committee) = (given.available, verifier.committee());
+    if !committee.contains(available.author) {
+        return Err(Rejected::NotAMember);
+    }
+    if available.sequence < verifier.certified(available.author) {
+        return Err(Rejected::Stale);
+    }
+    let statement = available.statement(committee.chain(), committee.epoch());
+    verifier.consensus().verify_identity(signer, &statement, &given.signature)?;
+    Ok(Incoming::Acknowledgement(given))
 }
 
 fn check_blocks(blocks: &Blocks, from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {

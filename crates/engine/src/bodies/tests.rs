@@ -247,7 +247,10 @@ fn undecided_bodies_of_an_earlier_run_are_pending_again() {
     assert_eq!(bodies.due(Time(0)), [Fetch::Load(kept.reference)]);
     bodies.hold(Time(0), Arc::clone(&kept));
     bodies.stored(kept.reference);
-    assert_eq!(bodies.pending().map(|body| body.reference).collect::<Vec<_>>(), [kept.reference]);
+    assert_eq!(
+        bodies.pending().map(|(body, _)| body.reference).collect::<Vec<_>>(),
+        [kept.reference]
+    );
     assert!(!bodies.take(Time(0), ReplicaId(1), &executed), "a late copy of what was executed");
 }
 

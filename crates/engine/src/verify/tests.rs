@@ -1,17 +1,20 @@
 use super::Incoming;
 use crate::Message;
+use crate::availability::{Acknowledged, Acknowledgement, AvailabilityCertificate};
 use crate::message::{
     Blocks, Busy, Chunk, FetchBlocks, Frame, Kept, NAMES_MAX, Offer, frame_bytes_max,
 };
-use crate::testing::{body, client, committee, content, identity, receive, request, verifier};
+use crate::testing::{
+    self, FIRST, acknowledge, body, certify, client, committee, content, identity, receive,
+    request, verifier,
+};
 use bytes::Bytes;
 use proptest::prelude::*;
-use quorate_consensus::jolteon::{self, Block, Proposal, Qc};
 use quorate_crypto::hash;
 use quorate_types::request::Answer;
 use quorate_types::{
-    BlockId, Body, BodyRef, ClientId, Epoch, Height, Kind, Outcome, Payload, Peer, Rejected,
-    ReplicaId, Reply, Request, Verified, View, sign,
+    BlockId, Body, BodyRef, ClientId, Epoch, Height, Outcome, Peer, Rejected, ReplicaId, Reply,
+    Request, Verified,
 };
 use std::sync::Arc;
 
@@ -23,20 +26,7 @@ fn customer() -> Peer {
 
 /// Replica 0's proposal for view 1 over these bodies.
 fn proposal(bodies: &[Arc<Body>]) -> quorate_consensus::Message {
-    let names = bodies.iter().map(|b| b.reference).collect();
-    let genesis = verifier().consensus().genesis();
-    let block = Block {
-        epoch: Epoch(1),
-        view: View(1),
-        author: ReplicaId(0),
-        justify: Qc::genesis(genesis, 4),
-        tc: None,
-        payload: Payload::new(Height(1), 0, names),
-    };
-    let id = quorate_consensus::block_tree::TreeBlock::id(&block);
-    let statement = sign::statement(Kind::Propose, committee().chain(), Epoch(1), &(View(1), id));
-    let signature = identity(0).sign(&statement).0.to_vec();
-    quorate_consensus::Message::Jolteon(jolteon::Message::Proposal(Proposal { block, signature }))
+    testing::proposal(bodies.iter().map(|b| b.reference).collect())
 }
 
 fn reply() -> Reply {
@@ -52,6 +42,16 @@ fn question() -> FetchBlocks {
         after: Some(BlockId(hash(b"after"))),
         target: BlockId(hash(b"target")),
     }
+}
+
+fn acknowledgement() -> Acknowledgement {
+    acknowledge(0, 1, &[hash(b"a"), hash(b"b")])
+}
+
+/// Over two bodies of author 1, by these members.
+fn certificate(signers: &[u8]) -> AvailabilityCertificate {
+    let signers: Vec<(u8, usize)> = signers.iter().map(|signer| (*signer, 2)).collect();
+    certify(1, &[hash(b"a"), hash(b"b")], &signers)
 }
 
 /// One of each, with who may send it.
@@ -73,6 +73,9 @@ fn one_of_each() -> Vec<(&'static str, Peer, Message)> {
         ("request", customer(), Message::Request(request(7, 30))),
         ("reply", MEMBER, Message::Reply(reply())),
         ("busy", MEMBER, Message::Busy(Busy { sequence: 7, reason: "full".into() })),
+        ("acknowledgement", MEMBER, Message::Acknowledgement(acknowledgement())),
+        ("available", MEMBER, Message::Available(certificate(&[0, 1]))),
+        ("fetch available", MEMBER, Message::FetchAvailable(7)),
     ]
 }
 
@@ -104,6 +107,19 @@ fn every_message_survives_its_frame() {
             (Incoming::Request(found), Message::Request(sent)) => assert_eq!(found, sent),
             (Incoming::Reply(found), Message::Reply(sent)) => assert_eq!(found, sent),
             (Incoming::Busy(found), Message::Busy(sent)) => assert_eq!(found, sent),
+            (Incoming::Acknowledgement(found), Message::Acknowledgement(sent)) => {
+                assert_eq!(found, sent);
+            }
+            (Incoming::Available(found), Message::Available(sent)) => {
+                assert_eq!(
+                    (found.author, found.first, found.before),
+                    (sent.author, FIRST, sent.before)
+                );
+                assert_eq!((found.bodies, found.signers.len()), (sent.bodies, 2));
+            }
+            (Incoming::FetchAvailable(found), Message::FetchAvailable(sent)) => {
+                assert_eq!(found, sent);
+            }
             (found, _) => panic!("{name} became {found:?}"),
         }
     }
@@ -185,13 +201,14 @@ fn every_message_fits_its_cap() {
         Message::FetchBlocks(question()),
         Message::FetchChunk(hash(b""), u32::MAX),
         chunk(quorate_types::Manifest::CHUNK_BYTES),
+        Message::Available(largest_certificate()),
     ];
     for message in largest {
         let content = content(&message);
         assert!(content.len() <= frame_bytes_max(content[0]).unwrap());
     }
     assert_eq!(frame_bytes_max(0), None);
-    assert_eq!(frame_bytes_max(15), None);
+    assert_eq!(frame_bytes_max(18), None);
 }
 
 fn chunk(bytes: usize) -> Message {
@@ -234,6 +251,32 @@ fn an_offer_without_a_proof_is_refused() {
     assert!(matches!(torn, Rejected::Malformed(_)), "{torn}");
 }
 
+/// As much as a certificate of the largest committee can hold; its signatures are not real.
+fn largest_certificate() -> AvailabilityCertificate {
+    let one = |signer| Acknowledged {
+        signer: ReplicaId(signer),
+        count: 1_024,
+        signature: identity(0).sign(b"anything"),
+    };
+    AvailabilityCertificate {
+        author: ReplicaId(0),
+        first: FIRST,
+        before: hash(b""),
+        bodies: vec![hash(b""); 1_024],
+        acknowledged: (0..1_024).map(one).collect(),
+    }
+}
+
+#[test]
+fn an_acknowledgement_is_its_senders() {
+    let message = Message::Acknowledgement(acknowledgement());
+    let forged = Rejected::BadSignature("an identity signature");
+    assert_eq!(receive(&message, Peer::Replica(ReplicaId(2))).unwrap_err(), forged);
+    let mut further = acknowledgement();
+    further.available.sequence += 1;
+    assert_eq!(receive(&Message::Acknowledgement(further), MEMBER).unwrap_err(), forged);
+}
+
 #[test]
 fn too_many_names_are_refused() {
     let names = vec![body(0, 1, 10).reference; NAMES_MAX + 1];
@@ -264,7 +307,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
     #[test]
-    fn random_bytes_never_panic(tag in 0u8..12, rest in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn random_bytes_never_panic(tag in 0u8..20, rest in prop::collection::vec(any::<u8>(), 0..200)) {
         let mut bytes = vec![tag];
         bytes.extend(rest);
         check_never_panics(&bytes);
@@ -272,7 +315,7 @@ proptest! {
 
     #[test]
     fn damaged_messages_never_panic(
-        which in 0usize..10,
+        which in 0usize..15,
         at in any::<prop::sample::Index>(),
         with in any::<u8>(),
         cut in any::<prop::sample::Index>(),
