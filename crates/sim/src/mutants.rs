@@ -4,7 +4,7 @@ pub use quorate_crypto::mutants::Mutant;
 
 /// The rules that a run can break: those of the machines, the checks before them, the host, the log
 /// and the executor. The others are about keys and shares that no scenario forges.
-pub const ALL: [Mutant; 28] = [
+pub const ALL: [Mutant; 29] = [
     Mutant::SkipThreshold,
     Mutant::CertificateCountsHeads,
     Mutant::TallyCountsHeads,
@@ -20,6 +20,7 @@ pub const ALL: [Mutant; 28] = [
     Mutant::JolteonCommitGap,
     Mutant::JolteonNewestFirst,
     Mutant::VoteWithoutBodies,
+    Mutant::AcknowledgeBeforeStored,
     Mutant::HostSendsEarly,
     Mutant::SkipSync,
     Mutant::SkipDirectorySync,

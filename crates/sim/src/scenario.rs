@@ -13,7 +13,7 @@ use crate::oracles::{
 };
 use crate::world::World;
 use quorate_crypto::{Digest, Policy, SchemeKind};
-use quorate_engine::Settings;
+use quorate_engine::{Availability as Proof, Settings};
 use quorate_storage::{ExecutorConfig, LogConfig};
 use quorate_types::{Height, Time, View, Weights};
 use std::fmt;
@@ -193,6 +193,10 @@ impl Scenario {
         scenario.operations = usize::try_from(dice.between(&(20..=240))).expect("few");
         scenario.clients = usize::try_from(dice.between(&(1..=4))).expect("few");
         scenario.draw_settings(&mut dice);
+        // From dice of its own, so that all other draws are as they were without it.
+        if !scenario.settings.inline_bodies && Dice::new(seed, "availability", 0).one_in(3) {
+            scenario.settings.availability = Proof::Certified;
+        }
         scenario.draw_conditions(&mut dice);
         scenario.draw_behaviours(&mut dice);
         if dice.coin() {
@@ -278,7 +282,7 @@ impl Scenario {
             Box::new(Conduct),
             Box::new(Audit::default()),
             Box::new(Quorums::new(self.weights.each())),
-            Box::new(Availability::default()),
+            Box::new(Availability::new(self.settings.availability)),
             Box::new(Agreement::default()),
             Box::new(Prefix::default()),
             Box::new(ExactlyOnce::default()),

@@ -2,8 +2,8 @@
 //! within a few seeds, and the failure says how to see it again.
 //!
 //! Not here, for no member of a scenario forges what they guard against: `JolteonUnboundedTc`,
-//! `JolteonTcMaximum`, `AcceptWrongChunk`, and the rules of damaged disks and of what is given up on them.
-//! Their crates test them at the surface.
+//! `JolteonTcMaximum`, `AcceptWrongChunk`, `AvailableBelowWeak`, `AvailableByNumber`, and the rules of
+//! damaged disks and of what is given up on them. Their crates test them at the surface.
 #![cfg(feature = "mutants")]
 
 use quorate_sim::byzantine::Behaviour;
@@ -76,6 +76,7 @@ noticed! {
     a_decision_delivered_newest_first: JolteonNewestFirst in 20 of Scenario::from_seed;
     a_certificate_of_few: SkipThreshold in 40 of Scenario::from_seed;
     a_vote_without_the_bodies: VoteWithoutBodies in 40 of Scenario::from_seed;
+    a_body_acknowledged_before_it_is_stored: AcknowledgeBeforeStored in 20 of Scenario::from_seed;
     a_host_that_sends_early: HostSendsEarly in 40 of Scenario::from_seed;
     a_group_without_a_sync: SkipSync in 20 of Scenario::from_seed;
     a_segment_without_a_name: SkipDirectorySync in 20 of Scenario::from_seed;

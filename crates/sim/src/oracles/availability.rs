@@ -1,16 +1,19 @@
-//! A vote promises that every body of its block is durable at the voter.
+//! A vote promises that every body of its block is durable: at the voter, or, where bodies are certified,
+//! at some correct member. And nobody acknowledges a body that is not on its disk.
 
 use super::{Observation, Oracle};
 use quorate_consensus as consensus;
 use quorate_consensus::jolteon::Message as Jolteon;
-use quorate_engine::Message;
-use quorate_types::{BodyRef, ReplicaId, View};
+use quorate_crypto::Digest;
+use quorate_engine::{Availability as Proof, Message};
+use quorate_types::{Available, BodyRef, ReplicaId, View};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Holds each vote against what the voter's disk has. It knows the blocks that correct leaders proposed,
-/// one a view.
-#[derive(Debug, Default)]
+/// Holds each vote against what the disks have. It knows the blocks that correct leaders proposed, one a
+/// view.
+#[derive(Debug)]
 pub struct Availability {
+    proof: Proof,
     proposed: BTreeMap<View, Vec<BodyRef>>,
     stored: BTreeMap<ReplicaId, BTreeSet<BodyRef>>,
 }
@@ -37,9 +40,19 @@ impl Oracle for Availability {
 }
 
 impl Availability {
+    /// For a committee in which a vote needs this proof.
+    #[must_use]
+    pub fn new(proof: Proof) -> Self {
+        Self { proof, proposed: BTreeMap::new(), stored: BTreeMap::new() }
+    }
+
     fn released(&mut self, replica: ReplicaId, message: &Message) -> Result<(), String> {
-        let (Message::Consensus(inner) | Message::Inline(inner, _)) = message else {
-            return Ok(());
+        let inner = match message {
+            Message::Consensus(inner) | Message::Inline(inner, _) => inner,
+            Message::Acknowledgement(given) => {
+                return self.acknowledged(replica, &given.available);
+            }
+            _ => return Ok(()),
         };
         let consensus::Message::Jolteon(statement) = inner;
         match statement {
@@ -53,12 +66,29 @@ impl Availability {
         }
     }
 
+    /// Those before the last one may have been certified by others; the last one is news.
+    fn acknowledged(&self, replica: ReplicaId, available: &Available) -> Result<(), String> {
+        let (author, sequence) = (available.author, available.sequence);
+        let first = BodyRef { author, sequence, digest: Digest::ZERO };
+        let disk = self.stored.get(&replica);
+        let has = disk
+            .and_then(|disk| disk.range(first..).next())
+            .is_some_and(|body| (body.author, body.sequence) == (author, sequence));
+        let text = || format!("{replica} acknowledged {author}#{sequence}, not on its disk");
+        has.then_some(()).ok_or_else(text)
+    }
+
     fn voted(&self, replica: ReplicaId, view: View) -> Result<(), String> {
         let bodies = self.proposed.get(&view).into_iter().flatten();
-        let stored = self.stored.get(&replica);
-        let is_missing = |body: &&BodyRef| !stored.is_some_and(|stored| stored.contains(*body));
+        let (disks, whose): (Vec<&BTreeSet<BodyRef>>, _) = match self.proof {
+            Proof::Stored => (self.stored.get(&replica).into_iter().collect(), "its"),
+            Proof::Certified => (self.stored.values().collect(), "any correct member's"),
+        };
+        let is_missing = |body: &&BodyRef| !disks.iter().any(|disk| disk.contains(*body));
         match bodies.into_iter().find(is_missing) {
-            Some(body) => Err(format!("{replica} voted in {view} without {body:?} on its disk")),
+            Some(body) => {
+                Err(format!("{replica} voted in {view} without {body:?} on {whose} disk"))
+            }
             None => Ok(()),
         }
     }

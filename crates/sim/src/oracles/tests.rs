@@ -3,9 +3,9 @@
 use super::*;
 use quorate_consensus as consensus;
 use quorate_consensus::jolteon::{Block, Message as Jolteon, Proposal, Qc, Tc, Timeout, Vote};
-use quorate_crypto::{Aggregate, Bitmap, Certificate, IdentityKey, Share};
-use quorate_engine::Settings;
-use quorate_types::{BlockId, ClientId, Epoch, Outcome, Payload, View};
+use quorate_crypto::{Aggregate, Bitmap, Certificate, IdentityKey, Share, Signature};
+use quorate_engine::{Acknowledgement, Availability as Proof, Settings};
+use quorate_types::{Available, BlockId, ClientId, Epoch, Outcome, Payload, View};
 
 const R0: ReplicaId = ReplicaId(0);
 const R1: ReplicaId = ReplicaId(1);
@@ -337,12 +337,35 @@ fn a_vote_needs_the_bodies_on_the_own_disk() {
         bytes: 0,
     };
     let (proposed, voted) = (|| released(0), || released(1));
-    let availability = || Availability::default();
+    let availability = || Availability::new(Proof::Stored);
     complains(&mut availability(), &[proposed(), voted()], "voted in v3 without");
     let stored = || Observation::Stored { replica: R0, body };
     accepts(&mut availability(), &[proposed(), stored(), voted()]);
     let lost = Observation::Kept { replica: R0, bodies: &[] };
     complains(&mut availability(), &[proposed(), stored(), lost, voted()], "voted in v3 without");
+    // Where bodies are certified it is enough that another correct member stores them.
+    let certified = || Availability::new(Proof::Certified);
+    complains(&mut certified(), &[proposed(), voted()], "on any correct member's disk");
+    let elsewhere = Observation::Stored { replica: R1, body };
+    complains(&mut availability(), &[proposed(), elsewhere, voted()], "on its disk");
+    let elsewhere = Observation::Stored { replica: R1, body };
+    accepts(&mut certified(), &[proposed(), elsewhere, voted()]);
+}
+
+#[test]
+fn an_acknowledged_body_is_on_the_disk() {
+    let body = BodyRef { author: R1, sequence: 7, digest: digest(1) };
+    let available = Available { author: R1, sequence: 7, link: digest(2) };
+    let given = Acknowledgement { available, signature: Signature([0; 64]) };
+    let message = Message::Acknowledgement(given);
+    let given = || Observation::Released { replica: R0, message: &message, tag: 15, bytes: 0 };
+    let oracle = || Availability::new(Proof::Certified);
+    complains(&mut oracle(), &[given()], "acknowledged r1#7, not on its disk");
+    let other = BodyRef { sequence: 8, ..body };
+    let elsewhere = Observation::Stored { replica: R1, body };
+    let history = [Observation::Stored { replica: R0, body: other }, elsewhere, given()];
+    complains(&mut oracle(), &history, "acknowledged r1#7, not on its disk");
+    accepts(&mut oracle(), &[Observation::Stored { replica: R0, body }, given()]);
 }
 
 #[test]
