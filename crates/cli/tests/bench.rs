@@ -126,6 +126,13 @@ fn the_paper_s_options_work_together() {
 }
 
 #[test]
+fn certified_bodies_are_ordered() {
+    let result = bench(&["--duration", "2", "--availability", "certified"]);
+    assert_eq!(result["config"]["settings"]["availability"], "certified");
+    assert!(number(&result, "committed_tps") > 0.0);
+}
+
+#[test]
 fn a_bench_keeps_its_folder_when_asked_and_prints_a_table() {
     let place = tempfile::tempdir().expect("a folder");
     let folder = place.path().join("kept");

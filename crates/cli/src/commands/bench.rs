@@ -6,7 +6,7 @@ use crate::{output, signals};
 use clap::Args;
 use quorate_consensus::ProposalKey;
 use quorate_crypto::{KeyCache, Policy, SchemeKind};
-use quorate_engine::Settings;
+use quorate_engine::{Availability, Settings};
 use quorate_lab::ServiceKind;
 use quorate_lab::bench::load::Shape;
 use quorate_lab::bench::{self, At, BenchConfig, BenchError, Pause, Progress, Report, SendTo};
@@ -116,6 +116,10 @@ pub(crate) struct Options {
     /// Leaders carry bodies inside their proposals instead of authors sending them ahead
     #[arg(long)]
     inline_bodies: bool,
+    /// What a vote needs of the bodies that a block names: stored (at the voter) or certified (a
+    /// certificate that members store them)
+    #[arg(long, value_name = "PROOF", conflicts_with = "inline_bodies")]
+    availability: Option<Availability>,
     /// How long a view may take, in milliseconds; by default 500, and on an emulated network at least
     /// eight times the farthest round trip
     #[arg(long, value_name = "MS")]
@@ -289,6 +293,7 @@ impl Options {
             key_cache: self.key_cache.unwrap_or(default.key_cache),
             proposal_key: self.proposal_key.unwrap_or(default.proposal_key),
             inline_bodies: self.inline_bodies,
+            availability: self.availability.unwrap_or(default.availability),
             ..default
         }
     }

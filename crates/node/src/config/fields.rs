@@ -345,6 +345,15 @@ const REPLICA: &[Field] = &[
         "true: leaders carry their own bodies inside proposals instead of sending them ahead. Every \
          member should say the same.",
     ),
+    choice(
+        "availability",
+        &["stored", "certified"],
+        "What a vote needs of the bodies that a block names: \"stored\" (they are on the voter's \
+         disk) or \"certified\" (that, or a certificate that members of weak weight store them): \
+         votes need not wait for bodies, acknowledgements and certificates cost signatures, and \
+         fewer disks are sure to hold a body. Every member must say the same. Not together with \
+         inline_bodies.",
+    ),
     number(
         "clock_drift_max_ms",
         "milliseconds",

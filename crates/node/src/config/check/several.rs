@@ -51,6 +51,9 @@ pub(super) fn compare(all: &mut [Checked]) {
     differing(all, "snapshot_every", &mut notes, |checked| {
         setting(checked, |c| c.replica.snapshot_every.to_string())
     });
+    differing(all, "availability", &mut notes, |checked| {
+        setting(checked, |c| c.replica.availability.to_string())
+    });
     differing(all, "emulation", &mut notes, |checked| {
         setting(checked, |c| format!("{:?}", c.emulation))
     });

@@ -377,6 +377,8 @@ fn several_validators_are_compared() {
     net.edit(&net.config(3), &net.testnet.http[3], &net.testnet.http[0]);
     net.edit(&net.config(3), "inline_bodies = false", "inline_bodies = true");
     net.edit(&net.config(2), "proposal_key = \"identity\"", "proposal_key = \"voting\"");
+    let stored = "availability = \"stored\"";
+    net.edit(&net.config(1), stored, "availability = \"certified\"");
     let all = net.check_all(&[0, 1, 2, 3]);
     let problems = |index: usize| -> Vec<String> {
         all[index].findings.iter().map(|finding| finding.problem.clone()).collect()
@@ -388,6 +390,7 @@ fn several_validators_are_compared() {
     assert_eq!(problems(0), [""; 0]);
     has(1, "the same key as");
     has(1, "the same address for peers");
+    has(1, "another availability than");
     has(2, "the same data_dir as");
     has(2, "another proposal_key than");
     has(3, "the same address for status");
