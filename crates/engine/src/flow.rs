@@ -11,12 +11,10 @@ use quorate_types::Time;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What may wait, on top of the time that the committee needs, before the window stops growing.
-const SLACK: Duration = Duration::from_millis(50);
 /// A window before anything is known. It doubles with every decision that comes in time.
 const WINDOW_FIRST: usize = 512 * 1024;
 /// The smallest window; one body may always be under way.
-const WINDOW_MIN: usize = 64 * 1024;
+const WINDOW_MIN: usize = 256 * 1024;
 /// The shortest time is that of the present and the last span.
 const SPAN: Duration = Duration::from_secs(15);
 
@@ -27,6 +25,7 @@ pub(crate) struct Flow {
     bytes: usize,
     window: usize,
     window_max: usize,
+    slack: Duration,
     shortest: Shortest,
     shrunk_at: Time,
 }
@@ -40,14 +39,17 @@ struct Sealed {
 }
 
 impl Flow {
-    /// A window of at most `window_max` bytes.
+    /// A window of at most `window_max` bytes. `slack` is what may wait, on top of the time that the
+    /// committee needs, before the window stops growing: half a view's timeout, so that views given up
+    /// because a member is dead are not taken for too much data.
     #[must_use]
-    pub(crate) fn new(window_max: usize) -> Self {
+    pub(crate) fn new(window_max: usize, slack: Duration) -> Self {
         Self {
             under_way: BTreeMap::new(),
             bytes: 0,
             window: WINDOW_FIRST.min(window_max),
             window_max: window_max.max(WINDOW_MIN),
+            slack,
             shortest: Shortest::default(),
             shrunk_at: Time(0),
         }
@@ -86,13 +88,13 @@ impl Flow {
         self.bytes -= bytes;
         let taken = now.since(at);
         let needed = self.shortest.update(now, taken);
-        if taken <= 2 * needed + SLACK {
+        if taken <= 2 * needed + self.slack {
             if pressed {
                 self.window = (self.window + bytes).min(self.window_max);
             }
-        } else if taken > 3 * needed + 2 * SLACK && at >= self.shrunk_at {
+        } else if taken > 3 * needed + 2 * self.slack && at >= self.shrunk_at {
             // Once for what was under way together: to what would have been decided in time.
-            let in_time = (2 * needed + SLACK).as_micros() * 4 / taken.as_micros().max(1);
+            let in_time = (2 * needed + self.slack).as_micros() * 4 / taken.as_micros().max(1);
             let quarters = usize::try_from(in_time).unwrap_or(3).clamp(1, 3);
             self.window = (self.window / 4 * quarters).max(WINDOW_MIN);
             self.shrunk_at = now;

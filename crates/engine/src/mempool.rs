@@ -55,6 +55,8 @@ pub(crate) struct Limits {
     pub(crate) bytes_max: usize,
     /// Most bytes of bodies under way.
     pub(crate) window_max: usize,
+    /// How long bodies may wait under way, on top of what a decision takes.
+    pub(crate) slack: Duration,
 }
 
 impl Mempool {
@@ -71,7 +73,7 @@ impl Mempool {
             pending: BTreeMap::new(),
             pending_bytes: 0,
             shares: BTreeMap::new(),
-            flow: Flow::new(limits.window_max),
+            flow: Flow::new(limits.window_max, limits.slack),
         }
     }
 

@@ -700,6 +700,7 @@ fn mempool(config: &ReplicaConfig, incarnation: u64) -> Mempool {
         batch_delay: Duration::from_millis(settings.batch_delay_ms),
         bytes_max: settings.mempool_bytes_max,
         window_max: settings.author_bytes_max / 2,
+        slack: settings.timeout() / 2,
     };
     Mempool::new(config.id, incarnation, limits)
 }

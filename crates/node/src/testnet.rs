@@ -28,6 +28,8 @@ pub struct TestnetPlan {
     pub base_port: u16,
     /// What a vote survives.
     pub durability: Durability,
+    /// Bytes of log that each keeps for members that fell behind; `None` for the usual.
+    pub retention_bytes: Option<u64>,
     /// What is replicated.
     pub service: String,
     /// The replicas' settings.
@@ -46,6 +48,7 @@ impl Default for TestnetPlan {
             host: "127.0.0.1".into(),
             base_port: 7_000,
             durability: Durability::Fsync,
+            retention_bytes: None,
             service: "ordered-log".into(),
             settings: Settings::default(),
             emulation: None,
@@ -189,13 +192,15 @@ impl TestnetPlan {
     }
 
     fn config(&self, index: usize) -> NodeConfig {
+        let default = NodeConfig::new("../committee.toml".into(), "key.toml".into(), "data".into());
         NodeConfig {
             http: self.address(self.members + index),
+            retention_bytes: self.retention_bytes.unwrap_or(default.retention_bytes),
             durability: self.durability,
             service: self.service.clone(),
             replica: self.settings.clone(),
             emulation: self.emulation.clone(),
-            ..NodeConfig::new("../committee.toml".into(), "key.toml".into(), "data".into())
+            ..default
         }
     }
 

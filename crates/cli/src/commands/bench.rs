@@ -101,6 +101,13 @@ pub(crate) struct Options {
     /// What a vote survives: a power cut (fsync), or the end of the process only (os)
     #[arg(long, default_value = "fsync")]
     durability: Durability,
+    /// Log that a validator keeps for members that fell behind, in MiB; small, so that a short run
+    /// reaches the state of a long one, in which files are used again
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    retention: u64,
+    /// Heights from one snapshot to the next; blocks are kept from the last but one on
+    #[arg(long, value_name = "HEIGHTS", default_value_t = 128)]
+    snapshot_every: u64,
     /// How long a leader with a quorum waits for the remaining votes, in milliseconds
     #[arg(long, value_name = "MS")]
     vote_wait: Option<u64>,
@@ -261,6 +268,7 @@ impl Options {
             restarts: self.restart.clone(),
             pauses: self.pause.clone(),
             durability: self.durability,
+            retention_bytes: self.retention << 20,
             service: self.service,
             sessions: self.sessions,
             bundle_delay_ms: self.bundle_delay,
@@ -294,6 +302,7 @@ impl Options {
             proposal_key: self.proposal_key.unwrap_or(default.proposal_key),
             inline_bodies: self.inline_bodies,
             availability: self.availability.unwrap_or(default.availability),
+            snapshot_every: self.snapshot_every,
             ..default
         }
     }

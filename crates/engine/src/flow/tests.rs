@@ -1,7 +1,9 @@
 use super::{Flow, WINDOW_FIRST, WINDOW_MIN};
 use quorate_types::Time;
+use std::time::Duration;
 
 const MIB: usize = 1024 * 1024;
+const SLACK: Duration = Duration::from_millis(50);
 
 /// Seals `bytes` at `at` and decides them `ms` later.
 fn round(flow: &mut Flow, sequence: u64, at: Time, bytes: usize, ms: u64) -> Time {
@@ -13,7 +15,7 @@ fn round(flow: &mut Flow, sequence: u64, at: Time, bytes: usize, ms: u64) -> Tim
 
 #[test]
 fn one_body_may_always_leave() {
-    let mut flow = Flow::new(MIB);
+    let mut flow = Flow::new(MIB, SLACK);
     assert!(flow.has_room() && flow.is_idle());
     flow.sealed(Time(0), 0, 8 * MIB);
     assert!(!flow.has_room(), "it is larger than the window");
@@ -23,7 +25,7 @@ fn one_body_may_always_leave() {
 
 #[test]
 fn the_window_grows_while_little_waits_and_only_when_it_is_used() {
-    let mut flow = Flow::new(64 * MIB);
+    let mut flow = Flow::new(64 * MIB, SLACK);
     let mut now = Time(0);
     for sequence in 0..20 {
         now = round(&mut flow, sequence, now, MIB / 8, 20);
@@ -37,18 +39,21 @@ fn the_window_grows_while_little_waits_and_only_when_it_is_used() {
 
 #[test]
 fn the_window_shrinks_while_much_waits_but_once_for_what_was_under_way_together() {
-    let mut flow = Flow::new(64 * MIB);
-    let now = round(&mut flow, 0, Time(0), 1, 20);
-    for sequence in 1..5 {
+    let mut flow = Flow::new(64 * MIB, SLACK);
+    let mut now = Time(0);
+    for sequence in 0..20 {
+        now = round(&mut flow, sequence, now, 40 * MIB, 20);
+    }
+    for sequence in 20..24 {
         flow.sealed(now, sequence, MIB);
     }
-    for sequence in 1..5 {
+    for sequence in 20..24 {
         flow.decided(Time(now.0 + 900_000), sequence);
     }
-    assert_eq!(flow.window(), WINDOW_FIRST / 4, "ten times too late");
+    assert_eq!(flow.window(), 16 * MIB, "ten times too late: to a quarter, once");
     let mut now = Time(now.0 + 900_000);
-    for sequence in 5..12 {
-        now = round(&mut flow, sequence, now, 1, 170);
+    for sequence in 24..44 {
+        now = round(&mut flow, sequence, now, 1, 250);
     }
     assert_eq!(flow.window(), WINDOW_MIN);
 }
@@ -56,7 +61,7 @@ fn the_window_shrinks_while_much_waits_but_once_for_what_was_under_way_together(
 /// When the network itself became slower, the old shortest time is forgotten.
 #[test]
 fn what_is_needed_is_learnt_anew() {
-    let mut flow = Flow::new(64 * MIB);
+    let mut flow = Flow::new(64 * MIB, SLACK);
     let mut now = round(&mut flow, 0, Time(0), 1, 1);
     for sequence in 1..200 {
         now = round(&mut flow, sequence, now, 32 * MIB, 600);
@@ -66,10 +71,22 @@ fn what_is_needed_is_learnt_anew() {
 
 #[test]
 fn a_body_decided_twice_or_never_sealed_changes_nothing() {
-    let mut flow = Flow::new(MIB);
+    let mut flow = Flow::new(MIB, SLACK);
     flow.sealed(Time(0), 7, 10);
     flow.decided(Time(5), 7);
     flow.decided(Time(5), 7);
     flow.decided(Time(5), 99);
     assert!(flow.is_idle() && flow.has_room());
+}
+
+/// A dead member costs each round a view's patience: that is no reason to send less.
+#[test]
+fn a_view_given_up_now_and_then_leaves_the_window_alone() {
+    let timeout = Duration::from_millis(500);
+    let mut flow = Flow::new(64 * MIB, timeout / 2);
+    let mut now = Time(0);
+    for sequence in 0..100 {
+        now = round(&mut flow, sequence, now, 40 * MIB, if sequence % 4 == 3 { 200 } else { 20 });
+    }
+    assert_eq!(flow.window(), 64 * MIB);
 }

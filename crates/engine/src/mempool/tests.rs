@@ -6,7 +6,7 @@ use std::time::Duration;
 const DELAY: Duration = Duration::from_millis(5);
 
 fn limits(batch_bytes: usize, bytes_max: usize) -> Limits {
-    Limits { batch_bytes, batch_delay: DELAY, bytes_max, window_max: 1 << 20 }
+    Limits { batch_bytes, batch_delay: DELAY, bytes_max, window_max: 1 << 20, slack: 10 * DELAY }
 }
 
 fn mempool(batch_bytes: usize, bytes_max: usize) -> Mempool {
@@ -94,14 +94,14 @@ fn request_of(client: u8, sequence: u64, bytes: usize) -> quorate_types::Request
 
 #[test]
 fn while_the_window_is_full_requests_wait_and_nothing_is_due() {
-    let window = Limits { window_max: 64 * 1024, ..limits(10_000, 1 << 20) };
+    let window = Limits { window_max: 256 * 1024, ..limits(10_000, 1 << 20) };
     let mut pool = Mempool::new(ReplicaId(2), 3, window);
     let mut sealed = Vec::new();
-    for sequence in 0..20 {
+    for sequence in 0..60 {
         pool.admit(Time(0), request(sequence, 9_000)).unwrap();
         sealed.extend(pool.seal(Time(0)));
     }
-    assert!(sealed.len() < 10, "{} bodies of 9 kB in a window of 64 KiB", sealed.len());
+    assert!(sealed.len() < 31, "{} bodies of 9 kB in a window of 256 KiB", sealed.len());
     assert_eq!(pool.deadline(), None);
     assert!(pool.seal(Time(60_000_000)).is_none());
     pool.decided(Time(1_000), &sealed[0]);

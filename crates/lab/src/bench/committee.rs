@@ -55,6 +55,7 @@ impl Committee {
             scheme: config.scheme,
             base_port,
             durability: config.durability,
+            retention_bytes: Some(config.retention_bytes),
             service: config.service.to_string(),
             settings: config.settings.clone(),
             emulation: config.emulation.clone(),

@@ -49,6 +49,8 @@ pub struct BenchConfig {
     pub pauses: Vec<Pause>,
     /// What a validator waits for before it calls a record durable.
     pub durability: Durability,
+    /// Bytes of log that a validator keeps for members that fell behind.
+    pub retention_bytes: u64,
     /// What is replicated.
     pub service: ServiceKind,
     /// Client sessions; `None` lets the rate decide.
@@ -104,7 +106,7 @@ pub fn fitting_timeout_ms(network: &Topology) -> u64 {
 }
 
 /// Operations per second that one session carries before the next one is opened.
-const SESSION_RATE: u64 = 5_000;
+const SESSION_RATE: u64 = 20_000;
 const SESSIONS_MAX: u64 = 256;
 
 impl BenchConfig {
@@ -213,6 +215,7 @@ impl BenchConfig {
             "restart": text(&self.restarts),
             "pause": self.pauses.iter().map(Pause::to_string).collect::<Vec<_>>(),
             "durability": self.durability.to_string(),
+            "retention_bytes": self.retention_bytes,
             "service": self.service.to_string(),
             "sessions": self.session_count(),
             "bundle_delay_ms": self.bundle_delay_ms,

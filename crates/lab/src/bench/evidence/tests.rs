@@ -30,6 +30,7 @@ fn config() -> BenchConfig {
         restarts: Vec::new(),
         pauses: Vec::new(),
         durability: Durability::Os,
+        retention_bytes: 64 << 20,
         service: crate::ServiceKind::Log,
         sessions: None,
         bundle_delay_ms: 5,
