@@ -90,7 +90,7 @@ fn beside_bounds(config: &BenchConfig, parts: Option<Parts>, report: Report) -> 
     Report { beside: Beside { bounds, ..report.beside }, ..report }
 }
 
-/// As [`run`], with nothing left behind of a run that failed: for one of many, where failing is no
+/// As [`run()`], with nothing left behind of a run that failed: for one of many, where failing is no
 /// surprise.
 fn run_unkept(
     config: &BenchConfig,

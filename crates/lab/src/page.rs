@@ -1,6 +1,6 @@
 //! Report pages: one run, or several compared, as a file that needs nothing but itself.
 //!
-//! [`html`] writes a page and [`file::read`] gets the runs out of one again, since a page carries the
+//! [`html()`] writes a page and [`file::read`] gets the runs out of one again, since a page carries the
 //! results that it shows. [`compare::table`] says the same in a terminal, and [`charts::of`] gives the
 //! charts one by one.
 

@@ -95,7 +95,7 @@ impl Search {
 /// Finds the highest rate, and returns the report of the run that confirmed it.
 ///
 /// # Errors
-/// As [`super::run`]; and when not even the lowest rate, or none for the whole length, was kept up
+/// As [`super::run()`]; and when not even the lowest rate, or none for the whole length, was kept up
 /// with.
 pub fn find_max(
     config: &BenchConfig,

@@ -1,7 +1,7 @@
 //! Networks that are not there: frames that are held back as if they had far to go.
 //!
-//! What a member or a client sends is held back before it is written ([`drain`]); what a client hears
-//! from a member is held back as it is read ([`DelayedReader`]), since members do not know where their
+//! What a member or a client sends is held back before it is written (`drain`); what a client hears
+//! from a member is held back as it is read (`DelayedReader`), since members do not know where their
 //! clients are. Each connection has a [`Line`] of its own, so that lanes do not delay one another; it
 //! holds the bandwidth-delay product, and what exceeds that waits in the [`Outbox`] with its bounds,
 //! or in the kernel. There is no task or timer per frame. Without an emulation none of this is used.
