@@ -333,6 +333,9 @@ impl Scenario {
     /// Little is kept: whoever was away needs a snapshot. Lost bodies count as a fault of their owner, who
     /// promised to keep them: it and the Byzantine members together are no more than are tolerated.
     fn draw_retention(&mut self, dice: &mut Dice) {
+        // Certified bodies and next to nothing kept do not go together (ADR 11): what one honest member
+        // stored and gave up after executing it, nobody can fetch, and nobody else vouches for its snapshot.
+        self.settings.availability = Proof::Stored;
         self.log.segment_bytes = *dice.choose(&[2_048, 4_096, 16 * 1024]);
         self.log.retention_bytes = 2 * self.log.segment_bytes;
         self.settings.snapshot_every = dice.between(&(4..=12));
