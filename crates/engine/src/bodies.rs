@@ -7,7 +7,7 @@
 
 mod lateness;
 
-use lateness::Lateness;
+use lateness::{GRACE_MIN, Lateness};
 use quorate_types::{BlockId, Body, BodyRef, ReplicaId, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -304,11 +304,14 @@ impl Bodies {
         {
             return;
         }
-        let grace = self.lateness.entry(name.author).or_default().grace();
-        let ask_at = if self.is_on_disk(&name) { now } else { now + grace };
+        let ask_at = if self.is_on_disk(&name) { now } else { now + self.grace(name.author) };
         let fresh = Want { need, source, since: now, attempts: 0, asked: None, ask_at };
         let want = self.wanted.entry(name).or_insert(fresh);
         want.need = want.need.min(need);
+    }
+
+    fn grace(&self, author: ReplicaId) -> Duration {
+        self.lateness.get(&author).map_or(GRACE_MIN, Lateness::grace)
     }
 
     /// What to ask for now: of several members at once.
@@ -343,6 +346,10 @@ impl Bodies {
 
     /// When [`Bodies::due`] has something; `now` tells what is under way.
     pub(crate) fn deadline(&self, now: Time) -> Option<Time> {
+        // Asked after every event, and nearly always with nothing missing.
+        if self.wanted.is_empty() {
+            return None;
+        }
         let full = self.under_way(now) >= FETCH_UNDER_WAY_MAX || self.rooms(now).is_empty();
         self.wanted.values().map(|want| want.ask_at).filter(|at| !full || *at > now).min()
     }

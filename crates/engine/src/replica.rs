@@ -609,6 +609,9 @@ impl Replica {
 
     fn execute(&mut self, now: Time) {
         for name in self.schedule.upcoming().flat_map(|payload| &payload.bodies) {
+            if self.bodies.get(name).is_some() {
+                continue;
+            }
             let holder = self.certifier.holder(name).unwrap_or_else(|| self.bodies.spread(name));
             self.bodies.want(now, *name, holder, Need::Decided);
         }
