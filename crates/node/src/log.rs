@@ -1,7 +1,8 @@
-//! The log thread: writes what is queued as one group, syncs once, and only then lets go what waited.
+//! The log thread: writes what is queued as one group, syncs, and only then lets go what waited.
 //!
-//! Records, decided heights and the sends behind them have a queue of their own, ahead of bodies: a
-//! vote waits for the group under way and its own, never for megabytes of bodies queued before it.
+//! Records, decided heights and the sends behind them have a queue and a sync of their own, ahead of
+//! bodies: a vote waits for the group under way and its own, never for megabytes of bodies queued before
+//! it.
 //! That is no weaker than one queue: a body's durability is answered, not assumed. Decided heights
 //! keep their place among the records, which rely on them.
 //!
@@ -257,41 +258,39 @@ impl LogThread {
         }
     }
 
+    /// What is urgent first, with a sync of its own: a vote waits for its record's log and not for the
+    /// bodies' as well.
     fn carry_out(&mut self, group: Group) -> Result<(), StorageError> {
-        if self.releases_early {
-            self.write(&group)?;
-            self.release(group);
-            return self.device.commit();
+        let Group { urgent, bulk, bulk_bytes } = group;
+        if !urgent.is_empty() {
+            self.write(urgent.iter().filter_map(Urgent::entry))?;
+            if self.releases_early {
+                self.release(urgent);
+                self.device.commit()?;
+            } else {
+                self.device.commit()?;
+                self.release(urgent);
+            }
         }
-        self.write(&group)?;
-        self.device.commit()?;
-        self.release(group);
+        if !bulk.is_empty() {
+            self.write(bulk.iter().filter_map(Bulk::entry))?;
+            self.device.commit()?;
+            self.answer(bulk);
+            self.backlog.fetch_sub(bulk_bytes as u64, Ordering::Relaxed);
+        }
+        self.outlet.committed(self.device.stats());
         Ok(())
     }
 
-    fn write(&mut self, group: &Group) -> Result<(), StorageError> {
-        for item in &group.urgent {
-            match item {
-                Urgent::Record(record) => self.device.write(&Entry::Record(record.clone()))?,
-                Urgent::Decided(record) => self.device.write(&Entry::Decided(record.clone()))?,
-                Urgent::Send(_) => {}
-            }
-        }
-        for item in &group.bulk {
-            match item {
-                Bulk::Body(body) => self.device.write(&Entry::Body(Arc::clone(body)))?,
-                Bulk::Release(release) => self.device.write(&Entry::Release(release.clone()))?,
-                Bulk::Read(_) => {}
-            }
-        }
-        Ok(())
+    fn write(&mut self, mut entries: impl Iterator<Item = Entry>) -> Result<(), StorageError> {
+        entries.try_for_each(|entry| self.device.write(&entry))
     }
 
     /// Durable: sends first, since somebody waits for them; the count last, so that nothing
     /// overtakes them.
-    fn release(&mut self, group: Group) {
+    fn release(&mut self, urgent: Vec<Urgent>) {
         let mut count = 0;
-        for item in group.urgent {
+        for item in urgent {
             match item {
                 Urgent::Record(_) => count += 1,
                 Urgent::Decided(_) => {}
@@ -302,15 +301,36 @@ impl LogThread {
             }
         }
         self.released.done(count);
-        for item in group.bulk {
+    }
+
+    fn answer(&mut self, bulk: Vec<Bulk>) {
+        for item in bulk {
             match item {
                 Bulk::Body(body) => self.outlet.stored(body.reference),
                 Bulk::Read(request) => self.outlet.read(request),
                 Bulk::Release(_) => {}
             }
         }
-        self.backlog.fetch_sub(group.bulk_bytes as u64, Ordering::Relaxed);
-        self.outlet.committed(self.device.stats());
+    }
+}
+
+impl Urgent {
+    fn entry(&self) -> Option<Entry> {
+        match self {
+            Self::Record(record) => Some(Entry::Record(record.clone())),
+            Self::Decided(record) => Some(Entry::Decided(record.clone())),
+            Self::Send(_) => None,
+        }
+    }
+}
+
+impl Bulk {
+    fn entry(&self) -> Option<Entry> {
+        match self {
+            Self::Body(body) => Some(Entry::Body(Arc::clone(body))),
+            Self::Release(release) => Some(Entry::Release(release.clone())),
+            Self::Read(_) => None,
+        }
     }
 }
 
