@@ -9,10 +9,13 @@
 //! The same scenario gives the same run, event for event: [`trace`] hashes all of them. Nothing here
 //! reads a clock, and every random draw comes from the seed ([`dice`]).
 
+mod agenda;
 pub mod byzantine;
 pub mod campaign;
 pub mod dice;
 pub mod faults;
+mod gate;
+mod genesis;
 pub mod mutants;
 pub mod network;
 pub mod oracles;

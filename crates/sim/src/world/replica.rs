@@ -1,26 +1,28 @@
 //! A replica's host: disk, executor and pool in virtual time, and the contract with the machine.
 
+mod effects;
+mod tasks;
+
 use super::clock::Clock;
 use crate::byzantine::{Behaviour, Liar};
 use crate::dice::Dice;
+use crate::gate::Gate;
 use crate::recording::{Recorder, RecordingService, Seen};
 use crate::scenario::Durations;
 use bytes::Bytes;
-use quorate_crypto::mutants::{self, Mutant};
-use quorate_crypto::{Digest, KeyFile, hash};
+use quorate_crypto::{Digest, KeyFile};
 use quorate_engine::{Incoming, Message, Replica, ReplicaConfig, Settings, Status, Verifier};
 use quorate_storage::disk::Faults;
 use quorate_storage::{
-    Entry, Executor, ExecutorConfig, Fault, FaultyDisk, Journal, LogConfig, MemoryDisk,
-    MemoryStore, SnapshotJob, Snapshots, StorageError,
+    Executor, ExecutorConfig, Fault, FaultyDisk, Journal, LogConfig, MemoryDisk, MemoryStore,
+    SnapshotJob, Snapshots, StorageError,
 };
 use quorate_types::machine::{
-    Block, CombineOutcome, Executed, ExecutedUpTo, Halt, Install, ReadRequest, Recovery,
-    StagedChunk,
+    Block, CombineOutcome, ExecutedUpTo, Halt, Install, ReadRequest, Recovery, StagedChunk,
 };
 use quorate_types::{
-    BodyRef, Committee, Effect, Event, Height, Machine, Peer, Recipients, Rejected, ReplicaId,
-    Time, Verified,
+    BodyRef, Committee, Event, Height, Machine, Peer, Recipients, Rejected, ReplicaId, Time,
+    Verified,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -139,7 +141,7 @@ struct Running {
     jobs: VecDeque<SnapshotJob>,
     /// What the machine was told to be durable.
     durable: Height,
-    gate: Gate,
+    gate: Gate<(Recipients, Message)>,
 }
 
 /// What the execution does, in the machine's order.
@@ -148,25 +150,6 @@ enum Task {
     Snapshot,
     Stage(StagedChunk),
     Install(Box<Install>),
-}
-
-/// Group commit, and what waits for it.
-#[derive(Default)]
-struct Gate {
-    /// For the next sync.
-    queued: Vec<Entry>,
-    /// What the sync under way makes durable.
-    syncing: Option<Group>,
-    /// Records asked for, and how many of them are durable.
-    persisted: u64,
-    durable: u64,
-    /// Sends with the number of the record that they wait for.
-    held: VecDeque<(u64, Recipients, Message)>,
-}
-
-struct Group {
-    persisted: u64,
-    bodies: Vec<BodyRef>,
 }
 
 impl ReplicaHost {
@@ -246,7 +229,7 @@ impl ReplicaHost {
             return;
         };
         if self.dice.coin() {
-            for entry in std::mem::take(&mut running.gate.queued) {
+            for entry in running.gate.take_queued() {
                 let _ = running.journal.write(&entry);
             }
         }
@@ -361,211 +344,5 @@ impl ReplicaHost {
             gate: Gate::default(),
         };
         Ok((running, recovery))
-    }
-
-    fn feed(&mut self, now: Time, event: Event<Incoming>, turn: &mut Turn) {
-        if let Some(running) = &mut self.running {
-            running.machine.handle(running.clock.local(now), event);
-            self.drain(now, turn);
-        }
-    }
-
-    /// Carries out what the machine asks for, in its order.
-    fn drain(&mut self, now: Time, turn: &mut Turn) {
-        while let Some(effect) = self.running.as_mut().and_then(|running| running.machine.poll()) {
-            self.carry_out(now, effect, turn);
-        }
-        self.start_sync(now, turn);
-    }
-
-    fn carry_out(&mut self, now: Time, effect: Effect<Message>, turn: &mut Turn) {
-        let Self { running: Some(running), dice, config, .. } = self else {
-            return;
-        };
-        let durations = &config.durations;
-        match effect {
-            Effect::Send { to, lane, message } => {
-                let gate = &mut running.gate;
-                let waits = gate.persisted > gate.durable && lane.waits_for_barrier();
-                if waits && !mutants::active(Mutant::HostSendsEarly) {
-                    gate.held.push_back((gate.persisted, to, message));
-                } else {
-                    self.release(to, message, turn);
-                }
-            }
-            Effect::Persist(record) => {
-                running.gate.persisted += 1;
-                running.gate.queued.push(Entry::Record(record));
-            }
-            Effect::Append(record) => running.gate.queued.push(Entry::Decided(record)),
-            Effect::Store(body) => running.gate.queued.push(Entry::Body(body)),
-            Effect::Read(request) => {
-                turn.later.push((dice.span(&durations.read_us), Work::Read(request)));
-            }
-            Effect::Combine(job) => {
-                let work = Work::Combine(Box::new(job.run()));
-                turn.later.push((dice.span(&durations.combine_us), work));
-            }
-            Effect::Execute(block) => self.begin_task(Task::Execute(block), turn),
-            Effect::Snapshot(_) => self.begin_task(Task::Snapshot, turn),
-            Effect::Stage(chunk) => self.begin_task(Task::Stage(chunk), turn),
-            Effect::Install(install) => self.begin_task(Task::Install(install), turn),
-            Effect::Release(release) => running.gate.queued.push(Entry::Release(release)),
-            Effect::Halt(halt) => {
-                turn.notes.push(Note::Halted(halt));
-                self.crash(0);
-            }
-        }
-        let _ = now;
-    }
-
-    fn begin_task(&mut self, task: Task, turn: &mut Turn) {
-        let Self { running: Some(running), dice, config, .. } = self else {
-            return;
-        };
-        running.tasks.push_back(task);
-        if running.tasks.len() == 1 {
-            turn.later.push((dice.span(&config.durations.execute_us), Work::Execute));
-        }
-    }
-
-    fn release(&mut self, to: Recipients, message: Message, turn: &mut Turn) {
-        let Self { running: Some(running), dice, liar, .. } = self else {
-            return;
-        };
-        match liar {
-            Some(liar) => {
-                let verifier = running.verifier.consensus();
-                turn.released.extend(liar.speak(verifier, to, message, dice));
-            }
-            None => turn.released.push((to, message)),
-        }
-    }
-
-    /// Begins a sync over everything that is queued, unless one is under way.
-    fn start_sync(&mut self, now: Time, turn: &mut Turn) {
-        let slow = self.slow_sync.filter(|(_, until)| now < *until).map(|(sync, _)| sync);
-        let Self { running: Some(running), dice, config, .. } = self else {
-            return;
-        };
-        let gate = &mut running.gate;
-        if gate.syncing.is_some() || gate.queued.is_empty() {
-            return;
-        }
-        let mut bodies = Vec::new();
-        for entry in std::mem::take(&mut gate.queued) {
-            if let Err(error) = running.journal.write(&entry) {
-                turn.notes.push(Note::Storage(error));
-            }
-            if let Entry::Body(body) = entry {
-                bodies.push(body.reference);
-            }
-        }
-        gate.syncing = Some(Group { persisted: gate.persisted, bodies });
-        let duration = slow.unwrap_or_else(|| dice.span(&config.durations.sync_us));
-        turn.later.push((duration, Work::Sync));
-    }
-
-    /// Lets go what waited, then says what is stored.
-    fn finish_sync(&mut self, now: Time, turn: &mut Turn) -> Result<(), StorageError> {
-        let Some(running) = &mut self.running else {
-            return Ok(());
-        };
-        running.journal.commit()?;
-        let gate = &mut running.gate;
-        let group = gate.syncing.take().expect("one sync is under way");
-        gate.durable = group.persisted;
-        let ready = gate.held.partition_point(|(record, ..)| *record <= group.persisted);
-        let released: Vec<_> = gate.held.drain(..ready).collect();
-        for (_, to, message) in released {
-            self.release(to, message, turn);
-        }
-        for reference in group.bodies {
-            turn.notes.push(Note::Stored(reference));
-            self.feed(now, Event::Stored(reference), turn);
-        }
-        self.start_sync(now, turn);
-        Ok(())
-    }
-
-    fn finish_task(&mut self, now: Time, turn: &mut Turn) -> Result<(), StorageError> {
-        let Some(running) = &mut self.running else {
-            return Ok(());
-        };
-        let task = running.tasks.pop_front().expect("a task is under way");
-        if !running.tasks.is_empty() {
-            let span = self.dice.span(&self.config.durations.execute_us);
-            turn.later.push((span, Work::Execute));
-        }
-        match task {
-            Task::Execute(block) => self.execute(now, &block, turn)?,
-            Task::Snapshot => {
-                running.jobs.push_back(running.executor.snapshot()?);
-                // As long as some heights take: execution goes on meanwhile.
-                let span = self.dice.span(&self.config.durations.execute_us) * 4;
-                turn.later.push((span, Work::Snapshot));
-                let durable = running.executor.durable();
-                if durable > std::mem::replace(&mut running.durable, durable) {
-                    self.feed(now, Event::Durable(durable), turn);
-                }
-            }
-            Task::Stage(chunk) => running.snapshots.stage(&chunk)?,
-            Task::Install(install) => {
-                let executed = running.executor.install(&install, &running.snapshots)?;
-                running.snapshots.clear_staged()?;
-                running.durable = executed.height;
-                let (height, root) = (executed.height, executed.root);
-                turn.notes.push(Note::Installed { height, root });
-                self.feed(now, Event::Installed(Box::new(executed)), turn);
-            }
-        }
-        Ok(())
-    }
-
-    fn execute(&mut self, now: Time, block: &Block, turn: &mut Turn) -> Result<(), StorageError> {
-        let Some(running) = &mut self.running else {
-            return Ok(());
-        };
-        let executed: Executed = running.executor.execute(block)?;
-        let durable = running.executor.durable();
-        let news = durable > std::mem::replace(&mut running.durable, durable);
-        let payload = hash(&borsh::to_vec(&block.payload).expect("encoding into memory"));
-        turn.notes.push(Note::Executed {
-            height: executed.height,
-            root: executed.root,
-            payload,
-            operations: running.recorder.take(),
-        });
-        self.feed(now, Event::Executed(executed), turn);
-        if news {
-            self.feed(now, Event::Durable(durable), turn);
-        }
-        Ok(())
-    }
-
-    fn finish_snapshot(&mut self, now: Time, turn: &mut Turn) -> Result<(), StorageError> {
-        let Some(running) = &mut self.running else {
-            return Ok(());
-        };
-        let job = running.jobs.pop_front().expect("a snapshot is being written");
-        job.write(&running.snapshots)?;
-        let heights = running.snapshots.heights();
-        self.feed(now, Event::Snapshotted(heights), turn);
-        Ok(())
-    }
-
-    fn finish_read(
-        &mut self,
-        now: Time,
-        request: &ReadRequest,
-        turn: &mut Turn,
-    ) -> Result<(), StorageError> {
-        let Some(running) = &mut self.running else {
-            return Ok(());
-        };
-        let mut answer = running.journal.read(request)?;
-        running.snapshots.fill(&mut answer)?;
-        self.feed(now, Event::Read(answer), turn);
-        Ok(())
     }
 }

@@ -1,0 +1,197 @@
+//! What comes of a turn of a host or a client: frames that leave, work that takes a while, timers, and
+//! what the oracles should know.
+
+use super::client::ClientTurn;
+use super::replica::{HostConfig, Note, Turn};
+use super::{Happening, STATUS_EVERY, World};
+use crate::byzantine::Behaviour;
+use crate::oracles::{Observation, Violation};
+use bytes::Bytes;
+use quorate_crypto::hash;
+use quorate_engine::Message;
+use quorate_types::{Lane, Peer, Recipients, ReplicaId, Time};
+use std::time::Duration;
+
+impl World {
+    /// Carries out what came of a turn of a replica's host.
+    pub(super) fn carry_on(&mut self, host: usize, turn: Turn) -> Result<(), Violation> {
+        let Turn { released, later, notes } = turn;
+        let HostConfig { id, behaviour, .. } = self.hosts[host].config;
+        let honest = behaviour == Behaviour::Honest;
+        for note in notes {
+            self.tell(|| format!("host {host}: {}", note.brief()));
+            self.note(id, honest, &note)?;
+        }
+        for (to, message) in released {
+            self.send(host, to, &message)?;
+        }
+        let incarnation = self.hosts[host].incarnation;
+        for (after, work) in later {
+            self.schedule(self.now + after, Happening::Work { host, incarnation, work });
+        }
+        if honest
+            && self.trace.events().is_multiple_of(STATUS_EVERY)
+            && let Some(status) = self.hosts[host].status()
+        {
+            self.oracles.observe(&Observation::Shown { status: &status })?;
+        }
+        self.arm(host);
+        Ok(())
+    }
+
+    fn note(&mut self, replica: ReplicaId, honest: bool, note: &Note) -> Result<(), Violation> {
+        if !honest {
+            return Ok(());
+        }
+        if let Note::Executed { height, operations, .. } = note
+            && !operations.is_empty()
+        {
+            self.last_filled = self.last_filled.max(*height);
+        }
+        let observation = match note {
+            Note::Booted(executed, bodies) => {
+                self.oracles.observe(&Observation::Kept { replica, bodies })?;
+                Observation::Booted { replica, executed: executed.as_ref() }
+            }
+            Note::Stored(body) => Observation::Stored { replica, body: *body },
+            Note::Executed { height, root, payload, operations } => Observation::Executed {
+                replica,
+                height: *height,
+                root: *root,
+                payload: *payload,
+                operations,
+            },
+            Note::Installed { height, root } => {
+                self.installed += 1;
+                Observation::Installed { replica, height: *height, root: *root }
+            }
+            Note::Halted(halt) => Observation::Halted { replica, halt },
+            Note::Storage(error) => {
+                return Err(Violation { oracle: "storage", text: format!("{replica}: {error}") });
+            }
+        };
+        self.oracles.observe(&observation)
+    }
+
+    fn send(&mut self, host: usize, to: Recipients, message: &Message) -> Result<(), Violation> {
+        let HostConfig { id, behaviour, .. } = self.hosts[host].config;
+        let honest = behaviour == Behaviour::Honest;
+        let content = content_of(message);
+        self.tell(|| format!("host {host} to {to:?}: {}", brief(message)));
+        if honest {
+            let (tag, bytes) = (content[0], content.len());
+            self.oracles.observe(&Observation::Released { replica: id, message, tag, bytes })?;
+        }
+        let digest = hash(&content).0;
+        for endpoint in 0..self.hosts.len() + self.clients.len() {
+            if endpoint != host && self.is_meant(endpoint, id, to) {
+                let lane = message.lane();
+                let from = Peer::Replica(id);
+                for at in self.route(host, endpoint, lane) {
+                    let content = content.clone();
+                    let frame = Happening::Frame { to: endpoint, from, honest, content, digest };
+                    self.schedule(at, frame);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn is_meant(&self, endpoint: usize, sender: ReplicaId, to: Recipients) -> bool {
+        match (to, self.hosts.get(endpoint)) {
+            (Recipients::All, Some(host)) => host.config.id != sender,
+            (Recipients::One(replica), Some(host)) => host.config.id == replica,
+            (Recipients::Client(client), None) => {
+                self.clients[endpoint - self.hosts.len()].id == client
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn route(&mut self, from: usize, to: usize, lane: Lane) -> Vec<Time> {
+        if self.twins.connects(from, to) {
+            self.network.route(self.now, from, to, lane)
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Carries out what came of a turn of a client.
+    pub(super) fn carry_on_client(
+        &mut self,
+        client: usize,
+        turn: ClientTurn,
+    ) -> Result<(), Violation> {
+        let ClientTurn { sends, completed, overloaded } = turn;
+        let endpoint = self.hosts.len() + client;
+        for (replica, request) in sends {
+            let message = Message::Request(request);
+            let (lane, content) = (message.lane(), content_of(&message));
+            let digest = hash(&content).0;
+            let from = Peer::Client(self.clients[client].id);
+            for host in 0..self.hosts.len() {
+                if self.hosts[host].config.id == replica {
+                    for at in self.route(endpoint, host, lane) {
+                        let content = content.clone();
+                        let honest = true;
+                        let frame = Happening::Frame { to: host, from, honest, content, digest };
+                        self.schedule(at, frame);
+                    }
+                }
+            }
+        }
+        for (operation, completed) in completed {
+            self.completed += 1;
+            let (operation, completed) = (&operation, &completed);
+            self.oracles.observe(&Observation::Completed { operation, completed })?;
+        }
+        for operation in overloaded {
+            self.unsubmitted += 1;
+            let later = self.now + Duration::from_millis(100);
+            self.schedule(later, Happening::Submit { client, operation });
+        }
+        self.arm(endpoint);
+        Ok(())
+    }
+
+    /// Sets the endpoint's timer, if it wants to be woken earlier than it will be.
+    pub(super) fn arm(&mut self, endpoint: usize) {
+        let (wake, armed) = match endpoint.checked_sub(self.hosts.len()) {
+            None => (self.hosts[endpoint].next_wake(), &mut self.hosts[endpoint].armed),
+            Some(client) => (self.clients[client].next_wake(), &mut self.clients[client].armed),
+        };
+        let Some(wake) = wake else {
+            return;
+        };
+        let wake = wake.max(Time(self.now.0 + 1));
+        if armed.is_none_or(|armed| wake < armed) {
+            *armed = Some(wake);
+            self.schedule(wake, Happening::Timer { endpoint });
+        }
+    }
+}
+
+/// A message on one line.
+fn brief(message: &Message) -> String {
+    match message {
+        Message::Body(body) => format!("Body({:?})", body.reference),
+        Message::Blocks(blocks) => format!(
+            "Blocks({:?}, {} decided, {} more)",
+            blocks.request,
+            blocks.decided.len(),
+            blocks.tail.len()
+        ),
+        Message::Inline(inner, bodies) => format!("{inner:?} with {} bodies", bodies.len()),
+        Message::Reply(reply) => format!("Reply(#{} at {})", reply.sequence, reply.height),
+        other => format!("{other:?}"),
+    }
+}
+
+/// A frame's content: what a receiver checks, without the length prefix.
+fn content_of(message: &Message) -> Bytes {
+    let frame = message.frame();
+    let whole = frame.0.concat();
+    let length = u32::from_le_bytes(whole[..4].try_into().expect("a frame has a length"));
+    assert_eq!(length as usize, whole.len() - 4, "a frame is as long as it says");
+    Bytes::from(whole).slice(4..)
+}

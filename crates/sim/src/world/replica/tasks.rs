@@ -1,0 +1,94 @@
+//! What the execution, the reader and the writer of snapshots do.
+
+use super::{Note, ReplicaHost, Task, Turn, Work};
+use quorate_crypto::hash;
+use quorate_storage::StorageError;
+use quorate_types::machine::{Block, Executed, ReadRequest};
+use quorate_types::{Event, Time};
+
+impl ReplicaHost {
+    pub(super) fn finish_task(&mut self, now: Time, turn: &mut Turn) -> Result<(), StorageError> {
+        let Some(running) = &mut self.running else {
+            return Ok(());
+        };
+        let task = running.tasks.pop_front().expect("a task is under way");
+        if !running.tasks.is_empty() {
+            let span = self.dice.span(&self.config.durations.execute_us);
+            turn.later.push((span, Work::Execute));
+        }
+        match task {
+            Task::Execute(block) => self.execute(now, &block, turn)?,
+            Task::Snapshot => {
+                running.jobs.push_back(running.executor.snapshot()?);
+                // As long as some heights take: execution goes on meanwhile.
+                let span = self.dice.span(&self.config.durations.execute_us) * 4;
+                turn.later.push((span, Work::Snapshot));
+                let durable = running.executor.durable();
+                if durable > std::mem::replace(&mut running.durable, durable) {
+                    self.feed(now, Event::Durable(durable), turn);
+                }
+            }
+            Task::Stage(chunk) => running.snapshots.stage(&chunk)?,
+            Task::Install(install) => {
+                let executed = running.executor.install(&install, &running.snapshots)?;
+                running.snapshots.clear_staged()?;
+                running.durable = executed.height;
+                let (height, root) = (executed.height, executed.root);
+                turn.notes.push(Note::Installed { height, root });
+                self.feed(now, Event::Installed(Box::new(executed)), turn);
+            }
+        }
+        Ok(())
+    }
+
+    fn execute(&mut self, now: Time, block: &Block, turn: &mut Turn) -> Result<(), StorageError> {
+        let Some(running) = &mut self.running else {
+            return Ok(());
+        };
+        let executed: Executed = running.executor.execute(block)?;
+        let durable = running.executor.durable();
+        let news = durable > std::mem::replace(&mut running.durable, durable);
+        let payload = hash(&borsh::to_vec(&block.payload).expect("encoding into memory"));
+        turn.notes.push(Note::Executed {
+            height: executed.height,
+            root: executed.root,
+            payload,
+            operations: running.recorder.take(),
+        });
+        self.feed(now, Event::Executed(executed), turn);
+        if news {
+            self.feed(now, Event::Durable(durable), turn);
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish_snapshot(
+        &mut self,
+        now: Time,
+        turn: &mut Turn,
+    ) -> Result<(), StorageError> {
+        let Some(running) = &mut self.running else {
+            return Ok(());
+        };
+        let job = running.jobs.pop_front().expect("a snapshot is being written");
+        job.write(&running.snapshots)?;
+        let heights = running.snapshots.heights();
+        self.feed(now, Event::Snapshotted(heights), turn);
+        Ok(())
+    }
+
+    pub(super) fn finish_read(
+        &mut self,
+        now: Time,
+        request: &ReadRequest,
+        turn: &mut Turn,
+    ) -> Result<(), StorageError> {
+        let Some(running) = &mut self.running else {
+            return Ok(());
+        };
+        let mut answer = running.journal.read(request)?;
+        running.snapshots.fill(&mut answer)?;
+        self.feed(now, Event::Read(answer), turn);
+        Ok(())
+    }
+}
