@@ -422,9 +422,10 @@ impl Bodies {
         self.held.get(name).map(|held| &held.body)
     }
 
-    /// These were executed: out of memory.
+    /// These were executed, or skipped by a snapshot: out of memory, and wanted no longer.
     pub(crate) fn executed(&mut self, names: &[BodyRef]) {
         for name in names {
+            self.wanted.remove(name);
             let Some(held) = self.held.remove(name) else {
                 continue;
             };

@@ -4,7 +4,7 @@
 //! arrive after the proposals that name them, and views wait for megabytes. The bound cannot be a
 //! constant: four validators in a rack and twenty on four continents differ a thousandfold. So it
 //! follows the delay, as TCP Vegas and LEDBAT (RFC 6817) do: the shortest time from sealing to
-//! decision in the last half minute is what the committee needs; what is longer than that is waiting.
+//! execution in the last half minute is what the committee needs; what is longer than that is waiting.
 //! While little is waiting the window grows with what is decided; when much is, it shrinks.
 
 use quorate_types::Time;
@@ -30,8 +30,9 @@ pub(crate) struct Flow {
     shrunk_at: Time,
 }
 
+/// A body under way.
 #[derive(Debug)]
-struct Sealed {
+pub(crate) struct Sealed {
     at: Time,
     bytes: usize,
     /// Whether the window was at least half full: only then does its size matter.
@@ -80,12 +81,18 @@ impl Flow {
         self.under_way.insert(sequence, Sealed { at: now, bytes, pressed });
     }
 
+    /// A body is under way no longer, and its time is not a sample.
+    pub(crate) fn forget(&mut self, sequence: u64) -> Option<Sealed> {
+        let sealed = self.under_way.remove(&sequence)?;
+        self.bytes -= sealed.bytes;
+        Some(sealed)
+    }
+
     /// A body was decided; harmless when it was not under way.
     pub(crate) fn decided(&mut self, now: Time, sequence: u64) {
-        let Some(Sealed { at, bytes, pressed }) = self.under_way.remove(&sequence) else {
+        let Some(Sealed { at, bytes, pressed }) = self.forget(sequence) else {
             return;
         };
-        self.bytes -= bytes;
         let taken = now.since(at);
         let needed = self.shortest.update(now, taken);
         if taken <= 2 * needed + self.slack {

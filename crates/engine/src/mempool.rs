@@ -129,12 +129,25 @@ impl Mempool {
 
     /// A body was decided: its requests wait no longer.
     pub(crate) fn decided(&mut self, now: Time, body: &Body) {
+        self.forget_requests(body);
+        if body.reference.author == self.author {
+            self.flow.decided(now, body.reference.sequence);
+        }
+    }
+
+    /// A body was decided some time ago, while this replica was away: as [`Mempool::decided`], but how
+    /// long it took says nothing.
+    pub(crate) fn skipped(&mut self, body: &Body) {
+        self.forget_requests(body);
+        if body.reference.author == self.author {
+            self.flow.forget(body.reference.sequence);
+        }
+    }
+
+    fn forget_requests(&mut self, body: &Body) {
         for request in &body.requests {
             let taken = self.pending.remove(&(request.client, request.sequence));
             self.release(request.client, taken.unwrap_or(0));
-        }
-        if body.reference.author == self.author {
-            self.flow.decided(now, body.reference.sequence);
         }
     }
 

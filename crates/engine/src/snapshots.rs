@@ -26,6 +26,8 @@ use std::time::Duration;
 const ASK_AGAIN: Duration = Duration::from_millis(1_000);
 /// How long a chunk may take before another member is asked for it.
 const CHUNK_RETRY: Duration = Duration::from_millis(1_500);
+/// The longest wait for one.
+const CHUNK_PATIENCE_MAX: Duration = Duration::from_secs(24);
 /// Chunks under way from one member.
 const PER_MEMBER_MAX: usize = 2;
 /// Chunks that every source may leave unanswered in a row, for each that it may have under way.
@@ -67,6 +69,8 @@ struct Fetching {
     asked: BTreeMap<u32, (ReplicaId, Time)>,
     /// Chunks to ask for again.
     again: BTreeSet<u32>,
+    /// Chunks that are not here, and who was asked for them and took too long.
+    given_up: BTreeSet<(u32, ReplicaId)>,
     /// The first chunk that was never asked for.
     next: u32,
     staged: u32,
@@ -74,6 +78,8 @@ struct Fetching {
     dismissed: BTreeSet<ReplicaId>,
     /// Chunks that came too late or not at all since the last good one.
     late: usize,
+    /// How long to wait for a chunk.
+    patience: Duration,
 }
 
 /// What to send.
@@ -210,24 +216,25 @@ impl SnapshotSync {
         content: Option<(Digest, Bytes)>,
     ) -> Taken {
         let Phase::Fetching(fetching) = &mut self.phase else { return Taken::Unasked };
-        let asked = fetching.asked.get(&index).filter(|(member, _)| *member == from);
-        if asked.is_none() || snapshot != fetching.offered.digest {
+        let is_asked = fetching.asked.get(&index).is_some_and(|(member, _)| *member == from);
+        let is_late = fetching.given_up.contains(&(index, from));
+        if snapshot != fetching.offered.digest || !(is_asked || is_late) {
             return Taken::Unasked;
         }
-        fetching.asked.remove(&index);
         let expected = fetching.offered.manifest.chunks[index as usize];
         let right = |(hash, _): &(Digest, Bytes)| {
             *hash == expected || mutants::active(Mutant::AcceptWrongChunk)
         };
         let taken = match content {
-            None => Taken::Gone,
-            Some(content) if !right(&content) => Taken::Wrong,
-            Some((_, bytes)) => {
-                fetching.staged += 1;
-                fetching.late = 0;
-                return Taken::Stage(StagedChunk { snapshot, index, bytes });
+            Some(content) if right(&content) => {
+                fetching.take(index, is_asked);
+                return Taken::Stage(StagedChunk { snapshot, index, bytes: content.1 });
             }
+            _ if !is_asked => return Taken::Unasked,
+            None => Taken::Gone,
+            Some(_) => Taken::Wrong,
         };
+        fetching.asked.remove(&index);
         fetching.again.insert(index);
         fetching.sources.remove(&from);
         fetching.dismissed.insert(from);
@@ -267,10 +274,25 @@ impl Fetching {
             sources,
             asked: BTreeMap::new(),
             again: BTreeSet::new(),
+            given_up: BTreeSet::new(),
             next: 0,
             staged: 0,
             dismissed: BTreeSet::new(),
             late: 0,
+            patience: CHUNK_RETRY,
+        }
+    }
+
+    /// The right chunk, whoever sent it: one that was given up as late says that the way here is slow,
+    /// and then patience costs less than asking again.
+    fn take(&mut self, index: u32, in_time: bool) {
+        self.asked.remove(&index);
+        self.again.remove(&index);
+        self.given_up.retain(|(given_up, _)| *given_up != index);
+        self.staged += 1;
+        self.late = 0;
+        if !in_time {
+            self.patience = (self.patience * 2).min(CHUNK_PATIENCE_MAX);
         }
     }
 
@@ -298,14 +320,16 @@ impl Fetching {
             self.asked.iter().filter(|(_, (_, until))| *until <= now).map(|(i, _)| *i).collect();
         let mut slow = BTreeSet::new();
         for index in late {
-            slow.extend(self.asked.remove(&index).map(|(member, _)| member));
+            let Some((member, _)) = self.asked.remove(&index) else { continue };
+            slow.insert(member);
+            self.given_up.insert((index, member));
             self.again.insert(index);
             self.late += 1;
         }
         let mut wishes = Vec::new();
         while let Some(member) = self.idlest(&slow) {
             let Some(index) = self.next_chunk() else { break };
-            self.asked.insert(index, (member, now + CHUNK_RETRY));
+            self.asked.insert(index, (member, now + self.patience));
             wishes.push(Wish::Chunk(member, self.offered.digest, index));
         }
         wishes

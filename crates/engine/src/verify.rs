@@ -8,7 +8,7 @@ use bytes::Bytes;
 use quorate_consensus as consensus;
 use quorate_crypto::{Digest, IdentityKey, Signature, hash, verify_batch};
 use quorate_types::{
-    Body, BodyRef, ChainId, Committee, Height, Manifest, Peer, Rejected, ReplicaId, Reply, Request,
+    Body, BodyRef, Committee, Height, Manifest, Peer, Rejected, ReplicaId, Reply, Request,
     Verified, Verify,
 };
 use std::sync::Arc;
@@ -117,9 +117,11 @@ impl Verify for Incoming {
             }
             Tag::Inline => check_inline(&content, from, verifier),
             Tag::Body => check_body(&content, from, verifier),
-            Tag::Announce => from_member(from, Self::Announce(check_names(decode(&content)?)?)),
+            Tag::Announce => {
+                from_member(from, Self::Announce(check_names(decode(&content)?, verifier)?))
+            }
             Tag::FetchBodies => {
-                from_member(from, Self::FetchBodies(check_names(decode(&content)?)?))
+                from_member(from, Self::FetchBodies(check_names(decode(&content)?, verifier)?))
             }
             Tag::FetchBlocks => from_member(from, Self::FetchBlocks(decode(&content)?)),
             Tag::Blocks => check_blocks(&decode(&content)?, from, verifier),
@@ -161,8 +163,18 @@ fn from_member(from: Peer, message: Incoming) -> Result<Incoming, Rejected> {
     from.replica().map(|_| message)
 }
 
-fn check_names(names: Vec<BodyRef>) -> Result<Vec<BodyRef>, Rejected> {
-    if names.len() > NAMES_MAX { Err(Rejected::TooLarge("a list of bodies")) } else { Ok(names) }
+fn check_names(names: Vec<BodyRef>, verifier: &Verifier) -> Result<Vec<BodyRef>, Rejected> {
+    if names.len() > NAMES_MAX {
+        return Err(Rejected::TooLarge("a list of bodies"));
+    }
+    names.iter().try_for_each(|name| check_author(*name, verifier.committee()))?;
+    Ok(names)
+}
+
+/// What is kept of bodies is bounded for each author: there are as many as members.
+fn check_author(name: BodyRef, committee: &Committee) -> Result<(), Rejected> {
+    let is_member = committee.contains(name.author);
+    is_member.then_some(()).ok_or(Rejected::RuleBroken("a body's author is a member"))
 }
 
 fn check_inline(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
@@ -177,7 +189,7 @@ fn check_inline(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Inco
     let mut bodies = Vec::with_capacity(named.len());
     for (reference, length) in check_inline_lengths(named, rest.len())? {
         let raw = rest.split_to(length);
-        bodies.push(parse_body(reference, raw, verifier.committee().chain())?);
+        bodies.push(parse_body(reference, raw, verifier.committee())?);
     }
     Ok(Incoming::Inline(Box::new(message), bodies))
 }
@@ -199,13 +211,20 @@ fn check_inline_lengths(
 fn check_body(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
     from.replica()?;
     let (reference, raw): (BodyRef, Bytes) = decode_header(content)?;
-    parse_body(reference, raw, verifier.committee().chain()).map(Incoming::Body)
+    parse_body(reference, raw, verifier.committee()).map(Incoming::Body)
 }
 
-/// A body is taken only whole: its name is its hash, and every request in it is signed by its client.
-fn parse_body(reference: BodyRef, raw: Bytes, chain: ChainId) -> Result<Arc<Body>, Rejected> {
+/// A body is taken only whole: its name is its hash, its author a member, and every request in it is
+/// signed by its client.
+fn parse_body(
+    reference: BodyRef,
+    raw: Bytes,
+    committee: &Committee,
+) -> Result<Arc<Body>, Rejected> {
+    check_author(reference, committee)?;
     let body = Body::parse(reference, raw).map_err(malformed)?;
-    let statements: Vec<Vec<u8>> = body.requests.iter().map(|r| r.statement(chain)).collect();
+    let statements: Vec<Vec<u8>> =
+        body.requests.iter().map(|r| r.statement(committee.chain())).collect();
     let items: Vec<(IdentityKey, &[u8], Signature)> = body
         .requests
         .iter()

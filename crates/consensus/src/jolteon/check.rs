@@ -9,7 +9,7 @@ use crate::verify::{ProposalKey, Verifier, WINDOW};
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, Certificate, Share, Signature};
-use quorate_types::{BlockId, Height, Payload, Purpose, Rejected, ReplicaId, View};
+use quorate_types::{BlockId, BodyRef, Height, Payload, Purpose, Rejected, ReplicaId, View};
 
 /// Checks a message from `from`; certificates in it come out as the copies that were checked.
 ///
@@ -67,6 +67,10 @@ fn check_block_form(block: &Block, verifier: &Verifier) -> Result<(), Rejected> 
     }
     if !block.payload.is_consistent() {
         return Err(Rejected::RuleBroken("a payload is what its header names, without repeats"));
+    }
+    let is_strange = |body: &BodyRef| !verifier.committee().contains(body.author);
+    if block.payload.bodies.iter().any(is_strange) {
+        return Err(Rejected::RuleBroken("a body's author is a member"));
     }
     Ok(())
 }

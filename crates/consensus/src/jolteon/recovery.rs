@@ -1,6 +1,6 @@
 //! Starting again from what survived.
 
-use super::messages::{DecidedBlock, SafetyRecord, Vote, encode};
+use super::messages::{DecidedBlock, SafetyRecord, encode};
 use super::state::Jolteon;
 use crate::block_tree::{Root, TreeBlock};
 use crate::{Decided, Output};
@@ -32,36 +32,39 @@ impl Jolteon {
         let view = self.high_qc.view.max(by_tc).next();
         self.enter(now, view, false);
         self.update_work(now);
-        if let Some(vote) = self.last_vote.clone().filter(|vote| vote.view == self.view) {
-            self.say_again(now, vote, stored);
+        self.withhold_vote(stored);
+        if let Some(vote) = self.said_vote().filter(|vote| vote.view == self.view) {
+            self.deliver_vote(now, vote);
         }
         let high_qc = self.high_qc.clone();
         self.on_qc(now, &high_qc);
     }
 
     /// A vote says that its block's bodies are stored (★). When they are not any more, because their
-    /// files were lost, it waits until they were fetched.
-    fn say_again(&mut self, now: Time, vote: Vote, stored: &BTreeSet<BodyRef>) {
+    /// files were lost, it waits until they were fetched: also a vote of an earlier view, which a
+    /// timeout would show.
+    fn withhold_vote(&mut self, stored: &BTreeSet<BodyRef>) {
+        let Some(vote) = &self.last_vote else { return };
         let lost = self.tree.get(vote.id).filter(|block| {
             let is_lost = |body: &BodyRef| !stored.contains(body);
             block.payload.bodies.iter().any(is_lost) && !mutants::active(Mutant::VoteWithoutBodies)
         });
-        let Some(block) = lost else {
-            self.deliver_vote(now, vote);
-            return;
-        };
-        self.vote_withheld = true;
-        self.outputs.push_back(Output::WantBodies {
-            block: vote.id,
-            bodies: block.payload.bodies.clone(),
-            source: block.author,
-        });
+        if let Some(block) = lost {
+            self.withheld = Some(vote.id);
+            self.outputs.push_back(Output::WantBodies {
+                block: vote.id,
+                bodies: block.payload.bodies.clone(),
+                source: block.author,
+            });
+        }
     }
 
     pub(super) fn release_withheld_vote(&mut self, now: Time, id: BlockId) {
-        let vote = self.last_vote.clone().filter(|vote| self.vote_withheld && vote.id == id);
-        if let Some(vote) = vote {
-            self.vote_withheld = false;
+        if self.withheld != Some(id) {
+            return;
+        }
+        self.withheld = None;
+        if let Some(vote) = self.said_vote().filter(|vote| vote.id == id) {
             self.deliver_vote(now, vote);
         }
     }

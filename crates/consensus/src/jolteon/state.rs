@@ -46,8 +46,9 @@ pub struct Jolteon {
     pub(super) last_vote: Option<super::Vote>,
     /// The blocks voted for in views after the highest certificate's.
     pub(super) voted: BTreeMap<View, BlockId>,
-    /// The last vote waits for its bodies, which were lost after it was cast.
-    pub(super) vote_withheld: bool,
+    /// A vote for this block was promised, and its bodies were lost since: nobody hears of it until they
+    /// were fetched.
+    pub(super) withheld: Option<BlockId>,
     pub(super) timeout_view: View,
     /// The last timeout of this run, to send it again byte for byte.
     pub(super) last_timeout: Option<super::Timeout>,
@@ -89,7 +90,7 @@ impl Jolteon {
             voted_view: View(0),
             last_vote: None,
             voted: BTreeMap::new(),
-            vote_withheld: false,
+            withheld: None,
             timeout_view: View(0),
             last_timeout: None,
             last_proposal: None,

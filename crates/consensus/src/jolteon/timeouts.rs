@@ -44,7 +44,7 @@ impl Jolteon {
         }
         // The own vote went to the collector alone: with the others' from their timeouts, it may make
         // the certificate that the collector withheld.
-        if let Some(vote) = self.last_vote.clone() {
+        if let Some(vote) = self.said_vote() {
             self.on_vote(now, vote);
         }
         // Also after a restart, when the promise is older than the tally; a repeat is dropped.
@@ -67,7 +67,7 @@ impl Jolteon {
             view: self.view,
             high_qc: self.high_qc.clone(),
             high_tc: if entered_by_qc { None } else { self.high_tc.clone() },
-            last_vote: self.last_vote.clone(),
+            last_vote: self.said_vote(),
             signer: self.config.id,
             share: self.config.voting.sign(&message),
         }

@@ -82,10 +82,14 @@ impl Jolteon {
         }
     }
 
+    /// The last vote, unless its bodies were lost since (★): what others may hear of.
+    pub(super) fn said_vote(&self) -> Option<Vote> {
+        self.last_vote.clone().filter(|vote| self.withheld != Some(vote.id))
+    }
+
     /// Sends the vote for this block again, byte for byte, if it was the last one.
     pub(super) fn resend_vote(&mut self, id: BlockId) {
-        let said = self.last_vote.clone().filter(|vote| vote.id == id && !self.vote_withheld);
-        let Some(vote) = said else { return };
+        let Some(vote) = self.said_vote().filter(|vote| vote.id == id) else { return };
         let collector = self.leaders.leader(vote.view.next());
         if collector != self.config.id {
             self.send(Recipients::One(collector), Message::Vote(vote));

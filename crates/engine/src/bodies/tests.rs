@@ -255,6 +255,19 @@ fn undecided_bodies_of_an_earlier_run_are_pending_again() {
 }
 
 /// Under load every body is later than its proposal: asking others for it brought it twice.
+/// A snapshot made them superfluous: they are neither asked for nor in the way of others.
+#[test]
+fn what_was_skipped_is_wanted_no_longer() {
+    let mut bodies = bodies();
+    let name = name(1, 5);
+    bodies.want(Time(0), name, ReplicaId(2), Need::Decided);
+    assert!(bodies.deadline(Time(0)).is_some());
+    bodies.decide(&[name]);
+    bodies.executed(&[name]);
+    assert_eq!(bodies.deadline(Time(0)), None);
+    assert_eq!(asked(&mut bodies, Time(9_000_000)), []);
+}
+
 #[test]
 fn who_asks_waits_as_long_as_the_author_usually_takes() {
     let mut bodies = bodies();

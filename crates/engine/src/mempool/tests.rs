@@ -85,6 +85,22 @@ fn a_request_decided_elsewhere_leaves_the_count_right() {
     assert_eq!(pool.bytes(), 0);
 }
 
+/// Own bodies that a snapshot skipped are not under way for ever.
+#[test]
+fn what_was_skipped_makes_room() {
+    let mut mempool = mempool(1, 10_000);
+    mempool.admit(Time(0), request(1, 10)).unwrap();
+    let first = mempool.seal(Time(0)).unwrap();
+    mempool.admit(Time(0), request(2, 10)).unwrap();
+    mempool.admit(Time(0), request(1, 10)).unwrap();
+    mempool.skipped(&first);
+    assert!(mempool.flow.is_idle());
+    assert_eq!(mempool.bytes(), request(2, 10).raw().len());
+    assert!(mempool.seal(Time(0)).is_some());
+    mempool.admit(Time(0), request(1, 10)).unwrap();
+    assert!(mempool.bytes() > request(2, 10).raw().len(), "it may be asked again");
+}
+
 fn request_of(client: u8, sequence: u64, bytes: usize) -> quorate_types::Request {
     let operation = bytes::Bytes::from(vec![7; bytes]);
     let secret = quorate_crypto::IdentitySecret::from_seed([client; 32]);

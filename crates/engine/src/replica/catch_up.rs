@@ -316,8 +316,13 @@ impl Replica {
             self.effects.push_back(Effect::Append(DecidedRecord { height, bytes }));
         }
         let skipped = self.schedule.install(height);
+        for body in skipped.iter().filter_map(|name| self.bodies.get(name)) {
+            self.mempool.skipped(body);
+        }
         self.bodies.decide(&skipped);
         self.bodies.executed(&skipped);
+        self.certifier.decided(&skipped);
+        self.certifier.executed(&skipped);
         self.root = executed.root;
         self.operations = executed.operations;
         self.durable = height;

@@ -162,8 +162,29 @@ fn a_silent_source_costs_a_retry_and_no_more() {
     let at = sync.deadline().expect("it waits for the other");
     assert_eq!(at, Time(0) + CHUNK_RETRY);
     assert_eq!(asked(&sync.due(at, Height(0))), [(2, 0)], "of whoever answers");
-    let late = sync.chunk(ReplicaId(1), (snapshot.digest, 0), good(0));
-    assert_eq!(late, Taken::Unasked);
+}
+
+/// On a slow link every chunk is late: it counts all the same, and the next ones are given more time.
+#[test]
+fn a_late_chunk_counts_and_teaches_patience() {
+    let mut sync = asking();
+    let snapshot = offered(64, 1, 6);
+    [1, 2].iter().for_each(|member| name(&mut sync, *member, &snapshot));
+    let first = asked(&sync.due(Time(0), Height(0)));
+    assert_eq!(first, [(1, 0), (2, 1), (1, 2), (2, 3)]);
+    let at = sync.deadline().expect("it waits");
+    let again = asked(&sync.due(at, Height(0)));
+    assert_eq!(again.len(), 4, "{again:?}");
+    let wrong = sync.chunk(ReplicaId(1), (snapshot.digest, 0), good(1));
+    assert_eq!(wrong, Taken::Wrong, "a liar is a liar, late or not");
+    assert!(matches!(sync.chunk(ReplicaId(2), (snapshot.digest, 1), good(1)), Taken::Stage(_)));
+    assert_eq!(sync.chunk(ReplicaId(2), (snapshot.digest, 1), good(1)), Taken::Unasked, "once");
+    sync.due(at, Height(0));
+    let deadlines = || sync.deadline();
+    assert_eq!(deadlines(), Some(at + CHUNK_RETRY), "what was asked before");
+    let later = at + CHUNK_RETRY;
+    sync.due(later, Height(0));
+    assert_eq!(sync.deadline(), Some(at + 2 * CHUNK_RETRY), "twice the patience");
 }
 
 /// Sources that all went silent, or all gave the snapshot up, are left for a new round.

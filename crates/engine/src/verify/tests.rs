@@ -172,6 +172,26 @@ fn a_body_with_one_bad_request_is_refused() {
 }
 
 /// Nobody pushes bodies past the limits inside a message that does not name them.
+/// What is kept of bodies is bounded by author: nobody may make authors up.
+#[test]
+fn a_body_of_a_stranger_is_refused() {
+    let stranger = |sequence| Body::seal(ReplicaId(4), sequence, &[request(1, 10)]);
+    let member = Peer::Replica(ReplicaId(0));
+    let body = Arc::new(stranger(1));
+    let named = vec![body.reference];
+    let messages = [
+        Message::Body(Arc::clone(&body)),
+        Message::Announce(named.clone()),
+        Message::FetchBodies(named),
+        Message::Consensus(proposal(&[body])),
+    ];
+    for message in messages {
+        let checked = Verified::<Incoming>::check(content(&message), member, &verifier());
+        let refused = Err(Rejected::RuleBroken("a body's author is a member"));
+        assert_eq!(checked.map(|_| ()), refused, "{message:?}");
+    }
+}
+
 #[test]
 fn inline_bodies_are_those_that_the_proposal_names() {
     let (named, other) = (body(0, 1, 30), body(0, 2, 30));

@@ -2,7 +2,7 @@
 
 use super::harness::*;
 use crate::block_tree::TreeBlock;
-use crate::jolteon::messages::{DecidedBlock, Vote, encode};
+use crate::jolteon::messages::{DecidedBlock, Timeout, Vote, encode};
 use crate::jolteon::state::LADEN_MAX;
 use crate::jolteon::{Jolteon, Message};
 use crate::verify::check_anchor;
@@ -33,6 +33,18 @@ fn start(keys: &Keys, id: u16, safety: Option<Bytes>, stored: BTreeSet<BodyRef>)
     machine
 }
 
+/// Lets the view's time pass; returns the timeout that it says.
+fn give_up(machine: &mut Jolteon) -> Option<Timeout> {
+    machine.handle(Time(1), Input::Work(true));
+    machine.handle_timeout(machine.next_timeout()?);
+    drain(machine).into_iter().find_map(|output| match output {
+        Output::Send { message: crate::Message::Jolteon(Message::Timeout(timeout)), .. } => {
+            Some(timeout)
+        }
+        _ => None,
+    })
+}
+
 /// ★ A vote says that the bodies are stored. With their files gone it is said again only when they are.
 pub(super) fn check_no_vote_is_repeated_without_its_bodies() -> Check {
     let mut cluster = Cluster::new();
@@ -51,6 +63,8 @@ pub(super) fn check_no_vote_is_repeated_without_its_bodies() -> Check {
     ensure(outputs.iter().any(wants), "it asks for them")?;
     wiped.on_message(Time(1), ReplicaId(0), cluster.keys.propose(&block));
     ensure(votes(&drain(&mut wiped)).is_empty(), "nor when the proposal comes again")?;
+    let timeout = give_up(&mut wiped).ok_or("it gives the view up")?;
+    ensure(timeout.last_vote.is_none(), "nor does its timeout show the vote")?;
     wiped.handle(Time(2), Input::Stored(block.id()));
     ensure(votes(&drain(&mut wiped)) == [vote], "then it says it again, byte for byte")?;
     wiped.handle(Time(3), Input::Stored(block.id()));
