@@ -10,8 +10,14 @@ pub struct OpCounts {
     pub ed25519_sign: u64,
     /// Ed25519 signatures checked one by one.
     pub ed25519_verify: u64,
+    /// Ed25519 identity keys decompressed to check a signature.
+    pub ed25519_key_reads: u64,
+    /// Batch checks of Ed25519 signatures.
+    pub ed25519_batches: u64,
     /// Ed25519 signatures that went through batch checks.
     pub ed25519_batch_items: u64,
+    /// Those of them whose keys were not tabulated before, but decompressed for the batch.
+    pub ed25519_batch_keys: u64,
     /// BLS signatures made.
     pub bls_sign: u64,
     /// BLS pairing checks: products of pairings compared with one, each with one final exponentiation.
@@ -22,6 +28,14 @@ pub struct OpCounts {
     pub bls_key_additions: u64,
     /// Additions of signature shares.
     pub bls_share_additions: u64,
+    /// Signatures or shares decompressed.
+    pub bls_points_read: u64,
+    /// Signatures checked to be in the subgroup.
+    pub bls_subgroup_checks: u64,
+    /// Shares, with their keys, that were multiplied by random weights.
+    pub bls_weighted_points: u64,
+    /// Hashes finished with BLAKE3.
+    pub hashes: u64,
     /// Bytes hashed with BLAKE3, length prefixes included.
     pub hashed_bytes: u64,
 }
@@ -35,12 +49,19 @@ mod enabled {
         static COUNTS: Cell<OpCounts> = const { Cell::new(OpCounts {
             ed25519_sign: 0,
             ed25519_verify: 0,
+            ed25519_key_reads: 0,
+            ed25519_batches: 0,
             ed25519_batch_items: 0,
+            ed25519_batch_keys: 0,
             bls_sign: 0,
             bls_verify: 0,
             bls_hash_to_curve: 0,
             bls_key_additions: 0,
             bls_share_additions: 0,
+            bls_points_read: 0,
+            bls_subgroup_checks: 0,
+            bls_weighted_points: 0,
+            hashes: 0,
             hashed_bytes: 0,
         }) };
     }

@@ -67,7 +67,10 @@ impl fmt::Debug for Digest {
 
 /// BLAKE3 of `bytes`.
 pub fn hash(bytes: &[u8]) -> Digest {
-    counts::add(|count| count.hashed_bytes += bytes.len() as u64);
+    counts::add(|count| {
+        count.hashes += 1;
+        count.hashed_bytes += bytes.len() as u64;
+    });
     Digest(*blake3::hash(bytes).as_bytes())
 }
 
@@ -127,6 +130,7 @@ impl PartsHasher {
 
     /// The hash over all parts.
     pub fn finish(mut self) -> Digest {
+        counts::add(|count| count.hashes += 1);
         self.flush();
         Digest(*self.hasher.finalize().as_bytes())
     }
@@ -143,6 +147,7 @@ pub(crate) fn absorb<'a>(
     parts: impl Iterator<Item = &'a [u8]>,
 ) -> blake3::Hasher {
     let mut hasher = blake3::Hasher::new_derive_key(domain);
+    counts::add(|count| count.hashes += 1);
     for part in parts {
         counts::add(|count| count.hashed_bytes += part.len() as u64 + 8);
         hasher.update(&(part.len() as u64).to_le_bytes());

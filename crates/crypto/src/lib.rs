@@ -22,7 +22,8 @@
 //!
 //! # Features
 //!
-//! * `stub`: a scheme that anyone can forge, for the deterministic simulator only.
+//! * `stub`: a scheme that anyone can forge, and stand-ins for the others' signatures ([`stand_in`]), for
+//!   the deterministic simulator only.
 //! * `count`: thread-local counts of operations, in [`counts`].
 //! * `mutants`: rules that tests can switch off, in [`mutants`].
 //!
@@ -41,6 +42,7 @@ mod identity;
 mod keyfile;
 pub mod mutants;
 mod scheme;
+pub mod stand_in;
 #[cfg(feature = "stub")]
 mod stub;
 mod voting;

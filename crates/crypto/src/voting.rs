@@ -32,6 +32,9 @@ enum Inner {
     Bls(Box<bls::SecretKey>),
     #[cfg(feature = "stub")]
     Stub(Zeroizing<[u8; SECRET_BYTES]>),
+    /// In the place of a BLS secret, see [`crate::stand_in`].
+    #[cfg(feature = "stub")]
+    StandIn(Zeroizing<[u8; SECRET_BYTES]>, Box<[u8; 96]>),
 }
 
 impl VotingSecret {
@@ -40,6 +43,10 @@ impl VotingSecret {
     pub fn from_seed(kind: SchemeKind, seed: &[u8; 32]) -> Self {
         Self(match kind {
             SchemeKind::Ed25519 => Inner::Ed25519(IdentitySecret::from_seed(*seed)),
+            #[cfg(feature = "stub")]
+            SchemeKind::Bls if crate::stand_in::active() => {
+                Inner::StandIn(Zeroizing::new(*seed), Box::new(crate::stand_in::bls_key(seed)))
+            }
             SchemeKind::Bls => Inner::Bls(Box::new(bls::generate(seed))),
             #[cfg(feature = "stub")]
             SchemeKind::Stub => Inner::Stub(Zeroizing::new(*seed)),
@@ -66,7 +73,7 @@ impl VotingSecret {
             Inner::Ed25519(secret) => secret.seed().to_vec(),
             Inner::Bls(secret) => Zeroizing::new(secret.to_bytes()).to_vec(),
             #[cfg(feature = "stub")]
-            Inner::Stub(seed) => seed.to_vec(),
+            Inner::Stub(seed) | Inner::StandIn(seed, _) => seed.to_vec(),
         })
     }
 
@@ -77,6 +84,8 @@ impl VotingSecret {
             Inner::Bls(_) => SchemeKind::Bls,
             #[cfg(feature = "stub")]
             Inner::Stub(_) => SchemeKind::Stub,
+            #[cfg(feature = "stub")]
+            Inner::StandIn(..) => SchemeKind::Bls,
         }
     }
 
@@ -87,6 +96,8 @@ impl VotingSecret {
             Inner::Bls(secret) => secret.sk_to_pk().to_bytes().to_vec(),
             #[cfg(feature = "stub")]
             Inner::Stub(seed) => crate::stub::public(seed).to_vec(),
+            #[cfg(feature = "stub")]
+            Inner::StandIn(_, key) => key.to_vec(),
         })
     }
 
@@ -94,6 +105,8 @@ impl VotingSecret {
     pub fn prove_possession(&self) -> PossessionProof {
         PossessionProof(match &self.0 {
             Inner::Bls(secret) => bls::prove_possession(secret),
+            #[cfg(feature = "stub")]
+            Inner::StandIn(_, key) => crate::stand_in::bls_share(&key[..], &key[..]).to_vec(),
             _ => Vec::new(),
         })
     }
@@ -105,6 +118,11 @@ impl VotingSecret {
             Inner::Bls(secret) => bls::sign(secret, message),
             #[cfg(feature = "stub")]
             Inner::Stub(seed) => crate::stub::tag(&crate::stub::public(seed), message).to_vec(),
+            #[cfg(feature = "stub")]
+            Inner::StandIn(_, key) => {
+                crate::stand_in::count_bls_sign();
+                crate::stand_in::bls_share(&key[..], message).to_vec()
+            }
         })
     }
 }

@@ -70,6 +70,7 @@ pub(super) fn read_signature(bytes: &[u8]) -> Result<Signature, SignatureError> 
     if bytes.len() != SHARE_BYTES {
         return Err(SignatureError::Length { expected: SHARE_BYTES, found: bytes.len() });
     }
+    counts::add(|count| count.bls_points_read += 1);
     let signature = Signature::uncompress(bytes).map_err(|_| SignatureError::Encoding)?;
     refuse_identity(&signature)?;
     Ok(signature)
@@ -77,6 +78,7 @@ pub(super) fn read_signature(bytes: &[u8]) -> Result<Signature, SignatureError> 
 
 /// Refuses a point outside the prime-order subgroup.
 pub(super) fn check_subgroup(signature: &Signature) -> Result<(), SignatureError> {
+    counts::add(|count| count.bls_subgroup_checks += 1);
     if signature.subgroup_check() { Ok(()) } else { Err(SignatureError::Subgroup) }
 }
 
@@ -149,6 +151,7 @@ pub(super) fn weighted_equation_holds(
     signatures: &[Signature],
     weights: &[u8],
 ) -> bool {
+    counts::add(|count| count.bls_weighted_points += keys.len() as u64);
     let key = keys.mult(weights, WEIGHT_BITS).to_public_key();
     let signature = signatures.mult(weights, WEIGHT_BITS).to_signature();
     pairing_holds(message, SIGN_TAG, &key, &signature)

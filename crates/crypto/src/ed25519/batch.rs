@@ -53,6 +53,7 @@ pub(crate) fn decompress(bytes: &[u8; 32]) -> Option<EdwardsPoint> {
 
 /// Whether every item's equation holds, for any keys.
 pub(crate) fn check(items: &[(EdwardsPoint, Item)]) -> Result<(), SignatureError> {
+    counts::add(|counts| counts.ed25519_batch_keys += items.len() as u64);
     let weights = weights(items.iter().map(|(_, item)| item));
     let mut base = Scalar::ZERO;
     let mut key_scalars = Vec::with_capacity(items.len());
@@ -103,7 +104,10 @@ fn refuse_unless_zero(sum: EdwardsPoint) -> Result<(), SignatureError> {
 /// message enters it through the challenge alone, so a long message is not hashed a second time.
 fn weights<'a>(items: impl ExactSizeIterator<Item = &'a Item>) -> Vec<Scalar> {
     let count = items.len();
-    counts::add(|counts| counts.ed25519_batch_items += count as u64);
+    counts::add(|counts| {
+        counts.ed25519_batches += 1;
+        counts.ed25519_batch_items += count as u64;
+    });
     let fields =
         items.flat_map(|item| [&item.key_bytes[..], &item.signature, item.challenge.as_bytes()]);
     let hasher = hash::absorb("quorate 2026-01 ed25519 batch weights", fields);
