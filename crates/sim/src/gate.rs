@@ -66,10 +66,29 @@ impl<S> Gate<S> {
 
     /// Begins a group over everything that is queued, unless one is under way or nothing is.
     pub(crate) fn begin(&mut self) -> Option<Vec<Entry>> {
+        self.begin_bounded(usize::MAX)
+    }
+
+    /// As [`Gate::begin`], but once the group's bodies have so many bytes the others wait for the next
+    /// one. Records do not wait for bodies.
+    pub(crate) fn begin_bounded(&mut self, bytes_max: usize) -> Option<Vec<Entry>> {
         if self.syncing.is_some() || self.queued.is_empty() {
             return None;
         }
-        let entries = self.take_queued();
+        let mut bytes = 0;
+        let mut entries = Vec::with_capacity(self.queued.len());
+        let mut left = VecDeque::new();
+        for entry in self.take_queued() {
+            match &entry {
+                Entry::Body(_) if bytes >= bytes_max => left.push_back(entry),
+                Entry::Body(body) => {
+                    bytes += body.raw.len();
+                    entries.push(entry);
+                }
+                _ => entries.push(entry),
+            }
+        }
+        self.queued = left;
         let bodies = entries.iter().filter_map(|entry| match entry {
             Entry::Body(body) => Some(body.reference),
             _ => None,

@@ -19,6 +19,7 @@ mod genesis;
 pub mod mutants;
 pub mod network;
 pub mod oracles;
+pub mod priced;
 pub mod recording;
 pub mod scenario;
 pub mod trace;

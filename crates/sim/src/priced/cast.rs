@@ -1,0 +1,117 @@
+//! Who takes part: validators with their stations, clients with their sessions.
+
+use super::frames::Frame;
+use super::load::Client;
+use super::stations::{Kind, Station};
+use super::{Nanos, Scene};
+use crate::gate::Gate;
+use crate::genesis;
+use quorate_engine::{Replica, ReplicaConfig, Verifier};
+use quorate_types::{Committee, Recipients, ReplicaId, Weights};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The wall clock at the beginning of a scene, in milliseconds since the Unix epoch.
+const ORIGIN_MS: u64 = 1_900_000_000_000;
+
+/// A frame on its way out.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) to: Recipients,
+    pub(crate) frame: Rc<Frame>,
+}
+
+/// A validator.
+pub(crate) struct Validator {
+    pub(crate) machine: Replica,
+    pub(crate) verifier: Arc<Verifier>,
+    stations: Vec<Station>,
+    pub(crate) gate: Gate<Outgoing>,
+    /// Bytes of bodies that wait for the log.
+    pub(crate) log_bytes: usize,
+    /// Bytes of the group being written.
+    pub(crate) group: (usize, usize),
+    /// When its timer is set to ring, and whether it has rung and waits for the machine.
+    pub(crate) armed: Option<Nanos>,
+    pub(crate) tick_waits: bool,
+    pub(crate) alive: bool,
+    /// Lives to the end of the scene.
+    pub(crate) lives: bool,
+    pub(crate) sent_bytes: u64,
+    /// The last two snapshots.
+    pub(crate) snapshots: Vec<quorate_types::Height>,
+}
+
+impl Validator {
+    pub(crate) fn station(&mut self, kind: Kind) -> &mut Station {
+        &mut self.stations[kind as usize]
+    }
+
+    pub(crate) fn used(&self, kind: Kind) -> Nanos {
+        self.stations[kind as usize].used
+    }
+
+    /// It is gone; its client is not.
+    pub(crate) fn crash(&mut self) {
+        self.alive = false;
+        for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Client) {
+            self.station(kind).clear();
+        }
+    }
+}
+
+/// Everybody.
+pub(crate) struct Cast {
+    pub(crate) validators: Vec<Validator>,
+    pub(crate) clients: Vec<Client>,
+}
+
+impl Cast {
+    pub(crate) fn new(scene: &Scene) -> Self {
+        let members = usize::from(scene.validators);
+        let (scheme, settings) = (scene.scheme, &scene.settings);
+        let keys = genesis::keys(scene.seed, scheme, members);
+        let weights = Weights::equal(members);
+        let committee = genesis::committee(scene.seed, scheme, settings.key_cache, &keys, &weights);
+        let committee = Arc::new(committee);
+        let verifier =
+            || Arc::new(Verifier::new(Arc::<Committee>::clone(&committee), settings.proposal_key));
+        let validators = (0..).zip(&keys).map(|(id, keys)| {
+            let (id, verifier) = (ReplicaId(id), verifier());
+            let machine = Replica::new(ReplicaConfig {
+                id,
+                identity: Arc::new(keys.identity.clone()),
+                voting: Arc::new(keys.voting.clone()),
+                verifier: Arc::clone(&verifier),
+                settings: settings.clone(),
+                wall_origin_ms: ORIGIN_MS,
+                signs: true,
+            });
+            Validator {
+                machine,
+                verifier,
+                stations: stations(),
+                gate: Gate::default(),
+                log_bytes: 0,
+                group: (0, 0),
+                armed: None,
+                tick_waits: false,
+                alive: true,
+                lives: scene.crashed.iter().all(|(crashed, _)| *crashed != id),
+                sent_bytes: 0,
+                snapshots: Vec::new(),
+            }
+        });
+        let validators: Vec<Validator> = validators.collect();
+        let client_verifier = verifier();
+        let clients = (0..members).map(|place| Client::new(scene, place, &client_verifier));
+        Self { clients: clients.collect(), validators }
+    }
+}
+
+/// One of each kind, by the kind's number.
+fn stations() -> Vec<Station> {
+    let mut kinds = Kind::ALL;
+    kinds.sort_unstable();
+    kinds.into_iter().map(Station::new).collect()
+}

@@ -1,0 +1,74 @@
+//! Frames on their way, shared by all that they go to.
+
+use super::Nanos;
+use bytes::Bytes;
+use quorate_engine::{Incoming, Message};
+use quorate_types::{ClientId, Lane, Peer, Verified};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// An encoded message, once for all its receivers.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    /// The member beside whom it was sent: itself, or its client.
+    pub(crate) from: usize,
+    /// Whose channel it is in.
+    pub(crate) peer: Peer,
+    pub(crate) lane: Lane,
+    /// Which client it is for, if for one.
+    pub(crate) client: Option<ClientId>,
+    /// Its bytes on the wire, length prefix included.
+    pub(crate) bytes: usize,
+    /// Tag and what follows.
+    pub(crate) content: Bytes,
+    /// What checking it came to, where that is the same for every receiver.
+    checked: RefCell<Option<(Verified<Incoming>, Nanos)>>,
+}
+
+/// Tags whose check needs nothing of the receiver: a body is parsed, hashed and its requests' signatures
+/// checked alike everywhere.
+const ALIKE: [u8; 1] = [3];
+
+/// Tags that go to the bulk threads of the pool whatever their lane (`node::pool`).
+const BULKY: [u8; 4] = [2, 3, 7, 8];
+
+impl Frame {
+    pub(crate) fn new(from: usize, peer: Peer, message: &Message) -> Rc<Self> {
+        let pieces = message.frame();
+        let bytes = pieces.len();
+        let content = Bytes::from(pieces.0.concat()).slice(4..);
+        Rc::new(Self {
+            from,
+            peer,
+            lane: message.lane(),
+            client: match message {
+                Message::Reply(reply) => Some(reply.client),
+                _ => None,
+            },
+            bytes,
+            content,
+            checked: RefCell::default(),
+        })
+    }
+
+    pub(crate) fn tag(&self) -> u8 {
+        self.content.first().copied().unwrap_or(0)
+    }
+
+    /// Whether it is checked ahead of bodies and requests.
+    pub(crate) fn is_urgent(&self) -> bool {
+        matches!(self.lane, Lane::Votes | Lane::Consensus) && !BULKY.contains(&self.tag())
+    }
+
+    /// What another receiver's check came to and cost, where that is the same for all.
+    pub(crate) fn known(&self) -> Option<(Verified<Incoming>, Nanos)> {
+        self.checked.borrow().clone()
+    }
+
+    /// Remembers a check for the other receivers, where it is the same for all.
+    pub(crate) fn remember(&self, message: &Verified<Incoming>, cost: Nanos) {
+        if ALIKE.contains(&self.tag()) {
+            *self.checked.borrow_mut() = Some((message.clone(), cost));
+        }
+    }
+}

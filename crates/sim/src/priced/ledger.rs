@@ -1,0 +1,114 @@
+//! What all validators execute alike, computed once: and what they stored, for those who ask for it.
+
+use bytes::Bytes;
+use quorate_crypto::{Digest, hash};
+use quorate_ledger::Noop;
+use quorate_storage::{Executor, ExecutorConfig, MemoryStore};
+use quorate_types::machine::{Block, Executed, ReadAnswer, ReadItem, ReadRequest};
+use quorate_types::{Body, BodyRef, Height};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// One execution for all.
+pub(crate) struct Ledger {
+    /// Absent where nobody executes.
+    executor: Option<Executor>,
+    results: BTreeMap<Height, Shared>,
+    bodies: BTreeMap<BodyRef, Arc<Body>>,
+    decided: BTreeMap<Height, Bytes>,
+    /// Members that will execute every height.
+    members: usize,
+}
+
+struct Shared {
+    payload: Digest,
+    executed: Rc<Executed>,
+    left: usize,
+}
+
+impl Ledger {
+    pub(crate) fn new(members: usize, executes: bool) -> Self {
+        let open = || {
+            let store = Box::new(MemoryStore::new());
+            let config = ExecutorConfig::default();
+            Executor::open(store, Box::new(Noop), config).expect("memory").0
+        };
+        Self {
+            executor: executes.then(open),
+            results: BTreeMap::new(),
+            bodies: BTreeMap::new(),
+            decided: BTreeMap::new(),
+            members,
+        }
+    }
+
+    /// What executing a block comes to: computed by whoever is first, and compared by all.
+    ///
+    /// # Errors
+    /// When two validators execute different blocks at one height.
+    pub(crate) fn execute(&mut self, block: &Block) -> Result<Rc<Executed>, String> {
+        let height = block.height();
+        let payload = hash(&borsh::to_vec(&block.payload).expect("encoding into memory"));
+        if !self.results.contains_key(&height) {
+            let executed = Rc::new(self.compute(block)?);
+            self.decided.insert(height, block.decided.clone());
+            self.results.insert(height, Shared { payload, executed, left: self.members });
+        }
+        let shared = self.results.get_mut(&height).expect("computed above");
+        if shared.payload != payload {
+            return Err(format!("two different blocks at {height}"));
+        }
+        shared.left = shared.left.saturating_sub(1);
+        let executed = Rc::clone(&shared.executed);
+        if shared.left == 0 {
+            for body in &block.bodies {
+                self.bodies.remove(&body.reference);
+            }
+            // Kept without its answers: a validator that comes late compares its payload.
+            let empty = Executed { answers: Vec::new(), ..(*executed).clone() };
+            self.results.insert(height, Shared { payload, executed: Rc::new(empty), left: 0 });
+        }
+        Ok(executed)
+    }
+
+    /// Somebody stored this.
+    pub(crate) fn store(&mut self, body: &Arc<Body>) {
+        self.bodies.entry(body.reference).or_insert_with(|| Arc::clone(body));
+    }
+
+    /// The last height that anybody executed, and its root.
+    pub(crate) fn last(&self) -> (Height, Digest) {
+        let last = self.results.last_key_value();
+        last.map_or((Height(0), Digest::ZERO), |(height, shared)| (*height, shared.executed.root))
+    }
+
+    /// How many requests are in a body.
+    pub(crate) fn requests(&self, name: &BodyRef) -> usize {
+        self.bodies.get(name).map_or(0, |body| body.requests.len())
+    }
+
+    pub(crate) fn read(&self, request: &ReadRequest) -> ReadAnswer {
+        let items = request.items.iter().map(|item| {
+            let found = match item {
+                ReadItem::Body(name) => self.bodies.get(name).map(|body| body.raw.clone()),
+                ReadItem::Decided(height) => self.decided.get(height).cloned(),
+                ReadItem::Manifest(_) | ReadItem::Chunk(..) => None,
+            };
+            (*item, found)
+        });
+        ReadAnswer { ticket: request.ticket, items: items.collect(), oldest: Height(1) }
+    }
+
+    fn compute(&mut self, block: &Block) -> Result<Executed, String> {
+        match &mut self.executor {
+            Some(executor) => executor.execute(block).map_err(|error| error.to_string()),
+            None => Ok(Executed {
+                height: block.height(),
+                root: Digest::ZERO,
+                answers: Vec::new(),
+                operations: block.bodies.iter().map(|body| body.operations() as u64).sum(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Price lists: what every operation that a replica pays for costs on one machine.
+
+use quorate_crypto::counts::OpCounts;
+use serde::{Deserialize, Serialize};
+
+/// What operations cost on one core of a machine.
+///
+/// Every field says its unit: `_us` microseconds, `_ns` nanoseconds, both of one core working alone.
+/// Lists are TOML files; a field that does not exist is refused, and so is one that is missing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prices {
+    /// Which machine this is, for people.
+    pub machine: String,
+    /// The commit of this program that was measured, or where else the figures are from.
+    pub commit: String,
+    /// When, as a date.
+    pub date: String,
+    /// What else a reader must know: how figures were scaled, what was not measured.
+    pub note: String,
+    /// Ed25519 signatures.
+    pub ed25519: Ed25519Prices,
+    /// BLS12-381 signatures.
+    pub bls: BlsPrices,
+    /// BLAKE3.
+    pub hash: HashPrices,
+    /// Connections.
+    pub net: NetPrices,
+    /// The machine thread.
+    pub machine_thread: MachinePrices,
+    /// Execution of a service that does nothing, with its sessions.
+    pub execution: ExecutionPrices,
+    /// The log thread, and the disk under it.
+    pub log: LogPrices,
+    /// A client's session.
+    pub client: ClientPrices,
+}
+
+/// Ed25519 under ZIP-215.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ed25519Prices {
+    /// Making a signature.
+    pub sign_us: f64,
+    /// Checking one, its key decompressed before.
+    pub verify_us: f64,
+    /// Decompressing a key to check with it.
+    pub key_read_us: f64,
+    /// A batch check, whatever is in it.
+    pub batch_us: f64,
+    /// Each signature in a batch, under a committee's tabulated keys.
+    pub batch_item_us: f64,
+    /// Each signature in a batch whose key is not tabulated, on top of that.
+    pub batch_key_us: f64,
+}
+
+/// BLS12-381 with 48-byte signatures.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BlsPrices {
+    /// Making a signature, the message hashed to the curve included.
+    pub sign_us: f64,
+    /// A pairing check of one message, its hash to the curve included.
+    pub pairing_us: f64,
+    /// Each further message in a product of pairings: hash, weights, Miller loop.
+    pub further_message_us: f64,
+    /// Decompressing a signature.
+    pub point_read_us: f64,
+    /// Checking that a signature is in the subgroup.
+    pub subgroup_us: f64,
+    /// Adding or subtracting a public key.
+    pub key_addition_us: f64,
+    /// Adding a share.
+    pub share_addition_us: f64,
+    /// Multiplying a share and its key by a random weight.
+    pub weighted_point_us: f64,
+}
+
+/// BLAKE3.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HashPrices {
+    /// A hash, whatever is hashed.
+    pub call_us: f64,
+    /// Each byte.
+    pub byte_ns: f64,
+}
+
+/// Frames over TLS and sockets, on the network's threads.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetPrices {
+    /// Sending a frame to one peer: queue, record, system call.
+    pub send_frame_us: f64,
+    /// Each byte of it: encryption and the copy into the socket.
+    pub send_byte_ns: f64,
+    /// Receiving a frame.
+    pub receive_frame_us: f64,
+    /// Each byte of it: the copy out of the socket and decryption.
+    pub receive_byte_ns: f64,
+    /// Encoding or decoding a message, whatever is in it.
+    pub codec_us: f64,
+    /// Each byte of it.
+    pub codec_byte_ns: f64,
+}
+
+/// What handling one event costs the machine thread, hashes and signatures apart.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MachinePrices {
+    /// A client's request.
+    pub request_us: f64,
+    /// A body.
+    pub body_us: f64,
+    /// A body that became durable.
+    pub stored_us: f64,
+    /// Each request in a body that became durable or was decided.
+    pub body_request_us: f64,
+    /// A proposal.
+    pub proposal_us: f64,
+    /// A vote.
+    pub vote_us: f64,
+    /// A timeout or certificates.
+    pub timeout_us: f64,
+    /// A combined certificate.
+    pub combined_us: f64,
+    /// An executed height.
+    pub executed_us: f64,
+    /// A reply to a client, its signature apart.
+    pub reply_us: f64,
+    /// Any other event, and a timer.
+    pub other_us: f64,
+    /// Handing a message to the network, for each recipient.
+    pub send_us: f64,
+}
+
+/// The execution thread, under the service that does nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecutionPrices {
+    /// A height: one transaction of the state store.
+    pub block_us: f64,
+    /// A request: its session and its stored answer.
+    pub request_us: f64,
+    /// An operation.
+    pub operation_us: f64,
+}
+
+/// The log thread and the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogPrices {
+    /// A group: its system calls, its commit record.
+    pub group_us: f64,
+    /// An entry in it.
+    pub entry_us: f64,
+    /// Each byte: checksum, copy into the page cache.
+    pub byte_ns: f64,
+    /// A sync, whatever was written. Only under `fsync`.
+    pub sync_us: f64,
+    /// Megabytes a second that the disk takes. Only under `fsync`.
+    pub disk_mb_s: f64,
+}
+
+/// A client's session.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientPrices {
+    /// An operation, from its submission to its completion.
+    pub operation_us: f64,
+    /// A request, its signature apart.
+    pub request_us: f64,
+    /// A reply, its check apart.
+    pub reply_us: f64,
+}
+
+/// The lists that come with this program, by name.
+const SHIPPED: [(&str, &str); 6] = [
+    ("this-machine", include_str!("../../prices/this-machine.toml")),
+    ("t3.medium", include_str!("../../prices/t3.medium.toml")),
+    ("paper-bls-blst", include_str!("../../prices/paper-bls-blst.toml")),
+    ("paper-bls-fork", include_str!("../../prices/paper-bls-fork.toml")),
+    ("paper-bls-93ms", include_str!("../../prices/paper-bls-93ms.toml")),
+    ("m5d.8xlarge", include_str!("../../prices/m5d.8xlarge.toml")),
+];
+
+/// Why a price list is refused.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum PricesError {
+    /// No such list comes with this program.
+    #[error("there is no price list '{0}'; there are {names}, or give a file", names = Prices::names().join(", "))]
+    Unknown(String),
+    /// It is not a price list.
+    #[error("the price list does not parse: {0}")]
+    Malformed(String),
+    /// A price that no machine has.
+    #[error("the price {field} is {value}; it must be a number, zero or more")]
+    Price {
+        /// Which.
+        field: String,
+        /// What it says.
+        value: f64,
+    },
+}
+
+impl Prices {
+    /// The names of the lists that come with this program.
+    #[must_use]
+    pub fn names() -> Vec<&'static str> {
+        SHIPPED.iter().map(|(name, _)| *name).collect()
+    }
+
+    /// A list that comes with this program.
+    ///
+    /// # Errors
+    /// When there is none of this name.
+    pub fn shipped(name: &str) -> Result<Self, PricesError> {
+        let found = SHIPPED.iter().find(|(other, _)| *other == name);
+        let (_, text) = found.ok_or_else(|| PricesError::Unknown(name.to_owned()))?;
+        Self::parse(text)
+    }
+
+    /// Reads a list.
+    ///
+    /// # Errors
+    /// The first field that is unknown, missing, or not a price.
+    pub fn parse(text: &str) -> Result<Self, PricesError> {
+        let malformed = |reason: toml::de::Error| PricesError::Malformed(reason.to_string());
+        let prices: Self = toml::from_str(text).map_err(malformed)?;
+        let table: toml::Table = toml::from_str(text).map_err(malformed)?;
+        check_numbers("", &table)?;
+        Ok(prices)
+    }
+
+    /// The list as a TOML file.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        toml::to_string_pretty(self).expect("plain fields")
+    }
+
+    /// What counted operations cost, in nanoseconds.
+    #[must_use]
+    pub fn of(&self, counts: &OpCounts) -> f64 {
+        let Self { ed25519, bls, hash, .. } = self;
+        let us = |count: u64, price: f64| count as f64 * price * 1e3;
+        let further = counts.bls_hash_to_curve.saturating_sub(counts.bls_verify + counts.bls_sign);
+        us(counts.ed25519_sign, ed25519.sign_us)
+            + us(counts.ed25519_verify, ed25519.verify_us)
+            + us(counts.ed25519_key_reads, ed25519.key_read_us)
+            + us(counts.ed25519_batches, ed25519.batch_us)
+            + us(counts.ed25519_batch_items, ed25519.batch_item_us)
+            + us(counts.ed25519_batch_keys, ed25519.batch_key_us)
+            + us(counts.bls_sign, bls.sign_us)
+            + us(counts.bls_verify, bls.pairing_us)
+            + us(further, bls.further_message_us)
+            + us(counts.bls_points_read, bls.point_read_us)
+            + us(counts.bls_subgroup_checks, bls.subgroup_us)
+            + us(counts.bls_key_additions, bls.key_addition_us)
+            + us(counts.bls_share_additions, bls.share_addition_us)
+            + us(counts.bls_weighted_points, bls.weighted_point_us)
+            + us(counts.hashes, hash.call_us)
+            + counts.hashed_bytes as f64 * hash.byte_ns
+    }
+}
+
+fn check_numbers(path: &str, table: &toml::Table) -> Result<(), PricesError> {
+    for (name, value) in table {
+        let field = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        let number = value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64));
+        match (value.as_table(), number) {
+            (Some(inner), _) => check_numbers(&field, inner)?,
+            (_, Some(value)) if !(value.is_finite() && value >= 0.0) => {
+                return Err(PricesError::Price { field, value });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
