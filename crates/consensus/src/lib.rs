@@ -44,6 +44,15 @@ impl Message {
         }
     }
 
+    /// The view that it is about: a proposal's, a vote's or a timeout's own, otherwise that of the highest
+    /// certificate in it.
+    #[must_use]
+    pub fn view(&self) -> View {
+        match self {
+            Self::Jolteon(message) => message.view(),
+        }
+    }
+
     /// The bodies that a proposal orders; `None` for any other message.
     #[must_use]
     pub fn proposed_bodies(&self) -> Option<&[BodyRef]> {
@@ -231,6 +240,15 @@ pub struct ProtocolStatus {
 }
 
 impl Protocol {
+    /// With leaders chosen by somebody else than the protocol's own election, before its first input: the
+    /// same for all members.
+    #[must_use]
+    pub fn with_leaders(self, leaders: Box<dyn leader::LeaderElection>) -> Self {
+        match self {
+            Self::Jolteon(machine) => Self::Jolteon(Box::new(machine.with_leaders(leaders))),
+        }
+    }
+
     /// What it shows of itself.
     #[must_use]
     pub fn status(&self) -> ProtocolStatus {

@@ -13,10 +13,12 @@ use quorate_types::request::Answer;
 use quorate_types::{
     BlockId, Kind, Manifest, Outcome, Payload, Recipients, ReplicaId, Reply, View,
 };
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// How a member behaves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Behaviour {
     /// As it should.
     #[default]
@@ -45,6 +47,23 @@ pub enum Behaviour {
 }
 
 impl Behaviour {
+    /// What several members that behave so are called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Honest => "honest members",
+            Self::Silent => "silent members",
+            Self::SilentLeader => "silent leaders",
+            Self::FutureFlood => "future floods",
+            Self::Forger => "forgers",
+            Self::StaleLeader => "stale leaders",
+            Self::Mute => "mute members",
+            Self::FalseReplies => "liars to clients",
+            Self::BadServer => "bad servers",
+            Self::Twin => "twins",
+        }
+    }
+
     /// What faulty members are drawn from, where all weigh the same; [`Behaviour::BadServer`] comes with
     /// little retention.
     pub const FAULTY: [Self; 7] = [

@@ -2,20 +2,25 @@
 
 use crate::dice::Dice;
 use crate::network::{Shape, Side};
+use crate::scenario::text;
 use quorate_types::Time;
+use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Something that goes wrong for a while. Hosts and endpoints by their number.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Fault {
     /// The network is cut.
     Partition {
         /// These from the rest.
+        #[serde(with = "text::side")]
         side: Side,
         /// In which directions.
         shape: Shape,
         /// For how long.
+        #[serde(with = "text::micros", rename = "lasts_us")]
         lasts: Duration,
     },
     /// A link holds everything back.
@@ -25,6 +30,7 @@ pub enum Fault {
         /// To this one.
         to: usize,
         /// For how long.
+        #[serde(with = "text::micros", rename = "lasts_us")]
         lasts: Duration,
     },
     /// A replica loses power and what was not synced.
@@ -32,6 +38,7 @@ pub enum Fault {
         /// Which host.
         host: usize,
         /// How long until it starts again.
+        #[serde(with = "text::micros", rename = "down_us")]
         down: Duration,
     },
     /// A replica loses power, and the files of its bodies; its promises and its state are there.
@@ -39,11 +46,13 @@ pub enum Fault {
         /// Which host.
         host: usize,
         /// How long until it starts again.
+        #[serde(with = "text::micros", rename = "down_us")]
         down: Duration,
     },
     /// All replicas lose power at once.
     PowerCut {
         /// How long until they start again.
+        #[serde(with = "text::micros", rename = "down_us")]
         down: Duration,
     },
     /// A replica does nothing at all, and goes on afterwards as if no time had passed.
@@ -51,6 +60,7 @@ pub enum Fault {
         /// Which host.
         host: usize,
         /// For how long.
+        #[serde(with = "text::micros", rename = "lasts_us")]
         lasts: Duration,
     },
     /// Syncs of a replica's disk take this long.
@@ -60,6 +70,7 @@ pub enum Fault {
         /// Microseconds of a sync.
         sync_us: u64,
         /// For how long.
+        #[serde(with = "text::micros", rename = "lasts_us")]
         lasts: Duration,
     },
 }
@@ -74,6 +85,43 @@ impl Fault {
             | Self::Pause { host, .. }
             | Self::SlowDisk { host, .. } => Some(*host),
             Self::Partition { .. } | Self::Clog { .. } | Self::PowerCut { .. } => None,
+        }
+    }
+}
+
+impl Fault {
+    /// What several of its kind are called.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Partition { shape: Shape::Symmetric, .. } => "partitions",
+            Self::Partition { shape: Shape::OneWay, .. } => "one-way partitions",
+            Self::Partition { shape: Shape::Bridge(_), .. } => "bridges",
+            Self::Clog { .. } => "clogs",
+            Self::Crash { .. } => "crashes",
+            Self::WipeBodies { .. } => "lost bodies",
+            Self::PowerCut { .. } => "power cuts",
+            Self::Pause { .. } => "pauses",
+            Self::SlowDisk { .. } => "slow disks",
+        }
+    }
+
+    /// Whether its host loses what it promised to keep: it counts as faulty.
+    #[must_use]
+    pub fn loses_promises(&self) -> bool {
+        matches!(self, Self::WipeBodies { .. })
+    }
+
+    /// How long it lasts.
+    pub(crate) fn span_mut(&mut self) -> Option<&mut Duration> {
+        match self {
+            Self::Partition { lasts, .. }
+            | Self::Clog { lasts, .. }
+            | Self::Pause { lasts, .. }
+            | Self::SlowDisk { lasts, .. } => Some(lasts),
+            Self::Crash { down, .. } | Self::WipeBodies { down, .. } | Self::PowerCut { down } => {
+                Some(down)
+            }
         }
     }
 }
@@ -97,7 +145,7 @@ pub fn draw(dice: &mut Dice, hosts: usize, endpoints: usize, phase: Duration) ->
 fn draw_partitions(dice: &mut Dice, schedule: &mut Schedule, endpoints: usize, phase_us: u64) {
     for _ in 0..dice.perhaps(&(1..=4)) {
         let at = Time(dice.below(phase_us));
-        let side = dice.bits();
+        let side = dice.bits() & (u64::MAX >> (64 - endpoints));
         let shape = match dice.below(3) {
             0 => Shape::Symmetric,
             1 => Shape::OneWay,

@@ -22,7 +22,9 @@ pub mod oracles;
 pub mod priced;
 pub mod recording;
 pub mod scenario;
+pub mod shrink;
 pub mod trace;
+pub mod twins;
 pub mod world;
 
 pub use campaign::run_many;

@@ -4,15 +4,19 @@
 //! first out, unless the conditions say that it reorders.
 
 use crate::dice::Dice;
+use crate::scenario::text;
 use quorate_types::{Lane, Time};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// How the links behave, the same for all but for their base latency.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Conditions {
     /// Each directed link draws its base latency from this range, in microseconds.
+    #[serde(with = "text::range")]
     pub base_us: RangeInclusive<u64>,
     /// Each frame takes up to this much longer.
     pub jitter_us: u64,
@@ -22,13 +26,17 @@ pub struct Conditions {
     pub duplicate_percent: u64,
     /// Frames in a hundred that overtake, or are overtaken by, the others of their lane.
     pub reorder_percent: u64,
+    /// Frames in a thousand that arrive with a bit flipped.
+    #[serde(default)]
+    pub corrupt_permille: u64,
 }
 
 /// A set of endpoints, one bit each.
 pub type Side = u64;
 
 /// Which of the links across a partition are cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Shape {
     /// Both ways.
     Symmetric,
@@ -105,6 +113,7 @@ impl Network {
         self.conditions.loss_percent = 0;
         self.conditions.duplicate_percent = 0;
         self.conditions.reorder_percent = 0;
+        self.conditions.corrupt_permille = 0;
     }
 
     /// When a frame that is sent now arrives: never, once or twice.

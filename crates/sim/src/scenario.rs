@@ -1,5 +1,6 @@
 //! Everything that a run depends on, drawn from one seed; and what comes of it.
 
+pub(crate) mod text;
 mod weights;
 
 use crate::byzantine::Behaviour;
@@ -16,34 +17,45 @@ use quorate_crypto::{Digest, Policy, SchemeKind};
 use quorate_engine::{Availability as Proof, Settings};
 use quorate_storage::{ExecutorConfig, LogConfig};
 use quorate_types::{Height, Time, View, Weights};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 /// How long the work beside the machine takes, in microseconds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Durations {
     /// A sync of the log.
+    #[serde(with = "text::range")]
     pub sync_us: RangeInclusive<u64>,
     /// Executing a block.
+    #[serde(with = "text::range")]
     pub execute_us: RangeInclusive<u64>,
     /// Combining shares.
+    #[serde(with = "text::range")]
     pub combine_us: RangeInclusive<u64>,
     /// Reading back.
+    #[serde(with = "text::range")]
     pub read_us: RangeInclusive<u64>,
 }
 
 /// Everything that a run depends on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Scenario {
     /// All draws during the run come from it.
+    #[serde(with = "text::as_text")]
     pub seed: u64,
     /// Members of the committee.
     pub replicas: usize,
     /// What each member's vote weighs; who may be faulty follows from it.
+    #[serde(with = "text::as_text")]
     pub weights: Weights,
     /// The voting scheme; identities are always Ed25519.
+    #[serde(with = "text::as_text")]
     pub scheme: SchemeKind,
     /// The settings of all replicas.
     pub settings: Settings,
@@ -64,15 +76,23 @@ pub struct Scenario {
     /// How each member behaves.
     pub behaviours: Vec<Behaviour>,
     /// What goes wrong and when.
+    #[serde(with = "text::schedule")]
     pub schedule: Schedule,
     /// How long faults go on.
+    #[serde(with = "text::micros", rename = "fault_phase_us")]
     pub fault_phase: Duration,
     /// How long after them everything must be done.
+    #[serde(with = "text::micros", rename = "liveness_bound_us")]
     pub liveness_bound: Duration,
     /// A rule that is left out.
+    #[serde(with = "text::mutant", skip_serializing_if = "Option::is_none")]
     pub mutant: Option<Mutant>,
     /// What it takes on the command line, besides the seed, to draw the same.
+    #[serde(skip)]
     pub options: Vec<String>,
+    /// The file that it was read from: it cannot be drawn from its seed.
+    #[serde(skip)]
+    pub file: Option<String>,
 }
 
 /// What came of a run.
@@ -94,6 +114,8 @@ pub struct Report {
     pub installed: u64,
     /// The highest view of a correct replica.
     pub views: View,
+    /// What was tried, and how often: kinds of faults and of behaviours.
+    pub tried: BTreeMap<&'static str, u64>,
     /// Whether every property held.
     pub verdict: Result<(), Failure>,
 }
@@ -144,6 +166,7 @@ impl Scenario {
                 loss_percent: 0,
                 duplicate_percent: 0,
                 reorder_percent: 0,
+                corrupt_permille: 0,
             },
             durations: Durations {
                 sync_us: 50..=2_000,
@@ -158,6 +181,7 @@ impl Scenario {
             liveness_bound: Duration::from_secs(60),
             mutant: None,
             options: Vec::new(),
+            file: None,
         }
     }
 
@@ -270,6 +294,9 @@ impl Scenario {
     /// The command that runs it again.
     #[must_use]
     pub fn replay(&self) -> String {
+        if let Some(file) = &self.file {
+            return format!("quorate sim --replay {file}");
+        }
         let options = self.options.iter().map(|option| format!(" {option}"));
         let mutant = self.mutant.map(|mutant| format!(" --mutant {mutant:?}"));
         let rest: String = options.chain(mutant).collect();
@@ -292,7 +319,38 @@ impl Scenario {
         ]
     }
 
-    fn twins(&self) -> usize {
+    /// What the members weigh together that do not behave, or lose what they promised to keep.
+    #[must_use]
+    pub fn faulty_weight(&self) -> u64 {
+        let loses = |member: usize| {
+            let own = |(_, fault): &&(Time, Fault)| fault.host() == Some(member);
+            self.schedule.iter().filter(own).any(|(_, fault)| fault.loses_promises())
+        };
+        let is_faulty =
+            |member: &usize| self.behaviours[*member] != Behaviour::Honest || loses(*member);
+        (0..self.replicas).filter(is_faulty).map(|member| self.weights.of(member)).sum()
+    }
+
+    /// Kinds of faults and of behaviours in it, and how many of each.
+    #[must_use]
+    pub fn tried(&self) -> BTreeMap<&'static str, u64> {
+        let mut tried = BTreeMap::new();
+        let mut count = |kind| *tried.entry(kind).or_default() += 1;
+        self.schedule.iter().for_each(|(_, fault)| count(fault.kind()));
+        let behaviours = self.behaviours.iter().filter(|b| **b != Behaviour::Honest);
+        behaviours.for_each(|behaviour| count(behaviour.name()));
+        let Conditions { loss_percent, duplicate_percent, reorder_percent, .. } = self.conditions;
+        let conditions = [
+            ("lossy networks", loss_percent),
+            ("duplicating networks", duplicate_percent),
+            ("reordering networks", reorder_percent),
+            ("corrupting networks", self.conditions.corrupt_permille),
+        ];
+        conditions.iter().filter(|(_, of)| *of > 0).for_each(|(kind, _)| count(kind));
+        tried
+    }
+
+    pub(crate) fn twins(&self) -> usize {
         self.behaviours.iter().filter(|behaviour| **behaviour == Behaviour::Twin).count()
     }
 
@@ -404,6 +462,7 @@ pub fn run(scenario: &Scenario) -> Report {
         completed: summary.completed,
         installed: summary.installed,
         views: summary.view,
+        tried: scenario.tried(),
         verdict: verdict.map_err(|Violation { oracle, text }| Failure {
             oracle,
             text,

@@ -8,6 +8,8 @@
 
 use quorate_sim::byzantine::Behaviour;
 use quorate_sim::mutants::Mutant;
+use quorate_sim::shrink::{Size, file_of, shrink};
+use quorate_sim::twins::{Ground, run_plans};
 use quorate_sim::{Scenario, run};
 
 /// In one of these many seeds an oracle complains, and does not when the rule is kept.
@@ -84,4 +86,54 @@ noticed! {
     sessions_forgotten: ForgetSessions in 40 of Scenario::from_seed;
     a_request_executed_twice: ExecuteTwice in 40 of Scenario::from_seed;
     state_and_height_apart: SplitCommit in 40 of Scenario::from_seed;
+}
+
+/// A planted mutant is found, shrunk, and fails in the same way when its file is run: same verdict, same
+/// events.
+#[test]
+fn a_planted_mutant_is_found_shrunk_and_replayed() {
+    let draw = |seed| Scenario::from_seed(seed).with_mutant(Mutant::JolteonAmnesia);
+    let found = (0..20).find_map(|seed| Some((draw(seed), run(&draw(seed)).verdict.err()?)));
+    let (scenario, failure) = found.expect("it is noticed in a few seeds");
+    let shrunk = shrink(&scenario, failure.oracle, |step| step.runs < 400).expect("it fails");
+    let (before, after) = (Size::of(&scenario), Size::of(&shrunk.scenario));
+    assert!(after.faults < before.faults || before.faults == 0, "{before} to {after}");
+    assert!(after.operations < before.operations, "{before} to {after}");
+    let replayed = run(&Scenario::from_toml(&file_of(&shrunk)).expect("its own file"));
+    assert_eq!(replayed.trace_hash, shrunk.report.trace_hash);
+    let said = |report: &quorate_sim::Report| {
+        report.verdict.clone().map_err(|failure| (failure.oracle, failure.text))
+    };
+    assert_eq!(said(&replayed), said(&shrunk.report));
+    assert_eq!(said(&replayed).expect_err("it still fails").0, failure.oracle);
+    // The cause is the rule, not what is left of the scenario.
+    let kept = Scenario { mutant: None, ..shrunk.scenario };
+    assert_eq!(run(&kept).verdict, Ok(()));
+}
+
+#[track_caller]
+fn twins_notice(mutant: Mutant, plans: u64, oracle: &str) {
+    let campaign = run_plans(0..plans, 2, Some(mutant), Ground::jolteon, |_| ());
+    let found = campaign.found.iter().any(|found| found.violation.oracle == oracle);
+    assert!(found, "{mutant:?} breaks no {oracle} in {plans} plans: {:?}", campaign.found.first());
+}
+
+macro_rules! noticed_by_twins {
+    ($($name:ident: $mutant:ident breaks $oracle:literal in $plans:literal;)*) => {$(
+        #[test]
+        fn $name() {
+            twins_notice(Mutant::$mutant, $plans, $oracle);
+        }
+    )*};
+}
+
+noticed_by_twins! {
+    twins_notice_a_second_vote_in_one_view: JolteonDoubleVote breaks "audit" in 500;
+    twins_notice_a_vote_after_a_timeout: JolteonVoteAfterTimeout breaks "audit" in 500;
+    twins_notice_promises_forgotten_in_a_restart: JolteonAmnesia breaks "audit" in 500;
+    twins_notice_a_vote_that_is_not_durable: JolteonVoteBeforePersist breaks "audit" in 4_000;
+    twins_notice_a_timeout_that_is_not_durable: JolteonTimeoutBeforePersist breaks "audit" in 4_000;
+    twins_notice_a_proposal_that_is_not_durable: JolteonProposeBeforePersist breaks "audit" in 4_000;
+    twins_notice_a_decision_delivered_newest_first: JolteonNewestFirst breaks "prefix" in 500;
+    twins_notice_a_view_entered_without_a_certificate: JolteonEnterUncertified breaks "together" in 500;
 }

@@ -1,18 +1,21 @@
 //! `quorate sim`: seeds in virtual time.
 
+mod campaign;
 mod mutants;
+mod smallest;
+mod twins;
 
 use crate::failure::{Code, CommandResult, Failure};
 use crate::output;
+use campaign::Campaign;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use mutants::MutantName;
-use quorate_crypto::{Digest, hash_parts};
-use quorate_lab::text::thousands;
-use quorate_sim::{Report, Scenario, run_many};
+use quorate_sim::mutants::Mutant;
+use quorate_sim::{Report, Scenario, run, run_many};
 use quorate_types::Weights;
-use serde_json::{Value, json};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Instant;
 
 /// Search seeds of the simulator for a violation.
 #[derive(Debug, Args)]
@@ -22,7 +25,12 @@ use std::time::{Duration, Instant};
     quorate sim --weights 4,4,4,4,1,1,1 --twins\n                                     \
     members weigh differently, all that may fail are twins\n  \
     quorate sim --mutant JolteonDoubleVote --seeds 200\n                                     \
-    a rule left out: must fail (needs a build with --features mutants)")]
+    a rule left out: must fail (needs a build with --features mutants)\n  \
+    quorate sim --replay sim-failures/seed-17.toml\n                                     \
+    a scenario from its file, such as the smallest one of a failure\n  \
+    quorate sim --twins-scenarios 100000\n                                     \
+    protocol machines alone: one member of four is two, who reaches whom changes\n                                     \
+    with every view")]
 pub(crate) struct Options {
     /// How many seeds to run
     #[arg(long, default_value_t = 100, conflicts_with = "seed")]
@@ -51,6 +59,18 @@ pub(crate) struct Options {
     /// Keep next to no log and take snapshots often; replicas are away for long, one loses its bodies
     #[arg(long)]
     retention: bool,
+    /// Run the scenario in this file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "seed", "from", "mutant", "twins", "weights", "storm", "retention"])]
+    replay: Option<PathBuf>,
+    /// Run so many scenarios of Twins instead: machines of the protocol without engine or disk
+    #[arg(long, value_name = "COUNT", conflicts_with_all = ["seeds", "seed", "replay", "twins", "weights", "storm", "retention"])]
+    twins_scenarios: Option<u64>,
+    /// How long to look for the smallest scenario that fails like the first broken seed; 0: not at all
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    shrink: u64,
+    /// Where the smallest scenario of a failure is written
+    #[arg(long, value_name = "DIR", default_value = "sim-failures")]
+    out: PathBuf,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -72,39 +92,71 @@ impl Options {
                  `cargo run --release -p quorate-cli --features mutants -- sim …`",
             ));
         }
-        let (first, count) = self.seed.map_or((self.from, self.seeds), |seed| (seed, 1));
-        if count == 0 {
-            return Err(Failure::usage("--seeds must be at least 1"));
+        if let Some(count) = self.twins_scenarios {
+            return twins::run(self.from, count, self.threads(), mutant, self.json);
         }
-        let last = first.checked_add(count).ok_or_else(|| Failure::usage("seeds end at 2^64"))?;
-        let draw = |seed| {
-            let mut scenario = match &self.weights {
-                Some(weights) => Scenario::weighted(seed, weights.clone()),
-                None => Scenario::from_seed(seed),
-            };
-            if self.twins {
-                scenario = scenario.with_twins();
-            }
-            if self.retention {
-                scenario = scenario.with_retention();
-            }
-            if self.storm {
-                scenario = scenario.with_storm();
-            }
-            match mutant {
-                Some(mutant) => scenario.with_mutant(mutant),
-                None => scenario,
-            }
-        };
         let begun = Instant::now();
-        let reports = self.run_all(first..last, draw);
-        let campaign = Campaign { first, reports, took: begun.elapsed(), threads: self.threads() };
+        let (first, reports) = match &self.replay {
+            Some(file) => self.replay_file(file)?,
+            None => self.run_seeds(mutant)?,
+        };
+        let took = begun.elapsed();
+        let mut campaign = Campaign::new(first, reports, took, self.threads());
+        if self.shrink > 0 && self.replay.is_none() {
+            campaign.smallest = self.smallest(&campaign, mutant)?;
+        }
         if self.json {
             output::json(&campaign.to_json());
         } else {
             output::line(&campaign.to_string());
         }
         if campaign.broken().next().is_some() { Err(Failure::Reported(Code::Run)) } else { Ok(()) }
+    }
+
+    /// Of the first broken seed.
+    fn smallest(
+        &self,
+        campaign: &Campaign,
+        mutant: Option<Mutant>,
+    ) -> Result<Option<smallest::Smallest>, Failure> {
+        let Some((report, failure)) = campaign.broken().next() else { return Ok(None) };
+        let scenario = self.draw(report.seed, mutant);
+        let file = self.out.join(format!("seed-{}.toml", report.seed));
+        smallest::find(&scenario, failure, self.shrink, &file)
+    }
+
+    fn replay_file(&self, file: &std::path::Path) -> Result<(u64, Vec<Report>), Failure> {
+        let scenario = smallest::load(file)?;
+        Ok((scenario.seed, vec![run(&scenario)]))
+    }
+
+    fn run_seeds(&self, mutant: Option<Mutant>) -> Result<(u64, Vec<Report>), Failure> {
+        let (first, count) = self.seed.map_or((self.from, self.seeds), |seed| (seed, 1));
+        if count == 0 {
+            return Err(Failure::usage("--seeds must be at least 1"));
+        }
+        let last = first.checked_add(count).ok_or_else(|| Failure::usage("seeds end at 2^64"))?;
+        Ok((first, self.run_all(first..last, |seed| self.draw(seed, mutant))))
+    }
+
+    fn draw(&self, seed: u64, mutant: Option<Mutant>) -> Scenario {
+        let mut scenario = match &self.weights {
+            Some(weights) => Scenario::weighted(seed, weights.clone()),
+            None => Scenario::from_seed(seed),
+        };
+        if self.twins {
+            scenario = scenario.with_twins();
+        }
+        if self.retention {
+            scenario = scenario.with_retention();
+        }
+        if self.storm {
+            scenario = scenario.with_storm();
+        }
+        match mutant {
+            Some(mutant) => scenario.with_mutant(mutant),
+            None => scenario,
+        }
     }
 
     fn run_all(
@@ -138,95 +190,5 @@ impl Options {
     fn threads(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         self.threads.unwrap_or_else(cores).max(1)
-    }
-}
-
-/// Broken seeds shown in full.
-const SHOWN_MAX: usize = 5;
-
-/// What came of all the seeds.
-struct Campaign {
-    first: u64,
-    reports: Vec<Report>,
-    took: Duration,
-    threads: usize,
-}
-
-impl Campaign {
-    fn broken(&self) -> impl Iterator<Item = (&Report, &quorate_sim::Failure)> {
-        self.reports.iter().filter_map(|report| Some((report, report.verdict.as_ref().err()?)))
-    }
-
-    /// One hash over all traces: the same for the same seeds on every machine.
-    fn combined_hash(&self) -> Digest {
-        let traces: Vec<u8> = self.reports.iter().flat_map(|report| report.trace_hash.0).collect();
-        hash_parts("quorate v1 sim campaign", &[&traces])
-    }
-
-    fn to_json(&self) -> Value {
-        let failures: Vec<Value> = self.broken().map(failure_json).collect();
-        json!({
-            "from": self.first,
-            "seeds": self.reports.len(),
-            "threads": self.threads,
-            "seconds": (self.took.as_secs_f64() * 10.0).round() / 10.0,
-            "held": self.reports.len() - failures.len(),
-            "failures": failures,
-            "operations": self.total(|report| report.completed),
-            "events": self.total(|report| report.events),
-            "virtual_seconds": self.virtual_seconds(),
-            "trace_hash": hex::encode(self.reports[0].trace_hash.0),
-            "combined_hash": hex::encode(self.combined_hash().0),
-        })
-    }
-
-    fn total(&self, value: fn(&Report) -> u64) -> u64 {
-        self.reports.iter().map(value).sum()
-    }
-
-    fn virtual_seconds(&self) -> u64 {
-        self.total(|report| report.virtual_time.0) / 1_000_000
-    }
-}
-
-fn failure_json((report, failure): (&Report, &quorate_sim::Failure)) -> Value {
-    json!({
-        "seed": report.seed,
-        "oracle": failure.oracle,
-        "text": failure.text,
-        "state": failure.state,
-        "replay": failure.replay,
-    })
-}
-
-impl std::fmt::Display for Campaign {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (report, failure) in self.broken().take(SHOWN_MAX) {
-            writeln!(f, "seed {}: {failure}\n", report.seed)?;
-        }
-        let others: Vec<_> = self.broken().skip(SHOWN_MAX).map(|(report, _)| report.seed).collect();
-        if !others.is_empty() {
-            writeln!(f, "broken too: seeds {others:?}\n")?;
-        }
-        let (seeds, broken) = (self.reports.len(), self.broken().count());
-        writeln!(
-            f,
-            "{} seeds from {}: {} held, {broken} broken; {:.1} s on {} threads",
-            thousands(seeds as u64),
-            self.first,
-            thousands((seeds - broken) as u64),
-            self.took.as_secs_f64(),
-            self.threads,
-        )?;
-        writeln!(
-            f,
-            "  {} operations, {} events, {} s of virtual time",
-            thousands(self.total(|report| report.completed)),
-            thousands(self.total(|report| report.events)),
-            thousands(self.virtual_seconds()),
-        )?;
-        let first = hex::encode(self.reports[0].trace_hash.0);
-        writeln!(f, "  trace of seed {}: {first}", self.first)?;
-        write!(f, "  trace of all seeds: {}", hex::encode(self.combined_hash().0))
     }
 }

@@ -27,6 +27,19 @@ pub enum Message {
 }
 
 impl Message {
+    /// The view that it is about; of certificates the highest one's.
+    #[must_use]
+    pub fn view(&self) -> View {
+        match self {
+            Self::Proposal(proposal) => proposal.block.view,
+            Self::Vote(vote) => vote.view,
+            Self::Timeout(timeout) => timeout.view,
+            Self::Certificates { high_qc, high_tc } => {
+                high_tc.as_ref().map_or(high_qc.view, |tc| tc.view.max(high_qc.view))
+            }
+        }
+    }
+
     /// The lane that it travels in.
     #[must_use]
     pub fn lane(&self) -> Lane {

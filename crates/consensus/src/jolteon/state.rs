@@ -114,6 +114,13 @@ impl Jolteon {
         }
     }
 
+    /// With other leaders than in turn; before the first input, and the same for all members.
+    #[must_use]
+    pub fn with_leaders(mut self, leaders: Box<dyn LeaderElection>) -> Self {
+        self.leaders = leaders;
+        self
+    }
+
     /// What it shows of itself.
     #[must_use]
     pub fn status(&self) -> ProtocolStatus {

@@ -9,6 +9,7 @@ fn network(change: impl FnOnce(&mut Conditions)) -> Network {
         loss_percent: 0,
         duplicate_percent: 0,
         reorder_percent: 0,
+        corrupt_permille: 0,
     };
     change(&mut conditions);
     Network::new(4, conditions, Dice::new(7, "network", 0))

@@ -1,0 +1,304 @@
+//! From a scenario that fails to the smallest one found that fails in the same way.
+//!
+//! Each [`Pass`] proposes simpler scenarios, boldest first; one that still breaks the same oracle is
+//! taken and the pass begins again. When no pass finds anything more, or the budget is spent, what is
+//! left is the smallest. Nothing is drawn: the same scenario shrinks the same way every time.
+//!
+//! A simpler scenario must be one that a correct committee survives, or anything would fail in it: no
+//! step makes more members faulty than the weights tolerate (unless they were from the start), and none
+//! touches the time that progress is given.
+
+use crate::byzantine::Behaviour;
+use crate::faults::Fault;
+use crate::network::Conditions;
+use crate::scenario::{Failure, Report, Scenario, run};
+use quorate_crypto::SchemeKind;
+use quorate_types::Weights;
+use std::fmt;
+use std::time::Duration;
+
+/// How large a scenario is, to people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Members.
+    pub replicas: usize,
+    /// Members that do not behave.
+    pub faulty: usize,
+    /// Faults in its schedule.
+    pub faults: usize,
+    /// Operations.
+    pub operations: usize,
+    /// Clients.
+    pub clients: usize,
+}
+
+impl Size {
+    /// A scenario's.
+    #[must_use]
+    pub fn of(scenario: &Scenario) -> Self {
+        let is_faulty = |behaviour: &&Behaviour| **behaviour != Behaviour::Honest;
+        Self {
+            replicas: scenario.replicas,
+            faulty: scenario.behaviours.iter().filter(is_faulty).count(),
+            faults: scenario.schedule.len(),
+            operations: scenario.operations,
+            clients: scenario.clients,
+        }
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { replicas, faulty, faults, operations, clients } = self;
+        write!(
+            f,
+            "{replicas} members ({faulty} faulty), {faults} faults, {operations} operations, \
+             {clients} clients"
+        )
+    }
+}
+
+/// How far shrinking has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// Scenarios run so far.
+    pub runs: u64,
+    /// The smallest that fails so far.
+    pub size: Size,
+    /// What is being simplified.
+    pub pass: &'static str,
+}
+
+/// What shrinking came to.
+#[derive(Clone, Debug)]
+pub struct Shrunk {
+    /// The smallest scenario found.
+    pub scenario: Scenario,
+    /// Its report; its verdict is the same oracle's complaint.
+    pub report: Report,
+    /// Scenarios run.
+    pub runs: u64,
+    /// Whether nothing simpler fails, as far as the passes go; otherwise the budget was spent.
+    pub complete: bool,
+}
+
+/// One way to make scenarios simpler.
+struct Pass {
+    name: &'static str,
+    /// Simpler scenarios, boldest first.
+    propose: fn(&Scenario) -> Vec<Scenario>,
+}
+
+/// What costs most to understand goes first.
+const PASSES: [Pass; 9] = [
+    Pass { name: "faults", propose: fewer_faults },
+    Pass { name: "behaviours", propose: fewer_liars },
+    Pass { name: "operations", propose: fewer_operations },
+    Pass { name: "clients", propose: fewer_clients },
+    Pass { name: "network", propose: calmer_network },
+    Pass { name: "members", propose: fewer_members },
+    Pass { name: "hosts", propose: calmer_hosts },
+    Pass { name: "settings", propose: plainer_settings },
+    Pass { name: "time", propose: shorter },
+];
+
+/// Shrinks a scenario that breaks `oracle`. `proceed` hears of every step, and ends it all by answering
+/// no. `None` when the scenario does not break that oracle.
+pub fn shrink(
+    scenario: &Scenario,
+    oracle: &str,
+    mut proceed: impl FnMut(&Step) -> bool,
+) -> Option<Shrunk> {
+    let same = |report: &Report| matches!(&report.verdict, Err(f) if f.oracle == oracle);
+    let mut best = Scenario { options: Vec::new(), ..scenario.clone() };
+    let mut report = run(&best);
+    let mut runs = 1;
+    if !same(&report) {
+        return None;
+    }
+    let mut try_one = |candidate: &Scenario, best: &Scenario, pass| {
+        runs += 1;
+        let report = run(candidate);
+        let went_on = proceed(&Step { runs, size: Size::of(best), pass });
+        (went_on, same(&report).then_some(report))
+    };
+    let mut improved = true;
+    while std::mem::take(&mut improved) {
+        for pass in &PASSES {
+            while let Some(next) = first_that_fails(pass, &best, &mut try_one) {
+                let Ok((simpler, its_report)) = next else {
+                    return Some(Shrunk { scenario: best, report, runs, complete: false });
+                };
+                (best, report, improved) = (simpler, its_report, true);
+            }
+        }
+    }
+    Some(Shrunk { scenario: best, report, runs, complete: true })
+}
+
+/// The first simpler scenario of a pass that still fails; `Err` when the budget is spent.
+fn first_that_fails(
+    pass: &Pass,
+    best: &Scenario,
+    try_one: &mut impl FnMut(&Scenario, &Scenario, &'static str) -> (bool, Option<Report>),
+) -> Option<Result<(Scenario, Report), OutOfBudget>> {
+    for candidate in (pass.propose)(best) {
+        if candidate == *best || !is_survivable(&candidate, best) {
+            continue;
+        }
+        match try_one(&candidate, best, pass.name) {
+            (_, Some(report)) => return Some(Ok((candidate, report))),
+            (false, None) => return Some(Err(OutOfBudget)),
+            (true, None) => {}
+        }
+    }
+    None
+}
+
+struct OutOfBudget;
+
+/// No more may be wrong with the members than before, or than is tolerated.
+fn is_survivable(candidate: &Scenario, before: &Scenario) -> bool {
+    let excess = |scenario: &Scenario| {
+        scenario.faulty_weight().saturating_sub(scenario.weights.faulty_max())
+    };
+    excess(candidate) <= excess(before)
+}
+
+/// A copy with something changed, in which every fault befalls a host that there is.
+fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
+    let mut simpler = scenario.clone();
+    change(&mut simpler);
+    let hosts = simpler.replicas + simpler.twins();
+    simpler.schedule.retain(|(_, fault)| fault.host().is_none_or(|host| host < hosts));
+    simpler
+}
+
+/// All of them, halves, quarters, and so on to single ones, each left out.
+fn fewer_faults(scenario: &Scenario) -> Vec<Scenario> {
+    let faults = scenario.schedule.len();
+    let mut simpler = Vec::new();
+    let mut chunk = faults;
+    while chunk > 0 {
+        let starts = (0..faults).step_by(chunk);
+        simpler.extend(starts.map(|start| {
+            let end = faults.min(start + chunk);
+            with(scenario, |s| drop(s.schedule.drain(start..end)))
+        }));
+        chunk /= 2;
+    }
+    simpler
+}
+
+fn fewer_liars(scenario: &Scenario) -> Vec<Scenario> {
+    let honest = |member: usize| with(scenario, |s| s.behaviours[member] = Behaviour::Honest);
+    let lies = |member: &usize| scenario.behaviours[*member] != Behaviour::Honest;
+    (0..scenario.replicas).filter(lies).map(honest).collect()
+}
+
+/// A sixteenth, a quarter, a half, three quarters, and one less.
+fn fewer_operations(scenario: &Scenario) -> Vec<Scenario> {
+    let all = scenario.operations;
+    let counts = [all / 16, all / 4, all / 2, all * 3 / 4, all.saturating_sub(1)];
+    counts.into_iter().map(|count| with(scenario, |s| s.operations = count)).collect()
+}
+
+fn fewer_clients(scenario: &Scenario) -> Vec<Scenario> {
+    (1..scenario.clients).map(|count| with(scenario, |s| s.clients = count)).collect()
+}
+
+fn calmer_network(scenario: &Scenario) -> Vec<Scenario> {
+    // As calm as can be: a step must never lead back to where an earlier one left.
+    let calm = Conditions { jitter_us: 0, ..Scenario::calm(0, 1).conditions };
+    vec![
+        with(scenario, |s| s.conditions = calm.clone()),
+        with(scenario, |s| s.conditions.loss_percent = 0),
+        with(scenario, |s| s.conditions.duplicate_percent = 0),
+        with(scenario, |s| s.conditions.reorder_percent = 0),
+        with(scenario, |s| s.conditions.corrupt_permille = 0),
+        with(scenario, |s| s.conditions.jitter_us = 0),
+        with(scenario, |s| s.conditions.base_us = calm.base_us.clone()),
+    ]
+}
+
+/// Fewer members, the first ones; and members that all weigh the same.
+fn fewer_members(scenario: &Scenario) -> Vec<Scenario> {
+    let first = |count: usize| {
+        with(scenario, |s| {
+            s.replicas = count;
+            s.behaviours.truncate(count);
+            s.clock_rates.truncate(count);
+            let each = scenario.weights.each()[..count].to_vec();
+            s.weights = Weights::new(each).unwrap_or_else(|_| Weights::equal(count));
+        })
+    };
+    let equal = with(scenario, |s| s.weights = Weights::equal(s.replicas));
+    (4..scenario.replicas).map(first).chain([equal]).collect()
+}
+
+fn calmer_hosts(scenario: &Scenario) -> Vec<Scenario> {
+    let calm = Scenario::calm(0, 1);
+    vec![
+        with(scenario, |s| s.clock_rates.fill(1_000_000)),
+        with(scenario, |s| s.durations = calm.durations.clone()),
+        with(scenario, |s| s.executor = calm.executor.clone()),
+        with(scenario, |s| s.log = calm.log.clone()),
+        with(scenario, |s| s.scheme = SchemeKind::Stub),
+    ]
+}
+
+fn plainer_settings(scenario: &Scenario) -> Vec<Scenario> {
+    let calm = Scenario::calm(0, 1).settings;
+    vec![
+        with(scenario, |s| s.settings = calm.clone()),
+        with(scenario, |s| s.settings.availability = calm.availability),
+        with(scenario, |s| s.settings.inline_bodies = calm.inline_bodies),
+        with(scenario, |s| s.settings.vote_wait_ms = 0),
+        with(scenario, |s| s.settings.verify = calm.verify),
+        with(scenario, |s| s.settings.batch_bytes = calm.batch_bytes),
+        with(scenario, |s| s.settings.batch_delay_ms = calm.batch_delay_ms),
+        with(scenario, |s| s.settings.timeout_ms = calm.timeout_ms),
+        with(scenario, |s| s.settings.snapshot_every = calm.snapshot_every),
+    ]
+}
+
+/// Half the time for faults, without those that began later; and each fault for half as long.
+fn shorter(scenario: &Scenario) -> Vec<Scenario> {
+    const LEAST: Duration = Duration::from_millis(100);
+    let mut simpler = Vec::new();
+    if scenario.fault_phase >= 2 * LEAST {
+        simpler.push(with(scenario, |s| {
+            s.fault_phase /= 2;
+            let end = quorate_types::Time(0) + s.fault_phase;
+            s.schedule.retain(|(at, _)| *at < end);
+        }));
+    }
+    for index in 0..scenario.schedule.len() {
+        let halved = halved(&scenario.schedule[index].1);
+        simpler.extend(halved.map(|fault| with(scenario, |s| s.schedule[index].1 = fault)));
+    }
+    simpler
+}
+
+/// The fault for half as long; `None` when that is next to nothing.
+fn halved(fault: &Fault) -> Option<Fault> {
+    let mut shorter = fault.clone();
+    let span = shorter.span_mut()?;
+    *span /= 2;
+    (*span >= Duration::from_millis(10)).then_some(shorter)
+}
+
+/// A scenario's file: what it is and how it fails in a comment, then the scenario.
+#[must_use]
+pub fn file_of(shrunk: &Shrunk) -> String {
+    let mut text = String::new();
+    if let Err(Failure { oracle, text: complaint, .. }) = &shrunk.report.verdict {
+        let one_line = complaint.replace('\n', " ");
+        text.push_str(&format!("# Breaks '{oracle}': {one_line}\n"));
+    }
+    text.push_str(&format!("# {}.\n\n", Size::of(&shrunk.scenario)));
+    text + &shrunk.scenario.to_toml()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,30 @@
+//! Twins at scale: protocol machines alone, five of them for four members, in so small a world that a
+//! hundred thousand scenarios take minutes.
+//!
+//! After Bano et al., "Twins: BFT Systems Made Robust" (OPODIS 2021): a Byzantine member is two correct
+//! machines with one key, each believing that it is the only one. Everything such a pair can do to the
+//! others by reaching some and not others is covered without a line of malicious code: equivocation,
+//! double votes, forgetting. A [`Plan`] says for each of the first views who leads, which machine
+//! reaches which, and who starts again from its records; after these views everybody reaches everybody, and
+//! the committee must go on.
+//!
+//! No engine, disk or client here: bodies are always at hand, a promise is durable at once, missing
+//! blocks come in an instant from whoever is reached. The whole replica under twins runs in
+//! [`crate::world`].
+//!
+//! Oracles: agreement, one certified block a view, one statement a slot and member across restarts,
+//! certificates that quorums signed, no refusal and no halt among honest members, and in the end two
+//! more decisions everywhere, with all honest members together in one view under an honest leader
+//! (004's theorem of progress).
+
+mod campaign;
+mod plan;
+mod seat;
+mod world;
+
+pub use campaign::{Campaign, Found, run_plans};
+pub use plan::{Class, MACHINES, MEMBERS, Plan, ViewPlan};
+pub use world::{Ground, Outcome};
+
+#[cfg(test)]
+mod tests;

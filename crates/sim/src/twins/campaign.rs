@@ -1,0 +1,165 @@
+//! Many plans, on several threads.
+
+use super::plan::Plan;
+use super::world::{Ground, Outcome, run};
+use crate::mutants::{Active, Mutant};
+use crate::oracles::Violation;
+use quorate_crypto::{Digest, hash_parts};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+/// Plans that a thread takes at once.
+const CHUNK: u64 = 64;
+
+/// Most broken plans that are kept.
+const FOUND_MAX: usize = 20;
+
+/// A broken plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its number.
+    pub number: u64,
+    /// What it breaks.
+    pub violation: Violation,
+}
+
+impl Found {
+    /// The command that runs it again.
+    #[must_use]
+    pub fn replay(&self, mutant: Option<Mutant>) -> String {
+        let mutant = mutant.map(|mutant| format!(" --mutant {mutant:?}")).unwrap_or_default();
+        format!("quorate sim --twins-scenarios 1 --from {}{mutant}", self.number)
+    }
+}
+
+/// What came of many plans. The same plans give the same, on any number of threads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Campaign {
+    /// Plans run.
+    pub plans: u64,
+    /// Plans in which a property was broken.
+    pub broken: u64,
+    /// Heights decided, over all plans.
+    pub heights: u64,
+    /// Views entered.
+    pub views: u64,
+    /// Timers that rang.
+    pub rings: u64,
+    /// Messages that arrived.
+    pub messages: u64,
+    /// The first broken plans.
+    pub found: Vec<Found>,
+    traces: BTreeMap<u64, Digest>,
+}
+
+impl Campaign {
+    /// One hash over all that happened.
+    #[must_use]
+    pub fn hash(&self) -> Digest {
+        let traces: Vec<u8> = self.traces.values().flat_map(|trace| trace.0).collect();
+        hash_parts("quorate v1 twins campaign", &[&traces])
+    }
+
+    fn add(&mut self, number: u64, outcome: Outcome) {
+        self.plans += 1;
+        self.heights += outcome.height.0;
+        self.views += outcome.view.0;
+        self.rings += u64::from(outcome.rings);
+        self.messages += u64::from(outcome.messages);
+        if let Err(violation) = outcome.verdict {
+            self.broken += 1;
+            self.found.push(Found { number, violation });
+        }
+    }
+
+    fn join(&mut self, other: Self) {
+        self.plans += other.plans;
+        self.broken += other.broken;
+        self.heights += other.heights;
+        self.views += other.views;
+        self.rings += other.rings;
+        self.messages += other.messages;
+        self.found.extend(other.found);
+        self.found.sort_by_key(|found| found.number);
+        self.found.truncate(FOUND_MAX);
+        self.traces.extend(other.traces);
+    }
+}
+
+/// Runs the plans of these numbers, with a rule left out if one is named. `progress` hears of each part
+/// as it is done.
+///
+/// # Panics
+/// When there is a mutant and the crate was built without the feature `mutants`.
+pub fn run_plans(
+    numbers: Range<u64>,
+    threads: usize,
+    mutant: Option<Mutant>,
+    ground: impl Fn() -> Ground + Sync,
+    mut progress: impl FnMut(&Campaign),
+) -> Campaign {
+    let next = AtomicU64::new(numbers.start);
+    let (sender, parts) = mpsc::channel();
+    let work = |sender: mpsc::Sender<Campaign>| {
+        let _active = Active::set(mutant);
+        let ground = ground();
+        loop {
+            let start = next.fetch_add(CHUNK, Ordering::Relaxed);
+            let end = numbers.end.min(start.saturating_add(CHUNK));
+            if start >= end || sender.send(run_part(start..end, &ground)).is_err() {
+                return;
+            }
+        }
+    };
+    let mut all = Campaign::default();
+    thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            let sender = sender.clone();
+            scope.spawn(|| work(sender));
+        }
+        drop(sender);
+        for part in parts {
+            progress(&part);
+            all.join(part);
+        }
+    });
+    all
+}
+
+fn run_part(numbers: Range<u64>, ground: &Ground) -> Campaign {
+    let mut part = Campaign::default();
+    let start = numbers.start;
+    let mut traces = Vec::new();
+    for number in numbers {
+        let outcome = run_one(number, ground);
+        traces.extend(outcome.trace.0);
+        part.add(number, outcome);
+    }
+    part.traces.insert(start, hash_parts("quorate v1 twins part", &[&traces]));
+    part
+}
+
+/// A panic in a machine is a failure like any other.
+fn run_one(number: u64, ground: &Ground) -> Outcome {
+    let plan = Arc::new(Plan::draw(number));
+    let outcome = catch_unwind(AssertUnwindSafe(|| run(&plan, ground)));
+    outcome.unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Outcome {
+            height: quorate_types::Height(0),
+            view: quorate_types::View(0),
+            rings: 0,
+            messages: 0,
+            trace: Digest::ZERO,
+            verdict: Err(Violation { oracle: "panic", text: text.unwrap_or_default() }),
+        }
+    })
+}

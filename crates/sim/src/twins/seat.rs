@@ -1,0 +1,177 @@
+//! One machine, and what its host keeps for it.
+
+use super::plan::Plan;
+use super::world::{Ground, TIMEOUT};
+use bytes::Bytes;
+use quorate_consensus::{
+    Input, Output, PayloadWish, Protocol, ProtocolConfig, VerifiedRun, Verifier,
+};
+use quorate_crypto::{Policy, hash_parts};
+use quorate_types::machine::Halt;
+use quorate_types::{
+    BlockId, BodyRef, Height, Machine, Payload, Recipients, ReplicaId, Time, View,
+};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What came of a turn.
+#[derive(Debug)]
+pub(super) enum Said {
+    Send(Recipients, quorate_consensus::Message),
+    Decided(Height, BlockId),
+    Halted(Halt),
+}
+
+/// A machine in its place.
+pub(super) struct Seat {
+    pub(super) number: usize,
+    pub(super) member: ReplicaId,
+    pub(super) machine: Protocol,
+    pub(super) verifier: Arc<Verifier>,
+    /// A block that it lacks.
+    pub(super) behind: Option<BlockId>,
+    /// The decided records, oldest first, across restarts.
+    pub(super) records: Vec<Bytes>,
+    safety: Option<Bytes>,
+    stored: BTreeSet<BodyRef>,
+    wish: Option<PayloadWish>,
+}
+
+impl Seat {
+    /// A machine before its first input.
+    pub(super) fn new(number: usize, plan: &Arc<Plan>, ground: &Ground) -> Self {
+        let member = plan.member(number);
+        let verifier = ground.verifier();
+        Self {
+            number,
+            member,
+            machine: machine(member, plan, ground, &verifier),
+            verifier,
+            behind: None,
+            records: Vec::new(),
+            safety: None,
+            stored: BTreeSet::new(),
+            wish: None,
+        }
+    }
+
+    pub(super) fn view(&self) -> View {
+        self.machine.view()
+    }
+
+    /// Loses everything but its records.
+    pub(super) fn restart(&mut self, now: Time, plan: &Arc<Plan>, ground: &Ground) -> Vec<Said> {
+        self.verifier = ground.verifier();
+        self.machine = machine(self.member, plan, ground, &self.verifier);
+        (self.behind, self.wish) = (None, None);
+        self.start(now)
+    }
+
+    pub(super) fn start(&mut self, now: Time) -> Vec<Said> {
+        let recovered = Input::Recovered {
+            safety: self.safety.clone(),
+            executed: None,
+            decided: self.records.clone(),
+            stored: self.stored.clone(),
+        };
+        let mut said = self.feed(now, recovered);
+        said.extend(self.feed(now, Input::Work(true)));
+        said
+    }
+
+    pub(super) fn feed(&mut self, now: Time, input: Input) -> Vec<Said> {
+        self.machine.handle(now, input);
+        self.drain(now)
+    }
+
+    pub(super) fn fire(&mut self, now: Time) -> Vec<Said> {
+        self.machine.handle_timeout(now);
+        self.drain(now)
+    }
+
+    fn drain(&mut self, now: Time) -> Vec<Said> {
+        let mut said = Vec::new();
+        loop {
+            while let Some(output) = self.machine.poll() {
+                self.carry_out(now, output, &mut said);
+            }
+            // There is always something to order.
+            let Some(wish) = self.wish.take() else { return said };
+            let payload = self.payload(now, &wish);
+            let PayloadWish { view, parent, .. } = wish;
+            self.machine.handle(now, Input::Payload { view, parent, payload });
+        }
+    }
+
+    fn carry_out(&mut self, now: Time, output: Output, said: &mut Vec<Said>) {
+        match output {
+            Output::Send { to, message } => said.push(Said::Send(to, message)),
+            Output::Persist(record) => self.safety = Some(record.bytes),
+            Output::Combine(job) => self.machine.handle(now, Input::Combined(job.run())),
+            Output::WantPayload(wish) => self.wish = Some(wish),
+            Output::WantBodies { block, bodies, .. } => {
+                self.stored.extend(bodies);
+                self.machine.handle(now, Input::Stored(block));
+            }
+            Output::Decided(decided) => {
+                let height = decided.payload.header.height;
+                // After a restart it decides again what it had decided.
+                if height.0 == self.records.len() as u64 + 1 {
+                    self.records.push(decided.record);
+                }
+                said.push(Said::Decided(height, decided.block));
+            }
+            Output::Behind { target, .. } => self.behind = Some(target),
+            Output::Blame(..) => {}
+            Output::Halt(halt) => said.push(Said::Halted(halt)),
+        }
+    }
+
+    /// One body that no other machine would name.
+    fn payload(&mut self, now: Time, wish: &PayloadWish) -> Payload {
+        let stamp = wish.stamp_floor_ms.max(now.as_millis());
+        let (view, number) = (wish.view.0.to_le_bytes(), [u8::try_from(self.number).expect("few")]);
+        let digest = hash_parts("quorate sim twins body", &[&view, &number]);
+        let body = BodyRef { author: self.member, sequence: wish.view.0, digest };
+        let bodies = if wish.nothing { Vec::new() } else { vec![body] };
+        self.stored.extend(bodies.iter().copied());
+        Payload::new(wish.height, stamp, bodies)
+    }
+
+    /// What it has for a machine that decided `after` at `height` and lacks `target`.
+    pub(super) fn serve(&self, to: &Self, target: BlockId) -> Option<VerifiedRun> {
+        let (after, height) = (to.machine.tip(), to.records.len());
+        let (decided, tail) = match self.records.get(height..) {
+            Some(newer) if !newer.is_empty() => {
+                (newer[..self.machine.servable(newer)].to_vec(), Vec::new())
+            }
+            _ => (Vec::new(), self.machine.tail(after, target)?),
+        };
+        let (height, after) = (Height(height as u64), Some(after));
+        let run = VerifiedRun::check(height, after, target, &decided, &tail, &to.verifier).ok()?;
+        (!run.is_empty()).then_some(run)
+    }
+}
+
+fn machine(
+    member: ReplicaId,
+    plan: &Arc<Plan>,
+    ground: &Ground,
+    verifier: &Arc<Verifier>,
+) -> Protocol {
+    let (identity, voting) = ground.keys(member);
+    let config = ProtocolConfig {
+        id: member,
+        identity,
+        voting,
+        verifier: Arc::clone(verifier),
+        timeout: TIMEOUT,
+        vote_wait: Duration::ZERO,
+        policy: Policy::Aggregate,
+        clock_drift_max_ms: u64::MAX / 4,
+        wall_origin_ms: 0,
+        signs: true,
+    };
+    ground.protocol(config).with_leaders(Box::new(plan.as_ref().clone()))
+}

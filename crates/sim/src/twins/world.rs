@@ -1,0 +1,387 @@
+//! The run of one plan: what is said arrives or not, in an order that its number draws; when nothing is
+//! under way, the next timer rings.
+
+use super::plan::{Class, MACHINES, MEMBERS, Plan};
+use super::seat::{Said, Seat};
+use crate::dice::Dice;
+use crate::genesis;
+use crate::oracles::{Audit, Conduct, Observation, Oracle, Oracles, Quorums, Violation};
+use quorate_consensus::jolteon::{self, Jolteon};
+use quorate_consensus::leader::LeaderElection;
+use quorate_consensus::{Input, Message, ProposalKey, Protocol, ProtocolConfig, Verifier};
+use quorate_crypto::{Digest, IdentitySecret, KeyCache, SchemeKind, VotingSecret};
+use quorate_types::{
+    BlockId, Committee, Height, Machine, Peer, Recipients, ReplicaId, Time, Verified, View, Weights,
+};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a view may take.
+pub(super) const TIMEOUT: Duration = Duration::from_millis(100);
+
+/// Timers that ring before obstacles end, whatever views were reached.
+const RINGS_MAX: u32 = 24;
+
+/// Timers that ring after that until everybody must have decided.
+const TAIL_RINGS_MAX: u32 = 64;
+
+/// Heights that everybody must decide after the obstacles.
+const TAIL_HEIGHTS: u64 = 2;
+
+/// A run with more messages than this never comes to rest.
+const MESSAGES_MAX: u32 = 50_000;
+
+/// How far a message may be overtaken.
+const OVERTAKEN_MAX: usize = 6;
+
+/// What all runs share: a committee and its keys.
+pub struct Ground {
+    committee: Arc<Committee>,
+    keys: Vec<(Arc<IdentitySecret>, Arc<VotingSecret>)>,
+    protocol: fn(ProtocolConfig) -> Protocol,
+}
+
+impl Ground {
+    /// Four members with stub keys that run Jolteon.
+    #[must_use]
+    pub fn jolteon() -> Self {
+        Self::new(|config| Protocol::Jolteon(Box::new(Jolteon::new(config))))
+    }
+
+    /// Four members with stub keys that run this protocol.
+    #[must_use]
+    pub fn new(protocol: fn(ProtocolConfig) -> Protocol) -> Self {
+        let keys = genesis::keys(0, SchemeKind::Stub, MEMBERS);
+        let weights = Weights::equal(MEMBERS);
+        let committee = genesis::committee(0, SchemeKind::Stub, KeyCache::Off, &keys, &weights);
+        let keys = keys.into_iter().map(|keys| (Arc::new(keys.identity), Arc::new(keys.voting)));
+        Self { committee: Arc::new(committee), keys: keys.collect(), protocol }
+    }
+
+    /// Proposals are signed with the voting key too: stubs cost next to nothing.
+    pub(super) fn verifier(&self) -> Arc<Verifier> {
+        Arc::new(Verifier::new(Arc::clone(&self.committee), ProposalKey::Voting))
+    }
+
+    pub(super) fn keys(&self, member: ReplicaId) -> (Arc<IdentitySecret>, Arc<VotingSecret>) {
+        self.keys[member.index()].clone()
+    }
+
+    pub(super) fn protocol(&self, config: ProtocolConfig) -> Protocol {
+        (self.protocol)(config)
+    }
+}
+
+/// What came of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The highest height that an honest machine decided.
+    pub height: Height,
+    /// The highest view of an honest machine.
+    pub view: View,
+    /// Timers that rang.
+    pub rings: u32,
+    /// Messages that arrived.
+    pub messages: u32,
+    /// The hash of all that arrived and was decided, in order.
+    pub trace: Digest,
+    /// Whether every property held.
+    pub verdict: Result<(), Violation>,
+}
+
+struct Envelope {
+    from: usize,
+    to: usize,
+    message: Message,
+}
+
+struct World<'a> {
+    plan: Arc<Plan>,
+    ground: &'a Ground,
+    now: Time,
+    seats: Vec<Seat>,
+    wire: VecDeque<Envelope>,
+    /// The last view whose entry restarted each machine.
+    restarted: Vec<View>,
+    /// Everybody reaches everybody.
+    tail: bool,
+    /// In the tail all honest machines stood in one view under an honest leader.
+    together: bool,
+    decided: BTreeMap<Height, BlockId>,
+    heights: [Height; MACHINES],
+    oracles: Oracles,
+    order: Dice,
+    rings: u32,
+    messages: u32,
+    trace: blake3::Hasher,
+}
+
+/// Runs one plan.
+pub(super) fn run(plan: &Arc<Plan>, ground: &Ground) -> Outcome {
+    let oracles: Vec<Box<dyn Oracle>> = vec![
+        Box::new(Conduct),
+        Box::new(Audit::default()),
+        Box::new(Quorums::new(ground.committee.weights().each())),
+    ];
+    let mut world = World {
+        plan: Arc::clone(plan),
+        ground,
+        now: Time(1_000),
+        seats: (0..MACHINES).map(|number| Seat::new(number, plan, ground)).collect(),
+        wire: VecDeque::new(),
+        restarted: vec![View(0); MACHINES],
+        tail: false,
+        together: false,
+        decided: BTreeMap::new(),
+        heights: [Height(0); MACHINES],
+        oracles: Oracles::new(oracles),
+        order: Dice::new(plan.number, "twins order", 0),
+        rings: 0,
+        messages: 0,
+        trace: blake3::Hasher::new_derive_key("quorate sim twins trace"),
+    };
+    let verdict = world.run();
+    let honest = || (0..MACHINES).filter(|machine| plan.is_honest(*machine));
+    Outcome {
+        height: honest().map(|machine| world.heights[machine]).max().unwrap_or_default(),
+        view: honest().map(|machine| world.seats[machine].view()).max().unwrap_or_default(),
+        rings: world.rings,
+        messages: world.messages,
+        trace: Digest(*world.trace.finalize().as_bytes()),
+        verdict,
+    }
+}
+
+impl World<'_> {
+    fn run(&mut self) -> Result<(), Violation> {
+        for machine in 0..MACHINES {
+            let said = self.seats[machine].start(self.now);
+            self.take(machine, said)?;
+        }
+        while self.rings < RINGS_MAX && !self.is_past_the_plan() {
+            self.settle()?;
+            if !self.ring()? {
+                break;
+            }
+        }
+        self.tail = true;
+        let target = self.decided.keys().last().map_or(0, |height| height.0) + TAIL_HEIGHTS;
+        let rings_max = self.rings + TAIL_RINGS_MAX;
+        let is_done = |world: &Self| world.together && world.honest_are_at(target);
+        loop {
+            self.settle_until(is_done)?;
+            if is_done(self) {
+                return Ok(());
+            }
+            let spent = self.rings >= rings_max || !self.ring()?;
+            if spent && !self.honest_are_at(target) {
+                return broken("progress", format!("{}not at height {target}", self.describe()));
+            }
+            if spent {
+                let text = "no view had all honest members together under an honest leader";
+                return broken("together", text.to_owned());
+            }
+        }
+    }
+
+    fn honest_are_at(&self, height: u64) -> bool {
+        self.honest().all(|machine| self.heights[machine].0 >= height)
+    }
+
+    fn honest(&self) -> impl Iterator<Item = usize> + use<> {
+        let plan = Arc::clone(&self.plan);
+        (0..MACHINES).filter(move |machine| plan.is_honest(*machine))
+    }
+
+    fn is_past_the_plan(&self) -> bool {
+        self.honest().all(|machine| self.plan.of(self.seats[machine].view()).is_none())
+    }
+
+    fn describe(&self) -> String {
+        let seat = |machine: usize| {
+            let seat = &self.seats[machine];
+            let (height, view) = (self.heights[machine], seat.view());
+            format!("machine {machine} ({}) at height {height} in view {view}; ", seat.member)
+        };
+        (0..MACHINES).map(seat).collect()
+    }
+
+    fn settle(&mut self) -> Result<(), Violation> {
+        self.settle_until(Self::is_past_the_plan)
+    }
+
+    /// Everything that is under way arrives, and what follows from it, or until enough has happened.
+    fn settle_until(&mut self, enough: impl Fn(&Self) -> bool) -> Result<(), Violation> {
+        loop {
+            while !self.wire.is_empty() {
+                let next = self.order.index(self.wire.len().min(OVERTAKEN_MAX));
+                let envelope = self.wire.remove(next).expect("there are so many");
+                self.deliver(envelope)?;
+                if enough(self) {
+                    return Ok(());
+                }
+                if self.messages > MESSAGES_MAX {
+                    return broken("livelock", format!("{MESSAGES_MAX} messages"));
+                }
+            }
+            if !self.fetch()? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn deliver(&mut self, Envelope { from, to, message }: Envelope) -> Result<(), Violation> {
+        self.messages += 1;
+        let sender = self.seats[from].member;
+        let mark = [from as u8, to as u8, class_of(&message) as u8];
+        self.trace.update(&mark).update(&message.view().0.to_le_bytes());
+        let seat = &mut self.seats[to];
+        match Verified::check(message, Peer::Replica(sender), seat.verifier.as_ref()) {
+            Ok(message) => {
+                let input = Input::Message { from: sender, message: Box::new(message) };
+                let said = seat.feed(self.now, input);
+                self.take(to, said)
+            }
+            Err(reason) if self.plan.is_honest(from) && self.plan.is_honest(to) => {
+                self.oracles.observe(&Observation::Refused { reason: &reason, tag: 0 })
+            }
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Carries out what a machine said.
+    fn take(&mut self, machine: usize, said: Vec<Said>) -> Result<(), Violation> {
+        let honest = self.plan.is_honest(machine);
+        for said in said {
+            match said {
+                Said::Send(to, message) => self.send(machine, to, message)?,
+                Said::Decided(height, block) if honest => self.decided(machine, height, block)?,
+                Said::Halted(halt) if honest => {
+                    let replica = self.seats[machine].member;
+                    self.oracles.observe(&Observation::Halted { replica, halt: &halt })?;
+                }
+                Said::Decided(..) | Said::Halted(_) => {}
+            }
+        }
+        self.look_around();
+        self.restart_as_planned(machine)
+    }
+
+    fn send(&mut self, from: usize, to: Recipients, message: Message) -> Result<(), Violation> {
+        if self.plan.is_honest(from) {
+            let replica = self.seats[from].member;
+            let message = quorate_engine::Message::Consensus(message.clone());
+            let released = Observation::Released { replica, message: &message, tag: 0, bytes: 0 };
+            self.oracles.observe(&released)?;
+        }
+        let (view, class) = (message.view(), class_of(&message));
+        for machine in 0..MACHINES {
+            let meant = match to {
+                Recipients::All => true,
+                Recipients::One(member) => self.seats[machine].member == member,
+                Recipients::Client(_) => false,
+            };
+            if meant && self.reaches(view, class, from, machine) {
+                self.wire.push_back(Envelope { from, to: machine, message: message.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    fn reaches(&self, view: View, class: Class, from: usize, to: usize) -> bool {
+        let apart = self.plan.member(from) != self.plan.member(to);
+        if self.tail { apart } else { self.plan.reaches(view, class, from, to) }
+    }
+
+    /// Heights come in order, and at each of them all honest machines decide one block.
+    fn decided(&mut self, machine: usize, height: Height, block: BlockId) -> Result<(), Violation> {
+        self.trace.update(&[machine as u8]).update(&block.0.0);
+        let last = &mut self.heights[machine];
+        if height != last.next() {
+            return broken("prefix", format!("machine {machine} decided {height} after {last}"));
+        }
+        *last = height;
+        let first = *self.decided.entry(height).or_insert(block);
+        if first == block {
+            return Ok(());
+        }
+        broken("agreement", format!("at {height} {first} was decided, and {block} by {machine}"))
+    }
+
+    fn look_around(&mut self) {
+        if !self.tail || self.together {
+            return;
+        }
+        let mut views = self.honest().map(|machine| self.seats[machine].view());
+        let first = views.next().expect("three are honest");
+        self.together = self.plan.leader(first) != self.plan.twin && views.all(|v| v == first);
+    }
+
+    fn restart_as_planned(&mut self, machine: usize) -> Result<(), Violation> {
+        let view = self.seats[machine].view();
+        let planned = self.plan.of(view).is_some_and(|plan| plan.restarts == Some(machine));
+        if !planned || self.tail || self.restarted[machine] >= view {
+            return Ok(());
+        }
+        self.restarted[machine] = view;
+        self.heights[machine] = Height(0);
+        let plan = Arc::clone(&self.plan);
+        let said = self.seats[machine].restart(self.now, &plan, self.ground);
+        self.take(machine, said)
+    }
+
+    /// Answers one question for missing blocks. `false` when nobody asks whom somebody can answer.
+    fn fetch(&mut self) -> Result<bool, Violation> {
+        for machine in 0..MACHINES {
+            let Some(target) = self.seats[machine].behind else { continue };
+            if self.seats[machine].machine.has_block(target) {
+                self.seats[machine].behind = None;
+                continue;
+            }
+            let view = self.seats[machine].view();
+            for other in 0..MACHINES {
+                if other == machine || !self.reaches(view, Class::Change, other, machine) {
+                    continue;
+                }
+                let run = self.seats[other].serve(&self.seats[machine], target);
+                if let Some(run) = run {
+                    self.seats[machine].behind = None;
+                    let said = self.seats[machine].feed(self.now, Input::Run(Box::new(run)));
+                    self.take(machine, said)?;
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// The next timers ring. `false` when nobody waits.
+    fn ring(&mut self) -> Result<bool, Violation> {
+        let due = self.seats.iter().filter_map(|seat| seat.machine.next_timeout()).min();
+        let Some(due) = due else { return Ok(false) };
+        self.now = self.now.max(due);
+        self.rings += 1;
+        for machine in 0..MACHINES {
+            let seat = &mut self.seats[machine];
+            if seat.machine.next_timeout().is_some_and(|at| at <= self.now) {
+                let said = seat.fire(self.now);
+                self.take(machine, said)?;
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn broken(oracle: &'static str, text: String) -> Result<(), Violation> {
+    Err(Violation { oracle, text })
+}
+
+fn class_of(message: &Message) -> Class {
+    let Message::Jolteon(message) = message;
+    match message {
+        jolteon::Message::Proposal(_) => Class::Proposal,
+        jolteon::Message::Vote(_) => Class::Vote,
+        jolteon::Message::Timeout(_) | jolteon::Message::Certificates { .. } => Class::Change,
+    }
+}

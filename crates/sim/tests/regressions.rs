@@ -1,0 +1,31 @@
+//! Scenarios in which something was once wrong, kept by the name of its cause.
+//!
+//! A file in `crates/sim/regressions/` is a scenario as `quorate sim` writes it when it has shrunk a failure
+//! (`--out`), with a comment at its top that says what was wrong. Unlike a seed, it means the same however
+//! scenarios come to be drawn.
+
+use quorate_sim::{Scenario, run};
+use std::path::Path;
+
+#[test]
+fn no_mended_scenario_fails_again() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("regressions");
+    let mut ran = 0;
+    for entry in std::fs::read_dir(&folder).expect("the folder is there") {
+        let file = entry.expect("it can be listed").path();
+        if file.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let name = file.display();
+        let text = std::fs::read_to_string(&file).expect("a file of text");
+        assert!(text.starts_with("# "), "{name} begins with a comment that names its cause");
+        let scenario = Scenario::from_toml(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(scenario.mutant.is_none(), "{name}: a mutant is no regression");
+        let report = run(&scenario);
+        if let Err(failure) = &report.verdict {
+            panic!("{name}: {failure}");
+        }
+        ran += 1;
+    }
+    assert!(ran > 0, "no scenario in {}", folder.display());
+}
