@@ -1,10 +1,11 @@
 //! The execution thread: one height after the other, snapshots taken and installed in between, and
 //! everything durable at the end. Beside it a thread that writes snapshots.
 
-use crossbeam_channel::{Receiver, Sender, TrySendError};
+use crossbeam_channel::{Receiver, Sender};
 use quorate_storage::{Executor, SnapshotJob, Snapshots, StorageError};
 use quorate_types::Height;
 use quorate_types::machine::{Block, Executed, ExecutedUpTo, Install, StagedChunk};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the machine asks of the execution thread, in its order.
@@ -32,8 +33,10 @@ pub(crate) enum Outcome {
 pub(crate) struct Workshop {
     pub(crate) executor: Executor,
     pub(crate) snapshots: Snapshots,
-    /// To the thread that writes snapshots, which takes one at a time.
+    /// To the thread that writes snapshots, which has one at a time.
     pub(crate) jobs: Sender<SnapshotJob>,
+    /// It has one.
+    pub(crate) writing: Arc<AtomicBool>,
 }
 
 /// Works until the queue's other end is dropped or the validator stops, then makes the state
@@ -78,14 +81,14 @@ impl Workshop {
     /// One at a time: while the one before is still being written, the open view of it keeps pages of
     /// the store from being used again.
     fn begin_snapshot(&mut self, height: Height) -> Result<(), StorageError> {
-        if self.jobs.is_full() {
+        if self.writing.load(Ordering::Acquire) {
             tracing::warn!(%height, "no snapshot is taken: the one before is still being written");
             return Ok(());
         }
-        match self.jobs.try_send(self.executor.snapshot()?) {
-            // Without its thread the validator is stopping.
-            Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => Ok(()),
-        }
+        self.writing.store(true, Ordering::Release);
+        // Without its thread the validator is stopping.
+        let _ = self.jobs.send(self.executor.snapshot()?);
+        Ok(())
     }
 }
 
@@ -93,7 +96,7 @@ impl Workshop {
 pub(crate) fn write_snapshots(
     jobs: &Receiver<SnapshotJob>,
     snapshots: &Snapshots,
-    stopping: &AtomicBool,
+    (writing, stopping): (&AtomicBool, &AtomicBool),
     answer: &dyn Fn(Vec<Height>) -> bool,
 ) -> Result<(), StorageError> {
     while let Ok(job) = jobs.recv() {
@@ -101,6 +104,7 @@ pub(crate) fn write_snapshots(
             break;
         }
         let manifest = job.write(snapshots)?;
+        writing.store(false, Ordering::Release);
         tracing::debug!(height = %manifest.height, chunks = manifest.chunks.len(), "snapshot");
         if !answer(snapshots.heights()) {
             break;

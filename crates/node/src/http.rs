@@ -158,13 +158,23 @@ impl Shown {
     }
 }
 
-async fn status(State(shown): State<Shown>) -> Json<NodeStatus> {
-    Json(shown.now())
+async fn status(State(shown): State<Shown>) -> Response {
+    aside(move || Json(shown.now())).await
 }
 
-async fn metrics(State(shown): State<Shown>) -> impl IntoResponse {
+async fn metrics(State(shown): State<Shown>) -> Response {
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], shown.metrics_text())
+    aside(move || ([(header::CONTENT_TYPE, kind)], shown.metrics_text())).await
+}
+
+/// Makes a page that looks at files: a slow disk must not hold up the threads that carry votes.
+async fn aside<R: IntoResponse + Send + 'static>(
+    page: impl FnOnce() -> R + Send + 'static,
+) -> Response {
+    match tokio::task::spawn_blocking(page).await {
+        Ok(page) => page.into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
 }
 
 async fn healthz(State(shown): State<Shown>) -> Response {

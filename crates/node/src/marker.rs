@@ -1,11 +1,12 @@
 //! Noticing a lost disk (★): a small file beside the key says that the key was used on a chain.
 //!
 //! A validator whose log is gone cannot know what it voted for, so it must never sign under its old
-//! key again. An empty data folder alone does not tell a lost disk from a first start; this file
+//! key again. A data folder without a log alone does not tell a lost disk from a first start; this file
 //! does, as long as it is kept with the key and not with the data. Whoever restores a key from a
 //! copy made before its first start has to set `follow_only` by hand.
 
 use crate::NodeError;
+use quorate_storage::Journal;
 use quorate_types::ChainId;
 use std::fs::File;
 use std::io::{self, Write};
@@ -49,6 +50,16 @@ impl Marker {
             Some("used") => Ok(Some(Standing::Used)),
             // Anything else was not written by us: no reason to sign.
             _ => Ok(Some(Standing::Lost)),
+        }
+    }
+
+    /// ★ Whether the key signed on `chain` and what it signed is not known any more: it is marked as
+    /// used, and there is no log of promises in `log`; or this was found out at an earlier start.
+    pub(crate) fn is_lost(&self, chain: ChainId, log: &Path) -> Result<bool, NodeError> {
+        match self.read(chain)? {
+            None => Ok(false),
+            Some(Standing::Lost) => Ok(true),
+            Some(Standing::Used) => Ok(!Journal::has_begun(log)?),
         }
     }
 

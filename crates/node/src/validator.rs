@@ -330,6 +330,8 @@ impl Validator {
         self.shown.queues = Some(Queues { doors: doors.clone(), log: log.backlog() });
         let (execution, tasks) = unbounded();
         let (jobs, jobs_in) = bounded(1);
+        let writing = Arc::new(AtomicBool::new(false));
+        let busy = Arc::clone(&writing);
         let hands = Hands { log, network: Arc::clone(&network), pool: pool.clone(), execution };
         let replica = Replica::new(origin.replica(config, signs));
         let (machine, stop) = bounded(0);
@@ -353,12 +355,12 @@ impl Validator {
                     Outcome::Installed(executed) => Event::Installed(executed),
                 })
             };
-            let workshop = Workshop { executor, snapshots, jobs };
+            let workshop = Workshop { executor, snapshots, jobs, writing };
             Ok(execution::run(workshop, &tasks, &stopping, &answer)?)
         })?;
         threads.spawn("snapshots", move || {
             let answer = |heights| taken.answer(Event::Snapshotted(heights));
-            Ok(execution::write_snapshots(&jobs_in, &shelf, &ending, &answer)?)
+            Ok(execution::write_snapshots(&jobs_in, &shelf, (&busy, &ending), &answer)?)
         })?;
         self.threads = threads.handles;
         self.start_network(origin, Intake::new(pool, inlet, metrics, limits), sockets)?;
@@ -540,11 +542,7 @@ impl Opened {
         let chain = origin.committee.chain();
         let marker = Marker::beside(&config.key);
         let log = config.data_dir.join("log");
-        let lost = match marker.read(chain)? {
-            None => false,
-            Some(Standing::Lost) => true,
-            Some(Standing::Used) => is_empty(&log),
-        };
+        let lost = marker.is_lost(chain, &log)?;
         if lost {
             warn_of_lost_disk(&marker, config);
             // Before there is a log again: the next start must not take it for the lost one.
@@ -562,11 +560,12 @@ impl Opened {
         let (executor, executed) =
             Executor::open(Box::new(store), service, ExecutorConfig::default())?;
         let log_config = config.log_config();
-        let (journal, mut recovery) =
+        let (mut journal, mut recovery) =
             Journal::open(Box::new(disk), Box::new(bodies), log_config, executed)?;
         recovery.snapshots = snapshots.heights();
         if !lost {
             // Before anything is signed, and after there is a log to find again.
+            journal.begin()?;
             marker.write(chain, Standing::Used)?;
         }
         let signs = !config.follow_only && !lost;
@@ -581,11 +580,6 @@ fn warn_of_lost_disk(marker: &Marker, config: &NodeConfig) {
         "this key was used before and its log is gone: the validator follows and serves but does not \
          vote, for it cannot know what it voted for; give it a new key in a new committee file"
     );
-}
-
-/// Whether there is nothing in a folder, or no folder.
-fn is_empty(folder: &Path) -> bool {
-    std::fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none())
 }
 
 /// Carries out what the log thread lets go.

@@ -16,7 +16,7 @@ mod retention;
 
 use crate::StorageError;
 use crate::disk::Disk;
-use crate::log::{BODIES, Durability, Log, LogConfig, RECORDS};
+use crate::log::{BODIES, Durability, Log, LogConfig, RECORDS, scan};
 use bytes::Bytes;
 use index::Index;
 use parking_lot::Mutex;
@@ -28,6 +28,7 @@ use quorate_types::machine::{
 use quorate_types::{Body, BodyRef, Height};
 use recover::{Collected, lost_body};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Kinds of log records; 0 is a segment's first.
@@ -143,6 +144,25 @@ impl Journal {
         Ok((journal, recovery))
     }
 
+    /// Whether a journal was begun in this folder: some segment of its records has a sound start. Of one
+    /// that was, [`Journal::open`] finds every promise or says that it is damaged. Locks nothing.
+    ///
+    /// # Errors
+    /// [`StorageError::Io`] when the folder or a file in it cannot be read.
+    pub fn has_begun(folder: &Path) -> Result<bool, StorageError> {
+        scan::has_begun(folder, RECORDS)
+            .map_err(|error| StorageError::io("look into", folder.display().to_string(), &error))
+    }
+
+    /// Makes durable that the journal was begun: from now on [`Journal::has_begun`].
+    ///
+    /// # Errors
+    /// When the disk failed.
+    pub fn begin(&mut self) -> Result<(), StorageError> {
+        self.record_barrier = true;
+        self.commit()
+    }
+
     /// Writes the decided records that the state store kept and the log lost at its end.
     fn take_over(&mut self, executed: &ExecutedUpTo) -> Result<(), StorageError> {
         let first = self.shared.index.lock().decided.keys().next().copied();
@@ -250,6 +270,10 @@ impl Journal {
             Entry::Release(Release { below, bodies }) => {
                 self.below = self.below.max(*below);
                 self.prune_due = true;
+                // What is let go may have been written in this very group.
+                self.bodies.flush()?;
+                self.records.flush()?;
+                self.publish();
                 for mark in bodies {
                     let payload = borsh::to_vec(mark).expect("encoding into memory");
                     self.bodies.append(LET_GO, &payload, &Bytes::new())?;

@@ -25,7 +25,7 @@
 
 pub(crate) mod prune;
 pub(crate) mod record;
-mod scan;
+pub(crate) mod scan;
 
 use crate::disk::{Disk, DiskFile};
 use crate::{JournalStats, StorageError};

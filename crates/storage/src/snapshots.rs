@@ -57,14 +57,6 @@ impl Snapshots {
         self.shared.lock().complete.keys().copied().collect()
     }
 
-    /// Bytes that the complete ones take, at most a chunk more each than they do.
-    #[must_use]
-    pub fn bytes(&self) -> u64 {
-        let shared = self.shared.lock();
-        let chunks = shared.complete.values().map(|(_, manifest)| manifest.chunks.len());
-        chunks.sum::<usize>() as u64 * Manifest::CHUNK_BYTES as u64
-    }
-
     /// A manifest or a chunk of a complete snapshot; `None` where there is none, or for other items.
     ///
     /// # Errors
@@ -94,7 +86,8 @@ impl Snapshots {
     /// When the disk fails.
     pub fn fill(&self, answer: &mut ReadAnswer) -> Result<(), StorageError> {
         for (item, bytes) in &mut answer.items {
-            if bytes.is_none() {
+            // Others are not looked for: the lock may be held by whoever writes a chunk.
+            if bytes.is_none() && matches!(item, ReadItem::Manifest(_) | ReadItem::Chunk(..)) {
                 *bytes = self.read(item)?;
             }
         }

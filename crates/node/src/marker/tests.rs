@@ -1,4 +1,5 @@
 use super::*;
+use quorate_storage::{LogConfig, RealDisk};
 
 #[test]
 fn a_key_is_marked_for_one_chain() {
@@ -11,4 +12,33 @@ fn a_key_is_marked_for_one_chain() {
     assert_eq!(marker.read(other).unwrap(), None);
     marker.write(chain, Standing::Lost).unwrap();
     assert_eq!(marker.read(chain).unwrap(), Some(Standing::Lost));
+}
+
+/// ★ Whatever else is in the folder: without the start of a log there is nothing that knows the votes.
+#[test]
+fn a_folder_without_a_log_is_a_lost_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, chain) = (folder.path().join("log"), ChainId([1; 32]));
+    let marker = Marker::beside(&folder.path().join("key.toml"));
+    let is_lost = || marker.is_lost(chain, &data).unwrap();
+    assert!(!is_lost(), "a first start");
+    let open = || {
+        let disk = |name| Box::new(RealDisk::open(&folder.path().join(name)).unwrap());
+        Journal::open(disk("log"), disk("bodies"), LogConfig::default(), None).unwrap().0
+    };
+    open().begin().unwrap();
+    marker.write(chain, Standing::Used).unwrap();
+    assert!(!is_lost(), "it was begun, if nothing more");
+
+    let segment = data.join("log-000000000001");
+    let bytes = std::fs::read(&segment).unwrap();
+    std::fs::write(&segment, vec![0; bytes.len()]).unwrap();
+    assert!(is_lost(), "zeroes are no log");
+    std::fs::remove_file(&segment).unwrap();
+    std::fs::create_dir(data.join("lost+found")).unwrap();
+    assert!(data.join("lock").exists() && is_lost(), "other files are no log");
+    open();
+    assert!(is_lost(), "nor is a new one that promised nothing");
+    std::fs::write(&segment, bytes).unwrap();
+    assert!(!is_lost());
 }

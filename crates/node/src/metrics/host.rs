@@ -176,7 +176,7 @@ impl Disk {
     pub(crate) fn of(data_dir: &Path) -> Self {
         let system = rustix::fs::statvfs(data_dir).ok();
         Self {
-            log_bytes: bytes_in(&data_dir.join("log")),
+            log_bytes: bytes_in(&data_dir.join("log")) + bytes_in(&data_dir.join("bodies")),
             state_bytes: bytes_in(&data_dir.join("state")),
             free_bytes: system.map(|system| system.f_bavail.saturating_mul(system.f_frsize)),
         }

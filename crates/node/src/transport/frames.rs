@@ -210,9 +210,11 @@ impl Intake {
             let next = async {
                 let head = reader.begin().await?;
                 // Before the content is allocated; the frame's own time does not run meanwhile.
-                let permit = self.wait_for_share(&share, from, lane, head.bytes).await;
+                let own = own_share(&share, from, lane, head.bytes).await;
                 let content = reader.finish(head).await?;
-                Ok::<_, Cut>((content, permit))
+                // Only now: a client that stops in the middle of a frame holds nothing of the others'.
+                let common = self.common_share(from, content.len()).await;
+                Ok::<_, Cut>((content, Permit { _own: own, _common: common }))
             };
             let received = tokio::select! {
                 received = next => received,
@@ -234,22 +236,29 @@ impl Intake {
         }
     }
 
-    async fn wait_for_share(
-        &self,
-        share: &Arc<Semaphore>,
-        from: Peer,
-        lane: Lane,
-        bytes: usize,
-    ) -> Permit {
-        let own = u32::try_from(bytes.min(budget(from, lane))).expect("budgets are megabytes");
-        // The semaphores are never closed: there is always a permit, sooner or later.
-        let own_permit = Arc::clone(share).acquire_many_owned(own).await.ok();
-        let common = match from {
-            Peer::Client(_) => Arc::clone(&self.clients_share).acquire_many_owned(own).await.ok(),
+    async fn common_share(&self, from: Peer, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        match from {
+            Peer::Client(_) => {
+                take_share(&self.clients_share, bytes.min(budget(from, Lane::Client))).await
+            }
             Peer::Replica(_) => None,
-        };
-        Permit { _own: own_permit, _common: common }
+        }
     }
+}
+
+async fn own_share(
+    share: &Arc<Semaphore>,
+    from: Peer,
+    lane: Lane,
+    bytes: usize,
+) -> Option<OwnedSemaphorePermit> {
+    take_share(share, bytes.min(budget(from, lane))).await
+}
+
+/// The semaphores are never closed: there is always a permit, sooner or later.
+async fn take_share(share: &Arc<Semaphore>, bytes: usize) -> Option<OwnedSemaphorePermit> {
+    let bytes = u32::try_from(bytes).expect("budgets are megabytes");
+    Arc::clone(share).acquire_many_owned(bytes).await.ok()
 }
 
 /// What a frame takes of the bounds on frames under way; gives it back when dropped.

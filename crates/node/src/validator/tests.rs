@@ -20,12 +20,3 @@ fn a_thread_that_panics_or_fails_is_a_reason_to_stop() {
     threads.handles.drain(..).for_each(|thread| thread.join().unwrap());
     assert!(failures.try_recv().is_err(), "an end is no failure");
 }
-
-#[test]
-fn an_empty_folder_and_no_folder_are_both_empty() {
-    let folder = tempfile::tempdir().unwrap();
-    assert!(is_empty(folder.path()));
-    assert!(is_empty(&folder.path().join("absent")));
-    std::fs::write(folder.path().join("log-1"), "").unwrap();
-    assert!(!is_empty(folder.path()));
-}

@@ -6,8 +6,9 @@
 //!
 //! * **decided heights** below [`Release::below`](quorate_types::machine::Release);
 //! * **bodies** all of whose last stores were let go with a height below it. A live one keeps its
-//!   segment, and with it all younger ones: bodies are not copied. What keeps them is bounded by what
-//!   the machine holds undecided (each author's quota) and by the heights between two snapshots.
+//!   segment, and with it all younger ones: bodies are not copied. How many live ones there are is
+//!   bounded by what the machine holds undecided (each author's quota) and by the heights between two
+//!   snapshots; how long the oldest of them stays live is not, and the log grows meanwhile.
 //! * **The latest record of each kind** is copied forward instead: at most two records of kilobytes.
 //!
 //! Where the oldest segment must stay nothing goes, and the log is longer than the retention for a
@@ -19,25 +20,32 @@ use crate::log::Log;
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
 
+/// Segments given up in one commit.
+const SEGMENTS_AT_ONCE: usize = 4;
+
 impl Journal {
     /// Bytes that records and bodies use; files made ready do not count.
     pub(super) fn used_bytes(&self) -> u64 {
         self.records.used_bytes() + self.bodies.used_bytes()
     }
 
-    /// Gives up what it may while there is more than the retention.
+    /// Gives up what it may while there is more than the retention, a few segments at a time: each
+    /// takes a sync, and a vote may wait for the next group.
     pub(super) fn prune(&mut self) -> Result<(), StorageError> {
-        while self.used_bytes() > self.retention_bytes {
+        for _ in 0..SEGMENTS_AT_ONCE {
+            if self.used_bytes() <= self.retention_bytes {
+                return Ok(());
+            }
             let records = self.oldest_records();
             let bodies = self.oldest_bodies();
             let (candidate, is_records) = match (records, bodies) {
-                (None, None) => break,
+                (None, None) => return Ok(()),
                 (Some(records), Some(bodies)) if bodies.height < records.height => (bodies, false),
                 (Some(records), _) => (records, true),
                 (None, Some(bodies)) => (bodies, false),
             };
             if !candidate.is_free && !mutants::active(Mutant::PruneUnexecuted) {
-                break;
+                return Ok(());
             }
             let floor = candidate.segment + 1;
             if is_records {
@@ -49,6 +57,7 @@ impl Journal {
                 self.bodies.give_up(floor)?;
             }
         }
+        self.prune_due = true;
         Ok(())
     }
 

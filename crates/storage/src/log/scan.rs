@@ -1,11 +1,14 @@
 //! Recovery: reads the segments in order, finds where the log ends, and clears what a crash left
 //! behind it.
 
-use super::record::{self, ALIGNMENT, HEADER_BYTES, RecordHeader};
+use super::record::{self, ALIGNMENT, HEADER_BYTES, Key, RecordHeader};
 use super::{FORMAT, Location, LogName, Segment};
 use crate::StorageError;
 use crate::disk::Disk;
 use quorate_crypto::mutants::{self, Mutant};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
 
 pub(super) type Visit<'a> =
     dyn FnMut(&Segment, Location, u8, &[u8]) -> Result<(), StorageError> + 'a;
@@ -122,9 +125,33 @@ fn first_sequence(
 
 /// The sequence number of the segment's own record, if it is whole.
 fn begins_at(segment: &Segment, bytes: &[u8]) -> Option<u64> {
-    let header = RecordHeader::read(bytes, &segment.key)?;
-    let sound = header.kind == record::SEGMENT && header.is_whole(bytes, &segment.key);
+    begins(bytes, &segment.key)
+}
+
+fn begins(bytes: &[u8], key: &Key) -> Option<u64> {
+    let header = RecordHeader::read(bytes, key)?;
+    let sound = header.kind == record::SEGMENT && header.is_whole(bytes, key);
     sound.then_some(header.sequence)
+}
+
+/// Whether any segment of the log in `folder` has a sound start. Looks without locking the folder.
+pub(crate) fn has_begun(folder: &Path, log: LogName) -> io::Result<bool> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let name = entry?.file_name();
+        let Some(number) = name.to_str().and_then(|name| log.number(name)) else { continue };
+        let mut start = Vec::new();
+        let first_record = record::size(FORMAT.to_le_bytes().len());
+        File::open(folder.join(&name))?.take(first_record).read_to_end(&mut start)?;
+        if begins(&start, &log.key(number)).is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn read_whole(segment: &Segment) -> Result<Vec<u8>, StorageError> {

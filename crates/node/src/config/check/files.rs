@@ -4,7 +4,7 @@ use super::Notes;
 use super::source::Source;
 use crate::config::NodeConfig;
 use crate::keys::{self, Origin};
-use crate::marker::{Marker, Standing};
+use crate::marker::Marker;
 use crate::metrics::Disk;
 use quorate_crypto::{KeyFileError, PublicKeys, StoredKeys};
 use quorate_types::{ChainId, Committee, CommitteeFile};
@@ -114,14 +114,8 @@ pub(super) fn data(
     }
     check_space(source, config, existing, notes);
     let Some(chain) = chain else { return };
-    let standing = Marker::beside(&config.key).read(chain).ok().flatten();
-    let log_is_empty =
-        std::fs::read_dir(data.join("log")).map_or(true, |mut log| log.next().is_none());
-    let lost = match standing {
-        None => false,
-        Some(Standing::Lost) => true,
-        Some(Standing::Used) => log_is_empty,
-    };
+    // What cannot be read is reported where it is.
+    let lost = Marker::beside(&config.key).is_lost(chain, &data.join("log")).unwrap_or(false);
     if lost && !config.follow_only {
         let problem = format!(
             "the key was used before and its log is not in {}: the validator will follow and never vote",

@@ -1,6 +1,7 @@
 use super::*;
 use crate::{Testnet, TestnetPlan};
 use quorate_crypto::{KeyFile, Passphrase, SchemeKind, SealCost};
+use quorate_storage::{Journal, LogConfig, RealDisk};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -357,7 +358,10 @@ fn a_key_whose_log_is_gone_is_warned_of() {
     fs::write(net.key(0).with_extension("used"), used).unwrap();
     let finding = one(net.check(0));
     assert!(finding.problem.contains("never vote"), "{finding:?}");
-    fs::create_dir_all(net.key(0).with_file_name("data").join("log/segment")).unwrap();
+    let data = net.key(0).with_file_name("data");
+    let disk = |name| Box::new(RealDisk::open(&data.join(name)).unwrap());
+    let journal = Journal::open(disk("log"), disk("bodies"), LogConfig::default(), None);
+    journal.unwrap().0.begin().unwrap();
     assert_eq!(net.check(0), []);
 }
 

@@ -71,6 +71,19 @@ fn what_was_let_go_is_given_up_beyond_the_retention() {
     assert_eq!(recovery.bodies, live);
 }
 
+/// A body that a snapshot made superfluous while it was still being written is let go all the same.
+#[test]
+fn what_is_let_go_in_the_group_that_stores_it_is_gone() {
+    let disk = MemoryDisk::new();
+    let (mut journal, _) = reopen(&disk).expect("opened");
+    write_and_commit(&mut journal, &[Entry::Body(body_of(1)), let_go(2, 1)]).expect("works");
+    assert!(!journal.is_live(&body_of(1).reference));
+    for height in 2..=100 {
+        one_height(&mut journal, height, 0).expect("works");
+    }
+    assert!(journal.stats().bytes_used <= KEPT + 2 * 2_048, "it keeps nothing from being given up");
+}
+
 /// ★ What was not let go stays, with everything after it.
 fn nothing_live_is_given_up() -> Check {
     let disk = MemoryDisk::new();
