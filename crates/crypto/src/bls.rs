@@ -40,6 +40,8 @@ pub(crate) use points::{generate, prove_possession, read_secret, sign};
 pub(crate) struct BlsScheme {
     keys: Vec<PublicKey>,
     all: Option<AggregatePublicKey>,
+    /// Subtract even where adding the signers' keys takes fewer additions.
+    always_subtract: bool,
 }
 
 /// A share whose bytes encode a point of the curve other than the identity; nothing else is known.
@@ -62,10 +64,10 @@ impl BlsScheme {
             loaded.push(key);
         }
         let all = match cache {
-            KeyCache::On => Some(points::sum_keys(&loaded)),
+            KeyCache::On | KeyCache::Subtract => Some(points::sum_keys(&loaded)),
             KeyCache::Off => None,
         };
-        Ok(Self { keys: loaded, all })
+        Ok(Self { keys: loaded, all, always_subtract: cache == KeyCache::Subtract })
     }
 
     /// The sum of the signers' keys.
@@ -76,7 +78,7 @@ impl BlsScheme {
         let absent = self.keys.len() - signers.count();
         match &self.all {
             // `absent` subtractions against `signers − 1` additions.
-            Some(all) if absent < signers.count() => {
+            Some(all) if self.always_subtract || absent < signers.count() => {
                 points::subtract_keys(all, &pick(signers.absent().collect()))
             }
             _ => points::sum_keys(&pick(signers.iter().collect())).to_public_key(),
@@ -241,6 +243,11 @@ impl Scheme for BlsScheme {
             claims.push(points::Claim { message, key, signature });
         }
         points::check_pairings(&claims)
+    }
+
+    fn signers_key(&self, signers: &Bitmap) -> Option<Vec<u8>> {
+        check_signers(signers, self.keys.len()).ok()?;
+        Some(self.key_of(signers).serialize().to_vec())
     }
 }
 

@@ -97,7 +97,8 @@ pub struct Settings {
     /// How votes are checked when they are collected: `each`, `batch` or `aggregate`.
     #[serde(with = "as_text")]
     pub verify: Policy,
-    /// Whether certificates are checked against the cached committee key: `on` or `off`.
+    /// Whether certificates are checked against the cached committee key: `on`, `subtract` (always as
+    /// paper 000 does) or `off`.
     #[serde(with = "as_text")]
     pub key_cache: KeyCache,
     /// Which key signs proposals: `identity` or `voting` (as paper 000 does).

@@ -114,8 +114,9 @@ pub(crate) struct Options {
     /// How votes are checked: each, batch or aggregate
     #[arg(long)]
     verify: Option<Policy>,
-    /// Whether the committee's aggregate key is cached: on or off
-    #[arg(long, value_name = "ON|OFF")]
+    /// Whether the committee's aggregate key is cached: on, off, or subtract (absentees are always
+    /// subtracted from it, as the paper does)
+    #[arg(long, value_name = "HOW")]
     key_cache: Option<KeyCache>,
     /// Which key signs proposals: identity or voting
     #[arg(long)]

@@ -348,17 +348,30 @@ fn errors_in_two_certificates_do_not_cancel() {
     assert_eq!(committee.scheme.verify_many(&items), Err(SignatureError::Mismatch));
 }
 
+#[test]
+fn only_signers_of_this_committee_have_a_key() {
+    let committee = Committee::new(SchemeKind::Bls, 4);
+    assert_eq!(committee.scheme.signers_key(&Bitmap::new(4)), None, "nobody");
+    assert_eq!(committee.scheme.signers_key(&Bitmap::from_indices(5, [0, 1])), None, "others");
+    let ed25519 = Committee::new(SchemeKind::Ed25519, 4);
+    assert_eq!(ed25519.scheme.signers_key(&Bitmap::from_indices(4, [0, 1])), None);
+}
+
 /// Adding the signers and subtracting the absentees give the same key, whoever signs.
 #[test]
 fn the_cached_key_changes_no_verdict() {
     let secrets: Vec<_> = (0..6).map(|member| secret(SchemeKind::Bls, member)).collect();
     let cached = Committee::of(secrets.clone(), KeyCache::On);
+    let subtracting = Committee::of(secrets.clone(), KeyCache::Subtract);
     let fresh = Committee::of(secrets, KeyCache::Off);
     for subset in 1..64_usize {
         let signers: Vec<usize> = (0..6).filter(|member| subset & (1 << member) != 0).collect();
         let certificate = cached.certificate(MESSAGE, signers.iter().copied());
-        assert_eq!(certificate, fresh.certificate(MESSAGE, signers));
-        for committee in [&cached, &fresh] {
+        assert_eq!(certificate, fresh.certificate(MESSAGE, signers.iter().copied()));
+        let key = fresh.scheme.signers_key(&certificate.signers);
+        assert!(key.is_some(), "{signers:?} have a key");
+        for committee in [&cached, &subtracting, &fresh] {
+            assert_eq!(committee.scheme.signers_key(&certificate.signers), key);
             assert_eq!(committee.scheme.verify(MESSAGE, &certificate), Ok(()));
             assert_eq!(
                 committee.scheme.verify(b"other", &certificate),
@@ -422,10 +435,12 @@ mod counted {
     #[test]
     fn a_certificate_takes_the_fewer_additions() {
         let additions = |signers, cache| certificate_check(10, signers, cache).bls_key_additions;
-        for (signers, on, off) in
-            [(10, 0, 9), (9, 1, 8), (7, 3, 6), (6, 4, 5), (5, 4, 4), (1, 0, 0)]
+        for (signers, on, subtract, off) in
+            [(10, 0, 0, 9), (9, 1, 1, 8), (7, 3, 3, 6), (6, 4, 4, 5), (5, 4, 5, 4), (1, 0, 9, 0)]
         {
             assert_eq!(additions(signers, KeyCache::On), on, "{signers} signers, cached");
+            let found = additions(signers, KeyCache::Subtract);
+            assert_eq!(found, subtract, "{signers} signers, always subtracted");
             assert_eq!(additions(signers, KeyCache::Off), off, "{signers} signers, not cached");
         }
     }

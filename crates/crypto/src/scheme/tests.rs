@@ -370,7 +370,7 @@ fn options_are_named_as_they_are_shown() {
     for policy in POLICIES {
         assert_eq!(policy.to_string().parse(), Ok(policy));
     }
-    for cache in [KeyCache::On, KeyCache::Off] {
+    for cache in [KeyCache::On, KeyCache::Subtract, KeyCache::Off] {
         assert_eq!(cache.to_string().parse(), Ok(cache));
     }
     assert_eq!(

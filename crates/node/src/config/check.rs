@@ -13,6 +13,8 @@ mod several;
 mod source;
 mod values;
 
+pub use nearest::nearest;
+
 use super::NodeConfig;
 use quorate_types::{Committee, CommitteeFile};
 use serde::Serialize;

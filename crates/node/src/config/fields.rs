@@ -330,9 +330,10 @@ const REPLICA: &[Field] = &[
     ),
     choice(
         "key_cache",
-        &["on", "off"],
-        "\"on\": certificates are checked against the committee's cached key minus the absentees. \
-         \"off\": the signers' keys are added up every time; for measurements.",
+        &["on", "subtract", "off"],
+        "\"on\": certificates are checked against the committee's cached key minus the absentees, or the \
+         sum of the signers' keys, whichever is quicker. \"subtract\" (always the first) and \"off\" \
+         (always the second) are for measurements.",
     ),
     choice(
         "proposal_key",

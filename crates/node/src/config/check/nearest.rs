@@ -1,10 +1,7 @@
 //! The known name nearest to an unknown one.
 
 /// The candidate that takes the fewest edits to reach, if that is few for its length.
-pub(super) fn nearest<'a>(
-    name: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let close = |candidate: &'a str| {
         let edits = distance(name, candidate);
         let within = candidate.starts_with(name) || candidate.ends_with(name);
