@@ -6,6 +6,7 @@ pub(crate) mod config;
 pub(crate) mod keys;
 pub(crate) mod man;
 pub(crate) mod report;
+pub(crate) mod reproduce;
 pub(crate) mod run;
 pub(crate) mod sim;
 pub(crate) mod status;

@@ -34,6 +34,8 @@ enum Command {
     Bench(Box<commands::bench::Options>),
     /// Draw results of benches again, or compare them
     Report(commands::report::Options),
+    /// Run an experiment: measure its points, draw its figures beside the paper's
+    Reproduce(commands::reproduce::Options),
     /// Write keys and configurations of a new committee
     Testnet(commands::testnet::Options),
     /// Run one validator
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Bench(options) => options.run(),
         Command::Report(options) => options.run(),
+        Command::Reproduce(options) => options.run(),
         Command::Testnet(options) => options.run(),
         Command::Run(options) => options.run(),
         Command::Status(options) => options.run(),

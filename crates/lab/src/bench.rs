@@ -90,8 +90,20 @@ fn beside_bounds(config: &BenchConfig, parts: Option<Parts>, report: Report) -> 
     Report { beside: Beside { bounds, ..report.beside }, ..report }
 }
 
-/// As [`run()`], with nothing left behind of a run that failed: for one of many, where failing is no
-/// surprise.
+/// As [`run()`], without bounds, and with nothing left behind of a run that failed: for one of many,
+/// where failing is no surprise.
+///
+/// # Errors
+/// As [`run()`].
+pub fn run_for_experiment(
+    config: &BenchConfig,
+    progress: &Progress,
+    interrupted: &AtomicBool,
+) -> Result<Report, BenchError> {
+    config.validate().map_err(BenchError::Config)?;
+    run_unkept(config, progress, interrupted)
+}
+
 fn run_unkept(
     config: &BenchConfig,
     progress: &Progress,

@@ -4,19 +4,27 @@
 //! needed to read it, and colours are classes, so that one style sheet serves light and dark. Every
 //! figure states its units on its axes. Text that came from outside is escaped where it is written.
 
+mod dots;
 mod draw;
 mod frame;
 mod heat;
+mod labels;
 mod scale;
 mod svg;
 
-pub use draw::{indent, standalone, svg};
+pub use dots::{Dot, Dots, Marker};
+pub use draw::{indent, standalone, standalone_light, svg};
 pub use heat::{Cell, Heat};
 pub use scale::{Axis, Kind};
 pub use svg::escape;
 
+use std::borrow::Cow;
+
 /// The style sheet of every chart: colours by class, for light and for dark.
-pub const STYLE: &str = include_str!("chart/style.css");
+pub const STYLE: &str = concat!(include_str!("chart/style.css"), include_str!("chart/dark.css"));
+
+/// The same for light alone: figures that are put into documents do not change with their reader.
+pub const LIGHT_STYLE: &str = include_str!("chart/style.css");
 
 /// How many colours series have before they repeat, told apart by dashes from then on.
 pub const COLOURS: usize = 8;
@@ -34,7 +42,7 @@ pub struct Size {
 #[derive(Clone, Debug)]
 pub struct Plot {
     /// A short name without spaces, by which the chart is asked for.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What it shows.
     pub title: String,
     /// A sentence that says how to read it.
@@ -53,6 +61,8 @@ pub struct Plot {
     pub notches: Option<Notches>,
     /// A stretch of the x axis that does not count, and its name.
     pub shade: Option<(f64, f64, String)>,
+    /// Points with error bars, drawn over everything else.
+    pub dots: Vec<Dots>,
 }
 
 /// One line.

@@ -9,6 +9,7 @@
 pub mod bench;
 pub mod bounds;
 pub mod chart;
+pub mod experiment;
 pub mod http;
 pub mod machine;
 pub mod minimum;
@@ -17,6 +18,7 @@ pub mod ports;
 pub mod processes;
 pub mod service;
 pub mod status;
+mod stopwatch;
 pub mod text;
 
 pub use service::{ServiceKind, UnknownService};

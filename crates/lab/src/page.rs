@@ -12,8 +12,9 @@ mod html;
 mod lines;
 mod run;
 mod settings;
-mod tables;
+pub(crate) mod tables;
 
+pub(crate) use html::{LIGHT_PAGE_STYLE, READOUT};
 pub use html::{html, title};
 pub use run::{Run, caption, name_runs};
 

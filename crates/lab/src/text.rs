@@ -43,6 +43,18 @@ pub fn sparkline(values: impl IntoIterator<Item = f64>) -> String {
     values.into_iter().map(bar).collect()
 }
 
+/// About how long something takes: `8 s`, `3 min 20 s`, `2 h 5 min`.
+#[must_use]
+pub fn span(seconds: f64) -> String {
+    let seconds = seconds.max(0.0).round() as u64;
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        600..3_600 => format!("{} min", (seconds + 30) / 60),
+        _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+    }
+}
+
 /// A moment in universal time to the second, as in `2026-01-31 12:00:00 UTC`.
 #[must_use]
 pub fn utc(moment: SystemTime) -> String {
@@ -67,7 +79,7 @@ fn date(days: u64) -> (u64, u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::{grouped, milliseconds, sparkline, thousands, utc};
+    use super::{grouped, milliseconds, span, sparkline, thousands, utc};
     use std::time::{Duration, SystemTime};
 
     #[test]
@@ -77,6 +89,12 @@ mod tests {
         assert_eq!(at(951_782_400), "2000-02-29 00:00:00 UTC");
         assert_eq!(at(1_772_323_199), "2026-02-28 23:59:59 UTC");
         assert_eq!(at(4_107_542_400), "2100-03-01 00:00:00 UTC");
+    }
+
+    #[test]
+    fn spans_are_as_fine_as_they_are_long() {
+        let said = [0.4, 59.6, 200.0, 1_770.0, 7_500.0].map(span);
+        assert_eq!(said, ["0 s", "1 min 0 s", "3 min 20 s", "30 min", "2 h 5 min"]);
     }
 
     #[test]

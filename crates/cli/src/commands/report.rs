@@ -91,7 +91,7 @@ impl Options {
 
     fn write_svg(&self, path: &Path, runs: &[Run]) -> CommandResult {
         let all = charts::of(runs);
-        let named = self.chart.iter().flat_map(|name| all.iter().filter(move |p| p.name == name));
+        let named = self.chart.iter().flat_map(|name| all.iter().filter(move |p| p.name == *name));
         let plots: Vec<Plot> = named.cloned().collect();
         let size = Size { width: self.width.into(), height: self.height.into() };
         let heading = self.title.clone().unwrap_or_else(|| title(runs));

@@ -1,5 +1,6 @@
 //! How quick one core is at what the data plane computes, in under a second.
 
+use crate::stopwatch;
 use quorate_crypto::{
     Bitmap, IdentityKey, IdentitySecret, KeyCache, Policy, SchemeKind, Signature, VotingSecret,
     committee_scheme, hash, verify_batch,
@@ -7,10 +8,9 @@ use quorate_crypto::{
 use quorate_node::tls::{self, Dialer};
 use rustls::{ClientConnection, ConnectionCommon, ServerConnection, SideData};
 use serde::{Deserialize, Serialize};
-use std::hint::black_box;
 use std::io::{Read, Write};
 use std::ops::DerefMut;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long each operation is repeated, so often. The best counts: whatever else runs on the machine
 /// only adds.
@@ -74,19 +74,9 @@ impl CryptoSpeed {
     }
 }
 
-/// Mean time of `work` in the best of some spans, in microseconds.
-fn microseconds<T>(mut work: impl FnMut() -> T) -> f64 {
-    black_box(work());
-    let mut span = || {
-        let began = Instant::now();
-        let mut times = 0_u32;
-        while times == 0 || began.elapsed() < SPAN {
-            black_box(work());
-            times += 1;
-        }
-        began.elapsed().as_secs_f64() * 1e6 / f64::from(times)
-    };
-    (0..SPANS).map(|_| span()).fold(f64::INFINITY, f64::min)
+/// Mean time of `work` in the best of the spans, in microseconds.
+fn microseconds<T>(work: impl FnMut() -> T) -> f64 {
+    stopwatch::microseconds(SPANS, SPAN, work)
 }
 
 fn batch() -> Vec<(IdentityKey, &'static [u8], Signature)> {

@@ -2,7 +2,7 @@
 
 use super::frame::{Frame, class_of};
 use super::svg::{escape, px, text};
-use super::{Look, Plot, STYLE, Series, Size};
+use super::{LIGHT_STYLE, Look, Plot, STYLE, Series, Size, dots, labels};
 use std::fmt::Write;
 
 /// Room around a chart that stands alone, in pixels.
@@ -37,6 +37,16 @@ pub fn svg(plot: &Plot, size: Size, indent: f64) -> String {
 /// Charts under one another as a file of their own, with a heading, background and style.
 #[must_use]
 pub fn standalone(heading: &str, lines: &[String], plots: &[Plot], size: Size) -> String {
+    styled(STYLE, heading, lines, plots, size)
+}
+
+/// The same on a light background, whatever its reader prefers: for documents.
+#[must_use]
+pub fn standalone_light(heading: &str, lines: &[String], plots: &[Plot], size: Size) -> String {
+    styled(LIGHT_STYLE, heading, lines, plots, size)
+}
+
+fn styled(style: &str, heading: &str, lines: &[String], plots: &[Plot], size: Size) -> String {
     let inner = size.width - 2.0 * MARGIN;
     let head = if heading.is_empty() { 0.0 } else { 30.0 } + 18.0 * lines.len() as f64;
     let left = indent(plots, size);
@@ -46,7 +56,7 @@ pub fn standalone(heading: &str, lines: &[String], plots: &[Plot], size: Size) -
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart alone\" \
          viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\">\n\
-         <title>{}</title>\n<style>{STYLE}</style>\n\
+         <title>{}</title>\n<style>{style}</style>\n\
          <rect class=\"ground\" x=\"0.5\" y=\"0.5\" width=\"{}\" height=\"{}\" rx=\"8\"/>\n",
         escape(heading),
         px(size.width - 1.0),
@@ -84,6 +94,10 @@ fn panel(out: &mut String, plot: &Plot, frame: &Frame<'_>, x: f64, y: f64) {
     for series in &plot.series {
         draw_series(out, frame, series);
     }
+    for dots in &plot.dots {
+        dots::draw(out, frame, dots);
+    }
+    labels::draw(out, frame, &plot.dots);
     frame.draw_over(out);
     out.push_str("</g>\n");
 }

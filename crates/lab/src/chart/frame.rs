@@ -1,5 +1,6 @@
 //! What is around the data: axes, grid, moments, legend.
 
+use super::dots::{self, Dots};
 use super::svg::{line, rect, text, text_width};
 use super::{COLOURS, Look, Plot, Series};
 use crate::text::thousands;
@@ -39,6 +40,7 @@ enum Sample {
     Line(String),
     Area(String),
     Notch,
+    Dots(Box<Dots>),
 }
 
 impl<'a> Frame<'a> {
@@ -233,6 +235,7 @@ impl<'a> Frame<'a> {
                 match &entry.sample {
                     Sample::Line(class) => line(out, class, (x, middle), (x + 22.0, middle)),
                     Sample::Area(class) => rect(out, class, (x, middle - 5.0), (22.0, 9.0), ""),
+                    Sample::Dots(kind) => dots::sample(out, kind, x, middle),
                     Sample::Notch => rect(out, "notch", (x + 9.0, middle - 5.0), (3.0, 9.0), ""),
                 }
                 text(out, "key", "start", (x + 27.0, baseline), &entry.words);
@@ -283,6 +286,10 @@ fn legend(plot: &Plot, width: f64) -> Vec<Vec<Entry>> {
         .collect();
     if let Some(notches) = plot.notches.as_ref().filter(|notches| !notches.at.is_empty()) {
         entries.push(Entry { sample: Sample::Notch, words: notches.name.clone() });
+    }
+    for dots in plot.dots.iter().filter(|dots| !dots.name.is_empty()) {
+        let sample = Sample::Dots(Box::new(Dots { points: Vec::new(), ..dots.clone() }));
+        entries.push(Entry { sample, words: dots.name.clone() });
     }
     let mut rows: Vec<Vec<Entry>> = Vec::new();
     let mut used = f64::MAX;

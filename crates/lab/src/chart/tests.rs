@@ -15,7 +15,7 @@ fn series(name: &str, look: Look, points: Vec<(f64, Option<f64>)>) -> Series {
 
 fn plot(series: Vec<Series>) -> Plot {
     Plot {
-        name: "test",
+        name: "test".into(),
         title: "A title".to_owned(),
         note: "A note".to_owned(),
         x: Axis::exact("time (s)", "s", Kind::Linear, -2.0, 10.0),
@@ -25,6 +25,7 @@ fn plot(series: Vec<Series>) -> Plot {
         marks: Vec::new(),
         notches: None,
         shade: None,
+        dots: Vec::new(),
     }
 }
 

@@ -155,7 +155,7 @@ fn distribution(runs: &[Run]) -> Plot {
     let series = each_run(runs, Look::Steps, lines::histogram);
     let xs = || series.iter().flat_map(|line| &line.points).map(|point| point.0);
     Plot {
-        name: "latency-distribution",
+        name: "latency-distribution".into(),
         title: "Latency distribution".to_owned(),
         note: "The share of the operations that count whose latency lies in each step of 12 %."
             .to_owned(),
@@ -166,6 +166,7 @@ fn distribution(runs: &[Run]) -> Plot {
         marks: Vec::new(),
         notches: None,
         shade: None,
+        dots: Vec::new(),
     }
 }
 
@@ -174,7 +175,7 @@ fn tail(runs: &[Run]) -> Plot {
     let xs = series.iter().flat_map(|line| &line.points).map(|point| point.0);
     let last = xs.fold(0.9, f64::max).max(0.99);
     Plot {
-        name: "latency-percentiles",
+        name: "latency-percentiles".into(),
         title: "Latency by percentile".to_owned(),
         note:
             "The share of operations answered within each latency; every step to the right leaves \
@@ -187,6 +188,7 @@ fn tail(runs: &[Run]) -> Plot {
         marks: Vec::new(),
         notches: None,
         shade: None,
+        dots: Vec::new(),
     }
 }
 
@@ -202,7 +204,7 @@ fn over_time(
         |value: fn(&Report) -> f64| runs.iter().map(|run| value(&run.report)).fold(0.0, f64::max);
     let (warmup, end) = (longest(Report::warmup_s), longest(Report::duration_s));
     Plot {
-        name,
+        name: name.into(),
         title: title.to_owned(),
         note: note.to_owned(),
         x: Axis::exact(TIME, "s", Kind::Linear, -warmup, end),
@@ -212,6 +214,7 @@ fn over_time(
         marks: marks(runs),
         notches: view_changes(runs),
         shade: (warmup > 0.0).then(|| (-warmup, 0.0, "warm-up".to_owned())),
+        dots: Vec::new(),
     }
 }
 

@@ -11,8 +11,11 @@ use crate::chart::{self, Plot, Size, escape};
 use crate::text::grouped;
 use std::fmt::Write;
 
-const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("readout.js");
+const STYLE: &str = concat!(include_str!("style.css"), include_str!("dark.css"));
+/// The same without the part for readers who prefer dark pages.
+pub(crate) const LIGHT_PAGE_STYLE: &str = include_str!("style.css");
+/// What a line says under the pointer.
+pub(crate) const READOUT: &str = include_str!("readout.js");
 
 /// A chart over the full width, and the same for a telephone.
 const FULL: [Size; 2] =
@@ -54,7 +57,7 @@ pub fn html(runs: &[Run]) -> String {
     let results = file::results(runs).replace('<', "\\u003c").replace('&', "\\u0026");
     let _ = write!(
         out,
-        "</main>\n{}{results}{}\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+        "</main>\n{}{results}{}\n<script>\n{READOUT}</script>\n</body>\n</html>\n",
         file::OPENING,
         file::CLOSING,
     );
@@ -153,7 +156,7 @@ fn card_line(out: &mut String, figure: &Figure, runs: &[Run], index: usize, run:
 
 fn drawings(out: &mut String, runs: &[Run]) {
     let plots = charts::of(runs);
-    let wide = |plot: &&Plot| ["throughput", "latency", "latency-heat"].contains(&plot.name);
+    let wide = |plot: &&Plot| ["throughput", "latency", "latency-heat"].contains(&&*plot.name);
     section(out, "Over time", plots.iter().filter(wide), FULL);
     let distribution = |plot: &&Plot| plot.name.starts_with("latency-") && plot.heat.is_none();
     section(out, "Latency of all operations that count", plots.iter().filter(distribution), HALF);

@@ -8,7 +8,7 @@ use crate::text::{grouped, thousands};
 use std::fmt::Write;
 
 /// A table: its columns' headings, and rows of cells that are HTML already.
-fn table(class: &str, headings: &[String], rows: &[(String, Vec<String>)]) -> String {
+pub(crate) fn table(class: &str, headings: &[String], rows: &[(String, Vec<String>)]) -> String {
     let mut out = format!("<div class=\"scroll\"><table class=\"{class}\"><thead><tr>");
     for heading in headings {
         let _ = write!(out, "<th scope=\"col\">{}</th>", escape(heading));

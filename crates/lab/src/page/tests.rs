@@ -196,7 +196,7 @@ fn every_named_chart_exists_with_units_on_both_axes() {
             }
             assert!(plot.heat.is_some() || !plot.series.is_empty(), "{name}");
         }
-        assert!(plots.iter().all(|plot| charts::NAMES.contains(&plot.name)));
+        assert!(plots.iter().all(|plot| charts::NAMES.contains(&&*plot.name)));
     }
 }
 

@@ -1,0 +1,35 @@
+//! The experiments that come with the binary.
+
+use super::{Experiment, ExperimentError};
+use std::path::Path;
+
+/// Each id with its file's text.
+const FILES: [(&str, &str); 3] = [
+    ("J3", include_str!("../../../../experiments/J3.toml")),
+    ("J4", include_str!("../../../../experiments/J4.toml")),
+    ("smoke", include_str!("../../../../experiments/smoke.toml")),
+];
+
+/// The ids, in order.
+pub fn ids() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|file| file.0)
+}
+
+/// The experiment with this id, or in the file with this name.
+///
+/// # Errors
+/// When there is neither, or the file is refused.
+pub fn find(name: &str) -> Result<Experiment, ExperimentError> {
+    let built_in = FILES.iter().find(|file| file.0.eq_ignore_ascii_case(name));
+    if let Some((id, text)) = built_in {
+        return Experiment::parse(id, text);
+    }
+    if name.ends_with(".toml") || name.contains(std::path::MAIN_SEPARATOR) {
+        return Experiment::read(Path::new(name));
+    }
+    let known: Vec<&str> = ids().collect();
+    Err(ExperimentError::Refused {
+        name: name.to_owned(),
+        reason: format!("there is no such experiment: use {}, or a file's name", known.join(", ")),
+    })
+}

@@ -1,0 +1,254 @@
+//! An experiment's points, one after another or side by side, each kept as soon as it is finished.
+
+use super::results::{self, FORMAT, Record, ResultsError, Writer};
+use super::{Experiment, Job, Measured, RunError, Runner, Runners, Setup};
+use crate::text::utc;
+use parking_lot::Mutex;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Instant, SystemTime};
+
+/// What is to be run.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    /// The experiment.
+    pub experiment: &'a Experiment,
+    /// Its preset.
+    pub preset: &'a str,
+    /// The points, in order.
+    pub jobs: Vec<Job>,
+    /// Where results are kept.
+    pub results: PathBuf,
+    /// Whether to go on with what is there, instead of starting over.
+    pub resume: bool,
+    /// The machine and binary, as results name them.
+    pub machine: Value,
+    /// Points measured side by side, where that is possible.
+    pub threads: usize,
+}
+
+/// What becomes of a run under way.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// It begins.
+    Begin {
+        /// Points in all.
+        total: usize,
+        /// Those that were there already.
+        done: usize,
+        /// Results left out, since another binary or machine measured them.
+        unfit: usize,
+    },
+    /// A point begins.
+    Started(&'a Setup),
+    /// A point is finished.
+    Finished {
+        /// Its result.
+        record: &'a Record,
+        /// Points finished in all.
+        done: usize,
+        /// Points in all.
+        total: usize,
+        /// About how many seconds the rest takes.
+        left_s: f64,
+    },
+}
+
+/// Why a run ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// Somebody pressed Ctrl-C; what was finished is kept.
+    #[error("interrupted")]
+    Interrupted,
+    /// A point cannot be measured at all.
+    #[error("{0}")]
+    Refused(String),
+    /// The results cannot be kept.
+    #[error(transparent)]
+    Results(#[from] ResultsError),
+}
+
+/// Runs a plan, and returns all its results, those of earlier runs included, in the file's order.
+///
+/// # Errors
+/// When it was interrupted, a point was refused, or results cannot be read or written.
+pub fn drive(
+    plan: &Plan<'_>,
+    runners: &Runners,
+    report: &(dyn Fn(Event<'_>) + Sync),
+    interrupted: &AtomicBool,
+) -> Result<Vec<Record>, DriveError> {
+    let (kept, unfit) = kept(plan)?;
+    let finished: BTreeSet<String> = kept.iter().map(|record| record.key.clone()).collect();
+    let open = plan.jobs.iter().filter(|job| !finished.contains(&job.key));
+    let mut phases = Phases::default();
+    for job in open {
+        let runner = runners.of(job.setup.how).map_err(refused)?;
+        let phase = if runner.is_parallel() { &mut phases.together } else { &mut phases.alone };
+        phase.push(Task { job, runner, estimate_s: runner.estimate_s(&job.setup) });
+    }
+    let total = plan.jobs.len();
+    let writer = Writer::create(&plan.results, &kept)?;
+    report(Event::Begin { total, done: kept.len(), unfit });
+    let state = State { writer, records: kept, finished_s: 0.0 };
+    let run = Run {
+        plan,
+        report,
+        interrupted,
+        threads: plan.threads.max(1),
+        began: Instant::now(),
+        estimated_s: phases.estimated_s(plan.threads),
+        state: Mutex::new(state),
+    };
+    run.side_by_side(&phases.alone, 1)?;
+    run.side_by_side(&phases.together, run.threads)?;
+    Ok(run.state.into_inner().records)
+}
+
+/// About how many seconds a preset's points take on this machine.
+///
+/// # Errors
+/// When a point cannot be measured at all.
+pub fn estimate_s(jobs: &[Job], runners: &Runners, threads: usize) -> Result<f64, DriveError> {
+    let mut sum = 0.0;
+    for job in jobs {
+        let runner = runners.of(job.setup.how).map_err(refused)?;
+        let side_by_side = if runner.is_parallel() { threads.max(1) } else { 1 };
+        sum += runner.estimate_s(&job.setup) / side_by_side as f64;
+    }
+    Ok(sum)
+}
+
+/// The results to go on from, and how many do not fit beside this machine's.
+fn kept(plan: &Plan<'_>) -> Result<(Vec<Record>, usize), ResultsError> {
+    let there = if plan.resume { results::read(&plan.results)? } else { Vec::new() };
+    let wanted: BTreeSet<&str> = plan.jobs.iter().map(|job| job.key.as_str()).collect();
+    let mut seen = BTreeSet::new();
+    let (mut kept, mut unfit) = (Vec::new(), 0);
+    for record in there {
+        if !record.fits(&plan.machine) {
+            unfit += 1;
+        } else if wanted.contains(record.key.as_str()) && seen.insert(record.key.clone()) {
+            kept.push(record);
+        }
+    }
+    Ok((kept, unfit))
+}
+
+fn refused(error: RunError) -> DriveError {
+    match error {
+        RunError::Interrupted => DriveError::Interrupted,
+        RunError::Failed(reason) | RunError::Refused(reason) => DriveError::Refused(reason),
+    }
+}
+
+/// A point to be measured, and by whom.
+#[derive(Clone, Copy)]
+struct Task<'a> {
+    job: &'a Job,
+    runner: &'a dyn Runner,
+    estimate_s: f64,
+}
+
+/// First what must be alone on the machine, then what need not.
+#[derive(Default)]
+struct Phases<'a> {
+    alone: Vec<Task<'a>>,
+    together: Vec<Task<'a>>,
+}
+
+impl Phases<'_> {
+    fn estimated_s(&self, threads: usize) -> f64 {
+        let sum = |tasks: &[Task<'_>]| tasks.iter().map(|task| task.estimate_s).sum::<f64>();
+        sum(&self.alone) + sum(&self.together) / threads.max(1) as f64
+    }
+}
+
+struct Run<'a> {
+    plan: &'a Plan<'a>,
+    report: &'a (dyn Fn(Event<'_>) + Sync),
+    interrupted: &'a AtomicBool,
+    threads: usize,
+    began: Instant,
+    /// What all open points together were thought to take.
+    estimated_s: f64,
+    state: Mutex<State>,
+}
+
+struct State {
+    writer: Writer,
+    records: Vec<Record>,
+    /// What those finished in this run were thought to take.
+    finished_s: f64,
+}
+
+impl Run<'_> {
+    fn side_by_side(&self, tasks: &[Task<'_>], threads: usize) -> Result<(), DriveError> {
+        let next = AtomicUsize::new(0);
+        let failed: Mutex<Option<DriveError>> = Mutex::new(None);
+        let work = || {
+            while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if let Err(error) = self.measure(*task, threads) {
+                    failed.lock().get_or_insert(error);
+                }
+                if failed.lock().is_some() {
+                    return;
+                }
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..threads.min(tasks.len()) {
+                scope.spawn(work);
+            }
+        });
+        failed.into_inner().map_or(Ok(()), Err)
+    }
+
+    fn measure(&self, task: Task<'_>, threads: usize) -> Result<(), DriveError> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err(DriveError::Interrupted);
+        }
+        (self.report)(Event::Started(&task.job.setup));
+        let (started, began) = (utc(SystemTime::now()), Instant::now());
+        let (measured, failed) = match task.runner.run(&task.job.setup, self.interrupted) {
+            Ok(measured) => (measured, None),
+            Err(RunError::Failed(reason)) => (Measured::default(), Some(reason)),
+            Err(error) => return Err(refused(error)),
+        };
+        let record = Record {
+            format: FORMAT,
+            experiment: self.plan.experiment.id.clone(),
+            preset: self.plan.preset.to_owned(),
+            key: task.job.key.clone(),
+            setup: task.job.setup.clone(),
+            measured: measured.numbers.into_iter().map(|(name, n)| (name, rounded(n))).collect(),
+            failed,
+            signatures: measured.signatures,
+            started,
+            wall_s: rounded(began.elapsed().as_secs_f64()),
+            machine: self.plan.machine.clone(),
+            details: measured.details,
+        };
+        self.keep(record, task.estimate_s / threads as f64)
+    }
+
+    fn keep(&self, record: Record, estimate_s: f64) -> Result<(), DriveError> {
+        let mut state = self.state.lock();
+        state.writer.add(&record)?;
+        state.finished_s += estimate_s;
+        let ratio = self.began.elapsed().as_secs_f64() / state.finished_s.max(1e-9);
+        let left_s = (self.estimated_s - state.finished_s).max(0.0) * ratio;
+        let (done, total) = (state.records.len() + 1, self.plan.jobs.len());
+        (self.report)(Event::Finished { record: &record, done, total, left_s });
+        state.records.push(record);
+        Ok(())
+    }
+}
+
+/// To nine significant digits: more than anybody measures, and the same when it is read again.
+fn rounded(number: f64) -> f64 {
+    format!("{number:.8e}").parse().unwrap_or(number)
+}

@@ -1,0 +1,215 @@
+//! From results to charts, by what an experiment's file says.
+
+mod axes;
+mod names;
+mod series;
+
+pub use series::{Line, Point, lines};
+
+use super::{Experiment, Record};
+use crate::chart::{Dot, Dots, Marker, Plot};
+use crate::text::{milliseconds, thousands};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use toml::Table;
+
+/// One chart of an experiment, as its file says.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    /// A short name without spaces, for its file.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// How to read it.
+    pub note: String,
+    /// What lies on the x axis: a metric, or a number among the settings.
+    pub x: String,
+    /// What lies on the y axis.
+    pub y: String,
+    /// How x is drawn: `linear`, from zero, or `log`.
+    #[serde(default)]
+    pub x_scale: Scale,
+    /// How y is drawn.
+    #[serde(default)]
+    pub y_scale: Scale,
+    /// The x axis' text; by default what is on it, with its unit.
+    pub x_label: Option<String>,
+    /// The y axis' text.
+    pub y_label: Option<String>,
+    /// Fields by which points are told apart: a line for each combination of their values. The first
+    /// gives the colour, the second marker and dashes.
+    #[serde(default)]
+    pub series: Vec<String>,
+    /// A line's name, with values of fields in braces, as in `{scheme}, n = {validators}`.
+    pub label: Option<String>,
+    /// Other names for lines, by the name that they would have.
+    #[serde(default)]
+    pub rename: BTreeMap<String, String>,
+    /// The field in whose order a line goes through its points; by default what lies on x, or the
+    /// rate where that is measured.
+    pub along: Option<String>,
+    /// Only points with these values; a list means any of its values.
+    #[serde(default, rename = "where")]
+    pub only: Table,
+    /// The greatest x shown; points beyond lie on the edge.
+    pub x_max: Option<f64>,
+    /// The greatest y shown.
+    pub y_max: Option<f64>,
+    /// What was published.
+    #[serde(default)]
+    pub paper: Vec<Published>,
+}
+
+impl Figure {
+    /// The names of all fields.
+    pub const FIELDS: [&'static str; 17] = [
+        "name", "title", "note", "x", "y", "x_scale", "y_scale", "x_label", "y_label", "series",
+        "label", "rename", "along", "where", "x_max", "y_max", "paper",
+    ];
+}
+
+/// How an axis is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scale {
+    /// Evenly, from zero.
+    #[default]
+    Linear,
+    /// By the logarithm.
+    Log,
+}
+
+/// Points that somebody published.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// Its name in the legend.
+    pub name: String,
+    /// The line of ours that it stands beside, and whose colour it has; by its name.
+    pub beside: Option<String>,
+    /// The points: x and y, in the axes' units.
+    pub points: Vec<[f64; 2]>,
+    /// What is known of y: `at`, `below` or `above`.
+    #[serde(default)]
+    pub bound: Bound,
+    /// Where it was published, and how it was read there.
+    pub source: String,
+}
+
+impl Published {
+    /// The names of all fields.
+    pub const FIELDS: [&'static str; 5] = ["name", "beside", "points", "bound", "source"];
+}
+
+/// What is known of a published value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// The value.
+    #[default]
+    At,
+    /// It is lower.
+    Below,
+    /// It is higher.
+    Above,
+}
+
+/// The charts for which there are results, in the file's order.
+#[must_use]
+pub fn plots(experiment: &Experiment, records: &[Record]) -> Vec<Plot> {
+    experiment.figures.iter().filter_map(|figure| plot(figure, records)).collect()
+}
+
+/// The chart, unless no result belongs on it.
+#[must_use]
+pub fn plot(figure: &Figure, records: &[Record]) -> Option<Plot> {
+    let lines = lines(figure, records);
+    if lines.is_empty() {
+        return None;
+    }
+    let mut dots: Vec<Dots> = lines.iter().map(|line| drawn(figure, line)).collect();
+    let drawn = dots.clone();
+    dots.extend(figure.paper.iter().map(|paper| published(paper, &drawn)));
+    let (x, y) = axes::of(figure, &dots);
+    Some(Plot {
+        name: figure.name.clone().into(),
+        title: figure.title.clone(),
+        note: figure.note.clone(),
+        x,
+        y,
+        series: Vec::new(),
+        heat: None,
+        marks: Vec::new(),
+        notches: None,
+        shade: None,
+        dots,
+    })
+}
+
+fn drawn(figure: &Figure, line: &Line) -> Dots {
+    let dot = |point: &series::Point| {
+        let spread = |of: &super::statistics::Spread| (of.mean, of.deviation);
+        let (x, y) = (spread(&point.x), spread(&point.y));
+        let repeats = if point.y.count == 1 {
+            "one run".to_owned()
+        } else {
+            format!("{} runs", point.y.count)
+        };
+        let says = format!(
+            "{}: {} at {} ({repeats})",
+            line.name,
+            with_deviation(y, &figure.y),
+            with_deviation(x, &figure.x),
+        );
+        Dot { x, y, says }
+    };
+    Dots {
+        name: line.name.clone(),
+        colour: line.colour,
+        marker: Marker::Shape(line.marker),
+        dashes: Some(line.dashes),
+        points: line.points.iter().map(dot).collect(),
+    }
+}
+
+fn published(paper: &Published, ours: &[Dots]) -> Dots {
+    let beside = ours.iter().find(|dots| Some(&dots.name) == paper.beside.as_ref());
+    let marker = match paper.bound {
+        Bound::At => Marker::Paper,
+        Bound::Below => Marker::PaperBelow,
+        Bound::Above => Marker::PaperAbove,
+    };
+    let dot = |point: &[f64; 2]| Dot {
+        x: (point[0], 0.0),
+        y: (point[1], 0.0),
+        says: format!("{}: {}", paper.name, paper.source),
+    };
+    Dots {
+        name: paper.name.clone(),
+        // Grey where it stands beside nothing.
+        colour: beside.map_or(6, |dots| dots.colour),
+        marker,
+        dashes: None,
+        points: paper.points.iter().map(dot).collect(),
+    }
+}
+
+fn with_deviation((mean, deviation): (f64, f64), name: &str) -> String {
+    let unit = super::metrics::on_axis(name).map_or("", |metric| metric.unit);
+    let spread = if deviation > 0.0 { format!(" ± {}", number(deviation)) } else { String::new() };
+    format!("{}{spread} {unit}", number(mean)).trim_end().to_owned()
+}
+
+/// A number for people: three digits, thousands separated.
+#[must_use]
+pub fn number(value: f64) -> String {
+    if value < 0.0 {
+        return format!("−{}", number(-value));
+    }
+    match value {
+        whole if whole.fract() == 0.0 => thousands(whole as u64),
+        small if small < 0.01 => format!("{small:.4}"),
+        other => milliseconds(other),
+    }
+}

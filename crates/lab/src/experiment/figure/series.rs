@@ -1,0 +1,138 @@
+//! Results sorted into lines and points.
+
+use super::{Figure, names};
+use crate::experiment::statistics::Spread;
+use crate::experiment::{Record, metrics};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A line of a figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// Its name.
+    pub name: String,
+    /// Which colour, from 0: by the value of the first field that tells lines apart.
+    pub colour: usize,
+    /// Which marker, from 0: by the second, or the first where there is one.
+    pub marker: usize,
+    /// Which dashes, from 0: by the second.
+    pub dashes: usize,
+    /// Its points, in order.
+    pub points: Vec<Point>,
+}
+
+/// The repeats of one setup.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// What lies on the x axis.
+    pub x: Spread,
+    /// What lies on the y axis.
+    pub y: Spread,
+    /// Where it comes in its line.
+    along: f64,
+}
+
+/// The lines of a figure, in the order of their fields' values.
+#[must_use]
+pub fn lines(figure: &Figure, records: &[Record]) -> Vec<Line> {
+    let chosen: Vec<&Record> = records.iter().filter(|record| belongs(figure, record)).collect();
+    let values: Vec<Vec<Value>> = figure
+        .series
+        .iter()
+        .map(|field| distinct(chosen.iter().map(|record| field_of(record, field))))
+        .collect();
+    let mut lines: BTreeMap<Vec<usize>, Vec<&Record>> = BTreeMap::new();
+    for record in chosen {
+        let place = |(field, values): (&String, &Vec<Value>)| {
+            let value = field_of(record, field);
+            values.iter().position(|other| *other == value).unwrap_or(0)
+        };
+        let places = figure.series.iter().zip(&values).map(place).collect();
+        lines.entry(places).or_default().push(record);
+    }
+    lines.into_iter().map(|(places, records)| line(figure, &places, &records)).collect()
+}
+
+fn line(figure: &Figure, places: &[usize], records: &[&Record]) -> Line {
+    let place = |index: usize| places.get(index).copied();
+    let name = names::line(records[0], figure.label.as_deref(), &figure.series);
+    let mut points = points(figure, records);
+    points.sort_by(|a, b| a.along.total_cmp(&b.along));
+    Line {
+        name: figure.rename.get(&name).cloned().unwrap_or(name),
+        colour: place(0).unwrap_or(0),
+        marker: place(1).or_else(|| place(0)).unwrap_or(0),
+        dashes: place(1).or_else(|| place(0)).unwrap_or(0) + place(2).unwrap_or(0),
+        points,
+    }
+}
+
+fn points(figure: &Figure, records: &[&Record]) -> Vec<Point> {
+    let mut repeats: BTreeMap<String, Vec<&Record>> = BTreeMap::new();
+    for record in records {
+        repeats.entry(record.setup.without_seed()).or_default().push(record);
+    }
+    let along = figure.along.clone().unwrap_or_else(|| {
+        // A measured x has no order of its own: a curve that bends back is drawn by its load.
+        let measured =
+            metrics::find(&figure.x).is_some() && records[0].measured.contains_key("committed_tps");
+        if measured { "rate".to_owned() } else { figure.x.clone() }
+    });
+    let point = |records: &Vec<&Record>| {
+        let all = |name: &str| -> Vec<f64> {
+            records.iter().filter_map(|record| record.number(name)).collect()
+        };
+        Some(Point {
+            x: Spread::of(&all(&figure.x))?,
+            y: Spread::of(&all(&figure.y))?,
+            along: Spread::of(&all(&along)).map_or(0.0, |spread| spread.mean),
+        })
+    };
+    repeats.values().filter_map(point).collect()
+}
+
+/// Whether a result is drawn: it has both numbers, and the values that the figure asks for.
+fn belongs(figure: &Figure, record: &Record) -> bool {
+    let setup = record.setup.to_json();
+    let meets = |(field, wanted): (&String, &toml::Value)| {
+        let found = setup.get(field).unwrap_or(&Value::Null);
+        match wanted {
+            toml::Value::Array(any) if !found.is_array() => any.iter().any(|one| same(one, found)),
+            one => same(one, found),
+        }
+    };
+    let has = |name: &str| record.number(name).is_some();
+    has(&figure.x) && has(&figure.y) && figure.only.iter().all(meets)
+}
+
+fn same(wanted: &toml::Value, found: &Value) -> bool {
+    let wanted = serde_json::to_value(wanted).unwrap_or(Value::Null);
+    match (wanted.as_f64(), found.as_f64()) {
+        (Some(a), Some(b)) => a == b,
+        _ => wanted == *found,
+    }
+}
+
+fn field_of(record: &Record, field: &str) -> Value {
+    record.setup.to_json().get(field).cloned().unwrap_or(Value::Null)
+}
+
+/// Each value once: numbers in their order, Ed25519 before BLS, other texts as they sort.
+fn distinct(values: impl Iterator<Item = Value>) -> Vec<Value> {
+    let mut distinct: Vec<Value> = Vec::new();
+    for value in values {
+        if !distinct.contains(&value) {
+            distinct.push(value);
+        }
+    }
+    let rank = |value: &Value| match value {
+        Value::Number(number) => (number.as_f64().unwrap_or(0.0), String::new()),
+        Value::String(text) if text == "ed25519" => (-1.0, String::new()),
+        other => (0.0, other.to_string()),
+    };
+    distinct.sort_by(|a, b| {
+        let (a, b) = (rank(a), rank(b));
+        a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1))
+    });
+    distinct
+}

@@ -1,0 +1,87 @@
+//! What is measured, by name: the names that figures and results files use.
+
+/// A number that a point may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// Its name in files.
+    pub name: &'static str,
+    /// What it is, for axes and tables.
+    pub label: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+}
+
+const fn metric(name: &'static str, label: &'static str, unit: &'static str) -> Metric {
+    Metric { name, label, unit }
+}
+
+/// All of them. A point has those that its runner can tell.
+pub const METRICS: &[Metric] = &[
+    metric("offered_tps", "offered", "tx/s"),
+    metric("committed_tps", "committed throughput", "tx/s"),
+    // Submit to commit at the validator beside the client: what paper 000 calls latency.
+    metric("latency_one_mean_ms", "latency to commit at one validator, mean", "ms"),
+    metric("latency_one_p50_ms", "latency to commit at one validator, median", "ms"),
+    metric("latency_one_p90_ms", "latency to commit at one validator, 90 %", "ms"),
+    metric("latency_one_p99_ms", "latency to commit at one validator, 99 %", "ms"),
+    metric("latency_slowest_mean_ms", "latency to commit at the slowest validator, mean", "ms"),
+    metric("latency_slowest_p50_ms", "latency to commit at the slowest validator, median", "ms"),
+    metric("latency_slowest_p90_ms", "latency to commit at the slowest validator, 90 %", "ms"),
+    metric("latency_slowest_p99_ms", "latency to commit at the slowest validator, 99 %", "ms"),
+    metric("latency_client_mean_ms", "latency to f+1 equal replies, mean", "ms"),
+    metric("latency_client_p50_ms", "latency to f+1 equal replies, median", "ms"),
+    metric("latency_client_p90_ms", "latency to f+1 equal replies, 90 %", "ms"),
+    metric("latency_client_p99_ms", "latency to f+1 equal replies, 99 %", "ms"),
+    metric("views", "views", ""),
+    metric("view_changes", "views given up", ""),
+    metric("bytes_per_tx", "bytes sent by all validators", "B/tx"),
+    metric("bytes_per_validator_s", "bytes sent by one validator", "MB/s"),
+    metric("cpu_cores", "cores that all validators kept busy", "cores"),
+    metric("busiest_share", "load of the busiest validator's processor", "%"),
+    metric("signers", "signers", ""),
+    metric("absentees", "absentees", ""),
+    metric("certificate_bytes", "certificate", "B"),
+    metric("check_us", "checking a certificate", "µs"),
+    metric("key_us", "the signers' key", "µs"),
+    metric("one_check_us", "checking one signature", "µs"),
+    metric("combine_us", "collecting a certificate's shares", "µs"),
+    metric("sign_us", "signing", "µs"),
+];
+
+/// The metric with this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Metric> {
+    METRICS.iter().find(|metric| metric.name == name)
+}
+
+/// Numbers among a point's settings that an axis may show: name, what it is, unit.
+const SETTINGS: [Metric; 8] = [
+    metric("validators", "validators", ""),
+    metric("rate", "offered", "tx/s"),
+    metric("tx_bytes", "operation", "B"),
+    metric("batch_bytes", "batch", "B"),
+    metric("vote_wait_ms", "wait for votes beyond the quorum", "ms"),
+    metric("timeout_ms", "view timeout", "ms"),
+    metric("crashed", "crashed validators", ""),
+    metric("bandwidth_mbit", "bandwidth of a link", "Mbit/s"),
+];
+
+/// What an axis may show under this name: a metric, or a setting.
+#[must_use]
+pub fn on_axis(name: &str) -> Option<&'static Metric> {
+    find(name).or_else(|| SETTINGS.iter().find(|setting| setting.name == name))
+}
+
+/// Every name that an axis may show.
+pub fn axis_names() -> impl Iterator<Item = &'static str> {
+    METRICS.iter().chain(&SETTINGS).map(|metric| metric.name)
+}
+
+/// An axis' label: what it is, and its unit.
+#[must_use]
+pub fn label(metric: &Metric) -> String {
+    match metric.unit {
+        "" => metric.label.to_owned(),
+        unit => format!("{} ({unit})", metric.label),
+    }
+}

@@ -1,0 +1,119 @@
+//! Committees of real processes on this machine: [`crate::bench`], one run a point.
+
+use super::{Measured, RunError, Runner, Signatures};
+use crate::bench::measure::LatencyMs;
+use crate::bench::{self, At, BenchConfig, BenchError, Progress, Report, SendTo, Who};
+use crate::experiment::Setup;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+/// Most seconds to wait after the load for the last answers.
+const DRAIN_S: u64 = 10;
+/// Log kept for members that fell behind, as `bench` has it by default.
+const RETENTION_BYTES: u64 = 64 << 20;
+/// How long a client waits for operations to share a request, as `bench` has it by default.
+const BUNDLE_DELAY_MS: u64 = 20;
+/// Seconds to start and to stop a committee, and for each validator.
+const OVERHEAD_S: (f64, f64) = (3.0, 0.3);
+
+/// Runs committees of processes.
+#[derive(Clone, Debug)]
+pub struct Processes {
+    executable: PathBuf,
+}
+
+impl Processes {
+    /// Committees of this `quorate` binary.
+    #[must_use]
+    pub fn new(executable: PathBuf) -> Self {
+        Self { executable }
+    }
+
+    fn config(&self, setup: &Setup) -> BenchConfig {
+        let emulation = setup.emulation();
+        let emulated = emulation != quorate_wan::Emulation::default();
+        let last = setup.validators - setup.crashed..setup.validators;
+        let kill = |id| At { who: Who::Member(id), second: setup.crash_at_s };
+        BenchConfig {
+            validators: setup.validators,
+            weights: None,
+            scheme: setup.scheme,
+            load: setup.load,
+            rate: setup.rate,
+            outstanding: 256,
+            send_to: SendTo::One,
+            tx_bytes: setup.tx_bytes,
+            duration_s: setup.duration_s,
+            warmup_s: setup.warmup_s,
+            drain_s: DRAIN_S,
+            kills: last.map(kill).collect(),
+            restarts: Vec::new(),
+            pauses: Vec::new(),
+            durability: setup.durability,
+            retention_bytes: RETENTION_BYTES,
+            service: setup.service,
+            sessions: None,
+            bundle_delay_ms: BUNDLE_DELAY_MS,
+            retry_after_ms: 2 * setup.settings.timeout_ms,
+            seed: setup.seed,
+            settings: setup.settings.clone(),
+            emulation: emulated.then_some(emulation),
+            bounds: false,
+            directory: None,
+            executable: self.executable.clone(),
+        }
+    }
+}
+
+impl Runner for Processes {
+    /// One committee at a time: each wants the whole machine.
+    fn is_parallel(&self) -> bool {
+        false
+    }
+
+    fn estimate_s(&self, setup: &Setup) -> f64 {
+        let (once, each) = OVERHEAD_S;
+        setup.load_span().as_secs_f64() + once + each * f64::from(setup.validators)
+    }
+
+    fn run(&self, setup: &Setup, interrupted: &AtomicBool) -> Result<Measured, RunError> {
+        let config = self.config(setup);
+        match bench::run_for_experiment(&config, &Progress::new(true), interrupted) {
+            Ok(report) => Ok(measured(&report, setup)),
+            Err(BenchError::Interrupted) => Err(RunError::Interrupted),
+            Err(error) if error.is_overload() => Err(RunError::Failed(error.in_short())),
+            Err(error) => Err(RunError::Refused(error.to_string())),
+        }
+    }
+}
+
+fn measured(report: &Report, setup: &Setup) -> Measured {
+    let mut numbers = BTreeMap::new();
+    let mut add = |name: &str, number: Option<f64>| {
+        numbers.extend(number.map(|number| (name.to_owned(), number)));
+    };
+    let LatencyMs { mean, p50, p90, p99, .. } = report.latency_ms;
+    for (name, number) in [("mean", mean), ("p50", p50), ("p90", p90), ("p99", p99)] {
+        add(&format!("latency_client_{name}_ms"), Some(number));
+    }
+    let window_s = setup.duration_s as f64;
+    let sent: u64 = report.validators.iter().map(|validator| validator.bytes_sent).sum();
+    let per_validator = sent as f64 / report.validators.len().max(1) as f64;
+    add("offered_tps", Some(report.offered_tps));
+    add("committed_tps", Some(report.committed_tps));
+    add("bytes_per_tx", report.bytes_per_tx);
+    add("bytes_per_validator_s", Some(per_validator / window_s / 1e6));
+    add("cpu_cores", Some(report.cpu_seconds / window_s));
+    add("view_changes", Some(report.view_changes as f64));
+    add("certificate_bytes", Some(report.certificate_bytes as f64));
+    let details = json!({
+        "answered": report.answered,
+        "dropped": report.dropped,
+        "unanswered": report.unanswered,
+        "client_cpu_seconds": report.client_cpu_seconds,
+        "rss_mb_max": report.rss_mb_max,
+    });
+    Measured { numbers, signatures: Signatures::Real, details }
+}

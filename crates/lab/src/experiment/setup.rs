@@ -1,0 +1,288 @@
+//! Everything that decides one point of an experiment.
+
+use crate::ServiceKind;
+use crate::bench::load::Shape;
+use quorate_crypto::SchemeKind;
+use quorate_engine::Settings;
+use quorate_storage::Durability;
+use quorate_types::Weights;
+use quorate_wan::{Emulation, EmulationError, Topology};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What measures a point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum How {
+    /// A committee in virtual time, every operation at its price.
+    #[default]
+    Simulated,
+    /// A committee of real processes on this machine.
+    Processes,
+    /// Certificates alone, made and checked on this machine.
+    Certificates,
+}
+
+/// How many members are not in a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Absent {
+    /// So many.
+    Count(u16),
+    /// As the word says.
+    Word(AbsentWord),
+}
+
+/// See [`Absent`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AbsentWord {
+    /// As many as the smallest quorum leaves out.
+    Quorum,
+}
+
+/// Everything that decides one point. In a file its fields stand beside one another: `base` gives
+/// values for all points, a preset and the matrix override them. All of it is in the results.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Setup {
+    /// What measures it.
+    pub how: How,
+    /// Members of the committee, 1 to 1,000.
+    pub validators: u16,
+    /// The voting scheme: `ed25519` or `bls`.
+    #[serde(with = "as_text")]
+    pub scheme: SchemeKind,
+    /// AWS regions, given to the members in turn; none for one local network.
+    pub regions: Vec<String>,
+    /// Without regions: the one-way delay between any two members, in milliseconds.
+    pub delay_ms: u64,
+    /// Megabits a second on each link between two hosts; 0 for no limit.
+    pub bandwidth_mbit: u64,
+    /// Whether delays vary as they were measured to.
+    pub jitter: bool,
+    /// Operations offered per second, by all clients together.
+    pub rate: u64,
+    /// When they are offered: `fixed` or `poisson`.
+    pub load: Shape,
+    /// Bytes of an operation.
+    pub tx_bytes: usize,
+    /// What a vote survives: `fsync` or `os`.
+    pub durability: Durability,
+    /// What is replicated: `log` or `noop`. Real processes only.
+    #[serde(with = "as_text")]
+    pub service: ServiceKind,
+    /// The last so many members crash.
+    pub crashed: u16,
+    /// When they do, in seconds into the measured window.
+    pub crash_at_s: f64,
+    /// Seconds of load before those that count.
+    pub warmup_s: u64,
+    /// Seconds that count.
+    pub duration_s: u64,
+    /// The price list of a simulated point, by name.
+    pub prices: String,
+    /// How simulated validators behave: `quorate`, or `reference` as the implementation behind paper
+    /// 000 does.
+    pub profile: String,
+    /// Cores of a simulated host.
+    pub cores: u16,
+    /// Megabits a second that a simulated host sends.
+    pub uplink_mbit: u64,
+    /// Megabits a second that a simulated host receives.
+    pub downlink_mbit: u64,
+    /// Validators that share a simulated host.
+    pub validators_per_host: u16,
+    /// Whether a simulated point makes and checks real signatures, instead of stand-ins at a price.
+    pub real_signatures: bool,
+    /// Who is not in a certificate: a number, or `quorum` for as many as the smallest quorum leaves
+    /// out. Certificates only.
+    pub absent: Absent,
+    /// Whether a certificate carries its signers' keys instead of a bitmap. Certificates only.
+    pub keys_inside: bool,
+    /// How long each operation on certificates is repeated, in milliseconds.
+    pub measure_ms: u64,
+    /// Decides every draw. Repeats count up from it.
+    pub seed: u64,
+    /// The replicas' settings, by their names in a validator's configuration.
+    #[serde(flatten)]
+    pub settings: Settings,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            how: How::default(),
+            validators: 4,
+            scheme: SchemeKind::Ed25519,
+            regions: Vec::new(),
+            delay_ms: 0,
+            bandwidth_mbit: 0,
+            jitter: true,
+            rate: 1_000,
+            load: Shape::Fixed,
+            tx_bytes: 512,
+            durability: Durability::Fsync,
+            service: ServiceKind::Log,
+            crashed: 0,
+            crash_at_s: 0.0,
+            warmup_s: 2,
+            duration_s: 10,
+            prices: "this-machine".to_owned(),
+            profile: "quorate".to_owned(),
+            cores: 2,
+            uplink_mbit: 5_000,
+            downlink_mbit: 5_000,
+            validators_per_host: 1,
+            real_signatures: false,
+            absent: Absent::Word(AbsentWord::Quorum),
+            keys_inside: false,
+            measure_ms: 100,
+            seed: 1,
+            settings: Settings::default(),
+        }
+    }
+}
+
+/// Ranges of a setup: name, value, least, most.
+type Range = (&'static str, u64, u64, u64);
+
+impl Setup {
+    /// The names of all fields.
+    ///
+    /// # Panics
+    /// Never: a setup is a table of plain data.
+    #[must_use]
+    pub fn fields() -> Vec<String> {
+        let value = serde_json::to_value(Self::default()).expect("plain data");
+        value.as_object().expect("a table").keys().cloned().collect()
+    }
+
+    /// Checks ranges and what contradicts itself.
+    ///
+    /// # Errors
+    /// A sentence that says what to change.
+    pub fn validate(&self) -> Result<(), String> {
+        if !matches!(self.scheme, SchemeKind::Ed25519 | SchemeKind::Bls) {
+            return Err("'scheme' is ed25519 or bls".to_owned());
+        }
+        for (name, value, least, most) in self.ranges() {
+            if !(least..=most).contains(&value) {
+                return Err(format!("'{name}' is {value}; it must be {least} to {most}"));
+            }
+        }
+        if self.load == Shape::Closed {
+            return Err("'load' is fixed or poisson: experiments have open loops".to_owned());
+        }
+        if !(0.0..=self.duration_s as f64).contains(&self.crash_at_s) {
+            return Err(format!("'crash_at_s' must be 0 to {}", self.duration_s));
+        }
+        self.settings.validate().map_err(|error| error.to_string())?;
+        self.topology().map(drop).map_err(|error| error.to_string())
+    }
+
+    fn ranges(&self) -> [Range; 10] {
+        let n = u64::from(self.validators);
+        let faulty = self.weights().faulty_max();
+        [
+            ("validators", n, 1, 1_000),
+            ("rate", self.rate, 1, 10_000_000),
+            ("tx_bytes", self.tx_bytes as u64, 1, 65_536),
+            ("duration_s", self.duration_s, 1, 86_400),
+            ("warmup_s", self.warmup_s, 0, 86_400),
+            ("crashed", u64::from(self.crashed), 0, faulty),
+            ("cores", u64::from(self.cores), 1, 1_024),
+            ("validators_per_host", u64::from(self.validators_per_host), 1, 1_000),
+            ("absent", self.absentees() as u64, 0, n.saturating_sub(1)),
+            ("measure_ms", self.measure_ms, 1, 60_000),
+        ]
+    }
+
+    /// The members' weights: 1 each.
+    #[must_use]
+    pub fn weights(&self) -> Weights {
+        // Nobody is no committee, as validation says.
+        Weights::equal(usize::from(self.validators).max(1))
+    }
+
+    /// How many members are not in a certificate.
+    #[must_use]
+    pub fn absentees(&self) -> usize {
+        match self.absent {
+            Absent::Count(count) => usize::from(count),
+            Absent::Word(AbsentWord::Quorum) => {
+                let weights = self.weights();
+                weights.total().saturating_sub(weights.quorum()) as usize
+            }
+        }
+    }
+
+    /// The network between the members, as a validator's configuration names it.
+    #[must_use]
+    pub fn emulation(&self) -> Emulation {
+        Emulation {
+            regions: self.regions.clone(),
+            delay_ms: self.delay_ms,
+            bandwidth_mbit: self.bandwidth_mbit,
+            jitter: self.jitter,
+        }
+    }
+
+    /// The network between the members.
+    ///
+    /// # Errors
+    /// When a region is unknown or a value leaves its range.
+    pub fn topology(&self) -> Result<Topology, EmulationError> {
+        self.emulation().topology(usize::from(self.validators))
+    }
+
+    /// Warm-up and measured window together.
+    #[must_use]
+    pub fn load_span(&self) -> Duration {
+        Duration::from_secs(self.warmup_s + self.duration_s)
+    }
+
+    /// As plain data, by field.
+    ///
+    /// # Panics
+    /// Never: a setup is plain data.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::to_value(self).expect("plain data")
+    }
+
+    /// What two points share exactly when they are repeats of one another, or the same.
+    #[must_use]
+    pub fn without_seed(&self) -> String {
+        Self { seed: 0, ..self.clone() }.to_json().to_string()
+    }
+
+    /// The name under which a point's result is kept: a hash of everything that decides it.
+    #[must_use]
+    pub fn key(&self) -> String {
+        let digest = quorate_crypto::hash(self.to_json().to_string().as_bytes());
+        digest.0[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Types that have a text form of their own.
+mod as_text {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    pub(super) fn serialize<T: Display, S: Serializer>(
+        value: &T,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_str(value)
+    }
+
+    pub(super) fn deserialize<'de, T, D>(from: D) -> Result<T, D::Error>
+    where
+        T: FromStr<Err: Display>,
+        D: Deserializer<'de>,
+    {
+        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+    }
+}
