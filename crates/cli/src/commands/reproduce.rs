@@ -83,7 +83,7 @@ impl Options {
         let records = if self.draw {
             self.read(&path, &jobs)?
         } else {
-            self.measure(&experiment, preset, jobs, path.clone(), &runners)?
+            self.measure(&experiment, preset, jobs, &path, &runners)?
         };
         let origin = Origin { preset: stem, command: super::report::command() };
         let written = page::write(&self.out, &experiment, &records, &origin);
@@ -116,13 +116,12 @@ impl Options {
         experiment: &Experiment,
         preset: &str,
         jobs: Vec<Job>,
-        results: PathBuf,
+        results: &Path,
         runners: &Runners,
     ) -> Result<Vec<Record>, Failure> {
         let interrupted = signals::interrupted().map_err(Failure::run)?;
         let threads = self.threads();
-        let estimate =
-            estimate_s(&jobs, runners, threads).map_err(|error| fail(error, &results))?;
+        let estimate = estimate_s(&jobs, runners, threads).map_err(|error| fail(error, results))?;
         if !self.quiet {
             eprintln!("{}: {} points, about {}", experiment.id, jobs.len(), span(estimate));
         }
@@ -130,14 +129,14 @@ impl Options {
             experiment,
             preset,
             jobs,
-            results: results.clone(),
+            results: results.to_owned(),
             resume: self.resume,
             machine: json!(MachineInfo::here()),
             threads,
         };
         let progress = Progress::new(self.quiet);
         drive(&plan, runners, &|event| progress.show(&event), &interrupted)
-            .map_err(|error| fail(error, &results))
+            .map_err(|error| fail(error, results))
     }
 
     /// The results that are there and belong to the preset.
