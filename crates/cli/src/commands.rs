@@ -1,8 +1,10 @@
 //! One module a command: its options, and what it does.
 
 pub(crate) mod bench;
+pub(crate) mod calibrate;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod estimate;
 pub(crate) mod keys;
 pub(crate) mod man;
 pub(crate) mod report;

@@ -32,6 +32,10 @@ struct Cli {
 enum Command {
     /// Measure a real local committee under open-loop load
     Bench(Box<commands::bench::Options>),
+    /// Estimate throughput and latency on machines and regions that are not here
+    Estimate(Box<commands::estimate::Options>),
+    /// Measure what every operation of a validator costs on this machine: a price list for estimates
+    Calibrate(commands::calibrate::Options),
     /// Draw results of benches again, or compare them
     Report(commands::report::Options),
     /// Run an experiment: measure its points, draw its figures beside the paper's
@@ -58,6 +62,8 @@ fn main() -> ExitCode {
     allocator::configure();
     let result = match Cli::parse().command {
         Command::Bench(options) => options.run(),
+        Command::Estimate(options) => options.run(),
+        Command::Calibrate(options) => options.run(),
         Command::Report(options) => options.run(),
         Command::Reproduce(options) => options.run(),
         Command::Testnet(options) => options.run(),

@@ -13,8 +13,20 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// Every command but `help`.
-const COMMANDS: [&str; 10] =
-    ["bench", "report", "testnet", "run", "status", "keys", "config", "sim", "completions", "man"];
+const COMMANDS: [&str; 12] = [
+    "bench",
+    "estimate",
+    "calibrate",
+    "report",
+    "testnet",
+    "run",
+    "status",
+    "keys",
+    "config",
+    "sim",
+    "completions",
+    "man",
+];
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("a plain path")

@@ -71,6 +71,11 @@ mod enabled {
         COUNTS.take()
     }
 
+    /// What this thread has done since the last call of [`take`].
+    pub fn peek() -> OpCounts {
+        COUNTS.get()
+    }
+
     pub(crate) fn add(change: impl FnOnce(&mut OpCounts)) {
         COUNTS.with(|cell| {
             let mut counts = cell.get();
@@ -81,7 +86,7 @@ mod enabled {
 }
 
 #[cfg(feature = "count")]
-pub use enabled::take;
+pub use enabled::{peek, take};
 
 #[cfg(feature = "count")]
 pub(crate) use enabled::add;

@@ -8,6 +8,7 @@
 
 pub mod bench;
 pub mod bounds;
+pub mod calibrate;
 pub mod chart;
 pub mod experiment;
 pub mod http;

@@ -44,6 +44,12 @@ impl MachineInfo {
     }
 }
 
+/// The processor's name, "unknown" where it cannot be found out.
+#[must_use]
+pub fn cpu() -> String {
+    field("/proc/cpuinfo", "model name").unwrap_or_else(unknown)
+}
+
 /// The version of this binary.
 #[must_use]
 pub fn version() -> &'static str {

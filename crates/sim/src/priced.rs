@@ -35,6 +35,7 @@ mod frames;
 mod ledger;
 mod lines;
 mod load;
+mod observed;
 mod outcome;
 mod prices;
 mod processor;
@@ -43,6 +44,7 @@ mod stations;
 mod work;
 
 pub use lines::Cut;
+pub use observed::{Given, Observed, observe};
 pub use outcome::{Outcome, Percentiles, Second, Signatures, Utilisation};
 pub use prices::{
     BlsPrices, ClientPrices, Ed25519Prices, ExecutionPrices, HashPrices, LogPrices, MachinePrices,

@@ -33,7 +33,12 @@ const ALIKE: [u8; 1] = [3];
 const BULKY: [u8; 4] = [2, 3, 7, 8];
 
 impl Frame {
-    pub(crate) fn new(from: usize, peer: Peer, message: &Message) -> Rc<Self> {
+    pub(crate) fn new(
+        from: usize,
+        peer: Peer,
+        client: Option<ClientId>,
+        message: &Message,
+    ) -> Rc<Self> {
         let pieces = message.frame();
         let bytes = pieces.len();
         let content = Bytes::from(pieces.0.concat()).slice(4..);
@@ -41,10 +46,7 @@ impl Frame {
             from,
             peer,
             lane: message.lane(),
-            client: match message {
-                Message::Reply(reply) => Some(reply.client),
-                _ => None,
-            },
+            client,
             bytes,
             content,
             checked: RefCell::default(),

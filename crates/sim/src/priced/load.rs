@@ -18,6 +18,9 @@ use std::time::Duration;
 /// Operations a second that one session carries without filling its window at seconds of latency.
 const SESSION_RATE: f64 = 2_000.0;
 
+/// A request unanswered for so long goes to the next validator; never before two views had their time.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
+
 /// The client beside a validator: as many sessions as its rate needs.
 pub(crate) struct Client {
     place: usize,
@@ -69,7 +72,7 @@ impl Client {
                     identity: Arc::clone(&identity),
                     first,
                     bundle_delay: scene.load.bundle_delay,
-                    retry_after: scene.settings.timeout() * 4,
+                    retry_after: RETRY_AFTER.max(scene.settings.timeout() * 2),
                     next_sequence: 0,
                 })
             });
@@ -238,7 +241,7 @@ fn send(
     }
     turn.requests += 1;
     let message = Message::Request(request);
-    turn.sends.push((to, Frame::new(place, Peer::Client(session.id), &message)));
+    turn.sends.push((to, Frame::new(place, Peer::Client(session.id), None, &message)));
 }
 
 /// The operations offered first.

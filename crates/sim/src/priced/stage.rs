@@ -7,6 +7,7 @@ use super::frames::Frame;
 use super::ledger::Ledger;
 use super::lines::Lines;
 use super::load::tick;
+use super::observed::Observed;
 use super::outcome::{Outcome, Signatures, Utilisation};
 use super::processor::Processor;
 use super::stations::{Class, Job, Kind, Place};
@@ -77,6 +78,8 @@ pub(crate) struct Stage {
     /// Bulk bytes under way, by pair.
     pub(crate) under_way: Vec<usize>,
     pub(crate) dropped: u64,
+    /// How long machines take here, where somebody wants to know.
+    pub(crate) observed: Option<Observed>,
     hosts: Vec<Host>,
     per_host: usize,
     active: Vec<Option<Active>>,
@@ -123,6 +126,7 @@ impl Stage {
             disks: vec![0; hosts],
             under_way: vec![0; members * members],
             dropped: 0,
+            observed: None,
             hosts: (0..hosts).map(|_| host()).collect(),
             per_host,
             active: Vec::new(),
@@ -157,7 +161,15 @@ impl Stage {
     }
 
     /// Runs to the end.
-    pub(crate) fn run(mut self, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, SceneError> {
+    pub(crate) fn run(self, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, SceneError> {
+        self.run_observed(progress).map(|(outcome, _)| outcome)
+    }
+
+    /// As [`Stage::run`], and what was observed.
+    pub(crate) fn run_observed(
+        mut self,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(Outcome, Observed), SceneError> {
         let began = Instant::now();
         while let Some((at, what)) = self.agenda.pop() {
             if at > self.ends {
@@ -176,7 +188,8 @@ impl Stage {
             }
         }
         self.now = self.ends;
-        Ok(self.outcome(began.elapsed()))
+        let observed = self.observed.take().unwrap_or_default();
+        Ok((self.outcome(began.elapsed()), observed))
     }
 
     fn happen(&mut self, what: Happening) -> Result<(), String> {

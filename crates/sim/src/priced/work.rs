@@ -4,6 +4,7 @@ use super::cast::{Outgoing, Validator};
 use super::effects::{Done, Out};
 use super::frames::Frame;
 use super::load::{ClientTurn, micros};
+use super::observed::Given;
 use super::stage::Stage;
 use super::stations::{Job, Kind};
 use super::{Nanos, Prices, Profile};
@@ -13,6 +14,7 @@ use quorate_crypto::counts;
 use quorate_engine::{Incoming, Message};
 use quorate_types::{Effect, Event, Lane, Machine, Peer, Recipients, ReplicaId, Verified};
 use std::rc::Rc;
+use std::time::Instant;
 
 impl Stage {
     /// Carries a job out: what comes of it when its service ends, and how long that takes alone.
@@ -63,7 +65,14 @@ impl Stage {
             }
             Job::Reply(session, frame) => {
                 let client = &mut self.cast.clients[member];
-                match client.reply(self.now, session, &frame, &mut self.book) {
+                let began = self.observed.as_ref().map(|_| Instant::now());
+                let replied = client.reply(self.now, session, &frame, &mut self.book);
+                if let (Some(began), Some(observed)) = (began, &mut self.observed) {
+                    let hashed = counts::peek().hashed_bytes;
+                    let completed = replied.as_ref().map_or(0, |turn| turn.operations);
+                    observed.add(Given::Replied, began.elapsed(), completed, hashed);
+                }
+                match replied {
                     Ok(turn) => {
                         let (us, done) = self.client_turn(turn);
                         let bytes = frame.bytes as f64;
@@ -127,21 +136,36 @@ impl Stage {
             Some(event) => self.price_of(event),
             None => self.prices.machine_thread.other_us,
         };
+        let (given, size) = (Given::of(event.as_ref()), self.size_of(event.as_ref()));
         let validator = &mut self.cast.validators[member];
         if event.is_none() {
             validator.tick_waits = false;
         }
+        let began = self.observed.as_ref().map(|_| (Instant::now(), counts::peek().hashed_bytes));
         if let Some(event) = event {
             validator.machine.handle(now, event);
         }
         if validator.machine.next_timeout().is_some_and(|due| due <= now) {
             validator.machine.handle_timeout(now);
         }
+        if let (Some((began, hashed)), Some(observed)) = (began, &mut self.observed) {
+            let hashed = counts::peek().hashed_bytes - hashed;
+            observed.add(given, began.elapsed(), size, hashed);
+        }
         let mut outs = Vec::new();
         while let Some(effect) = self.cast.validators[member].machine.poll() {
             outs.extend(self.prepare(member, effect, &mut us));
         }
         (us, Done::Outs(outs))
+    }
+
+    /// What a price grows with: a stored body's requests, an executed height's replies.
+    fn size_of(&self, event: Option<&Event<Incoming>>) -> usize {
+        match event {
+            Some(Event::Stored(name)) => self.ledger.requests(name),
+            Some(Event::Executed(executed)) => executed.answers.len(),
+            _ => 0,
+        }
     }
 
     /// Encodes what is sent, and adds up what carrying out an effect costs the machine's thread.
@@ -153,7 +177,11 @@ impl Stage {
                     return None;
                 }
                 let id = ReplicaId(u16::try_from(member).expect("a member"));
-                let frame = Frame::new(member, Peer::Replica(id), &message);
+                let client = match to {
+                    Recipients::Client(client) => Some(client),
+                    _ => None,
+                };
+                let frame = Frame::new(member, Peer::Replica(id), client, &message);
                 let encoded = if frame.lane == Lane::Bulk { 0 } else { frame.bytes };
                 let recipients =
                     if to == Recipients::All { self.cast.validators.len() - 1 } else { 1 };

@@ -1,0 +1,247 @@
+//! `quorate estimate`: what a committee would do on given machines and regions, by a price list.
+
+mod table;
+
+use super::wan::Wan;
+use crate::failure::{CommandResult, Failure};
+use crate::output;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use quorate_consensus::ProposalKey;
+use quorate_crypto::{KeyCache, Policy, SchemeKind};
+use quorate_engine::Availability;
+use quorate_sim::priced::{self, Arrivals, HostProfile, Prices, PricesError, Scene, SceneError};
+use quorate_storage::Durability;
+use quorate_types::ReplicaId;
+use quorate_wan::{Emulation, Topology};
+use serde_json::json;
+use std::path::Path;
+use std::time::Duration;
+
+/// Estimate a committee's throughput and latency on machines and regions that are not here.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quorate estimate -n 20 --rate 40000 --wan us-east-1,eu-central-1\n  \
+    quorate estimate -n 80 --scheme bls --prices t3.medium --wan us-east-1,eu-central-1\n  \
+    quorate estimate -n 4 --cores 2 --local       everything on one machine, as `quorate bench`\n  \
+    quorate calibrate -o here.toml && quorate estimate --prices here.toml\n\n\
+    The real replicas run in virtual time; signatures, hashes, bytes and writes cost what the price\n\
+    list says. The same command gives the same figures.")]
+pub(crate) struct Options {
+    /// Members of the committee
+    #[arg(short = 'n', long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    validators: u16,
+    /// The voting scheme: ed25519 or bls
+    #[arg(long, default_value = "ed25519", value_parser = super::scheme)]
+    scheme: SchemeKind,
+    /// Operations offered per second, by one client beside each validator
+    #[arg(long, default_value_t = 20_000.0)]
+    rate: f64,
+    /// Bytes of one operation
+    #[arg(long, default_value_t = 512, value_name = "BYTES")]
+    tx_bytes: usize,
+    /// Offer operations at random moments instead of evenly
+    #[arg(long)]
+    poisson: bool,
+    /// How long a client waits for operations to share a request
+    #[arg(long, default_value_t = 50, value_name = "MS")]
+    bundle_delay: u64,
+    /// What operations cost: a list that comes with this program ('list' names them), or a file
+    #[arg(long, default_value = "this-machine", value_name = "NAME|FILE")]
+    prices: String,
+    /// Cores of each host
+    #[arg(long, default_value_t = 2)]
+    cores: u32,
+    /// Megabits a second of each host, in each direction
+    #[arg(long, default_value_t = 5_000.0)]
+    mbps: f64,
+    /// All validators and clients on one host, without a network card in between
+    #[arg(long, conflicts_with = "mbps")]
+    local: bool,
+    #[command(flatten)]
+    wan: Wan,
+    /// What a vote survives: a power cut (fsync), or the end of the process only (os)
+    #[arg(long, default_value = "fsync")]
+    durability: Durability,
+    /// A body is sealed when its requests reach this many bytes
+    #[arg(long, value_name = "BYTES")]
+    batch_bytes: Option<usize>,
+    /// A body that is not full is sealed after this long
+    #[arg(long, default_value_t = 100, value_name = "MS")]
+    batch_delay: u64,
+    /// How long a view may take before its leader is given up
+    #[arg(long, default_value_t = 5_000, value_name = "MS")]
+    timeout: u64,
+    /// How long the next leader waits for votes beyond a quorum
+    #[arg(long, value_name = "MS")]
+    vote_wait: Option<u64>,
+    /// How votes are checked: each, batch or aggregate
+    #[arg(long)]
+    verify: Option<Policy>,
+    /// Whether the committee's aggregate key is cached: on or off
+    #[arg(long, value_name = "ON|OFF")]
+    key_cache: Option<KeyCache>,
+    /// Which key signs proposals: identity or voting
+    #[arg(long)]
+    proposal_key: Option<ProposalKey>,
+    /// What a vote needs of the bodies that a block names: stored or certified
+    #[arg(long, value_name = "PROOF")]
+    availability: Option<Availability>,
+    /// The reference implementation of the papers instead of this program's: votes checked singly, no
+    /// TLS, no sync, no execution, 500 KB or 100 ms batches, 5 s timeout
+    #[arg(long)]
+    reference: bool,
+    /// Make and check real signatures; they are charged by the list all the same
+    #[arg(long)]
+    real_signatures: bool,
+    /// End a validator at so many seconds, as in 3@10
+    #[arg(long, value_name = "I@T", value_parser = crash)]
+    kill: Vec<(ReplicaId, Duration)>,
+    /// Share of frames that come one round trip late
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    loss: f64,
+    /// Seconds of load that count
+    #[arg(long, default_value_t = 10, value_name = "SECONDS")]
+    duration: u64,
+    /// Seconds of load before them
+    #[arg(long, default_value_t = 5, value_name = "SECONDS")]
+    warmup: u64,
+    /// Keys, delays and arrivals come from it
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Options {
+    pub(crate) fn run(&self) -> CommandResult {
+        if self.prices == "list" {
+            output::line(&Prices::names().join("\n"));
+            return Ok(());
+        }
+        let scene = self.scene()?;
+        let outcome = simulate(&scene)?;
+        if self.json {
+            output::json(&json!({
+                "prices": scene.prices,
+                "host": scene.host,
+                "settings": scene.settings,
+                "load": scene.load,
+                "profile": scene.profile,
+                "outcome": outcome,
+            }));
+        } else {
+            output::line(&table::render(&scene, &outcome));
+        }
+        Ok(())
+    }
+
+    fn scene(&self) -> Result<Scene, Failure> {
+        let mut scene = Scene::new(self.topology()?, self.rate, prices(&self.prices)?);
+        scene.seed = self.seed;
+        scene.scheme = self.scheme;
+        scene.host = HostProfile::cloud(self.cores, self.mbps);
+        if self.local {
+            scene.host = HostProfile::local(self.cores, self.validators);
+        }
+        scene.durability = self.durability;
+        scene.load.tx_bytes = self.tx_bytes;
+        scene.load.bundle_delay = Duration::from_millis(self.bundle_delay);
+        if self.poisson {
+            scene.load.arrivals = Arrivals::Poisson;
+        }
+        scene.loss = self.loss;
+        scene.crashed.clone_from(&self.kill);
+        scene.real_signatures = self.real_signatures;
+        scene.warmup = Duration::from_secs(self.warmup);
+        scene.duration = Duration::from_secs(self.duration);
+        self.set(&mut scene);
+        Ok(if self.reference { scene.as_reference() } else { scene })
+    }
+
+    fn set(&self, scene: &mut Scene) {
+        let settings = &mut scene.settings;
+        settings.batch_delay_ms = self.batch_delay;
+        settings.timeout_ms = self.timeout;
+        settings.batch_bytes = self.batch_bytes.unwrap_or(settings.batch_bytes);
+        settings.vote_wait_ms = self.vote_wait.unwrap_or(settings.vote_wait_ms);
+        settings.verify = self.verify.unwrap_or(settings.verify);
+        settings.key_cache = self.key_cache.unwrap_or(settings.key_cache);
+        settings.proposal_key = self.proposal_key.unwrap_or(settings.proposal_key);
+        settings.availability = self.availability.unwrap_or(settings.availability);
+    }
+
+    fn topology(&self) -> Result<Topology, Failure> {
+        let emulation = self.wan.emulation().unwrap_or_default();
+        // Between hosts in one place there is at least this much.
+        let near = Emulation { delay_ms: 0, ..Emulation::default() };
+        let wanted = if emulation == near && !self.local {
+            return Ok(Topology::uniform(usize::from(self.validators), NEAR));
+        } else {
+            emulation
+        };
+        wanted.topology(usize::from(self.validators)).map_err(Failure::usage)
+    }
+}
+
+/// One way between two hosts in one place, without a wide-area network.
+const NEAR: Duration = Duration::from_micros(100);
+
+/// A list by name, or from a file.
+fn prices(name: &str) -> Result<Prices, Failure> {
+    match Prices::shipped(name) {
+        Err(unknown @ PricesError::Unknown(_)) if !Path::new(name).exists() => {
+            Err(Failure::usage(unknown))
+        }
+        Err(PricesError::Unknown(_)) => {
+            let text = std::fs::read_to_string(name)
+                .map_err(|reason| Failure::usage(format!("{name}: {reason}")))?;
+            Prices::parse(&text).map_err(|reason| Failure::usage(format!("{name}: {reason}")))
+        }
+        shipped => shipped.map_err(Failure::usage),
+    }
+}
+
+fn simulate(scene: &Scene) -> Result<priced::Outcome, Failure> {
+    let bar = ProgressBar::new((scene.warmup + scene.duration).as_millis() as u64);
+    let style = ProgressStyle::with_template("{bar:30} {percent} % · {eta} left · {msg}");
+    bar.set_style(style.expect("a constant that parses"));
+    let outcome = priced::run(scene, &mut |progress| {
+        bar.set_position(progress.virtual_time.as_millis() as u64);
+        bar.set_message(format!("{} operations committed", progress.committed));
+    });
+    bar.finish_and_clear();
+    outcome.map_err(|error| match error {
+        SceneError::Broken(_) => Failure::run(error),
+        _ => Failure::usage(error),
+    })
+}
+
+fn crash(text: &str) -> Result<(ReplicaId, Duration), String> {
+    let wrong = || format!("'{text}' is no member and time: write 3@10");
+    let (member, seconds) = text.split_once('@').ok_or_else(wrong)?;
+    let member = member.parse().map_err(|_| wrong())?;
+    let seconds: f64 = seconds.parse().map_err(|_| wrong())?;
+    let at = Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?;
+    Ok((ReplicaId(member), at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_end_at_a_time() {
+        assert_eq!(crash("3@1.5"), Ok((ReplicaId(3), Duration::from_millis(1_500))));
+        for wrong in ["3", "x@1", "3@x", "3@-1"] {
+            assert_eq!(crash(wrong), Err(format!("'{wrong}' is no member and time: write 3@10")));
+        }
+    }
+
+    #[test]
+    fn a_list_that_nobody_has_is_refused_with_those_that_there_are() {
+        let Err(Failure::Usage(text)) = prices("t4.medium") else { panic!("refused") };
+        assert!(text.contains("t3.medium"), "{text}");
+    }
+}

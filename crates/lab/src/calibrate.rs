@@ -1,0 +1,192 @@
+//! A price list of the present machine: every operation that a replica pays for, measured by running the
+//! real code.
+//!
+//! Signatures and hashes run alone; frames pass through TLS and a socket of this machine; the log and the
+//! state store write into a folder; machines and sessions are timed while they carry a small committee
+//! in virtual time, by what they are given. The best of several spans counts where one operation is
+//! repeated, since whatever else runs on the machine only adds.
+
+mod disk;
+mod net;
+mod signatures;
+mod threads;
+
+use quorate_sim::priced::{Prices, SceneError};
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Why a machine could not be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum CalibrateError {
+    /// A file or a socket.
+    #[error("measuring needs a folder and a local socket: {0}")]
+    Io(#[from] io::Error),
+    /// The disk.
+    #[error(transparent)]
+    Storage(#[from] quorate_storage::StorageError),
+    /// The small committee.
+    #[error(transparent)]
+    Scene(#[from] SceneError),
+}
+
+/// The parts of a calibration, in their order.
+pub const PARTS: [&str; 5] =
+    ["signatures", "hashes", "frames", "the log and the state store", "machines and sessions"];
+
+/// Measures this machine for about ten seconds, on the disk that holds `folder`. `begin` hears each of
+/// [`PARTS`] as it begins.
+///
+/// # Errors
+/// Why it could not be measured.
+pub fn calibrate(
+    folder: &Path,
+    begin: &mut dyn FnMut(&'static str),
+) -> Result<Prices, CalibrateError> {
+    begin(PARTS[0]);
+    let (ed25519, bls) = (signatures::ed25519(), signatures::bls());
+    begin(PARTS[1]);
+    let hash = signatures::hash();
+    begin(PARTS[2]);
+    let net = net::measure()?;
+    begin(PARTS[3]);
+    let (log, execution) = (disk::log(folder, &hash)?, disk::execution(folder)?);
+    begin(PARTS[4]);
+    let (machine_thread, client) = threads::measure(hash.byte_ns)?;
+    let machine = format!(
+        "{} with {} cores",
+        crate::machine::cpu(),
+        std::thread::available_parallelism().map_or(1, usize::from)
+    );
+    let note =
+        "Measured on this machine: one operation at a time, on one core that did nothing else.";
+    Ok(Prices {
+        machine,
+        commit: crate::machine::version().to_owned(),
+        date: today(),
+        note: note.to_owned(),
+        ed25519,
+        bls,
+        hash,
+        net,
+        machine_thread,
+        execution,
+        log,
+        client,
+    })
+}
+
+/// How long each operation is repeated, so often.
+const SPAN: Duration = Duration::from_millis(8);
+const SPANS: usize = 6;
+
+/// Mean time of `work` in the best of some spans, in microseconds, to a hundredth of a percent or so.
+fn microseconds<T>(mut work: impl FnMut() -> T) -> f64 {
+    std::hint::black_box(work());
+    let mut span = || {
+        let began = Instant::now();
+        let mut times = 0_u32;
+        while times == 0 || began.elapsed() < SPAN {
+            std::hint::black_box(work());
+            times += 1;
+        }
+        began.elapsed().as_secs_f64() * 1e6 / f64::from(times)
+    };
+    (0..SPANS).map(|_| span()).fold(f64::INFINITY, f64::min)
+}
+
+/// What one costs and what each part adds, from two sizes.
+fn line(small: (f64, f64), large: (f64, f64)) -> (f64, f64) {
+    let each = ((large.1 - small.1) / (large.0 - small.0)).max(0.0);
+    (figures((small.1 - each * small.0).max(0.0)), figures(each))
+}
+
+/// Four figures of a price.
+fn figures(value: f64) -> f64 {
+    if value <= 0.0 || !value.is_finite() {
+        return 0.0;
+    }
+    let scale = 10_f64.powi(3 - value.log10().floor() as i32);
+    (value * scale).round() / scale
+}
+
+/// The date, in UTC.
+fn today() -> String {
+    let passed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (year, month, day) = civil(passed.as_secs() / 86_400);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// Year, month and day of a day since the Unix epoch.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let (mut year, mut left) = (1970, days);
+    let is_leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
+    while left >= 365 + u64::from(is_leap(year)) {
+        left -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(is_leap(year));
+    let mut month = 0;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+        if left < length {
+            break;
+        }
+        left -= length;
+        month += 1;
+    }
+    (year, month + 1, left + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_have_dates() {
+        assert_eq!(civil(0), (1970, 1, 1));
+        assert_eq!(civil(19_782), (2024, 2, 29));
+        assert_eq!(civil(20_777), (2026, 11, 20));
+        assert_eq!(civil(20_818), (2026, 12, 31));
+    }
+
+    #[test]
+    fn prices_have_four_figures() {
+        assert_eq!(figures(123.456), 123.5);
+        assert_eq!(figures(0.012_345_6), 0.012_35);
+        assert_eq!(figures(0.0), 0.0);
+    }
+
+    #[test]
+    fn two_sizes_make_a_line() {
+        assert_eq!(line((10.0, 30.0), (20.0, 50.0)), (10.0, 2.0));
+        assert_eq!(line((10.0, 30.0), (20.0, 20.0)), (30.0, 0.0));
+    }
+
+    #[test]
+    fn a_machine_has_a_price_list_that_reads_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut begun = Vec::new();
+        let prices = calibrate(folder.path(), &mut |part| begun.push(part)).unwrap();
+        assert_eq!(begun, PARTS);
+        assert_eq!(Prices::parse(&prices.to_toml()).unwrap(), prices);
+        let Prices { ed25519, bls, hash, net, log, .. } = &prices;
+        for price in [
+            ed25519.sign_us,
+            ed25519.verify_us,
+            ed25519.batch_item_us,
+            bls.pairing_us,
+            bls.sign_us,
+            hash.byte_ns,
+            net.send_byte_ns,
+            net.receive_frame_us,
+            log.byte_ns,
+            log.disk_mb_s,
+            prices.machine_thread.proposal_us,
+            prices.execution.block_us,
+        ] {
+            assert!(price > 0.0, "{prices:#?}");
+        }
+    }
+}

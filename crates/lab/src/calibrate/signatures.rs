@@ -1,0 +1,129 @@
+//! Signatures and hashes.
+
+use super::{figures, line, microseconds};
+use quorate_crypto::{
+    Bitmap, Certificate, IdentitySecret, KeyCache, Policy, Scheme, SchemeKind, Share, VotingSecret,
+    committee_scheme, hash as blake3, verify_batch,
+};
+use quorate_sim::priced::{BlsPrices, Ed25519Prices, HashPrices};
+use std::sync::Arc;
+
+const MESSAGE: &[u8] =
+    b"a statement about as long as a real one: its kind, chain, epoch, view, phase, block id";
+
+/// Two sizes of a committee, between which prices are lines.
+const FEW: usize = 8;
+const MANY: usize = 56;
+
+struct Voters {
+    secrets: Vec<VotingSecret>,
+    scheme: Arc<dyn Scheme>,
+}
+
+impl Voters {
+    fn new(kind: SchemeKind, cache: KeyCache) -> Self {
+        let seed = |member: usize| [u8::try_from(member).expect("few") + 1; 32];
+        let secrets: Vec<VotingSecret> =
+            (0..MANY).map(|member| VotingSecret::from_seed(kind, &seed(member))).collect();
+        let keys: Vec<_> = secrets.iter().map(|s| (s.public(), s.prove_possession())).collect();
+        let scheme = committee_scheme(kind, &keys, cache).expect("honest keys");
+        Self { secrets, scheme }
+    }
+
+    fn shares(&self, count: usize) -> Vec<(usize, Share)> {
+        (0..count).map(|member| (member, self.secrets[member].sign(MESSAGE))).collect()
+    }
+
+    /// Combining so many shares, in microseconds.
+    fn combine(&self, count: usize, policy: Policy) -> f64 {
+        let (shares, nobody) = (self.shares(count), Bitmap::new(MANY));
+        microseconds(|| self.scheme.combine(MESSAGE, &shares, &nobody, policy))
+    }
+
+    fn certificate(&self, count: usize) -> Certificate {
+        let nobody = Bitmap::new(MANY);
+        let combined =
+            self.scheme.combine(MESSAGE, &self.shares(count), &nobody, Policy::Aggregate);
+        combined.certificate.expect("honest shares")
+    }
+
+    /// Checking a certificate of so many, in microseconds.
+    fn verify(&self, count: usize) -> f64 {
+        let certificate = self.certificate(count);
+        microseconds(|| self.scheme.verify(MESSAGE, &certificate).expect("honest"))
+    }
+}
+
+pub(super) fn ed25519() -> Ed25519Prices {
+    let secret = IdentitySecret::from_seed([1; 32]);
+    let (key, signature) = (secret.public(), secret.sign(MESSAGE));
+    let prepared = key.prepare().expect("a key from a seed");
+    let verify_us = microseconds(|| prepared.verify(MESSAGE, &signature).expect("honest"));
+    let voters = Voters::new(SchemeKind::Ed25519, KeyCache::On);
+    let (few, many) = (voters.verify(FEW), voters.verify(MANY));
+    let (batch_us, batch_item_us) = line((FEW as f64, few), (MANY as f64, many));
+    let strangers: Vec<_> = (0..MANY)
+        .map(|member| {
+            let secret = IdentitySecret::from_seed([u8::try_from(member).expect("few") + 1; 32]);
+            (secret.public(), MESSAGE, secret.sign(MESSAGE))
+        })
+        .collect();
+    let untabulated = microseconds(|| verify_batch(&strangers).expect("honest"));
+    Ed25519Prices {
+        sign_us: figures(microseconds(|| secret.sign(MESSAGE))),
+        verify_us: figures(verify_us),
+        key_read_us: figures(microseconds(|| key.prepare().expect("a key from a seed"))),
+        batch_us,
+        batch_item_us,
+        batch_key_us: figures((untabulated - many).max(0.0) / MANY as f64),
+    }
+}
+
+pub(super) fn bls() -> BlsPrices {
+    let voters = Voters::new(SchemeKind::Bls, KeyCache::Off);
+    let share = voters.secrets[0].sign(MESSAGE);
+    // Of one signer, a certificate's check is what every check pays: its point, subgroup, pairing.
+    let (few, many) = (voters.verify(FEW), voters.verify(MANY));
+    let (_, key_addition_us) = line((FEW as f64, few), (MANY as f64, many));
+    let alone = microseconds(|| voters.scheme.verify_share(MESSAGE, 0, &share).expect("honest"));
+    let aggregate = |count| voters.combine(count, Policy::Aggregate);
+    let (_, each) = line((FEW as f64, aggregate(FEW)), (MANY as f64, aggregate(MANY)));
+    // Aggregating adds each share twice, its key once, and reads its point: of 48 bytes, by far most.
+    let point_read_us = figures((each - key_addition_us).max(0.0) * READ_SHARE);
+    let share_addition_us = figures((each - key_addition_us - point_read_us).max(0.0) / 2.0);
+    let batch = |count| voters.combine(count, Policy::Batch);
+    let (_, weighted) = line((FEW as f64, batch(FEW)), (MANY as f64, batch(MANY)));
+    let certificate = voters.certificate(MANY);
+    let several = |count| {
+        let items = vec![(MESSAGE, &certificate); count];
+        microseconds(|| voters.scheme.verify_many(&items).expect("honest"))
+    };
+    let opening = point_read_us + (MANY - 1) as f64 * key_addition_us;
+    let subgroup_us = figures((alone - point_read_us).max(0.0) * SUBGROUP_SHARE);
+    let further = (several(6) - several(2)) / 4.0 - opening - subgroup_us;
+    BlsPrices {
+        sign_us: figures(microseconds(|| voters.secrets[0].sign(MESSAGE))),
+        pairing_us: figures((alone - point_read_us - subgroup_us).max(0.0)),
+        further_message_us: figures(further.max(0.0)),
+        point_read_us,
+        subgroup_us,
+        key_addition_us,
+        share_addition_us,
+        weighted_point_us: figures(
+            (weighted - point_read_us - subgroup_us - share_addition_us).max(0.0),
+        ),
+    }
+}
+
+/// What reading a share is of what each share adds to an aggregate, its key's addition apart, and what a
+/// subgroup check is of a share's check. The scheme's interface shows only their sums, and it is the sums
+/// that are paid; the parts are in the proportion of `blst`'s own operations.
+const READ_SHARE: f64 = 0.96;
+const SUBGROUP_SHARE: f64 = 0.04;
+
+pub(super) fn hash() -> HashPrices {
+    let bytes = vec![7; 500_000];
+    let of = |count: usize| (count as f64, microseconds(|| blake3(&bytes[..count])));
+    let (_, byte_us) = line(of(20_000), of(500_000));
+    HashPrices { call_us: figures(of(64).1), byte_ns: figures(byte_us * 1e3) }
+}
