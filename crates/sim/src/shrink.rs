@@ -268,7 +268,7 @@ fn shorter(scenario: &Scenario) -> Vec<Scenario> {
     let mut simpler = Vec::new();
     if scenario.fault_phase >= 2 * LEAST {
         simpler.push(with(scenario, |s| {
-            s.fault_phase /= 2;
+            s.fault_phase = half(s.fault_phase);
             let end = quorate_types::Time(0) + s.fault_phase;
             s.schedule.retain(|(at, _)| *at < end);
         }));
@@ -280,11 +280,16 @@ fn shorter(scenario: &Scenario) -> Vec<Scenario> {
     simpler
 }
 
+/// In whole microseconds: a file has no others.
+fn half(span: Duration) -> Duration {
+    Duration::from_micros(u64::try_from(span.as_micros()).expect("a run is minutes") / 2)
+}
+
 /// The fault for half as long; `None` when that is next to nothing.
 fn halved(fault: &Fault) -> Option<Fault> {
     let mut shorter = fault.clone();
     let span = shorter.span_mut()?;
-    *span /= 2;
+    *span = half(*span);
     (*span >= Duration::from_millis(10)).then_some(shorter)
 }
 

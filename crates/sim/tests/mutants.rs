@@ -135,5 +135,5 @@ noticed_by_twins! {
     twins_notice_a_timeout_that_is_not_durable: JolteonTimeoutBeforePersist breaks "audit" in 4_000;
     twins_notice_a_proposal_that_is_not_durable: JolteonProposeBeforePersist breaks "audit" in 4_000;
     twins_notice_a_decision_delivered_newest_first: JolteonNewestFirst breaks "prefix" in 500;
-    twins_notice_a_view_entered_without_a_certificate: JolteonEnterUncertified breaks "together" in 500;
+    twins_notice_a_view_entered_without_a_certificate: JolteonEnterUncertified breaks "conduct" in 500;
 }

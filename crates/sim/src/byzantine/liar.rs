@@ -1,0 +1,277 @@
+//! What faulty members say in the place of what their machine says.
+
+use super::Behaviour;
+use super::lies::{self, Pen};
+use crate::dice::Dice;
+use bytes::Bytes;
+use quorate_consensus as consensus;
+use quorate_consensus::Verifier;
+use quorate_consensus::block_tree::TreeBlock;
+use quorate_consensus::jolteon::{Block, Message as Jolteon, Proposal, Qc, Timeout, Vote};
+use quorate_crypto::{Bitmap, Digest, KeyFile, Policy, Share, hash};
+use quorate_engine::Message;
+use quorate_engine::message::{Blocks, Chunk, Kept, Offer};
+use quorate_types::request::Answer;
+use quorate_types::{BlockId, Manifest, Outcome, Payload, Recipients, ReplicaId, Reply, View};
+use std::collections::BTreeMap;
+
+/// What stands between a faulty member's machine and the network.
+#[derive(Debug)]
+pub(crate) struct Liar {
+    id: ReplicaId,
+    behaviour: Behaviour,
+    keys: KeyFile,
+    /// Blocks that it heard of, the latest ones.
+    heard: BTreeMap<BlockId, Block>,
+    /// Certificates that it keeps to itself for a while.
+    withheld: Vec<Qc>,
+    /// It never says a word again.
+    gone: bool,
+}
+
+/// What leaves.
+pub(super) type Outgoing = Vec<(Recipients, Message)>;
+
+impl Liar {
+    /// Nothing for members that send what their machine says.
+    pub(crate) fn new(id: ReplicaId, behaviour: Behaviour, keys: &KeyFile) -> Option<Self> {
+        let truthful = behaviour.says_what_its_machine_says();
+        let liar = || Self {
+            id,
+            behaviour,
+            keys: keys.clone(),
+            heard: BTreeMap::new(),
+            withheld: Vec::new(),
+            gone: false,
+        };
+        (!truthful).then(liar)
+    }
+
+    /// A message of another member came.
+    pub(crate) fn hear(&mut self, message: &consensus::Message) {
+        let consensus::Message::Jolteon(Jolteon::Proposal(proposal)) = message else {
+            return;
+        };
+        self.heard.insert(proposal.block.id(), proposal.block.clone());
+        let newest = proposal.block.view.0;
+        self.heard.retain(|_, block| block.view.0 + 64 > newest);
+    }
+
+    /// What leaves in the place of `message`.
+    pub(crate) fn speak(
+        &mut self,
+        verifier: &Verifier,
+        to: Recipients,
+        message: Message,
+        dice: &mut Dice,
+    ) -> Outgoing {
+        if self.gone {
+            return Vec::new();
+        }
+        if let Some(said) = self.twist(verifier, to, &message, dice) {
+            return said;
+        }
+        if let (Behaviour::FalseReplies, Message::Reply(reply)) = (self.behaviour, &message) {
+            return vec![(to, Message::Reply(self.false_reply(verifier, reply)))];
+        }
+        let made_up = match (self.behaviour, statement_of(&message)) {
+            (Behaviour::Silent, _) => return Vec::new(),
+            (Behaviour::SilentLeader, Some(Jolteon::Proposal(_))) => return Vec::new(),
+            (Behaviour::Mute, Some(Jolteon::Vote(_) | Jolteon::Timeout(_))) => return Vec::new(),
+            (Behaviour::FutureFlood, Some(statement)) => {
+                self.future_flood(verifier, statement, dice)
+            }
+            (Behaviour::Forger, Some(Jolteon::Vote(vote))) => {
+                vec![self.forged_certificate(verifier, vote, dice)]
+            }
+            (Behaviour::StaleLeader, Some(Jolteon::Proposal(proposal))) => {
+                match self.stale_proposal(verifier, proposal) {
+                    Some(stale) => return vec![(to, of(Jolteon::Proposal(stale)))],
+                    None => Vec::new(),
+                }
+            }
+            (Behaviour::BadServer, None) => return vec![(to, spoiled(message))],
+            _ => Vec::new(),
+        };
+        let made_up = made_up.into_iter().map(|statement| (Recipients::All, of(statement)));
+        made_up.chain([(to, message)]).collect()
+    }
+
+    /// What behaviours with a file of their own make of it; `None` where it leaves as it is, or others say.
+    fn twist(
+        &mut self,
+        verifier: &Verifier,
+        to: Recipients,
+        message: &Message,
+        dice: &mut Dice,
+    ) -> Option<Outgoing> {
+        let pen = Pen { id: self.id, keys: &self.keys, verifier };
+        let statement = statement_of(message);
+        if let (Behaviour::CrashAtCertificate, Some(Jolteon::Proposal(_))) =
+            (self.behaviour, statement)
+        {
+            // It collected the certificate, and nobody will ever hear of it.
+            self.gone = dice.one_in(8);
+            return self.gone.then(Vec::new);
+        }
+        if let (Behaviour::WithheldCertificate, Some(statement)) = (self.behaviour, statement) {
+            return lies::withhold(statement, &mut self.withheld, dice);
+        }
+        let lie = match (self.behaviour, statement) {
+            (Behaviour::Equivocator, Some(Jolteon::Proposal(proposal))) => {
+                lies::equivocate(&pen, to, proposal, message, dice)
+            }
+            (Behaviour::SelectiveSend, _) => lies::to_some(&pen, to, message, dice),
+            (Behaviour::WrongParent, Some(Jolteon::Proposal(proposal))) => {
+                vec![(to, of(lies::wrong_parent(&pen, proposal, dice)))]
+            }
+            (Behaviour::DoubleVote, Some(Jolteon::Vote(vote))) => {
+                lies::double_vote(&pen, vote, &self.heard, dice)
+            }
+            (Behaviour::TimeoutThenVote, Some(Jolteon::Timeout(timeout))) => {
+                lies::vote_after(&pen, timeout, &self.heard)
+            }
+            (Behaviour::LyingHighQc, Some(Jolteon::Timeout(timeout))) => {
+                vec![(to, of(lies::lower_high_qc(&pen, timeout, &self.heard)))]
+            }
+            (Behaviour::PoisonedTc, Some(Jolteon::Timeout(timeout))) => {
+                lies::poisoned_tc(timeout, dice)
+            }
+            (Behaviour::BadShares, Some(statement)) => lies::bad_shares(&pen, to, statement, dice),
+            (Behaviour::BitmapMalleator, Some(statement)) => {
+                vec![(to, of(lies::malleated(statement, dice)))]
+            }
+            (Behaviour::Oversized, Some(Jolteon::Proposal(proposal))) => {
+                vec![(to, of(lies::oversized(&pen, proposal)))]
+            }
+            (Behaviour::Censor, Some(Jolteon::Proposal(proposal))) => {
+                vec![(to, of(lies::censored(&pen, proposal)))]
+            }
+            (Behaviour::BadBodies, None) => lies::bad_bodies(&pen, to, message, dice)?,
+            (Behaviour::SyncAmplifier, Some(_)) => lies::questions(&self.heard, dice),
+            _ => return None,
+        };
+        Some(if self.behaviour.adds_to_the_truth() {
+            lie.into_iter().chain([(to, message.clone())]).collect()
+        } else {
+            lie
+        })
+    }
+
+    /// Well signed, and with positions that no operation has.
+    fn false_reply(&self, verifier: &Verifier, reply: &Reply) -> Reply {
+        let Reply { client, sequence, height, .. } = *reply;
+        let nowhere = Outcome::Applied(Bytes::copy_from_slice(&u64::MAX.to_le_bytes()));
+        let results = vec![nowhere; reply.results.len()];
+        let committee = verifier.committee();
+        let answer = Answer { client, sequence, height, results };
+        Reply::sign(&self.keys.identity, committee.chain(), committee.epoch(), self.id, answer)
+    }
+
+    /// Votes and timeouts for far views, well signed.
+    fn future_flood(
+        &self,
+        verifier: &Verifier,
+        statement: &Jolteon,
+        dice: &mut Dice,
+    ) -> Vec<Jolteon> {
+        let now = match statement {
+            Jolteon::Vote(vote) => vote.view,
+            Jolteon::Timeout(timeout) => timeout.view,
+            Jolteon::Proposal(proposal) => proposal.block.view,
+            Jolteon::Certificates { .. } => return Vec::new(),
+        };
+        (0..8)
+            .map(|_| {
+                let ahead = if dice.coin() { dice.below(16) } else { dice.bits() >> 1 };
+                let view = View(now.0.saturating_add(ahead));
+                match statement {
+                    // The certificates in it do not lead to its view.
+                    Jolteon::Timeout(timeout) => {
+                        Jolteon::Timeout(Timeout { view, ..timeout.clone() })
+                    }
+                    _ => Jolteon::Vote(self.vote_for_nothing(verifier, view, dice)),
+                }
+            })
+            .collect()
+    }
+
+    fn vote_for_nothing(&self, verifier: &Verifier, view: View, dice: &mut Dice) -> Vote {
+        let id = BlockId(Digest(dice.bytes32()));
+        let parent_id = BlockId(Digest(dice.bytes32()));
+        let parent_view = view.previous();
+        let share = Share(Vec::new());
+        let mut vote = Vote { view, id, parent_view, parent_id, signer: self.id, share };
+        vote.share = self.keys.voting.sign(&vote.message(verifier));
+        vote
+    }
+
+    /// A certificate over a block of its own making, with its own share alone.
+    fn forged_certificate(&self, verifier: &Verifier, vote: &Vote, dice: &mut Dice) -> Jolteon {
+        let forged = self.vote_for_nothing(verifier, vote.view, dice);
+        let shares = [(self.id.index(), forged.share.clone())];
+        let members = verifier.committee().size();
+        let combined = verifier.voting().combine(
+            &forged.message(verifier),
+            &shares,
+            &Bitmap::new(members),
+            Policy::Each,
+        );
+        let certificate = combined.certificate.expect("the own share is good");
+        let Vote { view, id, parent_view, parent_id, .. } = forged;
+        let high_qc = Qc { view, id, parent_view, parent_id, certificate };
+        Jolteon::Certificates { high_qc, high_tc: None }
+    }
+
+    /// After a view was given up: a block that extends its parent's parent, in spite of what the
+    /// timeout certificate reports.
+    fn stale_proposal(&self, verifier: &Verifier, proposal: &Proposal) -> Option<Proposal> {
+        proposal.block.tc.as_ref()?;
+        let parent = self.heard.get(&proposal.block.justify.id)?;
+        let header = parent.payload.header;
+        let bodies = proposal.block.payload.bodies.clone();
+        let block = Block {
+            justify: parent.justify.clone(),
+            payload: Payload::new(header.height, header.proposed_at_ms, bodies),
+            ..proposal.block.clone()
+        };
+        let pen = Pen { id: self.id, keys: &self.keys, verifier };
+        Some(pen.sign_block(block))
+    }
+}
+
+pub(super) fn statement_of(message: &Message) -> Option<&Jolteon> {
+    let (Message::Consensus(inner) | Message::Inline(inner, _)) = message else {
+        return None;
+    };
+    let consensus::Message::Jolteon(statement) = inner;
+    Some(statement)
+}
+
+pub(super) fn of(statement: Jolteon) -> Message {
+    Message::Consensus(consensus::Message::Jolteon(statement))
+}
+
+/// What it serves is not what was asked for.
+fn spoiled(message: Message) -> Message {
+    match message {
+        Message::Chunk(chunk) => {
+            let mut bytes = chunk.bytes.to_vec();
+            bytes.push(0);
+            Message::Chunk(Chunk { bytes: Bytes::from(bytes), ..chunk })
+        }
+        Message::Offer(offer) => {
+            // Nothing of the state, under a root of its own: whoever believes it needs no chunk.
+            let manifest = Manifest::decode(&offer.manifest).map(|manifest| {
+                let (root, chunks) = (hash(&manifest.root.0), Vec::new());
+                Bytes::from(Manifest { root, chunks, ..manifest }.encode())
+            });
+            Message::Offer(Offer { manifest: manifest.unwrap_or_default(), ..offer })
+        }
+        Message::Blocks(blocks) => {
+            let kept = Kept { oldest: blocks.kept.newest, ..blocks.kept };
+            Message::Blocks(Blocks { decided: Vec::new(), tail: Vec::new(), kept, ..blocks })
+        }
+        other => other,
+    }
+}

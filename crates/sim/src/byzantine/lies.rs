@@ -1,0 +1,308 @@
+//! One lie at a time. Whatever is signed in them is signed with the liar's own keys.
+
+use super::liar::{Outgoing, of};
+use crate::dice::Dice;
+use bytes::Bytes;
+use quorate_consensus::block_tree::TreeBlock;
+use quorate_consensus::jolteon::{Block, Message as Jolteon, Proposal, Qc, Tc, Timeout, Vote};
+use quorate_consensus::{ProposalKey, Verifier};
+use quorate_crypto::{Certificate, Digest, KeyFile, Share, hash};
+use quorate_engine::Message;
+use quorate_engine::message::FetchBlocks;
+use quorate_types::{
+    BlockId, Body, BodyRef, Epoch, Height, Kind, Payload, Recipients, ReplicaId, View,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Blocks by their ids.
+type Heard = BTreeMap<BlockId, Block>;
+
+/// Certificates kept back at most.
+const WITHHELD_MAX: usize = 8;
+
+/// What a liar signs with.
+pub(super) struct Pen<'a> {
+    pub(super) id: ReplicaId,
+    pub(super) keys: &'a KeyFile,
+    pub(super) verifier: &'a Verifier,
+}
+
+impl Pen<'_> {
+    pub(super) fn sign_block(&self, block: Block) -> Proposal {
+        let message = self.verifier.statement(Kind::Propose, &(block.view, block.id()));
+        let signature = match self.verifier.proposal_key() {
+            ProposalKey::Identity => self.keys.identity.sign(&message).0.to_vec(),
+            ProposalKey::Voting => self.keys.voting.sign(&message).0,
+        };
+        Proposal { block, signature }
+    }
+
+    fn sign_vote(&self, vote: Vote) -> Vote {
+        let share = self.keys.voting.sign(&vote.message(self.verifier));
+        Vote { signer: self.id, share, ..vote }
+    }
+
+    fn vote_for(&self, block: &Block) -> Vote {
+        self.sign_vote(Vote {
+            view: block.view,
+            id: block.id(),
+            parent_view: block.justify.view,
+            parent_id: block.justify.id,
+            signer: self.id,
+            share: Share(Vec::new()),
+        })
+    }
+
+    fn members(&self) -> impl Iterator<Item = ReplicaId> {
+        let id = self.id;
+        self.verifier.committee().members().filter(move |member| *member != id)
+    }
+}
+
+fn with_payload(pen: &Pen<'_>, block: &Block, payload: Payload) -> Proposal {
+    pen.sign_block(Block { payload, ..block.clone() })
+}
+
+/// To each half of the members another block, or to each member one of its own.
+pub(super) fn equivocate(
+    pen: &Pen<'_>,
+    to: Recipients,
+    proposal: &Proposal,
+    original: &Message,
+    dice: &mut Dice,
+) -> Outgoing {
+    if to != Recipients::All {
+        return vec![(to, original.clone())];
+    }
+    let (each, block) = (dice.coin(), &proposal.block);
+    let header = block.payload.header;
+    let members: Vec<ReplicaId> = pen.members().collect();
+    let variant = |number: usize| {
+        let stamp = header.proposed_at_ms + number as u64;
+        Payload::new(header.height, stamp, block.payload.bodies.clone())
+    };
+    let variants = members.iter().enumerate().map(|(place, member)| {
+        let number = if each { place } else { place % 2 };
+        let message = match number {
+            0 => original.clone(),
+            _ => of(Jolteon::Proposal(with_payload(pen, block, variant(number)))),
+        };
+        (Recipients::One(*member), message)
+    });
+    variants.collect()
+}
+
+pub(super) fn to_some(
+    pen: &Pen<'_>,
+    to: Recipients,
+    message: &Message,
+    dice: &mut Dice,
+) -> Outgoing {
+    match to {
+        Recipients::All => {
+            let some = pen.members().filter(|_| dice.coin());
+            some.map(|member| (Recipients::One(member), message.clone())).collect()
+        }
+        _ => vec![(to, message.clone())],
+    }
+}
+
+/// What only it has certified it says nothing of, until later, all at once.
+pub(super) fn withhold(
+    statement: &Jolteon,
+    withheld: &mut Vec<Qc>,
+    dice: &mut Dice,
+) -> Option<Outgoing> {
+    let certificate = match statement {
+        Jolteon::Proposal(Proposal { block, .. }) => &block.justify,
+        Jolteon::Certificates { high_qc, .. } => high_qc,
+        Jolteon::Vote(_) | Jolteon::Timeout(_) => return None,
+    };
+    withheld.push(certificate.clone());
+    if withheld.len() < WITHHELD_MAX && !dice.one_in(4) {
+        return Some(Vec::new());
+    }
+    let shown = std::mem::take(withheld)
+        .into_iter()
+        .map(|high_qc| (Recipients::All, of(Jolteon::Certificates { high_qc, high_tc: None })));
+    Some(shown.collect())
+}
+
+pub(super) fn wrong_parent(pen: &Pen<'_>, proposal: &Proposal, dice: &mut Dice) -> Jolteon {
+    let mut block = proposal.block.clone();
+    let header = block.payload.header;
+    let bodies = block.payload.bodies.clone();
+    match dice.below(4) {
+        0 => {
+            let height = Height(header.height.0 + 1 + dice.below(3));
+            block.payload = Payload::new(height, header.proposed_at_ms, bodies);
+        }
+        1 => block.payload = Payload::new(header.height, 0, bodies),
+        2 => block.justify.id = BlockId(Digest(dice.bytes32())),
+        _ => block.justify.view = View(block.justify.view.0.saturating_sub(1)),
+    }
+    Jolteon::Proposal(pen.sign_block(block))
+}
+
+/// For another block of the view if it heard of one, or for one that does not exist.
+pub(super) fn double_vote(pen: &Pen<'_>, vote: &Vote, heard: &Heard, dice: &mut Dice) -> Outgoing {
+    let other = heard.values().find(|block| block.view == vote.view && block.id() != vote.id);
+    let second = match other {
+        Some(block) => pen.vote_for(block),
+        None => pen.sign_vote(Vote { id: BlockId(Digest(dice.bytes32())), ..vote.clone() }),
+    };
+    [vote.clone(), second].map(|vote| (Recipients::All, of(Jolteon::Vote(vote)))).into()
+}
+
+pub(super) fn vote_after(pen: &Pen<'_>, timeout: &Timeout, heard: &Heard) -> Outgoing {
+    let of_the_view = heard.values().filter(|block| block.view == timeout.view);
+    of_the_view.map(|block| (Recipients::All, of(Jolteon::Vote(pen.vote_for(block))))).collect()
+}
+
+/// The certificate under the block that its highest one certifies.
+pub(super) fn lower_high_qc(pen: &Pen<'_>, timeout: &Timeout, heard: &Heard) -> Jolteon {
+    let lower = heard.get(&timeout.high_qc.id).map(|block| block.justify.clone());
+    let high_qc = lower.unwrap_or_else(|| timeout.high_qc.clone());
+    let statement = (timeout.view, high_qc.view);
+    let share = pen.keys.voting.sign(&pen.verifier.statement(Kind::JolteonTimeout, &statement));
+    Jolteon::Timeout(Timeout { high_qc, share, ..timeout.clone() })
+}
+
+/// A certificate that reports the future, hides its highest certificate, or counts a group twice.
+pub(super) fn poisoned_tc(timeout: &Timeout, dice: &mut Dice) -> Outgoing {
+    let Some(tc) = &timeout.high_tc else { return Vec::new() };
+    let mut tc: Tc = tc.clone();
+    match dice.below(4) {
+        0 => {
+            if let Some(last) = tc.groups.last_mut() {
+                last.0 = View(u64::MAX);
+            }
+        }
+        1 => tc.view = View(tc.view.0 + 1 + dice.below(8)),
+        2 => tc.high_qc.view = View(tc.high_qc.view.0.saturating_sub(1)),
+        _ => tc.groups.extend(tc.groups.clone()),
+    }
+    let high_qc = timeout.high_qc.clone();
+    vec![(Recipients::All, of(Jolteon::Certificates { high_qc, high_tc: Some(tc) }))]
+}
+
+pub(super) fn bad_shares(
+    pen: &Pen<'_>,
+    to: Recipients,
+    statement: &Jolteon,
+    dice: &mut Dice,
+) -> Outgoing {
+    let mut twisted = statement.clone();
+    let (share, message) = match &mut twisted {
+        Jolteon::Vote(vote) => {
+            let message = (vote.view, vote.id, vote.parent_view, vote.parent_id);
+            let message = foreign(pen, Kind::JolteonVote, &message);
+            (&mut vote.share, message)
+        }
+        Jolteon::Timeout(timeout) => {
+            let message = (timeout.view, timeout.high_qc.view);
+            let message = foreign(pen, Kind::JolteonTimeout, &message);
+            (&mut timeout.share, message)
+        }
+        Jolteon::Proposal(_) | Jolteon::Certificates { .. } => {
+            return vec![(to, of(statement.clone()))];
+        }
+    };
+    match dice.below(4) {
+        0 => share.0.iter_mut().for_each(|byte| *byte ^= 0x5a),
+        1 => share.0.truncate(share.0.len() / 2),
+        2 => *share = pen.keys.voting.sign(&message),
+        _ => return vec![(to, of(statement.clone())), (to, of(statement.clone()))],
+    }
+    vec![(to, of(twisted))]
+}
+
+/// The signed bytes of a statement in the epoch after this one.
+fn foreign(pen: &Pen<'_>, kind: Kind, payload: &impl borsh::BorshSerialize) -> Vec<u8> {
+    let committee = pen.verifier.committee();
+    let epoch = Epoch(committee.epoch().0 + 1);
+    quorate_types::sign::statement(kind, committee.chain(), epoch, payload)
+}
+
+/// One signer more, or one instead of another.
+pub(super) fn malleated(statement: &Jolteon, dice: &mut Dice) -> Jolteon {
+    let mut twisted = statement.clone();
+    let qc = match &mut twisted {
+        Jolteon::Proposal(Proposal { block, .. }) => &mut block.justify,
+        Jolteon::Timeout(Timeout { high_qc, .. }) | Jolteon::Certificates { high_qc, .. } => {
+            high_qc
+        }
+        Jolteon::Vote(_) => return twisted,
+    };
+    let Certificate { signers, .. } = &mut qc.certificate;
+    let members = signers.members();
+    let named: Vec<usize> = signers.iter().collect();
+    let left_out = dice.index(members);
+    let mut others = quorate_crypto::Bitmap::new(members);
+    for signer in named.into_iter().filter(|signer| *signer != left_out) {
+        others.insert(signer);
+    }
+    others.insert(dice.index(members));
+    *signers = others;
+    twisted
+}
+
+pub(super) fn oversized(pen: &Pen<'_>, proposal: &Proposal) -> Jolteon {
+    let block = &proposal.block;
+    let header = block.payload.header;
+    let more = (0..Payload::BODIES_MAX as u64 + 1).map(|number| BodyRef {
+        author: pen.id,
+        sequence: u64::MAX - number,
+        digest: hash(&number.to_le_bytes()),
+    });
+    let payload = Payload::new(header.height, header.proposed_at_ms, more.collect());
+    Jolteon::Proposal(with_payload(pen, block, payload))
+}
+
+pub(super) fn censored(pen: &Pen<'_>, proposal: &Proposal) -> Jolteon {
+    let block = &proposal.block;
+    let header = block.payload.header;
+    let own = block.payload.bodies.iter().filter(|body| body.author == pen.id).copied();
+    let payload = Payload::new(header.height, header.proposed_at_ms, own.collect());
+    Jolteon::Proposal(with_payload(pen, block, payload))
+}
+
+/// A body with a flipped bit, or its requests under another number. Nothing where it is no body.
+pub(super) fn bad_bodies(
+    pen: &Pen<'_>,
+    to: Recipients,
+    message: &Message,
+    dice: &mut Dice,
+) -> Option<Outgoing> {
+    let Message::Body(body) = message else { return None };
+    let lie = if dice.coin() {
+        let mut raw = body.raw.to_vec();
+        let place = dice.index(raw.len());
+        raw[place] ^= 1 << dice.below(8);
+        Body { raw: Bytes::from(raw), ..body.as_ref().clone() }
+    } else {
+        let sequence = body.reference.sequence + dice.below(3);
+        Body::seal(pen.id, sequence, &body.requests)
+    };
+    Some(vec![(to, Message::Body(Arc::new(lie)))])
+}
+
+/// Questions whose answers are larger than they are.
+pub(super) fn questions(heard: &Heard, dice: &mut Dice) -> Outgoing {
+    let bodies = heard.values().flat_map(|block| block.payload.bodies.iter().copied());
+    let bodies: Vec<BodyRef> = bodies.take(64).collect();
+    let target = heard.keys().next_back().copied().unwrap_or(BlockId(Digest(dice.bytes32())));
+    let fetch = |height| FetchBlocks { height: Height(height), after: None, target };
+    let mut all = vec![
+        Message::FetchBlocks(fetch(0)),
+        Message::FetchBlocks(fetch(dice.bits() >> 1)),
+        Message::FetchSnapshots(Height(0)),
+        Message::FetchChunk(Digest(dice.bytes32()), u32::MAX),
+        Message::FetchAvailable(dice.below(100)),
+    ];
+    if !bodies.is_empty() {
+        all.push(Message::FetchBodies(bodies));
+    }
+    all.into_iter().map(|question| (Recipients::All, question)).collect()
+}
