@@ -49,6 +49,36 @@ pub enum Fault {
         #[serde(with = "text::micros", rename = "down_us")]
         down: Duration,
     },
+    /// A replica loses power and everything on its disk. From then on it follows and never signs: it counts
+    /// as faulty.
+    Wipe {
+        /// Which host.
+        host: usize,
+        /// How long until it starts again.
+        #[serde(with = "text::micros", rename = "down_us")]
+        down: Duration,
+    },
+    /// A replica's disk fails; it stops, and starts again with a disk that works.
+    DiskFails {
+        /// Which host.
+        host: usize,
+        /// In which way.
+        how: DiskFailure,
+        /// How long until it starts again.
+        #[serde(with = "text::micros", rename = "down_us")]
+        down: Duration,
+    },
+    /// A replica's wall clock is set, and the replica starts again: what it proposes from then on is
+    /// stamped by the new time.
+    ClockStep {
+        /// Which host.
+        host: usize,
+        /// Milliseconds forwards, or backwards.
+        by_ms: i64,
+        /// How long until it starts again.
+        #[serde(with = "text::micros", rename = "down_us")]
+        down: Duration,
+    },
     /// All replicas lose power at once.
     PowerCut {
         /// How long until they start again.
@@ -75,6 +105,20 @@ pub enum Fault {
     },
 }
 
+/// How a disk fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DiskFailure {
+    /// Nothing more fits.
+    Full,
+    /// The next write fails and leaves nothing.
+    Write,
+    /// The next write fails after some of its bytes.
+    Torn,
+    /// The next sync fails.
+    Sync,
+}
+
 impl Fault {
     /// The one host that it befalls, if it is about one.
     #[must_use]
@@ -82,6 +126,9 @@ impl Fault {
         match self {
             Self::Crash { host, .. }
             | Self::WipeBodies { host, .. }
+            | Self::Wipe { host, .. }
+            | Self::DiskFails { host, .. }
+            | Self::ClockStep { host, .. }
             | Self::Pause { host, .. }
             | Self::SlowDisk { host, .. } => Some(*host),
             Self::Partition { .. } | Self::Clog { .. } | Self::PowerCut { .. } => None,
@@ -100,6 +147,11 @@ impl Fault {
             Self::Clog { .. } => "clogs",
             Self::Crash { .. } => "crashes",
             Self::WipeBodies { .. } => "lost bodies",
+            Self::Wipe { .. } => "lost disks",
+            Self::DiskFails { how: DiskFailure::Full, .. } => "full disks",
+            Self::DiskFails { how: DiskFailure::Write | DiskFailure::Torn, .. } => "failed writes",
+            Self::DiskFails { how: DiskFailure::Sync, .. } => "failed syncs",
+            Self::ClockStep { .. } => "clock steps",
             Self::PowerCut { .. } => "power cuts",
             Self::Pause { .. } => "pauses",
             Self::SlowDisk { .. } => "slow disks",
@@ -109,7 +161,7 @@ impl Fault {
     /// Whether its host loses what it promised to keep: it counts as faulty.
     #[must_use]
     pub fn loses_promises(&self) -> bool {
-        matches!(self, Self::WipeBodies { .. })
+        matches!(self, Self::WipeBodies { .. } | Self::Wipe { .. })
     }
 
     /// How long it lasts.
@@ -119,9 +171,12 @@ impl Fault {
             | Self::Clog { lasts, .. }
             | Self::Pause { lasts, .. }
             | Self::SlowDisk { lasts, .. } => Some(lasts),
-            Self::Crash { down, .. } | Self::WipeBodies { down, .. } | Self::PowerCut { down } => {
-                Some(down)
-            }
+            Self::Crash { down, .. }
+            | Self::WipeBodies { down, .. }
+            | Self::Wipe { down, .. }
+            | Self::DiskFails { down, .. }
+            | Self::ClockStep { down, .. }
+            | Self::PowerCut { down } => Some(down),
         }
     }
 }
@@ -138,6 +193,11 @@ pub fn draw(dice: &mut Dice, hosts: usize, endpoints: usize, phase: Duration) ->
     draw_clogs(dice, &mut schedule, endpoints, phase_us);
     draw_crashes(dice, &mut schedule, hosts, phase_us);
     draw_halts(dice, &mut schedule, hosts, phase_us);
+    draw_disk_failures(dice, &mut schedule, hosts, phase_us);
+    draw_clock_steps(dice, &mut schedule, hosts, phase_us);
+    if dice.one_in(4) {
+        draw_rolling_restart(dice, &mut schedule, hosts, phase_us);
+    }
     schedule.sort_by_key(|(at, _)| *at);
     schedule
 }
@@ -197,5 +257,40 @@ fn draw_halts(dice: &mut Dice, schedule: &mut Schedule, hosts: usize, phase_us: 
         let sync_us = dice.between(&(5_000..=1_000_000));
         let lasts = dice.span(&(100_000..=2_000_000));
         schedule.push((at, Fault::SlowDisk { host, sync_us, lasts }));
+    }
+}
+
+fn draw_disk_failures(dice: &mut Dice, schedule: &mut Schedule, hosts: usize, phase_us: u64) {
+    const ALL: [DiskFailure; 4] =
+        [DiskFailure::Full, DiskFailure::Write, DiskFailure::Torn, DiskFailure::Sync];
+    for _ in 0..dice.perhaps(&(1..=3)) {
+        let at = Time(dice.below(phase_us));
+        let (host, how) = (dice.index(hosts), *dice.choose(&ALL));
+        let down = dice.span(&(10_000..=800_000));
+        schedule.push((at, Fault::DiskFails { host, how, down }));
+    }
+}
+
+/// Less than what a proposal's stamp may be ahead of its receiver's clock, together with what clocks
+/// that run fast and slow come to.
+fn draw_clock_steps(dice: &mut Dice, schedule: &mut Schedule, hosts: usize, phase_us: u64) {
+    const STEP_MS_MAX: u64 = 20_000;
+    for _ in 0..dice.perhaps(&(1..=2)) {
+        let at = Time(dice.below(phase_us));
+        let size = i64::try_from(dice.between(&(1..=STEP_MS_MAX))).expect("seconds");
+        let by_ms = if dice.coin() { size } else { -size };
+        let (host, down) = (dice.index(hosts), dice.span(&(1_000..=100_000)));
+        schedule.push((at, Fault::ClockStep { host, by_ms, down }));
+    }
+}
+
+/// One host after the other, each for a moment, as in an upgrade.
+fn draw_rolling_restart(dice: &mut Dice, schedule: &mut Schedule, hosts: usize, phase_us: u64) {
+    let every = dice.between(&(1..=phase_us / (hosts as u64 + 1)));
+    let mut at = dice.below(every);
+    for host in 0..hosts {
+        let down = dice.span(&(1_000..=100_000));
+        schedule.push((Time(at), Fault::Crash { host, down }));
+        at += every;
     }
 }

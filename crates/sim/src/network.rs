@@ -26,7 +26,8 @@ pub struct Conditions {
     pub duplicate_percent: u64,
     /// Frames in a hundred that overtake, or are overtaken by, the others of their lane.
     pub reorder_percent: u64,
-    /// Frames in a thousand that arrive with a bit flipped.
+    /// Frames in a thousand in which a bit flips on the way. Between correct ends the channel notices:
+    /// the frame and the connection are lost, and a new one takes a moment.
     #[serde(default)]
     pub corrupt_permille: u64,
 }
@@ -60,6 +61,9 @@ struct Clog {
     until: Time,
 }
 
+/// How long a link carries nothing after a corrupted frame.
+const RECONNECT_US: RangeInclusive<u64> = 1_000..=200_000;
+
 /// The network of one world.
 #[derive(Debug)]
 pub struct Network {
@@ -68,6 +72,8 @@ pub struct Network {
     base_us: Vec<u64>,
     partitions: Vec<Partition>,
     clogs: Vec<Clog>,
+    /// Links that carry nothing until then.
+    reconnecting: BTreeMap<(usize, usize), Time>,
     last_arrivals: BTreeMap<(usize, usize, Lane), Time>,
     dice: Dice,
 }
@@ -91,6 +97,7 @@ impl Network {
             base_us,
             partitions: Vec::new(),
             clogs: Vec::new(),
+            reconnecting: BTreeMap::new(),
             last_arrivals: BTreeMap::new(),
             dice,
         }
@@ -110,6 +117,7 @@ impl Network {
     pub fn calm(&mut self) {
         self.partitions.clear();
         self.clogs.clear();
+        self.reconnecting.clear();
         self.conditions.loss_percent = 0;
         self.conditions.duplicate_percent = 0;
         self.conditions.reorder_percent = 0;
@@ -118,7 +126,15 @@ impl Network {
 
     /// When a frame that is sent now arrives: never, once or twice.
     pub fn route(&mut self, now: Time, from: usize, to: usize, lane: Lane) -> Vec<Time> {
-        if self.is_cut(now, from, to) || self.dice.percent(self.conditions.loss_percent) {
+        let reconnecting = self.reconnecting.get(&(from, to)).is_some_and(|until| now < *until);
+        if reconnecting
+            || self.is_cut(now, from, to)
+            || self.dice.percent(self.conditions.loss_percent)
+        {
+            return Vec::new();
+        }
+        if self.dice.below(1_000) < self.conditions.corrupt_permille {
+            self.reconnecting.insert((from, to), now + self.dice.span(&RECONNECT_US));
             return Vec::new();
         }
         let copies = if self.dice.percent(self.conditions.duplicate_percent) { 2 } else { 1 };

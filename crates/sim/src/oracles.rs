@@ -10,9 +10,11 @@ mod availability;
 mod caps;
 mod conduct;
 mod exactly_once;
+mod halting;
 mod prefix;
 mod progress;
 mod quorums;
+mod wiped;
 
 pub use acknowledged::Acknowledged;
 pub use agreement::Agreement;
@@ -21,9 +23,11 @@ pub use availability::Availability;
 pub use caps::Caps;
 pub use conduct::Conduct;
 pub use exactly_once::ExactlyOnce;
+pub use halting::Halting;
 pub use prefix::Prefix;
 pub use progress::Progress;
 pub use quorums::Quorums;
+pub use wiped::Wiped;
 
 use crate::recording::Seen;
 use bytes::Bytes;
@@ -107,6 +111,11 @@ pub enum Observation<'a> {
         reason: &'a Rejected,
         /// The first byte of the frame.
         tag: u8,
+    },
+    /// A replica lost everything on its disk.
+    Wiped {
+        /// Which.
+        replica: ReplicaId,
     },
     /// A replica stopped itself.
     Halted {

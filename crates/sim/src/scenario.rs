@@ -9,8 +9,8 @@ use crate::faults::{self, Fault, Schedule};
 use crate::mutants::{Active, Mutant};
 use crate::network::Conditions;
 use crate::oracles::{
-    Acknowledged, Agreement, Audit, Availability, Caps, Conduct, ExactlyOnce, Oracle, Prefix,
-    Progress, Quorums, Violation,
+    Acknowledged, Agreement, Audit, Availability, Caps, Conduct, ExactlyOnce, Halting, Oracle,
+    Prefix, Progress, Quorums, Violation, Wiped,
 };
 use crate::world::World;
 use quorate_crypto::{Digest, Policy, SchemeKind};
@@ -84,6 +84,8 @@ pub struct Scenario {
     /// How long after them everything must be done.
     #[serde(with = "text::micros", rename = "liveness_bound_us")]
     pub liveness_bound: Duration,
+    /// More members are faulty than is tolerated, see [`Scenario::is_beyond_tolerance`].
+    pub excessive: bool,
     /// A rule that is left out.
     #[serde(with = "text::mutant", skip_serializing_if = "Option::is_none")]
     pub mutant: Option<Mutant>,
@@ -179,6 +181,7 @@ impl Scenario {
             schedule: Schedule::new(),
             fault_phase: Duration::from_secs(1),
             liveness_bound: Duration::from_secs(60),
+            excessive: false,
             mutant: None,
             options: Vec::new(),
             file: None,
@@ -202,7 +205,7 @@ impl Scenario {
     }
 
     fn drawn_replicas(dice: &mut Dice) -> usize {
-        *dice.choose(&[4, 4, 4, 5, 6, 7])
+        *dice.choose(&[4, 4, 4, 4, 5, 6, 7, 7, 8, 10, 13])
     }
 
     fn draw(seed: u64, weights: Weights) -> Self {
@@ -237,8 +240,68 @@ impl Scenario {
         if retention.one_in(4) {
             scenario.draw_retention(&mut retention);
         }
+        if Dice::new(seed, "too many", 0).one_in(10) {
+            scenario = scenario.with_too_many_faulty();
+        } else {
+            scenario.draw_lost_disk();
+        }
+        scenario.draw_forgetting();
         scenario.schedule.sort_by_key(|(at, _)| *at);
         scenario
+    }
+
+    /// With more members faulty than is tolerated: as many as are, and one more.
+    #[must_use]
+    fn with_too_many_faulty(mut self) -> Self {
+        let mut dice = Dice::new(self.seed, "one too many", 0);
+        while self.faulty_weight() <= self.weights.faulty_max() {
+            let honest: Vec<usize> = (0..self.replicas)
+                .filter(|member| self.behaviours[*member] == Behaviour::Honest)
+                .collect();
+            let member = *dice.choose(&honest);
+            // No second machines: schedules know the hosts by now.
+            let behaviour = *dice.choose(&Behaviour::FAULTY);
+            let twin = behaviour == Behaviour::Twin;
+            self.behaviours[member] = if twin { Behaviour::DoubleVote } else { behaviour };
+        }
+        self.excessive = true;
+        self.liveness_bound = Duration::from_secs(5);
+        self
+    }
+
+    /// In one of eight scenarios a member loses its whole disk, if that is still tolerated.
+    fn draw_lost_disk(&mut self) {
+        let mut dice = Dice::new(self.seed, "lost disk", 0);
+        if !dice.one_in(8) {
+            return;
+        }
+        let left = self.weights.faulty_max().saturating_sub(self.faulty_weight());
+        let may_fail: Vec<usize> = (0..self.replicas)
+            .filter(|member| self.behaviours[*member] == Behaviour::Honest)
+            .filter(|member| self.weights.of(*member) <= left)
+            .collect();
+        if may_fail.is_empty() {
+            return;
+        }
+        let phase_us = u64::try_from(self.fault_phase.as_micros()).expect("seconds");
+        let (host, at) = (*dice.choose(&may_fail), Time(dice.below(phase_us)));
+        let down = dice.span(&(1_000..=800_000));
+        self.schedule.push((at, Fault::Wipe { host, down }));
+    }
+
+    /// Who forgets when it starts again does so now and then.
+    fn draw_forgetting(&mut self) {
+        let mut dice = Dice::new(self.seed, "forgetting", 0);
+        let phase_us = u64::try_from(self.fault_phase.as_micros()).expect("seconds");
+        for host in 0..self.replicas {
+            if self.behaviours[host] == Behaviour::Amnesiac {
+                for _ in 0..dice.between(&(1..=4)) {
+                    let at = Time(dice.below(phase_us));
+                    let down = dice.span(&(1_000..=50_000));
+                    self.schedule.push((at, Fault::Crash { host, down }));
+                }
+            }
+        }
     }
 
     /// With next to no log kept for others, frequent snapshots, replicas that are away for long, and one
@@ -270,6 +333,10 @@ impl Scenario {
     #[must_use]
     pub fn with_faulty(mut self, behaviour: Behaviour) -> Self {
         self.behaviours = weights::fill_budget(&self.weights, behaviour);
+        // Members that lose what they promised would be one too many.
+        self.schedule.retain(|(_, fault)| !fault.loses_promises());
+        self.excessive = false;
+        self.liveness_bound = Self::calm(0, 1).liveness_bound;
         // The second machines of twins that are no more.
         let hosts = self.replicas + self.twins();
         self.schedule.retain(|(_, fault)| fault.host().is_none_or(|host| host < hosts));
@@ -305,7 +372,16 @@ impl Scenario {
 
     /// Who judges it.
     pub(crate) fn oracles(&self) -> Vec<Box<dyn Oracle>> {
+        if self.is_beyond_tolerance() {
+            return vec![
+                Box::new(Halting::default()),
+                Box::new(Audit::of_members()),
+                Box::new(Wiped::default()),
+                Box::new(Caps::new(&self.settings, self.replicas)),
+            ];
+        }
         vec![
+            Box::new(Wiped::default()),
             Box::new(Conduct),
             Box::new(Audit::default()),
             Box::new(Quorums::new(self.weights.each())),
@@ -329,6 +405,13 @@ impl Scenario {
         let is_faulty =
             |member: &usize| self.behaviours[*member] != Behaviour::Honest || loses(*member);
         (0..self.replicas).filter(is_faulty).map(|member| self.weights.of(member)).sum()
+    }
+
+    /// Whether more is wrong with its members than is tolerated: neither agreement nor progress is promised,
+    /// and correct members must still not contradict themselves, panic, nor go on after halting.
+    #[must_use]
+    pub fn is_beyond_tolerance(&self) -> bool {
+        self.excessive
     }
 
     /// Kinds of faults and of behaviours in it, and how many of each.
@@ -373,6 +456,7 @@ impl Scenario {
         conditions.loss_percent = dice.perhaps(&(1..=30));
         conditions.duplicate_percent = dice.perhaps(&(1..=50));
         conditions.reorder_percent = dice.perhaps(&(1..=30));
+        conditions.corrupt_permille = dice.perhaps(&(1..=20));
     }
 
     /// Slow disks and an unreliable mains: what was said and not yet durable is lost, again and again.
@@ -402,7 +486,7 @@ impl Scenario {
         let honest: Vec<usize> = (0..self.replicas)
             .filter(|member| self.behaviours[*member] == Behaviour::Honest)
             .collect();
-        let left = weights::left_to_fail(&self.weights, &self.behaviours);
+        let left = self.weights.faulty_max().saturating_sub(self.faulty_weight());
         let fits = |host: &usize| self.weights.of(*host) <= left;
         let may_fail: Vec<usize> = honest.iter().copied().filter(fits).collect();
         if !may_fail.is_empty() {
@@ -418,7 +502,7 @@ impl Scenario {
         let down = dice.span(&(phase_us / 2..=phase_us));
         self.schedule.push((at, Fault::Crash { host, down }));
         for member in 0..self.replicas {
-            let lies = !matches!(self.behaviours[member], Behaviour::Honest | Behaviour::Twin);
+            let lies = !self.behaviours[member].says_what_its_machine_says();
             if lies && dice.coin() {
                 self.behaviours[member] = Behaviour::BadServer;
             }

@@ -23,7 +23,8 @@ use crate::scenario::Scenario;
 use crate::trace::Trace;
 use bytes::Bytes;
 use client::ClientHost;
-use quorate_crypto::hash;
+use quorate_crypto::stand_in::StandIns;
+use quorate_crypto::{SchemeKind, hash};
 use quorate_engine::Verifier;
 use quorate_types::{Height, Peer, ReplicaId, Time, View};
 use replica::{ReplicaHost, Work};
@@ -61,6 +62,8 @@ pub struct World {
     trace: Trace,
     dice: Dice,
     listener: Option<Listener>,
+    /// Where the voting keys are stubs, so are the identities.
+    _stand_ins: Option<StandIns>,
 }
 
 /// Hears what happens, line by line.
@@ -110,6 +113,7 @@ impl World {
     #[must_use]
     pub fn new(scenario: &Scenario) -> Self {
         let dice = |purpose| Dice::new(scenario.seed, purpose, 0);
+        let stand_ins = (scenario.scheme == SchemeKind::Stub).then(StandIns::begin);
         let (keys, committee) = setup::committee(scenario);
         let (hosts, pairs) = setup::hosts(scenario, &keys, &committee);
         let endpoints = hosts.len() + scenario.clients;
@@ -139,6 +143,7 @@ impl World {
             trace: Trace::default(),
             dice: dice("world"),
             listener: None,
+            _stand_ins: stand_ins,
         };
         world.schedule_all(&mut client_dice);
         world

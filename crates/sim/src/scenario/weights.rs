@@ -38,12 +38,6 @@ pub(super) fn fill_budget(weights: &Weights, behaviour: Behaviour) -> Vec<Behavi
     weights.each().iter().map(take).collect()
 }
 
-/// What may fail in addition to those that do.
-pub(super) fn left_to_fail(weights: &Weights, behaviours: &[Behaviour]) -> u64 {
-    let faulty = behaviours.iter().zip(weights.each()).filter(|(b, _)| **b != Behaviour::Honest);
-    weights.faulty_max().saturating_sub(faulty.map(|(_, weight)| weight).sum())
-}
-
 /// Behaviours were drawn by heads: who is too heavy becomes honest. With a chance of one half the rest
 /// of the budget is spent, on more members than heads would allow if they are light.
 pub(super) fn keep_budget(weights: &Weights, behaviours: &mut [Behaviour], dice: &mut Dice) {

@@ -13,12 +13,14 @@ pub(crate) struct Clock {
     started: Time,
     /// Microseconds of the host to a second of the world.
     rate: u64,
+    /// What the wall clock was set by, in milliseconds.
+    step_ms: i64,
 }
 
 impl Clock {
     /// A clock that starts now.
-    pub(crate) fn start(now: Time, rate: u64) -> Self {
-        Self { started: now, rate }
+    pub(crate) fn start(now: Time, rate: u64, step_ms: i64) -> Self {
+        Self { started: now, rate, step_ms }
     }
 
     /// The host's time.
@@ -33,10 +35,12 @@ impl Clock {
         Time(self.started.0.saturating_add(u64::try_from(passed).unwrap_or(u64::MAX)))
     }
 
-    /// The host's wall clock at its time zero. It has run at the host's rate since the world began.
+    /// The host's wall clock at its time zero. It has run at the host's rate since the world began, and was
+    /// set by some steps.
     pub(crate) fn wall_origin_ms(self) -> u64 {
         let since = u128::from(self.started.0) * u128::from(self.rate) / PER_MILLION / 1_000;
-        WORLD_ORIGIN_MS + u64::try_from(since).expect("a run is minutes")
+        let since = u64::try_from(since).expect("a run is minutes");
+        (WORLD_ORIGIN_MS + since).saturating_add_signed(self.step_ms)
     }
 }
 
@@ -47,7 +51,7 @@ mod tests {
     #[test]
     fn a_deadline_has_come_when_the_world_gets_there_and_not_before() {
         for rate in [900_000, 1_000_000, 1_100_000, 999_983] {
-            let clock = Clock::start(Time(12_345), rate);
+            let clock = Clock::start(Time(12_345), rate, 0);
             for local in [0, 1, 7, 99_999, 1_000_001] {
                 let moment = clock.world(Time(local));
                 assert!(clock.local(moment) >= Time(local));

@@ -20,7 +20,7 @@ impl World {
         let honest = behaviour == Behaviour::Honest;
         for note in notes {
             self.tell(|| format!("host {host}: {}", note.brief()));
-            self.note(id, honest, &note)?;
+            self.note(host, id, honest, &note)?;
         }
         for (to, message) in released {
             self.send(host, to, &message)?;
@@ -39,7 +39,20 @@ impl World {
         Ok(())
     }
 
-    fn note(&mut self, replica: ReplicaId, honest: bool, note: &Note) -> Result<(), Violation> {
+    fn note(
+        &mut self,
+        host: usize,
+        replica: ReplicaId,
+        honest: bool,
+        note: &Note,
+    ) -> Result<(), Violation> {
+        if let Note::Storage(_) = note
+            && let Some(down) = self.hosts[host].expected_failure()
+        {
+            // A failed write or sync stops a replica; somebody repairs the disk.
+            self.crash(host, down);
+            return Ok(());
+        }
         if !honest {
             return Ok(());
         }
@@ -88,13 +101,26 @@ impl World {
                 let lane = message.lane();
                 let from = Peer::Replica(id);
                 for at in self.route(host, endpoint, lane) {
-                    let content = content.clone();
+                    let content = if honest { content.clone() } else { self.corrupted(&content) };
                     let frame = Happening::Frame { to: endpoint, from, honest, content, digest };
                     self.schedule(at, frame);
                 }
             }
         }
         Ok(())
+    }
+
+    /// As often as frames are corrupted, a Byzantine member sends one that is: its own channel does not
+    /// mind.
+    fn corrupted(&mut self, content: &Bytes) -> Bytes {
+        let permille = self.scenario.conditions.corrupt_permille;
+        if self.calm || permille == 0 || self.dice.below(1_000) >= permille {
+            return content.clone();
+        }
+        let mut bytes = content.to_vec();
+        let place = self.dice.index(bytes.len());
+        bytes[place] ^= 1 << self.dice.below(8);
+        Bytes::from(bytes)
     }
 
     fn is_meant(&self, endpoint: usize, sender: ReplicaId, to: Recipients) -> bool {

@@ -6,6 +6,7 @@ use crate::byzantine::Behaviour;
 use crate::faults::Fault;
 use crate::oracles::{Observation, Violation};
 use bytes::Bytes;
+use quorate_engine::frame_bytes_max;
 use quorate_types::{Peer, Rejected, Time};
 use std::time::Duration;
 
@@ -55,6 +56,10 @@ impl World {
         content: Bytes,
     ) -> Result<(), Violation> {
         let tag = content.first().copied().unwrap_or(0);
+        if content.len() > frame_bytes_max(tag).unwrap_or(0) {
+            // The transport closes the connection before it reads on.
+            return self.judge(honest, tag, Err(Rejected::TooLarge("a frame")));
+        }
         let Some(client) = to.checked_sub(self.hosts.len()) else {
             let host = &mut self.hosts[to];
             let receives = host.config.behaviour == Behaviour::Honest;
@@ -127,7 +132,7 @@ impl World {
     }
 
     pub(super) fn boot(&mut self, host: usize) -> Result<(), Violation> {
-        if self.hosts[host].is_up() {
+        if self.hosts[host].is_up() || self.hosts[host].has_halted() {
             return Ok(());
         }
         let turn = self.hosts[host].boot(self.now);
@@ -154,6 +159,17 @@ impl World {
                 self.crash(host, down);
                 self.hosts[host].wipe_bodies();
             }
+            Fault::Wipe { host, down } => {
+                self.crash(host, down);
+                self.hosts[host].wipe();
+                let replica = self.hosts[host].config.id;
+                self.oracles.observe(&Observation::Wiped { replica })?;
+            }
+            Fault::DiskFails { host, how, down } => self.hosts[host].fail_disk(how, down),
+            Fault::ClockStep { host, by_ms, down } => {
+                self.crash(host, down);
+                self.hosts[host].step_clock(by_ms);
+            }
             Fault::PowerCut { down } => (0..self.hosts.len()).for_each(|host| {
                 self.crash(host, down);
             }),
@@ -162,7 +178,7 @@ impl World {
     }
 
     /// Mostly nearly everything unsynced is lost; sometimes it had all reached the disk.
-    fn crash(&mut self, host: usize, down: Duration) {
+    pub(super) fn crash(&mut self, host: usize, down: Duration) {
         let lost = if self.dice.one_in(4) { 0 } else { self.dice.between(&(80..=100)) };
         self.hosts[host].crash(lost);
         self.schedule(self.now + down, Happening::Boot { host });

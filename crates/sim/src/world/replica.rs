@@ -6,6 +6,7 @@ mod tasks;
 use super::clock::Clock;
 use crate::byzantine::{Behaviour, Liar};
 use crate::dice::Dice;
+use crate::faults::DiskFailure;
 use crate::gate::Gate;
 use crate::recording::{Recorder, RecordingService, Seen};
 use crate::scenario::Durations;
@@ -121,6 +122,14 @@ pub(crate) struct ReplicaHost {
     snapshots: MemoryDisk,
     store: MemoryStore,
     slow_sync: Option<(Duration, Time)>,
+    /// What its wall clock was set by, in milliseconds.
+    step_ms: i64,
+    /// Its disk is about to fail: how long it is down then.
+    failing: Option<Duration>,
+    /// It lost its promises: it follows and never signs.
+    wiped: bool,
+    /// It stopped itself, and nobody starts it again.
+    halted: bool,
     dice: Dice,
     liar: Option<Liar>,
     running: Option<Running>,
@@ -165,10 +174,53 @@ impl ReplicaHost {
             snapshots: MemoryDisk::new(),
             store: MemoryStore::new(),
             slow_sync: None,
+            step_ms: 0,
+            failing: None,
+            wiped: false,
+            halted: false,
             dice,
             liar,
             running: None,
         }
+    }
+
+    /// Whether it stopped itself for good.
+    pub(crate) fn has_halted(&self) -> bool {
+        self.halted
+    }
+
+    /// Sets its wall clock, for the next start.
+    pub(crate) fn step_clock(&mut self, by_ms: i64) {
+        self.step_ms += by_ms;
+    }
+
+    /// From now on its disk fails; it is down for so long then.
+    pub(crate) fn fail_disk(&mut self, how: DiskFailure, down: Duration) {
+        let Some(running) = &self.running else { return };
+        self.failing = Some(down);
+        for faults in &running.disk_faults {
+            let (write, sync) = (faults.writes(), faults.syncs());
+            faults.set(vec![match how {
+                DiskFailure::Full => Fault::Full { bytes: 0 },
+                DiskFailure::Write => Fault::FailWrite { nth: write },
+                DiskFailure::Torn => Fault::TearWrite { nth: write, bytes: self.dice.index(64) },
+                DiskFailure::Sync => Fault::FailSync { nth: sync },
+            }]);
+        }
+    }
+
+    /// How long it is down, if the failure that its disk reports was to be expected.
+    pub(crate) fn expected_failure(&mut self) -> Option<Duration> {
+        self.failing.take()
+    }
+
+    /// Everything on its disk is gone, and an operator who knows starts it again.
+    pub(crate) fn wipe(&mut self) {
+        self.wipe_bodies();
+        self.disk = MemoryDisk::new();
+        self.snapshots = MemoryDisk::new();
+        self.store = MemoryStore::new();
+        self.wiped = true;
     }
 
     pub(crate) fn is_up(&self) -> bool {
@@ -201,6 +253,11 @@ impl ReplicaHost {
     pub(crate) fn calm(&mut self) {
         self.slow_sync = None;
         self.paused_until = Time(0);
+        if self.failing.take().is_some()
+            && let Some(running) = &self.running
+        {
+            running.disk_faults.iter().for_each(|faults| faults.set(Vec::new()));
+        }
     }
 
     /// Starts it: storage first, then the machine with what survived.
@@ -240,6 +297,10 @@ impl ReplicaHost {
         }
         let _ = running.journal.commit();
         drop(running);
+        self.failing = None;
+        if self.config.behaviour == Behaviour::Amnesiac {
+            self.disk = MemoryDisk::new();
+        }
         for disk in [&self.disk, &self.bodies, &self.snapshots] {
             disk.crash(&mut || self.dice.percent(lost_percent));
         }
@@ -317,7 +378,7 @@ impl ReplicaHost {
         let (journal, mut recovery) =
             Journal::open(Box::new(disk), Box::new(bodies), config.log.clone(), executed)?;
         recovery.snapshots = snapshots.heights();
-        let clock = Clock::start(now, config.clock_rate);
+        let clock = Clock::start(now, config.clock_rate, self.step_ms);
         let verifier =
             Arc::new(Verifier::new(Arc::clone(&config.committee), config.settings.proposal_key));
         let machine = Replica::new(ReplicaConfig {
@@ -327,7 +388,7 @@ impl ReplicaHost {
             verifier: Arc::clone(&verifier),
             settings: config.settings.clone(),
             wall_origin_ms: clock.wall_origin_ms(),
-            signs: true,
+            signs: !self.wiped,
         });
         let running = Running {
             machine,

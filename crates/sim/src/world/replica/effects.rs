@@ -57,6 +57,7 @@ impl ReplicaHost {
             Effect::Halt(halt) => {
                 turn.notes.push(Note::Halted(halt));
                 self.crash(0);
+                self.halted = true;
             }
         }
         let _ = now;

@@ -1,0 +1,51 @@
+//! Who lost its promises makes no more of them.
+
+use super::{Observation, Oracle};
+use quorate_consensus as consensus;
+use quorate_consensus::jolteon::Message as Jolteon;
+use quorate_engine::Message;
+use quorate_types::ReplicaId;
+use std::collections::BTreeSet;
+
+/// A member that lost its disk follows and serves; it proposes, votes, gives up and acknowledges nothing.
+#[derive(Debug, Default)]
+pub struct Wiped {
+    members: BTreeSet<ReplicaId>,
+}
+
+impl Oracle for Wiped {
+    fn name(&self) -> &'static str {
+        "wiped"
+    }
+
+    fn observe(&mut self, observation: &Observation<'_>) -> Result<(), String> {
+        match observation {
+            Observation::Wiped { replica } => {
+                self.members.insert(*replica);
+                Ok(())
+            }
+            Observation::Released { replica, message, .. } if self.members.contains(replica) => {
+                let what = promise_in(message);
+                what.map_or(Ok(()), |what| {
+                    Err(format!("{replica} lost its promises and sent {what}"))
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn promise_in(message: &Message) -> Option<&'static str> {
+    let inner = match message {
+        Message::Consensus(inner) | Message::Inline(inner, _) => inner,
+        Message::Acknowledgement(_) => return Some("an acknowledgement"),
+        _ => return None,
+    };
+    let consensus::Message::Jolteon(statement) = inner;
+    match statement {
+        Jolteon::Proposal(_) => Some("a proposal"),
+        Jolteon::Vote(_) => Some("a vote"),
+        Jolteon::Timeout(_) => Some("a timeout"),
+        Jolteon::Certificates { .. } => None,
+    }
+}
