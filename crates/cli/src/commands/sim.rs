@@ -1,6 +1,7 @@
 //! `quorate sim`: seeds in virtual time.
 
 mod campaign;
+mod crash_points;
 mod mutants;
 mod smallest;
 mod twins;
@@ -22,6 +23,7 @@ use std::time::Instant;
 #[command(after_help = "Examples:\n  \
     quorate sim --seeds 1000           a thousand scenarios with crashes, partitions and liars\n  \
     quorate sim --seed 17              one of them again\n  \
+    quorate sim --crash-points         one replica, crashed at each of its steps in every way\n  \
     quorate sim --weights 4,4,4,4,1,1,1 --twins\n                                     \
     members weigh differently, all that may fail are twins\n  \
     quorate sim --mutant JolteonDoubleVote --seeds 200\n                                     \
@@ -71,6 +73,12 @@ pub(crate) struct Options {
     /// Where the smallest scenario of a failure is written
     #[arg(long, value_name = "DIR", default_value = "sim-failures")]
     out: PathBuf,
+    /// Instead of seeds: crash a replica at each of its steps, in every way, and offer it conflicts
+    #[arg(long, conflicts_with_all = ["seeds", "from", "seed", "replay", "twins_scenarios", "twins", "weights", "storm", "retention"])]
+    crash_points: bool,
+    /// This crash point alone
+    #[arg(long, requires = "crash_points")]
+    point: Option<u64>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -91,6 +99,9 @@ impl Options {
                 "this build leaves out no rules; use \
                  `cargo run --release -p quorate-cli --features mutants -- sim …`",
             ));
+        }
+        if self.crash_points {
+            return crash_points::run(self.threads(), self.point, mutant, self.json);
         }
         if let Some(count) = self.twins_scenarios {
             return twins::run(self.from, count, self.threads(), mutant, self.json);

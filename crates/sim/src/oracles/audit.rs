@@ -14,7 +14,7 @@ use quorate_types::{BlockId, ReplicaId, View};
 use std::collections::BTreeMap;
 
 /// Checks that no correct member contradicts itself.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Audit {
     /// Certificates are not looked at: too many members are faulty.
     members_only: bool,
@@ -23,7 +23,7 @@ pub struct Audit {
 }
 
 /// What one member has said.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Member {
     votes: BTreeMap<View, Vote>,
     given_up: View,

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Holds each vote against what the disks have. It knows the blocks that correct leaders proposed, one a
 /// view.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Availability {
     proof: Proof,
     proposed: BTreeMap<View, Vec<BodyRef>>,

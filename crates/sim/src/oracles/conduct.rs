@@ -4,7 +4,7 @@ use super::{Observation, Oracle};
 
 /// While no more members are faulty than the committee tolerates, no correct member halts, and no
 /// frame of a correct sender is refused for anything but being late or early.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Conduct;
 
 impl Oracle for Conduct {

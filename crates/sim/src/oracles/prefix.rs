@@ -7,7 +7,7 @@ use quorate_types::{Height, ReplicaId};
 use std::collections::BTreeMap;
 
 /// Follows each replica from height to height.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Prefix {
     last: BTreeMap<ReplicaId, Height>,
     roots: BTreeMap<(ReplicaId, Height), Digest>,

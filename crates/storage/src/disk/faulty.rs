@@ -66,6 +66,7 @@ struct FaultState {
     directory_syncs: u64,
     name_changes: u64,
     bytes: u64,
+    fired: bool,
 }
 
 impl Faults {
@@ -98,6 +99,18 @@ impl Faults {
         self.state.lock().name_changes
     }
 
+    /// Bytes written so far, new files included: what [`Fault::Full`] counts.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.state.lock().bytes
+    }
+
+    /// Whether anything failed yet. A bit that reads wrong is no failure: only a checksum tells.
+    #[must_use]
+    pub fn fired(&self) -> bool {
+        self.state.lock().fired
+    }
+
     fn on_name_change(&self) -> io::Result<()> {
         let mut state = self.state.lock();
         let nth = state.name_changes;
@@ -115,6 +128,7 @@ impl Faults {
             Fault::TearWrite { nth, bytes } if nth == number => Some((bytes, injected("write"))),
             _ => None,
         });
+        state.fired |= failure.is_some();
         failure.or_else(|| state.take_space(bytes as u64).map(|error| (0, error)))
     }
 
@@ -156,11 +170,14 @@ impl FaultState {
             .plan
             .iter()
             .any(|fault| matches!(fault, Fault::Full { bytes } if self.bytes > *bytes));
+        self.fired |= full;
         full.then(|| io::ErrorKind::StorageFull.into())
     }
 
-    fn fail_if(&self, fault: &Fault, what: &str) -> io::Result<()> {
-        if self.plan.contains(fault) { Err(injected(what)) } else { Ok(()) }
+    fn fail_if(&mut self, fault: &Fault, what: &str) -> io::Result<()> {
+        let fails = self.plan.contains(fault);
+        self.fired |= fails;
+        if fails { Err(injected(what)) } else { Ok(()) }
     }
 }
 

@@ -33,13 +33,13 @@ struct MemoryFile {
 }
 
 /// The bytes as they are read now, and how to take the unsynced writes back.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Content {
     bytes: Vec<u8>,
     unsynced: Vec<Write>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Write {
     offset: usize,
     before: Vec<u8>,
@@ -122,6 +122,42 @@ impl MemoryDisk {
         Self { directory: Arc::new(Mutex::new(directory)) }
     }
 
+    /// Another disk in the same state, what is unsynced included: one moment can be crashed in many ways.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let directory = self.directory.lock();
+        let mut forks: Vec<(*const MemoryFile, Arc<MemoryFile>)> = Vec::new();
+        // A file under both its names, the present and the durable one, stays one file.
+        let mut fork = |file: &Arc<MemoryFile>| {
+            let known = forks.iter().find(|(from, _)| *from == Arc::as_ptr(file));
+            if let Some((_, fork)) = known {
+                return Arc::clone(fork);
+            }
+            let content = Mutex::new(file.content.lock().clone());
+            let fork = Arc::new(MemoryFile { length: file.length, content });
+            forks.push((Arc::as_ptr(file), Arc::clone(&fork)));
+            fork
+        };
+        let mut fork_all = |names: &BTreeMap<String, Arc<MemoryFile>>| {
+            names.iter().map(|(name, file)| (name.clone(), fork(file))).collect()
+        };
+        let (files, durable) = (fork_all(&directory.files), fork_all(&directory.durable));
+        Self { directory: Arc::new(Mutex::new(Directory { files, durable })) }
+    }
+
+    /// What a crash may take back now, file by file in the order of their names and write by write in the
+    /// order in which they were made; whether the names themselves are durable or not.
+    #[must_use]
+    pub fn unsynced(&self) -> Vec<UnsyncedWrite> {
+        let directory = self.directory.lock();
+        let mut all = Vec::new();
+        for (name, file) in &directory.files {
+            let content = file.content.lock();
+            all.extend(content.unsynced.iter().map(|write| write.shown(name)));
+        }
+        all
+    }
+
     /// Changes one bit of what is stored, as a decaying disk does. Past the end nothing happens.
     pub fn flip(&self, name: &str, offset: u64, bit: u8) {
         if let Some(file) = self.directory.lock().files.get(name)
@@ -157,16 +193,18 @@ impl Content {
             self.bytes[write.offset..end].copy_from_slice(&write.before);
         }
         for write in &writes {
-            let shown = UnsyncedWrite {
-                file: name.to_owned(),
-                offset: write.offset as u64,
-                bytes: write.after.len(),
-            };
-            for part in survives(&shown) {
+            for part in survives(&write.shown(name)) {
                 let at = write.offset + part.start..write.offset + part.end;
                 self.bytes[at].copy_from_slice(&write.after[part]);
             }
         }
+    }
+}
+
+impl Write {
+    fn shown(&self, file: &str) -> UnsyncedWrite {
+        let (offset, bytes) = (self.offset as u64, self.after.len());
+        UnsyncedWrite { file: file.to_owned(), offset, bytes }
     }
 }
 

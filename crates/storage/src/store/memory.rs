@@ -15,7 +15,7 @@ pub struct MemoryStore {
     content: Arc<Mutex<Content>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Content {
     values: BTreeMap<Vec<u8>, Vec<u8>>,
     /// What the keys changed since the last durable commit were before.
@@ -27,6 +27,12 @@ impl MemoryStore {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Another store in the same state, what is not durable included.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self { content: Arc::new(Mutex::new(self.content.lock().clone())) }
     }
 
     /// The power fails: back to the last durable commit.

@@ -1,0 +1,314 @@
+//! Every crash point of a replica: each boundary between two of its effects, crashed in every way.
+//!
+//! One run of a small committee is recorded: work, views given up, turns as the leader, bodies, snapshots,
+//! a log that gives up its oldest segments, a member that fetches what it missed. One replica of it is
+//! the *subject*. At each boundary between two of its effects, and at each step of its host, its disks
+//! are forked and crashed: cleanly; with everything unsynced lost; with the last record torn at each of its
+//! bytes; with nothing unsynced but the last write kept; with a bit flipped, in the last record, in the
+//! last group, and before it. Beside these, each write, sync and change of a name of the run fails once, and
+//! the disk is full at each of them.
+//!
+//! After each of them the subject recovers, and
+//!
+//! - what it recovers is a beginning of what it wrote, and holds all that was called durable (`model`);
+//!   a flipped bit that can be told from a torn end stops it;
+//! - a failed disk stopped it, and the journal says so again when asked again;
+//! - members that contradict themselves offer it other blocks in the views in which it has signed, blocks
+//!   that extend too little, and older ones (`offers`): it contradicts nothing that left before the crash,
+//!   votes for nothing whose bodies it lost, and executes the same heights to the same roots (the
+//!   [oracles](crate::oracles));
+//! - the recovery itself is cut short, by the failure of each of its steps and by a second crash;
+//! - in a committee that works it goes on to commit.
+//!
+//! What is recovered decides what follows, for machines are deterministic: where two ways to crash leave
+//! the same, its offers are made once. Nothing here is drawn: the same build looks at the same cases.
+
+mod cases;
+mod chronicle;
+mod committee;
+mod failures;
+mod model;
+mod offers;
+mod recorded;
+mod room;
+
+use crate::mutants::{Active, Mutant};
+use crate::oracles::Violation;
+use cases::{Counts, Moment, every_failure};
+use chronicle::Chronicle;
+use quorate_storage::Fault;
+use quorate_storage::disk::Faults;
+use quorate_types::Time;
+use recorded::{Recorded, SUBJECT};
+use room::{Disks, Shared, Which};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread;
+
+/// What to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// At how many points at once.
+    pub threads: usize,
+    /// One point alone.
+    pub only: Option<u64>,
+    /// Every so many-th point; 1 for all of them.
+    pub every: u64,
+    /// A rule that is left out.
+    pub mutant: Option<Mutant>,
+}
+
+impl Options {
+    fn wants(&self, point: u64) -> bool {
+        match self.only {
+            Some(only) => only == point,
+            None => point.is_multiple_of(self.every.max(1)),
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Boundaries of the recorded run, and failures of its disks.
+    pub points: u64,
+    /// What the subject had done last at the boundaries, with their number.
+    pub steps: BTreeMap<&'static str, u64>,
+    /// How many cases of each kind were looked at.
+    pub cases: BTreeMap<&'static str, u64>,
+    /// What was wrong, by point; the search ends soon after the first.
+    pub broken: Vec<Broken>,
+}
+
+/// A case in which something is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// The point.
+    pub point: u64,
+    /// What the subject did last before it.
+    pub after: &'static str,
+    /// How it crashed.
+    pub mode: String,
+    /// What is wrong.
+    pub violation: Violation,
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { point, after, mode, violation } = self;
+        let Violation { oracle, text } = violation;
+        write!(f, "point {point}, after \"{after}\", crashed \"{mode}\": {oracle}: {text}")
+    }
+}
+
+/// The points of the recorded run: its boundaries by number, then the failures of its disks.
+#[derive(Clone, Debug)]
+struct Points {
+    boundaries: u64,
+    steps: BTreeMap<&'static str, u64>,
+    failures: Vec<(Which, Fault)>,
+}
+
+impl Points {
+    fn count(&self) -> u64 {
+        self.boundaries + self.failures.len() as u64
+    }
+}
+
+/// Looks at every point; `progress` is told how many are done, of how many.
+///
+/// # Panics
+/// When the recorded run itself does not work.
+pub fn run(options: &Options, mut progress: impl FnMut(u64, u64)) -> Report {
+    let shared = recorded::shared();
+    let survey = with_mutant(options.mutant, || survey(&shared));
+    let points = match survey {
+        Ok(points) => points,
+        Err(broken) => {
+            return Report { broken: vec![broken], ..Report::default() };
+        }
+    };
+    let total = (0..points.count()).filter(|point| options.wants(*point)).count() as u64;
+    let (count, steps) = (points.count(), points.steps.clone());
+    let mut report = Report { points: count, steps, ..Report::default() };
+    let (sender, receiver) = mpsc::channel();
+    let lane = Lane {
+        options: *options,
+        number: 0,
+        shared,
+        points: Arc::new(points),
+        next: Arc::default(),
+        stop: Arc::default(),
+        sender,
+    };
+    for number in 0..options.threads.max(1) as u64 {
+        let lane = Lane { number, ..lane.clone() };
+        thread::spawn(move || {
+            with_mutant(lane.options.mutant, || {
+                lane.failures();
+                lane.boundaries();
+            });
+        });
+    }
+    drop(lane);
+    for (done, (counts, outcome)) in (1..).zip(receiver) {
+        progress(done, total);
+        for (mode, count) in counts {
+            *report.cases.entry(mode).or_default() += count;
+        }
+        report.broken.extend(outcome.err());
+    }
+    report.broken.sort_by_key(|broken| broken.point);
+    report
+}
+
+fn with_mutant<T>(mutant: Option<Mutant>, work: impl FnOnce() -> T) -> T {
+    let _active = Active::set(mutant);
+    work()
+}
+
+/// Counts the boundaries, and what its disks do.
+fn survey(shared: &Arc<Shared>) -> Result<Points, Broken> {
+    catch(0, "the recorded run", || {
+        let mut recorded = Recorded::begin(shared, &[]).expect("nothing fails");
+        let steps = Rc::new(RefCell::new(BTreeMap::new()));
+        let counter = Rc::clone(&steps);
+        recorded.watch(Box::new(move |_, what| {
+            *counter.borrow_mut().entry(what).or_default() += 1;
+        }));
+        recorded.run();
+        if let Some(violation) = recorded.chronicle.borrow().complaint.clone() {
+            let (point, after, mode) = (0, "the recorded run", "not at all".to_owned());
+            return Err(Broken { point, after, mode, violation });
+        }
+        let faults = recorded.committee.room(SUBJECT).faults();
+        let mut failures = every_failure(faults);
+        failures.extend(full_at_each_write(faults));
+        let steps: BTreeMap<&'static str, u64> = steps.borrow().clone();
+        Ok(Points { boundaries: steps.values().sum(), steps, failures })
+    })
+}
+
+/// The disk is full after so many bytes.
+fn full_at_each_write(faults: &[Faults; 2]) -> Vec<(Which, Fault)> {
+    const STEPS: u64 = 48;
+    let mut all = Vec::new();
+    for (which, faults) in [Which::Records, Which::Bodies].into_iter().zip(faults) {
+        let bytes = faults.bytes();
+        all.extend((1..STEPS).map(|step| (which, Fault::Full { bytes: bytes * step / STEPS })));
+    }
+    all
+}
+
+/// A panic counts as a violation.
+fn catch<T>(
+    point: u64,
+    after: &'static str,
+    work: impl FnOnce() -> Result<T, Broken>,
+) -> Result<T, Broken> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        let violation = Violation { oracle: "panic", text: text.unwrap_or_default() };
+        Err(Broken { point, after, mode: String::new(), violation })
+    })
+}
+
+type Outcome = (Counts, Result<(), Broken>);
+
+/// One thread's part of the points.
+#[derive(Clone)]
+struct Lane {
+    options: Options,
+    number: u64,
+    shared: Arc<Shared>,
+    points: Arc<Points>,
+    next: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    sender: mpsc::Sender<Outcome>,
+}
+
+impl Lane {
+    fn is_mine(&self, point: u64) -> bool {
+        let threads = self.options.threads.max(1) as u64;
+        (point / self.options.every.max(1)) % threads == self.number && self.is_wanted(point)
+    }
+
+    fn is_wanted(&self, point: u64) -> bool {
+        !self.stop.load(Ordering::Relaxed) && self.options.wants(point)
+    }
+
+    fn done(&self, counts: Counts, outcome: Result<(), Broken>) {
+        if outcome.is_err() {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        // Nobody listens any more only when the whole search was given up.
+        let _ = self.sender.send((counts, outcome));
+    }
+
+    /// Runs the recorded run once more, and looks at every so many-th boundary as it passes.
+    fn boundaries(&self) {
+        let mut recorded = Recorded::begin(&self.shared, &[]).expect("the survey came through");
+        let (disks, chronicle) = (recorded.disks.clone(), recorded.chronicle.clone());
+        let lane = self.clone();
+        let (mut point, mut version) = (0, None);
+        recorded.watch(Box::new(move |now, what| {
+            let (number, present) = (point, chronicle.borrow());
+            point += 1;
+            // Nothing was said or written since the last boundary: what was found there holds here.
+            let is_old = version.replace(present.version) == Some(present.version)
+                && !matches!(what, "task" | "snapshot");
+            if lane.is_mine(number) {
+                let mut counts = Counts::new();
+                let outcome = if is_old {
+                    *counts.entry("as the boundary before").or_default() += 1;
+                    Ok(())
+                } else {
+                    lane.look(number, what, now, &disks, &present, &mut counts)
+                };
+                lane.done(counts, outcome);
+            }
+        }));
+        recorded.run();
+    }
+
+    fn look(
+        &self,
+        number: u64,
+        what: &'static str,
+        now: Time,
+        disks: &[Option<Disks>],
+        chronicle: &Chronicle,
+        counts: &mut Counts,
+    ) -> Result<(), Broken> {
+        catch(number, what, || {
+            let (shared, known) = (&self.shared, Vec::new());
+            Moment { shared, number, what, now, disks, chronicle, counts, known }.try_all()
+        })
+    }
+
+    fn failures(&self) {
+        loop {
+            let index = self.next.fetch_add(1, Ordering::Relaxed);
+            let failures = &self.points.failures;
+            let found = usize::try_from(index).ok().and_then(|index| failures.get(index));
+            let Some(failure) = found else { return };
+            let point = self.points.boundaries + index;
+            if self.is_wanted(point) {
+                let mut counts = Counts::new();
+                let outcome = catch(point, "a failure of the disk", || {
+                    failures::try_failure(&self.shared, point, failure, &mut counts)
+                });
+                self.done(counts, outcome);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

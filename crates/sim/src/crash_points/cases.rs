@@ -1,0 +1,373 @@
+//! One crash point: every way to crash there, and what must be so afterwards.
+
+use super::Broken;
+use super::chronicle::{Chronicle, Ends};
+use super::committee::{Committee, Script};
+use super::model::Missing;
+use super::offers::{Step, request_of};
+use super::recorded::SUBJECT;
+use super::room::{Disks, Room, Shared, Which, last_write};
+use crate::oracles::Violation;
+use bytes::Bytes;
+use quorate_crypto::IdentitySecret;
+use quorate_storage::disk::{Faults, UnsyncedWrite};
+use quorate_storage::{Fault, MemoryDisk, StorageError};
+use quorate_types::machine::Recovery;
+use quorate_types::{ReplicaId, Time};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bits flipped in a record, and in what lies before the last synced group.
+const FLIPS: u64 = 12;
+
+/// A working committee has executed something new within this time.
+const PROGRESS: Duration = Duration::from_secs(30);
+
+/// How many cases of each kind were looked at.
+pub(super) type Counts = BTreeMap<&'static str, u64>;
+
+/// The subject at a boundary between two of its effects.
+pub(super) struct Moment<'a> {
+    pub(super) shared: &'a Arc<Shared>,
+    pub(super) number: u64,
+    /// What was done last.
+    pub(super) what: &'static str,
+    pub(super) now: Time,
+    pub(super) disks: &'a [Option<Disks>],
+    pub(super) chronicle: &'a Chronicle,
+    pub(super) counts: &'a mut Counts,
+    /// What was recovered here in another way already: the same again comes to the same.
+    pub(super) known: Vec<Recovery>,
+}
+
+/// How a case ended before a verdict.
+type Verdict = Result<(), Violation>;
+
+impl Moment<'_> {
+    /// Crashes in every way.
+    ///
+    /// # Errors
+    /// The first case in which something is wrong.
+    pub(super) fn try_all(&mut self) -> Result<(), Broken> {
+        self.case("clean", |moment| {
+            let disks = moment.fork();
+            moment.judge(&disks, Missing::Nothing, "clean")?;
+            moment.restart_in_recovery(&disks)
+        })?;
+        self.case("unsynced lost", |moment| {
+            let disks = moment.fork();
+            disks.lose_unsynced();
+            moment.judge(&disks, Missing::Unsynced, "unsynced lost")?;
+            moment.restart_in_recovery(&disks)
+        })?;
+        let which = match self.what {
+            "persist" | "append" => Which::Records,
+            "store" | "let go" => Which::Bodies,
+            "sync" => return self.case("a bit flipped in what was synced", Self::flip_synced),
+            _ => return Ok(()),
+        };
+        let Some(last) = last_write(self.disk(which)) else { return Ok(()) };
+        for bytes in 0..last.bytes {
+            self.case("torn", |moment| moment.tear(which, &last, bytes))?;
+        }
+        self.case("only the last write kept", |moment| {
+            let disks = moment.fork();
+            of(&disks, which).crash_with(&mut |write| {
+                if *write == last { std::iter::once(0..write.bytes).collect() } else { Vec::new() }
+            });
+            moment.judge(&disks, Missing::Unsynced, "only the last write kept")?;
+            moment.restart_in_recovery(&disks)
+        })?;
+        for flip in 0..FLIPS {
+            self.case("a bit flipped in the last record", |moment| {
+                let disks = moment.fork();
+                let (at, bit) = moment.place(flip, last.bytes as u64);
+                of(&disks, which).flip(&last.file, last.offset + at, bit);
+                moment.judge(&disks, Missing::Unsynced, "bit flipped")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Crashes after the disk failed and the replica stopped.
+    ///
+    /// # Errors
+    /// As [`Moment::try_all`].
+    pub(super) fn try_halted(&mut self) -> Result<(), Broken> {
+        self.case("then killed", |moment| {
+            let disks = moment.fork();
+            moment.judge(&disks, Missing::Unsynced, "killed after the disk failed")
+        })?;
+        self.case("then without power", |moment| {
+            let disks = moment.fork();
+            disks.lose_unsynced();
+            moment.judge(&disks, Missing::Unsynced, "without power after the disk failed")
+        })
+    }
+
+    fn case(
+        &mut self,
+        mode: &'static str,
+        run: impl FnOnce(&mut Self) -> Verdict,
+    ) -> Result<(), Broken> {
+        *self.counts.entry(mode).or_default() += 1;
+        let (point, after) = (self.number, self.what);
+        run(self).map_err(|violation| Broken { point, after, mode: mode.to_owned(), violation })
+    }
+
+    fn fork(&self) -> Disks {
+        self.disks[SUBJECT.index()].as_ref().expect("the subject has disks").fork()
+    }
+
+    fn disk(&self, which: Which) -> &MemoryDisk {
+        of(self.disks[SUBJECT.index()].as_ref().expect("the subject has disks"), which)
+    }
+
+    /// A place below `end` and a bit, different ones for every number.
+    fn place(&self, number: u64, end: u64) -> (u64, u8) {
+        let mixed = (self.number * 1_000 + number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let bit = u8::try_from(mixed >> 61).expect("three bits");
+        (u64::try_from(u128::from(mixed) * u128::from(end) >> 64).expect("below the end"), bit)
+    }
+
+    /// Of the last write only its first bytes reached the disk; everything before it did.
+    fn tear(&mut self, which: Which, last: &UnsyncedWrite, bytes: usize) -> Verdict {
+        let disks = self.fork();
+        of(&disks, which).crash_with(&mut |write| {
+            let kept = if write == last { bytes } else { write.bytes };
+            std::iter::once(0..kept).collect()
+        });
+        self.judge(&disks, Missing::Unsynced, "torn")?;
+        // What is cut in the middle stands for all where the recovery itself is cut short.
+        if bytes == last.bytes / 2 { self.restart_in_recovery(&disks) } else { Ok(()) }
+    }
+
+    /// What was synced before the last sync must be missed; of the last group it cannot be.
+    fn flip_synced(&mut self) -> Verdict {
+        let before = self.chronicle.synced[0].clone();
+        let ends: Vec<(&String, &u64)> = before.iter().filter(|(_, end)| **end > 0).collect();
+        let sound = self.fork();
+        let clean = Room::open(self.shared, SUBJECT, &sound, &[], &self.chronicle.clone().shared());
+        let (_, clean) = clean.map_err(|error| storage("the same without a flip", &error))?;
+        for flip in 0..FLIPS {
+            let Some((file, end)) = ends.get(self.place(flip, ends.len() as u64).0 as usize) else {
+                break;
+            };
+            let (at, bit) = self.place(flip + FLIPS, **end);
+            let disks = self.fork();
+            disks.records.flip(file, at, bit);
+            let opened =
+                Room::open(self.shared, SUBJECT, &disks, &[], &self.chronicle.clone().shared());
+            match opened {
+                Err(StorageError::Corrupt { .. } | StorageError::Format { .. }) => {}
+                Err(error) => return Err(storage("after a flipped bit", &error)),
+                // Between records, or in a file that was given up.
+                Ok((_, recovery)) if recovery == clean => {}
+                Ok(_) => {
+                    let text = format!("byte {at} of {file} changed, and nobody noticed");
+                    return Err(Violation { oracle: "corruption", text });
+                }
+            }
+        }
+        self.flip_last_group(&before)
+    }
+
+    fn flip_last_group(&mut self, before: &Ends) -> Verdict {
+        let now = self.chronicle.synced[1].clone();
+        let Some((file, end)) = now.iter().find(|(file, end)| before.get(*file) < Some(end)) else {
+            return Ok(());
+        };
+        let start = before.get(file).copied().unwrap_or(0);
+        for flip in 0..FLIPS {
+            let (at, bit) = self.place(flip, end - start);
+            let disks = self.fork();
+            disks.records.flip(file, start + at, bit);
+            let chronicle = self.chronicle.clone().shared();
+            match Room::open(self.shared, SUBJECT, &disks, &[], &chronicle) {
+                Err(StorageError::Corrupt { .. } | StorageError::Format { .. }) => {}
+                Err(error) => return Err(storage("after a flipped bit", &error)),
+                Ok((_, found)) => model(&mut chronicle.borrow_mut(), Missing::Anything, &found)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Recovers, and if it is not what another way led to already, has it tested by conflicting offers,
+    /// and once by work in a committee.
+    fn judge(&mut self, disks: &Disks, missing: Missing, mode: &str) -> Verdict {
+        let chronicle = self.chronicle.clone();
+        self.judge_after(chronicle, disks, missing, mode)
+    }
+
+    fn judge_after(
+        &mut self,
+        mut chronicle: Chronicle,
+        disks: &Disks,
+        missing: Missing,
+        mode: &str,
+    ) -> Verdict {
+        let untouched = disks.fork();
+        let opened = Room::open(self.shared, SUBJECT, disks, &[], &chronicle.clone().shared());
+        let (_, recovery) = opened.map_err(|error| storage(mode, &error))?;
+        model(&mut chronicle, missing, &recovery)?;
+        let is_same_past = chronicle.version == self.chronicle.version;
+        if is_same_past && self.known.contains(&recovery) {
+            return Ok(());
+        }
+        self.offer(chronicle.clone(), &untouched.fork())?;
+        if is_same_past {
+            self.known.push(recovery);
+            self.work(chronicle, &untouched)?;
+        }
+        Ok(())
+    }
+
+    /// Alone among members that contradict themselves.
+    fn offer(&mut self, chronicle: Chronicle, disks: &Disks) -> Verdict {
+        *self.counts.entry("· recoveries met with conflicting offers").or_default() += 1;
+        let steps = chronicle.heard.conflicting(self.shared, SUBJECT);
+        let mut alone = self.alone(chronicle, disks)?;
+        for step in steps {
+            match step {
+                Step::Frame(from, content) => alone.0.deliver(SUBJECT, from, content),
+                Step::Wait(time) => alone.wait(time),
+            }
+        }
+        alone.verdict()
+    }
+
+    fn alone(&self, chronicle: Chronicle, disks: &Disks) -> Result<Running, Violation> {
+        let mut all = vec![None; self.disks.len()];
+        all[SUBJECT.index()] = Some(disks.clone());
+        Running::start(self.shared, chronicle, &all, self.now)
+    }
+
+    /// In a committee whose other members were restarted too.
+    fn work(&mut self, mut chronicle: Chronicle, disks: &Disks) -> Verdict {
+        *self.counts.entry("· recoveries put to work in a committee").or_default() += 1;
+        let mut all: Vec<_> = self.disks.iter().flatten().map(|disks| Some(disks.fork())).collect();
+        all[SUBJECT.index()] = Some(disks.clone());
+        let operation = Bytes::from_static(b"after the crash");
+        chronicle.awaited = Some(operation.clone());
+        let mut running = Running::start(self.shared, chronicle, &all, self.now)?;
+        running.wait(Duration::from_millis(5));
+        let secret = IdentitySecret::from_seed([201; 32]);
+        let (peer, content) = request_of(self.shared, &secret, 0, &operation);
+        for to in (0..self.disks.len()).map(|i| ReplicaId(u16::try_from(i).expect("few"))) {
+            running.0.deliver(to, peer, content.clone());
+        }
+        let chronicle = running.1.clone();
+        running.0.run(self.now + PROGRESS, &mut |_| {
+            let chronicle = chronicle.borrow();
+            chronicle.awaited.is_some() && chronicle.complaint.is_none()
+        });
+        running.verdict()?;
+        if chronicle.borrow().awaited.is_none() {
+            return Ok(());
+        }
+        let text = format!("nothing new was executed within {PROGRESS:?} of the restart");
+        Err(Violation { oracle: "progress", text })
+    }
+
+    /// The recovery is cut short: by each of its steps failing, then by a crash after it.
+    fn restart_in_recovery(&mut self, disks: &Disks) -> Verdict {
+        for (which, fault) in self.steps_of_recovery(disks)? {
+            *self.counts.entry("· recoveries cut short").or_default() += 1;
+            let disks = disks.fork();
+            let plan = [(which, fault.clone())];
+            let opened =
+                Room::open(self.shared, SUBJECT, &disks, &plan, &self.chronicle.clone().shared());
+            if opened.is_ok() {
+                let text = format!("the recovery went on after {fault:?}");
+                return Err(Violation { oracle: "fail-stop", text });
+            }
+            disks.lose_unsynced();
+            self.judge(&disks, Missing::Unsynced, "after a recovery cut short")?;
+        }
+        for lasts in [Duration::ZERO, Duration::from_millis(1)] {
+            *self.counts.entry("· recoveries cut short").or_default() += 1;
+            let disks = disks.fork();
+            let mut alone = self.alone(self.chronicle.clone(), &disks)?;
+            alone.wait(lasts);
+            let chronicle = alone.end()?;
+            disks.lose_unsynced();
+            self.judge_after(chronicle, &disks, Missing::Unsynced, "after a second crash")?;
+        }
+        Ok(())
+    }
+
+    fn steps_of_recovery(&self, disks: &Disks) -> Result<Vec<(Which, Fault)>, Violation> {
+        let opened =
+            Room::open(self.shared, SUBJECT, &disks.fork(), &[], &self.chronicle.clone().shared());
+        let (room, _) = opened.map_err(|error| storage("the recovery itself", &error))?;
+        Ok(every_failure(room.faults()))
+    }
+}
+
+/// Each operation that these disks have carried out, as a failure.
+pub(super) fn every_failure(faults: &[Faults; 2]) -> Vec<(Which, Fault)> {
+    let mut all = Vec::new();
+    for (which, faults) in [Which::Records, Which::Bodies].into_iter().zip(faults) {
+        all.extend((0..faults.writes()).map(|nth| (which, Fault::FailWrite { nth })));
+        all.extend((0..faults.syncs()).map(|nth| (which, Fault::FailSync { nth })));
+        let directory = 0..faults.directory_syncs();
+        all.extend(directory.map(|nth| (which, Fault::FailDirectorySync { nth })));
+        all.extend((0..faults.name_changes()).map(|nth| (which, Fault::FailNameChange { nth })));
+    }
+    all
+}
+
+/// A committee, or a part of it, with its own continuation of the chronicle.
+struct Running(Committee, super::chronicle::SharedChronicle);
+
+impl Running {
+    fn start(
+        shared: &Arc<Shared>,
+        mut chronicle: Chronicle,
+        disks: &[Option<Disks>],
+        now: Time,
+    ) -> Result<Self, Violation> {
+        // Opening it again must find what was found: the model of the first opening goes on.
+        let disk = disks[SUBJECT.index()].as_ref().expect("the subject takes part");
+        let found = Room::open(shared, SUBJECT, &disk.fork(), &[], &chronicle.clone().shared());
+        let (_, found) = found.map_err(|error| storage("a recovery", &error))?;
+        model(&mut chronicle, Missing::Unsynced, &found)?;
+        let chronicle = chronicle.shared();
+        let plan = (SUBJECT, &[][..]);
+        let committee = Committee::start(shared, disks, plan, &chronicle, now, Script::default())
+            .map_err(|error| storage("a restart of the committee", &error))?;
+        Ok(Self(committee, chronicle))
+    }
+
+    fn wait(&mut self, time: Duration) {
+        let until = self.0.now + time;
+        self.0.run(until, &mut |_| true);
+    }
+
+    fn verdict(&self) -> Verdict {
+        self.1.borrow().complaint.clone().map_or(Ok(()), Err)
+    }
+
+    /// The chronicle as it stands.
+    fn end(self) -> Result<Chronicle, Violation> {
+        self.verdict()?;
+        Ok(self.1.borrow().clone())
+    }
+}
+
+fn of(disks: &Disks, which: Which) -> &MemoryDisk {
+    match which {
+        Which::Records => &disks.records,
+        Which::Bodies => &disks.bodies,
+    }
+}
+
+fn model(chronicle: &mut Chronicle, missing: Missing, found: &Recovery) -> Verdict {
+    let fits = chronicle.model.recovered(missing, found);
+    fits.map_err(|text| Violation { oracle: "durability", text })
+}
+
+fn storage(when: &str, error: &StorageError) -> Violation {
+    Violation { oracle: "storage", text: format!("{when}: {error}") }
+}

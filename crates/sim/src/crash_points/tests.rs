@@ -1,0 +1,37 @@
+use super::{Options, run};
+
+/// The whole of it is a lane of its own (`quorate sim --crash-points`).
+#[test]
+fn nothing_is_wrong_at_every_fiftieth_point() {
+    let mut left = None;
+    let options = Options { threads: 2, only: None, every: 50, mutant: None };
+    let report = run(&options, |done, total| left = Some(total - done));
+    assert_eq!(report.broken, []);
+    assert_eq!(left, Some(0), "the progress ends where it should");
+    assert!(report.cases["torn"] > 100, "{report:?}");
+    assert!(report.cases["unsynced lost"] > 5, "{report:?}");
+}
+
+#[test]
+fn the_recorded_run_has_everything_that_can_happen_in_it() {
+    let options = Options { threads: 1, only: Some(u64::MAX), every: 1, mutant: None };
+    let report = run(&options, |_, _| {});
+    let steps = [
+        "send",
+        "persist",
+        "append",
+        "store",
+        "let go",
+        "combine",
+        "execute",
+        "take a snapshot",
+        "snapshot",
+        "sync",
+        "release",
+        "task",
+    ];
+    for step in steps {
+        assert!(report.steps.contains_key(step), "{step} in {report:?}");
+    }
+    assert!(report.points > 500, "{report:?}");
+}

@@ -1,0 +1,44 @@
+//! The rules whose absence the crash points show, each within the first points that they concern.
+#![cfg(feature = "mutants")]
+
+use quorate_sim::crash_points::{Options, run};
+use quorate_sim::mutants::Mutant;
+
+/// With the rule left out something is wrong, and this oracle says so.
+#[track_caller]
+fn is_noticed(mutant: Mutant, oracle: &str) {
+    let options = Options { threads: 2, only: None, every: 1, mutant: Some(mutant) };
+    let report = run(&options, |_, _| {});
+    let broken = report.broken.first().unwrap_or_else(|| panic!("{mutant:?} was not noticed"));
+    assert_eq!(broken.violation.oracle, oracle, "{broken}");
+}
+
+macro_rules! noticed {
+    ($($name:ident: $mutant:ident by $oracle:literal;)*) => {$(
+        #[test]
+        fn $name() {
+            is_noticed(Mutant::$mutant, $oracle);
+        }
+    )*};
+}
+
+noticed! {
+    a_group_without_a_sync: SkipSync by "durability";
+    a_segment_without_a_name: SkipDirectorySync by "durability";
+    a_record_without_its_checksum: AcceptTornRecord by "storage";
+    corruption_taken_for_a_torn_end: TruncateCorruption by "corruption";
+    a_sync_tried_again: RetryFailedSync by "fail-stop";
+    a_failure_forgotten: GoOnAfterFailure by "fail-stop";
+    a_page_cache_believed: TrustPageCache by "durability";
+    state_and_height_apart: SplitCommit by "prefix";
+    the_latest_promise_given_up: PruneLatestRecord by "durability";
+    what_is_not_executed_given_up: PruneUnexecuted by "durability";
+    a_host_that_sends_early: HostSendsEarly by "audit";
+    a_second_vote_in_one_view: JolteonDoubleVote by "audit";
+    a_vote_after_a_timeout: JolteonVoteAfterTimeout by "audit";
+    a_vote_without_a_durable_promise: JolteonVoteBeforePersist by "audit";
+    a_proposal_without_a_durable_promise: JolteonProposeBeforePersist by "audit";
+    a_timeout_without_a_durable_promise: JolteonTimeoutBeforePersist by "audit";
+    promises_forgotten_in_a_restart: JolteonAmnesia by "audit";
+    a_timeout_certificate_forgotten_in_a_restart: JolteonForgetTc by "progress";
+}
