@@ -59,6 +59,7 @@ impl Jolteon {
         }
     }
 
+    /// The bodies of the withheld vote are here again.
     pub(super) fn release_withheld_vote(&mut self, now: Time, id: BlockId) {
         if self.withheld != Some(id) {
             return;

@@ -58,6 +58,8 @@ impl Jolteon {
             self.voted_view = self.voted_view.max(self.view);
         }
         self.timeout_view = self.view;
+        // A vote that nobody may hear of now is never heard of: no vote follows a timeout.
+        self.last_vote = self.said_vote();
         if !mutants::active(Mutant::JolteonTimeoutBeforePersist) {
             self.persist();
         }
@@ -67,7 +69,7 @@ impl Jolteon {
             view: self.view,
             high_qc: self.high_qc.clone(),
             high_tc: if entered_by_qc { None } else { self.high_tc.clone() },
-            last_vote: self.said_vote(),
+            last_vote: self.last_vote.clone(),
             signer: self.config.id,
             share: self.config.voting.sign(&message),
         }

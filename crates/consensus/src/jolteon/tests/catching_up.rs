@@ -56,19 +56,24 @@ pub(super) fn check_no_vote_is_repeated_without_its_bodies() -> Check {
     let mut whole = start(&cluster.keys, 3, safety.clone(), BTreeSet::from([body(7)]));
     ensure(votes(&drain(&mut whole)) == [vote.clone()], "with its bodies it says it again")?;
 
-    let mut wiped = start(&cluster.keys, 3, safety, BTreeSet::new());
+    let mut wiped = start(&cluster.keys, 3, safety.clone(), BTreeSet::new());
     let outputs = drain(&mut wiped);
     ensure(votes(&outputs).is_empty(), "a vote for bodies that are gone")?;
     let wants = |output: &Output| matches!(output, Output::WantBodies { block: id, .. } if *id == block.id());
     ensure(outputs.iter().any(wants), "it asks for them")?;
     wiped.on_message(Time(1), ReplicaId(0), cluster.keys.propose(&block));
     ensure(votes(&drain(&mut wiped)).is_empty(), "nor when the proposal comes again")?;
-    let timeout = give_up(&mut wiped).ok_or("it gives the view up")?;
-    ensure(timeout.last_vote.is_none(), "nor does its timeout show the vote")?;
     wiped.handle(Time(2), Input::Stored(block.id()));
     ensure(votes(&drain(&mut wiped)) == [vote], "then it says it again, byte for byte")?;
     wiped.handle(Time(3), Input::Stored(block.id()));
-    ensure(votes(&drain(&mut wiped)).is_empty(), "once")
+    ensure(votes(&drain(&mut wiped)).is_empty(), "once")?;
+
+    let mut late = start(&cluster.keys, 3, safety, BTreeSet::new());
+    drain(&mut late);
+    let timeout = give_up(&mut late).ok_or("it gives the view up")?;
+    ensure(timeout.last_vote.is_none(), "its timeout does not show the vote")?;
+    late.handle(Time(2), Input::Stored(block.id()));
+    ensure(votes(&drain(&mut late)).is_empty(), "and no vote follows a timeout")
 }
 
 #[test]
