@@ -51,6 +51,14 @@ struct Want {
     ask_at: Time,
 }
 
+impl Want {
+    /// One member at a time; a body without which nothing executes is asked of ever more of them, so
+    /// that in a large committee too it is soon known that nobody has it.
+    fn asks_at_once(&self) -> u32 {
+        if self.need == Need::Decided { (self.attempts / 3).max(1) } else { 1 }
+    }
+}
+
 /// The book of bodies.
 #[derive(Debug)]
 pub(crate) struct Bodies {
@@ -333,12 +341,15 @@ impl Bodies {
                 fetches.push(Fetch::Load(name));
                 continue;
             }
-            let preferred = attempt_target(self.id, self.members, want.attempts + 1, want.source);
-            let Some(member) = with_room(&mut rooms, preferred) else { continue };
-            want.attempts += 1;
-            want.ask_at = now + FETCH_RETRY * want.attempts.min(3);
-            want.asked = Some(member);
-            asks.entry(member).or_default().push(name);
+            for _ in 0..want.asks_at_once().min(u32::from(self.members) - 1) {
+                let attempt = want.attempts + 1;
+                let preferred = attempt_target(self.id, self.members, attempt, want.source);
+                let Some(member) = with_room(&mut rooms, preferred) else { break };
+                want.attempts = attempt;
+                want.ask_at = now + FETCH_RETRY * attempt.min(3);
+                want.asked = Some(member);
+                asks.entry(member).or_default().push(name);
+            }
         }
         fetches.extend(asks.into_iter().map(|(member, names)| Fetch::Ask(member, names)));
         fetches

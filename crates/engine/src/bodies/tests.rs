@@ -131,6 +131,21 @@ fn a_wanted_body_is_asked_for_after_a_grace_first_of_its_source() {
     }
 }
 
+/// A body that everybody let go is found out in seconds, however large the committee.
+#[test]
+fn what_nobody_has_is_soon_asked_of_everybody() {
+    let mut bodies = Bodies::new(SELF, 100, 1 << 20);
+    let name = name(1, 7);
+    bodies.want(Time(0), name, ReplicaId(2), Need::Decided);
+    let mut steps = 0;
+    while bodies.attempts(&name) < 3 * 100 {
+        let now = bodies.deadline(Time(0)).expect("it is asked for");
+        assert!(!asked(&mut bodies, now).is_empty());
+        steps += 1;
+    }
+    assert!(steps < 24, "{steps} questions one after the other");
+}
+
 #[test]
 fn what_is_on_disk_is_read_back_and_not_asked_for() {
     let (mut bodies, one) = (bodies(), body(1, 1, 10));
