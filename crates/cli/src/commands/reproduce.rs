@@ -121,7 +121,7 @@ impl Options {
     ) -> Result<Vec<Record>, Failure> {
         let interrupted = signals::interrupted().map_err(Failure::run)?;
         let threads = self.threads();
-        let estimate = estimate_s(&jobs, runners, threads).map_err(|error| fail(error, results))?;
+        let estimate = estimate_s(&jobs, runners, threads);
         if !self.quiet {
             eprintln!("{}: {} points, about {}", experiment.id, jobs.len(), span(estimate));
         }

@@ -156,6 +156,7 @@ impl StandInScheme {
         let absent = (self.keys.len() - signers) as u64;
         let signers = signers as u64;
         let additions = match self.cache {
+            KeyCache::Subtract => absent,
             KeyCache::On if absent < signers => absent,
             _ => signers.saturating_sub(1),
         };

@@ -4,7 +4,8 @@ use super::{Experiment, ExperimentError};
 use std::path::Path;
 
 /// Each id with its file's text.
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 4] = [
+    ("J1", include_str!("../../../../experiments/J1.toml")),
     ("J3", include_str!("../../../../experiments/J3.toml")),
     ("J4", include_str!("../../../../experiments/J4.toml")),
     ("smoke", include_str!("../../../../experiments/smoke.toml")),

@@ -84,12 +84,7 @@ pub fn drive(
     let (kept, unfit) = kept(plan)?;
     let finished: BTreeSet<String> = kept.iter().map(|record| record.key.clone()).collect();
     let open = plan.jobs.iter().filter(|job| !finished.contains(&job.key));
-    let mut phases = Phases::default();
-    for job in open {
-        let runner = runners.of(job.setup.how).map_err(refused)?;
-        let phase = if runner.is_parallel() { &mut phases.together } else { &mut phases.alone };
-        phase.push(Task { job, runner, estimate_s: runner.estimate_s(&job.setup) });
-    }
+    let phases = phases(open, runners);
     let total = plan.jobs.len();
     let writer = Writer::create(&plan.results, &kept)?;
     report(Event::Begin { total, done: kept.len(), unfit });
@@ -108,18 +103,20 @@ pub fn drive(
     Ok(run.state.into_inner().records)
 }
 
-/// About how many seconds a preset's points take on this machine.
-///
-/// # Errors
-/// When a point cannot be measured at all.
-pub fn estimate_s(jobs: &[Job], runners: &Runners, threads: usize) -> Result<f64, DriveError> {
-    let mut sum = 0.0;
+/// About how many seconds points take on this machine.
+#[must_use]
+pub fn estimate_s(jobs: &[Job], runners: &Runners, threads: usize) -> f64 {
+    phases(jobs.iter(), runners).estimated_s(threads)
+}
+
+fn phases<'a>(jobs: impl Iterator<Item = &'a Job>, runners: &'a Runners) -> Phases<'a> {
+    let mut phases = Phases::default();
     for job in jobs {
-        let runner = runners.of(job.setup.how).map_err(refused)?;
-        let side_by_side = if runner.is_parallel() { threads.max(1) } else { 1 };
-        sum += runner.estimate_s(&job.setup) / side_by_side as f64;
+        let runner = runners.of(job.setup.how);
+        let phase = if runner.is_parallel() { &mut phases.together } else { &mut phases.alone };
+        phase.push(Task { job, runner, estimate_s: runner.estimate_s(&job.setup) });
     }
-    Ok(sum)
+    phases
 }
 
 /// The results to go on from, and how many do not fit beside this machine's.

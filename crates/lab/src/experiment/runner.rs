@@ -2,9 +2,11 @@
 
 mod certificates;
 mod processes;
+mod simulated;
 
 pub use certificates::Certificates;
 pub use processes::Processes;
+pub use simulated::{Simulated, scene};
 
 use super::{How, Setup};
 use serde::{Deserialize, Serialize};
@@ -67,27 +69,27 @@ pub trait Runner: Sync {
 pub struct Runners {
     certificates: Certificates,
     processes: Processes,
+    simulated: Simulated,
 }
 
 impl Runners {
     /// Runners that start validators from this `quorate` binary.
     #[must_use]
     pub fn new(executable: PathBuf) -> Self {
-        Self { certificates: Certificates, processes: Processes::new(executable) }
+        Self {
+            certificates: Certificates,
+            processes: Processes::new(executable),
+            simulated: Simulated,
+        }
     }
 
     /// Who measures such points.
-    ///
-    /// # Errors
-    /// Why nobody does.
-    pub fn of(&self, how: How) -> Result<&dyn Runner, RunError> {
+    #[must_use]
+    pub fn of(&self, how: How) -> &dyn Runner {
         match how {
-            How::Certificates => Ok(&self.certificates),
-            How::Processes => Ok(&self.processes),
-            How::Simulated => Err(RunError::Refused(
-                "this build has no priced simulator: run it on real processes (--processes)"
-                    .to_owned(),
-            )),
+            How::Certificates => &self.certificates,
+            How::Processes => &self.processes,
+            How::Simulated => &self.simulated,
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::ServiceKind;
 use crate::bench::load::Shape;
 use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
+use quorate_sim::priced::Profile;
 use quorate_storage::Durability;
 use quorate_types::Weights;
 use quorate_wan::{Emulation, EmulationError, Topology};
@@ -80,16 +81,21 @@ pub struct Setup {
     pub warmup_s: u64,
     /// Seconds that count.
     pub duration_s: u64,
-    /// The price list of a simulated point, by name.
+    /// How long a client waits for operations to share a request, in milliseconds.
+    pub bundle_delay_ms: u64,
+    /// The price list of a simulated point: the name of one that comes along, or a file's name.
     pub prices: String,
+    /// How quick a simulated core is, as a share of the price list's: 0.01 to 10. An instance without
+    /// CPU credits has less than 1.
+    pub core_speed: f64,
     /// How simulated validators behave: `quorate`, or `reference` as the implementation behind paper
     /// 000 does.
-    pub profile: String,
+    pub profile: Profile,
     /// Cores of a simulated host.
     pub cores: u16,
-    /// Megabits a second that a simulated host sends.
+    /// Megabits a second that a simulated host sends; 0 for no limit.
     pub uplink_mbit: u64,
-    /// Megabits a second that a simulated host receives.
+    /// Megabits a second that a simulated host receives; 0 for no limit.
     pub downlink_mbit: u64,
     /// Validators that share a simulated host.
     pub validators_per_host: u16,
@@ -128,8 +134,10 @@ impl Default for Setup {
             crash_at_s: 0.0,
             warmup_s: 2,
             duration_s: 10,
+            bundle_delay_ms: 20,
             prices: "this-machine".to_owned(),
-            profile: "quorate".to_owned(),
+            core_speed: 1.0,
+            profile: Profile::Quorate,
             cores: 2,
             uplink_mbit: 5_000,
             downlink_mbit: 5_000,
@@ -177,11 +185,14 @@ impl Setup {
         if !(0.0..=self.duration_s as f64).contains(&self.crash_at_s) {
             return Err(format!("'crash_at_s' must be 0 to {}", self.duration_s));
         }
+        if !(0.01..=10.0).contains(&self.core_speed) {
+            return Err(format!("'core_speed' is {}; it must be 0.01 to 10", self.core_speed));
+        }
         self.settings.validate().map_err(|error| error.to_string())?;
         self.topology().map(drop).map_err(|error| error.to_string())
     }
 
-    fn ranges(&self) -> [Range; 10] {
+    fn ranges(&self) -> [Range; 11] {
         let n = u64::from(self.validators);
         let faulty = self.weights().faulty_max();
         [
@@ -191,6 +202,7 @@ impl Setup {
             ("duration_s", self.duration_s, 1, 86_400),
             ("warmup_s", self.warmup_s, 0, 86_400),
             ("crashed", u64::from(self.crashed), 0, faulty),
+            ("bundle_delay_ms", self.bundle_delay_ms, 0, 10_000),
             ("cores", u64::from(self.cores), 1, 1_024),
             ("validators_per_host", u64::from(self.validators_per_host), 1, 1_000),
             ("absent", self.absentees() as u64, 0, n.saturating_sub(1)),

@@ -274,7 +274,7 @@ fn lines_of_another_format_or_none_are_refused() {
 #[test]
 fn certificates_are_measured() {
     let runners = runners();
-    let runner = runners.of(How::Certificates).unwrap();
+    let runner = runners.of(How::Certificates);
     let measure = |scheme: &str, keys_inside: bool| -> Measured {
         let scheme = scheme.parse().unwrap();
         let setup = Setup {
@@ -435,9 +435,9 @@ fn a_writer_replaces_whole_files() {
 fn what_is_timed_runs_alone() {
     let runners = runners();
     for how in [How::Certificates, How::Processes] {
-        assert!(!runners.of(how).unwrap().is_parallel(), "{how:?}");
+        assert!(!runners.of(how).is_parallel(), "{how:?}");
     }
     let job = Job { key: String::new(), setup: Setup::default() };
-    let estimate = runners.of(How::Processes).unwrap().estimate_s(&job.setup);
+    let estimate = runners.of(How::Processes).estimate_s(&job.setup);
     assert!(estimate > job.setup.load_span().as_secs_f64());
 }

@@ -29,7 +29,7 @@ pub(super) fn print(runners: &Runners, threads: usize) -> CommandResult {
 
 fn row(experiment: &Experiment, runners: &Runners, threads: usize) -> Result<[String; 5], Failure> {
     let jobs = experiment.jobs("default").map_err(Failure::run)?;
-    let takes = estimate_s(&jobs, runners, threads).map_or_else(|why| why.to_string(), span);
+    let takes = span(estimate_s(&jobs, runners, threads));
     let after = experiment.source.split(" (").next().unwrap_or_default();
     Ok([
         experiment.id.clone(),

@@ -13,8 +13,6 @@ use std::sync::atomic::AtomicBool;
 const DRAIN_S: u64 = 10;
 /// Log kept for members that fell behind, as `bench` has it by default.
 const RETENTION_BYTES: u64 = 64 << 20;
-/// How long a client waits for operations to share a request, as `bench` has it by default.
-const BUNDLE_DELAY_MS: u64 = 20;
 /// Seconds to start and to stop a committee, and for each validator.
 const OVERHEAD_S: (f64, f64) = (3.0, 0.3);
 
@@ -55,7 +53,7 @@ impl Processes {
             retention_bytes: RETENTION_BYTES,
             service: setup.service,
             sessions: None,
-            bundle_delay_ms: BUNDLE_DELAY_MS,
+            bundle_delay_ms: setup.bundle_delay_ms,
             retry_after_ms: 2 * setup.settings.timeout_ms,
             seed: setup.seed,
             settings: setup.settings.clone(),

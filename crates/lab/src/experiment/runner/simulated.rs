@@ -1,0 +1,210 @@
+//! Committees in virtual time: [`quorate_sim::priced`], one scene a point.
+
+use super::{Measured, RunError, Runner, Signatures};
+use crate::bench::load::Shape;
+use crate::experiment::Setup;
+use quorate_sim::priced::{
+    self, Arrivals, HostProfile, Load, Outcome, Percentiles, Prices, Scene, SceneError,
+};
+use quorate_types::ReplicaId;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Wall seconds for each virtual second, and for each validator and operation in it: an optimised
+/// build on one core of the machine that `docs/results/` names.
+const WALL_S: (f64, f64) = (0.02, 3.0e-7);
+/// How much longer a build without optimisation takes.
+const UNOPTIMISED: f64 = 5.0;
+
+/// What takes the same time on a slower core: the disk's work.
+const NOT_COMPUTED: [&str; 2] = ["sync_us", "disk_mb_s"];
+
+/// Runs scenes.
+#[derive(Clone, Copy, Debug)]
+pub struct Simulated;
+
+impl Runner for Simulated {
+    /// Virtual time does not pass quicker for those that are alone.
+    fn is_parallel(&self) -> bool {
+        true
+    }
+
+    fn estimate_s(&self, setup: &Setup) -> f64 {
+        let (once, each) = WALL_S;
+        let work = f64::from(setup.validators) * setup.rate as f64;
+        let slower = if cfg!(debug_assertions) { UNOPTIMISED } else { 1.0 };
+        setup.load_span().as_secs_f64() * (once + each * work) * slower
+    }
+
+    /// A scene under way cannot be interrupted: the points under way are finished first.
+    fn run(&self, setup: &Setup, interrupted: &AtomicBool) -> Result<Measured, RunError> {
+        if interrupted.load(Ordering::Relaxed) {
+            return Err(RunError::Interrupted);
+        }
+        let scene = scene(setup).map_err(RunError::Refused)?;
+        match priced::run(&scene, &mut |_| {}) {
+            Ok(outcome) => Ok(measured(&outcome, setup)),
+            Err(broken @ SceneError::Broken(_)) => Err(RunError::Failed(broken.to_string())),
+            Err(error) => Err(RunError::Refused(error.to_string())),
+        }
+    }
+}
+
+/// The scene that a point describes.
+///
+/// # Errors
+/// When its prices or its network are refused.
+pub fn scene(setup: &Setup) -> Result<Scene, String> {
+    let topology = setup.topology().map_err(|error| error.to_string())?;
+    let crash = Duration::from_secs_f64(setup.warmup_s as f64 + setup.crash_at_s);
+    let last = setup.validators - setup.crashed..setup.validators;
+    let limited = |mbit: u64| (mbit > 0).then_some(mbit as f64);
+    Ok(Scene {
+        seed: setup.seed,
+        scheme: setup.scheme,
+        settings: setup.settings.clone(),
+        durability: setup.durability,
+        host: HostProfile {
+            cores: u32::from(setup.cores),
+            uplink_mbps: limited(setup.uplink_mbit),
+            downlink_mbps: limited(setup.downlink_mbit),
+            validators_per_host: usize::from(setup.validators_per_host),
+        },
+        real_signatures: setup.real_signatures,
+        load: Load {
+            rate: setup.rate as f64,
+            tx_bytes: setup.tx_bytes,
+            arrivals: match setup.load {
+                Shape::Poisson => Arrivals::Poisson,
+                Shape::Fixed | Shape::Closed => Arrivals::Fixed,
+            },
+            bundle_delay: Duration::from_millis(setup.bundle_delay_ms),
+        },
+        warmup: Duration::from_secs(setup.warmup_s),
+        duration: Duration::from_secs(setup.duration_s),
+        crashed: last.map(|id| (ReplicaId(id), crash)).collect(),
+        profile: setup.profile,
+        ..Scene::new(topology, setup.rate as f64, prices(setup)?)
+    })
+}
+
+/// The price list, for cores as quick as the setup's.
+fn prices(setup: &Setup) -> Result<Prices, String> {
+    let list = if setup.prices.ends_with(".toml") {
+        let unreadable = |error| format!("cannot read {}: {error}", setup.prices);
+        Prices::parse(&fs::read_to_string(&setup.prices).map_err(unreadable)?)
+    } else {
+        Prices::shipped(&setup.prices)
+    };
+    let list = list.map_err(|error| error.to_string())?;
+    if setup.core_speed == 1.0 {
+        return Ok(list);
+    }
+    let mut values = serde_json::to_value(&list).map_err(|error| error.to_string())?;
+    slow_down(&mut values, 1.0 / setup.core_speed);
+    serde_json::from_value(values).map_err(|error| error.to_string())
+}
+
+/// Every price that is computing, so many times dearer.
+fn slow_down(values: &mut Value, factor: f64) {
+    let Value::Object(fields) = values else { return };
+    for (name, value) in fields {
+        match value.as_f64() {
+            Some(_) if NOT_COMPUTED.contains(&name.as_str()) => {}
+            Some(price) => *value = json!(price * factor),
+            None => slow_down(value, factor),
+        }
+    }
+}
+
+fn measured(outcome: &Outcome, setup: &Setup) -> Measured {
+    let mut numbers = BTreeMap::new();
+    let mut add = |name: &str, number: f64| numbers.insert(name.to_owned(), number);
+    let latencies = [
+        ("one", &outcome.one_validator),
+        ("first", &outcome.first_validator),
+        ("slowest", &outcome.slowest_validator),
+        ("client", &outcome.acknowledged),
+    ];
+    for (whose, latency) in latencies {
+        // Nothing counted is no latency of zero.
+        let Percentiles { p50_ms, p90_ms, p99_ms, mean_ms, operations: 1.. } = *latency else {
+            continue;
+        };
+        for (name, number) in [("mean", mean_ms), ("p50", p50_ms), ("p90", p90_ms), ("p99", p99_ms)]
+        {
+            add(&format!("latency_{whose}_{name}_ms"), number);
+        }
+    }
+    let all = f64::from(setup.validators);
+    let cores: f64 = outcome.utilisation.iter().map(|station| station.mean).sum();
+    add("offered_tps", setup.rate as f64);
+    add("committed_tps", outcome.committed_tps);
+    add("views", outcome.views as f64);
+    add("view_changes", outcome.timeouts as f64);
+    add("certificate_bytes", outcome.certificate_bytes as f64);
+    add("cpu_cores", cores * all);
+    add("busiest_share", 100.0 * outcome.cores_busiest);
+    add("uplink_share", 100.0 * outcome.uplink_busiest);
+    add("bytes_per_validator_s", outcome.bytes_sent_per_second / 1e6);
+    if outcome.committed_tps > 0.0 {
+        add("bytes_per_tx", outcome.bytes_sent_per_second * all / outcome.committed_tps);
+    }
+    let signatures = match outcome.signatures {
+        priced::Signatures::Real => Signatures::Real,
+        priced::Signatures::Priced => Signatures::Priced,
+    };
+    Measured { numbers, signatures, details: details(outcome) }
+}
+
+fn details(outcome: &Outcome) -> Value {
+    json!({
+        "trace_hash": outcome.trace_hash,
+        "virtual_s": outcome.virtual_s,
+        "events": outcome.events,
+        "offered": outcome.offered,
+        "refused": outcome.refused,
+        "dropped": outcome.dropped,
+        "heights": outcome.heights,
+        "utilisation": outcome.utilisation,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{scene, slow_down};
+    use crate::experiment::Setup;
+    use serde_json::json;
+
+    #[test]
+    fn a_slower_core_computes_dearer_and_its_disk_is_the_same() {
+        let quick = scene(&Setup::default()).unwrap().prices;
+        let slow = scene(&Setup { core_speed: 0.5, ..Setup::default() }).unwrap().prices;
+        assert_eq!(slow.bls.pairing_us, 2.0 * quick.bls.pairing_us);
+        assert_eq!(slow.net.send_byte_ns, 2.0 * quick.net.send_byte_ns);
+        assert_eq!(slow.log.group_us, 2.0 * quick.log.group_us);
+        assert_eq!(slow.log.sync_us, quick.log.sync_us);
+        assert_eq!(slow.log.disk_mb_s, quick.log.disk_mb_s);
+        let mut text = json!({ "machine": "one", "a": { "b_us": 3 } });
+        slow_down(&mut text, 2.0);
+        assert_eq!(text, json!({ "machine": "one", "a": { "b_us": 6.0 } }));
+    }
+
+    #[test]
+    fn crashes_are_those_of_the_last_members() {
+        let setup = Setup { validators: 7, crashed: 2, crash_at_s: 1.5, ..Setup::default() };
+        let scene = scene(&setup).unwrap();
+        let crashed: Vec<_> = scene.crashed.iter().map(|(id, at)| (id.0, at.as_millis())).collect();
+        assert_eq!(crashed, [(5, 3_500), (6, 3_500)]);
+    }
+
+    #[test]
+    fn unknown_prices_are_refused_by_name() {
+        let setup = Setup { prices: "abacus".to_owned(), ..Setup::default() };
+        let said = scene(&setup).unwrap_err();
+        assert!(said.starts_with("there is no price list 'abacus'"), "{said}");
+    }
+}
