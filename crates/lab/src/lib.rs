@@ -10,6 +10,7 @@ pub mod bench;
 pub mod bounds;
 pub mod calibrate;
 pub mod chart;
+pub mod compare;
 pub mod experiment;
 pub mod http;
 pub mod machine;

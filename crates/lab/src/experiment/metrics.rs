@@ -37,6 +37,10 @@ pub const METRICS: &[Metric] = &[
     metric("latency_client_p50_ms", "latency to f+1 equal replies, median", "ms"),
     metric("latency_client_p90_ms", "latency to f+1 equal replies, 90 %", "ms"),
     metric("latency_client_p99_ms", "latency to f+1 equal replies, 99 %", "ms"),
+    // Found by searches over several points (`quorate compare`).
+    metric("knee_tps", "highest rate kept up with", "tx/s"),
+    metric("common_p50_ms", "latency at the common rate, median", "ms"),
+    metric("common_busiest_share", "load of the busiest validator's processor", "%"),
     metric("views", "views", ""),
     metric("view_changes", "views given up", ""),
     metric("bytes_per_tx", "bytes sent by all validators", "B/tx"),

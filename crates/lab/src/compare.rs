@@ -1,0 +1,267 @@
+//! Which scheme and which way of checking votes fits a committee: `quorate compare`.
+//!
+//! For each size and each [`Candidate`] a search for the *knee*: the highest rate at which nearly
+//! everything offered is committed and the median latency is at most twice that under little load.
+//! Then all candidates of a size are looked at under one common rate, and [`advise`] recommends
+//! one of them and says why. Points are short: the knee is known to within [`PRECISION`].
+
+mod advice;
+mod present;
+mod search;
+
+pub use advice::{Advice, Ground, advise};
+pub use present::{experiment, table};
+pub use search::{KEPT_UP, LATENCY_FACTOR, PRECISION};
+
+use crate::experiment::{Measured, Record, RunError, Runner, Setup, results};
+use crate::text::utc;
+use parking_lot::Mutex;
+use quorate_crypto::{Policy, SchemeKind};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Instant, SystemTime};
+
+/// A scheme, and how votes are checked under it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Candidate {
+    /// The voting scheme.
+    #[serde(serialize_with = "as_text")]
+    pub scheme: SchemeKind,
+    /// How votes are checked.
+    #[serde(serialize_with = "as_text")]
+    pub verify: Policy,
+}
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Committee sizes.
+    pub sizes: Vec<u16>,
+    /// What is compared.
+    pub candidates: Vec<Candidate>,
+    /// The rate that the committee must take, in operations a second; `None` to ask for the highest.
+    pub rate: Option<u64>,
+    /// Everything else: network, prices, durability, length of a point.
+    pub base: Setup,
+}
+
+/// What was found of one candidate at one size.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// Members of the committee.
+    pub validators: u16,
+    /// Who.
+    #[serde(flatten)]
+    pub candidate: Candidate,
+    /// The highest rate that it kept up with, in operations a second; 0 when it did not keep up with
+    /// the lowest that was tried.
+    pub knee_tps: f64,
+    /// Under little load: the median latency, in milliseconds.
+    pub idle_ms: f64,
+    /// The rate at which all candidates of this size are compared.
+    pub common_rate: u64,
+    /// Median latency at that rate, in milliseconds; absent when it did not keep up.
+    pub latency_ms: Option<f64>,
+    /// The same at the 99th percentile.
+    pub latency_p99_ms: Option<f64>,
+    /// Load of the busiest validator's processor at that rate, in per cent.
+    pub cpu_share: Option<f64>,
+    /// Bytes of a certificate.
+    pub certificate_bytes: f64,
+}
+
+/// Everything that was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// By size, then in the order in which candidates were asked for.
+    pub findings: Vec<Finding>,
+    /// One for each size.
+    pub advice: Vec<Advice>,
+    /// How far a knee may be off, as a share of it.
+    pub precision: f64,
+    /// Every point that was measured.
+    pub records: Vec<Record>,
+}
+
+/// How far a comparison is: searches done, and in all.
+pub type OnProgress<'a> = &'a (dyn Fn(usize, usize) + Sync);
+
+/// Answers a question.
+///
+/// # Errors
+/// When it was interrupted, or no point can be measured.
+pub fn compare(
+    question: &Question,
+    runner: &dyn Runner,
+    machine: &Value,
+    threads: usize,
+    progress: OnProgress<'_>,
+    interrupted: &AtomicBool,
+) -> Result<Comparison, RunError> {
+    let bench = Bench { question, runner, machine, interrupted, records: Mutex::default() };
+    let threads = if runner.is_parallel() { threads.max(1) } else { 1 };
+    // The largest first, so that no core waits at the end for one that began late.
+    let mut tasks: Vec<(u16, Candidate)> = Vec::new();
+    for &size in &question.sizes {
+        tasks.extend(question.candidates.iter().map(|candidate| (size, *candidate)));
+    }
+    tasks.sort_by_key(|task| std::cmp::Reverse(task.0));
+    let steps = 2 * tasks.len();
+    let knees = side_by_side(&tasks, threads, |index, task| {
+        let knee = search::knee(&bench, task.0, task.1);
+        progress(index, steps);
+        knee
+    })?;
+    let rates = |size: u16| common_rate(question, &tasks, &knees, size);
+    let findings = side_by_side(&(0..tasks.len()).collect::<Vec<_>>(), threads, |index, place| {
+        let (size, candidate) = tasks[*place];
+        let found = bench.finding(size, candidate, &knees[*place], rates(size));
+        progress(tasks.len() + index, steps);
+        found
+    })?;
+    let mut findings = findings;
+    let place = |finding: &Finding| {
+        let size = question.sizes.iter().position(|size| *size == finding.validators);
+        let who = question.candidates.iter().position(|other| *other == finding.candidate);
+        (size, who)
+    };
+    findings.sort_by_key(place);
+    let advice = advise(question, &findings);
+    let records = bench.records.into_inner();
+    Ok(Comparison { findings, advice, precision: PRECISION, records })
+}
+
+/// Half of what the weakest of the better half takes, or what was asked for: a rate that a candidate
+/// which is far behind does not decide.
+fn common_rate(
+    question: &Question,
+    tasks: &[(u16, Candidate)],
+    knees: &[search::Knee],
+    size: u16,
+) -> u64 {
+    if let Some(rate) = question.rate {
+        return rate;
+    }
+    let of_size = tasks.iter().zip(knees).filter(|(task, _)| task.0 == size);
+    let mut rates: Vec<u64> = of_size.map(|(_, knee)| knee.rate).collect();
+    rates.sort_unstable_by(|a, b| b.cmp(a));
+    let weakest = rates.get(rates.len().saturating_sub(1) / 2).copied().unwrap_or(0);
+    (weakest / 2).max(search::RATE_MIN)
+}
+
+/// Work for each item on so many threads, the results in the items' order.
+fn side_by_side<T: Sync, R: Send>(
+    items: &[T],
+    threads: usize,
+    work: impl Fn(usize, &T) -> Result<R, RunError> + Sync,
+) -> Result<Vec<R>, RunError> {
+    let next = AtomicUsize::new(0);
+    let done = AtomicUsize::new(0);
+    let results: Mutex<Vec<Option<Result<R, RunError>>>> =
+        Mutex::new(items.iter().map(|_| None).collect());
+    thread::scope(|scope| {
+        for _ in 0..threads.min(items.len()) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(index) else { return };
+                    let result = work(done.fetch_add(1, Ordering::Relaxed) + 1, item);
+                    let failed = result.is_err();
+                    results.lock()[index] = Some(result);
+                    if failed {
+                        next.store(items.len(), Ordering::Relaxed);
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    let results = results.into_inner();
+    // After a failure some items were not begun: they are not there, and the failure is.
+    let mut all = Vec::with_capacity(results.len());
+    for result in results.into_iter().flatten() {
+        all.push(result?);
+    }
+    Ok(all)
+}
+
+/// Where points are measured.
+struct Bench<'a> {
+    question: &'a Question,
+    runner: &'a dyn Runner,
+    machine: &'a Value,
+    interrupted: &'a AtomicBool,
+    records: Mutex<Vec<Record>>,
+}
+
+impl Bench<'_> {
+    /// A point; `None` when nothing came of it.
+    fn measure(
+        &self,
+        validators: u16,
+        candidate: Candidate,
+        rate: u64,
+    ) -> Result<Option<Measured>, RunError> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err(RunError::Interrupted);
+        }
+        let mut setup =
+            Setup { validators, scheme: candidate.scheme, rate, ..self.question.base.clone() };
+        setup.settings.verify = candidate.verify;
+        let (started, began) = (utc(SystemTime::now()), Instant::now());
+        let (measured, failed) = match self.runner.run(&setup, self.interrupted) {
+            Ok(measured) => (Some(measured), None),
+            Err(RunError::Failed(reason)) => (None, Some(reason)),
+            Err(error) => return Err(error),
+        };
+        let shown = measured.clone().unwrap_or_default();
+        self.records.lock().push(Record {
+            format: results::FORMAT,
+            experiment: "compare".to_owned(),
+            preset: "compare".to_owned(),
+            key: setup.key(),
+            setup,
+            measured: shown.numbers,
+            failed,
+            signatures: shown.signatures,
+            started,
+            wall_s: began.elapsed().as_secs_f64(),
+            machine: self.machine.clone(),
+            details: shown.details,
+        });
+        Ok(measured)
+    }
+
+    fn finding(
+        &self,
+        validators: u16,
+        candidate: Candidate,
+        knee: &search::Knee,
+        common_rate: u64,
+    ) -> Result<Finding, RunError> {
+        let there = self.measure(validators, candidate, common_rate)?;
+        let there = there.filter(|measured| search::kept_up(measured, common_rate, knee.idle_ms));
+        let number = |name: &str| there.as_ref()?.numbers.get(name).copied();
+        // A failed search still says how large a certificate is.
+        Ok(Finding {
+            validators,
+            candidate,
+            knee_tps: knee.rate as f64,
+            idle_ms: knee.idle_ms,
+            common_rate,
+            latency_ms: there.as_ref().and_then(|measured| search::latency(measured, "p50")),
+            latency_p99_ms: there.as_ref().and_then(|measured| search::latency(measured, "p99")),
+            cpu_share: number("busiest_share"),
+            certificate_bytes: knee.certificate_bytes,
+        })
+    }
+}
+
+fn as_text<T: std::fmt::Display, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(value)
+}
+
+#[cfg(test)]
+mod tests;

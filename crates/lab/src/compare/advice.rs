@@ -1,0 +1,183 @@
+//! One recommended line for each size, and its reason.
+
+use super::{Candidate, Finding, PRECISION, Question};
+use crate::experiment::figure::number;
+use crate::text::{milliseconds, thousands};
+use quorate_crypto::{Policy, SchemeKind};
+use serde::Serialize;
+
+/// Latencies closer than this share are alike.
+const LATENCY_ALIKE: f64 = 0.05;
+/// Shares of a processor closer than so many per cent of it are alike.
+const CPU_ALIKE: f64 = 5.0;
+
+/// What is recommended for a size.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Advice {
+    /// Members of the committee.
+    pub validators: u16,
+    /// Who is recommended; absent when nobody keeps up.
+    pub candidate: Option<Candidate>,
+    /// What decided.
+    pub ground: Ground,
+    /// The whole line.
+    pub line: String,
+}
+
+/// What decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ground {
+    /// There was one candidate, or none that keeps up.
+    NoChoice,
+    /// It takes more operations, or alone takes as many as were asked for.
+    Throughput,
+    /// It is quicker.
+    Latency,
+    /// It leaves more of the processor.
+    Processor,
+    /// Its certificates are smaller.
+    CertificateBytes,
+}
+
+/// A recommendation for each size, in the question's order. Candidates are held against one another by
+/// throughput, then by latency at the common rate, then by the processor, then by bytes; those that are
+/// alike by one go on to the next.
+#[must_use]
+pub fn advise(question: &Question, findings: &[Finding]) -> Vec<Advice> {
+    let of_size = |size: &u16| {
+        let all: Vec<&Finding> = findings.iter().filter(|one| one.validators == *size).collect();
+        one_size(question, *size, &all)
+    };
+    question.sizes.iter().map(of_size).collect()
+}
+
+fn one_size(question: &Question, validators: u16, all: &[&Finding]) -> Advice {
+    let candidates: Vec<&Finding> = all.iter().copied().filter(|one| one.knee_tps > 0.0).collect();
+    let Some((winner, ground)) = winner(question, &candidates) else {
+        let line = format!("n = {validators}: none keeps up with any load that was tried");
+        return Advice { validators, candidate: None, ground: Ground::NoChoice, line };
+    };
+    // The other scheme's best says more than this one's other policy.
+    let other = rival(&candidates, winner);
+    let line = format!(
+        "n = {validators}: {}: {}",
+        name(winner.candidate),
+        reason(question, winner, other, ground)
+    );
+    Advice { validators, candidate: Some(winner.candidate), ground, line }
+}
+
+fn winner<'a>(question: &Question, candidates: &[&'a Finding]) -> Option<(&'a Finding, Ground)> {
+    let best = candidates.iter().map(|one| one.knee_tps).fold(0.0, f64::max);
+    let takes = |one: &&&Finding| match question.rate {
+        Some(rate) if best >= rate as f64 => one.knee_tps >= rate as f64,
+        _ => one.knee_tps * (1.0 + PRECISION) >= best,
+    };
+    let mut left: Vec<&Finding> = candidates.iter().filter(takes).copied().collect();
+    if let [only] = left[..] {
+        let ground = if candidates.len() > 1 { Ground::Throughput } else { Ground::NoChoice };
+        return Some((only, ground));
+    }
+    let filters: [(Ground, fn(&Finding) -> f64, fn(f64, f64) -> bool); 3] = [
+        (
+            Ground::Latency,
+            |one| one.latency_ms.unwrap_or(f64::MAX),
+            |value, least| value <= least * (1.0 + LATENCY_ALIKE),
+        ),
+        (
+            Ground::Processor,
+            |one| one.cpu_share.unwrap_or(f64::MAX),
+            |value, least| value <= least + CPU_ALIKE,
+        ),
+        (Ground::CertificateBytes, |one| one.certificate_bytes, |value, least| value <= least),
+    ];
+    for (ground, value, alike) in filters {
+        let least = left.iter().map(|one| value(one)).fold(f64::MAX, f64::min);
+        left.retain(|one| alike(value(one), least));
+        if let [only] = left[..] {
+            return Some((only, ground));
+        }
+    }
+    left.first().map(|first| (*first, Ground::NoChoice))
+}
+
+/// The best of the other scheme, or else of the other policies.
+fn rival<'a>(candidates: &[&'a Finding], winner: &Finding) -> Option<&'a Finding> {
+    let best = |found: &mut dyn Iterator<Item = &&'a Finding>| {
+        found.max_by(|a, b| a.knee_tps.total_cmp(&b.knee_tps)).copied()
+    };
+    let scheme = winner.candidate.scheme;
+    best(&mut candidates.iter().filter(|one| one.candidate.scheme != scheme))
+        .or_else(|| best(&mut candidates.iter().filter(|one| one.candidate != winner.candidate)))
+}
+
+fn reason(
+    question: &Question,
+    winner: &Finding,
+    rival: Option<&Finding>,
+    ground: Ground,
+) -> String {
+    let takes = format!("takes {} tx/s", thousands(winner.knee_tps as u64));
+    let enough = match question.rate {
+        Some(rate) if winner.knee_tps < rate as f64 => {
+            format!(", not the {} asked for, which nobody takes", thousands(rate))
+        }
+        _ => String::new(),
+    };
+    let at = format!(" at {} tx/s", thousands(winner.common_rate));
+    let latency = winner.latency_ms.map(|ms| format!(", {} ms{at}", milliseconds(ms)));
+    let cpu =
+        winner.cpu_share.map(|share| format!(", {} % of its cores there", number(share.round())));
+    let facts = format!(
+        "{takes}{enough}{}{}, {} B a certificate",
+        latency.unwrap_or_default(),
+        cpu.unwrap_or_default(),
+        thousands(winner.certificate_bytes as u64),
+    );
+    let Some(rival) = rival else { return facts };
+    format!("{facts}; {}", against(winner, rival, ground))
+}
+
+/// What decided, and how the best other candidate does by it.
+fn against(winner: &Finding, rival: &Finding, ground: Ground) -> String {
+    let who = name(rival.candidate);
+    let other = |value: Option<f64>, unit: &str| {
+        value.map_or("does not keep up there".to_owned(), |value| {
+            format!("{} {unit}", milliseconds(value))
+        })
+    };
+    match ground {
+        Ground::Throughput if rival.knee_tps < winner.knee_tps => {
+            let ratio = winner.knee_tps / rival.knee_tps.max(1.0);
+            format!(
+                "chosen for throughput, ×{ratio:.2} of {who} ({} tx/s)",
+                thousands(rival.knee_tps as u64)
+            )
+        }
+        Ground::Throughput | Ground::NoChoice => format!("{who} is alike in all that was measured"),
+        Ground::Latency => {
+            format!("chosen for latency: {who} has {}", other(rival.latency_ms, "ms"))
+        }
+        Ground::Processor => {
+            format!("chosen for its processor: {who} has {}", other(rival.cpu_share, "% busy"))
+        }
+        Ground::CertificateBytes => format!(
+            "alike in throughput, latency and processor, chosen for bytes: {who} has {} B a certificate",
+            thousands(rival.certificate_bytes as u64)
+        ),
+    }
+}
+
+/// A candidate in words.
+#[must_use]
+pub(super) fn name(candidate: Candidate) -> String {
+    let how = match (candidate.scheme, candidate.verify) {
+        (_, Policy::Each) => "each vote alone",
+        // Ed25519's shares do not add up: the policy then is to check them as a batch.
+        (SchemeKind::Bls, Policy::Aggregate) => "aggregate first",
+        _ => "in batches",
+    };
+    let scheme = if candidate.scheme == SchemeKind::Bls { "BLS" } else { "Ed25519" };
+    format!("{scheme}, {how}")
+}

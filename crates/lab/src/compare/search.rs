@@ -1,0 +1,148 @@
+//! The highest rate that a committee keeps up with.
+
+use super::{Bench, Candidate};
+use crate::experiment::{Measured, RunError};
+
+/// A knee is known to within this share of itself.
+pub const PRECISION: f64 = 0.08;
+/// Keeping up is committing this share of what is offered: operations under way at the window's edges
+/// make up the rest.
+pub const KEPT_UP: f64 = 0.95;
+/// Keeping up is having at most so many times the median latency that there is under little load.
+pub const LATENCY_FACTOR: f64 = 2.0;
+
+/// Little load, and the lowest rate of a knee.
+pub(super) const RATE_MIN: u64 = 500;
+/// Where the search begins.
+const RATE_FIRST: u64 = 20_000;
+/// How much higher it goes on while nothing is too much.
+const STEP: u64 = 3;
+/// Nothing beyond is tried.
+const RATE_MAX: u64 = 400_000;
+/// Most points of a search.
+const PROBES_MAX: usize = 12;
+
+/// What a search found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Knee {
+    /// The highest rate that was kept up with; 0 for none.
+    pub(super) rate: u64,
+    /// The median latency under little load, in milliseconds.
+    pub(super) idle_ms: f64,
+    /// Bytes of a certificate.
+    pub(super) certificate_bytes: f64,
+}
+
+/// Searches one candidate's knee.
+pub(super) fn knee(
+    bench: &Bench<'_>,
+    validators: u16,
+    candidate: Candidate,
+) -> Result<Knee, RunError> {
+    let Some(idle) = bench.measure(validators, candidate, RATE_MIN)? else {
+        return Ok(Knee { rate: 0, idle_ms: f64::INFINITY, certificate_bytes: 0.0 });
+    };
+    let idle_ms = latency(&idle, "p50").unwrap_or(f64::INFINITY);
+    let certificate_bytes = idle.numbers.get("certificate_bytes").copied().unwrap_or(0.0);
+    let mut search = Search::default();
+    if kept_up(&idle, RATE_MIN, idle_ms) {
+        search.good = RATE_MIN;
+    } else {
+        return Ok(Knee { rate: 0, idle_ms, certificate_bytes });
+    }
+    for _ in 0..PROBES_MAX {
+        let Some(rate) = search.next() else { break };
+        let measured = bench.measure(validators, candidate, rate)?;
+        let committed = measured.as_ref().and_then(|one| one.numbers.get("committed_tps"));
+        let kept = measured.as_ref().is_some_and(|one| kept_up(one, rate, idle_ms));
+        search.learn(rate, kept, committed.copied());
+    }
+    Ok(Knee { rate: search.good, idle_ms, certificate_bytes })
+}
+
+/// Whether a committee kept up with a rate.
+pub(super) fn kept_up(measured: &Measured, rate: u64, idle_ms: f64) -> bool {
+    let committed = measured.numbers.get("committed_tps").copied().unwrap_or(0.0);
+    let quick = latency(measured, "p50").is_some_and(|ms| ms <= LATENCY_FACTOR * idle_ms);
+    committed >= KEPT_UP * rate as f64 && quick
+}
+
+/// A latency: until one validator committed, or where that is not known, until the client was answered.
+pub(super) fn latency(measured: &Measured, which: &str) -> Option<f64> {
+    let of = |whose: &str| measured.numbers.get(&format!("latency_{whose}_{which}_ms")).copied();
+    of("one").or_else(|| of("client"))
+}
+
+/// Which rate to try next.
+#[derive(Clone, Copy, Debug, Default)]
+struct Search {
+    /// The highest that was kept up with.
+    good: u64,
+    /// The lowest that was not, once there is one.
+    bad: Option<u64>,
+    /// What was committed under the last load that was too much: a good guess, once.
+    guess: Option<u64>,
+}
+
+impl Search {
+    fn next(self) -> Option<u64> {
+        let Some(bad) = self.bad else {
+            let next = if self.good < RATE_FIRST { RATE_FIRST } else { self.good * STEP };
+            return (self.good < RATE_MAX).then_some(next.min(RATE_MAX));
+        };
+        if bad as f64 <= self.good as f64 * (1.0 + PRECISION) {
+            return None;
+        }
+        let middle = (self.good as f64 * bad as f64).sqrt() as u64;
+        let least = self.good as f64 * (1.0 + PRECISION / 2.0);
+        let most = bad as f64 / (1.0 + PRECISION / 2.0);
+        let wanted = self.guess.unwrap_or(middle) as f64;
+        Some(wanted.max(least).min(most) as u64)
+    }
+
+    fn learn(&mut self, rate: u64, kept: bool, committed: Option<f64>) {
+        if kept {
+            self.good = rate;
+            self.guess = None;
+            return;
+        }
+        // The same guess twice would creep: from then on the gap is halved.
+        let first = self.guess.is_none();
+        self.bad = Some(rate);
+        self.guess = committed.map(|tps| tps as u64).filter(|tps| first && *tps > self.good);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PRECISION, RATE_MAX, RATE_MIN, Search};
+
+    /// Runs a search for a committee that takes exactly so much.
+    fn found(knee: u64) -> (u64, usize) {
+        let mut search = Search { good: RATE_MIN, ..Search::default() };
+        let mut probes = 0;
+        while let Some(rate) = search.next() {
+            let kept = rate <= knee;
+            search.learn(rate, kept, Some(rate.min(knee) as f64));
+            probes += 1;
+            assert!(probes < 30, "the search for {knee} ends");
+        }
+        (search.good, probes)
+    }
+
+    #[test]
+    fn any_knee_is_found_to_the_promised_precision() {
+        for knee in [600, 3_000, 19_999, 20_000, 48_321, 180_000, 399_999] {
+            let (rate, probes) = found(knee);
+            assert!(rate <= knee, "{knee}: {rate} is too much");
+            assert!(rate as f64 * (1.0 + PRECISION) >= knee as f64 * 0.999, "{knee}: only {rate}");
+            assert!(probes <= 10, "{knee}: {probes} points");
+        }
+        assert_eq!(found(RATE_MAX).0, RATE_MAX, "nothing beyond is tried");
+    }
+
+    #[test]
+    fn a_knee_below_the_first_rate_is_found() {
+        assert!(found(RATE_MIN + 10).0 >= RATE_MIN);
+    }
+}

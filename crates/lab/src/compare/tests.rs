@@ -1,0 +1,188 @@
+use super::{Candidate, Comparison, Finding, Ground, Question, advise, compare, experiment, table};
+use crate::experiment::{Measured, RunError, Runner, Setup, figure};
+use quorate_crypto::{Policy, SchemeKind};
+use serde_json::json;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// A committee that is one queue: it takes so much, and its latency grows as it fills.
+struct Queue {
+    asked: AtomicUsize,
+}
+
+impl Queue {
+    fn takes(setup: &Setup) -> f64 {
+        let n = f64::from(setup.validators);
+        match (setup.scheme, setup.settings.verify) {
+            (SchemeKind::Ed25519, _) => 1_000_000.0 / n,
+            (_, Policy::Each) => 200_000.0 / n,
+            (_, _) => 100_000.0 - 500.0 * n,
+        }
+    }
+}
+
+impl Runner for Queue {
+    fn is_parallel(&self) -> bool {
+        true
+    }
+
+    fn estimate_s(&self, _: &Setup) -> f64 {
+        1.0
+    }
+
+    fn run(&self, setup: &Setup, _: &AtomicBool) -> Result<Measured, RunError> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let (rate, takes) = (setup.rate as f64, Self::takes(setup));
+        let filled = rate / takes;
+        let latency = if filled < 1.0 { 100.0 + 20.0 * filled } else { 5_000.0 };
+        let bytes =
+            if setup.scheme == SchemeKind::Bls { 60.0 } else { 64.0 * f64::from(setup.validators) };
+        let numbers = [
+            ("committed_tps", rate.min(takes)),
+            ("latency_one_p50_ms", latency),
+            ("latency_one_p99_ms", 2.0 * latency),
+            ("busiest_share", (100.0 * filled).min(100.0)),
+            ("certificate_bytes", bytes),
+        ];
+        let numbers = numbers.map(|(name, number)| (name.to_owned(), number)).into();
+        Ok(Measured { numbers, ..Measured::default() })
+    }
+}
+
+fn candidate(scheme: SchemeKind, verify: Policy) -> Candidate {
+    Candidate { scheme, verify }
+}
+
+fn question(sizes: &[u16], rate: Option<u64>) -> Question {
+    let candidates = vec![
+        candidate(SchemeKind::Ed25519, Policy::Aggregate),
+        candidate(SchemeKind::Bls, Policy::Aggregate),
+        candidate(SchemeKind::Bls, Policy::Each),
+    ];
+    Question { sizes: sizes.to_vec(), candidates, rate, base: Setup::default() }
+}
+
+fn answer(question: &Question) -> Comparison {
+    let queue = Queue { asked: AtomicUsize::new(0) };
+    let machine = json!({ "commit": "c0ffee", "cpu": "a cpu", "cores": 2, "optimised": true });
+    let no = AtomicBool::new(false);
+    let comparison = compare(question, &queue, &machine, 2, &|_, _| {}, &no).unwrap();
+    assert_eq!(comparison.records.len(), queue.asked.into_inner(), "every point is kept");
+    comparison
+}
+
+#[test]
+fn each_size_gets_the_candidate_that_takes_most() {
+    let comparison = answer(&question(&[8, 40], None));
+    assert_eq!(comparison.findings.len(), 6);
+    // 1,000,000 ÷ 8 against 96,000; 25,000 against 80,000.
+    let chosen: Vec<_> =
+        comparison.advice.iter().map(|one| one.candidate.unwrap().scheme).collect();
+    assert_eq!(chosen, [SchemeKind::Ed25519, SchemeKind::Bls]);
+    assert!(comparison.advice.iter().all(|one| one.ground == Ground::Throughput));
+    for (finding, takes) in comparison.findings.iter().zip([125e3, 96e3, 25e3, 25e3, 80e3, 5e3]) {
+        let off = finding.knee_tps / takes;
+        assert!((0.9..=1.06).contains(&off), "{finding:?} is {off} of {takes}");
+    }
+    let line = &comparison.advice[1].line;
+    assert!(line.starts_with("n = 40: BLS, aggregate first: takes "), "{line}");
+    assert!(line.contains("chosen for throughput, ×3."), "{line}");
+    assert!(line.contains("of Ed25519, in batches (2"), "{line}");
+}
+
+#[test]
+fn under_a_rate_that_several_take_less_decides() {
+    let comparison = answer(&question(&[8], Some(30_000)));
+    // Both take it at about the same latency; Ed25519 is filled to 24 % by it, BLS to 31 %.
+    let advice = &comparison.advice[0];
+    assert_eq!(advice.candidate.unwrap().scheme, SchemeKind::Ed25519);
+    assert_eq!(advice.ground, Ground::Processor);
+    assert!(comparison.findings.iter().all(|finding| finding.common_rate == 30_000));
+}
+
+fn finding(scheme: SchemeKind, knee_tps: f64, latency_ms: f64, cpu: f64, bytes: f64) -> Finding {
+    Finding {
+        validators: 8,
+        candidate: candidate(scheme, Policy::Aggregate),
+        knee_tps,
+        idle_ms: 100.0,
+        common_rate: 1_000,
+        latency_ms: Some(latency_ms),
+        latency_p99_ms: Some(latency_ms),
+        cpu_share: Some(cpu),
+        certificate_bytes: bytes,
+    }
+}
+
+#[test]
+fn alike_by_one_measure_is_decided_by_the_next() {
+    use SchemeKind::{Bls, Ed25519};
+    let ask = question(&[8], None);
+    let cases = [
+        (
+            finding(Ed25519, 1e5, 100.0, 10.0, 500.0),
+            finding(Bls, 8e4, 50.0, 5.0, 60.0),
+            Ed25519,
+            Ground::Throughput,
+        ),
+        (
+            finding(Ed25519, 1e5, 100.0, 10.0, 500.0),
+            finding(Bls, 9.9e4, 50.0, 50.0, 60.0),
+            Bls,
+            Ground::Latency,
+        ),
+        (
+            finding(Ed25519, 1e5, 100.0, 10.0, 500.0),
+            finding(Bls, 9.9e4, 101.0, 50.0, 60.0),
+            Ed25519,
+            Ground::Processor,
+        ),
+        (
+            finding(Ed25519, 1e5, 100.0, 10.0, 500.0),
+            finding(Bls, 9.9e4, 101.0, 12.0, 60.0),
+            Bls,
+            Ground::CertificateBytes,
+        ),
+    ];
+    for (a, b, scheme, ground) in cases {
+        let advice = advise(&ask, &[a, b]);
+        assert_eq!(advice[0].candidate.unwrap().scheme, scheme, "{}", advice[0].line);
+        assert_eq!(advice[0].ground, ground);
+    }
+}
+
+#[test]
+fn nobody_is_recommended_when_nobody_keeps_up() {
+    let ask = question(&[8], Some(1_000_000));
+    let none = advise(&ask, &[finding(SchemeKind::Bls, 0.0, 1.0, 1.0, 1.0)]);
+    assert_eq!((none[0].candidate, none[0].ground), (None, Ground::NoChoice));
+    let few = advise(&ask, &[finding(SchemeKind::Bls, 5e3, 1.0, 1.0, 1.0)]);
+    assert!(
+        few[0].line.contains("not the 1,000,000 asked for, which nobody takes"),
+        "{}",
+        few[0].line
+    );
+}
+
+#[test]
+fn a_comparison_is_a_table_and_a_page() {
+    let ask = question(&[8, 40], None);
+    let comparison = answer(&ask);
+    let text = table(&comparison);
+    assert_eq!(text.lines().count(), 1 + 6, "{text}");
+    assert_eq!(text.matches('◀').count(), 2, "one recommended line for each size: {text}");
+    let (experiment, records) = experiment(&ask, &comparison);
+    assert_eq!(experiment.notes.len(), 2);
+    let plots = figure::plots(&experiment, &records);
+    let names: Vec<&str> = plots.iter().map(|plot| &*plot.name).collect();
+    assert_eq!(names, ["knee", "latency", "processor", "certificate", "n8", "n40"]);
+    assert_eq!(plots[0].dots.len(), 3, "a line for each candidate");
+    assert_eq!(plots[0].dots[0].points.len(), 2, "a point for each size");
+}
+
+#[test]
+fn an_interrupted_comparison_ends() {
+    let queue = Queue { asked: AtomicUsize::new(0) };
+    let ended =
+        compare(&question(&[4], None), &queue, &json!({}), 2, &|_, _| {}, &AtomicBool::new(true));
+    assert_eq!(ended.map(|_| ()).unwrap_err(), RunError::Interrupted);
+}
