@@ -158,6 +158,10 @@ fn impossible_options_are_refused_before_anything_starts() {
         (&["bench", "--kill", "zero"], "is not I@T"),
         (&["bench", "--timeout", "5"], "timeout_ms"),
         (&["bench", "--scheme", "rsa"], "there are ed25519 and bls"),
+        (&["estimate", "--prices", "t4.medium"], "t3.medium"),
+        (&["estimate", "--rate", "0"], "rate is 0"),
+        (&["estimate", "--kill", "zero"], "is no member and time"),
+        (&["estimate", "--wan", "us-east-7"], "us-east-1"),
         (&["sim", "--seeds", "0"], "--seeds must be at least 1"),
         (&["sim", "--mutant", "Nonsense"], "--mutant list"),
     ];

@@ -19,6 +19,8 @@ pub(crate) struct Gate<S> {
     durable: u64,
     /// Sends with the number of the record that they wait for.
     held: VecDeque<(u64, S)>,
+    /// The last group was of records, in turns.
+    bulk_next: bool,
 }
 
 /// What the sync under way makes durable.
@@ -66,35 +68,50 @@ impl<S> Gate<S> {
 
     /// Begins a group over everything that is queued, unless one is under way or nothing is.
     pub(crate) fn begin(&mut self) -> Option<Vec<Entry>> {
-        self.begin_bounded(usize::MAX)
-    }
-
-    /// As [`Gate::begin`], but once the group's bodies have so many bytes the others wait for the next
-    /// one. Records do not wait for bodies.
-    pub(crate) fn begin_bounded(&mut self, bytes_max: usize) -> Option<Vec<Entry>> {
         if self.syncing.is_some() || self.queued.is_empty() {
             return None;
         }
-        let mut bytes = 0;
-        let mut entries = Vec::with_capacity(self.queued.len());
-        let mut left = VecDeque::new();
-        for entry in self.take_queued() {
-            match &entry {
-                Entry::Body(_) if bytes >= bytes_max => left.push_back(entry),
-                Entry::Body(body) => {
-                    bytes += body.raw.len();
-                    entries.push(entry);
-                }
-                _ => entries.push(entry),
-            }
+        let entries = self.take_queued();
+        Some(self.begin_group(entries, self.persisted))
+    }
+
+    /// As [`Gate::begin`], but records and decided heights have groups of their own, and in turn with
+    /// them bodies, of about so many bytes at most: a vote waits for its record's sync and not for
+    /// megabytes (`node::log`).
+    pub(crate) fn begin_in_turn(&mut self, bulk_bytes_max: usize) -> Option<Vec<Entry>> {
+        if self.syncing.is_some() || self.queued.is_empty() {
+            return None;
         }
-        self.queued = left;
+        let (bulk, urgent): (Vec<_>, Vec<_>) = self.take_queued().into_iter().partition(is_bulk);
+        let bulk_turn = urgent.is_empty() || (self.bulk_next && !bulk.is_empty());
+        self.bulk_next = !bulk_turn;
+        if !bulk_turn {
+            self.queued.extend(bulk);
+            return Some(self.begin_group(urgent, self.persisted));
+        }
+        let mut bytes = 0;
+        let fits = |entry: &Entry| {
+            let fits = bytes < bulk_bytes_max;
+            if let Entry::Body(body) = entry {
+                bytes += body.raw.len();
+            }
+            fits
+        };
+        let count = bulk.iter().map(fits).take_while(|fits| *fits).count();
+        let mut bulk = bulk;
+        let left = bulk.split_off(count);
+        self.queued.extend(urgent.into_iter().chain(left));
+        Some(self.begin_group(bulk, self.durable))
+    }
+
+    /// `persisted`: how many records are durable when it is.
+    fn begin_group(&mut self, entries: Vec<Entry>, persisted: u64) -> Vec<Entry> {
         let bodies = entries.iter().filter_map(|entry| match entry {
             Entry::Body(body) => Some(body.reference),
             _ => None,
         });
-        self.syncing = Some(Group { persisted: self.persisted, bodies: bodies.collect() });
-        Some(entries)
+        self.syncing = Some(Group { persisted, bodies: bodies.collect() });
+        entries
     }
 
     /// What is queued and in no group; it leaves the queue.
@@ -123,6 +140,14 @@ impl<S> Default for Gate<S> {
             persisted: 0,
             durable: 0,
             held: VecDeque::new(),
+            bulk_next: false,
         }
     }
 }
+
+fn is_bulk(entry: &Entry) -> bool {
+    matches!(entry, Entry::Body(_) | Entry::Release(_))
+}
+
+#[cfg(test)]
+mod tests;

@@ -203,7 +203,7 @@ impl Stage {
     /// Begins a group of the log, unless one is under way.
     pub(crate) fn start_log(&mut self, member: usize) {
         let validator = &mut self.cast.validators[member];
-        let Some(entries) = validator.gate.begin_bounded(GROUP_BULK_BYTES_MAX) else { return };
+        let Some(entries) = validator.gate.begin_in_turn(GROUP_BULK_BYTES_MAX) else { return };
         let bodies = entries.iter().map(|entry| match entry {
             Entry::Body(body) => body.raw.len(),
             _ => 0,

@@ -21,6 +21,8 @@ pub(crate) struct Frame {
     pub(crate) bytes: usize,
     /// Tag and what follows.
     pub(crate) content: Bytes,
+    /// Frames that leave for one place in one write, as a link gathers them; then it has no content.
+    parts: Vec<Rc<Self>>,
     /// What checking it came to, where that is the same for every receiver.
     checked: RefCell<Option<(Verified<Incoming>, Nanos)>>,
 }
@@ -49,8 +51,36 @@ impl Frame {
             client,
             bytes,
             content,
+            parts: Vec::new(),
             checked: RefCell::default(),
         })
+    }
+
+    /// Frames for clients in one place, in one write.
+    pub(crate) fn gathered(mut parts: Vec<Rc<Self>>) -> Option<Rc<Self>> {
+        if parts.len() < 2 {
+            return parts.pop();
+        }
+        let first = &parts[0];
+        let (from, peer, lane, client) = (first.from, first.peer, first.lane, first.client);
+        let bytes = parts.iter().map(|part| part.bytes).sum();
+        let content = Bytes::new();
+        Some(Rc::new(Self {
+            from,
+            peer,
+            lane,
+            client,
+            bytes,
+            content,
+            parts,
+            checked: RefCell::default(),
+        }))
+    }
+
+    /// The frames in it: itself, where nothing was gathered.
+    pub(crate) fn each(self: &Rc<Self>) -> impl Iterator<Item = &Rc<Self>> {
+        let alone = self.parts.is_empty().then_some(self);
+        alone.into_iter().chain(&self.parts)
     }
 
     pub(crate) fn tag(&self) -> u8 {

@@ -57,6 +57,14 @@ pub(crate) struct ClientTurn {
     pub(crate) operations: usize,
 }
 
+impl ClientTurn {
+    pub(crate) fn join(&mut self, other: Self) {
+        self.sends.extend(other.sends);
+        self.requests += other.requests;
+        self.operations += other.operations;
+    }
+}
+
 impl Client {
     pub(crate) fn new(scene: &Scene, place: usize, verifier: &Arc<Verifier>) -> Self {
         let rate = scene.load.rate / f64::from(scene.validators);

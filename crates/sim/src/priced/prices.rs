@@ -1,12 +1,16 @@
 //! Price lists: what every operation that a replica pays for costs on one machine.
 
+mod derived;
+
 use quorate_crypto::counts::OpCounts;
 use serde::{Deserialize, Serialize};
 
 /// What operations cost on one core of a machine.
 ///
 /// Every field says its unit: `_us` microseconds, `_ns` nanoseconds, both of one core working alone.
-/// Lists are TOML files; a field that does not exist is refused, and so is one that is missing.
+/// Lists are TOML files; a field that does not exist is refused, and so is one that is missing. A list
+/// may also be made from another: `base` names it, `scale` is how much slower a core is, and `change`
+/// holds the prices that are otherwise, in the units of this list and not scaled.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prices {
@@ -220,16 +224,18 @@ impl Prices {
         Self::parse(text)
     }
 
-    /// Reads a list.
+    /// Reads a list, or what makes one from another.
     ///
     /// # Errors
     /// The first field that is unknown, missing, or not a price.
     pub fn parse(text: &str) -> Result<Self, PricesError> {
-        let malformed = |reason: toml::de::Error| PricesError::Malformed(reason.to_string());
-        let prices: Self = toml::from_str(text).map_err(malformed)?;
         let table: toml::Table = toml::from_str(text).map_err(malformed)?;
         check_numbers("", &table)?;
-        Ok(prices)
+        if table.contains_key("base") {
+            derived::parse(text)
+        } else {
+            toml::from_str(text).map_err(malformed)
+        }
     }
 
     /// The list as a TOML file.
@@ -261,6 +267,10 @@ impl Prices {
             + us(counts.hashes, hash.call_us)
             + counts.hashed_bytes as f64 * hash.byte_ns
     }
+}
+
+fn malformed(reason: toml::de::Error) -> PricesError {
+    PricesError::Malformed(reason.to_string())
 }
 
 fn check_numbers(path: &str, table: &toml::Table) -> Result<(), PricesError> {

@@ -25,6 +25,9 @@ use std::time::{Duration, Instant};
 /// Clients begin when validators have started.
 const LOAD_FROM: Nanos = 200_000_000;
 
+/// A frame that comes in within so long is taken to be in at once: no event of its own.
+const AT_ONCE: Nanos = 5_000;
+
 /// The pool waits with bodies and requests while so many wait for the machine (`node::machine`).
 const MACHINE_BULK_MAX: usize = 256;
 
@@ -198,7 +201,7 @@ impl Stage {
             Happening::Arrive { to, frame } => {
                 let at =
                     self.lines.receive(self.now, frame.from, to.index(), frame.lane, frame.bytes);
-                if at > self.now {
+                if at > self.now + AT_ONCE {
                     self.agenda.schedule(at, Happening::In { to, frame });
                 } else {
                     self.come_in(to, frame);
@@ -245,9 +248,7 @@ impl Stage {
                 self.queue(member, Kind::Net, class, Job::Take(frame));
             }
             Place::Client(member) => {
-                if let Some(session) = self.session_of(&frame) {
-                    self.queue(member, Kind::Client, Class::Urgent, Job::Reply(session, frame));
-                }
+                self.queue(member, Kind::Client, Class::Urgent, Job::Reply(frame));
             }
         }
     }
@@ -360,7 +361,7 @@ impl Stage {
         self.clients.get(&client).copied()
     }
 
-    fn session_of(&self, frame: &Frame) -> Option<usize> {
+    pub(crate) fn session_of(&self, frame: &Frame) -> Option<usize> {
         frame.client.and_then(|client| self.client_of(client)).map(|(_, session)| session)
     }
 

@@ -92,8 +92,8 @@ pub(crate) enum Job {
         operations: usize,
         at: Nanos,
     },
-    /// A client's session takes a reply.
-    Reply(usize, Rc<Frame>),
+    /// A client's sessions take replies.
+    Reply(Rc<Frame>),
     /// The timers of a client's sessions.
     ClientTick,
 }

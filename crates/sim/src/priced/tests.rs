@@ -32,3 +32,111 @@ fn four_validators_on_four_continents_commit_what_is_offered() {
     assert!(outcome.acknowledged.p50_ms >= outcome.first_validator.p50_ms);
     assert_eq!((outcome.timeouts, outcome.refused, outcome.dropped), (0, 0, 0));
 }
+
+#[test]
+fn the_same_scene_is_the_same_run_and_another_seed_another() {
+    let mut scene = scene(7, 3_000.0);
+    scene.load.arrivals = Arrivals::Poisson;
+    let first = outcome(&scene);
+    let again = outcome(&scene);
+    assert_eq!(first.trace_hash, again.trace_hash);
+    assert_eq!(Outcome { wall_s: first.wall_s, ..again }, first);
+    scene.seed = 2;
+    assert_ne!(outcome(&scene).trace_hash, first.trace_hash);
+}
+
+/// Prices are charged for what is called, and stand-ins call the same: only the time that a run takes
+/// may differ.
+#[test]
+fn real_signatures_make_no_difference_to_any_figure() {
+    for scheme in [SchemeKind::Ed25519, SchemeKind::Bls] {
+        let mut scene = scene(4, 400.0);
+        (scene.scheme, scene.warmup) = (scheme, Duration::from_secs(1));
+        scene.duration = Duration::from_secs(1);
+        let priced = outcome(&scene);
+        scene.real_signatures = true;
+        let real = outcome(&scene);
+        assert_eq!((priced.signatures, real.signatures), (Signatures::Priced, Signatures::Real));
+        let (wall_s, signatures) = (real.wall_s, real.signatures);
+        assert_eq!(Outcome { wall_s, signatures, ..priced }, real, "{scheme}");
+    }
+}
+
+#[test]
+fn a_saturated_station_works_at_the_rate_of_its_price() {
+    let mut scene = scene(4, 3_000.0);
+    scene.prices.execution.operation_us = 1_000.0;
+    let outcome = outcome(&scene);
+    let executed = outcome.acknowledged.operations as f64 / 3.0;
+    assert!((850.0..=1_050.0).contains(&executed), "{executed}");
+    assert!(outcome.station(Station::Execution).unwrap().mean > 0.8, "{outcome:#?}");
+    assert!(outcome.committed_tps > 1_100.0, "what is decided does not wait for it: {outcome:#?}");
+}
+
+#[test]
+fn a_shared_host_has_its_cores_and_no_more() {
+    let mut scene = scene(4, 2_000.0);
+    scene.topology = Topology::uniform(4, Duration::ZERO);
+    // A core and a half of execution, on one core for all four.
+    scene.prices.execution.operation_us = 190.0;
+    scene.host = HostProfile::local(1, 4);
+    let outcome = outcome(&scene);
+    assert!(outcome.cores_busiest <= 1.0 && outcome.cores_busiest > 0.8, "{outcome:#?}");
+    let executed = outcome.acknowledged.operations as f64 / 3.0;
+    assert!(executed < 1_500.0, "{executed}");
+}
+
+#[test]
+fn every_receiver_is_charged_for_what_is_computed_once() {
+    let outcome = outcome(&scene(7, 3_000.0));
+    let checks = outcome.station(Station::Checks).unwrap();
+    assert!(checks.mean > 0.0 && checks.busiest < 1.1 * checks.mean, "{checks:?}");
+}
+
+#[test]
+fn a_crashed_validator_costs_views_and_nothing_else() {
+    let mut scene = scene(4, 1_000.0);
+    scene.settings.timeout_ms = 1_000;
+    scene.crashed = vec![(ReplicaId(3), Duration::from_millis(1_500))];
+    scene.duration = Duration::from_secs(8);
+    let outcome = outcome(&scene);
+    assert!(outcome.timeouts > 0, "{outcome:#?}");
+    assert!(outcome.committed_tps > 700.0, "{outcome:#?}");
+    assert!(outcome.slowest_validator.operations > 0, "three are all that live");
+}
+
+#[test]
+fn the_reference_answers_nobody_and_checks_each_vote() {
+    let mut scene = scene(10, 2_000.0);
+    scene.scheme = SchemeKind::Bls;
+    scene.prices.bls.pairing_us = 10_000.0;
+    let aggregate = outcome(&scene);
+    let reference = outcome(&scene.clone().as_reference());
+    assert_eq!(reference.acknowledged.operations, 0);
+    assert!((1_800.0..=2_200.0).contains(&reference.committed_tps), "{reference:#?}");
+    let votes =
+        |outcome: &Outcome| outcome.station(Station::Votes).unwrap().mean / outcome.views as f64;
+    assert!(votes(&reference) > 1.5 * votes(&aggregate), "{reference:#?} {aggregate:#?}");
+}
+
+#[test]
+fn scenes_that_cannot_be_run_are_refused_with_a_reason() {
+    let good = scene(4, 1_000.0);
+    let refused = |change: &dyn Fn(&mut Scene)| {
+        let mut scene = good.clone();
+        change(&mut scene);
+        run(&scene, &mut |_| {}).unwrap_err().to_string()
+    };
+    let cases: [(&dyn Fn(&mut Scene), &str); 6] = [
+        (&|scene| scene.validators = 5, "the topology is for 4 members"),
+        (&|scene| scene.scheme = SchemeKind::Stub, "the stub scheme has no price"),
+        (&|scene| scene.load.rate = 0.0, "rate is 0"),
+        (&|scene| scene.loss = 1.0, "loss is 1"),
+        (&|scene| scene.host.cores = 0, "cores is 0"),
+        (&|scene| scene.settings.timeout_ms = 1, "timeout_ms"),
+    ];
+    for (change, reason) in cases {
+        let said = refused(change);
+        assert!(said.contains(reason), "{said}");
+    }
+}

@@ -13,6 +13,7 @@ use quorate_consensus::jolteon;
 use quorate_crypto::counts;
 use quorate_engine::{Incoming, Message};
 use quorate_types::{Effect, Event, Lane, Machine, Peer, Recipients, ReplicaId, Verified};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -63,30 +64,38 @@ impl Stage {
                 let turn = self.cast.clients[member].wake(self.now, &mut self.book);
                 self.client_turn(turn)
             }
-            Job::Reply(session, frame) => {
-                let client = &mut self.cast.clients[member];
-                let began = self.observed.as_ref().map(|_| Instant::now());
-                let replied = client.reply(self.now, session, &frame, &mut self.book);
-                if let (Some(began), Some(observed)) = (began, &mut self.observed) {
-                    let hashed = counts::peek().hashed_bytes;
-                    let completed = replied.as_ref().map_or(0, |turn| turn.operations);
-                    observed.add(Given::Replied, began.elapsed(), completed, hashed);
+            Job::Reply(frame) => match self.reply(member, &frame) {
+                Ok(turn) => {
+                    let (us, done) = self.client_turn(turn);
+                    let (bytes, parts) = (frame.bytes as f64, frame.each().count() as f64);
+                    let taking = net.receive_frame_us
+                        + bytes * (net.receive_byte_ns + net.codec_byte_ns) / 1e3
+                        + parts * (net.codec_us + self.prices.client.reply_us);
+                    (us + taking, done)
                 }
-                match replied {
-                    Ok(turn) => {
-                        let (us, done) = self.client_turn(turn);
-                        let bytes = frame.bytes as f64;
-                        let taking = net.receive_frame_us
-                            + net.codec_us
-                            + bytes * (net.receive_byte_ns + net.codec_byte_ns) / 1e3;
-                        (us + taking + self.prices.client.reply_us, done)
-                    }
-                    Err(text) => (0.0, Done::Broken(text)),
-                }
-            }
+                Err(text) => (0.0, Done::Broken(text)),
+            },
         };
         let counted = self.prices.of(&counts::take());
         ((us * 1e3 + counted) as Nanos, done)
+    }
+
+    /// A client's sessions take what came for them.
+    fn reply(&mut self, member: usize, frame: &Rc<Frame>) -> Result<ClientTurn, String> {
+        let mut all = ClientTurn::default();
+        for part in frame.each() {
+            let Some(session) = self.session_of(part) else { continue };
+            let client = &mut self.cast.clients[member];
+            let hashed = counts::peek().hashed_bytes;
+            let began = self.observed.as_ref().map(|_| Instant::now());
+            let turn = client.reply(self.now, session, part, &mut self.book)?;
+            if let (Some(began), Some(observed)) = (began, &mut self.observed) {
+                let hashed = counts::peek().hashed_bytes - hashed;
+                observed.add(Given::Replied, began.elapsed(), turn.operations, hashed);
+            }
+            all.join(turn);
+        }
+        Ok(all)
     }
 
     fn client_turn(&self, turn: ClientTurn) -> (f64, Done) {
@@ -153,9 +162,22 @@ impl Stage {
             observed.add(given, began.elapsed(), size, hashed);
         }
         let mut outs = Vec::new();
+        let mut replies: BTreeMap<usize, Vec<Rc<Frame>>> = BTreeMap::new();
         while let Some(effect) = self.cast.validators[member].machine.poll() {
-            outs.extend(self.prepare(member, effect, &mut us));
+            match self.prepare(member, effect, &mut us) {
+                Some(Out::Send(Outgoing { to: Recipients::Client(client), frame })) => {
+                    if let Some((place, _)) = self.client_of(client) {
+                        replies.entry(place).or_default().push(frame);
+                    }
+                }
+                out => outs.extend(out),
+            }
         }
+        let gathered = replies.into_values().filter_map(Frame::gathered);
+        outs.extend(gathered.filter_map(|frame| {
+            let to = Recipients::Client(frame.client?);
+            Some(Out::Send(Outgoing { to, frame }))
+        }));
         (us, Done::Outs(outs))
     }
 
