@@ -216,8 +216,8 @@ impl Scenario {
         let mut scenario = Self::calm(seed, replicas);
         scenario.weights = weights;
         scenario.scheme = if dice.one_in(16) { SchemeKind::Ed25519 } else { SchemeKind::Stub };
-        scenario.fault_phase = dice.span(&(1_500_000..=4_000_000));
-        scenario.operations = usize::try_from(dice.between(&(20..=240))).expect("few");
+        scenario.fault_phase = dice.span(&(4_000_000..=10_000_000));
+        scenario.operations = usize::try_from(dice.between(&(400..=800))).expect("few");
         scenario.clients = usize::try_from(dice.between(&(1..=4))).expect("few");
         scenario.draw_settings(&mut dice);
         // From dice of its own, so that all other draws are as they were without it.
@@ -311,6 +311,19 @@ impl Scenario {
         self.draw_retention(&mut Dice::new(self.seed, "little is kept", 0));
         self.schedule.sort_by_key(|(at, _)| *at);
         self.options.push("--retention".to_owned());
+        self
+    }
+
+    /// A quarter as long, with a quarter of the load and the same faults in it: for tests that run many.
+    #[must_use]
+    pub fn short(mut self) -> Self {
+        const PARTS: u32 = 4;
+        self.fault_phase = Duration::from_micros(
+            u64::try_from((self.fault_phase / PARTS).as_micros()).expect("seconds"),
+        );
+        self.operations /= PARTS as usize;
+        self.schedule.iter_mut().for_each(|(at, _)| at.0 /= u64::from(PARTS));
+        self.options.push("--short".to_owned());
         self
     }
 
@@ -422,6 +435,9 @@ impl Scenario {
         self.schedule.iter().for_each(|(_, fault)| count(fault.kind()));
         let behaviours = self.behaviours.iter().filter(|b| **b != Behaviour::Honest);
         behaviours.for_each(|behaviour| count(behaviour.name()));
+        if self.excessive {
+            count("scenarios beyond tolerance");
+        }
         let Conditions { loss_percent, duplicate_percent, reorder_percent, .. } = self.conditions;
         let conditions = [
             ("lossy networks", loss_percent),
@@ -451,7 +467,7 @@ impl Scenario {
 
     fn draw_conditions(&mut self, dice: &mut Dice) {
         let conditions = &mut self.conditions;
-        conditions.base_us = 100..=*dice.choose(&[1_000, 10_000, 50_000]);
+        conditions.base_us = 100..=*dice.choose(&[1_000, 1_000, 5_000, 10_000, 50_000]);
         conditions.jitter_us = *dice.choose(&[0, 500, 5_000, 20_000]);
         conditions.loss_percent = dice.perhaps(&(1..=30));
         conditions.duplicate_percent = dice.perhaps(&(1..=50));
@@ -501,6 +517,8 @@ impl Scenario {
         let at = Time(dice.below(phase_us / 4));
         let down = dice.span(&(phase_us / 2..=phase_us));
         self.schedule.push((at, Fault::Crash { host, down }));
+        // Lost bodies are asked for again and again, of everybody, before a snapshot is.
+        self.liveness_bound = self.liveness_bound.max(Duration::from_secs(300));
         for member in 0..self.replicas {
             let lies = !self.behaviours[member].says_what_its_machine_says();
             if lies && dice.coin() {

@@ -34,20 +34,24 @@ macro_rules! noticed {
     )*};
 }
 
+fn short(seed: u64) -> Scenario {
+    Scenario::from_seed(seed).short()
+}
+
 fn storm(seed: u64) -> Scenario {
-    Scenario::from_seed(seed).with_twins().with_storm()
+    short(seed).with_twins().with_storm()
 }
 
 /// Many views are given up, and some of their successors' leaders make use of it.
 fn stale(seed: u64) -> Scenario {
-    let mut scenario = Scenario::from_seed(seed).with_faulty(Behaviour::StaleLeader);
+    let mut scenario = short(seed).with_faulty(Behaviour::StaleLeader);
     scenario.conditions.loss_percent = 20;
     scenario
 }
 
 /// Three light members of seven, who are within what may fail.
 fn light(seed: u64) -> Scenario {
-    Scenario::weighted(seed, "4,4,4,4,1,1,1".parse().expect("sound weights"))
+    Scenario::weighted(seed, "4,4,4,4,1,1,1".parse().expect("sound weights")).short()
 }
 
 /// They agree on what to tell the clients.
@@ -60,7 +64,7 @@ fn liars(seed: u64) -> Scenario {
 
 /// Next to nothing is kept, and some of those that serve snapshots make them up.
 fn bad_servers(seed: u64) -> Scenario {
-    Scenario::from_seed(seed).with_faulty(Behaviour::BadServer).with_retention()
+    short(seed).with_faulty(Behaviour::BadServer).with_retention()
 }
 
 noticed! {
@@ -68,31 +72,31 @@ noticed! {
     shares_of_many_light_members: TallyCountsHeads in 40 of light;
     replies_of_many_light_members: WeakCountsHeads in 40 of liars;
     a_snapshot_that_one_member_made_up: InstallUnvouched in 60 of bad_servers;
-    a_second_vote_in_one_view: JolteonDoubleVote in 20 of Scenario::from_seed;
-    a_vote_after_a_timeout: JolteonVoteAfterTimeout in 20 of Scenario::from_seed;
+    a_second_vote_in_one_view: JolteonDoubleVote in 20 of short;
+    a_vote_after_a_timeout: JolteonVoteAfterTimeout in 20 of short;
     a_vote_without_a_durable_promise: JolteonVoteBeforePersist in 100 of storm;
-    promises_forgotten_in_a_restart: JolteonAmnesia in 20 of Scenario::from_seed;
-    a_timeout_certificate_forgotten_in_a_restart: JolteonForgetTc in 30 of Scenario::from_seed;
+    promises_forgotten_in_a_restart: JolteonAmnesia in 20 of short;
+    a_timeout_certificate_forgotten_in_a_restart: JolteonForgetTc in 30 of short;
     a_block_that_extends_too_little: JolteonStaleJustify in 500 of stale;
     a_decision_over_a_gap: JolteonCommitGap in 400 of storm;
-    a_decision_delivered_newest_first: JolteonNewestFirst in 20 of Scenario::from_seed;
-    a_certificate_of_few: SkipThreshold in 40 of Scenario::from_seed;
-    a_vote_without_the_bodies: VoteWithoutBodies in 40 of Scenario::from_seed;
-    a_body_acknowledged_before_it_is_stored: AcknowledgeBeforeStored in 20 of Scenario::from_seed;
-    a_host_that_sends_early: HostSendsEarly in 40 of Scenario::from_seed;
-    a_group_without_a_sync: SkipSync in 20 of Scenario::from_seed;
-    a_segment_without_a_name: SkipDirectorySync in 20 of Scenario::from_seed;
-    a_record_without_its_checksum: AcceptTornRecord in 100 of Scenario::from_seed;
-    sessions_forgotten: ForgetSessions in 40 of Scenario::from_seed;
-    a_request_executed_twice: ExecuteTwice in 40 of Scenario::from_seed;
-    state_and_height_apart: SplitCommit in 40 of Scenario::from_seed;
+    a_decision_delivered_newest_first: JolteonNewestFirst in 20 of short;
+    a_certificate_of_few: SkipThreshold in 40 of short;
+    a_vote_without_the_bodies: VoteWithoutBodies in 40 of short;
+    a_body_acknowledged_before_it_is_stored: AcknowledgeBeforeStored in 20 of short;
+    a_host_that_sends_early: HostSendsEarly in 40 of short;
+    a_group_without_a_sync: SkipSync in 20 of short;
+    a_segment_without_a_name: SkipDirectorySync in 20 of short;
+    a_record_without_its_checksum: AcceptTornRecord in 100 of short;
+    sessions_forgotten: ForgetSessions in 40 of short;
+    a_request_executed_twice: ExecuteTwice in 40 of short;
+    state_and_height_apart: SplitCommit in 40 of short;
 }
 
 /// A planted mutant is found, shrunk, and fails in the same way when its file is run: same verdict, same
 /// events.
 #[test]
 fn a_planted_mutant_is_found_shrunk_and_replayed() {
-    let draw = |seed| Scenario::from_seed(seed).with_mutant(Mutant::JolteonAmnesia);
+    let draw = |seed| short(seed).with_mutant(Mutant::JolteonAmnesia);
     let found = (0..20).find_map(|seed| Some((draw(seed), run(&draw(seed)).verdict.err()?)));
     let (scenario, failure) = found.expect("it is noticed in a few seeds");
     let shrunk = shrink(&scenario, failure.oracle, |step| step.runs < 400).expect("it fails");

@@ -58,14 +58,17 @@ pub(crate) struct Options {
     /// Add slow disks and power cuts of the whole committee
     #[arg(long)]
     storm: bool,
+    /// Make each scenario a quarter as long, with a quarter of the load
+    #[arg(long)]
+    short: bool,
     /// Keep next to no log and take snapshots often; replicas are away for long, one loses its bodies
     #[arg(long)]
     retention: bool,
     /// Run the scenario in this file
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "seed", "from", "mutant", "twins", "weights", "storm", "retention"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "seed", "from", "mutant", "twins", "weights", "storm", "retention", "short"])]
     replay: Option<PathBuf>,
     /// Run so many scenarios of Twins instead: machines of the protocol without engine or disk
-    #[arg(long, value_name = "COUNT", conflicts_with_all = ["seeds", "seed", "replay", "twins", "weights", "storm", "retention"])]
+    #[arg(long, value_name = "COUNT", conflicts_with_all = ["seeds", "seed", "replay", "twins", "weights", "storm", "retention", "short"])]
     twins_scenarios: Option<u64>,
     /// How long to look for the smallest scenario that fails like the first broken seed; 0: not at all
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
@@ -155,6 +158,9 @@ impl Options {
             Some(weights) => Scenario::weighted(seed, weights.clone()),
             None => Scenario::from_seed(seed),
         };
+        if self.short {
+            scenario = scenario.short();
+        }
         if self.twins {
             scenario = scenario.with_twins();
         }

@@ -16,6 +16,8 @@ pub struct Availability {
     proof: Proof,
     proposed: BTreeMap<View, Vec<BodyRef>>,
     stored: BTreeMap<ReplicaId, BTreeSet<BodyRef>>,
+    /// The last view in which each member was seen to vote.
+    voted: BTreeMap<ReplicaId, View>,
 }
 
 impl Oracle for Availability {
@@ -43,7 +45,8 @@ impl Availability {
     /// For a committee in which a vote needs this proof.
     #[must_use]
     pub fn new(proof: Proof) -> Self {
-        Self { proof, proposed: BTreeMap::new(), stored: BTreeMap::new() }
+        let voted = BTreeMap::new();
+        Self { proof, proposed: BTreeMap::new(), stored: BTreeMap::new(), voted }
     }
 
     fn released(&mut self, replica: ReplicaId, message: &Message) -> Result<(), String> {
@@ -61,7 +64,12 @@ impl Availability {
                 self.proposed.insert(proposal.block.view, bodies);
                 Ok(())
             }
-            Jolteon::Vote(vote) => self.voted(replica, vote.view),
+            // Said again after a restart: the bodies may be executed everywhere and given up by now.
+            Jolteon::Vote(vote) if self.voted.get(&replica) == Some(&vote.view) => Ok(()),
+            Jolteon::Vote(vote) => {
+                self.voted.insert(replica, vote.view);
+                self.voted(replica, vote.view)
+            }
             _ => Ok(()),
         }
     }

@@ -49,7 +49,8 @@ fn no_pass_proposes_anything_larger() {
 /// What has nothing to do with the failure is gone, what causes it stays.
 #[test]
 fn only_the_cause_is_left() {
-    let mut scenario = Scenario::from_seed(3);
+    let mut scenario = Scenario::from_seed(3).short();
+    scenario.excessive = false;
     scenario.weights = Weights::equal(scenario.replicas);
     scenario.behaviours.fill(Behaviour::Honest);
     scenario.settings = Scenario::calm(0, 4).settings;

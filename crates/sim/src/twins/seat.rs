@@ -18,7 +18,7 @@ use std::time::Duration;
 /// What came of a turn.
 #[derive(Debug)]
 pub(super) enum Said {
-    Send(Recipients, quorate_consensus::Message),
+    Send(Recipients, Box<quorate_consensus::Message>),
     Decided(Height, BlockId),
     Halted(Halt),
 }
@@ -106,7 +106,7 @@ impl Seat {
 
     fn carry_out(&mut self, now: Time, output: Output, said: &mut Vec<Said>) {
         match output {
-            Output::Send { to, message } => said.push(Said::Send(to, message)),
+            Output::Send { to, message } => said.push(Said::Send(to, Box::new(message))),
             Output::Persist(record) => self.safety = Some(record.bytes),
             Output::Combine(job) => self.machine.handle(now, Input::Combined(job.run())),
             Output::WantPayload(wish) => self.wish = Some(wish),

@@ -255,7 +255,7 @@ impl World<'_> {
         let honest = self.plan.is_honest(machine);
         for said in said {
             match said {
-                Said::Send(to, message) => self.send(machine, to, message)?,
+                Said::Send(to, message) => self.send(machine, to, &message)?,
                 Said::Decided(height, block) if honest => self.decided(machine, height, block)?,
                 Said::Halted(halt) if honest => {
                     let replica = self.seats[machine].member;
@@ -268,14 +268,14 @@ impl World<'_> {
         self.restart_as_planned(machine)
     }
 
-    fn send(&mut self, from: usize, to: Recipients, message: Message) -> Result<(), Violation> {
+    fn send(&mut self, from: usize, to: Recipients, message: &Message) -> Result<(), Violation> {
         if self.plan.is_honest(from) {
             let replica = self.seats[from].member;
             let message = quorate_engine::Message::Consensus(message.clone());
             let released = Observation::Released { replica, message: &message, tag: 0, bytes: 0 };
             self.oracles.observe(&released)?;
         }
-        let (view, class) = (message.view(), class_of(&message));
+        let (view, class) = (message.view(), class_of(message));
         for machine in 0..MACHINES {
             let meant = match to {
                 Recipients::All => true,

@@ -97,7 +97,9 @@ impl ReplicaHost {
         };
         for entry in entries {
             if let Err(error) = running.journal.write(&entry) {
+                // It stops here: nothing of this group is ever called durable.
                 turn.notes.push(Note::Storage(error));
+                return;
             }
         }
         let duration = slow.unwrap_or_else(|| dice.span(&config.durations.sync_us));
