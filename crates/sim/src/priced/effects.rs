@@ -31,7 +31,7 @@ pub(crate) enum Done {
 /// An effect of the machine, ready to be carried out.
 pub(crate) enum Out {
     Send(Outgoing),
-    Effect(Effect<Message>),
+    Effect(Box<Effect<Message>>),
 }
 
 /// Bytes of bodies in one group of the log at most (`node::log`).
@@ -107,7 +107,7 @@ impl Stage {
                 }
                 return Ok(());
             }
-            Out::Effect(effect) => effect,
+            Out::Effect(effect) => *effect,
         };
         let validator = &mut self.cast.validators[member];
         match effect {

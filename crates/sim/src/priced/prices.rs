@@ -269,7 +269,7 @@ impl Prices {
     }
 }
 
-fn malformed(reason: toml::de::Error) -> PricesError {
+fn malformed(reason: impl std::fmt::Display) -> PricesError {
     PricesError::Malformed(reason.to_string())
 }
 

@@ -16,7 +16,6 @@ use super::{Nanos, Prices, Profile, Progress, Scene, SceneError, nanos};
 use crate::agenda::Agenda;
 use quorate_crypto::stand_in::StandIns;
 use quorate_storage::Durability;
-use quorate_types::machine::Recovery;
 use quorate_types::{ClientId, Event, Machine};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -155,7 +154,7 @@ impl Stage {
             }
         }
         for member in 0..self.cast.validators.len() {
-            let event = Event::Recovered(Box::new(Recovery::default()));
+            let event = Event::Recovered(Box::default());
             self.queue(member, Kind::Machine, Class::Answer, Job::Event(Box::new(event)));
             // Not in step: each at another part of a tick.
             let phase = self.tick * member as u64 / self.cast.validators.len() as u64;

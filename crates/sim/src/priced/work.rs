@@ -218,9 +218,9 @@ impl Stage {
             Effect::Execute(block) => {
                 let requests: usize = block.bodies.iter().map(|body| body.requests.len()).sum();
                 *us += requests as f64 * prices.body_request_us;
-                Some(Out::Effect(Effect::Execute(block)))
+                Some(Out::Effect(Box::new(Effect::Execute(block))))
             }
-            other => Some(Out::Effect(other)),
+            other => Some(Out::Effect(Box::new(other))),
         }
     }
 
