@@ -115,7 +115,7 @@ mod counted {
         drop(stand_ins);
         for kind in [SchemeKind::Ed25519, SchemeKind::Bls] {
             for policy in [Policy::Each, Policy::Batch, Policy::Aggregate] {
-                for cache in [KeyCache::On, KeyCache::Off] {
+                for cache in [KeyCache::On, KeyCache::Subtract, KeyCache::Off] {
                     let real = voting_work(kind, cache, policy);
                     let _stand_ins = StandIns::begin();
                     assert_eq!(voting_work(kind, cache, policy), real, "{kind} {policy} {cache}");
