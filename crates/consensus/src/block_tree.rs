@@ -3,7 +3,7 @@
 //! A block is in the tree only if its chain down to the root is: whoever asks for a path gets all of
 //! it. Blocks whose parent is missing wait outside, a bounded number of them.
 
-use quorate_types::{BlockId, Height, Payload, View};
+use quorate_types::{BlockId, BodyRef, Height, Payload, View};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -152,6 +152,11 @@ impl<B: TreeBlock> BlockTree<B> {
         let kept: BTreeSet<BlockId> = self.chains(keep).iter().map(|block| block.id()).collect();
         self.blocks.retain(|id, block| block.view() >= horizon || kept.contains(id));
         self.drop_strangers();
+    }
+
+    /// The bodies that undecided blocks order.
+    pub fn bodies(&self) -> impl Iterator<Item = &BodyRef> {
+        self.blocks.values().flat_map(|block| &block.payload().bodies)
     }
 
     /// Whether any undecided block orders something.

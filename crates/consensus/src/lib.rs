@@ -289,6 +289,14 @@ impl Protocol {
         }
     }
 
+    /// The bodies that undecided blocks order: a vote for such a block says that they stay.
+    #[must_use]
+    pub fn undecided_bodies(&self) -> BTreeSet<BodyRef> {
+        match self {
+            Self::Jolteon(machine) => machine.undecided_bodies().copied().collect(),
+        }
+    }
+
     /// The leaders of the current view and of those after it.
     #[must_use]
     pub fn coming_leaders(&self, views: u64) -> Vec<ReplicaId> {

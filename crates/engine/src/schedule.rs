@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use quorate_types::{BodyRef, Height, Payload};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Heights handed to execution and not back yet. Execution is a thread of its own; a few under way keep
 /// it busy, more would only hold memory.
@@ -91,14 +91,36 @@ impl Schedule {
         self.settled.push_back((height, bodies));
     }
 
-    /// Everything up to `height` is durable: its heights and the bodies that only they order.
-    pub(crate) fn settle(&mut self, height: Height) -> Vec<(Height, Vec<BodyRef>)> {
+    /// Everything up to `height` is durable: its heights and the bodies that only they order. One that an
+    /// `undecided` block orders once more stays (★), and is looked at again the next time.
+    pub(crate) fn settle(
+        &mut self,
+        height: Height,
+        undecided: &BTreeSet<BodyRef>,
+    ) -> Vec<(Height, Vec<BodyRef>)> {
         let count = self.settled.partition_point(|(settled, _)| *settled <= height);
-        let mut done: Vec<_> = self.settled.drain(..count).collect();
-        for (_, names) in &mut done {
+        let settled: Vec<_> = self.settled.drain(..count).collect();
+        let mut done = Vec::with_capacity(count);
+        let mut kept = Vec::new();
+        for (height, mut names) in settled {
             names.retain(|name| !self.needed.contains_key(name));
+            let (later, now): (Vec<_>, Vec<_>) =
+                names.into_iter().partition(|name| undecided.contains(name));
+            if later.is_empty() || !now.is_empty() {
+                done.push((height, now));
+            }
+            if !later.is_empty() {
+                kept.push((height, later));
+            }
         }
+        kept.into_iter().rev().for_each(|height| self.settled.push_front(height));
         done
+    }
+
+    /// Whether [`Schedule::settle`] would find something.
+    #[must_use]
+    pub(crate) fn has_settled(&self, height: Height) -> bool {
+        self.settled.front().is_some_and(|(settled, _)| *settled <= height)
     }
 
     /// Whether an execution is under way.

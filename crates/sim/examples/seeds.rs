@@ -1,10 +1,16 @@
-//! Runs a range of seeds: `cargo run --release -p quorate-sim --example seeds -- 0 1000 [calm|twins|storm] [show]`.
+//! Runs a range of seeds: `cargo run --release -p quorate-sim --example seeds -- 0 1000 [calm|twins|storm] [show]`;
+//! or tells what happens in a scenario from a file: `... --example seeds -- FILE.toml`.
 
 use quorate_sim::world::World;
 use quorate_sim::{Scenario, run_many};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(file) = arguments.first().filter(|argument| argument.ends_with(".toml")) {
+        let text = std::fs::read_to_string(file).expect("a file that can be read");
+        show(&Scenario::from_toml(&text).expect("a scenario"));
+        return;
+    }
     let number = |index: usize, default: u64| {
         arguments.get(index).and_then(|text| text.parse().ok()).unwrap_or(default)
     };
@@ -18,11 +24,7 @@ fn main() {
     };
     let (mut failed, mut heights, mut events) = (0_u64, 0, 0);
     if let Some("show") = arguments.get(3).map(String::as_str) {
-        let scenario = draw(first);
-        println!("{scenario:#?}");
-        let mut world = World::new(&scenario);
-        world.narrate(Box::new(|line| println!("{line}")));
-        println!("{:?}", world.run());
+        show(&draw(first));
     }
     let reports = run_many(first..first + count, 2, draw, |report| {
         if let Err(failure) = &report.verdict {
@@ -35,4 +37,12 @@ fn main() {
         events += report.events;
     });
     println!("{} seeds, {failed} failed, {heights} heights, {events} events", reports.len());
+}
+
+/// Runs one scenario, line by line.
+fn show(scenario: &Scenario) {
+    println!("{scenario:#?}");
+    let mut world = World::new(scenario);
+    world.narrate(Box::new(|line| println!("{line}")));
+    println!("{:?}", world.run());
 }

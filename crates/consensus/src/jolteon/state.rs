@@ -15,7 +15,7 @@ use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::machine::Halt;
 use quorate_types::{
-    BlockId, Height, Machine, Payload, Purpose, Recipients, ReplicaId, Time, View,
+    BlockId, BodyRef, Height, Machine, Payload, Purpose, Recipients, ReplicaId, Time, View,
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -154,6 +154,11 @@ impl Jolteon {
     #[must_use]
     pub fn may_vote(&self, id: BlockId) -> bool {
         self.tree.get(id).is_some_and(|block| block.view >= self.view)
+    }
+
+    /// The bodies that undecided blocks order.
+    pub fn undecided_bodies(&self) -> impl Iterator<Item = &BodyRef> {
+        self.tree.bodies()
     }
 
     /// The leaders of the current view and of those after it.

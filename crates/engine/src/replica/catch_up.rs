@@ -42,7 +42,11 @@ impl Replica {
     /// Tells the host what is executed durably and covered by a snapshot. What only members that fell
     /// behind can need is kept from the older snapshot on: whoever installs it goes on from there.
     pub(super) fn release(&mut self) {
-        let bodies = self.schedule.settle(self.durable);
+        let bodies = if self.schedule.has_settled(self.durable) {
+            self.schedule.settle(self.durable, &self.protocol.undecided_bodies())
+        } else {
+            Vec::new()
+        };
         let below = self.oldest_snapshot.map_or(Height(0), |oldest| oldest.min(self.durable));
         if bodies.is_empty() && below <= self.released_below {
             return;

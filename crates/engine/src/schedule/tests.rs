@@ -2,6 +2,7 @@ use super::{Schedule, UNDER_WAY_MAX};
 use bytes::Bytes;
 use quorate_crypto::hash;
 use quorate_types::{BodyRef, Height, Payload, ReplicaId};
+use std::collections::BTreeSet;
 
 fn name(k: u64) -> BodyRef {
     BodyRef { author: ReplicaId(0), sequence: k, digest: hash(b"") }
@@ -68,12 +69,26 @@ fn what_is_durable_is_let_go_unless_a_later_height_needs_it() {
     schedule.decide(Payload::new(Height(2), 0, vec![name(2)]), Bytes::new());
     schedule.start().unwrap();
     schedule.finish(Height(1));
-    assert_eq!(schedule.settle(Height(0)), []);
-    assert_eq!(schedule.settle(Height(1)), [(Height(1), vec![name(1)])]);
+    assert_eq!(schedule.settle(Height(0), &BTreeSet::new()), []);
+    assert_eq!(schedule.settle(Height(1), &BTreeSet::new()), [(Height(1), vec![name(1)])]);
     schedule.start().unwrap();
     schedule.finish(Height(2));
-    assert_eq!(schedule.settle(Height(5)), [(Height(2), vec![name(2)])]);
-    assert_eq!(schedule.settle(Height(5)), []);
+    assert_eq!(schedule.settle(Height(5), &BTreeSet::new()), [(Height(2), vec![name(2)])]);
+    assert_eq!(schedule.settle(Height(5), &BTreeSet::new()), []);
+}
+
+/// ★ Voted for once more, it must not go: the vote says that it is here.
+#[test]
+fn what_an_undecided_block_orders_again_stays() {
+    let mut schedule = Schedule::default();
+    schedule.recall(Height(1), vec![name(1), name(2)]);
+    schedule.recall(Height(2), vec![name(3)]);
+    let undecided = BTreeSet::from([name(1)]);
+    let first = [(Height(1), vec![name(2)]), (Height(2), vec![name(3)])];
+    assert_eq!(schedule.settle(Height(2), &undecided), first);
+    assert_eq!(schedule.settle(Height(2), &undecided), []);
+    assert_eq!(schedule.settle(Height(2), &BTreeSet::new()), [(Height(1), vec![name(1)])]);
+    assert!(!schedule.has_settled(Height(2)));
 }
 
 /// Heights that a snapshot covers are skipped; those after it go on.
@@ -87,7 +102,7 @@ fn a_snapshot_skips_what_it_covers() {
     assert_eq!((schedule.executed(), schedule.decided()), (Height(4), Height(6)));
     assert_eq!(schedule.next().unwrap().header.height, Height(5));
     assert!(!schedule.needs(&name(4)) && schedule.needs(&name(5)));
-    assert_eq!(schedule.settle(Height(4)).len(), 4);
+    assert_eq!(schedule.settle(Height(4), &BTreeSet::new()).len(), 4);
     schedule.install(Height(90));
     assert_eq!((schedule.executed(), schedule.decided()), (Height(90), Height(90)));
     decide(&mut schedule, 91);

@@ -12,7 +12,6 @@ use quorate_storage::{
 };
 use quorate_types::machine::{Block, Record, RecordKind};
 use quorate_types::{Body, ChainId, Height, Payload, ReplicaId, Request};
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -123,7 +122,6 @@ pub(super) fn execution(folder: &Path) -> Result<ExecutionPrices, super::Calibra
 
 /// The median of executing a height with so many requests of so many operations, in microseconds.
 fn execute(folder: &Path, requests: usize, each: usize) -> Result<f64, super::CalibrateError> {
-    std::fs::create_dir_all(folder).map_err(io::Error::other)?;
     let store = DiskStore::open(folder)?;
     let config = ExecutorConfig { durable_every: 1 << 20, durable_bytes: 1 << 40 };
     let (mut executor, _) = Executor::open(Box::new(store), Box::new(Noop), config)?;
