@@ -36,6 +36,8 @@ enum Command {
     Estimate(Box<commands::estimate::Options>),
     /// Measure what every operation of a validator costs on this machine: a price list for estimates
     Calibrate(commands::calibrate::Options),
+    /// Recommend a signature scheme for each committee size, with the table behind it
+    Compare(Box<commands::compare::Options>),
     /// Draw results of benches again, or compare them
     Report(commands::report::Options),
     /// Run an experiment: measure its points, draw its figures beside the paper's
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         Command::Bench(options) => options.run(),
         Command::Estimate(options) => options.run(),
         Command::Calibrate(options) => options.run(),
+        Command::Compare(options) => options.run(),
         Command::Report(options) => options.run(),
         Command::Reproduce(options) => options.run(),
         Command::Testnet(options) => options.run(),

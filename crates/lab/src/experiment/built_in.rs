@@ -4,10 +4,12 @@ use super::{Experiment, ExperimentError};
 use std::path::Path;
 
 /// Each id with its file's text.
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 6] = [
     ("J1", include_str!("../../../../experiments/J1.toml")),
+    ("J2", include_str!("../../../../experiments/J2.toml")),
     ("J3", include_str!("../../../../experiments/J3.toml")),
     ("J4", include_str!("../../../../experiments/J4.toml")),
+    ("J5", include_str!("../../../../experiments/J5.toml")),
     ("smoke", include_str!("../../../../experiments/smoke.toml")),
 ];
 

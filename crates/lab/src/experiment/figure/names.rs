@@ -58,6 +58,8 @@ fn said(record: &Record, field: &str) -> String {
         ("key_cache", "off") => "keys added anew".to_owned(),
         ("keys_inside", "true") => "with keys inside".to_owned(),
         ("keys_inside", "false") => "without keys".to_owned(),
+        ("core_speed", "1.0") => "full speed".to_owned(),
+        ("core_speed", _) => format!("core at {value}"),
         ("vote_wait_ms", _) => format!("wait {value} ms"),
         _ => format!("{field} {value}"),
     }

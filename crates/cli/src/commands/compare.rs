@@ -1,0 +1,231 @@
+//! `quorate compare`: which scheme fits a committee of each size.
+
+use super::wan::Wan;
+use crate::failure::{CommandResult, Failure};
+use crate::{output, signals};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use quorate_crypto::{Policy, SchemeKind};
+use quorate_engine::Settings;
+use quorate_lab::compare::{self, Candidate, Comparison, Question};
+use quorate_lab::experiment::page::{self, Origin};
+use quorate_lab::experiment::{How, RunError, Runners, Setup};
+use quorate_lab::machine::MachineInfo;
+use quorate_storage::Durability;
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Recommend a signature scheme for each committee size, with the table behind it.
+///
+/// For each size and each way of voting the simulator searches for the highest rate that is kept up
+/// with; then all are held against one another at one rate. Ends with one recommended line for each
+/// size, and its reason.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quorate compare -n 4,20,40,60,80 --wan us-east-1,us-west-1,ap-southeast-2,eu-central-1\n  \
+    quorate compare -n 20 --rate 30000 --machine t3.medium\n                                     \
+    for a load that is known\n  \
+    quorate calibrate -o here.toml && quorate compare -n 10 --machine here.toml\n  \
+    quorate compare -n 4 --processes     measured on real processes on this machine\n\n\
+    Kept up with is a rate of which 95 % are committed, at a median latency of at most twice that\n\
+    under little load. Points are short: rates are known to within 8 %.")]
+pub(crate) struct Options {
+    /// Committee sizes
+    #[arg(short = 'n', long, value_name = "N,N,...", value_delimiter = ',',
+          default_values_t = [4, 20, 40, 60, 80], value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    validators: Vec<u16>,
+    /// The rate that the committee must take, in operations a second; by default the highest counts
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    rate: Option<u64>,
+    /// What operations cost on the machines: a price list that comes with this program, or a file
+    #[arg(long, visible_alias = "prices", default_value = "this-machine", value_name = "PRICES")]
+    machine: String,
+    /// Cores of each machine
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    cores: u16,
+    /// Megabits a second of each machine, in each direction
+    #[arg(long, default_value_t = 5_000, value_name = "MBIT")]
+    mbps: u64,
+    #[command(flatten)]
+    wan: Wan,
+    /// Schemes to compare
+    #[arg(long, value_delimiter = ',', default_value = "ed25519,bls", value_parser = super::scheme)]
+    schemes: Vec<SchemeKind>,
+    /// Ways of checking votes to compare: each, batch, aggregate
+    #[arg(long, value_delimiter = ',', default_value = "aggregate,each")]
+    policies: Vec<Policy>,
+    /// Bytes of an operation
+    #[arg(long, default_value_t = 512, value_name = "BYTES")]
+    tx_bytes: usize,
+    /// How long a batch that is not full waits, in milliseconds
+    #[arg(long, default_value_t = 100, value_name = "MS")]
+    batch_delay: u64,
+    /// How long a view may take before its leader is given up, in milliseconds
+    #[arg(long, default_value_t = 5_000, value_name = "MS")]
+    timeout: u64,
+    /// What a vote survives: a power cut (fsync), or the end of the process only (os)
+    #[arg(long, default_value = "fsync")]
+    durability: Durability,
+    /// Seconds of a point that count, after as many that do not
+    #[arg(long, default_value_t = 3, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=600))]
+    seconds: u64,
+    /// Decides every draw
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Measure real processes on this machine instead of simulating machines
+    #[arg(long)]
+    processes: bool,
+    /// Searches side by side; the cores of this machine by default
+    #[arg(long, value_name = "COUNT")]
+    threads: Option<usize>,
+    /// Where the page, its figures and its results go
+    #[arg(long, value_name = "DIR", default_value = "quorate-results")]
+    out: PathBuf,
+    /// Write no page
+    #[arg(long)]
+    no_page: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// No progress
+    #[arg(long)]
+    quiet: bool,
+}
+
+impl Options {
+    pub(crate) fn run(&self) -> CommandResult {
+        let question = self.question()?;
+        let executable =
+            std::env::current_exe().map_err(|error| Failure::run(format!("who am I? {error}")))?;
+        let interrupted = signals::interrupted().map_err(Failure::run)?;
+        let runners = Runners::new(executable);
+        let bar = self.bar();
+        let progress = |done: usize, all: usize| {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+        };
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let comparison = compare::compare(
+            &question,
+            runners.of(question.base.how),
+            &json!(MachineInfo::here()),
+            self.threads.unwrap_or_else(cores),
+            &progress,
+            &interrupted,
+        );
+        bar.finish_and_clear();
+        let comparison = comparison.map_err(fail)?;
+        self.print(&question, &comparison);
+        self.write(&question, &comparison)
+    }
+
+    fn question(&self) -> Result<Question, Failure> {
+        let mut candidates: Vec<Candidate> = Vec::new();
+        for &scheme in &self.schemes {
+            for &verify in &self.policies {
+                // Ed25519's shares do not add up: it has two ways of checking them, not three.
+                let same = |other: &Candidate| {
+                    let batches = |policy| policy != Policy::Each;
+                    other.scheme == scheme
+                        && (other.verify == verify
+                            || scheme == SchemeKind::Ed25519
+                                && batches(other.verify)
+                                && batches(verify))
+                };
+                if !candidates.iter().any(same) {
+                    candidates.push(Candidate { scheme, verify });
+                }
+            }
+        }
+        let emulation = self.wan.emulation().unwrap_or_default();
+        let how = if self.processes { How::Processes } else { How::Simulated };
+        let base = Setup {
+            how,
+            regions: emulation.regions,
+            delay_ms: emulation.delay_ms,
+            bandwidth_mbit: emulation.bandwidth_mbit,
+            prices: self.machine.clone(),
+            cores: self.cores,
+            uplink_mbit: self.mbps,
+            downlink_mbit: self.mbps,
+            tx_bytes: self.tx_bytes,
+            durability: self.durability,
+            warmup_s: self.seconds,
+            duration_s: self.seconds,
+            seed: self.seed,
+            settings: Settings {
+                batch_delay_ms: self.batch_delay,
+                timeout_ms: self.timeout,
+                ..Settings::default()
+            },
+            ..Setup::default()
+        };
+        let mut sizes = self.validators.clone();
+        sizes.dedup();
+        for &validators in &sizes {
+            Setup { validators, ..base.clone() }.validate().map_err(Failure::usage)?;
+        }
+        Ok(Question { sizes, candidates, rate: self.rate, base })
+    }
+
+    fn bar(&self) -> ProgressBar {
+        let bar = if self.quiet { ProgressBar::hidden() } else { ProgressBar::new(1) };
+        let template = "{bar:30} {pos}/{len} searches and checks · {elapsed} · {eta} left";
+        bar.set_style(ProgressStyle::with_template(template).expect("a constant that parses"));
+        if bar.is_hidden() && !self.quiet {
+            eprintln!("searching; this takes some minutes for committees of 80");
+        }
+        bar.enable_steady_tick(std::time::Duration::from_millis(500));
+        bar
+    }
+
+    fn print(&self, question: &Question, comparison: &Comparison) {
+        if self.json {
+            output::json(&json!({
+                "setup": question.base,
+                "rate": question.rate,
+                "precision": comparison.precision,
+                "findings": comparison.findings,
+                "advice": comparison.advice,
+            }));
+            return;
+        }
+        let real = question.base.how == How::Processes;
+        let origin = if real {
+            "measured on real processes on this machine".to_owned()
+        } else {
+            format!("simulated at the prices of {}, signatures priced", self.machine)
+        };
+        output::line(&format!(
+            "{}\nrates kept up with, to within {:.0} %; {origin}\n",
+            compare::table(comparison).trim_end(),
+            100.0 * comparison.precision,
+        ));
+        for advice in &comparison.advice {
+            output::line(&advice.line);
+        }
+    }
+
+    fn write(&self, question: &Question, comparison: &Comparison) -> CommandResult {
+        if self.no_page {
+            return Ok(());
+        }
+        let (experiment, records) = compare::experiment(question, comparison);
+        let origin = Origin { preset: "points".to_owned(), command: super::report::command() };
+        let written = page::write(&self.out, &experiment, &records, &origin);
+        let unwritable = |error| format!("cannot write to {}: {error}", self.out.display());
+        let written = written.map_err(|error| Failure::run(unwritable(error)))?;
+        if !self.json {
+            output::line(&format!("\npage: {}", written[0].display()));
+        }
+        Ok(())
+    }
+}
+
+fn fail(error: RunError) -> Failure {
+    match error {
+        RunError::Interrupted => Failure::run("interrupted"),
+        RunError::Failed(reason) => Failure::run(reason),
+        RunError::Refused(reason) => Failure::usage(reason),
+    }
+}
