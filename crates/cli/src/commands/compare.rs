@@ -15,6 +15,9 @@ use quorate_storage::Durability;
 use serde_json::json;
 use std::path::PathBuf;
 
+/// Seconds of load before those that count.
+const WARMUP_S: u64 = 3;
+
 /// Recommend a signature scheme for each committee size, with the table behind it.
 ///
 /// For each size and each way of voting the simulator searches for the highest rate that is kept up
@@ -27,7 +30,7 @@ use std::path::PathBuf;
     for a load that is known\n  \
     quorate calibrate -o here.toml && quorate compare -n 10 --machine here.toml\n  \
     quorate compare -n 4 --processes     measured on real processes on this machine\n\n\
-    Kept up with is a rate of which 95 % are committed, at a median latency of at most twice that\n\
+    Kept up with is a rate of which 92 % are committed, at a median latency of at most twice that\n\
     under little load. Points are short: rates are known to within 8 %.")]
 pub(crate) struct Options {
     /// Committee sizes
@@ -66,8 +69,8 @@ pub(crate) struct Options {
     /// What a vote survives: a power cut (fsync), or the end of the process only (os)
     #[arg(long, default_value = "fsync")]
     durability: Durability,
-    /// Seconds of a point that count, after as many that do not
-    #[arg(long, default_value_t = 3, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=600))]
+    /// Seconds of a point that count, after three that do not
+    #[arg(long, default_value_t = 4, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
     /// Decides every draw
     #[arg(long, default_value_t = 1)]
@@ -150,7 +153,7 @@ impl Options {
             downlink_mbit: self.mbps,
             tx_bytes: self.tx_bytes,
             durability: self.durability,
-            warmup_s: self.seconds,
+            warmup_s: WARMUP_S,
             duration_s: self.seconds,
             seed: self.seed,
             settings: Settings {

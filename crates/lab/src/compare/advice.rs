@@ -75,9 +75,9 @@ fn winner<'a>(question: &Question, candidates: &[&'a Finding]) -> Option<(&'a Fi
         _ => one.knee_tps * (1.0 + PRECISION) >= best,
     };
     let mut left: Vec<&Finding> = candidates.iter().filter(takes).copied().collect();
-    if let [only] = left[..] {
-        let ground = if candidates.len() > 1 { Ground::Throughput } else { Ground::NoChoice };
-        return Some((only, ground));
+    let mut decided = Ground::NoChoice;
+    if left.len() < candidates.len() {
+        decided = Ground::Throughput;
     }
     let filters: [(Ground, fn(&Finding) -> f64, fn(f64, f64) -> bool); 3] = [
         (
@@ -93,13 +93,15 @@ fn winner<'a>(question: &Question, candidates: &[&'a Finding]) -> Option<(&'a Fi
         (Ground::CertificateBytes, |one| one.certificate_bytes, |value, least| value <= least),
     ];
     for (ground, value, alike) in filters {
-        let least = left.iter().map(|one| value(one)).fold(f64::MAX, f64::min);
+        let (before, least) =
+            (left.len(), left.iter().map(|one| value(one)).fold(f64::MAX, f64::min));
         left.retain(|one| alike(value(one), least));
-        if let [only] = left[..] {
-            return Some((only, ground));
+        if left.len() < before {
+            decided = ground;
         }
     }
-    left.first().map(|first| (*first, Ground::NoChoice))
+    // Those that are alike in everything: the first that was asked for.
+    left.first().map(|first| (*first, decided))
 }
 
 /// The best of the other scheme, or else of the other policies.

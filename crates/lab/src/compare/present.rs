@@ -109,7 +109,7 @@ const FILE: &str = r#"
 id = "compare"
 title = "Which scheme fits this committee"
 shows = """
-For each size and each way of voting, the highest rate that is kept up with: at least 95 % of it committed, at a median \
+For each size and each way of voting, the highest rate that is kept up with: at least 92 % of it committed, at a median \
 latency of at most twice that under little load. Points are short; such a rate is known to within 8 %. Then all are held \
 against one another at one rate: the one asked for, or half of what the weaker half of them takes."""
 

@@ -150,6 +150,18 @@ fn alike_by_one_measure_is_decided_by_the_next() {
     }
 }
 
+/// Two policies of one scheme that are alike in everything: the scheme was still chosen for something.
+#[test]
+fn what_decided_is_said_even_if_two_of_one_scheme_remain() {
+    let bls = finding(SchemeKind::Bls, 9.9e4, 100.0, 10.0, 60.0);
+    let each = Finding { candidate: candidate(SchemeKind::Bls, Policy::Each), ..bls.clone() };
+    let ed25519 = finding(SchemeKind::Ed25519, 1e5, 100.0, 10.0, 500.0);
+    let advice = advise(&question(&[8], None), &[ed25519, bls.clone(), each]);
+    assert_eq!(advice[0].candidate, Some(bls.candidate), "the first that was asked for");
+    assert_eq!(advice[0].ground, Ground::CertificateBytes);
+    assert!(advice[0].line.ends_with("Ed25519, in batches has 500 B a certificate"));
+}
+
 #[test]
 fn nobody_is_recommended_when_nobody_keeps_up() {
     let ask = question(&[8], Some(1_000_000));

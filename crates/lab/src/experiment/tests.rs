@@ -441,3 +441,46 @@ fn what_is_timed_runs_alone() {
     let estimate = runners.of(How::Processes).estimate_s(&job.setup);
     assert!(estimate > job.setup.load_span().as_secs_f64());
 }
+
+/// The paper's figures are drawn with the profile that is fixed elsewhere, and not with another.
+#[test]
+fn what_stands_for_the_paper_is_the_reference_profile() {
+    for id in ["J1", "J2"] {
+        for job in built_in::find(id).unwrap().jobs("default").unwrap() {
+            let scene = super::runner::scene(&job.setup).unwrap();
+            if job.setup.profile == quorate_sim::priced::Profile::Reference {
+                assert_eq!(scene, scene.clone().as_reference(), "{id}");
+            }
+        }
+    }
+}
+
+/// A point in virtual time, small: everything that figures of committees are drawn from.
+#[test]
+fn simulated_points_have_what_figures_show() {
+    let setup = Setup {
+        regions: vec!["us-east-1".to_owned(), "eu-central-1".to_owned()],
+        warmup_s: 1,
+        duration_s: 2,
+        rate: 500,
+        ..Setup::default()
+    };
+    let runners = runners();
+    let run = || runners.of(How::Simulated).run(&setup, &AtomicBool::new(false)).unwrap();
+    let measured = run();
+    assert_eq!(measured.signatures, Signatures::Priced);
+    for name in [
+        "committed_tps",
+        "latency_one_mean_ms",
+        "latency_slowest_p50_ms",
+        "latency_client_p99_ms",
+        "busiest_share",
+        "certificate_bytes",
+        "bytes_per_tx",
+    ] {
+        assert!(measured.numbers.get(name).is_some_and(|n| *n > 0.0), "{name}: {measured:?}");
+    }
+    let known = |name: &String| super::metrics::find(name).is_some();
+    assert!(measured.numbers.keys().all(known), "every number has a name that figures know");
+    assert_eq!(run(), measured, "the same again");
+}
