@@ -223,6 +223,12 @@ impl Replica {
         }
     }
 
+    /// The protocol's current view.
+    #[must_use]
+    pub fn view(&self) -> View {
+        self.protocol.view()
+    }
+
     /// What it shows of itself.
     #[must_use]
     pub fn status(&self) -> Status {

@@ -9,11 +9,13 @@ mod audit;
 mod availability;
 mod caps;
 mod conduct;
+mod departures;
 mod exactly_once;
 mod halting;
 mod prefix;
 mod progress;
 mod quorums;
+mod together;
 mod wiped;
 
 pub use acknowledged::Acknowledged;
@@ -22,11 +24,13 @@ pub use audit::Audit;
 pub use availability::Availability;
 pub use caps::Caps;
 pub use conduct::Conduct;
+pub use departures::Departures;
 pub use exactly_once::ExactlyOnce;
 pub use halting::Halting;
 pub use prefix::Prefix;
 pub use progress::Progress;
 pub use quorums::Quorums;
+pub use together::Together;
 pub use wiped::Wiped;
 
 use crate::recording::Seen;
@@ -136,6 +140,11 @@ pub enum Observation<'a> {
 pub struct Ending {
     /// The last executed height of each correct replica; `None` when it is down.
     pub heights: Vec<(ReplicaId, Option<Height>)>,
+    /// Whether, after the faults were over, all correct members that sign stood in one view under a correct
+    /// leader.
+    pub together: bool,
+    /// Views that a correct member went through after the faults were over.
+    pub views_after: u64,
 }
 
 /// A judge of one property.

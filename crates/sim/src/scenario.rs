@@ -9,8 +9,8 @@ use crate::faults::{self, Fault, Schedule};
 use crate::mutants::{Active, Mutant};
 use crate::network::Conditions;
 use crate::oracles::{
-    Acknowledged, Agreement, Audit, Availability, Caps, Conduct, ExactlyOnce, Halting, Oracle,
-    Prefix, Progress, Quorums, Violation, Wiped,
+    Acknowledged, Agreement, Audit, Availability, Caps, Conduct, Departures, ExactlyOnce, Halting,
+    Oracle, Prefix, Progress, Quorums, Together, Violation, Wiped,
 };
 use crate::world::World;
 use quorate_crypto::{Digest, Policy, SchemeKind};
@@ -395,6 +395,8 @@ impl Scenario {
         }
         vec![
             Box::new(Wiped::default()),
+            Box::new(Departures::new(self.correct())),
+            Box::new(Together::new(self.replicas)),
             Box::new(Conduct),
             Box::new(Audit::default()),
             Box::new(Quorums::new(self.weights.each())),
@@ -418,6 +420,10 @@ impl Scenario {
         let is_faulty =
             |member: &usize| self.behaviours[*member] != Behaviour::Honest || loses(*member);
         (0..self.replicas).filter(is_faulty).map(|member| self.weights.of(member)).sum()
+    }
+
+    fn correct(&self) -> Vec<bool> {
+        self.behaviours.iter().map(|behaviour| *behaviour == Behaviour::Honest).collect()
     }
 
     /// Whether more is wrong with its members than is tolerated: neither agreement nor progress is promised,

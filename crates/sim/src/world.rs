@@ -51,6 +51,10 @@ pub struct World {
     clients: Vec<ClientHost>,
     members: usize,
     calm: bool,
+    /// The highest view of a correct replica when the faults were over.
+    view_at_calm: View,
+    /// Since then all correct replicas that sign stood in one view under a correct leader.
+    together: bool,
     /// Operations that the clients will still hand in.
     unsubmitted: usize,
     completed: u64,
@@ -135,6 +139,8 @@ impl World {
             clients,
             members: scenario.replicas,
             calm: false,
+            view_at_calm: View(0),
+            together: false,
             unsubmitted: 0,
             completed: 0,
             installed: 0,
@@ -179,6 +185,8 @@ impl World {
         }
         let ending = Ending {
             heights: self.correct().map(|host| (host.config.id, host.executed())).collect(),
+            together: self.together,
+            views_after: self.summary().view.0.saturating_sub(self.view_at_calm.0),
         };
         self.oracles.finish(&ending)
     }

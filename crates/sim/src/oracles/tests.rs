@@ -116,7 +116,7 @@ fn acknowledged(completed: &Completed, log: &[Seen], height: Option<u64>) -> Res
     let operation = Bytes::from("a");
     accepts(&mut oracle, &[Observation::Completed { operation: &operation, completed }]);
     accepts(&mut oracle, &[executed(R0, 1, 1, &[]), executed(R0, 2, 2, log)]);
-    oracle.finish(&Ending { heights: vec![(R0, height.map(Height))] })
+    oracle.finish(&Ending { heights: vec![(R0, height.map(Height))], ..Ending::default() })
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn progress_is_everything_done_and_everybody_there() {
         let mut oracle = Progress::default();
         accepts(&mut oracle, history);
         let heights = [R0, R1].into_iter().zip(heights.map(|height| height.map(Height)));
-        oracle.finish(&Ending { heights: heights.collect() })
+        oracle.finish(&Ending { heights: heights.collect(), ..Ending::default() })
     };
     let about = |result: Result<(), String>| result.expect_err("a complaint");
     assert!(about(end(&[], [Some(1), Some(1)])).contains("none of 0"));
@@ -372,4 +372,84 @@ fn an_acknowledged_body_is_on_the_disk() {
 fn one_certificate_a_view() {
     let history = vec![timeout(4, certificate(3, 1), None), timeout(5, certificate(3, 2), None)];
     audit_complains(history, "are certified");
+}
+
+#[test]
+fn correct_members_must_meet_within_some_views() {
+    let judge = |together, views_after| {
+        let ending = Ending { together, views_after, ..Ending::default() };
+        Together::new(4).finish(&ending)
+    };
+    assert!(judge(false, 33).expect_err("they never met").contains("33 views"));
+    assert_eq!(judge(false, 32), Ok(()));
+    assert_eq!(judge(true, 1_000), Ok(()));
+}
+
+#[test]
+fn who_lost_its_promises_may_not_make_another() {
+    let mut oracle = Wiped::default();
+    let says = |oracle: &mut Wiped| {
+        let message = Message::Consensus(quorate_consensus::Message::Jolteon(vote_message()));
+        let released = Observation::Released { replica: R0, message: &message, tag: 1, bytes: 9 };
+        oracle.observe(&released)
+    };
+    assert_eq!(says(&mut oracle), Ok(()));
+    oracle.observe(&Observation::Wiped { replica: R0 }).expect("it may happen");
+    assert!(says(&mut oracle).expect_err("it votes").contains("a vote"));
+}
+
+#[test]
+fn a_halt_is_final_and_shows_its_evidence() {
+    let halted = |evidence: &str| quorate_types::machine::Halt::ConflictingDecisions {
+        height: Height(3),
+        evidence: evidence.to_owned(),
+    };
+    let mut oracle = Halting::default();
+    let halt = halted("nothing");
+    let bare = oracle.observe(&Observation::Halted { replica: R0, halt: &halt });
+    assert!(bare.expect_err("no certificate").contains("no certificate"));
+    let mut oracle = Halting::default();
+    let halt = halted("Qc(v4 b1 after v3) signed by {0, 1, 2}/4");
+    oracle.observe(&Observation::Halted { replica: R0, halt: &halt }).expect("it has evidence");
+    let again = oracle.observe(&Observation::Booted { replica: R0, executed: None });
+    assert!(again.expect_err("it started").contains("after it had halted"));
+}
+
+fn vote_message() -> quorate_consensus::jolteon::Message {
+    quorate_consensus::jolteon::Message::Vote(quorate_consensus::jolteon::Vote {
+        view: quorate_types::View(2),
+        id: quorate_types::BlockId(quorate_crypto::Digest([2; 32])),
+        parent_view: quorate_types::View(1),
+        parent_id: quorate_types::BlockId(quorate_crypto::Digest([1; 32])),
+        signer: R0,
+        share: quorate_crypto::Share(vec![7; 16]),
+    })
+}
+
+/// Nobody forges in a scenario, so this is the only place where the oracle speaks.
+#[test]
+fn a_certificate_of_what_nobody_said_is_noticed() {
+    use quorate_consensus::jolteon::{Message as Jolteon, Qc};
+    use quorate_crypto::{Aggregate, Bitmap, Certificate, Digest};
+    let quorate_consensus::jolteon::Message::Vote(vote) = vote_message() else { unreachable!() };
+    let high_qc = Qc {
+        view: vote.view,
+        id: quorate_types::BlockId(Digest([2; 32])),
+        parent_view: vote.parent_view,
+        parent_id: vote.parent_id,
+        certificate: Certificate {
+            signers: Bitmap::from_indices(4, [0, 1, 2].into_iter()),
+            aggregate: Aggregate(vec![1; 16]),
+        },
+    };
+    let mut oracle = Departures::new(vec![true, true, false, true]);
+    let mut release = |statement: Jolteon| {
+        let message = Message::Consensus(quorate_consensus::Message::Jolteon(statement));
+        oracle.observe(&Observation::Released { replica: R0, message: &message, tag: 1, bytes: 9 })
+    };
+    let shown = Jolteon::Certificates { high_qc, high_tc: None };
+    let refused = release(shown.clone()).expect_err("two correct members never voted");
+    assert!(refused.contains("who never said so"), "{refused}");
+    release(Jolteon::Vote(vote)).expect("a vote");
+    assert_eq!(release(shown), Ok(()), "the other one collected it");
 }

@@ -102,11 +102,11 @@ fn twins_cannot_part_the_others() {
 /// With next to no log, replicas that were away catch up by snapshots; and everything else still holds.
 #[test]
 fn replicas_catch_up_when_next_to_nothing_is_kept() {
-    let draw = |seed| short(seed).with_retention();
-    let reports = run_many(0..40, 2, draw, |_| ());
+    let draw = |seed| Scenario::from_seed(seed).with_retention();
+    let reports = run_many(0..24, 2, draw, |_| ());
     reports.iter().for_each(passes);
     let installed = reports.iter().filter(|report| report.installed > 0).count();
-    assert!(installed >= 5, "snapshots were installed in {installed} of {} runs", reports.len());
+    assert!(installed >= 4, "snapshots were installed in {installed} of {} runs", reports.len());
 }
 
 #[test]

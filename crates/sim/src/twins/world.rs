@@ -5,7 +5,9 @@ use super::plan::{Class, MACHINES, MEMBERS, Plan};
 use super::seat::{Said, Seat};
 use crate::dice::Dice;
 use crate::genesis;
-use crate::oracles::{Audit, Conduct, Observation, Oracle, Oracles, Quorums, Violation};
+use crate::oracles::{
+    Audit, Conduct, Departures, Observation, Oracle, Oracles, Quorums, Violation,
+};
 use quorate_consensus::jolteon::{self, Jolteon};
 use quorate_consensus::leader::LeaderElection;
 use quorate_consensus::{Input, Message, ProposalKey, Protocol, ProtocolConfig, Verifier};
@@ -122,6 +124,7 @@ pub(super) fn run(plan: &Arc<Plan>, ground: &Ground) -> Outcome {
     let oracles: Vec<Box<dyn Oracle>> = vec![
         Box::new(Conduct),
         Box::new(Audit::default()),
+        Box::new(Departures::new((0..MEMBERS).map(|member| plan.is_honest(member)).collect())),
         Box::new(Quorums::new(ground.committee.weights().each())),
     ];
     let mut world = World {

@@ -35,8 +35,27 @@ impl World {
         {
             self.oracles.observe(&Observation::Shown { status: &status })?;
         }
+        self.look_around();
         self.arm(host);
         Ok(())
+    }
+
+    fn look_around(&mut self) {
+        if self.calm && !self.together {
+            self.together = self.stand_together();
+        }
+    }
+
+    /// Whether all correct replicas that sign are in one view, led by one of them.
+    fn stand_together(&self) -> bool {
+        let signing = || self.correct().filter(|host| !host.is_wiped());
+        let Some(first) = signing().next() else { return false };
+        let view = first.view();
+        if view.is_none() || !signing().all(|host| host.view() == view) {
+            return false;
+        }
+        let leader = first.status().map(|status| status.leader);
+        signing().any(|host| leader == Some(host.config.id))
     }
 
     fn note(

@@ -188,6 +188,7 @@ impl World {
     pub(super) fn calm(&mut self) -> Result<(), Violation> {
         self.tell(|| "calm".to_owned());
         self.calm = true;
+        self.view_at_calm = self.summary().view;
         self.network.calm();
         for host in 0..self.hosts.len() {
             self.hosts[host].calm();

@@ -23,7 +23,7 @@ use quorate_types::machine::{
 };
 use quorate_types::{
     BodyRef, Committee, Event, Height, Machine, Peer, Recipients, Rejected, ReplicaId, Time,
-    Verified,
+    Verified, View,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -230,6 +230,16 @@ impl ReplicaHost {
     /// What it shows of itself, while it runs.
     pub(crate) fn status(&self) -> Option<Status> {
         self.running.as_ref().map(|running| running.machine.status())
+    }
+
+    /// Its view, while it runs.
+    pub(crate) fn view(&self) -> Option<View> {
+        self.running.as_ref().map(|running| running.machine.view())
+    }
+
+    /// Whether it lost its promises.
+    pub(crate) fn is_wiped(&self) -> bool {
+        self.wiped
     }
 
     /// The last executed height, while it runs.
