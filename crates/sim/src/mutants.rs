@@ -4,7 +4,7 @@ pub use quorate_crypto::mutants::Mutant;
 
 /// The rules that a run can break: those of the machines, the checks before them, the host, the log
 /// and the executor. The others are about keys and shares that no scenario forges.
-pub const ALL: [Mutant; 29] = [
+pub const ALL: [Mutant; 34] = [
     Mutant::SkipThreshold,
     Mutant::CertificateCountsHeads,
     Mutant::TallyCountsHeads,
@@ -12,6 +12,8 @@ pub const ALL: [Mutant; 29] = [
     Mutant::JolteonDoubleVote,
     Mutant::JolteonVoteAfterTimeout,
     Mutant::JolteonVoteBeforePersist,
+    Mutant::JolteonProposeBeforePersist,
+    Mutant::JolteonTimeoutBeforePersist,
     Mutant::JolteonAmnesia,
     Mutant::JolteonForgetTc,
     Mutant::JolteonStaleJustify,
@@ -33,6 +35,9 @@ pub const ALL: [Mutant; 29] = [
     Mutant::ForgetSessions,
     Mutant::ExecuteTwice,
     Mutant::SplitCommit,
+    Mutant::PruneBeforeCommit,
+    Mutant::PruneLatestRecord,
+    Mutant::PruneUnexecuted,
     Mutant::InstallUnvouched,
 ];
 

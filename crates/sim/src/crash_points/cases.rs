@@ -1,7 +1,9 @@
 //! One crash point: every way to crash there, and what must be so afterwards.
 
+mod flips;
+
 use super::Broken;
-use super::chronicle::{Chronicle, Ends};
+use super::chronicle::Chronicle;
 use super::committee::{Committee, Script};
 use super::model::Missing;
 use super::offers::{Step, request_of};
@@ -128,7 +130,7 @@ impl Moment<'_> {
     fn place(&self, number: u64, end: u64) -> (u64, u8) {
         let mixed = (self.number * 1_000 + number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let bit = u8::try_from(mixed >> 61).expect("three bits");
-        (u64::try_from(u128::from(mixed) * u128::from(end) >> 64).expect("below the end"), bit)
+        (u64::try_from((u128::from(mixed) * u128::from(end)) >> 64).expect("below the end"), bit)
     }
 
     /// Of the last write only its first bytes reached the disk; everything before it did.
@@ -141,56 +143,6 @@ impl Moment<'_> {
         self.judge(&disks, Missing::Unsynced, "torn")?;
         // What is cut in the middle stands for all where the recovery itself is cut short.
         if bytes == last.bytes / 2 { self.restart_in_recovery(&disks) } else { Ok(()) }
-    }
-
-    /// What was synced before the last sync must be missed; of the last group it cannot be.
-    fn flip_synced(&mut self) -> Verdict {
-        let before = self.chronicle.synced[0].clone();
-        let ends: Vec<(&String, &u64)> = before.iter().filter(|(_, end)| **end > 0).collect();
-        let sound = self.fork();
-        let clean = Room::open(self.shared, SUBJECT, &sound, &[], &self.chronicle.clone().shared());
-        let (_, clean) = clean.map_err(|error| storage("the same without a flip", &error))?;
-        for flip in 0..FLIPS {
-            let Some((file, end)) = ends.get(self.place(flip, ends.len() as u64).0 as usize) else {
-                break;
-            };
-            let (at, bit) = self.place(flip + FLIPS, **end);
-            let disks = self.fork();
-            disks.records.flip(file, at, bit);
-            let opened =
-                Room::open(self.shared, SUBJECT, &disks, &[], &self.chronicle.clone().shared());
-            match opened {
-                Err(StorageError::Corrupt { .. } | StorageError::Format { .. }) => {}
-                Err(error) => return Err(storage("after a flipped bit", &error)),
-                // Between records, or in a file that was given up.
-                Ok((_, recovery)) if recovery == clean => {}
-                Ok(_) => {
-                    let text = format!("byte {at} of {file} changed, and nobody noticed");
-                    return Err(Violation { oracle: "corruption", text });
-                }
-            }
-        }
-        self.flip_last_group(&before)
-    }
-
-    fn flip_last_group(&mut self, before: &Ends) -> Verdict {
-        let now = self.chronicle.synced[1].clone();
-        let Some((file, end)) = now.iter().find(|(file, end)| before.get(*file) < Some(end)) else {
-            return Ok(());
-        };
-        let start = before.get(file).copied().unwrap_or(0);
-        for flip in 0..FLIPS {
-            let (at, bit) = self.place(flip, end - start);
-            let disks = self.fork();
-            disks.records.flip(file, start + at, bit);
-            let chronicle = self.chronicle.clone().shared();
-            match Room::open(self.shared, SUBJECT, &disks, &[], &chronicle) {
-                Err(StorageError::Corrupt { .. } | StorageError::Format { .. }) => {}
-                Err(error) => return Err(storage("after a flipped bit", &error)),
-                Ok((_, found)) => model(&mut chronicle.borrow_mut(), Missing::Anything, &found)?,
-            }
-        }
-        Ok(())
     }
 
     /// Recovers, and if it is not what another way led to already, has it tested by conflicting offers,

@@ -1,34 +1,35 @@
 //! A replica's machine room whose every step can be looked at: what is asked for is in the file at once,
 //! and made durable a moment later.
 
+mod tasks;
+
 use super::chronicle::SharedChronicle;
 use crate::oracles::Observation;
 use crate::recording::{Recorder, RecordingService};
 use bytes::Bytes;
+use quorate_crypto::KeyFile;
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_crypto::{KeyFile, hash};
 use quorate_engine::{Incoming, Message, Replica, ReplicaConfig, Settings, Verifier};
 use quorate_storage::disk::{Faults, UnsyncedWrite};
 use quorate_storage::{
     Entry, Executor, ExecutorConfig, Fault, FaultyDisk, Journal, LogConfig, MemoryDisk,
     MemoryStore, SnapshotJob, Snapshots, StorageError,
 };
-use quorate_types::machine::{Block, CombineOutcome, Install, ReadRequest, Recovery, StagedChunk};
+use quorate_types::machine::{CombineOutcome, ReadRequest, Recovery};
 use quorate_types::{
     Committee, Effect, Event, Height, Machine, Peer, Recipients, ReplicaId, Time, Verified,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
+use tasks::Task;
 
 /// The wall clock at time zero.
 const ORIGIN_MS: u64 = 1_900_000_000_000;
 
 const SYNC: Duration = Duration::from_micros(300);
-const EXECUTE: Duration = Duration::from_micros(200);
 const COMBINE: Duration = Duration::from_micros(50);
 const READ: Duration = Duration::from_micros(50);
-const SNAPSHOT: Duration = Duration::from_micros(900);
 
 /// What all members have in common, and all their keys.
 pub(super) struct Shared {
@@ -99,13 +100,6 @@ pub(super) type Observer = Box<dyn FnMut(Time, &'static str)>;
 pub(super) enum Which {
     Records,
     Bodies,
-}
-
-enum Task {
-    Execute(Box<Block>),
-    Snapshot,
-    Stage(StagedChunk),
-    Install(Box<Install>),
 }
 
 /// A running replica with its host.
@@ -311,14 +305,14 @@ impl Room {
             }
             Effect::Persist(record) => {
                 self.persisted += 1;
-                self.write(Entry::Record(record))?;
+                self.write(&Entry::Record(record))?;
             }
-            Effect::Append(record) => self.write(Entry::Decided(record))?,
+            Effect::Append(record) => self.write(&Entry::Decided(record))?,
             Effect::Store(body) => {
                 self.storing.push(body.reference);
-                self.write(Entry::Body(body))?;
+                self.write(&Entry::Body(body))?;
             }
-            Effect::Release(release) => self.write(Entry::Release(release))?,
+            Effect::Release(release) => self.write(&Entry::Release(release))?,
             Effect::Read(request) => turn.later.push((READ, Work::Read(request))),
             Effect::Combine(job) => {
                 turn.later.push((COMBINE, Work::Combine(Box::new(job.run()))));
@@ -337,9 +331,9 @@ impl Room {
     }
 
     /// Into the file at once, so that a crash can tear it; durable with the next sync.
-    fn write(&mut self, entry: Entry) -> Result<(), StorageError> {
-        self.chronicle.borrow_mut().wrote(self.id, &entry);
-        self.journal.write(&entry)?;
+    fn write(&mut self, entry: &Entry) -> Result<(), StorageError> {
+        self.chronicle.borrow_mut().wrote(self.id, entry);
+        self.journal.write(entry)?;
         self.journal.read(&ReadRequest { ticket: 0, items: Vec::new() }).map(drop)?;
         if let Some(last) = last_write(&self.disks.records) {
             self.chronicle.borrow_mut().reached(self.id, last);
@@ -380,81 +374,6 @@ impl Room {
     fn release(&mut self, to: Recipients, message: Message, turn: &mut Turn) {
         self.chronicle.borrow_mut().said(self.id, &message);
         turn.released.push((to, message));
-    }
-
-    fn begin(&mut self, task: Task, turn: &mut Turn) {
-        self.tasks.push_back(task);
-        if self.tasks.len() == 1 {
-            turn.later.push((EXECUTE, Work::Execute));
-        }
-    }
-
-    fn finish_task(&mut self, now: Time, turn: &mut Turn) -> Result<(), StorageError> {
-        let task = self.tasks.pop_front().expect("a task is under way");
-        if !self.tasks.is_empty() {
-            turn.later.push((EXECUTE, Work::Execute));
-        }
-        let mut event = None;
-        match task {
-            Task::Execute(block) => event = Some(self.execute(&block)?),
-            Task::Snapshot => {
-                self.jobs.push_back(self.executor.snapshot()?);
-                turn.later.push((SNAPSHOT, Work::Snapshot));
-            }
-            Task::Stage(chunk) => self.snapshots.stage(&chunk)?,
-            Task::Install(install) => {
-                let executed = self.executor.install(&install, &self.snapshots)?;
-                self.snapshots.clear_staged()?;
-                self.executed_durably = executed.height;
-                let (replica, height, root) = (self.id, executed.height, executed.root);
-                let installed = Observation::Installed { replica, height, root };
-                self.chronicle.borrow_mut().observe(&installed);
-                event = Some(Event::Installed(Box::new(executed)));
-            }
-        }
-        self.show(now, "task");
-        if let Some(event) = event {
-            self.feed(now, event, turn);
-        }
-        let durable = self.executor.durable();
-        if durable > std::mem::replace(&mut self.executed_durably, durable) {
-            self.feed(now, Event::Durable(durable), turn);
-        }
-        Ok(())
-    }
-
-    fn execute(&mut self, block: &Block) -> Result<Event<Incoming>, StorageError> {
-        let executed = self.executor.execute(block)?;
-        let payload = hash(&borsh::to_vec(&block.payload).expect("encoding into memory"));
-        let operations = self.recorder.take();
-        self.chronicle.borrow_mut().executed(&Observation::Executed {
-            replica: self.id,
-            height: executed.height,
-            root: executed.root,
-            payload,
-            operations: &operations,
-        });
-        Ok(Event::Executed(executed))
-    }
-
-    fn finish_snapshot(&mut self, now: Time, turn: &mut Turn) -> Result<(), StorageError> {
-        let job = self.jobs.pop_front().expect("a snapshot is being written");
-        job.write(&self.snapshots)?;
-        self.show(now, "snapshot");
-        self.feed(now, Event::Snapshotted(self.snapshots.heights()), turn);
-        Ok(())
-    }
-
-    fn read(
-        &mut self,
-        now: Time,
-        request: &ReadRequest,
-        turn: &mut Turn,
-    ) -> Result<(), StorageError> {
-        let mut answer = self.journal.read(request)?;
-        self.snapshots.fill(&mut answer)?;
-        self.feed(now, Event::Read(answer), turn);
-        Ok(())
     }
 }
 

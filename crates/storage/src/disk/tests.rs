@@ -159,3 +159,29 @@ fn after_a_failed_sync_success_means_nothing() {
     memory.crash(&mut || true);
     assert_eq!(read(&memory.open("file").expect("there"), 0, 4), [0; 4]);
 }
+
+#[test]
+fn a_fork_has_the_same_unsynced_writes_and_its_own_fate() {
+    let mut disk = MemoryDisk::new();
+    let file = disk.create("a", 10).expect("made");
+    disk.sync_directory().expect("synced");
+    file.write_at(0, &[b"kept"]).expect("written");
+    file.sync_data().expect("synced");
+    file.write_at(4, &[b"lost"]).expect("written");
+    disk.create("b", 10).expect("made");
+
+    let fork = disk.fork();
+    assert_eq!(fork.unsynced(), disk.unsynced());
+    assert_eq!(fork.unsynced().len(), 1);
+    fork.crash(&mut || true);
+    assert_eq!(fork.list().expect("listed"), ["a"]);
+    assert_eq!(read(&fork.open("a").expect("opened"), 0, 8), b"kept\0\0\0\0");
+
+    assert_eq!(disk.list().expect("listed"), ["a", "b"]);
+    assert_eq!(read(&disk.open("a").expect("opened"), 0, 8), b"keptlost");
+    // The file under its durable name is the one under its present name, in a fork too.
+    let again = disk.fork();
+    again.open("a").expect("opened").sync_data().expect("synced");
+    again.crash(&mut || true);
+    assert_eq!(read(&again.open("a").expect("opened"), 0, 8), b"keptlost");
+}
