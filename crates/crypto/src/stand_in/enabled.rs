@@ -158,7 +158,6 @@ impl StandInScheme {
         let additions = match self.cache {
             KeyCache::Subtract => absent,
             KeyCache::On if absent < signers => absent,
-            KeyCache::Subtract => absent,
             _ => signers.saturating_sub(1),
         };
         counts::add(|count| {
