@@ -146,7 +146,7 @@ fn keys_are_private_and_never_overwritten() {
 
 #[test]
 fn impossible_options_are_refused_before_anything_starts() {
-    let cases: [(&[&str], &str); 10] = [
+    let cases: [(&[&str], &str); 14] = [
         (&["bench", "--weights", "3,1,1"], "--weights names 3 weights for 4 validators"),
         (&["bench", "--weights", "3,1,1,1", "--kill", "0@1"], "leaves 3 of 6 units of weight dead"),
         (
