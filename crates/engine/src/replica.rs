@@ -29,8 +29,8 @@ use quorate_types::machine::{
     Block, DecidedRecord, Executed, ReadAnswer, ReadItem, ReadRequest, Record, RecordKind, Recovery,
 };
 use quorate_types::{
-    Body, BodyRef, ClientId, Effect, Event, Height, Machine, Payload, Peer, Recipients, ReplicaId,
-    Reply, Request, Time, View,
+    Available, Body, BodyRef, ClientId, Effect, Event, Height, Machine, Payload, Peer, Recipients,
+    ReplicaId, Reply, Request, Time, View,
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -261,7 +261,8 @@ impl Replica {
 
     fn on_recovered(&mut self, now: Time, recovery: Recovery) {
         let former = recovery.incarnation.as_deref().and_then(|bytes| bytes.try_into().ok());
-        let incarnation = former.map_or(0, u64::from_le_bytes) + 1;
+        let former = former.map_or(0, u64::from_le_bytes);
+        let incarnation = unused_incarnation(former, self.config.id, &recovery.bodies);
         self.effects.push_back(Effect::Persist(Record {
             kind: RecordKind::Incarnation,
             bytes: Bytes::copy_from_slice(&incarnation.to_le_bytes()),
@@ -681,6 +682,15 @@ impl Replica {
         self.sync_due(now);
         self.snapshots_due(now);
     }
+}
+
+/// The next start's number. Records and bodies are in two logs: a power cut may take the number of a start
+/// and leave a body that was sealed under it, and no number is given to two bodies.
+fn unused_incarnation(former: u64, author: ReplicaId, stored: &[BodyRef]) -> u64 {
+    let own = stored.iter().filter(|name| name.author == author);
+    let used: BTreeSet<u64> = own.map(|name| name.sequence >> Available::SEQUENCE_BITS).collect();
+    let unused = (former + 1..).find(|incarnation| !used.contains(incarnation));
+    unused.expect("fewer bodies than numbers")
 }
 
 fn protocol(config: &ReplicaConfig) -> Protocol {

@@ -4,7 +4,7 @@ use super::{Replica, ReplicaConfig};
 use crate::testing::{body, client, committee, content, identity, request, voting};
 use crate::{Incoming, Message, Settings, Verifier, frame_bytes_max};
 use quorate_consensus::ProposalKey;
-use quorate_types::machine::{Executed, RecordKind};
+use quorate_types::machine::{Executed, RecordKind, Recovery};
 use quorate_types::{
     Body, ClientId, Effect, Event, Height, Lane, Machine, Peer, Recipients, ReplicaId, Request,
     Time, Verified,
@@ -69,6 +69,21 @@ fn a_start_is_counted_durably_before_anything_else() {
         matches!(&effects[..], [Effect::Persist(r)] if r.kind == RecordKind::Incarnation),
         "{effects:?}"
     );
+}
+
+/// The number of the last start was lost and a body sealed under it was not: two logs, one power cut.
+#[test]
+fn no_two_starts_number_bodies_alike() {
+    let mut first = replica(0, |_| {});
+    submit(&mut first, request(1, 10));
+    let sealed = stores(&effects(&mut first)).pop().expect("sealed at once");
+    let config = replica(0, |_| {}).config;
+    let recovery = Recovery { bodies: vec![sealed.reference], ..Recovery::default() };
+    let mut second = Replica::new(config);
+    second.handle(NOW, Event::Recovered(Box::new(recovery)));
+    submit(&mut second, request(2, 10));
+    let again = stores(&effects(&mut second)).pop().expect("sealed at once");
+    assert!(again.reference.sequence > sealed.reference.sequence, "{again:?}");
 }
 
 /// A request becomes a body: stored, sent to everybody, and proposed once it is durable.
