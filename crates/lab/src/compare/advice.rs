@@ -68,6 +68,9 @@ fn one_size(question: &Question, validators: u16, all: &[&Finding]) -> Advice {
     Advice { validators, candidate: Some(winner.candidate), ground, line }
 }
 
+/// What candidates are held against one another by: less is better, and near the least is alike.
+type Measure = (Ground, fn(&Finding) -> f64, fn(f64, f64) -> bool);
+
 fn winner<'a>(question: &Question, candidates: &[&'a Finding]) -> Option<(&'a Finding, Ground)> {
     let best = candidates.iter().map(|one| one.knee_tps).fold(0.0, f64::max);
     let takes = |one: &&&Finding| match question.rate {
@@ -79,7 +82,7 @@ fn winner<'a>(question: &Question, candidates: &[&'a Finding]) -> Option<(&'a Fi
     if left.len() < candidates.len() {
         decided = Ground::Throughput;
     }
-    let filters: [(Ground, fn(&Finding) -> f64, fn(f64, f64) -> bool); 3] = [
+    let measures: [Measure; 3] = [
         (
             Ground::Latency,
             |one| one.latency_ms.unwrap_or(f64::MAX),
@@ -92,7 +95,7 @@ fn winner<'a>(question: &Question, candidates: &[&'a Finding]) -> Option<(&'a Fi
         ),
         (Ground::CertificateBytes, |one| one.certificate_bytes, |value, least| value <= least),
     ];
-    for (ground, value, alike) in filters {
+    for (ground, value, alike) in measures {
         let (before, least) =
             (left.len(), left.iter().map(|one| value(one)).fold(f64::MAX, f64::min));
         left.retain(|one| alike(value(one), least));

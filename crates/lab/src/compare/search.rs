@@ -19,6 +19,8 @@ const RATE_FIRST: u64 = 20_000;
 const STEP: u64 = 3;
 /// Nothing beyond is tried.
 const RATE_MAX: u64 = 400_000;
+/// Nor is more than so many times a rate that was asked for: what there is to spare beyond decides nothing.
+const ASKED_MAX: u64 = 4;
 /// Most points of a search.
 const PROBES_MAX: usize = 12;
 
@@ -44,7 +46,7 @@ pub(super) fn knee(
     };
     let idle_ms = latency(&idle, "p50").unwrap_or(f64::INFINITY);
     let certificate_bytes = idle.numbers.get("certificate_bytes").copied().unwrap_or(0.0);
-    let mut search = Search::default();
+    let mut search = Search::up_to(bench.question.rate);
     if kept_up(&idle, RATE_MIN, idle_ms) {
         search.good = RATE_MIN;
     } else {
@@ -74,8 +76,10 @@ pub(super) fn latency(measured: &Measured, which: &str) -> Option<f64> {
 }
 
 /// Which rate to try next.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Search {
+    /// Nothing beyond is tried.
+    most: u64,
     /// The highest that was kept up with.
     good: u64,
     /// The lowest that was not, once there is one.
@@ -85,10 +89,16 @@ struct Search {
 }
 
 impl Search {
+    /// A search for the highest rate, or for whether one that was asked for is taken.
+    fn up_to(asked: Option<u64>) -> Self {
+        let most = asked.map_or(RATE_MAX, |rate| (ASKED_MAX * rate).clamp(RATE_MIN, RATE_MAX));
+        Self { most, good: 0, bad: None, guess: None }
+    }
+
     fn next(self) -> Option<u64> {
         let Some(bad) = self.bad else {
             let next = if self.good < RATE_FIRST { RATE_FIRST } else { self.good * STEP };
-            return (self.good < RATE_MAX).then_some(next.min(RATE_MAX));
+            return (self.good < self.most).then_some(next.min(self.most));
         };
         if bad as f64 <= self.good as f64 * (1.0 + PRECISION) {
             return None;
@@ -118,8 +128,8 @@ mod tests {
     use super::{PRECISION, RATE_MAX, RATE_MIN, Search};
 
     /// Runs a search for a committee that takes exactly so much.
-    fn found(knee: u64) -> (u64, usize) {
-        let mut search = Search { good: RATE_MIN, ..Search::default() };
+    fn found(knee: u64, asked: Option<u64>) -> (u64, usize) {
+        let mut search = Search { good: RATE_MIN, ..Search::up_to(asked) };
         let mut probes = 0;
         while let Some(rate) = search.next() {
             let kept = rate <= knee;
@@ -133,16 +143,23 @@ mod tests {
     #[test]
     fn any_knee_is_found_to_the_promised_precision() {
         for knee in [600, 3_000, 19_999, 20_000, 48_321, 180_000, 399_999] {
-            let (rate, probes) = found(knee);
+            let (rate, probes) = found(knee, None);
             assert!(rate <= knee, "{knee}: {rate} is too much");
             assert!(rate as f64 * (1.0 + PRECISION) >= knee as f64 * 0.999, "{knee}: only {rate}");
             assert!(probes <= 10, "{knee}: {probes} points");
         }
-        assert_eq!(found(RATE_MAX).0, RATE_MAX, "nothing beyond is tried");
+        assert_eq!(found(RATE_MAX, None).0, RATE_MAX, "nothing beyond is tried");
+    }
+
+    #[test]
+    fn little_is_tried_beyond_a_rate_that_was_asked_for() {
+        assert_eq!(found(RATE_MAX, Some(1_000)), (4_000, 1));
+        let (rate, _) = found(3_000, Some(1_000));
+        assert!((2_700..=3_000).contains(&rate), "{rate}");
     }
 
     #[test]
     fn a_knee_below_the_first_rate_is_found() {
-        assert!(found(RATE_MIN + 10).0 >= RATE_MIN);
+        assert!(found(RATE_MIN + 10, None).0 >= RATE_MIN);
     }
 }
