@@ -38,13 +38,13 @@ impl Pen<'_> {
         Proposal { block, signature }
     }
 
-    fn sign_vote(&self, vote: Vote) -> Vote {
+    fn sign_vote(&self, vote: &Vote) -> Vote {
         let share = self.keys.voting.sign(&vote.message(self.verifier));
-        Vote { signer: self.id, share, ..vote }
+        Vote { signer: self.id, share, ..*vote }
     }
 
     fn vote_for(&self, block: &Block) -> Vote {
-        self.sign_vote(Vote {
+        self.sign_vote(&Vote {
             view: block.view,
             id: block.id(),
             parent_view: block.justify.view,
@@ -150,7 +150,7 @@ pub(super) fn double_vote(pen: &Pen<'_>, vote: &Vote, heard: &Heard, dice: &mut 
     let other = heard.values().find(|block| block.view == vote.view && block.id() != vote.id);
     let second = match other {
         Some(block) => pen.vote_for(block),
-        None => pen.sign_vote(Vote { id: BlockId(Digest(dice.bytes32())), ..vote.clone() }),
+        None => pen.sign_vote(&Vote { id: BlockId(Digest(dice.bytes32())), ..vote.clone() }),
     };
     [vote.clone(), second].map(|vote| (Recipients::All, of(Jolteon::Vote(vote)))).into()
 }

@@ -438,7 +438,7 @@ fn a_certificate_of_what_nobody_said_is_noticed() {
         parent_view: vote.parent_view,
         parent_id: vote.parent_id,
         certificate: Certificate {
-            signers: Bitmap::from_indices(4, [0, 1, 2].into_iter()),
+            signers: Bitmap::from_indices(4, [0, 1, 2]),
             aggregate: Aggregate(vec![1; 16]),
         },
     };

@@ -119,6 +119,9 @@ fn the_reference_answers_nobody_and_checks_each_vote() {
     assert!(votes(&reference) > 1.5 * votes(&aggregate), "{reference:#?} {aggregate:#?}");
 }
 
+/// Makes a scene impossible.
+type Spoil<'a> = &'a dyn Fn(&mut Scene);
+
 #[test]
 fn scenes_that_cannot_be_run_are_refused_with_a_reason() {
     let good = scene(4, 1_000.0);
@@ -127,7 +130,7 @@ fn scenes_that_cannot_be_run_are_refused_with_a_reason() {
         change(&mut scene);
         run(&scene, &mut |_| {}).unwrap_err().to_string()
     };
-    let cases: [(&dyn Fn(&mut Scene), &str); 6] = [
+    let cases: [(Spoil, &str); 6] = [
         (&|scene| scene.validators = 5, "the topology is for 4 members"),
         (&|scene| scene.scheme = SchemeKind::Stub, "the stub scheme has no price"),
         (&|scene| scene.load.rate = 0.0, "rate is 0"),

@@ -28,7 +28,7 @@ pub(super) fn run(
     });
     bar.finish_and_clear();
     if only.is_some_and(|point| point >= report.points) {
-        return Err(Failure::usage(&format!("there are {} points, from 0", report.points)));
+        return Err(Failure::usage(format!("there are {} points, from 0", report.points)));
     }
     let took = begun.elapsed();
     if as_json {
