@@ -14,7 +14,7 @@
 //! Each validator has the stations of a real one (`quorate-node`'s threads), each a queue with one or
 //! two servers: `net` (encryption, sockets), `votes` (checks of what is urgent, combining), `checks`
 //! (bodies and requests), `machine`, `execution`, `log`; and beside it a `client`. Jobs in service share
-//! the host's cores ([`processor`]); what leaves and comes in shares its link ([`lines`]); groups of the
+//! the host's cores (`processor`); what leaves and comes in shares its link (`lines`); groups of the
 //! log share its disk. A job is carried out when its service begins, and what comes of it leaves when
 //! its service ends.
 //!

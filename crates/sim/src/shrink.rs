@@ -1,6 +1,6 @@
 //! From a scenario that fails to the smallest one found that fails in the same way.
 //!
-//! Each [`Pass`] proposes simpler scenarios, boldest first; one that still breaks the same oracle is
+//! Each pass proposes simpler scenarios, boldest first; one that still breaks the same oracle is
 //! taken and the pass begins again. When no pass finds anything more, or the budget is spent, what is
 //! left is the smallest. Nothing is drawn: the same scenario shrinks the same way every time.
 //!

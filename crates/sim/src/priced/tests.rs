@@ -130,7 +130,7 @@ fn scenes_that_cannot_be_run_are_refused_with_a_reason() {
         change(&mut scene);
         run(&scene, &mut |_| {}).unwrap_err().to_string()
     };
-    let cases: [(Spoil, &str); 6] = [
+    let cases: [(Spoil<'_>, &str); 6] = [
         (&|scene| scene.validators = 5, "the topology is for 4 members"),
         (&|scene| scene.scheme = SchemeKind::Stub, "the stub scheme has no price"),
         (&|scene| scene.load.rate = 0.0, "rate is 0"),
