@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     quorate reproduce --list            what there is, and how long it takes\n  \
-    quorate reproduce J4                its default preset, at most 15 minutes on two cores\n  \
+    quorate reproduce J4                its default preset\n  \
     quorate reproduce J1 --full         the paper's repeats and more points; says first how long\n  \
     quorate reproduce J1 --full --resume\n                                      \
     go on where it was stopped\n  \

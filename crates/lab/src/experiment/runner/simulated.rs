@@ -13,10 +13,12 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Wall seconds for each virtual second, and for each validator and operation in it: an optimised
-/// build on one core of the machine that `docs/results/` names.
+/// Wall seconds for each virtual second, and for each validator and operation in it, of an optimised
+/// build on one core. Not measured: the speed that the simulator is meant to have (half a virtual second
+/// a second at n = 80 and 80,000 operations a second). Only estimates before a run stand on it; the time
+/// left during one goes by what points really took.
 const WALL_S: (f64, f64) = (0.02, 3.0e-7);
-/// How much longer a build without optimisation takes.
+/// How much longer a build without optimisation is taken to need; not measured either.
 const UNOPTIMISED: f64 = 5.0;
 
 /// What takes the same time on a slower core: the disk's work.
