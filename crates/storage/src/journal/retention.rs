@@ -20,63 +20,72 @@ use crate::log::Log;
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
 
-/// Segments given up in one commit.
-const SEGMENTS_AT_ONCE: usize = 4;
-
 impl Journal {
     /// Bytes that records and bodies use; files made ready do not count.
     pub(super) fn used_bytes(&self) -> u64 {
         self.records.used_bytes() + self.bodies.used_bytes()
     }
 
-    /// Gives up what it may while there is more than the retention, a few segments at a time: each
-    /// takes a sync, and a vote may wait for the next group.
+    /// Gives up what it may while there is more than the retention: in each log all at once, since every
+    /// time takes a sync and a vote may wait for it.
     pub(super) fn prune(&mut self) -> Result<(), StorageError> {
-        for _ in 0..SEGMENTS_AT_ONCE {
-            if self.used_bytes() <= self.retention_bytes {
-                return Ok(());
-            }
-            let records = self.oldest_records();
-            let bodies = self.oldest_bodies();
-            let (candidate, is_records) = match (records, bodies) {
-                (None, None) => return Ok(()),
-                (Some(records), Some(bodies)) if bodies.height < records.height => (bodies, false),
-                (Some(records), _) => (records, true),
-                (None, Some(bodies)) => (bodies, false),
-            };
-            if !candidate.is_free && !mutants::active(Mutant::PruneUnexecuted) {
-                return Ok(());
-            }
-            let floor = candidate.segment + 1;
-            if is_records {
-                self.shared.index.lock().drop_records(floor);
-                copy_forward(&mut self.records, &mut self.latest, floor)?;
-                self.records.give_up(floor)?;
-            } else {
-                self.shared.index.lock().drop_bodies(floor);
-                self.bodies.give_up(floor)?;
-            }
+        let floors = self.floors();
+        if let Some(floor) = floors.records {
+            self.shared.index.lock().drop_records(floor);
+            copy_forward(&mut self.records, &mut self.latest, floor)?;
+            self.records.give_up(floor)?;
         }
-        self.prune_due = true;
+        if let Some(floor) = floors.bodies {
+            self.shared.index.lock().drop_bodies(floor);
+            self.bodies.give_up(floor)?;
+        }
         Ok(())
     }
 
-    fn oldest_records(&self) -> Option<Candidate> {
-        let (segment, _) = self.records.oldest_full()?;
-        let (height, is_free) = self.shared.index.lock().records_in(segment, self.below);
-        Some(Candidate { segment, height, is_free })
+    /// How far each log may be given up.
+    fn floors(&self) -> Floors {
+        let index = self.shared.index.lock();
+        let records = self.records.full().map(|(segment, bytes)| {
+            let (height, is_free) = index.records_in(segment, self.below);
+            Candidate { segment, bytes, height, is_free }
+        });
+        let bodies = self.bodies.full().map(|(segment, bytes)| {
+            let (height, is_free) = index.bodies_in(segment, self.below);
+            Candidate { segment, bytes, height, is_free }
+        });
+        let (mut records, mut bodies) = (records.peekable(), bodies.peekable());
+        let mut floors = Floors::default();
+        let mut used = self.used_bytes();
+        while used > self.retention_bytes {
+            let of_bodies = match (records.peek(), bodies.peek()) {
+                (None, None) => break,
+                (Some(records), Some(bodies)) => bodies.height < records.height,
+                (records, _) => records.is_none(),
+            };
+            let oldest = if of_bodies { bodies.next() } else { records.next() };
+            let Some(oldest) = oldest else { break };
+            if !oldest.is_free && !mutants::active(Mutant::PruneUnexecuted) {
+                break;
+            }
+            used -= oldest.bytes;
+            let floor = if of_bodies { &mut floors.bodies } else { &mut floors.records };
+            *floor = Some(oldest.segment + 1);
+        }
+        floors
     }
+}
 
-    fn oldest_bodies(&self) -> Option<Candidate> {
-        let (segment, _) = self.bodies.oldest_full()?;
-        let (height, is_free) = self.shared.index.lock().bodies_in(segment, self.below);
-        Some(Candidate { segment, height, is_free })
-    }
+/// The oldest segment that stays, where any goes.
+#[derive(Default)]
+struct Floors {
+    records: Option<u64>,
+    bodies: Option<u64>,
 }
 
 /// An oldest segment.
 struct Candidate {
     segment: u64,
+    bytes: u64,
     /// The highest height that needs something of it.
     height: quorate_types::Height,
     is_free: bool,

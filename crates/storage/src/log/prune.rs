@@ -19,10 +19,10 @@ use quorate_crypto::mutants::{self, Mutant};
 const SPARES_MAX: usize = 2;
 
 impl Log {
-    /// The oldest segment and the bytes used in it; `None` while the log has only the one in use, which
-    /// is never given up.
-    pub(crate) fn oldest_full(&self) -> Option<(u64, u64)> {
-        self.full.front().copied()
+    /// The segments before the one in use, which is never given up, oldest first, with the bytes used in
+    /// each.
+    pub(crate) fn full(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.full.iter().copied()
     }
 
     /// Bytes used by records, of all segments: what is set aside for later does not count.
