@@ -25,7 +25,7 @@ macro_rules! noticed {
 noticed! {
     a_group_without_a_sync: SkipSync by "durability";
     a_segment_without_a_name: SkipDirectorySync by "durability";
-    a_record_without_its_checksum: AcceptTornRecord by "storage";
+    a_record_without_its_checksum: AcceptTornRecord by "durability";
     corruption_taken_for_a_torn_end: TruncateCorruption by "corruption";
     a_sync_tried_again: RetryFailedSync by "fail-stop";
     a_failure_forgotten: GoOnAfterFailure by "fail-stop";
