@@ -297,6 +297,13 @@ impl Protocol {
         }
     }
 
+    /// Sends a member the certificate that decided last: what it takes for undecided is decided here.
+    pub fn show_last_decision(&mut self, to: ReplicaId) {
+        match self {
+            Self::Jolteon(machine) => machine.show_last_decision(to),
+        }
+    }
+
     /// The leaders of the current view and of those after it.
     #[must_use]
     pub fn coming_leaders(&self, views: u64) -> Vec<ReplicaId> {

@@ -319,11 +319,7 @@ impl Replica {
                 }
             }
             Incoming::Body(body) => self.take_body(now, from, &body),
-            Incoming::Announce(names) => {
-                for name in names {
-                    self.bodies.want(now, name, from, Need::Hearsay);
-                }
-            }
+            Incoming::Announce(names) => self.on_announce(now, from, &names),
             Incoming::FetchBodies(names) => self.serve_bodies(from, names),
             Incoming::FetchBlocks(request) => self.serve_blocks(from, request),
             Incoming::Blocks(request, kept, run) => self.on_blocks(now, from, request, kept, run),
@@ -447,6 +443,18 @@ impl Replica {
                     self.read_for(Reading::Own, vec![ReadItem::Body(name)]);
                 }
             }
+        }
+    }
+
+    /// A member stores these, and for it they are pending. When all of them are decided here, it missed that;
+    /// one that may not sign cannot ask by a timeout, and everybody else may be idle.
+    fn on_announce(&mut self, now: Time, from: ReplicaId, names: &[BodyRef]) {
+        for name in names {
+            self.bodies.want(now, *name, from, Need::Hearsay);
+        }
+        if !names.is_empty() && names.iter().all(|name| self.bodies.is_decided(name)) {
+            self.protocol.show_last_decision(from);
+            self.drain(now);
         }
     }
 

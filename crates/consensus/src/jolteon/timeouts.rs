@@ -105,9 +105,9 @@ impl Jolteon {
         }
     }
 
-    /// For us everything is decided, for the sender it is not: it missed the certificate that decided,
+    /// For us everything is decided, for the other it is not: it missed the certificate that decided,
     /// and a later one that decides nothing may hide it.
-    fn show_last_decision(&mut self, to: ReplicaId) {
+    pub fn show_last_decision(&mut self, to: ReplicaId) {
         if let Some(high_qc) = self.last_commit.clone() {
             let certificates = Message::Certificates { high_qc, high_tc: None };
             self.send(Recipients::One(to), certificates);
