@@ -152,6 +152,8 @@ pub struct Replica {
     view: View,
     working: bool,
     announce_at: Option<Time>,
+    /// When each member was last shown what decided what it announced.
+    shown_at: BTreeMap<ReplicaId, Time>,
     reads: BTreeMap<u64, Reading>,
     next_ticket: u64,
     root: Digest,
@@ -214,6 +216,7 @@ impl Replica {
             view: View(0),
             working: false,
             announce_at: None,
+            shown_at: BTreeMap::new(),
             reads: BTreeMap::new(),
             next_ticket: 0,
             root: Digest::ZERO,
@@ -452,7 +455,9 @@ impl Replica {
         for name in names {
             self.bodies.want(now, *name, from, Need::Hearsay);
         }
-        if !names.is_empty() && names.iter().all(|name| self.bodies.is_decided(name)) {
+        let is_due = self.shown_at.get(&from).is_none_or(|at| now.since(*at) >= ANNOUNCE_EVERY);
+        if is_due && !names.is_empty() && names.iter().all(|name| self.bodies.is_decided(name)) {
+            self.shown_at.insert(from, now);
             self.protocol.show_last_decision(from);
             self.drain(now);
         }

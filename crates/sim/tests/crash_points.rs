@@ -7,7 +7,7 @@ use quorate_sim::mutants::Mutant;
 /// With the rule left out something is wrong, and this oracle says so.
 #[track_caller]
 fn is_noticed(mutant: Mutant, oracle: &str) {
-    let options = Options { threads: 2, only: None, every: 1, mutant: Some(mutant) };
+    let options = Options { threads: 1, only: None, every: 1, mutant: Some(mutant) };
     let report = run(&options, |_, _| {});
     let broken = report.broken.first().unwrap_or_else(|| panic!("{mutant:?} was not noticed"));
     assert_eq!(broken.violation.oracle, oracle, "{broken}");
@@ -25,7 +25,7 @@ macro_rules! noticed {
 noticed! {
     a_group_without_a_sync: SkipSync by "durability";
     a_segment_without_a_name: SkipDirectorySync by "durability";
-    a_record_without_its_checksum: AcceptTornRecord by "durability";
+    a_record_without_its_checksum: AcceptTornRecord by "storage";
     corruption_taken_for_a_torn_end: TruncateCorruption by "corruption";
     a_sync_tried_again: RetryFailedSync by "fail-stop";
     a_failure_forgotten: GoOnAfterFailure by "fail-stop";
