@@ -53,3 +53,33 @@ fn lists_can_be_named_and_read_from_files() {
     let result = json(&[&SHORT[..], &["--prices", file, "--json"]].concat());
     assert_eq!(result["prices"]["machine"], "mine");
 }
+
+#[test]
+fn a_machine_has_a_price_list_that_can_be_used() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("here.toml");
+    let file = file.to_str().expect("a plain path");
+    let list = json(&["calibrate", "-o", file, "--json"]);
+    for price in [
+        "/ed25519/sign_us",
+        "/ed25519/verify_us",
+        "/ed25519/batch_item_us",
+        "/bls/pairing_us",
+        "/bls/sign_us",
+        "/hash/byte_ns",
+        "/net/send_byte_ns",
+        "/net/receive_frame_us",
+        "/log/byte_ns",
+        "/log/disk_mb_s",
+        "/machine_thread/proposal_us",
+        "/execution/block_us",
+    ] {
+        let value = list.pointer(price).and_then(serde_json::Value::as_f64);
+        assert!(value.is_some_and(|value| value > 0.0), "{price}: {list:#}");
+    }
+    let wakes = list["wake"].as_object().expect("a table");
+    let wakes = wakes.values().filter_map(serde_json::Value::as_f64);
+    assert!(wakes.sum::<f64>() > 0.0, "some thread costs something to wake: {list:#}");
+    let result = json(&[&SHORT[..], &["--prices", file, "--json"]].concat());
+    assert_eq!(result["prices"], list);
+}

@@ -40,6 +40,14 @@ pub struct OpCounts {
     pub hashed_bytes: u64,
 }
 
+impl OpCounts {
+    /// The hashes among them alone.
+    #[must_use]
+    pub fn hashing(&self) -> Self {
+        Self { hashes: self.hashes, hashed_bytes: self.hashed_bytes, ..Self::default() }
+    }
+}
+
 #[cfg(feature = "count")]
 mod enabled {
     use super::OpCounts;

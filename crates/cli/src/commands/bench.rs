@@ -19,7 +19,10 @@ use std::str::FromStr;
 use std::sync::atomic::AtomicBool;
 
 /// A view's span when all validators share this machine and no network is emulated.
-const TIMEOUT_MS: u64 = 500;
+pub(super) const TIMEOUT_MS: u64 = 500;
+
+/// How long a client waits for operations to share a request, in milliseconds.
+pub(super) const BUNDLE_DELAY_MS: u64 = 20;
 
 /// A p99 above this is not keeping up, in milliseconds.
 const P99_LIMIT_MS: f64 = 1_000.0;
@@ -141,7 +144,7 @@ pub(crate) struct Options {
     #[arg(long, visible_alias = "clients")]
     sessions: Option<usize>,
     /// How long a client waits for operations to share a request, in milliseconds
-    #[arg(long, default_value_t = 20, value_name = "MS")]
+    #[arg(long, default_value_t = BUNDLE_DELAY_MS, value_name = "MS")]
     bundle_delay: u64,
     /// How long a request may stay unanswered before it goes to the next validator, in milliseconds;
     /// by default twice the view timeout

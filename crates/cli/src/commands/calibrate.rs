@@ -52,7 +52,8 @@ impl Options {
             bar.set_message(part);
         };
         let folder = self.dir.clone().unwrap_or_else(std::env::temp_dir);
-        let prices = calibrate::calibrate(&folder, begin);
+        let program = std::env::current_exe().map_err(Failure::run)?;
+        let prices = calibrate::calibrate(&folder, &program, begin);
         bar.finish_and_clear();
         prices.map_err(|error| match error {
             CalibrateError::Storage(_) => Failure::Disk(error.to_string()),

@@ -2,6 +2,7 @@
 
 mod table;
 
+use super::bench::{BUNDLE_DELAY_MS, TIMEOUT_MS};
 use super::wan::Wan;
 use crate::failure::{CommandResult, Failure};
 use crate::output;
@@ -9,12 +10,14 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use quorate_consensus::ProposalKey;
 use quorate_crypto::{KeyCache, Policy, SchemeKind};
-use quorate_engine::Availability;
+use quorate_engine::{Availability, Settings};
+use quorate_lab::bench;
 use quorate_sim::priced::{self, Arrivals, HostProfile, Prices, PricesError, Scene, SceneError};
 use quorate_storage::Durability;
 use quorate_types::ReplicaId;
 use quorate_wan::{Emulation, Topology};
 use serde_json::json;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
 
@@ -43,9 +46,12 @@ pub(crate) struct Options {
     /// Offer operations at random moments instead of evenly
     #[arg(long)]
     poisson: bool,
-    /// How long a client waits for operations to share a request
-    #[arg(long, default_value_t = 50, value_name = "MS")]
-    bundle_delay: u64,
+    /// Sessions of all clients together [default: as many as the rate needs]
+    #[arg(long, value_name = "COUNT")]
+    sessions: Option<NonZeroUsize>,
+    /// How long a client waits for operations to share a request [default: 50; 20 with --local]
+    #[arg(long, value_name = "MS")]
+    bundle_delay: Option<u64>,
     /// What operations cost: a list that comes with this program ('list' names them), or a file
     #[arg(long, default_value = "this-machine", value_name = "NAME|FILE")]
     prices: String,
@@ -55,7 +61,8 @@ pub(crate) struct Options {
     /// Megabits a second of each host, in each direction
     #[arg(long, default_value_t = 5_000.0)]
     mbps: f64,
-    /// All validators and clients on one host, without a network card in between
+    /// All validators and clients on one host, without a network card in between, and the defaults of
+    /// `quorate bench`
     #[arg(long, conflicts_with = "mbps")]
     local: bool,
     #[command(flatten)]
@@ -66,12 +73,13 @@ pub(crate) struct Options {
     /// A body is sealed when its requests reach this many bytes
     #[arg(long, value_name = "BYTES")]
     batch_bytes: Option<usize>,
-    /// A body that is not full is sealed after this long
-    #[arg(long, default_value_t = 100, value_name = "MS")]
-    batch_delay: u64,
-    /// How long a view may take before its leader is given up
-    #[arg(long, default_value_t = 5_000, value_name = "MS")]
-    timeout: u64,
+    /// A body that is not full is sealed after this long [default: 100; 5 with --local]
+    #[arg(long, value_name = "MS")]
+    batch_delay: Option<u64>,
+    /// How long a view may take before its leader is given up [default: 5000; 500 or what the network
+    /// needs with --local]
+    #[arg(long, value_name = "MS")]
+    timeout: Option<u64>,
     /// How long the next leader waits for votes beyond a quorum
     #[arg(long, value_name = "MS")]
     vote_wait: Option<u64>,
@@ -144,10 +152,17 @@ impl Options {
         scene.host = HostProfile::cloud(self.cores, self.mbps);
         if self.local {
             scene.host = HostProfile::local(self.cores, self.validators);
+            scene.load.bundle_delay = Duration::from_millis(BUNDLE_DELAY_MS);
+            scene.load.sessions = NonZeroUsize::new(bench::sessions_for(self.rate as u64));
+            scene.settings.batch_delay_ms = Settings::default().batch_delay_ms;
+            scene.settings.timeout_ms = bench::fitting_timeout_ms(&scene.topology).max(TIMEOUT_MS);
         }
+        scene.load.sessions = self.sessions.or(scene.load.sessions);
         scene.durability = self.durability;
         scene.load.tx_bytes = self.tx_bytes;
-        scene.load.bundle_delay = Duration::from_millis(self.bundle_delay);
+        if let Some(ms) = self.bundle_delay {
+            scene.load.bundle_delay = Duration::from_millis(ms);
+        }
         if self.poisson {
             scene.load.arrivals = Arrivals::Poisson;
         }
@@ -162,8 +177,8 @@ impl Options {
 
     fn set(&self, scene: &mut Scene) {
         let settings = &mut scene.settings;
-        settings.batch_delay_ms = self.batch_delay;
-        settings.timeout_ms = self.timeout;
+        settings.batch_delay_ms = self.batch_delay.unwrap_or(settings.batch_delay_ms);
+        settings.timeout_ms = self.timeout.unwrap_or(settings.timeout_ms);
         settings.batch_bytes = self.batch_bytes.unwrap_or(settings.batch_bytes);
         settings.vote_wait_ms = self.vote_wait.unwrap_or(settings.vote_wait_ms);
         settings.verify = self.verify.unwrap_or(settings.verify);

@@ -109,6 +109,12 @@ pub fn fitting_timeout_ms(network: &Topology) -> u64 {
 const SESSION_RATE: u64 = 20_000;
 const SESSIONS_MAX: u64 = 256;
 
+/// How many sessions carry a rate, at least one for each validator of the smallest committee.
+#[must_use]
+pub fn sessions_for(rate: u64) -> usize {
+    rate.div_ceil(SESSION_RATE).clamp(4, SESSIONS_MAX) as usize
+}
+
 impl BenchConfig {
     /// Checks ranges and that the events leave a committee to measure.
     ///
@@ -176,11 +182,9 @@ impl BenchConfig {
     pub fn session_count(&self) -> usize {
         let wanted = match self.load {
             Shape::Closed => 4,
-            Shape::Fixed | Shape::Poisson => {
-                self.rate.div_ceil(SESSION_RATE).clamp(4, SESSIONS_MAX)
-            }
+            Shape::Fixed | Shape::Poisson => sessions_for(self.rate),
         };
-        self.sessions.unwrap_or(wanted as usize)
+        self.sessions.unwrap_or(wanted)
     }
 
     /// The network to emulate, if there is one; `None` also for one that validation refuses.

@@ -51,6 +51,10 @@ impl Validator {
         self.stations[kind as usize].used
     }
 
+    pub(crate) fn wakes(&self, kind: Kind) -> u64 {
+        self.stations[kind as usize].wakes
+    }
+
     /// It is gone; its client is not.
     pub(crate) fn crash(&mut self) {
         self.alive = false;

@@ -11,12 +11,13 @@ use quorate_engine::{
 };
 use quorate_types::{ClientId, Machine, Peer, ReplicaId, Request, Time, Verified};
 use std::collections::VecDeque;
+use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Operations a second that one session carries without filling its window at seconds of latency.
-const SESSION_RATE: f64 = 2_000.0;
+/// Operations a second that one session carries, if nobody says how many there are: as `quorate bench` has it.
+const SESSION_RATE: f64 = 20_000.0;
 
 /// A request unanswered for so long goes to the next validator; never before two views had their time.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
@@ -37,6 +38,14 @@ pub(crate) struct Client {
     /// The world's timer that is set for it.
     pub(crate) armed: Option<Nanos>,
     verifier: Arc<Verifier>,
+}
+
+/// How many sessions a place has, and all together: they go round the places.
+fn sessions(scene: &Scene, place: usize) -> (usize, usize) {
+    let members = usize::from(scene.validators);
+    let by_rate = || members.max((scene.load.rate / SESSION_RATE).ceil() as usize);
+    let all = scene.load.sessions.map_or_else(by_rate, NonZeroUsize::get);
+    ((all + members - 1 - place) / members, all)
 }
 
 /// One session, and when its operations were offered that are in no request yet.
@@ -67,9 +76,9 @@ impl ClientTurn {
 
 impl Client {
     pub(crate) fn new(scene: &Scene, place: usize, verifier: &Arc<Verifier>) -> Self {
-        let rate = scene.load.rate / f64::from(scene.validators);
+        let (count, all) = sessions(scene, place);
+        let rate = scene.load.rate * count as f64 / all as f64;
         let mut dice = Dice::new(scene.seed, "client", place as u64);
-        let count = (rate / SESSION_RATE).ceil().max(1.0) as usize;
         let answered = scene.profile == Profile::Quorate;
         let first = ReplicaId(u16::try_from(place).expect("a member"));
         let session = |seed: [u8; 32]| {

@@ -39,6 +39,8 @@ pub struct Utilisation {
     pub mean: f64,
     /// That of the busiest validator.
     pub busiest: f64,
+    /// How often a thread of it was woken a second, the mean of all validators.
+    pub wakes_per_second: f64,
 }
 
 /// Whether signatures were computed.

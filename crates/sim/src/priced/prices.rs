@@ -2,6 +2,7 @@
 
 mod derived;
 
+use super::Station;
 use quorate_crypto::counts::OpCounts;
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +39,8 @@ pub struct Prices {
     pub log: LogPrices,
     /// A client's session.
     pub client: ClientPrices,
+    /// Threads that were asleep.
+    pub wake: WakePrices,
 }
 
 /// Ed25519 under ZIP-215.
@@ -176,6 +179,57 @@ pub struct ClientPrices {
     pub request_us: f64,
     /// A reply, its check apart.
     pub reply_us: f64,
+}
+
+/// What it costs that a thread of a station was asleep: the scheduler's part and its waker's, turning round
+/// for more before it sleeps, and caches that others used meanwhile. Charged each time that a station
+/// begins without having just ended something; under load, when jobs wait, it is not paid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WakePrices {
+    /// A thread of the network.
+    pub net_us: f64,
+    /// A thread that checks bodies and requests.
+    pub checks_us: f64,
+    /// The thread that checks votes.
+    pub votes_us: f64,
+    /// The machine.
+    pub machine_us: f64,
+    /// The log.
+    pub log_us: f64,
+    /// Execution.
+    pub execution_us: f64,
+    /// The client's threads.
+    pub client_us: f64,
+}
+
+impl WakePrices {
+    /// The price of waking one of these.
+    #[must_use]
+    pub fn of(&self, station: Station) -> f64 {
+        match station {
+            Station::Net => self.net_us,
+            Station::Checks => self.checks_us,
+            Station::Votes => self.votes_us,
+            Station::Machine => self.machine_us,
+            Station::Log => self.log_us,
+            Station::Execution => self.execution_us,
+            Station::Client => self.client_us,
+        }
+    }
+
+    /// The price of waking one of these, to be set.
+    pub fn of_mut(&mut self, station: Station) -> &mut f64 {
+        match station {
+            Station::Net => &mut self.net_us,
+            Station::Checks => &mut self.checks_us,
+            Station::Votes => &mut self.votes_us,
+            Station::Machine => &mut self.machine_us,
+            Station::Log => &mut self.log_us,
+            Station::Execution => &mut self.execution_us,
+            Station::Client => &mut self.client_us,
+        }
+    }
 }
 
 /// The lists that come with this program, by name.

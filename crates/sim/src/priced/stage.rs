@@ -269,12 +269,15 @@ impl Stage {
                 }
                 _ => true,
             };
-            let Some(job) = validator.station(kind).begin(bulk) else { return };
+            let Some((job, woken)) = validator.station(kind).begin(bulk) else { return };
             if let Job::Check(frame) = &job {
                 let frame = Rc::clone(frame);
                 self.left(&frame, member);
             }
-            let (cost, done) = self.carry_out(member, kind, job);
+            let (mut cost, done) = self.carry_out(member, kind, job);
+            if woken {
+                cost += (self.prices.wake.of(kind) * 1e3) as Nanos;
+            }
             self.cast.validators[member].station(kind).used += cost;
             self.begin(member, kind, cost, done);
             if kind == Kind::Machine {
@@ -322,6 +325,7 @@ impl Stage {
             self.cast.validators[member].station(kind).end();
             self.release(member, kind, done)?;
             self.serve(member, kind);
+            self.cast.validators[member].station(kind).rest();
         }
         self.look_at(host);
         Ok(())
@@ -423,8 +427,11 @@ impl Stage {
         let used = self.cast.validators.iter().map(|validator| validator.used(kind));
         let (sum, most) = used.fold((0, 0), |(sum, most), one| (sum + one, most.max(one)));
         let span = self.ends as f64;
+        let wakes = self.cast.validators.iter().map(|validator| validator.wakes(kind));
+        let wakes = wakes.sum::<u64>() as f64 / self.cast.validators.len() as f64;
         Utilisation {
             station: kind.name().to_owned(),
+            wakes_per_second: wakes / (span / 1e9),
             mean: sum as f64 / span / self.cast.validators.len() as f64,
             busiest: most as f64 / span,
         }

@@ -131,10 +131,14 @@ const URGENT_RUN_MAX: u32 = 64;
 pub(crate) struct Station {
     servers: usize,
     serving: usize,
+    /// Servers that have just ended a job and look for the next: awake.
+    awake: usize,
     queues: [VecDeque<Job>; 3],
     run: u32,
     /// Core time asked for.
     pub(crate) used: Nanos,
+    /// How often a server was woken.
+    pub(crate) wakes: u64,
 }
 
 impl Station {
@@ -142,9 +146,11 @@ impl Station {
         Self {
             servers: kind.servers(),
             serving: 0,
+            awake: 0,
             queues: std::array::from_fn(|_| VecDeque::new()),
             run: 0,
             used: 0,
+            wakes: 0,
         }
     }
 
@@ -152,18 +158,29 @@ impl Station {
         self.queues[class as usize].push_back(job);
     }
 
-    /// The next job, for a server that is free; `bulk`: whether bulk may be taken.
-    pub(crate) fn begin(&mut self, bulk: bool) -> Option<Job> {
+    /// The next job, for a server that is free, and whether that server had to be woken; `bulk`: whether
+    /// bulk may be taken.
+    pub(crate) fn begin(&mut self, bulk: bool) -> Option<(Job, bool)> {
         if self.serving == self.servers {
             return None;
         }
         let job = self.next(bulk)?;
         self.serving += 1;
-        Some(job)
+        let woken = self.awake == 0;
+        self.awake = self.awake.saturating_sub(1);
+        self.wakes += u64::from(woken);
+        Some((job, woken))
     }
 
+    /// A server's job is done; it stays awake until [`Station::rest`].
     pub(crate) fn end(&mut self) {
         self.serving -= 1;
+        self.awake += 1;
+    }
+
+    /// Servers that found nothing to do sleep.
+    pub(crate) fn rest(&mut self) {
+        self.awake = 0;
     }
 
     pub(crate) fn waiting(&self, class: Class) -> usize {

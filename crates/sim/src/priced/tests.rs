@@ -119,6 +119,49 @@ fn the_reference_answers_nobody_and_checks_each_vote() {
     assert!(votes(&reference) > 1.5 * votes(&aggregate), "{reference:#?} {aggregate:#?}");
 }
 
+#[test]
+fn the_reference_pays_for_no_clients_signatures() {
+    let reference = scene(4, 2_000.0).as_reference();
+    let mut dear = reference.clone();
+    dear.prices.ed25519.batch_item_us = 5_000.0;
+    dear.prices.ed25519.batch_key_us = 5_000.0;
+    let (cheap, dear) = (outcome(&reference), outcome(&dear));
+    let checks = |outcome: &Outcome| outcome.station(Station::Checks).unwrap().mean;
+    // Its votes and certificates cost more, and with that moments move a little.
+    assert!((0.98..1.02).contains(&(checks(&dear) / checks(&cheap))), "{cheap:#?} {dear:#?}");
+    let own = outcome(&scene(4, 2_000.0));
+    assert!(checks(&own) > 1.5 * checks(&cheap), "{own:#?} {cheap:#?}");
+}
+
+#[test]
+fn sleeping_threads_are_paid_for_and_busy_ones_are_not() {
+    let net = |rate: f64, wake_us: f64| {
+        let mut scene = scene(4, rate);
+        scene.topology = Topology::uniform(4, Duration::from_millis(5));
+        scene.prices.wake = WakePrices { net_us: wake_us, ..WakePrices::default() };
+        let outcome = outcome(&scene);
+        let net = outcome.station(Station::Net).unwrap();
+        (net.mean, net.wakes_per_second)
+    };
+    let (free, _) = net(500.0, 0.0);
+    let (paid, wakes) = net(500.0, 50.0);
+    let charged = wakes * 50e-6;
+    assert!((0.8..1.2).contains(&((paid - free) / charged)), "{free} {paid} {wakes}");
+    // Frames that wait for a thread wake nobody: four times the load is not four times the wakes.
+    let (_, more) = net(32_000.0, 50.0);
+    assert!(more < 3.0 * wakes, "{wakes} then {more}");
+}
+
+#[test]
+fn sessions_go_round_the_members() {
+    let mut scene = scene(4, 2_000.0);
+    scene.load.sessions = NonZeroUsize::new(2);
+    let outcome = outcome(&scene);
+    assert!((1_900.0..=2_100.0).contains(&outcome.committed_tps), "{outcome:#?}");
+    let client = outcome.station(Station::Client).unwrap();
+    assert!(client.busiest > 1.8 * client.mean, "two of four have clients: {client:?}");
+}
+
 /// Makes a scene impossible.
 type Spoil<'a> = &'a dyn Fn(&mut Scene);
 

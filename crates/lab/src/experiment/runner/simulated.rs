@@ -84,6 +84,7 @@ pub fn scene(setup: &Setup) -> Result<Scene, String> {
                 Shape::Fixed | Shape::Closed => Arrivals::Fixed,
             },
             bundle_delay: Duration::from_millis(setup.bundle_delay_ms),
+            sessions: None,
         },
         warmup: Duration::from_secs(setup.warmup_s),
         duration: Duration::from_secs(setup.duration_s),
