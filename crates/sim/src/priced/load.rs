@@ -16,8 +16,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Operations a second that one session carries, if nobody says how many there are: as `quorate bench` has it.
-const SESSION_RATE: f64 = 20_000.0;
+/// Operations a second that one session carries without filling its window at seconds of latency.
+const SESSION_RATE: f64 = 2_000.0;
 
 /// A request unanswered for so long goes to the next validator; never before two views had their time.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
