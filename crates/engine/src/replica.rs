@@ -37,8 +37,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of bodies that one payload orders at most.
-const PAYLOAD_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Bytes of bodies that one payload orders at most. Between continents there are some seven views a second:
+/// this times that bounds what a committee orders.
+const PAYLOAD_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Pending bodies older than this are announced, this often.
 const ANNOUNCE_EVERY: Duration = Duration::from_millis(500);
 /// Bodies served for one request.
