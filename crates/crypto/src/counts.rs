@@ -3,6 +3,8 @@
 //! Papers compare protocols by operations; a measurement compares them by time. Counting both lets a
 //! report say which of the two it shows. Without the feature nothing is counted and nothing is paid.
 
+use crate::SchemeKind;
+
 /// Operations performed on one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OpCounts {
@@ -41,6 +43,29 @@ pub struct OpCounts {
 }
 
 impl OpCounts {
+    /// The check of one share on its own.
+    #[must_use]
+    pub fn one_share(scheme: SchemeKind) -> Self {
+        match scheme {
+            SchemeKind::Ed25519 => Self { ed25519_verify: 1, ..Self::default() },
+            SchemeKind::Bls => Self {
+                bls_verify: 1,
+                bls_hash_to_curve: 1,
+                bls_points_read: 1,
+                bls_subgroup_checks: 1,
+                ..Self::default()
+            },
+            SchemeKind::Stub => Self::default(),
+        }
+    }
+
+    /// The additions among them alone: what is left of combining shares that were checked before.
+    #[must_use]
+    pub fn adding(&self) -> Self {
+        let Self { bls_key_additions, bls_share_additions, .. } = *self;
+        Self { bls_key_additions, bls_share_additions, ..Self::default() }
+    }
+
     /// The hashes among them alone.
     #[must_use]
     pub fn hashing(&self) -> Self {

@@ -25,6 +25,13 @@ pub(crate) struct Flow {
     bytes: usize,
     window: usize,
     window_max: usize,
+    /// Absent where the window follows nothing.
+    delay: Option<Delay>,
+}
+
+/// What the window follows.
+#[derive(Debug)]
+struct Delay {
     slack: Duration,
     shortest: Shortest,
     shrunk_at: Time,
@@ -50,10 +57,15 @@ impl Flow {
             bytes: 0,
             window: WINDOW_FIRST.min(window_max),
             window_max: window_max.max(WINDOW_MIN),
-            slack,
-            shortest: Shortest::default(),
-            shrunk_at: Time(0),
+            delay: Some(Delay { slack, shortest: Shortest::default(), shrunk_at: Time(0) }),
         }
+    }
+
+    /// A window of so many bytes, whatever happens.
+    #[must_use]
+    pub(crate) fn fixed(window: usize) -> Self {
+        let under_way = BTreeMap::new();
+        Self { under_way, bytes: 0, window, window_max: window, delay: None }
     }
 
     /// Whether another body may leave.
@@ -62,10 +74,11 @@ impl Flow {
         self.under_way.is_empty() || self.bytes < self.window
     }
 
-    /// Whether nothing is under way.
+    /// Whether nothing is under way, so that nothing is won by waiting for a body to fill. A fixed window
+    /// does not look.
     #[must_use]
     pub(crate) fn is_idle(&self) -> bool {
-        self.under_way.is_empty()
+        self.delay.is_some() && self.under_way.is_empty()
     }
 
     /// How many bytes may be under way now.
@@ -93,18 +106,19 @@ impl Flow {
         let Some(Sealed { at, bytes, pressed }) = self.forget(sequence) else {
             return;
         };
+        let Some(delay) = &mut self.delay else { return };
         let taken = now.since(at);
-        let needed = self.shortest.update(now, taken);
-        if taken <= 2 * needed + self.slack {
+        let needed = delay.shortest.update(now, taken);
+        if taken <= 2 * needed + delay.slack {
             if pressed {
                 self.window = (self.window + bytes).min(self.window_max);
             }
-        } else if taken > 3 * needed + 2 * self.slack && at >= self.shrunk_at {
+        } else if taken > 3 * needed + 2 * delay.slack && at >= delay.shrunk_at {
             // Once for what was under way together: to what would have been decided in time.
-            let in_time = (2 * needed + self.slack).as_micros() * 4 / taken.as_micros().max(1);
+            let in_time = (2 * needed + delay.slack).as_micros() * 4 / taken.as_micros().max(1);
             let quarters = usize::try_from(in_time).unwrap_or(3).clamp(1, 3);
             self.window = (self.window / 4 * quarters).max(WINDOW_MIN);
-            self.shrunk_at = now;
+            delay.shrunk_at = now;
         }
     }
 }

@@ -29,6 +29,8 @@ pub use message::{Frame, Message, frame_bytes_max};
 pub use replica::{Replica, ReplicaConfig, Status, SyncStatus};
 pub use reply_gate::ReplyGate;
 pub use session::{Completed, Session, SessionConfig, SessionEffect, SessionEvent};
-pub use settings::{Availability, ProtocolKind, Settings, SettingsError, UnweightedProtocol};
+pub use settings::{
+    Availability, FlowControl, ProtocolKind, Settings, SettingsError, UnweightedProtocol,
+};
 pub use snapshots::Offered;
 pub use verify::{Incoming, Verifier};

@@ -55,8 +55,8 @@ pub(crate) struct Limits {
     pub(crate) bytes_max: usize,
     /// Most bytes of bodies under way.
     pub(crate) window_max: usize,
-    /// How long bodies may wait under way, on top of what a decision takes.
-    pub(crate) slack: Duration,
+    /// How long bodies may wait under way, on top of what a decision takes; absent: however long.
+    pub(crate) slack: Option<Duration>,
 }
 
 impl Mempool {
@@ -73,7 +73,10 @@ impl Mempool {
             pending: BTreeMap::new(),
             pending_bytes: 0,
             shares: BTreeMap::new(),
-            flow: Flow::new(limits.window_max, limits.slack),
+            flow: match limits.slack {
+                Some(slack) => Flow::new(limits.window_max, slack),
+                None => Flow::fixed(limits.window_max),
+            },
         }
     }
 

@@ -16,7 +16,7 @@ use crate::mempool::{Limits, Mempool};
 use crate::message::{Busy, FetchBlocks, NAMES_MAX};
 use crate::replies::Replies;
 use crate::schedule::Schedule;
-use crate::settings::ProtocolKind;
+use crate::settings::{FlowControl, ProtocolKind};
 use crate::snapshots::SnapshotSync;
 use crate::sync::BlockSync;
 use crate::{Incoming, Message, Settings, Verifier};
@@ -733,7 +733,7 @@ fn mempool(config: &ReplicaConfig, incarnation: u64) -> Mempool {
         batch_delay: Duration::from_millis(settings.batch_delay_ms),
         bytes_max: settings.mempool_bytes_max,
         window_max: settings.author_bytes_max / 2,
-        slack: settings.timeout() / 2,
+        slack: (settings.flow_control == FlowControl::Delay).then(|| settings.timeout() / 2),
     };
     Mempool::new(config.id, incarnation, limits)
 }

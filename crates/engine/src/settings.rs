@@ -75,6 +75,26 @@ impl std::str::FromStr for Availability {
     }
 }
 
+/// What bounds how much of an author's own data is under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlowControl {
+    /// A window that follows the delay, so that bodies do not wait where proposals overtake them.
+    #[default]
+    Delay,
+    /// `author_bytes_max` alone: bodies leave when they are full or have waited, as they come.
+    Fixed,
+}
+
+impl std::fmt::Display for FlowControl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Delay => "delay",
+            Self::Fixed => "fixed",
+        })
+    }
+}
+
 /// Everything that may be tuned in a replica. Members must agree on `proposal_key`, `availability` and
 /// `snapshot_every`, and should on `inline_bodies`; the rest is each member's own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,6 +136,9 @@ pub struct Settings {
     pub mempool_bytes_max: usize,
     /// Undecided bodies kept of each author, in bytes. Beyond it they are fetched when ordered.
     pub author_bytes_max: usize,
+    /// What bounds an author's own data under way: the `delay`, or half of `author_bytes_max` alone
+    /// (`fixed`), for comparisons.
+    pub flow_control: FlowControl,
     /// Every so many heights a snapshot of the state is taken, 4 to 1,048,576. **Every member must say
     /// the same**: only snapshots of one height can vouch for one another. Blocks are kept from the
     /// last but one on, whatever the retention: rarer snapshots mean more disk, more frequent ones
@@ -139,6 +162,7 @@ impl Default for Settings {
             clock_drift_max_ms: 5_000,
             mempool_bytes_max: 64 * 1024 * 1024,
             author_bytes_max: 64 * 1024 * 1024,
+            flow_control: FlowControl::Delay,
             snapshot_every: 1_024,
         }
     }

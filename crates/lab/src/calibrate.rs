@@ -66,11 +66,8 @@ pub fn calibrate(
     let (log, execution) = (disk::log(folder, &hash)?, disk::execution(folder)?);
     begin(PARTS[4]);
     let (machine_thread, client) = threads::measure(hash.byte_ns)?;
-    let machine = format!(
-        "{} with {} cores",
-        crate::machine::cpu(),
-        std::thread::available_parallelism().map_or(1, usize::from)
-    );
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let machine = format!("{} with {cores} cores", crate::machine::cpu());
     let note = "Measured on this machine: one operation at a time, on one core that did nothing else; waking \
         threads, by what a small committee uses here beyond that.";
     let mut prices = Prices {
@@ -78,6 +75,7 @@ pub fn calibrate(
         commit: crate::machine::version().to_owned(),
         date: today(),
         note: note.to_owned(),
+        cores: u16::try_from(cores).unwrap_or(u16::MAX),
         ed25519,
         bls,
         hash,

@@ -58,6 +58,8 @@ pub struct Finding {
     /// The highest rate that it kept up with, in operations a second; 0 when it did not keep up with
     /// the lowest that was tried.
     pub knee_tps: f64,
+    /// Whether nothing beyond that was tried.
+    pub is_capped: bool,
     /// Under little load: the median latency, in milliseconds.
     pub idle_ms: f64,
     /// The rate at which all candidates of this size are compared.
@@ -248,7 +250,8 @@ impl Bench<'_> {
         Ok(Finding {
             validators,
             candidate,
-            knee_tps: knee.rate as f64,
+            knee_tps: knee.committed_tps,
+            is_capped: knee.is_capped,
             idle_ms: knee.idle_ms,
             common_rate,
             latency_ms: there.as_ref().and_then(|measured| search::latency(measured, "p50")),

@@ -32,6 +32,7 @@ mod book;
 mod cast;
 mod effects;
 mod frames;
+mod gauges;
 mod ledger;
 mod lines;
 mod load;
@@ -53,7 +54,7 @@ pub use prices::{
 pub use stations::Kind as Station;
 
 use quorate_crypto::SchemeKind;
-use quorate_engine::{Settings, SettingsError};
+use quorate_engine::{FlowControl, Settings, SettingsError};
 use quorate_storage::Durability;
 use quorate_types::{Committee, ReplicaId};
 use quorate_wan::Topology;
@@ -166,8 +167,8 @@ pub struct Load {
 pub enum Profile {
     /// This program.
     Quorate,
-    /// The reference implementation of paper 000 and of the published AWS runs, fixed once and not
-    /// fitted: what it leaves out is said at [`Scene::as_reference`].
+    /// The reference implementation of paper 000 and of the published AWS runs, not fitted to them: what it
+    /// leaves out is said at [`Scene::as_reference`]. Its settings come from there.
     Reference,
 }
 
@@ -200,6 +201,20 @@ pub enum SceneError {
         value: f64,
         /// What it may be.
         rule: &'static str,
+    },
+    /// A member that there is not, or a time that the run does not reach.
+    #[error(
+        "validator {member} cannot crash at {at:?}: there are {validators}, and the run ends at {ends:?}"
+    )]
+    Crash {
+        /// Which.
+        member: u16,
+        /// When.
+        at: Duration,
+        /// How many there are.
+        validators: u16,
+        /// When the run ends.
+        ends: Duration,
     },
     /// A rule of the protocol was broken in the run: no figure of it means anything.
     #[error("the run broke a property: {0}")]
@@ -259,11 +274,13 @@ impl Scene {
 
     /// The same scene with the reference implementation in the place of this program.
     ///
-    /// It acknowledges bodies before it parses and stores them; certifies at exactly the quorum;
-    /// verifies each vote singly; signs proposals with the voting key; has no TLS, no sync and no
-    /// execution; batches 500 KB or 100 ms; times out after 5 s. Its clients send unsigned operations
-    /// and get no answer. Its hashing is SHA-512 and its store RocksDB: the first is priced, the second
-    /// is a copy.
+    /// A body counts as stored as soon as it is there; votes are checked singly as they arrive and certify
+    /// at exactly the quorum; proposals are signed with the voting key; there is no TLS, no sync and no
+    /// execution; batches leave at 500 KB or after 100 ms, with no flow control; views time out after
+    /// 5 s. Clients send unsigned operations and get no answer. Hashing is SHA-512 and the store
+    /// RocksDB: the first is priced, the second is a copy.
+    ///
+    /// Whatever the scene's settings say of these is overruled.
     #[must_use]
     pub fn as_reference(mut self) -> Self {
         self.settings.verify = quorate_crypto::Policy::Each;
@@ -272,6 +289,9 @@ impl Scene {
         self.settings.batch_bytes = 500_000;
         self.settings.batch_delay_ms = 100;
         self.settings.timeout_ms = 5_000;
+        self.settings.flow_control = FlowControl::Fixed;
+        self.settings.author_bytes_max = 1 << 32;
+        self.settings.mempool_bytes_max = 1 << 32;
         self.durability = Durability::Os;
         self.profile = Profile::Reference;
         self
@@ -289,6 +309,12 @@ impl Scene {
             return Err(SceneError::Scheme);
         }
         self.settings.validate()?;
+        let ends = self.warmup + self.duration;
+        if let Some((ReplicaId(member), at)) =
+            self.crashed.iter().copied().find(|(member, at)| member.0 >= validators || *at >= ends)
+        {
+            return Err(SceneError::Crash { member, at, validators, ends });
+        }
         let range = |what, value: f64, ok: bool, rule| {
             if ok { Ok(()) } else { Err(SceneError::Range { what, value, rule }) }
         };

@@ -11,12 +11,13 @@ use quorate_lab::compare::{self, Candidate, Comparison, Question};
 use quorate_lab::experiment::page::{self, Origin};
 use quorate_lab::experiment::{How, RunError, Runners, Setup};
 use quorate_lab::machine::MachineInfo;
+use quorate_sim::priced::Prices;
 use quorate_storage::Durability;
 use serde_json::json;
 use std::path::PathBuf;
 
 /// Seconds of load before those that count.
-const WARMUP_S: u64 = 3;
+const WARMUP_S: u64 = 8;
 
 /// Recommend a signature scheme for each committee size, with the table behind it.
 ///
@@ -38,14 +39,14 @@ pub(crate) struct Options {
           default_values_t = [4, 20, 40, 60, 80], value_parser = clap::value_parser!(u16).range(1..=1_000))]
     validators: Vec<u16>,
     /// The rate that the committee must take, in operations a second; by default the highest counts
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=400_000))]
     rate: Option<u64>,
     /// What operations cost on the machines: a price list that comes with this program, or a file
     #[arg(long, visible_alias = "prices", default_value = "this-machine", value_name = "PRICES")]
     machine: String,
-    /// Cores of each machine
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=1_024))]
-    cores: u16,
+    /// Cores of each machine [default: as many as the price list's has]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    cores: Option<u16>,
     /// Megabits a second of each machine, in each direction
     #[arg(long, default_value_t = 5_000, value_name = "MBIT")]
     mbps: u64,
@@ -69,7 +70,7 @@ pub(crate) struct Options {
     /// What a vote survives: a power cut (fsync), or the end of the process only (os)
     #[arg(long, default_value = "fsync")]
     durability: Durability,
-    /// Seconds of a point that count, after three that do not
+    /// Seconds of a point that count, after eight that do not
     #[arg(long, default_value_t = 4, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
     /// Decides every draw
@@ -140,6 +141,7 @@ impl Options {
                 }
             }
         }
+        let list = Prices::find(&self.machine).map_err(Failure::usage)?;
         let emulation = self.wan.emulation().unwrap_or_default();
         let how = if self.processes { How::Processes } else { How::Simulated };
         let base = Setup {
@@ -148,7 +150,7 @@ impl Options {
             delay_ms: emulation.delay_ms,
             bandwidth_mbit: emulation.bandwidth_mbit,
             prices: self.machine.clone(),
-            cores: self.cores,
+            cores: self.cores.unwrap_or(list.cores),
             uplink_mbit: self.mbps,
             downlink_mbit: self.mbps,
             tx_bytes: self.tx_bytes,
@@ -164,6 +166,7 @@ impl Options {
             ..Setup::default()
         };
         let mut sizes = self.validators.clone();
+        sizes.sort_unstable();
         sizes.dedup();
         for &validators in &sizes {
             Setup { validators, ..base.clone() }.validate().map_err(Failure::usage)?;

@@ -12,13 +12,12 @@ use quorate_consensus::ProposalKey;
 use quorate_crypto::{KeyCache, Policy, SchemeKind};
 use quorate_engine::{Availability, Settings};
 use quorate_lab::bench;
-use quorate_sim::priced::{self, Arrivals, HostProfile, Prices, PricesError, Scene, SceneError};
+use quorate_sim::priced::{self, Arrivals, HostProfile, Prices, Scene, SceneError};
 use quorate_storage::Durability;
 use quorate_types::ReplicaId;
 use quorate_wan::{Emulation, Topology};
 use serde_json::json;
 use std::num::NonZeroUsize;
-use std::path::Path;
 use std::time::Duration;
 
 /// Estimate a committee's throughput and latency on machines and regions that are not here.
@@ -55,9 +54,9 @@ pub(crate) struct Options {
     /// What operations cost: a list that comes with this program ('list' names them), or a file
     #[arg(long, default_value = "this-machine", value_name = "NAME|FILE")]
     prices: String,
-    /// Cores of each host
-    #[arg(long, default_value_t = 2)]
-    cores: u32,
+    /// Cores of each host [default: as many as the price list's machine has]
+    #[arg(long)]
+    cores: Option<u32>,
     /// Megabits a second of each host, in each direction
     #[arg(long, default_value_t = 5_000.0)]
     mbps: f64,
@@ -97,12 +96,13 @@ pub(crate) struct Options {
     availability: Option<Availability>,
     /// The reference implementation of the papers instead of this program's: votes checked singly, no
     /// TLS, no sync, no execution, 500 KB or 100 ms batches, 5 s timeout
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["verify", "batch_bytes", "batch_delay", "timeout", "vote_wait",
+        "proposal_key", "durability"])]
     reference: bool,
     /// Make and check real signatures; they are charged by the list all the same
     #[arg(long)]
     real_signatures: bool,
-    /// End a validator at so many seconds, as in 3@10
+    /// End a validator after so many seconds of the load that counts, as in 3@10
     #[arg(long, value_name = "I@T", value_parser = crash)]
     kill: Vec<(ReplicaId, Duration)>,
     /// Share of frames that come one round trip late
@@ -146,12 +146,17 @@ impl Options {
     }
 
     fn scene(&self) -> Result<Scene, Failure> {
-        let mut scene = Scene::new(self.topology()?, self.rate, prices(&self.prices)?);
+        let mut scene = Scene::new(
+            self.topology()?,
+            self.rate,
+            Prices::find(&self.prices).map_err(Failure::usage)?,
+        );
         scene.seed = self.seed;
         scene.scheme = self.scheme;
-        scene.host = HostProfile::cloud(self.cores, self.mbps);
+        let cores = self.cores.unwrap_or(u32::from(scene.prices.cores));
+        scene.host = HostProfile::cloud(cores, self.mbps);
         if self.local {
-            scene.host = HostProfile::local(self.cores, self.validators);
+            scene.host = HostProfile::local(cores, self.validators);
             scene.load.bundle_delay = Duration::from_millis(BUNDLE_DELAY_MS);
             scene.load.sessions = NonZeroUsize::new(bench::sessions_for(self.rate as u64));
             scene.settings.batch_delay_ms = Settings::default().batch_delay_ms;
@@ -167,10 +172,11 @@ impl Options {
             scene.load.arrivals = Arrivals::Poisson;
         }
         scene.loss = self.loss;
-        scene.crashed.clone_from(&self.kill);
         scene.real_signatures = self.real_signatures;
         scene.warmup = Duration::from_secs(self.warmup);
         scene.duration = Duration::from_secs(self.duration);
+        let crash = |(member, at): &(ReplicaId, Duration)| (*member, scene.warmup + *at);
+        scene.crashed = self.kill.iter().map(crash).collect();
         self.set(&mut scene);
         Ok(if self.reference { scene.as_reference() } else { scene })
     }
@@ -202,21 +208,6 @@ impl Options {
 
 /// One way between two hosts in one place, without a wide-area network.
 const NEAR: Duration = Duration::from_micros(100);
-
-/// A list by name, or from a file.
-fn prices(name: &str) -> Result<Prices, Failure> {
-    match Prices::shipped(name) {
-        Err(unknown @ PricesError::Unknown(_)) if !Path::new(name).exists() => {
-            Err(Failure::usage(unknown))
-        }
-        Err(PricesError::Unknown(_)) => {
-            let text = std::fs::read_to_string(name)
-                .map_err(|reason| Failure::usage(format!("{name}: {reason}")))?;
-            Prices::parse(&text).map_err(|reason| Failure::usage(format!("{name}: {reason}")))
-        }
-        shipped => shipped.map_err(Failure::usage),
-    }
-}
 
 fn simulate(scene: &Scene) -> Result<priced::Outcome, Failure> {
     let bar = ProgressBar::new((scene.warmup + scene.duration).as_millis() as u64);
@@ -252,11 +243,5 @@ mod tests {
         for wrong in ["3", "x@1", "3@x", "3@-1"] {
             assert_eq!(crash(wrong), Err(format!("'{wrong}' is no member and time: write 3@10")));
         }
-    }
-
-    #[test]
-    fn a_list_that_nobody_has_is_refused_with_those_that_there_are() {
-        let Err(Failure::Usage(text)) = prices("t4.medium") else { panic!("refused") };
-        assert!(text.contains("t3.medium"), "{text}");
     }
 }

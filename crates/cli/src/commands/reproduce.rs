@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Examples:\n  \
     quorate reproduce --list            what there is, and how long it takes\n  \
     quorate reproduce J4                its default preset\n  \
-    quorate reproduce J1 --full         the paper's repeats and more points; says first how long\n  \
+    quorate reproduce J1 --full         the paper's repeats and longer points; says first how long\n  \
     quorate reproduce J1 --full --resume\n                                      \
     go on where it was stopped\n  \
     quorate reproduce mine.toml         an experiment of your own: see docs/laboratory.md\n\n\

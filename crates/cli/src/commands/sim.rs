@@ -77,7 +77,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "DIR", default_value = "sim-failures")]
     out: PathBuf,
     /// Instead of seeds: crash a replica at each of its steps, in every way, and offer it conflicts
-    #[arg(long, conflicts_with_all = ["seeds", "from", "seed", "replay", "twins_scenarios", "twins", "weights", "storm", "retention"])]
+    #[arg(long, conflicts_with_all = ["seeds", "from", "seed", "replay", "twins_scenarios", "twins", "weights", "storm", "retention", "short"])]
     crash_points: bool,
     /// This crash point alone
     #[arg(long, requires = "crash_points")]

@@ -90,3 +90,18 @@ fn a_view_given_up_now_and_then_leaves_the_window_alone() {
     }
     assert_eq!(flow.window(), 64 * MIB);
 }
+
+#[test]
+fn a_fixed_window_follows_nothing_and_hurries_nothing() {
+    let mut flow = Flow::fixed(2 * MIB);
+    assert!(!flow.is_idle(), "a body is not sealed early because nothing is under way");
+    for sequence in 0..20 {
+        flow.sealed(Time(0), sequence, MIB);
+        assert_eq!(flow.has_room(), sequence == 0);
+        // However long it took.
+        if sequence > 0 {
+            flow.decided(Time(sequence * 60_000_000), sequence - 1);
+        }
+        assert_eq!(flow.window(), 2 * MIB);
+    }
+}

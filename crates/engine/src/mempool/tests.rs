@@ -6,7 +6,13 @@ use std::time::Duration;
 const DELAY: Duration = Duration::from_millis(5);
 
 fn limits(batch_bytes: usize, bytes_max: usize) -> Limits {
-    Limits { batch_bytes, batch_delay: DELAY, bytes_max, window_max: 1 << 20, slack: 10 * DELAY }
+    Limits {
+        batch_bytes,
+        batch_delay: DELAY,
+        bytes_max,
+        window_max: 1 << 20,
+        slack: Some(10 * DELAY),
+    }
 }
 
 fn mempool(batch_bytes: usize, bytes_max: usize) -> Mempool {

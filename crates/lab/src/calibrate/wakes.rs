@@ -20,10 +20,8 @@ use quorate_wan::Topology;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 /// Members of the committee.
@@ -50,7 +48,7 @@ pub(super) fn measure(
     let mut prices = prices.clone();
     for _ in 0..ROUNDS {
         let outcome = run(&scene(&prices), &mut |_| {})?;
-        let heights = outcome.heights as f64 / outcome.virtual_s;
+        let heights = outcome.heights as f64 / SPAN.as_secs_f64();
         for one in &outcome.utilisation {
             let Some(station) = Station::ALL.into_iter().find(|kind| kind.name() == one.station)
             else {
@@ -68,10 +66,9 @@ pub(super) fn measure(
 
 /// The committee in the model.
 fn scene(prices: &Prices) -> Scene {
-    let cores = available_parallelism().map_or(1, NonZeroUsize::get);
     let topology = Topology::uniform(MEMBERS, Duration::ZERO);
     let mut scene = Scene::new(topology, RATE as f64, prices.clone());
-    scene.host = HostProfile::local(cores as u32, MEMBERS as u16);
+    scene.host = HostProfile::local(u32::from(prices.cores), MEMBERS as u16);
     scene.settings = quorate_engine::Settings::default();
     scene.durability = Durability::Os;
     scene.load.bundle_delay = BUNDLE_DELAY;

@@ -54,34 +54,44 @@ pub fn advise(question: &Question, findings: &[Finding]) -> Vec<Advice> {
 
 fn one_size(question: &Question, validators: u16, all: &[&Finding]) -> Advice {
     let candidates: Vec<&Finding> = all.iter().copied().filter(|one| one.knee_tps > 0.0).collect();
-    let Some((winner, ground)) = winner(question, &candidates) else {
+    let Some((winner, lost)) = winner(question, &candidates) else {
         let line = format!("n = {validators}: none keeps up with any load that was tried");
         return Advice { validators, candidate: None, ground: Ground::NoChoice, line };
     };
     // The other scheme's best says more than this one's other policy.
-    let other = rival(&candidates, winner);
+    let other = rival(&candidates, winner).map(|other| (other, lost_by(&lost, other)));
     let line = format!(
         "n = {validators}: {}: {}",
         name(winner.candidate),
-        reason(question, winner, other, ground)
+        reason(question, winner, other.map(|(other, ground)| (other, ground)))
     );
+    let ground = other.map_or(Ground::NoChoice, |(_, ground)| ground);
     Advice { validators, candidate: Some(winner.candidate), ground, line }
 }
 
 /// What candidates are held against one another by: less is better, and near the least is alike.
 type Measure = (Ground, fn(&Finding) -> f64, fn(f64, f64) -> bool);
 
-fn winner<'a>(question: &Question, candidates: &[&'a Finding]) -> Option<(&'a Finding, Ground)> {
+/// Who lost, and by what.
+type Lost<'a> = Vec<(&'a Finding, Ground)>;
+
+/// By what a candidate lost; [`Ground::NoChoice`] for one that is alike in everything.
+fn lost_by(lost: &Lost<'_>, candidate: &Finding) -> Ground {
+    let found = lost.iter().find(|(one, _)| one.candidate == candidate.candidate);
+    found.map_or(Ground::NoChoice, |(_, ground)| *ground)
+}
+
+fn winner<'a>(question: &Question, candidates: &[&'a Finding]) -> Option<(&'a Finding, Lost<'a>)> {
     let best = candidates.iter().map(|one| one.knee_tps).fold(0.0, f64::max);
-    let takes = |one: &&&Finding| match question.rate {
-        Some(rate) if best >= rate as f64 => one.knee_tps >= rate as f64,
-        _ => one.knee_tps * (1.0 + PRECISION) >= best,
+    // All were measured at the rate that was asked for: those that kept up have a latency there.
+    let enough = question.rate.is_some() && candidates.iter().any(|one| one.latency_ms.is_some());
+    let takes = |one: &&Finding| match enough {
+        true => one.latency_ms.is_some(),
+        false => one.knee_tps * (1.0 + PRECISION) >= best,
     };
-    let mut left: Vec<&Finding> = candidates.iter().filter(takes).copied().collect();
-    let mut decided = Ground::NoChoice;
-    if left.len() < candidates.len() {
-        decided = Ground::Throughput;
-    }
+    let (mut left, out): (Vec<&Finding>, Vec<&Finding>) =
+        candidates.iter().copied().partition(takes);
+    let mut lost: Lost<'_> = out.into_iter().map(|one| (one, Ground::Throughput)).collect();
     let measures: [Measure; 3] = [
         (
             Ground::Latency,
@@ -96,15 +106,13 @@ fn winner<'a>(question: &Question, candidates: &[&'a Finding]) -> Option<(&'a Fi
         (Ground::CertificateBytes, |one| one.certificate_bytes, |value, least| value <= least),
     ];
     for (ground, value, alike) in measures {
-        let (before, least) =
-            (left.len(), left.iter().map(|one| value(one)).fold(f64::MAX, f64::min));
-        left.retain(|one| alike(value(one), least));
-        if left.len() < before {
-            decided = ground;
-        }
+        let least = left.iter().map(|one| value(one)).fold(f64::MAX, f64::min);
+        let out;
+        (left, out) = left.into_iter().partition(|one| alike(value(one), least));
+        lost.extend(out.into_iter().map(|one| (one, ground)));
     }
     // Those that are alike in everything: the first that was asked for.
-    left.first().map(|first| (*first, decided))
+    left.first().map(|first| (*first, lost))
 }
 
 /// The best of the other scheme, or else of the other policies.
@@ -117,15 +125,10 @@ fn rival<'a>(candidates: &[&'a Finding], winner: &Finding) -> Option<&'a Finding
         .or_else(|| best(&mut candidates.iter().filter(|one| one.candidate != winner.candidate)))
 }
 
-fn reason(
-    question: &Question,
-    winner: &Finding,
-    rival: Option<&Finding>,
-    ground: Ground,
-) -> String {
-    let takes = format!("takes {} tx/s", thousands(winner.knee_tps as u64));
+fn reason(question: &Question, winner: &Finding, rival: Option<(&Finding, Ground)>) -> String {
+    let takes = format!("takes {}", rate_of(winner));
     let enough = match question.rate {
-        Some(rate) if winner.knee_tps < rate as f64 => {
+        Some(rate) if winner.latency_ms.is_none() => {
             format!(", not the {} asked for, which nobody takes", thousands(rate))
         }
         _ => String::new(),
@@ -140,7 +143,7 @@ fn reason(
         cpu.unwrap_or_default(),
         thousands(winner.certificate_bytes as u64),
     );
-    let Some(rival) = rival else { return facts };
+    let Some((rival, ground)) = rival else { return facts };
     format!("{facts}; {}", against(winner, rival, ground))
 }
 
@@ -153,14 +156,11 @@ fn against(winner: &Finding, rival: &Finding, ground: Ground) -> String {
         })
     };
     match ground {
-        Ground::Throughput if rival.knee_tps < winner.knee_tps => {
+        Ground::Throughput => {
             let ratio = winner.knee_tps / rival.knee_tps.max(1.0);
-            format!(
-                "chosen for throughput, ×{ratio:.2} of {who} ({} tx/s)",
-                thousands(rival.knee_tps as u64)
-            )
+            format!("chosen for throughput, ×{ratio:.2} of {who} ({})", rate_of(rival))
         }
-        Ground::Throughput | Ground::NoChoice => format!("{who} is alike in all that was measured"),
+        Ground::NoChoice => format!("{who} is alike in all that was measured"),
         Ground::Latency => {
             format!("chosen for latency: {who} has {}", other(rival.latency_ms, "ms"))
         }
@@ -172,6 +172,12 @@ fn against(winner: &Finding, rival: &Finding, ground: Ground) -> String {
             thousands(rival.certificate_bytes as u64)
         ),
     }
+}
+
+/// The highest rate that one takes; at least that, where nothing beyond was tried.
+fn rate_of(finding: &Finding) -> String {
+    let least = if finding.is_capped { "at least " } else { "" };
+    format!("{least}{} tx/s", thousands(finding.knee_tps as u64))
 }
 
 /// A candidate in words.

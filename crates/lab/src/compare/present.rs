@@ -34,7 +34,7 @@ pub fn table(comparison: &Comparison) -> String {
         table.add_row([
             one.validators.to_string(),
             format!("{}{mark}", name(one.candidate)),
-            thousands(one.knee_tps as u64),
+            format!("{}{}", if one.is_capped { "≥ " } else { "" }, thousands(one.knee_tps as u64)),
             ms(Some(one.idle_ms).filter(|idle| idle.is_finite())),
             thousands(one.common_rate),
             ms(one.latency_ms),
@@ -111,7 +111,7 @@ title = "Which scheme fits this committee"
 shows = """
 For each size and each way of voting, the highest rate that is kept up with: at least 92 % of it committed, at a median \
 latency of at most twice that under little load. Points are short; such a rate is known to within 8 %. Then all are held \
-against one another at one rate: the one asked for, or half of what the weaker half of them takes."""
+against one another at one rate: the one asked for, or half of what the weakest of the better half takes."""
 
 [preset.default]
 

@@ -29,6 +29,10 @@ const PROBES_MAX: usize = 12;
 pub(super) struct Knee {
     /// The highest rate that was kept up with; 0 for none.
     pub(super) rate: u64,
+    /// What was committed a second under it.
+    pub(super) committed_tps: f64,
+    /// Whether nothing beyond was tried.
+    pub(super) is_capped: bool,
     /// The median latency under little load, in milliseconds.
     pub(super) idle_ms: f64,
     /// Bytes of a certificate.
@@ -42,31 +46,45 @@ pub(super) fn knee(
     candidate: Candidate,
 ) -> Result<Knee, RunError> {
     let Some(idle) = bench.measure(validators, candidate, RATE_MIN)? else {
-        return Ok(Knee { rate: 0, idle_ms: f64::INFINITY, certificate_bytes: 0.0 });
+        return Ok(Knee::none(f64::INFINITY, 0.0));
     };
     let idle_ms = latency(&idle, "p50").unwrap_or(f64::INFINITY);
     let certificate_bytes = idle.numbers.get("certificate_bytes").copied().unwrap_or(0.0);
     let mut search = Search::up_to(bench.question.rate);
-    if kept_up(&idle, RATE_MIN, idle_ms) {
-        search.good = RATE_MIN;
-    } else {
-        return Ok(Knee { rate: 0, idle_ms, certificate_bytes });
+    if !kept_up(&idle, RATE_MIN, idle_ms) {
+        return Ok(Knee::none(idle_ms, certificate_bytes));
     }
+    search.good = RATE_MIN;
+    let mut committed_tps = committed(&idle);
     for _ in 0..PROBES_MAX {
         let Some(rate) = search.next() else { break };
         let measured = bench.measure(validators, candidate, rate)?;
-        let committed = measured.as_ref().and_then(|one| one.numbers.get("committed_tps"));
+        let tps = measured.as_ref().map_or(0.0, committed);
         let kept = measured.as_ref().is_some_and(|one| kept_up(one, rate, idle_ms));
-        search.learn(rate, kept, committed.copied());
+        if kept {
+            committed_tps = tps.min(rate as f64);
+        }
+        search.learn(rate, kept, tps);
     }
-    Ok(Knee { rate: search.good, idle_ms, certificate_bytes })
+    let is_capped = search.good >= search.most;
+    Ok(Knee { rate: search.good, committed_tps, is_capped, idle_ms, certificate_bytes })
+}
+
+impl Knee {
+    /// Not even little load is kept up with.
+    fn none(idle_ms: f64, certificate_bytes: f64) -> Self {
+        Self { rate: 0, committed_tps: 0.0, is_capped: false, idle_ms, certificate_bytes }
+    }
+}
+
+fn committed(measured: &Measured) -> f64 {
+    measured.numbers.get("committed_tps").copied().unwrap_or(0.0)
 }
 
 /// Whether a committee kept up with a rate.
 pub(super) fn kept_up(measured: &Measured, rate: u64, idle_ms: f64) -> bool {
-    let committed = measured.numbers.get("committed_tps").copied().unwrap_or(0.0);
     let quick = latency(measured, "p50").is_some_and(|ms| ms <= LATENCY_FACTOR * idle_ms);
-    committed >= KEPT_UP * rate as f64 && quick
+    committed(measured) >= KEPT_UP * rate as f64 && quick
 }
 
 /// A latency: until one validator committed, or where that is not known, until the client was answered.
@@ -80,6 +98,8 @@ pub(super) fn latency(measured: &Measured, which: &str) -> Option<f64> {
 struct Search {
     /// Nothing beyond is tried.
     most: u64,
+    /// What is tried first.
+    first: u64,
     /// The highest that was kept up with.
     good: u64,
     /// The lowest that was not, once there is one.
@@ -92,12 +112,13 @@ impl Search {
     /// A search for the highest rate, or for whether one that was asked for is taken.
     fn up_to(asked: Option<u64>) -> Self {
         let most = asked.map_or(RATE_MAX, |rate| (ASKED_MAX * rate).clamp(RATE_MIN, RATE_MAX));
-        Self { most, good: 0, bad: None, guess: None }
+        let first = asked.unwrap_or(RATE_FIRST).clamp(RATE_MIN, RATE_MAX);
+        Self { most, first, good: 0, bad: None, guess: None }
     }
 
     fn next(self) -> Option<u64> {
         let Some(bad) = self.bad else {
-            let next = if self.good < RATE_FIRST { RATE_FIRST } else { self.good * STEP };
+            let next = if self.good < self.first { self.first } else { self.good * STEP };
             return (self.good < self.most).then_some(next.min(self.most));
         };
         if bad as f64 <= self.good as f64 * (1.0 + PRECISION) {
@@ -110,7 +131,7 @@ impl Search {
         Some(wanted.max(least).min(most) as u64)
     }
 
-    fn learn(&mut self, rate: u64, kept: bool, committed: Option<f64>) {
+    fn learn(&mut self, rate: u64, kept: bool, committed: f64) {
         if kept {
             self.good = rate;
             self.guess = None;
@@ -119,7 +140,7 @@ impl Search {
         // The same guess twice would creep: from then on the gap is halved.
         let first = self.guess.is_none();
         self.bad = Some(rate);
-        self.guess = committed.map(|tps| tps as u64).filter(|tps| first && *tps > self.good);
+        self.guess = Some(committed as u64).filter(|tps| first && *tps > self.good);
     }
 }
 
@@ -133,7 +154,7 @@ mod tests {
         let mut probes = 0;
         while let Some(rate) = search.next() {
             let kept = rate <= knee;
-            search.learn(rate, kept, Some(rate.min(knee) as f64));
+            search.learn(rate, kept, rate.min(knee) as f64);
             probes += 1;
             assert!(probes < 30, "the search for {knee} ends");
         }
@@ -153,7 +174,8 @@ mod tests {
 
     #[test]
     fn little_is_tried_beyond_a_rate_that_was_asked_for() {
-        assert_eq!(found(RATE_MAX, Some(1_000)), (4_000, 1));
+        // What was asked for, then thrice that, then four times.
+        assert_eq!(found(RATE_MAX, Some(1_000)), (4_000, 3));
         let (rate, _) = found(3_000, Some(1_000));
         assert!((2_700..=3_000).contains(&rate), "{rate}");
     }

@@ -104,6 +104,7 @@ fn finding(scheme: SchemeKind, knee_tps: f64, latency_ms: f64, cpu: f64, bytes: 
         validators: 8,
         candidate: candidate(scheme, Policy::Aggregate),
         knee_tps,
+        is_capped: false,
         idle_ms: 100.0,
         common_rate: 1_000,
         latency_ms: Some(latency_ms),
@@ -167,7 +168,9 @@ fn nobody_is_recommended_when_nobody_keeps_up() {
     let ask = question(&[8], Some(1_000_000));
     let none = advise(&ask, &[finding(SchemeKind::Bls, 0.0, 1.0, 1.0, 1.0)]);
     assert_eq!((none[0].candidate, none[0].ground), (None, Ground::NoChoice));
-    let few = advise(&ask, &[finding(SchemeKind::Bls, 5e3, 1.0, 1.0, 1.0)]);
+    // At the rate that was asked for it did not keep up, and so has no latency there.
+    let few = Finding { latency_ms: None, ..finding(SchemeKind::Bls, 5e3, 1.0, 1.0, 1.0) };
+    let few = advise(&ask, &[few]);
     assert!(
         few[0].line.contains("not the 1,000,000 asked for, which nobody takes"),
         "{}",
@@ -197,4 +200,52 @@ fn an_interrupted_comparison_ends() {
     let ended =
         compare(&question(&[4], None), &queue, &json!({}), 2, &|_, _| {}, &AtomicBool::new(true));
     assert_eq!(ended.map(|_| ()).unwrap_err(), RunError::Interrupted);
+}
+
+#[test]
+fn a_line_names_what_the_rival_lost_by_and_not_what_decided_among_others() {
+    use SchemeKind::{Bls, Ed25519};
+    let ask = question(&[8], None);
+    let each = |mut one: Finding| {
+        one.candidate.verify = Policy::Each;
+        one
+    };
+    // The other way of voting lost by latency, BLS before that by throughput: it is quicker at that.
+    let findings = [
+        finding(Ed25519, 100_000.0, 500.0, 20.0, 300.0),
+        each(finding(Ed25519, 97_000.0, 540.0, 20.0, 300.0)),
+        finding(Bls, 60_000.0, 430.0, 20.0, 60.0),
+    ];
+    let advice = &advise(&ask, &findings)[0];
+    assert_eq!(advice.ground, Ground::Throughput);
+    assert!(advice.line.contains("chosen for throughput, ×1.67 of BLS"), "{}", advice.line);
+    // Alike in everything: the first that was asked for, and no reason is made up.
+    let findings =
+        [finding(Ed25519, 100_000.0, 500.0, 20.0, 60.0), finding(Bls, 98_000.0, 500.0, 20.0, 60.0)];
+    let advice = &advise(&ask, &findings)[0];
+    assert_eq!(advice.candidate.unwrap().scheme, Ed25519);
+    assert!(
+        advice.line.ends_with("BLS, aggregate first is alike in all that was measured"),
+        "{}",
+        advice.line
+    );
+}
+
+#[test]
+fn a_rate_that_is_kept_up_with_is_taken_though_the_search_ends_a_little_below() {
+    let ask = question(&[8], Some(30_000));
+    let findings = [
+        finding(SchemeKind::Ed25519, 29_500.0, 100.0, 90.0, 300.0),
+        Finding { latency_ms: None, ..finding(SchemeKind::Bls, 20_000.0, 100.0, 90.0, 60.0) },
+    ];
+    let advice = &advise(&ask, &findings)[0];
+    assert!(!advice.line.contains("which nobody takes"), "{}", advice.line);
+    assert_eq!(advice.ground, Ground::Throughput);
+}
+
+#[test]
+fn what_nothing_beyond_was_tried_of_is_said_to_be_a_least() {
+    let comparison = answer(&question(&[2], None));
+    assert!(comparison.findings[0].is_capped, "500,000 a second, more than is tried");
+    assert!(comparison.advice[0].line.contains("takes at least 400,000 tx/s"));
 }

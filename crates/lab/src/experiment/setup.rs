@@ -88,8 +88,9 @@ pub struct Setup {
     /// How quick a simulated core is, as a share of the price list's: 0.01 to 10. An instance without
     /// CPU credits has less than 1.
     pub core_speed: f64,
-    /// How simulated validators behave: `quorate`, or `reference` as the implementation behind paper
-    /// 000 does.
+    /// How simulated validators behave: `quorate`, or `reference`: as the implementation behind paper
+    /// 000 does, whatever the settings say of batches, timeouts, checks, keys and durability
+    /// ([`quorate_sim::priced::Scene::as_reference`]).
     pub profile: Profile,
     /// Cores of a simulated host.
     pub cores: u16,
@@ -272,7 +273,12 @@ impl Setup {
     /// The name under which a point's result is kept: a hash of everything that decides it.
     #[must_use]
     pub fn key(&self) -> String {
-        let digest = quorate_crypto::hash(self.to_json().to_string().as_bytes());
+        let mut text = self.to_json().to_string();
+        if self.prices.ends_with(".toml") {
+            // What a file says counts, not what it is called; one that is not there is refused later.
+            text += &std::fs::read_to_string(&self.prices).unwrap_or_default();
+        }
+        let digest = quorate_crypto::hash(text.as_bytes());
         digest.0[..8].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }

@@ -355,6 +355,13 @@ const REPLICA: &[Field] = &[
          fewer disks are sure to hold a body. Every member must say the same. Not together with \
          inline_bodies.",
     ),
+    choice(
+        "flow_control",
+        &["delay", "fixed"],
+        "What bounds how much of its own data this validator has under way: \"delay\" (a window that \
+         follows how long decisions take) or \"fixed\" (half of author_bytes_max, and bodies leave only \
+         when they are full or have waited batch_delay_ms). For comparisons.",
+    ),
     number(
         "clock_drift_max_ms",
         "milliseconds",

@@ -1,5 +1,6 @@
 //! What comes of jobs when their service ends.
 
+use super::Profile;
 use super::cast::Outgoing;
 use super::frames::Frame;
 use super::stage::{Happening, Stage};
@@ -116,6 +117,11 @@ impl Stage {
             Effect::Release(release) => validator.gate.release(release),
             Effect::Store(body) => {
                 self.ledger.store(&body);
+                if self.profile == Profile::Reference {
+                    let name = body.reference;
+                    self.answer(member, Event::Stored(name));
+                    return Ok(());
+                }
                 validator.log_bytes += body.raw.len();
                 validator.gate.store(body);
             }

@@ -43,11 +43,12 @@ impl Ledger {
         }
     }
 
-    /// What executing a block comes to: computed by whoever is first, and compared by all.
+    /// What executing a block comes to: computed by whoever is first, and compared by all. `lives`: whether
+    /// the member will execute every height.
     ///
     /// # Errors
     /// When two validators execute different blocks at one height.
-    pub(crate) fn execute(&mut self, block: &Block) -> Result<Rc<Executed>, String> {
+    pub(crate) fn execute(&mut self, block: &Block, lives: bool) -> Result<Rc<Executed>, String> {
         let height = block.height();
         let payload = hash(&borsh::to_vec(&block.payload).expect("encoding into memory"));
         if !self.results.contains_key(&height) {
@@ -59,7 +60,7 @@ impl Ledger {
         if shared.payload != payload {
             return Err(format!("two different blocks at {height}"));
         }
-        shared.left = shared.left.saturating_sub(1);
+        shared.left -= usize::from(lives);
         let executed = Rc::clone(&shared.executed);
         if shared.left == 0 {
             for body in &block.bodies {

@@ -46,6 +46,11 @@ impl Link {
         self.bulk_free = self.bulk_free.max(at) + takes;
         self.bulk_free
     }
+
+    /// How long it was sending until now: what is queued is not sent yet.
+    fn busy_until(&self, now: Nanos) -> Nanos {
+        self.busy - self.bulk_free.max(self.urgent_free).saturating_sub(now).min(self.busy)
+    }
 }
 
 /// All connections of a scene.
@@ -146,9 +151,9 @@ impl Lines {
         self.down[host].pass(now, is_urgent(lane), takes)
     }
 
-    /// How long each host's uplink was busy.
-    pub(crate) fn uplinks(&self) -> impl Iterator<Item = Nanos> + '_ {
-        self.up.iter().map(|link| link.busy)
+    /// How long each host's uplink was busy until now.
+    pub(crate) fn uplinks(&self, now: Nanos) -> impl Iterator<Item = Nanos> + '_ {
+        self.up.iter().map(move |link| link.busy_until(now))
     }
 
     fn host(&self, member: usize) -> usize {

@@ -68,7 +68,8 @@ impl fmt::Display for Signatures {
 pub struct Outcome {
     /// Operations a second that were committed at the first validator to do so.
     pub committed_tps: f64,
-    /// Until the validator beside the client knew the operation decided and had its body.
+    /// Until the validator beside the client knew the operation decided, had its body and handed it to
+    /// execution, which takes eight heights ahead: where execution is the bound, it is in this.
     pub one_validator: Percentiles,
     /// Until the first of all validators did, as the reference's scripts count.
     pub first_validator: Percentiles,
@@ -83,15 +84,15 @@ pub struct Outcome {
     pub offered: u64,
     /// See [`Outcome::offered`].
     pub refused: u64,
-    /// The highest view that a validator was in.
+    /// Views in the time that counts, as are the figures below unless they say otherwise.
     pub views: u64,
     /// Views that were given up, as the validator that gave up most saw it.
     pub timeouts: u64,
-    /// The highest decided height.
+    /// Heights executed.
     pub heights: u64,
     /// Bytes of the last certificate.
     pub certificate_bytes: u64,
-    /// By station, over the whole run.
+    /// By station.
     pub utilisation: Vec<Utilisation>,
     /// Share of a host's cores at work: the busiest host.
     pub cores_busiest: f64,

@@ -23,6 +23,8 @@ pub struct Prices {
     pub date: String,
     /// What else a reader must know: how figures were scaled, what was not measured.
     pub note: String,
+    /// Cores of such a machine, each as quick as this list's.
+    pub cores: u16,
     /// Ed25519 signatures.
     pub ed25519: Ed25519Prices,
     /// BLS12-381 signatures.
@@ -248,6 +250,14 @@ pub enum PricesError {
     /// No such list comes with this program.
     #[error("there is no price list '{0}'; there are {names}, or give a file", names = Prices::names().join(", "))]
     Unknown(String),
+    /// The file cannot be read.
+    #[error("cannot read the price list {file}: {reason}")]
+    Unreadable {
+        /// Which.
+        file: String,
+        /// The system's words.
+        reason: String,
+    },
     /// It is not a price list.
     #[error("the price list does not parse: {0}")]
     Malformed(String),
@@ -276,6 +286,20 @@ impl Prices {
         let found = SHIPPED.iter().find(|(other, _)| *other == name);
         let (_, text) = found.ok_or_else(|| PricesError::Unknown(name.to_owned()))?;
         Self::parse(text)
+    }
+
+    /// A list by its name, or from a file.
+    ///
+    /// # Errors
+    /// When there is neither, or the file holds no list.
+    pub fn find(name: &str) -> Result<Self, PricesError> {
+        match std::fs::read_to_string(name) {
+            Ok(text) if !SHIPPED.iter().any(|(other, _)| *other == name) => Self::parse(&text),
+            Err(reason) if name.ends_with(".toml") => {
+                Err(PricesError::Unreadable { file: name.to_owned(), reason: reason.to_string() })
+            }
+            _ => Self::shipped(name),
+        }
     }
 
     /// Reads a list, or what makes one from another.

@@ -73,9 +73,14 @@ impl Processor {
         u32::try_from(self.cores).expect("given as one")
     }
 
-    /// Core nanoseconds used up to the last event.
-    pub(crate) fn used(&self) -> u64 {
-        self.used
+    /// Core nanoseconds used until now.
+    pub(crate) fn used(&self, now: Nanos) -> u64 {
+        self.used + (now - self.since) * self.at_work()
+    }
+
+    /// Cores at work.
+    fn at_work(&self) -> u64 {
+        (self.jobs.len() as u64).min(self.cores)
     }
 
     fn advance(&mut self, now: Nanos) {
@@ -85,7 +90,7 @@ impl Processor {
         if jobs == 0 || span == 0 {
             return;
         }
-        self.used += span * jobs.min(self.cores);
+        self.used += span * self.at_work();
         self.service += if jobs <= self.cores {
             span * PARTS
         } else {
@@ -139,7 +144,7 @@ mod tests {
     fn what_is_used_is_what_was_asked_for() {
         let mut processor = Processor::new(2);
         ends(&mut processor, &[(0, 100), (0, 50), (10, 7), (400, 3)]);
-        let used = processor.used();
+        let used = processor.used(1_000);
         assert!((160..=164).contains(&used), "{used}");
     }
 }

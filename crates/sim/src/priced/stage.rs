@@ -4,16 +4,18 @@ use super::book::Book;
 use super::cast::Cast;
 use super::effects::Done;
 use super::frames::Frame;
+use super::gauges::Gauges;
 use super::ledger::Ledger;
 use super::lines::Lines;
 use super::load::tick;
 use super::observed::Observed;
-use super::outcome::{Outcome, Signatures, Utilisation};
+use super::outcome::{Outcome, Signatures};
 use super::processor::Processor;
 use super::stations::{Class, Job, Kind, Place};
 use super::work::reference_prices;
 use super::{Nanos, Prices, Profile, Progress, Scene, SceneError, nanos};
 use crate::agenda::Agenda;
+use quorate_crypto::SchemeKind;
 use quorate_crypto::stand_in::StandIns;
 use quorate_storage::Durability;
 use quorate_types::{ClientId, Event, Machine};
@@ -49,6 +51,8 @@ pub(crate) enum Happening {
     Load { member: usize },
     /// A validator ends.
     Crash { member: usize },
+    /// The time that counts begins.
+    Begin,
 }
 
 /// A job in service.
@@ -74,6 +78,7 @@ pub(crate) struct Stage {
     pub(crate) book: Book,
     pub(crate) prices: Prices,
     pub(crate) profile: Profile,
+    pub(crate) scheme: SchemeKind,
     pub(crate) durability: Durability,
     /// When each host's disk is free.
     pub(crate) disks: Vec<Nanos>,
@@ -89,6 +94,8 @@ pub(crate) struct Stage {
     clients: BTreeMap<ClientId, (usize, usize)>,
     tick: Nanos,
     begins: Nanos,
+    /// What had been used then.
+    began: Gauges,
     ends: Nanos,
     events: u64,
     trace: u64,
@@ -124,6 +131,7 @@ impl Stage {
             book: Book::new(begins, ends, live),
             prices,
             profile: scene.profile,
+            scheme: scene.scheme,
             durability: scene.durability,
             disks: vec![0; hosts],
             under_way: vec![0; members * members],
@@ -136,6 +144,7 @@ impl Stage {
             clients,
             tick: tick(scene.load.bundle_delay),
             begins,
+            began: Gauges::default(),
             ends,
             events: 0,
             trace: 0,
@@ -148,10 +157,9 @@ impl Stage {
     }
 
     fn raise_curtain(&mut self, scene: &Scene) {
+        self.agenda.schedule(self.begins, Happening::Begin);
         for (member, at) in &scene.crashed {
-            if member.index() < self.cast.validators.len() {
-                self.agenda.schedule(nanos(*at), Happening::Crash { member: member.index() });
-            }
+            self.agenda.schedule(nanos(*at), Happening::Crash { member: member.index() });
         }
         for member in 0..self.cast.validators.len() {
             let event = Event::Recovered(Box::default());
@@ -233,6 +241,7 @@ impl Stage {
                 self.agenda.schedule(self.now + self.tick, Happening::Load { member });
             }
             Happening::Crash { member } => self.cast.validators[member].crash(),
+            Happening::Begin => self.began = Gauges::read(self),
         }
         Ok(())
     }
@@ -379,24 +388,27 @@ impl Stage {
             Happening::WakeClient { member } => (6, *member),
             Happening::Load { member } => (7, *member),
             Happening::Crash { member } => (8, *member),
+            Happening::Begin => (9, 0),
         };
         let event = self.now ^ (kind << 60) ^ (place as u64).rotate_left(24);
         self.trace = (self.trace ^ event).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     }
 
+    /// The cores of all hosts.
+    pub(crate) fn processors(&self) -> impl Iterator<Item = &Processor> {
+        self.hosts.iter().map(|host| &host.processor)
+    }
+
     fn outcome(mut self, wall: Duration) -> Outcome {
-        let seconds = (self.ends - self.begins) as f64 / 1e9;
-        let statuses: Vec<_> =
-            self.cast.validators.iter().map(|validator| validator.machine.status()).collect();
-        let most = |of: &dyn Fn(&quorate_engine::Status) -> u64| {
-            statuses.iter().map(of).max().unwrap_or_default()
-        };
-        let (height, root) = self.root();
-        let trace = self.trace ^ u64::from_le_bytes(root.0[..8].try_into().expect("8 bytes"));
-        let span = self.ends as f64;
-        let cores = self.hosts.iter().map(|host| host.processor.used()).max().unwrap_or_default();
-        let per_host = f64::from(self.hosts[0].processor.cores());
-        let sent: u64 = self.cast.validators.iter().map(|one| one.sent_bytes).sum();
+        let span = self.ends - self.begins;
+        let seconds = span as f64 / 1e9;
+        let (before, gauges) = (std::mem::take(&mut self.began), Gauges::read(&self));
+        let statuses = self.cast.validators.iter().map(|validator| validator.machine.status());
+        let certificate_bytes = statuses.map(|status| status.certificate_bytes).max();
+        let trace =
+            self.trace ^ u64::from_le_bytes(self.root().1.0[..8].try_into().expect("8 bytes"));
+        let cores = f64::from(self.hosts[0].processor.cores());
+        let members = self.cast.validators.len() as f64;
         Outcome {
             committed_tps: self.book.counted as f64 / seconds,
             one_validator: self.book.own.percentiles(),
@@ -406,34 +418,20 @@ impl Stage {
             seconds: self.book.seconds(),
             offered: self.book.offered,
             refused: self.book.refused,
-            views: most(&|status| status.view.0),
-            timeouts: most(&|status| status.view_changes),
-            heights: height.0,
-            certificate_bytes: most(&|status| status.certificate_bytes),
-            utilisation: Kind::ALL.map(|kind| self.utilisation(kind)).into(),
-            cores_busiest: cores as f64 / span / per_host,
-            uplink_busiest: self.lines.uplinks().max().unwrap_or_default() as f64 / span,
-            bytes_sent_per_second: sent as f64 / (span / 1e9) / self.cast.validators.len() as f64,
+            views: gauges.views - before.views,
+            timeouts: gauges.timeouts - before.timeouts,
+            heights: gauges.heights - before.heights,
+            certificate_bytes: certificate_bytes.unwrap_or_default(),
+            utilisation: gauges.utilisation(&before, span),
+            cores_busiest: gauges.busiest_cores(&before) as f64 / span as f64 / cores,
+            uplink_busiest: gauges.busiest_uplink(&before) as f64 / span as f64,
+            bytes_sent_per_second: gauges.sent_bytes(&before) as f64 / seconds / members,
             dropped: self.dropped,
             wall_s: wall.as_secs_f64(),
-            virtual_s: span / 1e9,
+            virtual_s: self.ends as f64 / 1e9,
             events: self.events,
             signatures: self.signatures,
             trace_hash: format!("{trace:016x}"),
-        }
-    }
-
-    fn utilisation(&self, kind: Kind) -> Utilisation {
-        let used = self.cast.validators.iter().map(|validator| validator.used(kind));
-        let (sum, most) = used.fold((0, 0), |(sum, most), one| (sum + one, most.max(one)));
-        let span = self.ends as f64;
-        let wakes = self.cast.validators.iter().map(|validator| validator.wakes(kind));
-        let wakes = wakes.sum::<u64>() as f64 / self.cast.validators.len() as f64;
-        Utilisation {
-            station: kind.name().to_owned(),
-            wakes_per_second: wakes / (span / 1e9),
-            mean: sum as f64 / span / self.cast.validators.len() as f64,
-            busiest: most as f64 / span,
         }
     }
 }

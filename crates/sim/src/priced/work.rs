@@ -10,8 +10,9 @@ use super::stations::{Job, Kind};
 use super::{Nanos, Prices, Profile};
 use quorate_consensus::Message as Consensus;
 use quorate_consensus::jolteon;
-use quorate_crypto::counts;
+use quorate_crypto::counts::{self, OpCounts};
 use quorate_engine::{Incoming, Message};
+use quorate_types::machine::{Block, Executed};
 use quorate_types::{Effect, Event, Lane, Machine, Peer, Recipients, ReplicaId, Verified};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -32,10 +33,17 @@ impl Stage {
                 (us, Done::Taken(frame))
             }
             Job::Check(frame) => return self.check(member, kind, &frame),
-            Job::Combine(job) => (0.0, Done::Combined(Box::new(job.run()))),
+            Job::Combine(job) => {
+                let done = Done::Combined(Box::new(job.run()));
+                if self.profile == Profile::Reference {
+                    let adding = counts::take().adding();
+                    return (self.prices.of(&adding) as Nanos, done);
+                }
+                (0.0, done)
+            }
             Job::Event(event) => self.handle(member, Some(*event)),
             Job::Tick => self.handle(member, None),
-            Job::Execute(block) => match self.ledger.execute(&block) {
+            Job::Execute(block) => match self.execute(member, &block) {
                 Ok(executed) => {
                     let prices = self.prices.execution;
                     let bodies = block.bodies.iter();
@@ -131,9 +139,12 @@ impl Stage {
         // A body's bytes are looked at by its hash alone.
         let decoded = if frame.lane == Lane::Bulk { 0 } else { frame.bytes };
         let codec = net.codec_us * 1e3 + decoded as f64 * net.codec_byte_ns;
-        let cost = (codec + counted) as Nanos;
+        let mut cost = (codec + counted) as Nanos;
         let done = match checked {
             Ok(message) => {
+                if self.profile == Profile::Reference && is_share(&message) {
+                    cost += self.prices.of(&OpCounts::one_share(self.scheme)) as Nanos;
+                }
                 frame.remember(&message, cost);
                 Done::Checked(frame.peer, Box::new(message), urgent)
             }
@@ -145,6 +156,11 @@ impl Stage {
             )),
         };
         (cost, done)
+    }
+
+    /// A block is executed; what is executed by all alike is computed once.
+    fn execute(&mut self, member: usize, block: &Block) -> Result<Rc<Executed>, String> {
+        self.ledger.execute(block, self.cast.validators[member].lives)
     }
 
     /// The machine handles an event, or its timer; what it asks for leaves when its service ends.
@@ -259,6 +275,18 @@ impl Stage {
             Event::Executed(_) => prices.executed_us,
             _ => prices.other_us,
         }
+    }
+}
+
+/// Whether a message carries a share, which the reference checks as it comes.
+fn is_share(message: &Incoming) -> bool {
+    use jolteon::Message::{Timeout, Vote};
+    match message {
+        Incoming::Consensus(message) => {
+            let Consensus::Jolteon(message) = &***message;
+            matches!(message, Vote(_) | Timeout(_))
+        }
+        _ => false,
     }
 }
 

@@ -4,12 +4,11 @@ use super::{Measured, RunError, Runner, Signatures};
 use crate::bench::load::Shape;
 use crate::experiment::Setup;
 use quorate_sim::priced::{
-    self, Arrivals, HostProfile, Load, Outcome, Percentiles, Prices, Scene, SceneError,
+    self, Arrivals, HostProfile, Load, Outcome, Percentiles, Prices, Profile, Scene, SceneError,
 };
 use quorate_types::ReplicaId;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -20,9 +19,6 @@ use std::time::Duration;
 const WALL_S: (f64, f64) = (0.02, 3.0e-7);
 /// How much longer a build without optimisation is taken to need; not measured either.
 const UNOPTIMISED: f64 = 5.0;
-
-/// What takes the same time on a slower core: the disk's work.
-const NOT_COMPUTED: [&str; 2] = ["sync_us", "disk_mb_s"];
 
 /// Runs scenes.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +60,7 @@ pub fn scene(setup: &Setup) -> Result<Scene, String> {
     let crash = Duration::from_secs_f64(setup.warmup_s as f64 + setup.crash_at_s);
     let last = setup.validators - setup.crashed..setup.validators;
     let limited = |mbit: u64| (mbit > 0).then_some(mbit as f64);
-    Ok(Scene {
+    let scene = Scene {
         seed: setup.seed,
         scheme: setup.scheme,
         settings: setup.settings.clone(),
@@ -89,38 +85,15 @@ pub fn scene(setup: &Setup) -> Result<Scene, String> {
         warmup: Duration::from_secs(setup.warmup_s),
         duration: Duration::from_secs(setup.duration_s),
         crashed: last.map(|id| (ReplicaId(id), crash)).collect(),
-        profile: setup.profile,
         ..Scene::new(topology, setup.rate as f64, prices(setup)?)
-    })
+    };
+    Ok(if setup.profile == Profile::Reference { scene.as_reference() } else { scene })
 }
 
 /// The price list, for cores as quick as the setup's.
 fn prices(setup: &Setup) -> Result<Prices, String> {
-    let list = if setup.prices.ends_with(".toml") {
-        let unreadable = |error| format!("cannot read {}: {error}", setup.prices);
-        Prices::parse(&fs::read_to_string(&setup.prices).map_err(unreadable)?)
-    } else {
-        Prices::shipped(&setup.prices)
-    };
-    let list = list.map_err(|error| error.to_string())?;
-    if setup.core_speed == 1.0 {
-        return Ok(list);
-    }
-    let mut values = serde_json::to_value(&list).map_err(|error| error.to_string())?;
-    slow_down(&mut values, 1.0 / setup.core_speed);
-    serde_json::from_value(values).map_err(|error| error.to_string())
-}
-
-/// Every price that is computing, so many times dearer.
-fn slow_down(values: &mut Value, factor: f64) {
-    let Value::Object(fields) = values else { return };
-    for (name, value) in fields {
-        match value.as_f64() {
-            Some(_) if NOT_COMPUTED.contains(&name.as_str()) => {}
-            Some(price) => *value = json!(price * factor),
-            None => slow_down(value, factor),
-        }
-    }
+    let list = Prices::find(&setup.prices).map_err(|error| error.to_string())?;
+    Ok(if setup.core_speed == 1.0 { list } else { list.slowed(1.0 / setup.core_speed) })
 }
 
 fn measured(outcome: &Outcome, setup: &Setup) -> Measured {
@@ -178,9 +151,8 @@ fn details(outcome: &Outcome) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::{scene, slow_down};
+    use super::scene;
     use crate::experiment::Setup;
-    use serde_json::json;
 
     #[test]
     fn a_slower_core_computes_dearer_and_its_disk_is_the_same() {
@@ -191,9 +163,6 @@ mod tests {
         assert_eq!(slow.log.group_us, 2.0 * quick.log.group_us);
         assert_eq!(slow.log.sync_us, quick.log.sync_us);
         assert_eq!(slow.log.disk_mb_s, quick.log.disk_mb_s);
-        let mut text = json!({ "machine": "one", "a": { "b_us": 3 } });
-        slow_down(&mut text, 2.0);
-        assert_eq!(text, json!({ "machine": "one", "a": { "b_us": 6.0 } }));
     }
 
     #[test]

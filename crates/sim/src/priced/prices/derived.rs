@@ -11,6 +11,8 @@ struct Derived {
     commit: String,
     date: String,
     note: String,
+    /// Cores, where it has not as many as the other.
+    cores: Option<u16>,
     /// A list that comes with this program.
     base: String,
     /// How much longer a core takes for the same.
@@ -30,10 +32,20 @@ pub(super) fn parse(text: &str) -> Result<Prices, PricesError> {
     base.commit = format!("{}, from {} at {}", derived.commit, derived.base, base.commit);
     base.date = derived.date;
     base.note = derived.note;
-    let mut table = Table::try_from(&base).expect("plain fields");
-    scale(&mut table, derived.scale);
+    base.cores = derived.cores.unwrap_or(base.cores);
+    let mut table = Table::try_from(&base.slowed(derived.scale)).expect("plain fields");
     change(&mut table, derived.change);
     Value::Table(table).try_into().map_err(malformed)
+}
+
+impl Prices {
+    /// The list of a machine whose cores take so many times as long. Its disk is the same.
+    #[must_use]
+    pub fn slowed(&self, times: f64) -> Self {
+        let mut table = Table::try_from(self).expect("plain fields");
+        scale(&mut table, times);
+        Value::Table(table).try_into().expect("the same fields")
+    }
 }
 
 fn scale(table: &mut Table, by: f64) {

@@ -43,8 +43,21 @@ fn a_price_below_zero_or_of_no_number_is_refused() {
 
 #[test]
 fn a_list_that_nobody_has_is_refused_with_the_names_of_the_others() {
-    let error = Prices::shipped("t4.medium").unwrap_err();
-    assert!(error.to_string().contains("t3.medium"), "{error}");
+    for error in [Prices::shipped("t4.medium"), Prices::find("t4.medium")].map(Result::unwrap_err) {
+        assert!(error.to_string().contains("t3.medium"), "{error}");
+    }
+}
+
+#[test]
+fn a_list_is_found_by_its_name_or_its_files() {
+    assert_eq!(Prices::find("this-machine"), Ok(list()));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("here.toml");
+    let name = file.to_str().unwrap();
+    let missing = Prices::find(name).unwrap_err().to_string();
+    assert!(missing.starts_with(&format!("cannot read the price list {name}")), "{missing}");
+    std::fs::write(&file, list().slowed(2.0).to_toml()).unwrap();
+    assert_eq!(Prices::find(name).unwrap().hash.call_us, 2.0 * list().hash.call_us);
 }
 
 /// What combining and checking a certificate of `signers` among `members` costs, in microseconds.

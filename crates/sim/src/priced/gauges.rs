@@ -1,0 +1,88 @@
+//! What has been used since the beginning of a scene, read twice: when the time that counts begins, and
+//! when it ends.
+
+use super::Nanos;
+use super::outcome::Utilisation;
+use super::stage::Stage;
+use super::stations::Kind;
+
+/// Core time and wakes of a station.
+type Used = (Nanos, u64);
+
+/// Gauges of everything.
+#[derive(Debug, Default)]
+pub(crate) struct Gauges {
+    /// By kind, then by validator.
+    stations: Vec<(Kind, Vec<Used>)>,
+    /// Core time by host.
+    cores: Vec<Nanos>,
+    /// Time that links were sending, by host.
+    uplinks: Vec<Nanos>,
+    sent_bytes: u64,
+    pub(crate) views: u64,
+    pub(crate) timeouts: u64,
+    pub(crate) heights: u64,
+}
+
+impl Gauges {
+    pub(crate) fn read(stage: &Stage) -> Self {
+        let validators = &stage.cast.validators;
+        let used = |kind| validators.iter().map(|one| (one.used(kind), one.wakes(kind))).collect();
+        let statuses: Vec<_> = validators.iter().map(|one| one.machine.status()).collect();
+        let most = |of: &dyn Fn(&quorate_engine::Status) -> u64| {
+            statuses.iter().map(of).max().unwrap_or_default()
+        };
+        Self {
+            stations: Kind::ALL.map(|kind| (kind, used(kind))).into(),
+            cores: stage.processors().map(|processor| processor.used(stage.now)).collect(),
+            uplinks: stage.lines.uplinks(stage.now).collect(),
+            sent_bytes: validators.iter().map(|one| one.sent_bytes).sum(),
+            views: most(&|status| status.view.0),
+            timeouts: most(&|status| status.view_changes),
+            heights: stage.root().0.0,
+        }
+    }
+
+    /// By station, in `span` since `before`.
+    pub(crate) fn utilisation(&self, before: &Self, span: Nanos) -> Vec<Utilisation> {
+        let each = self.stations.iter().enumerate();
+        each.map(|(index, (kind, now))| {
+            let began = before.stations.get(index).map_or(&[][..], |(_, used)| used);
+            let since = |member: usize| {
+                let (core, wakes) = began.get(member).copied().unwrap_or_default();
+                (now[member].0 - core, now[member].1 - wakes)
+            };
+            let (core, wakes, most) = (0..now.len())
+                .map(since)
+                .fold((0, 0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1, one.0.max(sum.2)));
+            let (span, all) = (span as f64, now.len() as f64);
+            Utilisation {
+                station: kind.name().to_owned(),
+                mean: core as f64 / span / all,
+                busiest: most as f64 / span,
+                wakes_per_second: wakes as f64 / all / (span / 1e9),
+            }
+        })
+        .collect()
+    }
+
+    /// Core time of the busiest host since `before`.
+    pub(crate) fn busiest_cores(&self, before: &Self) -> Nanos {
+        busiest(&self.cores, &before.cores)
+    }
+
+    /// How long the busiest uplink was sending since `before`.
+    pub(crate) fn busiest_uplink(&self, before: &Self) -> Nanos {
+        busiest(&self.uplinks, &before.uplinks)
+    }
+
+    /// Bytes that all validators sent since `before`.
+    pub(crate) fn sent_bytes(&self, before: &Self) -> u64 {
+        self.sent_bytes - before.sent_bytes
+    }
+}
+
+fn busiest(now: &[Nanos], before: &[Nanos]) -> Nanos {
+    let since = |(index, used): (usize, &Nanos)| used - before.get(index).copied().unwrap_or(0);
+    now.iter().enumerate().map(since).max().unwrap_or_default()
+}
