@@ -55,6 +55,7 @@ impl OpCounts {
                 bls_subgroup_checks: 1,
                 ..Self::default()
             },
+            #[cfg(feature = "stub")]
             SchemeKind::Stub => Self::default(),
         }
     }
