@@ -13,6 +13,8 @@ pub trait TreeBlock {
     fn id(&self) -> BlockId;
     /// Its parent's id.
     fn parent(&self) -> BlockId;
+    /// Its parent's view.
+    fn parent_view(&self) -> View;
     /// Its view.
     fn view(&self) -> View;
     /// What it orders.
@@ -26,6 +28,8 @@ pub struct Root {
     pub id: BlockId,
     /// Its view.
     pub view: View,
+    /// Its parent's view and id; the first block's own.
+    pub parent: (View, BlockId),
     /// Its height.
     pub height: Height,
     /// Its stamp.
@@ -33,6 +37,13 @@ pub struct Root {
 }
 
 impl Root {
+    /// The block before the first.
+    #[must_use]
+    pub fn genesis(id: BlockId) -> Self {
+        let view = View(0);
+        Self { id, view, parent: (view, id), height: Height(0), proposed_at_ms: 0 }
+    }
+
     /// The root that a decided block becomes.
     #[must_use]
     pub fn of(block: &impl TreeBlock) -> Self {
@@ -40,6 +51,7 @@ impl Root {
         Self {
             id: block.id(),
             view: block.view(),
+            parent: (block.parent_view(), block.parent()),
             height: header.height,
             proposed_at_ms: header.proposed_at_ms,
         }
@@ -98,6 +110,24 @@ impl<B: TreeBlock> BlockTree<B> {
         }
         let header = self.blocks.get(&id)?.payload().header;
         Some((header.height, header.proposed_at_ms))
+    }
+
+    /// The view and id of the parent of the root or of an undecided block.
+    #[must_use]
+    pub fn parent_of(&self, id: BlockId) -> Option<(View, BlockId)> {
+        if id == self.root.id {
+            return Some(self.root.parent);
+        }
+        self.blocks.get(&id).map(|block| (block.parent_view(), block.parent()))
+    }
+
+    /// Whether `id` is a descendant of a block of this view, or that block. Blocks before the root were
+    /// decided, and everything here descends from them.
+    #[must_use]
+    pub fn extends(&self, id: BlockId, ancestor: (View, BlockId)) -> bool {
+        let (view, ancestor) = ancestor;
+        let is_here = |path: Vec<Arc<B>>| path.iter().any(|block| block.id() == ancestor);
+        view <= self.root.view || self.path(id).is_some_and(is_here)
     }
 
     /// Adds a block whose parent is here.

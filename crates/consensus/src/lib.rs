@@ -2,14 +2,18 @@
 //!
 //! A protocol is a [`Machine`] fed [`Input`]s and drained of [`Output`]s by the engine; it knows
 //! nothing of bodies, clients or disks. To add one: a folder with its machine and messages, a variant
-//! of [`Protocol`] and one of [`Message`].
+//! of [`ProtocolKind`] and one of [`Message`]; of [`Protocol`] too, unless it is one of the [`chained`]
+//! family, which needs its [rules](chained::Rules) alone.
 //!
 //! Shared: [`tally`] collects shares into certificates, [`pacemaker`] times views, [`leader`] names
 //! leaders, [`block_tree`] holds the undecided blocks, [`verify`] checks messages before they arrive.
 //! Thresholds come from the committee; no protocol computes one.
 
 pub mod block_tree;
+pub mod chained;
+pub mod hotstuff;
 pub mod jolteon;
+mod kind;
 pub mod leader;
 pub mod pacemaker;
 pub mod tally;
@@ -26,21 +30,39 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use kind::{ProtocolKind, UnweightedProtocol};
 pub use verify::{ProposalKey, VerifiedRun, Verifier, check_anchor};
 
 /// What travels between protocol machines.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum Message {
     /// Jolteon's.
-    Jolteon(jolteon::Message),
+    Jolteon(chained::Message),
+    /// HotStuff's.
+    HotStuff(chained::Message),
 }
 
 impl Message {
     /// The lane that it travels in.
     #[must_use]
     pub fn lane(&self) -> Lane {
+        self.chained().lane()
+    }
+
+    /// The protocol whose message it is.
+    #[must_use]
+    pub fn protocol(&self) -> ProtocolKind {
         match self {
-            Self::Jolteon(message) => message.lane(),
+            Self::Jolteon(_) => ProtocolKind::Jolteon,
+            Self::HotStuff(_) => ProtocolKind::HotStuff,
+        }
+    }
+
+    /// What it says, in the words that the chained protocols share.
+    #[must_use]
+    pub fn chained(&self) -> &chained::Message {
+        match self {
+            Self::Jolteon(message) | Self::HotStuff(message) => message,
         }
     }
 
@@ -48,17 +70,15 @@ impl Message {
     /// certificate in it.
     #[must_use]
     pub fn view(&self) -> View {
-        match self {
-            Self::Jolteon(message) => message.view(),
-        }
+        self.chained().view()
     }
 
     /// The bodies that a proposal orders; `None` for any other message.
     #[must_use]
     pub fn proposed_bodies(&self) -> Option<&[BodyRef]> {
-        match self {
-            Self::Jolteon(jolteon::Message::Proposal(p)) => Some(&p.block.payload.bodies),
-            Self::Jolteon(_) => None,
+        match self.chained() {
+            chained::Message::Proposal(p) => Some(&p.block.payload.bodies),
+            _ => None,
         }
     }
 }
@@ -222,8 +242,8 @@ pub struct ProtocolConfig {
 /// The protocols, one line each.
 #[derive(Debug)]
 pub enum Protocol {
-    /// 2-chain HotStuff with timeout certificates.
-    Jolteon(Box<jolteon::Jolteon>),
+    /// Jolteon or HotStuff.
+    Chained(Box<chained::Chained>),
 }
 
 /// What a protocol shows of itself.
@@ -240,12 +260,22 @@ pub struct ProtocolStatus {
 }
 
 impl Protocol {
+    /// A replica of the protocol that the verifier's committee runs, before its first input.
+    #[must_use]
+    pub fn new(config: ProtocolConfig) -> Self {
+        match config.verifier.protocol() {
+            ProtocolKind::Jolteon | ProtocolKind::HotStuff => {
+                Self::Chained(Box::new(chained::Chained::new(config)))
+            }
+        }
+    }
+
     /// With leaders chosen by somebody else than the protocol's own election, before its first input: the
     /// same for all members.
     #[must_use]
     pub fn with_leaders(self, leaders: Box<dyn leader::LeaderElection>) -> Self {
         match self {
-            Self::Jolteon(machine) => Self::Jolteon(Box::new(machine.with_leaders(leaders))),
+            Self::Chained(machine) => Self::Chained(Box::new(machine.with_leaders(leaders))),
         }
     }
 
@@ -253,7 +283,7 @@ impl Protocol {
     #[must_use]
     pub fn status(&self) -> ProtocolStatus {
         match self {
-            Self::Jolteon(machine) => machine.status(),
+            Self::Chained(machine) => machine.status(),
         }
     }
 
@@ -261,7 +291,7 @@ impl Protocol {
     #[must_use]
     pub fn view(&self) -> View {
         match self {
-            Self::Jolteon(machine) => machine.view(),
+            Self::Chained(machine) => machine.view(),
         }
     }
 
@@ -269,7 +299,7 @@ impl Protocol {
     #[must_use]
     pub fn tip(&self) -> BlockId {
         match self {
-            Self::Jolteon(machine) => machine.tip(),
+            Self::Chained(machine) => machine.tip(),
         }
     }
 
@@ -277,7 +307,7 @@ impl Protocol {
     #[must_use]
     pub fn has_block(&self, id: BlockId) -> bool {
         match self {
-            Self::Jolteon(machine) => machine.has_block(id),
+            Self::Chained(machine) => machine.has_block(id),
         }
     }
 
@@ -285,7 +315,7 @@ impl Protocol {
     #[must_use]
     pub fn may_vote(&self, id: BlockId) -> bool {
         match self {
-            Self::Jolteon(machine) => machine.may_vote(id),
+            Self::Chained(machine) => machine.may_vote(id),
         }
     }
 
@@ -293,14 +323,14 @@ impl Protocol {
     #[must_use]
     pub fn undecided_bodies(&self) -> BTreeSet<BodyRef> {
         match self {
-            Self::Jolteon(machine) => machine.undecided_bodies().copied().collect(),
+            Self::Chained(machine) => machine.undecided_bodies().copied().collect(),
         }
     }
 
     /// Sends a member the certificate that decided last: what it takes for undecided is decided here.
     pub fn show_last_decision(&mut self, to: ReplicaId) {
         match self {
-            Self::Jolteon(machine) => machine.show_last_decision(to),
+            Self::Chained(machine) => machine.show_last_decision(to),
         }
     }
 
@@ -308,7 +338,7 @@ impl Protocol {
     #[must_use]
     pub fn coming_leaders(&self, views: u64) -> Vec<ReplicaId> {
         match self {
-            Self::Jolteon(machine) => machine.coming_leaders(views),
+            Self::Chained(machine) => machine.coming_leaders(views),
         }
     }
 
@@ -316,7 +346,7 @@ impl Protocol {
     #[must_use]
     pub fn tail(&self, after: BlockId, target: BlockId) -> Option<Vec<Bytes>> {
         match self {
-            Self::Jolteon(machine) => machine.tail(after, target),
+            Self::Chained(machine) => machine.tail(after, target),
         }
     }
 
@@ -324,7 +354,7 @@ impl Protocol {
     #[must_use]
     pub fn record_id(&self, record: &Bytes) -> Option<BlockId> {
         match self {
-            Self::Jolteon(_) => jolteon::record_id(record),
+            Self::Chained(_) => chained::record_id(record),
         }
     }
 
@@ -332,7 +362,7 @@ impl Protocol {
     #[must_use]
     pub fn record_payload(&self, record: &Bytes) -> Option<Payload> {
         match self {
-            Self::Jolteon(_) => jolteon::record_payload(record),
+            Self::Chained(_) => chained::record_payload(record),
         }
     }
 
@@ -341,7 +371,7 @@ impl Protocol {
     #[must_use]
     pub fn servable(&self, records: &[Bytes]) -> usize {
         match self {
-            Self::Jolteon(_) => jolteon::servable(records),
+            Self::Chained(machine) => machine.servable(records),
         }
     }
 }
@@ -352,25 +382,25 @@ impl Machine for Protocol {
 
     fn handle(&mut self, now: Time, input: Input) {
         match self {
-            Self::Jolteon(machine) => machine.handle(now, input),
+            Self::Chained(machine) => machine.handle(now, input),
         }
     }
 
     fn handle_timeout(&mut self, now: Time) {
         match self {
-            Self::Jolteon(machine) => machine.handle_timeout(now),
+            Self::Chained(machine) => machine.handle_timeout(now),
         }
     }
 
     fn poll(&mut self) -> Option<Output> {
         match self {
-            Self::Jolteon(machine) => machine.poll(),
+            Self::Chained(machine) => machine.poll(),
         }
     }
 
     fn next_timeout(&self) -> Option<Time> {
         match self {
-            Self::Jolteon(machine) => machine.next_timeout(),
+            Self::Chained(machine) => machine.next_timeout(),
         }
     }
 }

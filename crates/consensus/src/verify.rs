@@ -6,8 +6,8 @@
 //! checked once: the [`Verifier`] remembers it by its identity (kind, view, ids), never by its signature
 //! bytes, and hands on the copy that was checked.
 
-use crate::jolteon::{self, Qc, Tc};
-use crate::{Fault, Message};
+use crate::chained::{self, Qc, Rules, Tc};
+use crate::{Fault, Message, ProtocolKind};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_crypto::{Digest, PreparedIdentity, Scheme, Signature};
@@ -62,6 +62,7 @@ pub struct Verifier {
     committee: Arc<Committee>,
     voting: Arc<dyn Scheme>,
     identities: Vec<PreparedIdentity>,
+    protocol: ProtocolKind,
     proposal_key: ProposalKey,
     genesis: BlockId,
     horizon: AtomicU64,
@@ -77,25 +78,31 @@ struct Checked {
 /// Blocks that a replica missed, linked by hashes to a certified one.
 #[derive(Clone, Debug)]
 pub enum VerifiedRun {
-    /// Jolteon's.
-    Jolteon(jolteon::Run),
+    /// A chained protocol's.
+    Chained(chained::Run),
 }
 
 impl Verifier {
-    /// For one committee. Identity keys were checked when it was loaded.
+    /// For one committee and the protocol that it runs. Identity keys were checked when it was loaded.
     #[must_use]
-    pub fn new(committee: Arc<Committee>, proposal_key: ProposalKey) -> Self {
+    pub fn new(
+        committee: Arc<Committee>,
+        protocol: ProtocolKind,
+        proposal_key: ProposalKey,
+    ) -> Self {
         let identities = committee
             .members()
             .filter_map(|member| committee.identity(member))
             .map(|key| key.prepare().expect("the committee checked its keys"))
             .collect();
         let (voting, _) = committee.scheme(Purpose::Vote);
-        let genesis = jolteon::genesis_id(committee.chain(), committee.epoch());
+        let (chain, epoch) = (committee.chain(), committee.epoch());
+        let genesis = chained::genesis_id(protocol.rules(), chain, epoch);
         Self {
             committee,
             voting,
             identities,
+            protocol,
             proposal_key,
             genesis,
             horizon: AtomicU64::new(1),
@@ -113,6 +120,17 @@ impl Verifier {
     #[must_use]
     pub fn voting(&self) -> &Arc<dyn Scheme> {
         &self.voting
+    }
+
+    /// The protocol that the committee runs.
+    #[must_use]
+    pub fn protocol(&self) -> ProtocolKind {
+        self.protocol
+    }
+
+    /// What its protocol does otherwise than others of its family.
+    pub(crate) fn rules(&self) -> &'static Rules {
+        self.protocol.rules()
     }
 
     /// Which key signs proposals.
@@ -197,8 +215,16 @@ impl Verify for Message {
 
     fn verify(raw: Self, from: Peer, verifier: &Verifier) -> Result<Self, Rejected> {
         let from = from.replica()?;
+        if raw.protocol() != verifier.protocol {
+            return Err(Rejected::RuleBroken(
+                "a message is of the protocol that the committee runs",
+            ));
+        }
         match raw {
-            Self::Jolteon(message) => jolteon::verify(message, from, verifier).map(Self::Jolteon),
+            Self::Jolteon(message) | Self::HotStuff(message) => {
+                chained::verify(message, from, verifier)
+                    .map(|message| verifier.protocol.message(message))
+            }
         }
     }
 }
@@ -208,7 +234,7 @@ impl VerifiedRun {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match self {
-            Self::Jolteon(run) => run.decided.is_empty() && run.tail.is_empty(),
+            Self::Chained(run) => run.decided.is_empty() && run.tail.is_empty(),
         }
     }
 
@@ -216,7 +242,7 @@ impl VerifiedRun {
     #[must_use]
     pub fn has_tail(&self) -> bool {
         match self {
-            Self::Jolteon(run) => !run.tail.is_empty(),
+            Self::Chained(run) => !run.tail.is_empty(),
         }
     }
 
@@ -224,8 +250,8 @@ impl VerifiedRun {
     #[must_use]
     pub fn heights(&self) -> Option<(Height, Height)> {
         match self {
-            Self::Jolteon(run) => {
-                let height = |block: &jolteon::Block| block.payload.header.height;
+            Self::Chained(run) => {
+                let height = |block: &chained::Block| block.payload.header.height;
                 Some((height(run.decided.first()?), height(run.decided.last()?)))
             }
         }
@@ -247,7 +273,7 @@ impl VerifiedRun {
         tail: &[Bytes],
         verifier: &Verifier,
     ) -> Result<Self, Rejected> {
-        jolteon::verify_run(height, after, target, decided, tail, verifier).map(Self::Jolteon)
+        chained::verify_run(height, after, target, decided, tail, verifier).map(Self::Chained)
     }
 }
 
@@ -262,7 +288,7 @@ pub fn check_anchor(
     records: &[Bytes],
     verifier: &Verifier,
 ) -> Result<Bytes, Rejected> {
-    jolteon::check_anchor(height, records, verifier)
+    chained::check_anchor(height, records, verifier)
 }
 
 impl std::fmt::Display for Fault {

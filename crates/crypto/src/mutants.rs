@@ -53,6 +53,22 @@ pub enum Mutant {
     JolteonCommitGap,
     /// Jolteon: a decision delivers its blocks newest first.
     JolteonNewestFirst,
+    /// HotStuff: a block is compared with the lock by its own view, not by its certificate's.
+    HotStuffVoidLock,
+    /// HotStuff: the lock is forgotten in a restart.
+    HotStuffForgetLock,
+    /// HotStuff: a chain of two certificates decides.
+    HotStuffTwoChain,
+    /// HotStuff: the highest certificate never moves.
+    HotStuffStuckHighQc,
+    /// HotStuff: a proposal that gets no vote teaches nothing.
+    HotStuffLearnVotedOnly,
+    /// HotStuff: votes go to who proposed, who does not collect them.
+    HotStuffVoteToProposer,
+    /// HotStuff: complaints go to the next leader alone.
+    HotStuffComplainToNext,
+    /// HotStuff: complaints do not show their senders' last votes.
+    HotStuffNoSalvage,
     /// A vote for a block whose bodies are not stored.
     VoteWithoutBodies,
     /// Bodies are acknowledged before they are stored.

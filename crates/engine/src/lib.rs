@@ -26,11 +26,10 @@ mod verify;
 
 pub use availability::{Acknowledged, Acknowledgement, AvailabilityCertificate, Covered};
 pub use message::{Frame, Message, frame_bytes_max};
+pub use quorate_consensus::{ProtocolKind, UnweightedProtocol};
 pub use replica::{Replica, ReplicaConfig, Status, SyncStatus};
 pub use reply_gate::ReplyGate;
 pub use session::{Completed, Session, SessionConfig, SessionEffect, SessionEvent};
-pub use settings::{
-    Availability, FlowControl, ProtocolKind, Settings, SettingsError, UnweightedProtocol,
-};
+pub use settings::{Availability, FlowControl, Settings, SettingsError};
 pub use snapshots::Offered;
 pub use verify::{Incoming, Verifier};

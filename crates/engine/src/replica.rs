@@ -16,12 +16,11 @@ use crate::mempool::{Limits, Mempool};
 use crate::message::{Busy, FetchBlocks, NAMES_MAX};
 use crate::replies::Replies;
 use crate::schedule::Schedule;
-use crate::settings::{FlowControl, ProtocolKind};
+use crate::settings::FlowControl;
 use crate::snapshots::SnapshotSync;
 use crate::sync::BlockSync;
 use crate::{Incoming, Message, Settings, Verifier};
 use bytes::Bytes;
-use quorate_consensus::jolteon::Jolteon;
 use quorate_consensus::{Decided, Input, Output, PayloadWish, Protocol, ProtocolConfig};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, IdentitySecret, VotingSecret};
@@ -721,9 +720,7 @@ fn protocol(config: &ReplicaConfig) -> Protocol {
         wall_origin_ms: config.wall_origin_ms,
         signs: config.signs,
     };
-    match settings.protocol {
-        ProtocolKind::Jolteon => Protocol::Jolteon(Box::new(Jolteon::new(protocol_config))),
-    }
+    Protocol::new(protocol_config)
 }
 
 fn mempool(config: &ReplicaConfig, incarnation: u64) -> Mempool {

@@ -1,47 +1,9 @@
 //! The settings of a replica: one plain struct, the same in configuration files, benches and simulations.
 
-use quorate_consensus::ProposalKey;
+use quorate_consensus::{ProposalKey, ProtocolKind};
 use quorate_crypto::{KeyCache, Policy};
-use quorate_types::Weights;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-
-/// Which protocol orders.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ProtocolKind {
-    /// 2-chain HotStuff with timeout certificates.
-    #[default]
-    Jolteon,
-}
-
-/// A committee whose members weigh differently, and a protocol that counts heads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0} counts members, not weights: give all members the same weight, or use another protocol"
-)]
-pub struct UnweightedProtocol(&'static str);
-
-impl ProtocolKind {
-    /// Refuses weights that differ where the protocol's thresholds are numbers of members, as those of
-    /// threshold signatures are.
-    ///
-    /// # Errors
-    /// When they differ and the protocol does not support it.
-    pub fn check_weights(self, weights: &Weights) -> Result<(), UnweightedProtocol> {
-        match self {
-            Self::Jolteon => refuse_unless(true, "jolteon", weights),
-        }
-    }
-}
-
-fn refuse_unless(
-    supported: bool,
-    name: &'static str,
-    weights: &Weights,
-) -> Result<(), UnweightedProtocol> {
-    if supported || weights.are_equal() { Ok(()) } else { Err(UnweightedProtocol(name)) }
-}
 
 /// When a body may be ordered: what a vote for a block that names it needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 use crate::availability::{Acknowledged, Acknowledgement, AvailabilityCertificate};
 use crate::{Incoming, Message, Verifier};
 use bytes::Bytes;
-use quorate_consensus::ProposalKey;
-use quorate_consensus::jolteon::{self, Block, Proposal, Qc};
+use quorate_consensus::chained::{self, Block, Proposal, Qc};
+use quorate_consensus::{ProposalKey, ProtocolKind};
 use quorate_crypto::{Digest, IdentitySecret, KeyCache, SchemeKind, VotingSecret};
 use quorate_types::{
     Available, Body, BodyRef, Committee, CommitteeFile, Epoch, Height, Kind, Member, Payload, Peer,
@@ -42,7 +42,7 @@ pub(crate) fn weighted(weights: &[u64]) -> Arc<Committee> {
 }
 
 pub(crate) fn verifier() -> Verifier {
-    Verifier::new(committee(), ProposalKey::Identity)
+    Verifier::new(committee(), ProtocolKind::Jolteon, ProposalKey::Identity)
 }
 
 pub(crate) fn client() -> IdentitySecret {
@@ -72,7 +72,7 @@ pub(crate) fn proposal(bodies: Vec<BodyRef>) -> quorate_consensus::Message {
     let id = quorate_consensus::block_tree::TreeBlock::id(&block);
     let statement = sign::statement(Kind::Propose, committee().chain(), Epoch(1), &(View(1), id));
     let signature = identity(0).sign(&statement).0.to_vec();
-    quorate_consensus::Message::Jolteon(jolteon::Message::Proposal(Proposal { block, signature }))
+    quorate_consensus::Message::Jolteon(chained::Message::Proposal(Proposal { block, signature }))
 }
 
 /// The message as its receiver gets it: framed, cut from the stream, checked.

@@ -62,11 +62,15 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// A verifier for one committee.
+    /// A verifier for one committee and its protocol.
     #[must_use]
-    pub fn new(committee: Arc<Committee>, proposal_key: consensus::ProposalKey) -> Self {
+    pub fn new(
+        committee: Arc<Committee>,
+        protocol: consensus::ProtocolKind,
+        proposal_key: consensus::ProposalKey,
+    ) -> Self {
         let certified = committee.members().map(|_| AtomicU64::new(0)).collect();
-        let consensus = Arc::new(consensus::Verifier::new(committee, proposal_key));
+        let consensus = Arc::new(consensus::Verifier::new(committee, protocol, proposal_key));
         Self { consensus, certified }
     }
 

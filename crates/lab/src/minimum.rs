@@ -1,7 +1,7 @@
 //! The least latency that a protocol needs on a network, by arithmetic: what a client would see if
 //! computing, disks and queues took no time at all.
 //!
-//! # Jolteon, as implemented
+//! # Jolteon and chained HotStuff, as implemented
 //!
 //! A client beside validator `v` sends an operation; `v` seals it into a body and sends that to all.
 //! The first leader that proposes after the body has reached it orders it, in view `r`:
@@ -10,6 +10,8 @@
 //! client ─▶ v ──body──▶ L(r) ──proposal r──▶ all ──votes──▶ L(r+1) ──proposal r+1──▶ all ──votes──▶ L(r+2)
 //!        L(r+2) decides r and sends proposal r+2 ──▶ all decide and execute r ──replies──▶ client
 //! ```
+//!
+//! In HotStuff one view more passes: `L(r+3)` decides.
 //!
 //! Leaders rotate and views follow one another at network speed: `L(r+1)` proposes as soon as it has
 //! the proposal of `r` and the votes of a quorum. Operations come at any moment, so one usually waits
@@ -50,20 +52,22 @@ pub struct Roster<'a> {
     pub turns: &'a [usize],
     /// Each member's weight.
     pub weights: &'a [u64],
+    /// Views from a proposal to the one whose leader decides it.
+    pub depth: usize,
     /// The weight of a certificate's signers.
     pub quorum: u64,
     /// The weight that is certain to include an honest member.
     pub weak: u64,
 }
 
-/// Computes the minimum of Jolteon with leaders in rotation.
+/// Computes the minimum of a chained protocol with leaders in rotation.
 ///
 /// # Panics
 /// Without turns, with turns or weights of others, or when a threshold exceeds the sum of weights.
 #[must_use]
-pub fn jolteon(network: &Topology, roster: Roster<'_>) -> Minimum {
+pub fn chained(network: &Topology, roster: Roster<'_>) -> Minimum {
     let members = network.members();
-    let Roster { turns, weights, quorum, weak } = roster;
+    let Roster { turns, weights, quorum, weak, .. } = roster;
     let fits = weights.len() == members && quorum.max(weak) <= weights.iter().sum();
     let led = !turns.is_empty() && turns.iter().all(|leader| *leader < members);
     assert!(fits && led, "a roster of this committee");
@@ -84,7 +88,7 @@ pub fn jolteon(network: &Topology, roster: Roster<'_>) -> Minimum {
 struct Model<'a> {
     network: &'a Topology,
     roster: Roster<'a>,
-    /// When each view's leader proposes, for three rounds and two views; the second round stands for
+    /// When each view's leader proposes, for three rounds and a decision; the second round stands for
     /// all.
     proposals: Vec<f64>,
 }
@@ -92,7 +96,7 @@ struct Model<'a> {
 impl Model<'_> {
     fn with_proposals(mut self) -> Self {
         let mut at = 0.0;
-        for view in 0..3 * self.roster.turns.len() + 2 {
+        for view in 0..3 * self.roster.turns.len() + self.roster.depth {
             self.proposals.push(at);
             at += self.view(self.leader(view), self.leader(view + 1));
         }
@@ -142,8 +146,9 @@ impl Model<'_> {
     /// From the proposal of a view to the client's last needed reply.
     fn tail(&self, view: usize, home: usize) -> f64 {
         let members = self.network.members();
-        let collector = self.leader(view + 2);
-        let decided = self.proposals[view + 2] - self.proposals[view];
+        let deciding = view + self.roster.depth;
+        let collector = self.leader(deciding);
+        let decided = self.proposals[deciding] - self.proposals[view];
         let heard = |i| decided + self.between(collector, i) + self.beside(i, home);
         self.done_by((0..members).map(heard).collect(), self.roster.weak)
     }

@@ -327,9 +327,9 @@ struct Wiring<'a> {
 impl<'a> Wiring<'a> {
     fn new(config: &'a ClientConfig, replies: Sender<Heard>) -> Result<Self, NodeError> {
         let metrics = Arc::new(Metrics::new());
-        // Clients check replies alone, which proposals' keys have no part in.
-        let proposal_key = Settings::default().proposal_key;
-        let verifier = Verifier::new(Arc::clone(&config.committee), proposal_key);
+        // Clients check replies alone, which neither protocol nor proposals' keys have a part in.
+        let Settings { protocol, proposal_key, .. } = Settings::default();
+        let verifier = Verifier::new(Arc::clone(&config.committee), protocol, proposal_key);
         let nothing_combined = Arc::new(|_| true);
         let (pool, workers) =
             Pool::new(&Arc::new(verifier), &metrics, nothing_combined, config.check_threads);

@@ -425,7 +425,11 @@ impl Origin {
                 provided: service.name().to_owned(),
             });
         }
-        let verifier = Verifier::new(Arc::clone(&committee), config.replica.proposal_key);
+        let verifier = Verifier::new(
+            Arc::clone(&committee),
+            config.replica.protocol,
+            config.replica.proposal_key,
+        );
         let wall_origin_ms = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
         let emulation = config.topology(committee.size())?;
         let verifier = Arc::new(verifier);

@@ -7,7 +7,7 @@ mod common;
 use bytes::Bytes;
 use common::{Cluster, PATIENCE, expect_progress, new_identity};
 use quorate_consensus as consensus;
-use quorate_consensus::jolteon;
+use quorate_consensus::chained;
 use quorate_crypto::{Digest, IdentitySecret, KeyFile, Share};
 use quorate_engine::{Frame, Message};
 use quorate_node::tls::{Dialer, no_name};
@@ -118,15 +118,15 @@ fn announce() -> Frame {
 
 fn vote(siege: &Siege, signer: ReplicaId) -> Frame {
     let view = siege.cluster.validators[0].shown().now().replica.view;
-    let vote = jolteon::Vote {
+    let vote = chained::Vote {
         view: View(view.0 + 1),
         id: Default::default(),
-        parent_view: View(0),
-        parent_id: Default::default(),
+        base_view: View(0),
+        base_id: Default::default(),
         signer,
         share: Share(vec![0; 64]),
     };
-    Message::Consensus(consensus::Message::Jolteon(jolteon::Message::Vote(vote))).frame()
+    Message::Consensus(consensus::Message::Jolteon(chained::Message::Vote(vote))).frame()
 }
 
 #[test]

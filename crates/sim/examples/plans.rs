@@ -1,5 +1,6 @@
-//! Runs scenarios of Twins: `cargo run --release -p quorate-sim --features mutants --example plans -- 0 1000 [MUTANT]`.
+//! Runs scenarios of Twins: `cargo run --release -p quorate-sim --features mutants --example plans -- 0 1000 [MUTANT|none] [PROTOCOL]`.
 
+use quorate_engine::ProtocolKind;
 use quorate_sim::mutants;
 use quorate_sim::twins::{Ground, Plan, run_plans};
 
@@ -11,7 +12,10 @@ fn main() {
     let (first, count) = (number(0, 0), number(1, 1_000));
     let named = |name: &String| mutants::ALL.into_iter().find(|m| format!("{m:?}") == *name);
     let mutant = arguments.get(2).and_then(named);
-    let campaign = run_plans(first..first + count, 2, mutant, Ground::jolteon, |_| ());
+    let protocol: ProtocolKind =
+        arguments.get(3).map_or(Ok(ProtocolKind::default()), |name| name.parse()).expect("one");
+    let plans = first..first + count;
+    let campaign = run_plans(plans, 2, mutant, || Ground::of(protocol), |_| ());
     for found in campaign.found.iter().take(3) {
         println!("{}{}: {}", Plan::draw(found.number), found.number, found.violation.text);
     }

@@ -36,6 +36,7 @@ use crate::mutants::{Active, Mutant};
 use crate::oracles::Violation;
 use cases::{Counts, Moment, every_failure};
 use chronicle::Chronicle;
+use quorate_consensus::ProtocolKind;
 use quorate_storage::Fault;
 use quorate_storage::disk::Faults;
 use quorate_types::Time;
@@ -59,6 +60,8 @@ pub struct Options {
     pub only: Option<u64>,
     /// Every so many-th point; 1 for all of them.
     pub every: u64,
+    /// What the committee runs.
+    pub protocol: ProtocolKind,
     /// A rule that is left out.
     pub mutant: Option<Mutant>,
 }
@@ -125,7 +128,7 @@ impl Points {
 /// # Panics
 /// When the recorded run itself does not work.
 pub fn run(options: &Options, mut progress: impl FnMut(u64, u64)) -> Report {
-    let shared = recorded::shared();
+    let shared = recorded::shared(options.protocol);
     let survey = with_mutant(options.mutant, || survey(&shared));
     let points = match survey {
         Ok(points) => points,

@@ -22,6 +22,7 @@ pub mod network;
 pub mod oracles;
 pub mod priced;
 pub mod recording;
+pub mod replay;
 pub mod scenario;
 pub mod shrink;
 pub mod trace;

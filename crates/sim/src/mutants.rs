@@ -4,7 +4,7 @@ pub use quorate_crypto::mutants::Mutant;
 
 /// The rules that a run can break: those of the machines, the checks before them, the host, the log
 /// and the executor. The others are about keys and shares that no scenario forges.
-pub const ALL: [Mutant; 34] = [
+pub const ALL: [Mutant; 42] = [
     Mutant::SkipThreshold,
     Mutant::CertificateCountsHeads,
     Mutant::TallyCountsHeads,
@@ -21,6 +21,14 @@ pub const ALL: [Mutant; 34] = [
     Mutant::JolteonTcMaximum,
     Mutant::JolteonCommitGap,
     Mutant::JolteonNewestFirst,
+    Mutant::HotStuffVoidLock,
+    Mutant::HotStuffForgetLock,
+    Mutant::HotStuffTwoChain,
+    Mutant::HotStuffStuckHighQc,
+    Mutant::HotStuffLearnVotedOnly,
+    Mutant::HotStuffVoteToProposer,
+    Mutant::HotStuffComplainToNext,
+    Mutant::HotStuffNoSalvage,
     Mutant::VoteWithoutBodies,
     Mutant::AcknowledgeBeforeStored,
     Mutant::HostSendsEarly,

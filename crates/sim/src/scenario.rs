@@ -12,9 +12,10 @@ use crate::oracles::{
     Acknowledged, Agreement, Audit, Availability, Caps, Conduct, Departures, ExactlyOnce, Halting,
     Oracle, Prefix, Progress, Quorums, Together, Violation, Wiped,
 };
+use crate::replay;
 use crate::world::World;
 use quorate_crypto::{Digest, Policy, SchemeKind};
-use quorate_engine::{Availability as Proof, Settings};
+use quorate_engine::{Availability as Proof, ProtocolKind, Settings};
 use quorate_storage::{ExecutorConfig, LogConfig};
 use quorate_types::{Height, Time, View, Weights};
 use serde::{Deserialize, Serialize};
@@ -327,6 +328,13 @@ impl Scenario {
         self
     }
 
+    /// With the committee running this protocol.
+    #[must_use]
+    pub fn running(mut self, protocol: ProtocolKind) -> Self {
+        self.settings.protocol = protocol;
+        self
+    }
+
     /// With a rule left out.
     #[must_use]
     pub fn with_mutant(mut self, mutant: Mutant) -> Self {
@@ -378,9 +386,9 @@ impl Scenario {
             return format!("quorate sim --replay {file}");
         }
         let options = self.options.iter().map(|option| format!(" {option}"));
-        let mutant = self.mutant.map(|mutant| format!(" --mutant {mutant:?}"));
-        let rest: String = options.chain(mutant).collect();
-        format!("quorate sim --seed {}{rest}", self.seed)
+        let (rest, mutant) = (options.collect::<String>(), replay::mutant(self.mutant));
+        let protocol = replay::protocol(self.settings.protocol);
+        format!("quorate sim --seed {}{protocol}{rest}{mutant}", self.seed)
     }
 
     /// Who judges it.

@@ -121,7 +121,11 @@ impl World {
         let (keys, committee) = setup::committee(scenario);
         let (hosts, pairs) = setup::hosts(scenario, &keys, &committee);
         let endpoints = hosts.len() + scenario.clients;
-        let verifier = Arc::new(Verifier::new(committee, scenario.settings.proposal_key));
+        let verifier = Arc::new(Verifier::new(
+            committee,
+            scenario.settings.protocol,
+            scenario.settings.proposal_key,
+        ));
         let mut client_dice = dice("clients");
         let clients: Vec<_> = (0..scenario.clients)
             .map(|_| {

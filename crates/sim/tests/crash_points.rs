@@ -1,13 +1,20 @@
 //! The rules whose absence the crash points show, each within the first points that they concern.
 #![cfg(feature = "mutants")]
 
+use quorate_engine::ProtocolKind;
 use quorate_sim::crash_points::{Options, run};
 use quorate_sim::mutants::Mutant;
 
 /// With the rule left out something is wrong, and this oracle says so.
 #[track_caller]
 fn is_noticed(mutant: Mutant, oracle: &str) {
-    let options = Options { threads: 1, only: None, every: 1, mutant: Some(mutant) };
+    let options = Options {
+        threads: 1,
+        only: None,
+        every: 1,
+        protocol: ProtocolKind::Jolteon,
+        mutant: Some(mutant),
+    };
     let report = run(&options, |_, _| {});
     let broken = report.broken.first().unwrap_or_else(|| panic!("{mutant:?} was not noticed"));
     assert_eq!(broken.violation.oracle, oracle, "{broken}");

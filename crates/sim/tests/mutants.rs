@@ -6,6 +6,7 @@
 //! damaged disks and of what is given up on them. Their crates test them at the surface.
 #![cfg(feature = "mutants")]
 
+use quorate_engine::ProtocolKind;
 use quorate_sim::byzantine::Behaviour;
 use quorate_sim::mutants::Mutant;
 use quorate_sim::shrink::{Size, file_of, shrink};
@@ -117,7 +118,8 @@ fn a_planted_mutant_is_found_shrunk_and_replayed() {
 
 #[track_caller]
 fn twins_notice(mutant: Mutant, plans: u64, oracle: &str) {
-    let campaign = run_plans(0..plans, 2, Some(mutant), Ground::jolteon, |_| ());
+    let campaign =
+        run_plans(0..plans, 2, Some(mutant), || Ground::of(ProtocolKind::Jolteon), |_| ());
     let found = campaign.found.iter().any(|found| found.violation.oracle == oracle);
     assert!(found, "{mutant:?} breaks no {oracle} in {plans} plans: {:?}", campaign.found.first());
 }

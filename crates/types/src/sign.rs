@@ -15,6 +15,10 @@ pub enum Kind {
     JolteonVote,
     /// A Jolteon timeout.
     JolteonTimeout,
+    /// A vote of chained HotStuff.
+    HotStuffVote,
+    /// A complaint of chained HotStuff: a view is given up.
+    HotStuffComplaint,
     /// A member's acknowledgement of an author's bodies.
     Available,
     /// A client's request.
@@ -25,10 +29,12 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, for tests that replay each as each other.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Propose,
         Self::JolteonVote,
         Self::JolteonTimeout,
+        Self::HotStuffVote,
+        Self::HotStuffComplaint,
         Self::Available,
         Self::Client,
         Self::Reply,
@@ -41,6 +47,8 @@ impl Kind {
             Self::Propose => "PROPOSE/",
             Self::JolteonVote => "VOTE/jolteon/",
             Self::JolteonTimeout => "TIMEOUT/jolteon/",
+            Self::HotStuffVote => "VOTE/hotstuff/",
+            Self::HotStuffComplaint => "COMPLAIN/hotstuff/",
             Self::Available => "AVAILABLE/",
             Self::Client => "CLIENT/",
             Self::Reply => "REPLY/",

@@ -6,7 +6,7 @@ use crate::{output, signals};
 use clap::Args;
 use quorate_consensus::ProposalKey;
 use quorate_crypto::{KeyCache, Policy, SchemeKind};
-use quorate_engine::{Availability, Settings};
+use quorate_engine::{Availability, ProtocolKind, Settings};
 use quorate_lab::ServiceKind;
 use quorate_lab::bench::load::Shape;
 use quorate_lab::bench::{self, At, BenchConfig, BenchError, Pause, Progress, Report, SendTo};
@@ -52,6 +52,9 @@ pub(crate) struct Options {
     /// What each validator's vote weighs, as in 3,1,1,1; by default all weigh the same
     #[arg(long, value_name = "W,W,...")]
     weights: Option<Weights>,
+    /// The protocol that orders: jolteon or hotstuff
+    #[arg(long, default_value_t)]
+    protocol: ProtocolKind,
     /// The voting scheme: ed25519 or bls
     #[arg(long, default_value = "ed25519", value_parser = super::scheme)]
     scheme: SchemeKind,
@@ -297,6 +300,7 @@ impl Options {
     fn settings(&self, timeout_ms: u64) -> Settings {
         let default = Settings::default();
         Settings {
+            protocol: self.protocol,
             batch_bytes: self.batch_bytes.unwrap_or(default.batch_bytes),
             batch_delay_ms: self.batch_delay.unwrap_or(default.batch_delay_ms),
             timeout_ms,

@@ -10,7 +10,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use quorate_consensus::ProposalKey;
 use quorate_crypto::{KeyCache, Policy, SchemeKind};
-use quorate_engine::{Availability, Settings};
+use quorate_engine::{Availability, ProtocolKind, Settings};
 use quorate_lab::bench;
 use quorate_sim::priced::{self, Arrivals, HostProfile, Prices, Scene, SceneError};
 use quorate_storage::Durability;
@@ -33,6 +33,9 @@ pub(crate) struct Options {
     /// Members of the committee
     #[arg(short = 'n', long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1_024))]
     validators: u16,
+    /// The protocol that orders: jolteon or hotstuff
+    #[arg(long, default_value_t)]
+    protocol: ProtocolKind,
     /// The voting scheme: ed25519 or bls
     #[arg(long, default_value = "ed25519", value_parser = super::scheme)]
     scheme: SchemeKind,
@@ -183,6 +186,7 @@ impl Options {
 
     fn set(&self, scene: &mut Scene) {
         let settings = &mut scene.settings;
+        settings.protocol = self.protocol;
         settings.batch_delay_ms = self.batch_delay.unwrap_or(settings.batch_delay_ms);
         settings.timeout_ms = self.timeout.unwrap_or(settings.timeout_ms);
         settings.batch_bytes = self.batch_bytes.unwrap_or(settings.batch_bytes);

@@ -12,6 +12,7 @@ use campaign::Campaign;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use mutants::MutantName;
+use quorate_engine::ProtocolKind;
 use quorate_sim::mutants::Mutant;
 use quorate_sim::{Report, Scenario, run, run_many};
 use quorate_types::Weights;
@@ -49,6 +50,9 @@ pub(crate) struct Options {
     /// Leave out a rule, to see that it is missed; `list` names them all
     #[arg(long, value_name = "NAME")]
     mutant: Option<MutantName>,
+    /// The protocol that orders: jolteon or hotstuff
+    #[arg(long, default_value_t, conflicts_with = "replay")]
+    protocol: ProtocolKind,
     /// Replace the Byzantine members by twins: two machines with one key
     #[arg(long)]
     twins: bool,
@@ -104,10 +108,10 @@ impl Options {
             ));
         }
         if self.crash_points {
-            return crash_points::run(self.threads(), self.point, mutant, self.json);
+            return crash_points::run(self.protocol, self.threads(), self.point, mutant, self.json);
         }
         if let Some(count) = self.twins_scenarios {
-            return twins::run(self.from, count, self.threads(), mutant, self.json);
+            return twins::run(self.protocol, self.from, count, self.threads(), mutant, self.json);
         }
         let begun = Instant::now();
         let (first, reports) = match &self.replay {
@@ -158,6 +162,7 @@ impl Options {
             Some(weights) => Scenario::weighted(seed, weights.clone()),
             None => Scenario::from_seed(seed),
         };
+        scenario = scenario.running(self.protocol);
         if self.short {
             scenario = scenario.short();
         }

@@ -5,7 +5,7 @@ use crate::failure::{CommandResult, Failure};
 use crate::output;
 use clap::Args;
 use quorate_crypto::SchemeKind;
-use quorate_engine::Settings;
+use quorate_engine::{ProtocolKind, Settings};
 use quorate_lab::ServiceKind;
 use quorate_lab::bench::fitting_timeout_ms;
 use quorate_node::{Testnet, TestnetError, TestnetPlan};
@@ -36,6 +36,9 @@ pub(crate) struct Options {
     /// third may fail, and each leads in proportion to its weight
     #[arg(long, value_name = "W,W,...")]
     weights: Option<Weights>,
+    /// The protocol that orders: jolteon or hotstuff
+    #[arg(long, default_value_t)]
+    protocol: ProtocolKind,
     /// The voting scheme: ed25519 or bls
     #[arg(long, default_value = "ed25519", value_parser = super::scheme)]
     scheme: SchemeKind,
@@ -105,7 +108,7 @@ impl Options {
 
     /// The defaults, with a view timeout that fits the network.
     fn settings(&self, emulation: Option<&Emulation>) -> Result<Settings, Failure> {
-        let default = Settings::default();
+        let default = Settings { protocol: self.protocol, ..Settings::default() };
         let Some(emulation) = emulation else { return Ok(default) };
         let network = emulation.topology(usize::from(self.validators)).map_err(Failure::usage)?;
         let timeout_ms = fitting_timeout_ms(&network).max(default.timeout_ms);

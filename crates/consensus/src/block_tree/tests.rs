@@ -21,6 +21,9 @@ impl TreeBlock for Leaf {
     fn parent(&self) -> BlockId {
         id(self.parent)
     }
+    fn parent_view(&self) -> View {
+        View(self.parent.into())
+    }
     fn view(&self) -> View {
         View(self.view)
     }
@@ -31,7 +34,7 @@ impl TreeBlock for Leaf {
 
 /// 0 ← 1 ← 2 ← 4, and 1 ← 3 beside it. A block's view is its name.
 fn tree() -> BlockTree<Leaf> {
-    let root = Root { id: id(0), view: View(0), height: Height(0), proposed_at_ms: 0 };
+    let root = Root::genesis(id(0));
     let mut tree = BlockTree::new(root);
     for (name, parent) in [(1, 0), (2, 1), (3, 1), (4, 2)] {
         let body = BodyRef { author: ReplicaId(0), sequence: u64::from(name), digest: hash(b"") };

@@ -48,19 +48,16 @@
 //! cannot vote in r+1 after giving it up; so every timeout certificate of a view ≥ r+1 reports a
 //! certificate of view ≥ r, and what extends it extends B.
 
-mod check;
-mod messages;
-mod recovery;
-mod state;
-mod synchronise;
-mod timeouts;
-mod votes;
+use crate::chained::Rules;
+use quorate_types::Kind;
 
-pub use check::{Run, check_anchor, record_id, record_payload, servable, verify, verify_run};
-pub use messages::{
-    Block, DecidedBlock, Message, Proposal, Qc, SafetyRecord, Tc, Timeout, Vote, genesis_id,
+/// Jolteon's side of what differs within the family.
+pub const RULES: Rules = Rules {
+    genesis: "quorate v1 jolteon genesis",
+    vote: Kind::JolteonVote,
+    timeout: Kind::JolteonTimeout,
+    links: 1,
+    locks: false,
+    timeout_ends_voting: true,
+    extends_report: true,
 };
-pub use state::Jolteon;
-
-#[cfg(test)]
-mod tests;

@@ -1,5 +1,6 @@
 use super::{Collector, Progress, Tally};
 use crate::ProposalKey;
+use crate::ProtocolKind;
 use crate::Verifier;
 use quorate_crypto::{IdentitySecret, KeyCache, Policy, SchemeKind, Share, VotingSecret};
 use quorate_types::{Committee, CommitteeFile, Epoch, Member, Purpose, ReplicaId, Time};
@@ -27,7 +28,7 @@ fn collector() -> Collector {
         members: (0..4).map(member).collect(),
     };
     let committee = Arc::new(Committee::load_simulated(&file, KeyCache::Off).expect("a good file"));
-    let verifier = Verifier::new(committee, ProposalKey::Identity);
+    let verifier = Verifier::new(committee, ProtocolKind::Jolteon, ProposalKey::Identity);
     Collector::new(Arc::clone(verifier.committee()), Purpose::Vote, Policy::Aggregate)
 }
 

@@ -3,7 +3,7 @@
 use super::{Replica, ReplicaConfig};
 use crate::testing::{body, client, committee, content, identity, request, voting};
 use crate::{Incoming, Message, Settings, Verifier, frame_bytes_max};
-use quorate_consensus::ProposalKey;
+use quorate_consensus::{ProposalKey, ProtocolKind};
 use quorate_types::machine::{Executed, RecordKind, Recovery};
 use quorate_types::{
     Body, ClientId, Effect, Event, Height, Lane, Machine, Peer, Recipients, ReplicaId, Request,
@@ -20,7 +20,11 @@ fn replica(id: u8, tune: impl FnOnce(&mut Settings)) -> Replica {
         id: ReplicaId(u16::from(id)),
         identity: Arc::new(identity(id)),
         voting: Arc::new(voting(id)),
-        verifier: Arc::new(Verifier::new(committee(), ProposalKey::Identity)),
+        verifier: Arc::new(Verifier::new(
+            committee(),
+            ProtocolKind::Jolteon,
+            ProposalKey::Identity,
+        )),
         settings,
         wall_origin_ms: 1_700_000_000_000,
         signs: true,

@@ -3,7 +3,7 @@ use crate::message::Busy;
 use crate::testing::{client, committee, content, identity, receive, weighted};
 use crate::{Message, Verifier};
 use bytes::Bytes;
-use quorate_consensus::ProposalKey;
+use quorate_consensus::{ProposalKey, ProtocolKind};
 use quorate_types::request::Answer;
 use quorate_types::{
     ClientId, Committee, Epoch, Height, Machine, Outcome, Peer, ReplicaId, Reply, Request, Time,
@@ -161,7 +161,8 @@ fn check_equal_replies_are_weighed() -> Result<(), String> {
         for (count, from) in (1..).zip(order) {
             let message = reply_in(&committee, *from, 5, 3, &[7]);
             let from = ReplicaId(u16::from(*from));
-            let verifier = Verifier::new(Arc::clone(&committee), ProposalKey::Identity);
+            let verifier =
+                Verifier::new(Arc::clone(&committee), ProtocolKind::Jolteon, ProposalKey::Identity);
             let message = Verified::check(content(&message), Peer::Replica(from), &verifier)
                 .map_err(|reason| reason.to_string())?;
             session.handle(Time(1), SessionEvent::Message { from, message });

@@ -1,16 +1,4 @@
-use super::{Availability, ProtocolKind, Settings, refuse_unless};
-use quorate_types::Weights;
-
-#[test]
-fn weights_that_differ_need_a_protocol_that_weighs() {
-    let heavy: Weights = "3,1,1,1".parse().expect("weights");
-    assert_eq!(ProtocolKind::Jolteon.check_weights(&heavy), Ok(()));
-    let refused = refuse_unless(false, "headcount", &heavy).expect_err("refused").to_string();
-    assert!(refused.starts_with("headcount counts members, not weights"), "{refused}");
-    for same in [Weights::equal(4), "2,2,2,2".parse().expect("weights")] {
-        assert_eq!(refuse_unless(false, "headcount", &same), Ok(()));
-    }
-}
+use super::{Availability, Settings};
 
 #[test]
 fn bodies_inside_proposals_need_no_certificates() {

@@ -1,7 +1,7 @@
 use super::{AHEAD_MAX, BLOCKS_MAX, BlockSync};
 use crate::message::{FetchBlocks, Kept};
 use quorate_consensus::VerifiedRun;
-use quorate_consensus::jolteon::{Block, Qc, Run};
+use quorate_consensus::chained::{Block, Qc, Run};
 use quorate_crypto::hash;
 use quorate_types::{BlockId, Epoch, Height, Payload, ReplicaId, Time, View};
 use std::collections::BTreeSet;
@@ -43,7 +43,7 @@ fn run(first: u64, last: u64) -> Box<VerifiedRun> {
         payload: Payload::new(Height(height), 0, Vec::new()),
     };
     let decided = (first..=last).map(block).collect();
-    Box::new(VerifiedRun::Jolteon(Run { decided, proof: None, tail: vec![], conflicts: false }))
+    Box::new(VerifiedRun::Chained(Run { decided, proof: None, tail: vec![], conflicts: false }))
 }
 
 fn nothing() -> Box<VerifiedRun> {

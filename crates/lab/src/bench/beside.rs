@@ -88,8 +88,10 @@ impl LeastLatency {
         let weights: Vec<u64> = committee.members().map(|id| committee.weight(id)).collect();
         let (quorum, weak) = (committee.quorum(), committee.weak());
         let turns = turns(committee);
-        let roster = Roster { turns: &turns, weights: &weights, quorum, weak };
-        let least = minimum::jolteon(&network, roster);
+        let links = config.settings.protocol.rules().links;
+        let depth = usize::try_from(links).expect("one or two") + 1;
+        let roster = Roster { turns: &turns, weights: &weights, depth, quorum, weak };
+        let least = minimum::chained(&network, roster);
         let ratio = |measured: f64, least: f64| (measured / least * 1_000.0).round() / 1_000.0;
         (least.p50_ms > 0.0).then(|| Self {
             least,

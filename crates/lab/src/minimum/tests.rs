@@ -1,4 +1,4 @@
-use super::{Minimum, Roster, jolteon};
+use super::{Minimum, Roster, chained};
 use quorate_wan::{Emulation, Topology};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ fn uniform(members: usize, quorum: u64, weak: u64) -> Minimum {
 fn equal(network: &Topology, quorum: u64, weak: u64) -> Minimum {
     let weights = vec![1; network.members()];
     let turns: Vec<usize> = (0..network.members()).collect();
-    jolteon(network, Roster { turns: &turns, weights: &weights, quorum, weak })
+    chained(network, Roster { turns: &turns, weights: &weights, depth: 2, quorum, weak })
 }
 
 fn close(a: f64, b: f64) -> bool {
@@ -89,7 +89,7 @@ fn a_heavy_member_spares_the_others_way() {
     let network = Topology::uniform(4, Duration::from_millis(1));
     let least = |turns: &[usize]| {
         let weights = [3, 1, 1, 1];
-        jolteon(&network, Roster { turns, weights: &weights, quorum: 4, weak: 2 })
+        chained(&network, Roster { turns, weights: &weights, depth: 2, quorum: 4, weak: 2 })
     };
     // A view in which member 0 leads or collects takes δ; one of 1 to 2 or of 2 to 3 takes 2δ, by way
     // of member 0.
@@ -103,8 +103,23 @@ fn a_heavy_member_spares_the_others_way() {
 #[test]
 fn a_round_twice_is_the_same_round() {
     let network = Topology::uniform(4, Duration::from_millis(1));
-    let of =
-        |turns: &[usize]| jolteon(&network, Roster { turns, weights: &[1; 4], quorum: 3, weak: 2 });
+    let of = |turns: &[usize]| {
+        chained(&network, Roster { turns, weights: &[1; 4], depth: 2, quorum: 3, weak: 2 })
+    };
     let (once, twice) = (of(&[0, 1, 2, 3]), of(&[0, 1, 2, 3, 0, 1, 2, 3]));
     assert!(close(once.mean_ms, twice.mean_ms) && close(once.p50_ms, twice.p50_ms), "{twice:?}");
+}
+
+/// On a network where every way takes the same, a view takes two of them: HotStuff needs one view more.
+#[test]
+fn a_decision_after_three_views_takes_one_view_longer() {
+    let network = Topology::uniform(4, Duration::from_millis(10));
+    let of = |depth| {
+        let roster = Roster { turns: &[0, 1, 2, 3], weights: &[1; 4], depth, quorum: 3, weak: 2 };
+        chained(&network, roster)
+    };
+    let (two, three) = (of(2), of(3));
+    assert!((two.view_ms - three.view_ms).abs() < 0.001);
+    let longer = three.mean_without_wait_ms - two.mean_without_wait_ms;
+    assert!((longer - two.view_ms).abs() < 0.001, "{longer} ms");
 }

@@ -291,7 +291,11 @@ const LOG: &[Field] = &[
 ];
 
 const REPLICA: &[Field] = &[
-    choice("protocol", &["jolteon"], "The protocol that orders. Every member names the same one."),
+    choice(
+        "protocol",
+        &["jolteon", "hotstuff"],
+        "The protocol that orders: \"jolteon\" (decides after two certificates in a row) or \"hotstuff\" (chained; after three). Every member names the same one, from the first start on: another one is refused by its safety record.",
+    ),
     number(
         "batch_bytes",
         "bytes",

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use quorate_consensus as consensus;
 use quorate_consensus::Verifier;
 use quorate_consensus::block_tree::TreeBlock;
-use quorate_consensus::jolteon::{Block, Message as Jolteon, Proposal, Qc, Timeout, Vote};
+use quorate_consensus::chained::{Block, Message as Statement, Proposal, Qc, Timeout, Vote};
 use quorate_crypto::{Bitmap, Digest, KeyFile, Policy, Share, hash};
 use quorate_engine::Message;
 use quorate_engine::message::{Blocks, Chunk, Kept, Offer};
@@ -49,7 +49,7 @@ impl Liar {
 
     /// A message of another member came.
     pub(crate) fn hear(&mut self, message: &consensus::Message) {
-        let consensus::Message::Jolteon(Jolteon::Proposal(proposal)) = message else {
+        let Statement::Proposal(proposal) = message.chained() else {
             return;
         };
         self.heard.insert(proposal.block.id(), proposal.block.clone());
@@ -74,26 +74,29 @@ impl Liar {
         if let (Behaviour::FalseReplies, Message::Reply(reply)) = (self.behaviour, &message) {
             return vec![(to, Message::Reply(self.false_reply(verifier, reply)))];
         }
+        let pen = Pen { id: self.id, keys: &self.keys, verifier };
         let made_up = match (self.behaviour, statement_of(&message)) {
             (Behaviour::Silent, _) => return Vec::new(),
-            (Behaviour::SilentLeader, Some(Jolteon::Proposal(_))) => return Vec::new(),
-            (Behaviour::Mute, Some(Jolteon::Vote(_) | Jolteon::Timeout(_))) => return Vec::new(),
+            (Behaviour::SilentLeader, Some(Statement::Proposal(_))) => return Vec::new(),
+            (Behaviour::Mute, Some(Statement::Vote(_) | Statement::Timeout(_))) => {
+                return Vec::new();
+            }
             (Behaviour::FutureFlood, Some(statement)) => {
                 self.future_flood(verifier, statement, dice)
             }
-            (Behaviour::Forger, Some(Jolteon::Vote(vote))) => {
+            (Behaviour::Forger, Some(Statement::Vote(vote))) => {
                 vec![self.forged_certificate(verifier, vote, dice)]
             }
-            (Behaviour::StaleLeader, Some(Jolteon::Proposal(proposal))) => {
+            (Behaviour::StaleLeader, Some(Statement::Proposal(proposal))) => {
                 match self.stale_proposal(verifier, proposal) {
-                    Some(stale) => return vec![(to, of(Jolteon::Proposal(stale)))],
+                    Some(stale) => return vec![(to, pen.say(Statement::Proposal(stale)))],
                     None => Vec::new(),
                 }
             }
             (Behaviour::BadServer, None) => return vec![(to, spoiled(message))],
             _ => Vec::new(),
         };
-        let made_up = made_up.into_iter().map(|statement| (Recipients::All, of(statement)));
+        let made_up = made_up.into_iter().map(|statement| (Recipients::All, pen.say(statement)));
         made_up.chain([(to, message)]).collect()
     }
 
@@ -107,7 +110,7 @@ impl Liar {
     ) -> Option<Outgoing> {
         let pen = Pen { id: self.id, keys: &self.keys, verifier };
         let statement = statement_of(message);
-        if let (Behaviour::CrashAtCertificate, Some(Jolteon::Proposal(_))) =
+        if let (Behaviour::CrashAtCertificate, Some(Statement::Proposal(_))) =
             (self.behaviour, statement)
         {
             // It collected the certificate, and nobody will ever hear of it.
@@ -115,37 +118,37 @@ impl Liar {
             return self.gone.then(Vec::new);
         }
         if let (Behaviour::WithheldCertificate, Some(statement)) = (self.behaviour, statement) {
-            return lies::withhold(statement, &mut self.withheld, dice);
+            return lies::withhold(&pen, statement, &mut self.withheld, dice);
         }
         let lie = match (self.behaviour, statement) {
-            (Behaviour::Equivocator, Some(Jolteon::Proposal(proposal))) => {
+            (Behaviour::Equivocator, Some(Statement::Proposal(proposal))) => {
                 lies::equivocate(&pen, to, proposal, message, dice)
             }
             (Behaviour::SelectiveSend, _) => lies::to_some(&pen, to, message, dice),
-            (Behaviour::WrongParent, Some(Jolteon::Proposal(proposal))) => {
-                vec![(to, of(lies::wrong_parent(&pen, proposal, dice)))]
+            (Behaviour::WrongParent, Some(Statement::Proposal(proposal))) => {
+                vec![(to, pen.say(lies::wrong_parent(&pen, proposal, dice)))]
             }
-            (Behaviour::DoubleVote, Some(Jolteon::Vote(vote))) => {
+            (Behaviour::DoubleVote, Some(Statement::Vote(vote))) => {
                 lies::double_vote(&pen, vote, &self.heard, dice)
             }
-            (Behaviour::TimeoutThenVote, Some(Jolteon::Timeout(timeout))) => {
+            (Behaviour::TimeoutThenVote, Some(Statement::Timeout(timeout))) => {
                 lies::vote_after(&pen, timeout, &self.heard)
             }
-            (Behaviour::LyingHighQc, Some(Jolteon::Timeout(timeout))) => {
-                vec![(to, of(lies::lower_high_qc(&pen, timeout, &self.heard)))]
+            (Behaviour::LyingHighQc, Some(Statement::Timeout(timeout))) => {
+                vec![(to, pen.say(lies::lower_high_qc(&pen, timeout, &self.heard)))]
             }
-            (Behaviour::PoisonedTc, Some(Jolteon::Timeout(timeout))) => {
-                lies::poisoned_tc(timeout, dice)
+            (Behaviour::PoisonedTc, Some(Statement::Timeout(timeout))) => {
+                lies::poisoned_tc(&pen, timeout, dice)
             }
             (Behaviour::BadShares, Some(statement)) => lies::bad_shares(&pen, to, statement, dice),
             (Behaviour::BitmapMalleator, Some(statement)) => {
-                vec![(to, of(lies::malleated(statement, dice)))]
+                vec![(to, pen.say(lies::malleated(statement, dice)))]
             }
-            (Behaviour::Oversized, Some(Jolteon::Proposal(proposal))) => {
-                vec![(to, of(lies::oversized(&pen, proposal)))]
+            (Behaviour::Oversized, Some(Statement::Proposal(proposal))) => {
+                vec![(to, pen.say(lies::oversized(&pen, proposal)))]
             }
-            (Behaviour::Censor, Some(Jolteon::Proposal(proposal))) => {
-                vec![(to, of(lies::censored(&pen, proposal)))]
+            (Behaviour::Censor, Some(Statement::Proposal(proposal))) => {
+                vec![(to, pen.say(lies::censored(&pen, proposal)))]
             }
             (Behaviour::BadBodies, None) => lies::bad_bodies(&pen, to, message, dice)?,
             (Behaviour::SyncAmplifier, Some(_)) => lies::questions(&self.heard, dice),
@@ -172,14 +175,14 @@ impl Liar {
     fn future_flood(
         &self,
         verifier: &Verifier,
-        statement: &Jolteon,
+        statement: &Statement,
         dice: &mut Dice,
-    ) -> Vec<Jolteon> {
+    ) -> Vec<Statement> {
         let now = match statement {
-            Jolteon::Vote(vote) => vote.view,
-            Jolteon::Timeout(timeout) => timeout.view,
-            Jolteon::Proposal(proposal) => proposal.block.view,
-            Jolteon::Certificates { .. } => return Vec::new(),
+            Statement::Vote(vote) => vote.view,
+            Statement::Timeout(timeout) => timeout.view,
+            Statement::Proposal(proposal) => proposal.block.view,
+            Statement::Certificates { .. } => return Vec::new(),
         };
         (0..8)
             .map(|_| {
@@ -187,10 +190,10 @@ impl Liar {
                 let view = View(now.0.saturating_add(ahead));
                 match statement {
                     // The certificates in it do not lead to its view.
-                    Jolteon::Timeout(timeout) => {
-                        Jolteon::Timeout(Timeout { view, ..timeout.clone() })
+                    Statement::Timeout(timeout) => {
+                        Statement::Timeout(Timeout { view, ..timeout.clone() })
                     }
-                    _ => Jolteon::Vote(self.vote_for_nothing(verifier, view, dice)),
+                    _ => Statement::Vote(self.vote_for_nothing(verifier, view, dice)),
                 }
             })
             .collect()
@@ -198,16 +201,16 @@ impl Liar {
 
     fn vote_for_nothing(&self, verifier: &Verifier, view: View, dice: &mut Dice) -> Vote {
         let id = BlockId(Digest(dice.bytes32()));
-        let parent_id = BlockId(Digest(dice.bytes32()));
-        let parent_view = view.previous();
+        let base_id = BlockId(Digest(dice.bytes32()));
+        let base_view = view.previous();
         let share = Share(Vec::new());
-        let mut vote = Vote { view, id, parent_view, parent_id, signer: self.id, share };
+        let mut vote = Vote { view, id, base_view, base_id, signer: self.id, share };
         vote.share = self.keys.voting.sign(&vote.message(verifier));
         vote
     }
 
     /// A certificate over a block of its own making, with its own share alone.
-    fn forged_certificate(&self, verifier: &Verifier, vote: &Vote, dice: &mut Dice) -> Jolteon {
+    fn forged_certificate(&self, verifier: &Verifier, vote: &Vote, dice: &mut Dice) -> Statement {
         let forged = self.vote_for_nothing(verifier, vote.view, dice);
         let shares = [(self.id.index(), forged.share.clone())];
         let members = verifier.committee().size();
@@ -218,9 +221,9 @@ impl Liar {
             Policy::Each,
         );
         let certificate = combined.certificate.expect("the own share is good");
-        let Vote { view, id, parent_view, parent_id, .. } = forged;
-        let high_qc = Qc { view, id, parent_view, parent_id, certificate };
-        Jolteon::Certificates { high_qc, high_tc: None }
+        let Vote { view, id, base_view, base_id, .. } = forged;
+        let high_qc = Qc { view, id, base_view, base_id, certificate };
+        Statement::Certificates { high_qc, high_tc: None }
     }
 
     /// After a view was given up: a block that extends its parent's parent, in spite of what the
@@ -240,16 +243,11 @@ impl Liar {
     }
 }
 
-pub(super) fn statement_of(message: &Message) -> Option<&Jolteon> {
+pub(super) fn statement_of(message: &Message) -> Option<&Statement> {
     let (Message::Consensus(inner) | Message::Inline(inner, _)) = message else {
         return None;
     };
-    let consensus::Message::Jolteon(statement) = inner;
-    Some(statement)
-}
-
-pub(super) fn of(statement: Jolteon) -> Message {
-    Message::Consensus(consensus::Message::Jolteon(statement))
+    Some(inner.chained())
 }
 
 /// What it serves is not what was asked for.

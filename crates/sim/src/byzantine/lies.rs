@@ -1,10 +1,10 @@
 //! One lie at a time. Whatever is signed in them is signed with the liar's own keys.
 
-use super::liar::{Outgoing, of};
+use super::liar::Outgoing;
 use crate::dice::Dice;
 use bytes::Bytes;
 use quorate_consensus::block_tree::TreeBlock;
-use quorate_consensus::jolteon::{Block, Message as Jolteon, Proposal, Qc, Tc, Timeout, Vote};
+use quorate_consensus::chained::{Block, Message as Statement, Proposal, Qc, Tc, Timeout, Vote};
 use quorate_consensus::{ProposalKey, Verifier};
 use quorate_crypto::{Certificate, Digest, KeyFile, Share, hash};
 use quorate_engine::Message;
@@ -43,15 +43,26 @@ impl Pen<'_> {
         Vote { signer: self.id, share, ..*vote }
     }
 
-    fn vote_for(&self, block: &Block) -> Vote {
+    /// As a correct member would, if it heard of the blocks below.
+    fn vote_for(&self, block: &Block, heard: &Heard) -> Vote {
+        let parent = (block.justify.view, block.justify.id);
+        let links = self.verifier.protocol().rules().links;
+        let (base_view, base_id) = (1..links).fold(parent, |(view, id), _| {
+            heard.get(&id).map_or((view, id), |below| (below.justify.view, below.justify.id))
+        });
         self.sign_vote(&Vote {
             view: block.view,
             id: block.id(),
-            parent_view: block.justify.view,
-            parent_id: block.justify.id,
+            base_view,
+            base_id,
             signer: self.id,
             share: Share(Vec::new()),
         })
+    }
+
+    /// In the words of the committee's protocol.
+    pub(super) fn say(&self, statement: Statement) -> Message {
+        Message::Consensus(self.verifier.protocol().message(statement))
     }
 
     fn members(&self) -> impl Iterator<Item = ReplicaId> {
@@ -86,7 +97,7 @@ pub(super) fn equivocate(
         let number = if each { place } else { place % 2 };
         let message = match number {
             0 => original.clone(),
-            _ => of(Jolteon::Proposal(with_payload(pen, block, variant(number)))),
+            _ => pen.say(Statement::Proposal(with_payload(pen, block, variant(number)))),
         };
         (Recipients::One(*member), message)
     });
@@ -110,26 +121,27 @@ pub(super) fn to_some(
 
 /// What only it has certified it says nothing of, until later, all at once.
 pub(super) fn withhold(
-    statement: &Jolteon,
+    pen: &Pen<'_>,
+    statement: &Statement,
     withheld: &mut Vec<Qc>,
     dice: &mut Dice,
 ) -> Option<Outgoing> {
     let certificate = match statement {
-        Jolteon::Proposal(Proposal { block, .. }) => &block.justify,
-        Jolteon::Certificates { high_qc, .. } => high_qc,
-        Jolteon::Vote(_) | Jolteon::Timeout(_) => return None,
+        Statement::Proposal(Proposal { block, .. }) => &block.justify,
+        Statement::Certificates { high_qc, .. } => high_qc,
+        Statement::Vote(_) | Statement::Timeout(_) => return None,
     };
     withheld.push(certificate.clone());
     if withheld.len() < WITHHELD_MAX && !dice.one_in(4) {
         return Some(Vec::new());
     }
-    let shown = std::mem::take(withheld)
-        .into_iter()
-        .map(|high_qc| (Recipients::All, of(Jolteon::Certificates { high_qc, high_tc: None })));
+    let shown = std::mem::take(withheld).into_iter().map(|high_qc| {
+        (Recipients::All, pen.say(Statement::Certificates { high_qc, high_tc: None }))
+    });
     Some(shown.collect())
 }
 
-pub(super) fn wrong_parent(pen: &Pen<'_>, proposal: &Proposal, dice: &mut Dice) -> Jolteon {
+pub(super) fn wrong_parent(pen: &Pen<'_>, proposal: &Proposal, dice: &mut Dice) -> Statement {
     let mut block = proposal.block.clone();
     let header = block.payload.header;
     let bodies = block.payload.bodies.clone();
@@ -142,35 +154,40 @@ pub(super) fn wrong_parent(pen: &Pen<'_>, proposal: &Proposal, dice: &mut Dice) 
         2 => block.justify.id = BlockId(Digest(dice.bytes32())),
         _ => block.justify.view = View(block.justify.view.0.saturating_sub(1)),
     }
-    Jolteon::Proposal(pen.sign_block(block))
+    Statement::Proposal(pen.sign_block(block))
 }
 
 /// For another block of the view if it heard of one, or for one that does not exist.
 pub(super) fn double_vote(pen: &Pen<'_>, vote: &Vote, heard: &Heard, dice: &mut Dice) -> Outgoing {
     let other = heard.values().find(|block| block.view == vote.view && block.id() != vote.id);
     let second = match other {
-        Some(block) => pen.vote_for(block),
+        Some(block) => pen.vote_for(block, heard),
         None => pen.sign_vote(&Vote { id: BlockId(Digest(dice.bytes32())), ..vote.clone() }),
     };
-    [vote.clone(), second].map(|vote| (Recipients::All, of(Jolteon::Vote(vote)))).into()
+    [vote.clone(), second].map(|vote| (Recipients::All, pen.say(Statement::Vote(vote)))).into()
 }
 
 pub(super) fn vote_after(pen: &Pen<'_>, timeout: &Timeout, heard: &Heard) -> Outgoing {
     let of_the_view = heard.values().filter(|block| block.view == timeout.view);
-    of_the_view.map(|block| (Recipients::All, of(Jolteon::Vote(pen.vote_for(block))))).collect()
+    of_the_view
+        .map(|block| (Recipients::All, pen.say(Statement::Vote(pen.vote_for(block, heard)))))
+        .collect()
 }
 
 /// The certificate under the block that its highest one certifies.
-pub(super) fn lower_high_qc(pen: &Pen<'_>, timeout: &Timeout, heard: &Heard) -> Jolteon {
+pub(super) fn lower_high_qc(pen: &Pen<'_>, timeout: &Timeout, heard: &Heard) -> Statement {
     let lower = heard.get(&timeout.high_qc.id).map(|block| block.justify.clone());
     let high_qc = lower.unwrap_or_else(|| timeout.high_qc.clone());
     let statement = (timeout.view, high_qc.view);
-    let share = pen.keys.voting.sign(&pen.verifier.statement(Kind::JolteonTimeout, &statement));
-    Jolteon::Timeout(Timeout { high_qc, share, ..timeout.clone() })
+    let share = pen
+        .keys
+        .voting
+        .sign(&pen.verifier.statement(pen.verifier.protocol().rules().timeout, &statement));
+    Statement::Timeout(Timeout { high_qc, share, ..timeout.clone() })
 }
 
 /// A certificate that reports the future, hides its highest certificate, or counts a group twice.
-pub(super) fn poisoned_tc(timeout: &Timeout, dice: &mut Dice) -> Outgoing {
+pub(super) fn poisoned_tc(pen: &Pen<'_>, timeout: &Timeout, dice: &mut Dice) -> Outgoing {
     let Some(tc) = &timeout.high_tc else { return Vec::new() };
     let mut tc: Tc = tc.clone();
     match dice.below(4) {
@@ -184,38 +201,38 @@ pub(super) fn poisoned_tc(timeout: &Timeout, dice: &mut Dice) -> Outgoing {
         _ => tc.groups.extend(tc.groups.clone()),
     }
     let high_qc = timeout.high_qc.clone();
-    vec![(Recipients::All, of(Jolteon::Certificates { high_qc, high_tc: Some(tc) }))]
+    vec![(Recipients::All, pen.say(Statement::Certificates { high_qc, high_tc: Some(tc) }))]
 }
 
 pub(super) fn bad_shares(
     pen: &Pen<'_>,
     to: Recipients,
-    statement: &Jolteon,
+    statement: &Statement,
     dice: &mut Dice,
 ) -> Outgoing {
     let mut twisted = statement.clone();
     let (share, message) = match &mut twisted {
-        Jolteon::Vote(vote) => {
-            let message = (vote.view, vote.id, vote.parent_view, vote.parent_id);
-            let message = foreign(pen, Kind::JolteonVote, &message);
+        Statement::Vote(vote) => {
+            let message = (vote.view, vote.id, vote.base_view, vote.base_id);
+            let message = foreign(pen, pen.verifier.protocol().rules().vote, &message);
             (&mut vote.share, message)
         }
-        Jolteon::Timeout(timeout) => {
+        Statement::Timeout(timeout) => {
             let message = (timeout.view, timeout.high_qc.view);
-            let message = foreign(pen, Kind::JolteonTimeout, &message);
+            let message = foreign(pen, pen.verifier.protocol().rules().timeout, &message);
             (&mut timeout.share, message)
         }
-        Jolteon::Proposal(_) | Jolteon::Certificates { .. } => {
-            return vec![(to, of(statement.clone()))];
+        Statement::Proposal(_) | Statement::Certificates { .. } => {
+            return vec![(to, pen.say(statement.clone()))];
         }
     };
     match dice.below(4) {
         0 => share.0.iter_mut().for_each(|byte| *byte ^= 0x5a),
         1 => share.0.truncate(share.0.len() / 2),
         2 => *share = pen.keys.voting.sign(&message),
-        _ => return vec![(to, of(statement.clone())), (to, of(statement.clone()))],
+        _ => return vec![(to, pen.say(statement.clone())), (to, pen.say(statement.clone()))],
     }
-    vec![(to, of(twisted))]
+    vec![(to, pen.say(twisted))]
 }
 
 /// The signed bytes of a statement in the epoch after this one.
@@ -226,14 +243,14 @@ fn foreign(pen: &Pen<'_>, kind: Kind, payload: &impl borsh::BorshSerialize) -> V
 }
 
 /// One signer more, or one instead of another.
-pub(super) fn malleated(statement: &Jolteon, dice: &mut Dice) -> Jolteon {
+pub(super) fn malleated(statement: &Statement, dice: &mut Dice) -> Statement {
     let mut twisted = statement.clone();
     let qc = match &mut twisted {
-        Jolteon::Proposal(Proposal { block, .. }) => &mut block.justify,
-        Jolteon::Timeout(Timeout { high_qc, .. }) | Jolteon::Certificates { high_qc, .. } => {
+        Statement::Proposal(Proposal { block, .. }) => &mut block.justify,
+        Statement::Timeout(Timeout { high_qc, .. }) | Statement::Certificates { high_qc, .. } => {
             high_qc
         }
-        Jolteon::Vote(_) => return twisted,
+        Statement::Vote(_) => return twisted,
     };
     let Certificate { signers, .. } = &mut qc.certificate;
     let members = signers.members();
@@ -248,7 +265,7 @@ pub(super) fn malleated(statement: &Jolteon, dice: &mut Dice) -> Jolteon {
     twisted
 }
 
-pub(super) fn oversized(pen: &Pen<'_>, proposal: &Proposal) -> Jolteon {
+pub(super) fn oversized(pen: &Pen<'_>, proposal: &Proposal) -> Statement {
     let block = &proposal.block;
     let header = block.payload.header;
     let more = (0..Payload::BODIES_MAX as u64 + 1).map(|number| BodyRef {
@@ -257,15 +274,15 @@ pub(super) fn oversized(pen: &Pen<'_>, proposal: &Proposal) -> Jolteon {
         digest: hash(&number.to_le_bytes()),
     });
     let payload = Payload::new(header.height, header.proposed_at_ms, more.collect());
-    Jolteon::Proposal(with_payload(pen, block, payload))
+    Statement::Proposal(with_payload(pen, block, payload))
 }
 
-pub(super) fn censored(pen: &Pen<'_>, proposal: &Proposal) -> Jolteon {
+pub(super) fn censored(pen: &Pen<'_>, proposal: &Proposal) -> Statement {
     let block = &proposal.block;
     let header = block.payload.header;
     let own = block.payload.bodies.iter().filter(|body| body.author == pen.id).copied();
     let payload = Payload::new(header.height, header.proposed_at_ms, own.collect());
-    Jolteon::Proposal(with_payload(pen, block, payload))
+    Statement::Proposal(with_payload(pen, block, payload))
 }
 
 /// A body with a flipped bit, or its requests under another number. Nothing where it is no body.

@@ -7,7 +7,7 @@ use super::room::Shared;
 use bytes::Bytes;
 use quorate_consensus as consensus;
 use quorate_consensus::block_tree::TreeBlock;
-use quorate_consensus::jolteon::{Block, Message as Jolteon, Proposal};
+use quorate_consensus::chained::{Block, Message as Statement, Proposal};
 use quorate_consensus::{ProposalKey, Verifier};
 use quorate_crypto::IdentitySecret;
 use quorate_engine::Message;
@@ -49,17 +49,17 @@ impl Heard {
                 self.bodies.insert(body.reference, (from, content_of(message)));
                 return;
             }
-            Message::Consensus(consensus::Message::Jolteon(inner)) => inner,
+            Message::Consensus(inner) => inner.chained(),
             _ => return,
         };
         let view = match inner {
-            Jolteon::Proposal(proposal) => {
+            Statement::Proposal(proposal) => {
                 self.proposals.insert(proposal.block.view, proposal.clone());
                 proposal.block.view
             }
-            Jolteon::Vote(vote) => vote.view,
-            Jolteon::Timeout(timeout) => timeout.view,
-            Jolteon::Certificates { .. } => return,
+            Statement::Vote(vote) => vote.view,
+            Statement::Timeout(timeout) => timeout.view,
+            Statement::Certificates { .. } => return,
         };
         if by_subject {
             self.signed = self.signed.max(view);
@@ -107,7 +107,7 @@ fn offers(
 ) -> Vec<Step> {
     let block = &proposal.block;
     let lead_in =
-        Jolteon::Certificates { high_qc: block.justify.clone(), high_tc: block.tc.clone() };
+        Statement::Certificates { high_qc: block.justify.clone(), high_tc: block.tc.clone() };
     let somebody = ReplicaId(u16::from(subject.0 == 0));
     let mut steps = vec![frame(somebody, lead_in), Step::Wait(A_MOMENT)];
     if block.author == subject {
@@ -143,10 +143,10 @@ fn signed(shared: &Shared, verifier: &Verifier, block: Block) -> Proposal {
 }
 
 fn from_author(proposal: &Proposal) -> Step {
-    frame(proposal.block.author, Jolteon::Proposal(proposal.clone()))
+    frame(proposal.block.author, Statement::Proposal(proposal.clone()))
 }
 
-fn frame(from: ReplicaId, message: Jolteon) -> Step {
+fn frame(from: ReplicaId, message: Statement) -> Step {
     let message = Message::Consensus(consensus::Message::Jolteon(message));
     Step::Frame(Peer::Replica(from), content_of(&message))
 }

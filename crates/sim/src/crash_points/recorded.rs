@@ -5,7 +5,7 @@ use super::committee::{Committee, Script};
 use super::offers::request_of;
 use super::room::{Disks, Observer, Shared, Which};
 use bytes::Bytes;
-use quorate_consensus::ProposalKey;
+use quorate_consensus::{ProposalKey, ProtocolKind};
 use quorate_crypto::{IdentitySecret, KeyFile, SchemeKind};
 use quorate_engine::Settings;
 use quorate_storage::{ExecutorConfig, Fault, LogConfig, StorageError};
@@ -30,7 +30,7 @@ const END: Time = Time(2_400_000);
 
 /// The run's committee: stub signatures, a log of small segments that keeps next to nothing, frequent
 /// snapshots, so that everything that can happen on a disk does.
-pub(super) fn shared() -> Arc<Shared> {
+pub(super) fn shared(protocol: ProtocolKind) -> Arc<Shared> {
     let scheme = SchemeKind::Stub;
     let key = |member| KeyFile::from_seed(scheme, &[u8::try_from(member).expect("few") + 1; 32]);
     let keys: Vec<KeyFile> = (0..MEMBERS).map(key).collect();
@@ -48,6 +48,7 @@ pub(super) fn shared() -> Arc<Shared> {
         members: members.collect(),
     };
     let settings = Settings {
+        protocol,
         proposal_key: ProposalKey::Voting,
         batch_delay_ms: 1,
         timeout_ms: 100,

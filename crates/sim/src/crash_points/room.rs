@@ -42,7 +42,11 @@ pub(super) struct Shared {
 
 impl Shared {
     pub(super) fn verifier(&self) -> Verifier {
-        Verifier::new(Arc::clone(&self.committee), self.settings.proposal_key)
+        Verifier::new(
+            Arc::clone(&self.committee),
+            self.settings.protocol,
+            self.settings.proposal_key,
+        )
     }
 }
 

@@ -1,10 +1,17 @@
 use super::{Options, run};
+use quorate_consensus::ProtocolKind;
 
 /// The whole of it is a lane of its own (`quorate sim --crash-points`).
 #[test]
 fn nothing_is_wrong_at_every_fiftieth_point() {
     let mut left = None;
-    let options = Options { threads: 2, only: None, every: 50, mutant: None };
+    let options = Options {
+        threads: 2,
+        only: None,
+        every: 50,
+        protocol: ProtocolKind::Jolteon,
+        mutant: None,
+    };
     let report = run(&options, |done, total| left = Some(total - done));
     assert_eq!(report.broken, []);
     assert_eq!(left, Some(0), "the progress ends where it should");
@@ -14,7 +21,13 @@ fn nothing_is_wrong_at_every_fiftieth_point() {
 
 #[test]
 fn the_recorded_run_has_everything_that_can_happen_in_it() {
-    let options = Options { threads: 1, only: Some(u64::MAX), every: 1, mutant: None };
+    let options = Options {
+        threads: 1,
+        only: Some(u64::MAX),
+        every: 1,
+        protocol: ProtocolKind::Jolteon,
+        mutant: None,
+    };
     let report = run(&options, |_, _| {});
     let steps = [
         "send",

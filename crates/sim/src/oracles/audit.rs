@@ -5,8 +5,8 @@
 //! passes on, for correct members pass on checked ones only.
 
 use super::{Observation, Oracle};
-use quorate_consensus as consensus;
-use quorate_consensus::jolteon::{Message as Jolteon, Proposal, Qc, Timeout, Vote};
+use quorate_consensus::ProtocolKind;
+use quorate_consensus::chained::{Message as Statement, Proposal, Qc, Timeout, Vote};
 use quorate_crypto::Digest;
 use quorate_crypto::hash;
 use quorate_engine::Message;
@@ -43,16 +43,18 @@ impl Oracle for Audit {
         let (Message::Consensus(inner) | Message::Inline(inner, _)) = message else {
             return Ok(());
         };
-        let consensus::Message::Jolteon(statement) = inner;
+        let statement = inner.chained();
         if !self.members_only {
             self.certificates(statement)?;
         }
+        // HotStuff's locks do what Jolteon's timeouts do.
+        let ends_voting = inner.protocol() == ProtocolKind::Jolteon;
         let member = self.members.entry(*replica).or_default();
         match statement {
-            Jolteon::Proposal(proposal) => member.propose(*replica, proposal),
-            Jolteon::Vote(vote) => member.vote(*replica, vote),
-            Jolteon::Timeout(timeout) => member.time_out(*replica, timeout),
-            Jolteon::Certificates { .. } => Ok(()),
+            Statement::Proposal(proposal) => member.propose(*replica, proposal),
+            Statement::Vote(vote) => member.vote(*replica, vote, ends_voting),
+            Statement::Timeout(timeout) => member.time_out(*replica, timeout, ends_voting),
+            Statement::Certificates { .. } => Ok(()),
         }
     }
 }
@@ -66,15 +68,15 @@ impl Audit {
     }
 
     /// One block is certified in a view.
-    fn certificates(&mut self, statement: &Jolteon) -> Result<(), String> {
+    fn certificates(&mut self, statement: &Statement) -> Result<(), String> {
         let certificates: Vec<&Qc> = match statement {
-            Jolteon::Proposal(Proposal { block, .. }) => {
+            Statement::Proposal(Proposal { block, .. }) => {
                 let under_tc = block.tc.iter().map(|tc| &tc.high_qc);
                 under_tc.chain([&block.justify]).collect()
             }
-            Jolteon::Vote(_) => Vec::new(),
-            Jolteon::Timeout(Timeout { high_qc, high_tc, .. })
-            | Jolteon::Certificates { high_qc, high_tc } => {
+            Statement::Vote(_) => Vec::new(),
+            Statement::Timeout(Timeout { high_qc, high_tc, .. })
+            | Statement::Certificates { high_qc, high_tc } => {
                 high_tc.iter().map(|tc| &tc.high_qc).chain([high_qc]).collect()
             }
         };
@@ -101,7 +103,12 @@ impl Member {
         same.then_some(()).ok_or_else(|| format!("{replica} proposed twice in {}", block.view))
     }
 
-    fn vote(&mut self, replica: ReplicaId, vote: &Vote) -> Result<(), String> {
+    fn vote(
+        &mut self,
+        replica: ReplicaId,
+        vote: &Vote,
+        timeout_ends_voting: bool,
+    ) -> Result<(), String> {
         if vote.signer != replica {
             return Err(format!("{replica} sent a vote of {}", vote.signer));
         }
@@ -111,7 +118,9 @@ impl Member {
                 format!("{replica} voted in {} for {} and for {}", vote.view, before.id, vote.id)
             });
         }
-        if vote.view <= self.given_up {
+        let too_late =
+            vote.view < self.given_up || (timeout_ends_voting && vote.view == self.given_up);
+        if too_late {
             return Err(format!(
                 "{replica} voted in {} after giving up {}",
                 vote.view, self.given_up
@@ -125,12 +134,17 @@ impl Member {
         Ok(())
     }
 
-    fn time_out(&mut self, replica: ReplicaId, timeout: &Timeout) -> Result<(), String> {
+    fn time_out(
+        &mut self,
+        replica: ReplicaId,
+        timeout: &Timeout,
+        timeout_ends_voting: bool,
+    ) -> Result<(), String> {
         if timeout.signer != replica {
             return Err(format!("{replica} sent a timeout of {}", timeout.signer));
         }
         if let Some(vote) = &timeout.last_vote {
-            self.vote(replica, vote)?;
+            self.vote(replica, vote, timeout_ends_voting)?;
         }
         if timeout.view < self.given_up {
             return Err(format!("{replica} gave up {} after {}", timeout.view, self.given_up));

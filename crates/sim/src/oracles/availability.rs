@@ -2,8 +2,7 @@
 //! at some correct member. And nobody acknowledges a body that is not on its disk.
 
 use super::{Observation, Oracle};
-use quorate_consensus as consensus;
-use quorate_consensus::jolteon::Message as Jolteon;
+use quorate_consensus::chained::Message as Statement;
 use quorate_crypto::Digest;
 use quorate_engine::{Availability as Proof, Message};
 use quorate_types::{Available, BodyRef, ReplicaId, View};
@@ -57,16 +56,16 @@ impl Availability {
             }
             _ => return Ok(()),
         };
-        let consensus::Message::Jolteon(statement) = inner;
+        let statement = inner.chained();
         match statement {
-            Jolteon::Proposal(proposal) => {
+            Statement::Proposal(proposal) => {
                 let bodies = proposal.block.payload.bodies.clone();
                 self.proposed.insert(proposal.block.view, bodies);
                 Ok(())
             }
             // Said again after a restart: the bodies may be executed everywhere and given up by now.
-            Jolteon::Vote(vote) if self.voted.get(&replica) == Some(&vote.view) => Ok(()),
-            Jolteon::Vote(vote) => {
+            Statement::Vote(vote) if self.voted.get(&replica) == Some(&vote.view) => Ok(()),
+            Statement::Vote(vote) => {
                 self.voted.insert(replica, vote.view);
                 self.voted(replica, vote.view)
             }

@@ -5,8 +5,7 @@
 //! what it certifies, all but one of them: who collects a certificate does not send its own vote.
 
 use super::{Observation, Oracle};
-use quorate_consensus as consensus;
-use quorate_consensus::jolteon::{Message as Jolteon, Proposal, Qc, Tc, Timeout, Vote};
+use quorate_consensus::chained::{Message as Statement, Proposal, Qc, Tc, Timeout, Vote};
 use quorate_engine::Message;
 use quorate_types::{BlockId, ReplicaId, View};
 use std::collections::BTreeSet;
@@ -81,21 +80,21 @@ impl Oracle for Departures {
         let (Message::Consensus(inner) | Message::Inline(inner, _)) = message else {
             return Ok(());
         };
-        let consensus::Message::Jolteon(statement) = inner;
+        let statement = inner.chained();
         let (qc, tc) = match statement {
-            Jolteon::Vote(vote) => {
+            Statement::Vote(vote) => {
                 self.voted(vote);
                 return Ok(());
             }
-            Jolteon::Timeout(Timeout { view, signer, last_vote, high_qc, high_tc, .. }) => {
+            Statement::Timeout(Timeout { view, signer, last_vote, high_qc, high_tc, .. }) => {
                 self.timeouts.insert((*view, *signer));
                 if let Some(vote) = last_vote {
                     self.voted(vote);
                 }
                 (high_qc, high_tc)
             }
-            Jolteon::Proposal(Proposal { block, .. }) => (&block.justify, &block.tc),
-            Jolteon::Certificates { high_qc, high_tc } => (high_qc, high_tc),
+            Statement::Proposal(Proposal { block, .. }) => (&block.justify, &block.tc),
+            Statement::Certificates { high_qc, high_tc } => (high_qc, high_tc),
         };
         self.qc(qc)?;
         tc.as_ref().map_or(Ok(()), |tc| self.tc(tc))

@@ -1,8 +1,7 @@
 //! A certificate stands for a quorum's weight.
 
 use super::{Observation, Oracle};
-use quorate_consensus as consensus;
-use quorate_consensus::jolteon::{Message as Jolteon, Qc, Tc};
+use quorate_consensus::chained::{Message as Statement, Qc, Tc};
 use quorate_crypto::Bitmap;
 use quorate_engine::Message;
 use quorate_types::View;
@@ -62,12 +61,12 @@ impl Oracle for Quorums {
         let (Message::Consensus(inner) | Message::Inline(inner, _)) = message else {
             return Ok(());
         };
-        let consensus::Message::Jolteon(statement) = inner;
+        let statement = inner.chained();
         let (qc, tc) = match statement {
-            Jolteon::Proposal(proposal) => (&proposal.block.justify, &proposal.block.tc),
-            Jolteon::Vote(_) => return Ok(()),
-            Jolteon::Timeout(timeout) => (&timeout.high_qc, &timeout.high_tc),
-            Jolteon::Certificates { high_qc, high_tc } => (high_qc, high_tc),
+            Statement::Proposal(proposal) => (&proposal.block.justify, &proposal.block.tc),
+            Statement::Vote(_) => return Ok(()),
+            Statement::Timeout(timeout) => (&timeout.high_qc, &timeout.high_tc),
+            Statement::Certificates { high_qc, high_tc } => (high_qc, high_tc),
         };
         self.qc(qc)?;
         tc.as_ref().map_or(Ok(()), |tc| self.tc(tc))

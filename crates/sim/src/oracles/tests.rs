@@ -2,7 +2,7 @@
 
 use super::*;
 use quorate_consensus as consensus;
-use quorate_consensus::jolteon::{Block, Message as Jolteon, Proposal, Qc, Tc, Timeout, Vote};
+use quorate_consensus::chained::{Block, Message as Statement, Proposal, Qc, Tc, Timeout, Vote};
 use quorate_crypto::{Aggregate, Bitmap, Certificate, IdentityKey, Share, Signature};
 use quorate_engine::{Acknowledgement, Availability as Proof, Settings};
 use quorate_types::{Available, BlockId, ClientId, Epoch, Outcome, Payload, View};
@@ -196,7 +196,7 @@ fn correct_members_do_not_halt_and_find_nothing_wrong_with_one_another() {
 fn signed_by(each: &[u64], signers: &[usize]) -> Option<String> {
     let mut qc = certificate(3, 1);
     qc.certificate.signers = Bitmap::from_indices(each.len(), signers.iter().copied());
-    let shown = Jolteon::Certificates { high_qc: qc, high_tc: None };
+    let shown = Statement::Certificates { high_qc: qc, high_tc: None };
     let message = Message::Consensus(consensus::Message::Jolteon(shown));
     let released = Observation::Released { replica: R0, message: &message, tag: 1, bytes: 0 };
     complaint(&mut Quorums::new(each), &[released])
@@ -225,7 +225,7 @@ fn the_groups_of_a_timeout_certificate_weigh_a_quorum_together() {
     let check = |second: &[usize]| {
         let groups = vec![(View(0), group(&[0])), (View(1), group(second))];
         let tc = Tc { view: View(4), high_qc: certificate(0, 1), groups };
-        let shown = Jolteon::Certificates { high_qc: certificate(0, 1), high_tc: Some(tc) };
+        let shown = Statement::Certificates { high_qc: certificate(0, 1), high_tc: Some(tc) };
         let message = Message::Consensus(consensus::Message::Jolteon(shown));
         let released = Observation::Released { replica: R0, message: &message, tag: 1, bytes: 0 };
         complaint(&mut Quorums::new(&[3, 1, 1, 1]), &[released])
@@ -238,18 +238,18 @@ fn the_groups_of_a_timeout_certificate_weigh_a_quorum_together() {
 
 fn vote(view: u64, block: u8) -> Vote {
     let share = Share(vec![block]);
-    let (parent_view, parent_id) = (View(view - 1), id(0));
-    Vote { view: View(view), id: id(block), parent_view, parent_id, signer: R0, share }
+    let (base_view, base_id) = (View(view - 1), id(0));
+    Vote { view: View(view), id: id(block), base_view, base_id, signer: R0, share }
 }
 
 fn certificate(view: u64, block: u8) -> Qc {
     let certificate = Certificate { signers: Bitmap::new(4), aggregate: Aggregate(Vec::new()) };
-    Qc { view: View(view), id: id(block), parent_view: View(0), parent_id: id(0), certificate }
+    Qc { view: View(view), id: id(block), base_view: View(0), base_id: id(0), certificate }
 }
 
-fn timeout(view: u64, high_qc: Qc, last_vote: Option<Vote>) -> Jolteon {
+fn timeout(view: u64, high_qc: Qc, last_vote: Option<Vote>) -> Statement {
     let share = Share(Vec::new());
-    Jolteon::Timeout(Timeout {
+    Statement::Timeout(Timeout {
         view: View(view),
         high_qc,
         high_tc: None,
@@ -259,14 +259,14 @@ fn timeout(view: u64, high_qc: Qc, last_vote: Option<Vote>) -> Jolteon {
     })
 }
 
-fn proposal(view: u64, stamp: u64) -> Jolteon {
+fn proposal(view: u64, stamp: u64) -> Statement {
     let payload = Payload::new(Height(1), stamp, Vec::new());
     let justify = certificate(view - 1, 1);
     let block = Block { epoch: Epoch(0), view: View(view), author: R0, justify, tc: None, payload };
-    Jolteon::Proposal(Proposal { block, signature: Vec::new() })
+    Statement::Proposal(Proposal { block, signature: Vec::new() })
 }
 
-fn audit(history: Vec<Jolteon>) -> Option<String> {
+fn audit(history: Vec<Statement>) -> Option<String> {
     let mut oracle = Audit::default();
     history.into_iter().find_map(|statement| {
         let message = Message::Consensus(consensus::Message::Jolteon(statement));
@@ -276,33 +276,36 @@ fn audit(history: Vec<Jolteon>) -> Option<String> {
 }
 
 #[track_caller]
-fn audit_complains(history: Vec<Jolteon>, about: &str) {
+fn audit_complains(history: Vec<Statement>, about: &str) {
     let text = audit(history).expect("a complaint");
     assert!(text.contains(about), "complained: {text}");
 }
 
 #[test]
 fn one_vote_a_view() {
-    audit_complains(vec![Jolteon::Vote(vote(3, 1)), Jolteon::Vote(vote(3, 2))], "voted in v3 for");
-    let inside = timeout(3, certificate(2, 1), Some(vote(3, 2)));
-    audit_complains(vec![Jolteon::Vote(vote(3, 1)), inside], "voted in v3 for");
     audit_complains(
-        vec![Jolteon::Vote(vote(5, 1)), Jolteon::Vote(vote(4, 2))],
+        vec![Statement::Vote(vote(3, 1)), Statement::Vote(vote(3, 2))],
+        "voted in v3 for",
+    );
+    let inside = timeout(3, certificate(2, 1), Some(vote(3, 2)));
+    audit_complains(vec![Statement::Vote(vote(3, 1)), inside], "voted in v3 for");
+    audit_complains(
+        vec![Statement::Vote(vote(5, 1)), Statement::Vote(vote(4, 2))],
         "after voting in v5",
     );
     let again =
-        vec![Jolteon::Vote(vote(3, 1)), Jolteon::Vote(vote(4, 2)), Jolteon::Vote(vote(3, 1))];
+        vec![Statement::Vote(vote(3, 1)), Statement::Vote(vote(4, 2)), Statement::Vote(vote(3, 1))];
     assert_eq!(audit(again), None);
 }
 
 #[test]
 fn no_vote_after_a_timeout() {
     let give_up = || timeout(4, certificate(3, 1), None);
-    audit_complains(vec![give_up(), Jolteon::Vote(vote(4, 2))], "after giving up v4");
-    audit_complains(vec![give_up(), Jolteon::Vote(vote(3, 2))], "after giving up v4");
+    audit_complains(vec![give_up(), Statement::Vote(vote(4, 2))], "after giving up v4");
+    audit_complains(vec![give_up(), Statement::Vote(vote(3, 2))], "after giving up v4");
     // The vote was signed first, and says so inside the timeout; then it is sent once more.
     let inside = timeout(4, certificate(3, 1), Some(vote(4, 2)));
-    assert_eq!(audit(vec![inside, Jolteon::Vote(vote(4, 2))]), None);
+    assert_eq!(audit(vec![inside, Statement::Vote(vote(4, 2))]), None);
 }
 
 #[test]
@@ -326,10 +329,10 @@ fn one_proposal_a_view_and_only_the_own() {
 #[test]
 fn a_vote_needs_the_bodies_on_the_own_disk() {
     let body = BodyRef { author: R1, sequence: 1, digest: digest(1) };
-    let Jolteon::Proposal(mut proposal) = proposal(3, 1) else { unreachable!() };
+    let Statement::Proposal(mut proposal) = proposal(3, 1) else { unreachable!() };
     proposal.block.payload = Payload::new(Height(1), 1, vec![body]);
     let of = |statement| Message::Consensus(consensus::Message::Jolteon(statement));
-    let messages = [of(Jolteon::Proposal(proposal)), of(Jolteon::Vote(vote(3, 1)))];
+    let messages = [of(Statement::Proposal(proposal)), of(Statement::Vote(vote(3, 1)))];
     let released = |index: usize| Observation::Released {
         replica: R0,
         message: &messages[index],
@@ -415,12 +418,12 @@ fn a_halt_is_final_and_shows_its_evidence() {
     assert!(again.expect_err("it started").contains("after it had halted"));
 }
 
-fn vote_message() -> quorate_consensus::jolteon::Message {
-    quorate_consensus::jolteon::Message::Vote(quorate_consensus::jolteon::Vote {
+fn vote_message() -> quorate_consensus::chained::Message {
+    quorate_consensus::chained::Message::Vote(quorate_consensus::chained::Vote {
         view: quorate_types::View(2),
         id: quorate_types::BlockId(quorate_crypto::Digest([2; 32])),
-        parent_view: quorate_types::View(1),
-        parent_id: quorate_types::BlockId(quorate_crypto::Digest([1; 32])),
+        base_view: quorate_types::View(1),
+        base_id: quorate_types::BlockId(quorate_crypto::Digest([1; 32])),
         signer: R0,
         share: quorate_crypto::Share(vec![7; 16]),
     })
@@ -429,27 +432,27 @@ fn vote_message() -> quorate_consensus::jolteon::Message {
 /// Nobody forges in a scenario, so this is the only place where the oracle speaks.
 #[test]
 fn a_certificate_of_what_nobody_said_is_noticed() {
-    use quorate_consensus::jolteon::{Message as Jolteon, Qc};
+    use quorate_consensus::chained::{Message as Statement, Qc};
     use quorate_crypto::{Aggregate, Bitmap, Certificate, Digest};
-    let quorate_consensus::jolteon::Message::Vote(vote) = vote_message() else { unreachable!() };
+    let quorate_consensus::chained::Message::Vote(vote) = vote_message() else { unreachable!() };
     let high_qc = Qc {
         view: vote.view,
         id: quorate_types::BlockId(Digest([2; 32])),
-        parent_view: vote.parent_view,
-        parent_id: vote.parent_id,
+        base_view: vote.base_view,
+        base_id: vote.base_id,
         certificate: Certificate {
             signers: Bitmap::from_indices(4, [0, 1, 2]),
             aggregate: Aggregate(vec![1; 16]),
         },
     };
     let mut oracle = Departures::new(vec![true, true, false, true]);
-    let mut release = |statement: Jolteon| {
+    let mut release = |statement: Statement| {
         let message = Message::Consensus(quorate_consensus::Message::Jolteon(statement));
         oracle.observe(&Observation::Released { replica: R0, message: &message, tag: 1, bytes: 9 })
     };
-    let shown = Jolteon::Certificates { high_qc, high_tc: None };
+    let shown = Statement::Certificates { high_qc, high_tc: None };
     let refused = release(shown.clone()).expect_err("two correct members never voted");
     assert!(refused.contains("who never said so"), "{refused}");
-    release(Jolteon::Vote(vote)).expect("a vote");
+    release(Statement::Vote(vote)).expect("a vote");
     assert_eq!(release(shown), Ok(()), "the other one collected it");
 }

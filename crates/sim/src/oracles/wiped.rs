@@ -1,8 +1,7 @@
 //! Who lost its promises makes no more of them.
 
 use super::{Observation, Oracle};
-use quorate_consensus as consensus;
-use quorate_consensus::jolteon::Message as Jolteon;
+use quorate_consensus::chained::Message as Statement;
 use quorate_engine::Message;
 use quorate_types::ReplicaId;
 use std::collections::BTreeSet;
@@ -41,11 +40,11 @@ fn promise_in(message: &Message) -> Option<&'static str> {
         Message::Acknowledgement(_) => return Some("an acknowledgement"),
         _ => return None,
     };
-    let consensus::Message::Jolteon(statement) = inner;
+    let statement = inner.chained();
     match statement {
-        Jolteon::Proposal(_) => Some("a proposal"),
-        Jolteon::Vote(_) => Some("a vote"),
-        Jolteon::Timeout(_) => Some("a timeout"),
-        Jolteon::Certificates { .. } => None,
+        Statement::Proposal(_) => Some("a proposal"),
+        Statement::Vote(_) => Some("a vote"),
+        Statement::Timeout(_) => Some("a timeout"),
+        Statement::Certificates { .. } => None,
     }
 }

@@ -78,8 +78,13 @@ impl Cast {
         let weights = Weights::equal(members);
         let committee = genesis::committee(scene.seed, scheme, settings.key_cache, &keys, &weights);
         let committee = Arc::new(committee);
-        let verifier =
-            || Arc::new(Verifier::new(Arc::<Committee>::clone(&committee), settings.proposal_key));
+        let verifier = || {
+            Arc::new(Verifier::new(
+                Arc::<Committee>::clone(&committee),
+                settings.protocol,
+                settings.proposal_key,
+            ))
+        };
         let validators = (0..).zip(&keys).map(|(id, keys)| {
             let (id, verifier) = (ReplicaId(id), verifier());
             let machine = Replica::new(ReplicaConfig {

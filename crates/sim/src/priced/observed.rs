@@ -35,17 +35,19 @@ pub enum Given {
 
 impl Given {
     pub(crate) fn of(event: Option<&Event<Incoming>>) -> Self {
-        use quorate_consensus::{Message, jolteon};
+        use quorate_consensus::chained;
         let Some(event) = event else { return Self::Other };
         match event {
             Event::Message { message, .. } => match &**message {
                 Incoming::Request(_) => Self::Request,
                 Incoming::Body(_) => Self::Body,
-                Incoming::Consensus(message) | Incoming::Inline(message, _) => match &***message {
-                    Message::Jolteon(jolteon::Message::Proposal(_)) => Self::Proposal,
-                    Message::Jolteon(jolteon::Message::Vote(_)) => Self::Vote,
-                    Message::Jolteon(_) => Self::Timeout,
-                },
+                Incoming::Consensus(message) | Incoming::Inline(message, _) => {
+                    match message.chained() {
+                        chained::Message::Proposal(_) => Self::Proposal,
+                        chained::Message::Vote(_) => Self::Vote,
+                        _ => Self::Timeout,
+                    }
+                }
                 _ => Self::Other,
             },
             Event::Stored(_) => Self::Stored,

@@ -8,8 +8,7 @@ use super::observed::Given;
 use super::stage::Stage;
 use super::stations::{Job, Kind};
 use super::{Nanos, Prices, Profile};
-use quorate_consensus::Message as Consensus;
-use quorate_consensus::jolteon;
+use quorate_consensus::chained;
 use quorate_crypto::counts::{self, OpCounts};
 use quorate_engine::{Incoming, Message};
 use quorate_types::machine::{Block, Executed};
@@ -260,11 +259,13 @@ impl Stage {
             Event::Message { message, .. } => match &**message {
                 Incoming::Request(_) => prices.request_us,
                 Incoming::Body(_) => prices.body_us,
-                Incoming::Consensus(message) | Incoming::Inline(message, _) => match &***message {
-                    Consensus::Jolteon(jolteon::Message::Proposal(_)) => prices.proposal_us,
-                    Consensus::Jolteon(jolteon::Message::Vote(_)) => prices.vote_us,
-                    Consensus::Jolteon(_) => prices.timeout_us,
-                },
+                Incoming::Consensus(message) | Incoming::Inline(message, _) => {
+                    match message.chained() {
+                        chained::Message::Proposal(_) => prices.proposal_us,
+                        chained::Message::Vote(_) => prices.vote_us,
+                        _ => prices.timeout_us,
+                    }
+                }
                 _ => prices.other_us,
             },
             Event::Stored(name) => {
@@ -280,12 +281,9 @@ impl Stage {
 
 /// Whether a message carries a share, which the reference checks as it comes.
 fn is_share(message: &Incoming) -> bool {
-    use jolteon::Message::{Timeout, Vote};
+    use chained::Message::{Timeout, Vote};
     match message {
-        Incoming::Consensus(message) => {
-            let Consensus::Jolteon(message) = &***message;
-            matches!(message, Vote(_) | Timeout(_))
-        }
+        Incoming::Consensus(message) => matches!(message.chained(), Vote(_) | Timeout(_)),
         _ => false,
     }
 }

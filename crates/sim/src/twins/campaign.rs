@@ -4,6 +4,8 @@ use super::plan::Plan;
 use super::world::{Ground, Outcome, run};
 use crate::mutants::{Active, Mutant};
 use crate::oracles::Violation;
+use crate::replay;
+use quorate_consensus::ProtocolKind;
 use quorate_crypto::{Digest, hash_parts};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,6 +24,8 @@ const FOUND_MAX: usize = 20;
 /// A broken plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
+    /// The protocol that the machines ran.
+    pub protocol: ProtocolKind,
     /// Its number.
     pub number: u64,
     /// What it breaks.
@@ -32,8 +36,8 @@ impl Found {
     /// The command that runs it again.
     #[must_use]
     pub fn replay(&self, mutant: Option<Mutant>) -> String {
-        let mutant = mutant.map(|mutant| format!(" --mutant {mutant:?}")).unwrap_or_default();
-        format!("quorate sim --twins-scenarios 1 --from {}{mutant}", self.number)
+        let (protocol, mutant) = (replay::protocol(self.protocol), replay::mutant(mutant));
+        format!("quorate sim --twins-scenarios 1 --from {}{protocol}{mutant}", self.number)
     }
 }
 
@@ -65,7 +69,7 @@ impl Campaign {
         hash_parts("quorate v1 twins campaign", &[&traces])
     }
 
-    fn add(&mut self, number: u64, outcome: Outcome) {
+    fn add(&mut self, protocol: ProtocolKind, number: u64, outcome: Outcome) {
         self.plans += 1;
         self.heights += outcome.height.0;
         self.views += outcome.view.0;
@@ -73,7 +77,7 @@ impl Campaign {
         self.messages += u64::from(outcome.messages);
         if let Err(violation) = outcome.verdict {
             self.broken += 1;
-            self.found.push(Found { number, violation });
+            self.found.push(Found { protocol, number, violation });
         }
     }
 
@@ -138,7 +142,7 @@ fn run_part(numbers: Range<u64>, ground: &Ground) -> Campaign {
     for number in numbers {
         let outcome = run_one(number, ground);
         traces.extend(outcome.trace.0);
-        part.add(number, outcome);
+        part.add(ground.protocol(), number, outcome);
     }
     part.traces.insert(start, hash_parts("quorate v1 twins part", &[&traces]));
     part

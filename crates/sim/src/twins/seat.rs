@@ -173,5 +173,5 @@ fn machine(
         wall_origin_ms: 0,
         signs: true,
     };
-    ground.protocol(config).with_leaders(Box::new(plan.as_ref().clone()))
+    Protocol::new(config).with_leaders(Box::new(plan.as_ref().clone()))
 }

@@ -1,8 +1,9 @@
 use super::*;
+use quorate_consensus::ProtocolKind;
 use std::collections::BTreeMap;
 
 fn campaign(count: u64, threads: usize) -> Campaign {
-    run_plans(0..count, threads, None, Ground::jolteon, |_| ())
+    run_plans(0..count, threads, None, || Ground::of(ProtocolKind::Jolteon), |_| ())
 }
 
 #[test]

@@ -8,9 +8,9 @@ use crate::genesis;
 use crate::oracles::{
     Audit, Conduct, Departures, Observation, Oracle, Oracles, Quorums, Violation,
 };
-use quorate_consensus::jolteon::{self, Jolteon};
+use quorate_consensus::chained;
 use quorate_consensus::leader::LeaderElection;
-use quorate_consensus::{Input, Message, ProposalKey, Protocol, ProtocolConfig, Verifier};
+use quorate_consensus::{Input, Message, ProposalKey, ProtocolKind, Verifier};
 use quorate_crypto::{Digest, IdentitySecret, KeyCache, SchemeKind, VotingSecret};
 use quorate_types::{
     BlockId, Committee, Height, Machine, Peer, Recipients, ReplicaId, Time, Verified, View, Weights,
@@ -41,19 +41,13 @@ const OVERTAKEN_MAX: usize = 6;
 pub struct Ground {
     committee: Arc<Committee>,
     keys: Vec<(Arc<IdentitySecret>, Arc<VotingSecret>)>,
-    protocol: fn(ProtocolConfig) -> Protocol,
+    protocol: ProtocolKind,
 }
 
 impl Ground {
-    /// Four members with stub keys that run Jolteon.
-    #[must_use]
-    pub fn jolteon() -> Self {
-        Self::new(|config| Protocol::Jolteon(Box::new(Jolteon::new(config))))
-    }
-
     /// Four members with stub keys that run this protocol.
     #[must_use]
-    pub fn new(protocol: fn(ProtocolConfig) -> Protocol) -> Self {
+    pub fn of(protocol: ProtocolKind) -> Self {
         let keys = genesis::keys(0, SchemeKind::Stub, MEMBERS);
         let weights = Weights::equal(MEMBERS);
         let committee = genesis::committee(0, SchemeKind::Stub, KeyCache::Off, &keys, &weights);
@@ -61,17 +55,19 @@ impl Ground {
         Self { committee: Arc::new(committee), keys: keys.collect(), protocol }
     }
 
+    /// What its members run.
+    #[must_use]
+    pub fn protocol(&self) -> ProtocolKind {
+        self.protocol
+    }
+
     /// Proposals are signed with the voting key too: stubs cost next to nothing.
     pub(super) fn verifier(&self) -> Arc<Verifier> {
-        Arc::new(Verifier::new(Arc::clone(&self.committee), ProposalKey::Voting))
+        Arc::new(Verifier::new(Arc::clone(&self.committee), self.protocol, ProposalKey::Voting))
     }
 
     pub(super) fn keys(&self, member: ReplicaId) -> (Arc<IdentitySecret>, Arc<VotingSecret>) {
         self.keys[member.index()].clone()
-    }
-
-    pub(super) fn protocol(&self, config: ProtocolConfig) -> Protocol {
-        (self.protocol)(config)
     }
 }
 
@@ -381,10 +377,9 @@ fn broken(oracle: &'static str, text: String) -> Result<(), Violation> {
 }
 
 fn class_of(message: &Message) -> Class {
-    let Message::Jolteon(message) = message;
-    match message {
-        jolteon::Message::Proposal(_) => Class::Proposal,
-        jolteon::Message::Vote(_) => Class::Vote,
-        jolteon::Message::Timeout(_) | jolteon::Message::Certificates { .. } => Class::Change,
+    match message.chained() {
+        chained::Message::Proposal(_) => Class::Proposal,
+        chained::Message::Vote(_) => Class::Vote,
+        chained::Message::Timeout(_) | chained::Message::Certificates { .. } => Class::Change,
     }
 }

@@ -389,8 +389,11 @@ impl ReplicaHost {
             Journal::open(Box::new(disk), Box::new(bodies), config.log.clone(), executed)?;
         recovery.snapshots = snapshots.heights();
         let clock = Clock::start(now, config.clock_rate, self.step_ms);
-        let verifier =
-            Arc::new(Verifier::new(Arc::clone(&config.committee), config.settings.proposal_key));
+        let verifier = Arc::new(Verifier::new(
+            Arc::clone(&config.committee),
+            config.settings.protocol,
+            config.settings.proposal_key,
+        ));
         let machine = Replica::new(ReplicaConfig {
             id: config.id,
             identity: Arc::new(config.keys.identity.clone()),

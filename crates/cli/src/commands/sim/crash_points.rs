@@ -3,20 +3,23 @@
 use crate::failure::{Code, CommandResult, Failure};
 use crate::output;
 use indicatif::{ProgressBar, ProgressStyle};
+use quorate_engine::ProtocolKind;
 use quorate_lab::text::thousands;
-use quorate_sim::crash_points::{self, Broken, Report};
+use quorate_sim::crash_points::{self, Broken, Options, Report};
 use quorate_sim::mutants::Mutant;
+use quorate_sim::replay;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// Looks at every point, or at one alone.
 pub(super) fn run(
+    protocol: ProtocolKind,
     threads: usize,
     only: Option<u64>,
     mutant: Option<Mutant>,
     as_json: bool,
 ) -> CommandResult {
-    let options = crash_points::Options { threads, only, every: 1, mutant };
+    let options = Options { threads, only, every: 1, protocol, mutant };
     let begun = Instant::now();
     let bar = ProgressBar::new(0);
     let style =
@@ -34,30 +37,31 @@ pub(super) fn run(
     if as_json {
         output::json(&to_json(&report, took, threads));
     } else {
-        output::line(&in_words(&report, took, threads, mutant));
+        output::line(&in_words(&report, took, &options));
     }
     if report.broken.is_empty() { Ok(()) } else { Err(Failure::Reported(Code::Run)) }
 }
 
-fn in_words(report: &Report, took: Duration, threads: usize, mutant: Option<Mutant>) -> String {
+fn in_words(report: &Report, took: Duration, options: &Options) -> String {
     let mut text = String::new();
     for broken in &report.broken {
-        text += &format!("{broken}\n  to look at it again: {}\n", replay(broken, mutant));
+        text += &format!("{broken}\n  to look at it again: {}\n", replay(broken, options));
     }
     for (mode, count) in &report.cases {
         text += &format!("{:>10}  {mode}\n", thousands(*count));
     }
     let (points, broken) = (thousands(report.points), report.broken.len());
     text += &format!(
-        "{points} points of one run, {broken} broken; {:.1} s on {threads} threads",
-        took.as_secs_f64()
+        "{points} points of one run, {broken} broken; {:.1} s on {} threads",
+        took.as_secs_f64(),
+        options.threads,
     );
     text
 }
 
-fn replay(broken: &Broken, mutant: Option<Mutant>) -> String {
-    let mutant = mutant.map_or(String::new(), |mutant| format!(" --mutant {mutant:?}"));
-    format!("quorate sim --crash-points --point {}{mutant}", broken.point)
+fn replay(broken: &Broken, options: &Options) -> String {
+    let (protocol, mutant) = (replay::protocol(options.protocol), replay::mutant(options.mutant));
+    format!("quorate sim --crash-points --point {}{protocol}{mutant}", broken.point)
 }
 
 fn to_json(report: &Report, took: Duration, threads: usize) -> Value {

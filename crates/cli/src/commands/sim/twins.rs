@@ -3,6 +3,7 @@
 use crate::failure::{Code, CommandResult, Failure};
 use crate::output;
 use indicatif::{ProgressBar, ProgressStyle};
+use quorate_engine::ProtocolKind;
 use quorate_lab::text::thousands;
 use quorate_sim::mutants::Mutant;
 use quorate_sim::twins::{Campaign, Found, Ground, Plan, run_plans};
@@ -17,6 +18,7 @@ const SHOWN_MAX: usize = 3;
 /// # Errors
 /// When there are none to run, or a property was broken.
 pub(super) fn run(
+    protocol: ProtocolKind,
     from: u64,
     count: u64,
     threads: usize,
@@ -32,13 +34,19 @@ pub(super) fn run(
     let template = "{bar:30} {pos}/{len} scenarios · {per_sec} · {eta} left {msg}";
     bar.set_style(ProgressStyle::with_template(template).expect("a constant that parses"));
     let mut broken = 0;
-    let campaign = run_plans(from..end, threads, mutant, Ground::jolteon, |part| {
-        bar.inc(part.plans);
-        broken += part.broken;
-        if broken > 0 {
-            bar.set_message(format!("· {broken} broken"));
-        }
-    });
+    let campaign = run_plans(
+        from..end,
+        threads,
+        mutant,
+        || Ground::of(protocol),
+        |part| {
+            bar.inc(part.plans);
+            broken += part.broken;
+            if broken > 0 {
+                bar.set_message(format!("· {broken} broken"));
+            }
+        },
+    );
     bar.finish_and_clear();
     let seconds = begun.elapsed().as_secs_f64();
     if as_json {
@@ -82,8 +90,8 @@ fn to_json(
 
 fn to_text(campaign: &Campaign, threads: usize, seconds: f64, mutant: Option<Mutant>) -> String {
     let mut text = String::new();
-    for Found { number, violation } in campaign.found.iter().take(SHOWN_MAX) {
-        let found = Found { number: *number, violation: violation.clone() };
+    for found in campaign.found.iter().take(SHOWN_MAX) {
+        let Found { number, violation, .. } = found;
         text.push_str(&format!(
             "scenario {number} breaks {}: {}\n{}to run it again: {}\n\n",
             violation.oracle,

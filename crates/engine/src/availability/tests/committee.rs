@@ -4,7 +4,7 @@
 use crate::testing::{FIRST, body, certify, client, committee, content, identity, request, voting};
 use crate::{Availability, Incoming, Message, Replica, ReplicaConfig, Settings, Verifier};
 use bytes::Bytes;
-use quorate_consensus::ProposalKey;
+use quorate_consensus::{ProposalKey, ProtocolKind};
 use quorate_crypto::Digest;
 use quorate_types::machine::{CombineOutcome, Executed, ReadAnswer, ReadItem};
 use quorate_types::{
@@ -206,7 +206,8 @@ impl Member {
 }
 
 fn member(id: u8) -> Member {
-    let verifier = Arc::new(Verifier::new(committee(), ProposalKey::Identity));
+    let verifier =
+        Arc::new(Verifier::new(committee(), ProtocolKind::Jolteon, ProposalKey::Identity));
     let availability = Availability::Certified;
     let replica = Replica::new(ReplicaConfig {
         id: ReplicaId(u16::from(id)),

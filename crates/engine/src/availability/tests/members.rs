@@ -6,7 +6,7 @@ use crate::testing::{
     voting,
 };
 use crate::{Availability, Incoming, Message, Replica, ReplicaConfig, Settings, Verifier};
-use quorate_consensus::ProposalKey;
+use quorate_consensus::{ProposalKey, ProtocolKind};
 use quorate_crypto::Digest;
 use quorate_types::machine::Recovery;
 use quorate_types::{
@@ -35,7 +35,8 @@ impl Member {
     }
 
     fn recovered(id: u8, recovery: Recovery, signs: bool) -> Self {
-        let verifier = Arc::new(Verifier::new(committee(), ProposalKey::Identity));
+        let verifier =
+            Arc::new(Verifier::new(committee(), ProtocolKind::Jolteon, ProposalKey::Identity));
         let availability = Availability::Certified;
         let mut replica = Replica::new(ReplicaConfig {
             id: ReplicaId(u16::from(id)),

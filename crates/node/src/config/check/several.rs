@@ -42,6 +42,9 @@ pub(super) fn compare(all: &mut [Checked]) {
         checked.facts.config.as_ref().map(of)
     };
     differing(all, "service", &mut notes, |checked| setting(checked, |c| c.service.clone()));
+    differing(all, "protocol", &mut notes, |checked| {
+        setting(checked, |c| c.replica.protocol.to_string())
+    });
     differing(all, "proposal_key", &mut notes, |checked| {
         setting(checked, |c| c.replica.proposal_key.to_string())
     });

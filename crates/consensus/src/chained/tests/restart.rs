@@ -3,7 +3,7 @@
 use super::harness::*;
 use crate::Input;
 use crate::block_tree::TreeBlock;
-use crate::jolteon::Message;
+use crate::chained::Message;
 use bytes::Bytes;
 use quorate_types::View;
 use quorate_types::machine::Halt;

@@ -1,15 +1,15 @@
-//! What makes a Jolteon message valid, as far as no state is needed.
+//! What makes a message valid, as far as no state is needed.
 
 use super::messages::{
-    Block, DecidedBlock, Message, Proposal, Qc, Tc, Timeout, Vote, encode, proposal_message,
-    timeout_message, vote_message,
+    Block, Message, Proposal, Qc, Tc, Timeout, Vote, proposal_message, timeout_message,
+    vote_message,
 };
+use super::rules::Rules;
 use crate::block_tree::TreeBlock;
 use crate::verify::{ProposalKey, Verifier, WINDOW};
-use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, Certificate, Share, Signature};
-use quorate_types::{BlockId, BodyRef, Height, Payload, Purpose, Rejected, ReplicaId, View};
+use quorate_types::{BodyRef, Purpose, Rejected, ReplicaId, View};
 
 /// Checks a message from `from`; certificates in it come out as the copies that were checked.
 ///
@@ -27,7 +27,7 @@ pub fn verify(message: Message, from: ReplicaId, verifier: &Verifier) -> Result<
         Message::Certificates { high_qc, high_tc } => {
             let newest = high_tc.as_ref().map_or(high_qc.view, |tc| tc.view.max(high_qc.view));
             // One that decides may be news however old it is: a later one may have hidden it.
-            if newest.next() < verifier.horizon() && !high_qc.is_commit() {
+            if newest.next() < verifier.horizon() && !verifier.rules().is_commit(&high_qc) {
                 return Err(Rejected::Stale);
             }
             Message::Certificates {
@@ -57,11 +57,11 @@ fn check_proposal(
     let justify = check_qc(justify, verifier)?;
     let tc = tc.map(|tc| check_tc(tc, verifier)).transpose()?;
     let block = Block { epoch, view, author, justify, tc, payload };
-    check_succession(&block)?;
+    check_succession(&block, verifier.rules())?;
     Ok(Proposal { block, signature })
 }
 
-fn check_block_form(block: &Block, verifier: &Verifier) -> Result<(), Rejected> {
+pub(super) fn check_block_form(block: &Block, verifier: &Verifier) -> Result<(), Rejected> {
     if block.epoch != verifier.committee().epoch() {
         return Err(Rejected::ForeignEpoch);
     }
@@ -95,8 +95,9 @@ fn check_proposal_signature(
 }
 
 /// The Block rule: (A) it follows its parent's view, or (B) a timeout certificate explains the gap
-/// and its parent is no older than what that certificate reports (★).
-fn check_succession(block: &Block) -> Result<(), Rejected> {
+/// and, where the protocol's voters have no locks, its parent is no older than what that certificate
+/// reports (★).
+fn check_succession(block: &Block, rules: &Rules) -> Result<(), Rejected> {
     if block.view <= block.justify.view {
         return Err(Rejected::RuleBroken("a block's view is later than its parent's"));
     }
@@ -109,7 +110,7 @@ fn check_succession(block: &Block) -> Result<(), Rejected> {
     if block.view == block.justify.view.next() || block.view != tc.view.next() {
         return Err(Rejected::RuleBroken("a timeout certificate is of the view before, if needed"));
     }
-    let stale = block.justify.view < tc.high_qc.view;
+    let stale = rules.extends_report && block.justify.view < tc.high_qc.view;
     if stale && !mutants::active(Mutant::JolteonStaleJustify) {
         return Err(Rejected::RuleBroken("a block extends what its timeout certificate reports"));
     }
@@ -120,8 +121,8 @@ fn check_vote(vote: &Vote, from: ReplicaId, verifier: &Verifier) -> Result<(), R
     if vote.signer != from {
         return Err(Rejected::ForeignSender);
     }
-    if vote.parent_view >= vote.view {
-        return Err(Rejected::RuleBroken("a block's view is later than its parent's"));
+    if vote.base_view >= vote.view {
+        return Err(Rejected::RuleBroken("a block's view is later than its ancestors'"));
     }
     check_share_size(&vote.share, verifier)
 }
@@ -179,13 +180,13 @@ fn check_timeout(
 }
 
 /// QC valid: exactly genesis, or a quorum of distinct signers with a good signature, of a block whose
-/// parent is older.
+/// base is older.
 pub(super) fn check_qc(qc: Qc, verifier: &Verifier) -> Result<Qc, Rejected> {
     if qc.view == View(0) {
         return check_genesis(qc, verifier);
     }
-    if qc.parent_view >= qc.view {
-        return Err(Rejected::RuleBroken("a block's view is later than its parent's"));
+    if qc.base_view >= qc.view {
+        return Err(Rejected::RuleBroken("a block's view is later than its ancestors'"));
     }
     if let Some(known) = verifier.known_qc(&qc) {
         return Ok(known);
@@ -194,7 +195,7 @@ pub(super) fn check_qc(qc: Qc, verifier: &Verifier) -> Result<Qc, Rejected> {
     if !enough && !mutants::active(Mutant::SkipThreshold) {
         return Err(Rejected::BelowThreshold);
     }
-    let message = vote_message(verifier, qc.view, qc.id, qc.parent_view, qc.parent_id);
+    let message = vote_message(verifier, qc.view, qc.id, qc.base_view, qc.base_id);
     verifier
         .voting()
         .verify(&message, &qc.certificate)
@@ -235,7 +236,7 @@ pub(super) fn check_tc(tc: Tc, verifier: &Verifier) -> Result<Tc, Rejected> {
     Ok(tc)
 }
 
-fn check_tc_form(tc: &Tc, verifier: &Verifier) -> Result<(), Rejected> {
+pub(super) fn check_tc_form(tc: &Tc, verifier: &Verifier) -> Result<(), Rejected> {
     let committee = verifier.committee();
     let mut signers = Bitmap::new(committee.size());
     let ascending = tc.groups.windows(2).all(|pair| pair[0].0 < pair[1].0);
@@ -266,7 +267,10 @@ fn check_tc_form(tc: &Tc, verifier: &Verifier) -> Result<(), Rejected> {
 }
 
 /// The bitmap is this committee's, and the signature as long as its signers make it.
-fn check_certificate_size(certificate: &Certificate, verifier: &Verifier) -> Result<(), Rejected> {
+pub(super) fn check_certificate_size(
+    certificate: &Certificate,
+    verifier: &Verifier,
+) -> Result<(), Rejected> {
     if certificate.signers.members() != verifier.committee().size() {
         return Err(Rejected::RuleBroken("a bitmap has one bit a member"));
     }
@@ -276,131 +280,4 @@ fn check_certificate_size(certificate: &Certificate, verifier: &Verifier) -> Res
     };
     let fits = certificate.aggregate.0.len() == signed;
     fits.then_some(()).ok_or(Rejected::BadSignature("a certificate of the wrong length"))
-}
-
-/// Certificates inside fetched blocks are proven by the links to the last one; their own bytes are
-/// not, so they must at least not be padded with anything.
-fn check_inner_sizes(block: &Block, verifier: &Verifier) -> Result<(), Rejected> {
-    check_certificate_size(&block.justify.certificate, verifier)?;
-    if let Some(tc) = &block.tc {
-        check_certificate_size(&tc.high_qc.certificate, verifier)?;
-        check_tc_form(tc, verifier)?;
-    }
-    Ok(())
-}
-
-/// Blocks that follow a known one, link by link.
-#[derive(Clone, Debug)]
-pub struct Run {
-    /// Decided blocks, oldest first.
-    pub decided: Vec<Block>,
-    /// What decided the last of them.
-    pub proof: Option<Qc>,
-    /// Undecided blocks after them, oldest first, the last one the target.
-    pub tail: Vec<Block>,
-    /// The first of `decided` is another block at a height that the asker has decided: more than f
-    /// members are faulty.
-    pub conflicts: bool,
-}
-
-/// Checks blocks that answer a request by a replica that decided `after` at `height`. The links are
-/// hashes: a block's id is in its child's `justify`, so proving the last proves all.
-///
-/// # Errors
-/// The first link, hash or certificate that is wrong.
-pub fn verify_run(
-    height: Height,
-    after: Option<BlockId>,
-    target: BlockId,
-    decided: &[Bytes],
-    tail: &[Bytes],
-    verifier: &Verifier,
-) -> Result<Run, Rejected> {
-    let records = decode_all::<DecidedBlock>(decided)?;
-    let tail = decode_all::<Block>(tail)?;
-    let first = records.first().map(|record| &record.block);
-    if after.is_none() && !tail.is_empty() {
-        return Err(Rejected::RuleBroken("a run from an unknown block has no tail"));
-    }
-    let conflicts = first.is_some_and(|block| {
-        block.payload.header.height == height
-            && height > Height(0)
-            && after.is_some_and(|after| block.id() != after)
-    });
-    let known = after.filter(|_| !conflicts);
-    let mut last = known.or_else(|| first.map(TreeBlock::parent)).unwrap_or(target);
-    for block in records.iter().map(|record| &record.block).chain(&tail) {
-        check_block_form(block, verifier)?;
-        check_inner_sizes(block, verifier)?;
-        if block.parent() != last {
-            return Err(Rejected::RuleBroken("each block of a run extends the one before"));
-        }
-        last = block.id();
-    }
-    if !tail.is_empty() && last != target {
-        return Err(Rejected::RuleBroken("a run's tail ends in the block that was asked for"));
-    }
-    let proof = records.last().map(|record| check_commit(record, verifier)).transpose()?;
-    let decided = records.into_iter().map(|record| record.block).collect();
-    Ok(Run { decided, proof, tail, conflicts })
-}
-
-fn check_commit(record: &DecidedBlock, verifier: &Verifier) -> Result<Qc, Rejected> {
-    let commits = record.commit.is_commit() && record.commit.parent_id == record.block.id();
-    if !commits {
-        return Err(Rejected::RuleBroken("a run's last decided block is committed by its proof"));
-    }
-    check_qc(record.commit.clone(), verifier)
-}
-
-fn decode_all<T: borsh::BorshDeserialize>(encoded: &[Bytes]) -> Result<Vec<T>, Rejected> {
-    encoded
-        .iter()
-        .map(|bytes| borsh::from_slice(bytes).map_err(|e| Rejected::Malformed(e.to_string())))
-        .collect()
-}
-
-/// Checks that these records, from the one of `height` on, are decided; the first of them with the
-/// certificate that proves it.
-///
-/// # Errors
-/// The first link, hash or certificate that is wrong.
-pub fn check_anchor(
-    height: Height,
-    records: &[Bytes],
-    verifier: &Verifier,
-) -> Result<Bytes, Rejected> {
-    let before = Height(height.0.saturating_sub(1));
-    let run = verify_run(before, None, verifier.genesis(), records, &[], verifier)?;
-    let (Some(block), Some(commit)) = (run.decided.into_iter().next(), run.proof) else {
-        return Err(Rejected::RuleBroken("a snapshot comes with the block that it is of"));
-    };
-    if block.payload.header.height != height {
-        return Err(Rejected::RuleBroken("a snapshot's block is of its height"));
-    }
-    Ok(Bytes::from(encode(&DecidedBlock { block, commit })))
-}
-
-/// What a decided record orders.
-#[must_use]
-pub fn record_payload(record: &Bytes) -> Option<Payload> {
-    borsh::from_slice::<DecidedBlock>(record).ok().map(|record| record.block.payload)
-}
-
-/// The id of the block in a decided record.
-#[must_use]
-pub fn record_id(record: &Bytes) -> Option<BlockId> {
-    borsh::from_slice::<DecidedBlock>(record).ok().map(|record| record.block.id())
-}
-
-/// How many of these records, oldest first, can be served together: up to the last whose own proof
-/// commits it directly.
-#[must_use]
-pub fn servable(records: &[Bytes]) -> usize {
-    let is_direct = |bytes: &Bytes| {
-        borsh::from_slice::<DecidedBlock>(bytes).is_ok_and(|record| {
-            record.commit.is_commit() && record.commit.parent_id == record.block.id()
-        })
-    };
-    records.iter().rposition(is_direct).map_or(0, |last| last + 1)
 }

@@ -1,7 +1,8 @@
 //! Voting and collecting votes.
 
-use super::messages::{Message, Qc, SafetyRecord, Vote, encode, vote_message};
-use super::state::Jolteon;
+use super::messages::{Block, Message, Qc, SafetyRecord, Vote, encode, vote_message};
+use super::state::Chained;
+use crate::block_tree::TreeBlock;
 use crate::tally::{Progress, Tally};
 use crate::{Fault, Output};
 use bytes::Bytes;
@@ -14,8 +15,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Subject {
     id: BlockId,
-    parent_view: View,
-    parent_id: BlockId,
+    base_view: View,
+    base_id: BlockId,
 }
 
 /// The votes under way, by view and block. Each signer fills at most two tallies a view.
@@ -40,7 +41,7 @@ impl Votes {
     }
 }
 
-impl Jolteon {
+impl Chained {
     /// Votes for a block if every rule allows it, durably first.
     pub(super) fn try_vote(&mut self, now: Time, id: BlockId) {
         if let Some(vote) = self.decide_vote(now, id) {
@@ -62,24 +63,47 @@ impl Jolteon {
         if block.view <= self.voted_view && !mutants::active(Mutant::JolteonDoubleVote) {
             return None;
         }
-        let (view, parent_view, parent_id) = (block.view, block.justify.view, block.justify.id);
-        let message = vote_message(&self.verifier, view, id, parent_view, parent_id);
+        if self.verifier.rules().locks && !self.lock_allows(block) {
+            return None;
+        }
+        let (view, (base_view, base_id)) = (block.view, self.base_of(block)?);
+        let message = vote_message(&self.verifier, view, id, base_view, base_id);
         let share = self.config.voting.sign(&message);
-        let vote = Vote { view, id, parent_view, parent_id, signer: self.config.id, share };
+        let vote = Vote { view, id, base_view, base_id, signer: self.config.id, share };
         self.voted_view = view;
         self.voted.insert(view, id);
         self.last_vote = Some(vote.clone());
         Some(vote)
     }
 
+    /// The block extends the lock, or its own certificate is later than the lock: then those who
+    /// certified it knew of no decision against it (★).
+    fn lock_allows(&self, block: &Block) -> bool {
+        let shown =
+            if mutants::active(Mutant::HotStuffVoidLock) { block.view } else { block.justify.view };
+        shown > self.lock.view || self.tree.extends(block.id(), (self.lock.view, self.lock.id))
+    }
+
+    /// The ancestor that a certificate of the block may decide.
+    fn base_of(&self, block: &Block) -> Option<(View, BlockId)> {
+        let parent = (block.justify.view, block.justify.id);
+        (1..self.verifier.rules().links()).try_fold(parent, |(_, id), _| self.tree.parent_of(id))
+    }
+
     /// Sends the vote to the next leader, who may be ourselves.
     pub(super) fn deliver_vote(&mut self, now: Time, vote: Vote) {
-        let collector = self.leaders.leader(vote.view.next());
+        let collector = self.collector(vote.view);
         if collector == self.config.id {
             self.on_vote(now, vote);
         } else {
             self.send(Recipients::One(collector), Message::Vote(vote));
         }
+    }
+
+    /// Who collects the votes of a view: the next leader, whose block shows what they make.
+    fn collector(&self, view: View) -> ReplicaId {
+        let to_proposer = mutants::active(Mutant::HotStuffVoteToProposer);
+        self.leaders.leader(if to_proposer { view } else { view.next() })
     }
 
     /// The last vote, unless its bodies were lost since (★): what others may hear of.
@@ -90,7 +114,7 @@ impl Jolteon {
     /// Sends the vote for this block again, byte for byte, if it was the last one.
     pub(super) fn resend_vote(&mut self, id: BlockId) {
         let Some(vote) = self.said_vote().filter(|vote| vote.id == id) else { return };
-        let collector = self.leaders.leader(vote.view.next());
+        let collector = self.collector(vote.view);
         if collector != self.config.id {
             self.send(Recipients::One(collector), Message::Vote(vote));
         }
@@ -102,8 +126,7 @@ impl Jolteon {
             return;
         }
         let (members, wait) = (self.verifier.committee().size(), self.config.vote_wait);
-        let subject =
-            Subject { id: vote.id, parent_view: vote.parent_view, parent_id: vote.parent_id };
+        let subject = Subject { id: vote.id, base_view: vote.base_view, base_id: vote.base_id };
         let tallies = self.votes.tallies.entry(vote.view).or_default();
         let others =
             tallies.iter().filter(|(other, t)| **other != subject && t.has(vote.signer)).count();
@@ -160,8 +183,8 @@ impl Jolteon {
                     return Some(Qc {
                         view: *view,
                         id: subject.id,
-                        parent_view: subject.parent_view,
-                        parent_id: subject.parent_id,
+                        base_view: subject.base_view,
+                        base_id: subject.base_id,
                         certificate,
                     });
                 }
@@ -199,6 +222,7 @@ impl Jolteon {
             timeout_view: self.timeout_view,
             last_proposal: self.last_proposal.clone(),
             blocks,
+            lock: self.verifier.rules().locks.then_some(self.lock),
         };
         self.outputs.push_back(Output::Persist(Record {
             kind: RecordKind::Safety,

@@ -3,7 +3,7 @@
 
 use super::harness::*;
 use crate::block_tree::TreeBlock;
-use crate::jolteon::{Block, Message, Qc};
+use crate::chained::{Block, Message, Qc};
 use quorate_types::{Recipients, ReplicaId};
 
 fn answers(cluster: &Cluster, id: u16, to: u16) -> Vec<Message> {

@@ -1,7 +1,7 @@
 //! Starting again from what survived.
 
 use super::messages::{DecidedBlock, SafetyRecord, encode};
-use super::state::Jolteon;
+use super::state::Chained;
 use crate::block_tree::{Root, TreeBlock};
 use crate::{Decided, Output};
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use quorate_types::{BlockId, BodyRef, Time, View};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-impl Jolteon {
+impl Chained {
     /// Restores promises and position. Decided blocks after the executed one are decided again, for
     /// the engine to execute. The view is the one that the certificates lead to; what was said in it
     /// is said again, byte for byte.
@@ -149,12 +149,23 @@ impl Jolteon {
         if record.epoch != self.verifier.committee().epoch() {
             return Err(format!("the safety record is of epoch {}", record.epoch));
         }
+        let rules = self.verifier.rules();
+        if record.lock.is_some() != rules.locks {
+            let protocol = self.verifier.protocol();
+            return Err(format!(
+                "the safety record is of another protocol than {protocol}: \
+                 name the one that wrote it, or begin a new epoch"
+            ));
+        }
         self.voted_view = record.voted_view;
         self.last_vote = record.last_vote;
         self.timeout_view = record.timeout_view;
         self.last_proposal = record.last_proposal;
         if record.high_qc.view > self.high_qc.view {
             self.high_qc = record.high_qc;
+        }
+        if let Some(lock) = record.lock.filter(|_| !mutants::active(Mutant::HotStuffForgetLock)) {
+            self.lock = lock;
         }
         if !mutants::active(Mutant::JolteonForgetTc) {
             self.high_tc = record.high_tc;
@@ -163,7 +174,7 @@ impl Jolteon {
             // Votes before the last one are not in the record, but their blocks are.
             self.voted.insert(block.view, block.id());
             if self.tree.contains(block.parent()) && !self.tree.contains(block.id()) {
-                self.tree.insert(Arc::new(block));
+                self.plant(Arc::new(block));
             }
         }
         Ok(())

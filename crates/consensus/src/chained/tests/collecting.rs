@@ -1,7 +1,7 @@
 //! Collecting votes (common.md: Collecting votes, aggregate first; jolteon.md: Leader wait).
 
 use super::harness::*;
-use crate::jolteon::{Block, Message, Vote};
+use crate::chained::{Block, Message, Vote};
 use crate::{Fault, Input};
 use quorate_types::{Recipients, ReplicaId, Time, View};
 use std::time::Duration;
@@ -93,7 +93,7 @@ fn collector_counts_different_votes_apart() {
     let (mut cluster, block) = collector(|_| {});
     let other = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[8]);
     let mut lie = cluster.keys.vote(3, &block);
-    lie.parent_id = quorate_types::BlockId(quorate_crypto::hash(b"another"));
+    lie.base_id = quorate_types::BlockId(quorate_crypto::hash(b"another"));
     for (signer, vote) in [
         (0, cluster.keys.vote(0, &block)),
         (2, cluster.keys.vote(2, &other)),

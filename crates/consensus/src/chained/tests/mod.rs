@@ -9,7 +9,7 @@ mod chaos;
 mod collecting;
 mod encodings;
 mod found_by_simulation;
-mod harness;
+pub(crate) mod harness;
 mod restart;
 mod timing;
 mod voting;

@@ -1,14 +1,14 @@
 //! Catching up, and helping others to.
 
-use super::check::Run;
 use super::messages::encode;
-use super::state::Jolteon;
+use super::runs::{Run, servable};
+use super::state::Chained;
 use crate::block_tree::TreeBlock;
 use bytes::Bytes;
 use quorate_types::{BlockId, Time};
 use std::sync::Arc;
 
-impl Jolteon {
+impl Chained {
     /// Takes in blocks that were fetched. Their links were checked from a certified block downwards.
     pub(super) fn on_run(&mut self, now: Time, run: Run) {
         if run.conflicts {
@@ -23,7 +23,7 @@ impl Jolteon {
                 .position(block.parent())
                 .is_some_and(|(height, _)| block.payload.header.height == height.next());
             if follows && !self.tree.contains(block.id()) {
-                self.tree.insert(Arc::new(block));
+                self.plant(Arc::new(block));
             }
         }
         self.update_work(now);
@@ -48,5 +48,11 @@ impl Jolteon {
         }
         let path = self.tree.path(target)?;
         Some(path.iter().map(|block| Bytes::from(encode(block.as_ref()))).collect())
+    }
+
+    /// How many of these decided records, oldest first, can be served together.
+    #[must_use]
+    pub fn servable(&self, records: &[Bytes]) -> usize {
+        servable(records, self.verifier.rules())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::harness::*;
 use crate::Input;
-use crate::jolteon::Message;
+use crate::chained::Message;
 use quorate_types::{Payload, Recipients, Rejected, ReplicaId, View};
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 
 use super::harness::*;
 use crate::block_tree::TreeBlock;
-use crate::jolteon::messages::{proposal_message, timeout_message, vote_message};
-use crate::jolteon::{Block, Message, genesis_id};
+use crate::chained::messages::{proposal_message, timeout_message, vote_message};
+use crate::chained::{Block, Message, genesis_id};
 use quorate_types::{BlockId, ChainId, Epoch, View};
 
 fn sample() -> (Keys, Block) {
@@ -29,7 +29,7 @@ fn golden_bytes() {
     cluster.submit(7);
     let safety = cluster.node(0).safety.clone().expect("it proposed");
     let found = [
-        ("genesis", genesis_id(ChainId([7; 32]), Epoch(1)).0.to_hex()),
+        ("genesis", genesis_id(&crate::jolteon::RULES, ChainId([7; 32]), Epoch(1)).0.to_hex()),
         ("block", keys.block(1, &keys.genesis(), 1, &[7]).id().0.to_hex()),
         ("block after a timeout certificate", block.id().0.to_hex()),
         ("timeout certificate", block.tc.as_ref().expect("it has one").content().to_hex()),

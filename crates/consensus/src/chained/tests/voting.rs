@@ -2,7 +2,7 @@
 
 use super::harness::*;
 use crate::block_tree::TreeBlock;
-use crate::jolteon::{Message, Qc, SafetyRecord};
+use crate::chained::{Message, Qc, SafetyRecord};
 use crate::{Fault, Input};
 use quorate_types::machine::Halt;
 use quorate_types::{Height, ReplicaId, View};
@@ -214,7 +214,7 @@ fn a_leader_whose_certificate_was_overtaken_asks_again() {
     assert_eq!((proposed.view, proposed.justify.view), (View(3), View(2)));
 }
 
-fn chain(cluster: &Cluster, views: &[u64]) -> Vec<(crate::jolteon::Block, Qc)> {
+fn chain(cluster: &Cluster, views: &[u64]) -> Vec<(crate::chained::Block, Qc)> {
     let mut justify = cluster.keys.genesis();
     let mut blocks = Vec::new();
     for (height, view) in views.iter().enumerate() {

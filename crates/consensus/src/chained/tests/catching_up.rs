@@ -2,9 +2,9 @@
 
 use super::harness::*;
 use crate::block_tree::TreeBlock;
-use crate::jolteon::messages::{DecidedBlock, Timeout, Vote, encode};
-use crate::jolteon::state::LADEN_MAX;
-use crate::jolteon::{Jolteon, Message};
+use crate::chained::messages::{DecidedBlock, Timeout, Vote, encode};
+use crate::chained::proposing::LADEN_MAX;
+use crate::chained::{Chained, Message};
 use crate::verify::check_anchor;
 use crate::{Input, Output, PayloadWish};
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use quorate_types::{BlockId, BodyRef, Height, Machine, Rejected, ReplicaId, Time
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-fn drain(machine: &mut Jolteon) -> Vec<Output> {
+fn drain(machine: &mut Chained) -> Vec<Output> {
     std::iter::from_fn(|| machine.poll()).collect()
 }
 
@@ -26,15 +26,15 @@ fn votes(outputs: &[Output]) -> Vec<Vote> {
     outputs.iter().filter_map(vote).collect()
 }
 
-fn start(keys: &Keys, id: u16, safety: Option<Bytes>, stored: BTreeSet<BodyRef>) -> Jolteon {
-    let mut machine = Jolteon::new(keys.config(id, &keys.verifier()));
+fn start(keys: &Keys, id: u16, safety: Option<Bytes>, stored: BTreeSet<BodyRef>) -> Chained {
+    let mut machine = Chained::new(keys.config(id, &keys.verifier()));
     let recovered = Input::Recovered { safety, executed: None, decided: Vec::new(), stored };
     machine.handle(Time(0), recovered);
     machine
 }
 
 /// Lets the view's time pass; returns the timeout that it says.
-fn give_up(machine: &mut Jolteon) -> Option<Timeout> {
+fn give_up(machine: &mut Chained) -> Option<Timeout> {
     machine.handle(Time(1), Input::Work(true));
     machine.handle_timeout(machine.next_timeout()?);
     drain(machine).into_iter().find_map(|output| match output {

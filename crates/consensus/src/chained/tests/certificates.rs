@@ -2,8 +2,8 @@
 
 use super::harness::*;
 use crate::block_tree::TreeBlock;
-use crate::jolteon::check::{check_qc, check_tc};
-use crate::jolteon::{Block, Message, Qc};
+use crate::chained::check::{check_qc, check_tc};
+use crate::chained::{Block, Message, Qc};
 use quorate_crypto::{Aggregate, Bitmap, Certificate};
 use quorate_types::{BlockId, Epoch, Height, Payload, Rejected, ReplicaId, View};
 
@@ -73,8 +73,8 @@ fn qc_signature_covers_view_id_and_parent() {
     let forgeries: [fn(&mut Qc); 5] = [
         |qc| qc.view = View(4),
         |qc| qc.id = BlockId(quorate_crypto::hash(b"another")),
-        |qc| qc.parent_view = View(2),
-        |qc| qc.parent_id = BlockId(quorate_crypto::hash(b"another")),
+        |qc| qc.base_view = View(2),
+        |qc| qc.base_id = BlockId(quorate_crypto::hash(b"another")),
         |qc| qc.certificate.signers = Bitmap::from_indices(4, [1, 2, 3]),
     ];
     for (index, forge) in forgeries.into_iter().enumerate() {
@@ -85,11 +85,11 @@ fn qc_signature_covers_view_id_and_parent() {
     assert_eq!(check_qc(good.clone(), &keys.verifier()), Ok(good));
 }
 
-/// QC valid: `parent_view < r`.
+/// QC valid: `base_view < r`.
 #[test]
 fn qc_parent_is_older() {
     let keys = Keys::new(4);
-    let rule = Rejected::RuleBroken("a block's view is later than its parent's");
+    let rule = Rejected::RuleBroken("a block's view is later than its ancestors'");
     for parent in [3, 4, u64::MAX] {
         let mut block = keys.block(3, &keys.genesis(), 1, &[]);
         block.justify.view = View(parent);
@@ -109,7 +109,7 @@ fn a_known_certificate_comes_out_as_the_checked_copy() {
     let known = check_qc(junk, &verifier).unwrap();
     assert_eq!(known.certificate, good.certificate);
     let mut lie = good;
-    lie.parent_id = BlockId(quorate_crypto::hash(b"another"));
+    lie.base_id = BlockId(quorate_crypto::hash(b"another"));
     refused(check_qc(lie, &verifier), &Rejected::BadSignature("a certificate"), "a lie").unwrap();
 }
 
@@ -346,7 +346,7 @@ fn another_chains_or_epochs_certificate_is_refused() {
     for other in [Keys::of_chain(4, "other", 1), Keys::of_chain(4, "test", 2)] {
         let keys = Keys::new(4);
         let mut qc = other.certify(&other.block(1, &other.genesis(), 1, &[]));
-        qc.parent_id = keys.genesis().id;
+        qc.base_id = keys.genesis().id;
         let bad = Rejected::BadSignature("a certificate");
         refused(check_qc(qc, &keys.verifier()), &bad, "replayed").unwrap();
     }

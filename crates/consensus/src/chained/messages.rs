@@ -1,13 +1,15 @@
 //! Blocks, votes, certificates, and what of them is signed and hashed.
 
+use super::rules::Rules;
 use crate::block_tree::TreeBlock;
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::{Aggregate, Bitmap, Certificate, Digest, Share, hash_parts};
 use quorate_types::{BlockId, ChainId, Epoch, Kind, Lane, Payload, PayloadHeader, ReplicaId, View};
+use std::io::{self, Read, Write};
 
 use crate::Verifier;
 
-/// What Jolteon sends.
+/// What a chained protocol sends.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum Message {
     /// A leader's block.
@@ -96,6 +98,10 @@ impl TreeBlock for Block {
         self.justify.id
     }
 
+    fn parent_view(&self) -> View {
+        self.justify.view
+    }
+
     fn view(&self) -> View {
         self.view
     }
@@ -114,17 +120,17 @@ pub struct Proposal {
     pub signature: Vec<u8>,
 }
 
-/// A vote. It names the parent too, so that a certificate alone shows what it commits.
+/// A vote. It names the block's base too, so that a certificate alone shows what it decides.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Vote {
     /// The block's view.
     pub view: View,
     /// The block.
     pub id: BlockId,
-    /// Its parent's view.
-    pub parent_view: View,
-    /// Its parent.
-    pub parent_id: BlockId,
+    /// Its base's view.
+    pub base_view: View,
+    /// Its base: the ancestor so many links below as the protocol's [`Rules`](super::Rules) say.
+    pub base_id: BlockId,
     /// Who votes.
     pub signer: ReplicaId,
     /// Its share; checked when it is combined.
@@ -135,7 +141,7 @@ impl Vote {
     /// What is signed.
     #[must_use]
     pub fn message(&self, verifier: &Verifier) -> Vec<u8> {
-        vote_message(verifier, self.view, self.id, self.parent_view, self.parent_id)
+        vote_message(verifier, self.view, self.id, self.base_view, self.base_id)
     }
 }
 
@@ -143,14 +149,14 @@ pub(super) fn vote_message(
     verifier: &Verifier,
     view: View,
     id: BlockId,
-    parent_view: View,
-    parent_id: BlockId,
+    base_view: View,
+    base_id: BlockId,
 ) -> Vec<u8> {
-    verifier.statement(Kind::JolteonVote, &(view, id, parent_view, parent_id))
+    verifier.statement(verifier.rules().vote, &(view, id, base_view, base_id))
 }
 
 pub(super) fn timeout_message(verifier: &Verifier, view: View, high_qc_view: View) -> Vec<u8> {
-    verifier.statement(Kind::JolteonTimeout, &(view, high_qc_view))
+    verifier.statement(verifier.rules().timeout, &(view, high_qc_view))
 }
 
 pub(super) fn proposal_message(verifier: &Verifier, view: View, id: BlockId) -> Vec<u8> {
@@ -164,10 +170,10 @@ pub struct Qc {
     pub view: View,
     /// The block.
     pub id: BlockId,
-    /// Its parent's view.
-    pub parent_view: View,
-    /// Its parent.
-    pub parent_id: BlockId,
+    /// Its base's view.
+    pub base_view: View,
+    /// Its base: the ancestor so many links below as the protocol's [`Rules`](super::Rules) say.
+    pub base_id: BlockId,
     /// Signers and signature.
     pub certificate: Certificate,
 }
@@ -179,26 +185,20 @@ impl Qc {
         Self {
             view: View(0),
             id,
-            parent_view: View(0),
-            parent_id: id,
+            base_view: View(0),
+            base_id: id,
             certificate: Certificate {
                 signers: Bitmap::new(members),
                 aggregate: Aggregate(Vec::new()),
             },
         }
     }
-
-    /// Whether it commits its block's parent: the two views follow one another.
-    #[must_use]
-    pub fn is_commit(&self) -> bool {
-        self.view > View(0) && self.view == self.parent_view.next()
-    }
 }
 
 impl PartialEq for Qc {
     fn eq(&self, other: &Self) -> bool {
-        (self.view, self.id, self.parent_view, self.parent_id)
-            == (other.view, other.id, other.parent_view, other.parent_id)
+        (self.view, self.id, self.base_view, self.base_id)
+            == (other.view, other.id, other.base_view, other.base_id)
     }
 }
 
@@ -206,7 +206,7 @@ impl Eq for Qc {}
 
 impl std::fmt::Debug for Qc {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Qc({} {} after {})", self.view, self.id, self.parent_view)
+        write!(f, "Qc({} {} based on {})", self.view, self.id, self.base_view)
     }
 }
 
@@ -262,7 +262,7 @@ impl Eq for Tc {}
 pub struct DecidedBlock {
     /// The block.
     pub block: Block,
-    /// Its `parent_id` is this block or a descendant.
+    /// Its base is this block or a descendant.
     pub commit: Qc,
 }
 
@@ -286,12 +286,35 @@ pub struct SafetyRecord {
     /// The undecided chains up to the highest certificate's block and to every block voted for since:
     /// if everybody loses power at once, a certified block must still be somewhere.
     pub blocks: Vec<Block>,
+    /// What the last votes were locked on; absent, to the last byte, where the protocol has no locks.
+    #[borsh(serialize_with = "write_if_any", deserialize_with = "read_if_any")]
+    pub lock: Option<Lock>,
+}
+
+/// The newest block that a replica knows to be the parent of a certified one (★): it votes against it
+/// only when a later certificate shows that this is safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Lock {
+    /// The block's view.
+    pub view: View,
+    /// The block.
+    pub id: BlockId,
+}
+
+/// Nothing at the end of a record is nothing at all: records without locks stay as they were.
+fn write_if_any<W: Write>(value: &Option<Lock>, writer: &mut W) -> io::Result<()> {
+    value.as_ref().map_or(Ok(()), |value| value.serialize(writer))
+}
+
+fn read_if_any<R: Read>(reader: &mut R) -> io::Result<Option<Lock>> {
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes)?;
+    if bytes.is_empty() { Ok(None) } else { borsh::from_slice(&bytes).map(Some) }
 }
 
 /// The id of the block before the first.
-#[must_use]
-pub fn genesis_id(chain: ChainId, epoch: Epoch) -> BlockId {
-    BlockId(hash_parts("quorate v1 jolteon genesis", &[&encode(&(chain, epoch))]))
+pub(crate) fn genesis_id(rules: &Rules, chain: ChainId, epoch: Epoch) -> BlockId {
+    BlockId(hash_parts(rules.genesis, &[&encode(&(chain, epoch))]))
 }
 
 pub(super) fn encode(value: &impl BorshSerialize) -> Vec<u8> {

@@ -1,8 +1,8 @@
 //! Committees whose members weigh differently: every threshold is a weight (common.md, fault model).
 
 use super::harness::*;
-use crate::jolteon::Message;
-use crate::jolteon::check::{check_qc, check_tc};
+use crate::chained::Message;
+use crate::chained::check::{check_qc, check_tc};
 use quorate_types::Rejected;
 
 /// A quorum is 13 of 19, and 6 may be faulty: the three light members at once, or one heavy one and

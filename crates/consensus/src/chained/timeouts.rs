@@ -1,7 +1,7 @@
 //! Giving a view up, and collecting those who did.
 
-use super::messages::{Message, Tc, Timeout, timeout_message};
-use super::state::Jolteon;
+use super::messages::{Message, Tc, Timeout, Vote, timeout_message};
+use super::state::Chained;
 use crate::Output;
 use crate::tally::{Progress, Tally};
 use quorate_crypto::mutants::{self, Mutant};
@@ -25,8 +25,8 @@ impl Timeouts {
     }
 }
 
-impl Jolteon {
-    /// The view has taken too long, or enough others say so: promises never to vote in it (★), says so,
+impl Chained {
+    /// The view has taken too long, or enough others say so: promises what that binds it to (★), says so,
     /// and says so again each time the timer fires.
     pub(super) fn give_up(&mut self, now: Time) {
         if !self.config.signs {
@@ -36,8 +36,10 @@ impl Jolteon {
             Some(said) => said,
             None => self.promise_to_give_up(),
         };
+        // Where a vote may follow a timeout, the next one shows it.
+        let timeout = Timeout { last_vote: self.shown_vote(), ..timeout };
         self.last_timeout = Some(timeout.clone());
-        self.send(Recipients::All, Message::Timeout(timeout.clone()));
+        self.send(self.hears_timeouts(), Message::Timeout(timeout.clone()));
         self.pacemaker.rearm(now);
         if mutants::active(Mutant::JolteonEnterUncertified) {
             self.enter(now, self.view.next(), true);
@@ -51,15 +53,31 @@ impl Jolteon {
         self.count_timeout(now, timeout);
     }
 
-    /// Promises, durably, never to vote in this view again, and that the certificate reported is the
-    /// least that any later timeout reports. What is said again later is these very bytes.
+    /// The vote that a timeout shows, for others to collect in the place of who did not.
+    fn shown_vote(&self) -> Option<Vote> {
+        self.said_vote().filter(|_| !mutants::active(Mutant::HotStuffNoSalvage))
+    }
+
+    /// All, not the next leader alone: it may be as dead as this one.
+    fn hears_timeouts(&self) -> Recipients {
+        if mutants::active(Mutant::HotStuffComplainToNext) {
+            return Recipients::One(self.leaders.leader(self.view.next()));
+        }
+        Recipients::All
+    }
+
+    /// Promises, durably, that the certificate reported is the least that any later timeout reports, and
+    /// where the protocol asks for it never to vote in this view again.
     fn promise_to_give_up(&mut self) -> Timeout {
-        if !mutants::active(Mutant::JolteonVoteAfterTimeout) {
+        let ends_voting = self.verifier.rules().timeout_ends_voting;
+        if ends_voting && !mutants::active(Mutant::JolteonVoteAfterTimeout) {
             self.voted_view = self.voted_view.max(self.view);
         }
         self.timeout_view = self.view;
-        // A vote that nobody may hear of now is never heard of: no vote follows a timeout.
-        self.last_vote = self.said_vote();
+        if ends_voting {
+            // A vote that nobody may hear of now is never heard of: no vote follows a timeout.
+            self.last_vote = self.said_vote();
+        }
         if !mutants::active(Mutant::JolteonTimeoutBeforePersist) {
             self.persist();
         }

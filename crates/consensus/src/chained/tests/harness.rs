@@ -1,13 +1,14 @@
 //! A committee with its keys, to forge any message, and real machines on a network driven by hand.
 
 use crate::block_tree::TreeBlock;
-use crate::jolteon::messages::{proposal_message, timeout_message, vote_message};
-use crate::jolteon::{
-    Block, Jolteon, Message, Proposal, Qc, SafetyRecord, Tc, Timeout, Vote, servable, verify_run,
+use crate::chained::messages::{proposal_message, timeout_message, vote_message};
+use crate::chained::{
+    Block, Chained, Message, Proposal, Qc, SafetyRecord, Tc, Timeout, Vote, verify_run,
 };
 use crate::leader::{LeaderElection, RoundRobin};
 use crate::{
-    Decided, Fault, Input, Output, PayloadWish, ProposalKey, ProtocolConfig, VerifiedRun, Verifier,
+    Decided, Fault, Input, Output, PayloadWish, ProposalKey, ProtocolConfig, ProtocolKind,
+    VerifiedRun, Verifier,
 };
 use bytes::Bytes;
 use quorate_crypto::{
@@ -18,37 +19,41 @@ use quorate_types::{
     BlockId, BodyRef, Committee, CommitteeFile, Epoch, Height, Machine, Member, Payload, Peer,
     Purpose, Recipients, Rejected, ReplicaId, Time, Verified, View,
 };
-use std::collections::{BTreeSet, VecDeque};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// What a rule's check comes to; the mutants must turn it into an `Err`.
-pub(super) type Check = Result<(), String>;
+pub(crate) type Check = Result<(), String>;
 
-pub(super) fn ensure(holds: bool, what: impl Into<String>) -> Check {
+pub(crate) fn ensure(holds: bool, what: impl Into<String>) -> Check {
     if holds { Ok(()) } else { Err(what.into()) }
 }
 
 /// How long a view may take in these tests.
-pub(super) const TIMEOUT: Duration = Duration::from_millis(1_000);
+pub(crate) const TIMEOUT: Duration = Duration::from_millis(1_000);
 
 /// Everybody's secrets.
-pub(super) struct Keys {
-    pub(super) committee: Arc<Committee>,
+pub(crate) struct Keys {
+    pub(crate) committee: Arc<Committee>,
+    pub(crate) protocol: ProtocolKind,
     identities: Vec<Arc<IdentitySecret>>,
     voting: Vec<Arc<VotingSecret>>,
+    /// The parents of the blocks that were voted for or certified: what a base is found by.
+    parents: RefCell<BTreeMap<BlockId, (View, BlockId)>>,
 }
 
 impl Keys {
-    pub(super) fn new(members: u8) -> Self {
+    pub(crate) fn new(members: u8) -> Self {
         Self::of_chain(members, "test", 1)
     }
 
-    pub(super) fn weighted(weights: &[u64]) -> Self {
+    pub(crate) fn weighted(weights: &[u64]) -> Self {
         Self::build(weights, "test", 1)
     }
 
-    pub(super) fn of_chain(members: u8, name: &str, epoch: u64) -> Self {
+    pub(crate) fn of_chain(members: u8, name: &str, epoch: u64) -> Self {
         Self::build(&vec![1; usize::from(members)], name, epoch)
     }
 
@@ -73,23 +78,30 @@ impl Keys {
             members: (0..usize::from(members)).map(member).collect(),
         };
         let committee = Committee::load_simulated(&file, KeyCache::Off).expect("a good file");
-        Self { committee: Arc::new(committee), identities, voting }
+        let (protocol, parents) = (ProtocolKind::Jolteon, RefCell::default());
+        Self { committee: Arc::new(committee), protocol, identities, voting, parents }
     }
 
-    pub(super) fn verifier(&self) -> Arc<Verifier> {
-        Arc::new(Verifier::new(Arc::clone(&self.committee), ProposalKey::Identity))
+    /// The same keys in a committee that runs this protocol.
+    pub(crate) fn running(self, protocol: ProtocolKind) -> Self {
+        Self { protocol, ..self }
     }
 
-    pub(super) fn genesis(&self) -> Qc {
+    pub(crate) fn verifier(&self) -> Arc<Verifier> {
+        let committee = Arc::clone(&self.committee);
+        Arc::new(Verifier::new(committee, self.protocol, ProposalKey::Identity))
+    }
+
+    pub(crate) fn genesis(&self) -> Qc {
         Qc::genesis(self.verifier().genesis(), self.committee.size())
     }
 
-    pub(super) fn leader(&self, view: u64) -> u16 {
+    pub(crate) fn leader(&self, view: u64) -> u16 {
         RoundRobin::new(self.committee.weights()).leader(View(view)).0
     }
 
     /// The leader's block of `view` on the block that `justify` certifies.
-    pub(super) fn block(&self, view: u64, justify: &Qc, height: u64, bodies: &[u64]) -> Block {
+    pub(crate) fn block(&self, view: u64, justify: &Qc, height: u64, bodies: &[u64]) -> Block {
         Block {
             epoch: self.committee.epoch(),
             view: View(view),
@@ -100,30 +112,41 @@ impl Keys {
         }
     }
 
-    pub(super) fn propose(&self, block: &Block) -> Message {
+    pub(crate) fn propose(&self, block: &Block) -> Message {
         let message = proposal_message(&self.verifier(), block.view, block.id());
         let signature = self.identities[block.author.index()].sign(&message).0.to_vec();
         Message::Proposal(Proposal { block: block.clone(), signature })
     }
 
-    pub(super) fn vote(&self, signer: u16, block: &Block) -> Vote {
+    pub(crate) fn vote(&self, signer: u16, block: &Block) -> Vote {
         let (view, id) = (block.view, block.id());
-        let (parent_view, parent_id) = (block.justify.view, block.justify.id);
-        let message = vote_message(&self.verifier(), view, id, parent_view, parent_id);
+        let (base_view, base_id) = self.base(block);
+        let message = vote_message(&self.verifier(), view, id, base_view, base_id);
         let share = self.voting[usize::from(signer)].sign(&message);
-        Vote { view, id, parent_view, parent_id, signer: ReplicaId(signer), share }
+        Vote { view, id, base_view, base_id, signer: ReplicaId(signer), share }
     }
 
-    pub(super) fn certify(&self, block: &Block) -> Qc {
+    /// What a vote for the block names beside it.
+    fn base(&self, block: &Block) -> (View, BlockId) {
+        let parent = (block.justify.view, block.justify.id);
+        self.parents.borrow_mut().insert(block.id(), parent);
+        let parents = self.parents.borrow();
+        let below = |(_, id): (View, BlockId)| {
+            parents.get(&id).copied().unwrap_or((View(0), self.verifier().genesis()))
+        };
+        (1..self.protocol.rules().links()).fold(parent, |at, _| below(at))
+    }
+
+    pub(crate) fn certify(&self, block: &Block) -> Qc {
         self.certify_by(block, &[0, 1, 2])
     }
 
-    pub(super) fn certify_by(&self, block: &Block, signers: &[u16]) -> Qc {
+    pub(crate) fn certify_by(&self, block: &Block, signers: &[u16]) -> Qc {
         let (view, id) = (block.view, block.id());
-        let (parent_view, parent_id) = (block.justify.view, block.justify.id);
-        let message = vote_message(&self.verifier(), view, id, parent_view, parent_id);
+        let (base_view, base_id) = self.base(block);
+        let message = vote_message(&self.verifier(), view, id, base_view, base_id);
         let certificate = self.sign_together(&message, signers);
-        Qc { view, id, parent_view, parent_id, certificate }
+        Qc { view, id, base_view, base_id, certificate }
     }
 
     fn sign_together(&self, message: &[u8], signers: &[u16]) -> Certificate {
@@ -137,7 +160,7 @@ impl Keys {
         combined.certificate.expect("good shares")
     }
 
-    pub(super) fn timeout(
+    pub(crate) fn timeout(
         &self,
         signer: u16,
         view: u64,
@@ -157,7 +180,7 @@ impl Keys {
 
     /// The timeout certificate of `view` in which each signer reports a certificate of that view; it
     /// shows `high_qc` whatever they report.
-    pub(super) fn tc(&self, view: u64, high_qc: &Qc, reports: &[(u64, &[u16])]) -> Tc {
+    pub(crate) fn tc(&self, view: u64, high_qc: &Qc, reports: &[(u64, &[u16])]) -> Tc {
         let groups = reports
             .iter()
             .map(|(reported, signers)| {
@@ -168,7 +191,7 @@ impl Keys {
         Tc { view: View(view), high_qc: high_qc.clone(), groups }
     }
 
-    pub(super) fn config(&self, id: u16, verifier: &Arc<Verifier>) -> ProtocolConfig {
+    pub(crate) fn config(&self, id: u16, verifier: &Arc<Verifier>) -> ProtocolConfig {
         ProtocolConfig {
             id: ReplicaId(id),
             identity: Arc::clone(&self.identities[usize::from(id)]),
@@ -184,43 +207,43 @@ impl Keys {
     }
 }
 
-pub(super) fn body(k: u64) -> BodyRef {
+pub(crate) fn body(k: u64) -> BodyRef {
     BodyRef { author: ReplicaId(0), sequence: k, digest: hash(&k.to_le_bytes()) }
 }
 
-pub(super) fn certificates(high_qc: &Qc, high_tc: Option<&Tc>) -> Message {
+pub(crate) fn certificates(high_qc: &Qc, high_tc: Option<&Tc>) -> Message {
     Message::Certificates { high_qc: high_qc.clone(), high_tc: high_tc.cloned() }
 }
 
 /// What a machine said that must come in order.
 #[derive(Clone, Debug)]
-pub(super) enum Said {
+pub(crate) enum Said {
     Persist(Bytes),
     Send(Recipients, Box<Message>),
 }
 
-pub(super) struct Node {
-    pub(super) machine: Jolteon,
-    pub(super) verifier: Arc<Verifier>,
-    pub(super) up: bool,
-    pub(super) safety: Option<Bytes>,
-    pub(super) records: Vec<Bytes>,
-    pub(super) said: Vec<Said>,
-    pub(super) decided: Vec<Decided>,
-    pub(super) wish: Option<PayloadWish>,
-    pub(super) rejected: Vec<Rejected>,
-    pub(super) blamed: Vec<(ReplicaId, Fault)>,
-    pub(super) halted: Option<Halt>,
-    pub(super) behind: Option<BlockId>,
+pub(crate) struct Node {
+    pub(crate) machine: Chained,
+    pub(crate) verifier: Arc<Verifier>,
+    pub(crate) up: bool,
+    pub(crate) safety: Option<Bytes>,
+    pub(crate) records: Vec<Bytes>,
+    pub(crate) said: Vec<Said>,
+    pub(crate) decided: Vec<Decided>,
+    pub(crate) wish: Option<PayloadWish>,
+    pub(crate) rejected: Vec<Rejected>,
+    pub(crate) blamed: Vec<(ReplicaId, Fault)>,
+    pub(crate) halted: Option<Halt>,
+    pub(crate) behind: Option<BlockId>,
     /// Whether the bodies that proposals name are at hand.
-    pub(super) has_bodies: bool,
+    pub(crate) has_bodies: bool,
     working: bool,
 }
 
 impl Node {
     fn start(config: ProtocolConfig, verifier: Arc<Verifier>) -> Self {
         Self {
-            machine: Jolteon::new(config),
+            machine: Chained::new(config),
             verifier,
             up: true,
             safety: None,
@@ -237,89 +260,94 @@ impl Node {
         }
     }
 
-    pub(super) fn view(&self) -> u64 {
+    pub(crate) fn view(&self) -> u64 {
         self.machine.view().0
     }
 
-    pub(super) fn machine_timeout(&self) -> Option<Time> {
+    pub(crate) fn machine_timeout(&self) -> Option<Time> {
         self.machine.next_timeout()
     }
 
-    pub(super) fn votes(&self) -> Vec<Vote> {
+    pub(crate) fn votes(&self) -> Vec<Vote> {
         self.sent()
             .filter_map(|m| if let Message::Vote(v) = m { Some(v.clone()) } else { None })
             .collect()
     }
 
-    pub(super) fn timeouts(&self) -> Vec<Timeout> {
+    pub(crate) fn timeouts(&self) -> Vec<Timeout> {
         self.sent()
             .filter_map(|m| if let Message::Timeout(t) = m { Some(t.clone()) } else { None })
             .collect()
     }
 
-    pub(super) fn proposals(&self) -> Vec<Proposal> {
+    pub(crate) fn proposals(&self) -> Vec<Proposal> {
         self.sent()
             .filter_map(|m| if let Message::Proposal(p) = m { Some(p.clone()) } else { None })
             .collect()
     }
 
-    pub(super) fn sent(&self) -> impl Iterator<Item = &Message> {
+    pub(crate) fn sent(&self) -> impl Iterator<Item = &Message> {
         self.said.iter().filter_map(|said| match said {
             Said::Send(_, message) => Some(message.as_ref()),
             Said::Persist(_) => None,
         })
     }
 
-    pub(super) fn bodies(&self) -> Vec<BodyRef> {
+    pub(crate) fn bodies(&self) -> Vec<BodyRef> {
         self.decided.iter().flat_map(|d| d.payload.bodies.iter().copied()).collect()
     }
 
-    pub(super) fn promises(&self) -> Option<SafetyRecord> {
+    pub(crate) fn promises(&self) -> Option<SafetyRecord> {
         borsh::from_slice(self.safety.as_ref()?).ok()
     }
 }
 
 /// A message on its way.
 #[derive(Clone, Debug)]
-pub(super) struct Envelope {
-    pub(super) from: u16,
-    pub(super) to: u16,
-    pub(super) message: Message,
+pub(crate) struct Envelope {
+    pub(crate) from: u16,
+    pub(crate) to: u16,
+    pub(crate) message: Message,
 }
 
 /// Real machines; each message passes the real check; a test decides what arrives.
-pub(super) struct Cluster {
-    pub(super) keys: Keys,
-    pub(super) now: Time,
-    pub(super) nodes: Vec<Node>,
-    pub(super) wire: VecDeque<Envelope>,
+pub(crate) struct Cluster {
+    pub(crate) keys: Keys,
+    pub(crate) now: Time,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) wire: VecDeque<Envelope>,
     /// Drops an envelope when it says so.
-    pub(super) cut: Box<dyn FnMut(&Envelope) -> bool>,
+    pub(crate) cut: Box<dyn FnMut(&Envelope) -> bool>,
     /// Bodies that clients want ordered; every replica holds them.
-    pub(super) pending: Vec<BodyRef>,
+    pub(crate) pending: Vec<BodyRef>,
     /// Combining jobs that a test holds back, with who asked.
-    pub(super) jobs: Option<Vec<(u16, quorate_types::machine::CombineJob)>>,
+    pub(crate) jobs: Option<Vec<(u16, quorate_types::machine::CombineJob)>>,
     tune: fn(&mut ProtocolConfig),
 }
 
 impl Cluster {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::tuned(|_| {})
     }
 
-    pub(super) fn tuned(tune: fn(&mut ProtocolConfig)) -> Self {
+    pub(crate) fn tuned(tune: fn(&mut ProtocolConfig)) -> Self {
         Self::of(4, tune)
     }
 
-    pub(super) fn of(members: u8, tune: fn(&mut ProtocolConfig)) -> Self {
+    pub(crate) fn of(members: u8, tune: fn(&mut ProtocolConfig)) -> Self {
         Self::with(Keys::new(members), tune)
     }
 
-    pub(super) fn weighted(weights: &[u64]) -> Self {
+    pub(crate) fn weighted(weights: &[u64]) -> Self {
         Self::with(Keys::weighted(weights), |_| {})
     }
 
-    fn with(keys: Keys, tune: fn(&mut ProtocolConfig)) -> Self {
+    /// Four members that run this protocol.
+    pub(crate) fn running(protocol: ProtocolKind) -> Self {
+        Self::with(Keys::new(4).running(protocol), |_| {})
+    }
+
+    pub(crate) fn with(keys: Keys, tune: fn(&mut ProtocolConfig)) -> Self {
         let members = u16::try_from(keys.committee.size()).expect("few");
         let mut cluster = Self {
             now: Time(1_000),
@@ -346,11 +374,11 @@ impl Cluster {
         Node::start(config, verifier)
     }
 
-    pub(super) fn node(&self, id: u16) -> &Node {
+    pub(crate) fn node(&self, id: u16) -> &Node {
         &self.nodes[usize::from(id)]
     }
 
-    pub(super) fn node_mut(&mut self, id: u16) -> &mut Node {
+    pub(crate) fn node_mut(&mut self, id: u16) -> &mut Node {
         &mut self.nodes[usize::from(id)]
     }
 
@@ -363,14 +391,14 @@ impl Cluster {
     }
 
     /// Loses everything but the disk.
-    pub(super) fn restart(&mut self, id: u16) {
+    pub(crate) fn restart(&mut self, id: u16) {
         self.reopen(id);
         let records = self.node(id).records.clone();
         self.recover(id, None, records);
     }
 
     /// As [`Cluster::restart`], with everything that was decided executed too.
-    pub(super) fn restart_executed(&mut self, id: u16) {
+    pub(crate) fn restart_executed(&mut self, id: u16) {
         self.reopen(id);
         let last = self.node(id).records.last().cloned();
         self.recover(id, last, Vec::new());
@@ -386,15 +414,15 @@ impl Cluster {
     }
 
     /// Feeds one input and does what the machine asks for.
-    pub(super) fn feed(&mut self, id: u16, input: Input) {
+    pub(crate) fn feed(&mut self, id: u16, input: Input) {
         let now = self.now;
         self.node_mut(id).machine.handle(now, input);
         self.drain(id);
     }
 
     /// Hands a message over as if its channel had proven `from`, through the real check.
-    pub(super) fn give(&mut self, to: u16, from: u16, message: Message) -> Result<(), Rejected> {
-        let raw = crate::Message::Jolteon(message);
+    pub(crate) fn give(&mut self, to: u16, from: u16, message: Message) -> Result<(), Rejected> {
+        let raw = self.keys.protocol.message(message);
         let peer = Peer::Replica(ReplicaId(from));
         match Verified::check(raw, peer, self.node(to).verifier.as_ref()) {
             Ok(message) => {
@@ -410,11 +438,11 @@ impl Cluster {
     }
 
     /// As [`Cluster::give`] for a message that must be let in.
-    pub(super) fn tell(&mut self, to: u16, from: u16, message: Message) -> Check {
+    pub(crate) fn tell(&mut self, to: u16, from: u16, message: Message) -> Check {
         self.give(to, from, message).map_err(|reason| format!("refused: {reason}"))
     }
 
-    pub(super) fn drain(&mut self, id: u16) {
+    pub(crate) fn drain(&mut self, id: u16) {
         let now = self.now;
         loop {
             while let Some(output) = self.node_mut(id).machine.poll() {
@@ -435,7 +463,8 @@ impl Cluster {
     fn carry_out(&mut self, id: u16, output: Output) {
         let now = self.now;
         match output {
-            Output::Send { to, message: crate::Message::Jolteon(message) } => {
+            Output::Send { to, message } => {
+                let message = message.chained().clone();
                 let members: Vec<u16> = match to {
                     Recipients::All => {
                         (0..self.nodes.len()).map(|i| u16::try_from(i).expect("few")).collect()
@@ -495,14 +524,14 @@ impl Cluster {
     }
 
     /// Everybody receives a body and wants it ordered.
-    pub(super) fn submit(&mut self, k: u64) {
+    pub(crate) fn submit(&mut self, k: u64) {
         self.pending.push(body(k));
         for id in self.up() {
             self.drain(id);
         }
     }
 
-    pub(super) fn up(&self) -> Vec<u16> {
+    pub(crate) fn up(&self) -> Vec<u16> {
         (0..self.nodes.len())
             .filter(|i| self.nodes[*i].up)
             .map(|i| u16::try_from(i).expect("few"))
@@ -510,7 +539,7 @@ impl Cluster {
     }
 
     /// Delivers what is on the wire, and what follows from it, until all is quiet.
-    pub(super) fn deliver(&mut self) {
+    pub(crate) fn deliver(&mut self) {
         for _ in 0..100_000 {
             let Some(envelope) = self.wire.pop_front() else {
                 if !self.fetch() {
@@ -542,7 +571,7 @@ impl Cluster {
                 let server = self.node(other);
                 let (decided, tail) = if server.records.len() > height {
                     let records = &server.records[height..];
-                    (records[..servable(records)].to_vec(), Vec::new())
+                    (records[..server.machine.servable(records)].to_vec(), Vec::new())
                 } else {
                     (Vec::new(), server.machine.tail(after, target).unwrap_or_default())
                 };
@@ -557,7 +586,7 @@ impl Cluster {
                 if let Ok(run) = run
                     && !(run.decided.is_empty() && run.tail.is_empty())
                 {
-                    self.feed(id, Input::Run(Box::new(VerifiedRun::Jolteon(run))));
+                    self.feed(id, Input::Run(Box::new(VerifiedRun::Chained(run))));
                     return true;
                 }
             }
@@ -566,12 +595,12 @@ impl Cluster {
     }
 
     /// The next time at which somebody's timer is due.
-    pub(super) fn next_timeout(&self) -> Option<Time> {
+    pub(crate) fn next_timeout(&self) -> Option<Time> {
         self.up().into_iter().filter_map(|id| self.node(id).machine.next_timeout()).min()
     }
 
     /// Lets time pass to the next timer and fires what is due. `false` when nobody waits.
-    pub(super) fn pass(&mut self) -> bool {
+    pub(crate) fn pass(&mut self) -> bool {
         let Some(at) = self.next_timeout() else { return false };
         self.now = self.now.max(at);
         let now = self.now;
@@ -585,7 +614,7 @@ impl Cluster {
     }
 
     /// Fires one replica's timer.
-    pub(super) fn fire(&mut self, id: u16) -> Check {
+    pub(crate) fn fire(&mut self, id: u16) -> Check {
         let at = self.node(id).machine.next_timeout().ok_or("no timer is armed")?;
         self.now = self.now.max(at);
         let now = self.now;
@@ -595,7 +624,7 @@ impl Cluster {
     }
 
     /// Messages and timers, until the condition holds.
-    pub(super) fn run(&mut self, what: &str, until: impl Fn(&Self) -> bool) -> Check {
+    pub(crate) fn run(&mut self, what: &str, until: impl Fn(&Self) -> bool) -> Check {
         for _ in 0..60 {
             self.deliver();
             if until(self) {
@@ -609,7 +638,7 @@ impl Cluster {
     }
 
     /// Whether every replica that is up has decided these bodies.
-    pub(super) fn all_decided(&self, bodies: &[u64]) -> bool {
+    pub(crate) fn all_decided(&self, bodies: &[u64]) -> bool {
         self.up().iter().all(|id| {
             let done = self.node(*id).bodies();
             bodies.iter().all(|k| done.contains(&body(*k)))
@@ -617,7 +646,7 @@ impl Cluster {
     }
 
     /// Heights in order, each once, the same blocks everywhere.
-    pub(super) fn ensure_agreement(&self) -> Check {
+    pub(crate) fn ensure_agreement(&self) -> Check {
         let longest = self.nodes.iter().map(|n| &n.decided).max_by_key(|d| d.len());
         let longest = longest.ok_or("a cluster has nodes")?;
         for node in &self.nodes {

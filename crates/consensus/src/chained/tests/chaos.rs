@@ -1,7 +1,8 @@
 //! Anything may be lost, repeated, reordered or restarted; then nothing is, and everything is decided.
 
 use super::harness::*;
-use crate::jolteon::Message;
+use crate::ProtocolKind;
+use crate::chained::Message;
 use std::collections::BTreeMap;
 
 /// A small generator: a seed names a run for ever.
@@ -79,8 +80,8 @@ fn step(
     Ok(())
 }
 
-fn check_a_run(seed: u64) -> Check {
-    let mut cluster = Cluster::new();
+fn check_a_run(protocol: ProtocolKind, seed: u64) -> Check {
+    let mut cluster = Cluster::running(protocol);
     let (mut dice, mut audit) = (Dice(seed), Audit::default());
     let mut submitted = Vec::new();
     let mut blocks: BTreeMap<u64, quorate_types::BlockId> = BTreeMap::new();
@@ -109,8 +110,11 @@ fn after_any_storm_everything_is_decided() {
     let seeds = std::env::var("CHAOS_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(60);
     let only = std::env::var("CHAOS_SEED").ok().and_then(|s| s.parse().ok());
     for seed in only.map_or(0..seeds, |seed: u64| seed..seed + 1) {
-        if let Err(found) = check_a_run(seed) {
-            panic!("{found}\nreplay: CHAOS_SEED={seed} cargo test -p quorate-consensus storm");
+        for protocol in ProtocolKind::ALL {
+            if let Err(found) = check_a_run(protocol, seed) {
+                let command = "cargo test -p quorate-consensus storm";
+                panic!("{protocol}: {found}\nreplay: CHAOS_SEED={seed} {command}");
+            }
         }
     }
 }

@@ -1,0 +1,91 @@
+//! Taking certificates in, and entering the views that they lead to.
+
+use super::messages::{Lock, Qc, Tc};
+use super::state::Chained;
+use crate::Output;
+use crate::verify::WINDOW;
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_types::{BlockId, ReplicaId, Time, View};
+
+impl Chained {
+    /// Takes a checked certificate in, wherever it came from: it may decide, and it may end the view.
+    pub(super) fn on_qc(&mut self, now: Time, qc: &Qc) {
+        if qc.view > self.high_qc.view && !mutants::active(Mutant::HotStuffStuckHighQc) {
+            self.high_qc = qc.clone();
+        }
+        self.raise_lock(qc);
+        if self.verifier.rules().is_commit(qc) {
+            self.commit(now, qc);
+        }
+        if qc.view >= self.high_qc.view && !self.tree.contains(qc.id) && !self.halted {
+            let source = qc.certificate.signers.iter().next();
+            let source = source.and_then(|i| u16::try_from(i).ok()).map(ReplicaId);
+            self.outputs.push_back(Output::Behind { target: qc.id, source });
+        }
+        self.advance(now);
+    }
+
+    /// The parent of a certified block is the new lock, if it is later than the old one. Where that
+    /// block is missing the lock waits for it, as its votes do.
+    pub(super) fn raise_lock(&mut self, qc: &Qc) {
+        if let Some((view, id)) = self.tree.parent_of(qc.id)
+            && view > self.lock.view
+        {
+            self.lock = Lock { view, id };
+        }
+    }
+
+    pub(super) fn on_tc(&mut self, now: Time, tc: Tc) {
+        self.on_qc(now, &tc.high_qc);
+        if self.high_tc.as_ref().is_none_or(|high| tc.view > high.view) {
+            self.high_tc = Some(tc);
+        }
+        self.advance(now);
+    }
+
+    /// Enters the view that the highest certificates lead to (★: no view without a certificate).
+    fn advance(&mut self, now: Time) {
+        let by_tc = self.high_tc.as_ref().map_or(View(0), |tc| tc.view);
+        let target = self.high_qc.view.max(by_tc).next();
+        if target <= self.view {
+            return;
+        }
+        let given_up = by_tc > self.high_qc.view;
+        if given_up {
+            self.patience.failed(self.leaders.leader(by_tc));
+        } else {
+            self.patience.succeeded(self.leaders.leader(self.high_qc.view));
+        }
+        self.view_changes += u64::from(given_up);
+        self.enter(now, target, given_up);
+    }
+
+    pub(super) fn enter(&mut self, now: Time, view: View, given_up: bool) {
+        self.view = view;
+        self.verifier.publish(view);
+        self.prune();
+        // The view depends on its leader to propose and on the next one to collect.
+        let depends_on = [self.leaders.leader(view), self.leaders.leader(view.next())];
+        self.pacemaker.set_patient(depends_on.iter().all(|member| self.patience.trusts(*member)));
+        self.update_work(now);
+        self.pacemaker.enter(now, given_up);
+        self.wish_to_propose();
+        let waiting: Vec<BlockId> =
+            self.proposals_seen.get(&view).into_iter().flatten().copied().collect();
+        for id in waiting {
+            self.try_vote(now, id);
+        }
+    }
+
+    fn prune(&mut self) {
+        let view = self.view;
+        self.proposals_seen.retain(|v, _| *v >= view);
+        self.parked.retain(|(v, _), _| *v >= view);
+        self.votes.prune(view);
+        self.timeouts.prune(view);
+        self.voted = self.voted.split_off(&self.high_qc.view.next());
+        self.tree.prune(View(view.0.saturating_sub(WINDOW)), &self.indispensable());
+        let tree = &self.tree;
+        self.stored.retain(|id| tree.get(*id).is_some());
+    }
+}

@@ -1,0 +1,88 @@
+//! From a certificate to decided heights.
+
+use super::messages::{DecidedBlock, Message, Qc, encode};
+use super::state::Chained;
+use crate::block_tree::TreeBlock;
+use crate::{Decided, Output};
+use bytes::Bytes;
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_types::machine::Halt;
+use quorate_types::{Recipients, Time};
+
+/// Decided blocks remembered by view, to recognise a certificate that contradicts them.
+const DECIDED_KEPT: usize = 256;
+
+impl Chained {
+    /// A deciding certificate decides its block's base and that one's ancestors, oldest first, once
+    /// each.
+    pub(super) fn commit(&mut self, now: Time, qc: &Qc) {
+        let root = self.tree.root();
+        if qc.base_view <= root.view {
+            self.check_against_decided(qc);
+            return;
+        }
+        let Some(path) = self.tree.path(qc.base_id) else {
+            if self.pending_commit.as_ref().is_none_or(|pending| pending.view < qc.view) {
+                self.pending_commit = Some(qc.clone());
+            }
+            return;
+        };
+        let mut path = path;
+        if mutants::active(Mutant::JolteonNewestFirst) {
+            path.reverse();
+        }
+        for block in path {
+            self.decided.insert(block.view, block.id());
+            let record = DecidedBlock { block: block.as_ref().clone(), commit: qc.clone() };
+            self.outputs.push_back(Output::Decided(Decided {
+                block: block.id(),
+                payload: block.payload.clone(),
+                record: Bytes::from(encode(&record)),
+            }));
+        }
+        while self.decided.len() > DECIDED_KEPT {
+            self.decided.pop_first();
+        }
+        self.tree.decide(qc.base_id);
+        self.last_commit = Some(qc.clone());
+        self.pacemaker.decided();
+        self.update_work(now);
+        self.announce_when_idle(qc);
+    }
+
+    pub(super) fn retry_pending_commit(&mut self, now: Time) {
+        if let Some(qc) = self.pending_commit.take() {
+            self.commit(now, &qc);
+        }
+    }
+
+    /// A commit certificate for something older than the last decided block must name a decided block.
+    fn check_against_decided(&mut self, qc: &Qc) {
+        let Some((oldest, _)) = self.decided.first_key_value() else {
+            return;
+        };
+        if qc.base_view < *oldest || self.decided.get(&qc.base_view) == Some(&qc.base_id) {
+            return;
+        }
+        self.halt_on_conflict(qc);
+    }
+
+    /// Two conflicting decisions: the evidence, and nothing more.
+    pub(super) fn halt_on_conflict(&mut self, qc: &Qc) {
+        self.halted = true;
+        self.outputs.push_back(Output::Halt(Halt::ConflictingDecisions {
+            height: self.tree.root().height,
+            evidence: format!("{qc:?} signed by {:?}", qc.certificate.signers),
+        }));
+    }
+
+    /// The collector of a deciding certificate is the only one that knows it. With work left, its
+    /// proposal carries it; with none, it is broadcast, or everybody else would wait and time out.
+    fn announce_when_idle(&mut self, qc: &Qc) {
+        let collected_it = self.is_leader(qc.view.next());
+        if collected_it && !self.tree.has_payload() && self.config.signs {
+            let high_qc = self.high_qc.clone();
+            self.send(Recipients::All, Message::Certificates { high_qc, high_tc: None });
+        }
+    }
+}

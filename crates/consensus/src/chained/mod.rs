@@ -1,0 +1,41 @@
+//! The chained protocols as one machine: a block's certificate is its child's justification, and each
+//! view adds one of both.
+//!
+//! [`Rules`] holds all that tells [Jolteon](crate::jolteon) from [HotStuff](crate::hotstuff); whatever is
+//! not in it is the same for both. What a rule is for stands with the protocol that needs it.
+//!
+//! | what is said | where | who checks it before |
+//! |---|---|---|
+//! | proposals | `proposing`, `proposals` | `check` |
+//! | votes | `votes` | `check`; shares when they are combined |
+//! | timeouts, and what they make | `timeouts` | `check`; shares when they are combined |
+//! | certificates | `certificates`, `deciding` | `check` |
+//! | runs of blocks for those who missed them | `synchronise` | `runs` |
+//!
+//! `state` holds the machine and hands its inputs out, `recovery` starts it again.
+
+mod certificates;
+mod check;
+mod deciding;
+mod messages;
+mod proposals;
+mod proposing;
+mod recovery;
+mod rules;
+mod runs;
+mod state;
+mod synchronise;
+mod timeouts;
+mod votes;
+
+pub use check::verify;
+pub(crate) use messages::genesis_id;
+pub use messages::{
+    Block, DecidedBlock, Lock, Message, Proposal, Qc, SafetyRecord, Tc, Timeout, Vote,
+};
+pub use rules::Rules;
+pub use runs::{Run, check_anchor, record_id, record_payload, servable, verify_run};
+pub use state::Chained;
+
+#[cfg(test)]
+pub(crate) mod tests;

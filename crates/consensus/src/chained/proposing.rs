@@ -1,0 +1,89 @@
+//! Leading a view.
+
+use super::messages::{Block, Message, Proposal, proposal_message};
+use super::state::Chained;
+use crate::block_tree::TreeBlock;
+use crate::verify::ProposalKey;
+use crate::{Output, PayloadWish};
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_types::{BlockId, Payload, Recipients, Time, View};
+use std::sync::Arc;
+
+/// With so many blocks undecided before it, a block orders nothing: every promise is written with the
+/// whole chain, and a chain that only grows must at least not grow by megabytes. It cannot be bounded
+/// in length, since whatever ends it is two blocks more.
+pub(super) const LADEN_MAX: usize = 32;
+
+impl Chained {
+    /// As the leader of the current view: sends again what it proposed, or asks for a payload.
+    pub(super) fn wish_to_propose(&mut self) {
+        if !self.is_leader(self.view) || !self.config.signs {
+            return;
+        }
+        if let Some(proposal) = self.last_proposal.clone()
+            && proposal.block.view >= self.view
+        {
+            self.send(Recipients::All, Message::Proposal(proposal));
+            return;
+        }
+        let Some(path) = self.tree.path(self.high_qc.id) else {
+            return;
+        };
+        let (height, stamp) = self.tree.position(self.high_qc.id).expect("its path is known");
+        self.outputs.push_back(Output::WantPayload(PayloadWish {
+            view: self.view,
+            parent: self.high_qc.id,
+            height: height.next(),
+            stamp_floor_ms: stamp,
+            carried: path.iter().flat_map(|block| block.payload.bodies.iter().copied()).collect(),
+            at_once: path.len() >= LADEN_MAX || path.iter().any(|block| !block.payload.is_empty()),
+            nothing: path.len() >= LADEN_MAX,
+        }));
+    }
+
+    pub(super) fn on_payload(&mut self, now: Time, view: View, parent: BlockId, payload: Payload) {
+        let is_new = self.last_proposal.as_ref().is_none_or(|last| last.block.view < view);
+        if view != self.view || !is_new || !self.config.signs {
+            return;
+        }
+        if parent != self.high_qc.id || !self.tree.contains(parent) {
+            // A higher certificate came while the payload was made.
+            self.wish_to_propose();
+            return;
+        }
+        let entered_by_qc = self.high_qc.view.next() == view;
+        let block = Arc::new(Block {
+            epoch: self.verifier.committee().epoch(),
+            view,
+            author: self.config.id,
+            justify: self.high_qc.clone(),
+            tc: if entered_by_qc { None } else { self.high_tc.clone() },
+            payload,
+        });
+        let id = block.id();
+        let signature = self.sign_proposal(view, id);
+        let proposal = Proposal { block: block.as_ref().clone(), signature };
+        self.last_proposal = Some(proposal.clone());
+        self.proposals_seen.entry(view).or_default().insert(id);
+        self.plant(block);
+        self.stored.insert(id);
+        self.update_work(now);
+        // One record holds the proposal and the own vote: one sync, then both leave.
+        let vote = self.decide_vote(now, id);
+        if !mutants::active(Mutant::JolteonProposeBeforePersist) {
+            self.persist();
+        }
+        self.send(Recipients::All, Message::Proposal(proposal));
+        if let Some(vote) = vote {
+            self.deliver_vote(now, vote);
+        }
+    }
+
+    fn sign_proposal(&self, view: View, id: BlockId) -> Vec<u8> {
+        let message = proposal_message(&self.verifier, view, id);
+        match self.verifier.proposal_key() {
+            ProposalKey::Identity => self.config.identity.sign(&message).0.to_vec(),
+            ProposalKey::Voting => self.config.voting.sign(&message).0,
+        }
+    }
+}

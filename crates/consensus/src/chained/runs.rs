@@ -1,0 +1,138 @@
+//! Runs of decided blocks: what one replica fetches from another, checked before a machine sees it.
+
+use super::check::{check_block_form, check_certificate_size, check_qc, check_tc_form};
+use super::messages::{Block, DecidedBlock, Qc, encode};
+use super::rules::Rules;
+use crate::Verifier;
+use crate::block_tree::TreeBlock;
+use bytes::Bytes;
+use quorate_types::{BlockId, Height, Payload, Rejected};
+
+/// Blocks that follow a known one, link by link.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Decided blocks, oldest first.
+    pub decided: Vec<Block>,
+    /// What decided the last of them.
+    pub proof: Option<Qc>,
+    /// Undecided blocks after them, oldest first, the last one the target.
+    pub tail: Vec<Block>,
+    /// The first of `decided` is another block at a height that the asker has decided: more than f
+    /// members are faulty.
+    pub conflicts: bool,
+}
+
+/// Checks blocks that answer a request by a replica that decided `after` at `height`. The links are
+/// hashes: a block's id is in its child's `justify`, so proving the last proves all.
+///
+/// # Errors
+/// The first link, hash or certificate that is wrong.
+pub fn verify_run(
+    height: Height,
+    after: Option<BlockId>,
+    target: BlockId,
+    decided: &[Bytes],
+    tail: &[Bytes],
+    verifier: &Verifier,
+) -> Result<Run, Rejected> {
+    let records = decode_all::<DecidedBlock>(decided)?;
+    let tail = decode_all::<Block>(tail)?;
+    let first = records.first().map(|record| &record.block);
+    if after.is_none() && !tail.is_empty() {
+        return Err(Rejected::RuleBroken("a run from an unknown block has no tail"));
+    }
+    let conflicts = first.is_some_and(|block| {
+        block.payload.header.height == height
+            && height > Height(0)
+            && after.is_some_and(|after| block.id() != after)
+    });
+    let known = after.filter(|_| !conflicts);
+    let mut last = known.or_else(|| first.map(TreeBlock::parent)).unwrap_or(target);
+    for block in records.iter().map(|record| &record.block).chain(&tail) {
+        check_block_form(block, verifier)?;
+        check_inner_sizes(block, verifier)?;
+        if block.parent() != last {
+            return Err(Rejected::RuleBroken("each block of a run extends the one before"));
+        }
+        last = block.id();
+    }
+    if !tail.is_empty() && last != target {
+        return Err(Rejected::RuleBroken("a run's tail ends in the block that was asked for"));
+    }
+    let proof = records.last().map(|record| check_commit(record, verifier)).transpose()?;
+    let decided = records.into_iter().map(|record| record.block).collect();
+    Ok(Run { decided, proof, tail, conflicts })
+}
+
+fn check_commit(record: &DecidedBlock, verifier: &Verifier) -> Result<Qc, Rejected> {
+    if !is_direct(record, verifier.rules()) {
+        return Err(Rejected::RuleBroken("a run's last decided block is committed by its proof"));
+    }
+    check_qc(record.commit.clone(), verifier)
+}
+
+/// Whether the record's certificate decides its own block, not a descendant.
+fn is_direct(record: &DecidedBlock, rules: &Rules) -> bool {
+    rules.is_commit(&record.commit) && record.commit.base_id == record.block.id()
+}
+
+fn decode_all<T: borsh::BorshDeserialize>(encoded: &[Bytes]) -> Result<Vec<T>, Rejected> {
+    encoded
+        .iter()
+        .map(|bytes| borsh::from_slice(bytes).map_err(|e| Rejected::Malformed(e.to_string())))
+        .collect()
+}
+
+/// Checks that these records, from the one of `height` on, are decided; the first of them with the
+/// certificate that proves it.
+///
+/// # Errors
+/// The first link, hash or certificate that is wrong.
+pub fn check_anchor(
+    height: Height,
+    records: &[Bytes],
+    verifier: &Verifier,
+) -> Result<Bytes, Rejected> {
+    let before = Height(height.0.saturating_sub(1));
+    let run = verify_run(before, None, verifier.genesis(), records, &[], verifier)?;
+    let (Some(block), Some(commit)) = (run.decided.into_iter().next(), run.proof) else {
+        return Err(Rejected::RuleBroken("a snapshot comes with the block that it is of"));
+    };
+    if block.payload.header.height != height {
+        return Err(Rejected::RuleBroken("a snapshot's block is of its height"));
+    }
+    Ok(Bytes::from(encode(&DecidedBlock { block, commit })))
+}
+
+/// What a decided record orders.
+#[must_use]
+pub fn record_payload(record: &Bytes) -> Option<Payload> {
+    borsh::from_slice::<DecidedBlock>(record).ok().map(|record| record.block.payload)
+}
+
+/// The id of the block in a decided record.
+#[must_use]
+pub fn record_id(record: &Bytes) -> Option<BlockId> {
+    borsh::from_slice::<DecidedBlock>(record).ok().map(|record| record.block.id())
+}
+
+/// How many of these records, oldest first, can be served together: up to the last whose own proof
+/// commits it directly.
+#[must_use]
+pub fn servable(records: &[Bytes], rules: &Rules) -> usize {
+    let proves_itself = |bytes: &Bytes| {
+        borsh::from_slice(bytes).is_ok_and(|record: DecidedBlock| is_direct(&record, rules))
+    };
+    records.iter().rposition(proves_itself).map_or(0, |last| last + 1)
+}
+
+/// Certificates inside fetched blocks are proven by the links to the last one; their own bytes are
+/// not, so they must at least not be padded with anything.
+fn check_inner_sizes(block: &Block, verifier: &Verifier) -> Result<(), Rejected> {
+    check_certificate_size(&block.justify.certificate, verifier)?;
+    if let Some(tc) = &block.tc {
+        check_certificate_size(&tc.high_qc.certificate, verifier)?;
+        check_tc_form(tc, verifier)?;
+    }
+    Ok(())
+}

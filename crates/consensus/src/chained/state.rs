@@ -1,0 +1,251 @@
+//! The machine: its state, its inputs, and the normal case from proposal to decision.
+
+use super::messages::{Block, Lock, Message, Proposal, Qc, Tc, encode};
+use super::timeouts::Timeouts;
+use super::votes::Votes;
+use crate::block_tree::{BlockTree, Root};
+use crate::leader::{LeaderElection, RoundRobin};
+use crate::pacemaker::{Pacemaker, Patience};
+use crate::tally::Collector;
+use crate::verify::Verifier;
+use crate::{Input, Output, ProtocolConfig, ProtocolStatus, VerifiedRun};
+use quorate_types::{BlockId, BodyRef, Machine, Purpose, Recipients, ReplicaId, Time, View};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// One replica of a chained protocol.
+#[derive(Debug)]
+pub struct Chained {
+    pub(super) config: ProtocolConfig,
+    pub(super) verifier: Arc<Verifier>,
+    pub(super) leaders: Box<dyn LeaderElection>,
+    pub(super) outputs: VecDeque<Output>,
+
+    pub(super) view: View,
+    pub(super) high_qc: Qc,
+    pub(super) high_tc: Option<Tc>,
+    pub(super) voted_view: View,
+    pub(super) last_vote: Option<super::Vote>,
+    /// The blocks voted for in views after the highest certificate's.
+    pub(super) voted: BTreeMap<View, BlockId>,
+    /// A vote for this block was promised, and its bodies were lost since: nobody hears of it until they
+    /// were fetched.
+    pub(super) withheld: Option<BlockId>,
+    /// The newest parent of a certified block, where the protocol locks.
+    pub(super) lock: Lock,
+    pub(super) timeout_view: View,
+    /// The last timeout of this run, to send it again byte for byte.
+    pub(super) last_timeout: Option<super::Timeout>,
+    pub(super) last_proposal: Option<Proposal>,
+
+    pub(super) tree: BlockTree<Block>,
+    pub(super) parked: BTreeMap<(View, BlockId), Arc<Block>>,
+    pub(super) proposals_seen: BTreeMap<View, BTreeSet<BlockId>>,
+    pub(super) stored: BTreeSet<BlockId>,
+    pub(super) decided: BTreeMap<View, BlockId>,
+    pub(super) pending_commit: Option<Qc>,
+    /// What decided the last decided block.
+    pub(super) last_commit: Option<Qc>,
+
+    pub(super) votes: Votes,
+    pub(super) timeouts: Timeouts,
+    pub(super) collector: Collector,
+    pub(super) pacemaker: Pacemaker,
+    pub(super) patience: Patience,
+    pub(super) engine_has_work: bool,
+    pub(super) view_changes: u64,
+    pub(super) halted: bool,
+}
+
+impl Chained {
+    /// A replica that waits for [`Input::Recovered`].
+    #[must_use]
+    pub fn new(config: ProtocolConfig) -> Self {
+        let verifier = Arc::clone(&config.verifier);
+        let committee = verifier.committee();
+        let genesis = verifier.genesis();
+        let root = Root::genesis(genesis);
+        Self {
+            leaders: Box::new(RoundRobin::new(committee.weights())),
+            outputs: VecDeque::new(),
+            view: View(1),
+            high_qc: Qc::genesis(genesis, committee.size()),
+            high_tc: None,
+            voted_view: View(0),
+            last_vote: None,
+            voted: BTreeMap::new(),
+            withheld: None,
+            lock: Lock { view: View(0), id: genesis },
+            timeout_view: View(0),
+            last_timeout: None,
+            last_proposal: None,
+            tree: BlockTree::new(root),
+            parked: BTreeMap::new(),
+            proposals_seen: BTreeMap::new(),
+            stored: BTreeSet::new(),
+            decided: BTreeMap::from([(View(0), genesis)]),
+            pending_commit: None,
+            last_commit: None,
+            votes: Votes::default(),
+            timeouts: Timeouts::default(),
+            collector: Collector::new(Arc::clone(committee), Purpose::Vote, config.policy),
+            pacemaker: Pacemaker::new(config.timeout),
+            patience: Patience::default(),
+            engine_has_work: false,
+            view_changes: 0,
+            halted: false,
+            verifier,
+            config,
+        }
+    }
+
+    /// With other leaders than in turn; before the first input, and the same for all members.
+    #[must_use]
+    pub fn with_leaders(mut self, leaders: Box<dyn LeaderElection>) -> Self {
+        self.leaders = leaders;
+        self
+    }
+
+    /// What it shows of itself.
+    #[must_use]
+    pub fn status(&self) -> ProtocolStatus {
+        ProtocolStatus {
+            view: self.view,
+            leader: self.leaders.leader(self.view),
+            view_changes: self.view_changes,
+            certificate_bytes: encode(&self.high_qc.certificate).len() as u64,
+        }
+    }
+
+    /// The current view.
+    #[must_use]
+    pub fn view(&self) -> View {
+        self.view
+    }
+
+    /// The highest certificate that it knows.
+    #[must_use]
+    pub fn high_qc(&self) -> &Qc {
+        &self.high_qc
+    }
+
+    /// The last decided block.
+    #[must_use]
+    pub fn tip(&self) -> BlockId {
+        self.tree.root().id
+    }
+
+    /// Whether it has this block undecided, or decided it not long ago.
+    #[must_use]
+    pub fn has_block(&self, id: BlockId) -> bool {
+        self.tree.contains(id) || self.decided.values().any(|decided| *decided == id)
+    }
+
+    /// Whether a vote for this block could still be cast.
+    #[must_use]
+    pub fn may_vote(&self, id: BlockId) -> bool {
+        self.tree.get(id).is_some_and(|block| block.view >= self.view)
+    }
+
+    /// The bodies that undecided blocks order.
+    pub fn undecided_bodies(&self) -> impl Iterator<Item = &BodyRef> {
+        self.tree.bodies()
+    }
+
+    /// The leaders of the current view and of those after it.
+    #[must_use]
+    pub fn coming_leaders(&self, views: u64) -> Vec<ReplicaId> {
+        (0..views).map(|ahead| self.leaders.leader(View(self.view.0 + ahead))).collect()
+    }
+
+    pub(super) fn send(&mut self, to: Recipients, message: Message) {
+        let message = self.verifier.protocol().message(message);
+        self.outputs.push_back(Output::Send { to, message });
+    }
+
+    pub(super) fn is_leader(&self, view: View) -> bool {
+        self.leaders.leader(view) == self.config.id
+    }
+
+    pub(super) fn update_work(&mut self, now: Time) {
+        let working = self.engine_has_work || self.tree.has_payload();
+        self.pacemaker.set_working(now, working && self.config.signs);
+    }
+
+    /// Nothing follows a halt.
+    fn drop_what_follows_a_halt(&mut self) {
+        if let Some(at) = self.outputs.iter().position(|output| matches!(output, Output::Halt(_))) {
+            self.outputs.truncate(at + 1);
+        }
+    }
+
+    pub(super) fn on_message(&mut self, now: Time, from: ReplicaId, message: Message) {
+        match message {
+            Message::Proposal(proposal) => self.on_proposal(now, from, proposal),
+            Message::Vote(vote) => self.on_vote(now, vote),
+            Message::Timeout(timeout) => self.on_timeout(now, timeout),
+            Message::Certificates { high_qc, high_tc } => {
+                self.on_qc(now, &high_qc);
+                if let Some(tc) = high_tc {
+                    self.on_tc(now, tc);
+                }
+            }
+        }
+    }
+}
+
+impl Machine for Chained {
+    type Input = Input;
+    type Effect = Output;
+
+    fn handle(&mut self, now: Time, input: Input) {
+        if self.halted {
+            return;
+        }
+        match input {
+            Input::Recovered { safety, executed, decided, stored } => {
+                self.recover(now, safety.as_ref(), executed.as_ref(), &decided, &stored);
+            }
+            Input::Installed(record) => self.on_installed(now, &record),
+            Input::Message { from, message } => match message.into_inner() {
+                crate::Message::Jolteon(message) | crate::Message::HotStuff(message) => {
+                    self.on_message(now, from, message);
+                }
+            },
+            Input::Payload { view, parent, payload } => {
+                self.on_payload(now, view, parent, payload);
+            }
+            Input::Stored(id) => self.on_stored(now, id),
+            Input::Combined(outcome) => self.on_combined(now, &outcome),
+            Input::Run(run) => match *run {
+                VerifiedRun::Chained(run) => self.on_run(now, run),
+            },
+            Input::Work(working) => {
+                self.engine_has_work = working;
+                self.update_work(now);
+            }
+        }
+        self.drop_what_follows_a_halt();
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        if self.halted {
+            return;
+        }
+        self.combine_ripe_votes(now);
+        if self.pacemaker.is_due(now) {
+            self.give_up(now);
+        }
+    }
+
+    fn poll(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        if self.halted {
+            return None;
+        }
+        [self.pacemaker.deadline(), self.votes.deadline()].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,93 @@
+//! What goes on being decided, whoever is gone.
+
+use super::four;
+use crate::ProtocolKind;
+use crate::chained::Message;
+use crate::chained::tests::harness::{Check, Cluster, Keys};
+
+fn submit(cluster: &mut Cluster, bodies: &[u64]) {
+    for body in bodies {
+        cluster.submit(*body);
+    }
+}
+
+pub(super) fn check_a_committee_decides() -> Check {
+    let mut cluster = four();
+    submit(&mut cluster, &[1, 2, 3]);
+    cluster.run("three bodies", |c| c.all_decided(&[1, 2, 3]))?;
+    cluster.ensure_agreement()
+}
+
+#[test]
+fn a_committee_decides() {
+    check_a_committee_decides().unwrap();
+}
+
+/// With nothing left to order everybody is silent, at one height, and no timer runs.
+#[test]
+fn a_committee_without_work_is_silent() {
+    let mut cluster = four();
+    submit(&mut cluster, &[1]);
+    cluster.run("the only body", |c| c.all_decided(&[1])).unwrap();
+    cluster.deliver();
+    assert!(cluster.wire.is_empty());
+    assert_eq!(cluster.next_timeout(), None);
+    let heights: Vec<usize> = cluster.nodes.iter().map(|node| node.decided.len()).collect();
+    assert_eq!(heights, [1; 4]);
+}
+
+/// Of four members with one crashed, no four leaders in a row are up. Its three predecessors' blocks are
+/// decided all the same, for complaints bring the votes that were sent to it.
+pub(super) fn check_one_crashed_leader_of_four() -> Check {
+    for crashed in 0..4 {
+        let mut cluster = four();
+        cluster.node_mut(crashed).up = false;
+        submit(&mut cluster, &[1, 2, 3]);
+        cluster.run("three bodies", |c| c.all_decided(&[1, 2, 3]))?;
+        cluster.ensure_agreement()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn one_crashed_leader_of_four() {
+    check_one_crashed_leader_of_four().unwrap();
+}
+
+/// f dead leaders in a row: the next leader of the first is dead itself.
+pub(super) fn check_dead_leaders_in_a_row() -> Check {
+    let keys = Keys::new(7).running(ProtocolKind::HotStuff);
+    let mut cluster = Cluster::with(keys, |_| {});
+    for dead in [2, 3] {
+        cluster.node_mut(dead).up = false;
+    }
+    submit(&mut cluster, &[1, 2, 3]);
+    cluster.run("three bodies", |c| c.all_decided(&[1, 2, 3]))?;
+    cluster.ensure_agreement()
+}
+
+#[test]
+fn dead_leaders_in_a_row() {
+    check_dead_leaders_in_a_row().unwrap();
+}
+
+/// A leader collects a certificate and never shows it: the others make it themselves, from complaints, and
+/// go on from its block.
+#[test]
+fn a_withheld_certificate_is_made_again() {
+    let mut cluster = four();
+    submit(&mut cluster, &[1]);
+    // Replica 2 leads view 3 and collects view 2: all that it would show is lost.
+    cluster.cut = Box::new(|envelope| {
+        let shows = matches!(envelope.message, Message::Proposal(_) | Message::Certificates { .. });
+        envelope.from == 2 && shows
+    });
+    cluster.deliver();
+    let high = |cluster: &Cluster, id: u16| cluster.node(id).machine.high_qc().view.0;
+    assert_eq!((high(&cluster, 2), high(&cluster, 0)), (2, 1));
+    cluster
+        .run("the certificate of view 2 elsewhere", |c| high(c, 0) >= 2 && high(c, 1) >= 2)
+        .unwrap();
+    cluster.run("the body", |c| c.all_decided(&[1])).unwrap();
+    cluster.ensure_agreement().unwrap();
+}

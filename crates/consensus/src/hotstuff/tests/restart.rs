@@ -1,0 +1,58 @@
+//! What survives a restart: the lock (★), and which protocol wrote a record.
+
+use super::{chain, extend, four, show, voted_in};
+use crate::Input;
+use crate::chained::tests::harness::{Check, Cluster, certificates, ensure};
+use quorate_types::machine::Halt;
+use std::collections::BTreeSet;
+
+/// The lock is on a branch that the highest certificate has left behind, so nothing else in the record
+/// tells of it.
+pub(super) fn check_a_lock_survives_a_restart() -> Check {
+    let mut cluster = four();
+    let keys = &cluster.keys;
+    let main = chain(keys, &[1, 2, 3, 4, 5], &keys.genesis(), 1);
+    // Block 3 is locked by QC(4); the branch goes on from block 2, without this replica.
+    let branch = chain(keys, &[7], &main[1].1, 3);
+    let below = extend(keys, 9, &main[1].1, 3);
+    for (block, _) in &main {
+        show(&mut cluster, 3, block)?;
+    }
+    for (block, _) in &branch {
+        show(&mut cluster, 3, block)?;
+    }
+    cluster.tell(3, 0, certificates(&branch[0].1, None))?;
+    cluster.submit(7);
+    cluster.fire(3)?;
+    cluster.restart(3);
+    show(&mut cluster, 3, &below)?;
+    ensure(!voted_in(&cluster, 3).contains(&9), "it voted against the lock it had")
+}
+
+#[test]
+fn a_lock_survives_a_restart() {
+    check_a_lock_survives_a_restart().unwrap();
+}
+
+/// A record is of one protocol. Another one refuses to start on it, and says what to do.
+#[test]
+fn a_record_of_another_protocol_is_refused() {
+    for (mut wrote, mut reads) in [(four(), Cluster::new()), (Cluster::new(), four())] {
+        wrote.submit(7);
+        let safety = wrote.node(0).safety.clone();
+        assert!(safety.is_some());
+        reads.feed(
+            0,
+            Input::Recovered {
+                safety,
+                executed: None,
+                decided: Vec::new(),
+                stored: BTreeSet::new(),
+            },
+        );
+        let Some(Halt::CorruptRecovery(reason)) = &reads.node(0).halted else {
+            panic!("it starts: {:?}", reads.node(0).halted);
+        };
+        assert!(reason.contains("of another protocol"), "{reason}");
+    }
+}
