@@ -294,7 +294,9 @@ const REPLICA: &[Field] = &[
     choice(
         "protocol",
         &["jolteon", "hotstuff"],
-        "The protocol that orders: \"jolteon\" (decides after two certificates in a row) or \"hotstuff\" (chained; after three). Every member names the same one, from the first start on: another one is refused by its safety record.",
+        "The protocol that orders: \"jolteon\" (decides after two certificates in a row) or \"hotstuff\" \
+         (chained; after three). Every member names the same one, from the first start on: a safety \
+         record of another one is refused.",
     ),
     number(
         "batch_bytes",

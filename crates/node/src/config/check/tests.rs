@@ -383,6 +383,7 @@ fn several_validators_are_compared() {
     net.edit(&net.config(2), "proposal_key = \"identity\"", "proposal_key = \"voting\"");
     let stored = "availability = \"stored\"";
     net.edit(&net.config(1), stored, "availability = \"certified\"");
+    net.edit(&net.config(1), "protocol = \"jolteon\"", "protocol = \"hotstuff\"");
     let all = net.check_all(&[0, 1, 2, 3]);
     let problems = |index: usize| -> Vec<String> {
         all[index].findings.iter().map(|finding| finding.problem.clone()).collect()
@@ -395,6 +396,7 @@ fn several_validators_are_compared() {
     has(1, "the same key as");
     has(1, "the same address for peers");
     has(1, "another availability than");
+    has(1, "another protocol than");
     has(2, "the same data_dir as");
     has(2, "another proposal_key than");
     has(3, "the same address for status");
