@@ -74,10 +74,8 @@ impl Chained {
             self.voted_view = self.voted_view.max(self.view);
         }
         self.timeout_view = self.view;
-        if ends_voting {
-            // A vote that nobody may hear of now is never heard of: no vote follows a timeout.
-            self.last_vote = self.said_vote();
-        }
+        // A vote that nobody may hear of now is never heard of: none that is older follows a timeout.
+        self.last_vote = self.said_vote();
         if !mutants::active(Mutant::JolteonTimeoutBeforePersist) {
             self.persist();
         }

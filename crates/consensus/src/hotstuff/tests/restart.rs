@@ -2,6 +2,7 @@
 
 use super::{chain, extend, four, show, voted_in};
 use crate::Input;
+use crate::block_tree::TreeBlock;
 use crate::chained::tests::harness::{Check, Cluster, certificates, ensure};
 use quorate_types::machine::Halt;
 use std::collections::BTreeSet;
@@ -32,6 +33,28 @@ pub(super) fn check_a_lock_survives_a_restart() -> Check {
 #[test]
 fn a_lock_survives_a_restart() {
     check_a_lock_survives_a_restart().unwrap();
+}
+
+/// Seed 32 of the simulator: a vote was withheld because its bodies were lost, views were given up, the
+/// bodies came, and the vote was said after all. What nobody heard before a complaint nobody hears after
+/// it.
+#[test]
+fn a_withheld_vote_is_not_said_after_a_complaint() {
+    let mut wrote = four();
+    let block = wrote.keys.block(1, &wrote.keys.genesis(), 1, &[7]);
+    show(&mut wrote, 3, &block).unwrap();
+    let safety = wrote.node(3).safety.clone();
+    let mut cluster = four();
+    cluster.node_mut(3).has_bodies = false;
+    let (executed, decided, stored) = (None, Vec::new(), BTreeSet::new());
+    cluster.feed(3, Input::Recovered { safety, executed, decided, stored });
+    cluster.submit(7);
+    cluster.fire(3).unwrap();
+    cluster.feed(3, Input::Stored(block.id()));
+    cluster.fire(3).unwrap();
+    assert_eq!(cluster.node(3).timeouts().len(), 2);
+    assert!(cluster.node(3).timeouts().iter().all(|timeout| timeout.last_vote.is_none()));
+    assert_eq!(cluster.node(3).votes(), []);
 }
 
 /// A record is of one protocol. Another one refuses to start on it, and says what to do.
