@@ -284,8 +284,9 @@ impl Session {
         }
         self.target = self.next_lively(self.target);
         for sequence in due {
-            let Some(asked) = self.under_way.get(&sequence).map(|u| u.asked) else { continue };
-            let next = self.next_lively(asked);
+            let Some(next) = self.under_way.get(&sequence).map(|u| self.next_for(u)) else {
+                continue;
+            };
             let Some(under_way) = self.under_way.get_mut(&sequence) else { continue };
             let to: Vec<ReplicaId> = if under_way.answers.is_empty() {
                 vec![next]
@@ -308,17 +309,32 @@ impl Session {
         }
     }
 
+    /// Who is asked next for this. Replicas that say much and take nothing are lively too: once as many were
+    /// asked as there are, everybody's turn comes.
+    fn next_for(&self, under_way: &UnderWay) -> ReplicaId {
+        let size = u32::try_from(self.config.committee.size()).expect("members are few");
+        if under_way.retries < size {
+            self.next_lively(under_way.asked)
+        } else {
+            self.turn(under_way.asked, 1)
+        }
+    }
+
     /// The next replica in turn that answered about as lately as the latest to answer: one that fell
-    /// silent while others did not is passed over.
+    /// silent while others did not is passed over. Never the same one, if there is another.
     fn next_lively(&self, after: ReplicaId) -> ReplicaId {
-        let members: Vec<ReplicaId> = self.config.committee.members().collect();
-        let turn = |step: usize| members[(after.index() + step) % members.len()];
         let heard = |member: ReplicaId| self.heard.get(&member).copied().unwrap_or_default();
         let latest = self.heard.values().copied().max().unwrap_or_default();
-        (1..=members.len())
-            .map(turn)
+        (1..self.config.committee.size())
+            .map(|step| self.turn(after, step))
             .find(|member| heard(*member) + self.config.retry_after / 2 >= latest)
-            .unwrap_or_else(|| turn(1))
+            .unwrap_or_else(|| self.turn(after, 1))
+    }
+
+    /// So many members further.
+    fn turn(&self, after: ReplicaId, steps: usize) -> ReplicaId {
+        let index = (after.index() + steps) % self.config.committee.size();
+        ReplicaId(u16::try_from(index).expect("members are few"))
     }
 }
 

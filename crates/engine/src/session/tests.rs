@@ -277,6 +277,30 @@ fn a_busy_replica_slows_the_session_down_and_the_next_one_is_asked_after_a_pause
     assert_eq!(sent(&mut session).len(), 0, "63 are under way, and 32 would be enough");
 }
 
+/// Members 1 and 2 refuse whatever comes, at once, and nobody else has been heard of for long: members that
+/// lost their logs do, and liars may. Seed 33 of the swarm asked one such member for ever.
+#[test]
+fn who_refuses_everything_does_not_keep_a_request() {
+    let mut session = session_with(weighted(&[1; 7]));
+    let (mut now, mut asked) = (Time(0) + 10 * RETRY, Vec::new());
+    submit(&mut session, now, 1, 10);
+    while asked.len() < 12 {
+        for (to, request) in sent(&mut session) {
+            asked.push(to);
+            if [1, 2].contains(&to) {
+                let busy = Busy { sequence: request.sequence, reason: "no".to_owned() };
+                let from = u8::try_from(to).expect("few");
+                answer(&mut session, now + DELAY, from, &Message::Busy(busy));
+            }
+        }
+        now = session.next_timeout().expect("it is not done");
+        session.handle_timeout(now);
+    }
+    let others = asked.iter().filter(|to| ![1, 2].contains(*to)).count();
+    assert!(others >= 4, "{asked:?}");
+    assert!(asked.windows(2).all(|pair| pair[0] != pair[1]), "{asked:?}");
+}
+
 #[test]
 fn a_refusal_of_somebody_who_was_not_asked_means_nothing() {
     let mut session = session();
