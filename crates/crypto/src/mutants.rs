@@ -115,6 +115,8 @@ pub enum Mutant {
     InstallUnvouched,
     /// State transfer: a chunk is taken without comparing its hash.
     AcceptWrongChunk,
+    /// Engine: a member that lost its promises takes requests and signs what they came to.
+    AnswerUnsigned,
 }
 
 #[cfg(feature = "mutants")]

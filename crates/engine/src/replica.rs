@@ -27,6 +27,7 @@ use quorate_crypto::{Digest, IdentitySecret, VotingSecret};
 use quorate_types::machine::{
     Block, DecidedRecord, Executed, ReadAnswer, ReadItem, ReadRequest, Record, RecordKind, Recovery,
 };
+use quorate_types::request::Answer;
 use quorate_types::{
     Available, Body, BodyRef, ClientId, Effect, Event, Height, Machine, Payload, Peer, Recipients,
     ReplicaId, Reply, Request, Time, View,
@@ -64,8 +65,8 @@ pub struct ReplicaConfig {
     /// The wall clock at [`Time`] zero, in milliseconds since the Unix epoch. The clock advances with
     /// the host's monotonic time: a step of the wall clock changes nothing.
     pub wall_origin_ms: u64,
-    /// Whether it may sign. `false`: it follows and serves, and never votes, proposes or times out
-    /// (a validator that lost its disk).
+    /// Whether it may sign. `false`: it follows and serves other members, and never votes, proposes, times
+    /// out or answers clients (a validator that lost its disk).
     pub signs: bool,
 }
 
@@ -339,7 +340,19 @@ impl Replica {
         }
     }
 
+    /// ★ A member that lost its promises takes no request: it would number bodies anew that it numbered
+    /// before. Nor does it sign a reply: it counts as faulty until it has a key again that promised nothing.
+    fn serves_clients(&self) -> bool {
+        self.config.signs || mutants::active(Mutant::AnswerUnsigned)
+    }
+
     fn on_request(&mut self, now: Time, client: ClientId, request: Request) {
+        if !self.serves_clients() {
+            let reason = "this member lost its log and serves no clients: ask another".to_owned();
+            let busy = Busy { sequence: request.sequence, reason };
+            self.send(Recipients::Client(client), Message::Busy(busy));
+            return;
+        }
         if let Some(reply) = self.replies.get(client, request.sequence).cloned() {
             self.send(Recipients::Client(client), Message::Reply(reply));
             return;
@@ -663,9 +676,15 @@ impl Replica {
         self.certifier.executed(&done);
         self.root = executed.root;
         self.operations += executed.operations;
+        if self.serves_clients() {
+            self.answer(executed.answers);
+        }
+    }
+
+    fn answer(&mut self, answers: Vec<Answer>) {
         let committee = self.config.verifier.committee();
         let (chain, epoch) = (committee.chain(), committee.epoch());
-        for answer in executed.answers {
+        for answer in answers {
             let reply = Reply::sign(&self.config.identity, chain, epoch, self.config.id, answer);
             self.replies.keep(reply.clone());
             self.send(Recipients::Client(reply.client), Message::Reply(reply));

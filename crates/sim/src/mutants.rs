@@ -4,7 +4,7 @@ pub use quorate_crypto::mutants::Mutant;
 
 /// The rules that a run can break: those of the machines, the checks before them, the host, the log
 /// and the executor. The others are about keys and shares that no scenario forges.
-pub const ALL: [Mutant; 42] = [
+pub const ALL: [Mutant; 43] = [
     Mutant::SkipThreshold,
     Mutant::CertificateCountsHeads,
     Mutant::TallyCountsHeads,
@@ -47,6 +47,7 @@ pub const ALL: [Mutant; 42] = [
     Mutant::PruneLatestRecord,
     Mutant::PruneUnexecuted,
     Mutant::InstallUnvouched,
+    Mutant::AnswerUnsigned,
 ];
 
 /// Leaves a rule out on this thread until it is dropped.

@@ -93,6 +93,7 @@ noticed! {
     state_and_height_apart: SplitCommit in 40 of short;
 }
 
+    a_reply_of_one_that_lost_its_promises: AnswerUnsigned in 60 of short;
 /// A planted mutant is found, shrunk, and fails in the same way when its file is run: same verdict, same
 /// events.
 #[test]

@@ -14,6 +14,10 @@ use std::sync::Arc;
 const NOW: Time = Time(1_000);
 
 fn replica(id: u8, tune: impl FnOnce(&mut Settings)) -> Replica {
+    recovered(id, tune, true)
+}
+
+fn recovered(id: u8, tune: impl FnOnce(&mut Settings), signs: bool) -> Replica {
     let mut settings = Settings::default();
     tune(&mut settings);
     let mut replica = Replica::new(ReplicaConfig {
@@ -27,7 +31,7 @@ fn replica(id: u8, tune: impl FnOnce(&mut Settings)) -> Replica {
         )),
         settings,
         wall_origin_ms: 1_700_000_000_000,
-        signs: true,
+        signs,
     });
     replica.handle(NOW, Event::Recovered(Box::default()));
     replica
@@ -204,11 +208,8 @@ fn what_a_member_may_not_send_is_a_fault() {
     assert!(effects(&mut replica).is_empty());
 }
 
-/// An executed height answers its clients, and a repeat of the request is answered from memory.
-#[test]
-fn a_repeated_request_is_answered_and_not_ordered_again() {
-    let mut replica = replica(1, |_| {});
-    effects(&mut replica);
+/// Executes height 1, in which the client's request 1 took effect.
+fn execute_one(replica: &mut Replica) {
     let payload = quorate_types::Payload::new(Height(1), 0, vec![]);
     replica.schedule.decide(payload, bytes::Bytes::new());
     replica.handle_timeout(NOW);
@@ -225,6 +226,46 @@ fn a_repeated_request_is_answered_and_not_ordered_again() {
         operations: 1,
     };
     replica.handle(NOW, Event::Executed(executed));
+}
+
+/// ★ A member that lost its log executes what others decided, and no client hears of it from this one: it
+/// signs no reply, and seals no request into a body whose number it may have given out before.
+#[test]
+fn a_member_that_does_not_sign_serves_no_clients() {
+    let mut replica = recovered(1, |_| {}, false);
+    effects(&mut replica);
+    execute_one(&mut replica);
+    submit(&mut replica, request(1, 10));
+    submit(&mut replica, request(2, 10));
+    assert_eq!(replica.status().operations, 1, "it follows");
+    let after = effects(&mut replica);
+    assert!(stores(&after).is_empty(), "{after:?}");
+    let refused: Vec<u64> = sends(after)
+        .into_iter()
+        .map(|(_, _, message)| match message {
+            Message::Busy(busy) => busy.sequence,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(refused, [1, 2]);
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn a_member_that_does_not_sign_and_answers_is_noticed() {
+    use quorate_crypto::mutants::{self, Mutant};
+    mutants::set(Some(Mutant::AnswerUnsigned));
+    let noticed = std::panic::catch_unwind(a_member_that_does_not_sign_serves_no_clients);
+    mutants::set(None);
+    assert!(noticed.is_err());
+}
+
+/// An executed height answers its clients, and a repeat of the request is answered from memory.
+#[test]
+fn a_repeated_request_is_answered_and_not_ordered_again() {
+    let mut replica = replica(1, |_| {});
+    effects(&mut replica);
+    execute_one(&mut replica);
     let reply =
         |effects| sends(effects).iter().filter(|(_, _, m)| matches!(m, Message::Reply(_))).count();
     assert_eq!(reply(effects(&mut replica)), 1);

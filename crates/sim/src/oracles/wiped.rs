@@ -6,7 +6,8 @@ use quorate_engine::Message;
 use quorate_types::ReplicaId;
 use std::collections::BTreeSet;
 
-/// A member that lost its disk follows and serves; it proposes, votes, gives up and acknowledges nothing.
+/// A member that lost its disk follows and serves other members; it proposes, votes, gives up and
+/// acknowledges nothing, and answers no client.
 #[derive(Debug, Default)]
 pub struct Wiped {
     members: BTreeSet<ReplicaId>,
@@ -38,6 +39,7 @@ fn promise_in(message: &Message) -> Option<&'static str> {
     let inner = match message {
         Message::Consensus(inner) | Message::Inline(inner, _) => inner,
         Message::Acknowledgement(_) => return Some("an acknowledgement"),
+        Message::Reply(_) => return Some("a reply"),
         _ => return None,
     };
     let statement = inner.chained();
