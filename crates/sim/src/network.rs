@@ -30,6 +30,34 @@ pub struct Conditions {
     /// the frame and the connection are lost, and a new one takes a moment.
     #[serde(default)]
     pub corrupt_permille: u64,
+    /// Frames are lost, doubled, reordered and corrupted in spells of so many microseconds, with as long
+    /// between them in which they are not; 0: all the time.
+    #[serde(default)]
+    pub spell_us: u64,
+}
+
+/// What a frame that is sent now is up against: none of it between two bad spells.
+#[derive(Clone, Copy, Debug, Default)]
+struct Odds {
+    loss_percent: u64,
+    duplicate_percent: u64,
+    reorder_percent: u64,
+    corrupt_permille: u64,
+}
+
+impl Conditions {
+    fn odds(&self, now: Time) -> Odds {
+        let fair = self.spell_us > 0 && (now.0 / self.spell_us) % 2 == 1;
+        if fair {
+            return Odds::default();
+        }
+        Odds {
+            loss_percent: self.loss_percent,
+            duplicate_percent: self.duplicate_percent,
+            reorder_percent: self.reorder_percent,
+            corrupt_permille: self.corrupt_permille,
+        }
+    }
 }
 
 /// A set of endpoints, one bit each.
@@ -126,27 +154,25 @@ impl Network {
 
     /// When a frame that is sent now arrives: never, once or twice.
     pub fn route(&mut self, now: Time, from: usize, to: usize, lane: Lane) -> Vec<Time> {
+        let odds = self.conditions.odds(now);
         let reconnecting = self.reconnecting.get(&(from, to)).is_some_and(|until| now < *until);
-        if reconnecting
-            || self.is_cut(now, from, to)
-            || self.dice.percent(self.conditions.loss_percent)
-        {
+        if reconnecting || self.is_cut(now, from, to) || self.dice.percent(odds.loss_percent) {
             return Vec::new();
         }
-        if self.dice.below(1_000) < self.conditions.corrupt_permille {
+        if self.dice.below(1_000) < odds.corrupt_permille {
             self.reconnecting.insert((from, to), now + self.dice.span(&RECONNECT_US));
             return Vec::new();
         }
-        let copies = if self.dice.percent(self.conditions.duplicate_percent) { 2 } else { 1 };
-        (0..copies).map(|_| self.arrival(now, from, to, lane)).collect()
+        let copies = if self.dice.percent(odds.duplicate_percent) { 2 } else { 1 };
+        (0..copies).map(|_| self.arrival(now, from, to, lane, odds)).collect()
     }
 
-    fn arrival(&mut self, now: Time, from: usize, to: usize, lane: Lane) -> Time {
+    fn arrival(&mut self, now: Time, from: usize, to: usize, lane: Lane, odds: Odds) -> Time {
         let base = self.base_us[from * self.endpoints + to];
         let jitter = self.dice.below(self.conditions.jitter_us + 1);
         let free = now.max(self.clogged_until(now, from, to));
         let direct = free + Duration::from_micros(base + jitter);
-        if self.dice.percent(self.conditions.reorder_percent) {
+        if self.dice.percent(odds.reorder_percent) {
             // Held back, and no reason for the others to wait: it arrives out of order.
             let extra = self.dice.below(4 * (base + self.conditions.jitter_us) + 1);
             return direct + Duration::from_micros(extra);

@@ -43,6 +43,12 @@ pub struct Durations {
     pub read_us: RangeInclusive<u64>,
 }
 
+/// How many times longer the fault phase is than what its faults are drawn for.
+const SPREAD: u32 = 6;
+
+/// How long links are bad before they are fair for as long.
+const SPELL_US: RangeInclusive<u64> = 500_000..=4_000_000;
+
 /// Everything that a run depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -170,6 +176,7 @@ impl Scenario {
                 duplicate_percent: 0,
                 reorder_percent: 0,
                 corrupt_permille: 0,
+                spell_us: 0,
             },
             durations: Durations {
                 sync_us: 50..=2_000,
@@ -216,7 +223,7 @@ impl Scenario {
         let replicas = weights.members();
         let mut scenario = Self::calm(seed, replicas);
         scenario.weights = weights;
-        scenario.scheme = if dice.one_in(16) { SchemeKind::Ed25519 } else { SchemeKind::Stub };
+        scenario.scheme = if dice.one_in(64) { SchemeKind::Ed25519 } else { SchemeKind::Stub };
         scenario.fault_phase = dice.span(&(4_000_000..=10_000_000));
         scenario.operations = usize::try_from(dice.between(&(400..=800))).expect("few");
         scenario.clients = usize::try_from(dice.between(&(1..=4))).expect("few");
@@ -248,7 +255,17 @@ impl Scenario {
         }
         scenario.draw_forgetting();
         scenario.schedule.sort_by_key(|(at, _)| *at);
+        scenario.spread_out();
         scenario
+    }
+
+    /// As many faults over a longer time, so that the committee decides between them; and links that are
+    /// bad in spells. Fewer operations do: most heights hold one bundle.
+    fn spread_out(&mut self) {
+        self.fault_phase *= SPREAD;
+        self.schedule.iter_mut().for_each(|(at, _)| at.0 *= u64::from(SPREAD));
+        self.operations /= 2;
+        self.conditions.spell_us = Dice::new(self.seed, "spells", 0).between(&SPELL_US);
     }
 
     /// With more members faulty than is tolerated: as many as are, and one more.
@@ -315,14 +332,16 @@ impl Scenario {
         self
     }
 
-    /// A quarter as long, with a quarter of the load and the same faults in it: for tests that run many.
+    /// Some seconds long, with half of the load, the same faults in it and links that are always bad: for
+    /// tests that run many.
     #[must_use]
     pub fn short(mut self) -> Self {
-        const PARTS: u32 = 4;
+        const PARTS: u32 = 4 * SPREAD;
         self.fault_phase = Duration::from_micros(
             u64::try_from((self.fault_phase / PARTS).as_micros()).expect("seconds"),
         );
-        self.operations /= PARTS as usize;
+        self.operations /= 2;
+        self.conditions.spell_us = 0;
         self.schedule.iter_mut().for_each(|(at, _)| at.0 /= u64::from(PARTS));
         self.options.push("--short".to_owned());
         self
@@ -476,7 +495,8 @@ impl Scenario {
         settings.inline_bodies = dice.one_in(4);
         settings.verify = *dice.choose(&[Policy::Each, Policy::Batch, Policy::Aggregate]);
         self.executor.durable_every = dice.between(&(1..=12));
-        self.log.segment_bytes = *dice.choose(&[16 * 1024, 64 * 1024, 1024 * 1024]);
+        // Every start reads whole segments.
+        self.log.segment_bytes = *dice.choose(&[16 * 1024, 64 * 1024, 128 * 1024]);
     }
 
     fn draw_conditions(&mut self, dice: &mut Dice) {

@@ -217,6 +217,7 @@ fn calmer_network(scenario: &Scenario) -> Vec<Scenario> {
         with(scenario, |s| s.conditions.duplicate_percent = 0),
         with(scenario, |s| s.conditions.reorder_percent = 0),
         with(scenario, |s| s.conditions.corrupt_permille = 0),
+        with(scenario, |s| s.conditions.spell_us = 0),
         with(scenario, |s| s.conditions.jitter_us = 0),
         with(scenario, |s| s.conditions.base_us = calm.base_us.clone()),
     ]

@@ -62,7 +62,7 @@ pub(crate) struct Options {
     /// Add slow disks and power cuts of the whole committee
     #[arg(long)]
     storm: bool,
-    /// Make each scenario a quarter as long, with a quarter of the load
+    /// Make each scenario a few seconds long, with half of the load and links that are always bad
     #[arg(long)]
     short: bool,
     /// Keep next to no log and take snapshots often; replicas are away for long, one loses its bodies

@@ -10,6 +10,7 @@ fn network(change: impl FnOnce(&mut Conditions)) -> Network {
         duplicate_percent: 0,
         reorder_percent: 0,
         corrupt_permille: 0,
+        spell_us: 0,
     };
     change(&mut conditions);
     Network::new(4, conditions, Dice::new(7, "network", 0))
@@ -17,6 +18,19 @@ fn network(change: impl FnOnce(&mut Conditions)) -> Network {
 
 fn arrives(network: &mut Network, from: usize, to: usize) -> bool {
     !network.route(NOW, from, to, Lane::Votes).is_empty()
+}
+
+/// One spell is bad, the next is fair; a frame counts by when it is sent.
+#[test]
+fn links_are_bad_in_spells() {
+    let mut network = network(|conditions| {
+        conditions.loss_percent = 100;
+        conditions.spell_us = 1_000;
+    });
+    let mut gets_through = |at| !network.route(Time(at), 0, 1, Lane::Votes).is_empty();
+    for (at, fair) in [(0, false), (999, false), (1_000, true), (1_999, true), (2_000, false)] {
+        assert_eq!(gets_through(at), fair, "at {at} µs");
+    }
 }
 
 #[test]
