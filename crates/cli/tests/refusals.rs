@@ -191,6 +191,24 @@ fn a_rule_left_out_is_missed_and_the_replay_misses_it_too() {
     assert!(stdout(&again).contains(&format!("to run it again: {replay}")));
 }
 
+#[cfg(feature = "mutants")]
+#[test]
+fn twins_write_the_smallest_plan_and_its_replay_breaks_the_same() {
+    let place = tempfile::tempdir().expect("a folder");
+    let out = text(place.path());
+    let search = ["sim", "--twins-scenarios", "300", "--mutant", "JolteonDoubleVote", "--json"];
+    let output = quorate(&[&search[..], &["--out", out]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    let result: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let replay = result["smallest"]["replay"].as_str().expect("a command");
+    let arguments: Vec<&str> = replay.split(' ').skip(1).chain(["--json"]).collect();
+    let again = quorate(&arguments);
+    assert_eq!(again.status.code(), Some(1));
+    let again: serde_json::Value = serde_json::from_str(&stdout(&again)).expect("JSON");
+    assert_eq!(again["trace_hash"], result["smallest"]["trace_hash"]);
+    assert_eq!(again["failure"]["oracle"], result["failures"][0]["oracle"]);
+}
+
 #[test]
 fn files_without_a_result_are_refused_by_name() {
     let place = tempfile::tempdir().expect("a folder");

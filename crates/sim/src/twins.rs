@@ -20,10 +20,12 @@
 mod campaign;
 mod plan;
 mod seat;
+mod shrink;
 mod world;
 
-pub use campaign::{Campaign, Found, run_plans};
-pub use plan::{Class, MACHINES, MEMBERS, Plan, ViewPlan};
+pub use campaign::{Campaign, Found, run_plan, run_plans};
+pub use plan::{Class, MACHINES, MEMBERS, Plan, PlanFile, Reach, ViewPlan, is_plan_file};
+pub use shrink::{PlanSize, ShrunkPlan, shrink_plan};
 pub use world::{Ground, Outcome};
 
 #[cfg(test)]

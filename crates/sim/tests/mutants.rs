@@ -8,10 +8,12 @@
 
 use quorate_engine::ProtocolKind;
 use quorate_sim::byzantine::Behaviour;
+use quorate_sim::mutants::Active;
 use quorate_sim::mutants::Mutant;
 use quorate_sim::shrink::{Size, file_of, shrink};
-use quorate_sim::twins::{Ground, run_plans};
+use quorate_sim::twins::{Ground, Plan, PlanFile, PlanSize, run_plan, run_plans, shrink_plan};
 use quorate_sim::{Scenario, run};
+use std::sync::Arc;
 
 /// In one of these many seeds an oracle complains, and does not when the rule is kept.
 #[track_caller]
@@ -91,9 +93,9 @@ noticed! {
     sessions_forgotten: ForgetSessions in 40 of short;
     a_request_executed_twice: ExecuteTwice in 40 of short;
     state_and_height_apart: SplitCommit in 40 of short;
+    a_reply_of_one_that_lost_its_promises: AnswerUnsigned in 60 of short;
 }
 
-    a_reply_of_one_that_lost_its_promises: AnswerUnsigned in 60 of short;
 /// A planted mutant is found, shrunk, and fails in the same way when its file is run: same verdict, same
 /// events.
 #[test]
@@ -115,6 +117,32 @@ fn a_planted_mutant_is_found_shrunk_and_replayed() {
     // The cause is the rule, not what is left of the scenario.
     let kept = Scenario { mutant: None, ..shrunk.scenario };
     assert_eq!(run(&kept).verdict, Ok(()));
+}
+
+/// As the swarm's: a planted mutant is found, shrunk, and its file fails in the same way; without the
+/// mutant nothing is wrong with what is left.
+#[test]
+fn a_mutant_found_by_twins_is_shrunk_and_replayed() {
+    for mutant in [Mutant::JolteonDoubleVote, Mutant::JolteonNewestFirst] {
+        let campaign =
+            run_plans(0..500, 2, Some(mutant), || Ground::of(ProtocolKind::Jolteon), |_| ());
+        let found = campaign.found.first().expect("it is noticed");
+        let (drawn, oracle) = (Plan::draw(found.number), found.violation.oracle);
+        let ground = Ground::of(ProtocolKind::Jolteon);
+        let shrunk = shrink_plan(&drawn, Some(mutant), oracle, &ground).expect("it fails");
+        let (before, after) = (PlanSize::of(&drawn), PlanSize::of(&shrunk.file.plan));
+        assert!(after.views < before.views && after.obstacles < before.obstacles, "{after}");
+        let file = PlanFile::from_toml(&shrunk.to_text()).expect("its own file");
+        assert_eq!(file, shrunk.file);
+        let plan = Arc::new(file.plan);
+        let replayed = {
+            let _active = Active::set(file.mutant);
+            run_plan(&plan, &ground)
+        };
+        assert_eq!(replayed, shrunk.outcome);
+        assert_eq!(replayed.verdict.expect_err("it still fails").oracle, oracle);
+        assert_eq!(run_plan(&plan, &ground).verdict, Ok(()), "the cause is the rule");
+    }
 }
 
 #[track_caller]

@@ -14,6 +14,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use mutants::MutantName;
 use quorate_engine::ProtocolKind;
 use quorate_sim::mutants::Mutant;
+use quorate_sim::twins::is_plan_file;
 use quorate_sim::{Report, Scenario, run, run_many};
 use quorate_types::Weights;
 use std::path::PathBuf;
@@ -68,7 +69,7 @@ pub(crate) struct Options {
     /// Keep next to no log and take snapshots often; replicas are away for long, one loses its bodies
     #[arg(long)]
     retention: bool,
-    /// Run the scenario in this file
+    /// Run the scenario in this file, of the swarm or of Twins
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "seed", "from", "mutant", "twins", "weights", "storm", "retention", "short"])]
     replay: Option<PathBuf>,
     /// Run so many scenarios of Twins instead: machines of the protocol without engine or disk
@@ -111,7 +112,15 @@ impl Options {
             return crash_points::run(self.protocol, self.threads(), self.point, mutant, self.json);
         }
         if let Some(count) = self.twins_scenarios {
-            return twins::run(self.protocol, self.from, count, self.threads(), mutant, self.json);
+            let out = (self.shrink > 0).then_some(self.out.as_path());
+            let (protocol, from, threads) = (self.protocol, self.from, self.threads());
+            return twins::Search { protocol, from, count, threads, mutant, out }.run(self.json);
+        }
+        if let Some(file) = &self.replay {
+            let text = smallest::read(file)?;
+            if is_plan_file(&text) {
+                return twins::replay(file, &text, self.json);
+            }
         }
         let begun = Instant::now();
         let (first, reports) = match &self.replay {

@@ -140,7 +140,7 @@ fn run_part(numbers: Range<u64>, ground: &Ground) -> Campaign {
     let start = numbers.start;
     let mut traces = Vec::new();
     for number in numbers {
-        let outcome = run_one(number, ground);
+        let outcome = run_plan(&Arc::new(Plan::draw(number)), ground);
         traces.extend(outcome.trace.0);
         part.add(ground.protocol(), number, outcome);
     }
@@ -148,10 +148,10 @@ fn run_part(numbers: Range<u64>, ground: &Ground) -> Campaign {
     part
 }
 
-/// A panic in a machine is a failure like any other.
-fn run_one(number: u64, ground: &Ground) -> Outcome {
-    let plan = Arc::new(Plan::draw(number));
-    let outcome = catch_unwind(AssertUnwindSafe(|| run(&plan, ground)));
+/// Runs one plan. A panic in a machine is a failure like any other.
+#[must_use]
+pub fn run_plan(plan: &Arc<Plan>, ground: &Ground) -> Outcome {
+    let outcome = catch_unwind(AssertUnwindSafe(|| run(plan, ground)));
     outcome.unwrap_or_else(|panic| {
         let text = panic
             .downcast_ref::<String>()

@@ -1,8 +1,13 @@
 //! What happens in one scenario.
 
+mod text;
+
+pub use text::{PlanFile, is_plan_file};
+
 use crate::dice::Dice;
 use quorate_consensus::leader::LeaderElection;
 use quorate_types::{ReplicaId, View};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Members of the committee.
@@ -25,24 +30,35 @@ pub enum Class {
     Change,
 }
 
+/// By sender: the machines that are reached, one bit each.
+pub type Reach = [u8; MACHINES];
+
+/// Everybody reaches everybody.
+pub(super) const OPEN: Reach = [EVERYBODY; MACHINES];
+
 /// One view.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "text::ViewText", into = "text::ViewText")]
 pub struct ViewPlan {
     /// Who leads it.
     pub leader: ReplicaId,
-    /// By class and sender: the machines that are reached, one bit each.
-    pub reach: [[u8; MACHINES]; 3],
+    /// Who reaches whom, by class.
+    pub reach: [Reach; 3],
     /// The machine that loses everything but its records when it enters the view.
     pub restarts: Option<usize>,
 }
 
 /// A scenario of Twins.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Plan {
     /// What it was drawn from; also the order in which messages arrive.
+    #[serde(with = "crate::scenario::text::as_text")]
     pub number: u64,
     /// The member that is two.
     pub twin: ReplicaId,
+    /// Whether its second machine is there at all; where it is not, all members are honest.
+    pub second: bool,
     /// View 1 and those after it. Later ones have leaders in turn and no obstacles.
     pub views: Vec<ViewPlan>,
 }
@@ -64,7 +80,13 @@ impl Plan {
             ViewPlan { leader, reach, restarts }
         });
         let views = views.collect();
-        Self { number, twin, views }
+        Self { number, twin, second: true, views }
+    }
+
+    /// How many machines there are.
+    #[must_use]
+    pub fn machines(&self) -> usize {
+        MEMBERS + usize::from(self.second)
     }
 
     /// The member that a machine is.
@@ -76,7 +98,7 @@ impl Plan {
     /// Whether a machine is the only one of its member.
     #[must_use]
     pub fn is_honest(&self, machine: usize) -> bool {
-        self.member(machine) != self.twin
+        !self.second || self.member(machine) != self.twin
     }
 
     /// The plan of a view, if it has one.
@@ -99,14 +121,22 @@ impl Plan {
 /// By the plan, then in turn.
 impl LeaderElection for Plan {
     fn leader(&self, view: View) -> ReplicaId {
-        let turn = || id(usize::try_from(view.0 % MEMBERS as u64).expect("few"));
-        self.of(view).map_or_else(turn, |plan| plan.leader)
+        self.of(view).map_or_else(|| in_turn(view), |plan| plan.leader)
     }
+}
+
+/// Who leads a view that no plan speaks of.
+pub(super) fn in_turn(view: View) -> ReplicaId {
+    id(usize::try_from(view.0 % MEMBERS as u64).expect("few"))
 }
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} has the machines {} and {MEMBERS}", self.twin, self.twin.index())?;
+        if self.second {
+            writeln!(f, "{} has the machines {} and {MEMBERS}", self.twin, self.twin.index())?;
+        } else {
+            writeln!(f, "no member is two")?;
+        }
         for (view, plan) in (1..).zip(&self.views) {
             write!(f, "view {view}, led by {}:", plan.leader)?;
             for (class, reach) in ["proposals", "votes", "changes"].iter().zip(&plan.reach) {
@@ -140,8 +170,8 @@ fn member(dice: &mut Dice) -> ReplicaId {
 
 /// Everybody reaches everybody; two parts, for all that is said or for each class anew; or each sender
 /// has receivers of its own.
-fn draw_reach(dice: &mut Dice) -> [[u8; MACHINES]; 3] {
-    let all = [EVERYBODY; MACHINES];
+fn draw_reach(dice: &mut Dice) -> [Reach; 3] {
+    let all = OPEN;
     match dice.below(8) {
         0 | 1 => [all; 3],
         2 | 3 => [parts(dice); 3],
@@ -152,12 +182,12 @@ fn draw_reach(dice: &mut Dice) -> [[u8; MACHINES]; 3] {
     }
 }
 
-fn parts(dice: &mut Dice) -> [u8; MACHINES] {
+fn parts(dice: &mut Dice) -> Reach {
     let side = mask(dice);
     std::array::from_fn(|machine| if side >> machine & 1 == 1 { side } else { !side & EVERYBODY })
 }
 
-fn masks(dice: &mut Dice) -> [u8; MACHINES] {
+fn masks(dice: &mut Dice) -> Reach {
     std::array::from_fn(|_| mask(dice))
 }
 

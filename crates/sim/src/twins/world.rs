@@ -127,7 +127,7 @@ pub(super) fn run(plan: &Arc<Plan>, ground: &Ground) -> Outcome {
         plan: Arc::clone(plan),
         ground,
         now: Time(1_000),
-        seats: (0..MACHINES).map(|number| Seat::new(number, plan, ground)).collect(),
+        seats: (0..plan.machines()).map(|number| Seat::new(number, plan, ground)).collect(),
         wire: VecDeque::new(),
         restarted: vec![View(0); MACHINES],
         tail: false,
@@ -141,7 +141,7 @@ pub(super) fn run(plan: &Arc<Plan>, ground: &Ground) -> Outcome {
         trace: blake3::Hasher::new_derive_key("quorate sim twins trace"),
     };
     let verdict = world.run();
-    let honest = || (0..MACHINES).filter(|machine| plan.is_honest(*machine));
+    let honest = || (0..plan.machines()).filter(|machine| plan.is_honest(*machine));
     Outcome {
         height: honest().map(|machine| world.heights[machine]).max().unwrap_or_default(),
         view: honest().map(|machine| world.seats[machine].view()).max().unwrap_or_default(),
@@ -154,7 +154,7 @@ pub(super) fn run(plan: &Arc<Plan>, ground: &Ground) -> Outcome {
 
 impl World<'_> {
     fn run(&mut self) -> Result<(), Violation> {
-        for machine in 0..MACHINES {
+        for machine in 0..self.plan.machines() {
             let said = self.seats[machine].start(self.now);
             self.take(machine, said)?;
         }
@@ -190,7 +190,7 @@ impl World<'_> {
 
     fn honest(&self) -> impl Iterator<Item = usize> + use<> {
         let plan = Arc::clone(&self.plan);
-        (0..MACHINES).filter(move |machine| plan.is_honest(*machine))
+        (0..plan.machines()).filter(move |machine| plan.is_honest(*machine))
     }
 
     fn is_past_the_plan(&self) -> bool {
@@ -203,7 +203,7 @@ impl World<'_> {
             let (height, view) = (self.heights[machine], seat.view());
             format!("machine {machine} ({}) at height {height} in view {view}; ", seat.member)
         };
-        (0..MACHINES).map(seat).collect()
+        (0..self.plan.machines()).map(seat).collect()
     }
 
     fn settle(&mut self) -> Result<(), Violation> {
@@ -275,7 +275,7 @@ impl World<'_> {
             self.oracles.observe(&released)?;
         }
         let (view, class) = (message.view(), class_of(message));
-        for machine in 0..MACHINES {
+        for machine in 0..self.plan.machines() {
             let meant = match to {
                 Recipients::All => true,
                 Recipients::One(member) => self.seats[machine].member == member,
@@ -313,8 +313,9 @@ impl World<'_> {
             return;
         }
         let mut views = self.honest().map(|machine| self.seats[machine].view());
-        let first = views.next().expect("three are honest");
-        self.together = self.plan.leader(first) != self.plan.twin && views.all(|v| v == first);
+        let first = views.next().expect("three or more are honest");
+        let leader = self.plan.leader(first).index();
+        self.together = self.plan.is_honest(leader) && views.all(|v| v == first);
     }
 
     fn restart_as_planned(&mut self, machine: usize) -> Result<(), Violation> {
@@ -332,14 +333,14 @@ impl World<'_> {
 
     /// Answers one question for missing blocks. `false` when nobody asks whom somebody can answer.
     fn fetch(&mut self) -> Result<bool, Violation> {
-        for machine in 0..MACHINES {
+        for machine in 0..self.plan.machines() {
             let Some(target) = self.seats[machine].behind else { continue };
             if self.seats[machine].machine.has_block(target) {
                 self.seats[machine].behind = None;
                 continue;
             }
             let view = self.seats[machine].view();
-            for other in 0..MACHINES {
+            for other in 0..self.plan.machines() {
                 if other == machine || !self.reaches(view, Class::Change, other, machine) {
                     continue;
                 }
@@ -361,7 +362,7 @@ impl World<'_> {
         let Some(due) = due else { return Ok(false) };
         self.now = self.now.max(due);
         self.rings += 1;
-        for machine in 0..MACHINES {
+        for machine in 0..self.plan.machines() {
             let seat = &mut self.seats[machine];
             if seat.machine.next_timeout().is_some_and(|at| at <= self.now) {
                 let said = seat.fire(self.now);

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressStyle};
+use quorate_sim::mutants::Mutant;
 use quorate_sim::shrink::{Shrunk, Size, file_of, shrink};
 use quorate_sim::{Scenario, run};
 use serde_json::{Value, json};
@@ -39,20 +40,52 @@ pub(super) fn find(
     });
     bar.finish_and_clear();
     let Some(mut shrunk) = shrunk else { return Ok(None) };
-    let text = file_of(&shrunk);
-    let write = || {
-        if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder)?;
-        }
-        std::fs::write(file, &text)
-    };
-    write().map_err(|error| {
-        Failure::run(format!("cannot write {}: {error}; choose another --out", file.display()))
-    })?;
+    write(file, &file_of(&shrunk))?;
     // The command names the file from here on, and runs exactly what is in it.
     shrunk.scenario = load(file)?;
     shrunk.report = run(&shrunk.scenario);
     Ok(Some(Smallest { before: Size::of(scenario), shrunk, file: file.to_owned() }))
+}
+
+/// Writes a file, and makes the folder that it is in.
+///
+/// # Errors
+/// When that does not go.
+pub(super) fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    let write = || {
+        if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder)?;
+        }
+        std::fs::write(file, text)
+    };
+    write().map_err(|error| {
+        Failure::run(format!("cannot write {}: {error}; choose another --out", file.display()))
+    })
+}
+
+/// Reads a file's text.
+///
+/// # Errors
+/// When there is none.
+pub(super) fn read(file: &Path) -> Result<String, Failure> {
+    let name = file.display();
+    std::fs::read_to_string(file)
+        .map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))
+}
+
+/// Refuses a file that leaves out a rule, when this build leaves out none.
+///
+/// # Errors
+/// With the command that can.
+pub(super) fn needs_mutants(file: &Path, mutant: Option<Mutant>) -> Result<(), Failure> {
+    let name = file.display();
+    if mutant.is_none() || cfg!(feature = "mutants") {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "{name} leaves out a rule and this build leaves out none; use \
+         `cargo run --release -p quorate-cli --features mutants -- sim --replay {name}`"
+    )))
 }
 
 /// Reads a scenario's file.
@@ -61,16 +94,9 @@ pub(super) fn find(
 /// When there is none, it is refused, or it leaves out a rule that this build cannot leave out.
 pub(super) fn load(file: &Path) -> Result<Scenario, Failure> {
     let name = file.display();
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::usage(format!("cannot read {name}: {error}")))?;
-    let mut scenario =
-        Scenario::from_toml(&text).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
-    if scenario.mutant.is_some() && !cfg!(feature = "mutants") {
-        return Err(Failure::usage(format!(
-            "{name} leaves out a rule and this build leaves out none; use \
-             `cargo run --release -p quorate-cli --features mutants -- sim --replay {name}`"
-        )));
-    }
+    let mut scenario = Scenario::from_toml(&read(file)?)
+        .map_err(|error| Failure::usage(format!("{name}: {error}")))?;
+    needs_mutants(file, scenario.mutant)?;
     scenario.file = Some(name.to_string());
     Ok(scenario)
 }

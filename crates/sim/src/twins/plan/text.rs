@@ -1,0 +1,110 @@
+//! How a plan is written in a file.
+
+use super::{MACHINES, MEMBERS, OPEN, Plan, Reach, ViewPlan};
+use crate::mutants::Mutant;
+use crate::scenario::text::{self, TextError};
+use quorate_consensus::ProtocolKind;
+use quorate_types::ReplicaId;
+use serde::{Deserialize, Serialize};
+
+/// What is in the file of a broken plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanFile {
+    /// The protocol that the machines run; Jolteon, where a file says nothing.
+    #[serde(default)]
+    pub protocol: ProtocolKind,
+    /// The rule that is left out.
+    #[serde(default, with = "text::mutant", skip_serializing_if = "Option::is_none")]
+    pub mutant: Option<Mutant>,
+    /// The plan.
+    pub plan: Plan,
+}
+
+/// Whether a file is meant to be one of a plan of Twins, and not of a scenario of the swarm.
+#[must_use]
+pub fn is_plan_file(text: &str) -> bool {
+    text.parse::<toml::Table>().is_ok_and(|table| table.contains_key("plan"))
+}
+
+impl PlanFile {
+    /// As a file that [`PlanFile::from_toml`] reads back: the same run, message for message.
+    ///
+    /// # Panics
+    /// Never: every plan can be written.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("every field has a form in TOML")
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it is no plan, or names members or machines that there are not.
+    pub fn from_toml(text: &str) -> Result<Self, TextError> {
+        let file: Self =
+            toml::from_str(text).map_err(|error| TextError::Malformed(error.to_string()))?;
+        let members = file.plan.views.iter().map(|view| view.leader).chain([file.plan.twin]);
+        if members.into_iter().any(|member| member.index() >= MEMBERS) {
+            let text = format!("members are numbered from 0 to {}", MEMBERS - 1);
+            return Err(TextError::Inconsistent(text));
+        }
+        Ok(file)
+    }
+}
+
+/// By sender: the numbers of the machines that are reached.
+type ReachText = Vec<Vec<usize>>;
+
+/// A view in a file: where everybody reaches everybody nothing is said.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ViewText {
+    leader: ReplicaId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    restarts: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    proposals: Option<ReachText>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    votes: Option<ReachText>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    changes: Option<ReachText>,
+}
+
+impl From<ViewPlan> for ViewText {
+    fn from(plan: ViewPlan) -> Self {
+        let [proposals, votes, changes] = plan.reach.map(written);
+        Self { leader: plan.leader, restarts: plan.restarts, proposals, votes, changes }
+    }
+}
+
+impl TryFrom<ViewText> for ViewPlan {
+    type Error = String;
+
+    fn try_from(text: ViewText) -> Result<Self, String> {
+        if text.restarts.is_some_and(|machine| machine >= MACHINES) {
+            return Err(numbering());
+        }
+        let reach = [read(text.proposals)?, read(text.votes)?, read(text.changes)?];
+        Ok(Self { leader: text.leader, reach, restarts: text.restarts })
+    }
+}
+
+fn written(reach: Reach) -> Option<ReachText> {
+    let inside = |mask: u8| (0..MACHINES).filter(|machine| mask >> machine & 1 == 1).collect();
+    (reach != OPEN).then(|| reach.map(inside).to_vec())
+}
+
+fn read(text: Option<ReachText>) -> Result<Reach, String> {
+    let Some(text) = text else { return Ok(OPEN) };
+    let senders: [Vec<usize>; MACHINES] =
+        text.try_into().map_err(|_| format!("there are {MACHINES} senders"))?;
+    if senders.iter().flatten().any(|machine| *machine >= MACHINES) {
+        return Err(numbering());
+    }
+    Ok(senders.map(|reached| reached.into_iter().fold(0, |mask, machine| mask | 1 << machine)))
+}
+
+fn numbering() -> String {
+    format!("machines are numbered from 0 to {}", MACHINES - 1)
+}

@@ -1,0 +1,161 @@
+//! From a broken plan to the smallest one found that is broken in the same way, as [`crate::shrink`] does
+//! for scenarios of the swarm. Nothing is drawn: the same plan shrinks the same way every time.
+
+use super::campaign::run_plan;
+use super::plan::{OPEN, Plan, PlanFile, in_turn};
+use super::world::{Ground, Outcome};
+use crate::mutants::{Active, Mutant};
+use quorate_types::View;
+use std::fmt;
+use std::sync::Arc;
+
+/// How large a plan is, to people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanSize {
+    /// Views that are planned.
+    pub views: usize,
+    /// Machines, over all classes and views, that do not reach everybody.
+    pub obstacles: usize,
+    /// Machines that start again.
+    pub restarts: usize,
+    /// Members that are two.
+    pub twins: usize,
+}
+
+impl PlanSize {
+    /// A plan's.
+    #[must_use]
+    pub fn of(plan: &Plan) -> Self {
+        let masks = plan.views.iter().flat_map(|view| view.reach.iter().flatten());
+        Self {
+            views: plan.views.len(),
+            obstacles: masks.filter(|mask| **mask != OPEN[0]).count(),
+            restarts: plan.views.iter().filter(|view| view.restarts.is_some()).count(),
+            twins: usize::from(plan.second),
+        }
+    }
+}
+
+impl fmt::Display for PlanSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { views, obstacles, restarts, twins } = self;
+        write!(f, "{views} views, {obstacles} obstacles, {restarts} restarts, {twins} twins")
+    }
+}
+
+/// What shrinking came to.
+#[derive(Clone, Debug)]
+pub struct ShrunkPlan {
+    /// The smallest plan found.
+    pub file: PlanFile,
+    /// What came of it; its verdict is the same oracle's complaint.
+    pub outcome: Outcome,
+    /// Plans run.
+    pub runs: u64,
+}
+
+impl ShrunkPlan {
+    /// Its file: how it fails and what happens in comments, then the plan.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        if let Err(violation) = &self.outcome.verdict {
+            let one_line = violation.text.replace('\n', " ");
+            text.push_str(&format!("# Breaks '{}': {one_line}\n", violation.oracle));
+        }
+        for line in self.file.plan.to_string().lines() {
+            text.push_str(&format!("# {line}\n"));
+        }
+        text + "\n" + &self.file.to_toml()
+    }
+}
+
+/// Simpler plans, boldest first; what costs most to understand goes first.
+const PASSES: [fn(&Plan) -> Vec<Plan>; 5] =
+    [fewer_views, fewer_twins, fewer_restarts, fewer_obstacles, plainer_leaders];
+
+/// Shrinks a plan that breaks `oracle` with this rule left out. `None` when it does not.
+///
+/// # Panics
+/// When there is a mutant and the crate was built without the feature `mutants`.
+#[must_use]
+pub fn shrink_plan(
+    plan: &Plan,
+    mutant: Option<Mutant>,
+    oracle: &str,
+    ground: &Ground,
+) -> Option<ShrunkPlan> {
+    let _active = Active::set(mutant);
+    let mut runs = 0;
+    let mut try_one = |plan: &Plan| {
+        runs += 1;
+        let outcome = run_plan(&Arc::new(plan.clone()), ground);
+        let same = matches!(&outcome.verdict, Err(violation) if violation.oracle == oracle);
+        same.then(|| (plan.clone(), outcome))
+    };
+    let mut best = try_one(plan)?;
+    while let Some(simpler) = simpler_that_fails(&best.0, &mut try_one) {
+        best = simpler;
+    }
+    let (plan, outcome) = best;
+    Some(ShrunkPlan { file: PlanFile { protocol: ground.protocol(), mutant, plan }, outcome, runs })
+}
+
+fn simpler_that_fails(
+    plan: &Plan,
+    try_one: &mut impl FnMut(&Plan) -> Option<(Plan, Outcome)>,
+) -> Option<(Plan, Outcome)> {
+    let all = PASSES.iter().flat_map(|pass| pass(plan));
+    all.filter(|candidate| candidate != plan).find_map(|candidate| try_one(&candidate))
+}
+
+fn with(plan: &Plan, change: impl FnOnce(&mut Plan)) -> Plan {
+    let mut simpler = plan.clone();
+    change(&mut simpler);
+    simpler
+}
+
+/// The first ones alone; and all but one.
+fn fewer_views(plan: &Plan) -> Vec<Plan> {
+    let views = 0..plan.views.len();
+    let first = views.clone().map(|count| with(plan, |p| p.views.truncate(count)));
+    first.chain(views.map(|index| with(plan, |p| drop(p.views.remove(index))))).collect()
+}
+
+fn fewer_twins(plan: &Plan) -> Vec<Plan> {
+    vec![with(plan, |p| p.second = false)]
+}
+
+fn fewer_restarts(plan: &Plan) -> Vec<Plan> {
+    let views = 0..plan.views.len();
+    views.map(|index| with(plan, |p| p.views[index].restarts = None)).collect()
+}
+
+/// A view without any, a class without any, a sender without any.
+fn fewer_obstacles(plan: &Plan) -> Vec<Plan> {
+    let mut simpler = Vec::new();
+    for index in 0..plan.views.len() {
+        simpler.push(with(plan, |p| p.views[index].reach = [OPEN; 3]));
+        for class in 0..3 {
+            simpler.push(with(plan, |p| p.views[index].reach[class] = OPEN));
+        }
+    }
+    for index in 0..plan.views.len() {
+        for class in 0..3 {
+            let one =
+                |sender: usize| with(plan, |p| p.views[index].reach[class][sender] = OPEN[sender]);
+            simpler.extend((0..OPEN.len()).map(one));
+        }
+    }
+    simpler
+}
+
+/// As in views that no plan speaks of.
+fn plainer_leaders(plan: &Plan) -> Vec<Plan> {
+    let turn = |index: usize| in_turn(View(index as u64 + 1));
+    let views = 0..plan.views.len();
+    views.map(|index| with(plan, |p| p.views[index].leader = turn(index))).collect()
+}
+
+#[cfg(test)]
+mod tests;
