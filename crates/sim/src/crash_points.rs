@@ -15,8 +15,8 @@
 //! - a failed disk stopped it, and the journal says so again when asked again;
 //! - members that contradict themselves offer it other blocks in the views in which it has signed, blocks
 //!   that extend too little, and older ones (`offers`): it contradicts nothing that left before the crash,
-//!   votes for nothing whose bodies it lost, and executes the same heights to the same roots (the
-//!   [oracles](crate::oracles));
+//!   votes for nothing whose bodies it lost, and executes the same heights to the same roots, no request
+//!   twice (the [oracles](crate::oracles));
 //! - the recovery itself is cut short, by the failure of each of its steps and by a second crash;
 //! - in a committee that works it goes on to commit.
 //!

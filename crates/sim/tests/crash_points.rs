@@ -38,6 +38,9 @@ noticed! {
     a_failure_forgotten: GoOnAfterFailure by "fail-stop";
     a_page_cache_believed: TrustPageCache by "durability";
     state_and_height_apart: SplitCommit by "prefix";
+    sessions_forgotten: ForgetSessions by "exactly once";
+    a_request_executed_twice: ExecuteTwice by "exactly once";
+    segments_given_up_before_the_log_says_so: PruneBeforeCommit by "storage";
     the_latest_promise_given_up: PruneLatestRecord by "durability";
     what_is_not_executed_given_up: PruneUnexecuted by "durability";
     a_host_that_sends_early: HostSendsEarly by "audit";

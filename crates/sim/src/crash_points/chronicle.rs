@@ -2,7 +2,9 @@
 
 use super::model::Model;
 use super::offers::Heard;
-use crate::oracles::{Audit, Availability, Conduct, Observation, Oracle, Prefix, Violation};
+use crate::oracles::{
+    Audit, Availability, Conduct, ExactlyOnce, Observation, Oracle, Prefix, Violation,
+};
 use bytes::Bytes;
 use quorate_engine::{Availability as Proof, Message};
 use quorate_storage::Entry;
@@ -26,6 +28,7 @@ pub(super) struct Chronicle {
     prefix: Prefix,
     availability: Availability,
     conduct: Conduct,
+    exactly_once: ExactlyOnce,
     pub(super) heard: Heard,
     /// What the subject wrote.
     pub(super) model: Model,
@@ -50,6 +53,7 @@ impl Chronicle {
             prefix: Prefix::default(),
             availability: Availability::new(Proof::Stored),
             conduct: Conduct,
+            exactly_once: ExactlyOnce::default(),
             heard: Heard::default(),
             model: Model::default(),
             written: Ends::new(),
@@ -71,8 +75,13 @@ impl Chronicle {
 
     pub(super) fn observe(&mut self, observation: &Observation<'_>) {
         self.version += 1;
-        let judges: [&mut dyn Oracle; 4] =
-            [&mut self.audit, &mut self.prefix, &mut self.availability, &mut self.conduct];
+        let judges: [&mut dyn Oracle; 5] = [
+            &mut self.audit,
+            &mut self.prefix,
+            &mut self.availability,
+            &mut self.conduct,
+            &mut self.exactly_once,
+        ];
         for judge in judges {
             if let Err(text) = judge.observe(observation) {
                 let oracle = judge.name();

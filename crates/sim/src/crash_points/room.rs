@@ -219,9 +219,18 @@ impl Room {
     pub(super) fn deliver(&mut self, now: Time, from: Peer, content: Bytes) -> Turn {
         let mut turn = Turn::default();
         if let Ok(message) = Verified::<Incoming>::check(content, from, &self.verifier) {
+            self.note_submitted(&message);
             self.feed(now, Event::Message { from, message }, &mut turn);
         }
         turn
+    }
+
+    fn note_submitted(&self, message: &Incoming) {
+        if let Incoming::Request(request) = message {
+            for operation in &request.operations {
+                self.chronicle.borrow_mut().observe(&Observation::Submitted { operation });
+            }
+        }
     }
 
     pub(super) fn wake(&mut self, now: Time) -> Turn {

@@ -7,7 +7,7 @@ use quorate_types::{Height, ReplicaId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Compares what the service inside each replica was asked to execute.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ExactlyOnce {
     submitted: BTreeSet<Bytes>,
     places: BTreeMap<Seen, Height>,
