@@ -188,7 +188,7 @@ impl Searched<'_> {
         let Self { search, campaign, seconds, smallest } = self;
         let mut text = String::new();
         for found in campaign.found.iter().take(SHOWN_MAX) {
-            let Found { number, violation } = found;
+            let Found { number, violation, .. } = found;
             text.push_str(&format!(
                 "scenario {number} breaks {}: {}\n{}to run it again: {}\n\n",
                 violation.oracle,
