@@ -146,23 +146,23 @@ fn a_mutant_found_by_twins_is_shrunk_and_replayed() {
 }
 
 #[track_caller]
-fn twins_notice(mutant: Mutant, plans: u64, oracle: &str) {
-    let campaign =
-        run_plans(0..plans, 2, Some(mutant), || Ground::of(ProtocolKind::Jolteon), |_| ());
+fn twins_notice(protocol: ProtocolKind, mutant: Mutant, plans: u64, oracle: &str) {
+    let campaign = run_plans(0..plans, 2, Some(mutant), || Ground::of(protocol), |_| ());
     let found = campaign.found.iter().any(|found| found.violation.oracle == oracle);
     assert!(found, "{mutant:?} breaks no {oracle} in {plans} plans: {:?}", campaign.found.first());
 }
 
 macro_rules! noticed_by_twins {
-    ($($name:ident: $mutant:ident breaks $oracle:literal in $plans:literal;)*) => {$(
+    ($protocol:ident: $($name:ident: $mutant:ident breaks $oracle:literal in $plans:literal;)*) => {$(
         #[test]
         fn $name() {
-            twins_notice(Mutant::$mutant, $plans, $oracle);
+            twins_notice(ProtocolKind::$protocol, Mutant::$mutant, $plans, $oracle);
         }
     )*};
 }
 
 noticed_by_twins! {
+    Jolteon:
     twins_notice_a_second_vote_in_one_view: JolteonDoubleVote breaks "audit" in 500;
     twins_notice_a_vote_after_a_timeout: JolteonVoteAfterTimeout breaks "audit" in 500;
     twins_notice_promises_forgotten_in_a_restart: JolteonAmnesia breaks "audit" in 500;

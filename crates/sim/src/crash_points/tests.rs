@@ -4,14 +4,13 @@ use quorate_consensus::ProtocolKind;
 /// The whole of it is a lane of its own (`quorate sim --crash-points`).
 #[test]
 fn nothing_is_wrong_at_every_fiftieth_point() {
+    ProtocolKind::ALL.into_iter().for_each(nothing_is_wrong);
+}
+
+#[track_caller]
+fn nothing_is_wrong(protocol: ProtocolKind) {
     let mut left = None;
-    let options = Options {
-        threads: 2,
-        only: None,
-        every: 50,
-        protocol: ProtocolKind::Jolteon,
-        mutant: None,
-    };
+    let options = Options { threads: 2, only: None, every: 50, protocol, mutant: None };
     let report = run(&options, |done, total| left = Some(total - done));
     assert_eq!(report.broken, []);
     assert_eq!(left, Some(0), "the progress ends where it should");

@@ -3,12 +3,21 @@ use quorate_consensus::ProtocolKind;
 use std::collections::BTreeMap;
 
 fn campaign(count: u64, threads: usize) -> Campaign {
-    run_plans(0..count, threads, None, || Ground::of(ProtocolKind::Jolteon), |_| ())
+    campaign_of(ProtocolKind::Jolteon, count, threads)
+}
+
+fn campaign_of(protocol: ProtocolKind, count: u64, threads: usize) -> Campaign {
+    run_plans(0..count, threads, None, || Ground::of(protocol), |_| ())
 }
 
 #[test]
 fn a_thousand_plans_hold_every_property() {
-    let campaign = campaign(1_000, 2);
+    ProtocolKind::ALL.into_iter().for_each(a_thousand_plans_hold);
+}
+
+#[track_caller]
+fn a_thousand_plans_hold(protocol: ProtocolKind) {
+    let campaign = campaign_of(protocol, 1_000, 2);
     let shown: Vec<_> = campaign.found.iter().map(|f| (f.replay(None), &f.violation)).collect();
     assert!(campaign.broken == 0, "{shown:#?}");
     // Neither a world in which nothing is in the way, nor one in which nothing happens.
