@@ -3,6 +3,8 @@
 use crate::failure::Failure;
 use quorate_crypto::Passphrase;
 use quorate_node::keys::{Origin, passphrase_file_of_environment, read_passphrase};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal};
 use std::path::Path;
 use zeroize::Zeroizing;
@@ -78,10 +80,39 @@ fn prompt(text: &str) -> Result<Option<Zeroizing<String>>, Failure> {
     if !io::stdin().is_terminal() {
         return Ok(None);
     }
+    // Before the prompt is shown: whoever types at once types unseen too.
+    let _silence = Silence::begin();
     match rpassword::prompt_password(text) {
         Ok(line) => Ok(Some(Zeroizing::new(line))),
         Err(error) if is_no_terminal(&error) => Ok(None),
         Err(error) => Err(Failure::run(format!("cannot read from the terminal: {error}"))),
+    }
+}
+
+/// The terminal without echo, until it is dropped.
+struct Silence(Option<(File, Termios)>);
+
+impl Silence {
+    /// Where there is no terminal there is nothing to keep silent: whoever reads says so.
+    fn begin() -> Self {
+        let silence = || {
+            let terminal = File::options().read(true).write(true).open("/dev/tty").ok()?;
+            let before = tcgetattr(&terminal).ok()?;
+            let mut silent = before.clone();
+            silent.local_modes.remove(LocalModes::ECHO);
+            tcsetattr(&terminal, OptionalActions::Now, &silent).ok()?;
+            Some((terminal, before))
+        };
+        Self(silence())
+    }
+}
+
+impl Drop for Silence {
+    fn drop(&mut self) {
+        if let Some((terminal, before)) = &self.0 {
+            // A terminal that is gone needs no echo.
+            let _ = tcsetattr(terminal, OptionalActions::Now, before);
+        }
     }
 }
 
