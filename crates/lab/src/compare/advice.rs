@@ -63,7 +63,7 @@ fn one_size(question: &Question, validators: u16, all: &[&Finding]) -> Advice {
     let line = format!(
         "n = {validators}: {}: {}",
         name(winner.candidate),
-        reason(question, winner, other.map(|(other, ground)| (other, ground)))
+        reason(question, winner, other)
     );
     let ground = other.map_or(Ground::NoChoice, |(_, ground)| ground);
     Advice { validators, candidate: Some(winner.candidate), ground, line }

@@ -119,7 +119,13 @@ fn with(plan: &Plan, change: impl FnOnce(&mut Plan)) -> Plan {
 fn fewer_views(plan: &Plan) -> Vec<Plan> {
     let views = 0..plan.views.len();
     let first = views.clone().map(|count| with(plan, |p| p.views.truncate(count)));
-    first.chain(views.map(|index| with(plan, |p| drop(p.views.remove(index))))).collect()
+    first
+        .chain(views.map(|index| {
+            with(plan, |p| {
+                p.views.remove(index);
+            })
+        }))
+        .collect()
 }
 
 fn fewer_twins(plan: &Plan) -> Vec<Plan> {

@@ -33,7 +33,7 @@ pub(super) fn parse(text: &str) -> Result<Prices, PricesError> {
     base.date = derived.date;
     base.note = derived.note;
     base.cores = derived.cores.unwrap_or(base.cores);
-    let mut table = Table::try_from(&base.slowed(derived.scale)).expect("plain fields");
+    let mut table = Table::try_from(base.slowed(derived.scale)).expect("plain fields");
     change(&mut table, derived.change);
     Value::Table(table).try_into().map_err(malformed)
 }
