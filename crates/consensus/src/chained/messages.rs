@@ -129,7 +129,7 @@ pub struct Vote {
     pub id: BlockId,
     /// Its base's view.
     pub base_view: View,
-    /// Its base: the ancestor so many links below as the protocol's [`Rules`](super::Rules) say.
+    /// Its base: the ancestor so many links below as the protocol's [`Rules`] say.
     pub base_id: BlockId,
     /// Who votes.
     pub signer: ReplicaId,
@@ -172,7 +172,7 @@ pub struct Qc {
     pub id: BlockId,
     /// Its base's view.
     pub base_view: View,
-    /// Its base: the ancestor so many links below as the protocol's [`Rules`](super::Rules) say.
+    /// Its base: the ancestor so many links below as the protocol's [`Rules`] say.
     pub base_id: BlockId,
     /// Signers and signature.
     pub certificate: Certificate,
