@@ -69,6 +69,8 @@ pub enum Mutant {
     HotStuffComplainToNext,
     /// HotStuff: complaints do not show their senders' last votes.
     HotStuffNoSalvage,
+    /// A message of another protocol is taken for one of the committee's.
+    AnyProtocol,
     /// A vote for a block whose bodies are not stored.
     VoteWithoutBodies,
     /// Bodies are acknowledged before they are stored.

@@ -11,6 +11,8 @@ use crate::{
     VerifiedRun, Verifier,
 };
 use bytes::Bytes;
+#[cfg(feature = "mutants")]
+use quorate_crypto::mutants;
 use quorate_crypto::{
     Bitmap, Certificate, IdentitySecret, KeyCache, Policy, SchemeKind, Share, VotingSecret, hash,
 };
@@ -29,6 +31,18 @@ pub(crate) type Check = Result<(), String>;
 
 pub(crate) fn ensure(holds: bool, what: impl Into<String>) -> Check {
     if holds { Ok(()) } else { Err(what.into()) }
+}
+
+/// Those of the rules whose checks find nothing wrong when they are left out.
+#[cfg(feature = "mutants")]
+pub(crate) fn unnoticed(table: &[(mutants::Mutant, fn() -> Check)]) -> Vec<String> {
+    let passes = |(mutant, check): &(mutants::Mutant, fn() -> Check)| {
+        mutants::set(Some(*mutant));
+        let found = check();
+        mutants::set(None);
+        found.is_ok().then(|| format!("{mutant:?}"))
+    };
+    table.iter().filter_map(passes).collect()
 }
 
 /// How long a view may take in these tests.

@@ -196,18 +196,25 @@ fn a_late_proposal_gets_a_vote_after_a_complaint() {
     assert_eq!(shown, [false, true]);
 }
 
-/// Nothing of another protocol is let in, and what it certifies means nothing here.
+/// Nothing of another protocol is let in (★).
+pub(super) fn check_another_protocols_messages_are_refused() -> Check {
+    let jolteon = Cluster::new();
+    let block = jolteon.keys.block(1, &jolteon.keys.genesis(), 1, &[]);
+    let raw = crate::Message::Jolteon(jolteon.keys.propose(&block));
+    let from = Peer::Replica(block.author);
+    let refused = crate::Message::verify(raw, from, four().node(3).verifier.as_ref());
+    let reason = "a message is of the protocol that the committee runs";
+    ensure(refused == Err(Rejected::RuleBroken(reason)), format!("{refused:?}"))
+}
+
+/// And what it certifies means nothing here.
 #[test]
 fn another_protocols_messages_are_refused() {
+    check_another_protocols_messages_are_refused().unwrap();
     let jolteon = Cluster::new();
     let block = jolteon.keys.block(1, &jolteon.keys.genesis(), 1, &[]);
     let proposal = jolteon.keys.propose(&block);
     let mut cluster = four();
-    let from = Peer::Replica(block.author);
-    let raw = crate::Message::Jolteon(proposal.clone());
-    let refused = crate::Message::verify(raw, from, cluster.node(3).verifier.as_ref());
-    let reason = "a message is of the protocol that the committee runs";
-    assert_eq!(refused, Err(Rejected::RuleBroken(reason)));
     let genesis = Err(Rejected::RuleBroken("only genesis has view 0"));
     assert_eq!(cluster.give(3, 0, proposal), genesis, "under the other protocol's name");
 }
