@@ -13,10 +13,11 @@ mod signatures;
 mod threads;
 mod wakes;
 
+use crate::stopwatch;
 use quorate_sim::priced::{Prices, SceneError, WakePrices};
 use std::io;
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Why a machine could not be measured.
 #[derive(Debug, thiserror::Error)]
@@ -96,18 +97,8 @@ const SPAN: Duration = Duration::from_millis(8);
 const SPANS: usize = 6;
 
 /// Mean time of `work` in the best of some spans, in microseconds, to a hundredth of a percent or so.
-fn microseconds<T>(mut work: impl FnMut() -> T) -> f64 {
-    std::hint::black_box(work());
-    let mut span = || {
-        let began = Instant::now();
-        let mut times = 0_u32;
-        while times == 0 || began.elapsed() < SPAN {
-            std::hint::black_box(work());
-            times += 1;
-        }
-        began.elapsed().as_secs_f64() * 1e6 / f64::from(times)
-    };
-    (0..SPANS).map(|_| span()).fold(f64::INFINITY, f64::min)
+fn microseconds<T>(work: impl FnMut() -> T) -> f64 {
+    stopwatch::microseconds(SPANS, SPAN, work)
 }
 
 /// What one costs and what each part adds, from two sizes.

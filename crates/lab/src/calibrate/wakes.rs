@@ -34,6 +34,8 @@ const BUNDLE_DELAY: Duration = Duration::from_millis(2);
 /// Load before what counts, and what counts.
 const WARMUP: Duration = Duration::from_secs(1);
 const SPAN: Duration = Duration::from_secs(3);
+/// A committee that decides less does not run, and says nothing of what running costs.
+const HEIGHTS_MIN: u64 = 10;
 /// How often the model is asked: waking changes how often threads sleep.
 const ROUNDS: usize = 6;
 
@@ -49,11 +51,8 @@ pub(super) fn measure(
     for _ in 0..ROUNDS {
         let outcome = run(&scene(&prices), &mut |_| {})?;
         let heights = outcome.heights as f64 / SPAN.as_secs_f64();
-        for one in &outcome.utilisation {
-            let Some(station) = Station::ALL.into_iter().find(|kind| kind.name() == one.station)
-            else {
-                continue;
-            };
+        for station in Station::ALL {
+            let Some(one) = outcome.station(station) else { continue };
             let real_us = used.get(&station).copied().unwrap_or_default();
             let modelled_us = one.mean * 1e6 / heights;
             let wakes = one.wakes_per_second / heights;
@@ -89,6 +88,11 @@ fn real(folder: &Path, program: &Path) -> Result<Option<Used>, CalibrateError> {
     let before = Moment::now(&validators, &testnet)?;
     offer(&client, SPAN);
     let after = Moment::now(&validators, &testnet)?;
+    if after.height < before.height + HEIGHTS_MIN {
+        let decided = after.height.saturating_sub(before.height);
+        let text = format!("a committee of {MEMBERS} decided only {decided} heights here");
+        return Err(io::Error::other(text).into());
+    }
     Ok(Some(after.since(&before, &own)))
 }
 
@@ -111,7 +115,7 @@ impl Moment {
 
     /// By station, for one validator and one height; `others`: threads of this process that are no client's.
     fn since(&self, before: &Self, others: &Threads) -> Used {
-        let heights = self.height.saturating_sub(before.height).max(1) as f64;
+        let heights = (self.height - before.height) as f64;
         let client = self.own.iter().filter(|(id, _)| !others.contains_key(id));
         let client = client.map(|one| (Some(Station::Client), one, &before.own));
         let validators = self.validators.iter();
