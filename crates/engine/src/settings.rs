@@ -48,15 +48,6 @@ pub enum FlowControl {
     Fixed,
 }
 
-impl std::fmt::Display for FlowControl {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Delay => "delay",
-            Self::Fixed => "fixed",
-        })
-    }
-}
-
 /// Everything that may be tuned in a replica. Members must agree on `proposal_key`, `availability` and
 /// `snapshot_every`, and should on `inline_bodies`; the rest is each member's own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

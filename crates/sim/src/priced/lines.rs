@@ -47,9 +47,10 @@ impl Link {
         self.bulk_free
     }
 
-    /// How long it was sending until now: what is queued is not sent yet.
+    /// How long it was sending until now: what is queued is not sent yet. Bulk waits for what is urgent,
+    /// and so is free last.
     fn busy_until(&self, now: Nanos) -> Nanos {
-        self.busy - self.bulk_free.max(self.urgent_free).saturating_sub(now).min(self.busy)
+        self.busy - self.bulk_free.saturating_sub(now)
     }
 }
 

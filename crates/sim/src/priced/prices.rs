@@ -208,16 +208,8 @@ pub struct WakePrices {
 impl WakePrices {
     /// The price of waking one of these.
     #[must_use]
-    pub fn of(&self, station: Station) -> f64 {
-        match station {
-            Station::Net => self.net_us,
-            Station::Checks => self.checks_us,
-            Station::Votes => self.votes_us,
-            Station::Machine => self.machine_us,
-            Station::Log => self.log_us,
-            Station::Execution => self.execution_us,
-            Station::Client => self.client_us,
-        }
+    pub fn of(mut self, station: Station) -> f64 {
+        *self.of_mut(station)
     }
 
     /// The price of waking one of these, to be set.

@@ -11,7 +11,6 @@ use super::{Nanos, Prices, Profile};
 use quorate_consensus::chained;
 use quorate_crypto::counts::{self, OpCounts};
 use quorate_engine::{Incoming, Message};
-use quorate_types::machine::{Block, Executed};
 use quorate_types::{Effect, Event, Lane, Machine, Peer, Recipients, ReplicaId, Verified};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -42,19 +41,21 @@ impl Stage {
             }
             Job::Event(event) => self.handle(member, Some(*event)),
             Job::Tick => self.handle(member, None),
-            Job::Execute(block) => match self.execute(member, &block) {
-                Ok(executed) => {
-                    let prices = self.prices.execution;
-                    let bodies = block.bodies.iter();
-                    let requests: usize = bodies.map(|body| body.requests.len()).sum();
-                    let us = prices.block_us
-                        + requests as f64 * prices.request_us
-                        + executed.operations as f64 * prices.operation_us;
-                    let _ = counts::take();
-                    (us, Done::Executed(executed))
+            Job::Execute(block) => {
+                match self.ledger.execute(&block, self.cast.validators[member].lives) {
+                    Ok(executed) => {
+                        let prices = self.prices.execution;
+                        let bodies = block.bodies.iter();
+                        let requests: usize = bodies.map(|body| body.requests.len()).sum();
+                        let us = prices.block_us
+                            + requests as f64 * prices.request_us
+                            + executed.operations as f64 * prices.operation_us;
+                        let _ = counts::take();
+                        (us, Done::Executed(executed))
+                    }
+                    Err(text) => (0.0, Done::Broken(text)),
                 }
-                Err(text) => (0.0, Done::Broken(text)),
-            },
+            }
             Job::Snapshot(height) => (self.prices.execution.block_us, Done::Snapshot(height)),
             Job::Write { entries, bytes } => {
                 let log = self.prices.log;
@@ -155,11 +156,6 @@ impl Stage {
             )),
         };
         (cost, done)
-    }
-
-    /// A block is executed; what is executed by all alike is computed once.
-    fn execute(&mut self, member: usize, block: &Block) -> Result<Rc<Executed>, String> {
-        self.ledger.execute(block, self.cast.validators[member].lives)
     }
 
     /// The machine handles an event, or its timer; what it asks for leaves when its service ends.
