@@ -33,10 +33,14 @@ pub(crate) fn ensure(holds: bool, what: impl Into<String>) -> Check {
     if holds { Ok(()) } else { Err(what.into()) }
 }
 
+/// A rule to leave out, and the check that is to miss it.
+#[cfg(feature = "mutants")]
+pub(crate) type Row = (mutants::Mutant, fn() -> Check);
+
 /// Those of the rules whose checks find nothing wrong when they are left out.
 #[cfg(feature = "mutants")]
-pub(crate) fn unnoticed(table: &[(mutants::Mutant, fn() -> Check)]) -> Vec<String> {
-    let passes = |(mutant, check): &(mutants::Mutant, fn() -> Check)| {
+pub(crate) fn unnoticed(table: &[Row]) -> Vec<String> {
+    let passes = |(mutant, check): &Row| {
         mutants::set(Some(*mutant));
         let found = check();
         mutants::set(None);

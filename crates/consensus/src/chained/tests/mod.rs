@@ -19,10 +19,10 @@ mod weights;
 #[cfg(feature = "mutants")]
 #[test]
 fn every_rule_left_out_is_noticed() {
-    use crate::chained::tests::harness::unnoticed;
+    use crate::chained::tests::harness::{Row, unnoticed};
     use quorate_crypto::mutants::Mutant;
 
-    let table: [(Mutant, fn() -> harness::Check); 22] = [
+    let table: [Row; 22] = [
         (Mutant::VoteWithoutBodies, catching_up::check_no_vote_is_repeated_without_its_bodies),
         (Mutant::SkipThreshold, certificates::check_qc_needs_a_quorum),
         (Mutant::SkipThreshold, certificates::check_tc_needs_a_quorum_of_distinct_signers),

@@ -60,10 +60,10 @@ fn voted_in(cluster: &Cluster, id: u16) -> Vec<u64> {
 #[cfg(feature = "mutants")]
 #[test]
 fn every_rule_left_out_is_noticed() {
-    use crate::chained::tests::harness::unnoticed;
+    use crate::chained::tests::harness::{Row, unnoticed};
     use quorate_crypto::mutants::Mutant;
 
-    let table: [(Mutant, fn() -> Check); 13] = [
+    let table: [Row; 13] = [
         (Mutant::AnyProtocol, rules::check_another_protocols_messages_are_refused),
         (Mutant::HotStuffVoidLock, rules::check_no_vote_below_the_lock),
         (Mutant::HotStuffForgetLock, restart::check_a_lock_survives_a_restart),
