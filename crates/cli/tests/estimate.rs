@@ -77,7 +77,7 @@ fn a_machine_has_a_price_list_that_can_be_used() {
         let value = list.pointer(price).and_then(serde_json::Value::as_f64);
         assert!(value.is_some_and(|value| value > 0.0), "{price}: {list:#}");
     }
-    let wakes = list["wake"].as_object().expect("a table");
+    let wakes = list["wake_us"].as_object().expect("a table");
     let wakes = wakes.values().filter_map(serde_json::Value::as_f64);
     assert!(wakes.sum::<f64>() > 0.0, "some thread costs something to wake: {list:#}");
     let result = json(&[&SHORT[..], &["--prices", file, "--json"]].concat());

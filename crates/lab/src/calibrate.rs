@@ -3,18 +3,18 @@
 //!
 //! Signatures and hashes run alone; frames pass through TLS and a socket of this machine; the log and the
 //! state store write into a folder; machines and sessions are timed while they carry a small committee
-//! in virtual time, by what they are given; a small committee runs for real, for what its threads cost beside
-//! their work. The best of several spans counts where one operation is
+//! in virtual time, by what they are given; a small committee runs for real, for what its threads cost beyond
+//! that. The best of several spans counts where one operation is
 //! repeated, since whatever else runs on the machine only adds.
 
+mod committee;
 mod disk;
 mod net;
 mod signatures;
 mod threads;
-mod wakes;
 
 use crate::stopwatch;
-use quorate_sim::priced::{Prices, SceneError, WakePrices};
+use quorate_sim::priced::{PerStation, Prices, SceneError};
 use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -43,10 +43,10 @@ pub const PARTS: [&str; 6] = [
     "frames",
     "the log and the state store",
     "machines and sessions",
-    "sleeping threads",
+    "sleeping threads and crowded cores",
 ];
 
-/// Measures this machine for about ten seconds, on the disk that holds `folder`. `program` is this program,
+/// Measures this machine for about twenty seconds, on the disk that holds `folder`. `program` is this program,
 /// to be run as validators (`quorate run`). `begin` hears each of
 /// [`PARTS`] as it begins.
 ///
@@ -70,7 +70,7 @@ pub fn calibrate(
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let machine = format!("{} with {cores} cores", crate::machine::cpu());
     let note = "Measured on this machine: one operation at a time, on one core that did nothing else; waking \
-        threads, by what a small committee uses here beyond that.";
+        threads and crowded cores, by what a small committee uses here beyond that.";
     let mut prices = Prices {
         machine,
         commit: crate::machine::version().to_owned(),
@@ -85,10 +85,11 @@ pub fn calibrate(
         execution,
         log,
         client,
-        wake: WakePrices::default(),
+        wake_us: PerStation::all(0.0),
+        crowded: PerStation::all(1.0),
     };
     begin(PARTS[5]);
-    prices.wake = wakes::measure(folder, program, &prices)?;
+    committee::measure(folder, program, &mut prices)?;
     Ok(prices)
 }
 

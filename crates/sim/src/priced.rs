@@ -49,7 +49,7 @@ pub use observed::{Given, Observed, observe};
 pub use outcome::{Outcome, Percentiles, Second, Signatures, Utilisation};
 pub use prices::{
     BlsPrices, ClientPrices, Ed25519Prices, ExecutionPrices, HashPrices, LogPrices, MachinePrices,
-    NetPrices, Prices, PricesError, WakePrices,
+    NetPrices, PerStation, Prices, PricesError,
 };
 pub use stations::Kind as Station;
 

@@ -5,6 +5,7 @@ use crate::failure::{CommandResult, Failure};
 use crate::{output, signals};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use quorate_consensus::ProtocolKind;
 use quorate_crypto::{Policy, SchemeKind};
 use quorate_engine::Settings;
 use quorate_lab::compare::{self, Candidate, Comparison, Question};
@@ -52,6 +53,9 @@ pub(crate) struct Options {
     mbps: u64,
     #[command(flatten)]
     wan: Wan,
+    /// The protocol that orders: jolteon or hotstuff
+    #[arg(long, default_value_t)]
+    protocol: ProtocolKind,
     /// Schemes to compare
     #[arg(long, value_delimiter = ',', default_value = "ed25519,bls", value_parser = super::scheme)]
     schemes: Vec<SchemeKind>,
@@ -159,6 +163,7 @@ impl Options {
             duration_s: self.seconds,
             seed: self.seed,
             settings: Settings {
+                protocol: self.protocol,
                 batch_delay_ms: self.batch_delay,
                 timeout_ms: self.timeout,
                 ..Settings::default()

@@ -1,7 +1,7 @@
 //! From plots to SVG.
 
-use super::frame::{Frame, class_of};
-use super::svg::{escape, px, text};
+use super::frame::{Frame, TEXT, class_of};
+use super::svg::{escape, px, text, wrap};
 use super::{LIGHT_STYLE, Look, Plot, STYLE, Series, Size, dots, labels};
 use std::fmt::Write;
 
@@ -48,6 +48,7 @@ pub fn standalone_light(heading: &str, lines: &[String], plots: &[Plot], size: S
 
 fn styled(style: &str, heading: &str, lines: &[String], plots: &[Plot], size: Size) -> String {
     let inner = size.width - 2.0 * MARGIN;
+    let lines: Vec<String> = lines.iter().flat_map(|line| wrap(line, TEXT, inner)).collect();
     let head = if heading.is_empty() { 0.0 } else { 30.0 } + 18.0 * lines.len() as f64;
     let left = indent(plots, size);
     let frames: Vec<_> = plots.iter().map(|p| Frame::new(p, inner, size.height, left)).collect();
@@ -67,7 +68,7 @@ fn styled(style: &str, heading: &str, lines: &[String], plots: &[Plot], size: Si
         text(&mut out, "heading", "start", (MARGIN, y + 16.0), heading);
         y += 30.0;
     }
-    for line in lines {
+    for line in &lines {
         text(&mut out, "small", "start", (MARGIN, y + 8.0), line);
         y += 18.0;
     }

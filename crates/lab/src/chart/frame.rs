@@ -7,7 +7,7 @@ use crate::text::thousands;
 use std::fmt::Write;
 
 /// Size of ticks' and legends' text, in pixels.
-const TEXT: f64 = 12.0;
+pub(super) const TEXT: f64 = 12.0;
 /// Height of one line of legend or of moments' names.
 const ROW: f64 = 17.0;
 /// Room for tick texts and the label under the x axis.

@@ -37,6 +37,21 @@ pub(super) fn text_width(text: &str, size: f64) -> f64 {
     0.56 * size * text.chars().count() as f64
 }
 
+/// A text in lines that are probably not wider than that, broken between words.
+pub(super) fn wrap(text: &str, size: f64, width: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if text_width(&format!("{line} {word}"), size) <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// A straight line.
 pub(super) fn line(out: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) {
     let (x1, y1, x2, y2) = (px(from.0), px(from.1), px(to.0), px(to.1));

@@ -192,6 +192,15 @@ fn a_chart_of_its_own_brings_its_style_and_ground() {
 }
 
 #[test]
+fn what_is_written_above_a_chart_stays_inside_it() {
+    let long = ["word"; 60].join(" ");
+    let drawn = standalone("Heading", std::slice::from_ref(&long), &[plot(Vec::new())], SIZE);
+    let written: Vec<_> = texts(&drawn).into_iter().filter(|text| text.contains("word")).collect();
+    assert!(written.len() > 1 && written.iter().all(|line| line.len() < 90), "{written:?}");
+    assert_eq!(written.join(" "), long, "nothing is lost");
+}
+
+#[test]
 fn every_colour_has_a_style_in_light_dark_and_print() {
     for colour in 0..COLOURS {
         assert_eq!(STYLE.matches(&format!("--c{colour}:#")).count(), 3, "c{colour}");

@@ -4,7 +4,7 @@ mod axes;
 mod names;
 mod series;
 
-pub use series::{Line, Point, lines};
+pub use series::{Line, Point, left_out, lines};
 
 use super::{Experiment, Record};
 use crate::chart::{Dot, Dots, Marker, Plot};
@@ -132,10 +132,11 @@ pub fn plot(figure: &Figure, records: &[Record]) -> Option<Plot> {
     let drawn = dots.clone();
     dots.extend(figure.paper.iter().map(|paper| published(paper, &drawn)));
     let (x, y) = axes::of(figure, &dots);
+    let left_out = left_out(figure, records).map(|text| format!(" {text}")).unwrap_or_default();
     Some(Plot {
         name: figure.name.clone().into(),
         title: figure.title.clone(),
-        note: figure.note.clone(),
+        note: format!("{}{left_out}", figure.note),
         x,
         y,
         series: Vec::new(),

@@ -153,7 +153,7 @@ pub fn write(
     for plot in figure::plots(experiment, records) {
         let path = folder.join(format!("{}.{}.{}.svg", experiment.id, origin.preset, plot.name));
         let heading = format!("{}: {}", experiment.id, experiment.title);
-        let lines = [circumstances(records, origin)];
+        let lines = [plot.note.clone(), circumstances(records, origin)];
         fs::write(&path, chart::standalone_light(&heading, &lines, &[plot], ALONE))?;
         written.push(path);
     }

@@ -368,6 +368,20 @@ fn only_points_that_a_figure_asks_for_are_on_it() {
 }
 
 #[test]
+fn points_at_which_nothing_was_committed_are_named() {
+    let said = |records: &[Record]| figure::plot(&throughput(), records).unwrap().note;
+    let mut records = overloaded();
+    assert_eq!(said(&records), "n");
+    for (rate, validators) in [(40_000, 4), (50_000, 4), (40_000, 10)] {
+        let setup = Setup { rate, validators, ..Setup::default() };
+        records.push(record(setup, &[("committed_tps", 0.0)]));
+    }
+    let missing = "n = 10 (of 40,000 tx/s); n = 4 (of 40,000 and of 50,000 tx/s)";
+    let note = format!("n Nothing was committed, so nothing is drawn: {missing}.");
+    assert_eq!(said(&records), note);
+}
+
+#[test]
 fn published_points_stand_beside_ours_in_their_colour() {
     let experiment = experiment();
     let folder = TempDir::new().unwrap();

@@ -41,8 +41,14 @@ pub struct Prices {
     pub log: LogPrices,
     /// A client's session.
     pub client: ClientPrices,
-    /// Threads that were asleep.
-    pub wake: WakePrices,
+    /// What it costs that a station's thread was asleep, in microseconds: the scheduler's part and its
+    /// waker's, turning round for more before it sleeps, and caches that others used meanwhile. Charged
+    /// each time that a station begins without having just ended something; under load, when jobs wait, it
+    /// is not paid.
+    pub wake_us: PerStation,
+    /// How many times its prices a station's work costs that begins while all cores are taken: caches
+    /// are others', and threads take turns; but frames share system calls, so it may be less than one.
+    pub crowded: PerStation,
 }
 
 /// Ed25519 under ZIP-215.
@@ -183,45 +189,57 @@ pub struct ClientPrices {
     pub reply_us: f64,
 }
 
-/// What it costs that a thread of a station was asleep: the scheduler's part and its waker's, turning round
-/// for more before it sleeps, and caches that others used meanwhile. Charged each time that a station
-/// begins without having just ended something; under load, when jobs wait, it is not paid.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// One figure for each station.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct WakePrices {
+pub struct PerStation {
     /// A thread of the network.
-    pub net_us: f64,
+    pub net: f64,
     /// A thread that checks bodies and requests.
-    pub checks_us: f64,
+    pub checks: f64,
     /// The thread that checks votes.
-    pub votes_us: f64,
+    pub votes: f64,
     /// The machine.
-    pub machine_us: f64,
+    pub machine: f64,
     /// The log.
-    pub log_us: f64,
+    pub log: f64,
     /// Execution.
-    pub execution_us: f64,
+    pub execution: f64,
     /// The client's threads.
-    pub client_us: f64,
+    pub client: f64,
 }
 
-impl WakePrices {
-    /// The price of waking one of these.
+impl PerStation {
+    /// The same for all.
+    #[must_use]
+    pub const fn all(value: f64) -> Self {
+        Self {
+            net: value,
+            checks: value,
+            votes: value,
+            machine: value,
+            log: value,
+            execution: value,
+            client: value,
+        }
+    }
+
+    /// One station's.
     #[must_use]
     pub fn of(mut self, station: Station) -> f64 {
         *self.of_mut(station)
     }
 
-    /// The price of waking one of these, to be set.
+    /// One station's, to be set.
     pub fn of_mut(&mut self, station: Station) -> &mut f64 {
         match station {
-            Station::Net => &mut self.net_us,
-            Station::Checks => &mut self.checks_us,
-            Station::Votes => &mut self.votes_us,
-            Station::Machine => &mut self.machine_us,
-            Station::Log => &mut self.log_us,
-            Station::Execution => &mut self.execution_us,
-            Station::Client => &mut self.client_us,
+            Station::Net => &mut self.net,
+            Station::Checks => &mut self.checks,
+            Station::Votes => &mut self.votes,
+            Station::Machine => &mut self.machine,
+            Station::Log => &mut self.log,
+            Station::Execution => &mut self.execution,
+            Station::Client => &mut self.client,
         }
     }
 }

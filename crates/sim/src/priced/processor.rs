@@ -3,7 +3,7 @@
 //! Processor sharing, as a fair scheduler of threads comes to: with more jobs than cores, each advances
 //! at `cores / jobs` of its speed. The alternative, a queue of jobs for whole cores, would make a vote
 //! wait behind a body that a bulk thread checks for milliseconds, which no system with time slices does.
-//! What is not modelled: slices, migrations, caches, interrupts.
+//! What is not modelled: slices, migrations, interrupts; caches only by what prices say of them.
 
 use super::Nanos;
 use std::cmp::Reverse;
@@ -67,6 +67,11 @@ impl Processor {
             self.jobs.pop();
             job
         })
+    }
+
+    /// Whether every core has a job.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.jobs.len() as u64 >= self.cores
     }
 
     pub(crate) fn cores(&self) -> u32 {

@@ -283,16 +283,22 @@ impl Stage {
                 let frame = Rc::clone(frame);
                 self.left(&frame, member);
             }
-            let (mut cost, done) = self.carry_out(member, kind, job);
-            if woken {
-                cost += (self.prices.wake.of(kind) * 1e3) as Nanos;
-            }
+            let (cost, done) = self.carry_out(member, kind, job);
+            let cost = self.as_things_are(member, kind, cost, woken);
             self.cast.validators[member].station(kind).used += cost;
             self.begin(member, kind, cost, done);
             if kind == Kind::Machine {
                 self.serve(member, Kind::Checks);
             }
         }
+    }
+
+    /// What a job costs on this host now.
+    fn as_things_are(&self, member: usize, kind: Kind, cost: Nanos, woken: bool) -> Nanos {
+        let crowded = self.hosts[self.host(member)].processor.is_taken();
+        let times = if crowded { self.prices.crowded.of(kind) } else { 1.0 };
+        let waking_us = if woken { self.prices.wake_us.of(kind) } else { 0.0 };
+        (cost as f64 * times + waking_us * 1e3) as Nanos
     }
 
     fn begin(&mut self, member: usize, kind: Kind, cost: Nanos, done: Done) {

@@ -138,7 +138,7 @@ fn sleeping_threads_are_paid_for_and_busy_ones_are_not() {
     let net = |rate: f64, wake_us: f64| {
         let mut scene = scene(4, rate);
         scene.topology = Topology::uniform(4, Duration::from_millis(5));
-        scene.prices.wake = WakePrices { net_us: wake_us, ..WakePrices::default() };
+        scene.prices.wake_us = PerStation { net: wake_us, ..PerStation::all(0.0) };
         let outcome = outcome(&scene);
         let net = outcome.station(Station::Net).unwrap();
         (net.mean, net.wakes_per_second)

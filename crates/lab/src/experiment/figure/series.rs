@@ -3,8 +3,9 @@
 use super::{Figure, names};
 use crate::experiment::statistics::Spread;
 use crate::experiment::{Record, metrics};
+use crate::text::thousands;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A line of a figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,16 +56,20 @@ pub fn lines(figure: &Figure, records: &[Record]) -> Vec<Line> {
 
 fn line(figure: &Figure, places: &[usize], records: &[&Record]) -> Line {
     let place = |index: usize| places.get(index).copied();
-    let name = names::line(records[0], figure.label.as_deref(), &figure.series);
     let mut points = points(figure, records);
     points.sort_by(|a, b| a.along.total_cmp(&b.along));
     Line {
-        name: figure.rename.get(&name).cloned().unwrap_or(name),
+        name: line_name(figure, records[0]),
         colour: place(0).unwrap_or(0),
         marker: place(1).or_else(|| place(0)).unwrap_or(0),
         dashes: place(1).or_else(|| place(0)).unwrap_or(0) + place(2).unwrap_or(0),
         points,
     }
+}
+
+fn line_name(figure: &Figure, record: &Record) -> String {
+    let name = names::line(record, figure.label.as_deref(), &figure.series);
+    figure.rename.get(&name).cloned().unwrap_or(name)
 }
 
 fn points(figure: &Figure, records: &[&Record]) -> Vec<Point> {
@@ -91,8 +96,36 @@ fn points(figure: &Figure, records: &[&Record]) -> Vec<Point> {
     repeats.values().filter_map(point).collect()
 }
 
+/// What the figure asks for and cannot draw, for nothing was committed there; nothing if there is none.
+#[must_use]
+pub fn left_out(figure: &Figure, records: &[Record]) -> Option<String> {
+    let empty = |record: &&Record| {
+        record.number("committed_tps") == Some(0.0)
+            && is_wanted(figure, record)
+            && !belongs(figure, record)
+    };
+    let mut rates: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+    for record in records.iter().filter(empty) {
+        let name = line_name(figure, record);
+        rates.entry(name).or_default().insert(record.setup.rate);
+    }
+    let one = |(name, rates): (&String, &BTreeSet<u64>)| {
+        let rates: Vec<String> = rates.iter().map(|rate| thousands(*rate)).collect();
+        format!("{name} (of {} tx/s)", rates.join(" and of "))
+    };
+    let all: Vec<String> = rates.iter().map(one).collect();
+    (!all.is_empty())
+        .then(|| format!("Nothing was committed, so nothing is drawn: {}.", all.join("; ")))
+}
+
 /// Whether a result is drawn: it has both numbers, and the values that the figure asks for.
 fn belongs(figure: &Figure, record: &Record) -> bool {
+    let has = |name: &str| record.number(name).is_some();
+    has(&figure.x) && has(&figure.y) && is_wanted(figure, record)
+}
+
+/// Whether a result has the values that the figure asks for.
+fn is_wanted(figure: &Figure, record: &Record) -> bool {
     let setup = record.setup.to_json();
     let meets = |(field, wanted): (&String, &toml::Value)| {
         let found = setup.get(field).unwrap_or(&Value::Null);
@@ -101,8 +134,7 @@ fn belongs(figure: &Figure, record: &Record) -> bool {
             one => same(one, found),
         }
     };
-    let has = |name: &str| record.number(name).is_some();
-    has(&figure.x) && has(&figure.y) && figure.only.iter().all(meets)
+    figure.only.iter().all(meets)
 }
 
 fn same(wanted: &toml::Value, found: &Value) -> bool {

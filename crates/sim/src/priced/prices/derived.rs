@@ -22,8 +22,8 @@ struct Derived {
     change: Table,
 }
 
-/// What is no work of a core: not scaled.
-const NOT_SCALED: [&str; 2] = ["sync_us", "disk_mb_s"];
+/// What is no work of a core, or a ratio: not scaled.
+const NOT_SCALED: [&str; 3] = ["sync_us", "disk_mb_s", "crowded"];
 
 pub(super) fn parse(text: &str) -> Result<Prices, PricesError> {
     let derived: Derived = toml::from_str(text).map_err(malformed)?;
@@ -49,10 +49,10 @@ impl Prices {
 }
 
 fn scale(table: &mut Table, by: f64) {
-    for (name, value) in table {
+    for (_, value) in table.iter_mut().filter(|(name, _)| !NOT_SCALED.contains(&name.as_str())) {
         match value {
             Value::Table(inner) => scale(inner, by),
-            Value::Float(price) if !NOT_SCALED.contains(&name.as_str()) => *price *= by,
+            Value::Float(price) => *price *= by,
             _ => {}
         }
     }
