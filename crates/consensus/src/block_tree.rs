@@ -184,6 +184,11 @@ impl<B: TreeBlock> BlockTree<B> {
         self.drop_strangers();
     }
 
+    /// The undecided blocks.
+    pub fn blocks(&self) -> impl Iterator<Item = &Arc<B>> {
+        self.blocks.values()
+    }
+
     /// The bodies that undecided blocks order.
     pub fn bodies(&self) -> impl Iterator<Item = &BodyRef> {
         self.blocks.values().flat_map(|block| &block.payload().bodies)

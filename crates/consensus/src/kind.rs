@@ -16,6 +16,9 @@ pub enum ProtocolKind {
     Jolteon,
     /// Chained HotStuff with three chains.
     HotStuff,
+    /// Basic HotStuff: one block a view, decided in it by three phases.
+    #[serde(rename = "hotstuff-basic")]
+    HotStuffBasic,
 }
 
 /// A committee whose members weigh differently, and a protocol that counts heads.
@@ -27,7 +30,7 @@ pub struct UnweightedProtocol(&'static str);
 
 impl ProtocolKind {
     /// All of them, the default first.
-    pub const ALL: [Self; 2] = [Self::Jolteon, Self::HotStuff];
+    pub const ALL: [Self; 3] = [Self::Jolteon, Self::HotStuff, Self::HotStuffBasic];
 
     /// Its name on the command line, in files and in reports.
     #[must_use]
@@ -35,6 +38,7 @@ impl ProtocolKind {
         match self {
             Self::Jolteon => "jolteon",
             Self::HotStuff => "hotstuff",
+            Self::HotStuffBasic => "hotstuff-basic",
         }
     }
 
@@ -44,6 +48,7 @@ impl ProtocolKind {
         match self {
             Self::Jolteon => &jolteon::RULES,
             Self::HotStuff => &hotstuff::RULES,
+            Self::HotStuffBasic => &hotstuff::basic::RULES,
         }
     }
 
@@ -53,6 +58,7 @@ impl ProtocolKind {
         match self {
             Self::Jolteon => Message::Jolteon(message),
             Self::HotStuff => Message::HotStuff(message),
+            Self::HotStuffBasic => Message::HotStuffBasic(message),
         }
     }
 
@@ -63,7 +69,9 @@ impl ProtocolKind {
     /// When they differ and the protocol does not support it.
     pub fn check_weights(self, weights: &Weights) -> Result<(), UnweightedProtocol> {
         match self {
-            Self::Jolteon | Self::HotStuff => refuse_unless(true, self.name(), weights),
+            Self::Jolteon | Self::HotStuff | Self::HotStuffBasic => {
+                refuse_unless(true, self.name(), weights)
+            }
         }
     }
 }

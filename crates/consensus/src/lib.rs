@@ -38,8 +38,10 @@ pub use verify::{ProposalKey, VerifiedRun, Verifier, check_anchor};
 pub enum Message {
     /// Jolteon's.
     Jolteon(chained::Message),
-    /// HotStuff's.
+    /// Chained HotStuff's.
     HotStuff(chained::Message),
+    /// Basic HotStuff's.
+    HotStuffBasic(chained::Message),
 }
 
 impl Message {
@@ -55,6 +57,7 @@ impl Message {
         match self {
             Self::Jolteon(_) => ProtocolKind::Jolteon,
             Self::HotStuff(_) => ProtocolKind::HotStuff,
+            Self::HotStuffBasic(_) => ProtocolKind::HotStuffBasic,
         }
     }
 
@@ -62,7 +65,9 @@ impl Message {
     #[must_use]
     pub fn chained(&self) -> &chained::Message {
         match self {
-            Self::Jolteon(message) | Self::HotStuff(message) => message,
+            Self::Jolteon(message) | Self::HotStuff(message) | Self::HotStuffBasic(message) => {
+                message
+            }
         }
     }
 
@@ -242,7 +247,7 @@ pub struct ProtocolConfig {
 /// The protocols, one line each.
 #[derive(Debug)]
 pub enum Protocol {
-    /// Jolteon or HotStuff.
+    /// Jolteon or HotStuff, chained or basic.
     Chained(Box<chained::Chained>),
 }
 
@@ -264,7 +269,7 @@ impl Protocol {
     #[must_use]
     pub fn new(config: ProtocolConfig) -> Self {
         match config.verifier.protocol() {
-            ProtocolKind::Jolteon | ProtocolKind::HotStuff => {
+            ProtocolKind::Jolteon | ProtocolKind::HotStuff | ProtocolKind::HotStuffBasic => {
                 Self::Chained(Box::new(chained::Chained::new(config)))
             }
         }

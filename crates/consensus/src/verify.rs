@@ -72,7 +72,8 @@ pub struct Verifier {
 
 #[derive(Debug, Default)]
 struct Checked {
-    qcs: BTreeMap<(View, BlockId), Qc>,
+    /// By what their votes signed, too (★): nothing else tells some phases of a block apart.
+    qcs: BTreeMap<(View, BlockId, sign::Kind), Qc>,
     tcs: BTreeMap<(View, Digest), Tc>,
 }
 
@@ -178,9 +179,9 @@ impl Verifier {
     }
 
     /// Remembers a certificate that this replica combined itself.
-    pub fn remember_qc(&self, qc: &Qc) {
+    pub fn remember_qc(&self, kind: sign::Kind, qc: &Qc) {
         let mut checked = self.checked.lock();
-        checked.qcs.insert((qc.view, qc.id), qc.clone());
+        checked.qcs.insert((qc.view, qc.id, kind), qc.clone());
         trim(&mut checked.qcs);
     }
 
@@ -192,9 +193,9 @@ impl Verifier {
     }
 
     /// The checked copy of this certificate, if it is known.
-    pub(crate) fn known_qc(&self, qc: &Qc) -> Option<Qc> {
+    pub(crate) fn known_qc(&self, kind: sign::Kind, qc: &Qc) -> Option<Qc> {
         let checked = self.checked.lock();
-        checked.qcs.get(&(qc.view, qc.id)).filter(|known| *known == qc).cloned()
+        checked.qcs.get(&(qc.view, qc.id, kind)).filter(|known| *known == qc).cloned()
     }
 
     /// The checked copy of this timeout certificate, if it is known.
@@ -222,7 +223,7 @@ impl Verify for Message {
             ));
         }
         match raw {
-            Self::Jolteon(message) | Self::HotStuff(message) => {
+            Self::Jolteon(message) | Self::HotStuff(message) | Self::HotStuffBasic(message) => {
                 chained::verify(message, from, verifier)
                     .map(|message| verifier.protocol.message(message))
             }

@@ -69,6 +69,20 @@ pub enum Mutant {
     HotStuffComplainToNext,
     /// HotStuff: complaints do not show their senders' last votes.
     HotStuffNoSalvage,
+    /// Basic HotStuff: a second vote in one phase of a view.
+    BasicVoteTwiceInPhase,
+    /// Basic HotStuff: a vote of a later phase that leaves without a durable promise.
+    BasicVoteBeforePersist,
+    /// Basic HotStuff: a certificate of pre-commit votes does not lock.
+    BasicNoLock,
+    /// Basic HotStuff: votes of all phases sign the same statement.
+    BasicPhaseUnsigned,
+    /// Basic HotStuff: the second phase decides.
+    BasicDecideOnPreCommit,
+    /// Basic HotStuff: how far the phases of a view were voted in is forgotten in a restart.
+    BasicForgetPhase,
+    /// Basic HotStuff: a leader proposes without a quorum's new-views.
+    BasicNoNewViews,
     /// A message of another protocol is taken for one of the committee's.
     AnyProtocol,
     /// A vote for a block whose bodies are not stored.

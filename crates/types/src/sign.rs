@@ -19,6 +19,14 @@ pub enum Kind {
     HotStuffVote,
     /// A complaint of chained HotStuff: a view is given up.
     HotStuffComplaint,
+    /// A vote of basic HotStuff's first phase.
+    HotStuffBasicPrepare,
+    /// A vote of its second phase.
+    HotStuffBasicPreCommit,
+    /// A vote of its third phase.
+    HotStuffBasicCommit,
+    /// A complaint of basic HotStuff.
+    HotStuffBasicComplaint,
     /// A member's acknowledgement of an author's bodies.
     Available,
     /// A client's request.
@@ -29,12 +37,16 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, for tests that replay each as each other.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 12] = [
         Self::Propose,
         Self::JolteonVote,
         Self::JolteonTimeout,
         Self::HotStuffVote,
         Self::HotStuffComplaint,
+        Self::HotStuffBasicPrepare,
+        Self::HotStuffBasicPreCommit,
+        Self::HotStuffBasicCommit,
+        Self::HotStuffBasicComplaint,
         Self::Available,
         Self::Client,
         Self::Reply,
@@ -49,6 +61,10 @@ impl Kind {
             Self::JolteonTimeout => "TIMEOUT/jolteon/",
             Self::HotStuffVote => "VOTE/hotstuff/",
             Self::HotStuffComplaint => "COMPLAIN/hotstuff/",
+            Self::HotStuffBasicPrepare => "VOTE/hotstuff-basic/prepare/",
+            Self::HotStuffBasicPreCommit => "VOTE/hotstuff-basic/pre-commit/",
+            Self::HotStuffBasicCommit => "VOTE/hotstuff-basic/commit/",
+            Self::HotStuffBasicComplaint => "COMPLAIN/hotstuff-basic/",
             Self::Available => "AVAILABLE/",
             Self::Client => "CLIENT/",
             Self::Reply => "REPLY/",

@@ -1,6 +1,7 @@
 //! Taking certificates in, and entering the views that they lead to.
 
-use super::messages::{Lock, Qc, Tc};
+use super::messages::{Qc, Tc};
+use super::records::Lock;
 use super::state::Chained;
 use crate::Output;
 use crate::verify::WINDOW;
@@ -10,24 +11,37 @@ use quorate_types::{BlockId, ReplicaId, Time, View};
 impl Chained {
     /// Takes a checked certificate in, wherever it came from: it may decide, and it may end the view.
     pub(super) fn on_qc(&mut self, now: Time, qc: &Qc) {
-        if qc.view > self.high_qc.view && !mutants::active(Mutant::HotStuffStuckHighQc) {
+        let rules = self.verifier.rules();
+        if rules.outranks(qc, &self.high_qc) && !mutants::active(Mutant::HotStuffStuckHighQc) {
             self.high_qc = qc.clone();
         }
         self.raise_lock(qc);
-        if self.verifier.rules().is_commit(qc) {
+        if rules.is_commit(qc) {
             self.commit(now, qc);
         }
-        if qc.view >= self.high_qc.view && !self.tree.contains(qc.id) && !self.halted {
+        if qc.view >= self.high_qc.view {
+            self.fetch_if_missing(qc);
+        }
+        self.advance(now);
+        self.try_phase_vote(now);
+    }
+
+    /// Asks a signer for a certified block that is not here.
+    pub(super) fn fetch_if_missing(&mut self, qc: &Qc) {
+        if !self.tree.contains(qc.id) && !self.halted {
             let source = qc.certificate.signers.iter().next();
             let source = source.and_then(|i| u16::try_from(i).ok()).map(ReplicaId);
             self.outputs.push_back(Output::Behind { target: qc.id, source });
         }
-        self.advance(now);
     }
 
-    /// The parent of a certified block is the new lock, if it is later than the old one. Where that
-    /// block is missing the lock waits for it, as its votes do.
+    /// The parent of a certified block is the new lock, if it is later than the old one; where a view has
+    /// several phases, the second one's certificate locks instead. Where that block is missing the lock
+    /// waits for it, as its votes do.
     pub(super) fn raise_lock(&mut self, qc: &Qc) {
+        if self.verifier.rules().is_phased() {
+            return;
+        }
         if let Some((view, id)) = self.tree.parent_of(qc.id)
             && view > self.lock.view
         {
@@ -46,11 +60,12 @@ impl Chained {
     /// Enters the view that the highest certificates lead to (★: no view without a certificate).
     fn advance(&mut self, now: Time) {
         let by_tc = self.high_tc.as_ref().map_or(View(0), |tc| tc.view);
-        let target = self.high_qc.view.max(by_tc).next();
+        let by_qc = self.verifier.rules().leads_to(&self.high_qc);
+        let target = by_qc.max(by_tc.next());
         if target <= self.view {
             return;
         }
-        let given_up = by_tc > self.high_qc.view;
+        let given_up = by_tc.next() > by_qc;
         if given_up {
             self.patience.failed(self.leaders.leader(by_tc));
         } else {
@@ -64,11 +79,12 @@ impl Chained {
         self.view = view;
         self.verifier.publish(view);
         self.prune();
-        // The view depends on its leader to propose and on the next one to collect.
-        let depends_on = [self.leaders.leader(view), self.leaders.leader(view.next())];
+        // The view depends on its leader to propose and on somebody to collect.
+        let depends_on = [self.leaders.leader(view), self.collector(view)];
         self.pacemaker.set_patient(depends_on.iter().all(|member| self.patience.trusts(*member)));
         self.update_work(now);
         self.pacemaker.enter(now, given_up);
+        self.say_new_view();
         self.wish_to_propose();
         let waiting: Vec<BlockId> =
             self.proposals_seen.get(&view).into_iter().flatten().copied().collect();

@@ -1,28 +1,41 @@
 //! What makes a message valid, as far as no state is needed.
 
 use super::messages::{
-    Block, Message, Proposal, Qc, Tc, Timeout, Vote, proposal_message, timeout_message,
+    Block, Message, PhaseVote, Proposal, Qc, Tc, Timeout, Vote, proposal_message, timeout_message,
     vote_message,
 };
-use super::rules::Rules;
+use super::rules::{Phase, Rules};
 use crate::block_tree::TreeBlock;
 use crate::verify::{ProposalKey, Verifier, WINDOW};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, Certificate, Share, Signature};
-use quorate_types::{BodyRef, Purpose, Rejected, ReplicaId, View};
+use quorate_types::{BlockId, BodyRef, Purpose, Rejected, ReplicaId, View};
 
 /// Checks a message from `from`; certificates in it come out as the copies that were checked.
 ///
 /// # Errors
 /// The first rule that it breaks.
 pub fn verify(message: Message, from: ReplicaId, verifier: &Verifier) -> Result<Message, Rejected> {
+    check_phases(&message, verifier.rules())?;
     Ok(match message {
         Message::Proposal(proposal) => Message::Proposal(check_proposal(proposal, from, verifier)?),
         Message::Vote(vote) => {
-            check_vote(&vote, from, verifier)?;
+            check_vote(&vote, Phase::Prepare, from, verifier)?;
             check_window(vote.view, verifier)?;
             Message::Vote(vote)
         }
+        Message::PhaseVote(PhaseVote { phase, vote }) => {
+            check_vote(&vote, phase, from, verifier)?;
+            check_window(vote.view, verifier)?;
+            Message::PhaseVote(PhaseVote { phase, vote })
+        }
+        Message::PreCommitted(qc) => {
+            if qc.view < verifier.horizon() {
+                return Err(Rejected::Stale);
+            }
+            Message::PreCommitted(check_phase_qc(Phase::PreCommit, qc, verifier)?)
+        }
+        Message::NewView(qc) => Message::NewView(check_new_view(qc, verifier)?),
         Message::Timeout(timeout) => Message::Timeout(check_timeout(timeout, from, verifier)?),
         Message::Certificates { high_qc, high_tc } => {
             let newest = high_tc.as_ref().map_or(high_qc.view, |tc| tc.view.max(high_qc.view));
@@ -36,6 +49,33 @@ pub fn verify(message: Message, from: ReplicaId, verifier: &Verifier) -> Result<
             }
         }
     })
+}
+
+/// Where a view has one phase, nothing is said of others; and the first one's votes are no others'.
+fn check_phases(message: &Message, rules: &Rules) -> Result<(), Rejected> {
+    let is_later = match message {
+        Message::Proposal(_)
+        | Message::Vote(_)
+        | Message::Timeout(_)
+        | Message::Certificates { .. } => return Ok(()),
+        Message::PhaseVote(vote) => vote.phase > Phase::Prepare,
+        Message::PreCommitted(_) | Message::NewView(_) => true,
+    };
+    if !rules.is_phased() || !is_later {
+        return Err(Rejected::RuleBroken("a later phase is of a protocol that has one"));
+    }
+    Ok(())
+}
+
+/// It shows what ended the view before, by a decision: whoever gave that view up has said so.
+fn check_new_view(qc: Qc, verifier: &Verifier) -> Result<Qc, Rejected> {
+    if qc.view.next() < verifier.horizon() {
+        return Err(Rejected::Stale);
+    }
+    if !verifier.rules().is_commit(&qc) {
+        return Err(Rejected::RuleBroken("a new-view shows what decided the view before"));
+    }
+    check_qc(qc, verifier)
 }
 
 fn check_proposal(
@@ -101,13 +141,13 @@ fn check_succession(block: &Block, rules: &Rules) -> Result<(), Rejected> {
     if block.view <= block.justify.view {
         return Err(Rejected::RuleBroken("a block's view is later than its parent's"));
     }
+    let entered_by_qc = block.view == rules.leads_to(&block.justify);
     let Some(tc) = &block.tc else {
-        let follows = block.view == block.justify.view.next();
-        return follows.then_some(()).ok_or(Rejected::RuleBroken(
+        return entered_by_qc.then_some(()).ok_or(Rejected::RuleBroken(
             "a block follows its parent's view or carries a timeout certificate",
         ));
     };
-    if block.view == block.justify.view.next() || block.view != tc.view.next() {
+    if entered_by_qc || block.view != tc.view.next() {
         return Err(Rejected::RuleBroken("a timeout certificate is of the view before, if needed"));
     }
     let stale = rules.extends_report && block.justify.view < tc.high_qc.view;
@@ -117,14 +157,28 @@ fn check_succession(block: &Block, rules: &Rules) -> Result<(), Rejected> {
     Ok(())
 }
 
-fn check_vote(vote: &Vote, from: ReplicaId, verifier: &Verifier) -> Result<(), Rejected> {
+fn check_vote(
+    vote: &Vote,
+    phase: Phase,
+    from: ReplicaId,
+    verifier: &Verifier,
+) -> Result<(), Rejected> {
     if vote.signer != from {
         return Err(Rejected::ForeignSender);
     }
-    if vote.base_view >= vote.view {
-        return Err(Rejected::RuleBroken("a block's view is later than its ancestors'"));
-    }
+    check_base(phase, (vote.view, vote.id), (vote.base_view, vote.base_id), verifier)?;
     check_share_size(&vote.share, verifier)
+}
+
+/// The base is older than the block; in the last of several phases it is the block.
+fn check_base(
+    phase: Phase,
+    block: (View, BlockId),
+    base: (View, BlockId),
+    verifier: &Verifier,
+) -> Result<(), Rejected> {
+    let fits = verifier.rules().is_base(phase, block, base);
+    fits.then_some(()).ok_or(Rejected::RuleBroken("a block's view is later than its ancestors'"))
 }
 
 fn check_share_size(share: &Share, verifier: &Verifier) -> Result<(), Rejected> {
@@ -161,17 +215,19 @@ fn check_timeout(
     }
     check_share_size(&timeout.share, verifier)?;
     if let Some(vote) = &timeout.last_vote {
-        check_vote(vote, from, verifier)?;
+        let phase = verifier.rules().phase_of(vote.view, vote.base_view);
+        check_vote(vote, phase, from, verifier)?;
         if vote.view > timeout.view {
             return Err(Rejected::RuleBroken("a last vote is of this view or before"));
         }
     }
-    let entered_by_qc = timeout.view == timeout.high_qc.view.next();
+    let leads_to = verifier.rules().leads_to(&timeout.high_qc);
+    let entered_by_qc = timeout.view == leads_to;
     let tc_fits = match &timeout.high_tc {
         None => entered_by_qc,
         Some(tc) => !entered_by_qc && timeout.view == tc.view.next(),
     };
-    if !tc_fits || timeout.high_qc.view >= timeout.view {
+    if !tc_fits || leads_to > timeout.view {
         return Err(Rejected::RuleBroken("a timeout shows the certificate that led to its view"));
     }
     let high_qc = check_qc(timeout.high_qc, verifier)?;
@@ -179,28 +235,34 @@ fn check_timeout(
     Ok(Timeout { high_qc, high_tc, ..timeout })
 }
 
-/// QC valid: exactly genesis, or a quorum of distinct signers with a good signature, of a block whose
-/// base is older.
+/// QC valid: exactly genesis, or a quorum's votes for a block: those of the last phase if it says so by
+/// its base, otherwise those of the first.
 pub(super) fn check_qc(qc: Qc, verifier: &Verifier) -> Result<Qc, Rejected> {
     if qc.view == View(0) {
         return check_genesis(qc, verifier);
     }
-    if qc.base_view >= qc.view {
-        return Err(Rejected::RuleBroken("a block's view is later than its ancestors'"));
-    }
-    if let Some(known) = verifier.known_qc(&qc) {
+    let phase = verifier.rules().phase_of(qc.view, qc.base_view);
+    check_phase_qc(phase, qc, verifier)
+}
+
+/// A quorum of distinct signers with a good signature over what the votes of this phase sign (★).
+fn check_phase_qc(phase: Phase, qc: Qc, verifier: &Verifier) -> Result<Qc, Rejected> {
+    let (block, base) = ((qc.view, qc.id), (qc.base_view, qc.base_id));
+    check_base(phase, block, base, verifier)?;
+    let kind = verifier.rules().kind(phase);
+    if let Some(known) = verifier.known_qc(kind, &qc) {
         return Ok(known);
     }
     let enough = verifier.committee().is_enough(Purpose::Vote, &qc.certificate);
     if !enough && !mutants::active(Mutant::SkipThreshold) {
         return Err(Rejected::BelowThreshold);
     }
-    let message = vote_message(verifier, qc.view, qc.id, qc.base_view, qc.base_id);
+    let message = vote_message(verifier, phase, block, base);
     verifier
         .voting()
         .verify(&message, &qc.certificate)
         .map_err(|_| Rejected::BadSignature("a certificate"))?;
-    verifier.remember_qc(&qc);
+    verifier.remember_qc(kind, &qc);
     Ok(qc)
 }
 
@@ -244,7 +306,8 @@ pub(super) fn check_tc_form(tc: &Tc, verifier: &Verifier) -> Result<(), Rejected
         return Err(Rejected::RuleBroken("a timeout certificate's groups ascend"));
     }
     for (reported, certificate) in &tc.groups {
-        if *reported >= tc.view && !mutants::active(Mutant::JolteonUnboundedTc) {
+        let unreported = verifier.rules().unreported_from(tc.view);
+        if *reported >= unreported && !mutants::active(Mutant::JolteonUnboundedTc) {
             return Err(Rejected::RuleBroken("a timeout reports a view before its own"));
         }
         if certificate.signers.is_empty() {

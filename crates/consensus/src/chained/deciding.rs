@@ -1,6 +1,7 @@
 //! From a certificate to decided heights.
 
-use super::messages::{DecidedBlock, Message, Qc, encode};
+use super::messages::{Message, Qc, encode};
+use super::records::DecidedBlock;
 use super::state::Chained;
 use crate::block_tree::TreeBlock;
 use crate::{Decided, Output};
@@ -47,7 +48,7 @@ impl Chained {
         self.last_commit = Some(qc.clone());
         self.pacemaker.decided();
         self.update_work(now);
-        self.announce_when_idle(qc);
+        self.announce(qc);
     }
 
     pub(super) fn retry_pending_commit(&mut self, now: Time) {
@@ -77,10 +78,11 @@ impl Chained {
     }
 
     /// The collector of a deciding certificate is the only one that knows it. With work left, its
-    /// proposal carries it; with none, it is broadcast, or everybody else would wait and time out.
-    fn announce_when_idle(&mut self, qc: &Qc) {
-        let collected_it = self.is_leader(qc.view.next());
-        if collected_it && !self.tree.has_payload() && self.config.signs {
+    /// proposal carries it; with none, or where the collector does not lead next, it is broadcast, or
+    /// everybody else would wait and time out.
+    fn announce(&mut self, qc: &Qc) {
+        let by_itself = self.verifier.rules().is_phased() || !self.tree.has_payload();
+        if self.collects(qc.view) && by_itself && self.config.signs {
             let high_qc = self.high_qc.clone();
             self.send(Recipients::All, Message::Certificates { high_qc, high_tc: None });
         }

@@ -1,11 +1,10 @@
 //! Blocks, votes, certificates, and what of them is signed and hashed.
 
-use super::rules::Rules;
+use super::rules::{Phase, Rules};
 use crate::block_tree::TreeBlock;
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::{Aggregate, Bitmap, Certificate, Digest, Share, hash_parts};
 use quorate_types::{BlockId, ChainId, Epoch, Kind, Lane, Payload, PayloadHeader, ReplicaId, View};
-use std::io::{self, Read, Write};
 
 use crate::Verifier;
 
@@ -14,18 +13,24 @@ use crate::Verifier;
 pub enum Message {
     /// A leader's block.
     Proposal(Proposal),
-    /// A vote, to the next leader.
+    /// A vote for a block, to the next leader or, where a view has several phases, to its own.
     Vote(Vote),
     /// A view is given up.
     Timeout(Timeout),
-    /// Certificates that move their receiver: after an older timeout, or when a leader decides and has
-    /// nothing to propose.
+    /// Certificates that move their receiver: after an older timeout, when a leader decides and has nothing
+    /// to propose, or, where a view has several phases, into the next one.
     Certificates {
         /// The sender's highest.
         high_qc: Qc,
         /// The sender's highest, when it is what the view was entered by.
         high_tc: Option<Tc>,
     },
+    /// A vote of a later phase, to the view's leader.
+    PhaseVote(PhaseVote),
+    /// A leader's certificate of pre-commit votes: what a replica locks on and asks commit votes for.
+    PreCommitted(Qc),
+    /// To the next leader: the certificate that decided the view before.
+    NewView(Qc),
 }
 
 impl Message {
@@ -39,6 +44,8 @@ impl Message {
             Self::Certificates { high_qc, high_tc } => {
                 high_tc.as_ref().map_or(high_qc.view, |tc| tc.view.max(high_qc.view))
             }
+            Self::PhaseVote(PhaseVote { vote, .. }) => vote.view,
+            Self::PreCommitted(qc) | Self::NewView(qc) => qc.view,
         }
     }
 
@@ -46,8 +53,11 @@ impl Message {
     #[must_use]
     pub fn lane(&self) -> Lane {
         match self {
-            Self::Vote(_) | Self::Timeout(_) => Lane::Votes,
-            Self::Proposal(_) | Self::Certificates { .. } => Lane::Consensus,
+            Self::Vote(_) | Self::PhaseVote(_) | Self::Timeout(_) => Lane::Votes,
+            Self::Proposal(_)
+            | Self::Certificates { .. }
+            | Self::PreCommitted(_)
+            | Self::NewView(_) => Lane::Consensus,
         }
     }
 }
@@ -129,7 +139,8 @@ pub struct Vote {
     pub id: BlockId,
     /// Its base's view.
     pub base_view: View,
-    /// Its base: the ancestor so many links below as the protocol's [`Rules`] say.
+    /// Its base: the ancestor so many links below as the protocol's [`Rules`] say; in a view of several
+    /// phases the parent, and in the last of them the block itself.
     pub base_id: BlockId,
     /// Who votes.
     pub signer: ReplicaId,
@@ -138,21 +149,30 @@ pub struct Vote {
 }
 
 impl Vote {
-    /// What is signed.
+    /// What is signed in this phase.
     #[must_use]
-    pub fn message(&self, verifier: &Verifier) -> Vec<u8> {
-        vote_message(verifier, self.view, self.id, self.base_view, self.base_id)
+    pub fn message(&self, verifier: &Verifier, phase: Phase) -> Vec<u8> {
+        let (block, base) = ((self.view, self.id), (self.base_view, self.base_id));
+        vote_message(verifier, phase, block, base)
     }
+}
+
+/// A vote with its phase.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct PhaseVote {
+    /// Which one; as a message of its own never the first.
+    pub phase: Phase,
+    /// The vote.
+    pub vote: Vote,
 }
 
 pub(super) fn vote_message(
     verifier: &Verifier,
-    view: View,
-    id: BlockId,
-    base_view: View,
-    base_id: BlockId,
+    phase: Phase,
+    block: (View, BlockId),
+    base: (View, BlockId),
 ) -> Vec<u8> {
-    verifier.statement(verifier.rules().vote, &(view, id, base_view, base_id))
+    verifier.statement(verifier.rules().kind(phase), &(block, base))
 }
 
 pub(super) fn timeout_message(verifier: &Verifier, view: View, high_qc_view: View) -> Vec<u8> {
@@ -172,7 +192,7 @@ pub struct Qc {
     pub id: BlockId,
     /// Its base's view.
     pub base_view: View,
-    /// Its base: the ancestor so many links below as the protocol's [`Rules`] say.
+    /// Its base, as its votes name it.
     pub base_id: BlockId,
     /// Signers and signature.
     pub certificate: Certificate,
@@ -217,9 +237,9 @@ pub struct Timeout {
     pub view: View,
     /// The signer's highest certificate.
     pub high_qc: Qc,
-    /// Present exactly when `high_qc` is not of the view before: what the view was entered by.
+    /// Present exactly when `high_qc` does not lead to the view: what the view was entered by.
     pub high_tc: Option<Tc>,
-    /// The signer's last vote, so that a certificate which a collector withheld can be made again.
+    /// The signer's last vote (of a view's first phase or its last one), so that a certificate which a collector withheld can be made again.
     pub last_vote: Option<Vote>,
     /// Who gives up.
     pub signer: ReplicaId,
@@ -256,61 +276,6 @@ impl PartialEq for Tc {
 }
 
 impl Eq for Tc {}
-
-/// A decided block with the certificate that decided it: itself or a descendant.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
-pub struct DecidedBlock {
-    /// The block.
-    pub block: Block,
-    /// Its base is this block or a descendant.
-    pub commit: Qc,
-}
-
-/// What a replica must never forget (★), as one record.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
-pub struct SafetyRecord {
-    /// The epoch of these promises.
-    pub epoch: Epoch,
-    /// No vote in this view or before.
-    pub voted_view: View,
-    /// The last vote, to send it again byte for byte.
-    pub last_vote: Option<Vote>,
-    /// The highest certificate: what the next timeout reports.
-    pub high_qc: Qc,
-    /// The highest timeout certificate: with it the view is known again.
-    pub high_tc: Option<Tc>,
-    /// The last view given up.
-    pub timeout_view: View,
-    /// The last proposal, to send it again byte for byte.
-    pub last_proposal: Option<Proposal>,
-    /// The undecided chains up to the highest certificate's block and to every block voted for since:
-    /// if everybody loses power at once, a certified block must still be somewhere.
-    pub blocks: Vec<Block>,
-    /// What the last votes were locked on; absent, to the last byte, where the protocol has no locks.
-    #[borsh(serialize_with = "write_if_any", deserialize_with = "read_if_any")]
-    pub lock: Option<Lock>,
-}
-
-/// The newest block that a replica knows to be the parent of a certified one (★): it votes against it
-/// only when a later certificate shows that this is safe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
-pub struct Lock {
-    /// The block's view.
-    pub view: View,
-    /// The block.
-    pub id: BlockId,
-}
-
-/// Nothing at the end of a record is nothing at all: records without locks stay as they were.
-fn write_if_any<W: Write>(value: &Option<Lock>, writer: &mut W) -> io::Result<()> {
-    value.as_ref().map_or(Ok(()), |value| value.serialize(writer))
-}
-
-fn read_if_any<R: Read>(reader: &mut R) -> io::Result<Option<Lock>> {
-    let mut bytes = Vec::new();
-    reader.read_to_end(&mut bytes)?;
-    if bytes.is_empty() { Ok(None) } else { borsh::from_slice(&bytes).map(Some) }
-}
 
 /// The id of the block before the first.
 pub(crate) fn genesis_id(rules: &Rules, chain: ChainId, epoch: Epoch) -> BlockId {

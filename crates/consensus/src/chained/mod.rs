@@ -18,8 +18,10 @@ mod certificates;
 mod check;
 mod deciding;
 mod messages;
+mod phases;
 mod proposals;
 mod proposing;
+mod records;
 mod recovery;
 mod rules;
 mod runs;
@@ -30,10 +32,9 @@ mod votes;
 
 pub use check::verify;
 pub(crate) use messages::genesis_id;
-pub use messages::{
-    Block, DecidedBlock, Lock, Message, Proposal, Qc, SafetyRecord, Tc, Timeout, Vote,
-};
-pub use rules::Rules;
+pub use messages::{Block, Message, PhaseVote, Proposal, Qc, Tc, Timeout, Vote};
+pub use records::{DecidedBlock, LaterVotes, Lock, SafetyRecord};
+pub use rules::{LaterPhases, Phase, Rules};
 pub use runs::{Run, check_anchor, record_id, record_payload, servable, verify_run};
 pub use state::Chained;
 

@@ -52,7 +52,7 @@ impl Chained {
     fn accept(&mut self, now: Time, id: BlockId, block: Arc<Block>) {
         if self.tree.contains(id) {
             // Said again by its leader: our vote may have been lost.
-            self.resend_vote(id);
+            self.resend_votes(id);
             self.try_vote(now, id);
             return;
         }
@@ -66,17 +66,21 @@ impl Chained {
         }
         self.plant(Arc::clone(&block));
         self.update_work(now);
-        self.outputs.push_back(Output::WantBodies {
-            block: id,
-            bodies: block.payload.bodies.clone(),
-            source: block.author,
-        });
+        self.want_bodies(&block);
         self.retry_pending_commit(now);
         if id == self.high_qc.id {
             // Its certificate came first: what waited for it can go on.
             self.wish_to_propose();
             self.unpark(now);
         }
+    }
+
+    pub(super) fn want_bodies(&mut self, block: &Block) {
+        self.outputs.push_back(Output::WantBodies {
+            block: block.id(),
+            bodies: block.payload.bodies.clone(),
+            source: block.author,
+        });
     }
 
     /// Adds a block whose parent is in the tree, and learns from its certificate.
@@ -125,6 +129,7 @@ impl Chained {
             self.stored.insert(id);
             self.release_withheld_vote(now, id);
             self.try_vote(now, id);
+            self.try_phase_vote(now);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Leading a view.
 
-use super::messages::{Block, Message, Proposal, proposal_message};
+use super::messages::{Block, Message, PhaseVote, Proposal, proposal_message};
+use super::rules::Phase;
 use super::state::Chained;
 use crate::block_tree::TreeBlock;
 use crate::verify::ProposalKey;
@@ -24,6 +25,10 @@ impl Chained {
             && proposal.block.view >= self.view
         {
             self.send(Recipients::All, Message::Proposal(proposal));
+            self.show_phases_again();
+            return;
+        }
+        if !self.may_propose() {
             return;
         }
         let Some(path) = self.tree.path(self.high_qc.id) else {
@@ -51,7 +56,7 @@ impl Chained {
             self.wish_to_propose();
             return;
         }
-        let entered_by_qc = self.high_qc.view.next() == view;
+        let entered_by_qc = self.verifier.rules().leads_to(&self.high_qc) == view;
         let block = Arc::new(Block {
             epoch: self.verifier.committee().epoch(),
             view,
@@ -75,7 +80,7 @@ impl Chained {
         }
         self.send(Recipients::All, Message::Proposal(proposal));
         if let Some(vote) = vote {
-            self.deliver_vote(now, vote);
+            self.deliver_vote(now, PhaseVote { phase: Phase::Prepare, vote });
         }
     }
 

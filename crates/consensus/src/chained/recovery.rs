@@ -1,6 +1,7 @@
 //! Starting again from what survived.
 
-use super::messages::{DecidedBlock, SafetyRecord, encode};
+use super::messages::{Block, Vote, encode};
+use super::records::{DecidedBlock, SafetyRecord};
 use super::state::Chained;
 use crate::block_tree::{Root, TreeBlock};
 use crate::{Decided, Output};
@@ -29,33 +30,36 @@ impl Chained {
             return;
         }
         let by_tc = self.high_tc.as_ref().map_or(View(0), |tc| tc.view);
-        let view = self.high_qc.view.max(by_tc).next();
+        let view = self.verifier.rules().leads_to(&self.high_qc).max(by_tc.next());
         self.enter(now, view, false);
         self.update_work(now);
-        self.withhold_vote(stored);
-        if let Some(vote) = self.said_vote().filter(|vote| vote.view == self.view) {
-            self.deliver_vote(now, vote);
+        self.find_stored(stored);
+        self.withhold_vote();
+        let view = self.view;
+        for said in self.said_votes().into_iter().filter(|said| said.vote.view == view) {
+            self.deliver_vote(now, said);
         }
         let high_qc = self.high_qc.clone();
         self.on_qc(now, &high_qc);
     }
 
+    /// The undecided blocks whose bodies are here.
+    fn find_stored(&mut self, stored: &BTreeSet<BodyRef>) {
+        let is_here =
+            |block: &&Arc<Block>| block.payload.bodies.iter().all(|body| stored.contains(body));
+        self.stored = self.tree.blocks().filter(is_here).map(|block| block.id()).collect();
+    }
+
     /// A vote says that its block's bodies are stored (★). When they are not any more, because their
     /// files were lost, it waits until they were fetched: also a vote of an earlier view, which a
     /// timeout would show.
-    fn withhold_vote(&mut self, stored: &BTreeSet<BodyRef>) {
-        let Some(vote) = &self.last_vote else { return };
-        let lost = self.tree.get(vote.id).filter(|block| {
-            let is_lost = |body: &BodyRef| !stored.contains(body);
-            block.payload.bodies.iter().any(is_lost) && !mutants::active(Mutant::VoteWithoutBodies)
-        });
-        if let Some(block) = lost {
-            self.withheld = Some(vote.id);
-            self.outputs.push_back(Output::WantBodies {
-                block: vote.id,
-                bodies: block.payload.bodies.clone(),
-                source: block.author,
-            });
+    fn withhold_vote(&mut self) {
+        let Some(id) = self.last_voted() else { return };
+        let is_lost = !self.stored.contains(&id) && !mutants::active(Mutant::VoteWithoutBodies);
+        let lost = self.tree.get(id).filter(|_| is_lost);
+        if let Some(block) = lost.cloned() {
+            self.withheld = Some(id);
+            self.want_bodies(&block);
         }
     }
 
@@ -65,9 +69,22 @@ impl Chained {
             return;
         }
         self.withheld = None;
-        if let Some(vote) = self.said_vote().filter(|vote| vote.id == id) {
-            self.deliver_vote(now, vote);
+        for said in self.said_votes().into_iter().filter(|said| said.vote.id == id) {
+            self.deliver_vote(now, said);
         }
+    }
+
+    /// The block of the last votes.
+    fn last_voted(&self) -> Option<BlockId> {
+        self.said_votes().last().map(|said| said.vote.id)
+    }
+
+    /// No vote that is withheld will ever be said.
+    pub(super) fn forget_withheld_votes(&mut self) {
+        let withheld = self.withheld;
+        let is_said = |vote: &Vote| withheld != Some(vote.id);
+        self.last_vote = self.last_vote.take().filter(is_said);
+        self.phases.voted.votes.retain(|said| is_said(&said.vote));
     }
 
     /// The state of a decided height came from other members: that height is the root now, and what
@@ -140,7 +157,7 @@ impl Chained {
         self.decided.insert(record.block.view, record.block.id());
         self.tree.reset(Root::of(&record.block));
         self.last_commit = Some(record.commit.clone());
-        if record.commit.view > self.high_qc.view {
+        if self.verifier.rules().outranks(&record.commit, &self.high_qc) {
             self.high_qc = record.commit.clone();
         }
     }
@@ -150,7 +167,8 @@ impl Chained {
             return Err(format!("the safety record is of epoch {}", record.epoch));
         }
         let rules = self.verifier.rules();
-        if record.lock.is_some() != rules.locks {
+        let same = record.lock.is_some() == rules.locks;
+        if !same || record.later.is_some() != rules.is_phased() {
             let protocol = self.verifier.protocol();
             return Err(format!(
                 "the safety record is of another protocol than {protocol}: \
@@ -161,11 +179,14 @@ impl Chained {
         self.last_vote = record.last_vote;
         self.timeout_view = record.timeout_view;
         self.last_proposal = record.last_proposal;
-        if record.high_qc.view > self.high_qc.view {
+        if rules.outranks(&record.high_qc, &self.high_qc) {
             self.high_qc = record.high_qc;
         }
         if let Some(lock) = record.lock.filter(|_| !mutants::active(Mutant::HotStuffForgetLock)) {
             self.lock = lock;
+        }
+        if let Some(later) = record.later.filter(|_| !mutants::active(Mutant::BasicForgetPhase)) {
+            self.phases.voted = later;
         }
         if !mutants::active(Mutant::JolteonForgetTc) {
             self.high_tc = record.high_tc;

@@ -1,16 +1,35 @@
 //! All that the protocols of this machine differ in.
 //!
-//! | | Jolteon | HotStuff |
-//! |---|---|---|
-//! | a certificate decides | its block's parent | its block's grandparent |
-//! | if views follow one another over | one link | two links |
-//! | a replica is locked | by giving a view up | on the parent of a certified block |
-//! | after a timeout it votes in that view | never | if its lock allows |
-//! | a block after a timeout certificate extends | at least what that reports | anything; the voters' locks decide |
+//! | | Jolteon | HotStuff | basic HotStuff |
+//! |---|---|---|---|
+//! | a certificate decides | its block's parent | its block's grandparent | its block, if it is of the third phase |
+//! | if views follow one another over | one link | two links | – |
+//! | a view ends with | a certificate | a certificate | a certificate of the third phase |
+//! | votes go to | the next leader | the next leader | the view's own leader |
+//! | a leader waits for | the certificate | the certificate | the certificate, and a quorum's new-views |
+//! | a replica is locked | by giving a view up | on the parent of a certified block | on a block with a certificate of the second phase |
+//! | after a timeout it votes in that view | never | if its lock allows | if its lock allows |
+//! | a block after a timeout certificate extends | at least what that reports | anything; the voters' locks decide | as HotStuff |
 
 use super::messages::Qc;
+use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_types::Kind;
+use quorate_types::{BlockId, Kind, View};
+
+/// The votes of a view, in the order in which they are cast. Where there is one phase alone, it is the
+/// first.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize,
+)]
+pub enum Phase {
+    /// For a block.
+    #[default]
+    Prepare,
+    /// For the first certificate of a block.
+    PreCommit,
+    /// For the second, and locked on it.
+    Commit,
+}
 
 /// One protocol's side of the differences.
 #[derive(Debug)]
@@ -18,8 +37,11 @@ pub struct Rules {
     /// The domain of the first block's id, from which, link by link, all ids follow: no block, vote or
     /// certificate of one protocol means anything in another (★).
     pub genesis: &'static str,
-    /// What a vote signs.
+    /// What a vote for a block signs.
     pub vote: Kind,
+    /// Where it takes more phases to decide a block within its view: what their votes sign (★: each
+    /// something else).
+    pub later: Option<LaterPhases>,
     /// What a timeout signs.
     pub timeout: Kind,
     /// Links from a certificate's block down to the one that it decides, its *base*.
@@ -33,7 +55,46 @@ pub struct Rules {
     pub extends_report: bool,
 }
 
+/// What the votes after the first phase sign.
+#[derive(Debug)]
+pub struct LaterPhases {
+    /// Those of [`Phase::PreCommit`].
+    pub pre_commit: Kind,
+    /// Those of [`Phase::Commit`].
+    pub commit: Kind,
+}
+
 impl Rules {
+    /// Whether a view has several phases.
+    #[must_use]
+    pub fn is_phased(&self) -> bool {
+        self.later.is_some()
+    }
+
+    /// What the votes of a phase sign.
+    #[must_use]
+    pub fn kind(&self, phase: Phase) -> Kind {
+        match &self.later {
+            _ if mutants::active(Mutant::BasicPhaseUnsigned) => self.vote,
+            Some(later) if phase == Phase::PreCommit => later.pre_commit,
+            Some(later) if phase == Phase::Commit => later.commit,
+            _ => self.vote,
+        }
+    }
+
+    /// The phase of a vote or certificate that may be of the first or the last one: the last one's alone
+    /// name their own block as what they decide.
+    #[must_use]
+    pub fn phase_of(&self, view: View, base_view: View) -> Phase {
+        if self.is_phased() && base_view == view { Phase::Commit } else { Phase::Prepare }
+    }
+
+    /// Whether votes of a phase may name this base.
+    #[must_use]
+    pub fn is_base(&self, phase: Phase, block: (View, BlockId), base: (View, BlockId)) -> bool {
+        if self.is_phased() && phase == Phase::Commit { base == block } else { base.0 < block.0 }
+    }
+
     /// Whether a certificate decides its block's base: every view from there to its own has a block (★).
     /// Views grow along links, so the distance alone says so.
     #[must_use]
@@ -42,9 +103,27 @@ impl Rules {
         gap == self.links() || (gap > self.links() && mutants::active(Mutant::JolteonCommitGap))
     }
 
+    /// The view that a certificate leads to: the next one, unless phases of its own are still to come.
+    #[must_use]
+    pub fn leads_to(&self, qc: &Qc) -> View {
+        if self.is_phased() && !self.is_commit(qc) { qc.view } else { qc.view.next() }
+    }
+
+    /// Whether a certificate says more than another: it is of a later view, or of a later phase.
+    #[must_use]
+    pub fn outranks(&self, qc: &Qc, other: &Qc) -> bool {
+        (qc.view, self.leads_to(qc)) > (other.view, self.leads_to(other))
+    }
+
+    /// The first view that nobody who gives `view` up can have a certificate of.
+    #[must_use]
+    pub fn unreported_from(&self, view: View) -> View {
+        if self.is_phased() { view.next() } else { view }
+    }
+
     /// Links from a certificate's block to its base.
     #[must_use]
     pub fn links(&self) -> u64 {
-        if mutants::active(Mutant::HotStuffTwoChain) { 1 } else { self.links }
+        if mutants::active(Mutant::HotStuffTwoChain) { self.links.min(1) } else { self.links }
     }
 }

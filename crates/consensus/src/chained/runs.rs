@@ -1,7 +1,8 @@
 //! Runs of decided blocks: what one replica fetches from another, checked before a machine sees it.
 
 use super::check::{check_block_form, check_certificate_size, check_qc, check_tc_form};
-use super::messages::{Block, DecidedBlock, Qc, encode};
+use super::messages::{Block, Qc, encode};
+use super::records::DecidedBlock;
 use super::rules::Rules;
 use crate::Verifier;
 use crate::block_tree::TreeBlock;

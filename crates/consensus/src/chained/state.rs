@@ -1,6 +1,9 @@
 //! The machine: its state, its inputs, and the normal case from proposal to decision.
 
-use super::messages::{Block, Lock, Message, Proposal, Qc, Tc, encode};
+use super::messages::{Block, Message, PhaseVote, Proposal, Qc, Tc, encode};
+use super::phases::Phases;
+use super::records::Lock;
+use super::rules::Phase;
 use super::timeouts::Timeouts;
 use super::votes::Votes;
 use crate::block_tree::{BlockTree, Root};
@@ -31,8 +34,10 @@ pub struct Chained {
     /// A vote for this block was promised, and its bodies were lost since: nobody hears of it until they
     /// were fetched.
     pub(super) withheld: Option<BlockId>,
-    /// The newest parent of a certified block, where the protocol locks.
+    /// What the protocol's votes are locked on, if they are.
     pub(super) lock: Lock,
+    /// Where a view has several phases.
+    pub(super) phases: Phases,
     pub(super) timeout_view: View,
     /// The last timeout of this run, to send it again byte for byte.
     pub(super) last_timeout: Option<super::Timeout>,
@@ -76,6 +81,7 @@ impl Chained {
             voted: BTreeMap::new(),
             withheld: None,
             lock: Lock { view: View(0), id: genesis },
+            phases: Phases::default(),
             timeout_view: View(0),
             last_timeout: None,
             last_proposal: None,
@@ -182,7 +188,9 @@ impl Chained {
     pub(super) fn on_message(&mut self, now: Time, from: ReplicaId, message: Message) {
         match message {
             Message::Proposal(proposal) => self.on_proposal(now, from, proposal),
-            Message::Vote(vote) => self.on_vote(now, vote),
+            Message::Vote(vote) => {
+                self.on_vote(now, PhaseVote { phase: Phase::Prepare, vote });
+            }
             Message::Timeout(timeout) => self.on_timeout(now, timeout),
             Message::Certificates { high_qc, high_tc } => {
                 self.on_qc(now, &high_qc);
@@ -190,6 +198,9 @@ impl Chained {
                     self.on_tc(now, tc);
                 }
             }
+            Message::PhaseVote(vote) => self.on_vote(now, vote),
+            Message::PreCommitted(qc) => self.on_pre_committed(now, qc),
+            Message::NewView(qc) => self.on_new_view(now, from, &qc),
         }
     }
 }
@@ -208,7 +219,9 @@ impl Machine for Chained {
             }
             Input::Installed(record) => self.on_installed(now, &record),
             Input::Message { from, message } => match message.into_inner() {
-                crate::Message::Jolteon(message) | crate::Message::HotStuff(message) => {
+                crate::Message::Jolteon(message)
+                | crate::Message::HotStuff(message)
+                | crate::Message::HotStuffBasic(message) => {
                     self.on_message(now, from, message);
                 }
             },

@@ -1,6 +1,6 @@
 //! Catching up, and helping others to.
 
-use super::messages::encode;
+use super::messages::{Block, encode};
 use super::runs::{Run, servable};
 use super::state::Chained;
 use crate::block_tree::TreeBlock;
@@ -23,7 +23,7 @@ impl Chained {
                 .position(block.parent())
                 .is_some_and(|(height, _)| block.payload.header.height == height.next());
             if follows && !self.tree.contains(block.id()) {
-                self.plant(Arc::new(block));
+                self.take_fetched(Arc::new(block));
             }
         }
         self.update_work(now);
@@ -37,6 +37,14 @@ impl Chained {
             self.on_qc(now, &high_qc);
         } else {
             self.wish_to_propose();
+        }
+    }
+
+    /// Whoever missed a proposal may still vote in the later phases of its view.
+    fn take_fetched(&mut self, block: Arc<Block>) {
+        self.plant(Arc::clone(&block));
+        if block.view >= self.view {
+            self.want_bodies(&block);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Giving a view up, and collecting those who did.
 
-use super::messages::{Message, Tc, Timeout, Vote, timeout_message};
+use super::messages::{Message, PhaseVote, Tc, Timeout, Vote, timeout_message};
+use super::rules::Phase;
 use super::state::Chained;
 use crate::Output;
 use crate::tally::{Progress, Tally};
@@ -46,16 +47,19 @@ impl Chained {
         }
         // The own vote went to the collector alone: with the others' from their timeouts, it may make
         // the certificate that the collector withheld.
-        if let Some(vote) = self.said_vote() {
-            self.on_vote(now, vote);
+        for said in self.said_votes() {
+            self.on_vote(now, said);
         }
         // Also after a restart, when the promise is older than the tally; a repeat is dropped.
         self.count_timeout(now, timeout);
     }
 
-    /// The vote that a timeout shows, for others to collect in the place of who did not.
+    /// The vote that a timeout shows, for others to collect in the place of who did not: the last one, or
+    /// the one before where a quorum of the last would decide nothing.
     fn shown_vote(&self) -> Option<Vote> {
-        self.said_vote().filter(|_| !mutants::active(Mutant::HotStuffNoSalvage))
+        let is_shown = |said: &PhaseVote| said.phase != Phase::PreCommit;
+        let last = self.said_votes().into_iter().rfind(is_shown).map(|said| said.vote);
+        last.filter(|_| !mutants::active(Mutant::HotStuffNoSalvage))
     }
 
     /// All, not the next leader alone: it may be as dead as this one.
@@ -75,17 +79,17 @@ impl Chained {
         }
         self.timeout_view = self.view;
         // A vote that nobody may hear of now is never heard of: none that is older follows a timeout.
-        self.last_vote = self.said_vote();
+        self.forget_withheld_votes();
         if !mutants::active(Mutant::JolteonTimeoutBeforePersist) {
             self.persist();
         }
-        let entered_by_qc = self.high_qc.view.next() == self.view;
+        let entered_by_qc = self.verifier.rules().leads_to(&self.high_qc) == self.view;
         let message = timeout_message(&self.verifier, self.view, self.high_qc.view);
         Timeout {
             view: self.view,
             high_qc: self.high_qc.clone(),
             high_tc: if entered_by_qc { None } else { self.high_tc.clone() },
-            last_vote: self.last_vote.clone(),
+            last_vote: self.shown_vote(),
             signer: self.config.id,
             share: self.config.voting.sign(&message),
         }
@@ -96,9 +100,10 @@ impl Chained {
         if timeout.view < self.view || knows_less {
             // The answer moves its sender; or it decides what the sender waits for, while everybody
             // else is idle in the same view.
+            let by_qc = self.verifier.rules().leads_to(&self.high_qc);
             let certificates = Message::Certificates {
                 high_qc: self.high_qc.clone(),
-                high_tc: self.high_tc.clone().filter(|tc| tc.view > self.high_qc.view),
+                high_tc: self.high_tc.clone().filter(|tc| tc.view.next() > by_qc),
             };
             self.send(Recipients::One(timeout.signer), certificates);
         }
@@ -114,7 +119,8 @@ impl Chained {
             self.on_tc(now, tc);
         }
         if let Some(vote) = timeout.last_vote.clone() {
-            self.on_vote(now, vote);
+            let phase = self.verifier.rules().phase_of(vote.view, vote.base_view);
+            self.on_vote(now, PhaseVote { phase, vote });
         }
         if timeout.view == self.view {
             self.count_timeout(now, timeout);

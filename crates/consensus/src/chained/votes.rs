@@ -1,11 +1,14 @@
 //! Voting and collecting votes.
 
-use super::messages::{Block, Message, Qc, SafetyRecord, Vote, encode, vote_message};
+use super::messages::{Block, Message, PhaseVote, Qc, Vote, encode, vote_message};
+use super::records::{LaterVotes, SafetyRecord};
+use super::rules::Phase;
 use super::state::Chained;
 use crate::block_tree::TreeBlock;
 use crate::tally::{Progress, Tally};
 use crate::{Fault, Output};
 use bytes::Bytes;
+use quorate_crypto::Share;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::machine::{CombineOutcome, Record, RecordKind};
 use quorate_types::{BlockId, Recipients, ReplicaId, Time, View};
@@ -14,12 +17,13 @@ use std::collections::BTreeMap;
 /// What a vote is for. Votes that differ in anything are counted apart (★).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Subject {
+    phase: Phase,
     id: BlockId,
     base_view: View,
     base_id: BlockId,
 }
 
-/// The votes under way, by view and block. Each signer fills at most two tallies a view.
+/// The votes under way, by view and block. Each signer fills at most two tallies a view and phase.
 #[derive(Debug, Default)]
 pub(super) struct Votes {
     tallies: BTreeMap<View, BTreeMap<Subject, Tally<()>>>,
@@ -48,7 +52,7 @@ impl Chained {
             if !mutants::active(Mutant::JolteonVoteBeforePersist) {
                 self.persist();
             }
-            self.deliver_vote(now, vote);
+            self.deliver_vote(now, PhaseVote { phase: Phase::Prepare, vote });
         }
     }
 
@@ -67,13 +71,22 @@ impl Chained {
             return None;
         }
         let (view, (base_view, base_id)) = (block.view, self.base_of(block)?);
-        let message = vote_message(&self.verifier, view, id, base_view, base_id);
-        let share = self.config.voting.sign(&message);
+        let share = self.sign_vote(Phase::Prepare, (view, id), (base_view, base_id));
         let vote = Vote { view, id, base_view, base_id, signer: self.config.id, share };
         self.voted_view = view;
         self.voted.insert(view, id);
         self.last_vote = Some(vote.clone());
+        self.phases.voted = LaterVotes::default();
         Some(vote)
+    }
+
+    pub(super) fn sign_vote(
+        &self,
+        phase: Phase,
+        block: (View, BlockId),
+        base: (View, BlockId),
+    ) -> Share {
+        self.config.voting.sign(&vote_message(&self.verifier, phase, block, base))
     }
 
     /// The block extends the lock, or its own certificate is later than the lock: then those who
@@ -90,53 +103,83 @@ impl Chained {
         (1..self.verifier.rules().links()).try_fold(parent, |(_, id), _| self.tree.parent_of(id))
     }
 
-    /// Sends the vote to the next leader, who may be ourselves.
-    pub(super) fn deliver_vote(&mut self, now: Time, vote: Vote) {
-        let collector = self.collector(vote.view);
-        if collector == self.config.id {
+    /// Sends the vote to its collector, who may be ourselves.
+    pub(super) fn deliver_vote(&mut self, now: Time, vote: PhaseVote) {
+        if self.collects(vote.vote.view) {
             self.on_vote(now, vote);
         } else {
-            self.send(Recipients::One(collector), Message::Vote(vote));
+            self.send_vote(vote);
         }
     }
 
-    /// Who collects the votes of a view: the next leader, whose block shows what they make.
-    fn collector(&self, view: View) -> ReplicaId {
-        let to_proposer = mutants::active(Mutant::HotStuffVoteToProposer);
-        self.leaders.leader(if to_proposer { view } else { view.next() })
+    fn send_vote(&mut self, PhaseVote { phase, vote }: PhaseVote) {
+        let collector = Recipients::One(self.collector(vote.view));
+        let message = match phase {
+            Phase::Prepare => Message::Vote(vote),
+            Phase::PreCommit | Phase::Commit => Message::PhaseVote(PhaseVote { phase, vote }),
+        };
+        self.send(collector, message);
     }
 
-    /// The last vote, unless its bodies were lost since (★): what others may hear of.
-    pub(super) fn said_vote(&self) -> Option<Vote> {
-        self.last_vote.clone().filter(|vote| self.withheld != Some(vote.id))
+    /// Who collects the votes of a view: the next leader, whose block shows what they make; or the view's
+    /// own, where more phases follow.
+    pub(super) fn collector(&self, view: View) -> ReplicaId {
+        let own =
+            self.verifier.rules().is_phased() || mutants::active(Mutant::HotStuffVoteToProposer);
+        self.leaders.leader(if own { view } else { view.next() })
     }
 
-    /// Sends the vote for this block again, byte for byte, if it was the last one.
-    pub(super) fn resend_vote(&mut self, id: BlockId) {
-        let Some(vote) = self.said_vote().filter(|vote| vote.id == id) else { return };
-        let collector = self.collector(vote.view);
-        if collector != self.config.id {
-            self.send(Recipients::One(collector), Message::Vote(vote));
+    pub(super) fn collects(&self, view: View) -> bool {
+        self.collector(view) == self.config.id
+    }
+
+    /// The last vote for a block, and those of the same view that followed it, unless the block's bodies
+    /// were lost since (★): what others may hear of.
+    pub(super) fn said_votes(&self) -> Vec<PhaseVote> {
+        let first = self.last_vote.iter().cloned();
+        let first = first.map(|vote| PhaseVote { phase: Phase::Prepare, vote });
+        let all = first.chain(self.phases.voted.votes.iter().cloned());
+        all.filter(|said| self.withheld != Some(said.vote.id)).collect()
+    }
+
+    /// Sends the votes for this block again, byte for byte, if they were the last ones.
+    pub(super) fn resend_votes(&mut self, id: BlockId) {
+        for said in self.said_votes().into_iter().filter(|said| said.vote.id == id) {
+            if !self.collects(said.vote.view) {
+                self.send_vote(said);
+            }
+        }
+    }
+
+    /// Whether a certificate of these votes would be no news.
+    fn is_past(&self, phase: Phase, view: View) -> bool {
+        let decided = self.verifier.rules().leads_to(&self.high_qc) > view;
+        let pre_committed = self.phases.pre_committed.as_ref().map_or(View(0), |qc| qc.view);
+        match phase {
+            Phase::Prepare => view <= self.high_qc.view,
+            Phase::PreCommit => decided || view <= pre_committed,
+            Phase::Commit => decided,
         }
     }
 
     /// Takes a vote in: sent to us as the collector, or found in a timeout.
-    pub(super) fn on_vote(&mut self, now: Time, vote: Vote) {
-        if vote.view.next() < self.view || vote.view <= self.high_qc.view {
+    pub(super) fn on_vote(&mut self, now: Time, PhaseVote { phase, vote }: PhaseVote) {
+        if vote.view.next() < self.view || self.is_past(phase, vote.view) {
             return;
         }
         let (members, wait) = (self.verifier.committee().size(), self.config.vote_wait);
-        let subject = Subject { id: vote.id, base_view: vote.base_view, base_id: vote.base_id };
+        let (id, base_view, base_id) = (vote.id, vote.base_view, vote.base_id);
+        let subject = Subject { phase, id, base_view, base_id };
         let tallies = self.votes.tallies.entry(vote.view).or_default();
-        let others =
-            tallies.iter().filter(|(other, t)| **other != subject && t.has(vote.signer)).count();
+        let is_other = |other: &Subject| other.phase == phase && *other != subject;
+        let others = tallies.iter().filter(|(o, t)| is_other(o) && t.has(vote.signer)).count();
         if others > 0 {
             self.outputs.push_back(Output::Blame(vote.signer, Fault::DoubleVote));
         }
         if others > 1 {
             return;
         }
-        let message = vote.message(&self.verifier);
+        let message = vote.message(&self.verifier, phase);
         let tally = tallies.entry(subject).or_insert_with(|| Tally::new(members, wait));
         if tally.add(vote.signer, (), || message, vote.share) {
             let jobs = tally.combine(now, &mut self.collector);
@@ -160,11 +203,18 @@ impl Chained {
         let certificate = self.certificate_from(now, outcome, &mut blamed);
         self.blame(blamed);
         match certificate {
-            Some(qc) => {
-                self.verifier.remember_qc(&qc);
-                self.on_qc(now, &qc);
-            }
+            Some((phase, qc)) => self.on_collected(now, phase, qc),
             None => self.on_combined_timeouts(now, outcome),
+        }
+    }
+
+    /// Votes became a certificate.
+    fn on_collected(&mut self, now: Time, phase: Phase, qc: Qc) {
+        self.verifier.remember_qc(self.verifier.rules().kind(phase), &qc);
+        self.show_phase(phase, &qc);
+        match phase {
+            Phase::Prepare | Phase::Commit => self.on_qc(now, &qc),
+            Phase::PreCommit => self.on_pre_committed(now, qc),
         }
     }
 
@@ -173,20 +223,15 @@ impl Chained {
         now: Time,
         outcome: &CombineOutcome,
         blamed: &mut Vec<ReplicaId>,
-    ) -> Option<Qc> {
+    ) -> Option<(Phase, Qc)> {
         for (view, tallies) in &mut self.votes.tallies {
             for (subject, tally) in tallies {
                 if let Progress::Done(mut certificates) =
                     tally.combined(outcome, &mut self.collector, blamed)
                 {
                     let ((), certificate) = certificates.pop()?;
-                    return Some(Qc {
-                        view: *view,
-                        id: subject.id,
-                        base_view: subject.base_view,
-                        base_id: subject.base_id,
-                        certificate,
-                    });
+                    let Subject { phase, id, base_view, base_id } = *subject;
+                    return Some((phase, Qc { view: *view, id, base_view, base_id, certificate }));
                 }
                 let jobs = tally.combine(now, &mut self.collector);
                 self.outputs.extend(jobs.into_iter().map(Output::Combine));
@@ -223,6 +268,7 @@ impl Chained {
             last_proposal: self.last_proposal.clone(),
             blocks,
             lock: self.verifier.rules().locks.then_some(self.lock),
+            later: self.verifier.rules().is_phased().then(|| self.phases.voted.clone()),
         };
         self.outputs.push_back(Output::Persist(Record {
             kind: RecordKind::Safety,

@@ -52,6 +52,8 @@
 //! and c extends b, locks included; so c does not extend that member's lock, and its certificate must be of a
 //! later view than v: then c's parent is certified, extends b as everything before c does, and c with it.
 
+pub mod basic;
+
 use crate::chained::Rules;
 use quorate_types::Kind;
 
@@ -59,6 +61,7 @@ use quorate_types::Kind;
 pub const RULES: Rules = Rules {
     genesis: "quorate v1 hotstuff genesis",
     vote: Kind::HotStuffVote,
+    later: None,
     timeout: Kind::HotStuffComplaint,
     links: 2,
     locks: true,

@@ -55,6 +55,7 @@ use quorate_types::Kind;
 pub const RULES: Rules = Rules {
     genesis: "quorate v1 jolteon genesis",
     vote: Kind::JolteonVote,
+    later: None,
     timeout: Kind::JolteonTimeout,
     links: 1,
     locks: false,

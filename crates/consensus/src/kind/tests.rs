@@ -20,5 +20,5 @@ fn a_protocol_is_written_as_it_is_read() {
         assert_eq!(kind.to_string().parse(), Ok(kind));
     }
     let refused = "raft".parse::<ProtocolKind>().expect_err("none of ours");
-    assert!(refused.contains("'jolteon' or 'hotstuff'"), "{refused}");
+    assert!(refused.contains("'jolteon' or 'hotstuff' or 'hotstuff-basic'"), "{refused}");
 }

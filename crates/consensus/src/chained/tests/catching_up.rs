@@ -2,7 +2,8 @@
 
 use super::harness::*;
 use crate::block_tree::TreeBlock;
-use crate::chained::messages::{DecidedBlock, Timeout, Vote, encode};
+use crate::chained::DecidedBlock;
+use crate::chained::messages::{Timeout, Vote, encode};
 use crate::chained::proposing::LADEN_MAX;
 use crate::chained::{Chained, Message};
 use crate::verify::check_anchor;

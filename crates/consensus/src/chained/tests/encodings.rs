@@ -3,7 +3,7 @@
 use super::harness::*;
 use crate::block_tree::TreeBlock;
 use crate::chained::messages::{proposal_message, timeout_message, vote_message};
-use crate::chained::{Block, Message, genesis_id};
+use crate::chained::{Block, Message, Phase, genesis_id};
 use quorate_types::{BlockId, ChainId, Epoch, View};
 
 fn sample() -> (Keys, Block) {
@@ -65,7 +65,7 @@ fn golden_statements() {
     let id = BlockId(quorate_crypto::hash(b"block"));
     let label = |kind: &str| format!("quorate/v1/{kind}").into_bytes();
     for (view, parent) in [(1, 0), (u64::MAX, u64::MAX - 1)] {
-        let vote = vote_message(&verifier, View(view), id, View(parent), id);
+        let vote = vote_message(&verifier, Phase::Prepare, (View(view), id), (View(parent), id));
         let timeout = timeout_message(&verifier, View(view), View(parent));
         let proposal = proposal_message(&verifier, View(view), id);
         for (bytes, kind, payload) in [

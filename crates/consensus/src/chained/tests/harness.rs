@@ -3,7 +3,7 @@
 use crate::block_tree::TreeBlock;
 use crate::chained::messages::{proposal_message, timeout_message, vote_message};
 use crate::chained::{
-    Block, Chained, Message, Proposal, Qc, SafetyRecord, Tc, Timeout, Vote, verify_run,
+    Block, Chained, Message, Phase, Proposal, Qc, SafetyRecord, Tc, Timeout, Vote, verify_run,
 };
 use crate::leader::{LeaderElection, RoundRobin};
 use crate::{
@@ -137,17 +137,25 @@ impl Keys {
     }
 
     pub(crate) fn vote(&self, signer: u16, block: &Block) -> Vote {
+        self.vote_in(Phase::Prepare, signer, block)
+    }
+
+    /// The vote for a block in a phase of its view.
+    pub(crate) fn vote_in(&self, phase: Phase, signer: u16, block: &Block) -> Vote {
         let (view, id) = (block.view, block.id());
-        let (base_view, base_id) = self.base(block);
-        let message = vote_message(&self.verifier(), view, id, base_view, base_id);
+        let (base_view, base_id) = self.base(phase, block);
+        let message = vote_message(&self.verifier(), phase, (view, id), (base_view, base_id));
         let share = self.voting[usize::from(signer)].sign(&message);
         Vote { view, id, base_view, base_id, signer: ReplicaId(signer), share }
     }
 
     /// What a vote for the block names beside it.
-    fn base(&self, block: &Block) -> (View, BlockId) {
+    fn base(&self, phase: Phase, block: &Block) -> (View, BlockId) {
         let parent = (block.justify.view, block.justify.id);
         self.parents.borrow_mut().insert(block.id(), parent);
+        if phase == Phase::Commit {
+            return (block.view, block.id());
+        }
         let parents = self.parents.borrow();
         let below = |(_, id): (View, BlockId)| {
             parents.get(&id).copied().unwrap_or((View(0), self.verifier().genesis()))
@@ -160,9 +168,14 @@ impl Keys {
     }
 
     pub(crate) fn certify_by(&self, block: &Block, signers: &[u16]) -> Qc {
+        self.certify_in(Phase::Prepare, block, signers)
+    }
+
+    /// The certificate of a block in a phase of its view.
+    pub(crate) fn certify_in(&self, phase: Phase, block: &Block, signers: &[u16]) -> Qc {
         let (view, id) = (block.view, block.id());
-        let (base_view, base_id) = self.base(block);
-        let message = vote_message(&self.verifier(), view, id, base_view, base_id);
+        let (base_view, base_id) = self.base(phase, block);
+        let message = vote_message(&self.verifier(), phase, (view, id), (base_view, base_id));
         let certificate = self.sign_together(&message, signers);
         Qc { view, id, base_view, base_id, certificate }
     }

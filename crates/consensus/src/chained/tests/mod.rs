@@ -12,7 +12,7 @@ mod found_by_simulation;
 pub(crate) mod harness;
 mod restart;
 mod timing;
-mod voting;
+pub(crate) mod voting;
 mod weights;
 
 /// Each rule that can be left out, with the check that notices.

@@ -2,7 +2,7 @@
 
 use super::harness::*;
 use crate::block_tree::TreeBlock;
-use crate::chained::{Message, Qc, SafetyRecord};
+use crate::chained::{Message, Phase, Qc, Rules, SafetyRecord};
 use crate::{Fault, Input};
 use quorate_types::machine::Halt;
 use quorate_types::{Height, ReplicaId, View};
@@ -119,7 +119,10 @@ fn vote_has_no_lock_check_on_the_timeout_path() {
 
 /// Everything that binds is durable before it is said (★): votes, proposals, timeouts.
 pub(super) fn check_nothing_leaves_before_it_is_durable() -> Check {
-    let mut cluster = Cluster::new();
+    check_durable_first(Cluster::new())
+}
+
+pub(crate) fn check_durable_first(mut cluster: Cluster) -> Check {
     cluster.submit(7);
     cluster.run("a decision", |c| c.all_decided(&[7]))?;
     cluster.submit(8);
@@ -132,7 +135,9 @@ pub(super) fn check_nothing_leaves_before_it_is_durable() -> Check {
                 Said::Persist(bytes) => {
                     durable = Some(borsh::from_slice(bytes).map_err(|e| e.to_string())?);
                 }
-                Said::Send(_, message) => ensure_promised(message, durable.as_ref())?,
+                Said::Send(_, message) => {
+                    ensure_promised(message, durable.as_ref(), cluster.keys.protocol.rules())?;
+                }
             }
         }
     }
@@ -141,7 +146,7 @@ pub(super) fn check_nothing_leaves_before_it_is_durable() -> Check {
     ensure(said(|m| matches!(m, Message::Proposal(_))), "nobody proposed")
 }
 
-fn ensure_promised(message: &Message, durable: Option<&SafetyRecord>) -> Check {
+fn ensure_promised(message: &Message, durable: Option<&SafetyRecord>, rules: &Rules) -> Check {
     let promised = match message {
         Message::Vote(vote) => durable.is_some_and(|d| {
             d.voted_view >= vote.view
@@ -151,11 +156,18 @@ fn ensure_promised(message: &Message, durable: Option<&SafetyRecord>) -> Check {
             durable.is_some_and(|d| d.last_proposal.as_ref() == Some(proposal))
         }
         Message::Timeout(timeout) => durable.is_some_and(|d| {
-            d.voted_view >= timeout.view
+            (d.voted_view >= timeout.view || !rules.timeout_ends_voting)
                 && d.timeout_view >= timeout.view
                 && d.high_qc.view >= timeout.high_qc.view
         }),
-        Message::Certificates { .. } => true,
+        // A vote on a lock is said after the lock is kept.
+        Message::PhaseVote(said) => durable.is_some_and(|d| {
+            let (locked, voted) = (d.lock.map(|lock| lock.view), d.later.as_ref());
+            d.voted_view >= said.vote.view
+                && voted.is_some_and(|voted| voted.votes.contains(said))
+                && (said.phase < Phase::Commit || locked >= Some(said.vote.view))
+        }),
+        Message::Certificates { .. } | Message::PreCommitted(_) | Message::NewView(_) => true,
     };
     ensure(promised, format!("left before it was durable: {message:?}"))
 }
