@@ -4,7 +4,7 @@ pub use quorate_crypto::mutants::Mutant;
 
 /// The rules that a run can break: those of the machines, the checks before them, the host, the log
 /// and the executor. The others are about keys and shares that no scenario forges.
-pub const ALL: [Mutant; 43] = [
+pub const ALL: [Mutant; 50] = [
     Mutant::SkipThreshold,
     Mutant::CertificateCountsHeads,
     Mutant::TallyCountsHeads,
@@ -29,6 +29,13 @@ pub const ALL: [Mutant; 43] = [
     Mutant::HotStuffVoteToProposer,
     Mutant::HotStuffComplainToNext,
     Mutant::HotStuffNoSalvage,
+    Mutant::BasicVoteTwiceInPhase,
+    Mutant::BasicVoteBeforePersist,
+    Mutant::BasicNoLock,
+    Mutant::BasicPhaseUnsigned,
+    Mutant::BasicDecideOnPreCommit,
+    Mutant::BasicForgetPhase,
+    Mutant::BasicNoNewViews,
     Mutant::VoteWithoutBodies,
     Mutant::AcknowledgeBeforeStored,
     Mutant::HostSendsEarly,

@@ -15,6 +15,7 @@ mod halting;
 mod prefix;
 mod progress;
 mod quorums;
+mod shown;
 mod together;
 mod wiped;
 

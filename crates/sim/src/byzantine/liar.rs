@@ -7,7 +7,9 @@ use bytes::Bytes;
 use quorate_consensus as consensus;
 use quorate_consensus::Verifier;
 use quorate_consensus::block_tree::TreeBlock;
-use quorate_consensus::chained::{Block, Message as Statement, Proposal, Qc, Timeout, Vote};
+use quorate_consensus::chained::{
+    Block, Message as Statement, Phase, PhaseVote, Proposal, Qc, Timeout, Vote,
+};
 use quorate_crypto::{Bitmap, Digest, KeyFile, Policy, Share, hash};
 use quorate_engine::Message;
 use quorate_engine::message::{Blocks, Chunk, Kept, Offer};
@@ -24,7 +26,7 @@ pub(crate) struct Liar {
     /// Blocks that it heard of, the latest ones.
     heard: BTreeMap<BlockId, Block>,
     /// Certificates that it keeps to itself for a while.
-    withheld: Vec<Qc>,
+    withheld: Vec<Statement>,
     /// It never says a word again.
     gone: bool,
 }
@@ -78,9 +80,10 @@ impl Liar {
         let made_up = match (self.behaviour, statement_of(&message)) {
             (Behaviour::Silent, _) => return Vec::new(),
             (Behaviour::SilentLeader, Some(Statement::Proposal(_))) => return Vec::new(),
-            (Behaviour::Mute, Some(Statement::Vote(_) | Statement::Timeout(_))) => {
-                return Vec::new();
-            }
+            (
+                Behaviour::Mute,
+                Some(Statement::Vote(_) | Statement::PhaseVote(_) | Statement::Timeout(_)),
+            ) => return Vec::new(),
             (Behaviour::FutureFlood, Some(statement)) => {
                 self.future_flood(verifier, statement, dice)
             }
@@ -129,7 +132,10 @@ impl Liar {
                 vec![(to, pen.say(lies::wrong_parent(&pen, proposal, dice)))]
             }
             (Behaviour::DoubleVote, Some(Statement::Vote(vote))) => {
-                lies::double_vote(&pen, vote, &self.heard, dice)
+                lies::double_vote(&pen, Phase::Prepare, vote, &self.heard, dice)
+            }
+            (Behaviour::DoubleVote, Some(Statement::PhaseVote(PhaseVote { phase, vote }))) => {
+                lies::double_vote(&pen, *phase, vote, &self.heard, dice)
             }
             (Behaviour::TimeoutThenVote, Some(Statement::Timeout(timeout))) => {
                 lies::vote_after(&pen, timeout, &self.heard)
@@ -179,10 +185,12 @@ impl Liar {
         dice: &mut Dice,
     ) -> Vec<Statement> {
         let now = match statement {
-            Statement::Vote(vote) => vote.view,
+            Statement::Vote(vote) | Statement::PhaseVote(PhaseVote { vote, .. }) => vote.view,
             Statement::Timeout(timeout) => timeout.view,
             Statement::Proposal(proposal) => proposal.block.view,
-            Statement::Certificates { .. } => return Vec::new(),
+            Statement::Certificates { .. } | Statement::PreCommitted(_) | Statement::NewView(_) => {
+                return Vec::new();
+            }
         };
         (0..8)
             .map(|_| {
@@ -205,7 +213,7 @@ impl Liar {
         let base_view = view.previous();
         let share = Share(Vec::new());
         let mut vote = Vote { view, id, base_view, base_id, signer: self.id, share };
-        vote.share = self.keys.voting.sign(&vote.message(verifier));
+        vote.share = self.keys.voting.sign(&vote.message(verifier, Phase::Prepare));
         vote
     }
 
@@ -215,7 +223,7 @@ impl Liar {
         let shares = [(self.id.index(), forged.share.clone())];
         let members = verifier.committee().size();
         let combined = verifier.voting().combine(
-            &forged.message(verifier),
+            &forged.message(verifier, Phase::Prepare),
             &shares,
             &Bitmap::new(members),
             Policy::Each,

@@ -4,7 +4,9 @@ use super::liar::Outgoing;
 use crate::dice::Dice;
 use bytes::Bytes;
 use quorate_consensus::block_tree::TreeBlock;
-use quorate_consensus::chained::{Block, Message as Statement, Proposal, Qc, Tc, Timeout, Vote};
+use quorate_consensus::chained::{
+    Block, Message as Statement, Phase, PhaseVote, Proposal, Tc, Timeout, Vote,
+};
 use quorate_consensus::{ProposalKey, Verifier};
 use quorate_crypto::{Certificate, Digest, KeyFile, Share, hash};
 use quorate_engine::Message;
@@ -38,26 +40,25 @@ impl Pen<'_> {
         Proposal { block, signature }
     }
 
-    fn sign_vote(&self, vote: &Vote) -> Vote {
-        let share = self.keys.voting.sign(&vote.message(self.verifier));
+    fn sign_vote(&self, phase: Phase, vote: &Vote) -> Vote {
+        let share = self.keys.voting.sign(&vote.message(self.verifier, phase));
         Vote { signer: self.id, share, ..*vote }
     }
 
     /// As a correct member would, if it heard of the blocks below.
-    fn vote_for(&self, block: &Block, heard: &Heard) -> Vote {
+    fn vote_for(&self, phase: Phase, block: &Block, heard: &Heard) -> Vote {
         let parent = (block.justify.view, block.justify.id);
         let links = self.verifier.protocol().rules().links;
         let (base_view, base_id) = (1..links).fold(parent, |(view, id), _| {
             heard.get(&id).map_or((view, id), |below| (below.justify.view, below.justify.id))
         });
-        self.sign_vote(&Vote {
-            view: block.view,
-            id: block.id(),
-            base_view,
-            base_id,
-            signer: self.id,
-            share: Share(Vec::new()),
-        })
+        let (view, id) = (block.view, block.id());
+        let is_last = phase == Phase::Commit;
+        let (base_view, base_id) = if is_last { (view, id) } else { (base_view, base_id) };
+        self.sign_vote(
+            phase,
+            &Vote { view, id, base_view, base_id, signer: self.id, share: Share(Vec::new()) },
+        )
     }
 
     /// In the words of the committee's protocol.
@@ -123,22 +124,26 @@ pub(super) fn to_some(
 pub(super) fn withhold(
     pen: &Pen<'_>,
     statement: &Statement,
-    withheld: &mut Vec<Qc>,
+    withheld: &mut Vec<Statement>,
     dice: &mut Dice,
 ) -> Option<Outgoing> {
     let certificate = match statement {
-        Statement::Proposal(Proposal { block, .. }) => &block.justify,
-        Statement::Certificates { high_qc, .. } => high_qc,
-        Statement::Vote(_) | Statement::Timeout(_) => return None,
+        Statement::Proposal(Proposal { block: Block { justify: high_qc, .. }, .. })
+        | Statement::Certificates { high_qc, .. } => {
+            Statement::Certificates { high_qc: high_qc.clone(), high_tc: None }
+        }
+        Statement::PreCommitted(_) => statement.clone(),
+        Statement::Vote(_)
+        | Statement::PhaseVote(_)
+        | Statement::Timeout(_)
+        | Statement::NewView(_) => return None,
     };
-    withheld.push(certificate.clone());
+    withheld.push(certificate);
     if withheld.len() < WITHHELD_MAX && !dice.one_in(4) {
         return Some(Vec::new());
     }
-    let shown = std::mem::take(withheld).into_iter().map(|high_qc| {
-        (Recipients::All, pen.say(Statement::Certificates { high_qc, high_tc: None }))
-    });
-    Some(shown.collect())
+    let shown = std::mem::take(withheld).into_iter();
+    Some(shown.map(|certificate| (Recipients::All, pen.say(certificate))).collect())
 }
 
 pub(super) fn wrong_parent(pen: &Pen<'_>, proposal: &Proposal, dice: &mut Dice) -> Statement {
@@ -158,19 +163,34 @@ pub(super) fn wrong_parent(pen: &Pen<'_>, proposal: &Proposal, dice: &mut Dice) 
 }
 
 /// For another block of the view if it heard of one, or for one that does not exist.
-pub(super) fn double_vote(pen: &Pen<'_>, vote: &Vote, heard: &Heard, dice: &mut Dice) -> Outgoing {
+pub(super) fn double_vote(
+    pen: &Pen<'_>,
+    phase: Phase,
+    vote: &Vote,
+    heard: &Heard,
+    dice: &mut Dice,
+) -> Outgoing {
     let other = heard.values().find(|block| block.view == vote.view && block.id() != vote.id);
     let second = match other {
-        Some(block) => pen.vote_for(block, heard),
-        None => pen.sign_vote(&Vote { id: BlockId(Digest(dice.bytes32())), ..vote.clone() }),
+        Some(block) => pen.vote_for(phase, block, heard),
+        None => {
+            let id = BlockId(Digest(dice.bytes32()));
+            let base_id = if phase == Phase::Commit { id } else { vote.base_id };
+            pen.sign_vote(phase, &Vote { id, base_id, ..vote.clone() })
+        }
     };
-    [vote.clone(), second].map(|vote| (Recipients::All, pen.say(Statement::Vote(vote)))).into()
+    let say = |vote| match phase {
+        Phase::Prepare => Statement::Vote(vote),
+        Phase::PreCommit | Phase::Commit => Statement::PhaseVote(PhaseVote { phase, vote }),
+    };
+    [vote.clone(), second].map(|vote| (Recipients::All, pen.say(say(vote)))).into()
 }
 
 pub(super) fn vote_after(pen: &Pen<'_>, timeout: &Timeout, heard: &Heard) -> Outgoing {
     let of_the_view = heard.values().filter(|block| block.view == timeout.view);
     of_the_view
-        .map(|block| (Recipients::All, pen.say(Statement::Vote(pen.vote_for(block, heard)))))
+        .map(|block| pen.vote_for(Phase::Prepare, block, heard))
+        .map(|vote| (Recipients::All, pen.say(Statement::Vote(vote))))
         .collect()
 }
 
@@ -213,8 +233,11 @@ pub(super) fn bad_shares(
     let mut twisted = statement.clone();
     let (share, message) = match &mut twisted {
         Statement::Vote(vote) => {
-            let message = (vote.view, vote.id, vote.base_view, vote.base_id);
-            let message = foreign(pen, pen.verifier.protocol().rules().vote, &message);
+            let message = foreign_vote(pen, Phase::Prepare, vote);
+            (&mut vote.share, message)
+        }
+        Statement::PhaseVote(PhaseVote { phase, vote }) => {
+            let message = foreign_vote(pen, *phase, vote);
             (&mut vote.share, message)
         }
         Statement::Timeout(timeout) => {
@@ -222,9 +245,10 @@ pub(super) fn bad_shares(
             let message = foreign(pen, pen.verifier.protocol().rules().timeout, &message);
             (&mut timeout.share, message)
         }
-        Statement::Proposal(_) | Statement::Certificates { .. } => {
-            return vec![(to, pen.say(statement.clone()))];
-        }
+        Statement::Proposal(_)
+        | Statement::Certificates { .. }
+        | Statement::PreCommitted(_)
+        | Statement::NewView(_) => return vec![(to, pen.say(statement.clone()))],
     };
     match dice.below(4) {
         0 => share.0.iter_mut().for_each(|byte| *byte ^= 0x5a),
@@ -233,6 +257,11 @@ pub(super) fn bad_shares(
         _ => return vec![(to, pen.say(statement.clone())), (to, pen.say(statement.clone()))],
     }
     vec![(to, pen.say(twisted))]
+}
+
+fn foreign_vote(pen: &Pen<'_>, phase: Phase, vote: &Vote) -> Vec<u8> {
+    let message = (vote.view, vote.id, vote.base_view, vote.base_id);
+    foreign(pen, pen.verifier.protocol().rules().kind(phase), &message)
 }
 
 /// The signed bytes of a statement in the epoch after this one.
@@ -250,7 +279,8 @@ pub(super) fn malleated(statement: &Statement, dice: &mut Dice) -> Statement {
         Statement::Timeout(Timeout { high_qc, .. }) | Statement::Certificates { high_qc, .. } => {
             high_qc
         }
-        Statement::Vote(_) => return twisted,
+        Statement::PreCommitted(qc) | Statement::NewView(qc) => qc,
+        Statement::Vote(_) | Statement::PhaseVote(_) => return twisted,
     };
     let Certificate { signers, .. } = &mut qc.certificate;
     let members = signers.members();

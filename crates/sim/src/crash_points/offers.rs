@@ -5,9 +5,8 @@
 
 use super::room::Shared;
 use bytes::Bytes;
-use quorate_consensus as consensus;
 use quorate_consensus::block_tree::TreeBlock;
-use quorate_consensus::chained::{Block, Message as Statement, Proposal};
+use quorate_consensus::chained::{Block, Message as Statement, PhaseVote, Proposal};
 use quorate_consensus::{ProposalKey, Verifier};
 use quorate_crypto::IdentitySecret;
 use quorate_engine::Message;
@@ -59,7 +58,10 @@ impl Heard {
             }
             Statement::Vote(vote) => vote.view,
             Statement::Timeout(timeout) => timeout.view,
-            Statement::Certificates { .. } => return,
+            Statement::PhaseVote(PhaseVote { vote, .. }) => vote.view,
+            Statement::Certificates { .. } | Statement::PreCommitted(_) | Statement::NewView(_) => {
+                return;
+            }
         };
         if by_subject {
             self.signed = self.signed.max(view);
@@ -89,7 +91,7 @@ impl Heard {
         steps.extend([Step::Wait(AGES), request(shared, 2), Step::Wait(A_MOMENT)]);
         for (_, proposal) in self.proposals.range(window).rev() {
             let other = other_block(shared, verifier.consensus(), &proposal.block);
-            steps.push(from_author(&other));
+            steps.push(from_author(verifier.consensus(), &other));
             steps.push(Step::Wait(A_MOMENT));
         }
         steps.push(Step::Wait(AGES));
@@ -109,18 +111,18 @@ fn offers(
     let lead_in =
         Statement::Certificates { high_qc: block.justify.clone(), high_tc: block.tc.clone() };
     let somebody = ReplicaId(u16::from(subject.0 == 0));
-    let mut steps = vec![frame(somebody, lead_in), Step::Wait(A_MOMENT)];
+    let mut steps = vec![frame(verifier, somebody, lead_in), Step::Wait(A_MOMENT)];
     if block.author == subject {
         // Nobody else can propose in its own view: it may want to, and must not want something new.
         return steps;
     }
-    steps.push(from_author(&other_block(shared, verifier, block)));
+    steps.push(from_author(verifier, &other_block(shared, verifier, block)));
     if let Some(parent) = parent {
         let stale = Block { justify: parent.block.justify.clone(), ..block.clone() };
-        steps.push(from_author(&signed(shared, verifier, stale)));
+        steps.push(from_author(verifier, &signed(shared, verifier, stale)));
     }
     steps.push(Step::Wait(A_MOMENT));
-    steps.push(from_author(proposal));
+    steps.push(from_author(verifier, proposal));
     steps.push(Step::Wait(A_MOMENT));
     steps
 }
@@ -142,12 +144,12 @@ fn signed(shared: &Shared, verifier: &Verifier, block: Block) -> Proposal {
     Proposal { block, signature }
 }
 
-fn from_author(proposal: &Proposal) -> Step {
-    frame(proposal.block.author, Statement::Proposal(proposal.clone()))
+fn from_author(verifier: &Verifier, proposal: &Proposal) -> Step {
+    frame(verifier, proposal.block.author, Statement::Proposal(proposal.clone()))
 }
 
-fn frame(from: ReplicaId, message: Statement) -> Step {
-    let message = Message::Consensus(consensus::Message::Jolteon(message));
+fn frame(verifier: &Verifier, from: ReplicaId, message: Statement) -> Step {
+    let message = Message::Consensus(verifier.protocol().message(message));
     Step::Frame(Peer::Replica(from), content_of(&message))
 }
 

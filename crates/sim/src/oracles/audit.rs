@@ -4,9 +4,10 @@
 //! said. Votes inside timeouts count too, and so do the signers of certificates that a correct member
 //! passes on, for correct members pass on checked ones only.
 
+use super::shown::{Shown, shown};
 use super::{Observation, Oracle};
 use quorate_consensus::ProtocolKind;
-use quorate_consensus::chained::{Message as Statement, Proposal, Qc, Timeout, Vote};
+use quorate_consensus::chained::{Message as Statement, Phase, Proposal, Timeout, Vote};
 use quorate_crypto::Digest;
 use quorate_crypto::hash;
 use quorate_engine::Message;
@@ -25,7 +26,7 @@ pub struct Audit {
 /// What one member has said.
 #[derive(Clone, Debug, Default)]
 struct Member {
-    votes: BTreeMap<View, Vote>,
+    votes: BTreeMap<(View, Phase), Vote>,
     given_up: View,
     high_qc: View,
     proposals: BTreeMap<View, Digest>,
@@ -45,16 +46,18 @@ impl Oracle for Audit {
         };
         let statement = inner.chained();
         if !self.members_only {
-            self.certificates(statement)?;
+            self.certificates(&shown(inner))?;
         }
         // HotStuff's locks do what Jolteon's timeouts do.
         let ends_voting = inner.protocol() == ProtocolKind::Jolteon;
         let member = self.members.entry(*replica).or_default();
+        if let Some((phase, vote)) = shown(inner).vote {
+            member.vote(*replica, phase, vote, ends_voting)?;
+        }
         match statement {
             Statement::Proposal(proposal) => member.propose(*replica, proposal),
-            Statement::Vote(vote) => member.vote(*replica, vote, ends_voting),
-            Statement::Timeout(timeout) => member.time_out(*replica, timeout, ends_voting),
-            Statement::Certificates { .. } => Ok(()),
+            Statement::Timeout(timeout) => member.time_out(*replica, timeout),
+            _ => Ok(()),
         }
     }
 }
@@ -68,19 +71,8 @@ impl Audit {
     }
 
     /// One block is certified in a view.
-    fn certificates(&mut self, statement: &Statement) -> Result<(), String> {
-        let certificates: Vec<&Qc> = match statement {
-            Statement::Proposal(Proposal { block, .. }) => {
-                let under_tc = block.tc.iter().map(|tc| &tc.high_qc);
-                under_tc.chain([&block.justify]).collect()
-            }
-            Statement::Vote(_) => Vec::new(),
-            Statement::Timeout(Timeout { high_qc, high_tc, .. })
-            | Statement::Certificates { high_qc, high_tc } => {
-                high_tc.iter().map(|tc| &tc.high_qc).chain([high_qc]).collect()
-            }
-        };
-        for qc in certificates {
+    fn certificates(&mut self, shown: &Shown<'_>) -> Result<(), String> {
+        for qc in shown.certificates() {
             let first = *self.certified.entry(qc.view).or_insert(qc.id);
             if first != qc.id {
                 return Err(format!("in {} both {first} and {} are certified", qc.view, qc.id));
@@ -106,13 +98,14 @@ impl Member {
     fn vote(
         &mut self,
         replica: ReplicaId,
+        phase: Phase,
         vote: &Vote,
         timeout_ends_voting: bool,
     ) -> Result<(), String> {
         if vote.signer != replica {
             return Err(format!("{replica} sent a vote of {}", vote.signer));
         }
-        if let Some(before) = self.votes.get(&vote.view) {
+        if let Some(before) = self.votes.get(&(vote.view, phase)) {
             let same = before == vote;
             return same.then_some(()).ok_or_else(|| {
                 format!("{replica} voted in {} for {} and for {}", vote.view, before.id, vote.id)
@@ -126,25 +119,19 @@ impl Member {
                 vote.view, self.given_up
             ));
         }
-        let newest = self.votes.last_key_value().map_or(View(0), |(view, _)| *view);
-        if vote.view < newest {
-            return Err(format!("{replica} voted in {} after voting in {newest}", vote.view));
+        let newest = self.votes.last_key_value().map(|(key, _)| *key).unwrap_or_default();
+        if (vote.view, phase) < newest {
+            let (view, later) = newest;
+            let said = vote.view;
+            return Err(format!("{replica} voted in {said} {phase:?} after {view} {later:?}"));
         }
-        self.votes.insert(vote.view, vote.clone());
+        self.votes.insert((vote.view, phase), vote.clone());
         Ok(())
     }
 
-    fn time_out(
-        &mut self,
-        replica: ReplicaId,
-        timeout: &Timeout,
-        timeout_ends_voting: bool,
-    ) -> Result<(), String> {
+    fn time_out(&mut self, replica: ReplicaId, timeout: &Timeout) -> Result<(), String> {
         if timeout.signer != replica {
             return Err(format!("{replica} sent a timeout of {}", timeout.signer));
-        }
-        if let Some(vote) = &timeout.last_vote {
-            self.vote(replica, vote, timeout_ends_voting)?;
         }
         if timeout.view < self.given_up {
             return Err(format!("{replica} gave up {} after {}", timeout.view, self.given_up));

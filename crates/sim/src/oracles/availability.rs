@@ -2,7 +2,7 @@
 //! at some correct member. And nobody acknowledges a body that is not on its disk.
 
 use super::{Observation, Oracle};
-use quorate_consensus::chained::Message as Statement;
+use quorate_consensus::chained::{Message as Statement, PhaseVote};
 use quorate_crypto::Digest;
 use quorate_engine::{Availability as Proof, Message};
 use quorate_types::{Available, BodyRef, ReplicaId, View};
@@ -64,8 +64,12 @@ impl Availability {
                 Ok(())
             }
             // Said again after a restart: the bodies may be executed everywhere and given up by now.
-            Statement::Vote(vote) if self.voted.get(&replica) == Some(&vote.view) => Ok(()),
-            Statement::Vote(vote) => {
+            Statement::Vote(vote) | Statement::PhaseVote(PhaseVote { vote, .. })
+                if self.voted.get(&replica) == Some(&vote.view) =>
+            {
+                Ok(())
+            }
+            Statement::Vote(vote) | Statement::PhaseVote(PhaseVote { vote, .. }) => {
                 self.voted.insert(replica, vote.view);
                 self.voted(replica, vote.view)
             }

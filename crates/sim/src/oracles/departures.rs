@@ -4,8 +4,10 @@
 //! A view is left by a certificate. The honest signers of any that a correct member shows must have said
 //! what it certifies, all but one of them: who collects a certificate does not send its own vote.
 
+use super::shown::{phase_of, shown};
 use super::{Observation, Oracle};
-use quorate_consensus::chained::{Message as Statement, Proposal, Qc, Tc, Timeout, Vote};
+use quorate_consensus::ProtocolKind;
+use quorate_consensus::chained::{Message as Statement, Phase, Qc, Tc, Vote};
 use quorate_engine::Message;
 use quorate_types::{BlockId, ReplicaId, View};
 use std::collections::BTreeSet;
@@ -14,7 +16,7 @@ use std::collections::BTreeSet;
 #[derive(Debug)]
 pub struct Departures {
     correct: Vec<bool>,
-    votes: BTreeSet<(View, BlockId, ReplicaId)>,
+    votes: BTreeSet<(View, BlockId, Phase, ReplicaId)>,
     timeouts: BTreeSet<(View, ReplicaId)>,
 }
 
@@ -25,24 +27,24 @@ impl Departures {
         Self { correct, votes: BTreeSet::new(), timeouts: BTreeSet::new() }
     }
 
-    fn voted(&mut self, vote: &Vote) {
-        self.votes.insert((vote.view, vote.id, vote.signer));
+    fn voted(&mut self, phase: Phase, vote: &Vote) {
+        self.votes.insert((vote.view, vote.id, phase, vote.signer));
     }
 
-    fn qc(&self, qc: &Qc) -> Result<(), String> {
+    fn qc(&self, phase: Phase, qc: &Qc) -> Result<(), String> {
         if qc.view == View(0) {
             return Ok(());
         }
         let signers = qc.certificate.signers.iter();
-        let said = |member| self.votes.contains(&(qc.view, qc.id, member));
+        let said = |member| self.votes.contains(&(qc.view, qc.id, phase, member));
         self.judge(&format!("a certificate of {}", qc.view), signers, said)
     }
 
-    fn tc(&self, tc: &Tc) -> Result<(), String> {
+    fn tc(&self, phased: bool, tc: &Tc) -> Result<(), String> {
         let signers = tc.groups.iter().flat_map(|(_, group)| group.signers.iter());
         let said = |member| self.timeouts.contains(&(tc.view, member));
         self.judge(&format!("a timeout certificate of {}", tc.view), signers, said)?;
-        self.qc(&tc.high_qc)
+        self.qc(phase_of(phased, &tc.high_qc), &tc.high_qc)
     }
 
     fn judge(
@@ -80,23 +82,15 @@ impl Oracle for Departures {
         let (Message::Consensus(inner) | Message::Inline(inner, _)) = message else {
             return Ok(());
         };
-        let statement = inner.chained();
-        let (qc, tc) = match statement {
-            Statement::Vote(vote) => {
-                self.voted(vote);
-                return Ok(());
-            }
-            Statement::Timeout(Timeout { view, signer, last_vote, high_qc, high_tc, .. }) => {
-                self.timeouts.insert((*view, *signer));
-                if let Some(vote) = last_vote {
-                    self.voted(vote);
-                }
-                (high_qc, high_tc)
-            }
-            Statement::Proposal(Proposal { block, .. }) => (&block.justify, &block.tc),
-            Statement::Certificates { high_qc, high_tc } => (high_qc, high_tc),
-        };
-        self.qc(qc)?;
-        tc.as_ref().map_or(Ok(()), |tc| self.tc(tc))
+        let shown = shown(inner);
+        if let Some((phase, vote)) = shown.vote {
+            self.voted(phase, vote);
+        }
+        if let Statement::Timeout(timeout) = inner.chained() {
+            self.timeouts.insert((timeout.view, timeout.signer));
+        }
+        let phased = inner.protocol() == ProtocolKind::HotStuffBasic;
+        shown.qc.map_or(Ok(()), |(phase, qc)| self.qc(phase, qc))?;
+        shown.tc.map_or(Ok(()), |tc| self.tc(phased, tc))
     }
 }

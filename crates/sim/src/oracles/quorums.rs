@@ -1,7 +1,8 @@
 //! A certificate stands for a quorum's weight.
 
+use super::shown::shown;
 use super::{Observation, Oracle};
-use quorate_consensus::chained::{Message as Statement, Qc, Tc};
+use quorate_consensus::chained::{Qc, Tc};
 use quorate_crypto::Bitmap;
 use quorate_engine::Message;
 use quorate_types::View;
@@ -61,15 +62,9 @@ impl Oracle for Quorums {
         let (Message::Consensus(inner) | Message::Inline(inner, _)) = message else {
             return Ok(());
         };
-        let statement = inner.chained();
-        let (qc, tc) = match statement {
-            Statement::Proposal(proposal) => (&proposal.block.justify, &proposal.block.tc),
-            Statement::Vote(_) => return Ok(()),
-            Statement::Timeout(timeout) => (&timeout.high_qc, &timeout.high_tc),
-            Statement::Certificates { high_qc, high_tc } => (high_qc, high_tc),
-        };
-        self.qc(qc)?;
-        tc.as_ref().map_or(Ok(()), |tc| self.tc(tc))
+        let shown = shown(inner);
+        shown.qc.map_or(Ok(()), |(_, qc)| self.qc(qc))?;
+        shown.tc.map_or(Ok(()), |tc| self.tc(tc))
     }
 }
 

@@ -45,8 +45,9 @@ fn promise_in(message: &Message) -> Option<&'static str> {
     let statement = inner.chained();
     match statement {
         Statement::Proposal(_) => Some("a proposal"),
-        Statement::Vote(_) => Some("a vote"),
+        Statement::Vote(_) | Statement::PhaseVote(_) => Some("a vote"),
         Statement::Timeout(_) => Some("a timeout"),
-        Statement::Certificates { .. } => None,
+        Statement::NewView(_) => Some("a new-view"),
+        Statement::Certificates { .. } | Statement::PreCommitted(_) => None,
     }
 }

@@ -44,7 +44,7 @@ impl Given {
                 Incoming::Consensus(message) | Incoming::Inline(message, _) => {
                     match message.chained() {
                         chained::Message::Proposal(_) => Self::Proposal,
-                        chained::Message::Vote(_) => Self::Vote,
+                        chained::Message::Vote(_) | chained::Message::PhaseVote(_) => Self::Vote,
                         _ => Self::Timeout,
                     }
                 }

@@ -258,7 +258,9 @@ impl Stage {
                 Incoming::Consensus(message) | Incoming::Inline(message, _) => {
                     match message.chained() {
                         chained::Message::Proposal(_) => prices.proposal_us,
-                        chained::Message::Vote(_) => prices.vote_us,
+                        chained::Message::Vote(_) | chained::Message::PhaseVote(_) => {
+                            prices.vote_us
+                        }
                         _ => prices.timeout_us,
                     }
                 }
@@ -277,9 +279,11 @@ impl Stage {
 
 /// Whether a message carries a share, which the reference checks as it comes.
 fn is_share(message: &Incoming) -> bool {
-    use chained::Message::{Timeout, Vote};
+    use chained::Message::{PhaseVote, Timeout, Vote};
     match message {
-        Incoming::Consensus(message) => matches!(message.chained(), Vote(_) | Timeout(_)),
+        Incoming::Consensus(message) => {
+            matches!(message.chained(), Vote(_) | PhaseVote(_) | Timeout(_))
+        }
         _ => false,
     }
 }

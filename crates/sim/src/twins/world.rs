@@ -380,7 +380,10 @@ fn broken(oracle: &'static str, text: String) -> Result<(), Violation> {
 fn class_of(message: &Message) -> Class {
     match message.chained() {
         chained::Message::Proposal(_) => Class::Proposal,
-        chained::Message::Vote(_) => Class::Vote,
-        chained::Message::Timeout(_) | chained::Message::Certificates { .. } => Class::Change,
+        chained::Message::Vote(_) | chained::Message::PhaseVote(_) => Class::Vote,
+        chained::Message::Timeout(_)
+        | chained::Message::Certificates { .. }
+        | chained::Message::PreCommitted(_)
+        | chained::Message::NewView(_) => Class::Change,
     }
 }
