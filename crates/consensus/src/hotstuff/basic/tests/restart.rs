@@ -1,0 +1,142 @@
+//! What survives a restart: votes by view and phase, the lock and the highest certificate (★).
+
+use super::{after_timeouts, four, show, show_phase, voted_in};
+use crate::Input;
+use crate::ProtocolKind;
+use crate::chained::tests::harness::{Check, Cluster, Said, ensure};
+use crate::chained::{Message, Phase};
+use quorate_types::View;
+use quorate_types::machine::Halt;
+use std::collections::BTreeSet;
+
+const PHASES: [Phase; 3] = [Phase::Prepare, Phase::PreCommit, Phase::Commit];
+
+fn votes_said(cluster: &Cluster, id: u16) -> Vec<Message> {
+    let is_vote = |m: &&Message| matches!(m, Message::Vote(_) | Message::PhaseVote(_));
+    cluster.node(id).sent().filter(is_vote).cloned().collect()
+}
+
+/// Every vote of the last view is said again byte for byte, and no other.
+pub(super) fn check_votes_survive_a_restart() -> Check {
+    for last in PHASES {
+        let mut cluster = four();
+        let block = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[7]);
+        show(&mut cluster, 3, &block)?;
+        for phase in PHASES.into_iter().filter(|phase| *phase < last) {
+            show_phase(&mut cluster, 3, phase, &block)?;
+        }
+        let said = votes_said(&cluster, 3);
+        ensure(voted_in(&cluster, 3).last() == Some(&(1, last)), "it votes in every phase")?;
+        cluster.restart(3);
+        let again = votes_said(&cluster, 3);
+        ensure(again == said, format!("after {last:?} it says {:?} again", voted_in(&cluster, 3)))?;
+        show_phase(&mut cluster, 3, Phase::Prepare, &block)?;
+        let more = voted_in(&cluster, 3).len() > said.len().max(2);
+        ensure(!more, format!("after {last:?} it votes anew: {:?}", voted_in(&cluster, 3)))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn votes_survive_a_restart() {
+    check_votes_survive_a_restart().unwrap();
+}
+
+/// The record holds view, phase, lock and certificate.
+#[test]
+fn the_record_holds_every_promise() {
+    let mut cluster = four();
+    let block = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[7]);
+    show(&mut cluster, 3, &block).unwrap();
+    show_phase(&mut cluster, 3, Phase::Prepare, &block).unwrap();
+    let promised = cluster.node(3).promises().expect("it voted");
+    assert_eq!((promised.voted_view, promised.high_qc.view), (View(1), View(1)));
+    assert_eq!(promised.lock.map(|lock| lock.view), Some(View(0)));
+    assert_eq!(promised.later.map(|later| later.voted), Some(Phase::PreCommit));
+    show_phase(&mut cluster, 3, Phase::PreCommit, &block).unwrap();
+    let promised = cluster.node(3).promises().expect("it voted");
+    assert_eq!(promised.lock.map(|lock| lock.view), Some(View(1)));
+    assert_eq!(
+        promised.later.map(|later| (later.voted, later.votes.len())),
+        Some((Phase::Commit, 2))
+    );
+}
+
+pub(super) fn check_the_lock_survives_a_restart() -> Check {
+    let mut cluster = four();
+    let genesis = cluster.keys.genesis();
+    let block = cluster.keys.block(1, &genesis, 1, &[7]);
+    let against = after_timeouts(&cluster.keys, 2, &genesis, 1);
+    show(&mut cluster, 3, &block)?;
+    show_phase(&mut cluster, 3, Phase::PreCommit, &block)?;
+    cluster.restart(3);
+    show(&mut cluster, 3, &against)?;
+    ensure(cluster.node(3).view() == 2, "the timeout certificate moves it")?;
+    ensure(!voted_in(&cluster, 3).contains(&(2, Phase::Prepare)), "it forgot its lock")
+}
+
+#[test]
+fn the_lock_survives_a_restart() {
+    check_the_lock_survives_a_restart().unwrap();
+}
+
+/// A power cut of the whole committee in any phase: what was certified goes on.
+#[test]
+fn a_committee_goes_on_after_a_power_cut() {
+    for messages in 0..40 {
+        let mut cluster = four();
+        cluster.submit(7);
+        let mut left = messages;
+        cluster.cut = Box::new(move |_| {
+            left -= 1;
+            left < 0
+        });
+        cluster.deliver();
+        cluster.cut = Box::new(|_| false);
+        for id in 0..4 {
+            cluster.restart(id);
+        }
+        cluster.run("the body", |c| c.all_decided(&[7])).unwrap();
+        cluster.ensure_agreement().unwrap();
+    }
+}
+
+/// Without its bodies no vote of any phase is said again.
+#[test]
+fn votes_are_withheld_without_their_bodies() {
+    let mut wrote = four();
+    let block = wrote.keys.block(1, &wrote.keys.genesis(), 1, &[7]);
+    show(&mut wrote, 3, &block).unwrap();
+    show_phase(&mut wrote, 3, Phase::Prepare, &block).unwrap();
+    let said = votes_said(&wrote, 3);
+    let safety = wrote.node(3).safety.clone();
+    let mut cluster = four();
+    cluster.node_mut(3).has_bodies = false;
+    let (executed, decided, stored) = (None, Vec::new(), BTreeSet::new());
+    cluster.feed(3, Input::Recovered { safety, executed, decided, stored });
+    show_phase(&mut cluster, 3, Phase::PreCommit, &block).unwrap();
+    assert_eq!(votes_said(&cluster, 3), []);
+    let id = crate::block_tree::TreeBlock::id(&block);
+    cluster.feed(3, Input::Stored(id));
+    assert_eq!(votes_said(&cluster, 3)[..2], said);
+    assert_eq!(voted_in(&cluster, 3)[2..], [(1, Phase::Commit)]);
+    let first = cluster.node(3).said.iter().find(|said| matches!(said, Said::Persist(_)));
+    assert!(first.is_some(), "the new vote was promised");
+}
+
+/// Chained HotStuff's record is not basic HotStuff's, though both lock.
+#[test]
+fn a_record_of_chained_hotstuff_is_refused() {
+    let kinds = [ProtocolKind::HotStuff, ProtocolKind::HotStuffBasic];
+    for (wrote, reads) in [(kinds[0], kinds[1]), (kinds[1], kinds[0])] {
+        let (mut wrote, mut reads) = (Cluster::running(wrote), Cluster::running(reads));
+        wrote.submit(7);
+        let safety = wrote.node(0).safety.clone();
+        let (executed, decided, stored) = (None, Vec::new(), BTreeSet::new());
+        reads.feed(0, Input::Recovered { safety, executed, decided, stored });
+        let Some(Halt::CorruptRecovery(reason)) = &reads.node(0).halted else {
+            panic!("it starts: {:?}", reads.node(0).halted);
+        };
+        assert!(reason.contains("of another protocol"), "{reason}");
+    }
+}
