@@ -1,7 +1,7 @@
 //! The least latency that a protocol needs on a network, by arithmetic: what a client would see if
 //! computing, disks and queues took no time at all.
 //!
-//! # Jolteon and chained HotStuff, as implemented
+//! # Jolteon and HotStuff, as implemented
 //!
 //! A client beside validator `v` sends an operation; `v` seals it into a body and sends that to all.
 //! The first leader that proposes after the body has reached it orders it, in view `r`:
@@ -11,10 +11,16 @@
 //!        L(r+2) decides r and sends proposal r+2 ──▶ all decide and execute r ──replies──▶ client
 //! ```
 //!
-//! In HotStuff one view more passes: `L(r+3)` decides.
+//! In chained HotStuff one view more passes: `L(r+3)` decides. In basic HotStuff `L(r)` decides itself, after
+//! three rounds to a quorum and back:
+//!
+//! ```text
+//! L(r) ──proposal r──▶ all ──votes──▶ L(r) ──▶ all ──votes──▶ L(r) ──▶ all ──votes──▶ L(r)
+//!      L(r) decides r ──▶ all decide and execute r ──new-view──▶ L(r+1)      ──replies──▶ client
+//! ```
 //!
 //! Leaders rotate and views follow one another at network speed: `L(r+1)` proposes as soon as it has
-//! the proposal of `r` and the votes of a quorum. Operations come at any moment, so one usually waits
+//! the proposal of `r` and the votes of a quorum; in basic HotStuff, a quorum's new-views. Operations come at any moment, so one usually waits
 //! for the next proposal; that wait is part of the protocol, and is given apart as well. The client is
 //! done at the weak-th equal reply (f+1). All delays are at their medians; a body is taken to be at
 //! every voter before the proposal that names it, which holds where no detour is a short cut, and
@@ -52,8 +58,8 @@ pub struct Roster<'a> {
     pub turns: &'a [usize],
     /// Each member's weight.
     pub weights: &'a [u64],
-    /// Views from a proposal to the one whose leader decides it.
-    pub depth: usize,
+    /// How a proposal is decided.
+    pub course: Course,
     /// The weight of a certificate's signers.
     pub quorum: u64,
     /// The weight that is certain to include an honest member.
@@ -85,6 +91,25 @@ pub fn chained(network: &Topology, roster: Roster<'_>) -> Minimum {
     }
 }
 
+/// The way from a proposal to its decision.
+#[derive(Clone, Copy, Debug)]
+pub enum Course {
+    /// By the leader of so many views later.
+    Views(usize),
+    /// By its own leader, after so many rounds of votes.
+    Phases(usize),
+}
+
+impl Course {
+    /// Views from a proposal to the one whose leader decides it.
+    fn depth(self) -> usize {
+        match self {
+            Self::Views(depth) => depth,
+            Self::Phases(_) => 0,
+        }
+    }
+}
+
 struct Model<'a> {
     network: &'a Topology,
     roster: Roster<'a>,
@@ -96,7 +121,7 @@ struct Model<'a> {
 impl Model<'_> {
     fn with_proposals(mut self) -> Self {
         let mut at = 0.0;
-        for view in 0..3 * self.roster.turns.len() + self.roster.depth {
+        for view in 0..3 * self.roster.turns.len() + self.roster.course.depth() {
             self.proposals.push(at);
             at += self.view(self.leader(view), self.leader(view + 1));
         }
@@ -119,9 +144,26 @@ impl Model<'_> {
 
     /// From a leader's proposal to the next leader's.
     fn view(&self, leader: usize, next: usize) -> f64 {
-        let voters = 0..self.network.members();
-        let votes = voters.map(|i| self.between(leader, i) + self.between(i, next)).collect();
-        self.done_by(votes, self.roster.quorum).max(self.between(leader, next))
+        let told = self.round(leader, next);
+        match self.roster.course {
+            Course::Views(_) => told.max(self.between(leader, next)),
+            Course::Phases(_) => self.phases(leader) + told,
+        }
+    }
+
+    /// From one member by way of a quorum to another.
+    fn round(&self, from: usize, to: usize) -> f64 {
+        let members = 0..self.network.members();
+        let times = members.map(|i| self.between(from, i) + self.between(i, to)).collect();
+        self.done_by(times, self.roster.quorum)
+    }
+
+    /// From a proposal to what its own leader decides.
+    fn phases(&self, leader: usize) -> f64 {
+        match self.roster.course {
+            Course::Views(_) => 0.0,
+            Course::Phases(phases) => phases as f64 * self.round(leader, leader),
+        }
     }
 
     /// When members of so much weight are done, given when each one is.
@@ -146,9 +188,10 @@ impl Model<'_> {
     /// From the proposal of a view to the client's last needed reply.
     fn tail(&self, view: usize, home: usize) -> f64 {
         let members = self.network.members();
-        let deciding = view + self.roster.depth;
+        let deciding = view + self.roster.course.depth();
         let collector = self.leader(deciding);
-        let decided = self.proposals[deciding] - self.proposals[view];
+        let passed = self.proposals[deciding] - self.proposals[view];
+        let decided = passed + self.phases(collector);
         let heard = |i| decided + self.between(collector, i) + self.beside(i, home);
         self.done_by((0..members).map(heard).collect(), self.roster.weak)
     }

@@ -52,7 +52,7 @@ pub(crate) struct Options {
     /// What each validator's vote weighs, as in 3,1,1,1; by default all weigh the same
     #[arg(long, value_name = "W,W,...")]
     weights: Option<Weights>,
-    /// The protocol that orders: jolteon or hotstuff
+    /// The protocol that orders: jolteon, hotstuff (chained) or hotstuff-basic
     #[arg(long, default_value_t)]
     protocol: ProtocolKind,
     /// The voting scheme: ed25519 or bls

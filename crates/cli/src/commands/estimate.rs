@@ -33,7 +33,7 @@ pub(crate) struct Options {
     /// Members of the committee
     #[arg(short = 'n', long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1_024))]
     validators: u16,
-    /// The protocol that orders: jolteon or hotstuff
+    /// The protocol that orders: jolteon, hotstuff (chained) or hotstuff-basic
     #[arg(long, default_value_t)]
     protocol: ProtocolKind,
     /// The voting scheme: ed25519 or bls

@@ -51,7 +51,7 @@ pub(crate) struct Options {
     /// Leave out a rule, to see that it is missed; `list` names them all
     #[arg(long, value_name = "NAME")]
     mutant: Option<MutantName>,
-    /// The protocol that orders: jolteon or hotstuff
+    /// The protocol that orders: jolteon, hotstuff (chained) or hotstuff-basic
     #[arg(long, default_value_t, conflicts_with = "replay")]
     protocol: ProtocolKind,
     /// Replace the Byzantine members by twins: two machines with one key

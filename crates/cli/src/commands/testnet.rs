@@ -36,7 +36,7 @@ pub(crate) struct Options {
     /// third may fail, and each leads in proportion to its weight
     #[arg(long, value_name = "W,W,...")]
     weights: Option<Weights>,
-    /// The protocol that orders: jolteon or hotstuff
+    /// The protocol that orders: jolteon, hotstuff (chained) or hotstuff-basic
     #[arg(long, default_value_t)]
     protocol: ProtocolKind,
     /// The voting scheme: ed25519 or bls

@@ -6,8 +6,9 @@ use super::recovery::Recovery;
 use super::report::Report;
 use super::search::Searched;
 use crate::bounds::{Bounds, Parts, Workload};
-use crate::minimum::{self, Minimum, Roster};
+use crate::minimum::{self, Course, Minimum, Roster};
 use crate::text::milliseconds;
+use quorate_consensus::ProtocolKind;
 use quorate_consensus::leader::{LeaderElection, RoundRobin};
 use quorate_storage::Durability;
 use quorate_types::{Committee, View};
@@ -77,6 +78,14 @@ fn turns(committee: &Committee) -> Vec<usize> {
     (1..=round).map(|view| election.leader(View(view)).index()).collect()
 }
 
+fn course(protocol: ProtocolKind) -> Course {
+    match protocol {
+        ProtocolKind::Jolteon => Course::Views(2),
+        ProtocolKind::HotStuff => Course::Views(3),
+        ProtocolKind::HotStuffBasic => Course::Phases(3),
+    }
+}
+
 impl LeastLatency {
     /// For what was measured on the network that the configuration emulates; `None` without one.
     pub(super) fn of(
@@ -88,9 +97,8 @@ impl LeastLatency {
         let weights: Vec<u64> = committee.members().map(|id| committee.weight(id)).collect();
         let (quorum, weak) = (committee.quorum(), committee.weak());
         let turns = turns(committee);
-        let links = config.settings.protocol.rules().links;
-        let depth = usize::try_from(links).expect("one or two") + 1;
-        let roster = Roster { turns: &turns, weights: &weights, depth, quorum, weak };
+        let course = course(config.settings.protocol);
+        let roster = Roster { turns: &turns, weights: &weights, course, quorum, weak };
         let least = minimum::chained(&network, roster);
         let ratio = |measured: f64, least: f64| (measured / least * 1_000.0).round() / 1_000.0;
         (least.p50_ms > 0.0).then(|| Self {

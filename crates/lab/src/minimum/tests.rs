@@ -1,4 +1,4 @@
-use super::{Minimum, Roster, chained};
+use super::{Course, Minimum, Roster, chained};
 use quorate_wan::{Emulation, Topology};
 use std::time::Duration;
 
@@ -10,7 +10,10 @@ fn uniform(members: usize, quorum: u64, weak: u64) -> Minimum {
 fn equal(network: &Topology, quorum: u64, weak: u64) -> Minimum {
     let weights = vec![1; network.members()];
     let turns: Vec<usize> = (0..network.members()).collect();
-    chained(network, Roster { turns: &turns, weights: &weights, depth: 2, quorum, weak })
+    chained(
+        network,
+        Roster { turns: &turns, weights: &weights, course: Course::Views(2), quorum, weak },
+    )
 }
 
 fn close(a: f64, b: f64) -> bool {
@@ -89,7 +92,10 @@ fn a_heavy_member_spares_the_others_way() {
     let network = Topology::uniform(4, Duration::from_millis(1));
     let least = |turns: &[usize]| {
         let weights = [3, 1, 1, 1];
-        chained(&network, Roster { turns, weights: &weights, depth: 2, quorum: 4, weak: 2 })
+        chained(
+            &network,
+            Roster { turns, weights: &weights, course: Course::Views(2), quorum: 4, weak: 2 },
+        )
     };
     // A view in which member 0 leads or collects takes δ; one of 1 to 2 or of 2 to 3 takes 2δ, by way
     // of member 0.
@@ -104,7 +110,10 @@ fn a_heavy_member_spares_the_others_way() {
 fn a_round_twice_is_the_same_round() {
     let network = Topology::uniform(4, Duration::from_millis(1));
     let of = |turns: &[usize]| {
-        chained(&network, Roster { turns, weights: &[1; 4], depth: 2, quorum: 3, weak: 2 })
+        chained(
+            &network,
+            Roster { turns, weights: &[1; 4], course: Course::Views(2), quorum: 3, weak: 2 },
+        )
     };
     let (once, twice) = (of(&[0, 1, 2, 3]), of(&[0, 1, 2, 3, 0, 1, 2, 3]));
     assert!(close(once.mean_ms, twice.mean_ms) && close(once.p50_ms, twice.p50_ms), "{twice:?}");
@@ -115,12 +124,24 @@ fn a_round_twice_is_the_same_round() {
 #[test]
 fn a_decision_after_three_views_takes_nearly_one_view_longer() {
     let network = Topology::uniform(4, Duration::from_millis(10));
-    let of = |depth| {
-        let roster = Roster { turns: &[0, 1, 2, 3], weights: &[1; 4], depth, quorum: 3, weak: 2 };
+    let of = |course| {
+        let roster = Roster { turns: &[0, 1, 2, 3], weights: &[1; 4], course, quorum: 3, weak: 2 };
         chained(&network, roster)
     };
-    let (two, three) = (of(2), of(3));
+    let (two, three) = (of(Course::Views(2)), of(Course::Views(3)));
     assert!((two.view_ms - three.view_ms).abs() < 0.001);
     let longer = three.mean_without_wait_ms - two.mean_without_wait_ms;
     assert!((0.9..=1.0).contains(&(longer / two.view_ms)), "{longer} ms");
+}
+
+/// Beside a client that waits for nothing, basic HotStuff takes six ways to decide; two more, DECIDE and the
+/// new-views, lead to the next proposal.
+#[test]
+fn a_view_of_three_phases_takes_eight_ways() {
+    let network = Topology::uniform(4, Duration::from_millis(10));
+    let turns = [0, 1, 2, 3];
+    let course = Course::Phases(3);
+    let roster = Roster { turns: &turns, weights: &[1; 4], course, quorum: 3, weak: 2 };
+    let least = chained(&network, roster);
+    assert!(close(least.view_ms, 80.0), "{least:?}");
 }

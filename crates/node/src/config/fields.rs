@@ -293,10 +293,10 @@ const LOG: &[Field] = &[
 const REPLICA: &[Field] = &[
     choice(
         "protocol",
-        &["jolteon", "hotstuff"],
-        "The protocol that orders: \"jolteon\" (decides after two certificates in a row) or \"hotstuff\" \
-         (chained; after three). Every member names the same one, from the first start on: a safety \
-         record of another one is refused.",
+        &["jolteon", "hotstuff", "hotstuff-basic"],
+        "The protocol that orders: \"jolteon\" (decides after two certificates in a row), \"hotstuff\" \
+         (chained; after three) or \"hotstuff-basic\" (three phases of votes for each block). Every member \
+         names the same one, from the first start on: a safety record of another one is refused.",
     ),
     number(
         "batch_bytes",

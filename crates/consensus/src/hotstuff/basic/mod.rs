@@ -64,7 +64,7 @@
 //!
 //! Of n members, for a decision in the good case: `8·(n−1)` messages (NEW-VIEW, four by the leader to all,
 //! three votes), `3·n + 1` signatures, `3·(n−1)` certificate checks and three combinations by the leader; with
-//! blocks of B, certificates of Q and votes of V bytes `(n−1)·(B + 5·Q + 3·V)` bytes, and seven message
+//! proposals of B, certificates of Q and votes of V bytes `(n−1)·(B + 4·Q + 3·V)` bytes, and seven message
 //! delays from a proposal to everybody's decision, eight from one proposal to the next. One crashed leader
 //! costs its view alone.
 
