@@ -3,6 +3,7 @@
 //! A block is in the tree only if its chain down to the root is: whoever asks for a path gets all of
 //! it. Blocks whose parent is missing wait outside, a bounded number of them.
 
+use crate::leader::Standing;
 use quorate_types::{BlockId, BodyRef, Height, Payload, View};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,10 +20,12 @@ pub trait TreeBlock {
     fn view(&self) -> View;
     /// What it orders.
     fn payload(&self) -> &Payload;
+    /// The reputation of leaders after it.
+    fn standing(&self) -> &Standing;
 }
 
 /// The last decided block, as far as the tree needs it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
     /// Its id.
     pub id: BlockId,
@@ -34,6 +37,8 @@ pub struct Root {
     pub height: Height,
     /// Its stamp.
     pub proposed_at_ms: u64,
+    /// The reputation of leaders after it.
+    pub standing: Standing,
 }
 
 impl Root {
@@ -41,7 +46,8 @@ impl Root {
     #[must_use]
     pub fn genesis(id: BlockId) -> Self {
         let view = View(0);
-        Self { id, view, parent: (view, id), height: Height(0), proposed_at_ms: 0 }
+        let standing = Standing::new();
+        Self { id, view, parent: (view, id), height: Height(0), proposed_at_ms: 0, standing }
     }
 
     /// The root that a decided block becomes.
@@ -54,6 +60,7 @@ impl Root {
             parent: (block.parent_view(), block.parent()),
             height: header.height,
             proposed_at_ms: header.proposed_at_ms,
+            standing: block.standing().clone(),
         }
     }
 }
@@ -74,8 +81,8 @@ impl<B: TreeBlock> BlockTree<B> {
 
     /// The last decided block.
     #[must_use]
-    pub fn root(&self) -> Root {
-        self.root
+    pub fn root(&self) -> &Root {
+        &self.root
     }
 
     /// How many undecided blocks it holds.
@@ -110,6 +117,15 @@ impl<B: TreeBlock> BlockTree<B> {
         }
         let header = self.blocks.get(&id)?.payload().header;
         Some((header.height, header.proposed_at_ms))
+    }
+
+    /// The reputation of leaders after the root or an undecided block.
+    #[must_use]
+    pub fn standing(&self, id: BlockId) -> Option<&Standing> {
+        if id == self.root.id {
+            return Some(&self.root.standing);
+        }
+        self.blocks.get(&id).map(|block| block.standing())
     }
 
     /// The view and id of the parent of the root or of an undecided block.

@@ -1,5 +1,9 @@
 //! Who leads a view.
 
+mod standing;
+
+pub use standing::Standing;
+
 use quorate_types::{ReplicaId, View, Weights};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

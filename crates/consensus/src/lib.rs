@@ -242,6 +242,8 @@ pub struct ProtocolConfig {
     pub wall_origin_ms: u64,
     /// Whether it may sign at all.
     pub signs: bool,
+    /// Whether leaders whose last turns came to nothing are passed over; the same for all members.
+    pub reputation: bool,
 }
 
 /// The protocols, one line each.

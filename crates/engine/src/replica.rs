@@ -738,6 +738,7 @@ fn protocol(config: &ReplicaConfig) -> Protocol {
         clock_drift_max_ms: settings.clock_drift_max_ms,
         wall_origin_ms: config.wall_origin_ms,
         signs: config.signs,
+        reputation: settings.leader_reputation,
     };
     Protocol::new(protocol_config)
 }

@@ -77,6 +77,9 @@ pub struct Settings {
     /// Which key signs proposals: `identity` or `voting` (as paper 000 does).
     #[serde(with = "as_text")]
     pub proposal_key: ProposalKey,
+    /// Leaders whose last turns came to nothing are passed over, longer each time. **Every member must say
+    /// the same**, or they wait for different leaders.
+    pub leader_reputation: bool,
     /// Leaders carry their own bodies inside proposals instead of sending them ahead.
     pub inline_bodies: bool,
     /// What a vote needs of the bodies that a block names: `stored` at the voter, or `certified`, which
@@ -110,6 +113,7 @@ impl Default for Settings {
             verify: Policy::Aggregate,
             key_cache: KeyCache::On,
             proposal_key: ProposalKey::Identity,
+            leader_reputation: false,
             inline_bodies: false,
             availability: Availability::Stored,
             clock_drift_max_ms: 5_000,

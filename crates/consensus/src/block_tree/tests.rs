@@ -1,4 +1,5 @@
 use super::{BlockTree, Root, TreeBlock};
+use crate::leader::Standing;
 use quorate_crypto::hash;
 use quorate_types::{BlockId, BodyRef, Height, Payload, ReplicaId, View};
 use std::sync::Arc;
@@ -29,6 +30,10 @@ impl TreeBlock for Leaf {
     }
     fn payload(&self) -> &Payload {
         &self.payload
+    }
+    fn standing(&self) -> &Standing {
+        const NOBODY: &Standing = &Standing::new();
+        NOBODY
     }
 }
 

@@ -12,6 +12,7 @@ impl Chained {
     /// Takes a checked certificate in, wherever it came from: it may decide, and it may end the view.
     pub(super) fn on_qc(&mut self, now: Time, qc: &Qc) {
         let rules = self.verifier.rules();
+        let led = (self.view, self.leader());
         if rules.outranks(qc, &self.high_qc) && !mutants::active(Mutant::HotStuffStuckHighQc) {
             self.high_qc = qc.clone();
         }
@@ -23,7 +24,16 @@ impl Chained {
             self.fetch_if_missing(qc);
         }
         self.advance(now);
+        self.take_over(led);
         self.try_phase_vote(now);
+    }
+
+    /// A certificate that comes after the timeouts of its view may name another leader for the view that they
+    /// led to: it proposes, unless somebody did.
+    fn take_over(&mut self, (view, leader): (View, ReplicaId)) {
+        if self.view == view && self.leader() != leader && self.voted_view < view {
+            self.wish_to_propose();
+        }
     }
 
     /// Asks a signer for a certified block that is not here.
@@ -67,9 +77,10 @@ impl Chained {
         }
         let given_up = by_tc.next() > by_qc;
         if given_up {
-            self.patience.failed(self.leaders.leader(by_tc));
-        } else {
-            self.patience.succeeded(self.leaders.leader(self.high_qc.view));
+            let current = if by_tc == self.view { Some(self.leader()) } else { None };
+            self.patience.failed(current.unwrap_or_else(|| self.leaders.leader(by_tc)));
+        } else if let Some(block) = self.tree.get(self.high_qc.id) {
+            self.patience.succeeded(block.author);
         }
         self.view_changes += u64::from(given_up);
         self.enter(now, target, given_up);
@@ -80,14 +91,14 @@ impl Chained {
         self.verifier.publish(view);
         self.prune();
         // The view depends on its leader to propose and on somebody to collect.
-        let depends_on = [self.leaders.leader(view), self.collector(view)];
-        self.pacemaker.set_patient(depends_on.iter().all(|member| self.patience.trusts(*member)));
+        let is_trusted = self.depends_on().iter().all(|member| self.patience.trusts(*member));
+        self.pacemaker.set_patient(is_trusted);
         self.update_work(now);
         self.pacemaker.enter(now, given_up);
         self.say_new_view();
         self.wish_to_propose();
         let waiting: Vec<BlockId> =
-            self.proposals_seen.get(&view).into_iter().flatten().copied().collect();
+            self.proposals_seen.get(&view).into_iter().flatten().map(|(id, _)| *id).collect();
         for id in waiting {
             self.try_vote(now, id);
         }

@@ -93,10 +93,9 @@ fn check_proposal(
     }
     check_block_form(&block, verifier)?;
     check_proposal_signature(&block, &signature, verifier)?;
-    let Block { epoch, view, author, justify, tc, payload } = block;
-    let justify = check_qc(justify, verifier)?;
-    let tc = tc.map(|tc| check_tc(tc, verifier)).transpose()?;
-    let block = Block { epoch, view, author, justify, tc, payload };
+    let justify = check_qc(block.justify, verifier)?;
+    let tc = block.tc.map(|tc| check_tc(tc, verifier)).transpose()?;
+    let block = Block { justify, tc, ..block };
     check_succession(&block, verifier.rules())?;
     Ok(Proposal { block, signature })
 }

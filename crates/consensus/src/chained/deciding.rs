@@ -82,7 +82,7 @@ impl Chained {
     /// everybody else would wait and time out.
     fn announce(&mut self, qc: &Qc) {
         let by_itself = self.verifier.rules().is_phased() || !self.tree.has_payload();
-        if self.collects(qc.view) && by_itself && self.config.signs {
+        if self.collects(qc.view, qc.id) && by_itself && self.config.signs {
             let high_qc = self.high_qc.clone();
             self.send(Recipients::All, Message::Certificates { high_qc, high_tc: None });
         }

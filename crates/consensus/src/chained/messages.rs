@@ -2,6 +2,7 @@
 
 use super::rules::{Phase, Rules};
 use crate::block_tree::TreeBlock;
+use crate::leader::Standing;
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::{Aggregate, Bitmap, Certificate, Digest, Share, hash_parts};
 use quorate_types::{BlockId, ChainId, Epoch, Kind, Lane, Payload, PayloadHeader, ReplicaId, View};
@@ -75,6 +76,8 @@ pub struct Block {
     pub justify: Qc,
     /// Why views between `justify` and this one were skipped.
     pub tc: Option<Tc>,
+    /// The reputation of leaders after it; empty where leaders have none.
+    pub standing: Standing,
     /// What it orders. The id covers its header, which covers the rest.
     pub payload: Payload,
 }
@@ -101,7 +104,12 @@ impl TreeBlock for Block {
             tc: self.tc.as_ref().map(Tc::content),
             payload: self.payload.header,
         };
-        BlockId(hash_parts("quorate v1 jolteon block", &[&encode(&content)]))
+        let mut parts = vec![encode(&content)];
+        if !self.standing.is_empty() {
+            parts.push(encode(&self.standing));
+        }
+        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        BlockId(hash_parts("quorate v1 jolteon block", &parts))
     }
 
     fn parent(&self) -> BlockId {
@@ -118,6 +126,10 @@ impl TreeBlock for Block {
 
     fn payload(&self) -> &Payload {
         &self.payload
+    }
+
+    fn standing(&self) -> &Standing {
+        &self.standing
     }
 }
 

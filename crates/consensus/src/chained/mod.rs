@@ -17,6 +17,7 @@
 mod certificates;
 mod check;
 mod deciding;
+mod leading;
 mod messages;
 mod phases;
 mod proposals;

@@ -96,7 +96,7 @@ impl Chained {
 
     /// As the leader of the view: what its votes have come to begins the next phase for all.
     pub(super) fn show_phase(&mut self, phase: Phase, qc: &Qc) {
-        if !self.verifier.rules().is_phased() || qc.view != self.view || !self.is_leader(qc.view) {
+        if !self.verifier.rules().is_phased() || qc.view != self.view || !self.leads() {
             return;
         }
         let message = match phase {
@@ -127,7 +127,7 @@ impl Chained {
         if !rules.is_phased() || !decided || begins || !self.config.signs {
             return;
         }
-        let leader = self.leaders.leader(self.view);
+        let leader = self.leader();
         if leader == self.config.id {
             self.phases.new_views.insert(leader.index());
         } else {
@@ -137,7 +137,7 @@ impl Chained {
 
     pub(super) fn on_new_view(&mut self, now: Time, from: ReplicaId, qc: &Qc) {
         self.on_qc(now, qc);
-        if qc.view.next() != self.view || !self.is_leader(self.view) {
+        if qc.view.next() != self.view || !self.leads() {
             return;
         }
         let waited = !self.may_propose();

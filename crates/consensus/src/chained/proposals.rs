@@ -33,18 +33,19 @@ impl Chained {
     /// view, or at odds with its parent.
     fn ignore_proposal(&mut self, from: ReplicaId, id: BlockId, block: &Block) -> bool {
         let wanted = block.view >= self.view || id == self.high_qc.id;
-        if !wanted || block.author != self.leaders.leader(block.view) {
+        if !wanted || !self.may_be_its_leaders(block) {
             return true;
         }
         let seen = self.proposals_seen.entry(block.view).or_default();
-        if !seen.contains(&id) && !seen.is_empty() {
+        let others = seen.iter().filter(|(other, by)| **by == from && **other != id).count();
+        if others > 0 && !seen.contains_key(&id) {
             self.outputs.push_back(Output::Blame(from, Fault::Equivocation));
         }
         // Two are the evidence; more would only be memory.
-        if !seen.contains(&id) && seen.len() >= 2 {
+        if others >= 2 {
             return true;
         }
-        seen.insert(id);
+        seen.insert(id, from);
         false
     }
 
@@ -60,7 +61,10 @@ impl Chained {
             self.park(id, block);
             return;
         };
-        if !self.fits(now, &block, height, stamp) {
+        let fits = self.may_be_its_leaders(&block)
+            && self.standing_of(&block).is_some_and(|standing| standing == block.standing)
+            && self.fits(now, &block, height, stamp);
+        if !fits {
             self.outputs.push_back(Output::Blame(block.author, Fault::InvalidProposal));
             return;
         }

@@ -4,6 +4,7 @@ use super::messages::{Block, Message, PhaseVote, Proposal, proposal_message};
 use super::rules::Phase;
 use super::state::Chained;
 use crate::block_tree::TreeBlock;
+use crate::leader::Standing;
 use crate::verify::ProposalKey;
 use crate::{Output, PayloadWish};
 use quorate_crypto::mutants::{self, Mutant};
@@ -18,7 +19,7 @@ pub(super) const LADEN_MAX: usize = 32;
 impl Chained {
     /// As the leader of the current view: sends again what it proposed, or asks for a payload.
     pub(super) fn wish_to_propose(&mut self) {
-        if !self.is_leader(self.view) || !self.config.signs {
+        if !self.leads() || !self.config.signs {
             return;
         }
         if let Some(proposal) = self.last_proposal.clone()
@@ -48,7 +49,7 @@ impl Chained {
 
     pub(super) fn on_payload(&mut self, now: Time, view: View, parent: BlockId, payload: Payload) {
         let is_new = self.last_proposal.as_ref().is_none_or(|last| last.block.view < view);
-        if view != self.view || !is_new || !self.config.signs {
+        if view != self.view || !is_new || !self.leads() || !self.config.signs {
             return;
         }
         if parent != self.high_qc.id || !self.tree.contains(parent) {
@@ -57,19 +58,22 @@ impl Chained {
             return;
         }
         let entered_by_qc = self.verifier.rules().leads_to(&self.high_qc) == view;
-        let block = Arc::new(Block {
+        let mut block = Block {
             epoch: self.verifier.committee().epoch(),
             view,
             author: self.config.id,
             justify: self.high_qc.clone(),
             tc: if entered_by_qc { None } else { self.high_tc.clone() },
+            standing: Standing::new(),
             payload,
-        });
+        };
+        block.standing = self.standing_of(&block).expect("its parent is here");
+        let block = Arc::new(block);
         let id = block.id();
         let signature = self.sign_proposal(view, id);
         let proposal = Proposal { block: block.as_ref().clone(), signature };
         self.last_proposal = Some(proposal.clone());
-        self.proposals_seen.entry(view).or_default().insert(id);
+        self.proposals_seen.entry(view).or_default().insert(id, self.config.id);
         self.plant(block);
         self.stored.insert(id);
         self.update_work(now);

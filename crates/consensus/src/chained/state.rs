@@ -45,7 +45,7 @@ pub struct Chained {
 
     pub(super) tree: BlockTree<Block>,
     pub(super) parked: BTreeMap<(View, BlockId), Arc<Block>>,
-    pub(super) proposals_seen: BTreeMap<View, BTreeSet<BlockId>>,
+    pub(super) proposals_seen: BTreeMap<View, BTreeMap<BlockId, ReplicaId>>,
     pub(super) stored: BTreeSet<BlockId>,
     pub(super) decided: BTreeMap<View, BlockId>,
     pub(super) pending_commit: Option<Qc>,
@@ -117,7 +117,7 @@ impl Chained {
     pub fn status(&self) -> ProtocolStatus {
         ProtocolStatus {
             view: self.view,
-            leader: self.leaders.leader(self.view),
+            leader: self.leader(),
             view_changes: self.view_changes,
             certificate_bytes: encode(&self.high_qc.certificate).len() as u64,
         }
@@ -158,19 +158,9 @@ impl Chained {
         self.tree.bodies()
     }
 
-    /// The leaders of the current view and of those after it.
-    #[must_use]
-    pub fn coming_leaders(&self, views: u64) -> Vec<ReplicaId> {
-        (0..views).map(|ahead| self.leaders.leader(View(self.view.0 + ahead))).collect()
-    }
-
     pub(super) fn send(&mut self, to: Recipients, message: Message) {
         let message = self.verifier.protocol().message(message);
         self.outputs.push_back(Output::Send { to, message });
-    }
-
-    pub(super) fn is_leader(&self, view: View) -> bool {
-        self.leaders.leader(view) == self.config.id
     }
 
     pub(super) fn update_work(&mut self, now: Time) {

@@ -105,7 +105,7 @@ impl Chained {
 
     /// Sends the vote to its collector, who may be ourselves.
     pub(super) fn deliver_vote(&mut self, now: Time, vote: PhaseVote) {
-        if self.collects(vote.vote.view) {
+        if self.collects(vote.vote.view, vote.vote.id) {
             self.on_vote(now, vote);
         } else {
             self.send_vote(vote);
@@ -113,24 +113,12 @@ impl Chained {
     }
 
     fn send_vote(&mut self, PhaseVote { phase, vote }: PhaseVote) {
-        let collector = Recipients::One(self.collector(vote.view));
+        let collector = Recipients::One(self.collector(vote.view, vote.id));
         let message = match phase {
             Phase::Prepare => Message::Vote(vote),
             Phase::PreCommit | Phase::Commit => Message::PhaseVote(PhaseVote { phase, vote }),
         };
         self.send(collector, message);
-    }
-
-    /// Who collects the votes of a view: the next leader, whose block shows what they make; or the view's
-    /// own, where more phases follow.
-    pub(super) fn collector(&self, view: View) -> ReplicaId {
-        let own =
-            self.verifier.rules().is_phased() || mutants::active(Mutant::HotStuffVoteToProposer);
-        self.leaders.leader(if own { view } else { view.next() })
-    }
-
-    pub(super) fn collects(&self, view: View) -> bool {
-        self.collector(view) == self.config.id
     }
 
     /// The last vote for a block, and those of the same view that followed it, unless the block's bodies
@@ -145,7 +133,7 @@ impl Chained {
     /// Sends the votes for this block again, byte for byte, if they were the last ones.
     pub(super) fn resend_votes(&mut self, id: BlockId) {
         for said in self.said_votes().into_iter().filter(|said| said.vote.id == id) {
-            if !self.collects(said.vote.view) {
+            if !self.collects(said.vote.view, said.vote.id) {
                 self.send_vote(said);
             }
         }

@@ -348,6 +348,11 @@ const REPLICA: &[Field] = &[
          must say the same: proposals signed otherwise are refused.",
     ),
     flag(
+        "leader_reputation",
+        "true: leaders whose last turns came to nothing are passed over, longer each time, as the chain \
+         shows it. Every member must say the same, or they wait for different leaders.",
+    ),
+    flag(
         "inline_bodies",
         "true: leaders carry their own bodies inside proposals instead of sending them ahead. Every \
          member should say the same.",

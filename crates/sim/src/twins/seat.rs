@@ -172,6 +172,8 @@ fn machine(
         clock_drift_max_ms: u64::MAX / 4,
         wall_origin_ms: 0,
         signs: true,
+        // The plan says who leads.
+        reputation: false,
     };
     Protocol::new(config).with_leaders(Box::new(plan.as_ref().clone()))
 }

@@ -5,7 +5,7 @@ use crate::chained::messages::{proposal_message, timeout_message, vote_message};
 use crate::chained::{
     Block, Chained, Message, Phase, Proposal, Qc, SafetyRecord, Tc, Timeout, Vote, verify_run,
 };
-use crate::leader::{LeaderElection, RoundRobin};
+use crate::leader::{LeaderElection, RoundRobin, Standing};
 use crate::{
     Decided, Fault, Input, Output, PayloadWish, ProposalKey, ProtocolConfig, ProtocolKind,
     VerifiedRun, Verifier,
@@ -126,6 +126,7 @@ impl Keys {
             author: ReplicaId(self.leader(view)),
             justify: justify.clone(),
             tc: None,
+            standing: Standing::new(),
             payload: Payload::new(Height(height), 0, bodies.iter().map(|k| body(*k)).collect()),
         }
     }
@@ -234,6 +235,7 @@ impl Keys {
             clock_drift_max_ms: 5_000,
             wall_origin_ms: 0,
             signs: true,
+            reputation: false,
         }
     }
 }

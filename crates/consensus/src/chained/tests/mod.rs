@@ -10,6 +10,7 @@ mod collecting;
 mod encodings;
 mod found_by_simulation;
 pub(crate) mod harness;
+mod reputation;
 mod restart;
 mod timing;
 pub(crate) mod voting;

@@ -31,5 +31,5 @@ const GOLDEN: [(&str, &str); 4] = [
         "cb1a996ab8a434f9a03948084adc5ef98ea4507c5c1b56b57850ff162a85cfcd",
     ),
     ("vote", "8c2dce1821b08d6378121a35ddd1899d21b5fedcb92437d4c3fa74430044745c"),
-    ("safety record", "5aece2603fd0d08d1388959fa411c45177158dfb871fdee20652993c4b6a2646"),
+    ("safety record", "76da9cd326f9249b5947aad5267f13b0a796e0216f2dfb36a581101c01c7e78a"),
 ];

@@ -38,5 +38,5 @@ const GOLDEN: [(&str, &str); 8] = [
     ("commit vote", "6d8729e2e9e0c83241051b048281faf16f3c783fde730a7faa402228677d55e9"),
     ("precommitQC", "0b665b437161749f0f3eca6549421351d89bf017b5a7c26e29f6adf28c8b756b"),
     ("new-view", "f5c97118c0430c91fe4e86924bb44683af13428c3477b3339496cb73d9ec576b"),
-    ("safety record", "714aaf46186129a3010535f2dca042de8fcb932d22cf86fa255962d3b10271ef"),
+    ("safety record", "76639871f9052143fb2d40bed8ce0ce18b717badad27e7325ae5cdf5e4320d04"),
 ];

@@ -1,0 +1,132 @@
+//! Leaders whose last turns came to nothing are passed over, under every protocol of this machine.
+
+use super::harness::*;
+use crate::block_tree::TreeBlock;
+use crate::leader::{RoundRobin, Standing};
+use crate::{Fault, ProtocolConfig, ProtocolKind};
+use quorate_types::{ReplicaId, View};
+
+const BODIES: u64 = 40;
+
+/// Four members, of which the last is dead, after so many bodies; and how many views were given up.
+fn with_a_dead_member(
+    protocol: ProtocolKind,
+    tune: fn(&mut ProtocolConfig),
+) -> Result<(Cluster, u64), String> {
+    let mut cluster = Cluster::with(Keys::new(4).running(protocol), tune);
+    cluster.node_mut(3).up = false;
+    for k in 0..BODIES {
+        cluster.submit(k);
+        cluster.run("a body", |c| c.all_decided(&[k]))?;
+    }
+    cluster.ensure_agreement()?;
+    let given_up = cluster.node(0).machine.status().view_changes;
+    Ok((cluster, given_up))
+}
+
+fn reputation(config: &mut ProtocolConfig) {
+    config.reputation = true;
+}
+
+#[test]
+fn a_dead_leader_is_passed_over() {
+    for protocol in ProtocolKind::ALL {
+        let (_, by_turns) = with_a_dead_member(protocol, |_| {}).unwrap();
+        let (_, given_up) = with_a_dead_member(protocol, reputation).unwrap();
+        assert!(given_up * 3 < by_turns, "{protocol}: {given_up} of {by_turns}");
+    }
+}
+
+/// It makes blocks again once it is back, without anybody being told: it is tried again later.
+#[test]
+fn whoever_comes_back_leads_again() {
+    for protocol in ProtocolKind::ALL {
+        let (mut cluster, _) = with_a_dead_member(protocol, reputation).unwrap();
+        cluster.node_mut(3).up = true;
+        cluster.restart(3);
+        for k in BODIES..3 * BODIES {
+            cluster.submit(k);
+            cluster.run("a body", |c| c.all_decided(&[k])).unwrap();
+        }
+        cluster.ensure_agreement().unwrap();
+        assert!(!cluster.node(3).proposals().is_empty(), "{protocol}: it leads again");
+    }
+}
+
+/// Whom to pass over is in the blocks: a replica that starts again knows it from its records.
+#[test]
+fn standing_survives_a_restart() {
+    for protocol in ProtocolKind::ALL {
+        let (mut cluster, before) = with_a_dead_member(protocol, reputation).unwrap();
+        for id in 0..3 {
+            cluster.restart_executed(id);
+        }
+        let began = cluster.node(0).machine.status().view_changes;
+        for k in BODIES..BODIES + 12 {
+            cluster.submit(k);
+            cluster.run("a body", |c| c.all_decided(&[k])).unwrap();
+        }
+        cluster.ensure_agreement().unwrap();
+        let after = cluster.node(0).machine.status().view_changes - began;
+        assert!(after <= 2, "{protocol}: {after} after {before}");
+    }
+}
+
+/// A block whose standing is not what its parent's comes to gets no vote, and its author is blamed.
+#[test]
+fn an_invented_standing_is_refused() {
+    for (tune, protocol) in ProtocolKind::ALL
+        .into_iter()
+        .flat_map(|p| [(reputation as fn(&mut _), p), (|_: &mut _| {}, p)])
+    {
+        let mut cluster = Cluster::with(Keys::new(4).running(protocol), tune);
+        cluster.submit(7);
+        let keys = &cluster.keys;
+        let weights = keys.committee.weights();
+        let turns = RoundRobin::new(weights);
+        let mut block = keys.block(1, &keys.genesis(), 1, &[7]);
+        block.standing = Standing::new().after((View(1), View(3)), ReplicaId(0), &turns, weights);
+        assert!(!block.standing.is_empty());
+        let proposal = keys.propose(&block);
+        cluster.tell(3, 0, proposal).unwrap();
+        assert!(cluster.node(3).votes().is_empty(), "{protocol}: a vote for an invented standing");
+        assert!(cluster.node(3).blamed.contains(&(ReplicaId(0), Fault::InvalidProposal)));
+        let honest = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[7]);
+        let honest = cluster.keys.propose(&honest);
+        cluster.tell(3, 0, honest).unwrap();
+        assert!(!cluster.node(3).votes().is_empty(), "{protocol}: the honest block gets its vote");
+    }
+}
+
+/// In a view that would be its own by turns, a member that is passed over is not heard.
+#[test]
+fn who_is_passed_over_does_not_lead() {
+    let mut cluster = Cluster::with(Keys::new(4), reputation);
+    cluster.node_mut(3).up = false;
+    let its_turn = |cluster: &Cluster| {
+        let machine = &cluster.node(0).machine;
+        let (view, high) = (machine.view().0, machine.high_qc().clone());
+        (cluster.keys.leader(view) == 3 && high.view.0 + 1 == view).then_some((view, high))
+    };
+    // One body or two at a time, or the committee would rest in every second view only.
+    let mut bodies = 0;
+    let (view, high) = loop {
+        let batch: Vec<u64> = (bodies..=bodies + bodies % 3 % 2).collect();
+        bodies += batch.len() as u64;
+        for body in &batch {
+            cluster.submit(*body);
+        }
+        cluster.run("bodies", |c| c.all_decided(&batch)).unwrap();
+        match its_turn(&cluster) {
+            Some(found) if bodies > 4 => break found,
+            _ => assert!(bodies < 100, "its turn never came"),
+        }
+    };
+    let coming = cluster.node(0).machine.coming_leaders(4);
+    assert!(!coming.contains(&ReplicaId(3)), "{coming:?}");
+    let seen = cluster.node(0).votes().len();
+    let block = cluster.keys.block(view, &high, cluster.node(0).decided.len() as u64 + 1, &[]);
+    cluster.tell(0, 3, cluster.keys.propose(&block)).unwrap();
+    assert_eq!(cluster.node(0).votes().len(), seen);
+    assert!(!cluster.node(0).machine.has_block(block.id()));
+}

@@ -1,0 +1,197 @@
+//! Who is passed over, as the chain shows it.
+
+use super::LeaderElection;
+use borsh::{BorshDeserialize, BorshSerialize};
+use quorate_types::{ReplicaId, View, Weights};
+
+/// After its first failure a member is passed over for so many rounds of as many views as there are
+/// members; after each further one for twice as long.
+const ROUNDS: u64 = 8;
+
+/// How often the time is doubled at most: at a thousand views a second, four members then try a dead
+/// one every half a minute.
+const DOUBLINGS_MAX: u8 = 10;
+
+/// A member whose last turn came to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+struct Failing {
+    member: ReplicaId,
+    /// The view that it led last, to no block.
+    since: View,
+    /// Turns in a row that came to nothing, the first not counted.
+    again: u8,
+}
+
+impl Failing {
+    fn is_passed_over(&self, view: View, members: usize) -> bool {
+        let span = (members as u64 * ROUNDS) << self.again.min(DOUBLINGS_MAX);
+        view.0.saturating_sub(self.since.0) <= span
+    }
+}
+
+/// The reputation of leaders after a block: those whose last turns came to nothing, by member.
+///
+/// Each block carries it, made from its parent's by one rule, so that whoever has a block knows who leads
+/// after it: also one that starts from a snapshot, without the chain before. Where reputation is off it is
+/// empty. At most as many are in it as may be faulty: whom nobody saw fail leads.
+#[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Standing(Vec<Failing>);
+
+impl Standing {
+    /// Nobody is passed over.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Whether nobody is passed over.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Who leads `view`, entered by the certificate of the block that this is the standing of: the
+    /// first of those in turn who is not passed over.
+    #[must_use]
+    pub fn leader(&self, view: View, turns: &dyn LeaderElection, members: usize) -> ReplicaId {
+        let nominal = turns.leader(view);
+        let passed_over = |member: ReplicaId| {
+            let failing = self.0.iter().find(|failing| failing.member == member);
+            failing.is_some_and(|failing| failing.is_passed_over(view, members))
+        };
+        let later = |ahead: u64| turns.leader(View(view.0.saturating_add(ahead)));
+        // With weights a round has more turns than members; nobody is passed over for all of a few.
+        let most = 4 * members as u64;
+        (0..most).map(later).find(|member| !passed_over(*member)).unwrap_or(nominal)
+    }
+
+    /// The standing after a block of `view` by `author`, whose parent of view `parent` has this one.
+    ///
+    /// The views between came to nothing. Who led the first of them is known if the parent's certificate
+    /// led there, which it did unless timeouts came first; the others were entered by timeout certificates,
+    /// and so went by turns.
+    #[must_use]
+    pub fn after(
+        &self,
+        (parent, view): (View, View),
+        author: ReplicaId,
+        turns: &dyn LeaderElection,
+        weights: &Weights,
+    ) -> Self {
+        let members = weights.each().len();
+        let mut next = self.clone();
+        let skipped = parent.0.saturating_add(1)..view.0;
+        if !skipped.is_empty() {
+            let first = parent.next();
+            next.fail(self.leader(first, turns, members), first);
+        }
+        // After a long stop the last round says enough.
+        let recent = skipped.start.saturating_add(1).max(view.0.saturating_sub(members as u64));
+        for failed in (recent..skipped.end).map(View) {
+            next.fail(turns.leader(failed), failed);
+        }
+        next.0.retain(|failing| failing.member != author);
+        next.forget_the_oldest(weights);
+        next
+    }
+
+    fn fail(&mut self, member: ReplicaId, since: View) {
+        match self.0.binary_search_by_key(&member, |failing| failing.member) {
+            Ok(at) => {
+                let failing = &mut self.0[at];
+                *failing = Failing { since, again: failing.again.saturating_add(1), ..*failing };
+            }
+            Err(at) => self.0.insert(at, Failing { member, since, again: 0 }),
+        }
+    }
+
+    /// Until no more are in it than may be faulty: the others were unlucky.
+    fn forget_the_oldest(&mut self, weights: &Weights) {
+        let weigh = |all: &[Failing]| -> u64 {
+            all.iter().filter_map(|failing| weights.each().get(failing.member.index())).sum()
+        };
+        while weigh(&self.0) > weights.faulty_max() {
+            let oldest = (0..self.0.len()).min_by_key(|at| self.0[*at].since);
+            self.0.remove(oldest.expect("what weighs something is not empty"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::leader::RoundRobin;
+
+    fn turns(members: usize) -> (RoundRobin, Weights) {
+        let weights = Weights::equal(members);
+        (RoundRobin::new(&weights), weights)
+    }
+
+    /// The leader of each view when `dead` never makes a block, and every view given up is followed by a
+    /// timeout certificate; and which views were given up.
+    fn play(members: usize, dead: &[u16], views: u64) -> (Vec<u16>, Vec<u64>) {
+        let (turns, weights) = turns(members);
+        let (mut standing, mut parent) = (Standing::default(), View(0));
+        let (mut led, mut given_up) = (Vec::new(), Vec::new());
+        for view in (1..=views).map(View) {
+            let by_certificate = view == parent.next();
+            let leader = if by_certificate {
+                standing.leader(view, &turns, members)
+            } else {
+                turns.leader(view)
+            };
+            led.push(leader.0);
+            if dead.contains(&leader.0) {
+                given_up.push(view.0);
+            } else {
+                standing = standing.after((parent, view), leader, &turns, &weights);
+                parent = view;
+            }
+        }
+        (led, given_up)
+    }
+
+    #[test]
+    fn without_failures_turns_are_kept() {
+        let (led, given_up) = play(4, &[], 12);
+        assert_eq!(led, [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]);
+        assert!(given_up.is_empty());
+    }
+
+    #[test]
+    fn a_dead_leader_costs_ever_fewer_views() {
+        let (_, given_up) = play(4, &[3], 4_000);
+        let gaps: Vec<u64> = given_up.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(given_up[0], 4);
+        assert!(given_up.len() <= 8, "by turns it would be 1,000: {given_up:?}");
+        assert!(gaps.windows(2).all(|pair| pair[1] >= 3 * pair[0] / 2), "{gaps:?}");
+    }
+
+    #[test]
+    fn as_many_as_may_be_faulty_are_passed_over_together() {
+        let (_, given_up) = play(13, &[4, 5, 6, 7], 5_000);
+        assert!(given_up.len() <= 40, "by turns it would be 1,538: {given_up:?}");
+    }
+
+    #[test]
+    fn whoever_makes_a_block_again_is_forgiven() {
+        let (turns, weights) = turns(4);
+        let failed = Standing::default().after((View(3), View(5)), ReplicaId(0), &turns, &weights);
+        assert_eq!(failed.leader(View(8), &turns, 4), ReplicaId(0), "3 is passed over");
+        let forgiven = failed.after((View(7), View(8)), ReplicaId(3), &turns, &weights);
+        assert!(forgiven.is_empty());
+    }
+
+    #[test]
+    fn no_more_are_passed_over_than_may_be_faulty() {
+        let (turns, weights) = turns(4);
+        let mut standing = Standing::default();
+        for (parent, view) in [(1, 4), (4, 9), (9, 40)] {
+            standing = standing.after((View(parent), View(view)), ReplicaId(0), &turns, &weights);
+            assert!(standing.0.len() <= 1, "{standing:?}");
+        }
+        // A stop of any length takes no longer than a round to look at.
+        let far = (View(40), View(u64::MAX - 1));
+        assert!(standing.after(far, ReplicaId(0), &turns, &weights).0.len() <= 1);
+    }
+}
