@@ -482,11 +482,18 @@ impl Replica {
         if self.announce_at.is_none_or(|at| at > now) {
             return;
         }
-        self.announce_at = Some(now + ANNOUNCE_EVERY);
-        let names = self.bodies.pending_since(now - ANNOUNCE_EVERY, NAMES_MAX);
+        let every = self.announce_every();
+        self.announce_at = Some(now + every);
+        let names = self.bodies.pending_since(now - every, NAMES_MAX);
         if !names.is_empty() {
             self.send(Recipients::All, Message::Announce(names));
         }
+    }
+
+    /// What is pending is announced when it has waited longer than a decision should take: half as long as
+    /// a view may take at most.
+    fn announce_every(&self) -> Duration {
+        ANNOUNCE_EVERY.max(self.config.settings.timeout() / 2)
     }
 
     // ---- reading back ---------------------------------------------------------------------------
@@ -699,7 +706,7 @@ impl Replica {
         let working = self.bodies.has_pending();
         if working != self.working {
             self.working = working;
-            self.announce_at = working.then(|| now + ANNOUNCE_EVERY);
+            self.announce_at = working.then(|| now + self.announce_every());
             self.feed(now, Input::Work(working));
         }
         if self.view != self.protocol.view() {

@@ -354,6 +354,14 @@ impl Scenario {
         self
     }
 
+    /// With leaders passed over whose last turns came to nothing.
+    #[must_use]
+    pub fn with_leader_reputation(mut self) -> Self {
+        self.settings.leader_reputation = true;
+        self.options.push("--leader-reputation".to_owned());
+        self
+    }
+
     /// With a rule left out.
     #[must_use]
     pub fn with_mutant(mut self, mutant: Mutant) -> Self {

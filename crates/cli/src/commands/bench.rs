@@ -55,6 +55,9 @@ pub(crate) struct Options {
     /// The protocol that orders: jolteon, hotstuff (chained) or hotstuff-basic
     #[arg(long, default_value_t)]
     protocol: ProtocolKind,
+    /// Pass over leaders whose last turns came to nothing
+    #[arg(long)]
+    leader_reputation: bool,
     /// The voting scheme: ed25519 or bls
     #[arg(long, default_value = "ed25519", value_parser = super::scheme)]
     scheme: SchemeKind,
@@ -301,6 +304,7 @@ impl Options {
         let default = Settings::default();
         Settings {
             protocol: self.protocol,
+            leader_reputation: self.leader_reputation,
             batch_bytes: self.batch_bytes.unwrap_or(default.batch_bytes),
             batch_delay_ms: self.batch_delay.unwrap_or(default.batch_delay_ms),
             timeout_ms,

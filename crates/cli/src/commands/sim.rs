@@ -54,6 +54,9 @@ pub(crate) struct Options {
     /// The protocol that orders: jolteon, hotstuff (chained) or hotstuff-basic
     #[arg(long, default_value_t, conflicts_with = "replay")]
     protocol: ProtocolKind,
+    /// Pass over leaders whose last turns came to nothing
+    #[arg(long, conflicts_with_all = ["replay", "twins_scenarios", "crash_points"])]
+    leader_reputation: bool,
     /// Replace the Byzantine members by twins: two machines with one key
     #[arg(long)]
     twins: bool,
@@ -172,6 +175,9 @@ impl Options {
             None => Scenario::from_seed(seed),
         };
         scenario = scenario.running(self.protocol);
+        if self.leader_reputation {
+            scenario = scenario.with_leader_reputation();
+        }
         if self.short {
             scenario = scenario.short();
         }

@@ -2,18 +2,18 @@
 //! at some correct member. And nobody acknowledges a body that is not on its disk.
 
 use super::{Observation, Oracle};
+use quorate_consensus::block_tree::TreeBlock;
 use quorate_consensus::chained::{Message as Statement, PhaseVote};
 use quorate_crypto::Digest;
 use quorate_engine::{Availability as Proof, Message};
-use quorate_types::{Available, BodyRef, ReplicaId, View};
+use quorate_types::{Available, BlockId, BodyRef, ReplicaId, View};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Holds each vote against what the disks have. It knows the blocks that correct leaders proposed, one a
-/// view.
+/// Holds each vote against what the disks have. It knows the blocks that correct leaders proposed.
 #[derive(Clone, Debug)]
 pub struct Availability {
     proof: Proof,
-    proposed: BTreeMap<View, Vec<BodyRef>>,
+    proposed: BTreeMap<BlockId, Vec<BodyRef>>,
     stored: BTreeMap<ReplicaId, BTreeSet<BodyRef>>,
     /// The last view in which each member was seen to vote.
     voted: BTreeMap<ReplicaId, View>,
@@ -60,7 +60,7 @@ impl Availability {
         match statement {
             Statement::Proposal(proposal) => {
                 let bodies = proposal.block.payload.bodies.clone();
-                self.proposed.insert(proposal.block.view, bodies);
+                self.proposed.insert(proposal.block.id(), bodies);
                 Ok(())
             }
             // Said again after a restart: the bodies may be executed everywhere and given up by now.
@@ -71,7 +71,7 @@ impl Availability {
             }
             Statement::Vote(vote) | Statement::PhaseVote(PhaseVote { vote, .. }) => {
                 self.voted.insert(replica, vote.view);
-                self.voted(replica, vote.view)
+                self.voted(replica, vote.view, vote.id)
             }
             _ => Ok(()),
         }
@@ -89,8 +89,8 @@ impl Availability {
         has.then_some(()).ok_or_else(text)
     }
 
-    fn voted(&self, replica: ReplicaId, view: View) -> Result<(), String> {
-        let bodies = self.proposed.get(&view).into_iter().flatten();
+    fn voted(&self, replica: ReplicaId, view: View, block: BlockId) -> Result<(), String> {
+        let bodies = self.proposed.get(&block).into_iter().flatten();
         let (disks, whose): (Vec<&BTreeSet<BodyRef>>, _) = match self.proof {
             Proof::Stored => (self.stored.get(&replica).into_iter().collect(), "its"),
             Proof::Certified => (self.stored.values().collect(), "any correct member's"),

@@ -54,7 +54,7 @@ const GOLDEN: [&str; 9] = [
     "18fc178e54fc1191460a862e79e12d80c2ab2822a5c7df34a29b70c204c70cd4",
     "a09b6b2b2523b27334e495e39a809fd181aa0a219436bdd6b792c69efbbd13e1",
     "d0d304a0b5a11888e1f69248a53222f9bd6fe8f034b79a19b20a902e90c89b7c",
-    "369cd61a369e85b974759176af74c87eb98e783e0e3d89978b1e32e3a7cc5861",
+    "1608dbb041f8f1d13c5c2993f800fadbff2eda968795fdb500e7043768866591",
 ];
 
 /// What is signed is of one width for each kind, and starts with kind, chain and epoch.
