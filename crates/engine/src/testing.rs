@@ -4,6 +4,7 @@ use crate::availability::{Acknowledged, Acknowledgement, AvailabilityCertificate
 use crate::{Incoming, Message, Verifier};
 use bytes::Bytes;
 use quorate_consensus::chained::{self, Block, Proposal, Qc};
+use quorate_consensus::leader::Standing;
 use quorate_consensus::{ProposalKey, ProtocolKind};
 use quorate_crypto::{Digest, IdentitySecret, KeyCache, SchemeKind, VotingSecret};
 use quorate_types::{
@@ -67,6 +68,7 @@ pub(crate) fn proposal(bodies: Vec<BodyRef>) -> quorate_consensus::Message {
         author: ReplicaId(0),
         justify: Qc::genesis(genesis, 4),
         tc: None,
+        standing: Standing::new(),
         payload: Payload::new(Height(1), 0, bodies),
     };
     let id = quorate_consensus::block_tree::TreeBlock::id(&block);

@@ -2,6 +2,7 @@ use super::{AHEAD_MAX, BLOCKS_MAX, BlockSync};
 use crate::message::{FetchBlocks, Kept};
 use quorate_consensus::VerifiedRun;
 use quorate_consensus::chained::{Block, Qc, Run};
+use quorate_consensus::leader::Standing;
 use quorate_crypto::hash;
 use quorate_types::{BlockId, Epoch, Height, Payload, ReplicaId, Time, View};
 use std::collections::BTreeSet;
@@ -40,6 +41,7 @@ fn run(first: u64, last: u64) -> Box<VerifiedRun> {
         author: ReplicaId(0),
         justify: Qc::genesis(id(0), 4),
         tc: None,
+        standing: Standing::new(),
         payload: Payload::new(Height(height), 0, Vec::new()),
     };
     let decided = (first..=last).map(block).collect();

@@ -3,6 +3,7 @@
 use super::*;
 use quorate_consensus as consensus;
 use quorate_consensus::chained::{Block, Message as Statement, Proposal, Qc, Tc, Timeout, Vote};
+use quorate_consensus::leader::Standing;
 use quorate_crypto::{Aggregate, Bitmap, Certificate, IdentityKey, Share, Signature};
 use quorate_engine::{Acknowledgement, Availability as Proof, Settings};
 use quorate_types::{Available, BlockId, ClientId, Epoch, Outcome, Payload, View};
@@ -262,7 +263,15 @@ fn timeout(view: u64, high_qc: Qc, last_vote: Option<Vote>) -> Statement {
 fn proposal(view: u64, stamp: u64) -> Statement {
     let payload = Payload::new(Height(1), stamp, Vec::new());
     let justify = certificate(view - 1, 1);
-    let block = Block { epoch: Epoch(0), view: View(view), author: R0, justify, tc: None, payload };
+    let block = Block {
+        epoch: Epoch(0),
+        view: View(view),
+        author: R0,
+        justify,
+        tc: None,
+        standing: Standing::new(),
+        payload,
+    };
     Statement::Proposal(Proposal { block, signature: Vec::new() })
 }
 
