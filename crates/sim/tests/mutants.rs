@@ -172,3 +172,11 @@ noticed_by_twins! {
     twins_notice_a_decision_delivered_newest_first: JolteonNewestFirst breaks "prefix" in 500;
     twins_notice_a_view_entered_without_a_certificate: JolteonEnterUncertified breaks "conduct" in 500;
 }
+
+noticed_by_twins! {
+    HotStuffBasic:
+    twins_notice_a_second_vote_for_a_block: JolteonDoubleVote breaks "audit" in 500;
+    twins_notice_a_basic_promise_forgotten: JolteonAmnesia breaks "audit" in 500;
+    twins_notice_a_phase_forgotten_in_a_restart: BasicForgetPhase breaks "audit" in 500;
+    twins_notice_a_decision_by_two_phases: BasicDecideOnPreCommit breaks "progress" in 50;
+}

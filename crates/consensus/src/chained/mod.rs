@@ -1,8 +1,9 @@
 //! The chained protocols as one machine: a block's certificate is its child's justification, and each
-//! view adds one of both.
+//! view adds one of both. [Basic HotStuff](crate::hotstuff::basic) is one of them by its blocks, and goes
+//! through further phases within each view.
 //!
-//! [`Rules`] holds all that tells [Jolteon](crate::jolteon) from [HotStuff](crate::hotstuff); whatever is
-//! not in it is the same for both. What a rule is for stands with the protocol that needs it.
+//! [`Rules`] holds all that tells [Jolteon](crate::jolteon) and [HotStuff](crate::hotstuff) apart; whatever is
+//! not in it is the same for all. What a rule is for stands with the protocol that needs it.
 //!
 //! | what is said | where | who checks it before |
 //! |---|---|---|
@@ -10,9 +11,10 @@
 //! | votes | `votes` | `check`; shares when they are combined |
 //! | timeouts, and what they make | `timeouts` | `check`; shares when they are combined |
 //! | certificates | `certificates`, `deciding` | `check` |
+//! | later phases of a view, and that it is over | `phases` | `check` |
 //! | runs of blocks for those who missed them | `synchronise` | `runs` |
 //!
-//! `state` holds the machine and hands its inputs out, `recovery` starts it again.
+//! `records` are what is written down, `state` holds the machine and hands its inputs out, `recovery` starts it again.
 
 mod certificates;
 mod check;

@@ -2,7 +2,7 @@
 
 use super::harness::*;
 use crate::ProtocolKind;
-use crate::chained::Message;
+use crate::chained::{Message, Phase, Vote};
 use std::collections::BTreeMap;
 
 /// A small generator: a seed names a run for ever.
@@ -16,10 +16,10 @@ impl Dice {
     }
 }
 
-/// Votes of an honest replica: one id a view, across restarts, and none after a timeout of that view.
+/// Votes of an honest replica: one id a view and phase, across restarts.
 #[derive(Default)]
 struct Audit {
-    voted: BTreeMap<(u16, u64), quorate_types::BlockId>,
+    voted: BTreeMap<(u16, u64, Phase), quorate_types::BlockId>,
     proposed: BTreeMap<u64, quorate_types::BlockId>,
     heard: usize,
 }
@@ -28,11 +28,8 @@ impl Audit {
     fn hear(&mut self, envelope: &Envelope) -> Check {
         self.heard += 1;
         match &envelope.message {
-            Message::Vote(vote) => {
-                let key = (envelope.from, vote.view.0);
-                let first = *self.voted.entry(key).or_insert(vote.id);
-                ensure(first == vote.id, format!("r{} voted twice in {}", envelope.from, vote.view))
-            }
+            Message::Vote(vote) => self.hear_vote(envelope.from, Phase::Prepare, vote),
+            Message::PhaseVote(said) => self.hear_vote(envelope.from, said.phase, &said.vote),
             Message::Proposal(proposal) => {
                 let id = crate::block_tree::TreeBlock::id(&proposal.block);
                 let first = *self.proposed.entry(proposal.block.view.0).or_insert(id);
@@ -40,6 +37,12 @@ impl Audit {
             }
             _ => Ok(()),
         }
+    }
+
+    fn hear_vote(&mut self, from: u16, phase: Phase, vote: &Vote) -> Check {
+        let key = (from, vote.view.0, phase);
+        let first = *self.voted.entry(key).or_insert(vote.id);
+        ensure(first == vote.id, format!("r{from} voted twice in {}", vote.view))
     }
 }
 
