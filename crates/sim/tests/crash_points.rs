@@ -5,16 +5,10 @@ use quorate_engine::ProtocolKind;
 use quorate_sim::crash_points::{Options, run};
 use quorate_sim::mutants::Mutant;
 
-/// With the rule left out something is wrong, and this oracle says so.
+/// With the rule left out of this protocol something is wrong, and this oracle says so.
 #[track_caller]
-fn is_noticed(mutant: Mutant, oracle: &str) {
-    let options = Options {
-        threads: 1,
-        only: None,
-        every: 1,
-        protocol: ProtocolKind::Jolteon,
-        mutant: Some(mutant),
-    };
+fn is_noticed(protocol: ProtocolKind, mutant: Mutant, oracle: &str) {
+    let options = Options { threads: 1, only: None, every: 1, protocol, mutant: Some(mutant) };
     let report = run(&options, |_, _| {});
     let broken = report.broken.first().unwrap_or_else(|| panic!("{mutant:?} was not noticed"));
     assert_eq!(broken.violation.oracle, oracle, "{broken}");
@@ -24,7 +18,7 @@ macro_rules! noticed {
     ($($name:ident: $mutant:ident by $oracle:literal;)*) => {$(
         #[test]
         fn $name() {
-            is_noticed(Mutant::$mutant, $oracle);
+            is_noticed(ProtocolKind::Jolteon, Mutant::$mutant, $oracle);
         }
     )*};
 }
@@ -51,4 +45,13 @@ noticed! {
     a_timeout_without_a_durable_promise: JolteonTimeoutBeforePersist by "audit";
     promises_forgotten_in_a_restart: JolteonAmnesia by "audit";
     a_timeout_certificate_forgotten_in_a_restart: JolteonForgetTc by "progress";
+}
+
+/// What a recovered replica is offered is in the words of its own protocol: in another's, nothing of it would be
+/// looked at.
+#[test]
+fn a_second_vote_in_one_view_of_any_protocol() {
+    for protocol in ProtocolKind::ALL {
+        is_noticed(protocol, Mutant::JolteonDoubleVote, "audit");
+    }
 }

@@ -23,7 +23,7 @@ impl Chained {
                 .position(block.parent())
                 .is_some_and(|(height, _)| block.payload.header.height == height.next());
             if follows && !self.tree.contains(block.id()) {
-                self.take_fetched(Arc::new(block));
+                self.take_fetched(&Arc::new(block));
             }
         }
         self.update_work(now);
@@ -41,10 +41,10 @@ impl Chained {
     }
 
     /// Whoever missed a proposal may still vote in the later phases of its view.
-    fn take_fetched(&mut self, block: Arc<Block>) {
-        self.plant(Arc::clone(&block));
+    fn take_fetched(&mut self, block: &Arc<Block>) {
+        self.plant(Arc::clone(block));
         if block.view >= self.view {
-            self.want_bodies(&block);
+            self.want_bodies(block);
         }
     }
 
