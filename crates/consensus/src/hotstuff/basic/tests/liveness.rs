@@ -2,7 +2,7 @@
 
 use super::{certify, four};
 use crate::ProtocolKind;
-use crate::chained::tests::harness::{Check, Cluster, Envelope, Keys, certificates, ensure};
+use crate::chained::tests::harness::{Check, Cluster, Envelope, Keys, Node, certificates, ensure};
 use crate::chained::{DecidedBlock, Message, Phase};
 use quorate_types::{Time, View};
 
@@ -24,7 +24,7 @@ fn a_committee_decides_in_every_view() {
     cluster.deliver();
     assert!(cluster.all_decided(&[1, 2, 3]));
     cluster.ensure_agreement().unwrap();
-    let views: Vec<u64> = cluster.nodes.iter().map(|node| node.view()).collect();
+    let views: Vec<u64> = cluster.nodes.iter().map(Node::view).collect();
     assert_eq!((views, timeouts(&cluster)), (vec![4; 4], 0));
 }
 
@@ -33,7 +33,7 @@ fn a_committee_decides_in_every_view() {
 fn a_decision_costs_eight_messages_a_member() {
     let mut cluster = four();
     let sent = |cluster: &Cluster| -> usize {
-        let copies = |node: &crate::chained::tests::harness::Node| {
+        let copies = |node: &Node| {
             let to_all = |message: &&Message| {
                 matches!(
                     message,

@@ -61,10 +61,10 @@ fn voted_in(cluster: &Cluster, id: u16) -> Vec<(u64, Phase)> {
 #[cfg(feature = "mutants")]
 #[test]
 fn every_rule_left_out_is_noticed() {
-    use crate::chained::tests::harness::unnoticed;
+    use crate::chained::tests::harness::{Row, unnoticed};
     use quorate_crypto::mutants::Mutant;
 
-    let table: [(Mutant, fn() -> Check); 14] = [
+    let table: [Row; 14] = [
         (Mutant::BasicVoteTwiceInPhase, rules::check_one_vote_a_phase),
         (Mutant::BasicVoteBeforePersist, rules::check_nothing_leaves_before_it_is_durable),
         (Mutant::BasicNoLock, rules::check_nothing_leaves_before_it_is_durable),

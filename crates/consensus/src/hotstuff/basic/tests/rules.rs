@@ -2,7 +2,7 @@
 
 use super::{after_timeouts, certify, four, phase_message, show, show_phase, voted_in};
 use crate::block_tree::TreeBlock;
-use crate::chained::tests::harness::{Check, Cluster, certificates, ensure};
+use crate::chained::tests::harness::{Check, Cluster, Said, body, certificates, ensure};
 use crate::chained::tests::voting::check_durable_first;
 use crate::chained::{Lock, Message, Phase, PhaseVote};
 use crate::{Fault, ProtocolKind};
@@ -242,7 +242,7 @@ pub(super) fn check_a_leader_waits_for_new_views() -> Check {
     let block = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[7]);
     let decided = certify(&cluster.keys, Phase::Commit, &block);
     show(&mut cluster, 1, &block)?;
-    cluster.pending.push(crate::chained::tests::harness::body(8));
+    cluster.pending.push(body(8));
     show_phase(&mut cluster, 1, Phase::Commit, &block)?;
     for from in [2, 2, 3] {
         ensure(cluster.node(1).proposals().is_empty(), format!("it proposed before {from}"))?;
@@ -320,9 +320,7 @@ fn a_leader_shows_each_certificate_to_all() {
         .said
         .iter()
         .filter_map(|said| match said {
-            crate::chained::tests::harness::Said::Send(Recipients::All, message) => {
-                Some(message.as_ref())
-            }
+            Said::Send(Recipients::All, message) => Some(message.as_ref()),
             _ => None,
         })
         .collect();
