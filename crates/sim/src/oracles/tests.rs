@@ -2,6 +2,7 @@
 
 use super::*;
 use quorate_consensus as consensus;
+use quorate_consensus::block_tree::TreeBlock;
 use quorate_consensus::chained::{Block, Message as Statement, Proposal, Qc, Tc, Timeout, Vote};
 use quorate_consensus::leader::Standing;
 use quorate_crypto::{Aggregate, Bitmap, Certificate, IdentityKey, Share, Signature};
@@ -300,7 +301,7 @@ fn one_vote_a_view() {
     audit_complains(vec![Statement::Vote(vote(3, 1)), inside], "voted in v3 for");
     audit_complains(
         vec![Statement::Vote(vote(5, 1)), Statement::Vote(vote(4, 2))],
-        "after voting in v5",
+        "in v4 Prepare after v5 Prepare",
     );
     let again =
         vec![Statement::Vote(vote(3, 1)), Statement::Vote(vote(4, 2)), Statement::Vote(vote(3, 1))];
@@ -341,7 +342,8 @@ fn a_vote_needs_the_bodies_on_the_own_disk() {
     let Statement::Proposal(mut proposal) = proposal(3, 1) else { unreachable!() };
     proposal.block.payload = Payload::new(Height(1), 1, vec![body]);
     let of = |statement| Message::Consensus(consensus::Message::Jolteon(statement));
-    let messages = [of(Statement::Proposal(proposal)), of(Statement::Vote(vote(3, 1)))];
+    let vote = Vote { id: proposal.block.id(), ..vote(3, 1) };
+    let messages = [of(Statement::Proposal(proposal)), of(Statement::Vote(vote))];
     let released = |index: usize| Observation::Released {
         replica: R0,
         message: &messages[index],

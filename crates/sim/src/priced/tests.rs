@@ -66,11 +66,28 @@ fn real_signatures_make_no_difference_to_any_figure() {
 fn a_saturated_station_works_at_the_rate_of_its_price() {
     let mut scene = scene(4, 3_000.0);
     scene.prices.execution.operation_us = 1_000.0;
+    scene.prices.crowded = PerStation::all(1.0);
     let outcome = outcome(&scene);
     let executed = outcome.acknowledged.operations as f64 / 3.0;
     assert!((850.0..=1_050.0).contains(&executed), "{executed}");
     assert!(outcome.station(Station::Execution).unwrap().mean > 0.8, "{outcome:#?}");
     assert!(outcome.committed_tps > 1_100.0, "what is decided does not wait for it: {outcome:#?}");
+}
+
+#[test]
+fn work_costs_its_multiple_while_all_cores_are_taken() {
+    let executed = |cores: u32, times: f64| {
+        let mut scene = scene(4, 3_000.0);
+        scene.host.cores = cores;
+        scene.prices.execution.operation_us = 1_000.0;
+        scene.prices.crowded = PerStation { execution: times, ..PerStation::all(1.0) };
+        outcome(&scene).acknowledged.operations as f64
+    };
+    // One thread executes: with eight cores some are always free.
+    let free = executed(8, 1.0);
+    assert!((0.95..1.05).contains(&(executed(8, 2.0) / free)), "{free}");
+    let ratio = executed(1, 2.0) / executed(1, 1.0);
+    assert!(ratio < 0.75, "{ratio}");
 }
 
 #[test]
