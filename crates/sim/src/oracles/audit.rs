@@ -121,9 +121,10 @@ impl Member {
         }
         let newest = self.votes.last_key_value().map(|(key, _)| *key).unwrap_or_default();
         if (vote.view, phase) < newest {
-            let (view, later) = newest;
-            let said = vote.view;
-            return Err(format!("{replica} voted in {said} {phase:?} after {view} {later:?}"));
+            return Err(format!(
+                "{replica} voted in {} ({phase:?}) after voting in {} ({:?})",
+                vote.view, newest.0, newest.1
+            ));
         }
         self.votes.insert((vote.view, phase), vote.clone());
         Ok(())

@@ -2,9 +2,9 @@
 
 use super::*;
 use quorate_consensus as consensus;
-use quorate_consensus::block_tree::TreeBlock;
-use quorate_consensus::chained::{Block, Message as Statement, Proposal, Qc, Tc, Timeout, Vote};
-use quorate_consensus::leader::Standing;
+use quorate_consensus::chained::{
+    Block, Message as Statement, Phase, PhaseVote, Proposal, Qc, Tc, Timeout, Vote,
+};
 use quorate_crypto::{Aggregate, Bitmap, Certificate, IdentityKey, Share, Signature};
 use quorate_engine::{Acknowledgement, Availability as Proof, Settings};
 use quorate_types::{Available, BlockId, ClientId, Epoch, Outcome, Payload, View};
@@ -303,6 +303,14 @@ fn one_vote_a_view() {
         vec![Statement::Vote(vote(5, 1)), Statement::Vote(vote(4, 2))],
         "in v4 Prepare after v5 Prepare",
     );
+    let later = |phase, id| Statement::PhaseVote(PhaseVote { phase, vote: vote(3, id) });
+    let back = vec![later(Phase::Commit, 1), later(Phase::PreCommit, 1)];
+    audit_complains(back, "(PreCommit) after voting in v3 (Commit)");
+    let twice = vec![later(Phase::Commit, 1), later(Phase::Commit, 2)];
+    audit_complains(twice, "voted in v3 for");
+    let phases =
+        vec![Statement::Vote(vote(3, 1)), later(Phase::PreCommit, 1), later(Phase::Commit, 1)];
+    assert_eq!(audit(phases), None);
     let again =
         vec![Statement::Vote(vote(3, 1)), Statement::Vote(vote(4, 2)), Statement::Vote(vote(3, 1))];
     assert_eq!(audit(again), None);
