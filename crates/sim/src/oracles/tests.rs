@@ -301,7 +301,7 @@ fn one_vote_a_view() {
     audit_complains(vec![Statement::Vote(vote(3, 1)), inside], "voted in v3 for");
     audit_complains(
         vec![Statement::Vote(vote(5, 1)), Statement::Vote(vote(4, 2))],
-        "in v4 Prepare after v5 Prepare",
+        "voted in v4 (Prepare) after voting in v5",
     );
     let later = |phase, id| Statement::PhaseVote(PhaseVote { phase, vote: vote(3, id) });
     let back = vec![later(Phase::Commit, 1), later(Phase::PreCommit, 1)];
