@@ -2,9 +2,11 @@
 
 use super::*;
 use quorate_consensus as consensus;
+use quorate_consensus::block_tree::TreeBlock;
 use quorate_consensus::chained::{
     Block, Message as Statement, Phase, PhaseVote, Proposal, Qc, Tc, Timeout, Vote,
 };
+use quorate_consensus::leader::Standing;
 use quorate_crypto::{Aggregate, Bitmap, Certificate, IdentityKey, Share, Signature};
 use quorate_engine::{Acknowledgement, Availability as Proof, Settings};
 use quorate_types::{Available, BlockId, ClientId, Epoch, Outcome, Payload, View};
