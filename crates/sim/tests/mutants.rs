@@ -81,7 +81,6 @@ noticed! {
     promises_forgotten_in_a_restart: JolteonAmnesia in 20 of short;
     a_timeout_certificate_forgotten_in_a_restart: JolteonForgetTc in 30 of short;
     a_block_that_extends_too_little: JolteonStaleJustify in 500 of stale;
-    a_decision_over_a_gap: JolteonCommitGap in 4000 of storm;
     a_decision_delivered_newest_first: JolteonNewestFirst in 20 of short;
     a_certificate_of_few: SkipThreshold in 40 of short;
     a_vote_without_the_bodies: VoteWithoutBodies in 40 of short;
