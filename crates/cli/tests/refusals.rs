@@ -181,11 +181,15 @@ fn a_build_with_every_rule_says_how_to_get_another() {
 #[cfg(feature = "mutants")]
 #[test]
 fn a_rule_left_out_is_missed_and_the_replay_misses_it_too() {
-    let output = quorate(&["sim", "--seeds", "20", "--mutant", "ExecuteTwice", "--json"]);
+    let folder = tempfile::tempdir().unwrap();
+    let out = ["--out", folder.path().to_str().expect("a plain path")];
+    let output = quorate(
+        &[&["sim", "--seeds", "20", "--mutant", "ExecuteTwice", "--json"], &out[..]].concat(),
+    );
     assert_eq!(output.status.code(), Some(1));
     let result: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
     let replay = result["failures"][0]["replay"].as_str().expect("a command");
-    let arguments: Vec<&str> = replay.split(' ').skip(1).collect();
+    let arguments: Vec<&str> = replay.split(' ').skip(1).chain(out).collect();
     let again = quorate(&arguments);
     assert_eq!(again.status.code(), Some(1));
     assert!(stdout(&again).contains(&format!("to run it again: {replay}")));
