@@ -1,15 +1,25 @@
 use super::Processes;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
+
+/// A script that can be run. Another process writes what is run: a file that we write ourselves is
+/// for a moment also open in any child that another test starts meanwhile, and cannot be run then
+/// (`ETXTBSY`).
+fn executable(place: &Path, script: &str) -> PathBuf {
+    let (text, executable) = (place.join("script"), place.join("stand-in"));
+    fs::write(&text, format!("#!/bin/sh\n{script}\n")).expect("written");
+    let mut install = Command::new("install");
+    let installed = install.args(["-m", "700"]).args([&text, &executable]).status();
+    assert!(installed.expect("install runs").success());
+    executable
+}
 
 /// A "validator" that says something and then lives as long as its standard input.
 fn stand_in(script: &str) -> (tempfile::TempDir, Processes) {
     let place = tempfile::tempdir().expect("a folder");
-    let executable = place.path().join("stand-in");
-    fs::write(&executable, format!("#!/bin/sh\n{script}\n")).expect("written");
-    fs::set_permissions(&executable, fs::Permissions::from_mode(0o700)).expect("executable");
+    let executable = executable(place.path(), script);
     let configs: Vec<PathBuf> = (0..2)
         .map(|index| {
             let folder = place.path().join(format!("validator-{index}"));
