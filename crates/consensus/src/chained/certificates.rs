@@ -13,6 +13,8 @@ impl Chained {
     pub(super) fn on_qc(&mut self, now: Time, qc: &Qc) {
         let rules = self.verifier.rules();
         let led = (self.view, self.leader());
+        // Deciding may take the block out of the tree.
+        let author = self.tree.get(qc.id).map(|block| block.author);
         if rules.outranks(qc, &self.high_qc) && !mutants::active(Mutant::HotStuffStuckHighQc) {
             self.high_qc = qc.clone();
         }
@@ -23,7 +25,7 @@ impl Chained {
         if qc.view >= self.high_qc.view {
             self.fetch_if_missing(qc);
         }
-        self.advance(now);
+        self.advance(now, author);
         self.take_over(led);
         self.try_phase_vote(now);
     }
@@ -64,13 +66,14 @@ impl Chained {
         if self.high_tc.as_ref().is_none_or(|high| tc.view > high.view) {
             self.high_tc = Some(tc);
         }
-        self.advance(now);
+        self.advance(now, None);
     }
 
-    /// Enters the view that the highest certificates lead to (★: no view without a certificate).
-    fn advance(&mut self, now: Time) {
+    /// Enters the view that the highest certificates lead to (★: no view without a certificate). If a block's
+    /// certificate leads there, this is the author whose view came to something.
+    fn advance(&mut self, now: Time, author: Option<ReplicaId>) {
         let by_tc = self.high_tc.as_ref().map_or(View(0), |tc| tc.view);
-        let by_qc = self.verifier.rules().leads_to(&self.high_qc);
+        let by_qc = self.view_by_qc();
         let target = by_qc.max(by_tc.next());
         if target <= self.view {
             return;
@@ -79,11 +82,26 @@ impl Chained {
         if given_up {
             let current = if by_tc == self.view { Some(self.leader()) } else { None };
             self.patience.failed(current.unwrap_or_else(|| self.leaders.leader(by_tc)));
-        } else if let Some(block) = self.tree.get(self.high_qc.id) {
-            self.patience.succeeded(block.author);
+        } else if let Some(author) = author {
+            self.patience.succeeded(author);
         }
         self.view_changes += u64::from(given_up);
         self.enter(now, target, given_up);
+    }
+
+    /// The view that the highest certificate leads to.
+    pub(super) fn view_by_qc(&self) -> View {
+        self.verifier.rules().leads_to(&self.high_qc)
+    }
+
+    /// Whether that is the current view.
+    pub(super) fn entered_by_qc(&self) -> bool {
+        self.view_by_qc() == self.view
+    }
+
+    /// What led to the current view unless the highest certificate did.
+    pub(super) fn entered_by_tc(&self) -> Option<Tc> {
+        self.high_tc.clone().filter(|_| !self.entered_by_qc())
     }
 
     pub(super) fn enter(&mut self, now: Time, view: View, given_up: bool) {

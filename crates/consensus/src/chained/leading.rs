@@ -14,9 +14,10 @@ use quorate_types::{BlockId, ReplicaId, View};
 impl Chained {
     /// Who leads the current view.
     pub(super) fn leader(&self) -> ReplicaId {
-        let by_certificate = self.verifier.rules().leads_to(&self.high_qc) == self.view;
-        let known = by_certificate.then(|| self.leader_after(self.high_qc.id, self.view)).flatten();
-        known.unwrap_or_else(|| self.leaders.leader(self.view))
+        if !self.entered_by_qc() {
+            return self.leaders.leader(self.view);
+        }
+        self.expected_leader(self.high_qc.id, self.view)
     }
 
     pub(super) fn leads(&self) -> bool {
@@ -31,6 +32,11 @@ impl Chained {
         let members = self.verifier.committee().size();
         let standing = self.tree.standing(block)?;
         Some(standing.leader(view, self.leaders.as_ref(), members))
+    }
+
+    /// The same, as far as this replica can tell: by turns where the block is missing.
+    fn expected_leader(&self, block: BlockId, view: View) -> ReplicaId {
+        self.leader_after(block, view).unwrap_or_else(|| self.leaders.leader(view))
     }
 
     /// Whether this block is of its view's leader; it may be as long as its parent is not here.
@@ -56,22 +62,14 @@ impl Chained {
     /// Who collects the votes for a block: the next leader, whose block shows what they make; or its own,
     /// where more phases follow.
     pub(super) fn collector(&self, view: View, id: BlockId) -> ReplicaId {
-        let own = self.tree.get(id).map(|block| block.author);
         if mutants::active(Mutant::HotStuffVoteToProposer) {
             return self.leaders.leader(view);
         }
-        let known = if self.verifier.rules().is_phased() {
-            own
-        } else {
-            self.leader_after(id, view.next())
-        };
-        known.unwrap_or_else(|| self.nominal_collector(view))
-    }
-
-    /// Who collects the votes of a view if everything goes by turns.
-    fn nominal_collector(&self, view: View) -> ReplicaId {
-        let own = self.verifier.rules().is_phased();
-        self.leaders.leader(if own { view } else { view.next() })
+        if !self.verifier.rules().is_phased() {
+            return self.expected_leader(id, view.next());
+        }
+        let author = self.tree.get(id).map(|block| block.author);
+        author.unwrap_or_else(|| self.leaders.leader(view))
     }
 
     pub(super) fn collects(&self, view: View, id: BlockId) -> bool {
@@ -84,18 +82,13 @@ impl Chained {
         if self.verifier.rules().is_phased() {
             return [leader; 2];
         }
-        let next = self.leader_after(self.high_qc.id, self.view.next());
-        [leader, next.unwrap_or_else(|| self.nominal_collector(self.view))]
+        [leader, self.expected_leader(self.high_qc.id, self.view.next())]
     }
 
     /// The leaders of the current view and of those after it, if nothing goes wrong.
     #[must_use]
     pub fn coming_leaders(&self, views: u64) -> Vec<ReplicaId> {
-        let later = |ahead: u64| {
-            let view = View(self.view.0 + ahead);
-            let known = self.leader_after(self.high_qc.id, view);
-            known.unwrap_or_else(|| self.leaders.leader(view))
-        };
+        let later = |ahead: u64| self.expected_leader(self.high_qc.id, View(self.view.0 + ahead));
         let first = (views > 0).then(|| self.leader());
         first.into_iter().chain((1..views).map(later)).collect()
     }

@@ -104,12 +104,12 @@ impl TreeBlock for Block {
             tc: self.tc.as_ref().map(Tc::content),
             payload: self.payload.header,
         };
-        let mut parts = vec![encode(&content)];
-        if !self.standing.is_empty() {
-            parts.push(encode(&self.standing));
+        let content = encode(&content);
+        let hash = |parts: &[&[u8]]| BlockId(hash_parts("quorate v1 jolteon block", parts));
+        if self.standing.is_empty() {
+            return hash(&[&content]);
         }
-        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-        BlockId(hash_parts("quorate v1 jolteon block", &parts))
+        hash(&[&content, &encode(&self.standing)])
     }
 
     fn parent(&self) -> BlockId {
@@ -251,7 +251,8 @@ pub struct Timeout {
     pub high_qc: Qc,
     /// Present exactly when `high_qc` does not lead to the view: what the view was entered by.
     pub high_tc: Option<Tc>,
-    /// The signer's last vote (of a view's first phase or its last one), so that a certificate which a collector withheld can be made again.
+    /// The signer's last vote (of a view's first phase or its last one), so that a certificate which a
+    /// collector withheld can be made again.
     pub last_vote: Option<Vote>,
     /// Who gives up.
     pub signer: ReplicaId,

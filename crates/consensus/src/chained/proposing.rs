@@ -57,13 +57,12 @@ impl Chained {
             self.wish_to_propose();
             return;
         }
-        let entered_by_qc = self.verifier.rules().leads_to(&self.high_qc) == view;
         let mut block = Block {
             epoch: self.verifier.committee().epoch(),
             view,
             author: self.config.id,
             justify: self.high_qc.clone(),
-            tc: if entered_by_qc { None } else { self.high_tc.clone() },
+            tc: self.entered_by_tc(),
             standing: Standing::new(),
             payload,
         };

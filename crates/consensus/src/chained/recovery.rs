@@ -30,7 +30,7 @@ impl Chained {
             return;
         }
         let by_tc = self.high_tc.as_ref().map_or(View(0), |tc| tc.view);
-        let view = self.verifier.rules().leads_to(&self.high_qc).max(by_tc.next());
+        let view = self.view_by_qc().max(by_tc.next());
         self.enter(now, view, false);
         self.update_work(now);
         self.find_stored(stored);

@@ -83,12 +83,11 @@ impl Chained {
         if !mutants::active(Mutant::JolteonTimeoutBeforePersist) {
             self.persist();
         }
-        let entered_by_qc = self.verifier.rules().leads_to(&self.high_qc) == self.view;
         let message = timeout_message(&self.verifier, self.view, self.high_qc.view);
         Timeout {
             view: self.view,
             high_qc: self.high_qc.clone(),
-            high_tc: if entered_by_qc { None } else { self.high_tc.clone() },
+            high_tc: self.entered_by_tc(),
             last_vote: self.shown_vote(),
             signer: self.config.id,
             share: self.config.voting.sign(&message),
@@ -100,7 +99,7 @@ impl Chained {
         if timeout.view < self.view || knows_less {
             // The answer moves its sender; or it decides what the sender waits for, while everybody
             // else is idle in the same view.
-            let by_qc = self.verifier.rules().leads_to(&self.high_qc);
+            let by_qc = self.view_by_qc();
             let certificates = Message::Certificates {
                 high_qc: self.high_qc.clone(),
                 high_tc: self.high_tc.clone().filter(|tc| tc.view.next() > by_qc),

@@ -141,7 +141,7 @@ impl Chained {
 
     /// Whether a certificate of these votes would be no news.
     fn is_past(&self, phase: Phase, view: View) -> bool {
-        let decided = self.verifier.rules().leads_to(&self.high_qc) > view;
+        let decided = self.view_by_qc() > view;
         let pre_committed = self.phases.pre_committed.as_ref().map_or(View(0), |qc| qc.view);
         match phase {
             Phase::Prepare => view <= self.high_qc.view,

@@ -50,6 +50,8 @@ fn whoever_comes_back_leads_again() {
         }
         cluster.ensure_agreement().unwrap();
         assert!(!cluster.node(3).proposals().is_empty(), "{protocol}: it leads again");
+        let patience = &cluster.node(0).machine.patience;
+        assert!(patience.trusts(ReplicaId(3)), "{protocol}: its views have their full span again");
     }
 }
 
