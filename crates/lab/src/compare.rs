@@ -17,8 +17,10 @@ use crate::experiment::{Measured, Record, RunError, Runner, Setup, results};
 use crate::text::utc;
 use parking_lot::Mutex;
 use quorate_crypto::{Policy, SchemeKind};
+use search::Knee;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Instant, SystemTime};
@@ -104,26 +106,21 @@ pub fn compare(
 ) -> Result<Comparison, RunError> {
     let bench = Bench { question, runner, machine, interrupted, records: Mutex::default() };
     let threads = if runner.is_parallel() { threads.max(1) } else { 1 };
-    // The largest first, so that no core waits at the end for one that began late.
-    let mut tasks: Vec<(u16, Candidate)> = Vec::new();
-    for &size in &question.sizes {
-        tasks.extend(question.candidates.iter().map(|candidate| (size, *candidate)));
-    }
-    tasks.sort_by_key(|task| std::cmp::Reverse(task.0));
-    let steps = 2 * tasks.len();
-    let knees = side_by_side(&tasks, threads, |index, task| {
-        let knee = search::knee(&bench, task.0, task.1);
-        progress(index, steps);
-        knee
+    let mut sizes = question.sizes.clone();
+    sizes.sort_unstable();
+    let (steps, done) = (2 * sizes.len() * question.candidates.len(), AtomicUsize::new(0));
+    let step = || progress(done.fetch_add(1, Ordering::Relaxed) + 1, steps);
+    let knees = side_by_side(&question.candidates, threads, |candidate| {
+        knees(&bench, *candidate, &sizes, &step)
     })?;
-    let rates = |size: u16| common_rate(question, &tasks, &knees, size);
-    let findings = side_by_side(&(0..tasks.len()).collect::<Vec<_>>(), threads, |index, place| {
-        let (size, candidate) = tasks[*place];
-        let found = bench.finding(size, candidate, &knees[*place], rates(size));
-        progress(tasks.len() + index, steps);
+    // The largest first, so that no core waits at the end for one that began late.
+    let mut knees: Vec<(u16, Candidate, Knee)> = knees.into_iter().flatten().collect();
+    knees.sort_by_key(|(size, ..)| Reverse(*size));
+    let mut findings = side_by_side(&knees, threads, |(size, candidate, knee)| {
+        let found = bench.finding(*size, *candidate, knee, common_rate(question, &knees, *size));
+        step();
         found
     })?;
-    let mut findings = findings;
     let place = |finding: &Finding| {
         let size = question.sizes.iter().position(|size| *size == finding.validators);
         let who = question.candidates.iter().position(|other| *other == finding.candidate);
@@ -135,19 +132,30 @@ pub fn compare(
     Ok(Comparison { findings, advice, precision: PRECISION, records })
 }
 
+/// The knees of one candidate. What it takes at one size is where the search begins at the next.
+fn knees(
+    bench: &Bench<'_>,
+    candidate: Candidate,
+    sizes: &[u16],
+    step: &(dyn Fn() + Sync),
+) -> Result<Vec<(u16, Candidate, Knee)>, RunError> {
+    let mut found: Vec<(u16, Candidate, Knee)> = Vec::with_capacity(sizes.len());
+    for &size in sizes {
+        let near = found.last().map(|(_, _, knee)| knee.rate);
+        found.push((size, candidate, search::knee(bench, size, candidate, near)?));
+        step();
+    }
+    Ok(found)
+}
+
 /// Half of what the weakest of the better half takes, or what was asked for: a rate that a candidate
 /// which is far behind does not decide.
-fn common_rate(
-    question: &Question,
-    tasks: &[(u16, Candidate)],
-    knees: &[search::Knee],
-    size: u16,
-) -> u64 {
+fn common_rate(question: &Question, knees: &[(u16, Candidate, Knee)], size: u16) -> u64 {
     if let Some(rate) = question.rate {
         return rate;
     }
-    let of_size = tasks.iter().zip(knees).filter(|(task, _)| task.0 == size);
-    let mut rates: Vec<u64> = of_size.map(|(_, knee)| knee.rate).collect();
+    let of_size = knees.iter().filter(|(of, ..)| *of == size);
+    let mut rates: Vec<u64> = of_size.map(|(_, _, knee)| knee.rate).collect();
     rates.sort_unstable_by(|a, b| b.cmp(a));
     let weakest = rates.get(rates.len().saturating_sub(1) / 2).copied().unwrap_or(0);
     (weakest / 2).max(search::RATE_MIN)
@@ -157,10 +165,9 @@ fn common_rate(
 fn side_by_side<T: Sync, R: Send>(
     items: &[T],
     threads: usize,
-    work: impl Fn(usize, &T) -> Result<R, RunError> + Sync,
+    work: impl Fn(&T) -> Result<R, RunError> + Sync,
 ) -> Result<Vec<R>, RunError> {
     let next = AtomicUsize::new(0);
-    let done = AtomicUsize::new(0);
     let results: Mutex<Vec<Option<Result<R, RunError>>>> =
         Mutex::new(items.iter().map(|_| None).collect());
     thread::scope(|scope| {
@@ -169,7 +176,7 @@ fn side_by_side<T: Sync, R: Send>(
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(item) = items.get(index) else { return };
-                    let result = work(done.fetch_add(1, Ordering::Relaxed) + 1, item);
+                    let result = work(item);
                     let failed = result.is_err();
                     results.lock()[index] = Some(result);
                     if failed {
@@ -240,7 +247,7 @@ impl Bench<'_> {
         &self,
         validators: u16,
         candidate: Candidate,
-        knee: &search::Knee,
+        knee: &Knee,
         common_rate: u64,
     ) -> Result<Finding, RunError> {
         let there = self.measure(validators, candidate, common_rate)?;

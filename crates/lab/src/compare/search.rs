@@ -15,8 +15,11 @@ pub const LATENCY_FACTOR: f64 = 2.0;
 pub(super) const RATE_MIN: u64 = 500;
 /// Where the search begins.
 const RATE_FIRST: u64 = 20_000;
-/// How much higher it goes on while nothing is too much.
-const STEP: u64 = 3;
+/// How much higher it goes on while nothing is too much, and how much lower at most while nothing is kept
+/// up with.
+const STEP: f64 = 3.0;
+/// The same at first when it begins near a rate that is known to be a good guess; squared each time.
+const STEP_NEAR: f64 = 1.16;
 /// Nothing beyond is tried.
 const RATE_MAX: u64 = 400_000;
 /// Nor is more than so many times a rate that was asked for: what there is to spare beyond decides nothing.
@@ -39,18 +42,19 @@ pub(super) struct Knee {
     pub(super) certificate_bytes: f64,
 }
 
-/// Searches one candidate's knee.
+/// Searches one candidate's knee, beginning near a rate where there is a guess.
 pub(super) fn knee(
     bench: &Bench<'_>,
     validators: u16,
     candidate: Candidate,
+    near: Option<u64>,
 ) -> Result<Knee, RunError> {
     let Some(idle) = bench.measure(validators, candidate, RATE_MIN)? else {
         return Ok(Knee::none(f64::INFINITY, 0.0));
     };
     let idle_ms = latency(&idle, "p50").unwrap_or(f64::INFINITY);
     let certificate_bytes = idle.numbers.get("certificate_bytes").copied().unwrap_or(0.0);
-    let mut search = Search::up_to(bench.question.rate);
+    let mut search = Search::up_to(bench.question.rate).near(near);
     if !kept_up(&idle, RATE_MIN, idle_ms) {
         return Ok(Knee::none(idle_ms, certificate_bytes));
     }
@@ -100,6 +104,8 @@ struct Search {
     most: u64,
     /// What is tried first.
     first: u64,
+    /// How much further to go while the knee is on one side of everything that was tried.
+    step: f64,
     /// The highest that was kept up with.
     good: u64,
     /// The lowest that was not, once there is one.
@@ -113,25 +119,33 @@ impl Search {
     fn up_to(asked: Option<u64>) -> Self {
         let most = asked.map_or(RATE_MAX, |rate| (ASKED_MAX * rate).clamp(RATE_MIN, RATE_MAX));
         let first = asked.unwrap_or(RATE_FIRST).clamp(RATE_MIN, RATE_MAX);
-        Self { most, first, good: 0, bad: None, guess: None }
+        Self { most, first, step: STEP, good: 0, bad: None, guess: None }
+    }
+
+    /// The same, beginning with small steps from where another committee's knee was.
+    fn near(self, knee: Option<u64>) -> Self {
+        let Some(knee) = knee.filter(|rate| *rate > RATE_MIN) else { return self };
+        Self { first: knee.min(self.most), step: STEP_NEAR, ..self }
     }
 
     fn next(self) -> Option<u64> {
         let Some(bad) = self.bad else {
-            let next = if self.good < self.first { self.first } else { self.good * STEP };
+            let higher = (self.good as f64 * self.step) as u64;
+            let next = if self.good < self.first { self.first } else { higher };
             return (self.good < self.most).then_some(next.min(self.most));
         };
         if bad as f64 <= self.good as f64 * (1.0 + PRECISION) {
             return None;
         }
-        let middle = (self.good as f64 * bad as f64).sqrt() as u64;
+        let middle = (self.good as f64 * bad as f64).sqrt().max(bad as f64 / self.step);
         let least = self.good as f64 * (1.0 + PRECISION / 2.0);
         let most = bad as f64 / (1.0 + PRECISION / 2.0);
-        let wanted = self.guess.unwrap_or(middle) as f64;
+        let wanted = self.guess.map_or(middle, |rate| rate as f64);
         Some(wanted.max(least).min(most) as u64)
     }
 
     fn learn(&mut self, rate: u64, kept: bool, committed: f64) {
+        self.step = (self.step * self.step).min(STEP);
         if kept {
             self.good = rate;
             self.guess = None;
@@ -150,7 +164,11 @@ mod tests {
 
     /// Runs a search for a committee that takes exactly so much.
     fn found(knee: u64, asked: Option<u64>) -> (u64, usize) {
-        let mut search = Search { good: RATE_MIN, ..Search::up_to(asked) };
+        run(Search::up_to(asked), knee)
+    }
+
+    fn run(search: Search, knee: u64) -> (u64, usize) {
+        let mut search = Search { good: RATE_MIN, ..search };
         let mut probes = 0;
         while let Some(rate) = search.next() {
             let kept = rate <= knee;
@@ -170,6 +188,28 @@ mod tests {
             assert!(probes <= 10, "{knee}: {probes} points");
         }
         assert_eq!(found(RATE_MAX, None).0, RATE_MAX, "nothing beyond is tried");
+    }
+
+    #[test]
+    fn a_good_guess_saves_points() {
+        let points = |near| run(Search::up_to(None).near(Some(near)), 48_000);
+        for near in [40_000, 46_000, 48_000, 50_000, 60_000] {
+            let (rate, probes) = points(near);
+            assert!(
+                rate <= 48_000 && rate as f64 * (1.0 + PRECISION) >= 47_990.0,
+                "{near}: {rate}"
+            );
+            assert!(probes <= 5, "{near}: {probes} points");
+        }
+        // A bad one costs a few.
+        for near in [2_000, 300_000] {
+            let (rate, probes) = points(near);
+            assert!(
+                rate <= 48_000 && rate as f64 * (1.0 + PRECISION) >= 47_990.0,
+                "{near}: {rate}"
+            );
+            assert!(probes <= 11, "{near}: {probes} points");
+        }
     }
 
     #[test]
