@@ -46,6 +46,9 @@ const HEIGHTS_MIN: u64 = 10;
 const ROUNDS: usize = 6;
 /// How far one answer may move a multiple: what a view costs changes how many operations share it.
 const STEP: f64 = 0.5;
+/// What no multiple leaves, whatever noise says.
+const TIMES_MIN: f64 = 0.1;
+const TIMES_MAX: f64 = 10.0;
 
 /// Sets the prices of waking and of crowded cores, by what the rest of the list leaves unexplained; leaves
 /// them where the system does not say what threads use.
@@ -62,9 +65,9 @@ pub(super) fn measure(
         })?;
         settle(prices, &heavy, |prices, station, real_us, model| {
             let waking_us = model.wakes * prices.wake_us.of(station);
-            let ratio = (real_us - waking_us) / (model.work_us - waking_us);
+            let ratio = (real_us - waking_us).max(0.0) / (model.work_us - waking_us).max(1e-3);
             let times = prices.crowded.of_mut(station);
-            *times = figures(*times * ratio.clamp(0.1, 10.0).powf(STEP));
+            *times = figures((*times * ratio.powf(STEP)).clamp(TIMES_MIN, TIMES_MAX));
         })?;
     }
     Ok(())
