@@ -56,6 +56,9 @@ pub struct Figure {
     pub x_max: Option<f64>,
     /// The greatest y shown.
     pub y_max: Option<f64>,
+    /// What is drawn of a point's repeats.
+    #[serde(default)]
+    pub repeats: Repeats,
     /// What was published.
     #[serde(default)]
     pub paper: Vec<Published>,
@@ -63,9 +66,9 @@ pub struct Figure {
 
 impl Figure {
     /// The names of all fields.
-    pub const FIELDS: [&'static str; 17] = [
+    pub const FIELDS: [&'static str; 18] = [
         "name", "title", "note", "x", "y", "x_scale", "y_scale", "x_label", "y_label", "series",
-        "label", "rename", "along", "where", "x_max", "y_max", "paper",
+        "label", "rename", "along", "where", "x_max", "y_max", "repeats", "paper",
     ];
 }
 
@@ -78,6 +81,18 @@ pub enum Scale {
     Linear,
     /// By the logarithm.
     Log,
+}
+
+/// What is drawn of a point's repeats.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Repeats {
+    /// Their mean, with the standard deviation.
+    #[default]
+    Mean,
+    /// The lowest, for times of pure computation: whoever shares the machine makes them longer, and nobody
+    /// makes them shorter.
+    Lowest,
 }
 
 /// Points that somebody published.
@@ -152,10 +167,10 @@ fn drawn(figure: &Figure, line: &Line) -> Dots {
     let dot = |point: &series::Point| {
         let spread = |of: &super::statistics::Spread| (of.mean, of.deviation);
         let (x, y) = (spread(&point.x), spread(&point.y));
-        let repeats = if point.y.count == 1 {
-            "one run".to_owned()
-        } else {
-            format!("{} runs", point.y.count)
+        let repeats = match (point.y.count, figure.repeats) {
+            (1, _) => "one run".to_owned(),
+            (count, Repeats::Mean) => format!("{count} runs"),
+            (count, Repeats::Lowest) => format!("lowest of {count} runs"),
         };
         let says = format!(
             "{}: {} at {} ({repeats})",

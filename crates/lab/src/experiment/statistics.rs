@@ -24,11 +24,25 @@ impl Spread {
         let deviation = if count > 1 { (squares / (count - 1) as f64).sqrt() } else { 0.0 };
         Some(Self { mean, deviation, count })
     }
+
+    /// The lowest of these values, in the mean's place; `None` of nothing.
+    #[must_use]
+    pub fn lowest(values: &[f64]) -> Option<Self> {
+        let lowest = values.iter().copied().min_by(f64::total_cmp)?;
+        Some(Self { mean: lowest, deviation: 0.0, count: values.len() })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::Spread;
+
+    #[test]
+    fn the_lowest_stands_alone() {
+        assert_eq!(Spread::lowest(&[]), None);
+        let spread = Spread::lowest(&[2.2, 1.3, 1.4]).unwrap();
+        assert_eq!(spread, Spread { mean: 1.3, deviation: 0.0, count: 3 });
+    }
 
     #[test]
     fn the_spread_is_that_of_a_sample() {

@@ -1,6 +1,6 @@
 //! Results sorted into lines and points.
 
-use super::{Figure, names};
+use super::{Figure, Repeats, names};
 use crate::experiment::statistics::Spread;
 use crate::experiment::{Record, metrics};
 use crate::text::thousands;
@@ -87,9 +87,13 @@ fn points(figure: &Figure, records: &[&Record]) -> Vec<Point> {
         let all = |name: &str| -> Vec<f64> {
             records.iter().filter_map(|record| record.number(name)).collect()
         };
+        let drawn = |name: &str| match figure.repeats {
+            Repeats::Mean => Spread::of(&all(name)),
+            Repeats::Lowest => Spread::lowest(&all(name)),
+        };
         Some(Point {
-            x: Spread::of(&all(&figure.x))?,
-            y: Spread::of(&all(&figure.y))?,
+            x: drawn(&figure.x)?,
+            y: drawn(&figure.y)?,
             along: Spread::of(&all(&along)).map_or(0.0, |spread| spread.mean),
         })
     };
