@@ -40,7 +40,8 @@ use std::time::Duration;
 /// Bytes of bodies that one payload orders at most. Between continents there are some seven views a second:
 /// this times that bounds what a committee orders.
 const PAYLOAD_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Pending bodies older than this are announced, this often.
+/// Pending bodies are announced no more often than this, see `announce_every`; and a peer that
+/// announces what was decided is shown so no more often.
 const ANNOUNCE_EVERY: Duration = Duration::from_millis(500);
 /// Bodies served for one request.
 const SERVED_MAX: usize = 32;

@@ -48,8 +48,9 @@ pub enum FlowControl {
     Fixed,
 }
 
-/// Everything that may be tuned in a replica. Members must agree on `proposal_key`, `availability` and
-/// `snapshot_every`, and should on `inline_bodies`; the rest is each member's own.
+/// Everything that may be tuned in a replica. Members must agree on `protocol`, `leader_reputation`,
+/// `proposal_key`, `availability` and `snapshot_every`, and should on `inline_bodies`; the rest is each
+/// member's own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {

@@ -53,7 +53,7 @@ pub(crate) struct Options {
     mbps: u64,
     #[command(flatten)]
     wan: Wan,
-    /// The protocol that orders: jolteon or hotstuff
+    /// The protocol that orders: jolteon, hotstuff (chained) or hotstuff-basic
     #[arg(long, default_value_t)]
     protocol: ProtocolKind,
     /// Schemes to compare
