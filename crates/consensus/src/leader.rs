@@ -14,6 +14,11 @@ use std::fmt::Debug;
 pub trait LeaderElection: Send + Debug {
     /// The leader of `view`, which is at least 1.
     fn leader(&self, view: View) -> ReplicaId;
+
+    /// How many views a turn has.
+    fn tenure(&self) -> u64 {
+        1
+    }
 }
 
 /// Members in turn, as often as they weigh: members of equal weight one after the other from member
@@ -31,6 +36,8 @@ pub trait LeaderElection: Send + Debug {
 pub struct RoundRobin {
     /// One round.
     turns: Vec<ReplicaId>,
+    /// Views of a turn, at least one.
+    tenure: u64,
 }
 
 impl RoundRobin {
@@ -39,20 +46,30 @@ impl RoundRobin {
     pub fn new(weights: &Weights) -> Self {
         let divisor = weights.each().iter().copied().fold(0, common_divisor);
         let each: Vec<u64> = weights.each().iter().map(|weight| weight / divisor).collect();
-        Self { turns: order(&each) }
+        Self { turns: order(&each), tenure: 1 }
+    }
+
+    /// With turns of so many views, at least one: `⌊v/K⌋ mod n` where all weigh alike.
+    #[must_use]
+    pub fn with_tenure(self, views: u64) -> Self {
+        Self { tenure: views.max(1), ..self }
     }
 
     /// How many views a round has: after so many the leaders come again in the same order.
     #[must_use]
     pub fn round(&self) -> u64 {
-        self.turns.len() as u64
+        self.turns.len() as u64 * self.tenure
     }
 }
 
 impl LeaderElection for RoundRobin {
     fn leader(&self, view: View) -> ReplicaId {
-        let turn = view.previous().0 % self.turns.len() as u64;
+        let turn = view.previous().0 / self.tenure % self.turns.len() as u64;
         self.turns[usize::try_from(turn).expect("less than a round")]
+    }
+
+    fn tenure(&self) -> u64 {
+        self.tenure
     }
 }
 

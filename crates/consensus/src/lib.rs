@@ -242,8 +242,37 @@ pub struct ProtocolConfig {
     pub wall_origin_ms: u64,
     /// Whether it may sign at all.
     pub signs: bool,
+    /// How it keeps going.
+    pub liveness: Liveness,
+}
+
+/// How a protocol keeps going when leaders fail. Nothing here decides what is safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Liveness {
+    /// Views in a row that a member leads, at least 1; the same for all members.
+    pub leader_tenure: u64,
     /// Whether leaders whose last turns came to nothing are passed over; the same for all members.
-    pub reputation: bool,
+    pub leader_reputation: bool,
+    /// Whether views that depend on a member whose last turn came to nothing get an eighth of their span.
+    pub leader_patience: bool,
+    /// By how much of itself a view's span grows for each view given up since the last decision, in per
+    /// cent.
+    pub timeout_growth: u32,
+    /// Whether timeouts show their sender's last vote, so that a certificate that a collector took with it
+    /// can be made again.
+    pub vote_salvage: bool,
+}
+
+impl Default for Liveness {
+    fn default() -> Self {
+        Self {
+            leader_tenure: 1,
+            leader_reputation: false,
+            leader_patience: true,
+            timeout_growth: 50,
+            vote_salvage: true,
+        }
+    }
 }
 
 /// The protocols, one line each.

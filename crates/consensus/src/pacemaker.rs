@@ -1,8 +1,8 @@
 //! When a view has taken too long.
 //!
-//! The timer runs only while there is work. A view's span grows by half for each view in a row that
-//! was given up since the last decision, twelve times at most: replicas whose clocks and delays
-//! differ come to stand in one view for long enough, and a single decision resets it.
+//! The timer runs only while there is work. A view's span grows (by half, unless it is set otherwise) for
+//! each view in a row that was given up since the last decision, twelve times at most: replicas whose
+//! clocks and delays differ come to stand in one view for long enough, and a single decision resets it.
 //!
 //! [`Patience`] shortens the span of views that depend on a member whose last turn came to nothing: a
 //! dead leader costs its full timeout once, not each time its turn comes. It is each replica's own
@@ -54,6 +54,8 @@ impl Patience {
 #[derive(Debug)]
 pub struct Pacemaker {
     span: Duration,
+    /// In per cent.
+    growth: u32,
     patient: bool,
     given_up: u32,
     working: bool,
@@ -61,10 +63,10 @@ pub struct Pacemaker {
 }
 
 impl Pacemaker {
-    /// A timer at rest, with the span of a first view.
+    /// A timer at rest, with the span of a first view, and by how many per cent it grows.
     #[must_use]
-    pub fn new(span: Duration) -> Self {
-        Self { span, patient: true, given_up: 0, working: false, deadline: None }
+    pub fn new(span: Duration, growth: u32) -> Self {
+        Self { span, growth, patient: true, given_up: 0, working: false, deadline: None }
     }
 
     /// A view was entered: by a certificate of votes, or because the one before was given up.
@@ -118,10 +120,10 @@ impl Pacemaker {
         self.deadline
     }
 
-    /// `span · 1.5^min(k, 12)` in whole microseconds, an eighth of it without patience.
+    /// `span · (1 + growth)^min(k, 12)`, an eighth of it without patience.
     fn current_span(&self) -> Duration {
         let span = if self.patient { self.span } else { self.span / SHORT };
-        (0..self.given_up.min(BACKOFF_MAX)).fold(span, |span, _| span * 3 / 2)
+        (0..self.given_up.min(BACKOFF_MAX)).fold(span, |span, _| span * (100 + self.growth) / 100)
     }
 }
 

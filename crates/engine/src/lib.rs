@@ -7,6 +7,7 @@
 //!
 //! Hosts decode and check what arrives with [`Incoming`]'s `Verified::check`, on a pool.
 
+mod ancestry;
 mod availability;
 mod bodies;
 mod flow;
@@ -24,6 +25,7 @@ mod sync;
 mod testing;
 mod verify;
 
+pub use ancestry::Truncation;
 pub use availability::{Acknowledged, Acknowledgement, AvailabilityCertificate, Covered};
 pub use message::{Frame, Message, frame_bytes_max};
 pub use quorate_consensus::{ProtocolKind, UnweightedProtocol};

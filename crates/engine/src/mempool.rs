@@ -34,14 +34,25 @@ pub(crate) struct Mempool {
     limits: Limits,
     open: Vec<Request>,
     open_bytes: usize,
+    open_operations: usize,
+    /// Whether some of the open requests are in another author's body.
+    open_elsewhere: bool,
     open_since: Option<Time>,
-    /// Requests in undecided bodies, the open one among them, with the bytes that this author took: a
-    /// repeat is dropped.
-    pending: BTreeMap<(ClientId, u64), usize>,
+    /// Requests in undecided bodies, the open one among them: a repeat is dropped.
+    pending: BTreeMap<(ClientId, u64), Pending>,
     pending_bytes: usize,
     /// What of `pending_bytes` is whose.
     shares: BTreeMap<ClientId, usize>,
     flow: Flow,
+}
+
+/// A request in an undecided body.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    /// The bytes of it that this author took.
+    bytes: usize,
+    /// Whether another author's body carries it.
+    elsewhere: bool,
 }
 
 /// When a body is full, how long it may stay open, and how much may wait.
@@ -49,12 +60,16 @@ pub(crate) struct Mempool {
 pub(crate) struct Limits {
     /// A body with this many bytes is sealed.
     pub(crate) batch_bytes: usize,
+    /// So is one with this many operations.
+    pub(crate) operations_max: usize,
     /// A body this old is sealed.
     pub(crate) batch_delay: Duration,
     /// Most bytes of undecided requests.
     pub(crate) bytes_max: usize,
     /// Most bytes of bodies under way.
     pub(crate) window_max: usize,
+    /// Whether what another author's body carries is left out of the own ones.
+    pub(crate) filters: bool,
     /// How long bodies may wait under way, on top of what a decision takes; absent: however long.
     pub(crate) slack: Option<Duration>,
 }
@@ -69,6 +84,8 @@ impl Mempool {
             limits,
             open: Vec::new(),
             open_bytes: 0,
+            open_operations: 0,
+            open_elsewhere: false,
             open_since: None,
             pending: BTreeMap::new(),
             pending_bytes: 0,
@@ -85,15 +102,16 @@ impl Mempool {
     /// # Errors
     /// When too much waits already, of everybody's or of this client's.
     pub(crate) fn admit(&mut self, now: Time, request: Request) -> Result<(), Refusal> {
-        if self.pending.contains_key(&(request.client, request.sequence)) {
+        if self.pending.contains_key(&key(&request)) {
             return Ok(());
         }
         let bytes = request.raw().len();
         self.check_room(request.client, bytes)?;
-        self.pending.insert((request.client, request.sequence), bytes);
+        self.pending.insert(key(&request), Pending { bytes, elsewhere: false });
         self.pending_bytes += bytes;
         *self.shares.entry(request.client).or_default() += bytes;
         self.open_bytes += bytes;
+        self.open_operations += request.operations.len();
         self.open.push(request);
         self.open_since.get_or_insert(now);
         Ok(())
@@ -101,14 +119,16 @@ impl Mempool {
 
     /// The next body, if one is due.
     pub(crate) fn seal(&mut self, now: Time) -> Option<Body> {
+        self.drop_open_elsewhere();
         let waited = now >= self.due()?;
-        let full = self.open_bytes >= self.limits.batch_bytes;
+        let full = self.open_bytes >= self.limits.batch_bytes
+            || self.open_operations >= self.limits.operations_max;
         if !(self.flow.is_idle() || (self.flow.has_room() && (full || waited))) {
             return None;
         }
         let count = self.fitting();
         let requests: Vec<Request> = self.open.drain(..count).collect();
-        self.open_bytes -= requests.iter().map(|r| r.raw().len()).sum::<usize>();
+        self.measure_open();
         self.open_since = (!self.open.is_empty()).then_some(now);
         let body = Body::seal(self.author, self.next_sequence, &requests);
         self.flow.sealed(now, self.next_sequence, body.raw.len());
@@ -122,12 +142,36 @@ impl Mempool {
         self.due().filter(|_| self.flow.has_room())
     }
 
-    /// Another author's body is stored here: what it carries need not be sealed again. It will be
-    /// ordered, by this replica if by nobody else.
+    /// A body is stored here: what it carries need not be sealed again. It will be ordered, by this replica
+    /// if by nobody else.
     pub(crate) fn note(&mut self, body: &Body) {
-        for request in &body.requests {
-            self.pending.entry((request.client, request.sequence)).or_insert(0);
+        let elsewhere = body.reference.author != self.author;
+        if elsewhere && !self.limits.filters {
+            return;
         }
+        for request in &body.requests {
+            let pending = self.pending.entry(key(request)).or_default();
+            pending.elsewhere |= elsewhere;
+            self.open_elsewhere |= elsewhere && pending.bytes > 0;
+        }
+    }
+
+    /// What came to two members in time for neither to know of the other is sealed by the quicker one.
+    fn drop_open_elsewhere(&mut self) {
+        if !std::mem::take(&mut self.open_elsewhere) {
+            return;
+        }
+        let pending = &self.pending;
+        self.open.retain(|request| pending.get(&key(request)).is_none_or(|one| !one.elsewhere));
+        self.measure_open();
+        if self.open.is_empty() {
+            self.open_since = None;
+        }
+    }
+
+    fn measure_open(&mut self) {
+        self.open_bytes = self.open.iter().map(|request| request.raw().len()).sum();
+        self.open_operations = self.open.iter().map(|request| request.operations.len()).sum();
     }
 
     /// A body was decided: its requests wait no longer.
@@ -149,8 +193,8 @@ impl Mempool {
 
     fn forget_requests(&mut self, body: &Body) {
         for request in &body.requests {
-            let taken = self.pending.remove(&(request.client, request.sequence));
-            self.release(request.client, taken.unwrap_or(0));
+            let taken = self.pending.remove(&key(request)).unwrap_or_default();
+            self.release(request.client, taken.bytes);
         }
     }
 
@@ -191,13 +235,18 @@ impl Mempool {
 
     /// How many of the open requests go into the next body: at least one, and no more than fill it.
     fn fitting(&self) -> usize {
-        let mut bytes = 0;
+        let (mut bytes, mut operations) = (0, 0);
         let fits = |request: &&Request| {
             bytes += request.raw().len();
-            bytes <= self.limits.batch_bytes
+            operations += request.operations.len();
+            bytes <= self.limits.batch_bytes && operations <= self.limits.operations_max
         };
         self.open.iter().take_while(fits).count().max(1)
     }
+}
+
+fn key(request: &Request) -> (ClientId, u64) {
+    (request.client, request.sequence)
 }
 
 #[cfg(test)]

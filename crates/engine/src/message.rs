@@ -4,6 +4,7 @@
 //! content. Each tag has a cap that the transport checks before it allocates ([`frame_bytes_max`]).
 //! Bulk content is raw bytes behind a small typed header, so that a body is never copied to be sent.
 
+use crate::ancestry::CHAIN_BYTES_MAX;
 use crate::availability::{Acknowledgement, AvailabilityCertificate, certificate_bytes_max};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
@@ -31,6 +32,8 @@ pub enum Message {
     FetchBlocks(FetchBlocks),
     /// The answer: decided records in order, then undecided blocks up to the target.
     Blocks(Blocks),
+    /// What goes ahead of a protocol's message where chains travel (the `truncation` setting).
+    Chain(Chain),
     /// Asks for the snapshots beyond a height.
     FetchSnapshots(Height),
     /// The answer, one message for each: what a snapshot is, and that its height is decided.
@@ -76,6 +79,22 @@ pub struct Blocks {
     pub tail: Vec<Bytes>,
     /// What the sender has to offer at all.
     pub kept: Kept,
+}
+
+/// The blocks that the message behind it rests on, with their bodies. Nobody asked for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chain {
+    /// The heights that members have executed, as far as the sender knows; empty where all blocks are sent.
+    pub heights: Vec<Height>,
+    /// Decided blocks, then undecided ones, as if they had been asked for.
+    pub blocks: Vec<Blocks>,
+    /// Bodies that they name.
+    pub bodies: Vec<Arc<Body>>,
+}
+
+impl Chain {
+    /// Most runs of blocks in one.
+    pub const RUNS_MAX: usize = 2;
 }
 
 /// The heights that a member keeps blocks and bodies of. A claim: it only decides what is asked for.
@@ -155,6 +174,7 @@ pub(crate) enum Tag {
     Acknowledgement = 15,
     Available = 16,
     FetchAvailable = 17,
+    Chain = 18,
 }
 
 impl Tag {
@@ -177,6 +197,7 @@ impl Tag {
             15 => Self::Acknowledgement,
             16 => Self::Available,
             17 => Self::FetchAvailable,
+            18 => Self::Chain,
             _ => return None,
         })
     }
@@ -199,6 +220,7 @@ pub fn frame_bytes_max(tag: u8) -> Option<usize> {
         Tag::Announce | Tag::FetchBodies => 16 + NAMES_MAX * 42,
         Tag::FetchBlocks | Tag::FetchSnapshots | Tag::FetchChunk => 128,
         Tag::Blocks => 5 * MIB,
+        Tag::Chain => 2 * CHAIN_BYTES_MAX,
         // 64 decided records at most, and a manifest of 24,576 hashes.
         Tag::Offer => 6 * MIB,
         Tag::Chunk => 64 + Manifest::CHUNK_BYTES,
@@ -220,10 +242,11 @@ impl Message {
         match self {
             Self::Consensus(message) => typed(Tag::Consensus, message, &[]),
             Self::Inline(message, bodies) => {
-                let named: Vec<(BodyRef, u32)> =
-                    bodies.iter().map(|b| (b.reference, length(&b.raw))).collect();
-                let raw: Vec<Bytes> = bodies.iter().map(|b| b.raw.clone()).collect();
-                typed(Tag::Inline, &(message, named), &raw)
+                typed(Tag::Inline, &(message, named(bodies)), &raw(bodies))
+            }
+            Self::Chain(chain) => {
+                let head = (&chain.heights, &chain.blocks, named(&chain.bodies));
+                typed(Tag::Chain, &head, &raw(&chain.bodies))
             }
             Self::Body(body) => typed(Tag::Body, &body.reference, std::slice::from_ref(&body.raw)),
             Self::Announce(names) => typed(Tag::Announce, names, &[]),
@@ -252,7 +275,8 @@ impl Message {
     pub fn lane(&self) -> Lane {
         match self {
             Self::Consensus(message) | Self::Inline(message, _) => message.lane(),
-            Self::Announce(_)
+            Self::Chain(_)
+            | Self::Announce(_)
             | Self::FetchBodies(_)
             | Self::FetchBlocks(_)
             | Self::FetchSnapshots(_)
@@ -264,6 +288,14 @@ impl Message {
             Self::Request(_) | Self::Reply(_) | Self::Busy(_) => Lane::Client,
         }
     }
+}
+
+fn named(bodies: &[Arc<Body>]) -> Vec<(BodyRef, u32)> {
+    bodies.iter().map(|body| (body.reference, length(&body.raw))).collect()
+}
+
+fn raw(bodies: &[Arc<Body>]) -> Vec<Bytes> {
+    bodies.iter().map(|body| body.raw.clone()).collect()
 }
 
 fn length(bytes: &Bytes) -> u32 {

@@ -9,7 +9,9 @@
 //! ```
 
 mod catch_up;
+mod chain;
 
+use crate::ancestry::Ancestry;
 use crate::availability::Certifier;
 use crate::bodies::{Bodies, Fetch, Need};
 use crate::mempool::{Limits, Mempool};
@@ -127,6 +129,7 @@ pub struct Replica {
     effects: VecDeque<Effect<Message>>,
     mempool: Mempool,
     bodies: Bodies,
+    ancestry: Ancestry,
     certifier: Certifier,
     schedule: Schedule,
     /// Something was stored since the start, and so the incarnation before it. Until then own bodies
@@ -200,6 +203,7 @@ impl Replica {
             effects: VecDeque::new(),
             mempool: mempool(&config, 0),
             bodies: Bodies::new(config.id, members, settings.author_bytes_max),
+            ancestry: Ancestry::new(settings.truncation, members),
             certifier: Certifier::new(&config),
             schedule: Schedule::default(),
             started: false,
@@ -324,6 +328,9 @@ impl Replica {
                 }
             }
             Incoming::Body(body) => self.take_body(now, from, &body),
+            Incoming::Chain(heights, runs, bodies) => {
+                self.on_chain(now, from, &heights, runs, &bodies);
+            }
             Incoming::Announce(names) => self.on_announce(now, from, &names),
             Incoming::FetchBodies(names) => self.serve_bodies(from, names),
             Incoming::FetchBlocks(request) => self.serve_blocks(from, request),
@@ -583,6 +590,10 @@ impl Replica {
     }
 
     fn send_protocol(&mut self, to: Recipients, message: quorate_consensus::Message) {
+        if self.ancestry.precedes(message.chained().reports()) {
+            let chain = self.chain_for(message.chained().rests_on());
+            self.send(to.clone(), Message::Chain(chain));
+        }
         let carried = message.proposed_bodies().filter(|_| self.config.settings.inline_bodies);
         let message = match carried.and_then(|names| self.bodies.collect(names)) {
             Some(bodies) if !bodies.is_empty() => Message::Inline(message, bodies),
@@ -618,7 +629,8 @@ impl Replica {
     ) -> (Vec<BodyRef>, Option<Time>) {
         let most =
             if self.config.settings.inline_bodies { Body::BYTES_MAX } else { PAYLOAD_BYTES_MAX };
-        let (mut bytes, mut later) = (0, None::<Time>);
+        let operations_max = self.config.settings.block_operations_max();
+        let (mut bytes, mut operations, mut later) = (0, 0_usize, None::<Time>);
         let chosen = self
             .bodies
             .pending()
@@ -633,7 +645,10 @@ impl Replica {
             .take(Payload::BODIES_MAX)
             .take_while(|(body, _)| {
                 bytes += body.raw.len();
-                bytes <= most
+                operations = operations.saturating_add(body.operations());
+                // One body in any case: a member with a higher limit may have sealed it.
+                let is_first = operations == body.operations();
+                bytes <= most && (is_first || operations <= operations_max)
             })
             .map(|(body, _)| body.reference)
             .collect();
@@ -643,6 +658,7 @@ impl Replica {
     // ---- deciding and executing -----------------------------------------------------------------
 
     fn schedule_decided(&mut self, decided: Decided) {
+        self.keep_ancestor(&decided);
         self.bodies.decide(&decided.payload.bodies);
         self.certifier.decided(&decided.payload.bodies);
         self.schedule.decide(decided.payload, decided.record);
@@ -746,7 +762,7 @@ fn protocol(config: &ReplicaConfig) -> Protocol {
         clock_drift_max_ms: settings.clock_drift_max_ms,
         wall_origin_ms: config.wall_origin_ms,
         signs: config.signs,
-        reputation: settings.leader_reputation,
+        liveness: settings.liveness(),
     };
     Protocol::new(protocol_config)
 }
@@ -756,8 +772,10 @@ fn mempool(config: &ReplicaConfig, incarnation: u64) -> Mempool {
     let limits = Limits {
         batch_bytes: settings.batch_bytes,
         batch_delay: Duration::from_millis(settings.batch_delay_ms),
+        operations_max: settings.block_operations_max(),
         bytes_max: settings.mempool_bytes_max,
         window_max: settings.author_bytes_max / 2,
+        filters: settings.filter_requests,
         slack: (settings.flow_control == FlowControl::Delay).then(|| settings.timeout() / 2),
     };
     Mempool::new(config.id, incarnation, limits)

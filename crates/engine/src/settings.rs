@@ -1,6 +1,7 @@
 //! The settings of a replica: one plain struct, the same in configuration files, benches and simulations.
 
-use quorate_consensus::{ProposalKey, ProtocolKind};
+use crate::Truncation;
+use quorate_consensus::{Liveness, ProposalKey, ProtocolKind};
 use quorate_crypto::{KeyCache, Policy};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -48,7 +49,7 @@ pub enum FlowControl {
     Fixed,
 }
 
-/// Everything that may be tuned in a replica. Members must agree on `protocol`, `leader_reputation`,
+/// Everything that may be tuned in a replica. Members must agree on `protocol`, `leader_reputation`, `leader_tenure`,
 /// `proposal_key`, `availability` and `snapshot_every`, and should on `inline_bodies`; the rest is each
 /// member's own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,9 +62,14 @@ pub struct Settings {
     /// A body that is not full is sealed after this long. Longer: fewer, larger bodies and a higher
     /// latency when load is light.
     pub batch_delay_ms: u64,
+    /// Most operations in a body, and in a block unless its only body has more; 0 for no limit. The
+    /// dissertation's batch limit (004 §3.3.2).
+    pub block_operations_max: u64,
+    /// Requests that another member's body carries are left out of the own ones (004 §3.3.2: filtering). What
+    /// is ordered twice takes effect once either way.
+    pub filter_requests: bool,
     /// How long a view may take before its leader is given up: at least eight round trips between the
-    /// farthest members. Grows by half for each view in a row that decides nothing; a member whose
-    /// last turn came to nothing gets an eighth.
+    /// farthest members.
     pub timeout_ms: u64,
     /// After a quorum of votes, how long the next leader waits for the rest, so that certificates
     /// name few absentees (000 §3). 0: not at all.
@@ -81,8 +87,24 @@ pub struct Settings {
     /// Leaders whose last turns came to nothing are passed over, longer each time. **Every member must say
     /// the same**, or they wait for different leaders.
     pub leader_reputation: bool,
+    /// Views in a row that a member leads, 1 to 1,000: `⌊v/K⌋ mod n`. **Every member must say the same.**
+    pub leader_tenure: u64,
+    /// Views that depend on a member whose last turn came to nothing get an eighth of their span.
+    pub leader_patience: bool,
+    /// By how much of itself a view's span grows for each view in a row that decides nothing, twelve
+    /// times at most; 0 to 100, in per cent.
+    pub timeout_growth: u32,
+    /// Timeouts show their sender's last vote, so that a certificate that a collector took with it can be
+    /// made again. Without it chained HotStuff among four members with one dead may decide nothing.
+    pub vote_salvage: bool,
     /// Leaders carry their own bodies inside proposals instead of sending them ahead.
     pub inline_bodies: bool,
+    /// What of the chain travels with messages: `ids`, `heights` or `off`, see [`Truncation`]. Anything but ids
+    /// is for comparisons, and together with `inline_bodies`.
+    pub truncation: Truncation,
+    /// Whether anything is signed and checked at all. Without it there is no protection: only simulated
+    /// replicas may go without.
+    pub signatures: bool,
     /// What a vote needs of the bodies that a block names: `stored` at the voter, or `certified`, which
     /// costs every member signatures beside the votes and lets it vote for what it does not hold yet.
     /// Not together with `inline_bodies`.
@@ -109,13 +131,21 @@ impl Default for Settings {
             protocol: ProtocolKind::Jolteon,
             batch_bytes: 500_000,
             batch_delay_ms: 5,
+            block_operations_max: 0,
+            filter_requests: true,
             timeout_ms: 1_000,
             vote_wait_ms: 0,
             verify: Policy::Aggregate,
             key_cache: KeyCache::On,
             proposal_key: ProposalKey::Identity,
             leader_reputation: false,
+            leader_tenure: 1,
+            leader_patience: true,
+            timeout_growth: 50,
+            vote_salvage: true,
             inline_bodies: false,
+            truncation: Truncation::Ids,
+            signatures: true,
             availability: Availability::Stored,
             clock_drift_max_ms: 5_000,
             mempool_bytes_max: 64 * 1024 * 1024,
@@ -160,12 +190,19 @@ impl Settings {
         check("timeout_ms", timeout, (10..=600_000).contains(&timeout), "10 to 600000")?;
         let wait = self.vote_wait_ms;
         check("vote_wait_ms", wait, wait < timeout, "less than timeout_ms")?;
+        let tenure = self.leader_tenure;
+        check("leader_tenure", tenure, (1..=1_000).contains(&tenure), "1 to 1000")?;
+        let growth = u64::from(self.timeout_growth);
+        check("timeout_growth", growth, growth <= 100, "at most 100")?;
         let mempool = self.mempool_bytes_max as u64;
         check("mempool_bytes_max", mempool, mempool >= 2 * batch, "at least 2 x batch_bytes")?;
         let author = self.author_bytes_max as u64;
         check("author_bytes_max", author, author >= 8 << 20, "at least 8388608")?;
         let every = self.snapshot_every;
         check("snapshot_every", every, (4..=1 << 20).contains(&every), "4 to 1048576")?;
+        let travels = self.truncation != Truncation::Ids && !self.inline_bodies;
+        let rule = "1 (true) unless truncation is ids";
+        check("inline_bodies", u64::from(self.inline_bodies), !travels, rule)?;
         // A body inside its proposal needs no proof that it is somewhere else.
         let inline = self.inline_bodies && self.availability == Availability::Certified;
         check(
@@ -174,6 +211,27 @@ impl Settings {
             !inline,
             "0 (false) when availability is certified",
         )
+    }
+
+    /// [`Settings::block_operations_max`] as a number to compare with.
+    #[must_use]
+    pub fn block_operations_max(&self) -> usize {
+        match self.block_operations_max {
+            0 => usize::MAX,
+            most => usize::try_from(most).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// How the protocol keeps going.
+    #[must_use]
+    pub fn liveness(&self) -> Liveness {
+        Liveness {
+            leader_tenure: self.leader_tenure,
+            leader_reputation: self.leader_reputation,
+            leader_patience: self.leader_patience,
+            timeout_growth: self.timeout_growth,
+            vote_salvage: self.vote_salvage,
+        }
     }
 
     /// [`Settings::timeout_ms`] as a span.

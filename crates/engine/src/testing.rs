@@ -1,5 +1,7 @@
 //! What the tests share: a committee with its keys, clients, requests and bodies.
 
+pub(crate) mod net;
+
 use crate::availability::{Acknowledged, Acknowledgement, AvailabilityCertificate};
 use crate::{Incoming, Message, Verifier};
 use bytes::Bytes;

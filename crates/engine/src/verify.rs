@@ -1,18 +1,19 @@
 //! Everything that is checked before a machine sees it: form, sender, limits, signatures.
 
 use crate::availability::{Acknowledgement, AvailabilityCertificate, Covered};
-use crate::message::{Blocks, Busy, FetchBlocks, Kept, NAMES_MAX, Offer, Tag};
+use crate::message::{Blocks, Busy, Chain, FetchBlocks, Kept, NAMES_MAX, Offer, Tag};
 use crate::snapshots::Offered;
 use borsh::BorshDeserialize;
 use bytes::Bytes;
 use quorate_consensus as consensus;
 use quorate_crypto::{Digest, IdentityKey, Signature, hash, verify_batch};
 use quorate_types::{
-    Body, BodyRef, Committee, Height, Manifest, Peer, Rejected, ReplicaId, Reply, Request,
+    BlockId, Body, BodyRef, Committee, Height, Manifest, Peer, Rejected, ReplicaId, Reply, Request,
     Verified, Verify,
 };
-use std::sync::Arc;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// A decoded and checked message.
 #[derive(Clone, Debug)]
@@ -31,6 +32,8 @@ pub enum Incoming {
     FetchBlocks(FetchBlocks),
     /// Blocks, linked to a certified one, what they answer, and what the sender keeps.
     Blocks(FetchBlocks, Kept, Box<consensus::VerifiedRun>),
+    /// Blocks that nobody asked for, each run with the block that it leads to, and their bodies.
+    Chain(Vec<Height>, Vec<(BlockId, Box<consensus::VerifiedRun>)>, Vec<Arc<Body>>),
     /// A replica that asks for the snapshots beyond this height.
     FetchSnapshots(Height),
     /// A snapshot of a decided height.
@@ -59,6 +62,29 @@ pub struct Verifier {
     consensus: Arc<consensus::Verifier>,
     /// By author: the number after the last body that is certified.
     certified: Vec<AtomicU64>,
+    /// Bodies that came with a chain not long ago: where chains travel each comes again and again.
+    seen: Mutex<Recent>,
+}
+
+/// The digests of bodies whose requests were checked, the oldest forgotten first.
+#[derive(Debug, Default)]
+struct Recent {
+    digests: HashSet<Digest>,
+    order: VecDeque<Digest>,
+}
+
+impl Recent {
+    /// Most digests.
+    const MOST: usize = 65_536;
+
+    fn insert(&mut self, digest: Digest) {
+        if self.digests.insert(digest) {
+            self.order.push_back(digest);
+        }
+        if self.order.len() > Self::MOST {
+            self.order.pop_front().map(|oldest| self.digests.remove(&oldest));
+        }
+    }
 }
 
 impl Verifier {
@@ -71,7 +97,20 @@ impl Verifier {
     ) -> Self {
         let certified = committee.members().map(|_| AtomicU64::new(0)).collect();
         let consensus = Arc::new(consensus::Verifier::new(committee, protocol, proposal_key));
-        Self { consensus, certified }
+        Self { consensus, certified, seen: Mutex::default() }
+    }
+
+    /// As [`parse_body`], but signatures in a body that was seen before are not checked again: its digest
+    /// covers them.
+    fn parse_again(&self, reference: BodyRef, raw: Bytes) -> Result<Arc<Body>, Rejected> {
+        let seen = || self.seen.lock().expect("nobody panics with it");
+        if seen().digests.contains(&reference.digest) {
+            check_author(reference, self.committee())?;
+            return Body::parse(reference, raw).map(Arc::new).map_err(malformed);
+        }
+        let body = parse_body(reference, raw, self.committee())?;
+        seen().insert(reference.digest);
+        Ok(body)
     }
 
     /// The committee.
@@ -130,6 +169,7 @@ impl Verify for Incoming {
             Tag::FetchBlocks => from_member(from, Self::FetchBlocks(decode(&content)?)),
             Tag::Blocks => check_blocks(&decode(&content)?, from, verifier),
             Tag::FetchSnapshots => from_member(from, Self::FetchSnapshots(decode(&content)?)),
+            Tag::Chain => check_chain(&content, from, verifier),
             Tag::Offer => check_offer(&decode(&content)?, from, verifier),
             Tag::FetchChunk => {
                 let (snapshot, index) = decode(&content)?;
@@ -183,33 +223,44 @@ fn check_author(name: BodyRef, committee: &Committee) -> Result<(), Rejected> {
 
 fn check_inline(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
     from.replica()?;
-    let ((message, named), mut rest): ((consensus::Message, Vec<(BodyRef, u32)>), Bytes) =
+    let ((message, named), rest): ((consensus::Message, Vec<(BodyRef, u32)>), Bytes) =
         decode_header(content)?;
     let names = named.iter().map(|(name, _)| name);
     if !message.proposed_bodies().is_some_and(|proposed| proposed.iter().eq(names)) {
         return Err(Rejected::RuleBroken("inline bodies are those that their proposal names"));
     }
     let message = Verified::check(message, from, verifier.consensus.as_ref())?;
-    let mut bodies = Vec::with_capacity(named.len());
-    for (reference, length) in check_inline_lengths(named, rest.len())? {
-        let raw = rest.split_to(length);
-        bodies.push(parse_body(reference, raw, verifier.committee())?);
-    }
+    let parse = |reference, raw| parse_body(reference, raw, verifier.committee());
+    let bodies = check_carried(named, rest, parse)?;
     Ok(Incoming::Inline(Box::new(message), bodies))
 }
 
-fn check_inline_lengths(
-    named: Vec<(BodyRef, u32)>,
-    available: usize,
-) -> Result<Vec<(BodyRef, usize)>, Rejected> {
-    let sized: Vec<(BodyRef, usize)> =
-        named.into_iter().map(|(reference, length)| (reference, length as usize)).collect();
-    let total: usize = sized.iter().map(|(_, length)| length).sum();
-    if total == available {
-        Ok(sized)
-    } else {
-        Err(Rejected::Malformed("the inline bodies' lengths do not add up".into()))
+fn check_chain(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
+    from.replica()?;
+    type Head = (Vec<Height>, Vec<Blocks>, Vec<(BodyRef, u32)>);
+    let ((heights, blocks, named), rest): (Head, Bytes) = decode_header(content)?;
+    if blocks.len() > Chain::RUNS_MAX || heights.len() > verifier.committee().size() {
+        return Err(Rejected::TooLarge("a chain"));
     }
+    let run = |blocks: &Blocks| Ok((blocks.request.target, Box::new(check_run(blocks, verifier)?)));
+    let runs = blocks.iter().map(run).collect::<Result<_, _>>()?;
+    let bodies = check_carried(named, rest, |reference, raw| verifier.parse_again(reference, raw))?;
+    Ok(Incoming::Chain(heights, runs, bodies))
+}
+
+/// Bodies behind a header that says how long each is.
+fn check_carried(
+    named: Vec<(BodyRef, u32)>,
+    mut rest: Bytes,
+    parse: impl Fn(BodyRef, Bytes) -> Result<Arc<Body>, Rejected>,
+) -> Result<Vec<Arc<Body>>, Rejected> {
+    let total: usize = named.iter().map(|(_, length)| *length as usize).sum();
+    if total != rest.len() {
+        return Err(Rejected::Malformed("the bodies' lengths do not add up".into()));
+    }
+    let split =
+        |(reference, length): (BodyRef, u32)| parse(reference, rest.split_to(length as usize));
+    named.into_iter().map(split).collect()
 }
 
 fn check_body(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
@@ -293,16 +344,14 @@ fn check_acknowledgement(
 
 fn check_blocks(blocks: &Blocks, from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
     from.replica()?;
-    let request = blocks.request;
-    let run = consensus::VerifiedRun::check(
-        request.height,
-        request.after,
-        request.target,
-        &blocks.decided,
-        &blocks.tail,
-        verifier.consensus(),
-    )?;
-    Ok(Incoming::Blocks(request, blocks.kept, Box::new(run)))
+    let run = check_run(blocks, verifier)?;
+    Ok(Incoming::Blocks(blocks.request, blocks.kept, Box::new(run)))
+}
+
+fn check_run(blocks: &Blocks, verifier: &Verifier) -> Result<consensus::VerifiedRun, Rejected> {
+    let FetchBlocks { height, after, target } = blocks.request;
+    let (decided, tail) = (&blocks.decided, &blocks.tail);
+    consensus::VerifiedRun::check(height, after, target, decided, tail, verifier.consensus())
 }
 
 /// A snapshot's height is decided, and its manifest is one. What is in it nobody can check alone.

@@ -299,6 +299,12 @@ impl NodeConfig {
             &self.clients_max,
             "it must be 1 to 65536",
         )?;
+        check(
+            self.replica.signatures,
+            "signatures",
+            &self.replica.signatures,
+            "it must be true: only simulated replicas go without",
+        )?;
         self.replica
             .validate()
             .map_err(|source| ConfigError::Replica { path: path.to_owned(), source })?;

@@ -15,7 +15,7 @@ use crate::oracles::{
 use crate::replay;
 use crate::world::World;
 use quorate_crypto::{Digest, Policy, SchemeKind};
-use quorate_engine::{Availability as Proof, ProtocolKind, Settings};
+use quorate_engine::{Availability as Proof, ProtocolKind, Settings, Truncation};
 use quorate_storage::{ExecutorConfig, LogConfig};
 use quorate_types::{Height, Time, View, Weights};
 use serde::{Deserialize, Serialize};
@@ -359,6 +359,26 @@ impl Scenario {
     pub fn with_leader_reputation(mut self) -> Self {
         self.settings.leader_reputation = true;
         self.options.push("--leader-reputation".to_owned());
+        self
+    }
+
+    /// With the settings of ablation studies drawn as well: turns of several views, small blocks, requests
+    /// ordered twice, chains that travel.
+    #[must_use]
+    pub fn with_ablations(mut self) -> Self {
+        let mut dice = Dice::new(self.seed, "ablations", 0);
+        let settings = &mut self.settings;
+        settings.leader_tenure = dice.between(&(1..=3));
+        settings.block_operations_max = *dice.choose(&[0, 1, 5, 50]);
+        settings.filter_requests = dice.coin();
+        settings.leader_patience = dice.coin();
+        settings.timeout_growth = *dice.choose(&[25, 50, 100]);
+        if dice.coin() {
+            settings.inline_bodies = true;
+            settings.availability = Proof::Stored;
+            settings.truncation = *dice.choose(&[Truncation::Heights, Truncation::Off]);
+        }
+        self.options.push("--ablations".to_owned());
         self
     }
 

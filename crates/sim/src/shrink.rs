@@ -254,7 +254,16 @@ fn plainer_settings(scenario: &Scenario) -> Vec<Scenario> {
     vec![
         with(scenario, |s| s.settings = calm.clone()),
         with(scenario, |s| s.settings.availability = calm.availability),
-        with(scenario, |s| s.settings.inline_bodies = calm.inline_bodies),
+        with(scenario, |s| {
+            s.settings.truncation = calm.truncation;
+            s.settings.inline_bodies = calm.inline_bodies;
+        }),
+        with(scenario, |s| s.settings.truncation = calm.truncation),
+        with(scenario, |s| s.settings.leader_tenure = calm.leader_tenure),
+        with(scenario, |s| s.settings.leader_patience = calm.leader_patience),
+        with(scenario, |s| s.settings.timeout_growth = calm.timeout_growth),
+        with(scenario, |s| s.settings.block_operations_max = calm.block_operations_max),
+        with(scenario, |s| s.settings.filter_requests = calm.filter_requests),
         with(scenario, |s| s.settings.vote_wait_ms = 0),
         with(scenario, |s| s.settings.verify = calm.verify),
         with(scenario, |s| s.settings.batch_bytes = calm.batch_bytes),

@@ -57,6 +57,10 @@ pub(crate) struct Options {
     /// Pass over leaders whose last turns came to nothing
     #[arg(long, conflicts_with_all = ["replay", "twins_scenarios", "crash_points"])]
     leader_reputation: bool,
+    /// Draw the settings of ablation studies too: turns of several views, small blocks, requests ordered
+    /// twice, chains that travel with messages
+    #[arg(long, conflicts_with_all = ["replay", "twins_scenarios", "crash_points"])]
+    ablations: bool,
     /// Replace the Byzantine members by twins: two machines with one key
     #[arg(long)]
     twins: bool,
@@ -177,6 +181,9 @@ impl Options {
         scenario = scenario.running(self.protocol);
         if self.leader_reputation {
             scenario = scenario.with_leader_reputation();
+        }
+        if self.ablations {
+            scenario = scenario.with_ablations();
         }
         if self.short {
             scenario = scenario.short();

@@ -110,7 +110,7 @@ impl Chained {
         self.prune();
         // The view depends on its leader to propose and on somebody to collect.
         let is_trusted = self.depends_on().iter().all(|member| self.patience.trusts(*member));
-        self.pacemaker.set_patient(is_trusted);
+        self.pacemaker.set_patient(is_trusted || !self.config.liveness.leader_patience);
         self.update_work(now);
         self.pacemaker.enter(now, given_up);
         self.say_new_view();

@@ -26,7 +26,7 @@ impl Chained {
 
     /// Who leads a view that this block's certificate leads to; unknown where the block is.
     fn leader_after(&self, block: BlockId, view: View) -> Option<ReplicaId> {
-        if !self.config.reputation {
+        if !self.config.liveness.leader_reputation {
             return Some(self.leaders.leader(view));
         }
         let members = self.verifier.committee().size();
@@ -50,7 +50,7 @@ impl Chained {
 
     /// The standing that a block of this author has to have; unknown where its parent is.
     pub(super) fn standing_of(&self, block: &Block) -> Option<Standing> {
-        if !self.config.reputation {
+        if !self.config.liveness.leader_reputation {
             return Some(Standing::new());
         }
         let views = (block.parent_view(), block.view);

@@ -50,6 +50,25 @@ impl Message {
         }
     }
 
+    /// The block that its receiver has to know to make use of it: of a proposal the parent.
+    #[must_use]
+    pub fn rests_on(&self) -> BlockId {
+        match self {
+            Self::Proposal(proposal) => proposal.block.parent(),
+            Self::Vote(vote) | Self::PhaseVote(PhaseVote { vote, .. }) => vote.id,
+            Self::Timeout(Timeout { high_qc: qc, .. })
+            | Self::Certificates { high_qc: qc, .. }
+            | Self::PreCommitted(qc)
+            | Self::NewView(qc) => qc.id,
+        }
+    }
+
+    /// Whether it tells where its sender stands: proposals, new-views and timeouts do.
+    #[must_use]
+    pub fn reports(&self) -> bool {
+        matches!(self, Self::Proposal(_) | Self::Timeout(_) | Self::NewView(_))
+    }
+
     /// The lane that it travels in.
     #[must_use]
     pub fn lane(&self) -> Lane {

@@ -70,8 +70,9 @@ impl Chained {
         let committee = verifier.committee();
         let genesis = verifier.genesis();
         let root = Root::genesis(genesis);
+        let turns = RoundRobin::new(committee.weights());
         Self {
-            leaders: Box::new(RoundRobin::new(committee.weights())),
+            leaders: Box::new(turns.with_tenure(config.liveness.leader_tenure)),
             outputs: VecDeque::new(),
             view: View(1),
             high_qc: Qc::genesis(genesis, committee.size()),
@@ -95,7 +96,7 @@ impl Chained {
             votes: Votes::default(),
             timeouts: Timeouts::default(),
             collector: Collector::new(Arc::clone(committee), Purpose::Vote, config.policy),
-            pacemaker: Pacemaker::new(config.timeout),
+            pacemaker: Pacemaker::new(config.timeout, config.liveness.timeout_growth),
             patience: Patience::default(),
             engine_has_work: false,
             view_changes: 0,

@@ -57,9 +57,11 @@ impl Chained {
     /// The vote that a timeout shows, for others to collect in the place of who did not: the last one, or
     /// the one before where a quorum of the last would decide nothing.
     fn shown_vote(&self) -> Option<Vote> {
+        if !self.config.liveness.vote_salvage || mutants::active(Mutant::HotStuffNoSalvage) {
+            return None;
+        }
         let is_shown = |said: &PhaseVote| said.phase != Phase::PreCommit;
-        let last = self.said_votes().into_iter().rfind(is_shown).map(|said| said.vote);
-        last.filter(|_| !mutants::active(Mutant::HotStuffNoSalvage))
+        self.said_votes().into_iter().rfind(is_shown).map(|said| said.vote)
     }
 
     /// All, not the next leader alone: it may be as dead as this one.

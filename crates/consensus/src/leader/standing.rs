@@ -23,8 +23,8 @@ struct Failing {
 }
 
 impl Failing {
-    fn is_passed_over(&self, view: View, members: usize) -> bool {
-        let span = (members as u64 * ROUNDS) << self.again.min(DOUBLINGS_MAX);
+    fn is_passed_over(&self, view: View, round: u64) -> bool {
+        let span = (round * ROUNDS) << self.again.min(DOUBLINGS_MAX);
         view.0.saturating_sub(self.since.0) <= span
     }
 }
@@ -54,12 +54,12 @@ impl Standing {
     /// first of those in turn who is not passed over.
     #[must_use]
     pub fn leader(&self, view: View, turns: &dyn LeaderElection, members: usize) -> ReplicaId {
-        let nominal = turns.leader(view);
+        let (nominal, round) = (turns.leader(view), round(turns, members));
         let passed_over = |member: ReplicaId| {
             let failing = self.0.iter().find(|failing| failing.member == member);
-            failing.is_some_and(|failing| failing.is_passed_over(view, members))
+            failing.is_some_and(|failing| failing.is_passed_over(view, round))
         };
-        let later = |ahead: u64| turns.leader(View(view.0.saturating_add(ahead)));
+        let later = |turn: u64| turns.leader(View(view.0.saturating_add(turn * turns.tenure())));
         // With weights a round has more turns than members; nobody is passed over for all of a few.
         let most = 4 * members as u64;
         (0..most).map(later).find(|member| !passed_over(*member)).unwrap_or(nominal)
@@ -78,21 +78,32 @@ impl Standing {
         turns: &dyn LeaderElection,
         weights: &Weights,
     ) -> Self {
-        let members = weights.each().len();
         let mut next = self.clone();
-        let skipped = parent.0.saturating_add(1)..view.0;
-        if !skipped.is_empty() {
-            let first = parent.next();
-            next.fail(self.leader(first, turns, members), first);
-        }
-        // After a long stop the last round says enough.
-        let recent = skipped.start.saturating_add(1).max(view.0.saturating_sub(members as u64));
-        for failed in (recent..skipped.end).map(View) {
-            next.fail(turns.leader(failed), failed);
+        // Views of one turn fail together.
+        let mut failed = self.failed(parent.next(), view, turns, weights.each().len());
+        let mut turn = failed.next();
+        while let Some((member, first)) = turn {
+            turn = failed.find(|(other, _)| *other != member);
+            next.fail(member, first);
         }
         next.0.retain(|failing| failing.member != author);
         next.forget_the_oldest(weights);
         next
+    }
+
+    /// Who led the views from `first` on to before `next`, as far as they say anything.
+    fn failed<'a>(
+        &self,
+        first: View,
+        next: View,
+        turns: &'a dyn LeaderElection,
+        members: usize,
+    ) -> impl Iterator<Item = (ReplicaId, View)> + 'a {
+        let by_certificate = (first < next).then(|| (self.leader(first, turns, members), first));
+        // After a long stop the last round says enough.
+        let last_round = next.0.saturating_sub(round(turns, members));
+        let by_turns = (first.0.saturating_add(1).max(last_round)..next.0).map(View);
+        by_certificate.into_iter().chain(by_turns.map(|view| (turns.leader(view), view)))
     }
 
     fn fail(&mut self, member: ReplicaId, since: View) {
@@ -115,6 +126,11 @@ impl Standing {
             self.0.remove(oldest.expect("what weighs something is not empty"));
         }
     }
+}
+
+/// Views of a round in which everybody has one turn.
+fn round(turns: &dyn LeaderElection, members: usize) -> u64 {
+    members as u64 * turns.tenure()
 }
 
 #[cfg(test)]
@@ -165,6 +181,21 @@ mod tests {
         assert_eq!(given_up[0], 4);
         assert!(given_up.len() <= 8, "by turns it would be 1,000: {given_up:?}");
         assert!(gaps.windows(2).all(|pair| pair[1] >= 3 * pair[0] / 2), "{gaps:?}");
+    }
+
+    /// With long turns a dead leader costs a turn of views at a time, and as few turns.
+    #[test]
+    fn whole_turns_are_passed_over() {
+        let weights = Weights::equal(4);
+        let turns = RoundRobin::new(&weights).with_tenure(3);
+        let passing = |turn: u64| View(1 + 3 * turn);
+        // Member 3's turn, views 10 to 12, came to nothing.
+        let standing =
+            Standing::default().after((View(9), passing(4)), ReplicaId(0), &turns, &weights);
+        assert_eq!(standing.0.len(), 1);
+        assert_eq!(standing.0[0].again, 0, "one turn is one failure");
+        assert_eq!(standing.leader(passing(7), &turns, 4), ReplicaId(0), "its next turn");
+        assert_eq!(standing.leader(passing(4 + 4 * 8 + 3), &turns, 4), ReplicaId(3), "it is tried");
     }
 
     #[test]

@@ -31,6 +31,14 @@ fn turns_are_in_proportion_to_weights_and_interleaved() {
     assert_eq!(named(&leaders(&[2, 2, 1]), 6), [0, 1, 2, 0, 1, 0]);
 }
 
+#[test]
+fn a_turn_is_as_long_as_its_tenure() {
+    let leaders = leaders(&[1; 3]).with_tenure(2);
+    assert_eq!(named(&leaders, 8), [0, 0, 1, 1, 2, 2, 0, 0]);
+    assert_eq!((leaders.tenure(), leaders.round()), (2, 6));
+    assert_eq!(named(&leaders.with_tenure(0), 4), [0, 1, 2, 0], "never less than a view");
+}
+
 /// Vectors of every shape: few and many, alike and far apart.
 fn many() -> Vec<Vec<u64>> {
     let mut all = vec![

@@ -6,7 +6,7 @@ const SPAN: Duration = Duration::from_secs(1);
 
 #[test]
 fn the_timer_runs_only_while_there_is_work() {
-    let mut pacemaker = Pacemaker::new(SPAN);
+    let mut pacemaker = Pacemaker::new(SPAN, 50);
     pacemaker.enter(Time(0), false);
     assert_eq!(pacemaker.deadline(), None);
     pacemaker.set_working(Time(5), true);
@@ -21,7 +21,7 @@ fn the_timer_runs_only_while_there_is_work() {
 
 #[test]
 fn the_span_grows_by_half_twelve_times_and_a_decision_resets_it() {
-    let mut pacemaker = Pacemaker::new(SPAN);
+    let mut pacemaker = Pacemaker::new(SPAN, 50);
     pacemaker.set_working(Time(0), true);
     let mut spans = Vec::new();
     for _ in 0..14 {
@@ -36,8 +36,19 @@ fn the_span_grows_by_half_twelve_times_and_a_decision_resets_it() {
 }
 
 #[test]
+fn how_much_the_span_grows_is_set() {
+    for (growth, expected) in [(0, 1_000_000), (25, 1_562_500), (100, 4_000_000)] {
+        let mut pacemaker = Pacemaker::new(SPAN, growth);
+        pacemaker.set_working(Time(0), true);
+        pacemaker.enter(Time(0), true);
+        pacemaker.enter(Time(0), true);
+        assert_eq!(pacemaker.deadline(), Some(Time(expected)), "{growth} %");
+    }
+}
+
+#[test]
 fn without_patience_a_view_lasts_an_eighth_and_still_backs_off() {
-    let mut pacemaker = Pacemaker::new(SPAN);
+    let mut pacemaker = Pacemaker::new(SPAN, 50);
     pacemaker.set_working(Time(0), true);
     pacemaker.set_patient(false);
     pacemaker.enter(Time(0), false);

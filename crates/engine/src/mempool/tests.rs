@@ -10,7 +10,9 @@ fn limits(batch_bytes: usize, bytes_max: usize) -> Limits {
         batch_bytes,
         batch_delay: DELAY,
         bytes_max,
+        operations_max: usize::MAX,
         window_max: 1 << 20,
+        filters: true,
         slack: Some(10 * DELAY),
     }
 }
@@ -45,6 +47,48 @@ fn with_a_body_under_way_the_next_waits_until_it_is_full_or_old() {
     assert!(full.raw.len() <= 1_000 && full.requests.len() == 1);
     pool.decided(Time(9), &first);
     assert_eq!(full.reference.sequence, (3 << 40) + 2, "numbers go up by one");
+}
+
+#[test]
+fn a_body_takes_no_more_operations_than_it_may() {
+    let limits = Limits { operations_max: 3, ..limits(10_000, 100_000) };
+    let mut pool = Mempool::new(ReplicaId(2), 3, limits);
+    for sequence in 0..8 {
+        pool.admit(Time(0), request(sequence, 10)).unwrap();
+    }
+    let mut sealed = |now| pool.seal(now).map(|body| body.operations());
+    assert_eq!(sealed(Time(0)), Some(3));
+    assert_eq!(sealed(Time(0)), Some(3), "it is full");
+    assert_eq!(sealed(Time(0)), None);
+    assert_eq!(sealed(Time(0) + DELAY), Some(2), "it is old");
+}
+
+/// Of what came to two members at once neither knew of the other when it came.
+#[test]
+fn what_another_body_carries_is_sealed_again_only_without_the_filter() {
+    for (filters, expected) in [(true, vec![4]), (false, vec![4, 5, 6])] {
+        let limits = Limits { filters, ..limits(10_000, 100_000) };
+        let mut pool = Mempool::new(ReplicaId(2), 3, limits);
+        let mut other = Mempool::new(ReplicaId(1), 3, limits);
+        pool.admit(Time(0), request(1, 10)).unwrap();
+        let under_way = pool.seal(Time(0)).unwrap();
+        for sequence in 4..6 {
+            pool.admit(Time(1), request(sequence, 10)).unwrap();
+        }
+        for sequence in 5..8 {
+            other.admit(Time(1), request(sequence, 10)).unwrap();
+        }
+        let elsewhere = other.seal(Time(1)).unwrap();
+        pool.note(&elsewhere);
+        pool.admit(Time(1), request(6, 10)).unwrap();
+        let body = pool.seal(Time(0) + 2 * DELAY).unwrap();
+        let sequences: Vec<u64> = body.requests.iter().map(|request| request.sequence).collect();
+        assert_eq!(sequences, expected);
+        for done in [&under_way, &elsewhere, &body] {
+            pool.decided(Time(9_000), done);
+        }
+        assert_eq!(pool.bytes(), 0, "nothing is counted twice or for ever");
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@ use super::Incoming;
 use crate::Message;
 use crate::availability::{Acknowledged, Acknowledgement, AvailabilityCertificate};
 use crate::message::{
-    Blocks, Busy, Chunk, FetchBlocks, Frame, Kept, NAMES_MAX, Offer, frame_bytes_max,
+    Blocks, Busy, Chain, Chunk, FetchBlocks, Frame, Kept, NAMES_MAX, Offer, frame_bytes_max,
 };
 use crate::testing::{
     self, FIRST, acknowledge, body, certify, client, committee, content, identity, receive,
@@ -44,6 +44,14 @@ fn question() -> FetchBlocks {
     }
 }
 
+/// A run that leads nowhere, with bodies.
+fn chain(bodies: &[Arc<Body>]) -> Chain {
+    let kept = Kept { oldest: Height(1), newest: Height(7) };
+    let blocks = Blocks { request: question(), decided: vec![], tail: vec![], kept };
+    let heights = vec![Height(4), Height(0)];
+    Chain { heights, blocks: vec![blocks], bodies: bodies.to_vec() }
+}
+
 fn acknowledgement() -> Acknowledgement {
     acknowledge(0, 1, &[hash(b"a"), hash(b"b")])
 }
@@ -68,6 +76,7 @@ fn one_of_each() -> Vec<(&'static str, Peer, Message)> {
         ("fetch bodies", MEMBER, Message::FetchBodies(names)),
         ("fetch blocks", MEMBER, Message::FetchBlocks(question())),
         ("blocks", MEMBER, Message::Blocks(blocks)),
+        ("chain", MEMBER, Message::Chain(chain(&bodies))),
         ("fetch snapshots", MEMBER, Message::FetchSnapshots(Height(9))),
         ("fetch chunk", MEMBER, Message::FetchChunk(hash(b"snapshot"), 3)),
         ("request", customer(), Message::Request(request(7, 30))),
@@ -87,6 +96,11 @@ fn every_message_survives_its_frame() {
             (Incoming::Consensus(found), Message::Consensus(sent)) => assert_eq!(**found, sent),
             (Incoming::Inline(found, bodies), Message::Inline(sent, carried)) => {
                 assert_eq!((&**found, bodies), (&sent, carried));
+            }
+            (Incoming::Chain(heights, runs, bodies), Message::Chain(sent)) => {
+                let targets: Vec<_> = sent.blocks.iter().map(|run| run.request.target).collect();
+                assert!(runs.iter().map(|(target, _)| *target).eq(targets));
+                assert_eq!((heights, bodies), (sent.heights, sent.bodies));
             }
             (Incoming::Body(found), Message::Body(sent)) => assert_eq!(found, sent),
             (Incoming::Announce(found), Message::Announce(sent))
@@ -228,7 +242,7 @@ fn every_message_fits_its_cap() {
         assert!(content.len() <= frame_bytes_max(content[0]).unwrap());
     }
     assert_eq!(frame_bytes_max(0), None);
-    assert_eq!(frame_bytes_max(18), None);
+    assert_eq!(frame_bytes_max(19), None);
 }
 
 fn chunk(bytes: usize) -> Message {

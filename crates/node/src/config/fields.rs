@@ -313,12 +313,31 @@ const REPLICA: &[Field] = &[
          higher latency when load is light.",
     ),
     number(
+        "block_operations_max",
+        "operations",
+        (0, NO_BOUND),
+        "Most operations in a body, and in a block unless its only body has more; 0 for no limit. For \
+         comparisons: bytes are what costs, and batch_bytes bounds them.",
+    ),
+    flag(
+        "filter_requests",
+        "true: requests that another member's body carries are left out of the own ones. What is ordered \
+         twice takes effect once either way.",
+    ),
+    number(
         "timeout_ms",
         "milliseconds",
         (10, 600_000),
         "How long a view may take before its leader is given up: at least eight round trips between \
          the farthest members. Too short and honest leaders are given up; longer and a dead leader \
-         costs more. It grows by half for each view in a row that decides nothing.",
+         costs more.",
+    ),
+    number(
+        "timeout_growth",
+        "per cent",
+        (0, 100),
+        "By how much of itself a view's span grows for each view in a row that decides nothing, twelve \
+         times at most. 0: not at all; a committee whose timeout is too short then decides nothing.",
     ),
     bound_number(
         "vote_wait_ms",
@@ -352,10 +371,37 @@ const REPLICA: &[Field] = &[
         "true: leaders whose last turns came to nothing are passed over, longer each time, as the chain \
          shows it. Every member must say the same, or they wait for different leaders.",
     ),
+    number(
+        "leader_tenure",
+        "views",
+        (1, 1_000),
+        "Views in a row that a member leads. Every member must say the same.",
+    ),
+    flag(
+        "leader_patience",
+        "true: views that depend on a member whose last turn came to nothing get an eighth of their span.",
+    ),
+    flag(
+        "vote_salvage",
+        "true: timeouts show their sender's last vote, so that a certificate that a collector took with it \
+         can be made again. false is for comparisons: without it four members of chained HotStuff, one of \
+         them dead, may decide nothing.",
+    ),
     flag(
         "inline_bodies",
         "true: leaders carry their own bodies inside proposals instead of sending them ahead. Every \
          member should say the same.",
+    ),
+    choice(
+        "truncation",
+        &["ids", "heights", "off"],
+        "What of the chain travels with messages: \"ids\" (what is missing is fetched), \"heights\" (the \
+         blocks above the lowest height that a member is known to have executed) or \"off\" (the newest 16 \
+         MiB of all). Anything but ids is for comparisons, and together with inline_bodies.",
+    ),
+    flag(
+        "signatures",
+        "true. false is refused here: only simulated replicas go without signatures.",
     ),
     choice(
         "availability",

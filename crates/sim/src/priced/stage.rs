@@ -119,6 +119,7 @@ impl Stage {
             clients.extend(client.ids().enumerate().map(|(session, id)| (id, (place, session))));
         }
         let prices = match scene.profile {
+            Profile::Quorate if !scene.settings.signatures => scene.prices.without_signatures(),
             Profile::Quorate => scene.prices.clone(),
             Profile::Reference => reference_prices(&scene.prices),
         };

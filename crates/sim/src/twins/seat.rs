@@ -4,7 +4,7 @@ use super::plan::Plan;
 use super::world::{Ground, TIMEOUT};
 use bytes::Bytes;
 use quorate_consensus::{
-    Input, Output, PayloadWish, Protocol, ProtocolConfig, VerifiedRun, Verifier,
+    Input, Liveness, Output, PayloadWish, Protocol, ProtocolConfig, VerifiedRun, Verifier,
 };
 use quorate_crypto::{Policy, hash_parts};
 use quorate_types::machine::Halt;
@@ -173,7 +173,7 @@ fn machine(
         wall_origin_ms: 0,
         signs: true,
         // The plan says who leads.
-        reputation: false,
+        liveness: Liveness::default(),
     };
     Protocol::new(config).with_leaders(Box::new(plan.as_ref().clone()))
 }

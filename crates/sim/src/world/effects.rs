@@ -9,6 +9,7 @@ use crate::oracles::{Observation, Violation};
 use bytes::Bytes;
 use quorate_crypto::hash;
 use quorate_engine::Message;
+use quorate_engine::message::Blocks;
 use quorate_types::{Lane, Peer, Recipients, ReplicaId, Time};
 use std::time::Duration;
 
@@ -226,6 +227,11 @@ fn brief(message: &Message) -> String {
             blocks.decided.len(),
             blocks.tail.len()
         ),
+        Message::Chain(chain) => {
+            let each = |blocks: &Blocks| (blocks.request, blocks.decided.len(), blocks.tail.len());
+            let blocks: Vec<_> = chain.blocks.iter().map(each).collect();
+            format!("Chain({blocks:?}, {} bodies)", chain.bodies.len())
+        }
         Message::Inline(inner, bodies) => format!("{inner:?} with {} bodies", bodies.len()),
         Message::Reply(reply) => format!("Reply(#{} at {})", reply.sequence, reply.height),
         other => format!("{other:?}"),

@@ -7,8 +7,8 @@ use crate::chained::{
 };
 use crate::leader::{LeaderElection, RoundRobin, Standing};
 use crate::{
-    Decided, Fault, Input, Output, PayloadWish, ProposalKey, ProtocolConfig, ProtocolKind,
-    VerifiedRun, Verifier,
+    Decided, Fault, Input, Liveness, Output, PayloadWish, ProposalKey, ProtocolConfig,
+    ProtocolKind, VerifiedRun, Verifier,
 };
 use bytes::Bytes;
 #[cfg(feature = "mutants")]
@@ -235,7 +235,7 @@ impl Keys {
             clock_drift_max_ms: 5_000,
             wall_origin_ms: 0,
             signs: true,
-            reputation: false,
+            liveness: Liveness::default(),
         }
     }
 }

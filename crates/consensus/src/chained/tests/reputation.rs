@@ -25,7 +25,7 @@ fn with_a_dead_member(
 }
 
 fn reputation(config: &mut ProtocolConfig) {
-    config.reputation = true;
+    config.liveness.leader_reputation = true;
 }
 
 #[test]

@@ -48,6 +48,12 @@ pub(super) fn compare(all: &mut [Checked]) {
     differing(all, "proposal_key", &mut notes, |checked| {
         setting(checked, |c| c.replica.proposal_key.to_string())
     });
+    differing(all, "leader_reputation", &mut notes, |checked| {
+        setting(checked, |c| c.replica.leader_reputation.to_string())
+    });
+    differing(all, "leader_tenure", &mut notes, |checked| {
+        setting(checked, |c| c.replica.leader_tenure.to_string())
+    });
     differing(all, "inline_bodies", &mut notes, |checked| {
         setting(checked, |c| c.replica.inline_bodies.to_string())
     });

@@ -381,6 +381,8 @@ fn several_validators_are_compared() {
     net.edit(&net.config(3), &net.testnet.http[3], &net.testnet.http[0]);
     net.edit(&net.config(3), "inline_bodies = false", "inline_bodies = true");
     net.edit(&net.config(2), "proposal_key = \"identity\"", "proposal_key = \"voting\"");
+    net.edit(&net.config(2), "leader_reputation = false", "leader_reputation = true");
+    net.edit(&net.config(2), "leader_tenure = 1", "leader_tenure = 3");
     let stored = "availability = \"stored\"";
     net.edit(&net.config(1), stored, "availability = \"certified\"");
     net.edit(&net.config(1), "protocol = \"jolteon\"", "protocol = \"hotstuff\"");
@@ -399,6 +401,8 @@ fn several_validators_are_compared() {
     has(1, "another protocol than");
     has(2, "the same data_dir as");
     has(2, "another proposal_key than");
+    has(2, "another leader_reputation than");
+    has(2, "another leader_tenure than");
     has(3, "the same address for status");
     has(3, "another inline_bodies than");
 }

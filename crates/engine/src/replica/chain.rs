@@ -1,0 +1,73 @@
+//! Sending chains ahead of messages, and taking them in ([`crate::ancestry`]).
+
+use super::Replica;
+use crate::message::{Blocks, Chain, FetchBlocks, Kept};
+use quorate_consensus::{Decided, Input, VerifiedRun};
+use quorate_types::{BlockId, Body, Height, ReplicaId, Time};
+use std::sync::Arc;
+
+impl Replica {
+    /// Keeps a decided block for those who may lack it.
+    pub(super) fn keep_ancestor(&mut self, decided: &Decided) {
+        let held = |name| self.bodies.get(name).cloned();
+        let bodies = decided.payload.bodies.iter().filter_map(held).collect();
+        let height = decided.payload.header.height;
+        self.ancestry.decided(height, decided.record.clone(), bodies);
+    }
+
+    /// What leads to a block, as far as its receivers may lack it.
+    pub(super) fn chain_for(&mut self, target: BlockId) -> Chain {
+        self.ancestry.executed(self.config.id, self.schedule.executed());
+        let (first, mut decided, mut bodies) = self.ancestry.cut();
+        decided.truncate(self.protocol.servable(&decided));
+        let newest = self.schedule.decided();
+        let kept = Kept { oldest: first, newest };
+        let mut blocks = Vec::new();
+        let tip = self.protocol.tip();
+        if !decided.is_empty() {
+            let height = Height(first.0.saturating_sub(1));
+            let request = FetchBlocks { height, after: None, target: tip };
+            blocks.push(Blocks { request, decided, tail: Vec::new(), kept });
+        }
+        if let Some(tail) = self.protocol.tail(tip, target).filter(|tail| !tail.is_empty()) {
+            let request = FetchBlocks { height: newest, after: Some(tip), target };
+            blocks.push(Blocks { request, decided: Vec::new(), tail, kept });
+            bodies.extend(self.undecided_bodies());
+        }
+        Chain { heights: self.ancestry.heights(), blocks, bodies }
+    }
+
+    /// Bodies of undecided blocks, as many as one body may be large.
+    fn undecided_bodies(&self) -> Vec<Arc<Body>> {
+        let mut bytes = 0;
+        let names = self.protocol.undecided_bodies();
+        let held = names.iter().filter_map(|name| self.bodies.get(name).cloned());
+        held.take_while(|body| {
+            bytes += body.raw.len();
+            bytes <= Body::BYTES_MAX
+        })
+        .collect()
+    }
+
+    pub(super) fn on_chain(
+        &mut self,
+        now: Time,
+        from: ReplicaId,
+        heights: &[Height],
+        runs: Vec<(BlockId, Box<VerifiedRun>)>,
+        bodies: &[Arc<Body>],
+    ) {
+        self.ancestry.learn(heights);
+        for (target, run) in runs {
+            if !self.protocol.has_block(target) && !self.is_sync_paused() {
+                self.feed(now, Input::Run(run));
+            }
+        }
+        for body in bodies {
+            self.take_body(now, from, body);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

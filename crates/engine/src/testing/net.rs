@@ -1,0 +1,233 @@
+//! Four replicas in virtual time, with a client and lossy links.
+
+use super::{client, committee, content, identity, request, voting};
+use crate::{Incoming, Message, Replica, ReplicaConfig, Settings, Verifier};
+use bytes::Bytes;
+use quorate_consensus::{ProposalKey, ProtocolKind};
+use quorate_crypto::Digest;
+use quorate_types::machine::{CombineOutcome, Executed, ReadAnswer, ReadItem};
+use quorate_types::{
+    BodyRef, ClientId, Effect, Event, Height, Machine, Peer, Recipients, ReplicaId, Time, Verified,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Everybody.
+pub(crate) const ALL: [usize; 4] = [0, 1, 2, 3];
+
+/// One way, and of a disk.
+pub(crate) const LATENCY: Duration = Duration::from_millis(1);
+
+enum Happening {
+    Message(Peer, Bytes),
+    Stored(BodyRef),
+    Combined(CombineOutcome),
+    Executed(Executed),
+    Read(ReadAnswer),
+}
+
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) replica: Replica,
+    verifier: Arc<Verifier>,
+    disk: BTreeMap<BodyRef, Bytes>,
+    executed: Vec<BodyRef>,
+}
+
+/// Whether a message is lost.
+pub(crate) type Lost = fn(from: usize, to: usize, message: &Message) -> bool;
+
+/// A committee and what is on its way.
+pub(crate) struct Net {
+    pub(crate) now: Time,
+    count: u64,
+    pub(crate) members: Vec<Member>,
+    events: BTreeMap<(Time, u64), (usize, Happening)>,
+    pub(crate) lost: Lost,
+    pub(crate) sent: Vec<(usize, usize, Message)>,
+}
+
+impl Net {
+    pub(crate) fn new(settings: &Settings, lost: Lost) -> Self {
+        let member = |id| member(id, settings.clone());
+        let (members, events) = ((0..4).map(member).collect(), BTreeMap::new());
+        let mut net = Self { now: Time(0), count: 0, members, events, lost, sent: Vec::new() };
+        for id in 0..4 {
+            net.members[id].replica.handle(Time(0), Event::Recovered(Box::default()));
+            net.drain(id);
+        }
+        net
+    }
+
+    fn after(&mut self, span: Duration, to: usize, happening: Happening) {
+        self.count += 1;
+        self.events.insert((self.now + span, self.count), (to, happening));
+    }
+
+    /// A message of a member's that its replica did not send.
+    pub(crate) fn forge(&mut self, after: Duration, from: ReplicaId, to: usize, message: &Message) {
+        self.after(after, to, Happening::Message(Peer::Replica(from), content(message)));
+    }
+
+    fn send(&mut self, from: usize, to: usize, message: &Message) {
+        if !(self.lost)(from, to, message) {
+            let from = Peer::Replica(self.members[from].id());
+            self.after(LATENCY, to, Happening::Message(from, content(message)));
+        }
+        self.sent.push((from, to, message.clone()));
+    }
+
+    pub(crate) fn submit(&mut self, to: usize, sequence: u64) {
+        let customer = Peer::Client(ClientId(client().public()));
+        let frame = content(&Message::Request(request(sequence, 10)));
+        self.after(LATENCY, to, Happening::Message(customer, frame));
+    }
+
+    fn drain(&mut self, id: usize) {
+        while let Some(effect) = self.members[id].replica.poll() {
+            match effect {
+                Effect::Send { to: Recipients::One(to), message, .. } => {
+                    self.send(id, to.index(), &message);
+                }
+                Effect::Send { to: Recipients::All, message, .. } => {
+                    (0..4).filter(|to| *to != id).for_each(|to| self.send(id, to, &message));
+                }
+                Effect::Store(body) => {
+                    self.members[id].disk.insert(body.reference, body.raw.clone());
+                    self.after(LATENCY, id, Happening::Stored(body.reference));
+                }
+                Effect::Combine(job) => {
+                    self.after(LATENCY, id, Happening::Combined(job.run()));
+                }
+                Effect::Execute(block) => {
+                    self.members[id].executed.extend(&block.payload.bodies);
+                    let (height, root) = (block.height(), Digest::ZERO);
+                    let executed = Executed { height, root, answers: vec![], operations: 0 };
+                    self.after(LATENCY, id, Happening::Executed(executed));
+                }
+                Effect::Read(request) => {
+                    let disk = &self.members[id].disk;
+                    let read = |item| match item {
+                        ReadItem::Body(name) => (item, disk.get(&name).cloned()),
+                        _ => (item, None),
+                    };
+                    let items = request.items.into_iter().map(read).collect();
+                    let answer = ReadAnswer { ticket: request.ticket, items, oldest: Height(0) };
+                    self.after(LATENCY, id, Happening::Read(answer));
+                }
+                Effect::Halt(halt) => panic!("{id} halted: {halt}"),
+                _ => {}
+            }
+        }
+    }
+
+    /// Whatever comes next: an event or a timer.
+    pub(crate) fn step(&mut self) {
+        let event = self.events.first_key_value().map(|((at, _), _)| *at);
+        let timer =
+            (0..4).filter_map(|id| Some((self.members[id].replica.next_timeout()?, id))).min();
+        match (event, timer) {
+            (at, Some((due, id))) if at.is_none_or(|at| due < at) => {
+                self.now = self.now.max(due);
+                self.members[id].replica.handle_timeout(self.now);
+                self.drain(id);
+            }
+            (Some(at), _) => {
+                self.now = self.now.max(at);
+                let (_, (id, happening)) = self.events.pop_first().expect("there is one");
+                self.happen(id, happening);
+            }
+            (None, _) => self.now = self.now + LATENCY,
+        }
+    }
+
+    fn happen(&mut self, id: usize, happening: Happening) {
+        let member = &mut self.members[id];
+        let event = match happening {
+            Happening::Message(from, frame) => {
+                match Verified::<Incoming>::check(frame, from, &member.verifier) {
+                    Ok(message) => Event::Message { from, message },
+                    Err(reason) => {
+                        assert!(reason.is_innocent(), "{reason}");
+                        return;
+                    }
+                }
+            }
+            Happening::Stored(name) => Event::Stored(name),
+            Happening::Combined(outcome) => Event::Combined(outcome),
+            Happening::Executed(executed) => Event::Executed(executed),
+            Happening::Read(answer) => Event::Read(answer),
+        };
+        member.replica.handle(self.now, event);
+        self.drain(id);
+    }
+
+    /// Submits `count` requests to the first three members in turn and runs until everybody among
+    /// `running` executed them all.
+    pub(crate) fn serve(&mut self, count: u64, running: &[usize]) {
+        self.serve_from(0, count, running);
+    }
+
+    /// The same, of requests from this number on.
+    pub(crate) fn serve_from(&mut self, first: u64, count: u64, running: &[usize]) {
+        for sequence in first..first + count {
+            let to = usize::try_from(sequence % 3).expect("few");
+            self.submit(to, sequence);
+            let until = self.now + 3 * LATENCY;
+            while self.now < until {
+                self.step();
+            }
+        }
+        let deadline = self.now + Duration::from_secs(60);
+        while !self.is_done(running) && self.now < deadline {
+            self.step();
+        }
+        assert!(self.is_done(running), "not done after a minute: {:?}", self.statuses());
+        let first = &self.members[running[0]].executed;
+        for id in running {
+            assert_eq!(&self.members[*id].executed, first, "{id} executed another order");
+        }
+    }
+
+    /// Whether everything that the first three members sealed is executed.
+    pub(crate) fn is_done(&self, running: &[usize]) -> bool {
+        let sealed: BTreeSet<BodyRef> = (0..3)
+            .flat_map(|id| {
+                let own = self.members[id].id();
+                self.members[id].disk.keys().filter(move |name| name.author == own).copied()
+            })
+            .collect();
+        !sealed.is_empty()
+            && running.iter().all(|id| {
+                let executed: BTreeSet<BodyRef> =
+                    self.members[*id].executed.iter().copied().collect();
+                sealed.is_subset(&executed)
+            })
+    }
+
+    pub(crate) fn statuses(&self) -> Vec<crate::Status> {
+        self.members.iter().map(|member| member.replica.status()).collect()
+    }
+}
+
+impl Member {
+    pub(crate) fn id(&self) -> ReplicaId {
+        self.replica.status().id
+    }
+}
+
+fn member(id: u8, settings: Settings) -> Member {
+    let verifier =
+        Arc::new(Verifier::new(committee(), ProtocolKind::Jolteon, ProposalKey::Identity));
+    let replica = Replica::new(ReplicaConfig {
+        id: ReplicaId(u16::from(id)),
+        identity: Arc::new(identity(id)),
+        voting: Arc::new(voting(id)),
+        verifier: Arc::clone(&verifier),
+        settings,
+        wall_origin_ms: 1_700_000_000_000,
+        signs: true,
+    });
+    Member { replica, verifier, disk: BTreeMap::new(), executed: Vec::new() }
+}
