@@ -159,6 +159,8 @@ pub struct Load {
     pub bundle_delay: Duration,
     /// Sessions, given to the clients in turn; `None`: as many as the rate needs, at least one each.
     pub sessions: Option<NonZeroUsize>,
+    /// Whether a request goes to all validators at once, or to one and to the next when it is silent.
+    pub send_to_all: bool,
 }
 
 /// Whose replica is modelled.
@@ -262,6 +264,7 @@ impl Scene {
                 arrivals: Arrivals::Fixed,
                 bundle_delay: Duration::from_millis(50),
                 sessions: None,
+                send_to_all: false,
             },
             warmup: Duration::from_secs(5),
             duration: Duration::from_secs(20),

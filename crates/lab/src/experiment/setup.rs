@@ -1,6 +1,7 @@
 //! Everything that decides one point of an experiment.
 
 use crate::ServiceKind;
+use crate::bench::SendTo;
 use crate::bench::load::Shape;
 use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
@@ -81,6 +82,8 @@ pub struct Setup {
     pub warmup_s: u64,
     /// Seconds that count.
     pub duration_s: u64,
+    /// Who gets a request: `one` validator, and the next when it is silent, or `all` at once.
+    pub send_to: SendTo,
     /// How long a client waits for operations to share a request, in milliseconds.
     pub bundle_delay_ms: u64,
     /// The price list of a simulated point: the name of one that comes along, or a file's name.
@@ -135,6 +138,7 @@ impl Default for Setup {
             crash_at_s: 0.0,
             warmup_s: 2,
             duration_s: 10,
+            send_to: SendTo::One,
             bundle_delay_ms: 20,
             prices: "this-machine".to_owned(),
             core_speed: 1.0,
@@ -188,6 +192,11 @@ impl Setup {
         }
         if !(0.01..=10.0).contains(&self.core_speed) {
             return Err(format!("'core_speed' is {}; it must be 0.01 to 10", self.core_speed));
+        }
+        if !self.settings.signatures && (self.how == How::Processes || self.real_signatures) {
+            return Err(
+                "'signatures' may be false of simulated points without real ones".to_owned()
+            );
         }
         self.settings.validate().map_err(|error| error.to_string())?;
         self.topology().map(drop).map_err(|error| error.to_string())

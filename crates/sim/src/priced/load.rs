@@ -35,6 +35,8 @@ pub(crate) struct Client {
     dice: Dice,
     /// Whose turn it is to take the odd operations.
     turn: usize,
+    /// Who gets a request that goes to all; none where it goes to one.
+    all: Vec<ReplicaId>,
     /// The world's timer that is set for it.
     pub(crate) armed: Option<Nanos>,
     verifier: Arc<Verifier>,
@@ -107,6 +109,11 @@ impl Client {
             gap: dice.below(1 << 20) as f64 / f64::from(1 << 20),
             dice,
             turn: 0,
+            all: if scene.load.send_to_all {
+                (0..scene.validators).map(ReplicaId).collect()
+            } else {
+                Vec::new()
+            },
             armed: None,
             verifier: Arc::clone(verifier),
         }
@@ -181,7 +188,7 @@ impl Client {
             let request = Request::sign(&session.identity, chain, session.next_sequence, part);
             let request = request.expect("within the limits");
             let to = ReplicaId(u16::try_from(self.place).expect("a member"));
-            send(session, self.place, to, request, turn, book);
+            send(session, self.place, &[to], request, turn, book);
         }
     }
 
@@ -227,6 +234,8 @@ impl Client {
         while let Some(effect) = session.machine.as_mut().and_then(Session::poll) {
             match effect {
                 SessionEffect::Send { to, request } => {
+                    let one = [to];
+                    let to = if self.all.is_empty() { &one[..] } else { &self.all };
                     send(session, self.place, to, request, turn, book);
                 }
                 SessionEffect::Completed(completed) => {
@@ -246,7 +255,7 @@ impl Client {
 fn send(
     session: &mut Session1,
     place: usize,
-    to: ReplicaId,
+    to: &[ReplicaId],
     request: Request,
     turn: &mut ClientTurn,
     book: &mut Book,
@@ -258,7 +267,8 @@ fn send(
     }
     turn.requests += 1;
     let message = Message::Request(request);
-    turn.sends.push((to, Frame::new(place, Peer::Client(session.id), None, &message)));
+    let frame = Frame::new(place, Peer::Client(session.id), None, &message);
+    turn.sends.extend(to.iter().map(|to| (*to, Rc::clone(&frame))));
 }
 
 /// The operations offered first.

@@ -45,6 +45,30 @@ fn the_same_scene_is_the_same_run_and_another_seed_another() {
     assert_ne!(outcome(&scene).trace_hash, first.trace_hash);
 }
 
+/// What nobody signs nobody pays for; everything else is as it was.
+#[test]
+fn without_signatures_processors_have_less_to_do() {
+    let mut scene = scene(4, 2_000.0);
+    let signed = outcome(&scene);
+    scene.settings.signatures = false;
+    let unsigned = outcome(&scene);
+    let work = |outcome: &Outcome| outcome.utilisation.iter().map(|one| one.mean).sum::<f64>();
+    assert!(work(&unsigned) < 0.8 * work(&signed), "{} {}", work(&unsigned), work(&signed));
+    assert!(unsigned.committed_tps > 0.9 * signed.committed_tps);
+}
+
+/// Each request is in several bodies, counts once, and costs more.
+#[test]
+fn a_request_that_goes_to_all_counts_once() {
+    let mut scene = scene(4, 2_000.0);
+    let one = outcome(&scene);
+    scene.load.send_to_all = true;
+    scene.settings.filter_requests = false;
+    let all = outcome(&scene);
+    assert!((all.committed_tps / one.committed_tps - 1.0).abs() < 0.1, "{}", all.committed_tps);
+    assert!(all.bytes_sent_per_second > 1.5 * one.bytes_sent_per_second);
+}
+
 /// Prices are charged for what is called, and stand-ins call the same: only the time that a run takes
 /// may differ.
 #[test]

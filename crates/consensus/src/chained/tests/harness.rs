@@ -68,19 +68,24 @@ impl Keys {
     }
 
     pub(crate) fn weighted(weights: &[u64]) -> Self {
-        Self::build(weights, "test", 1)
+        Self::build(SchemeKind::Stub, weights, "test", 1)
+    }
+
+    /// With Ed25519 instead of stand-ins for votes: their operations are counted.
+    pub(crate) fn of_ed25519(members: u8) -> Self {
+        Self::build(SchemeKind::Ed25519, &vec![1; usize::from(members)], "test", 1)
     }
 
     pub(crate) fn of_chain(members: u8, name: &str, epoch: u64) -> Self {
-        Self::build(&vec![1; usize::from(members)], name, epoch)
+        Self::build(SchemeKind::Stub, &vec![1; usize::from(members)], name, epoch)
     }
 
-    fn build(weights: &[u64], name: &str, epoch: u64) -> Self {
+    fn build(scheme: SchemeKind, weights: &[u64], name: &str, epoch: u64) -> Self {
         let members = u8::try_from(weights.len()).expect("few");
         let identities: Vec<_> =
             (0..members).map(|i| Arc::new(IdentitySecret::from_seed([i + 1; 32]))).collect();
         let voting: Vec<_> = (0..members)
-            .map(|i| Arc::new(VotingSecret::from_seed(SchemeKind::Stub, &[i + 101; 32])))
+            .map(|i| Arc::new(VotingSecret::from_seed(scheme, &[i + 101; 32])))
             .collect();
         let member = |i: usize| Member {
             identity: identities[i].public().to_string(),
@@ -92,7 +97,7 @@ impl Keys {
         let file = CommitteeFile {
             name: name.into(),
             epoch: Epoch(epoch),
-            scheme: "stub".into(),
+            scheme: scheme.to_string(),
             members: (0..usize::from(members)).map(member).collect(),
         };
         let committee = Committee::load_simulated(&file, KeyCache::Off).expect("a good file");

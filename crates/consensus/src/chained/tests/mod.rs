@@ -7,6 +7,7 @@ mod catching_up;
 mod certificates;
 mod chaos;
 mod collecting;
+mod costs;
 mod encodings;
 mod found_by_simulation;
 pub(crate) mod harness;

@@ -2,7 +2,7 @@
 
 use super::{Measured, RunError, Runner, Signatures};
 use crate::bench::measure::LatencyMs;
-use crate::bench::{self, At, BenchConfig, BenchError, Progress, Report, SendTo, Who};
+use crate::bench::{self, At, BenchConfig, BenchError, Progress, Report, Who};
 use crate::experiment::Setup;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ impl Processes {
             load: setup.load,
             rate: setup.rate,
             outstanding: 256,
-            send_to: SendTo::One,
+            send_to: setup.send_to,
             tx_bytes: setup.tx_bytes,
             duration_s: setup.duration_s,
             warmup_s: setup.warmup_s,

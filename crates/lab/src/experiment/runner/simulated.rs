@@ -1,6 +1,7 @@
 //! Committees in virtual time: [`quorate_sim::priced`], one scene a point.
 
 use super::{Measured, RunError, Runner, Signatures};
+use crate::bench::SendTo;
 use crate::bench::load::Shape;
 use crate::experiment::Setup;
 use quorate_sim::priced::{
@@ -81,6 +82,7 @@ pub fn scene(setup: &Setup) -> Result<Scene, String> {
             },
             bundle_delay: Duration::from_millis(setup.bundle_delay_ms),
             sessions: None,
+            send_to_all: setup.send_to == SendTo::All,
         },
         warmup: Duration::from_secs(setup.warmup_s),
         duration: Duration::from_secs(setup.duration_s),

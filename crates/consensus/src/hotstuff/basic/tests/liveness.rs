@@ -28,30 +28,6 @@ fn a_committee_decides_in_every_view() {
     assert_eq!((views, timeouts(&cluster)), (vec![4; 4], 0));
 }
 
-/// A decision costs eight messages for each member but one, as the module's header says.
-#[test]
-fn a_decision_costs_eight_messages_a_member() {
-    let mut cluster = four();
-    let sent = |cluster: &Cluster| -> usize {
-        let copies = |node: &Node| {
-            let to_all = |message: &&Message| {
-                matches!(
-                    message,
-                    Message::Proposal(_) | Message::Certificates { .. } | Message::PreCommitted(_)
-                )
-            };
-            node.sent().map(|message| if to_all(&message) { 3 } else { 1 }).sum::<usize>()
-        };
-        cluster.nodes.iter().map(copies).sum()
-    };
-    cluster.submit(1);
-    cluster.deliver();
-    let before = sent(&cluster);
-    cluster.submit(2);
-    cluster.deliver();
-    assert_eq!((before, sent(&cluster) - before), (8 * 3, 8 * 3));
-}
-
 /// With nothing left to order everybody is silent, at one height, and no timer runs.
 #[test]
 fn a_committee_without_work_is_silent() {
