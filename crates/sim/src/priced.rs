@@ -46,7 +46,7 @@ mod work;
 
 pub use lines::Cut;
 pub use observed::{Given, Observed, observe};
-pub use outcome::{Outcome, Percentiles, Second, Signatures, Utilisation};
+pub use outcome::{Answered, Outcome, Percentiles, Second, Signatures, Utilisation};
 pub use prices::{
     BlsPrices, ClientPrices, Ed25519Prices, ExecutionPrices, HashPrices, LogPrices, MachinePrices,
     NetPrices, PerStation, Prices, PricesError,

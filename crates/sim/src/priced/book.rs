@@ -1,7 +1,7 @@
 //! The book of latencies: when operations were offered, and who committed them when.
 
 use super::Nanos;
-use super::outcome::{Percentiles, Second};
+use super::outcome::{Answered, Percentiles, Second};
 use quorate_types::machine::Block;
 use quorate_types::{ClientId, Height};
 use std::collections::BTreeMap;
@@ -71,6 +71,8 @@ pub(crate) struct Book {
     pub(crate) own: Samples,
     pub(crate) slowest: Samples,
     pub(crate) acknowledged: Samples,
+    /// Since the beginning, in the order in which they came.
+    pub(crate) answered: Vec<Answered>,
     pub(crate) offered: u64,
     pub(crate) refused: u64,
     /// Committed since the beginning, and in the time that counts.
@@ -93,6 +95,7 @@ impl Book {
             own: Samples::default(),
             slowest: Samples::default(),
             acknowledged: Samples::default(),
+            answered: Vec::new(),
             offered: 0,
             refused: 0,
             committed: 0,
@@ -158,6 +161,11 @@ impl Book {
     pub(crate) fn acknowledged(&mut self, now: Nanos, at: Nanos, count: u32) {
         if (self.from..self.to).contains(&now) {
             self.acknowledged.add(now - at, count);
+        }
+        let answered = Answered { due_us: at / 1_000, latency_us: (now - at) / 1_000, count };
+        match self.answered.last_mut() {
+            Some(last) if last.is_like(&answered) => last.count += count,
+            _ => self.answered.push(answered),
         }
     }
 

@@ -30,6 +30,24 @@ pub struct Second {
     pub own_ms_sum: f64,
 }
 
+/// Operations that were offered at one moment and answered at another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// When their client was given them, in microseconds since the beginning.
+    pub due_us: u64,
+    /// Until it had equal answers from enough validators to include an honest one, in microseconds.
+    pub latency_us: u64,
+    /// How many.
+    pub count: u32,
+}
+
+impl Answered {
+    /// Whether others were offered and answered at the same moments.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        (self.due_us, self.latency_us) == (other.due_us, other.latency_us)
+    }
+}
+
 /// How much of its time a station is at work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Utilisation {
@@ -78,6 +96,10 @@ pub struct Outcome {
     /// Until the client had equal answers from enough validators to include an honest one. Without
     /// operations where clients are not answered.
     pub acknowledged: Percentiles,
+    /// Every operation that was answered, since the beginning, in the order of the answers. It is not
+    /// written down with the rest: it is long.
+    #[serde(skip)]
+    pub answered: Vec<Answered>,
     /// By second of the time that counts.
     pub seconds: Vec<Second>,
     /// Operations offered, and refused for want of room, since the beginning.

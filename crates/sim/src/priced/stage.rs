@@ -422,6 +422,7 @@ impl Stage {
             first_validator: self.book.first.percentiles(),
             slowest_validator: self.book.slowest.percentiles(),
             acknowledged: self.book.acknowledged.percentiles(),
+            answered: std::mem::take(&mut self.book.answered),
             seconds: self.book.seconds(),
             offered: self.book.offered,
             refused: self.book.refused,
