@@ -20,6 +20,7 @@ mod error;
 mod events;
 mod evidence;
 pub mod health;
+pub mod latencies;
 pub mod latency_grid;
 pub mod load;
 pub mod measure;

@@ -16,6 +16,7 @@ pub(crate) mod tables;
 
 pub(crate) use html::{LIGHT_PAGE_STYLE, READOUT};
 pub use html::{html, title};
+pub(crate) use lines::heat;
 pub use run::{Run, caption, name_runs};
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What a result is judged by: computed or measured beside it.
 
 use super::config::BenchConfig;
-use super::measure::LatencyMs;
+use super::latencies::LatencyMs;
 use super::recovery::Recovery;
 use super::report::Report;
 use super::search::Searched;

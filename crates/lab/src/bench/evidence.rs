@@ -2,14 +2,17 @@
 
 use super::beside::Beside;
 use super::config::BenchConfig;
+use super::latencies::LatencyMs;
 use super::latency_grid::INTERVAL_MS;
-use super::measure::{Counts, LatencyMs, OverTime};
+use super::measure::{Counts, OverTime};
 use super::report::{Committed, FORMAT, Happening, Rates, Report, Second, Traces, ValidatorReport};
 use super::watch::Tracks;
 use crate::machine::{MachineInfo, filesystem};
 use crate::status::ValidatorStatus;
 use crate::text::utc;
+use quorate_sim::priced::Station;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 /// One look at the whole committee.
@@ -70,6 +73,10 @@ pub struct Evidence<'a> {
     pub warmup: Counts,
     /// Latency of those that count.
     pub latency: LatencyMs,
+    /// Answers a second, of those that count.
+    pub goodput_tps: f64,
+    /// What the threads of all validators that ran all along used over the window, in µs by station.
+    pub stations_us: BTreeMap<Station, f64>,
     /// Bytes on disk of all validators at the end.
     pub disk_bytes: u64,
     /// Load and latency over time.
@@ -113,6 +120,8 @@ impl Report {
             command: String::new(),
             offered_tps: tenths(offered as f64 / config.duration_s as f64),
             committed_tps: tenths(committed_tps),
+            goodput_tps: Some(tenths(evidence.goodput_tps)),
+            stations_us: evidence.stations_us(),
             latency_ms: evidence.latency,
             bytes_per_tx: (sent > 0.0 && committed > 0.0).then(|| tenths(sent / committed)),
             cpu_seconds: tenths(grown(|status| status.cpu_seconds.unwrap_or(0.0)).iter().sum()),
@@ -144,6 +153,21 @@ impl Evidence<'_> {
     fn window(&self) -> &[Sample] {
         let opened = self.samples.iter().position(|s| s.second >= self.config.warmup_s);
         &self.samples[opened.expect("the window opened")..]
+    }
+
+    /// What an operation costs each station of a validator, in µs, by the station's name.
+    fn stations_us(&self) -> BTreeMap<String, f64> {
+        let ids = (0..self.config.validators)
+            .filter(|&id| self.fortunes[usize::from(id)] == Fortune::Healthy);
+        let executed: f64 =
+            ids.map(|id| growth(self.window(), id, |status| status.operations as f64)).sum();
+        if executed == 0.0 {
+            return BTreeMap::new();
+        }
+        let each = |(station, us): (&Station, &f64)| {
+            (station.name().to_owned(), hundredths(us / executed))
+        };
+        self.stations_us.iter().map(each).collect()
     }
 
     fn validator(&self, id: u16) -> ValidatorReport {

@@ -14,6 +14,12 @@ pub const INTERVAL_MS: u64 = 100;
 /// Latencies told apart within a factor of ten: neighbours differ by 7.5 %.
 const PER_DECADE: u32 = 32;
 
+/// Operations that an interval should hold for its 99th percentile to mean something.
+const COUNT_WANTED: u64 = 200;
+
+/// Most intervals that are drawn: more would be narrower than a pixel.
+const COLUMNS_MAX: usize = 400;
+
 /// Counts by interval and latency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LatencyGrid {
@@ -34,8 +40,8 @@ impl Default for LatencyGrid {
 }
 
 impl LatencyGrid {
-    /// Counts one operation that was due `due_ms` into the load and took `latency_us`.
-    pub fn record(&mut self, due_ms: u64, latency_us: u64) {
+    /// Counts so many operations that were due `due_ms` into the load and took `latency_us`.
+    pub fn record(&mut self, due_ms: u64, latency_us: u64, count: u32) {
         let index = usize::try_from(due_ms / self.interval_ms.max(1)).unwrap_or(usize::MAX - 1);
         if self.intervals.len() <= index {
             self.intervals.resize_with(index + 1, Vec::new);
@@ -43,8 +49,8 @@ impl LatencyGrid {
         let step = self.step(latency_us);
         let interval = &mut self.intervals[index];
         match interval.binary_search_by_key(&step, |entry| entry.0) {
-            Ok(found) => interval[found].1 = interval[found].1.saturating_add(1),
-            Err(place) => interval.insert(place, (step, 1)),
+            Ok(found) => interval[found].1 = interval[found].1.saturating_add(count),
+            Err(place) => interval.insert(place, (step, count)),
         }
     }
 
@@ -64,6 +70,21 @@ impl LatencyGrid {
             per_decade: self.per_decade,
             intervals: self.intervals.chunks(factor).map(merge).collect(),
         }
+    }
+
+    /// The same without what lies beyond `span_ms`, in intervals that hold enough operations to be read
+    /// and are wide enough to be drawn.
+    #[must_use]
+    pub fn readable(&self, span_ms: f64) -> Self {
+        let mut grid = self.clone();
+        grid.intervals.truncate((span_ms / grid.interval_ms.max(1) as f64).ceil() as usize);
+        let intervals = grid.intervals.len().max(1);
+        let total: u64 = (0..grid.intervals.len()).map(|index| grid.count(index)).sum();
+        let mean = (total / intervals as u64).max(1);
+        let wanted = (COUNT_WANTED.div_ceil(mean) as usize).max(intervals.div_ceil(COLUMNS_MAX));
+        // Not so few that nothing is left of the course of events.
+        let factor = [1, 2, 5, 10, 20, 50, 100, 200, 500].into_iter().find(|f| *f >= wanted);
+        grid.coarser(factor.unwrap_or(1_000).min(intervals.div_ceil(20).max(1)))
     }
 
     /// How many operations an interval holds.

@@ -5,6 +5,7 @@
 //! sending: otherwise a stall would hide the very operations that it delayed. In a closed loop an
 //! operation is due when the one before it is answered.
 
+use super::latencies::{self, Latencies, LatencyMs, summarise};
 use super::latency_grid::{INTERVAL_MS, LatencyGrid};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -62,16 +63,12 @@ pub enum Fate {
     NotTaken,
 }
 
-/// Longest latency told apart: ten minutes.
-const LATENCY_US_MAX: u64 = 600_000_000;
-
 /// Counts fates.
 #[derive(Debug)]
 pub struct Recorder {
     schedule: Schedule,
-    latency_us: Histogram<u64>,
+    latencies: Latencies,
     lately_us: Histogram<u64>,
-    grid: LatencyGrid,
     offered: Vec<u64>,
     answered: Vec<u64>,
     /// Operations offered that count, those that do not, and whether there will be more.
@@ -103,37 +100,14 @@ impl Counts {
     }
 }
 
-/// A latency distribution in milliseconds; zeros when nothing was measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LatencyMs {
-    /// Average.
-    pub mean: f64,
-    /// Median.
-    pub p50: f64,
-    /// Nine in ten were quicker.
-    pub p90: f64,
-    /// Ninety-nine in a hundred were quicker.
-    pub p99: f64,
-    /// The slowest.
-    pub max: f64,
-}
-
 impl Recorder {
     /// Nothing counted yet.
-    ///
-    /// # Panics
-    /// Never: the histograms' bounds are constants.
     #[must_use]
     pub fn new(schedule: Schedule) -> Self {
-        let histogram = |digits| {
-            let made = Histogram::new_with_bounds(1, LATENCY_US_MAX, digits);
-            made.expect("constants within their ranges")
-        };
         Self {
             schedule,
-            latency_us: histogram(3),
-            lately_us: histogram(2),
-            grid: LatencyGrid::default(),
+            latencies: Latencies::new(schedule.first_counted()..schedule.end()),
+            lately_us: latencies::histogram(2),
             offered: Vec::new(),
             answered: Vec::new(),
             offered_counted: 0,
@@ -174,11 +148,8 @@ impl Recorder {
                 let done = self.schedule.mark(at);
                 let latency_us = done.saturating_sub(mark);
                 self.lately_us.saturating_record(latency_us);
-                self.grid.record(mark / 1_000, latency_us);
+                self.latencies.add(mark, latency_us, 1);
                 count(&mut self.answered, done);
-                if counts {
-                    self.latency_us.saturating_record(latency_us);
-                }
             }
         }
     }
@@ -193,15 +164,21 @@ impl Recorder {
         OverTime {
             offered,
             answered: self.answered.clone(),
-            latency: self.grid.clone(),
-            distribution_us: distribution(&self.latency_us),
+            latency: self.latencies.over_time().clone(),
+            distribution_us: self.latencies.distribution_us(),
         }
     }
 
     /// The latency of the operations that count.
     #[must_use]
     pub fn latency(&self) -> LatencyMs {
-        summarise(&self.latency_us)
+        self.latencies.summary()
+    }
+
+    /// Answers a second, as [`Latencies::goodput_tps`] has it.
+    #[must_use]
+    pub fn goodput_tps(&self) -> f64 {
+        self.latencies.goodput_tps()
     }
 
     /// The latency of what was done since this was last asked.
@@ -238,28 +215,6 @@ pub struct OverTime {
     pub distribution_us: Vec<(u64, u64)>,
 }
 
-/// Values closer together than this are one in a distribution: nothing drawn shows less.
-const DISTRIBUTION_RATIO: f64 = 1.01;
-
-/// The distinct values of a histogram, ascending, those within one per cent counted as the largest.
-fn distribution(histogram: &Histogram<u64>) -> Vec<(u64, u64)> {
-    let mut distinct: Vec<(u64, u64)> = Vec::new();
-    let mut least = 0.0;
-    for found in histogram.iter_recorded() {
-        let (value, count) = (found.value_iterated_to(), found.count_at_value());
-        match distinct.last_mut() {
-            Some(last) if value as f64 <= least * DISTRIBUTION_RATIO => {
-                *last = (value, last.1 + count);
-            }
-            _ => {
-                least = value as f64;
-                distinct.push((value, count));
-            }
-        }
-    }
-    distinct
-}
-
 /// Counts one more in the interval of a mark.
 fn count(intervals: &mut Vec<u64>, mark: u64) {
     let index = (mark / (INTERVAL_MS * 1_000)) as usize;
@@ -267,20 +222,6 @@ fn count(intervals: &mut Vec<u64>, mark: u64) {
         intervals.resize(index + 1, 0);
     }
     intervals[index] += 1;
-}
-
-fn summarise(histogram: &Histogram<u64>) -> LatencyMs {
-    if histogram.is_empty() {
-        return LatencyMs::default();
-    }
-    let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1_000.0;
-    LatencyMs {
-        mean: (histogram.mean() / 10.0).round() / 100.0,
-        p50: at(0.5),
-        p90: at(0.9),
-        p99: at(0.99),
-        max: histogram.max() as f64 / 1_000.0,
-    }
 }
 
 #[cfg(test)]

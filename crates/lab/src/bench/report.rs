@@ -1,11 +1,13 @@
 //! The result of a bench: one plain structure, from which every table and page is drawn.
 
 use super::beside::Beside;
+use super::latencies::LatencyMs;
 use super::latency_grid::LatencyGrid;
-use super::measure::{Counts, LatencyMs};
+use super::measure::Counts;
 use quorate_types::Weights;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// The number of the format described here. Results of another format are not read.
 pub const FORMAT: u32 = 2;
@@ -23,6 +25,15 @@ pub struct Report {
     pub offered_tps: f64,
     /// Operations per second that the slowest healthy validator executed.
     pub committed_tps: f64,
+    /// Answers per second while there was load, of the operations that count
+    /// ([`super::latencies::Latencies::goodput_tps`]); absent in results from before it was counted.
+    #[serde(default)]
+    pub goodput_tps: Option<f64>,
+    /// Processor time that a validator's threads use for an operation that it executes, in µs, by
+    /// station of the simulator ([`quorate_sim::priced::Station::name`]): the mean of the validators
+    /// that ran all along. Nothing where the system does not tell.
+    #[serde(default)]
+    pub stations_us: BTreeMap<String, f64>,
     /// From an operation's scheduled time to its (f+1)-th equal signed reply.
     pub latency_ms: LatencyMs,
     /// Network bytes that all validators sent, to each other and to clients, per committed operation.

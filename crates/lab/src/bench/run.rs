@@ -13,6 +13,7 @@ use super::report::Happening;
 use super::watch::Tracks;
 use super::{BenchError, Progress, Report};
 use crate::machine::own_cpu_seconds;
+use crate::stations::{self, Threads, Used, of_validator};
 use crate::status::ValidatorStatus;
 use parking_lot::Mutex;
 use quorate_types::Committee as Members;
@@ -50,6 +51,9 @@ pub(super) struct Run<'a> {
     harmed: Vec<(Who, Deed, u16)>,
     /// Who is stopped now.
     paused: Vec<u16>,
+    /// What threads had used when the window opened, and used while it was open, in µs.
+    threads: Threads,
+    stations_us: Used,
 }
 
 type Looks = Vec<Option<ValidatorStatus>>;
@@ -68,6 +72,8 @@ impl<'a> Run<'a> {
             happened: Vec::new(),
             harmed: Vec::new(),
             paused: Vec::new(),
+            threads: Threads::new(),
+            stations_us: Used::new(),
             given,
         }
     }
@@ -78,9 +84,21 @@ impl<'a> Run<'a> {
         for second in 0..=config.load_span().as_secs() {
             self.sleep_until(schedule.start + Duration::from_secs(second))?;
             self.sample(second)?;
+            if second == config.warmup_s {
+                self.threads = self.healthy_threads();
+            }
             progress.show(&self.samples, &self.fortunes);
         }
+        self.stations_us = stations::used(&self.healthy_threads(), &self.threads, of_validator);
         Ok(())
+    }
+
+    /// The threads of those that ran all along so far; none where the system does not tell.
+    fn healthy_threads(&self) -> Threads {
+        let healthy = self.with(|fortune| *fortune == Fortune::Healthy);
+        let processes = &self.given.committee.processes;
+        let ids = healthy.into_iter().filter_map(|id| processes.id(usize::from(id)));
+        ids.filter_map(|process| stations::threads(process).ok()).flatten().collect()
     }
 
     fn sample(&mut self, second: u64) -> Result<(), BenchError> {
@@ -130,6 +148,8 @@ impl<'a> Run<'a> {
             counted: recorder.counted,
             warmup: recorder.warmup,
             latency,
+            goodput_tps: recorder.goodput_tps(),
+            stations_us: self.stations_us.clone(),
             disk_bytes: self.given.committee.disk_bytes(),
             over_time: &over_time,
             tracks,

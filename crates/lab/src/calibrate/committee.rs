@@ -9,6 +9,7 @@
 
 use super::{CalibrateError, figures};
 use crate::processes::Processes;
+use crate::stations::{self, Threads, Used, of_validator, threads};
 use crate::status;
 use bytes::Bytes;
 use quorate_crypto::{IdentitySecret, KeyCache, SchemeKind};
@@ -19,8 +20,6 @@ use quorate_sim::priced::{HostProfile, Outcome, Prices, Scene, Station, Utilisat
 use quorate_storage::Durability;
 use quorate_types::ReplicaId;
 use quorate_wan::Topology;
-use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -168,18 +167,11 @@ impl Moment {
 
     /// By station, for one validator and one height; `others`: threads of this process that are no client's.
     fn since(&self, before: &Self, others: &Threads) -> Used {
+        let own = self.own.iter().filter(|(id, _)| !others.contains_key(id));
+        let mut used = stations::used(&self.validators, &before.validators, of_validator);
+        used.extend(stations::used(own, &before.own, |_| Some(Station::Client)));
         let heights = (self.height - before.height) as f64;
-        let client = self.own.iter().filter(|(id, _)| !others.contains_key(id));
-        let client = client.map(|one| (Some(Station::Client), one, &before.own));
-        let validators = self.validators.iter();
-        let validators = validators.map(|one| (station(&one.1.name), one, &before.validators));
-        let mut used = Used::new();
-        for (station, (id, thread), before) in client.chain(validators) {
-            let began = before.get(id).map_or(0, |thread| thread.nanos);
-            let Some(station) = station else { continue };
-            let us = (thread.nanos - began) as f64 / 1e3 / heights / MEMBERS as f64;
-            *used.entry(station).or_insert(0.0) += us;
-        }
+        used.values_mut().for_each(|us| *us /= heights * MEMBERS as f64);
         used
     }
 }
@@ -227,53 +219,6 @@ fn offer(client: &Client, rate: u64, span: Duration) -> usize {
         std::thread::sleep(Duration::from_millis(1));
     }
     answered
-}
-
-/// A thread.
-struct Thread {
-    name: String,
-    /// What it has used so far.
-    nanos: u64,
-}
-
-/// Threads by their numbers.
-type Threads = BTreeMap<u32, Thread>;
-
-/// Microseconds by station.
-type Used = BTreeMap<Station, f64>;
-
-/// All threads of a process, where the system tells.
-fn threads(process: u32) -> io::Result<Threads> {
-    let mut threads = Threads::new();
-    for entry in fs::read_dir(format!("/proc/{process}/task"))? {
-        let folder = entry?.path();
-        let id = folder.file_name().and_then(|name| name.to_str()?.parse().ok());
-        // One that has ended meanwhile is none.
-        let (Some(id), Ok(name), Ok(used)) = (
-            id,
-            fs::read_to_string(folder.join("comm")),
-            fs::read_to_string(folder.join("schedstat")),
-        ) else {
-            continue;
-        };
-        let nanos = used.split(' ').next().and_then(|nanos| nanos.parse().ok());
-        let nanos = nanos.ok_or_else(|| io::Error::other("threads' times are not told here"))?;
-        threads.insert(id, Thread { name: name.trim().to_owned(), nanos });
-    }
-    Ok(threads)
-}
-
-/// Whose thread it is, in a validator.
-fn station(name: &str) -> Option<Station> {
-    match name {
-        "net" => Some(Station::Net),
-        "check-votes" => Some(Station::Votes),
-        "machine" => Some(Station::Machine),
-        "log" => Some(Station::Log),
-        "execute" => Some(Station::Execution),
-        _ if name.starts_with("check-bulk") => Some(Station::Checks),
-        _ => None,
-    }
 }
 
 /// How long the committee may take to be reached.

@@ -7,9 +7,6 @@ use crate::chart::{Cell, Heat};
 /// Most points or columns that are drawn over time: more would be narrower than a pixel.
 const POINTS_MAX: usize = 400;
 
-/// Operations that an interval should hold for its 99th percentile to mean something.
-const COUNT_WANTED: u64 = 200;
-
 /// Points of a line: x, and y where there is one.
 pub(super) type Points = Vec<(f64, Option<f64>)>;
 
@@ -66,18 +63,9 @@ pub(super) fn thinned(points: Points) -> Points {
     points.chunks(factor).map(mean).collect()
 }
 
-/// The latency grid up to the end of the window, in intervals that hold enough and can be drawn.
+/// The latency grid up to the end of the window, fit to be drawn.
 pub(super) fn readable_grid(report: &Report) -> LatencyGrid {
-    let mut grid = report.latency_over_time.clone();
-    let span_ms = 1_000.0 * (report.warmup_s() + report.duration_s());
-    grid.intervals.truncate((span_ms / grid.interval_ms.max(1) as f64).ceil() as usize);
-    let intervals = grid.intervals.len().max(1);
-    let total: u64 = (0..grid.intervals.len()).map(|index| grid.count(index)).sum();
-    let mean = (total / intervals as u64).max(1);
-    let wanted = (COUNT_WANTED.div_ceil(mean) as usize).max(intervals.div_ceil(POINTS_MAX));
-    // Not so few that nothing is left of the course of events.
-    let factor = [1, 2, 5, 10, 20, 50, 100, 200, 500].into_iter().find(|f| *f >= wanted);
-    grid.coarser(factor.unwrap_or(1_000).min(intervals.div_ceil(20).max(1)))
+    report.latency_over_time.readable(1_000.0 * (report.warmup_s() + report.duration_s()))
 }
 
 /// A quantile of the latency over time, in milliseconds.
@@ -90,12 +78,13 @@ pub(super) fn quantile(report: &Report, grid: &LatencyGrid, quantile: f64) -> Po
     (0..grid.intervals.len()).map(point).collect()
 }
 
-/// The counts of a grid as cells; two steps of latency make one cell.
-pub(super) fn heat(report: &Report, grid: &LatencyGrid) -> Heat {
+/// The counts of a grid as cells; two steps of latency make one cell. Time is counted from the end of a
+/// warm-up of so many seconds.
+pub(crate) fn heat(warmup_s: f64, grid: &LatencyGrid) -> Heat {
     let step = grid.interval_ms as f64 / 1_000.0;
     let mut cells: Vec<Cell> = Vec::new();
     for (index, entries) in grid.intervals.iter().enumerate() {
-        let left = step * index as f64 - report.warmup_s();
+        let left = step * index as f64 - warmup_s;
         for pair in entries.chunk_by(|a, b| a.0 / 2 == b.0 / 2) {
             let lower = f64::from(pair[0].0 / 2 * 2);
             cells.push(Cell {

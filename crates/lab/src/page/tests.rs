@@ -1,12 +1,14 @@
 use super::{Run, caption, charts, compare, figures, html, name_runs};
 use crate::bench::Report;
 use crate::bench::beside::{Beside, LeastLatency};
+use crate::bench::latencies::LatencyMs;
 use crate::bench::latency_grid::LatencyGrid;
-use crate::bench::measure::{Counts, LatencyMs};
+use crate::bench::measure::Counts;
 use crate::bench::report::{Committed, FORMAT, Happening, Rates, Second, Traces, ValidatorReport};
 use crate::chart::Plot;
 use crate::minimum::Minimum;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 const WARMUP_S: usize = 2;
 const DURATION_S: usize = 10;
@@ -22,7 +24,7 @@ pub(crate) fn report(scheme: &str) -> Report {
     for mark in 0..seconds as u64 * RATE {
         let due_ms = mark * 1_000 / RATE;
         let stall_ms = if stalled((due_ms / 1_000) as usize) { 1_000 - due_ms % 1_000 } else { 0 };
-        grid.record(due_ms, 1_000 * (20 + mark % 10 + stall_ms));
+        grid.record(due_ms, 1_000 * (20 + mark % 10 + stall_ms), 1);
     }
     let tenths = |value: fn(f64) -> f64| -> Vec<f64> {
         (0..10 * seconds).map(|tenth| value(rate(tenth / 10))).collect()
@@ -41,6 +43,8 @@ pub(crate) fn report(scheme: &str) -> Report {
         command: "quorate bench --kill 0@4".to_owned(),
         offered_tps: RATE as f64,
         committed_tps: 998.0,
+        goodput_tps: Some(1_000.0),
+        stations_us: BTreeMap::new(),
         latency_ms: LatencyMs { mean: 70.0, p50: 25.0, p90: 29.0, p99: 900.0, max: 1_029.0 },
         bytes_per_tx: Some(2_048.0),
         cpu_seconds: 5.0,

@@ -1,14 +1,17 @@
 use super::{Evidence, Fortune, Report, Sample, growth};
 use crate::bench::beside::Beside;
 use crate::bench::config::{BenchConfig, SendTo};
+use crate::bench::latencies::LatencyMs;
 use crate::bench::load::Shape;
-use crate::bench::measure::{Counts, LatencyMs, OverTime};
+use crate::bench::measure::{Counts, OverTime};
 use crate::bench::table::render;
 use crate::bench::watch::Tracks;
 use crate::status::ValidatorStatus;
 use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
+use quorate_sim::priced::Station;
 use quorate_storage::Durability;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
 const RATE: u64 = 1_000;
@@ -100,6 +103,8 @@ fn report(samples: &[Sample]) -> Report {
         fortunes: &[Killed(2.0), Healthy, Healthy, Healthy],
         counted: Counts { done: 3_900, refused: 0, dropped: 60 },
         warmup: Counts { done: 2_000, refused: 0, dropped: 0 },
+        goodput_tps: 987.65,
+        stations_us: BTreeMap::from([(Station::Log, 9_000.0)]),
         latency: LatencyMs { mean: 13.0, p50: 12.0, p90: 20.0, p99: 40.0, max: 1_234.0 },
         disk_bytes: 3 << 20,
         over_time: &OverTime::default(),
@@ -134,6 +139,14 @@ fn only_the_window_is_priced() {
     let seconds: Vec<i64> = report.timeline.iter().map(|second| second.second).collect();
     assert_eq!(seconds, [-1, 0, 1, 2, 3, 4]);
     assert!(report.timeline.iter().all(|second| second.committed == 900));
+}
+
+#[test]
+fn stations_are_priced_by_what_those_who_ran_all_along_executed() {
+    let report = report(&samples());
+    // 4,000 + 4,000 + 3,600 operations of the healthy three.
+    assert_eq!(report.stations_us, BTreeMap::from([("log".to_owned(), 0.78)]));
+    assert_eq!(report.goodput_tps, Some(987.7));
 }
 
 #[test]

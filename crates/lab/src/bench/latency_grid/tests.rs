@@ -3,7 +3,7 @@ use super::LatencyGrid;
 fn grid(entries: &[(u64, u64)]) -> LatencyGrid {
     let mut grid = LatencyGrid::default();
     for &(due_ms, latency_us) in entries {
-        grid.record(due_ms, latency_us);
+        grid.record(due_ms, latency_us, 1);
     }
     grid
 }

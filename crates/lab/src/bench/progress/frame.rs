@@ -2,8 +2,8 @@
 
 use crate::bench::config::BenchConfig;
 use crate::bench::evidence::{Fortune, Sample};
+use crate::bench::latencies::LatencyMs;
 use crate::bench::load::Shape;
-use crate::bench::measure::LatencyMs;
 use crate::status::ValidatorStatus;
 use crate::text::{milliseconds, sparkline, thousands};
 use console::{StyledObject, style};

@@ -1,6 +1,7 @@
 use super::State;
 use crate::bench::evidence::{Fortune, Sample};
-use crate::bench::measure::{Counts, LatencyMs};
+use crate::bench::latencies::LatencyMs;
+use crate::bench::measure::Counts;
 use crate::status::ValidatorStatus;
 use console::{measure_text_width, strip_ansi_codes};
 use std::time::{Duration, Instant};
