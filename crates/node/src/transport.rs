@@ -33,6 +33,7 @@
 //! see a frame twice.
 
 pub mod emulated;
+pub mod endpoint;
 pub mod frames;
 pub mod hello;
 pub mod inbound;

@@ -510,7 +510,7 @@ impl Sockets {
     }
 }
 
-async fn bind(address: &str, purpose: &'static str) -> Result<TcpListener, NodeError> {
+pub(crate) async fn bind(address: &str, purpose: &'static str) -> Result<TcpListener, NodeError> {
     let address = address.to_owned();
     TcpListener::bind(&address).await.map_err(|source| NodeError::Listen {
         address,
