@@ -2,8 +2,8 @@
 //!
 //! * [`Experiment`]: one TOML file, one experiment. Fields that nobody knows are refused.
 //! * [`Setup`]: everything that decides one point; the matrix varies it.
-//! * [`runner`]: what measures a point: real local processes, or this crate's own
-//!   signature code. All of them return [`Measured`], numbers by name ([`metrics`]).
+//! * [`runner`]: what measures a point: committees in virtual time or of real processes, this crate's
+//!   own signature code, the transport alone. All of them return [`Measured`], numbers by name ([`metrics`]).
 //! * [`drive()`]: the points in random order, in parallel where they do not disturb one another;
 //!   every finished one is a line of the results file ([`results`]), so that a stopped run can go on.
 //! * [`figure`] and [`page`]: what is drawn from nothing but those lines.
@@ -14,6 +14,7 @@ pub mod built_in;
 mod drive;
 pub mod figure;
 mod file;
+pub mod kept;
 mod matrix;
 pub mod metrics;
 pub mod page;
@@ -24,6 +25,7 @@ pub mod statistics;
 
 pub use drive::{DriveError, Event, Plan, drive, estimate_s};
 pub use file::{Experiment, ExperimentError, Preset};
+pub use kept::Kept;
 pub use matrix::Job;
 pub use results::{Record, ResultsError};
 pub use runner::{Measured, RunError, Runner, Runners, Signatures};

@@ -187,7 +187,8 @@ fn a_comparison_is_a_table_and_a_page() {
     assert_eq!(text.matches('◀').count(), 2, "one recommended line for each size: {text}");
     let (experiment, records) = experiment(&ask, &comparison);
     assert_eq!(experiment.notes.len(), 2);
-    let plots = figure::plots(&experiment, &records);
+    let plots = experiment.figures.iter().flat_map(|shown| figure::plots(shown, &records));
+    let plots: Vec<_> = plots.collect();
     let names: Vec<&str> = plots.iter().map(|plot| &*plot.name).collect();
     assert_eq!(names, ["knee", "latency", "processor", "certificate", "n8", "n40"]);
     assert_eq!(plots[0].dots.len(), 3, "a line for each candidate");

@@ -4,8 +4,10 @@ use super::{Experiment, ExperimentError};
 use std::path::Path;
 
 /// Each id with its file's text.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 9] = [
     ("A1", include_str!("../../../../experiments/A1.toml")),
+    ("H1", include_str!("../../../../experiments/H1.toml")),
+    ("H7", include_str!("../../../../experiments/H7.toml")),
     ("J1", include_str!("../../../../experiments/J1.toml")),
     ("J2", include_str!("../../../../experiments/J2.toml")),
     ("J3", include_str!("../../../../experiments/J3.toml")),

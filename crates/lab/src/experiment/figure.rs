@@ -1,13 +1,15 @@
 //! From results to charts, by what an experiment's file says.
 
 mod axes;
+mod heat;
 mod names;
 mod series;
 
-pub use series::{Line, Point, left_out, lines};
+pub use series::{Line, Point, dropped, left_out, lines};
 
-use super::{Experiment, Record};
-use crate::chart::{Dot, Dots, Marker, Plot};
+use super::Record;
+use super::metrics::{self, Metric};
+use crate::chart::{Dot, Dots, Look, Marker, Plot, Series};
 use crate::text::{milliseconds, thousands};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -23,9 +25,14 @@ pub struct Figure {
     pub title: String,
     /// How to read it.
     pub note: String,
-    /// What lies on the x axis: a metric, or a number among the settings.
+    /// What is drawn of the points.
+    #[serde(default)]
+    pub kind: Kind,
+    /// What lies on the x axis: a metric, or a number among the settings. Only lines say so.
+    #[serde(default)]
     pub x: String,
-    /// What lies on the y axis.
+    /// What lies on the y axis. Only lines say so.
+    #[serde(default)]
     pub y: String,
     /// How x is drawn: `linear`, from zero, or `log`.
     #[serde(default)]
@@ -52,6 +59,11 @@ pub struct Figure {
     /// Only points with these values; a list means any of its values.
     #[serde(default, rename = "where")]
     pub only: Table,
+    /// Leaves out points whose goodput falls short of the offered rate by more than so many per cent,
+    /// and names them in the note: what is offered more than it takes has no latency of its own, only
+    /// one that grows for as long as the load lasts. Goodput above the rate is none: answers come in
+    /// bursts, and the first one counts.
+    pub goodput_within: Option<f64>,
     /// The greatest x shown; points beyond lie on the edge.
     pub x_max: Option<f64>,
     /// The greatest y shown.
@@ -66,10 +78,52 @@ pub struct Figure {
 
 impl Figure {
     /// The names of all fields.
-    pub const FIELDS: [&'static str; 18] = [
-        "name", "title", "note", "x", "y", "x_scale", "y_scale", "x_label", "y_label", "series",
-        "label", "rename", "along", "where", "x_max", "y_max", "repeats", "paper",
+    pub const FIELDS: [&'static str; 20] = [
+        "name",
+        "title",
+        "note",
+        "kind",
+        "x",
+        "y",
+        "x_scale",
+        "y_scale",
+        "x_label",
+        "y_label",
+        "series",
+        "label",
+        "rename",
+        "along",
+        "where",
+        "goodput_within",
+        "x_max",
+        "y_max",
+        "repeats",
+        "paper",
     ];
+
+    /// The metrics on its axes.
+    pub(crate) fn axes(&self) -> [Option<&'static Metric>; 2] {
+        match self.kind {
+            Kind::Lines => [metrics::on_axis(&self.x), metrics::on_axis(&self.y)],
+            Kind::Cumulative => [Some(&metrics::ANSWERED_WITHIN), Some(&metrics::ANSWERED_SHARE)],
+            Kind::Heat => [Some(&metrics::DUE), Some(&metrics::ANSWERED_WITHIN)],
+        }
+    }
+}
+
+/// What is drawn of the points.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Lines through the points, each the mean of its repeats.
+    #[default]
+    Lines,
+    /// For each point a panel that shows how many operations took how long over time, of its first
+    /// repeat. Its points have `keep_latencies`.
+    Heat,
+    /// For each point a line: the share of the answered operations that had each latency or less, the
+    /// mean of the repeats. Its points have `keep_latencies`.
+    Cumulative,
 }
 
 /// How an axis is drawn.
@@ -130,15 +184,17 @@ pub enum Bound {
     Above,
 }
 
-/// The charts for which there are results, in the file's order.
+/// The charts for which there are results, in the file's order; of heat maps one for each panel.
 #[must_use]
-pub fn plots(experiment: &Experiment, records: &[Record]) -> Vec<Plot> {
-    experiment.figures.iter().filter_map(|figure| plot(figure, records)).collect()
+pub fn plots(figure: &Figure, records: &[Record]) -> Vec<Plot> {
+    match figure.kind {
+        Kind::Heat => heat::panels(figure, records),
+        Kind::Lines | Kind::Cumulative => plot(figure, records).into_iter().collect(),
+    }
 }
 
-/// The chart, unless no result belongs on it.
-#[must_use]
-pub fn plot(figure: &Figure, records: &[Record]) -> Option<Plot> {
+/// The lines in one chart, unless no result belongs on it.
+fn plot(figure: &Figure, records: &[Record]) -> Option<Plot> {
     let lines = lines(figure, records);
     if lines.is_empty() {
         return None;
@@ -147,14 +203,21 @@ pub fn plot(figure: &Figure, records: &[Record]) -> Option<Plot> {
     let drawn = dots.clone();
     dots.extend(figure.paper.iter().map(|paper| published(paper, &drawn)));
     let (x, y) = axes::of(figure, &dots);
-    let left_out = left_out(figure, records).map(|text| format!(" {text}")).unwrap_or_default();
+    let mut series = Vec::new();
+    if figure.kind == Kind::Cumulative {
+        // A hundred points of each line would hide it: it is drawn as one.
+        series = lines.iter().map(cumulative).collect();
+        dots.drain(..lines.len());
+    }
+    let notes = [dropped(figure, records), left_out(figure, records)];
+    let notes: String = notes.into_iter().flatten().map(|text| format!(" {text}")).collect();
     Some(Plot {
         name: figure.name.clone().into(),
         title: figure.title.clone(),
-        note: format!("{}{left_out}", figure.note),
+        note: format!("{}{notes}", figure.note),
         x,
         y,
-        series: Vec::new(),
+        series,
         heat: None,
         marks: Vec::new(),
         notches: None,
@@ -163,7 +226,18 @@ pub fn plot(figure: &Figure, records: &[Record]) -> Option<Plot> {
     })
 }
 
+fn cumulative(line: &Line) -> Series {
+    let points = line.points.iter().map(|point| (point.x.mean, Some(point.y.mean)));
+    Series {
+        name: line.name.clone(),
+        colour: line.colour,
+        look: if line.dashes == 0 { Look::Strong } else { Look::Dashed },
+        points: points.collect(),
+    }
+}
+
 fn drawn(figure: &Figure, line: &Line) -> Dots {
+    let [unit_x, unit_y] = figure.axes().map(|metric| metric.map_or("", |metric| metric.unit));
     let dot = |point: &series::Point| {
         let spread = |of: &super::statistics::Spread| (of.mean, of.deviation);
         let (x, y) = (spread(&point.x), spread(&point.y));
@@ -175,8 +249,8 @@ fn drawn(figure: &Figure, line: &Line) -> Dots {
         let says = format!(
             "{}: {} at {} ({repeats})",
             line.name,
-            with_deviation(y, &figure.y),
-            with_deviation(x, &figure.x),
+            with_deviation(y, unit_y),
+            with_deviation(x, unit_x),
         );
         Dot { x, y, says }
     };
@@ -211,8 +285,7 @@ fn published(paper: &Published, ours: &[Dots]) -> Dots {
     }
 }
 
-fn with_deviation((mean, deviation): (f64, f64), name: &str) -> String {
-    let unit = super::metrics::on_axis(name).map_or("", |metric| metric.unit);
+fn with_deviation((mean, deviation): (f64, f64), unit: &str) -> String {
     let spread = if deviation > 0.0 { format!(" ± {}", number(deviation)) } else { String::new() };
     format!("{}{spread} {unit}", number(mean)).trim_end().to_owned()
 }

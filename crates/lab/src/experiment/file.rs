@@ -1,6 +1,6 @@
 //! Experiments in files.
 
-use super::figure::Figure;
+use super::figure::{Figure, Kind};
 use super::matrix::{self, Job};
 use super::{Setup, metrics};
 use quorate_node::config::check::nearest;
@@ -200,12 +200,7 @@ fn figure(value: Value) -> Result<Figure, String> {
     let figure: Figure = table
         .try_into()
         .map_err(|error: toml::de::Error| format!("{place}: {}", error.message()))?;
-    for axis in [&figure.x, &figure.y] {
-        if metrics::on_axis(axis).is_none() {
-            let hint = suggestion(axis, metrics::axis_names());
-            return Err(format!("{place}: nothing is measured as '{axis}'{hint}"));
-        }
-    }
+    axes(&figure).map_err(|reason| format!("{place}: {reason}"))?;
     let fields = Setup::fields();
     let conditions = figure.only.keys().chain(&figure.series).chain(&figure.along);
     for name in conditions {
@@ -215,6 +210,23 @@ fn figure(value: Value) -> Result<Figure, String> {
         }
     }
     Ok(figure)
+}
+
+/// Lines name both axes; other figures have axes of their own.
+fn axes(figure: &Figure) -> Result<(), String> {
+    for (field, axis) in [("x", &figure.x), ("y", &figure.y)] {
+        if figure.kind != Kind::Lines {
+            if !axis.is_empty() {
+                return Err(format!("heat and cumulative figures have their own '{field}'"));
+            }
+        } else if axis.is_empty() {
+            return Err(format!("'{field}' is missing"));
+        } else if metrics::on_axis(axis).is_none() {
+            let hint = suggestion(axis, metrics::axis_names());
+            return Err(format!("nothing is measured as '{axis}'{hint}"));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses the first field that is not known, and names the known one nearest to it.

@@ -19,6 +19,8 @@ const fn metric(name: &'static str, label: &'static str, unit: &'static str) -> 
 pub const METRICS: &[Metric] = &[
     metric("offered_tps", "offered", "tx/s"),
     metric("committed_tps", "committed throughput", "tx/s"),
+    metric("goodput_tps", "goodput", "tx/s"),
+    metric("failed_share", "not answered by the end of the wait for late answers", "%"),
     // Submit to commit at the validator beside the client: what paper 000 calls latency.
     metric("latency_one_mean_ms", "latency to commit at one validator, mean", "ms"),
     metric("latency_one_p50_ms", "latency to commit at one validator, median", "ms"),
@@ -48,6 +50,21 @@ pub const METRICS: &[Metric] = &[
     metric("cpu_cores", "cores that all validators kept busy", "cores"),
     metric("busiest_share", "load of the busiest validator's processor", "%"),
     metric("uplink_share", "load of the busiest host's uplink", "%"),
+    // Processor time of one validator's threads for a committed operation.
+    metric("net_us_per_tx", "encryption and sockets", "µs/tx"),
+    metric("checks_us_per_tx", "checks of bodies and requests", "µs/tx"),
+    metric("votes_us_per_tx", "checks of votes and certificates", "µs/tx"),
+    metric("machine_us_per_tx", "the replica's machine", "µs/tx"),
+    metric("log_us_per_tx", "writing the log", "µs/tx"),
+    metric("execution_us_per_tx", "execution", "µs/tx"),
+    metric("client_us_per_tx", "the client beside a validator", "µs/tx"),
+    // The transport alone.
+    metric("goodput_mb_s", "goodput", "MB/s"),
+    metric("message_bytes", "message", "B"),
+    metric("latency_message_mean_ms", "from when a message was due to its answer, mean", "ms"),
+    metric("latency_message_p50_ms", "from when a message was due to its answer, median", "ms"),
+    metric("latency_message_p90_ms", "from when a message was due to its answer, 90 %", "ms"),
+    metric("latency_message_p99_ms", "from when a message was due to its answer, 99 %", "ms"),
     metric("signers", "signers", ""),
     metric("absentees", "absentees", ""),
     metric("certificate_bytes", "certificate", "B"),
@@ -55,8 +72,15 @@ pub const METRICS: &[Metric] = &[
     metric("key_us", "the signers' key", "µs"),
     metric("one_check_us", "checking one signature", "µs"),
     metric("combine_us", "collecting a certificate's shares", "µs"),
+    metric("aggregate_us", "adding up a certificate's shares", "µs"),
     metric("sign_us", "signing", "µs"),
 ];
+
+/// The name of the metric that tells what a station of a validator uses for an operation.
+#[must_use]
+pub fn of_station(station: &str) -> String {
+    format!("{station}_us_per_tx")
+}
 
 /// The metric with this name.
 #[must_use]
@@ -65,7 +89,7 @@ pub fn find(name: &str) -> Option<&'static Metric> {
 }
 
 /// Numbers among a point's settings that an axis may show: name, what it is, unit.
-const SETTINGS: [Metric; 8] = [
+const SETTINGS: [Metric; 10] = [
     metric("validators", "validators", ""),
     metric("rate", "offered", "tx/s"),
     metric("tx_bytes", "operation", "B"),
@@ -74,7 +98,16 @@ const SETTINGS: [Metric; 8] = [
     metric("timeout_ms", "view timeout", "ms"),
     metric("crashed", "crashed validators", ""),
     metric("bandwidth_mbit", "bandwidth of a link", "Mbit/s"),
+    metric("delay_ms", "one-way delay of a link", "ms"),
+    metric("message_commands", "commands in a message", ""),
 ];
+
+/// What figures with axes of their own show.
+pub(crate) const DUE: Metric = metric("due_s", "when an operation was due", "s");
+pub(crate) const ANSWERED_WITHIN: Metric =
+    metric("answered_within_ms", "latency to f+1 equal replies", "ms");
+pub(crate) const ANSWERED_SHARE: Metric =
+    metric("answered_share", "answered operations that took no longer", "%");
 
 /// What an axis may show under this name: a metric, or a setting.
 #[must_use]

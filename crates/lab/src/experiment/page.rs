@@ -20,6 +20,9 @@ const SIZES: [Size; 2] =
 /// A figure in a file of its own.
 const ALONE: Size = Size { width: 900.0, height: 380.0 };
 
+/// One of several panels in a file.
+const PANEL: Size = Size { width: 900.0, height: 230.0 };
+
 /// What else a page says of how its results came about.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
@@ -107,28 +110,35 @@ pub fn circumstances(records: &[Record], origin: &Origin) -> String {
 }
 
 fn section(out: &mut String, shown: &Figure, records: &[Record]) {
-    let Some(plot) = figure::plot(shown, records) else {
+    let plots = figure::plots(shown, records);
+    if plots.is_empty() {
+        let [x, y] = shown.axes().map(|metric| metric.map_or("", |metric| metric.label));
         let _ = writeln!(
             out,
             "<section><h2>{}</h2><p class=\"quiet\">No result has both {} and {}.</p></section>",
             escape(&shown.title),
-            escape(&shown.x),
-            escape(&shown.y),
+            escape(x),
+            escape(y),
         );
         return;
-    };
-    let _ = write!(
-        out,
-        "<section><h2>{}</h2><div class=\"charts\"><figure id=\"{}\"><figcaption><span>{}</span>\
-         </figcaption>\n<div class=\"wide\">{}</div><div class=\"narrow\">{}</div></figure></div>\n{}\
-         </section>\n",
-        escape(&plot.title),
-        escape(&plot.name),
-        escape(&plot.note),
-        drawn(&plot, SIZES[0]),
-        drawn(&plot, SIZES[1]),
-        tables::figure(shown, records),
-    );
+    }
+    let _ = write!(out, "<section><h2>{}</h2>", escape(&shown.title));
+    for plot in &plots {
+        let caption = match plots.len() {
+            1 => plot.note.clone(),
+            _ => format!("{}. {}", plot.title, plot.note),
+        };
+        let _ = write!(
+            out,
+            "<div class=\"charts\"><figure id=\"{}\"><figcaption><span>{}</span></figcaption>\n\
+             <div class=\"wide\">{}</div><div class=\"narrow\">{}</div></figure></div>\n",
+            escape(&plot.name),
+            escape(&caption),
+            drawn(plot, SIZES[0]),
+            drawn(plot, SIZES[1]),
+        );
+    }
+    let _ = writeln!(out, "{}</section>", tables::figure(shown, records));
 }
 
 fn drawn(plot: &Plot, size: Size) -> String {
@@ -150,11 +160,14 @@ pub fn write(
     let page = folder.join(format!("{}.{}.html", experiment.id, origin.preset));
     fs::write(&page, html(experiment, records, origin))?;
     let mut written = vec![page];
-    for plot in figure::plots(experiment, records) {
-        let path = folder.join(format!("{}.{}.{}.svg", experiment.id, origin.preset, plot.name));
+    for shown in &experiment.figures {
+        let plots = figure::plots(shown, records);
+        let Some(first) = plots.first() else { continue };
+        let path = folder.join(format!("{}.{}.{}.svg", experiment.id, origin.preset, shown.name));
         let heading = format!("{}: {}", experiment.id, experiment.title);
-        let lines = [plot.note.clone(), circumstances(records, origin)];
-        fs::write(&path, chart::standalone_light(&heading, &lines, &[plot], ALONE))?;
+        let lines = [first.note.clone(), circumstances(records, origin)];
+        let size = if plots.len() == 1 { ALONE } else { PANEL };
+        fs::write(&path, chart::standalone_light(&heading, &lines, &plots, size))?;
         written.push(path);
     }
     Ok(written)

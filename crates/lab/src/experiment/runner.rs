@@ -3,10 +3,12 @@
 mod certificates;
 mod processes;
 mod simulated;
+mod transport;
 
 pub use certificates::Certificates;
 pub use processes::Processes;
 pub use simulated::{Simulated, scene};
+pub use transport::Transport;
 
 use super::{How, Setup};
 use serde::{Deserialize, Serialize};
@@ -70,6 +72,7 @@ pub struct Runners {
     certificates: Certificates,
     processes: Processes,
     simulated: Simulated,
+    transport: Transport,
 }
 
 impl Runners {
@@ -80,6 +83,7 @@ impl Runners {
             certificates: Certificates,
             processes: Processes::new(executable),
             simulated: Simulated,
+            transport: Transport,
         }
     }
 
@@ -90,6 +94,7 @@ impl Runners {
             How::Certificates => &self.certificates,
             How::Processes => &self.processes,
             How::Simulated => &self.simulated,
+            How::Transport => &self.transport,
         }
     }
 }

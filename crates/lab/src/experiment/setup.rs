@@ -1,5 +1,7 @@
 //! Everything that decides one point of an experiment.
 
+mod as_text;
+
 use crate::ServiceKind;
 use crate::bench::SendTo;
 use crate::bench::load::Shape;
@@ -7,7 +9,7 @@ use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
 use quorate_sim::priced::Profile;
 use quorate_storage::Durability;
-use quorate_types::Weights;
+use quorate_types::{Body, Weights};
 use quorate_wan::{Emulation, EmulationError, Topology};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -23,6 +25,8 @@ pub enum How {
     Processes,
     /// Certificates alone, made and checked on this machine.
     Certificates,
+    /// The transport alone: messages between members of this machine, without replicas.
+    Transport,
 }
 
 /// How many members are not in a certificate.
@@ -84,6 +88,11 @@ pub struct Setup {
     pub duration_s: u64,
     /// Who gets a request: `one` validator, and the next when it is silent, or `all` at once.
     pub send_to: SendTo,
+    /// Most seconds to wait after the load for late answers. Real processes, and the transport.
+    pub drain_s: u64,
+    /// Whether the result keeps latencies over time and by percentile ([`super::Kept`]), for heat maps
+    /// and cumulative figures. Committees and the transport.
+    pub keep_latencies: bool,
     /// How long a client waits for operations to share a request, in milliseconds.
     pub bundle_delay_ms: u64,
     /// The price list of a simulated point: the name of one that comes along, or a file's name.
@@ -112,6 +121,8 @@ pub struct Setup {
     pub keys_inside: bool,
     /// How long each operation on certificates is repeated, in milliseconds.
     pub measure_ms: u64,
+    /// Commands in a message, each of `tx_bytes`; `rate` is that of messages. The transport only.
+    pub message_commands: u64,
     /// Decides every draw. Repeats count up from it.
     pub seed: u64,
     /// The replicas' settings, by their names in a validator's configuration.
@@ -139,6 +150,8 @@ impl Default for Setup {
             warmup_s: 2,
             duration_s: 10,
             send_to: SendTo::One,
+            drain_s: 10,
+            keep_latencies: false,
             bundle_delay_ms: 20,
             prices: "this-machine".to_owned(),
             core_speed: 1.0,
@@ -151,6 +164,7 @@ impl Default for Setup {
             absent: Absent::Word(AbsentWord::Quorum),
             keys_inside: false,
             measure_ms: 100,
+            message_commands: 1,
             seed: 1,
             settings: Settings::default(),
         }
@@ -198,11 +212,27 @@ impl Setup {
                 "'signatures' may be false of simulated points without real ones".to_owned()
             );
         }
+        self.validate_transport()?;
         self.settings.validate().map_err(|error| error.to_string())?;
         self.topology().map(drop).map_err(|error| error.to_string())
     }
 
-    fn ranges(&self) -> [Range; 11] {
+    fn validate_transport(&self) -> Result<(), String> {
+        let bytes = self.message_commands.saturating_mul(self.tx_bytes as u64);
+        if self.how != How::Transport {
+            return Ok(());
+        }
+        if bytes > Body::BYTES_MAX as u64 {
+            let most = Body::BYTES_MAX;
+            return Err(format!("a message of {bytes} bytes: the transport takes {most} at most"));
+        }
+        if self.validators < 2 {
+            return Err("'validators' is 1; the transport needs somebody to send to".to_owned());
+        }
+        Ok(())
+    }
+
+    fn ranges(&self) -> [Range; 13] {
         let n = u64::from(self.validators);
         let faulty = self.weights().faulty_max();
         [
@@ -211,6 +241,8 @@ impl Setup {
             ("tx_bytes", self.tx_bytes as u64, 1, 65_536),
             ("duration_s", self.duration_s, 1, 86_400),
             ("warmup_s", self.warmup_s, 0, 86_400),
+            ("drain_s", self.drain_s, 0, 3_600),
+            ("message_commands", self.message_commands, 1, 100_000),
             ("crashed", u64::from(self.crashed), 0, faulty),
             ("bundle_delay_ms", self.bundle_delay_ms, 0, 10_000),
             ("cores", u64::from(self.cores), 1, 1_024),
@@ -289,27 +321,5 @@ impl Setup {
         }
         let digest = quorate_crypto::hash(text.as_bytes());
         digest.0[..8].iter().map(|byte| format!("{byte:02x}")).collect()
-    }
-}
-
-/// Types that have a text form of their own.
-mod as_text {
-    use serde::{Deserialize, Deserializer, Serializer};
-    use std::fmt::Display;
-    use std::str::FromStr;
-
-    pub(super) fn serialize<T: Display, S: Serializer>(
-        value: &T,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        to.collect_str(value)
-    }
-
-    pub(super) fn deserialize<'de, T, D>(from: D) -> Result<T, D::Error>
-    where
-        T: FromStr<Err: Display>,
-        D: Deserializer<'de>,
-    {
-        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
     }
 }

@@ -1,9 +1,11 @@
 //! Experiments, results and figures, without anything that takes long.
 
+mod figures;
+
 use super::figure::{self, lines};
 use super::results::{self, FORMAT, Writer};
 use super::{
-    Absent, Event, Experiment, How, Job, Measured, Plan, Record, Runners, Setup, Signatures,
+    Absent, Event, Experiment, How, Job, Kept, Measured, Plan, Record, Runners, Setup, Signatures,
     built_in, drive, page,
 };
 use crate::chart::Marker;
@@ -297,6 +299,8 @@ fn certificates_are_measured() {
     assert_eq!(bytes(&keyed), (27 * 96 + 4) as f64, "the paper's 2.5 KB");
     assert_eq!(bytes(&bls), 48.0 + 4.0 + bitmap);
     assert_eq!(bytes(&bls_keyed), (48 + 4 + 27 * 96) as f64);
+    assert!(bls.numbers.contains_key("aggregate_us"));
+    assert!(!plain.numbers.contains_key("aggregate_us"), "Ed25519 adds nothing up");
     assert!(bls.numbers["key_us"] > 0.0 && bls.numbers["check_us"] > bls.numbers["key_us"]);
     assert!(!plain.numbers.contains_key("key_us"), "Ed25519 has no key of all signers");
 }
@@ -369,7 +373,7 @@ fn only_points_that_a_figure_asks_for_are_on_it() {
 
 #[test]
 fn points_at_which_nothing_was_committed_are_named() {
-    let said = |records: &[Record]| figure::plot(&throughput(), records).unwrap().note;
+    let said = |records: &[Record]| figure::plots(&throughput(), records)[0].note.clone();
     let mut records = overloaded();
     assert_eq!(said(&records), "n");
     for (rate, validators) in [(40_000, 4), (50_000, 4), (40_000, 10)] {
@@ -386,7 +390,7 @@ fn published_points_stand_beside_ours_in_their_colour() {
     let experiment = experiment();
     let folder = TempDir::new().unwrap();
     let (records, _) = run(&plan(&experiment, folder.path(), false));
-    let plot = figure::plot(&experiment.figures[0], &records).unwrap();
+    let plot = figure::plots(&experiment.figures[0], &records).remove(0);
     let names: Vec<&str> = plot.dots.iter().map(|dots| dots.name.as_str()).collect();
     assert_eq!(names, ["Ed25519", "BLS", "published"]);
     assert_eq!(plot.dots[2].marker, Marker::PaperBelow);
@@ -448,7 +452,7 @@ fn a_writer_replaces_whole_files() {
 #[test]
 fn what_is_timed_runs_alone() {
     let runners = runners();
-    for how in [How::Certificates, How::Processes] {
+    for how in [How::Certificates, How::Processes, How::Transport] {
         assert!(!runners.of(how).is_parallel(), "{how:?}");
     }
     let job = Job { key: String::new(), setup: Setup::default() };
@@ -477,6 +481,7 @@ fn simulated_points_have_what_figures_show() {
         warmup_s: 1,
         duration_s: 2,
         rate: 500,
+        keep_latencies: true,
         ..Setup::default()
     };
     let runners = runners();
@@ -485,6 +490,9 @@ fn simulated_points_have_what_figures_show() {
     assert_eq!(measured.signatures, Signatures::Priced);
     for name in [
         "committed_tps",
+        "goodput_tps",
+        "machine_us_per_tx",
+        "log_us_per_tx",
         "latency_one_mean_ms",
         "latency_slowest_p50_ms",
         "latency_client_p99_ms",
@@ -494,6 +502,12 @@ fn simulated_points_have_what_figures_show() {
     ] {
         assert!(measured.numbers.get(name).is_some_and(|n| *n > 0.0), "{name}: {measured:?}");
     }
+    let goodput = measured.numbers["goodput_tps"];
+    assert!((450.0..=550.0).contains(&goodput), "all is answered while it is offered: {goodput}");
+    let kept: Kept = serde_json::from_value(measured.details[Kept::NAME].clone()).unwrap();
+    assert_eq!(kept.percentiles_ms.len(), 101);
+    let intervals = kept.over_time.intervals.len();
+    assert!((28..=30).contains(&intervals), "three seconds, the warm-up included: {intervals}");
     let known = |name: &String| super::metrics::find(name).is_some();
     assert!(measured.numbers.keys().all(known), "every number has a name that figures know");
     assert_eq!(run(), measured, "the same again");

@@ -2,26 +2,24 @@
 
 use super::{Figure, Scale};
 use crate::chart::{Axis, Dot, Dots, Kind};
-use crate::experiment::metrics;
+use crate::experiment::metrics::{self, Metric};
 
 /// Both axes.
 pub(super) fn of(figure: &Figure, dots: &[Dots]) -> (Axis, Axis) {
-    let x =
-        axis(&figure.x, figure.x_label.as_ref(), figure.x_scale, figure.x_max, dots, |dot| dot.x);
-    let y =
-        axis(&figure.y, figure.y_label.as_ref(), figure.y_scale, figure.y_max, dots, |dot| dot.y);
+    let [x, y] = figure.axes();
+    let x = axis(x, figure.x_label.as_ref(), figure.x_scale, figure.x_max, dots, |dot| dot.x);
+    let y = axis(y, figure.y_label.as_ref(), figure.y_scale, figure.y_max, dots, |dot| dot.y);
     (x, y)
 }
 
 fn axis(
-    name: &str,
+    metric: Option<&'static Metric>,
     label: Option<&String>,
     scale: Scale,
     max: Option<f64>,
     dots: &[Dots],
     value: fn(&Dot) -> (f64, f64),
 ) -> Axis {
-    let metric = metrics::on_axis(name);
     let unit = metric.map_or("", |metric| metric.unit);
     let text = label.cloned().or_else(|| metric.map(metrics::label)).unwrap_or_default();
     let text = if scale == Scale::Log { format!("{text}, logarithmic") } else { text };

@@ -1,8 +1,8 @@
 //! Results sorted into lines and points.
 
-use super::{Figure, Repeats, names};
+use super::{Figure, Kind, Repeats, names};
 use crate::experiment::statistics::Spread;
-use crate::experiment::{Record, metrics};
+use crate::experiment::{Kept, Record, metrics};
 use crate::text::thousands;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +36,18 @@ pub struct Point {
 /// The lines of a figure, in the order of their fields' values.
 #[must_use]
 pub fn lines(figure: &Figure, records: &[Record]) -> Vec<Line> {
+    let lines = sorted(figure, records).into_iter();
+    let lines = lines.map(|(places, records)| line(figure, &places, &records));
+    lines.filter(|line| !line.points.is_empty()).collect()
+}
+
+/// The results that belong on a figure, in the order of its lines.
+pub(super) fn in_order<'a>(figure: &Figure, records: &'a [Record]) -> Vec<&'a Record> {
+    sorted(figure, records).into_values().flatten().collect()
+}
+
+/// Results by line: which value of each field that tells lines apart it has.
+fn sorted<'a>(figure: &Figure, records: &'a [Record]) -> BTreeMap<Vec<usize>, Vec<&'a Record>> {
     let chosen: Vec<&Record> = records.iter().filter(|record| belongs(figure, record)).collect();
     let values: Vec<Vec<Value>> = figure
         .series
@@ -51,7 +63,7 @@ pub fn lines(figure: &Figure, records: &[Record]) -> Vec<Line> {
         let places = figure.series.iter().zip(&values).map(place).collect();
         lines.entry(places).or_default().push(record);
     }
-    lines.into_iter().map(|(places, records)| line(figure, &places, &records)).collect()
+    lines
 }
 
 fn line(figure: &Figure, places: &[usize], records: &[&Record]) -> Line {
@@ -67,15 +79,16 @@ fn line(figure: &Figure, places: &[usize], records: &[&Record]) -> Line {
     }
 }
 
-fn line_name(figure: &Figure, record: &Record) -> String {
+pub(super) fn line_name(figure: &Figure, record: &Record) -> String {
     let name = names::line(record, figure.label.as_deref(), &figure.series);
     figure.rename.get(&name).cloned().unwrap_or(name)
 }
 
 fn points(figure: &Figure, records: &[&Record]) -> Vec<Point> {
-    let mut repeats: BTreeMap<String, Vec<&Record>> = BTreeMap::new();
-    for record in records {
-        repeats.entry(record.setup.without_seed()).or_default().push(record);
+    let repeats = repeats(records);
+    let kept = repeats.values().filter(|records| keeps_up(figure, records));
+    if figure.kind == Kind::Cumulative {
+        return kept.flat_map(|records| cumulative(records)).collect();
     }
     let along = figure.along.clone().unwrap_or_else(|| {
         // A measured x has no order of its own: a curve that bends back is drawn by its load.
@@ -84,20 +97,66 @@ fn points(figure: &Figure, records: &[&Record]) -> Vec<Point> {
         if measured { "rate".to_owned() } else { figure.x.clone() }
     });
     let point = |records: &Vec<&Record>| {
-        let all = |name: &str| -> Vec<f64> {
-            records.iter().filter_map(|record| record.number(name)).collect()
-        };
         let drawn = |name: &str| match figure.repeats {
-            Repeats::Mean => Spread::of(&all(name)),
-            Repeats::Lowest => Spread::lowest(&all(name)),
+            Repeats::Mean => Spread::of(&numbers(records, name)),
+            Repeats::Lowest => Spread::lowest(&numbers(records, name)),
         };
         Some(Point {
             x: drawn(&figure.x)?,
             y: drawn(&figure.y)?,
-            along: Spread::of(&all(&along)).map_or(0.0, |spread| spread.mean),
+            along: Spread::of(&numbers(records, &along)).map_or(0.0, |spread| spread.mean),
         })
     };
-    repeats.values().filter_map(point).collect()
+    kept.filter_map(point).collect()
+}
+
+/// Results by point.
+fn repeats<'a>(records: &[&'a Record]) -> BTreeMap<String, Vec<&'a Record>> {
+    let mut repeats: BTreeMap<String, Vec<&Record>> = BTreeMap::new();
+    for record in records {
+        repeats.entry(record.setup.without_seed()).or_default().push(record);
+    }
+    repeats
+}
+
+fn numbers(records: &[&Record], name: &str) -> Vec<f64> {
+    records.iter().filter_map(|record| record.number(name)).collect()
+}
+
+/// A point for each per cent of the answered operations: at which latency they were answered.
+fn cumulative(records: &[&Record]) -> Vec<Point> {
+    let kept: Vec<Kept> = records.iter().filter_map(|record| Kept::of(record)).collect();
+    let point = |percent: usize| {
+        let ms = kept.iter().filter_map(|kept| kept.percentiles_ms.get(percent).copied());
+        let share = percent as f64;
+        let x = Spread::of(&ms.collect::<Vec<_>>())?;
+        Some(Point { x, y: Spread::of(&vec![share; x.count])?, along: share })
+    };
+    (0..=100).filter_map(point).collect()
+}
+
+/// Whether the mean of a point's goodput is near enough to what was offered, where the figure asks. One
+/// that has none is not judged.
+fn keeps_up(figure: &Figure, records: &[&Record]) -> bool {
+    let goodput = Spread::of(&numbers(records, "goodput_tps"));
+    let (Some(within), Some(goodput)) = (figure.goodput_within, goodput) else { return true };
+    let offered = records[0].setup.rate as f64;
+    goodput.mean >= offered * (1.0 - within / 100.0)
+}
+
+/// Which points were dropped, for their goodput is too far below what was offered; nothing if there are
+/// none.
+#[must_use]
+pub fn dropped(figure: &Figure, records: &[Record]) -> Option<String> {
+    let within = figure.goodput_within?;
+    let chosen: Vec<&Record> = records.iter().filter(|record| belongs(figure, record)).collect();
+    let points = repeats(&chosen);
+    let short = points.values().filter(|records| !keeps_up(figure, records));
+    let named = by_line(figure, short.map(|records| records[0]), "at")?;
+    Some(format!(
+        "Dropped, for goodput is more than {} % below the offered rate: {named}.",
+        super::number(within)
+    ))
 }
 
 /// What the figure asks for and cannot draw, for nothing was committed there; nothing if there is none.
@@ -108,24 +167,36 @@ pub fn left_out(figure: &Figure, records: &[Record]) -> Option<String> {
             && is_wanted(figure, record)
             && !belongs(figure, record)
     };
+    let named = by_line(figure, records.iter().filter(empty), "of")?;
+    Some(format!("Nothing was committed, so nothing is drawn: {named}."))
+}
+
+/// Results by the name of their line and their rate, as in `BLS (of 5 and of 10 tx/s)`; nothing of none.
+fn by_line<'a>(
+    figure: &Figure,
+    records: impl Iterator<Item = &'a Record>,
+    word: &str,
+) -> Option<String> {
     let mut rates: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
-    for record in records.iter().filter(empty) {
-        let name = line_name(figure, record);
-        rates.entry(name).or_default().insert(record.setup.rate);
+    for record in records {
+        rates.entry(line_name(figure, record)).or_default().insert(record.setup.rate);
     }
     let one = |(name, rates): (&String, &BTreeSet<u64>)| {
         let rates: Vec<String> = rates.iter().map(|rate| thousands(*rate)).collect();
-        format!("{name} (of {} tx/s)", rates.join(" and of "))
+        format!("{name} ({word} {} tx/s)", rates.join(&format!(" and {word} ")))
     };
     let all: Vec<String> = rates.iter().map(one).collect();
-    (!all.is_empty())
-        .then(|| format!("Nothing was committed, so nothing is drawn: {}.", all.join("; ")))
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
-/// Whether a result is drawn: it has both numbers, and the values that the figure asks for.
+/// Whether a result is drawn: it has what is drawn, and the values that the figure asks for.
 fn belongs(figure: &Figure, record: &Record) -> bool {
     let has = |name: &str| record.number(name).is_some();
-    has(&figure.x) && has(&figure.y) && is_wanted(figure, record)
+    let drawn = match figure.kind {
+        Kind::Lines => has(&figure.x) && has(&figure.y),
+        Kind::Heat | Kind::Cumulative => record.details.get(Kept::NAME).is_some(),
+    };
+    drawn && is_wanted(figure, record)
 }
 
 /// Whether a result has the values that the figure asks for.

@@ -1,7 +1,7 @@
 //! The tables under figures.
 
 use crate::chart::escape;
-use crate::experiment::figure::{self, Bound, Figure, Line, Published};
+use crate::experiment::figure::{self, Bound, Figure, Kind, Line, Published};
 use crate::experiment::{Record, metrics};
 use crate::page::tables::table;
 use serde_json::Value;
@@ -10,6 +10,10 @@ use std::fmt::Write;
 
 /// A figure's points, and the published ones beside them.
 pub(super) fn figure(shown: &Figure, records: &[Record]) -> String {
+    if shown.kind == Kind::Heat {
+        // Nobody reads thousands of cells: they are in the results.
+        return String::new();
+    }
     let lines = figure::lines(shown, records);
     let mut out = points(shown, &lines);
     if !shown.paper.is_empty() {
@@ -19,7 +23,8 @@ pub(super) fn figure(shown: &Figure, records: &[Record]) -> String {
 }
 
 fn points(shown: &Figure, lines: &[Line]) -> String {
-    let columns = ["line", &heading(&shown.x), &heading(&shown.y), "repeats"].map(str::to_owned);
+    let [x, y] = headings(shown);
+    let columns = ["line", &x, &y, "repeats"].map(str::to_owned);
     let row = |line: &Line| {
         let cells = |point: &figure::Point| {
             vec![
@@ -39,14 +44,9 @@ fn points(shown: &Figure, lines: &[Line]) -> String {
 }
 
 fn published(shown: &Figure, lines: &[Line]) -> String {
-    let columns = [
-        "published",
-        &heading(&shown.x),
-        &heading(&shown.y),
-        "ours, nearest by x",
-        "where it was read",
-    ]
-    .map(str::to_owned);
+    let [x, y] = headings(shown);
+    let columns =
+        ["published", &x, &y, "ours, nearest by x", "where it was read"].map(str::to_owned);
     let row = |paper: &Published| {
         let cells = |point: &[f64; 2]| {
             vec![
@@ -90,8 +90,9 @@ fn with_deviation(mean: f64, deviation: f64) -> String {
     }
 }
 
-fn heading(name: &str) -> String {
-    metrics::on_axis(name).map_or(name.to_owned(), metrics::label)
+/// What is on the axes, as columns are headed.
+fn headings(shown: &Figure) -> [String; 2] {
+    shown.axes().map(|metric| metric.map_or(String::new(), metrics::label))
 }
 
 /// Points at which nothing was measured, and why.

@@ -4,7 +4,8 @@ use super::{Measured, RunError, Runner, Signatures};
 use crate::experiment::Setup;
 use crate::stopwatch;
 use quorate_crypto::{
-    Bitmap, Certificate, KeyCache, Scheme, SchemeKind, Share, VotingSecret, committee_scheme,
+    Bitmap, Certificate, KeyCache, Policy, Scheme, SchemeKind, Share, VotingSecret,
+    committee_scheme,
 };
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -49,8 +50,18 @@ impl Runner for Certificates {
             }
             numbers.insert(name.to_owned(), best_us(setup, work.as_ref()));
         }
+        if let Some(us) = aggregate_us(setup, &numbers) {
+            numbers.insert("aggregate_us".to_owned(), us);
+        }
         Ok(Measured { numbers, signatures: Signatures::Real, details: Value::Null })
     }
+}
+
+/// What adding up a certificate's shares costs alone: a leader that sums first reads the shares, adds
+/// them and their keys up, and checks the sum as it would a certificate. Ed25519 has no sum.
+fn aggregate_us(setup: &Setup, numbers: &BTreeMap<String, f64>) -> Option<f64> {
+    let sums = setup.scheme == SchemeKind::Bls && setup.settings.verify == Policy::Aggregate;
+    sums.then(|| (numbers["combine_us"] - numbers["check_us"]).max(0.0))
 }
 
 fn best_us(setup: &Setup, work: &dyn Fn()) -> f64 {

@@ -1,16 +1,14 @@
 //! Committees of real processes on this machine: [`crate::bench`], one run a point.
 
 use super::{Measured, RunError, Runner, Signatures};
-use crate::bench::measure::LatencyMs;
+use crate::bench::latencies::LatencyMs;
 use crate::bench::{self, At, BenchConfig, BenchError, Progress, Report, Who};
-use crate::experiment::Setup;
+use crate::experiment::{Kept, Setup, metrics};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-/// Most seconds to wait after the load for the last answers.
-const DRAIN_S: u64 = 10;
 /// Log kept for members that fell behind, as `bench` has it by default.
 const RETENTION_BYTES: u64 = 64 << 20;
 /// Seconds to start and to stop a committee, and for each validator.
@@ -45,7 +43,7 @@ impl Processes {
             tx_bytes: setup.tx_bytes,
             duration_s: setup.duration_s,
             warmup_s: setup.warmup_s,
-            drain_s: DRAIN_S,
+            drain_s: setup.drain_s,
             kills: last.map(kill).collect(),
             restarts: Vec::new(),
             pauses: Vec::new(),
@@ -106,12 +104,20 @@ fn measured(report: &Report, setup: &Setup) -> Measured {
     add("cpu_cores", Some(report.cpu_seconds / window_s));
     add("view_changes", Some(report.view_changes as f64));
     add("certificate_bytes", Some(report.certificate_bytes as f64));
-    let details = json!({
+    add("goodput_tps", report.goodput_tps);
+    for (station, us) in &report.stations_us {
+        add(&metrics::of_station(station), Some(*us));
+    }
+    let mut details = json!({
         "answered": report.answered,
         "dropped": report.dropped,
         "unanswered": report.unanswered,
         "client_cpu_seconds": report.client_cpu_seconds,
         "rss_mb_max": report.rss_mb_max,
     });
+    if setup.keep_latencies {
+        let kept = Kept::new(&report.latency_over_time, &report.latency_distribution_us);
+        details[Kept::NAME] = json!(kept);
+    }
     Measured { numbers, signatures: Signatures::Real, details }
 }

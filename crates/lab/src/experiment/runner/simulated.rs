@@ -2,10 +2,12 @@
 
 use super::{Measured, RunError, Runner, Signatures};
 use crate::bench::SendTo;
+use crate::bench::latencies::Latencies;
 use crate::bench::load::Shape;
-use crate::experiment::Setup;
+use crate::experiment::{Kept, Setup, metrics};
 use quorate_sim::priced::{
-    self, Arrivals, HostProfile, Load, Outcome, Percentiles, Prices, Profile, Scene, SceneError,
+    self, Answered, Arrivals, HostProfile, Load, Outcome, Percentiles, Prices, Profile, Scene,
+    SceneError,
 };
 use quorate_types::ReplicaId;
 use serde_json::{Value, json};
@@ -128,14 +130,38 @@ fn measured(outcome: &Outcome, setup: &Setup) -> Measured {
     add("busiest_share", 100.0 * outcome.cores_busiest);
     add("uplink_share", 100.0 * outcome.uplink_busiest);
     add("bytes_per_validator_s", outcome.bytes_sent_per_second / 1e6);
+    let latencies = answered(outcome, setup);
+    // The reference implementation answers nobody.
+    if !outcome.answered.is_empty() {
+        add("goodput_tps", latencies.goodput_tps());
+    }
     if outcome.committed_tps > 0.0 {
+        for station in &outcome.utilisation {
+            let us = 1e6 * station.mean / outcome.committed_tps;
+            add(&metrics::of_station(&station.station), us);
+        }
         add("bytes_per_tx", outcome.bytes_sent_per_second * all / outcome.committed_tps);
     }
     let signatures = match outcome.signatures {
         priced::Signatures::Real => Signatures::Real,
         priced::Signatures::Priced => Signatures::Priced,
     };
-    Measured { numbers, signatures, details: details(outcome) }
+    let mut details = details(outcome);
+    if setup.keep_latencies {
+        let kept = Kept::new(latencies.over_time(), &latencies.distribution_us());
+        details[Kept::NAME] = json!(kept);
+    }
+    Measured { numbers, signatures, details }
+}
+
+/// What was answered, as it is counted of real committees. There is no wait for late answers.
+fn answered(outcome: &Outcome, setup: &Setup) -> Latencies {
+    let counted_s = setup.warmup_s..setup.warmup_s + setup.duration_s;
+    let mut latencies = Latencies::new(counted_s.start * 1_000_000..counted_s.end * 1_000_000);
+    for Answered { due_us, latency_us, count } in &outcome.answered {
+        latencies.add(*due_us, *latency_us, *count);
+    }
+    latencies
 }
 
 fn details(outcome: &Outcome) -> Value {
