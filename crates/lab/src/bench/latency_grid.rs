@@ -72,12 +72,19 @@ impl LatencyGrid {
         }
     }
 
+    /// The same without what was due later than `span_ms` into the load.
+    #[must_use]
+    pub fn until(&self, span_ms: f64) -> Self {
+        let mut grid = self.clone();
+        grid.intervals.truncate((span_ms / grid.interval_ms.max(1) as f64).ceil() as usize);
+        grid
+    }
+
     /// The same without what lies beyond `span_ms`, in intervals that hold enough operations to be read
     /// and are wide enough to be drawn.
     #[must_use]
     pub fn readable(&self, span_ms: f64) -> Self {
-        let mut grid = self.clone();
-        grid.intervals.truncate((span_ms / grid.interval_ms.max(1) as f64).ceil() as usize);
+        let grid = self.until(span_ms);
         let intervals = grid.intervals.len().max(1);
         let total: u64 = (0..grid.intervals.len()).map(|index| grid.count(index)).sum();
         let mean = (total / intervals as u64).max(1);

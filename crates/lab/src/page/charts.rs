@@ -133,7 +133,7 @@ fn least(run: &Run) -> Series {
 fn heats(runs: &[Run]) -> Vec<Plot> {
     let heats: Vec<_> = runs
         .iter()
-        .map(|run| lines::heat(run.report.warmup_s(), &lines::readable_grid(&run.report)))
+        .map(|run| lines::heat(run.report.warmup_s(), &lines::readable_grid(&run.report), 2))
         .collect();
     let edges = heats.iter().flat_map(|heat| &heat.cells).flat_map(|cell| [cell.y.0, cell.y.1]);
     let y = Axis::log("latency (ms, logarithmic)", "ms", edges);

@@ -78,19 +78,20 @@ pub(super) fn quantile(report: &Report, grid: &LatencyGrid, quantile: f64) -> Po
     (0..grid.intervals.len()).map(point).collect()
 }
 
-/// The counts of a grid as cells; two steps of latency make one cell. Time is counted from the end of a
-/// warm-up of so many seconds.
-pub(crate) fn heat(warmup_s: f64, grid: &LatencyGrid) -> Heat {
+/// The counts of a grid as cells; so many steps of latency make one cell. Time is counted from the end of
+/// a warm-up of so many seconds.
+pub(crate) fn heat(warmup_s: f64, grid: &LatencyGrid, steps: u16) -> Heat {
     let step = grid.interval_ms as f64 / 1_000.0;
     let mut cells: Vec<Cell> = Vec::new();
     for (index, entries) in grid.intervals.iter().enumerate() {
         let left = step * index as f64 - warmup_s;
-        for pair in entries.chunk_by(|a, b| a.0 / 2 == b.0 / 2) {
-            let lower = f64::from(pair[0].0 / 2 * 2);
+        for cell in entries.chunk_by(|a, b| a.0 / steps == b.0 / steps) {
+            let lower = cell[0].0 / steps * steps;
+            let edges = (f64::from(lower), f64::from(lower) + f64::from(steps));
             cells.push(Cell {
                 x: (left, left + step),
-                y: (grid.edge_ms(lower), grid.edge_ms(lower + 2.0)),
-                count: pair.iter().map(|entry| u64::from(entry.1)).sum(),
+                y: (grid.edge_ms(edges.0), grid.edge_ms(edges.1)),
+                count: cell.iter().map(|entry| u64::from(entry.1)).sum(),
             });
         }
     }

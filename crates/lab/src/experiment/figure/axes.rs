@@ -8,7 +8,10 @@ use crate::experiment::metrics::{self, Metric};
 pub(super) fn of(figure: &Figure, dots: &[Dots]) -> (Axis, Axis) {
     let [x, y] = figure.axes();
     let x = axis(x, figure.x_label.as_ref(), figure.x_scale, figure.x_max, dots, |dot| dot.x);
-    let y = axis(y, figure.y_label.as_ref(), figure.y_scale, figure.y_max, dots, |dot| dot.y);
+    // No more than all is ever answered.
+    let all = (figure.kind == super::Kind::Cumulative).then_some(100.0);
+    let y_max = figure.y_max.or(all);
+    let y = axis(y, figure.y_label.as_ref(), figure.y_scale, y_max, dots, |dot| dot.y);
     (x, y)
 }
 

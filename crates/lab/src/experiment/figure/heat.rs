@@ -33,7 +33,7 @@ fn firsts(records: Vec<&Record>) -> Vec<&Record> {
 
 fn panel(figure: &Figure, record: &Record, kept: &Kept) -> Plot {
     let (warmup_s, window_s) = (record.setup.warmup_s as f64, record.setup.duration_s as f64);
-    let cells = heat(warmup_s, &kept.over_time.readable(1_000.0 * (warmup_s + window_s)));
+    let cells = heat(warmup_s, &kept.over_time.until(1_000.0 * (warmup_s + window_s)), 1);
     let [due, latency] = figure.axes();
     let x = label(figure.x_label.as_ref(), due);
     let name = series::line_name(figure, record);

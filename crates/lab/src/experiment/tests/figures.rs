@@ -116,6 +116,7 @@ fn a_cumulative_figure_has_a_line_for_each_point() {
     assert_eq!(lines[1].points[100].x.count, 2);
     let plot = &figure::plots(&cumulative, &records)[0];
     assert_eq!((plot.series.len(), plot.dots.len()), (2, 0), "lines without markers");
+    assert_eq!(plot.y.high, 100.0);
     assert_eq!(plot.x.label, "latency to f+1 equal replies (ms)");
 }
 
