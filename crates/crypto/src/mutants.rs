@@ -59,6 +59,14 @@ pub enum Mutant {
     HotStuffForgetLock,
     /// HotStuff: a chain of two certificates decides.
     HotStuffTwoChain,
+    /// HotStuff: the walk down a chain goes astray, and nothing decides.
+    HotStuffNothingDecides,
+    /// HotStuff: of what several blocks that are decided together order, the newest keeps it.
+    HotStuffKeepNewest,
+    /// HotStuff: whoever does not lead throws requests away.
+    HotStuffDropUnlessLeading,
+    /// HotStuff: what does not fit into a batch is thrown away with it.
+    HotStuffDropBeyondBatch,
     /// HotStuff: the highest certificate never moves.
     HotStuffStuckHighQc,
     /// HotStuff: a proposal that gets no vote teaches nothing.

@@ -7,6 +7,7 @@
 //! first, and costs the others nothing.
 
 use crate::flow::Flow;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{Available, Body, ClientId, ReplicaId, Request, Time};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -128,6 +129,9 @@ impl Mempool {
         }
         let count = self.fitting();
         let requests: Vec<Request> = self.open.drain(..count).collect();
+        if mutants::active(Mutant::HotStuffDropBeyondBatch) {
+            self.open.clear();
+        }
         self.measure_open();
         self.open_since = (!self.open.is_empty()).then_some(now);
         let body = Body::seal(self.author, self.next_sequence, &requests);

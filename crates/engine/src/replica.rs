@@ -365,6 +365,11 @@ impl Replica {
             self.send(Recipients::Client(client), Message::Reply(reply));
             return;
         }
+        if mutants::active(Mutant::HotStuffDropUnlessLeading)
+            && self.protocol.coming_leaders(1) != [self.config.id]
+        {
+            return;
+        }
         let sequence = request.sequence;
         if let Err(refusal) = self.mempool.admit(now, request) {
             let busy = Busy { sequence, reason: refusal.to_string() };

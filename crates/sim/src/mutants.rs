@@ -4,7 +4,7 @@ pub use quorate_crypto::mutants::Mutant;
 
 /// The rules that a run can break: those of the machines, the checks before them, the host, the log
 /// and the executor. The others are about keys and shares that no scenario forges.
-pub const ALL: [Mutant; 50] = [
+pub const ALL: [Mutant; 54] = [
     Mutant::SkipThreshold,
     Mutant::CertificateCountsHeads,
     Mutant::TallyCountsHeads,
@@ -24,6 +24,10 @@ pub const ALL: [Mutant; 50] = [
     Mutant::HotStuffVoidLock,
     Mutant::HotStuffForgetLock,
     Mutant::HotStuffTwoChain,
+    Mutant::HotStuffNothingDecides,
+    Mutant::HotStuffKeepNewest,
+    Mutant::HotStuffDropUnlessLeading,
+    Mutant::HotStuffDropBeyondBatch,
     Mutant::HotStuffStuckHighQc,
     Mutant::HotStuffLearnVotedOnly,
     Mutant::HotStuffVoteToProposer,

@@ -17,6 +17,9 @@ impl Chained {
     /// A deciding certificate decides its block's base and that one's ancestors, oldest first, once
     /// each.
     pub(super) fn commit(&mut self, now: Time, qc: &Qc) {
+        if mutants::active(Mutant::HotStuffNothingDecides) {
+            return;
+        }
         let root = self.tree.root();
         if qc.base_view <= root.view {
             self.check_against_decided(qc);
@@ -32,12 +35,17 @@ impl Chained {
         if mutants::active(Mutant::JolteonNewestFirst) {
             path.reverse();
         }
-        for block in path {
+        for (place, block) in path.iter().enumerate() {
             self.decided.insert(block.view, block.id());
             let record = DecidedBlock { block: block.as_ref().clone(), commit: qc.clone() };
+            let mut payload = block.payload.clone();
+            if mutants::active(Mutant::HotStuffKeepNewest) {
+                let newer = || path[place + 1..].iter().flat_map(|newer| &newer.payload.bodies);
+                payload.bodies.retain(|body| !newer().any(|other| other == body));
+            }
             self.outputs.push_back(Output::Decided(Decided {
                 block: block.id(),
-                payload: block.payload.clone(),
+                payload,
                 record: Bytes::from(encode(&record)),
             }));
         }

@@ -63,6 +63,16 @@ fn a_body_takes_no_more_operations_than_it_may() {
     assert_eq!(sealed(Time(0) + DELAY), Some(2), "it is old");
 }
 
+#[cfg(feature = "mutants")]
+#[test]
+fn what_a_batch_throws_away_is_missed() {
+    use quorate_crypto::mutants::{self, Mutant};
+    mutants::set(Some(Mutant::HotStuffDropBeyondBatch));
+    let noticed = std::panic::catch_unwind(a_body_takes_no_more_operations_than_it_may);
+    mutants::set(None);
+    assert!(noticed.is_err());
+}
+
 /// Of what came to two members at once neither knew of the other when it came.
 #[test]
 fn what_another_body_carries_is_sealed_again_only_without_the_filter() {

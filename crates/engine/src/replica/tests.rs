@@ -94,6 +94,27 @@ fn no_two_starts_number_bodies_alike() {
     assert!(again.reference.sequence > sealed.reference.sequence, "{again:?}");
 }
 
+/// Whoever does not lead takes requests all the same, and shows them to the others.
+#[test]
+fn who_does_not_lead_takes_requests_too() {
+    for id in 0..4 {
+        let mut replica = replica(id, |_| {});
+        submit(&mut replica, request(1, 10));
+        let effects = effects(&mut replica);
+        assert_eq!(stores(&effects).len(), 1, "member {id}");
+    }
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn requests_that_are_thrown_away_are_missed() {
+    use quorate_crypto::mutants::{self, Mutant};
+    mutants::set(Some(Mutant::HotStuffDropUnlessLeading));
+    let noticed = std::panic::catch_unwind(who_does_not_lead_takes_requests_too);
+    mutants::set(None);
+    assert!(noticed.is_err());
+}
+
 /// A request becomes a body: stored, sent to everybody, and proposed once it is durable.
 #[test]
 fn a_request_is_sealed_stored_and_proposed() {

@@ -66,8 +66,8 @@ fn run(protocol: ProtocolKind, members: u8, blocks: u64) -> Cost {
 
 /// What each block more costs: how runs begin and end is the same in both and falls out.
 fn of_each_block(protocol: ProtocolKind, members: u8) -> (Cost, u64) {
-    let more = 20 * u64::from(members);
-    (run(protocol, members, 40 + more) - run(protocol, members, 40), more)
+    let more = 4 * u64::from(members);
+    (run(protocol, members, 12 + more) - run(protocol, members, 12), more)
 }
 
 /// Messages by kind that members send each other for a block, and signatures, by formula.

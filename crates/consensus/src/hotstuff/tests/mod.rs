@@ -63,7 +63,7 @@ fn every_rule_left_out_is_noticed() {
     use crate::chained::tests::harness::{Row, unnoticed};
     use quorate_crypto::mutants::Mutant;
 
-    let table: [Row; 13] = [
+    let table: [Row; 15] = [
         (Mutant::AnyProtocol, rules::check_another_protocols_messages_are_refused),
         (Mutant::HotStuffVoidLock, rules::check_no_vote_below_the_lock),
         (Mutant::HotStuffForgetLock, restart::check_a_lock_survives_a_restart),
@@ -72,6 +72,8 @@ fn every_rule_left_out_is_noticed() {
         (Mutant::JolteonNewestFirst, rules::check_links_without_consecutive_views_decide_nothing),
         (Mutant::JolteonDoubleVote, rules::check_one_vote_a_view),
         (Mutant::JolteonAmnesia, restart::check_a_lock_survives_a_restart),
+        (Mutant::HotStuffNothingDecides, rules::check_three_in_a_row_decide),
+        (Mutant::HotStuffKeepNewest, rules::check_deciding_together_or_apart_is_the_same),
         (Mutant::HotStuffStuckHighQc, liveness::check_a_committee_decides),
         (Mutant::HotStuffLearnVotedOnly, rules::check_blocks_without_votes_teach),
         (Mutant::HotStuffVoteToProposer, rules::check_votes_go_to_the_next_leader),

@@ -100,6 +100,36 @@ fn three_in_a_row_decide() {
     check_three_in_a_row_decide().unwrap();
 }
 
+/// Decide: what a body's place is does not depend on how many blocks are decided together. Two blocks
+/// order one body; one member decides them one after the other, another, who gets the fifth block before
+/// the fourth, together.
+pub(super) fn check_deciding_together_or_apart_is_the_same() -> Check {
+    let mut cluster = four();
+    let mut justify = cluster.keys.genesis();
+    let mut blocks = Vec::new();
+    for view in 1..=5 {
+        let block = cluster.keys.block(view, &justify, view, &[7]);
+        justify = cluster.keys.certify(&block);
+        blocks.push(block);
+    }
+    for (to, order) in [(3, [0, 1, 2, 3, 4]), (2, [0, 1, 2, 4, 3])] {
+        for place in order {
+            show(&mut cluster, to, &blocks[place])?;
+        }
+    }
+    let ordered = |id: u16| -> Vec<usize> {
+        cluster.node(id).decided.iter().map(|decided| decided.payload.bodies.len()).collect()
+    };
+    let (apart, together) = (ordered(3), ordered(2));
+    ensure(apart.len() == 2, format!("{apart:?}"))?;
+    ensure(apart == together, format!("{apart:?} one by one, {together:?} together"))
+}
+
+#[test]
+fn deciding_together_or_apart_is_the_same() {
+    check_deciding_together_or_apart_is_the_same().unwrap();
+}
+
 /// Decide: ★ consecutive views, not links alone. `a` in views 1, 2 and 4 is three links long and all
 /// certified; and still everybody may vote for `b`, in views 3 and 5 to 7, which does not extend it, since
 /// QC(3) is later than what the last vote for `a` locked. A replica that takes links for enough decides
