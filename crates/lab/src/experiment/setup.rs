@@ -93,6 +93,9 @@ pub struct Setup {
     /// Whether the result keeps latencies over time and by percentile ([`super::Kept`]), for heat maps
     /// and cumulative figures. Committees and the transport.
     pub keep_latencies: bool,
+    /// Client sessions; 0 lets the rate decide. A session sends at most 64 requests before the first is
+    /// answered, and what waits then shares a request: many sessions mean small requests. Committees.
+    pub sessions: u64,
     /// How long a client waits for operations to share a request, in milliseconds.
     pub bundle_delay_ms: u64,
     /// The price list of a simulated point: the name of one that comes along, or a file's name.
@@ -152,6 +155,7 @@ impl Default for Setup {
             send_to: SendTo::One,
             drain_s: 10,
             keep_latencies: false,
+            sessions: 0,
             bundle_delay_ms: 20,
             prices: "this-machine".to_owned(),
             core_speed: 1.0,
@@ -232,7 +236,7 @@ impl Setup {
         Ok(())
     }
 
-    fn ranges(&self) -> [Range; 13] {
+    fn ranges(&self) -> [Range; 14] {
         let n = u64::from(self.validators);
         let faulty = self.weights().faulty_max();
         [
@@ -242,6 +246,7 @@ impl Setup {
             ("duration_s", self.duration_s, 1, 86_400),
             ("warmup_s", self.warmup_s, 0, 86_400),
             ("drain_s", self.drain_s, 0, 3_600),
+            ("sessions", self.sessions, 0, 1_000),
             ("message_commands", self.message_commands, 1, 100_000),
             ("crashed", u64::from(self.crashed), 0, faulty),
             ("bundle_delay_ms", self.bundle_delay_ms, 0, 10_000),

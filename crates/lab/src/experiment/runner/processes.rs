@@ -50,7 +50,7 @@ impl Processes {
             durability: setup.durability,
             retention_bytes: RETENTION_BYTES,
             service: setup.service,
-            sessions: None,
+            sessions: (setup.sessions > 0).then_some(setup.sessions as usize),
             bundle_delay_ms: setup.bundle_delay_ms,
             retry_after_ms: 2 * setup.settings.timeout_ms,
             seed: setup.seed,

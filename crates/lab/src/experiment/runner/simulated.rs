@@ -12,6 +12,7 @@ use quorate_sim::priced::{
 use quorate_types::ReplicaId;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -83,7 +84,7 @@ pub fn scene(setup: &Setup) -> Result<Scene, String> {
                 Shape::Fixed | Shape::Closed => Arrivals::Fixed,
             },
             bundle_delay: Duration::from_millis(setup.bundle_delay_ms),
-            sessions: None,
+            sessions: NonZeroUsize::new(setup.sessions as usize),
             send_to_all: setup.send_to == SendTo::All,
         },
         warmup: Duration::from_secs(setup.warmup_s),
