@@ -73,7 +73,7 @@ pub struct Evidence<'a> {
     pub warmup: Counts,
     /// Latency of those that count.
     pub latency: LatencyMs,
-    /// Answers a second, of those that count.
+    /// Answers a second in the time that counts.
     pub goodput_tps: f64,
     /// What the threads of all validators that ran all along used over the window, in µs by station.
     pub stations_us: BTreeMap<Station, f64>,

@@ -33,7 +33,7 @@ pub struct Latencies {
     counted_us: Range<u64>,
     histogram: Histogram<u64>,
     grid: LatencyGrid,
-    /// Those that count and were answered before the end of the load, and when the first of them was.
+    /// Those that were answered in that time, whenever they were due, and when the first of them was.
     in_time: u64,
     first_answer_us: u64,
 }
@@ -50,19 +50,20 @@ impl Latencies {
     /// So many operations were due then and took so long.
     pub fn add(&mut self, due_us: u64, latency_us: u64, count: u32) {
         self.grid.record(due_us / 1_000, latency_us, count);
-        if due_us < self.counted_us.start {
-            return;
+        if due_us >= self.counted_us.start {
+            self.histogram.saturating_record_n(latency_us, u64::from(count));
         }
-        self.histogram.saturating_record_n(latency_us, u64::from(count));
         let answered_us = due_us.saturating_add(latency_us);
-        if answered_us < self.counted_us.end {
+        if self.counted_us.contains(&answered_us) {
             self.in_time += u64::from(count);
             self.first_answer_us = self.first_answer_us.min(answered_us);
         }
     }
 
-    /// Answers a second, from the first to the end of the load, of the operations that count.
+    /// Answers a second in the time that counts, from the first of them to the end of the load.
     ///
+    /// Operations of the warm-up are among them: where a queue grows they are all that is answered for a
+    /// while, and the committee is as busy with them.
     /// The end is that of the load and not of the wait for late answers (as paper 004 may be read):
     /// what is answered when nothing is offered any more says nothing of a committee under load, and
     /// one straggler would stretch the time. A first answer in the second half of the time that

@@ -25,7 +25,7 @@ pub struct Report {
     pub offered_tps: f64,
     /// Operations per second that the slowest healthy validator executed.
     pub committed_tps: f64,
-    /// Answers per second while there was load, of the operations that count
+    /// Answers per second in the time that counts
     /// ([`super::latencies::Latencies::goodput_tps`]); absent in results from before it was counted.
     #[serde(default)]
     pub goodput_tps: Option<f64>,

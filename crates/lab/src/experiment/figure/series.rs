@@ -2,7 +2,7 @@
 
 use super::{Figure, Kind, Repeats, names};
 use crate::experiment::statistics::Spread;
-use crate::experiment::{Kept, Record, metrics};
+use crate::experiment::{How, Kept, Record, metrics};
 use crate::text::thousands;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -178,12 +178,16 @@ fn by_line<'a>(
     word: &str,
 ) -> Option<String> {
     let mut rates: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+    let mut unit = "tx/s";
     for record in records {
+        if record.setup.how == How::Transport {
+            unit = "messages/s";
+        }
         rates.entry(line_name(figure, record)).or_default().insert(record.setup.rate);
     }
     let one = |(name, rates): (&String, &BTreeSet<u64>)| {
         let rates: Vec<String> = rates.iter().map(|rate| thousands(*rate)).collect();
-        format!("{name} ({word} {} tx/s)", rates.join(&format!(" and {word} ")))
+        format!("{name} ({word} {} {unit})", rates.join(&format!(" and {word} ")))
     };
     let all: Vec<String> = rates.iter().map(one).collect();
     (!all.is_empty()).then(|| all.join("; "))
