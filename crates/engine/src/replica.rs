@@ -597,7 +597,7 @@ impl Replica {
     fn send_protocol(&mut self, to: Recipients, message: quorate_consensus::Message) {
         if self.ancestry.precedes(message.chained().reports()) {
             let chain = self.chain_for(message.chained().rests_on());
-            self.send(to.clone(), Message::Chain(chain));
+            self.send(to, Message::Chain(chain));
         }
         let carried = message.proposed_bodies().filter(|_| self.config.settings.inline_bodies);
         let message = match carried.and_then(|names| self.bodies.collect(names)) {

@@ -11,7 +11,7 @@ use quorate_types::{
     BlockId, Body, BodyRef, Committee, Height, Manifest, Peer, Rejected, ReplicaId, Reply, Request,
     Verified, Verify,
 };
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -69,7 +69,7 @@ pub struct Verifier {
 /// The digests of bodies whose requests were checked, the oldest forgotten first.
 #[derive(Debug, Default)]
 struct Recent {
-    digests: HashSet<Digest>,
+    digests: BTreeSet<Digest>,
     order: VecDeque<Digest>,
 }
 
@@ -82,7 +82,8 @@ impl Recent {
             self.order.push_back(digest);
         }
         if self.order.len() > Self::MOST {
-            self.order.pop_front().map(|oldest| self.digests.remove(&oldest));
+            let oldest = self.order.pop_front().expect("there are many");
+            self.digests.remove(&oldest);
         }
     }
 }
@@ -236,8 +237,8 @@ fn check_inline(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Inco
 }
 
 fn check_chain(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
-    from.replica()?;
     type Head = (Vec<Height>, Vec<Blocks>, Vec<(BodyRef, u32)>);
+    from.replica()?;
     let ((heights, blocks, named), rest): (Head, Bytes) = decode_header(content)?;
     if blocks.len() > Chain::RUNS_MAX || heights.len() > verifier.committee().size() {
         return Err(Rejected::TooLarge("a chain"));

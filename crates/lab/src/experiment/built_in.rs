@@ -4,13 +4,16 @@ use super::{Experiment, ExperimentError};
 use std::path::Path;
 
 /// Each id with its file's text.
-const FILES: [(&str, &str); 12] = [
+const FILES: [(&str, &str); 15] = [
     ("A1", include_str!("../../../../experiments/A1.toml")),
     ("H1", include_str!("../../../../experiments/H1.toml")),
     ("H2", include_str!("../../../../experiments/H2.toml")),
     ("H3", include_str!("../../../../experiments/H3.toml")),
+    ("H4", include_str!("../../../../experiments/H4.toml")),
     ("H5", include_str!("../../../../experiments/H5.toml")),
+    ("H6", include_str!("../../../../experiments/H6.toml")),
     ("H7", include_str!("../../../../experiments/H7.toml")),
+    ("H8", include_str!("../../../../experiments/H8.toml")),
     ("J1", include_str!("../../../../experiments/J1.toml")),
     ("J2", include_str!("../../../../experiments/J2.toml")),
     ("J3", include_str!("../../../../experiments/J3.toml")),
