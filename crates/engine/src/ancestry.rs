@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Bytes of blocks and bodies that go ahead of one message at most, the newest: as much as is in one frame.
-pub(crate) const CHAIN_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub(crate) const CHAIN_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// What of the chain travels with messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub enum Truncation {
     /// With proposals, new-views and timeouts, the blocks above the lowest height that any member is known to
     /// have executed, and everybody's heights (004 §3.3.3).
     Heights,
-    /// With every message, the whole chain: the newest 16 MiB of it.
+    /// With every message, the whole chain: the newest 3 MiB of it.
     Off,
 }
 
@@ -60,6 +60,11 @@ impl Ancestry {
         Self { truncation, heights, chain: VecDeque::new(), bytes: 0 }
     }
 
+    /// Whether chains travel at all.
+    pub(crate) fn travels(&self) -> bool {
+        self.truncation != Truncation::Ids
+    }
+
     /// Whether the chain goes ahead of a message; of one that `reports` where its sender stands.
     pub(crate) fn precedes(&self, reports: bool) -> bool {
         match self.truncation {
@@ -71,9 +76,6 @@ impl Ancestry {
 
     /// A block was decided. Without some of its bodies it is sent as well: they are fetched.
     pub(crate) fn decided(&mut self, height: Height, record: Bytes, bodies: Vec<Arc<Body>>) {
-        if self.truncation == Truncation::Ids {
-            return;
-        }
         if self.chain.back().is_some_and(|last| last.height.next() != height) {
             // A snapshot was installed: blocks before it lead nowhere.
             self.chain.clear();

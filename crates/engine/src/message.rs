@@ -220,7 +220,8 @@ pub fn frame_bytes_max(tag: u8) -> Option<usize> {
         Tag::Announce | Tag::FetchBodies => 16 + NAMES_MAX * 42,
         Tag::FetchBlocks | Tag::FetchSnapshots | Tag::FetchChunk => 128,
         Tag::Blocks => 5 * MIB,
-        Tag::Chain => 2 * CHAIN_BYTES_MAX,
+        // Decided blocks with their bodies, undecided ones, and the bodies of these.
+        Tag::Chain => 3 * CHAIN_BYTES_MAX,
         // 64 decided records at most, and a manifest of 24,576 hashes.
         Tag::Offer => 6 * MIB,
         Tag::Chunk => 64 + Manifest::CHUNK_BYTES,

@@ -634,8 +634,9 @@ impl Replica {
     ) -> (Vec<BodyRef>, Option<Time>) {
         let most =
             if self.config.settings.inline_bodies { Body::BYTES_MAX } else { PAYLOAD_BYTES_MAX };
-        let operations_max = self.config.settings.block_operations_max();
-        let (mut bytes, mut operations, mut later) = (0, 0_usize, None::<Time>);
+        let mut room = self.config.settings.block_operations_max();
+        let limited = room < usize::MAX;
+        let (mut bytes, mut later) = (0, None::<Time>);
         let chosen = self
             .bodies
             .pending()
@@ -649,11 +650,12 @@ impl Replica {
             })
             .take(Payload::BODIES_MAX)
             .take_while(|(body, _)| {
-                bytes += body.raw.len();
-                operations = operations.saturating_add(body.operations());
                 // One body in any case: a member with a higher limit may have sealed it.
-                let is_first = operations == body.operations();
-                bytes <= most && (is_first || operations <= operations_max)
+                let is_first = bytes == 0;
+                bytes += body.raw.len();
+                let left = room.checked_sub(if limited { body.operations() } else { 0 });
+                room = left.unwrap_or(0);
+                bytes <= most && (is_first || left.is_some())
             })
             .map(|(body, _)| body.reference)
             .collect();

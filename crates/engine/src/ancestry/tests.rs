@@ -24,9 +24,8 @@ fn everything_travels_when_nothing_is_cut() {
     whole.learn(&[Height(7); 3]);
     assert_eq!(first_and_count(&mut whole), (1, 9, 9));
     assert!(whole.precedes(false) && whole.heights().is_empty());
-    let mut ids = ancestry(Truncation::Ids, 9);
-    assert_eq!(first_and_count(&mut ids), (0, 0, 0));
-    assert!(!ids.precedes(true));
+    let ids = Ancestry::new(Truncation::Ids, 3);
+    assert!(!ids.travels() && !ids.precedes(true));
 }
 
 #[test]

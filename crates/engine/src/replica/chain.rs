@@ -1,7 +1,9 @@
 //! Sending chains ahead of messages, and taking them in ([`crate::ancestry`]).
 
 use super::Replica;
+use crate::ancestry::CHAIN_BYTES_MAX;
 use crate::message::{Blocks, Chain, FetchBlocks, Kept};
+use bytes::Bytes;
 use quorate_consensus::{Decided, Input, VerifiedRun};
 use quorate_types::{BlockId, Body, Height, ReplicaId, Time};
 use std::sync::Arc;
@@ -9,6 +11,9 @@ use std::sync::Arc;
 impl Replica {
     /// Keeps a decided block for those who may lack it.
     pub(super) fn keep_ancestor(&mut self, decided: &Decided) {
+        if !self.ancestry.travels() {
+            return;
+        }
         let held = |name| self.bodies.get(name).cloned();
         let bodies = decided.payload.bodies.iter().filter_map(held).collect();
         let height = decided.payload.header.height;
@@ -29,7 +34,10 @@ impl Replica {
             let request = FetchBlocks { height, after: None, target: tip };
             blocks.push(Blocks { request, decided, tail: Vec::new(), kept });
         }
-        if let Some(tail) = self.protocol.tail(tip, target).filter(|tail| !tail.is_empty()) {
+        let fits = |tail: &Vec<Bytes>| {
+            !tail.is_empty() && tail.iter().map(Bytes::len).sum::<usize>() < CHAIN_BYTES_MAX / 2
+        };
+        if let Some(tail) = self.protocol.tail(tip, target).filter(fits) {
             let request = FetchBlocks { height: newest, after: Some(tip), target };
             blocks.push(Blocks { request, decided: Vec::new(), tail, kept });
             bodies.extend(self.undecided_bodies());
@@ -37,14 +45,14 @@ impl Replica {
         Chain { heights: self.ancestry.heights(), blocks, bodies }
     }
 
-    /// Bodies of undecided blocks, as many as one body may be large.
+    /// Bodies of undecided blocks, as many as there is room for.
     fn undecided_bodies(&self) -> Vec<Arc<Body>> {
         let mut bytes = 0;
         let names = self.protocol.undecided_bodies();
         let held = names.iter().filter_map(|name| self.bodies.get(name).cloned());
         held.take_while(|body| {
             bytes += body.raw.len();
-            bytes <= Body::BYTES_MAX
+            bytes <= CHAIN_BYTES_MAX
         })
         .collect()
     }
@@ -57,6 +65,10 @@ impl Replica {
         runs: Vec<(BlockId, Box<VerifiedRun>)>,
         bodies: &[Arc<Body>],
     ) {
+        if !self.ancestry.travels() {
+            self.faults += 1;
+            return;
+        }
         self.ancestry.learn(heights);
         for (target, run) in runs {
             if !self.protocol.has_block(target) && !self.is_sync_paused() {

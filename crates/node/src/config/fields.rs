@@ -396,7 +396,7 @@ const REPLICA: &[Field] = &[
         "truncation",
         &["ids", "heights", "off"],
         "What of the chain travels with messages: \"ids\" (what is missing is fetched), \"heights\" (the \
-         blocks above the lowest height that a member is known to have executed) or \"off\" (the newest 16 \
+         blocks above the lowest height that a member is known to have executed) or \"off\" (the newest 3 \
          MiB of all). Anything but ids is for comparisons, and together with inline_bodies.",
     ),
     flag(
