@@ -100,7 +100,7 @@ pub struct Settings {
     /// Leaders carry their own bodies inside proposals instead of sending them ahead.
     pub inline_bodies: bool,
     /// What of the chain travels with messages: `ids`, `heights` or `off`, see [`Truncation`]. Anything but ids
-    /// is for comparisons, and together with `inline_bodies`.
+    /// is for comparisons; paper 004's nodes carry their commands, as `inline_bodies` has it.
     pub truncation: Truncation,
     /// Whether anything is signed and checked at all. Without it there is no protection: only simulated
     /// replicas may go without.
@@ -200,9 +200,6 @@ impl Settings {
         check("author_bytes_max", author, author >= 8 << 20, "at least 8388608")?;
         let every = self.snapshot_every;
         check("snapshot_every", every, (4..=1 << 20).contains(&every), "4 to 1048576")?;
-        let travels = self.truncation != Truncation::Ids && !self.inline_bodies;
-        let rule = "1 (true) unless truncation is ids";
-        check("inline_bodies", u64::from(self.inline_bodies), !travels, rule)?;
         // A body inside its proposal needs no proof that it is somewhere else.
         let inline = self.inline_bodies && self.availability == Availability::Certified;
         check(

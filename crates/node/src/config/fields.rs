@@ -397,7 +397,7 @@ const REPLICA: &[Field] = &[
         &["ids", "heights", "off"],
         "What of the chain travels with messages: \"ids\" (what is missing is fetched), \"heights\" (the \
          blocks above the lowest height that a member is known to have executed) or \"off\" (the newest 3 \
-         MiB of all). Anything but ids is for comparisons, and together with inline_bodies.",
+         MiB of all). Anything but ids is for comparisons.",
     ),
     flag(
         "signatures",
