@@ -4,16 +4,18 @@
 use super::{Observation, Oracle};
 use quorate_consensus::block_tree::TreeBlock;
 use quorate_consensus::chained::{Message as Statement, PhaseVote};
-use quorate_crypto::Digest;
+use quorate_crypto::{Digest, hash};
 use quorate_engine::{Availability as Proof, Message};
-use quorate_types::{Available, BlockId, BodyRef, ReplicaId, View};
+use quorate_types::{Available, BlockId, BodyRef, Payload, ReplicaId, View};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Holds each vote against what the disks have. It knows the blocks that correct leaders proposed.
 #[derive(Clone, Debug)]
 pub struct Availability {
     proof: Proof,
-    proposed: BTreeMap<BlockId, Vec<BodyRef>>,
+    proposed: BTreeMap<BlockId, Payload>,
+    /// The hashes of the payloads that some correct member executed.
+    executed: BTreeSet<Digest>,
     stored: BTreeMap<ReplicaId, BTreeSet<BodyRef>>,
     /// The last view in which each member was seen to vote.
     voted: BTreeMap<ReplicaId, View>,
@@ -34,6 +36,10 @@ impl Oracle for Availability {
                 self.stored.entry(*replica).or_default().insert(*body);
                 Ok(())
             }
+            Observation::Executed { payload, .. } => {
+                self.executed.insert(*payload);
+                Ok(())
+            }
             Observation::Released { replica, message, .. } => self.released(*replica, message),
             _ => Ok(()),
         }
@@ -44,8 +50,13 @@ impl Availability {
     /// For a committee in which a vote needs this proof.
     #[must_use]
     pub fn new(proof: Proof) -> Self {
-        let voted = BTreeMap::new();
-        Self { proof, proposed: BTreeMap::new(), stored: BTreeMap::new(), voted }
+        Self {
+            proof,
+            proposed: BTreeMap::new(),
+            executed: BTreeSet::new(),
+            stored: BTreeMap::new(),
+            voted: BTreeMap::new(),
+        }
     }
 
     fn released(&mut self, replica: ReplicaId, message: &Message) -> Result<(), String> {
@@ -59,8 +70,7 @@ impl Availability {
         let statement = inner.chained();
         match statement {
             Statement::Proposal(proposal) => {
-                let bodies = proposal.block.payload.bodies.clone();
-                self.proposed.insert(proposal.block.id(), bodies);
+                self.proposed.insert(proposal.block.id(), proposal.block.payload.clone());
                 Ok(())
             }
             // Said again after a restart: the bodies may be executed everywhere and given up by now.
@@ -90,17 +100,27 @@ impl Availability {
     }
 
     fn voted(&self, replica: ReplicaId, view: View, block: BlockId) -> Result<(), String> {
-        let bodies = self.proposed.get(&block).into_iter().flatten();
+        let Some(payload) = self.proposed.get(&block) else {
+            return Ok(());
+        };
         let (disks, whose): (Vec<&BTreeSet<BodyRef>>, _) = match self.proof {
             Proof::Stored => (self.stored.get(&replica).into_iter().collect(), "its"),
+            // A vote that was held up may leave its host when others have decided this very block and let go
+            // of its bodies: they are in the state.
+            Proof::Certified if self.was_executed(payload) => return Ok(()),
             Proof::Certified => (self.stored.values().collect(), "any correct member's"),
         };
         let is_missing = |body: &&BodyRef| !disks.iter().any(|disk| disk.contains(*body));
-        match bodies.into_iter().find(is_missing) {
+        match payload.bodies.iter().find(is_missing) {
             Some(body) => {
                 Err(format!("{replica} voted in {view} without {body:?} on {whose} disk"))
             }
             None => Ok(()),
         }
+    }
+
+    fn was_executed(&self, payload: &Payload) -> bool {
+        let encoded = borsh::to_vec(payload).expect("encoding into memory");
+        self.executed.contains(&hash(&encoded))
     }
 }

@@ -7,7 +7,7 @@ use quorate_consensus::chained::{
     Block, Message as Statement, Phase, PhaseVote, Proposal, Qc, Tc, Timeout, Vote,
 };
 use quorate_consensus::leader::Standing;
-use quorate_crypto::{Aggregate, Bitmap, Certificate, IdentityKey, Share, Signature};
+use quorate_crypto::{Aggregate, Bitmap, Certificate, IdentityKey, Share, Signature, hash};
 use quorate_engine::{Acknowledgement, Availability as Proof, Settings};
 use quorate_types::{Available, BlockId, ClientId, Epoch, Outcome, Payload, View};
 
@@ -353,7 +353,7 @@ fn a_vote_needs_the_bodies_on_the_own_disk() {
     proposal.block.payload = Payload::new(Height(1), 1, vec![body]);
     let of = |statement| Message::Consensus(consensus::Message::Jolteon(statement));
     let vote = Vote { id: proposal.block.id(), ..vote(3, 1) };
-    let messages = [of(Statement::Proposal(proposal)), of(Statement::Vote(vote))];
+    let messages = [of(Statement::Proposal(proposal.clone())), of(Statement::Vote(vote))];
     let released = |index: usize| Observation::Released {
         replica: R0,
         message: &messages[index],
@@ -374,6 +374,19 @@ fn a_vote_needs_the_bodies_on_the_own_disk() {
     complains(&mut availability(), &[proposed(), elsewhere, voted()], "on its disk");
     let elsewhere = Observation::Stored { replica: R1, body };
     accepts(&mut certified(), &[proposed(), elsewhere, voted()]);
+    // Or that the block was executed somewhere, whatever became of its bodies then; another block does not help.
+    let executed = |payload: &Payload| Observation::Executed {
+        replica: R1,
+        height: payload.header.height,
+        root: digest(1),
+        payload: hash(&borsh::to_vec(payload).expect("encoding into memory")),
+        operations: &[],
+    };
+    let payload = &proposal.block.payload;
+    accepts(&mut certified(), &[proposed(), executed(payload), voted()]);
+    let again = Payload::new(Height(2), 2, payload.bodies.clone());
+    complains(&mut certified(), &[proposed(), executed(&again), voted()], "any correct member's");
+    complains(&mut availability(), &[proposed(), executed(payload), voted()], "on its disk");
 }
 
 #[test]
