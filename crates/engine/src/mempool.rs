@@ -6,7 +6,10 @@
 //! waits is shared among the clients: one that sends more than its share when room is scarce is told
 //! first, and costs the others nothing.
 
+mod open;
+
 use crate::flow::Flow;
+use open::{Capacity, Open};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{Available, Body, ClientId, ReplicaId, Request, Time};
 use std::collections::BTreeMap;
@@ -33,12 +36,9 @@ pub(crate) struct Mempool {
     author: ReplicaId,
     next_sequence: u64,
     limits: Limits,
-    open: Vec<Request>,
-    open_bytes: usize,
-    open_operations: usize,
+    open: Open,
     /// Whether some of the open requests are in another author's body.
     open_elsewhere: bool,
-    open_since: Option<Time>,
     /// Requests in undecided bodies, the open one among them: a repeat is dropped.
     pending: BTreeMap<(ClientId, u64), Pending>,
     pending_bytes: usize,
@@ -83,11 +83,8 @@ impl Mempool {
             author,
             next_sequence: incarnation << Available::SEQUENCE_BITS,
             limits,
-            open: Vec::new(),
-            open_bytes: 0,
-            open_operations: 0,
+            open: Open::default(),
             open_elsewhere: false,
-            open_since: None,
             pending: BTreeMap::new(),
             pending_bytes: 0,
             shares: BTreeMap::new(),
@@ -111,10 +108,7 @@ impl Mempool {
         self.pending.insert(key(&request), Pending { bytes, elsewhere: false });
         self.pending_bytes += bytes;
         *self.shares.entry(request.client).or_default() += bytes;
-        self.open_bytes += bytes;
-        self.open_operations += request.operations.len();
-        self.open.push(request);
-        self.open_since.get_or_insert(now);
+        self.open.push(now, request);
         Ok(())
     }
 
@@ -122,18 +116,16 @@ impl Mempool {
     pub(crate) fn seal(&mut self, now: Time) -> Option<Body> {
         self.drop_open_elsewhere();
         let waited = now >= self.due()?;
-        let full = self.open_bytes >= self.limits.batch_bytes
-            || self.open_operations >= self.limits.operations_max;
+        let Limits { batch_bytes: bytes, operations_max: operations, .. } = self.limits;
+        let capacity = Capacity { bytes, operations };
+        let full = self.open.fills(capacity);
         if !(self.flow.is_idle() || (self.flow.has_room() && (full || waited))) {
             return None;
         }
-        let count = self.fitting();
-        let requests: Vec<Request> = self.open.drain(..count).collect();
+        let requests = self.open.take(now, capacity);
         if mutants::active(Mutant::HotStuffDropBeyondBatch) {
-            self.open.clear();
+            self.open = Open::default();
         }
-        self.measure_open();
-        self.open_since = (!self.open.is_empty()).then_some(now);
         let body = Body::seal(self.author, self.next_sequence, &requests);
         self.flow.sealed(now, self.next_sequence, body.raw.len());
         self.next_sequence += 1;
@@ -167,15 +159,6 @@ impl Mempool {
         }
         let pending = &self.pending;
         self.open.retain(|request| pending.get(&key(request)).is_none_or(|one| !one.elsewhere));
-        self.measure_open();
-        if self.open.is_empty() {
-            self.open_since = None;
-        }
-    }
-
-    fn measure_open(&mut self) {
-        self.open_bytes = self.open.iter().map(|request| request.raw().len()).sum();
-        self.open_operations = self.open.iter().map(|request| request.operations.len()).sum();
     }
 
     /// A body was decided: its requests wait no longer.
@@ -212,7 +195,7 @@ impl Mempool {
     fn check_room(&self, client: ClientId, bytes: usize) -> Result<(), Refusal> {
         let waiting_max = self.flow.window().max(WAITING_MIN).max(2 * self.limits.batch_bytes);
         let most = self.limits.bytes_max.min(waiting_max + self.flow.window());
-        if self.pending_bytes + bytes > most || self.open_bytes + bytes > waiting_max {
+        if self.pending_bytes + bytes > most || self.open.bytes() + bytes > waiting_max {
             return Err(Refusal::Full);
         }
         let own = self.shares.get(&client).copied().unwrap_or(0);
@@ -234,18 +217,7 @@ impl Mempool {
     }
 
     fn due(&self) -> Option<Time> {
-        Some(self.open_since? + self.limits.batch_delay)
-    }
-
-    /// How many of the open requests go into the next body: at least one, and no more than fill it.
-    fn fitting(&self) -> usize {
-        let (mut bytes, mut operations) = (0, 0);
-        let fits = |request: &&Request| {
-            bytes += request.raw().len();
-            operations += request.operations.len();
-            bytes <= self.limits.batch_bytes && operations <= self.limits.operations_max
-        };
-        self.open.iter().take_while(fits).count().max(1)
+        Some(self.open.since()? + self.limits.batch_delay)
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::Truncation;
 use quorate_consensus::{Liveness, ProposalKey, ProtocolKind};
 use quorate_crypto::{KeyCache, Policy};
+use quorate_types::as_text;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -240,25 +241,3 @@ impl Settings {
 
 #[cfg(test)]
 mod tests;
-
-/// Settings whose types have a text form of their own.
-mod as_text {
-    use serde::{Deserialize, Deserializer, Serializer};
-    use std::fmt::Display;
-    use std::str::FromStr;
-
-    pub(super) fn serialize<T: Display, S: Serializer>(
-        value: &T,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        to.collect_str(value)
-    }
-
-    pub(super) fn deserialize<'de, T, D>(from: D) -> Result<T, D::Error>
-    where
-        T: FromStr<Err: Display>,
-        D: Deserializer<'de>,
-    {
-        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
-    }
-}

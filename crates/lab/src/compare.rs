@@ -14,25 +14,26 @@ pub use present::{experiment, table};
 pub use search::{KEPT_UP, LATENCY_FACTOR, PRECISION};
 
 use crate::experiment::{Measured, Record, RunError, Runner, Setup, results};
+use crate::side_by_side::side_by_side;
 use crate::text::utc;
 use parking_lot::Mutex;
 use quorate_crypto::{Policy, SchemeKind};
+use quorate_types::as_text;
 use search::Knee;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::Value;
 use std::cmp::Reverse;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
 use std::time::{Instant, SystemTime};
 
 /// A scheme, and how votes are checked under it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Candidate {
     /// The voting scheme.
-    #[serde(serialize_with = "as_text")]
+    #[serde(serialize_with = "as_text::serialize")]
     pub scheme: SchemeKind,
     /// How votes are checked.
-    #[serde(serialize_with = "as_text")]
+    #[serde(serialize_with = "as_text::serialize")]
     pub verify: Policy,
 }
 
@@ -161,41 +162,6 @@ fn common_rate(question: &Question, knees: &[(u16, Candidate, Knee)], size: u16)
     (weakest / 2).max(search::RATE_MIN)
 }
 
-/// Work for each item on so many threads, the results in the items' order.
-fn side_by_side<T: Sync, R: Send>(
-    items: &[T],
-    threads: usize,
-    work: impl Fn(&T) -> Result<R, RunError> + Sync,
-) -> Result<Vec<R>, RunError> {
-    let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<Option<Result<R, RunError>>>> =
-        Mutex::new(items.iter().map(|_| None).collect());
-    thread::scope(|scope| {
-        for _ in 0..threads.min(items.len()) {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = items.get(index) else { return };
-                    let result = work(item);
-                    let failed = result.is_err();
-                    results.lock()[index] = Some(result);
-                    if failed {
-                        next.store(items.len(), Ordering::Relaxed);
-                        return;
-                    }
-                }
-            });
-        }
-    });
-    let results = results.into_inner();
-    // After a failure some items were not begun: they are not there, and the failure is.
-    let mut all = Vec::with_capacity(results.len());
-    for result in results.into_iter().flatten() {
-        all.push(result?);
-    }
-    Ok(all)
-}
-
 /// Where points are measured.
 struct Bench<'a> {
     question: &'a Question,
@@ -267,10 +233,6 @@ impl Bench<'_> {
             certificate_bytes: knee.certificate_bytes,
         })
     }
-}
-
-fn as_text<T: std::fmt::Display, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_str(value)
 }
 
 #[cfg(test)]

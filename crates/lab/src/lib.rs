@@ -19,6 +19,7 @@ pub mod page;
 pub mod ports;
 pub mod processes;
 pub mod service;
+mod side_by_side;
 mod stations;
 pub mod status;
 mod stopwatch;

@@ -17,7 +17,7 @@ use crate::world::World;
 use quorate_crypto::{Digest, Policy, SchemeKind};
 use quorate_engine::{Availability as Proof, ProtocolKind, Settings, Truncation};
 use quorate_storage::{ExecutorConfig, LogConfig};
-use quorate_types::{Height, Time, View, Weights};
+use quorate_types::{Height, Time, View, Weights, as_text};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -54,15 +54,15 @@ const SPELL_US: RangeInclusive<u64> = 500_000..=4_000_000;
 #[serde(default, deny_unknown_fields)]
 pub struct Scenario {
     /// All draws during the run come from it.
-    #[serde(with = "text::as_text")]
+    #[serde(with = "as_text")]
     pub seed: u64,
     /// Members of the committee.
     pub replicas: usize,
     /// What each member's vote weighs; who may be faulty follows from it.
-    #[serde(with = "text::as_text")]
+    #[serde(with = "as_text")]
     pub weights: Weights,
     /// The voting scheme; identities are always Ed25519.
-    #[serde(with = "text::as_text")]
+    #[serde(with = "as_text")]
     pub scheme: SchemeKind,
     /// The settings of all replicas.
     pub settings: Settings,

@@ -6,6 +6,7 @@
 //!
 //! This crate is pure: no clock, no sockets, no threads, no ambient randomness.
 
+pub mod as_text;
 pub mod availability;
 pub mod body;
 pub mod committee;

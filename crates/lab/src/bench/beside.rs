@@ -71,9 +71,8 @@ pub(super) fn bounds(parts: Parts, config: &BenchConfig, report: &Report) -> Bou
 const TURNS_MAX: u64 = 1_024;
 
 /// Who leads the first views, as far as they differ from the later ones.
-fn turns(committee: &Committee) -> Vec<usize> {
-    let weights = committee.weights();
-    let election = RoundRobin::new(weights);
+fn turns(committee: &Committee, tenure: u64) -> Vec<usize> {
+    let election = RoundRobin::new(committee.weights()).with_tenure(tenure);
     let round = election.round().min(TURNS_MAX);
     (1..=round).map(|view| election.leader(View(view)).index()).collect()
 }
@@ -96,7 +95,7 @@ impl LeastLatency {
         let network = config.topology()?;
         let weights: Vec<u64> = committee.members().map(|id| committee.weight(id)).collect();
         let (quorum, weak) = (committee.quorum(), committee.weak());
-        let turns = turns(committee);
+        let turns = turns(committee, config.settings.leader_tenure);
         let course = course(config.settings.protocol);
         let roster = Roster { turns: &turns, weights: &weights, course, quorum, weak };
         let least = minimum::chained(&network, roster);

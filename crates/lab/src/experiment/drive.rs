@@ -2,13 +2,13 @@
 
 use super::results::{self, FORMAT, Record, ResultsError, Writer};
 use super::{Experiment, Job, Measured, RunError, Runner, Runners, Setup};
+use crate::side_by_side::side_by_side;
 use crate::text::utc;
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime};
 
 /// What is to be run.
@@ -98,8 +98,9 @@ pub fn drive(
         estimated_s: phases.estimated_s(plan.threads),
         state: Mutex::new(state),
     };
-    run.side_by_side(&phases.alone, 1)?;
-    run.side_by_side(&phases.together, run.threads)?;
+    for (tasks, threads) in [(&phases.alone, 1), (&phases.together, run.threads)] {
+        side_by_side(tasks, threads, |task| run.measure(*task, threads))?;
+    }
     Ok(run.state.into_inner().records)
 }
 
@@ -183,27 +184,6 @@ struct State {
 }
 
 impl Run<'_> {
-    fn side_by_side(&self, tasks: &[Task<'_>], threads: usize) -> Result<(), DriveError> {
-        let next = AtomicUsize::new(0);
-        let failed: Mutex<Option<DriveError>> = Mutex::new(None);
-        let work = || {
-            while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if let Err(error) = self.measure(*task, threads) {
-                    failed.lock().get_or_insert(error);
-                }
-                if failed.lock().is_some() {
-                    return;
-                }
-            }
-        };
-        thread::scope(|scope| {
-            for _ in 0..threads.min(tasks.len()) {
-                scope.spawn(work);
-            }
-        });
-        failed.into_inner().map_or(Ok(()), Err)
-    }
-
     fn measure(&self, task: Task<'_>, threads: usize) -> Result<(), DriveError> {
         if self.interrupted.load(Ordering::Relaxed) {
             return Err(DriveError::Interrupted);

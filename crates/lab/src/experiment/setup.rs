@@ -1,7 +1,5 @@
 //! Everything that decides one point of an experiment.
 
-mod as_text;
-
 use crate::ServiceKind;
 use crate::bench::SendTo;
 use crate::bench::load::Shape;
@@ -9,7 +7,7 @@ use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
 use quorate_sim::priced::Profile;
 use quorate_storage::Durability;
-use quorate_types::{Body, Weights};
+use quorate_types::{Body, Weights, as_text};
 use quorate_wan::{Emulation, EmulationError, Topology};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;

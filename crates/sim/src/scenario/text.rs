@@ -66,28 +66,6 @@ impl Default for Scenario {
     }
 }
 
-/// Types with a text form of their own.
-pub(crate) mod as_text {
-    use super::{Deserialize, Deserializer, Serializer};
-    use std::fmt::Display;
-    use std::str::FromStr;
-
-    pub(crate) fn serialize<T: Display, S: Serializer>(
-        value: &T,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        to.collect_str(value)
-    }
-
-    pub(crate) fn deserialize<'de, T, D>(from: D) -> Result<T, D::Error>
-    where
-        T: FromStr<Err: Display>,
-        D: Deserializer<'de>,
-    {
-        String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
-    }
-}
-
 /// A span as microseconds.
 pub(crate) mod micros {
     use super::{Deserialize, Deserializer, Duration, Serialize, Serializer};

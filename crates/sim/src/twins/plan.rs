@@ -6,7 +6,7 @@ pub use text::{PlanFile, is_plan_file};
 
 use crate::dice::Dice;
 use quorate_consensus::leader::LeaderElection;
-use quorate_types::{ReplicaId, View};
+use quorate_types::{ReplicaId, View, as_text};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -53,7 +53,7 @@ pub struct ViewPlan {
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     /// What it was drawn from; also the order in which messages arrive.
-    #[serde(with = "crate::scenario::text::as_text")]
+    #[serde(with = "as_text")]
     pub number: u64,
     /// The member that is two.
     pub twin: ReplicaId,

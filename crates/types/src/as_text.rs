@@ -1,0 +1,25 @@
+//! How a type with a text form of its own stands in a file: `#[serde(with = "as_text")]`.
+
+use serde::{Deserialize, Deserializer, Serializer};
+use std::fmt::Display;
+use std::str::FromStr;
+
+/// As [`Display`] writes it.
+///
+/// # Errors
+/// Those of the format.
+pub fn serialize<T: Display, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(value)
+}
+
+/// As [`FromStr`] reads it.
+///
+/// # Errors
+/// When it is no text, or not one of this type.
+pub fn deserialize<'de, T, D>(from: D) -> Result<T, D::Error>
+where
+    T: FromStr<Err: Display>,
+    D: Deserializer<'de>,
+{
+    String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+}
