@@ -31,7 +31,7 @@ pub use message::{Frame, Message, frame_bytes_max};
 pub use quorate_consensus::{ProtocolKind, UnweightedProtocol};
 pub use replica::{Replica, ReplicaConfig, Status, SyncStatus};
 pub use reply_gate::ReplyGate;
-pub use session::{Completed, Session, SessionConfig, SessionEffect, SessionEvent};
+pub use session::{Bundling, Completed, Session, SessionConfig, SessionEffect, SessionEvent};
 pub use settings::{Availability, FlowControl, Settings, SettingsError};
 pub use snapshots::Offered;
 pub use verify::{Incoming, Verifier};

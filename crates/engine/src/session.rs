@@ -15,6 +15,30 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Which operations share a request, and so a signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bundling {
+    /// How long an operation waits for others. Longer: fewer signatures, more latency.
+    pub delay: Duration,
+    /// Most operations of one request: at least one, and no more than [`Request::OPERATIONS_MAX`].
+    pub operations_max: usize,
+}
+
+impl Bundling {
+    /// As many as a request takes, after so long.
+    #[must_use]
+    pub const fn after(delay: Duration) -> Self {
+        Self { delay, operations_max: Request::OPERATIONS_MAX }
+    }
+
+    /// With no more operations in a request than this, for committees whose blocks take few: a request is
+    /// ordered whole.
+    #[must_use]
+    pub fn at_most(self, operations: usize) -> Self {
+        Self { operations_max: operations.clamp(1, Request::OPERATIONS_MAX), ..self }
+    }
+}
+
 /// How a session behaves.
 #[derive(Clone, Debug)]
 pub struct SessionConfig {
@@ -24,8 +48,8 @@ pub struct SessionConfig {
     pub identity: Arc<IdentitySecret>,
     /// The replica that it sends to first; the next ones follow when it is silent.
     pub first: ReplicaId,
-    /// How long operations wait to share a request.
-    pub bundle_delay: Duration,
+    /// Which operations share a request.
+    pub bundling: Bundling,
     /// How long a request may stay unanswered before it goes to the next replica.
     pub retry_after: Duration,
     /// The sequence number of the first request: one past the last one that this key ever used.
@@ -201,9 +225,9 @@ impl Session {
         let Some(since) = self.queued_since else {
             return false;
         };
-        let full =
-            self.queue.len() >= Request::OPERATIONS_MAX || self.queued_bytes >= Request::BYTES_MAX;
-        full || self.under_way.is_empty() || since + self.config.bundle_delay <= now
+        let Bundling { delay, operations_max } = self.config.bundling;
+        let full = self.queue.len() >= operations_max || self.queued_bytes >= Request::BYTES_MAX;
+        full || self.under_way.is_empty() || since + delay <= now
     }
 
     fn take_bundle(&mut self, now: Time) -> Vec<(u64, Bytes)> {
@@ -211,7 +235,7 @@ impl Session {
         let mut bytes = 0;
         while let Some((_, operation)) = self.queue.front() {
             bytes += operation.len();
-            if bundle.len() == Request::OPERATIONS_MAX || bytes > Request::BYTES_MAX {
+            if bundle.len() == self.config.bundling.operations_max || bytes > Request::BYTES_MAX {
                 break;
             }
             self.queued_bytes -= operation.len();
@@ -377,7 +401,7 @@ impl Machine for Session {
         let flush = self
             .queued_since
             .filter(|_| self.is_window_open())
-            .map(|since| since + self.config.bundle_delay);
+            .map(|since| since + self.config.bundling.delay);
         [retry, flush].into_iter().flatten().min()
     }
 }

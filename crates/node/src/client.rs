@@ -26,8 +26,8 @@ use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
 use parking_lot::Mutex;
 use quorate_crypto::IdentitySecret;
 use quorate_engine::{
-    Incoming, Message, ReplyGate, Session, SessionConfig, SessionEffect, SessionEvent, Settings,
-    Verifier,
+    Bundling, Incoming, Message, ReplyGate, Session, SessionConfig, SessionEffect, SessionEvent,
+    Settings, Verifier,
 };
 use quorate_types::{Committee, Height, Lane, Machine, Outcome, Peer, ReplicaId, Time, Verified};
 use quorate_wan::Topology;
@@ -59,8 +59,8 @@ pub struct ClientConfig {
     pub committee: Arc<Committee>,
     /// Its sessions; each with a key of its own.
     pub sessions: Vec<SessionSpec>,
-    /// How long operations wait to share a request. Longer: fewer signatures, more latency.
-    pub bundle_delay: Duration,
+    /// Which operations share a request.
+    pub bundling: Bundling,
     /// How long a request may stay unanswered before it goes to all members.
     pub retry_after: Duration,
     /// Threads that encrypt and move bytes.
@@ -82,7 +82,7 @@ impl ClientConfig {
         Self {
             committee,
             sessions,
-            bundle_delay: Duration::from_millis(2),
+            bundling: Bundling::after(Duration::from_millis(2)),
             retry_after: Duration::from_secs(1),
             network_threads: 1,
             check_threads: 1,
@@ -291,7 +291,7 @@ fn sessions(config: &ClientConfig) -> Vec<Session> {
             committee: Arc::clone(&config.committee),
             identity: Arc::clone(&spec.identity),
             first: spec.first,
-            bundle_delay: config.bundle_delay,
+            bundling: config.bundling,
             retry_after: config.retry_after,
             next_sequence: spec.next_sequence,
         })

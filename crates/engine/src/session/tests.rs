@@ -1,4 +1,4 @@
-use super::{Completed, Session, SessionConfig, SessionEffect, SessionEvent};
+use super::{Bundling, Completed, Session, SessionConfig, SessionEffect, SessionEvent};
 use crate::message::Busy;
 use crate::testing::{client, committee, content, identity, receive, weighted};
 use crate::{Message, Verifier};
@@ -24,7 +24,7 @@ fn session_with(committee: Arc<Committee>) -> Session {
         committee,
         identity: Arc::new(client()),
         first: ReplicaId(1),
-        bundle_delay: DELAY,
+        bundling: Bundling::after(DELAY),
         retry_after: RETRY,
         next_sequence: 5,
     })
@@ -118,6 +118,22 @@ fn a_bundle_keeps_both_limits_of_a_request() {
     }
     let counts: Vec<usize> = sent(&mut session).iter().map(|(_, r)| r.operations.len()).collect();
     assert_eq!(counts, [1, 2]);
+}
+
+#[test]
+fn a_bundle_keeps_a_lower_limit_too() {
+    for (limit, expected) in [(0, vec![1; 11]), (1, vec![1; 11]), (4, vec![1, 4, 4])] {
+        let mut config = session().config;
+        config.bundling = Bundling::after(DELAY).at_most(limit);
+        let mut session = Session::new(config);
+        for tag in 0..11 {
+            submit(&mut session, Time(0), tag, 1);
+        }
+        let counts: Vec<usize> =
+            sent(&mut session).iter().map(|(_, r)| r.operations.len()).collect();
+        assert_eq!(counts, expected, "at most {limit}");
+    }
+    assert_eq!(Bundling::after(DELAY).at_most(usize::MAX), Bundling::after(DELAY));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::load::{Plan, Shape};
 use crate::ServiceKind;
 use crate::text::thousands;
 use quorate_crypto::SchemeKind;
-use quorate_engine::{Session, Settings};
+use quorate_engine::{Bundling, Session, Settings};
 use quorate_storage::Durability;
 use quorate_types::Weights;
 use quorate_wan::{Emulation, Topology};
@@ -185,6 +185,13 @@ impl BenchConfig {
             Shape::Fixed | Shape::Poisson => sessions_for(self.rate),
         };
         self.sessions.unwrap_or(wanted)
+    }
+
+    /// What shares a request: never more than a block takes.
+    #[must_use]
+    pub fn bundling(&self) -> Bundling {
+        Bundling::after(Duration::from_millis(self.bundle_delay_ms))
+            .at_most(self.settings.block_operations_max())
     }
 
     /// The network to emulate, if there is one; `None` also for one that validation refuses.

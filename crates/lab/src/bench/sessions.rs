@@ -38,7 +38,7 @@ pub(super) fn open(
     };
     let specs = (0..count).map(spec).collect();
     let client = Client::connect(&ClientConfig {
-        bundle_delay: Duration::from_millis(config.bundle_delay_ms),
+        bundling: config.bundling(),
         retry_after: Duration::from_millis(config.retry_after_ms),
         send_to_all: config.send_to == SendTo::All,
         emulation: config.topology().map(Arc::new),

@@ -13,6 +13,7 @@ use crate::stations::{self, Threads, Used, of_validator, threads};
 use crate::status;
 use bytes::Bytes;
 use quorate_crypto::{IdentitySecret, KeyCache, SchemeKind};
+use quorate_engine::Bundling;
 use quorate_ledger::Noop;
 use quorate_node::config::load_committee;
 use quorate_node::{Client, ClientConfig, SessionSpec, Testnet, TestnetPlan};
@@ -196,7 +197,7 @@ fn client(committee: &Path) -> Result<Client, CalibrateError> {
     };
     let sessions = (0..SESSIONS.get()).map(session).collect();
     let config = ClientConfig {
-        bundle_delay: BUNDLE_DELAY,
+        bundling: Bundling::after(BUNDLE_DELAY),
         ..ClientConfig::new(Arc::new(committee), sessions)
     };
     let client = Client::connect(&config)?;

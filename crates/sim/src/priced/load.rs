@@ -7,7 +7,7 @@ use crate::dice::Dice;
 use bytes::Bytes;
 use quorate_crypto::{IdentitySecret, KeyFile, SchemeKind};
 use quorate_engine::{
-    Incoming, Message, Session, SessionConfig, SessionEffect, SessionEvent, Verifier,
+    Bundling, Incoming, Message, Session, SessionConfig, SessionEffect, SessionEvent, Verifier,
 };
 use quorate_types::{ClientId, Machine, Peer, ReplicaId, Request, Time, Verified};
 use std::collections::VecDeque;
@@ -90,7 +90,8 @@ impl Client {
                     committee: Arc::clone(verifier.committee()),
                     identity: Arc::clone(&identity),
                     first,
-                    bundle_delay: scene.load.bundle_delay,
+                    bundling: Bundling::after(scene.load.bundle_delay)
+                        .at_most(scene.settings.block_operations_max()),
                     retry_after: RETRY_AFTER.max(scene.settings.timeout() * 2),
                     next_sequence: 0,
                 })

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use quorate_crypto::{IdentitySecret, KeyFile, SchemeKind};
 use quorate_engine::{
-    Completed, Incoming, Session, SessionConfig, SessionEffect, SessionEvent, Verifier,
+    Bundling, Completed, Incoming, Session, SessionConfig, SessionEffect, SessionEvent, Verifier,
 };
 use quorate_types::{ClientId, Machine, Peer, Rejected, ReplicaId, Request, Time, Verified};
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ impl ClientHost {
             committee: Arc::clone(verifier.committee()),
             identity: Arc::new(identity),
             first,
-            bundle_delay: Duration::from_millis(2),
+            bundling: Bundling::after(Duration::from_millis(2)),
             retry_after: Duration::from_millis(300),
             next_sequence: 0,
         });
