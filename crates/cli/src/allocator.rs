@@ -14,8 +14,8 @@ const PURGE_DELAY_MS: std::ffi::c_long = 10_000;
 /// Lets freed memory be used again before it goes back to the system.
 ///
 /// Bodies and frames are hundreds of kilobytes and live for milliseconds. With the default of one
-/// second most of them began with fresh pages, which the kernel clears: a sixth of all processor time at
-/// 100,000 operations a second (54,701 page faults in 8 s, against 2,281).
+/// second most of them began with fresh pages, which the kernel clears: a sixth of all processor
+/// time at 100,000 operations a second (54,701 page faults in 8 s, against 2,281).
 ///
 /// To be called once, before anything else runs.
 #[expect(unsafe_code, reason = "the bindings have no safe way to set an option")]

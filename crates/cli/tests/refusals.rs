@@ -174,7 +174,7 @@ fn impossible_options_are_refused_before_anything_starts() {
 #[cfg(not(feature = "mutants"))]
 #[test]
 fn a_build_with_every_rule_says_how_to_get_another() {
-    let said = refusal(&["sim", "--mutant", "JolteonDoubleVote"]);
+    let said = refusal(&["sim", "--mutant", "ChainedDoubleVote"]);
     assert!(said.contains("--features mutants"), "{said}");
 }
 
@@ -200,7 +200,7 @@ fn a_rule_left_out_is_missed_and_the_replay_misses_it_too() {
 fn twins_write_the_smallest_plan_and_its_replay_breaks_the_same() {
     let place = tempfile::tempdir().expect("a folder");
     let out = text(place.path());
-    let search = ["sim", "--twins-scenarios", "300", "--mutant", "JolteonDoubleVote", "--json"];
+    let search = ["sim", "--twins-scenarios", "300", "--mutant", "ChainedDoubleVote", "--json"];
     let output = quorate(&[&search[..], &["--out", out]].concat());
     assert_eq!(output.status.code(), Some(1));
     let result: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");

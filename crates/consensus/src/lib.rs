@@ -71,8 +71,8 @@ impl Message {
         }
     }
 
-    /// The view that it is about: a proposal's, a vote's or a timeout's own, otherwise that of the highest
-    /// certificate in it.
+    /// The view that it is about: a proposal's, a vote's or a timeout's own, otherwise that of the
+    /// highest certificate in it.
     #[must_use]
     pub fn view(&self) -> View {
         self.chained().view()
@@ -253,13 +253,15 @@ pub struct Liveness {
     pub leader_tenure: u64,
     /// Whether leaders whose last turns came to nothing are passed over; the same for all members.
     pub leader_reputation: bool,
-    /// Whether views that depend on a member whose last turn came to nothing get an eighth of their span.
+    /// Whether views that depend on a member whose last turn came to nothing get an eighth of their
+    /// span.
     pub leader_patience: bool,
-    /// By how much of itself a view's span grows for each view given up since the last decision, in per
-    /// cent.
+    /// By how much of itself a view's span grows for each view given up since the last decision, in
+    /// per cent; but for the [first failures](crate::pacemaker::Pacemaker::failed) of the few that
+    /// may be dead.
     pub timeout_growth: u32,
-    /// Whether timeouts show their sender's last vote, so that a certificate that a collector took with it
-    /// can be made again.
+    /// Whether timeouts show their sender's last vote, so that a certificate that a collector took
+    /// with it can be made again.
     pub vote_salvage: bool,
 }
 
@@ -306,8 +308,8 @@ impl Protocol {
         }
     }
 
-    /// With leaders chosen by somebody else than the protocol's own election, before its first input: the
-    /// same for all members.
+    /// With leaders chosen by somebody else than the protocol's own election, before its first
+    /// input: the same for all members.
     #[must_use]
     pub fn with_leaders(self, leaders: Box<dyn leader::LeaderElection>) -> Self {
         match self {

@@ -1,15 +1,17 @@
 //! When a view has taken too long.
 //!
-//! The timer runs only while there is work. A view's span grows (by half, unless it is set otherwise) for
-//! each view in a row that was given up since the last decision, twelve times at most: replicas whose
-//! clocks and delays differ come to stand in one view for long enough, and a single decision resets it.
+//! The timer runs only while there is work. A view's span grows (by half, unless it is set
+//! otherwise) for each view that was given up since the last decision, twelve times at most:
+//! replicas whose clocks and delays differ come to stand in one view for long enough, and a single
+//! decision resets it. The first failure of each of so many leaders as may be faulty is excused:
+//! the dead answer no sooner for a longer wait (ADR 18).
 //!
 //! [`Patience`] shortens the span of views that depend on a member whose last turn came to nothing: a
 //! dead leader costs its full timeout once, not each time its turn comes. It is each replica's own
 //! judgement and decides nothing but how long it waits.
 
-use quorate_types::{ReplicaId, Time};
-use std::collections::BTreeMap;
+use quorate_types::{ReplicaId, Time, Weights};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Most times that the span grows.
@@ -57,7 +59,10 @@ pub struct Pacemaker {
     /// In per cent.
     growth: u32,
     patient: bool,
-    given_up: u32,
+    /// The leaders of views that were given up since the last decision.
+    failed: BTreeSet<ReplicaId>,
+    /// Such views, but for those that are excused.
+    growths: u32,
     working: bool,
     deadline: Option<Time>,
 }
@@ -66,14 +71,29 @@ impl Pacemaker {
     /// A timer at rest, with the span of a first view, and by how many per cent it grows.
     #[must_use]
     pub fn new(span: Duration, growth: u32) -> Self {
-        Self { span, growth, patient: true, given_up: 0, working: false, deadline: None }
+        Self {
+            span,
+            growth,
+            patient: true,
+            failed: BTreeSet::new(),
+            growths: 0,
+            working: false,
+            deadline: None,
+        }
     }
 
-    /// A view was entered: by a certificate of votes, or because the one before was given up.
-    pub fn enter(&mut self, now: Time, given_up: bool) {
-        if given_up {
-            self.given_up = self.given_up.saturating_add(1);
+    /// A view of this leader was given up. Excused are leaders who fail for the first time since the
+    /// last decision, while all such leaders together weigh no more than what may be faulty.
+    pub fn failed(&mut self, leader: ReplicaId, weights: &Weights) {
+        let is_first = self.failed.insert(leader);
+        let weight: u64 = self.failed.iter().map(|member| weights.of(member.index())).sum();
+        if !is_first || weight > weights.faulty_max() {
+            self.growths = self.growths.saturating_add(1);
         }
+    }
+
+    /// A view was entered.
+    pub fn enter(&mut self, now: Time) {
         self.deadline = self.working.then(|| now + self.current_span());
     }
 
@@ -84,7 +104,8 @@ impl Pacemaker {
 
     /// Something was decided.
     pub fn decided(&mut self) {
-        self.given_up = 0;
+        self.failed.clear();
+        self.growths = 0;
     }
 
     /// Whether there is work to wait for. The timer starts when work appears and stops when the last
@@ -123,7 +144,7 @@ impl Pacemaker {
     /// `span · (1 + growth)^min(k, 12)`, an eighth of it without patience.
     fn current_span(&self) -> Duration {
         let span = if self.patient { self.span } else { self.span / SHORT };
-        (0..self.given_up.min(BACKOFF_MAX)).fold(span, |span, _| span * (100 + self.growth) / 100)
+        (0..self.growths.min(BACKOFF_MAX)).fold(span, |span, _| span * (100 + self.growth) / 100)
     }
 }
 

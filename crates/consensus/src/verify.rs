@@ -3,8 +3,8 @@
 //!
 //! For a vote, *verified* means that its sender is its signer; its share is checked when it is
 //! combined. For a certificate it means everything: signers, weight, signature. Each certificate is
-//! checked once: the [`Verifier`] remembers it by its identity (kind, view, ids), never by its signature
-//! bytes, and hands on the copy that was checked.
+//! checked once: the [`Verifier`] remembers it by its identity (kind, view, ids), never by its
+//! signature bytes, and hands on the copy that was checked.
 
 use crate::chained::{self, Qc, Rules, Tc};
 use crate::{Fault, Message, ProtocolKind};
@@ -259,11 +259,11 @@ impl VerifiedRun {
         }
     }
 
-    /// Decodes and checks blocks that answer a request by a replica that decided `after` at `height`:
-    /// `decided` records follow it link by link, the last of them proven by its own certificate; `tail`
-    /// goes on from there to `target`. Without `after` the run begins at whatever its proof leads down to,
-    /// and has no tail. A proven record *at* `height` that is another block is taken as
-    /// what it is: evidence that more than f members are faulty.
+    /// Decodes and checks blocks that answer a request by a replica that decided `after` at
+    /// `height`: `decided` records follow it link by link, the last of them proven by its own
+    /// certificate; `tail` goes on from there to `target`. Without `after` the run begins at
+    /// whatever its proof leads down to, and has no tail. A proven record *at* `height` that is
+    /// another block is taken as what it is: evidence that more than f members are faulty.
     ///
     /// # Errors
     /// The first link, hash or certificate that is wrong.
@@ -279,9 +279,9 @@ impl VerifiedRun {
     }
 }
 
-/// Checks the decided records from `height` on, link by link, up to one that its own certificate commits
-/// (★: a state is taken over only at a height that a quorum decided). Returns the record of `height`
-/// with the certificate that was checked in the place of its own.
+/// Checks the decided records from `height` on, link by link, up to one that its own certificate
+/// commits (★: a state is taken over only at a height that a quorum decided). Returns the record of
+/// `height` with the certificate that was checked in the place of its own.
 ///
 /// # Errors
 /// The first link, hash or certificate that is wrong.

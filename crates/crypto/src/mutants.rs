@@ -27,32 +27,32 @@ pub enum Mutant {
     WeakCountsHeads,
     /// Opening a sealed key file may cost whatever the file says.
     SkipSealCost,
-    /// Jolteon: a second vote in one view.
-    JolteonDoubleVote,
-    /// Jolteon: a vote in a view that was given up.
-    JolteonVoteAfterTimeout,
-    /// Jolteon: a vote that leaves without a durable promise.
-    JolteonVoteBeforePersist,
-    /// Jolteon: a proposal that leaves before it is durable.
-    JolteonProposeBeforePersist,
-    /// Jolteon: a timeout that leaves before it is durable.
-    JolteonTimeoutBeforePersist,
-    /// Jolteon: a view that is given up is left without a certificate.
-    JolteonEnterUncertified,
-    /// Jolteon: promises are forgotten in a restart.
-    JolteonAmnesia,
-    /// Jolteon: the timeout certificate is forgotten in a restart.
-    JolteonForgetTc,
+    /// Chained protocols: a second vote in one view.
+    ChainedDoubleVote,
+    /// Chained protocols: a vote in a view that was given up.
+    ChainedVoteAfterTimeout,
+    /// Chained protocols: a vote that leaves without a durable promise.
+    ChainedVoteBeforePersist,
+    /// Chained protocols: a proposal that leaves before it is durable.
+    ChainedProposeBeforePersist,
+    /// Chained protocols: a timeout that leaves before it is durable.
+    ChainedTimeoutBeforePersist,
+    /// Chained protocols: a view that is given up is left without a certificate.
+    ChainedEnterUncertified,
+    /// Chained protocols: promises are forgotten in a restart.
+    ChainedAmnesia,
+    /// Chained protocols: the timeout certificate is forgotten in a restart.
+    ChainedForgetTc,
     /// Jolteon: a block may extend less than its timeout certificate reports.
     JolteonStaleJustify,
-    /// Jolteon: a timeout certificate may report views at or beyond its own.
-    JolteonUnboundedTc,
-    /// Jolteon: a timeout certificate need not show the highest certificate that it reports.
-    JolteonTcMaximum,
-    /// Jolteon: a certificate over a gap in the views decides.
-    JolteonCommitGap,
-    /// Jolteon: a decision delivers its blocks newest first.
-    JolteonNewestFirst,
+    /// Chained protocols: a timeout certificate may report views at or beyond its own.
+    ChainedUnboundedTc,
+    /// Chained protocols: a timeout certificate need not show the highest certificate that it reports.
+    ChainedTcMaximum,
+    /// Chained protocols: a certificate over a gap in the views decides.
+    ChainedCommitGap,
+    /// Chained protocols: a decision delivers its blocks newest first.
+    ChainedNewestFirst,
     /// HotStuff: a block is compared with the lock by its own view, not by its certificate's.
     HotStuffVoidLock,
     /// HotStuff: the lock is forgotten in a restart.

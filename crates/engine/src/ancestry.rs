@@ -1,10 +1,11 @@
 //! Chains that travel ahead of messages, for comparison with what this replica does otherwise.
 //!
-//! A message of a chained protocol means nothing to whoever lacks the blocks before it. Replicas of this
-//! program name them, and fetch what they lack. Paper 004 sends them along: first all of them with every
-//! message, then (§3.3.3) those above the lowest height that any member is known to have executed, and says
-//! with each what it knows of everybody's. Both are here so that they can be measured. What comes along
-//! is checked and taken in like what was fetched, and what is cut off too far is fetched.
+//! A message of a chained protocol means nothing to whoever lacks the blocks before it. Replicas of
+//! this program name them, and fetch what they lack. Paper 004 sends them along: first all of them
+//! with every message, then (§3.3.3) those above the lowest height that any member is known to have
+//! executed, and says with each what it knows of everybody's. Both are here so that they can be
+//! measured. What comes along is checked and taken in like what was fetched, and what is cut off
+//! too far is fetched.
 
 use bytes::Bytes;
 use quorate_types::{Body, Height, ReplicaId};
@@ -12,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Bytes of blocks and bodies that go ahead of one message at most, the newest: as much as is in one frame.
+/// Bytes of blocks and bodies that go ahead of one message at most, the newest: as much as is in
+/// one frame.
 pub(crate) const CHAIN_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// What of the chain travels with messages.
@@ -22,8 +24,8 @@ pub enum Truncation {
     /// Ids: blocks that are missing are fetched.
     #[default]
     Ids,
-    /// With proposals, new-views and timeouts, the blocks above the lowest height that any member is known to
-    /// have executed, and everybody's heights (004 §3.3.3).
+    /// With proposals, new-views and timeouts, the blocks above the lowest height that any member
+    /// is known to have executed, and everybody's heights (004 §3.3.3).
     Heights,
     /// With every message, the whole chain: the newest 3 MiB of it.
     Off,

@@ -37,7 +37,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Between two rounds of acknowledgements, and between two certificates: each costs its receivers
-/// signatures, and a later one says all that an earlier one did. The first after a pause leaves at once.
+/// signatures, and a later one says all that an earlier one did. The first after a pause leaves at
+/// once.
 const ROUND: Duration = Duration::from_millis(10);
 /// A missing body is usually on its way.
 const GAP_GRACE: Duration = Duration::from_millis(100);

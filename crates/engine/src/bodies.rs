@@ -142,8 +142,9 @@ impl Bodies {
         }
     }
 
-    /// What an earlier run stored and nobody decided since becomes pending again: an author that is gone
-    /// cannot send it again, and what is pending nowhere is never ordered and stays on disk for ever.
+    /// What an earlier run stored and nobody decided since becomes pending again: an author that is
+    /// gone cannot send it again, and what is pending nowhere is never ordered and stays on disk
+    /// for ever.
     pub(crate) fn revive(&mut self, now: Time) {
         let undecided: Vec<BodyRef> =
             self.recovered.iter().filter(|name| !self.decided.contains(name)).copied().collect();
@@ -235,8 +236,8 @@ impl Bodies {
         self.available(&[name])
     }
 
-    /// These need not be here for a vote. Returns the blocks that waited for nothing else; what was wanted
-    /// for their sake is wanted no longer.
+    /// These need not be here for a vote. Returns the blocks that waited for nothing else; what was
+    /// wanted for their sake is wanted no longer.
     pub(crate) fn covered(&mut self, names: &[BodyRef]) -> Vec<BlockId> {
         for name in names {
             if self.wanted.get(name).is_some_and(|want| want.need == Need::Proposed) {

@@ -74,8 +74,8 @@ impl Flow {
         self.under_way.is_empty() || self.bytes < self.window
     }
 
-    /// Whether nothing is under way, so that nothing is won by waiting for a body to fill. A fixed window
-    /// does not look.
+    /// Whether nothing is under way, so that nothing is won by waiting for a body to fill. A fixed
+    /// window does not look.
     #[must_use]
     pub(crate) fn is_idle(&self) -> bool {
         self.delay.is_some() && self.under_way.is_empty()

@@ -138,8 +138,8 @@ impl Mempool {
         self.due().filter(|_| self.flow.has_room())
     }
 
-    /// A body is stored here: what it carries need not be sealed again. It will be ordered, by this replica
-    /// if by nobody else.
+    /// A body is stored here: what it carries need not be sealed again. It will be ordered, by this
+    /// replica if by nobody else.
     pub(crate) fn note(&mut self, body: &Body) {
         let elsewhere = body.reference.author != self.author;
         if elsewhere && !self.limits.filters {

@@ -60,7 +60,8 @@ pub enum Message {
 /// Asks for the blocks after `height` (whose id is `after`), towards `target`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct FetchBlocks {
-    /// The asker's last decided height; or, for a question ahead, the height before the first asked for.
+    /// The asker's last decided height; or, for a question ahead, the height before the first asked
+    /// for.
     pub height: Height,
     /// That height's block; `None` in a question ahead.
     pub after: Option<BlockId>,
@@ -84,7 +85,8 @@ pub struct Blocks {
 /// The blocks that the message behind it rests on, with their bodies. Nobody asked for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// The heights that members have executed, as far as the sender knows; empty where all blocks are sent.
+    /// The heights that members have executed, as far as the sender knows; empty where all blocks
+    /// are sent.
     pub heights: Vec<Height>,
     /// Decided blocks, then undecided ones, as if they had been asked for.
     pub blocks: Vec<Blocks>,

@@ -39,8 +39,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of bodies that one payload orders at most. Between continents there are some seven views a second:
-/// this times that bounds what a committee orders.
+/// Bytes of bodies that one payload orders at most. Between continents there are some seven views a
+/// second: this times that bounds what a committee orders.
 const PAYLOAD_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Pending bodies are announced no more often than this, see `announce_every`; and a peer that
 /// announces what was decided is shown so no more often.
@@ -68,8 +68,8 @@ pub struct ReplicaConfig {
     /// The wall clock at [`Time`] zero, in milliseconds since the Unix epoch. The clock advances with
     /// the host's monotonic time: a step of the wall clock changes nothing.
     pub wall_origin_ms: u64,
-    /// Whether it may sign. `false`: it follows and serves other members, and never votes, proposes, times
-    /// out or answers clients (a validator that lost its disk).
+    /// Whether it may sign. `false`: it follows and serves other members, and never votes,
+    /// proposes, times out or answers clients (a validator that lost its disk).
     pub signs: bool,
 }
 
@@ -348,8 +348,9 @@ impl Replica {
         }
     }
 
-    /// ★ A member that lost its promises takes no request: it would number bodies anew that it numbered
-    /// before. Nor does it sign a reply: it counts as faulty until it has a key again that promised nothing.
+    /// ★ A member that lost its promises takes no request: it would number bodies anew that it
+    /// numbered before. Nor does it sign a reply: it counts as faulty until it has a key again that
+    /// promised nothing.
     fn serves_clients(&self) -> bool {
         self.config.signs || mutants::active(Mutant::AnswerUnsigned)
     }
@@ -475,8 +476,8 @@ impl Replica {
         }
     }
 
-    /// A member stores these, and for it they are pending. When all of them are decided here, it missed that;
-    /// one that may not sign cannot ask by a timeout, and everybody else may be idle.
+    /// A member stores these, and for it they are pending. When all of them are decided here, it
+    /// missed that; one that may not sign cannot ask by a timeout, and everybody else may be idle.
     fn on_announce(&mut self, now: Time, from: ReplicaId, names: &[BodyRef]) {
         for name in names {
             self.bodies.want(now, *name, from, Need::Hearsay);
@@ -503,8 +504,8 @@ impl Replica {
         }
     }
 
-    /// What is pending is announced when it has waited longer than a decision should take: half as long as
-    /// a view may take at most.
+    /// What is pending is announced when it has waited longer than a decision should take: half as
+    /// long as a view may take at most.
     fn announce_every(&self) -> Duration {
         ANNOUNCE_EVERY.max(self.config.settings.timeout() / 2)
     }
@@ -625,8 +626,8 @@ impl Replica {
         self.feed(now, Input::Payload { view, parent, payload });
     }
 
-    /// Pending bodies in the order of their arrival that no undecided ancestor carries; and when the first
-    /// may be proposed of those that may not be yet.
+    /// Pending bodies in the order of their arrival that no undecided ancestor carries; and when
+    /// the first may be proposed of those that may not be yet.
     fn choose_bodies(
         &self,
         now: Time,
@@ -747,8 +748,8 @@ impl Replica {
     }
 }
 
-/// The next start's number. Records and bodies are in two logs: a power cut may take the number of a start
-/// and leave a body that was sealed under it, and no number is given to two bodies.
+/// The next start's number. Records and bodies are in two logs: a power cut may take the number of
+/// a start and leave a body that was sealed under it, and no number is given to two bodies.
 fn unused_incarnation(former: u64, author: ReplicaId, stored: &[BodyRef]) -> u64 {
     let own = stored.iter().filter(|name| name.author == author);
     let used: BTreeSet<u64> = own.map(|name| name.sequence >> Available::SEQUENCE_BITS).collect();

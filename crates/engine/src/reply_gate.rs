@@ -10,8 +10,8 @@ use std::sync::Arc;
 const DONE_MAX: usize = 512;
 
 /// Counts one session's checked replies, as the session itself will, so that the host can drop the
-/// rest unchecked. Of `n` replies to a request a client needs `f+1`, or the weight of as many; checking the others would be two
-/// thirds of its work.
+/// rest unchecked. Of `n` replies to a request a client needs `f+1`, or the weight of as many;
+/// checking the others would be two thirds of its work.
 #[derive(Debug)]
 pub struct ReplyGate {
     committee: Arc<Committee>,

@@ -91,8 +91,8 @@ impl Schedule {
         self.settled.push_back((height, bodies));
     }
 
-    /// Everything up to `height` is durable: its heights and the bodies that only they order. One that an
-    /// `undecided` block orders once more stays (★), and is looked at again the next time.
+    /// Everything up to `height` is durable: its heights and the bodies that only they order. One
+    /// that an `undecided` block orders once more stays (★), and is looked at again the next time.
     pub(crate) fn settle(
         &mut self,
         height: Height,
@@ -129,8 +129,8 @@ impl Schedule {
         !self.under_way.is_empty()
     }
 
-    /// The state is that of `height` now, which is beyond what was executed: heights up to it are skipped.
-    /// Returns the bodies that nothing needs any more.
+    /// The state is that of `height` now, which is beyond what was executed: heights up to it are
+    /// skipped. Returns the bodies that nothing needs any more.
     ///
     /// # Panics
     /// When an execution is under way.

@@ -31,8 +31,8 @@ impl Bundling {
         Self { delay, operations_max: Request::OPERATIONS_MAX }
     }
 
-    /// With no more operations in a request than this, for committees whose blocks take few: a request is
-    /// ordered whole.
+    /// With no more operations in a request than this, for committees whose blocks take few: a
+    /// request is ordered whole.
     #[must_use]
     pub fn at_most(self, operations: usize) -> Self {
         Self { operations_max: operations.clamp(1, Request::OPERATIONS_MAX), ..self }
@@ -333,8 +333,8 @@ impl Session {
         }
     }
 
-    /// Who is asked next for this. Replicas that say much and take nothing are lively too: once as many were
-    /// asked as there are, everybody's turn comes.
+    /// Who is asked next for this. Replicas that say much and take nothing are lively too: once as
+    /// many were asked as there are, everybody's turn comes.
     fn next_for(&self, under_way: &UnderWay) -> ReplicaId {
         let size = u32::try_from(self.config.committee.size()).expect("members are few");
         if under_way.retries < size {

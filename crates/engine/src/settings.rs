@@ -1,4 +1,5 @@
-//! The settings of a replica: one plain struct, the same in configuration files, benches and simulations.
+//! The settings of a replica: one plain struct, the same in configuration files, benches and
+//! simulations.
 
 use crate::Truncation;
 use quorate_consensus::{Liveness, ProposalKey, ProtocolKind};
@@ -50,9 +51,9 @@ pub enum FlowControl {
     Fixed,
 }
 
-/// Everything that may be tuned in a replica. Members must agree on `protocol`, `leader_reputation`, `leader_tenure`,
-/// `proposal_key`, `availability` and `snapshot_every`, and should on `inline_bodies`; the rest is each
-/// member's own.
+/// Everything that may be tuned in a replica. Members must agree on `protocol`,
+/// `leader_reputation`, `leader_tenure`, `proposal_key`, `availability` and `snapshot_every`, and
+/// should on `inline_bodies`; the rest is each member's own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
@@ -66,8 +67,8 @@ pub struct Settings {
     /// Most operations in a body, and in a block unless its only body has more; 0 for no limit. The
     /// dissertation's batch limit (004 §3.3.2).
     pub block_operations_max: u64,
-    /// Requests that another member's body carries are left out of the own ones (004 §3.3.2: filtering). What
-    /// is ordered twice takes effect once either way.
+    /// Requests that another member's body carries are left out of the own ones (004 §3.3.2:
+    /// filtering). What is ordered twice takes effect once either way.
     pub filter_requests: bool,
     /// How long a view may take before its leader is given up: at least eight round trips between the
     /// farthest members.
@@ -85,23 +86,27 @@ pub struct Settings {
     /// Which key signs proposals: `identity` or `voting` (as paper 000 does).
     #[serde(with = "as_text")]
     pub proposal_key: ProposalKey,
-    /// Leaders whose last turns came to nothing are passed over, longer each time. **Every member must say
-    /// the same**, or they wait for different leaders.
+    /// Leaders whose last turns came to nothing are passed over, longer each time. **Every member
+    /// must say the same**, or they wait for different leaders.
     pub leader_reputation: bool,
-    /// Views in a row that a member leads, 1 to 1,000: `⌊v/K⌋ mod n`. **Every member must say the same.**
+    /// Views in a row that a member leads, 1 to 1,000: `⌊v/K⌋ mod n`. **Every member must say the
+    /// same.**
     pub leader_tenure: u64,
     /// Views that depend on a member whose last turn came to nothing get an eighth of their span.
     pub leader_patience: bool,
-    /// By how much of itself a view's span grows for each view in a row that decides nothing, twelve
-    /// times at most; 0 to 100, in per cent.
+    /// By how much of itself a view's span grows for each view given up since the last decision,
+    /// but for the first of each of so many leaders as may be dead; twelve times at most. 0 to 100,
+    /// in per cent.
     pub timeout_growth: u32,
-    /// Timeouts show their sender's last vote, so that a certificate that a collector took with it can be
-    /// made again. Without it chained HotStuff among four members with one dead may decide nothing.
+    /// Timeouts show their sender's last vote, so that a certificate that a collector took with it
+    /// can be made again. Without it chained HotStuff among four members with one dead may decide
+    /// nothing.
     pub vote_salvage: bool,
     /// Leaders carry their own bodies inside proposals instead of sending them ahead.
     pub inline_bodies: bool,
-    /// What of the chain travels with messages: `ids`, `heights` or `off`, see [`Truncation`]. Anything but ids
-    /// is for comparisons; paper 004's nodes carry their commands, as `inline_bodies` has it.
+    /// What of the chain travels with messages: `ids`, `heights` or `off`, see [`Truncation`].
+    /// Anything but ids is for comparisons; paper 004's nodes carry their commands, as
+    /// `inline_bodies` has it.
     pub truncation: Truncation,
     /// Whether anything is signed and checked at all. Without it there is no protection: only simulated
     /// replicas may go without.

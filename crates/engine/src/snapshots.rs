@@ -7,11 +7,12 @@
 //!                                        └─ no source left, or none answers
 //! ```
 //!
-//! What a snapshot holds cannot be checked against anything that was ordered. So (★) it is installed only
-//! when members of a combined weight of at least [`Committee::weak`] name the same manifest, each over
-//! its own authenticated channel: one of them is honest. The block that it is of comes with a proof that
-//! a quorum decided it, which was checked before it came here. Every chunk is compared with its hash in
-//! the manifest (★); whoever sent another is not asked again for this snapshot.
+//! What a snapshot holds cannot be checked against anything that was ordered. So (★) it is
+//! installed only when members of a combined weight of at least [`Committee::weak`] name the same
+//! manifest, each over its own authenticated channel: one of them is honest. The block that it is
+//! of comes with a proof that a quorum decided it, which was checked before it came here. Every
+//! chunk is compared with its hash in the manifest (★); whoever sent another is not asked again for
+//! this snapshot.
 
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
@@ -313,8 +314,8 @@ impl Fetching {
         self.staged as usize == self.offered.manifest.chunks.len()
     }
 
-    /// Gives up on what was not answered in time, and asks every source for as much as it may have under
-    /// way: those with the least first.
+    /// Gives up on what was not answered in time, and asks every source for as much as it may have
+    /// under way: those with the least first.
     fn ask(&mut self, now: Time) -> Vec<Wish> {
         let late: Vec<u32> =
             self.asked.iter().filter(|(_, (_, until))| *until <= now).map(|(i, _)| *i).collect();

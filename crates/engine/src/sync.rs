@@ -1,11 +1,11 @@
 //! Fetching blocks that this replica missed, from several members at once.
 //!
 //! One question is about what follows the last decided block: it goes to whoever showed the missing
-//! block first, then to everybody in turn. It names what the asker has, by id, and the certified block
-//! that it lacks; the answer is checked link by link before the machine sees it. Up to [`AHEAD_MAX`]
-//! more go *ahead*, each to another member, about the heights after those asked for already: their
-//! answers prove themselves downwards from a certificate, wait here until what is below them is decided,
-//! and are taken then. A slow or silent member costs one retry of its part.
+//! block first, then to everybody in turn. It names what the asker has, by id, and the certified
+//! block that it lacks; the answer is checked link by link before the machine sees it. Up to
+//! [`AHEAD_MAX`] more go *ahead*, each to another member, about the heights after those asked for
+//! already: their answers prove themselves downwards from a certificate, wait here until what is
+//! below them is decided, and are taken then. A slow or silent member costs one retry of its part.
 //!
 //! An answer also says which heights its sender keeps. Those that no longer keep what is missing are
 //! remembered: when they weigh enough, the replica needs a snapshot.
@@ -193,9 +193,9 @@ impl BlockSync {
             .map(|(_, _, member)| member)
     }
 
-    /// Takes an answer to a question that was asked of its sender, late or not, also when the target has
-    /// changed since: what of it goes to the protocol now. Decided blocks prove themselves; an undecided
-    /// tail ends in the target of its question, which was certified.
+    /// Takes an answer to a question that was asked of its sender, late or not, also when the
+    /// target has changed since: what of it goes to the protocol now. Decided blocks prove
+    /// themselves; an undecided tail ends in the target of its question, which was certified.
     pub(crate) fn answered(
         &mut self,
         now: Time,

@@ -101,8 +101,8 @@ impl Verifier {
         Self { consensus, certified, seen: Mutex::default() }
     }
 
-    /// As [`parse_body`], but signatures in a body that was seen before are not checked again: its digest
-    /// covers them.
+    /// As [`parse_body`], but signatures in a body that was seen before are not checked again: its
+    /// digest covers them.
     fn parse_again(&self, reference: BodyRef, raw: Bytes) -> Result<Arc<Body>, Rejected> {
         let seen = || self.seen.lock().expect("nobody panics with it");
         if seen().digests.contains(&reference.digest) {

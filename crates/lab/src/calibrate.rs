@@ -1,10 +1,10 @@
-//! A price list of the present machine: every operation that a replica pays for, measured by running the
-//! real code.
+//! A price list of the present machine: every operation that a replica pays for, measured by
+//! running the real code.
 //!
-//! Signatures and hashes run alone; frames pass through TLS and a socket of this machine; the log and the
-//! state store write into a folder; machines and sessions are timed while they carry a small committee
-//! in virtual time, by what they are given; a small committee runs for real, for what its threads cost beyond
-//! that. The best of several spans counts where one operation is
+//! Signatures and hashes run alone; frames pass through TLS and a socket of this machine; the log
+//! and the state store write into a folder; machines and sessions are timed while they carry a
+//! small committee in virtual time, by what they are given; a small committee runs for real, for
+//! what its threads cost beyond that. The best of several spans counts where one operation is
 //! repeated, since whatever else runs on the machine only adds.
 
 mod committee;
@@ -46,9 +46,9 @@ pub const PARTS: [&str; 6] = [
     "sleeping threads and crowded cores",
 ];
 
-/// Measures this machine for about twenty seconds, on the disk that holds `folder`. `program` is this program,
-/// to be run as validators (`quorate run`). `begin` hears each of
-/// [`PARTS`] as it begins.
+/// Measures this machine for about twenty seconds, on the disk that holds `folder`. `program` is
+/// this program, to be run as validators (`quorate run`). `begin` hears each of [`PARTS`] as it
+/// begins.
 ///
 /// # Errors
 /// Why it could not be measured.

@@ -1,10 +1,9 @@
 //! Experiments on real committees: load generators, local runs, measurements, reports.
 //!
 //! Start with [`mod@bench`]: it makes a local committee of processes, puts it under open-loop load,
-//! watches every member, and draws up a [`bench::Report`]. A [`page`] shows one or compares several, with
-//! [`chart`]s. The rest is what that needs:
-//! [`processes`] that never outlive us, [`status`] of validators over HTTP, the [`machine`] that
-//! the figures belong to.
+//! watches every member, and draws up a [`bench::Report`]. A [`page`] shows one or compares
+//! several, with [`chart`]s. The rest is what that needs: [`processes`] that never outlive us,
+//! [`status`] of validators over HTTP, the [`machine`] that the figures belong to.
 
 pub mod bench;
 pub mod bounds;

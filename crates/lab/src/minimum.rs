@@ -11,20 +11,21 @@
 //!        L(r+2) decides r and sends proposal r+2 ──▶ all decide and execute r ──replies──▶ client
 //! ```
 //!
-//! In chained HotStuff one view more passes: `L(r+3)` decides. In basic HotStuff `L(r)` decides itself, after
-//! three rounds to a quorum and back:
+//! In chained HotStuff one view more passes: `L(r+3)` decides. In basic HotStuff `L(r)` decides
+//! itself, after three rounds to a quorum and back:
 //!
 //! ```text
 //! L(r) ──proposal r──▶ all ──votes──▶ L(r) ──▶ all ──votes──▶ L(r) ──▶ all ──votes──▶ L(r)
 //!      L(r) decides r ──▶ all decide and execute r ──new-view──▶ L(r+1)      ──replies──▶ client
 //! ```
 //!
-//! Leaders rotate and views follow one another at network speed: `L(r+1)` proposes as soon as it has
-//! the proposal of `r` and the votes of a quorum; in basic HotStuff, a quorum's new-views. Operations come at any moment, so one usually waits
-//! for the next proposal; that wait is part of the protocol, and is given apart as well. The client is
-//! done at the weak-th equal reply (f+1). All delays are at their medians; a body is taken to be at
-//! every voter before the proposal that names it, which holds where no detour is a short cut, and
-//! makes the result a lower bound elsewhere.
+//! Leaders rotate and views follow one another at network speed: `L(r+1)` proposes as soon as it
+//! has the proposal of `r` and the votes of a quorum; in basic HotStuff, a quorum's new-views.
+//! Operations come at any moment, so one usually waits for the next proposal; that wait is part of
+//! the protocol, and is given apart as well. The client is done at the weak-th equal reply (f+1).
+//! All delays are at their medians; a body is taken to be at every voter before the proposal that
+//! names it, which holds where no detour is a short cut, and makes the result a lower bound
+//! elsewhere.
 
 use quorate_wan::Topology;
 use serde::{Deserialize, Serialize};

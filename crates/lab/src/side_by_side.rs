@@ -4,8 +4,8 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Work for each item on so many threads, the results in the items' order. After a failure no further item
-/// is begun.
+/// Work for each item on so many threads, the results in the items' order. After a failure no
+/// further item is begun.
 pub(crate) fn side_by_side<T: Sync, R: Send, E: Send>(
     items: &[T],
     threads: usize,

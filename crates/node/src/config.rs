@@ -46,8 +46,8 @@ pub struct NodeConfig {
     /// measurements.
     #[serde(default)]
     pub durability: Durability,
-    /// Bytes of log kept for members that fell behind, at least 1 MiB: records and bodies together. What
-    /// is executed durably and covered by a snapshot is given up beyond it.
+    /// Bytes of log kept for members that fell behind, at least 1 MiB: records and bodies together.
+    /// What is executed durably and covered by a snapshot is given up beyond it.
     #[serde(default = "default_retention")]
     pub retention_bytes: u64,
     /// What the committee replicates. Every member names the same one.
@@ -342,8 +342,8 @@ impl NodeConfig {
         read_toml("committee file", &self.committee)
     }
 
-    /// How the log is kept. A segment is given up as a whole, so it is no more than an eighth of what is
-    /// kept.
+    /// How the log is kept. A segment is given up as a whole, so it is no more than an eighth of
+    /// what is kept.
     #[must_use]
     pub fn log_config(&self) -> LogConfig {
         let (durability, retention_bytes) = (self.durability, self.retention_bytes);

@@ -1,10 +1,9 @@
 //! The log thread: writes what is queued as one group, syncs, and only then lets go what waited.
 //!
-//! Records, decided heights and the sends behind them have a queue and a sync of their own, ahead of
-//! bodies: a vote waits for the group under way and its own, never for megabytes of bodies queued before
-//! it.
-//! That is no weaker than one queue: a body's durability is answered, not assumed. Decided heights
-//! keep their place among the records, which rely on them.
+//! Records, decided heights and the sends behind them have a queue and a sync of their own, ahead
+//! of bodies: a vote waits for the group under way and its own, never for megabytes of bodies
+//! queued before it. That is no weaker than one queue: a body's durability is answered, not
+//! assumed. Decided heights keep their place among the records, which rely on them.
 //!
 //! Any error is final (★): nothing behind it is released, the thread ends, the validator stops.
 

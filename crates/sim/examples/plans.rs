@@ -1,4 +1,5 @@
-//! Runs scenarios of Twins: `cargo run --release -p quorate-sim --features mutants --example plans -- 0 1000 [MUTANT|none] [PROTOCOL]`.
+//! Runs scenarios of Twins: `cargo run --release -p quorate-sim --features mutants --example plans
+//! -- 0 1000 [MUTANT|none] [PROTOCOL]`.
 
 use quorate_engine::ProtocolKind;
 use quorate_sim::mutants;

@@ -1,5 +1,6 @@
-//! Runs a range of seeds: `cargo run --release -p quorate-sim --example seeds -- 0 1000 [calm|twins|storm] [show]`;
-//! or tells what happens in a scenario from a file: `... --example seeds -- FILE.toml`.
+//! Runs a range of seeds: `cargo run --release -p quorate-sim --example seeds -- 0 1000
+//! [calm|twins|storm] [show]`; or tells what happens in a scenario from a file: `... --example
+//! seeds -- FILE.toml`.
 
 use quorate_sim::world::World;
 use quorate_sim::{Scenario, run_many};

@@ -123,8 +123,8 @@ impl Behaviour {
         }
     }
 
-    /// What faulty members are drawn from, where all weigh the same; [`Behaviour::BadServer`] comes with
-    /// little retention.
+    /// What faulty members are drawn from, where all weigh the same; [`Behaviour::BadServer`] comes
+    /// with little retention.
     pub const FAULTY: [Self; 23] = [
         Self::Silent,
         Self::SilentLeader,

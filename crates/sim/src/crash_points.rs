@@ -1,12 +1,12 @@
 //! Every crash point of a replica: each boundary between two of its effects, crashed in every way.
 //!
-//! One run of a small committee is recorded: work, views given up, turns as the leader, bodies, snapshots,
-//! a log that gives up its oldest segments, a member that fetches what it missed. One replica of it is
-//! the *subject*. At each boundary between two of its effects, and at each step of its host, its disks
-//! are forked and crashed: cleanly; with everything unsynced lost; with the last record torn at each of its
-//! bytes; with nothing unsynced but the last write kept; with a bit flipped, in the last record, in the
-//! last group, and before it. Beside these, each write, sync and change of a name of the run fails once, and
-//! the disk is full at each of them.
+//! One run of a small committee is recorded: work, views given up, turns as the leader, bodies,
+//! snapshots, a log that gives up its oldest segments, a member that fetches what it missed. One
+//! replica of it is the *subject*. At each boundary between two of its effects, and at each step of
+//! its host, its disks are forked and crashed: cleanly; with everything unsynced lost; with the
+//! last record torn at each of its bytes; with nothing unsynced but the last write kept; with a bit
+//! flipped, in the last record, in the last group, and before it. Beside these, each write, sync
+//! and change of a name of the run fails once, and the disk is full at each of them.
 //!
 //! After each of them the subject recovers, and
 //!
@@ -20,8 +20,9 @@
 //! - the recovery itself is cut short, by the failure of each of its steps and by a second crash;
 //! - in a committee that works it goes on to commit.
 //!
-//! What is recovered decides what follows, for machines are deterministic: where two ways to crash leave
-//! the same, its offers are made once. Nothing here is drawn: the same build looks at the same cases.
+//! What is recovered decides what follows, for machines are deterministic: where two ways to crash
+//! leave the same, its offers are made once. Nothing here is drawn: the same build looks at the
+//! same cases.
 
 mod cases;
 mod chronicle;

@@ -49,8 +49,8 @@ pub enum Fault {
         #[serde(with = "text::micros", rename = "down_us")]
         down: Duration,
     },
-    /// A replica loses power and everything on its disk. From then on it follows and never signs: it counts
-    /// as faulty.
+    /// A replica loses power and everything on its disk. From then on it follows and never signs:
+    /// it counts as faulty.
     Wipe {
         /// Which host.
         host: usize,

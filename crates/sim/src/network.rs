@@ -30,8 +30,8 @@ pub struct Conditions {
     /// the frame and the connection are lost, and a new one takes a moment.
     #[serde(default)]
     pub corrupt_permille: u64,
-    /// Frames are lost, doubled, reordered and corrupted in spells of so many microseconds, with as long
-    /// between them in which they are not; 0: all the time.
+    /// Frames are lost, doubled, reordered and corrupted in spells of so many microseconds, with as
+    /// long between them in which they are not; 0: all the time.
     #[serde(default)]
     pub spell_us: u64,
 }

@@ -141,8 +141,8 @@ pub enum Observation<'a> {
 pub struct Ending {
     /// The last executed height of each correct replica; `None` when it is down.
     pub heights: Vec<(ReplicaId, Option<Height>)>,
-    /// Whether, after the faults were over, all correct members that sign stood in one view under a correct
-    /// leader.
+    /// Whether, after the faults were over, all correct members that sign stood in one view under a
+    /// correct leader.
     pub together: bool,
     /// Views that a correct member went through after the faults were over.
     pub views_after: u64,

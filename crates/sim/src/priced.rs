@@ -11,12 +11,12 @@
 //!                                                         └────────────────┴─┘
 //! ```
 //!
-//! Each validator has the stations of a real one (`quorate-node`'s threads), each a queue with one or
-//! two servers: `net` (encryption, sockets), `votes` (checks of what is urgent, combining), `checks`
-//! (bodies and requests), `machine`, `execution`, `log`; and beside it a `client`. Jobs in service share
-//! the host's cores (`processor`); what leaves and comes in shares its link (`lines`); groups of the
-//! log share its disk. A job is carried out when its service begins, and what comes of it leaves when
-//! its service ends.
+//! Each validator has the stations of a real one (`quorate-node`'s threads), each a queue with one
+//! or two servers: `net` (encryption, sockets), `votes` (checks of what is urgent, combining),
+//! `checks` (bodies and requests), `machine`, `execution`, `log`; and beside it a `client`. Jobs in
+//! service share the host's cores (`processor`); what leaves and comes in shares its link
+//! (`lines`); groups of the log share its disk. A job is carried out when its service begins, and
+//! what comes of it leaves when its service ends.
 //!
 //! What a job costs is counted, not assumed: `quorate-crypto` counts the operations that the job really
 //! called, and the list prices them ([`Prices::of`]). Where signatures are not real they are stand-ins
@@ -169,8 +169,8 @@ pub struct Load {
 pub enum Profile {
     /// This program.
     Quorate,
-    /// The reference implementation of paper 000 and of the published AWS runs, not fitted to them: what it
-    /// leaves out is said at [`Scene::as_reference`]. Its settings come from there.
+    /// The reference implementation of paper 000 and of the published AWS runs, not fitted to them:
+    /// what it leaves out is said at [`Scene::as_reference`]. Its settings come from there.
     Reference,
 }
 
@@ -277,11 +277,11 @@ impl Scene {
 
     /// The same scene with the reference implementation in the place of this program.
     ///
-    /// A body counts as stored as soon as it is there; votes are checked singly as they arrive and certify
-    /// at exactly the quorum; proposals are signed with the voting key; there is no TLS, no sync and no
-    /// execution; batches leave at 500 KB or after 100 ms, with no flow control; views time out after
-    /// 5 s. Clients send unsigned operations and get no answer. Hashing is SHA-512 and the store
-    /// RocksDB: the first is priced, the second is a copy.
+    /// A body counts as stored as soon as it is there; votes are checked singly as they arrive and
+    /// certify at exactly the quorum; proposals are signed with the voting key; there is no TLS, no
+    /// sync and no execution; batches leave at 500 KB or after 100 ms, with no flow control; views
+    /// time out after 5 s. Clients send unsigned operations and get no answer. Hashing is SHA-512
+    /// and the store RocksDB: the first is priced, the second is a copy.
     ///
     /// Whatever the scene's settings say of these is overruled.
     #[must_use]

@@ -259,8 +259,8 @@ impl Scenario {
         scenario
     }
 
-    /// As many faults over a longer time, so that the committee decides between them; and links that are
-    /// bad in spells. Fewer operations do: most heights hold one bundle.
+    /// As many faults over a longer time, so that the committee decides between them; and links
+    /// that are bad in spells. Fewer operations do: most heights hold one bundle.
     fn spread_out(&mut self) {
         self.fault_phase *= SPREAD;
         self.schedule.iter_mut().for_each(|(at, _)| at.0 *= u64::from(SPREAD));
@@ -322,8 +322,8 @@ impl Scenario {
         }
     }
 
-    /// With next to no log kept for others, frequent snapshots, replicas that are away for long, and one
-    /// whose bodies are lost.
+    /// With next to no log kept for others, frequent snapshots, replicas that are away for long,
+    /// and one whose bodies are lost.
     #[must_use]
     pub fn with_retention(mut self) -> Self {
         self.draw_retention(&mut Dice::new(self.seed, "little is kept", 0));
@@ -332,8 +332,8 @@ impl Scenario {
         self
     }
 
-    /// Some seconds long, with half of the load, the same faults in it and links that are always bad: for
-    /// tests that run many.
+    /// Some seconds long, with half of the load, the same faults in it and links that are always
+    /// bad: for tests that run many.
     #[must_use]
     pub fn short(mut self) -> Self {
         const PARTS: u32 = 4 * SPREAD;
@@ -362,8 +362,8 @@ impl Scenario {
         self
     }
 
-    /// With the settings of ablation studies drawn as well: turns of several views, small blocks, requests
-    /// ordered twice, chains that travel.
+    /// With the settings of ablation studies drawn as well: turns of several views, small blocks,
+    /// requests ordered twice, chains that travel.
     #[must_use]
     pub fn with_ablations(mut self) -> Self {
         let mut dice = Dice::new(self.seed, "ablations", 0);
@@ -481,8 +481,9 @@ impl Scenario {
         self.behaviours.iter().map(|behaviour| *behaviour == Behaviour::Honest).collect()
     }
 
-    /// Whether more is wrong with its members than is tolerated: neither agreement nor progress is promised,
-    /// and correct members must still not contradict themselves, panic, nor go on after halting.
+    /// Whether more is wrong with its members than is tolerated: neither agreement nor progress is
+    /// promised, and correct members must still not contradict themselves, panic, nor go on after
+    /// halting.
     #[must_use]
     pub fn is_beyond_tolerance(&self) -> bool {
         self.excessive
@@ -550,11 +551,13 @@ impl Scenario {
         }
     }
 
-    /// Little is kept: whoever was away needs a snapshot. Lost bodies count as a fault of their owner, who
-    /// promised to keep them: it and the Byzantine members together are no more than are tolerated.
+    /// Little is kept: whoever was away needs a snapshot. Lost bodies count as a fault of their
+    /// owner, who promised to keep them: it and the Byzantine members together are no more than are
+    /// tolerated.
     fn draw_retention(&mut self, dice: &mut Dice) {
-        // Certified bodies and next to nothing kept do not go together (ADR 11): what one honest member
-        // stored and gave up after executing it, nobody can fetch, and nobody else vouches for its snapshot.
+        // Certified bodies and next to nothing kept do not go together (ADR 11): what one honest
+        // member stored and gave up after executing it, nobody can fetch, and nobody else vouches
+        // for its snapshot.
         self.settings.availability = Proof::Stored;
         self.log.segment_bytes = *dice.choose(&[2_048, 4_096, 16 * 1024]);
         self.log.retention_bytes = 2 * self.log.segment_bytes;

@@ -157,8 +157,8 @@ fn first_that_fails(
 
 struct OutOfBudget;
 
-/// No more may be wrong with the members than before, or than is tolerated; where that was the point, it
-/// stays so.
+/// No more may be wrong with the members than before, or than is tolerated; where that was the
+/// point, it stays so.
 fn is_survivable(candidate: &Scenario, before: &Scenario) -> bool {
     let excess = |scenario: &Scenario| {
         scenario.faulty_weight().saturating_sub(scenario.weights.faulty_max())

@@ -1,12 +1,12 @@
 //! Twins at scale: protocol machines alone, five of them for four members, in so small a world that a
 //! hundred thousand scenarios take minutes.
 //!
-//! After Bano et al., "Twins: BFT Systems Made Robust" (OPODIS 2021): a Byzantine member is two correct
-//! machines with one key, each believing that it is the only one. Everything such a pair can do to the
-//! others by reaching some and not others is covered without a line of malicious code: equivocation,
-//! double votes, forgetting. A [`Plan`] says for each of the first views who leads, which machine
-//! reaches which, and who starts again from its records; after these views everybody reaches everybody, and
-//! the committee must go on.
+//! After Bano et al., "Twins: BFT Systems Made Robust" (OPODIS 2021): a Byzantine member is two
+//! correct machines with one key, each believing that it is the only one. Everything such a pair
+//! can do to the others by reaching some and not others is covered without a line of malicious
+//! code: equivocation, double votes, forgetting. A [`Plan`] says for each of the first views who
+//! leads, which machine reaches which, and who starts again from its records; after these views
+//! everybody reaches everybody, and the committee must go on.
 //!
 //! No engine, disk or client here: bodies are always at hand, a promise is durable at once, missing
 //! blocks come in an instant from whoever is reached. The whole replica under twins runs in

@@ -15,15 +15,16 @@ fn is_noticed(protocol: ProtocolKind, mutant: Mutant, oracle: &str) {
 }
 
 macro_rules! noticed {
-    ($($name:ident: $mutant:ident by $oracle:literal;)*) => {$(
+    ($protocol:ident: $($name:ident: $mutant:ident by $oracle:literal;)*) => {$(
         #[test]
         fn $name() {
-            is_noticed(ProtocolKind::Jolteon, Mutant::$mutant, $oracle);
+            is_noticed(ProtocolKind::$protocol, Mutant::$mutant, $oracle);
         }
     )*};
 }
 
 noticed! {
+    Jolteon:
     a_group_without_a_sync: SkipSync by "durability";
     a_segment_without_a_name: SkipDirectorySync by "durability";
     a_record_without_its_checksum: AcceptTornRecord by "storage";
@@ -38,20 +39,20 @@ noticed! {
     the_latest_promise_given_up: PruneLatestRecord by "durability";
     what_is_not_executed_given_up: PruneUnexecuted by "durability";
     a_host_that_sends_early: HostSendsEarly by "audit";
-    a_second_vote_in_one_view: JolteonDoubleVote by "audit";
-    a_vote_after_a_timeout: JolteonVoteAfterTimeout by "audit";
-    a_vote_without_a_durable_promise: JolteonVoteBeforePersist by "audit";
-    a_proposal_without_a_durable_promise: JolteonProposeBeforePersist by "audit";
-    a_timeout_without_a_durable_promise: JolteonTimeoutBeforePersist by "audit";
-    promises_forgotten_in_a_restart: JolteonAmnesia by "audit";
-    a_timeout_certificate_forgotten_in_a_restart: JolteonForgetTc by "progress";
+    a_second_vote_in_one_view: ChainedDoubleVote by "audit";
+    a_vote_after_a_timeout: ChainedVoteAfterTimeout by "audit";
+    a_vote_without_a_durable_promise: ChainedVoteBeforePersist by "audit";
+    a_proposal_without_a_durable_promise: ChainedProposeBeforePersist by "audit";
+    a_timeout_without_a_durable_promise: ChainedTimeoutBeforePersist by "audit";
+    promises_forgotten_in_a_restart: ChainedAmnesia by "audit";
+    a_timeout_certificate_forgotten_in_a_restart: ChainedForgetTc by "progress";
 }
 
-/// What a recovered replica is offered is in the words of its own protocol: in another's, nothing of it would be
-/// looked at.
+/// What a recovered replica is offered is in the words of its own protocol: in another's, nothing
+/// of it would be looked at.
 #[test]
 fn a_second_vote_in_one_view_of_any_protocol() {
     for protocol in ProtocolKind::ALL {
-        is_noticed(protocol, Mutant::JolteonDoubleVote, "audit");
+        is_noticed(protocol, Mutant::ChainedDoubleVote, "audit");
     }
 }

@@ -1,8 +1,8 @@
 //! The proof that the oracles see: for every rule that a scenario can break, leaving it out is noticed
 //! within a few seeds, and the failure says how to see it again.
 //!
-//! Not here, for no member of a scenario forges what they guard against: `JolteonUnboundedTc`,
-//! `JolteonTcMaximum`, `AcceptWrongChunk`, `AvailableBelowWeak`, `AvailableByNumber`, and the rules of
+//! Not here, for no member of a scenario forges what they guard against: `ChainedUnboundedTc`,
+//! `ChainedTcMaximum`, `AcceptWrongChunk`, `AvailableBelowWeak`, `AvailableByNumber`, and the rules of
 //! damaged disks and of what is given up on them. Their crates test them at the surface.
 #![cfg(feature = "mutants")]
 
@@ -17,7 +17,8 @@ use std::sync::Arc;
 
 /// In one of these many seeds an oracle complains, and does not when the rule is kept.
 #[track_caller]
-fn is_noticed(mutant: Mutant, seeds: u64, draw: fn(u64) -> Scenario) {
+fn is_noticed(protocol: ProtocolKind, mutant: Mutant, seeds: u64, draw: fn(u64) -> Scenario) {
+    let draw = |seed| draw(seed).running(protocol);
     let failure = (0..seeds).find_map(|seed| {
         let failure = run(&draw(seed).with_mutant(mutant)).verdict.err()?;
         run(&draw(seed)).verdict.ok()?;
@@ -29,10 +30,10 @@ fn is_noticed(mutant: Mutant, seeds: u64, draw: fn(u64) -> Scenario) {
 }
 
 macro_rules! noticed {
-    ($($name:ident: $mutant:ident in $seeds:literal of $draw:expr;)*) => {$(
+    ($protocol:ident: $($name:ident: $mutant:ident in $seeds:literal of $draw:expr;)*) => {$(
         #[test]
         fn $name() {
-            is_noticed(Mutant::$mutant, $seeds, $draw);
+            is_noticed(ProtocolKind::$protocol, Mutant::$mutant, $seeds, $draw);
         }
     )*};
 }
@@ -71,17 +72,18 @@ fn bad_servers(seed: u64) -> Scenario {
 }
 
 noticed! {
+    Jolteon:
     a_certificate_of_many_light_members: CertificateCountsHeads in 40 of light;
     shares_of_many_light_members: TallyCountsHeads in 40 of light;
     replies_of_many_light_members: WeakCountsHeads in 40 of liars;
     a_snapshot_that_one_member_made_up: InstallUnvouched in 60 of bad_servers;
-    a_second_vote_in_one_view: JolteonDoubleVote in 20 of short;
-    a_vote_after_a_timeout: JolteonVoteAfterTimeout in 20 of short;
-    a_vote_without_a_durable_promise: JolteonVoteBeforePersist in 100 of storm;
-    promises_forgotten_in_a_restart: JolteonAmnesia in 20 of short;
-    a_timeout_certificate_forgotten_in_a_restart: JolteonForgetTc in 30 of short;
+    a_second_vote_in_one_view: ChainedDoubleVote in 20 of short;
+    a_vote_after_a_timeout: ChainedVoteAfterTimeout in 20 of short;
+    a_vote_without_a_durable_promise: ChainedVoteBeforePersist in 100 of storm;
+    promises_forgotten_in_a_restart: ChainedAmnesia in 20 of short;
+    a_timeout_certificate_forgotten_in_a_restart: ChainedForgetTc in 30 of short;
     a_block_that_extends_too_little: JolteonStaleJustify in 500 of stale;
-    a_decision_delivered_newest_first: JolteonNewestFirst in 20 of short;
+    a_decision_delivered_newest_first: ChainedNewestFirst in 20 of short;
     a_certificate_of_few: SkipThreshold in 40 of short;
     a_vote_without_the_bodies: VoteWithoutBodies in 40 of short;
     a_body_acknowledged_before_it_is_stored: AcknowledgeBeforeStored in 20 of short;
@@ -95,11 +97,11 @@ noticed! {
     a_reply_of_one_that_lost_its_promises: AnswerUnsigned in 60 of short;
 }
 
-/// A planted mutant is found, shrunk, and fails in the same way when its file is run: same verdict, same
-/// events.
+/// A planted mutant is found, shrunk, and fails in the same way when its file is run: same verdict,
+/// same events.
 #[test]
 fn a_planted_mutant_is_found_shrunk_and_replayed() {
-    let draw = |seed| short(seed).with_mutant(Mutant::JolteonAmnesia);
+    let draw = |seed| short(seed).with_mutant(Mutant::ChainedAmnesia);
     let found = (0..20).find_map(|seed| Some((draw(seed), run(&draw(seed)).verdict.err()?)));
     let (scenario, failure) = found.expect("it is noticed in a few seeds");
     let shrunk = shrink(&scenario, failure.oracle, |step| step.runs < 400).expect("it fails");
@@ -122,7 +124,7 @@ fn a_planted_mutant_is_found_shrunk_and_replayed() {
 /// mutant nothing is wrong with what is left.
 #[test]
 fn a_mutant_found_by_twins_is_shrunk_and_replayed() {
-    for mutant in [Mutant::JolteonDoubleVote, Mutant::JolteonNewestFirst] {
+    for mutant in [Mutant::ChainedDoubleVote, Mutant::ChainedNewestFirst] {
         let campaign =
             run_plans(0..500, 2, Some(mutant), || Ground::of(ProtocolKind::Jolteon), |_| ());
         let found = campaign.found.first().expect("it is noticed");
@@ -162,20 +164,20 @@ macro_rules! noticed_by_twins {
 
 noticed_by_twins! {
     Jolteon:
-    twins_notice_a_second_vote_in_one_view: JolteonDoubleVote breaks "audit" in 500;
-    twins_notice_a_vote_after_a_timeout: JolteonVoteAfterTimeout breaks "audit" in 500;
-    twins_notice_promises_forgotten_in_a_restart: JolteonAmnesia breaks "audit" in 500;
-    twins_notice_a_vote_that_is_not_durable: JolteonVoteBeforePersist breaks "audit" in 4_000;
-    twins_notice_a_timeout_that_is_not_durable: JolteonTimeoutBeforePersist breaks "audit" in 4_000;
-    twins_notice_a_proposal_that_is_not_durable: JolteonProposeBeforePersist breaks "audit" in 4_000;
-    twins_notice_a_decision_delivered_newest_first: JolteonNewestFirst breaks "prefix" in 500;
-    twins_notice_a_view_entered_without_a_certificate: JolteonEnterUncertified breaks "conduct" in 500;
+    twins_notice_a_second_vote_in_one_view: ChainedDoubleVote breaks "audit" in 500;
+    twins_notice_a_vote_after_a_timeout: ChainedVoteAfterTimeout breaks "audit" in 500;
+    twins_notice_promises_forgotten_in_a_restart: ChainedAmnesia breaks "audit" in 500;
+    twins_notice_a_vote_that_is_not_durable: ChainedVoteBeforePersist breaks "audit" in 4_000;
+    twins_notice_a_timeout_that_is_not_durable: ChainedTimeoutBeforePersist breaks "audit" in 4_000;
+    twins_notice_a_proposal_that_is_not_durable: ChainedProposeBeforePersist breaks "audit" in 4_000;
+    twins_notice_a_decision_delivered_newest_first: ChainedNewestFirst breaks "prefix" in 500;
+    twins_notice_a_view_entered_without_a_certificate: ChainedEnterUncertified breaks "conduct" in 500;
 }
 
 noticed_by_twins! {
     HotStuffBasic:
-    twins_notice_a_second_vote_for_a_block: JolteonDoubleVote breaks "audit" in 500;
-    twins_notice_a_basic_promise_forgotten: JolteonAmnesia breaks "audit" in 500;
+    twins_notice_a_second_vote_for_a_block: ChainedDoubleVote breaks "audit" in 500;
+    twins_notice_a_basic_promise_forgotten: ChainedAmnesia breaks "audit" in 500;
     twins_notice_a_phase_forgotten_in_a_restart: BasicForgetPhase breaks "audit" in 500;
     twins_notice_a_decision_by_two_phases: BasicDecideOnPreCommit breaks "progress" in 50;
 }

@@ -1,8 +1,8 @@
 //! Scenarios in which something was once wrong, kept by the name of its cause.
 //!
-//! A file in `crates/sim/regressions/` is a scenario as `quorate sim` writes it when it has shrunk a failure
-//! (`--out`), or a plan of Twins, with a comment at its top that says what was wrong. Unlike a seed, it means the same however
-//! scenarios come to be drawn.
+//! A file in `crates/sim/regressions/` is a scenario as `quorate sim` writes it when it has shrunk
+//! a failure (`--out`), or a plan of Twins, with a comment at its top that says what was wrong.
+//! Unlike a seed, it means the same however scenarios come to be drawn.
 
 use quorate_sim::twins::{Ground, PlanFile, is_plan_file, run_plan};
 use quorate_sim::{Scenario, run};

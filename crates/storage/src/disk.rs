@@ -39,8 +39,8 @@ pub trait Disk: Send {
     /// When there is none or it cannot be opened.
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// A file of exactly these bytes under `name`, in the place of any other. Its content and length are
-    /// durable; its name is after the next [`Disk::sync_directory`].
+    /// A file of exactly these bytes under `name`, in the place of any other. Its content and
+    /// length are durable; its name is after the next [`Disk::sync_directory`].
     ///
     /// # Errors
     /// When it cannot be made or written.

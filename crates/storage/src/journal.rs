@@ -1,4 +1,5 @@
-//! The journal: carries out a machine's `Persist`, `Append`, `Store`, `Release` and `Read` over two logs.
+//! The journal: carries out a machine's `Persist`, `Append`, `Store`, `Release` and `Read` over two
+//! logs.
 //!
 //! Records and decided heights are in one, bodies in the other: the bodies' files may be lost, or on
 //! another disk, and the promises survive. A commit makes both durable. Nothing is relied on across
@@ -144,8 +145,9 @@ impl Journal {
         Ok((journal, recovery))
     }
 
-    /// Whether a journal was begun in this folder: some segment of its records has a sound start. Of one
-    /// that was, [`Journal::open`] finds every promise or says that it is damaged. Locks nothing.
+    /// Whether a journal was begun in this folder: some segment of its records has a sound start.
+    /// Of one that was, [`Journal::open`] finds every promise or says that it is damaged. Locks
+    /// nothing.
     ///
     /// # Errors
     /// [`StorageError::Io`] when the folder or a file in it cannot be read.

@@ -6,8 +6,8 @@
 //! | `snapshot-<height>` | the manifest, written last: without it there is no snapshot |
 //! | `staged-<digest>-<chunk>` | a chunk of somebody else's, until it is installed or the next start |
 //!
-//! Every file is durable before the manifest's name is. What a crash left without a manifest is removed at
-//! the next start, like everything older than the last two.
+//! Every file is durable before the manifest's name is. What a crash left without a manifest is
+//! removed at the next start, like everything older than the last two.
 
 use crate::StorageError;
 use crate::disk::Disk;

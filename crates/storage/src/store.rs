@@ -24,8 +24,8 @@ pub trait Store: Send {
     /// When the store cannot be read.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError>;
 
-    /// What is committed now, durably or not, for reading on another thread. Later commits do not change
-    /// it and are not delayed by it.
+    /// What is committed now, durably or not, for reading on another thread. Later commits do not
+    /// change it and are not delayed by it.
     ///
     /// # Errors
     /// When the store cannot be read.

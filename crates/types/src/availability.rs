@@ -1,5 +1,5 @@
-//! What a member signs when it acknowledges bodies: that an author's bodies are available without a gap,
-//! up to one of them.
+//! What a member signs when it acknowledges bodies: that an author's bodies are available without a
+//! gap, up to one of them.
 //!
 //! The bodies that an author seals from one start to the next are a chain: the link at each of them is
 //! the hash of the link before it, its sequence number and its digest. A link therefore names every

@@ -183,8 +183,8 @@ pub struct Record {
 /// What may be given up, as far as the machine is concerned. Each one replaces the one before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// Heights below this one are executed durably and covered by a snapshot. Their decided records, and
-    /// the bodies that only they order, are kept for others alone.
+    /// Heights below this one are executed durably and covered by a snapshot. Their decided
+    /// records, and the bodies that only they order, are kept for others alone.
     pub below: Height,
     /// The bodies of heights that became durable since the last release, each with its height. A body
     /// that is stored again later is live again.
@@ -349,9 +349,9 @@ pub struct ExecutedUpTo {
     pub decided: Bytes,
     /// Operations executed so far, over the whole history.
     pub operations: u64,
-    /// The last decided records that the state store kept beside the state, oldest first: what the log
-    /// lacks of them at its end it takes over when it is opened. The bodies that they order are executed
-    /// durably.
+    /// The last decided records that the state store kept beside the state, oldest first: what the
+    /// log lacks of them at its end it takes over when it is opened. The bodies that they order are
+    /// executed durably.
     pub recent: Vec<DecidedRecord>,
 }
 

@@ -1,8 +1,8 @@
 //! Prints which share of the lines under a folder a test run came past, file by file.
 //!
-//! `quorate-coverage SOURCE PROFILES OBJECT…`: a folder of sources, a folder of `.profraw` files, and the
-//! test binaries that wrote them, built with `-C instrument-coverage`. Test code is left out: files and
-//! folders named `tests`.
+//! `quorate-coverage SOURCE PROFILES OBJECT…`: a folder of sources, a folder of `.profraw` files,
+//! and the test binaries that wrote them, built with `-C instrument-coverage`. Test code is left
+//! out: files and folders named `tests`.
 
 use anyhow::{Context, Result, bail, ensure};
 use llvm_profparser::{CoverageMapping, CoverageResult, merge_profiles};

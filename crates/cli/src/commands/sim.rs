@@ -28,7 +28,7 @@ use std::time::Instant;
     quorate sim --crash-points         one replica, crashed at each of its steps in every way\n  \
     quorate sim --weights 4,4,4,4,1,1,1 --twins\n                                     \
     members weigh differently, all that may fail are twins\n  \
-    quorate sim --mutant JolteonDoubleVote --seeds 200\n                                     \
+    quorate sim --mutant ChainedDoubleVote --seeds 200\n                                     \
     a rule left out: must fail (needs a build with --features mutants)\n  \
     quorate sim --replay sim-failures/seed-17.toml\n                                     \
     a scenario from its file, such as the smallest one of a failure\n  \
@@ -57,8 +57,8 @@ pub(crate) struct Options {
     /// Pass over leaders whose last turns came to nothing
     #[arg(long, conflicts_with_all = ["replay", "twins_scenarios", "crash_points"])]
     leader_reputation: bool,
-    /// Draw the settings of ablation studies too: turns of several views, small blocks, requests ordered
-    /// twice, chains that travel with messages
+    /// Draw the settings of ablation studies too: turns of several views, small blocks, requests
+    /// ordered twice, chains that travel with messages
     #[arg(long, conflicts_with_all = ["replay", "twins_scenarios", "crash_points"])]
     ablations: bool,
     /// Replace the Byzantine members by twins: two machines with one key

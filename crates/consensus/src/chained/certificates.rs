@@ -30,8 +30,8 @@ impl Chained {
         self.try_phase_vote(now);
     }
 
-    /// A certificate that comes after the timeouts of its view may name another leader for the view that they
-    /// led to: it proposes, unless somebody did.
+    /// A certificate that comes after the timeouts of its view may name another leader for the view
+    /// that they led to: it proposes, unless somebody did.
     fn take_over(&mut self, (view, leader): (View, ReplicaId)) {
         if self.view == view && self.leader() != leader && self.voted_view < view {
             self.wish_to_propose();
@@ -47,9 +47,9 @@ impl Chained {
         }
     }
 
-    /// The parent of a certified block is the new lock, if it is later than the old one; where a view has
-    /// several phases, the second one's certificate locks instead. Where that block is missing the lock
-    /// waits for it, as its votes do.
+    /// The parent of a certified block is the new lock, if it is later than the old one; where a
+    /// view has several phases, the second one's certificate locks instead. Where that block is
+    /// missing the lock waits for it, as its votes do.
     pub(super) fn raise_lock(&mut self, qc: &Qc) {
         if self.verifier.rules().is_phased() {
             return;
@@ -69,8 +69,8 @@ impl Chained {
         self.advance(now, None);
     }
 
-    /// Enters the view that the highest certificates lead to (★: no view without a certificate). If a block's
-    /// certificate leads there, this is the author whose view came to something.
+    /// Enters the view that the highest certificates lead to (★: no view without a certificate). If
+    /// a block's certificate leads there, this is the author whose view came to something.
     fn advance(&mut self, now: Time, author: Option<ReplicaId>) {
         let by_tc = self.high_tc.as_ref().map_or(View(0), |tc| tc.view);
         let by_qc = self.view_by_qc();
@@ -80,13 +80,20 @@ impl Chained {
         }
         let given_up = by_tc.next() > by_qc;
         if given_up {
-            let current = if by_tc == self.view { Some(self.leader()) } else { None };
-            self.patience.failed(current.unwrap_or_else(|| self.leaders.leader(by_tc)));
+            self.on_given_up(by_tc);
         } else if let Some(author) = author {
             self.patience.succeeded(author);
         }
         self.view_changes += u64::from(given_up);
-        self.enter(now, target, given_up);
+        self.enter(now, target);
+    }
+
+    /// A view was given up: for whom others wait less from now on, and the timer perhaps longer.
+    fn on_given_up(&mut self, view: View) {
+        let current = if view == self.view { Some(self.leader()) } else { None };
+        let leader = current.unwrap_or_else(|| self.leaders.leader(view));
+        self.patience.failed(leader);
+        self.pacemaker.failed(leader, self.verifier.committee().weights());
     }
 
     /// The view that the highest certificate leads to.
@@ -104,7 +111,7 @@ impl Chained {
         self.high_tc.clone().filter(|_| !self.entered_by_qc())
     }
 
-    pub(super) fn enter(&mut self, now: Time, view: View, given_up: bool) {
+    pub(super) fn enter(&mut self, now: Time, view: View) {
         self.view = view;
         self.verifier.publish(view);
         self.prune();
@@ -112,7 +119,7 @@ impl Chained {
         let is_trusted = self.depends_on().iter().all(|member| self.patience.trusts(*member));
         self.pacemaker.set_patient(is_trusted || !self.config.liveness.leader_patience);
         self.update_work(now);
-        self.pacemaker.enter(now, given_up);
+        self.pacemaker.enter(now);
         self.say_new_view();
         self.wish_to_propose();
         let waiting: Vec<BlockId> =

@@ -306,7 +306,7 @@ pub(super) fn check_tc_form(tc: &Tc, verifier: &Verifier) -> Result<(), Rejected
     }
     for (reported, certificate) in &tc.groups {
         let unreported = verifier.rules().unreported_from(tc.view);
-        if *reported >= unreported && !mutants::active(Mutant::JolteonUnboundedTc) {
+        if *reported >= unreported && !mutants::active(Mutant::ChainedUnboundedTc) {
             return Err(Rejected::RuleBroken("a timeout reports a view before its own"));
         }
         if certificate.signers.is_empty() {
@@ -322,7 +322,7 @@ pub(super) fn check_tc_form(tc: &Tc, verifier: &Verifier) -> Result<(), Rejected
         return Err(Rejected::BelowThreshold);
     }
     let highest = tc.groups.last().map(|(reported, _)| *reported);
-    if highest != Some(tc.high_qc.view) && !mutants::active(Mutant::JolteonTcMaximum) {
+    if highest != Some(tc.high_qc.view) && !mutants::active(Mutant::ChainedTcMaximum) {
         return Err(Rejected::RuleBroken("a timeout certificate shows the highest it reports"));
     }
     Ok(())

@@ -32,7 +32,7 @@ impl Chained {
             return;
         };
         let mut path = path;
-        if mutants::active(Mutant::JolteonNewestFirst) {
+        if mutants::active(Mutant::ChainedNewestFirst) {
             path.reverse();
         }
         for (place, block) in path.iter().enumerate() {

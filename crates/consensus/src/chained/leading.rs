@@ -1,8 +1,8 @@
 //! Who leads, and who collects.
 //!
-//! By turns; or, where leaders have a reputation, whoever comes next in turn and is not passed over, as the
-//! block says whose certificate leads to the view. After timeouts always by turns: their certificate
-//! names no chain that everybody has.
+//! By turns; or, where leaders have a reputation, whoever comes next in turn and is not passed
+//! over, as the block says whose certificate leads to the view. After timeouts always by turns:
+//! their certificate names no chain that everybody has.
 
 use super::messages::Block;
 use super::state::Chained;
@@ -59,8 +59,8 @@ impl Chained {
         Some(parent.after(views, block.author, self.leaders.as_ref(), weights))
     }
 
-    /// Who collects the votes for a block: the next leader, whose block shows what they make; or its own,
-    /// where more phases follow.
+    /// Who collects the votes for a block: the next leader, whose block shows what they make; or
+    /// its own, where more phases follow.
     pub(super) fn collector(&self, view: View, id: BlockId) -> ReplicaId {
         if mutants::active(Mutant::HotStuffVoteToProposer) {
             return self.leaders.leader(view);

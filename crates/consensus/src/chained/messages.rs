@@ -18,8 +18,8 @@ pub enum Message {
     Vote(Vote),
     /// A view is given up.
     Timeout(Timeout),
-    /// Certificates that move their receiver: after an older timeout, when a leader decides and has nothing
-    /// to propose, or, where a view has several phases, into the next one.
+    /// Certificates that move their receiver: after an older timeout, when a leader decides and has
+    /// nothing to propose, or, where a view has several phases, into the next one.
     Certificates {
         /// The sender's highest.
         high_qc: Qc,

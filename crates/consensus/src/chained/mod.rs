@@ -1,9 +1,10 @@
-//! The chained protocols as one machine: a block's certificate is its child's justification, and each
-//! view adds one of both. [Basic HotStuff](crate::hotstuff::basic) is one of them by its blocks, and goes
-//! through further phases within each view.
+//! The chained protocols as one machine: a block's certificate is its child's justification, and
+//! each view adds one of both. [Basic HotStuff](crate::hotstuff::basic) is one of them by its
+//! blocks, and goes through further phases within each view.
 //!
-//! [`Rules`] holds all that tells [Jolteon](crate::jolteon) and [HotStuff](crate::hotstuff) apart; whatever is
-//! not in it is the same for all. What a rule is for stands with the protocol that needs it.
+//! [`Rules`] holds all that tells [Jolteon](crate::jolteon) and [HotStuff](crate::hotstuff) apart;
+//! whatever is not in it is the same for all. What a rule is for stands with the protocol that
+//! needs it.
 //!
 //! | what is said | where | who checks it before |
 //! |---|---|---|
@@ -14,7 +15,8 @@
 //! | later phases of a view, and that it is over | `phases` | `check` |
 //! | runs of blocks for those who missed them | `synchronise` | `runs` |
 //!
-//! `records` are what is written down, `state` holds the machine and hands its inputs out, `recovery` starts it again.
+//! `records` are what is written down, `state` holds the machine and hands its inputs out,
+//! `recovery` starts it again.
 
 mod certificates;
 mod check;

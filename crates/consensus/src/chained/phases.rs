@@ -1,4 +1,5 @@
-//! Views of several phases: what comes after the first certificate of a block, until the last decides it.
+//! Views of several phases: what comes after the first certificate of a block, until the last
+//! decides it.
 //!
 //! The leader shows each certificate that it collects, and whoever holds it votes in the phase that it
 //! begins; the last one ends the view, and everybody tells the next leader so.
@@ -49,8 +50,8 @@ impl Chained {
         locked.map(|qc| (Phase::Commit, qc)).or(prepared.map(|qc| (Phase::PreCommit, qc)))
     }
 
-    /// In no phase of a view twice, and never back (★); with block and bodies here, for whoever is asked
-    /// for them.
+    /// In no phase of a view twice, and never back (★); with block and bodies here, for whoever is
+    /// asked for them.
     fn may_vote_in(&self, phase: Phase, view: View, id: BlockId) -> bool {
         let is_new = (view, phase) > (self.voted_view, self.phases.voted.voted)
             || mutants::active(Mutant::BasicVoteTwiceInPhase);
@@ -147,8 +148,8 @@ impl Chained {
         }
     }
 
-    /// With several phases a view: a timeout certificate, or a quorum of new-views, shows that no block can
-    /// be locked above the highest certificate.
+    /// With several phases a view: a timeout certificate, or a quorum of new-views, shows that no
+    /// block can be locked above the highest certificate.
     pub(super) fn may_propose(&self) -> bool {
         let phased = self.verifier.rules().is_phased();
         let after_timeouts = self.high_tc.as_ref().is_some_and(|tc| tc.view.next() == self.view);

@@ -78,7 +78,7 @@ impl Chained {
         self.update_work(now);
         // One record holds the proposal and the own vote: one sync, then both leave.
         let vote = self.decide_vote(now, id);
-        if !mutants::active(Mutant::JolteonProposeBeforePersist) {
+        if !mutants::active(Mutant::ChainedProposeBeforePersist) {
             self.persist();
         }
         self.send(Recipients::All, Message::Proposal(proposal));

@@ -43,8 +43,9 @@ pub struct SafetyRecord {
     pub later: Option<LaterVotes>,
 }
 
-/// The newest block that a replica knows to be the parent of a certified one, or, where views have several
-/// phases, to have a certificate of the second one (★): it votes against it only when a later certificate shows that this is safe.
+/// The newest block that a replica knows to be the parent of a certified one, or, where views have
+/// several phases, to have a certificate of the second one (★): it votes against it only when a
+/// later certificate shows that this is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Lock {
     /// The block's view.
@@ -62,7 +63,8 @@ pub struct LaterVotes {
     pub votes: Vec<PhaseVote>,
 }
 
-/// Nothing at the end of a record is nothing at all: records without locks and phases stay as they were.
+/// Nothing at the end of a record is nothing at all: records without locks and phases stay as they
+/// were.
 fn write_if_any<T: BorshSerialize, W: Write>(value: &Option<T>, writer: &mut W) -> io::Result<()> {
     value.as_ref().map_or(Ok(()), |value| value.serialize(writer))
 }

@@ -31,7 +31,7 @@ impl Chained {
         }
         let by_tc = self.high_tc.as_ref().map_or(View(0), |tc| tc.view);
         let view = self.view_by_qc().max(by_tc.next());
-        self.enter(now, view, false);
+        self.enter(now, view);
         self.update_work(now);
         self.find_stored(stored);
         self.withhold_vote();
@@ -147,7 +147,7 @@ impl Chained {
                 record: bytes.clone(),
             }));
         }
-        if let Some(safety) = safety.filter(|_| !mutants::active(Mutant::JolteonAmnesia)) {
+        if let Some(safety) = safety.filter(|_| !mutants::active(Mutant::ChainedAmnesia)) {
             self.restore_promises(decode("the safety record", safety)?)?;
         }
         Ok(())
@@ -188,7 +188,7 @@ impl Chained {
         if let Some(later) = record.later.filter(|_| !mutants::active(Mutant::BasicForgetPhase)) {
             self.phases.voted = later;
         }
-        if !mutants::active(Mutant::JolteonForgetTc) {
+        if !mutants::active(Mutant::ChainedForgetTc) {
             self.high_tc = record.high_tc;
         }
         for block in record.blocks {

@@ -82,8 +82,8 @@ impl Rules {
         }
     }
 
-    /// The phase of a vote or certificate that may be of the first or the last one: the last one's alone
-    /// name their own block as what they decide.
+    /// The phase of a vote or certificate that may be of the first or the last one: the last one's
+    /// alone name their own block as what they decide.
     #[must_use]
     pub fn phase_of(&self, view: View, base_view: View) -> Phase {
         if self.is_phased() && base_view == view { Phase::Commit } else { Phase::Prepare }
@@ -95,12 +95,12 @@ impl Rules {
         if self.is_phased() && phase == Phase::Commit { base == block } else { base.0 < block.0 }
     }
 
-    /// Whether a certificate decides its block's base: every view from there to its own has a block (★).
-    /// Views grow along links, so the distance alone says so.
+    /// Whether a certificate decides its block's base: every view from there to its own has a block
+    /// (★). Views grow along links, so the distance alone says so.
     #[must_use]
     pub fn is_commit(&self, qc: &Qc) -> bool {
         let gap = qc.view.0.saturating_sub(qc.base_view.0);
-        gap == self.links() || (gap > self.links() && mutants::active(Mutant::JolteonCommitGap))
+        gap == self.links() || (gap > self.links() && mutants::active(Mutant::ChainedCommitGap))
     }
 
     /// The view that a certificate leads to: the next one, unless phases of its own are still to come.

@@ -31,8 +31,8 @@ pub struct Chained {
     pub(super) last_vote: Option<super::Vote>,
     /// The blocks voted for in views after the highest certificate's.
     pub(super) voted: BTreeMap<View, BlockId>,
-    /// A vote for this block was promised, and its bodies were lost since: nobody hears of it until they
-    /// were fetched.
+    /// A vote for this block was promised, and its bodies were lost since: nobody hears of it until
+    /// they were fetched.
     pub(super) withheld: Option<BlockId>,
     /// What the protocol's votes are locked on, if they are.
     pub(super) lock: Lock,

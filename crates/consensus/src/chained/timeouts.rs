@@ -27,8 +27,8 @@ impl Timeouts {
 }
 
 impl Chained {
-    /// The view has taken too long, or enough others say so: promises what that binds it to (★), says so,
-    /// and says so again each time the timer fires.
+    /// The view has taken too long, or enough others say so: promises what that binds it to (★),
+    /// says so, and says so again each time the timer fires.
     pub(super) fn give_up(&mut self, now: Time) {
         if !self.config.signs {
             return;
@@ -42,8 +42,8 @@ impl Chained {
         self.last_timeout = Some(timeout.clone());
         self.send(self.hears_timeouts(), Message::Timeout(timeout.clone()));
         self.pacemaker.rearm(now);
-        if mutants::active(Mutant::JolteonEnterUncertified) {
-            self.enter(now, self.view.next(), true);
+        if mutants::active(Mutant::ChainedEnterUncertified) {
+            self.enter(now, self.view.next());
         }
         // The own vote went to the collector alone: with the others' from their timeouts, it may make
         // the certificate that the collector withheld.
@@ -54,8 +54,8 @@ impl Chained {
         self.count_timeout(now, timeout);
     }
 
-    /// The vote that a timeout shows, for others to collect in the place of who did not: the last one, or
-    /// the one before where a quorum of the last would decide nothing.
+    /// The vote that a timeout shows, for others to collect in the place of who did not: the last
+    /// one, or the one before where a quorum of the last would decide nothing.
     fn shown_vote(&self) -> Option<Vote> {
         if !self.config.liveness.vote_salvage || mutants::active(Mutant::HotStuffNoSalvage) {
             return None;
@@ -72,17 +72,17 @@ impl Chained {
         Recipients::All
     }
 
-    /// Promises, durably, that the certificate reported is the least that any later timeout reports, and
-    /// where the protocol asks for it never to vote in this view again.
+    /// Promises, durably, that the certificate reported is the least that any later timeout
+    /// reports, and where the protocol asks for it never to vote in this view again.
     fn promise_to_give_up(&mut self) -> Timeout {
         let ends_voting = self.verifier.rules().timeout_ends_voting;
-        if ends_voting && !mutants::active(Mutant::JolteonVoteAfterTimeout) {
+        if ends_voting && !mutants::active(Mutant::ChainedVoteAfterTimeout) {
             self.voted_view = self.voted_view.max(self.view);
         }
         self.timeout_view = self.view;
         // A vote that nobody may hear of now is never heard of: none that is older follows a timeout.
         self.forget_withheld_votes();
-        if !mutants::active(Mutant::JolteonTimeoutBeforePersist) {
+        if !mutants::active(Mutant::ChainedTimeoutBeforePersist) {
             self.persist();
         }
         let message = timeout_message(&self.verifier, self.view, self.high_qc.view);

@@ -49,7 +49,7 @@ impl Chained {
     /// Votes for a block if every rule allows it, durably first.
     pub(super) fn try_vote(&mut self, now: Time, id: BlockId) {
         if let Some(vote) = self.decide_vote(now, id) {
-            if !mutants::active(Mutant::JolteonVoteBeforePersist) {
+            if !mutants::active(Mutant::ChainedVoteBeforePersist) {
                 self.persist();
             }
             self.deliver_vote(now, PhaseVote { phase: Phase::Prepare, vote });
@@ -64,7 +64,7 @@ impl Chained {
         if block.view != self.view || !bodies_here || !self.config.signs || self.halted {
             return None;
         }
-        if block.view <= self.voted_view && !mutants::active(Mutant::JolteonDoubleVote) {
+        if block.view <= self.voted_view && !mutants::active(Mutant::ChainedDoubleVote) {
             return None;
         }
         if self.verifier.rules().locks && !self.lock_allows(block) {
@@ -121,8 +121,8 @@ impl Chained {
         self.send(collector, message);
     }
 
-    /// The last vote for a block, and those of the same view that followed it, unless the block's bodies
-    /// were lost since (★): what others may hear of.
+    /// The last vote for a block, and those of the same view that followed it, unless the block's
+    /// bodies were lost since (★): what others may hear of.
     pub(super) fn said_votes(&self) -> Vec<PhaseVote> {
         let first = self.last_vote.iter().cloned();
         let first = first.map(|vote| PhaseVote { phase: Phase::Prepare, vote });

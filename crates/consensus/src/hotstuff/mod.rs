@@ -1,8 +1,9 @@
 //! Chained HotStuff: a block is decided once three certificates stand on it in consecutive views.
 //!
-//! Sources: Yin, Malkhi, Reiter, Gueta, Abraham, "HotStuff: BFT Consensus with Linearity and Responsiveness"
-//! (PODC 2019), and a dissertation's listings of it with a pacemaker of complaints. The machine is that of
-//! all [chained](crate::chained) protocols; [`RULES`] is what is HotStuff's own.
+//! Sources: Yin, Malkhi, Reiter, Gueta, Abraham, "HotStuff: BFT Consensus with Linearity and
+//! Responsiveness" (PODC 2019), and a dissertation's listings of it with a pacemaker of complaints.
+//! The machine is that of all [chained](crate::chained) protocols; [`RULES`] is what is HotStuff's
+//! own.
 //!
 //! # Assumptions
 //!
@@ -45,12 +46,13 @@
 //!
 //! # Why it is safe
 //!
-//! Let b, b′, b″ stand in views v, v+1, v+2, and let QC(b″) exist. A quorum voted for b″ and had locked b
-//! before, durably. Take the first certified block c of a view after v that does not extend b. Not in
-//! v+1 or v+2, where b′ and b″ are certified and nobody votes twice. So c comes after v+2, and an honest member
-//! that voted for b″ voted for it, locked on b or on something later. Whatever is certified between v
-//! and c extends b, locks included; so c does not extend that member's lock, and its certificate must be of a
-//! later view than v: then c's parent is certified, extends b as everything before c does, and c with it.
+//! Let b, b′, b″ stand in views v, v+1, v+2, and let QC(b″) exist. A quorum voted for b″ and had
+//! locked b before, durably. Take the first certified block c of a view after v that does not
+//! extend b. Not in v+1 or v+2, where b′ and b″ are certified and nobody votes twice. So c comes
+//! after v+2, and an honest member that voted for b″ voted for it, locked on b or on something
+//! later. Whatever is certified between v and c extends b, locks included; so c does not extend
+//! that member's lock, and its certificate must be of a later view than v: then c's parent is
+//! certified, extends b as everything before c does, and c with it.
 
 pub mod basic;
 

@@ -31,9 +31,9 @@ impl Failing {
 
 /// The reputation of leaders after a block: those whose last turns came to nothing, by member.
 ///
-/// Each block carries it, made from its parent's by one rule, so that whoever has a block knows who leads
-/// after it: also one that starts from a snapshot, without the chain before. Where reputation is off it is
-/// empty. At most as many are in it as may be faulty: whom nobody saw fail leads.
+/// Each block carries it, made from its parent's by one rule, so that whoever has a block knows who
+/// leads after it: also one that starts from a snapshot, without the chain before. Where reputation
+/// is off it is empty. At most as many are in it as may be faulty: whom nobody saw fail leads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Standing(Vec<Failing>);
 
@@ -67,9 +67,9 @@ impl Standing {
 
     /// The standing after a block of `view` by `author`, whose parent of view `parent` has this one.
     ///
-    /// The views between came to nothing. Who led the first of them is known if the parent's certificate
-    /// led there, which it did unless timeouts came first; the others were entered by timeout certificates,
-    /// and so went by turns.
+    /// The views between came to nothing. Who led the first of them is known if the parent's
+    /// certificate led there, which it did unless timeouts came first; the others were entered by
+    /// timeout certificates, and so went by turns.
     #[must_use]
     pub fn after(
         &self,
@@ -143,8 +143,8 @@ mod tests {
         (RoundRobin::new(&weights), weights)
     }
 
-    /// The leader of each view when `dead` never makes a block, and every view given up is followed by a
-    /// timeout certificate; and which views were given up.
+    /// The leader of each view when `dead` never makes a block, and every view given up is followed
+    /// by a timeout certificate; and which views were given up.
     fn play(members: usize, dead: &[u16], views: u64) -> (Vec<u16>, Vec<u64>) {
         let (turns, weights) = turns(members);
         let (mut standing, mut parent) = (Standing::default(), View(0));

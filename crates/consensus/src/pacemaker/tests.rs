@@ -1,13 +1,21 @@
 use super::{Pacemaker, Patience};
-use quorate_types::{ReplicaId, Time};
+use quorate_types::{ReplicaId, Time, Weights};
 use std::time::Duration;
 
 const SPAN: Duration = Duration::from_secs(1);
 
+/// Views led by these members of four were given up, one after the other.
+fn give_up(pacemaker: &mut Pacemaker, leaders: &[u16]) {
+    for leader in leaders {
+        pacemaker.failed(ReplicaId(*leader), &Weights::equal(4));
+        pacemaker.enter(Time(0));
+    }
+}
+
 #[test]
 fn the_timer_runs_only_while_there_is_work() {
     let mut pacemaker = Pacemaker::new(SPAN, 50);
-    pacemaker.enter(Time(0), false);
+    pacemaker.enter(Time(0));
     assert_eq!(pacemaker.deadline(), None);
     pacemaker.set_working(Time(5), true);
     assert_eq!(pacemaker.deadline(), Some(Time(1_000_005)));
@@ -24,15 +32,49 @@ fn the_span_grows_by_half_twelve_times_and_a_decision_resets_it() {
     let mut pacemaker = Pacemaker::new(SPAN, 50);
     pacemaker.set_working(Time(0), true);
     let mut spans = Vec::new();
-    for _ in 0..14 {
-        pacemaker.enter(Time(0), true);
+    give_up(&mut pacemaker, &[3]);
+    for view in 0..14 {
+        give_up(&mut pacemaker, &[view % 4]);
         spans.push(pacemaker.deadline().expect("it works").0);
     }
     assert_eq!(&spans[..3], [1_500_000, 2_250_000, 3_375_000]);
     assert_eq!(spans[11], spans[13]);
     pacemaker.decided();
-    pacemaker.enter(Time(0), false);
+    pacemaker.enter(Time(0));
     assert_eq!(pacemaker.deadline(), Some(Time(1_000_000)));
+}
+
+/// As many as may be dead fail without making anybody wait longer for the next; each once.
+#[test]
+fn the_first_failures_of_as_many_as_may_be_faulty_are_excused() {
+    let grown = |leaders: &[u16], weights: &Weights| {
+        let mut pacemaker = Pacemaker::new(SPAN, 100);
+        pacemaker.set_working(Time(0), true);
+        leaders.iter().for_each(|leader| pacemaker.failed(ReplicaId(*leader), weights));
+        pacemaker.enter(Time(0));
+        let span = pacemaker.deadline().expect("it works").0;
+        (span / 1_000_000).ilog2()
+    };
+    let ten = Weights::equal(10);
+    assert_eq!(grown(&[7, 8, 9], &ten), 0, "they may all be dead");
+    assert_eq!(grown(&[7, 8, 9, 0], &ten), 1, "one of them is honest");
+    assert_eq!(grown(&[7, 8, 9, 7, 8, 9], &ten), 3, "a round without a decision");
+    let uneven: Weights = "4,4,4,4,1,1,1".parse().expect("sound weights");
+    assert_eq!(grown(&[4, 5, 6], &uneven), 0);
+    assert_eq!(grown(&[0], &uneven), 0);
+    assert_eq!(grown(&[0, 1], &uneven), 1, "by weight");
+    assert_eq!(grown(&[0], &Weights::equal(3)), 1, "nobody may be faulty");
+}
+
+#[test]
+fn a_decision_excuses_the_same_leaders_again() {
+    let mut pacemaker = Pacemaker::new(SPAN, 50);
+    pacemaker.set_working(Time(0), true);
+    for _ in 0..3 {
+        give_up(&mut pacemaker, &[3]);
+        assert_eq!(pacemaker.deadline(), Some(Time(1_000_000)));
+        pacemaker.decided();
+    }
 }
 
 #[test]
@@ -40,8 +82,7 @@ fn how_much_the_span_grows_is_set() {
     for (growth, expected) in [(0, 1_000_000), (25, 1_562_500), (100, 4_000_000)] {
         let mut pacemaker = Pacemaker::new(SPAN, growth);
         pacemaker.set_working(Time(0), true);
-        pacemaker.enter(Time(0), true);
-        pacemaker.enter(Time(0), true);
+        give_up(&mut pacemaker, &[3, 0, 1]);
         assert_eq!(pacemaker.deadline(), Some(Time(expected)), "{growth} %");
     }
 }
@@ -51,12 +92,12 @@ fn without_patience_a_view_lasts_an_eighth_and_still_backs_off() {
     let mut pacemaker = Pacemaker::new(SPAN, 50);
     pacemaker.set_working(Time(0), true);
     pacemaker.set_patient(false);
-    pacemaker.enter(Time(0), false);
+    pacemaker.enter(Time(0));
     assert_eq!(pacemaker.deadline(), Some(Time(125_000)));
-    pacemaker.enter(Time(0), true);
+    give_up(&mut pacemaker, &[3, 0]);
     assert_eq!(pacemaker.deadline(), Some(Time(187_500)));
     pacemaker.set_patient(true);
-    pacemaker.enter(Time(0), false);
+    pacemaker.enter(Time(0));
     assert_eq!(pacemaker.deadline(), Some(Time(1_500_000)));
 }
 

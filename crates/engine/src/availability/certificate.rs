@@ -1,9 +1,9 @@
 //! Acknowledgements and certificates of availability: their wire forms and their checks.
 //!
-//! Acknowledgements are cumulative, so those in a certificate need not reach equally far: what is covered
-//! is what members of `weak` weight reach together. A certificate names the digests of the bodies, for
-//! whoever holds none of them. It need not prove that list, nor the link before it: the list leads to the
-//! links that were signed, and no other list does.
+//! Acknowledgements are cumulative, so those in a certificate need not reach equally far: what is
+//! covered is what members of `weak` weight reach together. A certificate names the digests of the
+//! bodies, for whoever holds none of them. It need not prove that list, nor the link before it: the
+//! list leads to the links that were signed, and no other list does.
 
 use crate::Verifier;
 use borsh::{BorshDeserialize, BorshSerialize};

@@ -9,7 +9,8 @@ use std::ops::Range;
 /// Bodies that may be stored beyond a gap and remembered here.
 const AHEAD_MAX: usize = 1_024;
 
-/// A certificate says otherwise than what is stored here: the author sealed two bodies under one number.
+/// A certificate says otherwise than what is stored here: the author sealed two bodies under one
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Contradiction;
 
@@ -56,8 +57,8 @@ impl Chain {
         Some(Available { author: self.author, sequence, link: self.link })
     }
 
-    /// A body is durable here. ★ The first digest under a number stands: another one is stored and may be
-    /// ordered, and is never acknowledged. Returns whether the chain grew.
+    /// A body is durable here. ★ The first digest under a number stands: another one is stored and
+    /// may be ordered, and is never acknowledged. Returns whether the chain grew.
     pub(crate) fn store(&mut self, name: &BodyRef) -> bool {
         if name.sequence < self.next || self.forgotten.contains(&name.sequence) {
             return false;

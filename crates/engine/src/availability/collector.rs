@@ -82,8 +82,8 @@ impl Collector {
         enough(committee, &mut reached).is_some_and(|k| reached[k - 1].0 >= self.certified)
     }
 
-    /// Certifies what can be, if it is more than before. `own` is how far the author's bodies are stored
-    /// at itself, with its signature.
+    /// Certifies what can be, if it is more than before. `own` is how far the author's bodies are
+    /// stored at itself, with its signature.
     pub(crate) fn certify(
         &mut self,
         committee: &Committee,
@@ -121,8 +121,8 @@ impl Collector {
         Some((certificate, covered))
     }
 
-    /// For a member that can chain nothing from `next` on: the last certificate, and the names of what is
-    /// not certified yet.
+    /// For a member that can chain nothing from `next` on: the last certificate, and the names of
+    /// what is not certified yet.
     pub(crate) fn help(
         &self,
         next: u64,

@@ -21,8 +21,8 @@ struct Author {
 }
 
 impl Coverage {
-    /// Takes in a certificate and appends to `fresh` what it covers anew. The first digest under a number
-    /// stands; `false` if the certificate has another.
+    /// Takes in a certificate and appends to `fresh` what it covers anew. The first digest under a
+    /// number stands; `false` if the certificate has another.
     pub(crate) fn add(&mut self, covered: &Covered, fresh: &mut Vec<BodyRef>) -> bool {
         let author = self.0.entry(covered.author).or_default();
         author.signers.clone_from(&covered.signers);

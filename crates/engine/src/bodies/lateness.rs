@@ -1,9 +1,9 @@
 //! How late bodies come from their authors, and so how long to wait before asking somebody else.
 //!
-//! A proposal is small and overtakes the bodies that it names, the more so the more is under way. A body that
-//! is asked for while its author's copy is still coming arrives twice; under load, when everything is
-//! late, that would multiply the load just when there is too much of it. So the wait follows what
-//! lateness is usual. It stays bounded: an author that is dead sends nothing.
+//! A proposal is small and overtakes the bodies that it names, the more so the more is under way. A
+//! body that is asked for while its author's copy is still coming arrives twice; under load, when
+//! everything is late, that would multiply the load just when there is too much of it. So the wait
+//! follows what lateness is usual. It stays bounded: an author that is dead sends nothing.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ pub(super) const GRACE_MIN: Duration = Duration::from_millis(20);
 /// What a dead author costs at most, on top of the fetch.
 const GRACE_MAX: Duration = Duration::from_secs(1);
 
-/// The usual lateness: jumps up with what is later, and fades by a sixteenth with each body that is not.
+/// The usual lateness: jumps up with what is later, and fades by a sixteenth with each body that is
+/// not.
 #[derive(Debug, Default)]
 pub(super) struct Lateness(Duration);
 

@@ -1,9 +1,9 @@
 //! Catching up and helping others to: blocks, snapshots, and what the disk may let go.
 //!
-//! A replica that fell behind fetches blocks forwards ([`crate::sync`]) and their bodies by name. When
-//! members of at least the weak weight say that they no longer keep the next block, or the next body has
-//! been asked of everybody again and again, it fetches a snapshot instead ([`crate::snapshots`]), and
-//! goes on with blocks from there.
+//! A replica that fell behind fetches blocks forwards ([`crate::sync`]) and their bodies by name.
+//! When members of at least the weak weight say that they no longer keep the next block, or the
+//! next body has been asked of everybody again and again, it fetches a snapshot instead
+//! ([`crate::snapshots`]), and goes on with blocks from there.
 
 use super::{Reading, Replica, SyncStatus};
 use crate::Message;
@@ -309,8 +309,8 @@ impl Replica {
         }
     }
 
-    /// The state is that of a later height: what was decided on the way there is skipped, and blocks are
-    /// fetched from there on.
+    /// The state is that of a later height: what was decided on the way there is skipped, and
+    /// blocks are fetched from there on.
     pub(super) fn on_installed(&mut self, now: Time, executed: &ExecutedUpTo) {
         self.snapshots.installed();
         self.snapshots_installed += 1;

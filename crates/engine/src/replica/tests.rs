@@ -249,8 +249,9 @@ fn execute_one(replica: &mut Replica) {
     replica.handle(NOW, Event::Executed(executed));
 }
 
-/// ★ A member that lost its log executes what others decided, and no client hears of it from this one: it
-/// signs no reply, and seals no request into a body whose number it may have given out before.
+/// ★ A member that lost its log executes what others decided, and no client hears of it from this
+/// one: it signs no reply, and seals no request into a body whose number it may have given out
+/// before.
 #[test]
 fn a_member_that_does_not_sign_serves_no_clients() {
     let mut replica = recovered(1, |_| {}, false);

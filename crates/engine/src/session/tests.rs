@@ -293,8 +293,9 @@ fn a_busy_replica_slows_the_session_down_and_the_next_one_is_asked_after_a_pause
     assert_eq!(sent(&mut session).len(), 0, "63 are under way, and 32 would be enough");
 }
 
-/// Members 1 and 2 refuse whatever comes, at once, and nobody else has been heard of for long: members that
-/// lost their logs do, and liars may. Seed 33 of the swarm asked one such member for ever.
+/// Members 1 and 2 refuse whatever comes, at once, and nobody else has been heard of for long:
+/// members that lost their logs do, and liars may. Seed 33 of the swarm asked one such member for
+/// ever.
 #[test]
 fn who_refuses_everything_does_not_keep_a_request() {
     let mut session = session_with(weighted(&[1; 7]));

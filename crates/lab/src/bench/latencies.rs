@@ -62,12 +62,12 @@ impl Latencies {
 
     /// Answers a second in the time that counts, from the first of them to the end of the load.
     ///
-    /// Operations of the warm-up are among them: where a queue grows they are all that is answered for a
-    /// while, and the committee is as busy with them.
-    /// The end is that of the load and not of the wait for late answers (as paper 004 may be read):
-    /// what is answered when nothing is offered any more says nothing of a committee under load, and
-    /// one straggler would stretch the time. A first answer in the second half of the time that
-    /// counts is taken to have come in its middle: a burst at the very end is no rate.
+    /// Operations of the warm-up are among them: where a queue grows they are all that is answered
+    /// for a while, and the committee is as busy with them. The end is that of the load and not of
+    /// the wait for late answers (as paper 004 may be read): what is answered when nothing is
+    /// offered any more says nothing of a committee under load, and one straggler would stretch the
+    /// time. A first answer in the second half of the time that counts is taken to have come in its
+    /// middle: a burst at the very end is no rate.
     #[must_use]
     pub fn goodput_tps(&self) -> f64 {
         let Range { start, end } = self.counted_us;

@@ -1,11 +1,11 @@
 //! What no loop shows: a small committee runs here for real, and what its threads use beyond what the
 //! rest of the list explains is put down to their circumstances.
 //!
-//! Under a light load nearly every job finds a sleeping thread. One that was woken finds its caches used by
-//! others, turns round for more work before it sleeps again, and paid its waker's system call; alone in a
-//! loop it does none of that. The remainder is the price of waking. Under a heavy load all cores are taken,
-//! dozens of threads use one another's caches, and frames share system calls: what work costs then is
-//! told as a multiple of what it costs alone.
+//! Under a light load nearly every job finds a sleeping thread. One that was woken finds its caches
+//! used by others, turns round for more work before it sleeps again, and paid its waker's system
+//! call; alone in a loop it does none of that. The remainder is the price of waking. Under a heavy
+//! load all cores are taken, dozens of threads use one another's caches, and frames share system
+//! calls: what work costs then is told as a multiple of what it costs alone.
 
 use super::{CalibrateError, figures};
 use crate::processes::Processes;
@@ -50,8 +50,8 @@ const STEP: f64 = 0.5;
 const TIMES_MIN: f64 = 0.1;
 const TIMES_MAX: f64 = 10.0;
 
-/// Sets the prices of waking and of crowded cores, by what the rest of the list leaves unexplained; leaves
-/// them where the system does not say what threads use.
+/// Sets the prices of waking and of crowded cores, by what the rest of the list leaves unexplained;
+/// leaves them where the system does not say what threads use.
 pub(super) fn measure(
     folder: &Path,
     program: &Path,
@@ -166,7 +166,8 @@ impl Moment {
         Ok(Self { height, validators: all, own: threads(std::process::id())? })
     }
 
-    /// By station, for one validator and one height; `others`: threads of this process that are no client's.
+    /// By station, for one validator and one height; `others`: threads of this process that are no
+    /// client's.
     fn since(&self, before: &Self, others: &Threads) -> Used {
         let own = self.own.iter().filter(|(id, _)| !others.contains_key(id));
         let mut used = stations::used(&self.validators, &before.validators, of_validator);

@@ -115,9 +115,9 @@ pub(super) fn bls() -> BlsPrices {
     }
 }
 
-/// What reading a share is of what each share adds to an aggregate, its key's addition apart, and what a
-/// subgroup check is of a share's check. The scheme's interface shows only their sums, and it is the sums
-/// that are paid; the parts are in the proportion of `blst`'s own operations.
+/// What reading a share is of what each share adds to an aggregate, its key's addition apart, and
+/// what a subgroup check is of a share's check. The scheme's interface shows only their sums, and
+/// it is the sums that are paid; the parts are in the proportion of `blst`'s own operations.
 const READ_SHARE: f64 = 0.96;
 const SUBGROUP_SHARE: f64 = 0.04;
 

@@ -45,8 +45,8 @@ pub(super) fn measure(hash_byte_ns: f64) -> Result<(MachinePrices, ClientPrices)
     Ok((machine, client))
 }
 
-/// Putting a frame into one peer's queue: a lock, and waking whoever writes it. Not measured alone: in a
-/// validator it is hidden among the threads that it wakes.
+/// Putting a frame into one peer's queue: a lock, and waking whoever writes it. Not measured alone:
+/// in a validator it is hidden among the threads that it wakes.
 const OUTBOX_US: f64 = 0.15;
 
 fn scene(rate: f64, bundle_ms: u64) -> Result<Scene, SceneError> {

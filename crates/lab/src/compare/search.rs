@@ -15,14 +15,15 @@ pub const LATENCY_FACTOR: f64 = 2.0;
 pub(super) const RATE_MIN: u64 = 500;
 /// Where the search begins.
 const RATE_FIRST: u64 = 20_000;
-/// How much higher it goes on while nothing is too much, and how much lower at most while nothing is kept
-/// up with.
+/// How much higher it goes on while nothing is too much, and how much lower at most while nothing
+/// is kept up with.
 const STEP: f64 = 3.0;
 /// The same at first when it begins near a rate that is known to be a good guess; squared each time.
 const STEP_NEAR: f64 = 1.16;
 /// Nothing beyond is tried.
 const RATE_MAX: u64 = 400_000;
-/// Nor is more than so many times a rate that was asked for: what there is to spare beyond decides nothing.
+/// Nor is more than so many times a rate that was asked for: what there is to spare beyond decides
+/// nothing.
 const ASKED_MAX: u64 = 4;
 /// Most points of a search.
 const PROBES_MAX: usize = 12;

@@ -144,8 +144,8 @@ pub enum Repeats {
     /// Their mean, with the standard deviation.
     #[default]
     Mean,
-    /// The lowest, for times of pure computation: whoever shares the machine makes them longer, and nobody
-    /// makes them shorter.
+    /// The lowest, for times of pure computation: whoever shares the machine makes them longer, and
+    /// nobody makes them shorter.
     Lowest,
 }
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 /// Most intervals that are kept: a figure is a few hundred pixels wide, and a page holds all results.
 const INTERVALS_MAX: usize = 120;
 
-/// Latencies over time and by percentile, small enough to stand in a line of results: some kilobytes, at
-/// most some tens of them.
+/// Latencies over time and by percentile, small enough to stand in a line of results: some
+/// kilobytes, at most some tens of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
     /// By when operations were due, the warm-up included, in at most 120 intervals.

@@ -78,7 +78,8 @@ pub struct Setup {
     pub service: ServiceKind,
     /// The last so many members crash.
     pub crashed: u16,
-    /// When they do, in seconds into the measured window.
+    /// When they do, in seconds into the measured window; simulated ones may before it, down to minus
+    /// the warm-up.
     pub crash_at_s: f64,
     /// Seconds of load before those that count.
     pub warmup_s: u64,
@@ -203,8 +204,9 @@ impl Setup {
         if self.load == Shape::Closed {
             return Err("'load' is fixed or poisson: experiments have open loops".to_owned());
         }
-        if !(0.0..=self.duration_s as f64).contains(&self.crash_at_s) {
-            return Err(format!("'crash_at_s' must be 0 to {}", self.duration_s));
+        let earliest = if self.how == How::Simulated { -(self.warmup_s as f64) } else { 0.0 };
+        if !(earliest..=self.duration_s as f64).contains(&self.crash_at_s) {
+            return Err(format!("'crash_at_s' must be {earliest} to {}", self.duration_s));
         }
         if !(0.01..=10.0).contains(&self.core_speed) {
             return Err(format!("'core_speed' is {}; it must be 0.01 to 10", self.core_speed));

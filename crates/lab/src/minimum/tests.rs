@@ -119,8 +119,8 @@ fn a_round_twice_is_the_same_round() {
     assert!(close(once.mean_ms, twice.mean_ms) && close(once.p50_ms, twice.p50_ms), "{twice:?}");
 }
 
-/// On a network where every way takes the same, a view takes two of them: HotStuff needs one view more, less
-/// what is saved where another leader decides, who may sit beside the client.
+/// On a network where every way takes the same, a view takes two of them: HotStuff needs one view
+/// more, less what is saved where another leader decides, who may sit beside the client.
 #[test]
 fn a_decision_after_three_views_takes_nearly_one_view_longer() {
     let network = Topology::uniform(4, Duration::from_millis(10));
@@ -134,8 +134,8 @@ fn a_decision_after_three_views_takes_nearly_one_view_longer() {
     assert!((0.9..=1.0).contains(&(longer / two.view_ms)), "{longer} ms");
 }
 
-/// Beside a client that waits for nothing, basic HotStuff takes six ways to decide; two more, DECIDE and the
-/// new-views, lead to the next proposal.
+/// Beside a client that waits for nothing, basic HotStuff takes six ways to decide; two more,
+/// DECIDE and the new-views, lead to the next proposal.
 #[test]
 fn a_view_of_three_phases_takes_eight_ways() {
     let network = Topology::uniform(4, Duration::from_millis(10));

@@ -78,8 +78,8 @@ pub(super) fn quantile(report: &Report, grid: &LatencyGrid, quantile: f64) -> Po
     (0..grid.intervals.len()).map(point).collect()
 }
 
-/// The counts of a grid as cells; so many steps of latency make one cell. Time is counted from the end of
-/// a warm-up of so many seconds.
+/// The counts of a grid as cells; so many steps of latency make one cell. Time is counted from the
+/// end of a warm-up of so many seconds.
 pub(crate) fn heat(warmup_s: f64, grid: &LatencyGrid, steps: u16) -> Heat {
     let step = grid.interval_ms as f64 / 1_000.0;
     let mut cells: Vec<Cell> = Vec::new();

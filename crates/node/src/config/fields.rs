@@ -336,8 +336,9 @@ const REPLICA: &[Field] = &[
         "timeout_growth",
         "per cent",
         (0, 100),
-        "By how much of itself a view's span grows for each view in a row that decides nothing, twelve \
-         times at most. 0: not at all; a committee whose timeout is too short then decides nothing.",
+        "By how much of itself a view's span grows for each view given up since the last decision, but \
+         for the first of each of so many leaders as may be dead; twelve times at most. 0: not at all; a \
+         committee whose timeout is too short then decides nothing.",
     ),
     bound_number(
         "vote_wait_ms",

@@ -103,7 +103,8 @@ impl Liar {
         made_up.chain([(to, message)]).collect()
     }
 
-    /// What behaviours with a file of their own make of it; `None` where it leaves as it is, or others say.
+    /// What behaviours with a file of their own make of it; `None` where it leaves as it is, or
+    /// others say.
     fn twist(
         &mut self,
         verifier: &Verifier,

@@ -1,4 +1,5 @@
-//! The disk fails: full, a write, a sync, a change of a name. The replica must stop, and start again well.
+//! The disk fails: full, a write, a sync, a change of a name. The replica must stop, and start
+//! again well.
 
 use super::Broken;
 use super::cases::{Counts, Moment};

@@ -1,5 +1,5 @@
-//! A replica's machine room whose every step can be looked at: what is asked for is in the file at once,
-//! and made durable a moment later.
+//! A replica's machine room whose every step can be looked at: what is asked for is in the file at
+//! once, and made durable a moment later.
 
 mod tasks;
 

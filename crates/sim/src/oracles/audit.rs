@@ -63,8 +63,8 @@ impl Oracle for Audit {
 }
 
 impl Audit {
-    /// For a committee in which more members are faulty than is tolerated: two blocks of one view may be
-    /// certified, and still no correct member contradicts itself.
+    /// For a committee in which more members are faulty than is tolerated: two blocks of one view
+    /// may be certified, and still no correct member contradicts itself.
     #[must_use]
     pub fn of_members() -> Self {
         Self { members_only: true, ..Self::default() }

@@ -1,5 +1,5 @@
-//! A vote promises that every body of its block is durable: at the voter, or, where bodies are certified,
-//! at some correct member. And nobody acknowledges a body that is not on its disk.
+//! A vote promises that every body of its block is durable: at the voter, or, where bodies are
+//! certified, at some correct member. And nobody acknowledges a body that is not on its disk.
 
 use super::{Observation, Oracle};
 use quorate_consensus::block_tree::TreeBlock;
@@ -105,8 +105,8 @@ impl Availability {
         };
         let (disks, whose): (Vec<&BTreeSet<BodyRef>>, _) = match self.proof {
             Proof::Stored => (self.stored.get(&replica).into_iter().collect(), "its"),
-            // A vote that was held up may leave its host when others have decided this very block and let go
-            // of its bodies: they are in the state.
+            // A vote that was held up may leave its host when others have decided this very block
+            // and let go of its bodies: they are in the state.
             Proof::Certified if self.was_executed(payload) => return Ok(()),
             Proof::Certified => (self.stored.values().collect(), "any correct member's"),
         };

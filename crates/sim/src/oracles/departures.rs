@@ -1,8 +1,9 @@
 //! No view is left unsaid: 004's theorem that no honest replica leaves a view without an honest vote or
 //! timeout in it.
 //!
-//! A view is left by a certificate. The honest signers of any that a correct member shows must have said
-//! what it certifies, all but one of them: who collects a certificate does not send its own vote.
+//! A view is left by a certificate. The honest signers of any that a correct member shows must have
+//! said what it certifies, all but one of them: who collects a certificate does not send its own
+//! vote.
 
 use super::shown::{phase_of, shown};
 use super::{Observation, Oracle};

@@ -1,5 +1,5 @@
-//! A replica executes heights one after the other or skips some by a snapshot, and a crash takes it back
-//! to a prefix only.
+//! A replica executes heights one after the other or skips some by a snapshot, and a crash takes it
+//! back to a prefix only.
 
 use super::{Observation, Oracle};
 use quorate_crypto::Digest;

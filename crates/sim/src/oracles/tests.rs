@@ -374,7 +374,8 @@ fn a_vote_needs_the_bodies_on_the_own_disk() {
     complains(&mut availability(), &[proposed(), elsewhere, voted()], "on its disk");
     let elsewhere = Observation::Stored { replica: R1, body };
     accepts(&mut certified(), &[proposed(), elsewhere, voted()]);
-    // Or that the block was executed somewhere, whatever became of its bodies then; another block does not help.
+    // Or that the block was executed somewhere, whatever became of its bodies then; another block
+    // does not help.
     let executed = |payload: &Payload| Observation::Executed {
         replica: R1,
         height: payload.header.height,

@@ -1,5 +1,5 @@
-//! Correct members meet: 004's theorem that after GST there are infinitely many views in which all honest
-//! replicas stand together under an honest leader.
+//! Correct members meet: 004's theorem that after GST there are infinitely many views in which all
+//! honest replicas stand together under an honest leader.
 
 use super::{Ending, Observation, Oracle};
 

@@ -27,8 +27,8 @@ pub(crate) struct Frame {
     checked: RefCell<Option<(Verified<Incoming>, Nanos)>>,
 }
 
-/// Tags whose check needs nothing of the receiver: a body is parsed, hashed and its requests' signatures
-/// checked alike everywhere.
+/// Tags whose check needs nothing of the receiver: a body is parsed, hashed and its requests'
+/// signatures checked alike everywhere.
 const ALIKE: [u8; 1] = [3];
 
 /// Tags that go to the bulk threads of the pool whatever their lane (`node::pool`).

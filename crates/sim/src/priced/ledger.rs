@@ -43,8 +43,8 @@ impl Ledger {
         }
     }
 
-    /// What executing a block comes to: computed by whoever is first, and compared by all. `lives`: whether
-    /// the member will execute every height.
+    /// What executing a block comes to: computed by whoever is first, and compared by all. `lives`:
+    /// whether the member will execute every height.
     ///
     /// # Errors
     /// When two validators execute different blocks at one height.

@@ -3,9 +3,9 @@
 //! A frame leaves its host when the uplink has sent those before it, is under way for a delay drawn
 //! from the measured distribution of its pair of regions, and comes in when the downlink has taken
 //! those before it. Within a lane of a pair it never overtakes (TCP). Votes, consensus and client
-//! frames go ahead of bulk on a host's link: many connections share it fairly, and small frames on their
-//! own connections do not wait for megabytes on others. Bulk frames take turns whole; connections that
-//! really share a link would all end late together.
+//! frames go ahead of bulk on a host's link: many connections share it fairly, and small frames on
+//! their own connections do not wait for megabytes on others. Bulk frames take turns whole;
+//! connections that really share a link would all end late together.
 //!
 //! Loss is delay: a lost frame is sent again after one round trip. What is sent across a partition
 //! waits for its end.
@@ -47,8 +47,8 @@ impl Link {
         self.bulk_free
     }
 
-    /// How long it was sending until now: what is queued is not sent yet. Bulk waits for what is urgent,
-    /// and so is free last.
+    /// How long it was sending until now: what is queued is not sent yet. Bulk waits for what is
+    /// urgent, and so is free last.
     fn busy_until(&self, now: Nanos) -> Nanos {
         self.busy - self.bulk_free.saturating_sub(now)
     }

@@ -88,8 +88,8 @@ impl Observed {
         }
     }
 
-    /// Microseconds of one, hashing apart, and of each part of its size (0 where sizes did not vary): the
-    /// straight line through all of them. `None` when there were none.
+    /// Microseconds of one, hashing apart, and of each part of its size (0 where sizes did not
+    /// vary): the straight line through all of them. `None` when there were none.
     #[must_use]
     pub fn price(&self, given: Given, hash_byte_ns: f64) -> Option<(f64, f64)> {
         let mut samples = self.samples.get(&given)?.clone();

@@ -80,8 +80,8 @@ impl fmt::Display for Signatures {
     }
 }
 
-/// What came of a run. Latencies are of the operations that were committed (or acknowledged) in the time
-/// that counts, from the moment at which their client was given them.
+/// What came of a run. Latencies are of the operations that were committed (or acknowledged) in the
+/// time that counts, from the moment at which their client was given them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Operations a second that were committed at the first validator to do so.

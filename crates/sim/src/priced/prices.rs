@@ -41,10 +41,10 @@ pub struct Prices {
     pub log: LogPrices,
     /// A client's session.
     pub client: ClientPrices,
-    /// What it costs that a station's thread was asleep, in microseconds: the scheduler's part and its
-    /// waker's, turning round for more before it sleeps, and caches that others used meanwhile. Charged
-    /// each time that a station begins without having just ended something; under load, when jobs wait, it
-    /// is not paid.
+    /// What it costs that a station's thread was asleep, in microseconds: the scheduler's part and
+    /// its waker's, turning round for more before it sleeps, and caches that others used meanwhile.
+    /// Charged each time that a station begins without having just ended something; under load,
+    /// when jobs wait, it is not paid.
     pub wake_us: PerStation,
     /// How many times its prices a station's work costs that begins while all cores are taken: caches
     /// are others', and threads take turns; but frames share system calls, so it may be less than one.

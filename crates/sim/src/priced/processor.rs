@@ -1,9 +1,10 @@
 //! The cores of a host, shared equally by the jobs in service.
 //!
-//! Processor sharing, as a fair scheduler of threads comes to: with more jobs than cores, each advances
-//! at `cores / jobs` of its speed. The alternative, a queue of jobs for whole cores, would make a vote
-//! wait behind a body that a bulk thread checks for milliseconds, which no system with time slices does.
-//! What is not modelled: slices, migrations, interrupts; caches only by what prices say of them.
+//! Processor sharing, as a fair scheduler of threads comes to: with more jobs than cores, each
+//! advances at `cores / jobs` of its speed. The alternative, a queue of jobs for whole cores, would
+//! make a vote wait behind a body that a bulk thread checks for milliseconds, which no system with
+//! time slices does. What is not modelled: slices, migrations, interrupts; caches only by what
+//! prices say of them.
 
 use super::Nanos;
 use std::cmp::Reverse;

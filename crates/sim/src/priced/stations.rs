@@ -158,8 +158,8 @@ impl Station {
         self.queues[class as usize].push_back(job);
     }
 
-    /// The next job, for a server that is free, and whether that server had to be woken; `bulk`: whether
-    /// bulk may be taken.
+    /// The next job, for a server that is free, and whether that server had to be woken; `bulk`:
+    /// whether bulk may be taken.
     pub(crate) fn begin(&mut self, bulk: bool) -> Option<(Job, bool)> {
         if self.serving == self.servers {
             return None;

@@ -1,5 +1,6 @@
-//! From a broken plan to the smallest one found that is broken in the same way, as [`crate::shrink`] does
-//! for scenarios of the swarm. Nothing is drawn: the same plan shrinks the same way every time.
+//! From a broken plan to the smallest one found that is broken in the same way, as
+//! [`crate::shrink`] does for scenarios of the swarm. Nothing is drawn: the same plan shrinks the
+//! same way every time.
 
 use super::campaign::run_plan;
 use super::plan::{OPEN, Plan, PlanFile, in_turn};

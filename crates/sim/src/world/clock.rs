@@ -35,8 +35,8 @@ impl Clock {
         Time(self.started.0.saturating_add(u64::try_from(passed).unwrap_or(u64::MAX)))
     }
 
-    /// The host's wall clock at its time zero. It has run at the host's rate since the world began, and was
-    /// set by some steps.
+    /// The host's wall clock at its time zero. It has run at the host's rate since the world began,
+    /// and was set by some steps.
     pub(crate) fn wall_origin_ms(self) -> u64 {
         let since = u128::from(self.started.0) * u128::from(self.rate) / PER_MILLION / 1_000;
         let since = u64::try_from(since).expect("a run is minutes");

@@ -5,7 +5,8 @@ use parking_lot::Mutex;
 use std::io;
 use std::sync::Arc;
 
-/// One way to fail. Writes, syncs, directory syncs and changes of names are counted from 0, over all files.
+/// One way to fail. Writes, syncs, directory syncs and changes of names are counted from 0, over
+/// all files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The write with this number fails and leaves nothing.

@@ -122,7 +122,8 @@ impl MemoryDisk {
         Self { directory: Arc::new(Mutex::new(directory)) }
     }
 
-    /// Another disk in the same state, what is unsynced included: one moment can be crashed in many ways.
+    /// Another disk in the same state, what is unsynced included: one moment can be crashed in many
+    /// ways.
     #[must_use]
     pub fn fork(&self) -> Self {
         let directory = self.directory.lock();
@@ -145,8 +146,8 @@ impl MemoryDisk {
         Self { directory: Arc::new(Mutex::new(Directory { files, durable })) }
     }
 
-    /// What a crash may take back now, file by file in the order of their names and write by write in the
-    /// order in which they were made; whether the names themselves are durable or not.
+    /// What a crash may take back now, file by file in the order of their names and write by write
+    /// in the order in which they were made; whether the names themselves are durable or not.
     #[must_use]
     pub fn unsynced(&self) -> Vec<UnsyncedWrite> {
         let directory = self.directory.lock();

@@ -1,7 +1,7 @@
 //! Snapshots of the executed state: how one is made of a store, and a store of one.
 //!
-//! The stream that is cut into chunks is, for every key in order, its length (`u32`, little-endian), the
-//! key, the value's length and the value.
+//! The stream that is cut into chunks is, for every key in order, its length (`u32`,
+//! little-endian), the key, the value's length and the value.
 
 use super::{DECIDED, EXECUTED, Executor, Progress, decided_key};
 use crate::StorageError;
@@ -19,8 +19,8 @@ pub struct SnapshotJob {
 }
 
 impl Executor {
-    /// The state as the last height left it; later heights do not change it. It is made durable first, so
-    /// that no snapshot is ever ahead of the state that it was taken of.
+    /// The state as the last height left it; later heights do not change it. It is made durable
+    /// first, so that no snapshot is ever ahead of the state that it was taken of.
     ///
     /// # Errors
     /// [`StorageError::State`] when the store fails.

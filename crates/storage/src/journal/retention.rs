@@ -26,8 +26,8 @@ impl Journal {
         self.records.used_bytes() + self.bodies.used_bytes()
     }
 
-    /// Gives up what it may while there is more than the retention: in each log all at once, since every
-    /// time takes a sync and a vote may wait for it.
+    /// Gives up what it may while there is more than the retention: in each log all at once, since
+    /// every time takes a sync and a vote may wait for it.
     pub(super) fn prune(&mut self) -> Result<(), StorageError> {
         let floors = self.floors();
         if let Some(floor) = floors.records {

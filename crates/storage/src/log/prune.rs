@@ -19,8 +19,8 @@ use quorate_crypto::mutants::{self, Mutant};
 const SPARES_MAX: usize = 2;
 
 impl Log {
-    /// The segments before the one in use, which is never given up, oldest first, with the bytes used in
-    /// each.
+    /// The segments before the one in use, which is never given up, oldest first, with the bytes
+    /// used in each.
     pub(crate) fn full(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.full.iter().copied()
     }

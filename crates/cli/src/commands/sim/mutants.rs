@@ -20,7 +20,7 @@ pub(super) fn names() -> Vec<String> {
 impl FromStr for MutantName {
     type Err = String;
 
-    /// Takes `JolteonDoubleVote` and `jolteon-double-vote` alike.
+    /// Takes `ChainedDoubleVote` and `chained-double-vote` alike.
     fn from_str(name: &str) -> Result<Self, String> {
         let plain = |text: &str| text.replace('-', "").to_lowercase();
         if name == "list" {
@@ -54,8 +54,8 @@ mod tests {
             };
             assert_eq!(format!("{mutant:?}"), name);
         }
-        assert!("jolteon-double-vote".parse::<MutantName>().is_ok());
-        let refused = "JolteonSingleVote".parse::<MutantName>().expect_err("no such rule");
-        assert!(refused.contains("JolteonDoubleVote"), "{refused}");
+        assert!("chained-double-vote".parse::<MutantName>().is_ok());
+        let refused = "ChainedSingleVote".parse::<MutantName>().expect_err("no such rule");
+        assert!(refused.contains("ChainedDoubleVote"), "{refused}");
     }
 }

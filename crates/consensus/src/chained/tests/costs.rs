@@ -1,4 +1,5 @@
-//! What a decided block costs a committee in which nothing goes wrong: counted, and equal to the formula.
+//! What a decided block costs a committee in which nothing goes wrong: counted, and equal to the
+//! formula.
 
 use super::harness::{Cluster, Keys, Said};
 use crate::ProtocolKind;
@@ -78,8 +79,8 @@ fn formula(protocol: ProtocolKind, members: u64) -> (BTreeMap<&'static str, u64>
         ProtocolKind::Jolteon | ProtocolKind::HotStuff => {
             (BTreeMap::from([("proposal", others), ("vote", others)]), 1 + members)
         }
-        // Three phases of votes; a certificate of each to everybody, and the last to the next leader from
-        // everybody else.
+        // Three phases of votes; a certificate of each to everybody, and the last to the next
+        // leader from everybody else.
         ProtocolKind::HotStuffBasic => {
             let kinds = [
                 ("proposal", others),
@@ -102,8 +103,8 @@ fn bytes(protocol: ProtocolKind, members: u64) -> u64 {
     // Two views and two ids, in a certificate as in a vote; a vote's signer and share.
     let qc = 80 + certificate;
     let vote = 80 + 2 + (4 + 64);
-    // Tag, epoch, view, author, no timeout certificate, no standing, the payload's header, one body's name, the
-    // author's signature.
+    // Tag, epoch, view, author, no timeout certificate, no standing, the payload's header, one
+    // body's name, the author's signature.
     let proposal = 1 + 8 + 8 + 2 + 1 + 4 + 48 + (4 + 42) + (4 + 64) + qc;
     let phases = match protocol {
         ProtocolKind::Jolteon | ProtocolKind::HotStuff => 0,

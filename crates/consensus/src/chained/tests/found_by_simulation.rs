@@ -32,7 +32,8 @@ fn chain(keys: &Keys, length: u64) -> Vec<(Block, Qc)> {
     chain
 }
 
-/// Seed 20036 with twins: a certificate is shown long after its view, and nobody has its block any more.
+/// Seed 20036 with twins: a certificate is shown long after its view, and nobody has its block any
+/// more.
 #[test]
 fn a_block_voted_for_survives_until_a_later_certificate() {
     let mut cluster = Cluster::new();

@@ -1,9 +1,9 @@
 //! Basic HotStuff: one block a view, decided in it by three phases of votes to the view's own leader.
 //!
-//! Sources: Yin, Malkhi, Reiter, Gueta, Abraham, "HotStuff: BFT Consensus with Linearity and Responsiveness"
-//! (PODC 2019, Algorithm 2), and a dissertation's listings of it with a pacemaker of complaints. The machine is
-//! that of all [chained](crate::chained) protocols, with the phases of `chained/phases.rs` beside it; [`RULES`]
-//! is what tells basic HotStuff from the others.
+//! Sources: Yin, Malkhi, Reiter, Gueta, Abraham, "HotStuff: BFT Consensus with Linearity and
+//! Responsiveness" (PODC 2019, Algorithm 2), and a dissertation's listings of it with a pacemaker
+//! of complaints. The machine is that of all [chained](crate::chained) protocols, with the phases
+//! of `chained/phases.rs` beside it; [`RULES`] is what tells basic HotStuff from the others.
 //!
 //! # Assumptions
 //!
@@ -52,21 +52,22 @@
 //!
 //! # Why it is safe
 //!
-//! Let a commitQC of b stand in view v: a quorum had locked b, durably, when it voted. Take the first view w
-//! after v with a prepareQC of a block c that does not extend b. An honest member signed both. It did not vote
-//! in w before it voted in v, for nobody votes in an earlier view again. So when it voted for c, it was
-//! locked on b, or on a block of a later view u < w, which was prepared in u and hence extends b. As c does
-//! not extend that lock, its certificate is of a later view than v and earlier than w; its block was
-//! prepared there, extends b, and c with it. Two prepareQCs of one view share an honest voter, and so do
-//! those of later phases, which only certify what was prepared in their view.
+//! Let a commitQC of b stand in view v: a quorum had locked b, durably, when it voted. Take the
+//! first view w after v with a prepareQC of a block c that does not extend b. An honest member
+//! signed both. It did not vote in w before it voted in v, for nobody votes in an earlier view
+//! again. So when it voted for c, it was locked on b, or on a block of a later view u < w, which
+//! was prepared in u and hence extends b. As c does not extend that lock, its certificate is of a
+//! later view than v and earlier than w; its block was prepared there, extends b, and c with it.
+//! Two prepareQCs of one view share an honest voter, and so do those of later phases, which only
+//! certify what was prepared in their view.
 //!
 //! # What it costs
 //!
-//! Of n members, for a decision in the good case: `8·(n−1)` messages (NEW-VIEW, four by the leader to all,
-//! three votes), `3·n + 1` signatures, `3·(n−1)` certificate checks and three combinations by the leader; with
-//! proposals of B, certificates of Q and votes of V bytes `(n−1)·(B + 4·Q + 3·V)` bytes, and seven message
-//! delays from a proposal to everybody's decision, eight from one proposal to the next. One crashed leader
-//! costs its view alone.
+//! Of n members, for a decision in the good case: `8·(n−1)` messages (NEW-VIEW, four by the leader
+//! to all, three votes), `3·n + 1` signatures, `3·(n−1)` certificate checks and three combinations
+//! by the leader; with proposals of B, certificates of Q and votes of V bytes `(n−1)·(B + 4·Q +
+//! 3·V)` bytes, and seven message delays from a proposal to everybody's decision, eight from one
+//! proposal to the next. One crashed leader costs its view alone.
 
 use crate::chained::{LaterPhases, Rules};
 use quorate_types::Kind;

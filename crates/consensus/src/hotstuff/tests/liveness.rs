@@ -36,8 +36,8 @@ fn a_committee_without_work_is_silent() {
     assert_eq!(heights, [1; 4]);
 }
 
-/// Of four members with one crashed, no four leaders in a row are up. Its three predecessors' blocks are
-/// decided all the same, for complaints bring the votes that were sent to it.
+/// Of four members with one crashed, no four leaders in a row are up. Its three predecessors'
+/// blocks are decided all the same, for complaints bring the votes that were sent to it.
 pub(super) fn check_one_crashed_leader_of_four() -> Check {
     for crashed in 0..4 {
         let mut cluster = four();
@@ -71,8 +71,8 @@ fn dead_leaders_in_a_row() {
     check_dead_leaders_in_a_row().unwrap();
 }
 
-/// A leader collects a certificate and never shows it: the others make it themselves, from complaints, and
-/// go on from its block.
+/// A leader collects a certificate and never shows it: the others make it themselves, from
+/// complaints, and go on from its block.
 #[test]
 fn a_withheld_certificate_is_made_again() {
     let mut cluster = four();

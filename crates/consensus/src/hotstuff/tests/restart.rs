@@ -35,9 +35,9 @@ fn a_lock_survives_a_restart() {
     check_a_lock_survives_a_restart().unwrap();
 }
 
-/// Seed 32 of the simulator: a vote was withheld because its bodies were lost, views were given up, the
-/// bodies came, and the vote was said after all. What nobody heard before a complaint nobody hears after
-/// it.
+/// Seed 32 of the simulator: a vote was withheld because its bodies were lost, views were given up,
+/// the bodies came, and the vote was said after all. What nobody heard before a complaint nobody
+/// hears after it.
 #[test]
 fn a_withheld_vote_is_not_said_after_a_complaint() {
     let mut wrote = four();

@@ -42,8 +42,8 @@ fn one_vote_a_view() {
     check_one_vote_a_view().unwrap();
 }
 
-/// Vote: the block extends the lock, or `justify.v > locked.v` (★): it is the certificate's view that is
-/// compared. A block's own view is later than any lock, and would make every lock void.
+/// Vote: the block extends the lock, or `justify.v > locked.v` (★): it is the certificate's view
+/// that is compared. A block's own view is later than any lock, and would make every lock void.
 pub(super) fn check_no_vote_below_the_lock() -> Check {
     let mut cluster = four();
     let keys = &cluster.keys;
@@ -100,9 +100,9 @@ fn three_in_a_row_decide() {
     check_three_in_a_row_decide().unwrap();
 }
 
-/// Decide: what a body's place is does not depend on how many blocks are decided together. Two blocks
-/// order one body; one member decides them one after the other, another, who gets the fifth block before
-/// the fourth, together.
+/// Decide: what a body's place is does not depend on how many blocks are decided together. Two
+/// blocks order one body; one member decides them one after the other, another, who gets the fifth
+/// block before the fourth, together.
 pub(super) fn check_deciding_together_or_apart_is_the_same() -> Check {
     let mut cluster = four();
     let mut justify = cluster.keys.genesis();
@@ -130,10 +130,10 @@ fn deciding_together_or_apart_is_the_same() {
     check_deciding_together_or_apart_is_the_same().unwrap();
 }
 
-/// Decide: ★ consecutive views, not links alone. `a` in views 1, 2 and 4 is three links long and all
-/// certified; and still everybody may vote for `b`, in views 3 and 5 to 7, which does not extend it, since
-/// QC(3) is later than what the last vote for `a` locked. A replica that takes links for enough decides
-/// both.
+/// Decide: ★ consecutive views, not links alone. `a` in views 1, 2 and 4 is three links long and
+/// all certified; and still everybody may vote for `b`, in views 3 and 5 to 7, which does not
+/// extend it, since QC(3) is later than what the last vote for `a` locked. A replica that takes
+/// links for enough decides both.
 pub(super) fn check_links_without_consecutive_views_decide_nothing() -> Check {
     let mut cluster = four();
     let keys = &cluster.keys;

@@ -171,7 +171,8 @@ pub fn left_out(figure: &Figure, records: &[Record]) -> Option<String> {
     Some(format!("Nothing was committed, so nothing is drawn: {named}."))
 }
 
-/// Results by the name of their line and their rate, as in `BLS (of 5 and of 10 tx/s)`; nothing of none.
+/// Results by the name of their line and their rate, as in `BLS (of 5 and of 10 tx/s)`; nothing of
+/// none.
 fn by_line<'a>(
     figure: &Figure,
     records: impl Iterator<Item = &'a Record>,

@@ -16,10 +16,10 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Wall seconds for each virtual second, and for each validator and operation in it, of an optimised
-/// build on one core. Not measured: the speed that the simulator is meant to have (half a virtual second
-/// a second at n = 80 and 80,000 operations a second). Only estimates before a run stand on it; the time
-/// left during one goes by what points really took.
+/// Wall seconds for each virtual second, and for each validator and operation in it, of an
+/// optimised build on one core. Not measured: the speed that the simulator is meant to have (half a
+/// virtual second a second at n = 80 and 80,000 operations a second). Only estimates before a run
+/// stand on it; the time left during one goes by what points really took.
 const WALL_S: (f64, f64) = (0.02, 3.0e-7);
 /// How much longer a build without optimisation is taken to need; not measured either.
 const UNOPTIMISED: f64 = 5.0;
@@ -181,7 +181,8 @@ fn details(outcome: &Outcome) -> Value {
 #[cfg(test)]
 mod tests {
     use super::scene;
-    use crate::experiment::Setup;
+    use crate::experiment::{How, Setup};
+    use std::time::Duration;
 
     #[test]
     fn a_slower_core_computes_dearer_and_its_disk_is_the_same() {
@@ -200,6 +201,13 @@ mod tests {
         let scene = scene(&setup).unwrap();
         let crashed: Vec<_> = scene.crashed.iter().map(|(id, at)| (id.0, at.as_millis())).collect();
         assert_eq!(crashed, [(5, 3_500), (6, 3_500)]);
+        let before = Setup { validators: 7, crashed: 1, crash_at_s: -2.0, ..Setup::default() };
+        assert_eq!(before.validate(), Ok(()), "before what counts begins");
+        assert_eq!(self::scene(&before).unwrap().crashed[0].1, Duration::ZERO);
+        let too_early = Setup { crash_at_s: -2.1, ..before.clone() };
+        assert!(too_early.validate().unwrap_err().contains("'crash_at_s' must be -2 to"));
+        let real = Setup { how: How::Processes, ..before };
+        assert!(real.validate().unwrap_err().contains("'crash_at_s' must be 0 to"));
     }
 
     #[test]

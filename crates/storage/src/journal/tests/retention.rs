@@ -120,8 +120,8 @@ fn the_latest_records_move_on() -> Check {
     ensure(recovery.safety == Some(last), "the last promise is lost")
 }
 
-/// ★ Whatever step of writing, giving up and using again fails, and whatever of it reached the disk: the
-/// log opens, with every promise that was acknowledged and every body that is live.
+/// ★ Whatever step of writing, giving up and using again fails, and whatever of it reached the
+/// disk: the log opens, with every promise that was acknowledged and every body that is live.
 fn a_crash_at_any_step_harms_nothing() -> Check {
     let count = |faults: &Faults| {
         [faults.writes(), faults.syncs(), faults.directory_syncs(), faults.name_changes()]

@@ -140,8 +140,8 @@ fn a_laggard_of_an_idle_committee_is_answered() {
     assert_eq!(timeouts(&cluster), cluster.node(3).timeouts().len());
 }
 
-/// A replica that missed the proposal fetches the block for the certificate that it hears of, and votes: it
-/// is needed, with another one down.
+/// A replica that missed the proposal fetches the block for the certificate that it hears of, and
+/// votes: it is needed, with another one down.
 #[test]
 fn who_missed_the_proposal_votes_in_later_phases() {
     let mut cluster = four();
@@ -158,8 +158,8 @@ fn who_missed_the_proposal_votes_in_later_phases() {
     assert_eq!(timeouts(&cluster), 0);
 }
 
-/// A decision that arrives after its successors decides nothing again; one that contradicts them stops the
-/// replica.
+/// A decision that arrives after its successors decides nothing again; one that contradicts them
+/// stops the replica.
 #[test]
 fn an_old_decision_arriving_late() {
     let mut cluster = four();

@@ -76,9 +76,9 @@ fn every_rule_left_out_is_noticed() {
         (Mutant::HotStuffVoidLock, rules::check_the_lock_holds),
         (Mutant::HotStuffForgetLock, restart::check_the_lock_survives_a_restart),
         (Mutant::HotStuffNoSalvage, liveness::check_a_withheld_decision_is_made_again),
-        (Mutant::JolteonAmnesia, restart::check_the_lock_survives_a_restart),
-        (Mutant::JolteonCommitGap, rules::check_the_third_phase_decides),
-        (Mutant::JolteonDoubleVote, rules::check_one_vote_a_phase),
+        (Mutant::ChainedAmnesia, restart::check_the_lock_survives_a_restart),
+        (Mutant::ChainedCommitGap, rules::check_the_third_phase_decides),
+        (Mutant::ChainedDoubleVote, rules::check_one_vote_a_phase),
     ];
     assert_eq!(unnoticed(&table), Vec::<String>::new(), "rules that no check would miss");
 }

@@ -10,7 +10,8 @@ use quorate_types::{Recipients, Rejected, ReplicaId, View};
 
 const PHASES: [Phase; 3] = [Phase::Prepare, Phase::PreCommit, Phase::Commit];
 
-/// Each certificate asks for the vote of the next phase, and the last one decides (★) and ends the view.
+/// Each certificate asks for the vote of the next phase, and the last one decides (★) and ends the
+/// view.
 pub(super) fn check_the_third_phase_decides() -> Check {
     let mut cluster = four();
     let block = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[7]);
@@ -269,7 +270,8 @@ fn new_views_move_the_next_leader() {
     assert_eq!((cluster.node(1).view(), cluster.node(1).decided.len()), (2, 1));
 }
 
-/// A complaint reports the certificate of the view that it gives up, and so does the timeout certificate.
+/// A complaint reports the certificate of the view that it gives up, and so does the timeout
+/// certificate.
 #[test]
 fn complaints_report_the_phases_of_their_own_view() {
     let mut cluster = four();
