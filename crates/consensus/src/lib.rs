@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use kind::{ProtocolKind, UnweightedProtocol};
-pub use verify::{ProposalKey, VerifiedRun, Verifier, check_anchor};
+pub use verify::{ProposalKey, VerifiedRun, Verifier, check_anchor, check_certified};
 
 /// What travels between protocol machines.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -385,6 +385,15 @@ impl Protocol {
     pub fn tail(&self, after: BlockId, target: BlockId) -> Option<Vec<Bytes>> {
         match self {
             Self::Chained(machine) => machine.tail(after, target),
+        }
+    }
+
+    /// The certified block that a message rests on, and its certificate, for
+    /// [`check_certified`].
+    #[must_use]
+    pub fn rests_on(&self, message: &Message) -> (BlockId, Bytes) {
+        match self {
+            Self::Chained(machine) => machine.rests_on(message.chained()),
         }
     }
 

@@ -293,6 +293,19 @@ pub fn check_anchor(
     chained::check_anchor(height, records, verifier)
 }
 
+/// Checks that `certificate`, as [`Protocol::rests_on`](crate::Protocol::rests_on) encodes it, is one
+/// of this block (★: blocks that nobody asked for are taken in only below a certified one).
+///
+/// # Errors
+/// When it is of another block, or no good certificate.
+pub fn check_certified(
+    block: BlockId,
+    certificate: &Bytes,
+    verifier: &Verifier,
+) -> Result<(), Rejected> {
+    chained::check_certified(block, certificate, verifier)
+}
+
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {

@@ -69,14 +69,16 @@ pub enum Mutant {
     HotStuffDropBeyondBatch,
     /// HotStuff: the highest certificate never moves.
     HotStuffStuckHighQc,
-    /// HotStuff: a proposal that gets no vote teaches nothing.
+    /// HotStuff: the certificate that a proposal carries teaches nothing.
     HotStuffLearnVotedOnly,
-    /// HotStuff: votes go to who proposed, who does not collect them.
+    /// HotStuff: votes go to who proposed, not to who leads next.
     HotStuffVoteToProposer,
     /// HotStuff: complaints go to the next leader alone.
     HotStuffComplainToNext,
     /// HotStuff: complaints do not show their senders' last votes.
     HotStuffNoSalvage,
+    /// HotStuff: the votes that late complaints show are thrown away.
+    HotStuffDropLateVotes,
     /// Basic HotStuff: a second vote in one phase of a view.
     BasicVoteTwiceInPhase,
     /// Basic HotStuff: a vote of a later phase that leaves without a durable promise.
@@ -91,6 +93,8 @@ pub enum Mutant {
     BasicForgetPhase,
     /// Basic HotStuff: a leader proposes without a quorum's new-views.
     BasicNoNewViews,
+    /// Blocks that nobody asked for are taken in without a certificate above them.
+    PlantUncertified,
     /// A message of another protocol is taken for one of the committee's.
     AnyProtocol,
     /// A vote for a block whose bodies are not stored.

@@ -88,6 +88,8 @@ pub struct Chain {
     /// The heights that members have executed, as far as the sender knows; empty where all blocks
     /// are sent.
     pub heights: Vec<Height>,
+    /// Of the block to which the undecided ones lead.
+    pub certificate: Bytes,
     /// Decided blocks, then undecided ones, as if they had been asked for.
     pub blocks: Vec<Blocks>,
     /// Bodies that they name.
@@ -248,7 +250,8 @@ impl Message {
                 typed(Tag::Inline, &(message, named(bodies)), &raw(bodies))
             }
             Self::Chain(chain) => {
-                let head = (&chain.heights, &chain.blocks, named(&chain.bodies));
+                let Chain { heights, certificate, blocks, bodies } = chain;
+                let head = (heights, &certificate[..], blocks, named(bodies));
                 typed(Tag::Chain, &head, &raw(&chain.bodies))
             }
             Self::Body(body) => typed(Tag::Body, &body.reference, std::slice::from_ref(&body.raw)),

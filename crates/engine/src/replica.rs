@@ -597,7 +597,8 @@ impl Replica {
 
     fn send_protocol(&mut self, to: Recipients, message: quorate_consensus::Message) {
         if self.ancestry.precedes(message.chained().reports()) {
-            let chain = self.chain_for(message.chained().rests_on());
+            let (target, certificate) = self.protocol.rests_on(&message);
+            let chain = self.chain_for(target, certificate);
             self.send(to, Message::Chain(chain));
         }
         let carried = message.proposed_bodies().filter(|_| self.config.settings.inline_bodies);

@@ -237,13 +237,23 @@ fn check_inline(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Inco
 }
 
 fn check_chain(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
-    type Head = (Vec<Height>, Vec<Blocks>, Vec<(BodyRef, u32)>);
+    type Head = (Vec<Height>, Bytes, Vec<Blocks>, Vec<(BodyRef, u32)>);
     from.replica()?;
-    let ((heights, blocks, named), rest): (Head, Bytes) = decode_header(content)?;
+    let ((heights, certificate, blocks, named), rest): (Head, Bytes) = decode_header(content)?;
     if blocks.len() > Chain::RUNS_MAX || heights.len() > verifier.committee().size() {
         return Err(Rejected::TooLarge("a chain"));
     }
-    let run = |blocks: &Blocks| Ok((blocks.request.target, Box::new(check_run(blocks, verifier)?)));
+    let run = |blocks: &Blocks| {
+        let target = blocks.request.target;
+        // What was asked for says where it follows; here the sender would say so about itself.
+        if !blocks.decided.is_empty() && blocks.request.after.is_some() {
+            return Err(Rejected::RuleBroken("a chain's decided blocks follow nothing"));
+        }
+        if !blocks.tail.is_empty() {
+            consensus::check_certified(target, &certificate, verifier.consensus())?;
+        }
+        Ok((target, Box::new(check_run(blocks, verifier)?)))
+    };
     let runs = blocks.iter().map(run).collect::<Result<_, _>>()?;
     let bodies = check_carried(named, rest, |reference, raw| verifier.parse_again(reference, raw))?;
     Ok(Incoming::Chain(heights, runs, bodies))

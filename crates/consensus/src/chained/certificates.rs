@@ -107,7 +107,7 @@ impl Chained {
     }
 
     /// What led to the current view unless the highest certificate did.
-    pub(super) fn entered_by_tc(&self) -> Option<Tc> {
+    pub(crate) fn entered_by_tc(&self) -> Option<Tc> {
         self.high_tc.clone().filter(|_| !self.entered_by_qc())
     }
 
@@ -132,7 +132,8 @@ impl Chained {
     fn prune(&mut self) {
         let view = self.view;
         self.proposals_seen.retain(|v, _| *v >= view);
-        self.parked.retain(|(v, _), _| *v >= view);
+        // Blocks of views that went by while their ancestors were asked for still lead to later ones.
+        self.parked.retain(|(v, _), _| v.0.saturating_add(WINDOW) >= view.0);
         self.votes.prune(view);
         self.timeouts.prune(view);
         self.voted = self.voted.split_off(&self.high_qc.view.next());

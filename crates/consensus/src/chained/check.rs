@@ -169,6 +169,18 @@ fn check_vote(
     check_share_size(&vote.share, verifier)
 }
 
+/// A vote that the timeout of a view shows.
+fn check_last_vote(
+    vote: &Vote,
+    view: View,
+    from: ReplicaId,
+    verifier: &Verifier,
+) -> Result<(), Rejected> {
+    check_vote(vote, verifier.rules().phase_of(vote.view, vote.base_view), from, verifier)?;
+    let rule = "a last vote is of this view or before";
+    (vote.view <= view).then_some(()).ok_or(Rejected::RuleBroken(rule))
+}
+
 /// The base is older than the block; in the last of several phases it is the block.
 fn check_base(
     phase: Phase,
@@ -199,7 +211,7 @@ fn check_window(view: View, verifier: &Verifier) -> Result<(), Rejected> {
 }
 
 /// A timeout for an older view gets an answer whatever it carries, so nothing in it is checked but its
-/// sender; the machine takes nothing from it. One for a later view carries the certificate that leads
+/// sender; the machine takes nothing from it but a sound vote. One for a later view carries the certificate that leads
 /// there, so it is never too far ahead.
 fn check_timeout(
     timeout: Timeout,
@@ -210,15 +222,12 @@ fn check_timeout(
         return Err(Rejected::ForeignSender);
     }
     if timeout.view < verifier.horizon() {
-        return Ok(timeout);
+        let is_sound = |vote: &Vote| check_last_vote(vote, timeout.view, from, verifier).is_ok();
+        return Ok(Timeout { last_vote: timeout.last_vote.filter(is_sound), ..timeout });
     }
     check_share_size(&timeout.share, verifier)?;
     if let Some(vote) = &timeout.last_vote {
-        let phase = verifier.rules().phase_of(vote.view, vote.base_view);
-        check_vote(vote, phase, from, verifier)?;
-        if vote.view > timeout.view {
-            return Err(Rejected::RuleBroken("a last vote is of this view or before"));
-        }
+        check_last_vote(vote, timeout.view, from, verifier)?;
     }
     let leads_to = verifier.rules().leads_to(&timeout.high_qc);
     let entered_by_qc = timeout.view == leads_to;

@@ -52,11 +52,15 @@ impl Chained {
         while self.decided.len() > DECIDED_KEPT {
             self.decided.pop_first();
         }
+        // While its author is known: what is decided leaves the tree.
+        let collects = self.collects(qc.view, qc.id);
         self.tree.decide(qc.base_id);
         self.last_commit = Some(qc.clone());
         self.pacemaker.decided();
         self.update_work(now);
-        self.announce(qc);
+        if collects {
+            self.announce();
+        }
     }
 
     pub(super) fn retry_pending_commit(&mut self, now: Time) {
@@ -88,9 +92,9 @@ impl Chained {
     /// The collector of a deciding certificate is the only one that knows it. With work left, its
     /// proposal carries it; with none, or where the collector does not lead next, it is broadcast, or
     /// everybody else would wait and time out.
-    fn announce(&mut self, qc: &Qc) {
+    fn announce(&mut self) {
         let by_itself = self.verifier.rules().is_phased() || !self.tree.has_payload();
-        if self.collects(qc.view, qc.id) && by_itself && self.config.signs {
+        if by_itself && self.config.signs {
             let high_qc = self.high_qc.clone();
             self.send(Recipients::All, Message::Certificates { high_qc, high_tc: None });
         }

@@ -50,16 +50,16 @@ impl Message {
         }
     }
 
-    /// The block that its receiver has to know to make use of it: of a proposal the parent.
+    /// The certificate of the block that its receiver has to know to make use of it, if it shows
+    /// one: of a proposal the parent's.
     #[must_use]
-    pub fn rests_on(&self) -> BlockId {
+    pub fn rests_on(&self) -> Option<&Qc> {
         match self {
-            Self::Proposal(proposal) => proposal.block.parent(),
-            Self::Vote(vote) | Self::PhaseVote(PhaseVote { vote, .. }) => vote.id,
+            Self::Proposal(proposal) => Some(&proposal.block.justify),
             Self::Timeout(Timeout { high_qc: qc, .. })
             | Self::Certificates { high_qc: qc, .. }
-            | Self::PreCommitted(qc)
-            | Self::NewView(qc) => qc.id,
+            | Self::NewView(qc) => Some(qc),
+            Self::Vote(_) | Self::PhaseVote(_) | Self::PreCommitted(_) => None,
         }
     }
 

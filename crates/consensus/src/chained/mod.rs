@@ -40,7 +40,9 @@ pub(crate) use messages::genesis_id;
 pub use messages::{Block, Message, PhaseVote, Proposal, Qc, Tc, Timeout, Vote};
 pub use records::{DecidedBlock, LaterVotes, Lock, SafetyRecord};
 pub use rules::{LaterPhases, Phase, Rules};
-pub use runs::{Run, check_anchor, record_id, record_payload, servable, verify_run};
+pub use runs::{
+    Run, check_anchor, check_certified, record_id, record_payload, servable, verify_run,
+};
 pub use state::Chained;
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::rules::Rules;
 use crate::Verifier;
 use crate::block_tree::TreeBlock;
 use bytes::Bytes;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{BlockId, Height, Payload, Rejected};
 
 /// Blocks that follow a known one, link by link.
@@ -103,6 +104,24 @@ pub fn check_anchor(
         return Err(Rejected::RuleBroken("a snapshot's block is of its height"));
     }
     Ok(Bytes::from(encode(&DecidedBlock { block, commit })))
+}
+
+/// Checks that this is a certificate of this block: then its links prove all blocks before it.
+///
+/// # Errors
+/// When it is of another block, or no good certificate.
+pub fn check_certified(
+    block: BlockId,
+    certificate: &Bytes,
+    verifier: &Verifier,
+) -> Result<(), Rejected> {
+    if mutants::active(Mutant::PlantUncertified) {
+        return Ok(());
+    }
+    let qc: Qc = borsh::from_slice(certificate).map_err(|e| Rejected::Malformed(e.to_string()))?;
+    let qc = check_qc(qc, verifier)?;
+    let is_it = qc.id == block;
+    is_it.then_some(()).ok_or(Rejected::RuleBroken("a chain leads to a certified block"))
 }
 
 /// What a decided record orders.

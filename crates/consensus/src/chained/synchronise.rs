@@ -1,6 +1,6 @@
 //! Catching up, and helping others to.
 
-use super::messages::{Block, encode};
+use super::messages::{Block, Message, encode};
 use super::runs::{Run, servable};
 use super::state::Chained;
 use crate::block_tree::TreeBlock;
@@ -56,6 +56,14 @@ impl Chained {
         }
         let path = self.tree.path(target)?;
         Some(path.iter().map(|block| Bytes::from(encode(block.as_ref()))).collect())
+    }
+
+    /// The certified block that a message rests on, and its certificate: the highest that this
+    /// replica knows where the message shows none.
+    #[must_use]
+    pub fn rests_on(&self, message: &Message) -> (BlockId, Bytes) {
+        let qc = message.rests_on().unwrap_or(&self.high_qc);
+        (qc.id, Bytes::from(encode(qc)))
     }
 
     /// How many of these decided records, oldest first, can be served together.

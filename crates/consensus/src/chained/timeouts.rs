@@ -109,7 +109,11 @@ impl Chained {
             self.send(Recipients::One(timeout.signer), certificates);
         }
         if timeout.view < self.view {
-            // Its certificates were not checked.
+            // Its certificates were not checked. But a quorum of timeouts may have been one without
+            // its vote: whoever withholds a certificate is quick to complain.
+            if !mutants::active(Mutant::HotStuffDropLateVotes) {
+                self.take_shown_vote(now, &timeout);
+            }
             return;
         }
         if !self.pacemaker.is_working() {
@@ -119,12 +123,16 @@ impl Chained {
         if let Some(tc) = timeout.high_tc.clone() {
             self.on_tc(now, tc);
         }
+        self.take_shown_vote(now, &timeout);
+        if timeout.view == self.view {
+            self.count_timeout(now, timeout);
+        }
+    }
+
+    fn take_shown_vote(&mut self, now: Time, timeout: &Timeout) {
         if let Some(vote) = timeout.last_vote.clone() {
             let phase = self.verifier.rules().phase_of(vote.view, vote.base_view);
             self.on_vote(now, PhaseVote { phase, vote });
-        }
-        if timeout.view == self.view {
-            self.count_timeout(now, timeout);
         }
     }
 

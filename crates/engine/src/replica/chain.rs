@@ -20,8 +20,8 @@ impl Replica {
         self.ancestry.decided(height, decided.record.clone(), bodies);
     }
 
-    /// What leads to a block, as far as its receivers may lack it.
-    pub(super) fn chain_for(&mut self, target: BlockId) -> Chain {
+    /// What leads to a certified block, as far as its receivers may lack it.
+    pub(super) fn chain_for(&mut self, target: BlockId, certificate: Bytes) -> Chain {
         self.ancestry.executed(self.config.id, self.schedule.executed());
         let (first, mut decided, mut bodies) = self.ancestry.cut();
         decided.truncate(self.protocol.servable(&decided));
@@ -42,7 +42,7 @@ impl Replica {
             blocks.push(Blocks { request, decided: Vec::new(), tail, kept });
             bodies.extend(self.undecided_bodies());
         }
-        Chain { heights: self.ancestry.heights(), blocks, bodies }
+        Chain { heights: self.ancestry.heights(), certificate, blocks, bodies }
     }
 
     /// Bodies of undecided blocks, as many as there is room for.

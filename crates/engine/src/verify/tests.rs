@@ -49,7 +49,7 @@ fn chain(bodies: &[Arc<Body>]) -> Chain {
     let kept = Kept { oldest: Height(1), newest: Height(7) };
     let blocks = Blocks { request: question(), decided: vec![], tail: vec![], kept };
     let heights = vec![Height(4), Height(0)];
-    Chain { heights, blocks: vec![blocks], bodies: bodies.to_vec() }
+    Chain { heights, certificate: Bytes::new(), blocks: vec![blocks], bodies: bodies.to_vec() }
 }
 
 fn acknowledgement() -> Acknowledgement {

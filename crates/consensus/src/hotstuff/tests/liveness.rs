@@ -3,7 +3,7 @@
 use super::four;
 use crate::ProtocolKind;
 use crate::chained::Message;
-use crate::chained::tests::harness::{Check, Cluster, Keys};
+use crate::chained::tests::harness::{Check, Cluster, Keys, body, ensure};
 
 fn submit(cluster: &mut Cluster, bodies: &[u64]) {
     for body in bodies {
@@ -90,4 +90,33 @@ fn a_withheld_certificate_is_made_again() {
         .unwrap();
     cluster.run("the body", |c| c.all_decided(&[1])).unwrap();
     cluster.ensure_agreement().unwrap();
+}
+
+/// The same, by a leader who also hurries everybody on: its complaint is among the quorum's that end
+/// a view, and the vote that its certificate would need comes with the one after them.
+pub(super) fn check_a_hurried_withheld_certificate_is_made_again() -> Check {
+    let mut cluster = four();
+    // Replica 3 leads view 4 and collects view 3.
+    cluster.cut = Box::new(|envelope| envelope.from == 3);
+    submit(&mut cluster, &[1]);
+    for _ in 0..8 {
+        cluster.deliver();
+        for to in 0..3 {
+            let machine = &cluster.node(to).machine;
+            let (view, high_qc) = (machine.status().view, machine.high_qc().clone());
+            let high_tc = machine.entered_by_tc();
+            let hurried = cluster.keys.timeout(3, view.0, &high_qc, high_tc.as_ref());
+            cluster.tell(to, 3, Message::Timeout(hurried))?;
+        }
+        cluster.pass();
+    }
+    cluster.deliver();
+    let decided = |id| cluster.node(id).bodies().contains(&body(1));
+    ensure((0..3).all(decided), "blocks of three honest leaders in a row decide nothing")?;
+    cluster.ensure_agreement()
+}
+
+#[test]
+fn a_hurried_withheld_certificate_is_made_again() {
+    check_a_hurried_withheld_certificate_is_made_again().unwrap();
 }

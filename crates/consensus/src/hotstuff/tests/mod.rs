@@ -63,7 +63,7 @@ fn every_rule_left_out_is_noticed() {
     use crate::chained::tests::harness::{Row, unnoticed};
     use quorate_crypto::mutants::Mutant;
 
-    let table: [Row; 15] = [
+    let table: [Row; 16] = [
         (Mutant::AnyProtocol, rules::check_another_protocols_messages_are_refused),
         (Mutant::HotStuffVoidLock, rules::check_no_vote_below_the_lock),
         (Mutant::HotStuffForgetLock, restart::check_a_lock_survives_a_restart),
@@ -79,6 +79,10 @@ fn every_rule_left_out_is_noticed() {
         (Mutant::HotStuffVoteToProposer, rules::check_votes_go_to_the_next_leader),
         (Mutant::HotStuffComplainToNext, liveness::check_dead_leaders_in_a_row),
         (Mutant::HotStuffNoSalvage, liveness::check_one_crashed_leader_of_four),
+        (
+            Mutant::HotStuffDropLateVotes,
+            liveness::check_a_hurried_withheld_certificate_is_made_again,
+        ),
     ];
     assert_eq!(unnoticed(&table), Vec::<String>::new(), "rules that no check would miss");
 }

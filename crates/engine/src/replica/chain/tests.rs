@@ -1,5 +1,9 @@
+use crate::message::Chain;
 use crate::testing::net::{ALL, Net};
+use crate::testing::receive;
 use crate::{Message, Settings, Truncation};
+use bytes::Bytes;
+use quorate_types::{BlockId, Peer, Rejected, ReplicaId};
 
 fn settings(truncation: Truncation) -> Settings {
     let inline_bodies = truncation != Truncation::Ids;
@@ -62,4 +66,56 @@ fn what_everybody_has_is_cut_off() {
     let mut ids = Net::new(&settings(Truncation::Ids), |_, _, _| false);
     ids.serve(24, &ALL);
     assert!(chains(&ids).is_empty());
+}
+
+/// Chains with decided blocks and with undecided ones, as some member sent them, no two to one block.
+fn both_kinds() -> [Chain; 2] {
+    let mut net = Net::new(&settings(Truncation::Off), |_, _, _| false);
+    net.serve(24, &ALL);
+    let mut sent = net.sent.into_iter().filter_map(|(_, _, message)| match message {
+        Message::Chain(chain) if chain.blocks.len() == 2 => Some(chain),
+        _ => None,
+    });
+    let one = sent.next().expect("some message rests on an undecided block");
+    let other = sent.find(|other| other.certificate != one.certificate);
+    [one, other.expect("and so does a later one")]
+}
+
+fn refusal(chain: Chain) -> Option<Rejected> {
+    receive(&Message::Chain(chain), Peer::Replica(ReplicaId(1))).err()
+}
+
+/// ★ Nobody asked for these blocks: those that are decided by nothing are taken in below a certified
+/// one alone. Their links are hashes, so it proves them all.
+#[test]
+fn undecided_blocks_come_below_a_certified_one() {
+    let [sound, other] = both_kinds();
+    assert_eq!(refusal(sound.clone()), None);
+    let nothing = Chain { certificate: Bytes::new(), ..sound.clone() };
+    assert!(matches!(refusal(nothing), Some(Rejected::Malformed(_))));
+    let anothers = Chain { certificate: other.certificate, ..sound };
+    let reason = "a chain leads to a certified block";
+    assert_eq!(refusal(anothers), Some(Rejected::RuleBroken(reason)));
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn uncertified_blocks_are_missed() {
+    use quorate_crypto::mutants::{self, Mutant};
+    mutants::set(Some(Mutant::PlantUncertified));
+    let noticed = std::panic::catch_unwind(undecided_blocks_come_below_a_certified_one);
+    mutants::set(None);
+    assert!(noticed.is_err());
+}
+
+/// What a decided run follows its asker says: a sender who did could make it look like a fork.
+#[test]
+fn decided_blocks_of_a_chain_follow_nothing() {
+    let [mut chain, _] = both_kinds();
+    let run = &mut chain.blocks[0];
+    assert!(!run.decided.is_empty() && run.request.after.is_none());
+    run.request.height = run.kept.oldest;
+    run.request.after = Some(BlockId::default());
+    let reason = "a chain's decided blocks follow nothing";
+    assert_eq!(refusal(chain), Some(Rejected::RuleBroken(reason)));
 }
