@@ -181,7 +181,7 @@ impl Verifier {
     /// Remembers a certificate that this replica combined itself.
     pub fn remember_qc(&self, kind: sign::Kind, qc: &Qc) {
         let mut checked = self.checked.lock();
-        checked.qcs.insert((qc.view, qc.id, kind), qc.clone());
+        checked.qcs.insert((qc.view, qc.id, self.remembered_as(kind)), qc.clone());
         trim(&mut checked.qcs);
     }
 
@@ -195,7 +195,12 @@ impl Verifier {
     /// The checked copy of this certificate, if it is known.
     pub(crate) fn known_qc(&self, kind: sign::Kind, qc: &Qc) -> Option<Qc> {
         let checked = self.checked.lock();
-        checked.qcs.get(&(qc.view, qc.id, kind)).filter(|known| *known == qc).cloned()
+        let key = (qc.view, qc.id, self.remembered_as(kind));
+        checked.qcs.get(&key).filter(|known| *known == qc).cloned()
+    }
+
+    fn remembered_as(&self, kind: sign::Kind) -> sign::Kind {
+        if mutants::active(Mutant::BasicRememberByBlock) { self.rules().vote } else { kind }
     }
 
     /// The checked copy of this timeout certificate, if it is known.

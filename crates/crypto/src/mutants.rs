@@ -93,6 +93,10 @@ pub enum Mutant {
     BasicForgetPhase,
     /// Basic HotStuff: a leader proposes without a quorum's new-views.
     BasicNoNewViews,
+    /// Certificates are remembered by their blocks, not by what their votes signed.
+    BasicRememberByBlock,
+    /// A state is taken over at a height that nothing decided.
+    AnchorUndecided,
     /// Blocks that nobody asked for are taken in without a certificate above them.
     PlantUncertified,
     /// A message of another protocol is taken for one of the committee's.
@@ -101,10 +105,16 @@ pub enum Mutant {
     VoteWithoutBodies,
     /// Bodies are acknowledged before they are stored.
     AcknowledgeBeforeStored,
+    /// Of two bodies under one number the latest is acknowledged.
+    AcknowledgeLatest,
+    /// A decided body is let go though an undecided block that was voted for orders it again.
+    LetGoOrderedAgain,
     /// A certificate of availability counts whatever its signers weigh.
     AvailableBelowWeak,
     /// A body is taken for available because its number is certified, whatever its digest.
     AvailableByNumber,
+    /// The host signs with a key whose promises were lost with its disk.
+    SignAfterLoss,
     /// The host sends before what was persisted is durable.
     HostSendsEarly,
     /// The host lets a send overtake one that waits for a record.

@@ -13,6 +13,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Bytes of bodies that one payload orders at most. Between continents there are some seven views a
+/// second: this times that bounds what a committee orders.
+pub(crate) const PAYLOAD_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Between the first two attempts at one body; once and twice as long again between later ones.
 const FETCH_RETRY: Duration = Duration::from_millis(500);
 /// Most bodies asked for and not here yet: those that arrive let the next be asked for.
@@ -76,13 +79,21 @@ pub(crate) struct Bodies {
     /// Each author's own: one that is always late delays nobody else's bodies.
     lateness: BTreeMap<ReplicaId, Lateness>,
     /// Blocks that wait for bodies.
-    waiting: BTreeMap<BlockId, BTreeSet<BodyRef>>,
+    waiting: BTreeMap<BlockId, Waiting>,
     decided: BTreeSet<BodyRef>,
     decided_order: VecDeque<BodyRef>,
     /// Those of `decided` that were executed: on disk, not in memory.
     executed: BTreeSet<BodyRef>,
     /// On disk since an earlier run, not in memory.
     recovered: BTreeSet<BodyRef>,
+}
+
+/// A block that waits for bodies.
+#[derive(Debug)]
+struct Waiting {
+    missing: BTreeSet<BodyRef>,
+    /// Of those that are here.
+    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -248,19 +259,24 @@ impl Bodies {
     }
 
     fn available(&mut self, found: &[BodyRef]) -> Vec<BlockId> {
-        for names in self.waiting.values_mut() {
+        for block in self.waiting.values_mut() {
             for name in found {
-                names.remove(name);
+                if block.missing.remove(name) {
+                    block.bytes += bytes_of(&self.held, name);
+                }
             }
         }
+        self.waiting.retain(|_, block| block.bytes <= PAYLOAD_BYTES_MAX);
+        let is_ready = |block: &Waiting| block.missing.is_empty();
         let ready: Vec<BlockId> =
-            self.waiting.iter().filter(|(_, names)| names.is_empty()).map(|(id, _)| *id).collect();
-        self.waiting.retain(|_, names| !names.is_empty());
+            self.waiting.iter().filter(|(_, block)| is_ready(block)).map(|(id, _)| *id).collect();
+        self.waiting.retain(|_, block| !is_ready(block));
         ready
     }
 
     /// A proposal names these bodies: `true` when all are stored; otherwise the block waits and
-    /// [`Bodies::stored`] names it later.
+    /// [`Bodies::stored`] names it later. One that names more bytes than any honest leader would waits
+    /// for ever, and for nothing: what it names may have been decided long ago, and is on the disk.
     pub(crate) fn require(
         &mut self,
         now: Time,
@@ -273,10 +289,11 @@ impl Bodies {
         for name in &missing {
             self.want(now, *name, source, Need::Proposed);
         }
+        let bytes = names.iter().map(|name| bytes_of(&self.held, name)).sum();
         if missing.is_empty() {
-            return true;
+            return bytes <= PAYLOAD_BYTES_MAX;
         }
-        self.waiting.insert(block, missing);
+        self.waiting.insert(block, Waiting { missing, bytes });
         false
     }
 
@@ -290,7 +307,8 @@ impl Bodies {
         self.waiting.retain(|block, _| may_vote(*block));
         let waiting = &self.waiting;
         self.wanted.retain(|name, want| {
-            want.need != Need::Proposed || waiting.values().any(|names| names.contains(name))
+            want.need != Need::Proposed
+                || waiting.values().any(|block| block.missing.contains(name))
         });
         let done: Vec<BodyRef> = self
             .held
@@ -515,6 +533,10 @@ fn with_room(rooms: &mut BTreeMap<ReplicaId, usize>, preferred: ReplicaId) -> Op
         rooms.remove(&member);
     }
     Some(member)
+}
+
+fn bytes_of(held: &BTreeMap<BodyRef, Held>, name: &BodyRef) -> usize {
+    held.get(name).map_or(0, |held| held.body.raw.len())
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ mod chain;
 
 use crate::ancestry::Ancestry;
 use crate::availability::Certifier;
-use crate::bodies::{Bodies, Fetch, Need};
+use crate::bodies::{Bodies, Fetch, Need, PAYLOAD_BYTES_MAX};
 use crate::mempool::{Limits, Mempool};
 use crate::message::{Busy, FetchBlocks, NAMES_MAX};
 use crate::replies::Replies;
@@ -39,9 +39,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of bodies that one payload orders at most. Between continents there are some seven views a
-/// second: this times that bounds what a committee orders.
-const PAYLOAD_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Pending bodies are announced no more often than this, see `announce_every`; and a peer that
 /// announces what was decided is shown so no more often.
 const ANNOUNCE_EVERY: Duration = Duration::from_millis(500);

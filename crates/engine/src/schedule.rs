@@ -1,6 +1,7 @@
 //! From decided to executed: in the order of heights, each once, as soon as its bodies are here.
 
 use bytes::Bytes;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{BodyRef, Height, Payload};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -102,10 +103,11 @@ impl Schedule {
         let settled: Vec<_> = self.settled.drain(..count).collect();
         let mut done = Vec::with_capacity(count);
         let mut kept = Vec::new();
+        let stays = !mutants::active(Mutant::LetGoOrderedAgain);
         for (height, mut names) in settled {
             names.retain(|name| !self.needed.contains_key(name));
             let (later, now): (Vec<_>, Vec<_>) =
-                names.into_iter().partition(|name| undecided.contains(name));
+                names.into_iter().partition(|name| undecided.contains(name) && stays);
             if later.is_empty() || !now.is_empty() {
                 done.push((height, now));
             }

@@ -92,17 +92,21 @@ fn beside_bounds(config: &BenchConfig, parts: Option<Parts>, report: Report) -> 
 }
 
 /// As [`run()`], without bounds, and with nothing left behind of a run that failed: for one of many,
-/// where failing is no surprise.
+/// where failing is no surprise. A report of no answers is one: of a committee that is offered far
+/// more than it takes.
 ///
 /// # Errors
-/// As [`run()`].
+/// As [`run()`], but for [`BenchError::NothingAnswered`].
 pub fn run_for_experiment(
     config: &BenchConfig,
     progress: &Progress,
     interrupted: &AtomicBool,
 ) -> Result<Report, BenchError> {
     config.validate().map_err(BenchError::Config)?;
-    run_unkept(config, progress, interrupted)
+    match run_unkept(config, progress, interrupted) {
+        Err(BenchError::NothingAnswered(report)) => Ok(*report),
+        result => result,
+    }
 }
 
 fn run_unkept(

@@ -6,6 +6,7 @@
 //! copy made before its first start has to set `follow_only` by hand.
 
 use crate::NodeError;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_storage::Journal;
 use quorate_types::ChainId;
 use std::fs::File;
@@ -59,6 +60,7 @@ impl Marker {
         match self.read(chain)? {
             None => Ok(false),
             Some(Standing::Lost) => Ok(true),
+            Some(Standing::Used) if mutants::active(Mutant::SignAfterLoss) => Ok(false),
             Some(Standing::Used) => Ok(!Journal::has_begun(log)?),
         }
     }

@@ -14,7 +14,7 @@ use quorate_types::machine::{CombineOutcome, Record, RecordKind};
 use quorate_types::{BlockId, Recipients, ReplicaId, Time, View};
 use std::collections::BTreeMap;
 
-/// What a vote is for. Votes that differ in anything are counted apart (★).
+/// What a vote is for. Votes that differ in anything sign differently, and are counted apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Subject {
     phase: Phase,

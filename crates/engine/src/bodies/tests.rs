@@ -1,6 +1,7 @@
 use super::lateness::GRACE_MIN;
 use super::{
     Bodies, FETCH_PER_MEMBER_MAX, FETCH_RETRY, FETCH_UNDER_WAY_MAX, Fetch, HEARSAY_MAX, Need,
+    PAYLOAD_BYTES_MAX,
 };
 use crate::testing::body;
 use quorate_crypto::hash;
@@ -297,4 +298,27 @@ fn who_asks_waits_as_long_as_the_author_usually_takes() {
     assert_eq!(asked, [other], "only that of an author that was not late before");
     assert_eq!(due(&mut bodies, 599_999), []);
     assert_eq!(due(&mut bodies, 600_000).len(), 1, "half as long again as it took last");
+}
+
+/// A Byzantine leader may name a thousand bodies that everybody has on disk: they are read for no longer
+/// than an honest block would need.
+#[test]
+fn a_block_that_names_too_much_is_waited_for_no_longer() {
+    let large: Vec<Arc<Body>> = (0..300).map(|k| body(1, k, 120_000)).collect();
+    let names: Vec<BodyRef> = large.iter().map(|body| body.reference).collect();
+    let within = PAYLOAD_BYTES_MAX / large[0].raw.len();
+    let mut bodies = bodies();
+    assert!(!bodies.require(Time(0), block(1), &names, ReplicaId(1)));
+    assert!(!bodies.require(Time(0), block(2), &names[..within], ReplicaId(1)));
+    let mut ready = Vec::new();
+    for body in &large {
+        bodies.take(Time(0), ReplicaId(1), body);
+        ready.extend(bodies.stored(body.reference));
+        bodies.tidy(|_| true, |_| false);
+    }
+    assert_eq!(ready, [block(2)]);
+    let wanted = bodies.due(Time(10_000_000));
+    assert!(wanted.is_empty(), "{wanted:?}");
+    assert!(!bodies.require(Time(0), block(3), &names[..=within], ReplicaId(1)), "all are here");
+    assert!(bodies.require(Time(0), block(4), &names[..within], ReplicaId(1)));
 }

@@ -91,6 +91,16 @@ fn what_an_undecided_block_orders_again_stays() {
     assert!(!schedule.has_settled(Height(2)));
 }
 
+#[cfg(feature = "mutants")]
+#[test]
+fn what_is_let_go_in_spite_of_a_vote_is_missed() {
+    use quorate_crypto::mutants::{self, Mutant};
+    mutants::set(Some(Mutant::LetGoOrderedAgain));
+    let noticed = std::panic::catch_unwind(what_an_undecided_block_orders_again_stays);
+    mutants::set(None);
+    assert!(noticed.is_err());
+}
+
 /// Heights that a snapshot covers are skipped; those after it go on.
 #[test]
 fn a_snapshot_skips_what_it_covers() {

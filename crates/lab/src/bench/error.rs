@@ -1,5 +1,6 @@
 //! Why a bench gave no result.
 
+use super::Report;
 use super::health::Ailment;
 use quorate_node::TestnetError;
 use std::io;
@@ -39,6 +40,12 @@ pub enum BenchError {
     /// The committee ran and ordered nothing that counts.
     #[error("nothing was committed in the measured window")]
     NothingCommitted,
+    /// The committee ordered what it had queued before the window, and none of what was due in it.
+    #[error(
+        "none of the operations that were due in the measured window was answered: more is offered \
+         than is ordered"
+    )]
+    NothingAnswered(Box<Report>),
     /// No rate was found that the committee keeps up with.
     #[error("{0}")]
     NoRate(String),
@@ -81,7 +88,7 @@ impl BenchError {
     #[must_use]
     pub fn is_overload(&self) -> bool {
         match self {
-            Self::NothingCommitted => true,
+            Self::NothingCommitted | Self::NothingAnswered(_) => true,
             Self::Unwell(ailment) => {
                 !matches!(ailment, Ailment::Exited(..) | Ailment::Diverged(..))
             }

@@ -163,10 +163,13 @@ impl<'a> Run<'a> {
                 ..Beside::default()
             },
         });
-        if report.committed_tps > 0.0 && report.answered > 0 {
-            return Ok(report);
+        if report.committed_tps <= 0.0 {
+            return Err(self.given.committee.explain(BenchError::NothingCommitted, 0));
         }
-        Err(self.given.committee.explain(BenchError::NothingCommitted, 0))
+        if report.answered == 0 {
+            return Err(BenchError::NothingAnswered(Box::new(report)));
+        }
+        Ok(report)
     }
 
     fn recoveries(&self, answered: &[u64], least: Option<&LeastLatency>) -> Vec<Recovery> {

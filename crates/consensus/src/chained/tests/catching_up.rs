@@ -110,6 +110,22 @@ fn a_root_from_elsewhere_is_where_it_goes_on() {
     assert_eq!(machine.tip(), record.block.id());
 }
 
+/// ★ A block that nothing decided is no state to go on from.
+pub(super) fn check_an_anchor_is_decided() -> Check {
+    let keys = Keys::new(4);
+    let (record, _) = decided(&keys, 50);
+    // Its child is certified, and that alone decides nothing.
+    let undecided = DecidedBlock { commit: keys.certify(&record.block), ..record };
+    let records = [Bytes::from(encode(&undecided))];
+    let anchor = check_anchor(Height(50), &records, &keys.verifier());
+    ensure(anchor.is_err(), "a certified block is taken for a decided one")
+}
+
+#[test]
+fn an_anchor_is_decided() {
+    check_an_anchor_is_decided().unwrap();
+}
+
 /// The record of a snapshot's height proves itself, and what it carries was checked.
 #[test]
 fn an_anchor_is_a_decided_block_of_its_height() {

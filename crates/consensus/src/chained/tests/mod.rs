@@ -24,8 +24,9 @@ fn every_rule_left_out_is_noticed() {
     use crate::chained::tests::harness::{Row, unnoticed};
     use quorate_crypto::mutants::Mutant;
 
-    let table: [Row; 22] = [
+    let table: [Row; 23] = [
         (Mutant::VoteWithoutBodies, catching_up::check_no_vote_is_repeated_without_its_bodies),
+        (Mutant::AnchorUndecided, catching_up::check_an_anchor_is_decided),
         (Mutant::SkipThreshold, certificates::check_qc_needs_a_quorum),
         (Mutant::SkipThreshold, certificates::check_tc_needs_a_quorum_of_distinct_signers),
         (Mutant::CertificateCountsHeads, weights::check_qc_weighs_its_signers),

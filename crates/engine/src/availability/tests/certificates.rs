@@ -196,6 +196,16 @@ fn a_chain_grows_over_what_is_stored_without_a_gap() {
     assert_eq!(chain.available(), Some(acknowledge(0, 1, &bodies).available));
 }
 
+#[cfg(feature = "mutants")]
+#[test]
+fn a_second_digest_under_a_number_is_missed() {
+    use quorate_crypto::mutants::{self, Mutant};
+    mutants::set(Some(Mutant::AcknowledgeLatest));
+    let noticed = std::panic::catch_unwind(a_chain_grows_over_what_is_stored_without_a_gap);
+    mutants::set(None);
+    assert!(noticed.is_err());
+}
+
 #[test]
 fn a_chain_goes_on_after_what_is_certified() {
     let bodies = digests(5);

@@ -91,8 +91,9 @@ fn measured(report: &Report, setup: &Setup) -> Measured {
         numbers.extend(number.map(|number| (name.to_owned(), number)));
     };
     let LatencyMs { mean, p50, p90, p99, .. } = report.latency_ms;
+    let is_answered = report.answered > 0;
     for (name, number) in [("mean", mean), ("p50", p50), ("p90", p90), ("p99", p99)] {
-        add(&format!("latency_client_{name}_ms"), Some(number));
+        add(&format!("latency_client_{name}_ms"), is_answered.then_some(number));
     }
     let window_s = setup.duration_s as f64;
     let sent: u64 = report.validators.iter().map(|validator| validator.bytes_sent).sum();

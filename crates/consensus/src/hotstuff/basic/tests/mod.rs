@@ -64,12 +64,13 @@ fn every_rule_left_out_is_noticed() {
     use crate::chained::tests::harness::{Row, unnoticed};
     use quorate_crypto::mutants::Mutant;
 
-    let table: [Row; 14] = [
+    let table: [Row; 15] = [
         (Mutant::BasicVoteTwiceInPhase, rules::check_one_vote_a_phase),
         (Mutant::BasicVoteBeforePersist, rules::check_nothing_leaves_before_it_is_durable),
         (Mutant::BasicNoLock, rules::check_nothing_leaves_before_it_is_durable),
         (Mutant::BasicNoLock, rules::check_the_lock_holds),
         (Mutant::BasicPhaseUnsigned, rules::check_no_phase_passes_for_another),
+        (Mutant::BasicRememberByBlock, rules::check_no_phase_passes_for_another),
         (Mutant::BasicDecideOnPreCommit, rules::check_the_third_phase_decides),
         (Mutant::BasicForgetPhase, restart::check_votes_survive_a_restart),
         (Mutant::BasicNoNewViews, rules::check_a_leader_waits_for_new_views),
