@@ -145,6 +145,23 @@ impl Chained {
         self.phases.new_views.insert(from.index());
         if waited && self.may_propose() {
             self.wish_to_propose();
+            self.show_decision_to_the_silent();
+        }
+    }
+
+    /// While there is work the next proposal shows what was decided. When there is none, whoever was
+    /// left out by the leader before would hear of it from nobody.
+    fn show_decision_to_the_silent(&mut self) {
+        if self.pacemaker.is_working() || !self.config.signs {
+            return;
+        }
+        let said = |member: &ReplicaId| self.phases.new_views.contains(&member.index());
+        let members = self.verifier.committee().members();
+        let silent: Vec<ReplicaId> = members.filter(|member| !said(member)).collect();
+        for member in silent {
+            let high_qc = self.high_qc.clone();
+            let certificates = Message::Certificates { high_qc, high_tc: None };
+            self.send(Recipients::One(member), certificates);
         }
     }
 

@@ -1,6 +1,6 @@
 //! What goes on being decided, whoever is gone.
 
-use super::{certify, four};
+use super::{certify, four, show, show_phase};
 use crate::ProtocolKind;
 use crate::chained::tests::harness::{Check, Cluster, Envelope, Keys, Node, certificates, ensure};
 use crate::chained::{DecidedBlock, Message, Phase};
@@ -173,4 +173,25 @@ fn an_old_decision_arriving_late() {
     let forged = certify(&cluster.keys, Phase::Commit, &forged);
     cluster.tell(3, 1, certificates(&forged, None)).unwrap();
     assert!(cluster.node(3).halted.is_some());
+}
+
+/// When all are idle, whoever was left out by the leader that decided hears of it from the next one.
+#[test]
+fn a_decision_is_shown_to_who_said_nothing() {
+    let mut cluster = four();
+    let block = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[7]);
+    show(&mut cluster, 1, &block).unwrap();
+    for phase in [Phase::Prepare, Phase::PreCommit, Phase::Commit] {
+        show_phase(&mut cluster, 1, phase, &block).unwrap();
+    }
+    let shown = |cluster: &Cluster| -> Vec<u16> {
+        let certificates = |message: &Message| matches!(message, Message::Certificates { .. });
+        let shown = cluster.wire.iter().filter(|envelope| certificates(&envelope.message));
+        shown.map(|envelope| envelope.to).collect()
+    };
+    let decided = certify(&cluster.keys, Phase::Commit, &block);
+    cluster.tell(1, 0, Message::NewView(decided.clone())).unwrap();
+    assert!(shown(&cluster).is_empty(), "others may be on their way");
+    cluster.tell(1, 2, Message::NewView(decided)).unwrap();
+    assert_eq!(shown(&cluster), [3]);
 }
