@@ -92,7 +92,7 @@ pub(crate) struct Bodies {
 #[derive(Debug)]
 struct Waiting {
     missing: BTreeSet<BodyRef>,
-    /// Of those that are here.
+    /// Of those that are stored.
     bytes: usize,
 }
 
@@ -289,7 +289,8 @@ impl Bodies {
         for name in &missing {
             self.want(now, *name, source, Need::Proposed);
         }
-        let bytes = names.iter().map(|name| bytes_of(&self.held, name)).sum();
+        let here = names.iter().filter(|name| !missing.contains(*name));
+        let bytes = here.map(|name| bytes_of(&self.held, name)).sum();
         if missing.is_empty() {
             return bytes <= PAYLOAD_BYTES_MAX;
         }

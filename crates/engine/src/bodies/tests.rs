@@ -322,3 +322,17 @@ fn a_block_that_names_too_much_is_waited_for_no_longer() {
     assert!(!bodies.require(Time(0), block(3), &names[..=within], ReplicaId(1)), "all are here");
     assert!(bodies.require(Time(0), block(4), &names[..within], ReplicaId(1)));
 }
+
+/// A body that is here and not stored yet counts once, when it is stored: under load most are.
+#[test]
+fn bodies_that_are_being_stored_count_once() {
+    let large: Vec<Arc<Body>> = (0..200).map(|k| body(1, k, 120_000)).collect();
+    let names: Vec<BodyRef> = large.iter().map(|body| body.reference).collect();
+    let total: usize = large.iter().map(|body| body.raw.len()).sum();
+    assert!(total <= PAYLOAD_BYTES_MAX && 2 * total > PAYLOAD_BYTES_MAX);
+    let mut bodies = Bodies::new(SELF, 4, PAYLOAD_BYTES_MAX);
+    assert!(large.iter().all(|body| take(&mut bodies, 1, body)));
+    assert!(!bodies.require(Time(0), block(1), &names, ReplicaId(1)));
+    let ready: Vec<BlockId> = names.iter().flat_map(|name| bodies.stored(*name)).collect();
+    assert_eq!(ready, [block(1)]);
+}
