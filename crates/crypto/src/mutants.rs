@@ -161,6 +161,7 @@ pub enum Mutant {
 mod enabled {
     use super::Mutant;
     use std::cell::Cell;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
 
     thread_local! {
         static ACTIVE: Cell<Option<Mutant>> = const { Cell::new(None) };
@@ -175,10 +176,31 @@ mod enabled {
     pub fn active(mutant: Mutant) -> bool {
         ACTIVE.get() == Some(mutant)
     }
+
+    /// Restores the rules even when an assertion fails.
+    struct Restore;
+
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            set(None);
+        }
+    }
+
+    /// Asserts that a test passes as things are and panics with the rule left out.
+    ///
+    /// # Panics
+    /// When the test fails as things are, or does not notice the mutant.
+    pub fn assert_noticed(mutant: Mutant, test: fn()) {
+        let _restore = Restore;
+        test();
+        set(Some(mutant));
+        let outcome = catch_unwind(AssertUnwindSafe(test));
+        assert!(outcome.is_err(), "no assertion failed under {mutant:?}");
+    }
 }
 
 #[cfg(feature = "mutants")]
-pub use enabled::{active, set};
+pub use enabled::{active, assert_noticed, set};
 
 /// Whether `mutant` is set: never, without the feature `mutants`.
 #[cfg(not(feature = "mutants"))]

@@ -109,10 +109,10 @@ fn who_does_not_lead_takes_requests_too() {
 #[test]
 fn requests_that_are_thrown_away_are_missed() {
     use quorate_crypto::mutants::{self, Mutant};
-    mutants::set(Some(Mutant::HotStuffDropUnlessLeading));
-    let noticed = std::panic::catch_unwind(who_does_not_lead_takes_requests_too);
-    mutants::set(None);
-    assert!(noticed.is_err());
+    mutants::assert_noticed(
+        Mutant::HotStuffDropUnlessLeading,
+        who_does_not_lead_takes_requests_too,
+    );
 }
 
 /// A request becomes a body: stored, sent to everybody, and proposed once it is durable.
@@ -276,10 +276,7 @@ fn a_member_that_does_not_sign_serves_no_clients() {
 #[test]
 fn a_member_that_does_not_sign_and_answers_is_noticed() {
     use quorate_crypto::mutants::{self, Mutant};
-    mutants::set(Some(Mutant::AnswerUnsigned));
-    let noticed = std::panic::catch_unwind(a_member_that_does_not_sign_serves_no_clients);
-    mutants::set(None);
-    assert!(noticed.is_err());
+    mutants::assert_noticed(Mutant::AnswerUnsigned, a_member_that_does_not_sign_serves_no_clients);
 }
 
 /// An executed height answers its clients, and a repeat of the request is answered from memory.

@@ -95,10 +95,7 @@ fn what_an_undecided_block_orders_again_stays() {
 #[test]
 fn what_is_let_go_in_spite_of_a_vote_is_missed() {
     use quorate_crypto::mutants::{self, Mutant};
-    mutants::set(Some(Mutant::LetGoOrderedAgain));
-    let noticed = std::panic::catch_unwind(what_an_undecided_block_orders_again_stays);
-    mutants::set(None);
-    assert!(noticed.is_err());
+    mutants::assert_noticed(Mutant::LetGoOrderedAgain, what_an_undecided_block_orders_again_stays);
 }
 
 /// Heights that a snapshot covers are skipped; those after it go on.

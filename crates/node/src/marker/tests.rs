@@ -46,8 +46,5 @@ fn a_folder_without_a_log_is_a_lost_log() {
 #[cfg(feature = "mutants")]
 #[test]
 fn a_lost_log_is_missed() {
-    mutants::set(Some(Mutant::SignAfterLoss));
-    let noticed = std::panic::catch_unwind(a_folder_without_a_log_is_a_lost_log);
-    mutants::set(None);
-    assert!(noticed.is_err());
+    mutants::assert_noticed(Mutant::SignAfterLoss, a_folder_without_a_log_is_a_lost_log);
 }

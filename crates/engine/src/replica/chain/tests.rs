@@ -102,10 +102,7 @@ fn undecided_blocks_come_below_a_certified_one() {
 #[test]
 fn uncertified_blocks_are_missed() {
     use quorate_crypto::mutants::{self, Mutant};
-    mutants::set(Some(Mutant::PlantUncertified));
-    let noticed = std::panic::catch_unwind(undecided_blocks_come_below_a_certified_one);
-    mutants::set(None);
-    assert!(noticed.is_err());
+    mutants::assert_noticed(Mutant::PlantUncertified, undecided_blocks_come_below_a_certified_one);
 }
 
 /// What a decided run follows its asker says: a sender who did could make it look like a fork.
