@@ -9,12 +9,14 @@
 mod open;
 
 use crate::flow::Flow;
-use open::{Capacity, Open};
+use open::Open;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{Available, Body, ClientId, ReplicaId, Request, Time};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::time::Duration;
+
+pub(crate) use open::Capacity;
 
 /// Why a request is not taken now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,10 +61,8 @@ struct Pending {
 /// When a body is full, how long it may stay open, and how much may wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// A body with this many bytes is sealed.
-    pub(crate) batch_bytes: usize,
-    /// So is one with this many operations.
-    pub(crate) operations_max: usize,
+    /// A body that fills this is sealed.
+    pub(crate) capacity: Capacity,
     /// A body this old is sealed.
     pub(crate) batch_delay: Duration,
     /// Most bytes of undecided requests.
@@ -116,8 +116,7 @@ impl Mempool {
     pub(crate) fn seal(&mut self, now: Time) -> Option<Body> {
         self.drop_open_elsewhere();
         let waited = now >= self.due()?;
-        let Limits { batch_bytes: bytes, operations_max: operations, .. } = self.limits;
-        let capacity = Capacity { bytes, operations };
+        let capacity = self.limits.capacity;
         let full = self.open.fills(capacity);
         if !(self.flow.is_idle() || (self.flow.has_room() && (full || waited))) {
             return None;
@@ -193,7 +192,7 @@ impl Mempool {
 
     /// Room is scarce from half of the bound on: then nobody may have more than an equal share.
     fn check_room(&self, client: ClientId, bytes: usize) -> Result<(), Refusal> {
-        let waiting_max = self.flow.window().max(WAITING_MIN).max(2 * self.limits.batch_bytes);
+        let waiting_max = self.flow.window().max(WAITING_MIN).max(2 * self.limits.capacity.bytes);
         let most = self.limits.bytes_max.min(waiting_max + self.flow.window());
         if self.pending_bytes + bytes > most || self.open.bytes() + bytes > waiting_max {
             return Err(Refusal::Full);

@@ -14,7 +14,7 @@ mod chain;
 use crate::ancestry::Ancestry;
 use crate::availability::Certifier;
 use crate::bodies::{Bodies, Fetch, Need, PAYLOAD_BYTES_MAX};
-use crate::mempool::{Limits, Mempool};
+use crate::mempool::{Capacity, Limits, Mempool};
 use crate::message::{Busy, FetchBlocks, NAMES_MAX};
 use crate::replies::Replies;
 use crate::schedule::Schedule;
@@ -776,9 +776,11 @@ fn protocol(config: &ReplicaConfig) -> Protocol {
 fn mempool(config: &ReplicaConfig, incarnation: u64) -> Mempool {
     let settings = &config.settings;
     let limits = Limits {
-        batch_bytes: settings.batch_bytes,
+        capacity: Capacity {
+            bytes: settings.batch_bytes,
+            operations: settings.block_operations_max(),
+        },
         batch_delay: Duration::from_millis(settings.batch_delay_ms),
-        operations_max: settings.block_operations_max(),
         bytes_max: settings.mempool_bytes_max,
         window_max: settings.author_bytes_max / 2,
         filters: settings.filter_requests,

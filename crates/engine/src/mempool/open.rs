@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 
 /// How much a body takes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Capacity {
-    pub(super) bytes: usize,
-    pub(super) operations: usize,
+pub(crate) struct Capacity {
+    pub(crate) bytes: usize,
+    pub(crate) operations: usize,
 }
 
 /// The requests, what they come to, and since when the first of them waits.
