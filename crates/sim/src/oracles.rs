@@ -36,10 +36,10 @@ pub use wiped::Wiped;
 
 use crate::recording::Seen;
 use bytes::Bytes;
-use quorate_crypto::Digest;
+use quorate_crypto::{Digest, hash};
 use quorate_engine::{Completed, Message, Status};
 use quorate_types::machine::{ExecutedUpTo, Halt};
-use quorate_types::{BodyRef, Height, Rejected, ReplicaId};
+use quorate_types::{BodyRef, Height, Payload, Rejected, ReplicaId};
 
 /// Something that a correct member or a client did, or that became of it.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ pub enum Observation<'a> {
         height: Height,
         /// The root that it came to.
         root: Digest,
-        /// The hash of what was ordered.
+        /// The [`payload_hash`] of what was ordered.
         payload: Digest,
         /// What the service was asked to execute: no repeats.
         operations: &'a [Seen],
@@ -166,6 +166,12 @@ pub trait Oracle {
     fn finish(&mut self, _ending: &Ending) -> Result<(), String> {
         Ok(())
     }
+}
+
+/// What tells one payload from another, in [`Observation::Executed`].
+#[must_use]
+pub fn payload_hash(payload: &Payload) -> Digest {
+    hash(&borsh::to_vec(payload).expect("encoding into memory"))
 }
 
 /// A property that does not hold.

@@ -1,10 +1,10 @@
 //! A vote promises that every body of its block is durable: at the voter, or, where bodies are
 //! certified, at some correct member. And nobody acknowledges a body that is not on its disk.
 
-use super::{Observation, Oracle};
+use super::{Observation, Oracle, payload_hash};
 use quorate_consensus::block_tree::TreeBlock;
 use quorate_consensus::chained::{Message as Statement, PhaseVote};
-use quorate_crypto::{Digest, hash};
+use quorate_crypto::Digest;
 use quorate_engine::{Availability as Proof, Message};
 use quorate_types::{Available, BlockId, BodyRef, Payload, ReplicaId, View};
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,7 +120,6 @@ impl Availability {
     }
 
     fn was_executed(&self, payload: &Payload) -> bool {
-        let encoded = borsh::to_vec(payload).expect("encoding into memory");
-        self.executed.contains(&hash(&encoded))
+        self.executed.contains(&payload_hash(payload))
     }
 }

@@ -7,9 +7,9 @@ use quorate_consensus::chained::{
     Block, Message as Statement, Phase, PhaseVote, Proposal, Qc, Tc, Timeout, Vote,
 };
 use quorate_consensus::leader::Standing;
-use quorate_crypto::{Aggregate, Bitmap, Certificate, IdentityKey, Share, Signature, hash};
+use quorate_crypto::{Aggregate, Bitmap, Certificate, IdentityKey, Share, Signature};
 use quorate_engine::{Acknowledgement, Availability as Proof, Settings};
-use quorate_types::{Available, BlockId, ClientId, Epoch, Outcome, Payload, View};
+use quorate_types::{Available, BlockId, ClientId, Epoch, Outcome, View};
 
 const R0: ReplicaId = ReplicaId(0);
 const R1: ReplicaId = ReplicaId(1);
@@ -380,7 +380,7 @@ fn a_vote_needs_the_bodies_on_the_own_disk() {
         replica: R1,
         height: payload.header.height,
         root: digest(1),
-        payload: hash(&borsh::to_vec(payload).expect("encoding into memory")),
+        payload: payload_hash(payload),
         operations: &[],
     };
     let payload = &proposal.block.payload;

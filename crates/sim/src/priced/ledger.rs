@@ -1,7 +1,8 @@
 //! What all validators execute alike, computed once: and what they stored, for those who ask for it.
 
+use crate::oracles::payload_hash;
 use bytes::Bytes;
-use quorate_crypto::{Digest, hash};
+use quorate_crypto::Digest;
 use quorate_ledger::Noop;
 use quorate_storage::{Executor, ExecutorConfig, MemoryStore};
 use quorate_types::machine::{Block, Executed, ReadAnswer, ReadItem, ReadRequest};
@@ -50,7 +51,7 @@ impl Ledger {
     /// When two validators execute different blocks at one height.
     pub(crate) fn execute(&mut self, block: &Block, lives: bool) -> Result<Rc<Executed>, String> {
         let height = block.height();
-        let payload = hash(&borsh::to_vec(&block.payload).expect("encoding into memory"));
+        let payload = payload_hash(&block.payload);
         if !self.results.contains_key(&height) {
             let executed = Rc::new(self.compute(block)?);
             self.decided.insert(height, block.decided.clone());

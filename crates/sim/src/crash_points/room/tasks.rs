@@ -1,8 +1,7 @@
 //! What the execution does, in the machine's order, and what is read back.
 
 use super::{Room, Turn, Work};
-use crate::oracles::Observation;
-use quorate_crypto::hash;
+use crate::oracles::{Observation, payload_hash};
 use quorate_engine::Incoming;
 use quorate_storage::StorageError;
 use quorate_types::machine::{Block, Install, ReadRequest, StagedChunk};
@@ -64,7 +63,7 @@ impl Room {
 
     fn execute(&mut self, block: &Block) -> Result<Event<Incoming>, StorageError> {
         let executed = self.executor.execute(block)?;
-        let payload = hash(&borsh::to_vec(&block.payload).expect("encoding into memory"));
+        let payload = payload_hash(&block.payload);
         let operations = self.recorder.take();
         self.chronicle.borrow_mut().executed(&Observation::Executed {
             replica: self.id,

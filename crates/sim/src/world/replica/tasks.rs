@@ -1,7 +1,7 @@
 //! What the execution, the reader and the writer of snapshots do.
 
 use super::{Note, ReplicaHost, Task, Turn, Work};
-use quorate_crypto::hash;
+use crate::oracles::payload_hash;
 use quorate_storage::StorageError;
 use quorate_types::machine::{Block, Executed, ReadRequest};
 use quorate_types::{Event, Time};
@@ -48,7 +48,7 @@ impl ReplicaHost {
         let executed: Executed = running.executor.execute(block)?;
         let durable = running.executor.durable();
         let news = durable > std::mem::replace(&mut running.durable, durable);
-        let payload = hash(&borsh::to_vec(&block.payload).expect("encoding into memory"));
+        let payload = payload_hash(&block.payload);
         turn.notes.push(Note::Executed {
             height: executed.height,
             root: executed.root,
