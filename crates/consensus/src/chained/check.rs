@@ -211,8 +211,8 @@ fn check_window(view: View, verifier: &Verifier) -> Result<(), Rejected> {
 }
 
 /// A timeout for an older view gets an answer whatever it carries, so nothing in it is checked but its
-/// sender; the machine takes nothing from it but a sound vote. One for a later view carries the certificate that leads
-/// there, so it is never too far ahead.
+/// sender; the machine takes nothing from it but a sound vote. One for a later view carries the
+/// certificate that leads there, so it is never too far ahead.
 fn check_timeout(
     timeout: Timeout,
     from: ReplicaId,

@@ -1,6 +1,6 @@
 //! From a certificate to decided heights.
 
-use super::messages::{Message, Qc, encode};
+use super::messages::{Qc, encode};
 use super::records::DecidedBlock;
 use super::state::Chained;
 use crate::block_tree::TreeBlock;
@@ -95,8 +95,7 @@ impl Chained {
     fn announce(&mut self) {
         let by_itself = self.verifier.rules().is_phased() || !self.tree.has_payload();
         if by_itself && self.config.signs {
-            let high_qc = self.high_qc.clone();
-            self.send(Recipients::All, Message::Certificates { high_qc, high_tc: None });
+            self.show_qc(Recipients::All, self.high_qc.clone());
         }
     }
 }

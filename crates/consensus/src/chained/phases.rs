@@ -100,13 +100,12 @@ impl Chained {
         if !self.verifier.rules().is_phased() || qc.view != self.view || !self.leads() {
             return;
         }
-        let message = match phase {
-            Phase::Prepare => Message::Certificates { high_qc: qc.clone(), high_tc: None },
-            Phase::PreCommit => Message::PreCommitted(qc.clone()),
+        match phase {
+            Phase::Prepare => self.show_qc(Recipients::All, qc.clone()),
+            Phase::PreCommit => self.send(Recipients::All, Message::PreCommitted(qc.clone())),
             // It is shown when it decides.
-            Phase::Commit => return,
-        };
-        self.send(Recipients::All, message);
+            Phase::Commit => {}
+        }
     }
 
     /// Shows again what the current view has come to.
@@ -159,9 +158,7 @@ impl Chained {
         let members = self.verifier.committee().members();
         let silent: Vec<ReplicaId> = members.filter(|member| !said(member)).collect();
         for member in silent {
-            let high_qc = self.high_qc.clone();
-            let certificates = Message::Certificates { high_qc, high_tc: None };
-            self.send(Recipients::One(member), certificates);
+            self.show_qc(Recipients::One(member), self.high_qc.clone());
         }
     }
 

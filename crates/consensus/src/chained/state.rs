@@ -164,6 +164,10 @@ impl Chained {
         self.outputs.push_back(Output::Send { to, message });
     }
 
+    pub(super) fn show_qc(&mut self, to: Recipients, high_qc: Qc) {
+        self.send(to, Message::Certificates { high_qc, high_tc: None });
+    }
+
     pub(super) fn update_work(&mut self, now: Time) {
         let working = self.engine_has_work || self.tree.has_payload();
         self.pacemaker.set_working(now, working && self.config.signs);

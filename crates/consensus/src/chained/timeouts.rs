@@ -140,8 +140,7 @@ impl Chained {
     /// and a later one that decides nothing may hide it.
     pub fn show_last_decision(&mut self, to: ReplicaId) {
         if let Some(high_qc) = self.last_commit.clone() {
-            let certificates = Message::Certificates { high_qc, high_tc: None };
-            self.send(Recipients::One(to), certificates);
+            self.show_qc(Recipients::One(to), high_qc);
         }
     }
 

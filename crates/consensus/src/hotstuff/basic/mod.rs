@@ -38,6 +38,8 @@
 //!   over and what the next block extends, and whoever missed DECIDE catches up by the next proposal. A leader
 //!   that holds it could propose at once; it waits for a quorum's NEW-VIEW all the same, since the paper's
 //!   protocol is the one to measure. After a timeout, and in view 1, nothing is waited for.
+//! - When all are idle, the next leader shows the commitQC to those whose NEW-VIEW it did not wait for: no
+//!   proposal follows that would, and the leader before may have left them out.
 //! - NEW-VIEW is not signed: the channel proves its sender, and nobody hands it on.
 //! - What a certificate of the first or the last phase is of is in what it signs: the votes of COMMIT name their
 //!   own block as what they decide, those before it the parent. Certificates of PRE-COMMIT votes travel in
