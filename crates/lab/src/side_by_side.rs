@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// Work for each item on so many threads, the results in the items' order. After a failure no
-/// further item is begun.
+/// further item is begun; of several failures the one of the first item is returned.
 pub(crate) fn side_by_side<T: Sync, R: Send, E: Send>(
     items: &[T],
     threads: usize,

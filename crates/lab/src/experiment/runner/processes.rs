@@ -122,3 +122,24 @@ fn measured(report: &Report, setup: &Setup) -> Measured {
     }
     Measured { numbers, signatures: Signatures::Real, details }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::tests::report;
+
+    #[test]
+    fn a_committee_that_answers_nothing_due_has_no_latency() {
+        let setup = Setup::default();
+        let answered = report("ed25519");
+        let latencies = |report: &Report| {
+            let numbers = measured(report, &setup).numbers;
+            numbers.keys().filter(|name| name.starts_with("latency_")).count()
+        };
+        assert_eq!(latencies(&answered), 4);
+        let silent = Report { answered: 0, ..answered };
+        assert_eq!(latencies(&silent), 0);
+        assert_eq!(measured(&silent, &setup).numbers["committed_tps"], silent.committed_tps);
+        assert!(BenchError::NothingAnswered(Box::new(silent)).is_overload());
+    }
+}
