@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// What one operation came to: the ordered log answers with its position.
 fn position(completion: &Completion) -> (u64, Height) {
     match &completion.finished {
-        Finished::Executed { outcome: Outcome::Applied(bytes), height } => {
+        Finished::Executed { outcome: Outcome::Applied(bytes), height, .. } => {
             let bytes = bytes.get(..8).expect("a position of eight bytes");
             (u64::from_le_bytes(bytes.try_into().expect("eight bytes")), *height)
         }

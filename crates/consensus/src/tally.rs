@@ -21,8 +21,8 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Collector {
     committee: Arc<Committee>,
+    purpose: Purpose,
     scheme: Arc<dyn Scheme>,
-    threshold: u64,
     policy: Policy,
     suspects: Bitmap,
     next_job: u64,
@@ -32,17 +32,26 @@ impl Collector {
     /// For shares of `purpose`, checked by `policy`.
     #[must_use]
     pub fn new(committee: Arc<Committee>, purpose: Purpose, policy: Policy) -> Self {
-        let (scheme, threshold) = committee.scheme(purpose);
+        let (scheme, _) = committee.scheme(purpose);
         let suspects = Bitmap::new(committee.size());
-        Self { committee, scheme, threshold, policy, suspects, next_job: 0 }
+        Self { committee, purpose, scheme, policy, suspects, next_job: 0 }
+    }
+
+    /// With jobs that are numbered from here on: where several collectors' jobs come back together,
+    /// their numbers must differ.
+    #[must_use]
+    pub fn numbered_from(self, first_job: u64) -> Self {
+        Self { next_job: first_job, ..self }
     }
 
     /// Whether these signers weigh what a certificate needs (★: weights, not heads).
     fn is_reached_by(&self, signers: &Bitmap) -> bool {
         if mutants::active(Mutant::TallyCountsHeads) {
-            return signers.count() as u64 >= Weights::equal(self.committee.size()).quorum();
+            let equal = Weights::equal(self.committee.size());
+            return signers.count() as u64 >= self.purpose.threshold(&equal);
         }
-        self.committee.weight_of(signers) >= self.threshold
+        let (_, threshold) = self.committee.scheme(self.purpose);
+        self.committee.weight_of(signers) >= threshold
     }
 
     fn job(&mut self, message: Vec<u8>, shares: Vec<(usize, Share)>) -> CombineJob {

@@ -74,6 +74,17 @@ pub fn hash(bytes: &[u8]) -> Digest {
     Digest(*blake3::hash(bytes).as_bytes())
 }
 
+/// BLAKE3 of `bytes` under a key. The key is a constant of the program and its meaning: what is hashed
+/// under one key never equals what is hashed under another. For small things that are hashed often:
+/// [`hash_parts`] hashes its domain each time.
+pub fn hash_keyed(key: &[u8; 32], bytes: &[u8]) -> Digest {
+    counts::add(|count| {
+        count.hashes += 1;
+        count.hashed_bytes += bytes.len() as u64;
+    });
+    Digest(*blake3::keyed_hash(key, bytes).as_bytes())
+}
+
 /// BLAKE3 of a list of byte strings under a domain of its own.
 ///
 /// Injective: BLAKE3's `derive_key` mode separates the domains, and every part is preceded by its

@@ -40,6 +40,7 @@ mod error;
 mod hash;
 mod identity;
 mod keyfile;
+pub mod merkle;
 pub mod mutants;
 mod scheme;
 pub mod stand_in;
@@ -49,7 +50,7 @@ mod voting;
 
 pub use bitmap::{Bitmap, BitmapError};
 pub use error::{KeyError, SignatureError, UnknownName};
-pub use hash::{Digest, ParseDigestError, PartsHasher, hash, hash_parts};
+pub use hash::{Digest, ParseDigestError, PartsHasher, hash, hash_keyed, hash_parts};
 pub use identity::{IdentityKey, IdentitySecret, PreparedIdentity, Signature, verify_batch};
 pub use keyfile::{
     KeyFile, KeyFileError, Passphrase, PassphraseError, PublicKeys, SealCost, SealedKeys,

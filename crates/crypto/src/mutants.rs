@@ -153,8 +153,30 @@ pub enum Mutant {
     InstallUnvouched,
     /// State transfer: a chunk is taken without comparing its hash.
     AcceptWrongChunk,
+    /// Execution: a root counts as certified whoever signed it.
+    ExecutedByFew,
+    /// Execution: a path proves whatever it leads to.
+    AnyPath,
+    /// Execution: shares over different roots are added up.
+    MixedRoots,
+    /// Execution: a client takes another request's certified reply for its own.
+    OthersReply,
+    /// Execution: a member whose root is not the certified one goes on.
+    IgnoreCertifiedRoot,
     /// Engine: a member that lost its promises takes requests and signs what they came to.
     AnswerUnsigned,
+    /// Key-value: a node's hash does not cover at which bit its keys differ.
+    KvUnboundPosition,
+    /// Key-value: the root does not cover the number of keys.
+    KvForgetCount,
+    /// Key-value: a key is taken for absent though the leaf that it leads to is not shown.
+    KvAbsentAnywhere,
+    /// Key-value: a range is taken for complete though a part of it is not shown.
+    KvRangeGap,
+    /// Key-value: an answer's values are not compared with what the proof shows.
+    KvTrustValues,
+    /// Key-value: a batch that is refused leaves what its first steps did.
+    KvPartialBatch,
 }
 
 #[cfg(feature = "mutants")]

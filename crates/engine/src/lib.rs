@@ -10,9 +10,11 @@
 mod ancestry;
 mod availability;
 mod bodies;
+mod execution;
 mod flow;
 mod mempool;
 pub mod message;
+mod questions;
 mod replica;
 mod replies;
 mod reply_gate;
@@ -27,11 +29,14 @@ mod verify;
 
 pub use ancestry::Truncation;
 pub use availability::{Acknowledged, Acknowledgement, AvailabilityCertificate, Covered};
-pub use message::{Frame, Message, frame_bytes_max};
+pub use message::{Answered, Frame, Message, Question, frame_bytes_max};
 pub use quorate_consensus::{ProtocolKind, UnweightedProtocol};
 pub use replica::{Replica, ReplicaConfig, Status, SyncStatus};
 pub use reply_gate::ReplyGate;
-pub use session::{Bundling, Completed, Session, SessionConfig, SessionEffect, SessionEvent};
+pub use session::{
+    Bundling, CheckAnswer, Completed, Session, SessionConfig, SessionEffect, SessionEvent, Told,
+    asks_nothing,
+};
 pub use settings::{Availability, FlowControl, Settings, SettingsError};
 pub use snapshots::Offered;
 pub use verify::{Incoming, Verifier};

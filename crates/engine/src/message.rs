@@ -9,7 +9,9 @@ use crate::availability::{Acknowledgement, AvailabilityCertificate, certificate_
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use quorate_consensus as consensus;
-use quorate_crypto::Digest;
+use quorate_crypto::{Digest, Share};
+use quorate_types::executed::{CertifiedReply, ExecutionCertificate};
+use quorate_types::service::Proven;
 use quorate_types::{
     BlockId, Body, BodyRef, Committee, Height, Lane, Manifest, Payload, Reply, Request,
 };
@@ -55,6 +57,35 @@ pub enum Message {
     /// Asks an author for its last certificate and for the names of its bodies from this number on: the
     /// sender stores later ones and lacks that one.
     FetchAvailable(u64),
+    /// A member's share over the root that a height came to; the signature is checked when shares are
+    /// added up.
+    ExecutionShare(Height, Digest, Share),
+    /// A height's root is certified.
+    ExecutionProof(ExecutionCertificate),
+    /// What a client's request came to, with the proof.
+    CertifiedReply(Box<CertifiedReply>),
+    /// A client asks about the state.
+    Question(Question),
+    /// The answer, with the certificate of the height that it is true of.
+    Answered(Box<Answered>),
+}
+
+/// A question about the state; it changes nothing and is not ordered.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Question {
+    /// The client's number for it.
+    pub id: u64,
+    /// In the service's own words.
+    pub question: Bytes,
+}
+
+/// The answer to a question.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Answered {
+    /// The question's number.
+    pub id: u64,
+    /// The answer and its proof under the state root of a certified height; or why there is none.
+    pub result: Result<(Proven, ExecutionCertificate), String>,
 }
 
 /// Asks for the blocks after `height` (whose id is `after`), towards `target`.
@@ -179,6 +210,11 @@ pub(crate) enum Tag {
     Available = 16,
     FetchAvailable = 17,
     Chain = 18,
+    ExecutionShare = 19,
+    ExecutionProof = 20,
+    CertifiedReply = 21,
+    Question = 22,
+    Answered = 23,
 }
 
 impl Tag {
@@ -202,10 +238,18 @@ impl Tag {
             16 => Self::Available,
             17 => Self::FetchAvailable,
             18 => Self::Chain,
+            19 => Self::ExecutionShare,
+            20 => Self::ExecutionProof,
+            21 => Self::CertifiedReply,
+            22 => Self::Question,
+            23 => Self::Answered,
             _ => return None,
         })
     }
 }
+
+/// Most bytes of a question, its number included.
+const QUESTION_BYTES_MAX: usize = 8 * 1024;
 
 /// Most names in one [`Message::Announce`] or [`Message::FetchBodies`].
 pub const NAMES_MAX: usize = Payload::BODIES_MAX;
@@ -230,7 +274,10 @@ pub fn frame_bytes_max(tag: u8) -> Option<usize> {
         Tag::Offer => 6 * MIB,
         Tag::Chunk => 64 + Manifest::CHUNK_BYTES,
         Tag::Request => 1 + Request::WIRE_BYTES_MAX,
-        Tag::Reply => MIB,
+        Tag::Reply | Tag::CertifiedReply | Tag::Answered => MIB,
+        Tag::ExecutionShare => 256,
+        Tag::ExecutionProof => 256 + certificate_bytes_max(Committee::MEMBERS_MAX),
+        Tag::Question => 1 + QUESTION_BYTES_MAX,
         Tag::Busy => 512,
         Tag::Acknowledgement | Tag::FetchAvailable => 128,
         Tag::Available => certificate_bytes_max(Committee::MEMBERS_MAX),
@@ -273,6 +320,13 @@ impl Message {
             Self::Acknowledgement(given) => typed(Tag::Acknowledgement, given, &[]),
             Self::Available(certificate) => typed(Tag::Available, certificate, &[]),
             Self::FetchAvailable(next) => typed(Tag::FetchAvailable, next, &[]),
+            Self::ExecutionShare(height, root, share) => {
+                typed(Tag::ExecutionShare, &(height, root, share), &[])
+            }
+            Self::ExecutionProof(certificate) => typed(Tag::ExecutionProof, certificate, &[]),
+            Self::CertifiedReply(reply) => typed(Tag::CertifiedReply, reply, &[]),
+            Self::Question(question) => typed(Tag::Question, question, &[]),
+            Self::Answered(answered) => typed(Tag::Answered, answered, &[]),
         }
     }
 
@@ -289,9 +343,16 @@ impl Message {
             | Self::FetchChunk(..)
             | Self::Acknowledgement(_)
             | Self::Available(_)
-            | Self::FetchAvailable(_) => Lane::Consensus,
+            | Self::FetchAvailable(_)
+            | Self::ExecutionShare(..)
+            | Self::ExecutionProof(_) => Lane::Consensus,
             Self::Body(_) | Self::Blocks(_) | Self::Offer(_) | Self::Chunk(_) => Lane::Bulk,
-            Self::Request(_) | Self::Reply(_) | Self::Busy(_) => Lane::Client,
+            Self::Request(_)
+            | Self::Reply(_)
+            | Self::Busy(_)
+            | Self::CertifiedReply(_)
+            | Self::Question(_)
+            | Self::Answered(_) => Lane::Client,
         }
     }
 }

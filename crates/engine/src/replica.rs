@@ -10,12 +10,15 @@
 
 mod catch_up;
 mod chain;
+mod executing;
 
 use crate::ancestry::Ancestry;
 use crate::availability::Certifier;
 use crate::bodies::{Bodies, Fetch, Need, PAYLOAD_BYTES_MAX};
+use crate::execution::{Execution, FIRST_JOB};
 use crate::mempool::{Capacity, Limits, Mempool};
 use crate::message::{Busy, FetchBlocks, NAMES_MAX};
+use crate::questions::Questions;
 use crate::replies::Replies;
 use crate::schedule::Schedule;
 use crate::settings::FlowControl;
@@ -23,16 +26,15 @@ use crate::snapshots::SnapshotSync;
 use crate::sync::BlockSync;
 use crate::{Incoming, Message, Settings, Verifier};
 use bytes::Bytes;
-use quorate_consensus::{Decided, Input, Output, PayloadWish, Protocol, ProtocolConfig};
+use quorate_consensus::{Input, Output, PayloadWish, Protocol, ProtocolConfig};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, IdentitySecret, VotingSecret};
 use quorate_types::machine::{
-    Block, DecidedRecord, Executed, ReadAnswer, ReadItem, ReadRequest, Record, RecordKind, Recovery,
+    DecidedRecord, ReadAnswer, ReadItem, ReadRequest, Record, RecordKind, Recovery,
 };
-use quorate_types::request::Answer;
 use quorate_types::{
     Available, Body, BodyRef, ClientId, Effect, Event, Height, Machine, Payload, Peer, Recipients,
-    ReplicaId, Reply, Request, Time, View,
+    ReplicaId, Request, Time, View,
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -101,6 +103,11 @@ pub struct Status {
     pub sync: SyncStatus,
     /// Snapshots installed since the start, in the place of heights that nobody keeps any more.
     pub snapshots_installed: u64,
+    /// The last height whose root is certified; 0 without execution certificates.
+    pub certified: Height,
+    /// The height from which on the own state is not the committee's, if it is not: nothing is executed
+    /// or answered until a snapshot replaced it.
+    pub diverged: Option<Height>,
     /// Messages that broke a rule of the protocol, since the start.
     pub faults: u64,
     /// Whether it signs: `false` for one that lost its safety records.
@@ -145,6 +152,8 @@ pub struct Replica {
     released_below: Height,
     snapshots_installed: u64,
     replies: Replies,
+    execution: Execution,
+    questions: Questions,
     wish: Option<PayloadWish>,
     /// When a pending body may be proposed that may not yet.
     propose_at: Option<Time>,
@@ -213,6 +222,8 @@ impl Replica {
             released_below: Height(0),
             snapshots_installed: 0,
             replies: Replies::default(),
+            execution: Execution::new(&config),
+            questions: Questions::default(),
             wish: None,
             propose_at: None,
             now: Time(0),
@@ -254,7 +265,9 @@ impl Replica {
             syncing: self.is_syncing(),
             sync: self.sync_status(),
             snapshots_installed: self.snapshots_installed,
-            faults: self.faults,
+            faults: self.faults + self.execution.blamed(),
+            certified: self.execution.newest(),
+            diverged: self.execution.diverged(),
             signs: self.config.signs,
         }
     }
@@ -278,9 +291,10 @@ impl Replica {
         self.certifier.recover(&recovery.bodies);
         self.bodies.recover(recovery.bodies);
         if let Some(executed) = &recovery.executed {
-            self.schedule.resume(executed.height);
-            self.root = executed.root;
+            self.schedule.resume(executed.height());
+            self.root = executed.root();
             self.operations = executed.operations;
+            self.execution.resume(now, executed.header);
             self.recall(executed);
         }
         self.oldest_snapshot = recovery.snapshots.first().copied();
@@ -306,6 +320,9 @@ impl Replica {
         match (from, message) {
             (Peer::Client(client), Incoming::Request(request)) => {
                 self.on_request(now, client, request);
+            }
+            (Peer::Client(client), Incoming::Question(question)) => {
+                self.on_question(client, question);
             }
             (Peer::Replica(from), message) => self.on_peer_message(now, from, message),
             (Peer::Client(_), _) => self.faults += 1,
@@ -341,26 +358,43 @@ impl Replica {
                 self.faults += u64::from(!self.certifier.on_certificate(now, &covered));
             }
             Incoming::FetchAvailable(next) => self.certifier.on_fetch(from, next),
-            Incoming::Request(_) | Incoming::Reply(_) | Incoming::Busy(_) => self.faults += 1,
+            Incoming::ExecutionShare(height, root, share) => {
+                self.execution.on_share(now, from, (height, root), share);
+            }
+            Incoming::ExecutionProof(certificate) => {
+                self.execution.on_proof(now, from, *certificate);
+            }
+            Incoming::Request(_)
+            | Incoming::Reply(_)
+            | Incoming::Busy(_)
+            | Incoming::CertifiedReply(_)
+            | Incoming::Question(_)
+            | Incoming::Answered(_) => self.faults += 1,
         }
     }
 
     /// ★ A member that lost its promises takes no request: it would number bodies anew that it
     /// numbered before. Nor does it sign a reply: it counts as faulty until it has a key again that
-    /// promised nothing.
+    /// promised nothing. Nor does one whose state is not the committee's.
     fn serves_clients(&self) -> bool {
-        self.config.signs || mutants::active(Mutant::AnswerUnsigned)
+        let signs = self.config.signs || mutants::active(Mutant::AnswerUnsigned);
+        signs && self.execution.diverged().is_none()
     }
 
     fn on_request(&mut self, now: Time, client: ClientId, request: Request) {
         if !self.serves_clients() {
-            let reason = "this member lost its log and serves no clients: ask another".to_owned();
+            let reason = if self.config.signs {
+                "this member's state is not the committee's: ask another"
+            } else {
+                "this member lost its log and serves no clients: ask another"
+            };
+            let reason = reason.to_owned();
             let busy = Busy { sequence: request.sequence, reason };
             self.send(Recipients::Client(client), Message::Busy(busy));
             return;
         }
-        if let Some(reply) = self.replies.get(client, request.sequence).cloned() {
-            self.send(Recipients::Client(client), Message::Reply(reply));
+        if let Some(answer) = self.replies.get(client, request.sequence).cloned() {
+            self.reply(answer);
             return;
         }
         if mutants::active(Mutant::HotStuffDropUnlessLeading)
@@ -661,66 +695,6 @@ impl Replica {
         (chosen, later)
     }
 
-    // ---- deciding and executing -----------------------------------------------------------------
-
-    fn schedule_decided(&mut self, decided: Decided) {
-        self.keep_ancestor(&decided);
-        self.bodies.decide(&decided.payload.bodies);
-        self.certifier.decided(&decided.payload.bodies);
-        self.schedule.decide(decided.payload, decided.record);
-    }
-
-    fn execute(&mut self, now: Time) {
-        for name in self.schedule.upcoming().flat_map(|payload| &payload.bodies) {
-            if self.bodies.get(name).is_some() {
-                continue;
-            }
-            let holder = self.certifier.holder(name).unwrap_or_else(|| self.bodies.spread(name));
-            self.bodies.want(now, *name, holder, Need::Decided);
-        }
-        if self.snapshots.holds_execution() {
-            return;
-        }
-        while let Some(bodies) =
-            self.schedule.next().and_then(|payload| self.bodies.collect(&payload.bodies))
-        {
-            let Some((payload, decided)) = self.schedule.start() else {
-                return;
-            };
-            for body in &bodies {
-                self.mempool.decided(now, body);
-            }
-            let height = payload.header.height;
-            self.effects.push_back(Effect::Execute(Box::new(Block { payload, bodies, decided })));
-            if height.0.is_multiple_of(self.config.settings.snapshot_every) {
-                self.effects.push_back(Effect::Snapshot(height));
-            }
-        }
-    }
-
-    fn on_executed(&mut self, executed: Executed) {
-        let names = self.schedule.finish(executed.height);
-        let done: Vec<BodyRef> =
-            names.into_iter().filter(|name| !self.schedule.needs(name)).collect();
-        self.bodies.executed(&done);
-        self.certifier.executed(&done);
-        self.root = executed.root;
-        self.operations += executed.operations;
-        if self.serves_clients() {
-            self.answer(executed.answers);
-        }
-    }
-
-    fn answer(&mut self, answers: Vec<Answer>) {
-        let committee = self.config.verifier.committee();
-        let (chain, epoch) = (committee.chain(), committee.epoch());
-        for answer in answers {
-            let reply = Reply::sign(&self.config.identity, chain, epoch, self.config.id, answer);
-            self.replies.keep(reply.clone());
-            self.send(Recipients::Client(reply.client), Message::Reply(reply));
-        }
-    }
-
     /// What follows from any input: seal, propose, execute, ask.
     fn settle(&mut self, now: Time) {
         self.now = now;
@@ -739,6 +713,7 @@ impl Replica {
         }
         self.propose(now);
         self.execute(now);
+        self.certify_executed(now);
         self.fetch_due(now);
         self.announce_due(now);
         self.sync_due(now);
@@ -810,8 +785,12 @@ impl Machine for Replica {
                 self.on_stored(now, name);
             }
             Event::Read(answer) => self.on_read(now, answer),
+            Event::Combined(outcome) if outcome.id >= FIRST_JOB => {
+                self.execution.on_combined(now, &outcome);
+            }
             Event::Combined(outcome) => self.feed(now, Input::Combined(outcome)),
-            Event::Executed(executed) => self.on_executed(executed),
+            Event::Executed(executed) => self.on_executed(now, executed),
+            Event::Asked(ticket, asked) => self.questions.on_asked(ticket, asked, &self.execution),
             Event::Durable(height) => {
                 self.durable = self.durable.max(height);
                 self.release();
@@ -842,6 +821,7 @@ impl Machine for Replica {
             self.bodies.deadline(self.now),
             self.announce_at,
             self.certifier.deadline(),
+            self.execution.deadline(),
             self.propose_at,
             self.sync.deadline().filter(|_| !self.is_sync_paused()),
             self.snapshots.deadline(),

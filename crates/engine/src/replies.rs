@@ -1,27 +1,28 @@
-//! Recent replies, to answer a repeated request at once instead of ordering it again.
+//! Recent answers, to reply to a repeated request at once instead of ordering it again.
 
-use quorate_types::{ClientId, Reply};
+use quorate_types::ClientId;
+use quorate_types::request::Answer;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Most replies kept.
+/// Most answers kept.
 const KEPT_MAX: usize = 4_096;
 /// Most bytes of results kept.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The latest replies, oldest dropped first.
+/// The latest answers, oldest dropped first.
 #[derive(Debug, Default)]
 pub(crate) struct Replies {
-    replies: BTreeMap<(ClientId, u64), Reply>,
+    answers: BTreeMap<(ClientId, u64), Answer>,
     order: VecDeque<(ClientId, u64)>,
     bytes: usize,
 }
 
 impl Replies {
-    /// Keeps a reply.
-    pub(crate) fn keep(&mut self, reply: Reply) {
-        let key = (reply.client, reply.sequence);
-        self.bytes += size(&reply);
-        if let Some(former) = self.replies.insert(key, reply) {
+    /// Keeps an answer.
+    pub(crate) fn keep(&mut self, answer: Answer) {
+        let key = (answer.client, answer.sequence);
+        self.bytes += size(&answer);
+        if let Some(former) = self.answers.insert(key, answer) {
             self.bytes -= size(&former);
         } else {
             self.order.push_back(key);
@@ -30,19 +31,19 @@ impl Replies {
             let Some(oldest) = self.order.pop_front() else {
                 return;
             };
-            if let Some(dropped) = self.replies.remove(&oldest) {
+            if let Some(dropped) = self.answers.remove(&oldest) {
                 self.bytes -= size(&dropped);
             }
         }
     }
 
-    /// The reply to a request, if it is kept.
+    /// The answer to a request, if it is kept.
     #[must_use]
-    pub(crate) fn get(&self, client: ClientId, sequence: u64) -> Option<&Reply> {
-        self.replies.get(&(client, sequence))
+    pub(crate) fn get(&self, client: ClientId, sequence: u64) -> Option<&Answer> {
+        self.answers.get(&(client, sequence))
     }
 }
 
-fn size(reply: &Reply) -> usize {
-    reply.results.iter().map(|outcome| outcome.bytes().len() + 32).sum::<usize>() + 200
+fn size(answer: &Answer) -> usize {
+    answer.results.iter().map(|outcome| outcome.bytes().len() + 32).sum::<usize>() + 200
 }

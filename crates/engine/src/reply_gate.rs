@@ -94,7 +94,7 @@ mod tests {
     fn reply(from: u8, sequence: u64, result: u8) -> Reply {
         let results = vec![Outcome::Applied(Bytes::copy_from_slice(&[result]))];
         let client = ClientId(client().public());
-        let answer = Answer { client, sequence, height: Height(3), results };
+        let answer = Answer { client, sequence, height: Height(3), results, index: None };
         let chain = committee().chain();
         Reply::sign(&identity(from), chain, Epoch(1), ReplicaId(u16::from(from)), answer)
     }

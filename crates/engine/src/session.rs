@@ -1,15 +1,19 @@
 //! A client, as a machine: numbers, bundles, signs, sends, retries, and counts equal replies. A replica
 //! that says it is busy slows it down.
 
+mod asking;
 mod pace;
 
 use crate::Incoming;
-use crate::message::Busy;
+use crate::message::{Busy, Question};
+use asking::Asking;
 use bytes::Bytes;
 use pace::Pace;
 use quorate_crypto::{Bitmap, Digest, IdentitySecret};
+use quorate_types::executed::{CertifiedReply, Completion, ExecutionCertificate};
+use quorate_types::service::Proven;
 use quorate_types::{
-    Committee, Height, Machine, Outcome, ReplicaId, Reply, Request, Time, Verified,
+    Committee, Header, Height, Machine, Outcome, Receipt, ReplicaId, Reply, Request, Time, Verified,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -54,6 +58,20 @@ pub struct SessionConfig {
     pub retry_after: Duration,
     /// The sequence number of the first request: one past the last one that this key ever used.
     pub next_sequence: u64,
+    /// The service's check of an answer to a question.
+    pub check_answer: CheckAnswer,
+}
+
+/// Whether an answer to a question is true of a state with this header's root; otherwise what is wrong.
+/// A member whose answer does not pass is asked nothing more about it.
+pub type CheckAnswer = fn(&[u8], &Header, &Proven) -> Result<(), String>;
+
+/// The check of a session that asks nothing: no answer passes.
+///
+/// # Errors
+/// Always.
+pub fn asks_nothing(_: &[u8], _: &Header, _: &Proven) -> Result<(), String> {
+    Err("this session has no check for answers".to_owned())
 }
 
 /// What a session is fed.
@@ -68,7 +86,14 @@ pub enum SessionEvent {
     },
     /// Many operations that came together: they share requests.
     SubmitMany(Vec<(u64, Bytes)>),
-    /// A checked message from a replica ([`Incoming::Reply`] or [`Incoming::Busy`]).
+    /// A question about the state; `tag` comes back with its answer.
+    Ask {
+        /// The caller's own mark.
+        tag: u64,
+        /// In the service's own words.
+        question: Bytes,
+    },
+    /// A checked message from a replica to a client.
     Message {
         /// Who sent it.
         from: ReplicaId,
@@ -87,8 +112,17 @@ pub enum SessionEffect {
         /// What.
         request: Request,
     },
+    /// Send a question in the client lane.
+    Ask {
+        /// To whom.
+        to: ReplicaId,
+        /// What.
+        question: Question,
+    },
     /// An operation is done.
     Completed(Completed),
+    /// A question is answered.
+    Answered(Told),
     /// The window and the queue are full: this operation was not taken.
     Overloaded {
         /// The caller's mark.
@@ -98,8 +132,8 @@ pub enum SessionEffect {
     },
 }
 
-/// An operation that enough replicas answered alike to include an honest one: f+1, or more than the
-/// tolerated faulty weight.
+/// An operation whose result an honest replica vouches for: by a certificate, or since so many answered
+/// alike that one of them is honest (f+1, or more than the tolerated faulty weight).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completed {
     /// The caller's mark.
@@ -108,6 +142,21 @@ pub struct Completed {
     pub outcome: Outcome,
     /// Where it took effect.
     pub height: Height,
+    /// What proves it, where the committee certifies what it executes; shared by the operations of a
+    /// request, of which this is number `place`.
+    pub receipt: Option<Arc<Receipt>>,
+    /// The operation's place in its request, from 0.
+    pub place: usize,
+}
+
+/// What became of a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The caller's mark.
+    pub tag: u64,
+    /// The answer, which was checked, and the certified header of the height that it is true of; or what
+    /// the member that was asked last said.
+    pub result: Result<(Proven, ExecutionCertificate), String>,
 }
 
 /// The wait between two attempts doubles this often.
@@ -129,6 +178,7 @@ pub struct Session {
     pace: Pace,
     /// Why a replica was busy, last.
     reason: Option<Arc<str>>,
+    asking: Asking,
 }
 
 #[derive(Debug)]
@@ -168,6 +218,7 @@ impl Session {
             heard: BTreeMap::new(),
             pace: Pace::new(Self::WINDOW),
             reason: None,
+            asking: Asking::new(&config),
             config,
         }
     }
@@ -271,9 +322,36 @@ impl Session {
         let Some(done) = self.under_way.remove(&reply.sequence) else {
             return;
         };
+        self.complete(now, done, reply.height, reply.results, None);
+    }
+
+    /// One certified answer is enough.
+    fn on_certified(&mut self, now: Time, reply: CertifiedReply) {
+        let Completion { client, sequence, .. } = reply.completion;
+        let is_own = client.0 == self.config.identity.public();
+        let Some(under_way) = self.under_way.get(&sequence).filter(|_| is_own) else { return };
+        if !reply.answers(&under_way.request) {
+            return;
+        }
+        let Some(done) = self.under_way.remove(&sequence) else { return };
+        let height = reply.executed.header.height;
+        let results = reply.results.clone();
+        let receipt = Receipt { request: done.request.raw().clone(), reply };
+        self.complete(now, done, height, results, Some(&Arc::new(receipt)));
+    }
+
+    fn complete(
+        &mut self,
+        now: Time,
+        done: UnderWay,
+        height: Height,
+        results: Vec<Outcome>,
+        receipt: Option<&Arc<Receipt>>,
+    ) {
         self.pace.completed(done.sent_at, now);
-        for (tag, outcome) in done.tags.into_iter().zip(reply.results) {
-            let completed = Completed { tag, outcome, height: reply.height };
+        for (place, (tag, outcome)) in done.tags.into_iter().zip(results).enumerate() {
+            let receipt = receipt.cloned();
+            let completed = Completed { tag, outcome, height, receipt, place };
             self.effects.push_back(SessionEffect::Completed(completed));
         }
     }
@@ -372,28 +450,29 @@ impl Machine for Session {
             SessionEvent::SubmitMany(operations) => {
                 operations.into_iter().for_each(|(tag, bytes)| self.submit(now, tag, bytes));
             }
-            SessionEvent::Message { from, message } => match message.into_inner() {
-                Incoming::Reply(reply) => {
-                    self.heard.insert(from, now);
-                    self.on_reply(now, from, reply);
+            SessionEvent::Ask { tag, question } => self.asking.ask(now, tag, question, self.target),
+            SessionEvent::Message { from, message } => {
+                self.heard.insert(from, now);
+                match message.into_inner() {
+                    Incoming::Reply(reply) => self.on_reply(now, from, reply),
+                    Incoming::Busy(busy) => self.on_busy(now, from, busy),
+                    Incoming::CertifiedReply(reply) => self.on_certified(now, *reply),
+                    Incoming::Answered(answered) => self.asking.on_answered(now, from, *answered),
+                    _ => {}
                 }
-                Incoming::Busy(busy) => {
-                    self.heard.insert(from, now);
-                    self.on_busy(now, from, busy);
-                }
-                _ => return,
-            },
+            }
         }
         self.flush(now);
     }
 
     fn handle_timeout(&mut self, now: Time) {
         self.retry(now);
+        self.asking.due(now);
         self.flush(now);
     }
 
     fn poll(&mut self) -> Option<SessionEffect> {
-        self.effects.pop_front()
+        self.effects.pop_front().or_else(|| self.asking.poll())
     }
 
     fn next_timeout(&self) -> Option<Time> {
@@ -402,7 +481,7 @@ impl Machine for Session {
             .queued_since
             .filter(|_| self.is_window_open())
             .map(|since| since + self.config.bundling.delay);
-        [retry, flush].into_iter().flatten().min()
+        [retry, flush, self.asking.deadline()].into_iter().flatten().min()
     }
 }
 

@@ -52,7 +52,8 @@ pub enum FlowControl {
 }
 
 /// Everything that may be tuned in a replica. Members must agree on `protocol`,
-/// `leader_reputation`, `leader_tenure`, `proposal_key`, `availability` and `snapshot_every`, and
+/// `leader_reputation`, `leader_tenure`, `proposal_key`, `availability`, `execution_certificates` and
+/// `snapshot_every`, and
 /// should on `inline_bodies`; the rest is each member's own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -115,6 +116,10 @@ pub struct Settings {
     /// costs every member signatures beside the votes and lets it vote for what it does not hold yet.
     /// Not together with `inline_bodies`.
     pub availability: Availability,
+    /// Members sign what each height came to, and a client gets one answer that proves itself, instead
+    /// of one from each member. It comes two message delays later. Needed for receipts and for questions
+    /// about the state. **Every member must say the same**, or too few sign.
+    pub execution_certificates: bool,
     /// A proposal stamped further ahead of the own clock than this gets no vote.
     pub clock_drift_max_ms: u64,
     /// Requests that wait to be ordered, in bytes. Beyond it clients are told to slow down.
@@ -153,6 +158,7 @@ impl Default for Settings {
             truncation: Truncation::Ids,
             signatures: true,
             availability: Availability::Stored,
+            execution_certificates: false,
             clock_drift_max_ms: 5_000,
             mempool_bytes_max: 64 * 1024 * 1024,
             author_bytes_max: 64 * 1024 * 1024,

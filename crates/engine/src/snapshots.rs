@@ -147,7 +147,7 @@ impl SnapshotSync {
             }
             Phase::Fetching(fetching) => format!(
                 "chunks of the snapshot at {}: {} of {}, from {} members",
-                fetching.offered.manifest.height,
+                fetching.offered.manifest.header.height,
                 fetching.staged,
                 fetching.offered.manifest.chunks.len(),
                 fetching.sources.len()
@@ -160,7 +160,7 @@ impl SnapshotSync {
     pub(crate) fn target(&self) -> Option<Height> {
         match &self.phase {
             Phase::Idle | Phase::Asking { .. } => None,
-            Phase::Fetching(fetching) => Some(fetching.offered.manifest.height),
+            Phase::Fetching(fetching) => Some(fetching.offered.manifest.header.height),
             Phase::Installing(height) => Some(*height),
         }
     }
@@ -171,11 +171,11 @@ impl SnapshotSync {
             fetching.also_named(from, &offered);
         }
         let Phase::Asking { offers, .. } = &mut self.phase else { return };
-        if offered.manifest.height <= executed {
+        if offered.manifest.header.height <= executed {
             return;
         }
         let of_member = offers.entry(from).or_default();
-        of_member.retain(|other| other.manifest.height != offered.manifest.height);
+        of_member.retain(|other| other.manifest.header.height != offered.manifest.header.height);
         of_member.push(offered);
         if of_member.len() > OFFERS_MAX {
             of_member.remove(0);
@@ -195,7 +195,7 @@ impl SnapshotSync {
                 vec![Wish::Name(executed)]
             }
             Phase::Fetching(fetching) => {
-                if fetching.offered.manifest.height <= executed {
+                if fetching.offered.manifest.header.height <= executed {
                     self.phase = Phase::Idle;
                     return Vec::new();
                 }
@@ -249,7 +249,7 @@ impl SnapshotSync {
             return None;
         }
         let Offered { manifest, decided, .. } = fetching.offered.clone();
-        self.phase = Phase::Installing(manifest.height);
+        self.phase = Phase::Installing(manifest.header.height);
         Some(Install { manifest, decided })
     }
 
@@ -368,7 +368,7 @@ fn choose(
 ) -> Option<(Offered, BTreeSet<ReplicaId>)> {
     let mut named: BTreeMap<(Height, Digest), (Offered, BTreeSet<ReplicaId>)> = BTreeMap::new();
     for (member, offered) in offers.iter().flat_map(|(m, all)| all.iter().map(move |o| (m, o))) {
-        let entry = named.entry((offered.manifest.height, offered.digest));
+        let entry = named.entry((offered.manifest.header.height, offered.digest));
         entry.or_insert_with(|| (offered.clone(), BTreeSet::new())).1.insert(*member);
     }
     let vouched = |members: &BTreeSet<ReplicaId>| {

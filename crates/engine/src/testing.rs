@@ -3,15 +3,19 @@
 pub(crate) mod net;
 
 use crate::availability::{Acknowledged, Acknowledgement, AvailabilityCertificate};
-use crate::{Incoming, Message, Verifier};
+use crate::{Incoming, Message, ReplicaConfig, Settings, Verifier};
 use bytes::Bytes;
 use quorate_consensus::chained::{self, Block, Proposal, Qc};
 use quorate_consensus::leader::Standing;
 use quorate_consensus::{ProposalKey, ProtocolKind};
-use quorate_crypto::{Digest, IdentitySecret, KeyCache, SchemeKind, VotingSecret};
+use quorate_crypto::merkle::Tree;
+use quorate_crypto::{Bitmap, Digest, IdentitySecret, KeyCache, Policy, SchemeKind, VotingSecret};
+use quorate_types::executed::{
+    CertifiedReply, Completion, ExecutionCertificate, digest_of_results,
+};
 use quorate_types::{
-    Available, Body, BodyRef, Committee, CommitteeFile, Epoch, Height, Kind, Member, Payload, Peer,
-    Rejected, ReplicaId, Request, Verified, View, sign,
+    Available, Body, BodyRef, Committee, CommitteeFile, Epoch, Header, Height, Kind, Member,
+    Outcome, Payload, Peer, Purpose, Rejected, ReplicaId, Request, Verified, View, sign,
 };
 use std::sync::Arc;
 
@@ -46,6 +50,43 @@ pub(crate) fn weighted(weights: &[u64]) -> Arc<Committee> {
 
 pub(crate) fn verifier() -> Verifier {
     Verifier::new(committee(), ProtocolKind::Jolteon, ProposalKey::Identity)
+}
+
+/// A member's, in a committee of four.
+pub(crate) fn config(member: u8, settings: Settings) -> ReplicaConfig {
+    ReplicaConfig {
+        id: ReplicaId(u16::from(member)),
+        identity: Arc::new(identity(member)),
+        voting: Arc::new(voting(member)),
+        verifier: Arc::new(verifier()),
+        settings,
+        wall_origin_ms: 1_700_000_000_000,
+        signs: true,
+    }
+}
+
+/// A height in which only this request took effect, with these results, as all members certify it.
+pub(crate) fn certified(request: &Request, results: Vec<Outcome>) -> CertifiedReply {
+    let completion = Completion {
+        client: request.client,
+        sequence: request.sequence,
+        request: request.digest(),
+        results: digest_of_results(&results),
+    };
+    let tree = Tree::new(&[completion.leaf(Height(3), 0)]);
+    let header = Header { height: Height(3), requests: tree.root(), ..Header::default() };
+    let path = tree.path(0).expect("one leaf");
+    CertifiedReply { completion, results, path, executed: certify_executed(header) }
+}
+
+/// Signed by all members.
+pub(crate) fn certify_executed(header: Header) -> ExecutionCertificate {
+    let statement = header.statement(committee().chain(), committee().epoch());
+    let (scheme, _) = committee().scheme(Purpose::Execute);
+    let shares: Vec<_> =
+        (0..4u8).map(|member| (usize::from(member), voting(member).sign(&statement))).collect();
+    let combined = scheme.combine(&statement, &shares, &Bitmap::new(4), Policy::Aggregate);
+    ExecutionCertificate { header, certificate: combined.certificate.expect("good shares") }
 }
 
 pub(crate) fn client() -> IdentitySecret {

@@ -1,12 +1,15 @@
 //! Everything that is checked before a machine sees it: form, sender, limits, signatures.
 
 use crate::availability::{Acknowledgement, AvailabilityCertificate, Covered};
-use crate::message::{Blocks, Busy, Chain, FetchBlocks, Kept, NAMES_MAX, Offer, Tag};
+use crate::message::{
+    Answered, Blocks, Busy, Chain, FetchBlocks, Kept, NAMES_MAX, Offer, Question, Tag,
+};
 use crate::snapshots::Offered;
 use borsh::BorshDeserialize;
 use bytes::Bytes;
 use quorate_consensus as consensus;
-use quorate_crypto::{Digest, IdentityKey, Signature, hash, verify_batch};
+use quorate_crypto::{Digest, IdentityKey, Share, Signature, hash, verify_batch};
+use quorate_types::executed::{CertifiedReply, ExecutionCertificate};
 use quorate_types::{
     BlockId, Body, BodyRef, Committee, Height, Manifest, Peer, Rejected, ReplicaId, Reply, Request,
     Verified, Verify,
@@ -54,6 +57,16 @@ pub enum Incoming {
     Available(Box<Covered>),
     /// A member that lacks the receiver's body with this number.
     FetchAvailable(u64),
+    /// A member's share over what a height came to, unchecked.
+    ExecutionShare(Height, Digest, Share),
+    /// A certified root.
+    ExecutionProof(Box<ExecutionCertificate>),
+    /// What a client's request came to, certified (checked by clients).
+    CertifiedReply(Box<CertifiedReply>),
+    /// A client's question about the state.
+    Question(Question),
+    /// An answer to one; its certificate is checked, its proof is for whoever knows the service.
+    Answered(Box<Answered>),
 }
 
 /// What checking needs. Shared by the pool's threads.
@@ -64,9 +77,11 @@ pub struct Verifier {
     certified: Vec<AtomicU64>,
     /// Bodies that came with a chain not long ago: where chains travel each comes again and again.
     seen: Mutex<Recent>,
+    /// Execution certificates that were checked: many acknowledgements carry the same one.
+    executed: Mutex<Recent>,
 }
 
-/// The digests of bodies whose requests were checked, the oldest forgotten first.
+/// The digests of what was checked, the oldest forgotten first.
 #[derive(Debug, Default)]
 struct Recent {
     digests: BTreeSet<Digest>,
@@ -98,7 +113,8 @@ impl Verifier {
     ) -> Self {
         let certified = committee.members().map(|_| AtomicU64::new(0)).collect();
         let consensus = Arc::new(consensus::Verifier::new(committee, protocol, proposal_key));
-        Self { consensus, certified, seen: Mutex::default() }
+        let (seen, executed) = (Mutex::default(), Mutex::default());
+        Self { consensus, certified, seen, executed }
     }
 
     /// As [`parse_body`], but signatures in a body that was seen before are not checked again: its
@@ -124,6 +140,18 @@ impl Verifier {
     #[must_use]
     pub fn consensus(&self) -> &Arc<consensus::Verifier> {
         &self.consensus
+    }
+
+    /// Checks an execution certificate, each once. Other signers over the same header are checked too:
+    /// what is passed on is what was checked.
+    fn check_executed(&self, certificate: &ExecutionCertificate) -> Result<(), Rejected> {
+        let digest = hash(&borsh::to_vec(certificate).expect("encoding into memory cannot fail"));
+        let seen = || self.executed.lock().expect("nobody panics with it");
+        if !seen().digests.contains(&digest) {
+            certificate.check(self.committee())?;
+            seen().insert(digest);
+        }
+        Ok(())
     }
 
     /// The number after the author's last certified body, as far as the machine published it:
@@ -188,6 +216,35 @@ impl Verify for Incoming {
                 Ok(Self::Available(Box::new(certificate.check(verifier)?)))
             }
             Tag::FetchAvailable => from_member(from, Self::FetchAvailable(decode(&content)?)),
+            Tag::ExecutionShare => {
+                let (height, root, share) = decode(&content)?;
+                from_member(from, Self::ExecutionShare(height, root, share))
+            }
+            Tag::ExecutionProof => {
+                from.replica()?;
+                let certificate: Box<ExecutionCertificate> = decode(&content)?;
+                verifier.check_executed(&certificate)?;
+                Ok(Self::ExecutionProof(certificate))
+            }
+            Tag::CertifiedReply => {
+                from.replica()?;
+                let reply: Box<CertifiedReply> = decode(&content)?;
+                reply.check_path()?;
+                verifier.check_executed(&reply.executed)?;
+                Ok(Self::CertifiedReply(reply))
+            }
+            Tag::Question => match from {
+                Peer::Client(_) => Ok(Self::Question(decode(&content)?)),
+                Peer::Replica(_) => Err(Rejected::ForeignSender),
+            },
+            Tag::Answered => {
+                from.replica()?;
+                let answered: Box<Answered> = decode(&content)?;
+                if let Ok((_, certificate)) = &answered.result {
+                    verifier.check_executed(certificate)?;
+                }
+                Ok(Self::Answered(answered))
+            }
         }
     }
 }
@@ -371,7 +428,7 @@ fn check_offer(offer: &Offer, from: Peer, verifier: &Verifier) -> Result<Incomin
     let manifest = Manifest::decode(&offer.manifest)
         .ok_or_else(|| Rejected::Malformed("a snapshot's manifest".into()))?;
     let decided =
-        consensus::check_anchor(manifest.height, &offer.proof, verifier.consensus.as_ref())?;
+        consensus::check_anchor(manifest.header.height, &offer.proof, verifier.consensus.as_ref())?;
     let digest = manifest.digest();
     Ok(Incoming::Offer(Box::new(Offered { manifest, digest, decided })))
 }

@@ -26,10 +26,12 @@ use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
 use parking_lot::Mutex;
 use quorate_crypto::IdentitySecret;
 use quorate_engine::{
-    Bundling, Incoming, Message, ReplyGate, Session, SessionConfig, SessionEffect, SessionEvent,
-    Settings, Verifier,
+    Bundling, CheckAnswer, Incoming, Message, ReplyGate, Session, SessionConfig, SessionEffect,
+    SessionEvent, Settings, Told, Verifier, asks_nothing,
 };
-use quorate_types::{Committee, Height, Lane, Machine, Outcome, Peer, ReplicaId, Time, Verified};
+use quorate_types::{
+    Committee, Height, Lane, Machine, Outcome, Peer, Receipt, ReplicaId, Time, Verified,
+};
 use quorate_wan::Topology;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,6 +75,8 @@ pub struct ClientConfig {
     pub send_to_all: bool,
     /// A network to emulate: each session sits beside the member that it sends to first.
     pub emulation: Option<Arc<Topology>>,
+    /// The service's check of answers to questions.
+    pub check_answer: CheckAnswer,
 }
 
 impl ClientConfig {
@@ -88,6 +92,7 @@ impl ClientConfig {
             check_threads: 1,
             send_to_all: false,
             emulation: None,
+            check_answer: asks_nothing,
         }
     }
 }
@@ -133,7 +138,12 @@ pub enum Finished {
         outcome: Outcome,
         /// Where it took effect.
         height: Height,
+        /// What proves it, where the committee certifies what it executes, and the operation's place in
+        /// the receipt's request. What had to be asked about again has none.
+        receipt: Option<(Arc<Receipt>, usize)>,
     },
+    /// A question was answered.
+    Answered(Told),
     /// The session had no room for it: it was never sent. Submit more slowly.
     Overloaded {
         /// What the member that was busy last said, if one was.
@@ -168,6 +178,7 @@ struct Submission {
 enum Operations {
     One(u64, Bytes),
     Many(Vec<(u64, Bytes)>),
+    Question(u64, Bytes),
 }
 
 impl Client {
@@ -238,6 +249,17 @@ impl Client {
         self.queue(session, Operations::Many(operations))
     }
 
+    /// Asks about the state; `tag` comes back with the answer. It changes nothing and is not ordered.
+    ///
+    /// # Errors
+    /// [`NotTaken`] when operations come faster than they are taken.
+    ///
+    /// # Panics
+    /// When there is no such session.
+    pub fn ask(&self, session: usize, tag: u64, question: Bytes) -> Result<(), NotTaken> {
+        self.queue(session, Operations::Question(tag, question))
+    }
+
     /// What became of operations, as it becomes known. Whoever submits also takes these: they wait in
     /// memory otherwise.
     #[must_use]
@@ -294,6 +316,7 @@ fn sessions(config: &ClientConfig) -> Vec<Session> {
             bundling: config.bundling,
             retry_after: config.retry_after,
             next_sequence: spec.next_sequence,
+            check_answer: config.check_answer,
         })
     };
     config.sessions.iter().map(session).collect()
@@ -439,6 +462,7 @@ impl Driver {
         let event = match operations {
             Operations::One(tag, operation) => SessionEvent::Submit { tag, operation },
             Operations::Many(operations) => SessionEvent::SubmitMany(operations),
+            Operations::Question(tag, question) => SessionEvent::Ask { tag, question },
         };
         self.sessions[session].handle(now, event);
         self.due[session] = Some(now);
@@ -475,9 +499,17 @@ impl Driver {
                         continue;
                     }
                     SessionEffect::Completed(done) => {
+                        let place = done.place;
+                        let receipt = done.receipt.map(|receipt| (receipt, place));
                         let (outcome, height) = (done.outcome, done.height);
-                        (done.tag, Finished::Executed { outcome, height })
+                        (done.tag, Finished::Executed { outcome, height, receipt })
                     }
+                    SessionEffect::Ask { to, question } => {
+                        let frame = Message::Question(question).frame();
+                        self.outboxes[session][to.index()].push(frame);
+                        continue;
+                    }
+                    SessionEffect::Answered(told) => (told.tag, Finished::Answered(told)),
                     SessionEffect::Overloaded { tag, reason } => {
                         (tag, Finished::Overloaded { reason })
                     }

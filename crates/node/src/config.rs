@@ -42,6 +42,12 @@ pub struct NodeConfig {
     /// the loopback interface or behind a firewall.
     #[serde(default = "default_http")]
     pub http: String,
+    /// `address:port` for the gateway: the key-value store over plain HTTP. Absent: there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<String>,
+    /// A file with the token that callers of the gateway show. Absent: it asks for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway_token_file: Option<PathBuf>,
     /// What a vote survives. `fsync`: a power cut. `os`: the end of the process only, for
     /// measurements.
     #[serde(default)]
@@ -215,6 +221,8 @@ impl NodeConfig {
             data_dir,
             listen: None,
             http: default_http(),
+            gateway: None,
+            gateway_token_file: None,
             durability: Durability::default(),
             retention_bytes: default_retention(),
             service: default_service(),
@@ -244,7 +252,8 @@ impl NodeConfig {
     fn resolve(&mut self, folder: &Path) {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let paths = [&mut self.committee, &mut self.key, &mut self.data_dir];
-        for relative in paths.into_iter().chain(&mut self.passphrase_file) {
+        let optional = [&mut self.passphrase_file, &mut self.gateway_token_file];
+        for relative in paths.into_iter().chain(optional.into_iter().flatten()) {
             *relative = folder.join(&*relative);
         }
     }
@@ -272,6 +281,12 @@ impl NodeConfig {
             "http",
             &self.http,
             "write an IP address and a port, such as \"127.0.0.1:9100\"",
+        )?;
+        check(
+            self.gateway.as_deref().is_none_or(address),
+            "gateway",
+            &self.gateway.as_deref().unwrap_or_default(),
+            "write an IP address and a port, such as \"127.0.0.1:9200\"",
         )?;
         check(
             self.retention_bytes >= LogConfig::RETENTION_BYTES_MIN,

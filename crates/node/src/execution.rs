@@ -4,7 +4,7 @@
 use crossbeam_channel::{Receiver, Sender};
 use quorate_storage::{Executor, SnapshotJob, Snapshots, StorageError};
 use quorate_types::Height;
-use quorate_types::machine::{Block, Executed, ExecutedUpTo, Install, StagedChunk};
+use quorate_types::machine::{AskJob, Asked, Block, Executed, ExecutedUpTo, Install, StagedChunk};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,6 +19,8 @@ pub enum Task {
     Stage(StagedChunk),
     /// Replace the state by what was staged.
     Install(Box<Install>),
+    /// Put a question to the service.
+    Ask(AskJob),
 }
 
 /// What comes back.
@@ -27,6 +29,7 @@ pub(crate) enum Outcome {
     Executed(Executed),
     Durable(Height),
     Installed(Box<ExecutedUpTo>),
+    Asked(u64, Option<Asked>),
 }
 
 /// What the thread works on.
@@ -75,6 +78,10 @@ impl Workshop {
                 self.snapshots.clear_staged()?;
                 Ok(Some(Outcome::Installed(Box::new(executed))))
             }
+            Task::Ask(AskJob { ticket, question }) => {
+                let asked = self.executor.ask(&question)?;
+                Ok(Some(Outcome::Asked(ticket, asked)))
+            }
         }
     }
 
@@ -105,7 +112,7 @@ pub(crate) fn write_snapshots(
         }
         let manifest = job.write(snapshots)?;
         writing.store(false, Ordering::Release);
-        tracing::debug!(height = %manifest.height, chunks = manifest.chunks.len(), "snapshot");
+        tracing::debug!(height = %manifest.header.height, chunks = manifest.chunks.len(), "snapshot");
         if !answer(snapshots.heights()) {
             break;
         }

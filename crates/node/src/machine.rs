@@ -199,6 +199,7 @@ impl MachineThread {
                 Effect::Snapshot(height) => self.execute(Task::Snapshot(height)),
                 Effect::Stage(chunk) => self.execute(Task::Stage(chunk)),
                 Effect::Install(install) => self.execute(Task::Install(install)),
+                Effect::Ask(job) => self.execute(Task::Ask(job)),
                 Effect::Release(release) => self.hands.log.release(release),
                 Effect::Halt(reason) => return Err(reason),
             }

@@ -353,6 +353,7 @@ impl Validator {
                     Outcome::Executed(executed) => Event::Executed(executed),
                     Outcome::Durable(height) => Event::Durable(height),
                     Outcome::Installed(executed) => Event::Installed(executed),
+                    Outcome::Asked(ticket, asked) => Event::Asked(ticket, asked),
                 })
             };
             let workshop = Workshop { executor, snapshots, jobs, writing };

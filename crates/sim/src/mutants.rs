@@ -4,7 +4,7 @@ pub use quorate_crypto::mutants::Mutant;
 
 /// The rules that a run can break: those of the machines, the checks before them, the host, the log
 /// and the executor. The others are about keys and shares that no scenario forges.
-pub const ALL: [Mutant; 54] = [
+pub const ALL: [Mutant; 59] = [
     Mutant::SkipThreshold,
     Mutant::CertificateCountsHeads,
     Mutant::TallyCountsHeads,
@@ -33,6 +33,7 @@ pub const ALL: [Mutant; 54] = [
     Mutant::HotStuffVoteToProposer,
     Mutant::HotStuffComplainToNext,
     Mutant::HotStuffNoSalvage,
+    Mutant::HotStuffDropLateVotes,
     Mutant::BasicVoteTwiceInPhase,
     Mutant::BasicVoteBeforePersist,
     Mutant::BasicNoLock,
@@ -40,6 +41,7 @@ pub const ALL: [Mutant; 54] = [
     Mutant::BasicDecideOnPreCommit,
     Mutant::BasicForgetPhase,
     Mutant::BasicNoNewViews,
+    Mutant::BasicRememberByBlock,
     Mutant::VoteWithoutBodies,
     Mutant::AcknowledgeBeforeStored,
     Mutant::HostSendsEarly,
@@ -58,6 +60,9 @@ pub const ALL: [Mutant; 54] = [
     Mutant::PruneLatestRecord,
     Mutant::PruneUnexecuted,
     Mutant::InstallUnvouched,
+    Mutant::ExecutedByFew,
+    Mutant::MixedRoots,
+    Mutant::IgnoreCertifiedRoot,
     Mutant::AnswerUnsigned,
 ];
 

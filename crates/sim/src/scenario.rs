@@ -232,6 +232,7 @@ impl Scenario {
         if !scenario.settings.inline_bodies && Dice::new(seed, "availability", 0).one_in(3) {
             scenario.settings.availability = Proof::Certified;
         }
+        scenario.settings.execution_certificates = Dice::new(seed, "certificates", 0).one_in(3);
         scenario.draw_conditions(&mut dice);
         scenario.draw_behaviours(&mut dice);
         if dice.coin() {

@@ -254,6 +254,7 @@ fn plainer_settings(scenario: &Scenario) -> Vec<Scenario> {
     vec![
         with(scenario, |s| s.settings = calm.clone()),
         with(scenario, |s| s.settings.availability = calm.availability),
+        with(scenario, |s| s.settings.execution_certificates = calm.execution_certificates),
         with(scenario, |s| {
             s.settings.truncation = calm.truncation;
             s.settings.inline_bodies = calm.inline_bodies;

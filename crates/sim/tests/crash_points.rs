@@ -48,6 +48,17 @@ noticed! {
     a_timeout_certificate_forgotten_in_a_restart: ChainedForgetTc by "progress";
 }
 
+noticed! {
+    HotStuff:
+    requests_thrown_away: HotStuffDropUnlessLeading by "progress";
+    a_certificate_that_never_moves: HotStuffStuckHighQc by "progress";
+}
+
+noticed! {
+    HotStuffBasic:
+    a_decision_after_two_phases: BasicDecideOnPreCommit by "progress";
+}
+
 /// What a recovered replica is offered is in the words of its own protocol: in another's, nothing
 /// of it would be looked at.
 #[test]

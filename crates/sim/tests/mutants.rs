@@ -97,6 +97,16 @@ noticed! {
     a_reply_of_one_that_lost_its_promises: AnswerUnsigned in 60 of short;
 }
 
+noticed! {
+    HotStuff:
+    a_certificate_that_never_moves: HotStuffStuckHighQc in 20 of short;
+}
+
+noticed! {
+    HotStuffBasic:
+    a_decision_after_two_phases: BasicDecideOnPreCommit in 20 of short;
+}
+
 /// A planted mutant is found, shrunk, and fails in the same way when its file is run: same verdict,
 /// same events.
 #[test]

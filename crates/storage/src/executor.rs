@@ -21,9 +21,10 @@
 //!
 //! # The root
 //!
-//! `root = H(height, state root, session root, results)`. The session root chains over the blocks:
-//! `H(previous session root, changed sessions in the order of their clients)`. It depends on the
-//! history, as cheap as the change is small; two replicas that executed the same blocks agree on it.
+//! [`Header`] says what a height's root covers. The session root chains over the blocks: `H(previous
+//! session root, changed sessions in the order of their clients, the requests' root)`. It depends on
+//! the history, as cheap as the change is small; two replicas that executed the same blocks agree on
+//! it.
 //!
 //! # Snapshots
 //!
@@ -41,12 +42,16 @@ use crate::StorageError;
 use crate::store::{Store, Transaction};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
+use quorate_crypto::merkle::Tree;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, hash_parts};
-use quorate_types::machine::{Block, DecidedRecord, Executed, ExecutedUpTo};
+use quorate_types::executed::Completion;
+use quorate_types::machine::{Asked, Block, DecidedRecord, Executed, ExecutedUpTo};
 use quorate_types::request::Answer;
-use quorate_types::service::{BlockContext, Operation, Outcome, Service, State, StateError};
-use quorate_types::{ClientId, Height, Request};
+use quorate_types::service::{
+    BlockContext, Operation, Outcome, Service, State, StateError, Visitor,
+};
+use quorate_types::{ClientId, Header, Height, Request};
 use session::{CompletedResult, Standing};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,9 +96,7 @@ pub struct Executor {
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 struct Progress {
     service: String,
-    height: Height,
-    root: Digest,
-    session_root: Digest,
+    header: Header,
     operations: u64,
     decided: Vec<u8>,
 }
@@ -101,8 +104,7 @@ struct Progress {
 impl Progress {
     fn executed(&self) -> ExecutedUpTo {
         ExecutedUpTo {
-            height: self.height,
-            root: self.root,
+            header: self.header,
             decided: Bytes::copy_from_slice(&self.decided),
             operations: self.operations,
             recent: Vec::new(),
@@ -128,11 +130,11 @@ impl Executor {
             return Err(StorageError::OtherService {
                 found: progress.service.clone(),
                 configured: service.name().to_owned(),
-                height: progress.height,
+                height: progress.header.height,
             });
         }
-        let durable = progress.as_ref().map_or(Height(0), |progress| progress.height);
-        let executor = Self {
+        let durable = progress.as_ref().map_or(Height(0), |progress| progress.header.height);
+        let mut executor = Self {
             store,
             service,
             config,
@@ -142,9 +144,10 @@ impl Executor {
             durable,
             failure: None,
         };
+        executor.open_service(executor.progress.as_ref().map(|progress| progress.header))?;
         let mut executed = executor.executed();
         if let Some(executed) = &mut executed {
-            executed.recent = load_recent(executor.store.as_ref(), executed.height)?;
+            executed.recent = load_recent(executor.store.as_ref(), executed.height())?;
         }
         Ok((executor, executed))
     }
@@ -168,7 +171,8 @@ impl Executor {
     /// When the height is not the next one, or the service does not give one outcome for each
     /// operation: going on would part this replica from the others.
     pub fn execute(&mut self, block: &Block) -> Result<Executed, StorageError> {
-        let next = self.progress.as_ref().map_or(Height(0), |progress| progress.height).next();
+        let next =
+            self.progress.as_ref().map_or(Height(0), |progress| progress.header.height).next();
         assert_eq!(block.height(), next, "heights execute one after the other");
         self.check()?;
         let durable = self.is_durable_commit_due(block);
@@ -190,7 +194,7 @@ impl Executor {
     fn is_durable(&mut self) {
         self.heights_undurable = 0;
         self.bytes_undurable = 0;
-        self.durable = self.progress.as_ref().map_or(Height(0), |progress| progress.height);
+        self.durable = self.progress.as_ref().map_or(Height(0), |progress| progress.header.height);
     }
 
     /// Makes everything executed so far durable.
@@ -217,6 +221,30 @@ impl Executor {
     ) -> Result<T, StorageError> {
         self.check()?;
         Ok(read(&Committed { store: self.store.as_ref() })?)
+    }
+
+    /// Asks the service a question about the state as of the executed height: its answer with a proof,
+    /// or why there is none, and the height's header. `None` before anything was executed.
+    ///
+    /// # Errors
+    /// [`StorageError::State`] when the store fails.
+    pub fn ask(&self, question: &[u8]) -> Result<Option<Asked>, StorageError> {
+        self.check()?;
+        let Some(progress) = &self.progress else { return Ok(None) };
+        let state = Committed { store: self.store.as_ref() };
+        let answer = self.service.query(&state, question)?;
+        Ok(Some(Asked { header: progress.header, answer }))
+    }
+
+    /// Shows the service its state, and compares that with what the last height came to.
+    fn open_service(&mut self, header: Option<Header>) -> Result<(), StorageError> {
+        let state = Committed { store: self.store.as_ref() };
+        self.service.open(&state)?;
+        let is_whole = match header {
+            Some(header) => self.service.root(&state)? == header.state,
+            None => true,
+        };
+        is_whole.then_some(()).ok_or(StorageError::StateDamaged { entry: "service's state" })
     }
 
     /// What is kept of a client.
@@ -256,7 +284,7 @@ impl Executor {
         };
         let mut state = ServiceState { transaction: transaction.as_mut() };
         let outcomes = execute_requests(self.service.as_mut(), &mut state, context, &sorted.fresh)?;
-        let state_root = self.service.root(&state)?;
+        let state = self.service.root(&state)?;
         if mutants::active(Mutant::SplitCommit) {
             transaction.commit(true)?;
             transaction = self.store.begin()?;
@@ -264,31 +292,31 @@ impl Executor {
 
         let mut sessions = sorted.sessions;
         let mut answers = sorted.repeats;
-        let mut completed = Vec::with_capacity(outcomes.len());
-        for (request, results) in sorted.fresh.iter().zip(outcomes) {
+        let mut leaves = Vec::with_capacity(outcomes.len());
+        for ((index, request), results) in (0..).zip(&sorted.fresh).zip(outcomes) {
             let result = CompletedResult::new(block.height(), results);
-            completed.push((request.client, request.sequence, result.digest));
+            leaves.push(completion(request, &result).leaf(block.height(), index));
             let session = sessions.get_mut(&request.client).expect("sorted with its session");
             session.complete(transaction.as_mut(), request, &result)?;
-            answers.push((request, result));
+            answers.push((request, result, Some(index)));
         }
-        let session_root = store_sessions(
-            transaction.as_mut(),
-            self.progress.as_ref().map_or(Digest::ZERO, |progress| progress.session_root),
-            &sessions,
-            &completed,
-        )?;
-        let results = borsh::to_vec(&completed).expect("encoding into memory cannot fail");
-        let root = hash_parts(
-            "quorate v1 block root",
-            &[&block.height().0.to_le_bytes(), &state_root.0, &session_root.0, &results],
-        );
+        let requests = Tree::new(&leaves).root();
+        let header = Header {
+            height: block.height(),
+            proposed_at_ms: context.proposed_at_ms,
+            state,
+            sessions: store_sessions(
+                transaction.as_mut(),
+                self.progress.as_ref().map_or(Digest::ZERO, |progress| progress.header.sessions),
+                &sessions,
+                requests,
+            )?,
+            requests,
+        };
         let operations = sorted.fresh.iter().map(|request| request.operations.len() as u64).sum();
         let progress = Progress {
             service: self.service.name().to_owned(),
-            height: block.height(),
-            root,
-            session_root,
+            header,
             operations: operations + self.progress.as_ref().map_or(0, |before| before.operations),
             decided: block.decided.to_vec(),
         };
@@ -301,7 +329,7 @@ impl Executor {
         transaction.commit(durable)?;
 
         let answers = answers.into_iter().filter_map(answer).collect();
-        Ok((progress, Executed { height: block.height(), root, answers, operations }))
+        Ok((progress, Executed { header, leaves, answers, operations }))
     }
 }
 
@@ -310,10 +338,13 @@ struct Sorted<'a> {
     /// To be executed, in the block's order.
     fresh: Vec<&'a Request>,
     /// Executed before, and the answer is still there.
-    repeats: Vec<(&'a Request, CompletedResult)>,
+    repeats: Vec<Completed<'a>>,
     /// The sessions of the clients in `fresh`, as they were before.
     sessions: BTreeMap<ClientId, Session>,
 }
+
+/// A request with what it came to, and its place at this height if it took effect here.
+type Completed<'a> = (&'a Request, CompletedResult, Option<u32>);
 
 /// Deduplicates in the block's order.
 fn sort_requests<'a>(
@@ -346,7 +377,7 @@ fn sort_requests<'a>(
                 } else if answered.insert((client, request.sequence))
                     && let Some(result) = CompletedResult::load(transaction, request)?
                 {
-                    sorted.repeats.push((request, result));
+                    sorted.repeats.push((request, result, None));
                 }
             }
             Standing::TooFarAhead => {}
@@ -401,7 +432,7 @@ fn store_sessions(
     transaction: &mut dyn Transaction,
     before: Digest,
     changed: &BTreeMap<ClientId, Session>,
-    completed: &[(ClientId, u64, Digest)],
+    requests: Digest,
 ) -> Result<Digest, StateError> {
     if changed.is_empty() {
         return Ok(before);
@@ -415,14 +446,22 @@ fn store_sessions(
         entries.extend_from_slice(&client.0.0);
         entries.extend_from_slice(&encoded);
     }
-    let completed = borsh::to_vec(completed).expect("encoding into memory cannot fail");
-    Ok(hash_parts("quorate v1 session root", &[&before.0, &entries, &completed]))
+    Ok(hash_parts("quorate v1 session root", &[&before.0, &entries, &requests.0]))
 }
 
-fn answer((request, result): (&Request, CompletedResult)) -> Option<Answer> {
+fn completion(request: &Request, result: &CompletedResult) -> Completion {
+    Completion {
+        client: request.client,
+        sequence: request.sequence,
+        request: request.digest(),
+        results: result.digest,
+    }
+}
+
+fn answer((request, result, index): Completed<'_>) -> Option<Answer> {
     let CompletedResult { height, results, .. } = result;
     let results = results?;
-    Some(Answer { client: request.client, sequence: request.sequence, height, results })
+    Some(Answer { client: request.client, sequence: request.sequence, height, results, index })
 }
 
 fn load_progress(store: &dyn Store) -> Result<Option<Progress>, StorageError> {
@@ -457,6 +496,17 @@ fn service_key(key: &[u8]) -> Vec<u8> {
     prefixed
 }
 
+/// Shows the service its own keys between these.
+fn scan_service(
+    from: &[u8],
+    to: Option<&[u8]>,
+    visit: &mut Visitor<'_>,
+    scan: impl FnOnce(&[u8], Option<&[u8]>, &mut Visitor<'_>) -> Result<(), StateError>,
+) -> Result<(), StateError> {
+    let to = to.map_or_else(|| vec![SERVICE + 1], service_key);
+    scan(&service_key(from), Some(&to), &mut |key, value| visit(&key[1..], value))
+}
+
 /// The service's part of a transaction.
 struct ServiceState<'a, 'b> {
     transaction: &'a mut (dyn Transaction + 'b),
@@ -473,6 +523,15 @@ impl State for ServiceState<'_, '_> {
 
     fn delete(&mut self, key: &[u8]) -> Result<(), StateError> {
         self.transaction.delete(&service_key(key))
+    }
+
+    fn scan(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut Visitor<'_>,
+    ) -> Result<(), StateError> {
+        scan_service(from, to, visit, |from, to, visit| self.transaction.scan(from, to, visit))
     }
 }
 
@@ -492,6 +551,15 @@ impl State for Committed<'_> {
 
     fn delete(&mut self, _: &[u8]) -> Result<(), StateError> {
         Err(StateError("a query cannot write".into()))
+    }
+
+    fn scan(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut Visitor<'_>,
+    ) -> Result<(), StateError> {
+        scan_service(from, to, visit, |from, to, visit| self.store.scan(from, to, visit))
     }
 }
 

@@ -139,7 +139,7 @@ impl Journal {
         if let Some(executed) = &recovery.executed {
             journal.take_over(executed)?;
             if found.no_bodies {
-                journal.bodies_are_lost(executed.height)?;
+                journal.bodies_are_lost(executed.height())?;
             }
         }
         Ok((journal, recovery))

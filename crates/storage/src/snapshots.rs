@@ -134,9 +134,9 @@ impl Snapshots {
     pub(crate) fn finish(&self, manifest: &Manifest) -> Result<(), StorageError> {
         let mut shared = self.shared.lock();
         shared.sync()?;
-        shared.put(&manifest_name(manifest.height), &manifest.encode())?;
+        shared.put(&manifest_name(manifest.header.height), &manifest.encode())?;
         shared.sync()?;
-        shared.complete.insert(manifest.height, (manifest.digest(), manifest.clone()));
+        shared.complete.insert(manifest.header.height, (manifest.digest(), manifest.clone()));
         shared.drop_old()
     }
 }
@@ -212,7 +212,7 @@ impl Shared {
     /// The manifest of this height, if it is whole and all its chunks are there.
     fn load(&self, height: Height, names: &[String]) -> Result<Option<Manifest>, StorageError> {
         let bytes = self.content(&manifest_name(height))?;
-        let Some(manifest) = Manifest::decode(&bytes).filter(|m| m.height == height) else {
+        let Some(manifest) = Manifest::decode(&bytes).filter(|m| m.header.height == height) else {
             return Ok(None);
         };
         let chunks = u32::try_from(manifest.chunks.len()).expect("limited");

@@ -7,8 +7,9 @@ pub use disk::DiskStore;
 pub use memory::MemoryStore;
 
 use crate::StorageError;
-use quorate_types::service::{State, StateError};
+use quorate_types::service::{State, StateError, Visitor};
 use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
 
 /// A store with one writer.
 pub trait Store: Send {
@@ -23,6 +24,17 @@ pub trait Store: Send {
     /// # Errors
     /// When the store cannot be read.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError>;
+
+    /// Shows the committed keys from `from` on, before `to` if there is one, in order.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn scan(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut Visitor<'_>,
+    ) -> Result<(), StateError>;
 
     /// What is committed now, durably or not, for reading on another thread. Later commits do not
     /// change it and are not delayed by it.
@@ -67,6 +79,48 @@ pub trait Transaction: State {
 
 /// What a transaction changed: key by key the new value, or its removal.
 type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
+/// The part of `changes` between two keys.
+fn changed<'a>(
+    changes: &'a Changes,
+    from: &[u8],
+    to: Option<&[u8]>,
+) -> impl Iterator<Item = (&'a Vec<u8>, &'a Option<Vec<u8>>)> {
+    let to = to.map_or(Bound::Unbounded, Bound::Excluded);
+    let is_empty = matches!(to, Bound::Excluded(to) if to <= from);
+    let range = (!is_empty).then(|| changes.range::<[u8], _>((Bound::Included(from), to)));
+    range.into_iter().flatten()
+}
+
+/// Shows what is committed as the changes on top of it leave it. `committed` shows the keys that are
+/// committed, in order.
+fn scan_changed<'a>(
+    changed: impl Iterator<Item = (&'a Vec<u8>, &'a Option<Vec<u8>>)>,
+    committed: impl FnOnce(&mut Visitor<'_>) -> Result<(), StateError>,
+    visit: &mut Visitor<'_>,
+) -> Result<(), StateError> {
+    let mut changed = changed.peekable();
+    let mut flow = ControlFlow::Continue(());
+    committed(&mut |key, value| {
+        while let Some((new, value)) = changed.next_if(|(new, _)| new.as_slice() < key) {
+            if let Some(value) = value {
+                flow = visit(new, value);
+                flow?;
+            }
+        }
+        flow = match changed.next_if(|(new, _)| new.as_slice() == key) {
+            Some((_, Some(value))) => visit(key, value),
+            Some((_, None)) => ControlFlow::Continue(()),
+            None => visit(key, value),
+        };
+        flow
+    })?;
+    let mut rest = changed.filter_map(|(key, value)| Some((key, value.as_ref()?)));
+    if flow.is_continue() {
+        rest.find(|(key, value)| visit(key, value).is_break());
+    }
+    Ok(())
+}
 
 #[cfg(test)]
 mod tests;

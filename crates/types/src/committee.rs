@@ -14,8 +14,21 @@ use std::sync::Arc;
 /// will map them to independent sharings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Purpose {
-    /// Votes and timeouts of the chained protocols.
+    /// Votes and timeouts of the chained protocols: a quorum.
     Vote,
+    /// What executing a height came to: enough to include an honest member.
+    Execute,
+}
+
+impl Purpose {
+    /// The weight that a certificate of this purpose needs.
+    #[must_use]
+    pub fn threshold(self, weights: &Weights) -> u64 {
+        match self {
+            Self::Vote => weights.quorum(),
+            Self::Execute => weights.weak(),
+        }
+    }
 }
 
 /// One member, as the committee file states it.
@@ -241,9 +254,7 @@ impl Committee {
     /// The scheme for a purpose and the weight that its certificates need.
     #[must_use]
     pub fn scheme(&self, purpose: Purpose) -> (Arc<dyn Scheme>, u64) {
-        match purpose {
-            Purpose::Vote => (Arc::clone(&self.voting), self.quorum()),
-        }
+        (Arc::clone(&self.voting), purpose.threshold(&self.weights))
     }
 
     /// Whether the certificate's signers are members of this committee and weigh enough for
@@ -260,7 +271,8 @@ impl Committee {
             return false;
         }
         if mutants::active(Mutant::CertificateCountsHeads) {
-            return signers.count() as u64 >= Weights::equal(self.size()).quorum();
+            let needed = purpose.threshold(&Weights::equal(self.size()));
+            return signers.count() as u64 >= needed;
         }
         let (_, threshold) = self.scheme(purpose);
         self.weight_of(signers) >= threshold

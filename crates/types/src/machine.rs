@@ -37,8 +37,8 @@
 //! loss. They never corrupt, and never deliver under another peer's name.
 
 use crate::{
-    Body, BodyRef, ClientId, Height, Manifest, Payload, Peer, ReplicaId, Time, Verified,
-    request::Answer,
+    Body, BodyRef, ClientId, Header, Height, Manifest, Payload, Peer, ReplicaId, Time, Verified,
+    request::Answer, service::Proven,
 };
 use bytes::Bytes;
 use quorate_crypto::{Bitmap, Combined, Digest, Policy, Scheme, Share};
@@ -121,6 +121,9 @@ pub enum Effect<M> {
     Combine(CombineJob),
     /// Execute the next height, then answer [`Event::Executed`].
     Execute(Box<Block>),
+    /// Ask the service a question about the state as the execution polled before this left it, then
+    /// answer [`Event::Asked`].
+    Ask(AskJob),
     /// What was executed durably: give up what the retention does not cover.
     Release(Release),
     /// Take a snapshot of the state as the height executed last left it.
@@ -153,6 +156,8 @@ pub enum Event<M> {
     Combined(CombineOutcome),
     /// The answer to [`Effect::Execute`].
     Executed(Executed),
+    /// The answer to [`Effect::Ask`], with the job's number; nothing before anything was executed.
+    Asked(u64, Option<Asked>),
     /// Everything executed up to this height is durable in the state store.
     Durable(Height),
     /// These snapshots are complete, oldest first; earlier ones are gone.
@@ -300,6 +305,34 @@ pub struct Block {
     pub decided: Bytes,
 }
 
+impl ExecutedUpTo {
+    /// The last executed height.
+    #[must_use]
+    pub fn height(&self) -> Height {
+        self.header.height
+    }
+
+    /// Its root.
+    #[must_use]
+    pub fn root(&self) -> Digest {
+        self.header.root()
+    }
+}
+
+impl Executed {
+    /// The height that was executed.
+    #[must_use]
+    pub fn height(&self) -> Height {
+        self.header.height
+    }
+
+    /// Its root.
+    #[must_use]
+    pub fn root(&self) -> Digest {
+        self.header.root()
+    }
+}
+
 impl Block {
     /// The height it executes at.
     #[must_use]
@@ -311,14 +344,32 @@ impl Block {
 /// What executing a height came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Executed {
-    /// Which height.
-    pub height: Height,
-    /// The hash over state, sessions and results at this height.
-    pub root: Digest,
+    /// Which height, and what stands for everything at it.
+    pub header: Header,
+    /// The leaves of the tree over the requests that took effect, in their order.
+    pub leaves: Vec<Digest>,
     /// What to answer the clients, also for requests that had been executed before.
     pub answers: Vec<Answer>,
     /// Operations that took effect or were refused at this height; repeats do not count.
     pub operations: u64,
+}
+
+/// A question about the state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskJob {
+    /// Comes back with the answer.
+    pub ticket: u64,
+    /// In the service's own words.
+    pub question: Bytes,
+}
+
+/// An answer to a question about the state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The height that it is true of, and what stands for everything at it.
+    pub header: Header,
+    /// The answer, or why there is none.
+    pub answer: Result<Proven, String>,
 }
 
 /// What survived the last run.
@@ -341,10 +392,8 @@ pub struct Recovery {
 /// How far execution had come, durably.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecutedUpTo {
-    /// The last executed height.
-    pub height: Height,
-    /// Its root.
-    pub root: Digest,
+    /// The last executed height, and what it came to.
+    pub header: Header,
     /// Its decided record.
     pub decided: Bytes,
     /// Operations executed so far, over the whole history.

@@ -8,6 +8,7 @@
 //! client[32] ‖ sequence u64 ‖ count u16 ‖ bytes u32 ‖ (length u32)×count ‖ operations ‖ signature[64]
 //! ```
 
+use crate::executed::digest_of_results;
 use crate::{ChainId, ClientId, Epoch, Height, Kind, Outcome, ReplicaId, sign};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -217,7 +218,7 @@ impl Reply {
         answer: Answer,
     ) -> Self {
         let results_digest = digest_of_results(&answer.results);
-        let Answer { client, sequence, height, results } = answer;
+        let Answer { client, sequence, height, results, index: _ } = answer;
         let signature =
             secret.sign(&reply_statement(chain, epoch, client, sequence, height, results_digest));
         Self { replica, client, sequence, height, results_digest, results, signature }
@@ -247,6 +248,9 @@ pub struct Answer {
     pub height: Height,
     /// One result per operation.
     pub results: Vec<Outcome>,
+    /// Its place in the tree of the height that was executed now; none for a repeat, which took effect
+    /// at an earlier one.
+    pub index: Option<u32>,
 }
 
 fn reply_statement(
@@ -258,10 +262,6 @@ fn reply_statement(
     results: Digest,
 ) -> Vec<u8> {
     sign::statement(Kind::Reply, chain, epoch, &(client, sequence, height, results))
-}
-
-fn digest_of_results(results: &[Outcome]) -> Digest {
-    hash(&borsh::to_vec(results).expect("encoding into memory cannot fail"))
 }
 
 #[cfg(test)]

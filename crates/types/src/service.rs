@@ -8,6 +8,7 @@ use crate::{ClientId, Height};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use quorate_crypto::Digest;
+use std::ops::ControlFlow;
 
 /// One operation with what a service may know of its origin.
 #[derive(Clone, Copy, Debug)]
@@ -71,12 +72,46 @@ pub trait State {
     /// # Errors
     /// When the store cannot be written.
     fn delete(&mut self, key: &[u8]) -> Result<(), StateError>;
+
+    /// Shows the keys from `from` on, before `to` if there is one, to `visit`, in order with their
+    /// values, until it breaks. `visit` must not use the state.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn scan(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut Visitor<'_>,
+    ) -> Result<(), StateError>;
+}
+
+/// Is shown a key with its value, and says whether it wants to see more.
+pub type Visitor<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
+
+/// An answer to a question about the state.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Proven {
+    /// The answer; its meaning is the service's.
+    pub answer: Bytes,
+    /// What shows to whoever knows the state's root that the answer is true of it. The service's
+    /// library checks it for clients.
+    pub proof: Bytes,
 }
 
 /// What a committee replicates.
 pub trait Service: Send {
     /// Its name in configurations and reports.
     fn name(&self) -> &'static str;
+
+    /// The state is this now: at the start, and when a snapshot replaced it. A service that keeps
+    /// anything of it in memory reads it here.
+    ///
+    /// # Errors
+    /// When the state cannot be read, or is not this service's.
+    fn open(&mut self, _state: &dyn State) -> Result<(), StateError> {
+        Ok(())
+    }
 
     /// Whether an operation may enter the log at all: independent of state, so that every replica
     /// decides alike. The reason is shown to the client.
@@ -102,4 +137,17 @@ pub trait Service: Send {
     /// # Errors
     /// When the state cannot be read.
     fn root(&self, state: &dyn State) -> Result<Digest, StateError>;
+
+    /// Answers a question about the state as it is, with a proof under its root. The inner error is
+    /// for whoever asked.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    fn query(
+        &self,
+        _state: &dyn State,
+        _question: &[u8],
+    ) -> Result<Result<Proven, String>, StateError> {
+        Ok(Err(format!("the service '{}' answers no questions", self.name())))
+    }
 }

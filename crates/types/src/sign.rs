@@ -29,6 +29,8 @@ pub enum Kind {
     HotStuffBasicComplaint,
     /// A member's acknowledgement of an author's bodies.
     Available,
+    /// What a member's state came to at a height.
+    Executed,
     /// A client's request.
     Client,
     /// A replica's reply to a client.
@@ -37,7 +39,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, for tests that replay each as each other.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Propose,
         Self::JolteonVote,
         Self::JolteonTimeout,
@@ -48,6 +50,7 @@ impl Kind {
         Self::HotStuffBasicCommit,
         Self::HotStuffBasicComplaint,
         Self::Available,
+        Self::Executed,
         Self::Client,
         Self::Reply,
     ];
@@ -66,6 +69,7 @@ impl Kind {
             Self::HotStuffBasicCommit => "VOTE/hotstuff-basic/commit/",
             Self::HotStuffBasicComplaint => "COMPLAIN/hotstuff-basic/",
             Self::Available => "AVAILABLE/",
+            Self::Executed => "EXECUTED/",
             Self::Client => "CLIENT/",
             Self::Reply => "REPLY/",
         }

@@ -4,7 +4,7 @@
 //! hash. Replicas that executed the same heights make the same snapshots, to the byte: what differs
 //! from member to member, such as who signed the certificate that decided a height, is not in it.
 
-use crate::Height;
+use crate::Header;
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::{Digest, hash_parts};
 
@@ -13,12 +13,8 @@ use quorate_crypto::{Digest, hash_parts};
 pub struct Manifest {
     /// The service whose state it holds.
     pub service: String,
-    /// The last height whose effects are in it.
-    pub height: Height,
-    /// The root at that height.
-    pub root: Digest,
-    /// The session root at that height.
-    pub session_root: Digest,
+    /// What the last height whose effects are in it came to.
+    pub header: Header,
     /// Operations executed up to that height, over the whole history.
     pub operations: u64,
     /// The hash of each chunk, in order.

@@ -30,7 +30,7 @@ impl Replica {
 
     /// The state store has these heights durably: their bodies are executed.
     pub(super) fn recall(&mut self, executed: &ExecutedUpTo) {
-        self.durable = executed.height;
+        self.durable = executed.height();
         for record in &executed.recent {
             if let Some(payload) = self.protocol.record_payload(&record.bytes) {
                 self.bodies.recall(&payload.bodies);
@@ -222,9 +222,9 @@ impl Replica {
         }
     }
 
-    /// The next height is decided here, and nobody gives us its bodies.
+    /// The next height is decided here, and nobody gives us its bodies; or the own state is wrong.
     fn want_snapshot_if_stuck(&mut self, now: Time) {
-        if self.is_stuck() {
+        if self.is_stuck() || self.execution.diverged().is_some() {
             self.snapshots.start(now);
         }
     }
@@ -239,7 +239,7 @@ impl Replica {
 
     /// Whether what led to asking for a snapshot is still the case.
     fn needs_snapshot(&self) -> bool {
-        !self.sync.gone().is_empty() || self.is_stuck()
+        !self.sync.gone().is_empty() || self.is_stuck() || self.execution.diverged().is_some()
     }
 
     pub(super) fn serve_snapshots(&mut self, to: ReplicaId, above: Height) {
@@ -250,11 +250,13 @@ impl Replica {
     /// Each manifest beyond what was asked for goes out with the records that prove its height.
     pub(super) fn prove_snapshots(&mut self, to: ReplicaId, above: Height, answer: ReadAnswer) {
         for bytes in answer.items.into_iter().filter_map(|(_, bytes)| bytes) {
-            let Some(manifest) = Manifest::decode(&bytes).filter(|m| m.height > above) else {
+            let Some(manifest) = Manifest::decode(&bytes).filter(|m| m.header.height > above)
+            else {
                 continue;
             };
-            let last = self.schedule.decided().0.min(manifest.height.0 + BLOCKS_MAX - 1);
-            let items = (manifest.height.0..=last).map(|h| ReadItem::Decided(Height(h))).collect();
+            let last = self.schedule.decided().0.min(manifest.header.height.0 + BLOCKS_MAX - 1);
+            let items =
+                (manifest.header.height.0..=last).map(|h| ReadItem::Decided(Height(h))).collect();
             self.read_for(Reading::Proof(to, bytes), items);
         }
     }
@@ -314,7 +316,7 @@ impl Replica {
     pub(super) fn on_installed(&mut self, now: Time, executed: &ExecutedUpTo) {
         self.snapshots.installed();
         self.snapshots_installed += 1;
-        let height = executed.height;
+        let height = executed.height();
         if height > self.schedule.decided() {
             let bytes = executed.decided.clone();
             self.effects.push_back(Effect::Append(DecidedRecord { height, bytes }));
@@ -327,7 +329,8 @@ impl Replica {
         self.bodies.executed(&skipped);
         self.certifier.decided(&skipped);
         self.certifier.executed(&skipped);
-        self.root = executed.root;
+        self.root = executed.root();
+        self.execution.resume(now, executed.header);
         self.operations = executed.operations;
         self.durable = height;
         self.release();

@@ -1,9 +1,8 @@
 //! One replica at its surface: events in, effects out.
 
 use super::{Replica, ReplicaConfig};
-use crate::testing::{body, client, committee, content, identity, request, voting};
-use crate::{Incoming, Message, Settings, Verifier, frame_bytes_max};
-use quorate_consensus::{ProposalKey, ProtocolKind};
+use crate::testing::{body, client, config, content, request};
+use crate::{Incoming, Message, Settings, frame_bytes_max};
 use quorate_types::machine::{Executed, RecordKind, Recovery};
 use quorate_types::{
     Body, ClientId, Effect, Event, Height, Lane, Machine, Peer, Recipients, ReplicaId, Request,
@@ -20,19 +19,7 @@ fn replica(id: u8, tune: impl FnOnce(&mut Settings)) -> Replica {
 fn recovered(id: u8, tune: impl FnOnce(&mut Settings), signs: bool) -> Replica {
     let mut settings = Settings::default();
     tune(&mut settings);
-    let mut replica = Replica::new(ReplicaConfig {
-        id: ReplicaId(u16::from(id)),
-        identity: Arc::new(identity(id)),
-        voting: Arc::new(voting(id)),
-        verifier: Arc::new(Verifier::new(
-            committee(),
-            ProtocolKind::Jolteon,
-            ProposalKey::Identity,
-        )),
-        settings,
-        wall_origin_ms: 1_700_000_000_000,
-        signs,
-    });
+    let mut replica = Replica::new(ReplicaConfig { signs, ..config(id, settings) });
     replica.handle(NOW, Event::Recovered(Box::default()));
     replica
 }
@@ -239,10 +226,11 @@ fn execute_one(replica: &mut Replica) {
         sequence: 1,
         height: Height(1),
         results: vec![],
+        index: Some(0),
     };
     let executed = Executed {
-        height: Height(1),
-        root: quorate_crypto::Digest::ZERO,
+        header: quorate_types::Header { height: Height(1), ..Default::default() },
+        leaves: vec![quorate_crypto::Digest::ZERO],
         answers: vec![answer],
         operations: 1,
     };

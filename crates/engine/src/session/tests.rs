@@ -1,13 +1,16 @@
-use super::{Bundling, Completed, Session, SessionConfig, SessionEffect, SessionEvent};
-use crate::message::Busy;
-use crate::testing::{client, committee, content, identity, receive, weighted};
+use super::{Bundling, Completed, Session, SessionConfig, SessionEffect, SessionEvent, Told};
+use crate::message::{Answered, Busy};
+use crate::testing::{
+    certified, certify_executed, client, committee, content, identity, receive, weighted,
+};
 use crate::{Message, Verifier};
 use bytes::Bytes;
 use quorate_consensus::{ProposalKey, ProtocolKind};
 use quorate_types::request::Answer;
+use quorate_types::service::Proven;
 use quorate_types::{
-    ClientId, Committee, Epoch, Height, Machine, Outcome, Peer, ReplicaId, Reply, Request, Time,
-    Verified,
+    ClientId, Committee, Epoch, Header, Height, Machine, Outcome, Peer, ReplicaId, Reply, Request,
+    Time, Verified,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +30,13 @@ fn session_with(committee: Arc<Committee>) -> Session {
         bundling: Bundling::after(DELAY),
         retry_after: RETRY,
         next_sequence: 5,
+        check_answer: check,
     })
+}
+
+/// Of a service that answers every question with itself.
+fn check(question: &[u8], _: &Header, proven: &Proven) -> Result<(), String> {
+    if proven.answer == question { Ok(()) } else { Err("a false answer".into()) }
 }
 
 fn submit(session: &mut Session, now: Time, tag: u64, bytes: usize) {
@@ -65,7 +74,7 @@ fn reply_in(
 ) -> Message {
     let results = results.iter().map(|r| Outcome::Applied(Bytes::copy_from_slice(&[*r]))).collect();
     let client = ClientId(client().public());
-    let answer = Answer { client, sequence, height: Height(height), results };
+    let answer = Answer { client, sequence, height: Height(height), results, index: None };
     let from_id = ReplicaId(u16::from(from));
     Message::Reply(Reply::sign(&identity(from), committee.chain(), Epoch(1), from_id, answer))
 }
@@ -214,7 +223,8 @@ fn a_request_is_done_at_enough_equal_replies() {
     assert_eq!(completed(&mut session), []);
     answer(&mut session, Time(1), 2, &reply(2, 5, 3, &[7]));
     let outcome = Outcome::Applied(Bytes::from_static(&[7]));
-    assert_eq!(completed(&mut session), [Completed { tag: 42, outcome, height: Height(3) }]);
+    let done = Completed { tag: 42, outcome, height: Height(3), receipt: None, place: 0 };
+    assert_eq!(completed(&mut session), [done]);
     assert_eq!(session.pending(), 0);
     answer(&mut session, Time(1), 3, &reply(3, 5, 3, &[7]));
     assert_eq!(completed(&mut session), [], "once");
@@ -368,4 +378,111 @@ fn a_replica_that_fell_silent_while_others_did_not_is_passed_over() {
     session.heard.insert(ReplicaId(1), Time(1_000_000));
     let turns: Vec<u16> = (0..4).map(|after| session.next_lively(ReplicaId(after)).0).collect();
     assert_eq!(turns, [2, 2, 3, 0]);
+}
+
+fn one_result() -> Vec<Outcome> {
+    vec![Outcome::Applied(Bytes::from_static(b"done"))]
+}
+
+/// One certified answer completes a request, and is kept for whoever asks later.
+#[test]
+fn one_certified_reply_is_enough() {
+    let mut session = session();
+    submit(&mut session, Time(0), 42, 10);
+    let (_, request) = sent(&mut session).pop().expect("sent at once");
+    let reply = Box::new(certified(&request, one_result()));
+    answer(&mut session, Time(1), 3, &Message::CertifiedReply(reply));
+    let [done] = &completed(&mut session)[..] else { panic!("not completed") };
+    assert_eq!((done.tag, done.height, done.place), (42, Height(3), 0));
+    let receipt = done.receipt.as_ref().expect("it proves itself");
+    assert_eq!(receipt.verify(&committee()), Ok(request));
+    assert_eq!(session.pending(), 0);
+}
+
+/// ★ What another request came to, under the same number, is not what this one came to.
+fn a_reply_to_another_request_is_not_taken() {
+    let mut session = session();
+    submit(&mut session, Time(0), 42, 10);
+    let (_, request) = sent(&mut session).pop().expect("sent at once");
+    let chain = committee().chain();
+    let other = Request::sign(&client(), chain, request.sequence, &[Bytes::from_static(b"other")]);
+    let reply = Box::new(certified(&other.expect("within limits"), one_result()));
+    answer(&mut session, Time(1), 3, &Message::CertifiedReply(reply));
+    assert!(completed(&mut session).is_empty());
+}
+
+#[test]
+fn replies_to_other_requests_are_not_taken() {
+    a_reply_to_another_request_is_not_taken();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn another_requests_reply_is_missed() {
+    use quorate_crypto::mutants::{Mutant, assert_noticed};
+    assert_noticed(Mutant::OthersReply, a_reply_to_another_request_is_not_taken);
+}
+
+fn asks(session: &mut Session) -> Vec<(u16, u64)> {
+    std::iter::from_fn(|| session.poll())
+        .filter_map(|effect| match effect {
+            SessionEffect::Ask { to, question } => Some((to.0, question.id)),
+            _ => None,
+        })
+        .collect()
+}
+
+fn told(session: &mut Session) -> Vec<Told> {
+    std::iter::from_fn(|| session.poll())
+        .filter_map(|effect| match effect {
+            SessionEffect::Answered(told) => Some(told),
+            _ => None,
+        })
+        .collect()
+}
+
+fn answered(id: u64, answer: &'static [u8]) -> Message {
+    let proven = Proven { answer: Bytes::from_static(answer), proof: Bytes::new() };
+    let certificate = certify_executed(Header { height: Height(9), ..Header::default() });
+    Message::Answered(Box::new(Answered { id, result: Ok((proven, certificate)) }))
+}
+
+/// A question goes to one member after the other: past one that is silent, one that refuses and one
+/// whose answer is false.
+#[test]
+fn a_question_is_asked_until_an_answer_passes() {
+    let mut session = session();
+    session.handle(Time(0), SessionEvent::Ask { tag: 5, question: Bytes::from_static(b"why") });
+    assert_eq!(asks(&mut session), [(1, 0)]);
+    let later = Time(0) + RETRY;
+    assert_eq!(session.next_timeout(), Some(later));
+    session.handle_timeout(later);
+    assert_eq!(asks(&mut session), [(2, 0)]);
+    let refused = Answered { id: 0, result: Err("busy".into()) };
+    answer(&mut session, later, 2, &Message::Answered(Box::new(refused)));
+    assert_eq!(asks(&mut session), [(3, 0)]);
+    answer(&mut session, later, 3, &answered(0, b"because"));
+    assert_eq!(asks(&mut session), [(0, 0)], "the check says no");
+    answer(&mut session, later, 2, &answered(0, b"why"));
+    assert!(told(&mut session).is_empty(), "it is not its turn");
+    answer(&mut session, later, 0, &answered(0, b"why"));
+    let [Told { tag: 5, result: Ok((proven, certificate)) }] = &told(&mut session)[..] else {
+        panic!("not answered")
+    };
+    assert_eq!((&proven.answer[..], certificate.header.height), (&b"why"[..], Height(9)));
+    assert_eq!(session.next_timeout(), None);
+}
+
+/// When everybody was asked twice the caller hears what the last one said.
+#[test]
+fn a_question_that_nobody_answers_comes_back() {
+    let mut session = session();
+    session.handle(Time(0), SessionEvent::Ask { tag: 5, question: Bytes::from_static(b"why") });
+    for attempt in 0..8 {
+        let [(to, 0)] = asks(&mut session)[..] else { panic!("attempt {attempt}") };
+        let refused = Answered { id: 0, result: Err(format!("no {attempt}")) };
+        let from = u8::try_from(to).expect("of four");
+        answer(&mut session, Time(0), from, &Message::Answered(Box::new(refused)));
+    }
+    assert_eq!(told(&mut session), [Told { tag: 5, result: Err("no 7".into()) }]);
 }

@@ -4,7 +4,7 @@ use super::{CHUNK_RETRY, Offered, PER_MEMBER_MAX, SnapshotSync, Taken, Wish};
 use crate::testing::committee;
 use bytes::Bytes;
 use quorate_crypto::{Digest, hash};
-use quorate_types::{Height, Manifest, ReplicaId, Time};
+use quorate_types::{Header, Height, Manifest, ReplicaId, Time};
 
 type Check = Result<(), String>;
 
@@ -20,9 +20,7 @@ fn content(index: u32) -> Bytes {
 fn offered(height: u64, operations: u64, chunks: u32) -> Offered {
     let manifest = Manifest {
         service: "noop".into(),
-        height: Height(height),
-        root: hash(b"root"),
-        session_root: hash(b"sessions"),
+        header: Header { height: Height(height), state: hash(b"state"), ..Header::default() },
         operations,
         chunks: (0..chunks).map(|index| hash(&content(index))).collect(),
     };
@@ -65,7 +63,7 @@ fn nothing_is_installed_that_too_few_vouch_for() -> Check {
     name(&mut sync, 3, &offered(32, 1, 0));
     ensure(sync.install().is_none(), "installed what one of four members made up")?;
     name(&mut sync, 2, &offered(32, 1, 0));
-    let installed = sync.install().map(|install| install.manifest.height);
+    let installed = sync.install().map(|install| install.manifest.header.height);
     ensure(installed == Some(Height(32)), "two of four name it alike")
 }
 

@@ -4,10 +4,10 @@ use super::{client, committee, content, identity, request, voting};
 use crate::{Incoming, Message, Replica, ReplicaConfig, Settings, Verifier};
 use bytes::Bytes;
 use quorate_consensus::{ProposalKey, ProtocolKind};
-use quorate_crypto::Digest;
 use quorate_types::machine::{CombineOutcome, Executed, ReadAnswer, ReadItem};
 use quorate_types::{
-    BodyRef, ClientId, Effect, Event, Height, Machine, Peer, Recipients, ReplicaId, Time, Verified,
+    BodyRef, ClientId, Effect, Event, Header, Height, Machine, Peer, Recipients, ReplicaId, Time,
+    Verified,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -102,8 +102,9 @@ impl Net {
                 }
                 Effect::Execute(block) => {
                     self.members[id].executed.extend(&block.payload.bodies);
-                    let (height, root) = (block.height(), Digest::ZERO);
-                    let executed = Executed { height, root, answers: vec![], operations: 0 };
+                    let header = Header { height: block.height(), ..Header::default() };
+                    let (leaves, answers) = (Vec::new(), Vec::new());
+                    let executed = Executed { header, leaves, answers, operations: 0 };
                     self.after(LATENCY, id, Happening::Executed(executed));
                 }
                 Effect::Read(request) => {

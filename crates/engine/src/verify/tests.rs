@@ -2,19 +2,22 @@ use super::Incoming;
 use crate::Message;
 use crate::availability::{Acknowledged, Acknowledgement, AvailabilityCertificate};
 use crate::message::{
-    Blocks, Busy, Chain, Chunk, FetchBlocks, Frame, Kept, NAMES_MAX, Offer, frame_bytes_max,
+    Answered, Blocks, Busy, Chain, Chunk, FetchBlocks, Frame, Kept, NAMES_MAX, Offer, Question,
+    frame_bytes_max,
 };
 use crate::testing::{
-    self, FIRST, acknowledge, body, certify, client, committee, content, identity, receive,
-    request, verifier,
+    self, FIRST, acknowledge, body, certified, certify, certify_executed, client, committee,
+    content, identity, receive, request, verifier, voting,
 };
 use bytes::Bytes;
 use proptest::prelude::*;
 use quorate_crypto::hash;
+use quorate_types::executed::CertifiedReply;
 use quorate_types::request::Answer;
+use quorate_types::service::Proven;
 use quorate_types::{
-    BlockId, Body, BodyRef, ClientId, Epoch, Height, Outcome, Peer, Rejected, ReplicaId, Reply,
-    Request, Verified,
+    BlockId, Body, BodyRef, ClientId, Epoch, Header, Height, Outcome, Peer, Rejected, ReplicaId,
+    Reply, Request, Verified,
 };
 use std::sync::Arc;
 
@@ -32,7 +35,7 @@ fn proposal(bodies: &[Arc<Body>]) -> quorate_consensus::Message {
 fn reply() -> Reply {
     let results = vec![Outcome::Applied(Bytes::from_static(b"done"))];
     let client = ClientId(client().public());
-    let answer = Answer { client, sequence: 7, height: Height(3), results };
+    let answer = Answer { client, sequence: 7, height: Height(3), results, index: None };
     Reply::sign(&identity(0), committee().chain(), Epoch(1), ReplicaId(0), answer)
 }
 
@@ -62,6 +65,24 @@ fn certificate(signers: &[u8]) -> AvailabilityCertificate {
     certify(1, &[hash(b"a"), hash(b"b")], &signers)
 }
 
+fn executed() -> Header {
+    Header { height: Height(5), state: hash(b"state"), ..Header::default() }
+}
+
+fn execution_share() -> Message {
+    let statement = executed().statement(committee().chain(), committee().epoch());
+    Message::ExecutionShare(Height(5), executed().root(), voting(0).sign(&statement))
+}
+
+fn certified_reply() -> CertifiedReply {
+    certified(&request(7, 30), vec![Outcome::Applied(Bytes::from_static(b"done"))])
+}
+
+fn answered() -> Answered {
+    let proven = Proven { answer: "so".into(), proof: Bytes::new() };
+    Answered { id: 1, result: Ok((proven, certify_executed(executed()))) }
+}
+
 /// One of each, with who may send it.
 fn one_of_each() -> Vec<(&'static str, Peer, Message)> {
     let bodies = vec![body(0, 1, 30), body(0, 2, 40)];
@@ -85,6 +106,11 @@ fn one_of_each() -> Vec<(&'static str, Peer, Message)> {
         ("acknowledgement", MEMBER, Message::Acknowledgement(acknowledgement())),
         ("available", MEMBER, Message::Available(certificate(&[0, 1]))),
         ("fetch available", MEMBER, Message::FetchAvailable(7)),
+        ("execution share", MEMBER, execution_share()),
+        ("execution proof", MEMBER, Message::ExecutionProof(certify_executed(executed()))),
+        ("certified reply", MEMBER, Message::CertifiedReply(Box::new(certified_reply()))),
+        ("question", customer(), Message::Question(Question { id: 1, question: "why".into() })),
+        ("answered", MEMBER, Message::Answered(Box::new(answered()))),
     ]
 }
 
@@ -134,6 +160,17 @@ fn every_message_survives_its_frame() {
             (Incoming::FetchAvailable(found), Message::FetchAvailable(sent)) => {
                 assert_eq!(found, sent);
             }
+            (Incoming::ExecutionShare(height, root, share), Message::ExecutionShare(h, r, s)) => {
+                assert_eq!((height, root, share), (h, r, s));
+            }
+            (Incoming::ExecutionProof(found), Message::ExecutionProof(sent)) => {
+                assert_eq!(*found, sent);
+            }
+            (Incoming::CertifiedReply(found), Message::CertifiedReply(sent)) => {
+                assert_eq!(found, sent);
+            }
+            (Incoming::Question(found), Message::Question(sent)) => assert_eq!(found, sent),
+            (Incoming::Answered(found), Message::Answered(sent)) => assert_eq!(found, sent),
             (found, _) => panic!("{name} became {found:?}"),
         }
     }
@@ -165,6 +202,18 @@ fn what_was_signed_cannot_be_changed() {
     forged.results = vec![];
     let refused = Rejected::RuleBroken("a reply's digest is that of its results");
     assert_eq!(receive(&Message::Reply(forged), MEMBER).unwrap_err(), refused);
+    let mut forged = certified_reply();
+    forged.results = vec![];
+    let refused = Rejected::RuleBroken("a certified reply's results are those it names");
+    let forged = Message::CertifiedReply(Box::new(forged));
+    assert_eq!(receive(&forged, MEMBER).unwrap_err(), refused);
+    let mut forged = certify_executed(executed());
+    forged.header.state = hash(b"another");
+    let refused = Rejected::BadSignature("an execution certificate");
+    assert_eq!(receive(&Message::ExecutionProof(forged.clone()), MEMBER).unwrap_err(), refused);
+    let (proven, _) = answered().result.expect("an answer");
+    let forged = Message::Answered(Box::new(Answered { id: 1, result: Ok((proven, forged)) }));
+    assert_eq!(receive(&forged, MEMBER).unwrap_err(), refused);
     let mut bytes = content(&Message::Request(request(7, 30))).to_vec();
     bytes[1 + 32] ^= 1;
     let refused = Verified::<Incoming>::check(Bytes::from(bytes), customer(), &verifier());
@@ -242,7 +291,7 @@ fn every_message_fits_its_cap() {
         assert!(content.len() <= frame_bytes_max(content[0]).unwrap());
     }
     assert_eq!(frame_bytes_max(0), None);
-    assert_eq!(frame_bytes_max(19), None);
+    assert_eq!(frame_bytes_max(24), None);
 }
 
 fn chunk(bytes: usize) -> Message {
@@ -268,9 +317,7 @@ fn a_chunk_comes_with_its_hash_or_as_none() {
 fn an_offer_without_a_proof_is_refused() {
     let manifest = quorate_types::Manifest {
         service: "noop".into(),
-        height: Height(8),
-        root: hash(b"root"),
-        session_root: hash(b"sessions"),
+        header: Header { height: Height(8), state: hash(b"state"), ..Header::default() },
         operations: 9,
         chunks: vec![],
     };

@@ -93,5 +93,6 @@ fn fate(completion: &Completion) -> Fate {
         Finished::Executed { outcome, .. } => {
             Fate::Done { at: completion.at, refused: matches!(outcome, Outcome::Refused(_)) }
         }
+        Finished::Answered(_) => unreachable!("a load asks no questions"),
     }
 }

@@ -135,7 +135,7 @@ fn execute(folder: &Path, requests: usize, each: usize) -> Result<f64, super::Ca
         let began = Instant::now();
         let executed = executor.execute(&block)?;
         times.push(began.elapsed().as_secs_f64() * 1e6);
-        debug_assert_ne!(executed.root, Digest::ZERO);
+        debug_assert_ne!(executed.root(), Digest::ZERO);
     }
     Ok(median(times))
 }

@@ -227,6 +227,21 @@ const NODE: &[Field] = &[
         "Status (/status), metrics (/metrics) and health (/healthz), as IP address and port. Plain \
          HTTP without authentication: keep it on the loopback interface or behind a firewall.",
     ),
+    field(
+        "gateway",
+        Kind::Address,
+        Otherwise::Words("none"),
+        "The key-value store over HTTP, for applications without a client of their own, as IP address \
+         and port. It needs service = \"kv\" and execution_certificates = true. Plain HTTP: keep it on \
+         the loopback interface, or behind a proxy that encrypts.",
+    ),
+    field(
+        "gateway_token_file",
+        Kind::Path,
+        Otherwise::Words("none"),
+        "A file with the token that callers of the gateway show: one line of 16 to 1024 characters, \
+         readable by its owner or group alone. Without it the gateway lets everybody read and write.",
+    ),
     choice(
         "durability",
         &["fsync", "os"],
@@ -246,7 +261,7 @@ const NODE: &[Field] = &[
         "service",
         Kind::Text,
         Otherwise::OfStruct,
-        "What the committee replicates: \"ordered-log\" or \"noop\". Every member names the same \
+        "What the committee replicates: \"kv\", \"ordered-log\" or \"noop\". Every member names the same \
          one; members with different services compute different roots.",
     ),
     flag(
@@ -412,6 +427,12 @@ const REPLICA: &[Field] = &[
          votes need not wait for bodies, acknowledgements and certificates cost signatures, and \
          fewer disks are sure to hold a body. Every member must say the same. Not together with \
          inline_bodies.",
+    ),
+    flag(
+        "execution_certificates",
+        "true: members sign what each height came to, and a client gets one answer that proves itself \
+         instead of one from each member, two message delays later. Needed for receipts and for \
+         questions about the state. Every member must say the same, or too few sign.",
     ),
     choice(
         "flow_control",

@@ -80,6 +80,8 @@ fn annotate_field(
 /// A value for a field that has none by default.
 fn example(field: &Field) -> &'static str {
     match field.kind {
+        _ if field.name == "gateway" => "\"127.0.0.1:9200\"",
+        _ if field.name == "gateway_token_file" => "\"token\"",
         fields::Kind::Address => "\"0.0.0.0:7000\"",
         fields::Kind::Path => "\"passphrase\"",
         fields::Kind::Flag => "false",

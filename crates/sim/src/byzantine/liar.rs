@@ -13,8 +13,11 @@ use quorate_consensus::chained::{
 use quorate_crypto::{Bitmap, Digest, KeyFile, Policy, Share, hash};
 use quorate_engine::Message;
 use quorate_engine::message::{Blocks, Chunk, Kept, Offer};
+use quorate_types::executed::executed_statement;
 use quorate_types::request::Answer;
-use quorate_types::{BlockId, Manifest, Outcome, Payload, Recipients, ReplicaId, Reply, View};
+use quorate_types::{
+    BlockId, Header, Height, Manifest, Outcome, Payload, Recipients, ReplicaId, Reply, View,
+};
 use std::collections::BTreeMap;
 
 /// What stands between a faulty member's machine and the network.
@@ -73,8 +76,16 @@ impl Liar {
         if let Some(said) = self.twist(verifier, to, &message, dice) {
             return said;
         }
-        if let (Behaviour::FalseReplies, Message::Reply(reply)) = (self.behaviour, &message) {
-            return vec![(to, Message::Reply(self.false_reply(verifier, reply)))];
+        if self.behaviour == Behaviour::FalseReplies {
+            match message {
+                Message::Reply(reply) => {
+                    return vec![(to, Message::Reply(self.false_reply(verifier, &reply)))];
+                }
+                Message::ExecutionShare(height, root, _) => {
+                    return vec![(to, self.false_share(verifier, height, root))];
+                }
+                _ => {}
+            }
         }
         let pen = Pen { id: self.id, keys: &self.keys, verifier };
         let made_up = match (self.behaviour, statement_of(&message)) {
@@ -168,13 +179,20 @@ impl Liar {
         })
     }
 
+    /// Well signed, over a root that the height did not come to.
+    fn false_share(&self, verifier: &Verifier, height: Height, root: Digest) -> Message {
+        let (root, committee) = (hash(&root.0), verifier.committee());
+        let statement = executed_statement(committee.chain(), committee.epoch(), height, root);
+        Message::ExecutionShare(height, root, self.keys.voting.sign(&statement))
+    }
+
     /// Well signed, and with positions that no operation has.
     fn false_reply(&self, verifier: &Verifier, reply: &Reply) -> Reply {
         let Reply { client, sequence, height, .. } = *reply;
         let nowhere = Outcome::Applied(Bytes::copy_from_slice(&u64::MAX.to_le_bytes()));
         let results = vec![nowhere; reply.results.len()];
         let committee = verifier.committee();
-        let answer = Answer { client, sequence, height, results };
+        let answer = Answer { client, sequence, height, results, index: None };
         Reply::sign(&self.keys.identity, committee.chain(), committee.epoch(), self.id, answer)
     }
 
@@ -270,8 +288,9 @@ fn spoiled(message: Message) -> Message {
         Message::Offer(offer) => {
             // Nothing of the state, under a root of its own: whoever believes it needs no chunk.
             let manifest = Manifest::decode(&offer.manifest).map(|manifest| {
-                let (root, chunks) = (hash(&manifest.root.0), Vec::new());
-                Bytes::from(Manifest { root, chunks, ..manifest }.encode())
+                let state = hash(&manifest.header.state.0);
+                let header = Header { state, ..manifest.header };
+                Bytes::from(Manifest { header, chunks: Vec::new(), ..manifest }.encode())
             });
             Message::Offer(Offer { manifest: manifest.unwrap_or_default(), ..offer })
         }

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use quorate_storage::Entry;
-use quorate_types::machine::{RecordKind, Recovery, Release};
+use quorate_types::machine::{ExecutedUpTo, RecordKind, Recovery, Release};
 use quorate_types::{BodyRef, Height};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,7 +53,7 @@ impl Model {
 
     /// Whether this is what may have survived; what did is all there is from here on.
     pub(super) fn recovered(&mut self, missing: Missing, found: &Recovery) -> Result<(), String> {
-        let after = found.executed.as_ref().map_or(Height(0), |executed| executed.height);
+        let after = found.executed.as_ref().map_or(Height(0), ExecutedUpTo::height);
         let records = range(missing, self.records_durable, self.records.len());
         let fits = |count: &usize| {
             let kept = &self.records[..*count];

@@ -334,6 +334,7 @@ impl Room {
             Effect::Snapshot(_) => self.begin(Task::Snapshot, turn),
             Effect::Stage(chunk) => self.begin(Task::Stage(chunk), turn),
             Effect::Install(install) => self.begin(Task::Install(install), turn),
+            Effect::Ask(job) => self.begin(Task::Ask(job), turn),
             Effect::Halt(halt) => {
                 let replica = self.id;
                 let halted = Observation::Halted { replica, halt: &halt };
@@ -408,6 +409,7 @@ fn name_of(effect: &Effect<Message>) -> &'static str {
         Effect::Snapshot(_) => "take a snapshot",
         Effect::Stage(_) => "stage",
         Effect::Install(_) => "install",
+        Effect::Ask(_) => "ask",
         Effect::Halt(_) => "halt",
     }
 }

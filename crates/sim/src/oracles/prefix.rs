@@ -21,7 +21,8 @@ impl Oracle for Prefix {
     fn observe(&mut self, observation: &Observation<'_>) -> Result<(), String> {
         match observation {
             Observation::Booted { replica, executed } => {
-                let recovered = executed.map_or((Height(0), None), |e| (e.height, Some(e.root)));
+                let recovered =
+                    executed.map_or((Height(0), None), |e| (e.height(), Some(e.root())));
                 self.boot(*replica, recovered)
             }
             Observation::Executed { replica, height, root, .. } => {

@@ -9,7 +9,7 @@ use quorate_consensus::chained::{
 use quorate_consensus::leader::Standing;
 use quorate_crypto::{Aggregate, Bitmap, Certificate, IdentityKey, Share, Signature};
 use quorate_engine::{Acknowledgement, Availability as Proof, Settings};
-use quorate_types::{Available, BlockId, ClientId, Epoch, Outcome, View};
+use quorate_types::{Available, BlockId, ClientId, Epoch, Header, Outcome, View};
 
 const R0: ReplicaId = ReplicaId(0);
 const R1: ReplicaId = ReplicaId(1);
@@ -27,7 +27,8 @@ fn seen(operation: &'static str) -> Seen {
 }
 
 fn executed(replica: ReplicaId, height: u64, root: u8, operations: &[Seen]) -> Observation<'_> {
-    let (height, root, payload) = (Height(height), digest(root), digest(root));
+    let header = header(height, root);
+    let (height, root, payload) = (header.height, header.root(), digest(root));
     Observation::Executed { replica, height, root, payload, operations }
 }
 
@@ -67,10 +68,13 @@ fn booted(executed: &ExecutedUpTo) -> Observation<'_> {
     Observation::Booted { replica: R0, executed: Some(executed) }
 }
 
+fn header(height: u64, root: u8) -> Header {
+    Header { height: Height(height), state: digest(root), ..Header::default() }
+}
+
 fn up_to(height: u64, root: u8) -> ExecutedUpTo {
     ExecutedUpTo {
-        height: Height(height),
-        root: digest(root),
+        header: header(height, root),
         decided: Bytes::new(),
         operations: 0,
         recent: Vec::new(),
@@ -112,7 +116,7 @@ fn an_operation_is_executed_once_and_only_if_it_was_submitted() {
 
 fn told(height: u64, position: u64) -> Completed {
     let outcome = Outcome::Applied(Bytes::copy_from_slice(&position.to_le_bytes()));
-    Completed { tag: 0, outcome, height: Height(height) }
+    Completed { tag: 0, outcome, height: Height(height), receipt: None, place: 0 }
 }
 
 fn acknowledged(completed: &Completed, log: &[Seen], height: Option<u64>) -> Result<(), String> {

@@ -40,6 +40,7 @@ fn promise_in(message: &Message) -> Option<&'static str> {
         Message::Consensus(inner) | Message::Inline(inner, _) => inner,
         Message::Acknowledgement(_) => return Some("an acknowledgement"),
         Message::Reply(_) => return Some("a reply"),
+        Message::ExecutionShare(..) => return Some("what a height came to"),
         _ => return None,
     };
     let statement = inner.chained();

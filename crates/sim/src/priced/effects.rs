@@ -71,7 +71,7 @@ impl Stage {
                 self.arm(member);
             }
             Done::Executed(executed) => {
-                let height = executed.height;
+                let height = executed.height();
                 self.answer(member, Event::Executed((*executed).clone()));
                 if height.0.is_multiple_of(DURABLE_EVERY) {
                     self.answer(member, Event::Durable(height));
@@ -140,6 +140,7 @@ impl Stage {
             Effect::Snapshot(height) => {
                 self.queue(member, Kind::Execution, Class::Answer, Job::Snapshot(height));
             }
+            Effect::Ask(_) => return Err(format!("validator {member} was asked by nobody")),
             Effect::Stage(_) | Effect::Install(_) => {
                 return Err(format!("validator {member} was given a snapshot that nobody has"));
             }

@@ -6,7 +6,7 @@ use quorate_crypto::Digest;
 use quorate_ledger::Noop;
 use quorate_storage::{Executor, ExecutorConfig, MemoryStore};
 use quorate_types::machine::{Block, Executed, ReadAnswer, ReadItem, ReadRequest};
-use quorate_types::{Body, BodyRef, Height};
+use quorate_types::{Body, BodyRef, Header, Height};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ impl Ledger {
     /// The last height that anybody executed, and its root.
     pub(crate) fn last(&self) -> (Height, Digest) {
         let last = self.results.last_key_value();
-        last.map_or((Height(0), Digest::ZERO), |(height, shared)| (*height, shared.executed.root))
+        last.map_or((Height(0), Digest::ZERO), |(height, shared)| (*height, shared.executed.root()))
     }
 
     /// How many requests are in a body.
@@ -106,8 +106,8 @@ impl Ledger {
         match &mut self.executor {
             Some(executor) => executor.execute(block).map_err(|error| error.to_string()),
             None => Ok(Executed {
-                height: block.height(),
-                root: Digest::ZERO,
+                header: Header { height: block.height(), ..Header::default() },
+                leaves: Vec::new(),
                 answers: Vec::new(),
                 operations: block.bodies.iter().map(|body| body.operations() as u64).sum(),
             }),

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use quorate_crypto::{IdentitySecret, KeyFile, SchemeKind};
 use quorate_engine::{
     Bundling, Incoming, Message, Session, SessionConfig, SessionEffect, SessionEvent, Verifier,
+    asks_nothing,
 };
 use quorate_types::{ClientId, Machine, Peer, ReplicaId, Request, Time, Verified};
 use std::collections::VecDeque;
@@ -94,6 +95,7 @@ impl Client {
                         .at_most(scene.settings.block_operations_max()),
                     retry_after: RETRY_AFTER.max(scene.settings.timeout() * 2),
                     next_sequence: 0,
+                    check_answer: asks_nothing,
                 })
             });
             let id = ClientId(identity.public());
@@ -242,6 +244,9 @@ impl Client {
                 SessionEffect::Completed(completed) => {
                     turn.operations += 1;
                     book.acknowledged(now, completed.tag, 1);
+                }
+                SessionEffect::Ask { .. } | SessionEffect::Answered(_) => {
+                    unreachable!("a load asks no questions")
                 }
                 SessionEffect::Overloaded { tag, .. } => {
                     book.refused += 1;

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use quorate_crypto::{IdentitySecret, KeyFile, SchemeKind};
 use quorate_engine::{
     Bundling, Completed, Incoming, Session, SessionConfig, SessionEffect, SessionEvent, Verifier,
+    asks_nothing,
 };
 use quorate_types::{ClientId, Machine, Peer, Rejected, ReplicaId, Request, Time, Verified};
 use std::collections::BTreeMap;
@@ -42,6 +43,7 @@ impl ClientHost {
             bundling: Bundling::after(Duration::from_millis(2)),
             retry_after: Duration::from_millis(300),
             next_sequence: 0,
+            check_answer: asks_nothing,
         });
         Self { id, armed: None, session, verifier, next_tag: 0, pending: BTreeMap::new() }
     }
@@ -89,6 +91,9 @@ impl ClientHost {
                     let operation = self.pending.remove(&completed.tag);
                     let operation = operation.expect("a session completes what it took, once");
                     turn.completed.push((operation, completed));
+                }
+                SessionEffect::Ask { .. } | SessionEffect::Answered(_) => {
+                    unreachable!("these clients ask no questions")
                 }
                 SessionEffect::Overloaded { tag, .. } => {
                     turn.overloaded.extend(self.pending.remove(&tag));

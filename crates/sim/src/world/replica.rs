@@ -19,7 +19,7 @@ use quorate_storage::{
     SnapshotJob, Snapshots, StorageError,
 };
 use quorate_types::machine::{
-    Block, CombineOutcome, ExecutedUpTo, Halt, Install, ReadRequest, Recovery, StagedChunk,
+    AskJob, Block, CombineOutcome, ExecutedUpTo, Halt, Install, ReadRequest, Recovery, StagedChunk,
 };
 use quorate_types::{
     BodyRef, Committee, Event, Height, Machine, Peer, Recipients, Rejected, ReplicaId, Time,
@@ -81,7 +81,7 @@ impl Note {
     pub(crate) fn brief(&self) -> String {
         match self {
             Self::Booted(executed, _) => {
-                format!("booted at {:?}", executed.as_ref().map(|executed| executed.height))
+                format!("booted at {:?}", executed.as_ref().map(ExecutedUpTo::height))
             }
             Self::Executed { height, operations, .. } => {
                 format!("executed {height} with {} operations", operations.len())
@@ -159,6 +159,7 @@ enum Task {
     Snapshot,
     Stage(StagedChunk),
     Install(Box<Install>),
+    Ask(AskJob),
 }
 
 impl ReplicaHost {
@@ -245,7 +246,7 @@ impl ReplicaHost {
     /// The last executed height, while it runs.
     pub(crate) fn executed(&self) -> Option<Height> {
         let running = self.running.as_ref()?;
-        Some(running.executor.executed().map_or(Height(0), |executed| executed.height))
+        Some(running.executor.executed().map_or(Height(0), |executed| executed.height()))
     }
 
     /// The moment of the world at which its machine wants to be woken.

@@ -47,9 +47,7 @@ impl Executor {
         let Install { manifest, decided } = install;
         let progress = Progress {
             service: manifest.service.clone(),
-            height: manifest.height,
-            root: manifest.root,
-            session_root: manifest.session_root,
+            header: manifest.header,
             operations: manifest.operations,
             decided: decided.to_vec(),
         };
@@ -60,11 +58,13 @@ impl Executor {
         let encoded = borsh::to_vec(&progress).expect("encoding into memory cannot fail");
         let own = [
             Ok((EXECUTED.to_vec(), encoded)),
-            Ok((decided_key(manifest.height).to_vec(), decided.to_vec())),
+            Ok((decided_key(manifest.header.height).to_vec(), decided.to_vec())),
         ];
         let state = Entries::new(snapshots, manifest);
         let result = self.store.replace(&mut state.chain(own));
         self.settle(result)?;
+        let opened = self.open_service(Some(manifest.header));
+        self.settle(opened)?;
         self.progress = Some(progress);
         self.is_durable();
         Ok(self.executed().expect("just installed"))
@@ -75,7 +75,7 @@ impl SnapshotJob {
     /// The height that it is of.
     #[must_use]
     pub fn height(&self) -> Height {
-        self.progress.height
+        self.progress.header.height
     }
 
     /// Writes it; complete and durable afterwards. The ones before the last two are removed.
@@ -84,11 +84,11 @@ impl SnapshotJob {
     /// When the store cannot be read or the disk fails.
     pub fn write(self, snapshots: &Snapshots) -> Result<Manifest, StorageError> {
         let Self { view, progress } = self;
-        if let Some(manifest) = snapshots.manifest(progress.height) {
+        if let Some(manifest) = snapshots.manifest(progress.header.height) {
             // Never write over one that is complete: a crash in between would leave half of it.
             return Ok(manifest);
         }
-        let mut writer = snapshots.begin(progress.height);
+        let mut writer = snapshots.begin(progress.header.height);
         view.scan(&mut |key, value| {
             if key == EXECUTED || key.first() == Some(&DECIDED) {
                 return Ok(());
@@ -99,9 +99,7 @@ impl SnapshotJob {
         let chunks = writer.chunks()?;
         let manifest = Manifest {
             service: progress.service,
-            height: progress.height,
-            root: progress.root,
-            session_root: progress.session_root,
+            header: progress.header,
             operations: progress.operations,
             chunks,
         };

@@ -6,10 +6,13 @@ use crate::store::{DiskStore, Entries, MemoryStore, Store, Transaction, View};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use proptest::prelude::*;
-use quorate_crypto::{Digest, IdentitySecret, hash};
+use quorate_crypto::{Digest, IdentitySecret, hash, merkle};
+use quorate_types::executed::{Completion, digest_of_results};
 use quorate_types::machine::{Block, Executed, ExecutedUpTo};
 use quorate_types::request::Answer;
-use quorate_types::service::{BlockContext, Operation, Outcome, Service, State, StateError};
+use quorate_types::service::{
+    BlockContext, Operation, Outcome, Service, State, StateError, Visitor,
+};
 use quorate_types::{Body, ChainId, Height, Payload, ReplicaId, Request};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -141,10 +144,15 @@ fn a_request_takes_effect_once_across_restarts() -> Check {
         ensure(times == 1, format!("request {sequence} took effect {times} times"))?;
     }
     ensure(again.operations == 1, "repeats do not count")?;
-    for old in answers {
+    for old in answers.into_iter().map(repeated) {
         ensure(again.answers.contains(&old), format!("{old:?} is answered differently"))?;
     }
     Ok(())
+}
+
+/// As it is answered again: with no place at the later height.
+fn repeated(answer: Answer) -> Answer {
+    Answer { index: None, ..answer }
 }
 
 /// ★ State, sessions and height are committed together: wherever the store fails, what it kept is
@@ -165,7 +173,7 @@ fn a_height_is_committed_whole() -> Check {
         drop(executor);
         memory.crash();
         let mut executor = open(&memory, &OFTEN);
-        let height = executor.executed().map_or(0, |executed| executed.height.0);
+        let height = executor.executed().map_or(0, |executed| executed.height().0);
         let done = usize::try_from(height).expect("small");
         let replayed = execute_all(&mut executor, &history()[done..]);
         ensure(
@@ -197,6 +205,15 @@ impl Store for FailingStore {
         self.inner.get(key)
     }
 
+    fn scan(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut Visitor<'_>,
+    ) -> Result<(), StateError> {
+        self.inner.scan(from, to, visit)
+    }
+
     fn view(&self) -> Result<Box<dyn View>, StateError> {
         self.inner.view()
     }
@@ -217,6 +234,15 @@ impl State for FailingTransaction<'_> {
 
     fn delete(&mut self, key: &[u8]) -> Result<(), StateError> {
         self.inner.delete(key)
+    }
+
+    fn scan(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut Visitor<'_>,
+    ) -> Result<(), StateError> {
+        self.inner.scan(from, to, visit)
     }
 }
 
@@ -247,11 +273,34 @@ fn a_request_executes_whole_and_in_order() {
     let asked = request(1, 0, &["a", "b", "a"]);
     let executed = executor.execute(&block(1, std::slice::from_ref(&asked))).expect("works");
     let results = vec![applied(1), applied(1), applied(2)];
-    let answer = Answer { client: asked.client, sequence: 0, height: Height(1), results };
+    let answer =
+        Answer { client: asked.client, sequence: 0, height: Height(1), results, index: Some(0) };
     assert_eq!(executed.answers, [answer]);
     assert_eq!(executed.operations, 3);
     let time = executor.query(|state| state.get(b"")).expect("read");
     assert_eq!(time, Some(1_001_u64.to_le_bytes().to_vec()), "the block's time");
+}
+
+/// Each answer has its place in the tree whose root the header has, and what it says is the leaf there.
+#[test]
+fn every_answer_has_its_place_under_the_root() {
+    let mut executor = open(&MemoryStore::new(), &NEVER);
+    let requests = [request(1, 0, &["a"]), request(2, 0, &["b", "!"]), request(1, 1, &["c"])];
+    let executed = executor.execute(&block(1, &requests)).expect("works");
+    let tree = merkle::Tree::new(&executed.leaves);
+    assert_eq!(executed.header.requests, tree.root());
+    for (answer, request) in executed.answers.iter().zip(&requests) {
+        let index = answer.index.expect("it took effect here");
+        let completion = Completion {
+            client: answer.client,
+            sequence: answer.sequence,
+            request: request.digest(),
+            results: digest_of_results(&answer.results),
+        };
+        let path = tree.path(index).expect("a leaf");
+        assert!(path.leads(&completion.leaf(Height(1), index), &executed.header.requests));
+    }
+    assert_eq!(executor.executed().map(|executed| executed.header), Some(executed.header));
 }
 
 /// An invalid operation is a no-op with an error result; the others of its block take effect.
@@ -274,15 +323,17 @@ fn an_invalid_operation_changes_nothing() {
 fn a_repeat_is_answered_as_the_first_time() {
     let mut executor = open(&MemoryStore::new(), &NEVER);
     let first = executor.execute(&block(1, &[named(1, 0)])).expect("works");
+    let again: Vec<Answer> = first.answers.into_iter().map(repeated).collect();
     // In the same block it is answered once.
-    let repeated = executor.execute(&block(2, &[named(1, 0), named(1, 0)])).expect("works");
-    assert_eq!(repeated.answers, first.answers);
-    assert_eq!(repeated.answers[0].height, Height(1));
-    assert_eq!(repeated.operations, 0);
+    let executed = executor.execute(&block(2, &[named(1, 0), named(1, 0)])).expect("works");
+    assert_eq!(executed.answers, again);
+    assert_eq!(again[0].height, Height(1));
+    assert_eq!(executed.operations, 0);
+    assert_eq!(executed.header.requests, merkle::empty_root(), "nothing took effect here");
     // Another request under the same number is a repeat too.
     let other = request(1, 0, &["something else"]);
     let executed = executor.execute(&block(3, &[other])).expect("works");
-    assert_eq!(executed.answers, first.answers);
+    assert_eq!(executed.answers, again);
     assert_eq!(count(&executor, "something else"), 0);
 }
 
@@ -312,7 +363,7 @@ fn answers_are_kept_for_a_window() {
     for (height, requests) in (1..).zip(all.chunks(13)) {
         executor.execute(&block(height, requests)).expect("works");
     }
-    let height = executor.executed().expect("some").height.0;
+    let height = executor.executed().expect("some").height().0;
     let executed = executor.execute(&block(height + 1, &all)).expect("works");
     let kept: Vec<u64> = (1..=window).collect();
     assert_eq!(sequences(&executed), kept, "the answer to request 0 is gone");
@@ -330,7 +381,7 @@ fn what_the_store_lost_is_replayed_to_the_same_roots() {
     drop(executor);
     store.crash();
     let mut executor = open(&store, &every_other);
-    assert_eq!(executor.executed().map(|executed| executed.height), Some(Height(4)));
+    assert_eq!(executor.executed().map(|executed| executed.height()), Some(Height(4)));
     assert_eq!(execute_all(&mut executor, &history()[4..]), first[4..]);
     assert_eq!(executor.executed(), Some(before.clone()));
 
@@ -347,7 +398,7 @@ fn bytes_too_make_a_durable_commit_due() {
     let mut executor = open(&store, &small);
     execute_all(&mut executor, &history()[..2]);
     store.crash();
-    assert_eq!(open(&store, &small).executed().map(|executed| executed.height), Some(Height(2)));
+    assert_eq!(open(&store, &small).executed().map(|executed| executed.height()), Some(Height(2)));
 }
 
 #[test]
@@ -366,7 +417,7 @@ fn the_stores_agree() {
         Executor::open(Box::new(disk), Box::new(Census), OFTEN).expect("opened");
     let found = found.expect("it executed");
     let heights: Vec<u64> = found.recent.iter().map(|record| record.height.0).collect();
-    assert_eq!(heights, (1..=found.height.0).collect::<Vec<_>>(), "kept to fill the log");
+    assert_eq!(heights, (1..=found.height().0).collect::<Vec<_>>(), "kept to fill the log");
     assert_eq!(Some(ExecutedUpTo { recent: Vec::new(), ..found }), executed);
     assert_eq!(executor.executed(), in_memory.executed());
 }
@@ -376,7 +427,7 @@ fn the_stores_agree() {
 #[test]
 fn golden_roots() {
     let executed = execute_all(&mut open(&MemoryStore::new(), &NEVER), &history());
-    let roots: Vec<String> = executed.iter().map(|executed| executed.root.to_hex()).collect();
+    let roots: Vec<String> = executed.iter().map(|executed| executed.root().to_hex()).collect();
     assert_eq!(roots.join("\n") + "\n", include_str!("golden_roots.txt"));
     let distinct: BTreeSet<&String> = roots.iter().collect();
     assert_eq!(distinct.len(), roots.len(), "the height is in the root");
@@ -458,7 +509,7 @@ proptest! {
                 drop(executor);
                 store.crash();
                 executor = open(&store, &config);
-                let height = executor.executed().map_or(0, |executed| executed.height.0);
+                let height = executor.executed().map_or(0, |executed| executed.height().0);
                 let done = usize::try_from(height).expect("small");
                 prop_assert_eq!(execute_all(&mut executor, &blocks[done..]), &results[done..]);
             }

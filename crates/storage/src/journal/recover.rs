@@ -32,7 +32,7 @@ impl Collected {
             index: Index::default(),
             latest: Latest::new(),
             decided: BTreeMap::new(),
-            after: executed.map_or(Height(0), |executed| executed.height),
+            after: executed.map_or(Height(0), ExecutedUpTo::height),
             let_go: BTreeMap::new(),
             no_bodies: true,
         }

@@ -8,11 +8,11 @@ use crate::disk::{Disk, Fault, FaultyDisk, MemoryDisk, RealDisk};
 use crate::log::{Durability, LogConfig};
 use bytes::Bytes;
 use proptest::prelude::*;
-use quorate_crypto::{Digest, hash};
+use quorate_crypto::hash;
 use quorate_types::machine::{
     DecidedRecord, ExecutedUpTo, ReadItem, ReadRequest, Record, RecordKind, Recovery,
 };
-use quorate_types::{Body, BodyRef, Height, ReplicaId};
+use quorate_types::{Body, BodyRef, Header, Height, ReplicaId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -344,8 +344,7 @@ fn decided_heights_are_recovered_up_to_the_first_gap() {
     drop(journal);
     let heights = |executed: Option<u64>| {
         let executed = executed.map(|height| ExecutedUpTo {
-            height: Height(height),
-            root: Digest::ZERO,
+            header: Header { height: Height(height), ..Header::default() },
             decided: Bytes::new(),
             operations: 0,
             recent: Vec::new(),
@@ -373,8 +372,7 @@ fn what_the_state_store_kept_fills_the_hole_in_the_log() {
         bytes: Bytes::from_static(bytes),
     };
     let executed = ExecutedUpTo {
-        height: Height(3),
-        root: Digest::ZERO,
+        header: Header { height: Height(3), ..Header::default() },
         decided: Bytes::from_static(b"three"),
         operations: 0,
         recent: vec![record(1, b"one"), record(2, b"two"), record(3, b"three")],

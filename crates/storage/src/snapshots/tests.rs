@@ -124,7 +124,7 @@ fn whoever_installs_one_goes_on_like_the_others() {
         let staged = open(&MemoryDisk::new());
         hand_over(&served, &manifest, &staged, manifest.chunks.len());
         let executed = follower.install(&install(&manifest), &staged).expect("installed");
-        assert_eq!((executed.height, executed.root), (Height(9), manifest.root));
+        assert_eq!((executed.height(), executed.root()), (Height(9), manifest.header.root()));
         assert_eq!(follower.durable(), Height(9));
         assert_eq!(executed.operations, 9);
         assert_eq!(&executed.decided[..], b"decided 9, proven");
@@ -139,7 +139,7 @@ fn whoever_installs_one_goes_on_like_the_others() {
     let (_, executed) =
         Executor::open(Box::new(reopened), Box::new(Archive), ExecutorConfig::default())
             .expect("opened");
-    assert!(executed.expect("durable").height >= Height(9), "what was installed is durable");
+    assert!(executed.expect("durable").height() >= Height(9), "what was installed is durable");
     run(&mut donor, 10..=10, "donor");
 }
 
@@ -171,9 +171,12 @@ fn an_installation_is_all_or_nothing() -> Check {
                 ExecutorConfig::default(),
             );
             let executed = opened.map_err(|error| error.to_string())?.1;
-            let expected =
-                if complete { (Height(9), manifest.root) } else { (Height(4), before.root) };
-            let found = executed.map(|executed| (executed.height, executed.root));
+            let expected = if complete {
+                (Height(9), manifest.header.root())
+            } else {
+                (Height(4), before.root())
+            };
+            let found = executed.map(|executed| (executed.height(), executed.root()));
             ensure(found == Some(expected), format!("{chunks} chunks: a mixture, {found:?}"))?;
             store.crash();
         }
@@ -210,7 +213,7 @@ fn the_last_two_are_kept_and_found_again() {
     }
     assert_eq!(snapshots.heights(), [Height(11), Height(12)]);
     let newest = snapshots.read(&ReadItem::Manifest(0)).expect("works").expect("there");
-    assert_eq!(Manifest::decode(&newest).expect("one").height, Height(12));
+    assert_eq!(Manifest::decode(&newest).expect("one").header.height, Height(12));
     assert_eq!(snapshots.read(&ReadItem::Manifest(2)), Ok(None));
     assert_eq!(snapshots.read(&ReadItem::Chunk(first.digest(), 0)), Ok(None), "gone");
     let digest = Manifest::decode(&newest).expect("one").digest();

@@ -1,9 +1,10 @@
 //! A store on disk: one redb table.
 
-use super::{Changes, Entries, Store, Transaction, View, Visit};
+use super::{Changes, Entries, Store, Transaction, View, Visit, changed, scan_changed};
 use crate::StorageError;
-use quorate_types::service::{State, StateError};
+use quorate_types::service::{State, StateError, Visitor};
 use redb::{Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
+use std::ops::Bound;
 use std::path::Path;
 
 const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("state");
@@ -77,6 +78,15 @@ impl Store for DiskStore {
         get(&self.reader()?, key)
     }
 
+    fn scan(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut Visitor<'_>,
+    ) -> Result<(), StateError> {
+        scan(&self.reader()?, from, to, visit)
+    }
+
     fn view(&self) -> Result<Box<dyn View>, StateError> {
         Ok(Box::new(DiskView(self.reader()?)))
     }
@@ -132,6 +142,16 @@ impl State for DiskTransaction<'_> {
         self.changes.insert(key.to_vec(), None);
         Ok(())
     }
+
+    fn scan(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut Visitor<'_>,
+    ) -> Result<(), StateError> {
+        let committed = |visit: &mut Visitor<'_>| scan(&self.reader, from, to, visit);
+        scan_changed(changed(&self.changes, from, to), committed, visit)
+    }
 }
 
 impl Transaction for DiskTransaction<'_> {
@@ -148,6 +168,25 @@ fn get(
     key: &[u8],
 ) -> Result<Option<Vec<u8>>, StateError> {
     Ok(table.get(key).map_err(failed)?.map(|value| value.value().to_vec()))
+}
+
+fn scan(
+    table: &ReadOnlyTable<&'static [u8], &'static [u8]>,
+    from: &[u8],
+    to: Option<&[u8]>,
+    visit: &mut Visitor<'_>,
+) -> Result<(), StateError> {
+    if to.is_some_and(|to| to <= from) {
+        return Ok(());
+    }
+    let to = to.map_or(Bound::Unbounded, Bound::Excluded);
+    for entry in table.range::<&[u8]>((Bound::Included(from), to)).map_err(failed)? {
+        let (key, value) = entry.map_err(failed)?;
+        if visit(key.value(), value.value()).is_break() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 fn failed(error: impl Into<redb::Error>) -> StateError {

@@ -1,11 +1,12 @@
 //! A store in memory that can lose its latest commits.
 
-use super::{Changes, Entries, Store, Transaction, View, Visit};
+use super::{Changes, Entries, Store, Transaction, View, Visit, changed, scan_changed};
 use crate::StorageError;
 use parking_lot::Mutex;
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_types::service::{State, StateError};
+use quorate_types::service::{State, StateError, Visitor};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// A deterministic store. Cloning gives another handle to the same contents, so a test or the
@@ -46,6 +47,12 @@ impl MemoryStore {
 }
 
 impl Content {
+    fn scan(&self, from: &[u8], to: Option<&[u8]>, visit: &mut Visitor<'_>) {
+        let from_on = self.values.range::<[u8], _>((Bound::Included(from), Bound::Unbounded));
+        let mut range = from_on.take_while(|(key, _)| to.is_none_or(|to| key.as_slice() < to));
+        range.find(|(key, value)| visit(key, value).is_break());
+    }
+
     /// Sets or removes; what was there before.
     fn set(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) -> Option<Vec<u8>> {
         match value {
@@ -63,6 +70,16 @@ impl Store for MemoryStore {
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
         Ok(self.content.lock().values.get(key).cloned())
+    }
+
+    fn scan(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut Visitor<'_>,
+    ) -> Result<(), StateError> {
+        self.content.lock().scan(from, to, visit);
+        Ok(())
     }
 
     fn view(&self) -> Result<Box<dyn View>, StateError> {
@@ -114,6 +131,20 @@ impl State for MemoryTransaction {
     fn delete(&mut self, key: &[u8]) -> Result<(), StateError> {
         self.changes.insert(key.to_vec(), None);
         Ok(())
+    }
+
+    fn scan(
+        &self,
+        from: &[u8],
+        to: Option<&[u8]>,
+        visit: &mut Visitor<'_>,
+    ) -> Result<(), StateError> {
+        let content = self.content.lock();
+        let committed = |visit: &mut Visitor<'_>| {
+            content.scan(from, to, visit);
+            Ok(())
+        };
+        scan_changed(changed(&self.changes, from, to), committed, visit)
     }
 }
 

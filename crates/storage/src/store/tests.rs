@@ -1,5 +1,9 @@
 use super::{DiskStore, MemoryStore, Store};
 use crate::StorageError;
+use proptest::prelude::*;
+use quorate_types::service::{StateError, Visitor};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 type Pairs<'a> = &'a [(&'a [u8], Option<&'a [u8]>)];
@@ -45,6 +49,76 @@ fn a_disk_store_is_a_store() {
     let directory = tempfile::tempdir().expect("made");
     let mut store = DiskStore::open(&directory.path().join("state")).expect("opened");
     transactions_take_effect_together(&mut store);
+}
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+type Scan<'a> = &'a dyn Fn(&mut Visitor<'_>) -> Result<(), StateError>;
+
+/// What a scan shows until it was shown so many.
+fn shown(most: usize, scan: Scan<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut shown = Vec::new();
+    scan(&mut |key, value| {
+        shown.push((key.to_vec(), value.to_vec()));
+        if shown.len() == most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })
+    .expect("read");
+    shown
+}
+
+/// Scans of what is committed, and of changes on top of it, show what a map would have.
+fn scans_agree_with_a_map(
+    store: &mut dyn Store,
+    committed: &Map,
+    changes: &BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    (from, to, most): (&[u8], Option<&[u8]>, usize),
+) {
+    let mut transaction = store.begin().expect("begun");
+    for (key, value) in committed {
+        transaction.put(key, value).expect("put");
+    }
+    transaction.commit(false).expect("committed");
+    let expected = |map: &Map| -> Vec<(Vec<u8>, Vec<u8>)> {
+        let inside = |key: &[u8]| key >= from && to.is_none_or(|to| key < to);
+        let entries = map.iter().filter(|(key, _)| inside(key)).take(most);
+        entries.map(|(key, value)| (key.clone(), value.clone())).collect()
+    };
+    assert_eq!(shown(most, &|visit| store.scan(from, to, visit)), expected(committed));
+    let mut changed = committed.clone();
+    let mut transaction = store.begin().expect("begun");
+    for (key, value) in changes {
+        match value {
+            Some(value) => {
+                transaction.put(key, value).expect("put");
+                changed.insert(key.clone(), value.clone());
+            }
+            None => {
+                transaction.delete(key).expect("deleted");
+                changed.remove(key);
+            }
+        }
+    }
+    assert_eq!(shown(most, &|visit| transaction.scan(from, to, visit)), expected(&changed));
+}
+
+fn key() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(0u8..4, 0..4)
+}
+
+proptest! {
+    #[test]
+    fn scans_see_changes_in_order(
+        committed in prop::collection::btree_map(key(), key(), 0..40),
+        changes in prop::collection::btree_map(key(), prop::option::of(key()), 0..40),
+        from in key(),
+        to in prop::option::of(key()),
+        most in 1usize..20,
+    ) {
+        let range = (&from[..], to.as_deref(), most);
+        scans_agree_with_a_map(&mut MemoryStore::new(), &committed, &changes, range);
+        let directory = tempfile::tempdir().expect("made");
+        let mut disk = DiskStore::open(&directory.path().join("state")).expect("opened");
+        scans_agree_with_a_map(&mut disk, &committed, &changes, range);
+    }
 }
 
 #[test]

@@ -116,6 +116,7 @@ fn a_reply_answers_one_request() {
         sequence: 5,
         height: Height(3),
         results: vec![Outcome::Applied(Bytes::from_static(b"x"))],
+        index: None,
     };
     let replica = IdentitySecret::from_seed([2; 32]);
     let reply = Reply::sign(&replica, CHAIN, Epoch(1), ReplicaId(0), answer);

@@ -70,10 +70,20 @@ pub(super) fn own(source: &Source, config: &NodeConfig, listen: Option<&str>, no
         notes.error(source.at("", "http"), problem, "give one of them another port");
         return;
     }
-    let key = if config.listen.is_some() { "listen" } else { "committee" };
-    for (key, address, purpose) in
-        [(key, listen, "peers and clients"), ("http", http, "status and metrics")]
+    let gateway = config.gateway.as_ref().and_then(|gateway| gateway.parse::<SocketAddr>().ok());
+    if let Some(gateway) = gateway
+        && !gateway.ip().is_loopback()
     {
+        let problem = format!("gateway is {gateway}: what is asked there is not encrypted");
+        let hint = "keep it on 127.0.0.1 or [::1], behind a proxy that encrypts";
+        notes.warning(source.at("", "gateway"), problem, hint);
+    }
+    let key = if config.listen.is_some() { "listen" } else { "committee" };
+    for (key, address, purpose) in [
+        (key, listen, "peers and clients"),
+        ("http", http, "status and metrics"),
+        ("gateway", gateway, "the gateway"),
+    ] {
         if let Some(address) = address {
             try_port(source, (key, address, purpose), notes);
         }

@@ -51,6 +51,9 @@ pub(super) fn compare(all: &mut [Checked]) {
     differing(all, "leader_reputation", &mut notes, |checked| {
         setting(checked, |c| c.replica.leader_reputation.to_string())
     });
+    differing(all, "execution_certificates", &mut notes, |checked| {
+        setting(checked, |c| c.replica.execution_certificates.to_string())
+    });
     differing(all, "leader_tenure", &mut notes, |checked| {
         setting(checked, |c| c.replica.leader_tenure.to_string())
     });

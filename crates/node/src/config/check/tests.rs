@@ -139,7 +139,7 @@ fn a_field_in_the_wrong_section_is_told_where_it_belongs() {
     let finding = Net::one_after("[log]", "[log]\ntimeout_ms = 1000");
     assert!(finding.hint.contains("[replica]"), "{finding:?}");
     let net = Net::new();
-    net.edit(&net.config(0), "service = ", "level = \"info\"\nservice = ");
+    net.edit(&net.config(0), "\nservice = ", "\nlevel = \"info\"\nservice = ");
     assert!(one(net.check(0)).hint.contains("[log]"));
 }
 
@@ -383,6 +383,8 @@ fn several_validators_are_compared() {
     net.edit(&net.config(2), "proposal_key = \"identity\"", "proposal_key = \"voting\"");
     net.edit(&net.config(2), "leader_reputation = false", "leader_reputation = true");
     net.edit(&net.config(2), "leader_tenure = 1", "leader_tenure = 3");
+    let (off, on) = ("execution_certificates = false", "execution_certificates = true");
+    net.edit(&net.config(2), off, on);
     let stored = "availability = \"stored\"";
     net.edit(&net.config(1), stored, "availability = \"certified\"");
     net.edit(&net.config(1), "protocol = \"jolteon\"", "protocol = \"hotstuff\"");
@@ -403,6 +405,7 @@ fn several_validators_are_compared() {
     has(2, "another proposal_key than");
     has(2, "another leader_reputation than");
     has(2, "another leader_tenure than");
+    has(2, "another execution_certificates than");
     has(3, "the same address for status");
     has(3, "another inline_bodies than");
 }

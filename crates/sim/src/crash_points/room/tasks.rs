@@ -4,7 +4,7 @@ use super::{Room, Turn, Work};
 use crate::oracles::{Observation, payload_hash};
 use quorate_engine::Incoming;
 use quorate_storage::StorageError;
-use quorate_types::machine::{Block, Install, ReadRequest, StagedChunk};
+use quorate_types::machine::{AskJob, Block, Install, ReadRequest, StagedChunk};
 use quorate_types::{Event, Time};
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ pub(super) enum Task {
     Snapshot,
     Stage(StagedChunk),
     Install(Box<Install>),
+    Ask(AskJob),
 }
 
 impl Room {
@@ -43,11 +44,14 @@ impl Room {
             Task::Install(install) => {
                 let executed = self.executor.install(&install, &self.snapshots)?;
                 self.snapshots.clear_staged()?;
-                self.executed_durably = executed.height;
-                let (replica, height, root) = (self.id, executed.height, executed.root);
+                self.executed_durably = executed.height();
+                let (replica, height, root) = (self.id, executed.height(), executed.root());
                 let installed = Observation::Installed { replica, height, root };
                 self.chronicle.borrow_mut().observe(&installed);
                 event = Some(Event::Installed(Box::new(executed)));
+            }
+            Task::Ask(AskJob { ticket, question }) => {
+                event = Some(Event::Asked(ticket, self.executor.ask(&question)?));
             }
         }
         self.show(now, "task");
@@ -67,8 +71,8 @@ impl Room {
         let operations = self.recorder.take();
         self.chronicle.borrow_mut().executed(&Observation::Executed {
             replica: self.id,
-            height: executed.height,
-            root: executed.root,
+            height: executed.height(),
+            root: executed.root(),
             payload,
             operations: &operations,
         });

@@ -53,6 +53,7 @@ impl ReplicaHost {
             Effect::Snapshot(_) => self.begin_task(Task::Snapshot, turn),
             Effect::Stage(chunk) => self.begin_task(Task::Stage(chunk), turn),
             Effect::Install(install) => self.begin_task(Task::Install(install), turn),
+            Effect::Ask(job) => self.begin_task(Task::Ask(job), turn),
             Effect::Release(release) => running.gate.release(release),
             Effect::Halt(halt) => {
                 turn.notes.push(Note::Halted(halt));

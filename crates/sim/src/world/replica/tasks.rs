@@ -3,7 +3,7 @@
 use super::{Note, ReplicaHost, Task, Turn, Work};
 use crate::oracles::payload_hash;
 use quorate_storage::StorageError;
-use quorate_types::machine::{Block, Executed, ReadRequest};
+use quorate_types::machine::{AskJob, Block, Executed, ReadRequest};
 use quorate_types::{Event, Time};
 
 impl ReplicaHost {
@@ -28,12 +28,16 @@ impl ReplicaHost {
                     self.feed(now, Event::Durable(durable), turn);
                 }
             }
+            Task::Ask(AskJob { ticket, question }) => {
+                let asked = running.executor.ask(&question)?;
+                self.feed(now, Event::Asked(ticket, asked), turn);
+            }
             Task::Stage(chunk) => running.snapshots.stage(&chunk)?,
             Task::Install(install) => {
                 let executed = running.executor.install(&install, &running.snapshots)?;
                 running.snapshots.clear_staged()?;
-                running.durable = executed.height;
-                let (height, root) = (executed.height, executed.root);
+                running.durable = executed.height();
+                let (height, root) = (executed.height(), executed.root());
                 turn.notes.push(Note::Installed { height, root });
                 self.feed(now, Event::Installed(Box::new(executed)), turn);
             }
@@ -50,8 +54,8 @@ impl ReplicaHost {
         let news = durable > std::mem::replace(&mut running.durable, durable);
         let payload = payload_hash(&block.payload);
         turn.notes.push(Note::Executed {
-            height: executed.height,
-            root: executed.root,
+            height: executed.height(),
+            root: executed.root(),
             payload,
             operations: running.recorder.take(),
         });

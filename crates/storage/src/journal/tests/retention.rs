@@ -242,8 +242,7 @@ fn a_body_that_is_stored_again_is_live_again() {
 fn lost_bodies_leave_promises_and_decisions() {
     let (disk, bodies) = (MemoryDisk::new(), MemoryDisk::new());
     let executed = |height| ExecutedUpTo {
-        height: Height(height),
-        root: Digest::ZERO,
+        header: Header { height: Height(height), ..Header::default() },
         decided: Bytes::new(),
         operations: 0,
         recent: Vec::new(),

@@ -1,0 +1,482 @@
+//! Execution certificates: what a height came to, signed by so many members that one is honest.
+//!
+//! ```text
+//!  all ──(Executed)──ExecutionShare──▶ collector ──ExecutionProof──▶ all
+//!                                          │                          │
+//!                                          └─CertifiedReply▶ clients ◀┘
+//! ```
+//!
+//! Every member signs the root that a height came to and sends its share to the height's collector,
+//! who adds up shares over one root and shows the certificate to everybody. Whoever sealed the body
+//! that carried a request answers its client: with the results, the path from them to the root, and
+//! the certificate. That one answer proves itself; nobody else answers. Source: paper 002, §V-A and
+//! §V-D.
+//!
+//! Collectors are drawn by `H(epoch, height)` and go round. One that shows nothing in time is passed
+//! over for a while, and the share goes to the next, then to everybody: so each member can make the
+//! certificate. A client that hears nothing asks again, and is answered with signed replies as
+//! without certificates.
+//!
+//! ★ A member whose own root is not the certified one signs and answers nothing more: one of the
+//! signers is honest, so its own state is wrong.
+
+use crate::{Message, ReplicaConfig};
+use quorate_consensus::tally::{Collector, Progress, Tally};
+use quorate_crypto::merkle::Tree;
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_crypto::{Bitmap, Certificate, Digest, Share, VotingSecret, hash};
+use quorate_types::executed::{
+    CertifiedReply, Completion, ExecutionCertificate, digest_of_results, executed_statement,
+};
+use quorate_types::machine::{Block, CombineJob, CombineOutcome, Executed};
+use quorate_types::request::Answer;
+use quorate_types::{ClientId, Committee, Header, Height, Purpose, Recipients, ReplicaId, Time};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Numbers of combine jobs: those of the protocol's collector are below.
+pub(crate) const FIRST_JOB: u64 = 1 << 63;
+/// Heights without a certificate that are remembered. Clients of older ones ask again.
+const OPEN_MAX: usize = 512;
+/// Certificates kept, to answer members that lack them and questions about their heights.
+pub(crate) const KEPT: usize = 256;
+/// Shares are taken for heights up to so many beyond the own.
+const AHEAD_MAX: u64 = 64;
+/// For so long a collector that showed nothing is passed over.
+const PASSED_OVER: Duration = Duration::from_secs(10);
+/// A share goes to so many collectors, one after the other, before it goes to everybody.
+const COLLECTORS: u32 = 2;
+/// The wait between two attempts doubles so often.
+const DOUBLINGS_MAX: u32 = 5;
+
+/// A replica's part in certifying what it executed: signer, collector, and whom its clients ask.
+#[derive(Debug)]
+pub(crate) struct Execution {
+    id: ReplicaId,
+    committee: Arc<Committee>,
+    voting: Arc<VotingSecret>,
+    enabled: bool,
+    signs: bool,
+    collector: Collector,
+    /// How long a collector may take.
+    patience: Duration,
+    open: BTreeMap<Height, Open>,
+    certified: BTreeMap<Height, Known>,
+    /// Collectors that showed nothing, and until when they are passed over.
+    silent: BTreeMap<ReplicaId, Time>,
+    executed: Height,
+    /// The certificate says that the own state is wrong.
+    diverged: Option<Height>,
+    blamed: u64,
+    outbox: VecDeque<(Recipients, Message)>,
+    jobs: VecDeque<CombineJob>,
+}
+
+/// A height without a certificate.
+#[derive(Debug, Default)]
+struct Open {
+    /// The requests that came by own bodies, with their digests.
+    own: BTreeMap<(ClientId, u64), Digest>,
+    /// What it came to here.
+    executed: Option<Own>,
+    shares: Shares,
+}
+
+/// A certificate, and since when it is known: about then everybody was shown it.
+#[derive(Debug)]
+struct Known {
+    certificate: ExecutionCertificate,
+    since: Time,
+}
+
+/// What a height came to here.
+#[derive(Debug)]
+struct Own {
+    header: Header,
+    leaves: Vec<Digest>,
+    /// To clients that wait for this replica's acknowledgement.
+    answers: Vec<Answer>,
+    attempts: u32,
+    send_at: Option<Time>,
+}
+
+/// What members say that a height came to.
+#[derive(Debug, Default)]
+struct Shares {
+    /// Nobody is counted for two roots.
+    seen: Option<Bitmap>,
+    by_root: BTreeMap<Digest, Tally<()>>,
+    combined: Option<(Digest, Certificate)>,
+}
+
+impl Execution {
+    /// One that knows nothing yet.
+    pub(crate) fn new(config: &ReplicaConfig) -> Self {
+        let committee = Arc::clone(config.verifier.committee());
+        let policy = config.settings.verify;
+        Self {
+            id: config.id,
+            voting: Arc::clone(&config.voting),
+            enabled: config.settings.execution_certificates,
+            signs: config.signs,
+            collector: Collector::new(Arc::clone(&committee), Purpose::Execute, policy)
+                .numbered_from(FIRST_JOB),
+            // Two delays and two checks; a timeout is at least eight round trips.
+            patience: config.settings.timeout() / 4,
+            open: BTreeMap::new(),
+            certified: BTreeMap::new(),
+            silent: BTreeMap::new(),
+            executed: Height(0),
+            diverged: None,
+            blamed: 0,
+            outbox: VecDeque::new(),
+            jobs: VecDeque::new(),
+            committee,
+        }
+    }
+
+    /// Whether requests are acknowledged once for all.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    // ---- executing ------------------------------------------------------------------------------
+
+    /// A height is about to be executed.
+    pub(crate) fn starts(&mut self, block: &Block) {
+        if !self.enabled {
+            return;
+        }
+        let own = block.bodies.iter().filter(|body| body.reference.author == self.id);
+        let requests = own.flat_map(|body| &body.requests);
+        let own = requests.map(|request| ((request.client, request.sequence), request.digest()));
+        self.open.entry(block.height()).or_default().own = own.collect();
+    }
+
+    /// A height was executed. What it came to for own clients is theirs once it is certified.
+    pub(crate) fn executed(&mut self, now: Time, executed: &Executed) {
+        if !self.enabled {
+            return;
+        }
+        let height = executed.height();
+        self.executed = height;
+        let open = self.open.entry(height).or_default();
+        let is_own = |answer: &&Answer| open.own.contains_key(&(answer.client, answer.sequence));
+        let placed = executed.answers.iter().filter(|answer| answer.index.is_some());
+        open.executed = Some(Own {
+            header: executed.header,
+            leaves: executed.leaves.clone(),
+            answers: placed.filter(is_own).cloned().collect(),
+            attempts: 0,
+            send_at: None,
+        });
+        self.settle(now, height);
+    }
+
+    /// The state is that of this height, from an earlier run or another member.
+    pub(crate) fn resume(&mut self, now: Time, header: Header) {
+        if !self.enabled {
+            return;
+        }
+        self.executed = header.height;
+        self.diverged = None;
+        self.open.retain(|height, _| *height > header.height);
+        let own =
+            Own { header, leaves: Vec::new(), answers: Vec::new(), attempts: 0, send_at: None };
+        self.open.insert(header.height, Open { executed: Some(own), ..Open::default() });
+        self.settle(now, header.height);
+    }
+
+    /// Executed here: certified already, or to be signed.
+    fn settle(&mut self, now: Time, height: Height) {
+        if let Some(certificate) = self.certificate(height).cloned() {
+            self.close(&certificate);
+        } else if let Some((root, certificate)) = self.combined(height) {
+            self.conclude(now, height, root, certificate);
+        } else if self.is_recent(height) {
+            self.sign(now, height);
+        }
+        while self.open.len() > OPEN_MAX {
+            self.open.pop_first();
+        }
+    }
+
+    fn combined(&mut self, height: Height) -> Option<(Digest, Certificate)> {
+        self.open.get_mut(&height).and_then(|open| open.shares.combined.take())
+    }
+
+    /// Whether others may still lack a certificate of this height.
+    fn is_recent(&self, height: Height) -> bool {
+        let newest = self.certified.last_key_value().map_or(0, |(height, _)| height.0);
+        height.0 + KEPT as u64 > newest
+    }
+
+    fn sign(&mut self, now: Time, height: Height) {
+        let Some(own) = self.open.get(&height).and_then(|open| open.executed.as_ref()) else {
+            return;
+        };
+        if !self.signs || self.diverged.is_some() {
+            return;
+        }
+        let root = own.header.root();
+        let (chain, epoch) = (self.committee.chain(), self.committee.epoch());
+        let share = self.voting.sign(&executed_statement(chain, epoch, height, root));
+        let attempts = own.attempts;
+        let collectors = self.collectors(now, height, attempts);
+        if let Some(own) = self.open.get_mut(&height).and_then(|open| open.executed.as_mut()) {
+            own.attempts += 1;
+            let wait = self.patience * (1 << attempts.saturating_sub(1).min(DOUBLINGS_MAX));
+            own.send_at = Some(now + wait);
+        }
+        for to in collectors {
+            let (to_self, share) = (to == Recipients::One(self.id), share.clone());
+            if !to_self {
+                let message = Message::ExecutionShare(height, root, share.clone());
+                self.outbox.push_back((to, message));
+            }
+            if to_self || to == Recipients::All {
+                self.count(now, self.id, height, root, share);
+            }
+        }
+    }
+
+    /// Who gets the share at this attempt. One that was asked before and showed nothing is passed over
+    /// from now on.
+    fn collectors(&mut self, now: Time, height: Height, attempt: u32) -> Vec<Recipients> {
+        self.silent.retain(|_, until| *until > now);
+        let first = self.drawn(height);
+        if attempt > 0
+            && let Some(asked) = self.lively(first)
+            && attempt <= COLLECTORS
+            && asked != self.id
+        {
+            self.silent.insert(asked, now + PASSED_OVER);
+        }
+        match self.lively(first).filter(|_| attempt < COLLECTORS) {
+            Some(collector) => vec![Recipients::One(collector)],
+            None => vec![Recipients::All],
+        }
+    }
+
+    /// The height's first collector.
+    fn drawn(&self, height: Height) -> usize {
+        let drawn = hash(&borsh::to_vec(&(self.committee.epoch(), height)).expect("into memory"));
+        let number = u64::from_le_bytes(drawn.0[..8].try_into().expect("8 of 32 bytes"));
+        (number % self.committee.size() as u64) as usize
+    }
+
+    fn lively(&self, first: usize) -> Option<ReplicaId> {
+        let members: Vec<ReplicaId> = self.committee.members().collect();
+        let ring = (0..members.len()).map(|step| members[(first + step) % members.len()]);
+        ring.into_iter().find(|member| !self.silent.contains_key(member))
+    }
+
+    // ---- collecting -----------------------------------------------------------------------------
+
+    /// A member's share, its signature unchecked.
+    pub(crate) fn on_share(
+        &mut self,
+        now: Time,
+        from: ReplicaId,
+        (height, root): (Height, Digest),
+        share: Share,
+    ) {
+        if !self.enabled {
+            return;
+        }
+        if let Some(known) = self.certified.get(&height) {
+            // A share that was on its way when everybody was shown the proof asks for nothing.
+            if now.since(known.since) >= self.patience {
+                let proof = Message::ExecutionProof(known.certificate.clone());
+                self.outbox.push_back((Recipients::One(from), proof));
+            }
+            return;
+        }
+        if self.is_recent(height) && height.0 <= self.executed.0 + AHEAD_MAX {
+            self.count(now, from, height, root, share);
+        }
+    }
+
+    fn count(&mut self, now: Time, from: ReplicaId, height: Height, root: Digest, share: Share) {
+        let members = self.committee.size();
+        let open = self.open.entry(height).or_default();
+        let seen = open.shares.seen.get_or_insert_with(|| Bitmap::new(members));
+        if !seen.insert(from.index()) {
+            return;
+        }
+        // ★ What is added up is one statement.
+        let sum = if mutants::active(Mutant::MixedRoots) { Digest::ZERO } else { root };
+        let tally =
+            open.shares.by_root.entry(sum).or_insert_with(|| Tally::new(members, Duration::ZERO));
+        let (chain, epoch) = (self.committee.chain(), self.committee.epoch());
+        tally.add(from, (), || executed_statement(chain, epoch, height, root), share);
+        self.jobs.extend(tally.combine(now, &mut self.collector));
+    }
+
+    /// A job of this collector's came back.
+    pub(crate) fn on_combined(&mut self, now: Time, outcome: &CombineOutcome) {
+        let mut blamed = Vec::new();
+        let mut done = None;
+        for (height, open) in &mut self.open {
+            for (root, tally) in &mut open.shares.by_root {
+                match tally.combined(outcome, &mut self.collector, &mut blamed) {
+                    Progress::Done(certificates) => {
+                        done = certificates.into_iter().next().map(|(_, c)| (*height, *root, c));
+                    }
+                    Progress::Waiting => {
+                        self.jobs.extend(tally.combine(now, &mut self.collector));
+                    }
+                }
+            }
+        }
+        self.blamed += blamed.len() as u64;
+        if let Some((height, root, certificate)) = done {
+            self.conclude(now, height, root, certificate);
+        }
+    }
+
+    /// Enough members came to this root. Before this one came to any, it waits.
+    fn conclude(&mut self, now: Time, height: Height, root: Digest, certificate: Certificate) {
+        let Some(open) = self.open.get_mut(&height) else { return };
+        let Some(own) = &open.executed else {
+            open.shares.combined = Some((root, certificate));
+            return;
+        };
+        if own.header.root() != root {
+            self.diverge(height);
+            return;
+        }
+        let certificate = ExecutionCertificate { header: own.header, certificate };
+        self.outbox.push_back((Recipients::All, Message::ExecutionProof(certificate.clone())));
+        self.keep(now, certificate);
+    }
+
+    // ---- certified ------------------------------------------------------------------------------
+
+    /// A checked certificate.
+    pub(crate) fn on_proof(
+        &mut self,
+        now: Time,
+        from: ReplicaId,
+        certificate: ExecutionCertificate,
+    ) {
+        self.silent.remove(&from);
+        if self.enabled && self.is_recent(certificate.header.height) {
+            self.keep(now, certificate);
+        }
+    }
+
+    fn keep(&mut self, now: Time, certificate: ExecutionCertificate) {
+        let height = certificate.header.height;
+        if self.certified.contains_key(&height) {
+            return;
+        }
+        self.close(&certificate);
+        self.certified.insert(height, Known { certificate, since: now });
+        if self.certified.len() > KEPT {
+            self.certified.pop_first();
+        }
+    }
+
+    /// Acknowledges what the height came to, if it was executed here and came to the same.
+    fn close(&mut self, certificate: &ExecutionCertificate) {
+        let height = certificate.header.height;
+        let Some(own) = self.open.get_mut(&height).and_then(|open| open.executed.take()) else {
+            // To be executed yet: who waits for it stays known.
+            return;
+        };
+        let Some(Open { own: requests, .. }) = self.open.remove(&height) else { return };
+        if own.header != certificate.header && !mutants::active(Mutant::IgnoreCertifiedRoot) {
+            self.diverge(height);
+            return;
+        }
+        let tree = Tree::new(&own.leaves);
+        for answer in own.answers {
+            let path = answer.index.and_then(|index| tree.path(index));
+            let request = requests.get(&(answer.client, answer.sequence));
+            let (Some(path), Some(request)) = (path, request) else { continue };
+            let Answer { client, sequence, results, .. } = answer;
+            let reply = CertifiedReply {
+                completion: Completion {
+                    client,
+                    sequence,
+                    request: *request,
+                    results: digest_of_results(&results),
+                },
+                results,
+                path,
+                executed: certificate.clone(),
+            };
+            let message = Message::CertifiedReply(Box::new(reply));
+            self.outbox.push_back((Recipients::Client(client), message));
+        }
+    }
+
+    fn diverge(&mut self, height: Height) {
+        self.diverged.get_or_insert(height);
+        self.open.clear();
+    }
+
+    /// The height at which the committee came to another root, if it did.
+    pub(crate) fn diverged(&self) -> Option<Height> {
+        self.diverged
+    }
+
+    /// The certificate of a height, if it is kept.
+    pub(crate) fn certificate(&self, height: Height) -> Option<&ExecutionCertificate> {
+        self.certified.get(&height).map(|known| &known.certificate)
+    }
+
+    /// The highest certified height.
+    pub(crate) fn newest(&self) -> Height {
+        self.certified.last_key_value().map_or(Height(0), |(height, _)| *height)
+    }
+
+    /// Members that sent bad shares.
+    pub(crate) fn blamed(&self) -> u64 {
+        self.blamed
+    }
+
+    // ---- time -----------------------------------------------------------------------------------
+
+    /// Shares whose collectors showed nothing go elsewhere. Once everybody has them only the last
+    /// height goes on, and those that own clients wait for.
+    pub(crate) fn due(&mut self, now: Time) {
+        let is_due = |open: &Open| {
+            open.executed.as_ref().and_then(|own| own.send_at).is_some_and(|at| at <= now)
+        };
+        let due: Vec<Height> =
+            self.open.iter().filter(|(_, open)| is_due(open)).map(|(height, _)| *height).collect();
+        for height in due {
+            let Some(own) = self.open.get(&height).and_then(|open| open.executed.as_ref()) else {
+                continue;
+            };
+            let matters = height == self.executed || !own.answers.is_empty();
+            if matters || own.attempts <= COLLECTORS {
+                self.sign(now, height);
+            } else {
+                self.open.remove(&height);
+            }
+        }
+    }
+
+    /// When [`Execution::due`] has something.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        let own = self.open.values().filter_map(|open| open.executed.as_ref());
+        own.filter_map(|own| own.send_at).min()
+    }
+
+    /// What to send.
+    pub(crate) fn poll(&mut self) -> Option<(Recipients, Message)> {
+        self.outbox.pop_front()
+    }
+
+    /// What to combine.
+    pub(crate) fn poll_job(&mut self) -> Option<CombineJob> {
+        self.jobs.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,359 @@
+//! Four members that executed, and a network that a test may cut.
+
+use super::{AHEAD_MAX, Execution};
+use crate::testing::{client, committee, config, request};
+use crate::{Message, Settings};
+use quorate_crypto::{Digest, hash, merkle};
+use quorate_types::executed::{
+    CertifiedReply, Completion, ExecutionCertificate, digest_of_results,
+};
+use quorate_types::machine::{Block, Executed};
+use quorate_types::request::Answer;
+use quorate_types::{
+    Body, ClientId, Header, Height, Outcome, Payload, Receipt, Recipients, ReplicaId, Request, Time,
+};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+const START: Time = Time(1_000_000);
+
+struct Room {
+    now: Time,
+    members: Vec<Execution>,
+    /// Nobody hears of these.
+    dead: BTreeSet<usize>,
+    replies: Vec<(usize, CertifiedReply)>,
+    /// How many messages went from member to member.
+    sent: usize,
+}
+
+impl Room {
+    fn new() -> Self {
+        let settings = Settings { execution_certificates: true, ..Settings::default() };
+        let members = (0..4).map(|member| Execution::new(&config(member, settings.clone())));
+        Self {
+            now: START,
+            members: members.collect(),
+            dead: BTreeSet::new(),
+            replies: Vec::new(),
+            sent: 0,
+        }
+    }
+
+    /// These members execute the block, with this as the state's root.
+    fn execute(&mut self, members: &[usize], block: &Block, state: u8) {
+        for member in members {
+            self.members[*member].starts(block);
+            self.members[*member].executed(self.now, &executed(block, state));
+        }
+        self.settle();
+    }
+
+    /// Until nobody has anything to say.
+    fn settle(&mut self) {
+        let mut busy = true;
+        while busy {
+            busy = false;
+            for member in 0..4 {
+                while let Some(job) = self.members[member].poll_job() {
+                    busy = true;
+                    self.members[member].on_combined(self.now, &job.run());
+                }
+                while let Some((to, message)) = self.members[member].poll() {
+                    busy = true;
+                    self.deliver(member, to, &message);
+                }
+            }
+        }
+    }
+
+    fn deliver(&mut self, from: usize, to: Recipients, message: &Message) {
+        let to: Vec<usize> = match to {
+            Recipients::One(to) => vec![to.index()],
+            Recipients::All => (0..4).filter(|to| *to != from).collect(),
+            Recipients::Client(_) => {
+                let Message::CertifiedReply(reply) = message else { panic!("{message:?}") };
+                self.replies.push((from, (**reply).clone()));
+                return;
+            }
+        };
+        for to in to {
+            assert_ne!(to, from, "nobody sends to itself");
+            self.sent += 1;
+            if self.dead.contains(&from) || self.dead.contains(&to) {
+                continue;
+            }
+            let sender = ReplicaId(u16::try_from(from).unwrap());
+            match message {
+                Message::ExecutionShare(height, root, share) => {
+                    let said = (*height, *root);
+                    self.members[to].on_share(self.now, sender, said, share.clone());
+                }
+                Message::ExecutionProof(proof) => {
+                    proof.check(&committee()).expect("an honest member's");
+                    self.members[to].on_proof(self.now, sender, proof.clone());
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn wait(&mut self, span: Duration) {
+        self.now = self.now + span;
+        self.members.iter_mut().for_each(|member| member.due(self.now));
+        self.settle();
+    }
+
+    fn newest(&self) -> Vec<u64> {
+        self.members.iter().map(|member| member.newest().0).collect()
+    }
+}
+
+fn asked() -> Request {
+    request(7, 10)
+}
+
+/// A height whose only request came by a body of this author's.
+fn block(height: u64, author: u16) -> Block {
+    let body = Arc::new(Body::seal(ReplicaId(author), height, &[asked()]));
+    let payload = Payload::new(Height(height), 0, vec![body.reference]);
+    Block { payload, bodies: vec![body], decided: bytes::Bytes::new() }
+}
+
+fn results() -> Vec<Outcome> {
+    vec![Outcome::Applied(bytes::Bytes::from_static(b"done"))]
+}
+
+fn executed(block: &Block, state: u8) -> Executed {
+    let (client, height) = (ClientId(client().public()), block.height());
+    let completion = Completion {
+        client,
+        sequence: 7,
+        request: asked().digest(),
+        results: digest_of_results(&results()),
+    };
+    let leaves = vec![completion.leaf(height, 0)];
+    let header = Header {
+        height,
+        proposed_at_ms: 5,
+        state: hash(&[state]),
+        sessions: Digest::ZERO,
+        requests: merkle::Tree::new(&leaves).root(),
+    };
+    let answer = Answer { client, sequence: 7, height, results: results(), index: Some(0) };
+    Executed { header, leaves, answers: vec![answer], operations: 1 }
+}
+
+fn collector(height: u64) -> usize {
+    Room::new().members[0].drawn(Height(height))
+}
+
+/// One member answers, the one that took the request; and the answer proves itself to anybody who
+/// knows the committee. n − 1 shares and n − 1 proofs are sent for it.
+#[test]
+fn a_client_gets_one_answer_that_proves_itself() {
+    for author in 0..4 {
+        let mut room = Room::new();
+        room.execute(&[0, 1, 2, 3], &block(1, author), 1);
+        assert_eq!(room.newest(), [1; 4]);
+        let [(from, reply)] = &room.replies[..] else { panic!("{:?}", room.replies) };
+        assert_eq!(*from, usize::from(author));
+        let collector = collector(1);
+        assert_eq!(room.sent, 6, "n − 1 shares to {collector} and as many proofs");
+        let receipt = Receipt { request: asked().raw().clone(), reply: reply.clone() };
+        assert_eq!(receipt.verify(&committee()).map(|request| request.sequence), Ok(7));
+        assert_eq!(receipt.results(), results());
+    }
+}
+
+/// Without its collector a height is certified later, and the next ones of that collector at once.
+#[test]
+fn a_silent_collector_is_passed_over() {
+    let dead = collector(1);
+    let heights: Vec<u64> = (1..40).filter(|height| collector(*height) == dead).take(2).collect();
+    let alive: Vec<usize> = (0..4).filter(|member| *member != dead).collect();
+    let author = u16::try_from(alive[0]).unwrap();
+    let mut room = Room::new();
+    room.dead.insert(dead);
+    room.execute(&alive, &block(heights[0], author), 1);
+    assert!(room.replies.is_empty());
+    room.wait(Settings::default().timeout() / 4);
+    assert_eq!(room.replies.len(), 1, "the next collector");
+    room.execute(&alive, &block(heights[1], author), 1);
+    assert_eq!(room.replies.len(), 2, "at once");
+}
+
+/// One member that is wrong, whoever it is and whenever it speaks, changes nothing and blames nobody.
+fn shares_over_different_roots_are_kept_apart() {
+    for wrong in 0..4 {
+        let right: Vec<usize> = (0..4).filter(|member| *member != wrong).collect();
+        let mut room = Room::new();
+        let author = u16::try_from(right[0]).unwrap();
+        room.execute(&[wrong], &block(1, author), 9);
+        room.execute(&right, &block(1, author), 1);
+        // A collector that is wrong itself shows nothing.
+        room.wait(Settings::default().timeout() / 4);
+        assert_eq!(room.replies.len(), 1, "wrong: {wrong}");
+        assert!(room.members.iter().all(|member| member.blamed() == 0), "wrong: {wrong}");
+    }
+}
+
+#[test]
+fn shares_are_added_up_by_root() {
+    shares_over_different_roots_are_kept_apart();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn sums_over_different_roots_are_missed() {
+    use quorate_crypto::mutants::{Mutant, assert_noticed};
+    let test = shares_over_different_roots_are_kept_apart;
+    assert_noticed(Mutant::MixedRoots, test);
+}
+
+/// ★ Whose root is not the certified one says nothing more until its state is replaced.
+fn a_wrong_member_falls_silent() {
+    let mut room = Room::new();
+    let author = 2;
+    room.execute(&[2], &block(1, author), 9);
+    room.execute(&[0, 1, 3], &block(1, author), 1);
+    assert_eq!(room.members[2].diverged(), Some(Height(1)));
+    assert!(room.replies.is_empty(), "its client asks again");
+    room.sent = 0;
+    room.members[2].executed(room.now, &executed(&block(2, author), 9));
+    room.settle();
+    assert_eq!(room.sent, 0);
+    let header = executed(&block(3, author), 1).header;
+    room.members[2].resume(room.now, header);
+    assert_eq!(room.members[2].diverged(), None);
+}
+
+#[test]
+fn whoever_is_wrong_falls_silent() {
+    a_wrong_member_falls_silent();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn a_wrong_member_that_goes_on_is_missed() {
+    use quorate_crypto::mutants::{Mutant, assert_noticed};
+    assert_noticed(Mutant::IgnoreCertifiedRoot, a_wrong_member_falls_silent);
+}
+
+/// Whoever executes after the others learns at once that it came to the same, and answers.
+#[test]
+fn who_executes_last_answers_all_the_same() {
+    let late = (collector(1) + 1) % 4;
+    let others: Vec<usize> = (0..4).filter(|member| *member != late).collect();
+    let author = u16::try_from(late).unwrap();
+    let mut room = Room::new();
+    room.members[late].starts(&block(1, author));
+    room.execute(&others, &block(1, author), 1);
+    assert!(room.replies.is_empty());
+    room.execute(&[late], &block(1, author), 1);
+    assert_eq!(room.replies.len(), 1);
+}
+
+/// A member that missed the proof gets it for its share; after a restart it asks in the same way.
+#[test]
+fn who_missed_the_proof_is_shown_it() {
+    let mut room = Room::new();
+    let missed = (collector(1) + 1) % 4;
+    room.dead.insert(missed);
+    room.execute(&[0, 1, 2, 3], &block(1, 0), 1);
+    assert_eq!(room.newest()[missed], 0);
+    room.dead.clear();
+    room.members[missed].resume(room.now, executed(&block(1, 0), 1).header);
+    room.settle();
+    // The next collector is itself; then it asks everybody.
+    room.wait(Settings::default().timeout() / 4);
+    room.wait(Settings::default().timeout() / 4);
+    assert_eq!(room.newest(), [1; 4]);
+}
+
+#[test]
+fn what_is_far_ahead_takes_no_room() {
+    let mut room = Room::new();
+    let share = committee_share();
+    for height in 0..10_000 {
+        let said = (Height(height), Digest::ZERO);
+        room.members[0].on_share(room.now, ReplicaId(1), said, share.clone());
+    }
+    assert!(room.members[0].open.len() as u64 <= AHEAD_MAX + 1);
+}
+
+fn committee_share() -> quorate_crypto::Share {
+    crate::testing::voting(1).sign(b"anything")
+}
+
+/// ★ f signers prove nothing.
+fn too_few_signers_prove_nothing() {
+    let mut room = Room::new();
+    room.execute(&[0, 1, 2, 3], &block(1, 0), 1);
+    let proof = room.members[0].certificate(Height(1)).expect("certified").clone();
+    assert_eq!(proof.check(&committee()), Ok(()));
+    let (scheme, _) = committee().scheme(quorate_types::Purpose::Execute);
+    let statement = proof.header.statement(committee().chain(), committee().epoch());
+    let share = crate::testing::voting(1).sign(&statement);
+    let suspects = quorate_crypto::Bitmap::new(4);
+    let one = scheme.combine(&statement, &[(1, share)], &suspects, Settings::default().verify);
+    let certificate = one.certificate.expect("a good share");
+    let by_one = ExecutionCertificate { certificate, ..proof };
+    assert_eq!(by_one.check(&committee()), Err(quorate_types::Rejected::BelowThreshold));
+}
+
+#[test]
+fn one_signer_of_four_proves_nothing() {
+    too_few_signers_prove_nothing();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn a_root_that_few_signed_is_missed() {
+    use quorate_crypto::mutants::{Mutant, assert_noticed};
+    assert_noticed(Mutant::ExecutedByFew, too_few_signers_prove_nothing);
+}
+
+/// Nothing in a receipt can be changed.
+fn every_part_of_a_receipt_counts() {
+    let mut room = Room::new();
+    room.execute(&[0, 1, 2, 3], &block(1, 0), 1);
+    let (_, reply) = room.replies.pop().expect("answered");
+    let receipt = Receipt { request: asked().raw().clone(), reply };
+    assert!(receipt.verify(&committee()).is_ok());
+    let changes: [fn(&mut Receipt); 10] = [
+        |r| r.request = request(8, 10).raw().clone(),
+        |r| r.reply.completion.sequence += 1,
+        |r| r.reply.completion.request = Digest::ZERO,
+        |r| r.reply.completion.results = Digest::ZERO,
+        |r| r.reply.results = vec![Outcome::Refused(bytes::Bytes::from_static(b"done"))],
+        |r| r.reply.path.siblings.push(Digest::ZERO),
+        |r| r.reply.executed.header.height = Height(2),
+        |r| r.reply.executed.header.proposed_at_ms += 1,
+        |r| r.reply.executed.header.state = Digest::ZERO,
+        |r| r.reply.executed.header.sessions = hash(b"others"),
+    ];
+    for (at, change) in changes.into_iter().enumerate() {
+        let mut changed = receipt.clone();
+        change(&mut changed);
+        assert!(changed.verify(&committee()).is_err(), "change {at}");
+    }
+    // A leaf of the client's own making, which leads nowhere.
+    let mut forged = receipt;
+    forged.reply.results = vec![Outcome::Applied(bytes::Bytes::from_static(b"a million"))];
+    forged.reply.completion.results = digest_of_results(&forged.reply.results);
+    assert!(forged.verify(&committee()).is_err(), "other results");
+}
+
+#[test]
+fn a_changed_receipt_is_refused() {
+    every_part_of_a_receipt_counts();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn a_path_that_leads_elsewhere_is_missed() {
+    use quorate_crypto::mutants::{Mutant, assert_noticed};
+    assert_noticed(Mutant::AnyPath, every_part_of_a_receipt_counts);
+}

@@ -1,0 +1,101 @@
+//! Questions about the state: put to the service, and answered once the height that the answer is true
+//! of is certified.
+
+use crate::execution::Execution;
+use crate::message::{Answered, Question};
+use bytes::Bytes;
+use quorate_types::machine::{AskJob, Asked};
+use quorate_types::service::Proven;
+use quorate_types::{ClientId, Header, Height};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Most questions under way.
+const UNDER_WAY_MAX: usize = 1_024;
+
+/// The questions that this replica was asked.
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    next_ticket: u64,
+    /// Put to the service.
+    asked: BTreeMap<u64, Asker>,
+    /// Answered, and their heights not certified.
+    waiting: BTreeMap<Height, Vec<(Asker, Header, Proven)>>,
+    jobs: VecDeque<AskJob>,
+    outbox: VecDeque<(ClientId, Answered)>,
+}
+
+#[derive(Clone, Debug)]
+struct Asker {
+    client: ClientId,
+    id: u64,
+    question: Bytes,
+}
+
+impl Questions {
+    /// A client asks.
+    pub(crate) fn ask(&mut self, client: ClientId, Question { id, question }: Question) {
+        let waiting: usize = self.waiting.values().map(Vec::len).sum();
+        if self.asked.len() + waiting >= UNDER_WAY_MAX {
+            self.refuse(client, id, "this validator has too many questions: ask another");
+            return;
+        }
+        self.put(Asker { client, id, question });
+    }
+
+    /// Says why there is no answer.
+    pub(crate) fn refuse(&mut self, client: ClientId, id: u64, reason: &str) {
+        self.outbox.push_back((client, Answered { id, result: Err(reason.to_owned()) }));
+    }
+
+    fn put(&mut self, asker: Asker) {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.jobs.push_back(AskJob { ticket, question: asker.question.clone() });
+        self.asked.insert(ticket, asker);
+    }
+
+    /// The service answered; nothing before anything was executed.
+    pub(crate) fn on_asked(&mut self, ticket: u64, asked: Option<Asked>, execution: &Execution) {
+        let Some(asker) = self.asked.remove(&ticket) else { return };
+        match asked {
+            None => self.refuse(asker.client, asker.id, "nothing was executed yet"),
+            Some(Asked { answer: Err(reason), .. }) => {
+                self.refuse(asker.client, asker.id, &reason);
+            }
+            Some(Asked { header, answer: Ok(proven) }) => {
+                let of_height = self.waiting.entry(header.height).or_default();
+                of_height.push((asker, header, proven));
+                self.settle(execution);
+            }
+        }
+    }
+
+    /// Answers what is certified now. An answer whose height was never certified here, while a later one
+    /// was, is asked for anew.
+    pub(crate) fn settle(&mut self, execution: &Execution) {
+        while let Some(entry) = self.waiting.first_entry()
+            && *entry.key() <= execution.newest()
+        {
+            let certificate = execution.certificate(*entry.key()).cloned();
+            for (asker, header, proven) in entry.remove() {
+                match certificate.clone().filter(|certificate| certificate.header == header) {
+                    Some(certificate) => {
+                        let answered = Answered { id: asker.id, result: Ok((proven, certificate)) };
+                        self.outbox.push_back((asker.client, answered));
+                    }
+                    None => self.put(asker),
+                }
+            }
+        }
+    }
+
+    /// What to put to the service.
+    pub(crate) fn poll_job(&mut self) -> Option<AskJob> {
+        self.jobs.pop_front()
+    }
+
+    /// What to send.
+    pub(crate) fn poll(&mut self) -> Option<(ClientId, Answered)> {
+        self.outbox.pop_front()
+    }
+}

@@ -1,0 +1,113 @@
+//! From decided heights to answers: execution in order, certificates of what it came to, replies.
+
+use super::Replica;
+use crate::Message;
+use crate::bodies::Need;
+use crate::message::Question;
+use quorate_consensus::Decided;
+use quorate_types::machine::{Block, Executed};
+use quorate_types::request::Answer;
+use quorate_types::{BodyRef, ClientId, Effect, Recipients, Reply, Time};
+
+impl Replica {
+    pub(super) fn schedule_decided(&mut self, decided: Decided) {
+        self.keep_ancestor(&decided);
+        self.bodies.decide(&decided.payload.bodies);
+        self.certifier.decided(&decided.payload.bodies);
+        self.schedule.decide(decided.payload, decided.record);
+    }
+
+    pub(super) fn execute(&mut self, now: Time) {
+        for name in self.schedule.upcoming().flat_map(|payload| &payload.bodies) {
+            if self.bodies.get(name).is_some() {
+                continue;
+            }
+            let holder = self.certifier.holder(name).unwrap_or_else(|| self.bodies.spread(name));
+            self.bodies.want(now, *name, holder, Need::Decided);
+        }
+        if self.snapshots.holds_execution() || self.execution.diverged().is_some() {
+            return;
+        }
+        while let Some(bodies) =
+            self.schedule.next().and_then(|payload| self.bodies.collect(&payload.bodies))
+        {
+            let Some((payload, decided)) = self.schedule.start() else {
+                return;
+            };
+            for body in &bodies {
+                self.mempool.decided(now, body);
+            }
+            let height = payload.header.height;
+            let block = Block { payload, bodies, decided };
+            self.execution.starts(&block);
+            self.effects.push_back(Effect::Execute(Box::new(block)));
+            if height.0.is_multiple_of(self.config.settings.snapshot_every) {
+                self.effects.push_back(Effect::Snapshot(height));
+            }
+        }
+    }
+
+    pub(super) fn on_executed(&mut self, now: Time, executed: Executed) {
+        let names = self.schedule.finish(executed.height());
+        let done: Vec<BodyRef> =
+            names.into_iter().filter(|name| !self.schedule.needs(name)).collect();
+        self.bodies.executed(&done);
+        self.certifier.executed(&done);
+        self.root = executed.root();
+        self.operations += executed.operations;
+        self.execution.executed(now, &executed);
+        for answer in executed.answers {
+            self.answer(answer);
+        }
+    }
+
+    /// What is acknowledged once it is certified needs no reply, unless its client asks again.
+    fn answer(&mut self, answer: Answer) {
+        self.replies.keep(answer.clone());
+        if !self.execution.is_enabled() || answer.index.is_none() {
+            self.reply(answer);
+        }
+    }
+
+    pub(super) fn reply(&mut self, answer: Answer) {
+        if !self.serves_clients() {
+            return;
+        }
+        let committee = self.config.verifier.committee();
+        let (chain, epoch) = (committee.chain(), committee.epoch());
+        let reply = Reply::sign(&self.config.identity, chain, epoch, self.config.id, answer);
+        self.send(Recipients::Client(reply.client), Message::Reply(reply));
+    }
+
+    pub(super) fn on_question(&mut self, client: ClientId, question: Question) {
+        let refused = if !self.execution.is_enabled() {
+            Some("the committee certifies no roots: set 'execution_certificates' to ask questions")
+        } else if self.execution.diverged().is_some() {
+            Some("this validator's state is not the committee's: ask another")
+        } else {
+            None
+        };
+        match refused {
+            Some(reason) => self.questions.refuse(client, question.id, reason),
+            None => self.questions.ask(client, question),
+        }
+    }
+
+    /// Signs, collects and acknowledges what was executed, and answers questions about it.
+    pub(super) fn certify_executed(&mut self, now: Time) {
+        self.execution.due(now);
+        while let Some(job) = self.execution.poll_job() {
+            self.effects.push_back(Effect::Combine(job));
+        }
+        while let Some((to, message)) = self.execution.poll() {
+            self.send(to, message);
+        }
+        self.questions.settle(&self.execution);
+        while let Some(job) = self.questions.poll_job() {
+            self.effects.push_back(Effect::Ask(job));
+        }
+        while let Some((client, answered)) = self.questions.poll() {
+            self.send(Recipients::Client(client), Message::Answered(Box::new(answered)));
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What executing a height came to, and how one hash stands for all of it.
+//!
+//! ```text
+//! root = H(height ‖ proposed_at_ms ‖ state ‖ sessions ‖ requests)
+//! requests = the Merkle root over H(height ‖ index ‖ client ‖ sequence ‖ H(request) ‖ H(results))
+//! ```
+//!
+//! Members that executed the same sign the same root. Whoever holds enough of their signatures can
+//! show with a path what one request came to, or with a service's proof what the state holds.
+//! Source: paper 002, §IV and §V-A.
+
+use crate::{
+    ChainId, ClientId, Committee, Epoch, Height, Kind, Outcome, Purpose, Rejected, Request, sign,
+};
+use borsh::{BorshDeserialize, BorshSerialize};
+use quorate_crypto::merkle::Path;
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_crypto::{Certificate, Digest, hash, hash_parts};
+
+/// What a height's root is the hash of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Header {
+    /// The height.
+    pub height: Height,
+    /// Its proposer's clock, in milliseconds since the Unix epoch.
+    pub proposed_at_ms: u64,
+    /// The service's root.
+    pub state: Digest,
+    /// The hash chain over the sessions' changes.
+    pub sessions: Digest,
+    /// The root of the tree over the requests that took effect here, in their order.
+    pub requests: Digest,
+}
+
+impl Header {
+    /// The hash that stands for everything at this height.
+    #[must_use]
+    pub fn root(&self) -> Digest {
+        let content = borsh::to_vec(self).expect("encoding into memory cannot fail");
+        hash_parts("quorate v1 block root", &[&content])
+    }
+
+    /// The bytes that a member signs once it has executed the height.
+    #[must_use]
+    pub fn statement(&self, chain: ChainId, epoch: Epoch) -> Vec<u8> {
+        executed_statement(chain, epoch, self.height, self.root())
+    }
+}
+
+/// The bytes that a member signs once `height` came to `root` for it.
+#[must_use]
+pub fn executed_statement(chain: ChainId, epoch: Epoch, height: Height, root: Digest) -> Vec<u8> {
+    sign::statement(Kind::Executed, chain, epoch, &(height, root))
+}
+
+/// A header that members sign of whom one at least is honest: what it says is so.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct ExecutionCertificate {
+    /// What executing a height came to.
+    pub header: Header,
+    /// Over [`Header::statement`], by members of [`Purpose::Execute`]'s weight.
+    pub certificate: Certificate,
+}
+
+impl ExecutionCertificate {
+    /// Checks it as a whole: weight, then signature (★).
+    ///
+    /// # Errors
+    /// [`Rejected::BelowThreshold`] and [`Rejected::BadSignature`].
+    pub fn check(&self, committee: &Committee) -> Result<(), Rejected> {
+        let enough = committee.is_enough(Purpose::Execute, &self.certificate);
+        if !enough && !mutants::active(Mutant::ExecutedByFew) {
+            return Err(Rejected::BelowThreshold);
+        }
+        let (scheme, _) = committee.scheme(Purpose::Execute);
+        let statement = self.header.statement(committee.chain(), committee.epoch());
+        scheme
+            .verify(&statement, &self.certificate)
+            .map_err(|_| Rejected::BadSignature("an execution certificate"))
+    }
+}
+
+/// The one answer that a client needs: what its request came to, with the way from there to a
+/// certified root.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct CertifiedReply {
+    /// The request, and what it came to.
+    pub completion: Completion,
+    /// One result per operation.
+    pub results: Vec<Outcome>,
+    /// From the request's leaf to [`Header::requests`].
+    pub path: Path,
+    /// Of the height where it took effect.
+    pub executed: ExecutionCertificate,
+}
+
+impl CertifiedReply {
+    /// Whether it is of this request (★): a client signs what it asks for, and takes no other's results
+    /// for its own.
+    #[must_use]
+    pub fn answers(&self, request: &Request) -> bool {
+        let Completion { client, sequence, request: digest, .. } = self.completion;
+        let is_same =
+            (client, sequence, digest) == (request.client, request.sequence, request.digest());
+        let is_whole = self.results.len() == request.operations.len();
+        is_whole && (is_same || mutants::active(Mutant::OthersReply))
+    }
+
+    /// Checks everything but the certificate, which many acknowledgements share (★).
+    ///
+    /// # Errors
+    /// [`Rejected::RuleBroken`] when results, path or place do not fit.
+    pub fn check_path(&self) -> Result<(), Rejected> {
+        let Self { completion, results, path, executed: ExecutionCertificate { header, .. } } =
+            self;
+        if digest_of_results(results) != completion.results {
+            return Err(Rejected::RuleBroken("a certified reply's results are those it names"));
+        }
+        let leaf = completion.leaf(header.height, path.index);
+        let leads = path.leads(&leaf, &header.requests) || mutants::active(Mutant::AnyPath);
+        leads
+            .then_some(())
+            .ok_or(Rejected::RuleBroken("a certified reply's path leads to its root"))
+    }
+}
+
+/// A request that took effect, as the tree of its height holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Completion {
+    /// Whose request.
+    pub client: ClientId,
+    /// Which of its requests.
+    pub sequence: u64,
+    /// [`Request::digest`](crate::Request::digest): everything in it but the signature.
+    pub request: Digest,
+    /// [`digest_of_results`].
+    pub results: Digest,
+}
+
+impl Completion {
+    /// The leaf of this request at a place of its height.
+    #[must_use]
+    pub fn leaf(&self, height: Height, index: u32) -> Digest {
+        let content =
+            borsh::to_vec(&(height, index, self)).expect("encoding into memory cannot fail");
+        hash(&content)
+    }
+}
+
+/// The hash of a request's results in order.
+#[must_use]
+pub fn digest_of_results(results: &[Outcome]) -> Digest {
+    hash(&borsh::to_vec(results).expect("encoding into memory cannot fail"))
+}
