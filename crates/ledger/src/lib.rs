@@ -5,6 +5,7 @@
 //!
 //! * [`Noop`] does nothing: it measures ordering alone.
 //! * [`OrderedLog`] numbers what it is given: the smallest service whose state can go wrong.
+//! * [`Kv`] keeps values under keys, and proves to clients what it holds.
 //!
 //! # Writing one
 //!
@@ -59,16 +60,18 @@
 //! # Ok::<(), quorate_storage::StorageError>(())
 //! ```
 
+pub mod kv;
 mod noop;
 mod ordered_log;
 
+pub use kv::Kv;
 pub use noop::Noop;
 pub use ordered_log::OrderedLog;
 
 use quorate_types::Service;
 
 /// The names that [`by_name`] knows.
-pub const NAMES: [&str; 2] = [Noop::NAME, OrderedLog::NAME];
+pub const NAMES: [&str; 3] = [Noop::NAME, OrderedLog::NAME, Kv::NAME];
 
 /// The service with this name, if there is one.
 ///
@@ -82,6 +85,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Service>> {
     match name {
         Noop::NAME => Some(Box::new(Noop)),
         OrderedLog::NAME => Some(Box::new(OrderedLog)),
+        Kv::NAME => Some(Box::new(Kv::default())),
         _ => None,
     }
 }

@@ -2,7 +2,9 @@ use super::{NAMES, Noop, OrderedLog, by_name};
 use bytes::Bytes;
 use quorate_crypto::{Digest, IdentitySecret};
 use quorate_storage::{MemoryStore, Store};
-use quorate_types::service::{BlockContext, Operation, Outcome, Service, State, StateError};
+use quorate_types::service::{
+    BlockContext, Operation, Outcome, Service, State, StateError, Visitor,
+};
 use quorate_types::{ClientId, Height};
 use std::cell::Cell;
 
@@ -107,6 +109,10 @@ impl State for Counted {
     }
 
     fn delete(&mut self, _: &[u8]) -> Result<(), StateError> {
+        Err(StateError("never asked".into()))
+    }
+
+    fn scan(&self, _: &[u8], _: Option<&[u8]>, _: &mut Visitor<'_>) -> Result<(), StateError> {
         Err(StateError("never asked".into()))
     }
 }

@@ -1,0 +1,198 @@
+//! What the key-value service's tree costs: updates, proofs, memory, opening.
+//!
+//! ```text
+//! cargo run --release -p quorate-ledger --example state_tree -- [most keys [directory]]
+//! ```
+//!
+//! Keys of 32 bytes, values of 100; updates of random present keys, 64 operations a block. `direct` is the
+//! service on a transaction of a memory store; `memory` and `disk` are whole blocks through the
+//! executor, sessions and commits included. Runs up to a million keys unless told otherwise; the disk
+//! is left out above a million. Times are of the processor, as Linux counts them for the thread: what
+//! else the machine does matters less. Waiting for a disk is not among them.
+
+use bytes::Bytes;
+use quorate_crypto::{Digest, IdentitySecret, hash};
+use quorate_ledger::Kv;
+use quorate_ledger::kv::{Operation, Question, Scan, Step, verify_answer};
+use quorate_storage::{DiskStore, Executor, ExecutorConfig, MemoryStore, Store};
+use quorate_types::machine::Block;
+use quorate_types::service::{self, BlockContext, Proven, Service};
+use quorate_types::{Body, ChainId, ClientId, Height, Payload, ReplicaId, Request};
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const BATCH: u64 = 64;
+const BLOCKS: u64 = 500;
+const PROOFS: u64 = 5_000;
+const DISK_KEYS_MAX: u64 = 1_000_000;
+
+type Fallible<T> = Result<T, Box<dyn Error>>;
+
+fn main() -> Fallible<()> {
+    let mut arguments = std::env::args().skip(1);
+    let most = arguments.next().map_or(Ok(1_000_000), |most| most.parse())?;
+    let base = arguments.next().map_or_else(std::env::temp_dir, PathBuf::from);
+    for keys in [10_000, 100_000, 1_000_000, 10_000_000].into_iter().filter(|keys| *keys <= most) {
+        println!("{keys} keys");
+        direct(keys)?;
+        through_executor("memory", Box::new(MemoryStore::new()), keys)?;
+        if keys <= DISK_KEYS_MAX {
+            on_disk(&base, keys)?;
+        }
+    }
+    Ok(())
+}
+
+fn direct(keys: u64) -> Fallible<()> {
+    let mut store = MemoryStore::new();
+    let mut kv = Kv::default();
+    fill(keys, |operations| execute(&mut store, &mut kv, operations))?;
+
+    let blocks: Vec<Vec<Bytes>> = (1..=BLOCKS).map(|height| updates(height, keys)).collect();
+    let start = processor_ns()?;
+    for operations in &blocks {
+        execute(&mut store, &mut kv, operations)?;
+    }
+    report("direct: an update", "µs", micros_since(start)? / (BLOCKS * BATCH) as f64);
+
+    let start = processor_ns()?;
+    let mut opened = Kv::default();
+    let state = store.begin()?;
+    opened.open(&*state)?;
+    report("open", "s", micros_since(start)? / 1e6);
+    let root = kv.root(&*state)?;
+    assert_eq!(opened.root(&*state)?, root, "opening gives the same tree");
+    report("memory", "bytes a key", opened.memory_bytes() as f64 / keys as f64);
+
+    prove("present key", &kv, &*state, root, |n| Question::Get { key: key(random(n, keys)) })?;
+    prove("absent key", &kv, &*state, root, |n| Question::Get { key: key(keys + n) })?;
+    prove("range of 100", &kv, &*state, root, |n| {
+        Question::Scan(Scan { from: key(keys + n), to: None, limit: 100 })
+    })
+}
+
+fn prove(
+    name: &str,
+    kv: &Kv,
+    state: &dyn service::State,
+    root: Digest,
+    question: impl Fn(u64) -> Question,
+) -> Fallible<()> {
+    let questions: Vec<Question> = (0..PROOFS).map(question).collect();
+    let encoded: Vec<Bytes> = questions.iter().map(Question::encode).collect();
+    let start = processor_ns()?;
+    let proven = encoded.iter().map(|question| Ok(kv.query(state, question)??));
+    let proven = proven.collect::<Fallible<Vec<Proven>>>()?;
+    report(&format!("{name}: make"), "µs", micros_since(start)? / PROOFS as f64);
+    let start = processor_ns()?;
+    for (question, proven) in questions.iter().zip(&proven) {
+        verify_answer(root, question, proven)?;
+    }
+    report(&format!("{name}: check"), "µs", micros_since(start)? / PROOFS as f64);
+    let bytes: usize = proven.iter().map(|proven| proven.proof.len()).sum();
+    report(&format!("{name}: proof"), "bytes", bytes as f64 / PROOFS as f64);
+    Ok(())
+}
+
+fn on_disk(base: &Path, keys: u64) -> Fallible<()> {
+    let path = base.join(format!("quorate-state-tree-{}", std::process::id()));
+    let result = through_executor("disk", Box::new(DiskStore::open(&path)?), keys)
+        .and_then(|()| open_from_disk(&path));
+    std::fs::remove_file(&path)?;
+    result
+}
+
+fn open_from_disk(path: &Path) -> Fallible<()> {
+    let store = Box::new(DiskStore::open(path)?);
+    let start = processor_ns()?;
+    Executor::open(store, Box::new(Kv::default()), ExecutorConfig::default())?;
+    report("disk: open", "s", micros_since(start)? / 1e6);
+    Ok(())
+}
+
+fn through_executor(name: &str, store: Box<dyn Store>, keys: u64) -> Fallible<()> {
+    let (mut executor, _) =
+        Executor::open(store, Box::new(Kv::default()), ExecutorConfig::default())?;
+    let mut height = 0;
+    fill(keys, |operations| {
+        height += 1;
+        executor.execute(&block(height, operations)).map(drop).map_err(Into::into)
+    })?;
+    executor.make_durable()?;
+    let blocks: Vec<Block> = (height + 1..=height + BLOCKS)
+        .map(|height| block(height, &updates(height, keys)))
+        .collect();
+    let start = processor_ns()?;
+    for block in &blocks {
+        executor.execute(block)?;
+    }
+    executor.make_durable()?;
+    report(&format!("{name}: an update"), "µs", micros_since(start)? / (BLOCKS * BATCH) as f64);
+    Ok(())
+}
+
+/// Puts all keys, as many at a time as a request carries.
+fn fill(keys: u64, mut put: impl FnMut(&[Bytes]) -> Fallible<()>) -> Fallible<()> {
+    const CHUNK: u64 = 800;
+    (0..keys.div_ceil(CHUNK)).try_for_each(|chunk| {
+        let numbers = chunk * CHUNK..keys.min((chunk + 1) * CHUNK);
+        let steps: Vec<Step> = numbers.map(|n| Step::put(key(n), value(n))).collect();
+        let operations = steps.chunks(100).map(|steps| Operation::batch(steps.to_vec()).encode());
+        put(&operations.collect::<Vec<_>>())
+    })
+}
+
+fn execute(store: &mut MemoryStore, kv: &mut Kv, operations: &[Bytes]) -> Fallible<()> {
+    let client = ClientId(IdentitySecret::from_seed([1; 32]).public());
+    let operations: Vec<service::Operation<'_>> =
+        operations.iter().map(|bytes| service::Operation { client, bytes }).collect();
+    let context = BlockContext { height: Height(1), proposed_at_ms: 0 };
+    let mut state = store.begin()?;
+    kv.execute(&mut *state, context, &operations)?;
+    state.commit(true)?;
+    Ok(())
+}
+
+fn updates(height: u64, keys: u64) -> Vec<Bytes> {
+    let numbers = height * BATCH..(height + 1) * BATCH;
+    numbers.map(|n| Operation::put(key(random(n, keys)), value(n + keys)).encode()).collect()
+}
+
+fn block(height: u64, operations: &[Bytes]) -> Block {
+    let secret = IdentitySecret::from_seed([1; 32]);
+    let request = Request::sign(&secret, ChainId::default(), height - 1, operations);
+    let body = Arc::new(Body::seal(ReplicaId(0), height, &[request.expect("within limits")]));
+    let payload = Payload::new(Height(height), height, vec![body.reference]);
+    Block { payload, bodies: vec![body], decided: Bytes::from(vec![7; 500]) }
+}
+
+fn key(n: u64) -> Bytes {
+    Bytes::copy_from_slice(&hash(&n.to_le_bytes()).0)
+}
+
+fn value(n: u64) -> Bytes {
+    let mut value = vec![7; 100];
+    value[..8].copy_from_slice(&n.to_le_bytes());
+    value.into()
+}
+
+/// A number below `below`, by a draw's number.
+fn random(draw: u64, below: u64) -> u64 {
+    let bytes = hash(&[b"draw".as_slice(), &draw.to_le_bytes()].concat()).0;
+    u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes")) % below
+}
+
+/// What this thread has used of a processor so far, in nanoseconds.
+fn processor_ns() -> Fallible<u64> {
+    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    Ok(statistics.split(' ').next().ok_or("an empty schedstat")?.parse()?)
+}
+
+fn micros_since(start: u64) -> Fallible<f64> {
+    Ok((processor_ns()? - start) as f64 / 1e3)
+}
+
+fn report(what: &str, unit: &str, figure: f64) {
+    println!("  {what:<22} {figure:>10.2} {unit}");
+}

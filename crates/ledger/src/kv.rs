@@ -1,0 +1,195 @@
+//! A key-value service whose state is proven to clients.
+//!
+//! * **Operations** ([`Operation`]): get, put, delete, compare-and-swap, scans, and batches of steps that
+//!   take effect together or not at all. Results are [`Output`]s, refusals [`Refusal`]s.
+//! * **Questions** ([`Question`]): a key or a range, answered by any one member, with a proof.
+//!   [`verify_answer`] checks it under the state's root, which a quorum signed.
+//! * **State**: under `k` ‖ key, the value's hash and the value. Its root is that of a tree over all
+//!   keys, which follows from what the state holds alone, not from its history: replicas that replayed
+//!   and replicas that took a snapshot agree.
+//!
+//! ADR 19 has the alternatives.
+
+mod bits;
+mod changes;
+mod entries;
+mod hashes;
+mod operation;
+mod proof;
+mod question;
+mod result;
+mod tree;
+
+pub use bits::KEY_BYTES_MAX;
+pub use operation::{
+    BATCH_STEPS_MAX, FormError, Operation, RESULT_BYTES_MAX, SCAN_ENTRIES_MAX, Scan, Step,
+    VALUE_BYTES_MAX,
+};
+pub use proof::{PROOF_BYTES_MAX, ProofError, ProvenRange, value_hash, verify_get, verify_range};
+pub use question::{Answer, Question, verify_answer};
+pub use result::{Entry, OutcomeError, Output, Page, Refusal, StepOutput};
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use bytes::Bytes;
+use changes::Changes;
+use quorate_crypto::Digest;
+use quorate_types::service::{self, BlockContext, Outcome, Proven, Service, State, StateError};
+use std::ops::ControlFlow;
+use tree::Tree;
+
+/// The service. In memory it keeps the upper part of its tree: some 15 bytes a key.
+///
+/// ```
+/// use bytes::Bytes;
+/// use quorate_crypto::IdentitySecret;
+/// use quorate_ledger::kv::{Answer, Kv, Operation, Output, Question, StepOutput, verify_answer};
+/// use quorate_storage::{Executor, ExecutorConfig, MemoryStore};
+/// use quorate_types::machine::Block;
+/// use quorate_types::{Body, ChainId, Height, Payload, ReplicaId, Request};
+/// use std::sync::Arc;
+///
+/// // A client's request is decided and executed.
+/// let client = IdentitySecret::from_seed([7; 32]);
+/// let operations = [Operation::put("colour", "green").encode()];
+/// let request = Request::sign(&client, ChainId::default(), 0, &operations)?;
+/// let body = Arc::new(Body::seal(ReplicaId(0), 0, &[request]));
+/// let block = Block {
+///     payload: Payload::new(Height(1), 0, vec![body.reference]),
+///     bodies: vec![body],
+///     decided: Bytes::from("proof"),
+/// };
+/// let (mut executor, _) = Executor::open(
+///     Box::new(MemoryStore::new()),
+///     Box::new(Kv::default()),
+///     ExecutorConfig::default(),
+/// )?;
+/// let executed = executor.execute(&block)?;
+/// let output = Output::read(&executed.answers[0].results[0])?;
+/// assert_eq!(output, Output::Step(StepOutput::Done { replaced: false }));
+///
+/// // Anybody asks, and checks the answer under the root.
+/// let question = Question::Get { key: "colour".into() };
+/// let asked = executor.ask(&question.encode())?.expect("a height was executed");
+/// let answer = verify_answer(asked.header.state, &question, &asked.answer?)?;
+/// assert_eq!(answer, Answer::Value(Some("green".into())));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Kv {
+    tree: Tree,
+}
+
+impl Kv {
+    /// As in a configuration file.
+    pub const NAME: &'static str = "kv";
+
+    /// How many keys the state holds.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.tree.count()
+    }
+
+    /// Bytes of memory that the tree takes, without what the allocator adds. Costs a walk over it.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.tree.memory_bytes()
+    }
+
+    fn answer(&self, state: &dyn State, question: &Question) -> Result<Proven, StateError> {
+        match question {
+            Question::Get { key } => {
+                let entry = entries::get(state, key)?;
+                let value = entry.as_deref().map(entries::decode).transpose()?;
+                let answer = Answer::Value(value.map(|(_, value)| Bytes::copy_from_slice(value)));
+                let proof = self.tree.prove(state, Some(key), Some(key))?;
+                Ok(Proven { answer: encode(&answer), proof })
+            }
+            Question::Scan(scan) => {
+                let page = changes::page(state, scan)?;
+                let proof = self.prove_page(state, scan, &page)?;
+                Ok(Proven { answer: encode(&Answer::Page(page)), proof })
+            }
+        }
+    }
+
+    /// Shows the page's entries, the key before the range, and the one after it unless there are more
+    /// in the range.
+    fn prove_page(&self, state: &dyn State, scan: &Scan, page: &Page) -> Result<Bytes, StateError> {
+        let before = self.tree.last_below(state, &scan.from)?;
+        let after = match (page.entries.last().filter(|_| page.more), &scan.to) {
+            (Some(last), _) => Some(last.key.to_vec()),
+            (None, Some(to)) => first_from(state, to)?,
+            (None, None) => None,
+        };
+        self.tree.prove(state, before.as_deref(), after.as_deref())
+    }
+}
+
+impl Service for Kv {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn open(&mut self, state: &dyn State) -> Result<(), StateError> {
+        self.tree = Tree::open(state)?;
+        Ok(())
+    }
+
+    fn admit(&self, operation: service::Operation<'_>) -> Result<(), String> {
+        Operation::decode(operation.bytes).map(drop).map_err(|error| error.to_string())
+    }
+
+    fn execute(
+        &mut self,
+        state: &mut dyn State,
+        _: BlockContext,
+        operations: &[service::Operation<'_>],
+    ) -> Result<Vec<Outcome>, StateError> {
+        let mut changes = Changes::new(state);
+        let mut outcomes = Vec::with_capacity(operations.len());
+        for operation in operations {
+            outcomes.push(match Operation::decode(operation.bytes) {
+                Ok(operation) => changes.apply(&operation)?,
+                Err(error) => Refusal::NotAdmitted(error.to_string()).outcome(),
+            });
+        }
+        self.tree.update(changes.state(), &changes.changed())?;
+        Ok(outcomes)
+    }
+
+    fn root(&self, _: &dyn State) -> Result<Digest, StateError> {
+        Ok(self.tree.root())
+    }
+
+    fn query(
+        &self,
+        state: &dyn State,
+        question: &[u8],
+    ) -> Result<Result<Proven, String>, StateError> {
+        match Question::decode(question) {
+            Ok(question) => self.answer(state, &question).map(Ok),
+            Err(error) => Ok(Err(error.to_string())),
+        }
+    }
+}
+
+/// The first key from `from` on.
+fn first_from(state: &dyn State, from: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
+    let mut first = None;
+    entries::scan(state, from, None, &mut |key, _, _| {
+        first = Some(key.to_vec());
+        ControlFlow::Break(())
+    })?;
+    Ok(first)
+}
+
+fn encode(content: &impl BorshSerialize) -> Bytes {
+    borsh::to_vec(content).expect("encoding into memory cannot fail").into()
+}
+
+fn decode<T: BorshDeserialize>(bytes: &[u8]) -> Result<T, FormError> {
+    T::try_from_slice(bytes).map_err(|_| FormError::Undecodable)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! A block's operations, carried out one after the other.
+
+use super::entries;
+use super::operation::{Operation, RESULT_BYTES_MAX, Scan, Step};
+use super::result::{Entry, Output, Page, Refusal, StepOutput};
+use bytes::Bytes;
+use quorate_crypto::Digest;
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_types::service::{Outcome, State, StateError};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+/// The state with what a block changed of it so far.
+pub(super) struct Changes<'a> {
+    state: &'a mut dyn State,
+    /// The changed keys, with the hash of the value if there is one now.
+    changed: BTreeMap<Vec<u8>, Option<Digest>>,
+}
+
+impl<'a> Changes<'a> {
+    /// None yet.
+    pub(super) fn new(state: &'a mut dyn State) -> Self {
+        Self { state, changed: BTreeMap::new() }
+    }
+
+    /// What was changed, in order.
+    pub(super) fn changed(&self) -> Vec<super::tree::Change<'_>> {
+        self.changed.iter().map(|(key, value)| (key.as_slice(), *value)).collect()
+    }
+
+    /// The state as it is now.
+    pub(super) fn state(&self) -> &dyn State {
+        self.state
+    }
+
+    /// Carries out an operation.
+    ///
+    /// # Errors
+    /// When the state cannot be read or written.
+    pub(super) fn apply(&mut self, operation: &Operation) -> Result<Outcome, StateError> {
+        Ok(match operation {
+            Operation::Step(step) => {
+                let before = entries::get(self.state, step.key())?;
+                Output::Step(self.step(step, before.as_deref())?).outcome()
+            }
+            Operation::Scan(scan) => Output::Page(page(self.state, scan)?).outcome(),
+            Operation::Batch(steps) => match self.batch(steps)? {
+                Ok(outputs) => Output::Batch(outputs).outcome(),
+                Err(refusal) => refusal.outcome(),
+            },
+        })
+    }
+
+    /// All steps or none (★).
+    fn batch(&mut self, steps: &[Step]) -> Result<Result<Vec<StepOutput>, Refusal>, StateError> {
+        let mut before = Vec::with_capacity(steps.len());
+        let mut outputs = Vec::with_capacity(steps.len());
+        let mut bytes = 0;
+        for (index, step) in (0..).zip(steps) {
+            let entry = entries::get(self.state, step.key())?;
+            let output = self.step(step, entry.as_deref())?;
+            before.push((step.key(), entry));
+            if let StepOutput::Value(Some(value)) = &output {
+                bytes += value.len();
+            }
+            let refusal = match output {
+                StepOutput::NotSwapped { actual } => Refusal::NotSwapped { step: index, actual },
+                _ if bytes > RESULT_BYTES_MAX => Refusal::ResultTooLong,
+                output => {
+                    outputs.push(output);
+                    continue;
+                }
+            };
+            if !mutants::active(Mutant::KvPartialBatch) {
+                self.restore(before)?;
+            }
+            return Ok(Err(refusal));
+        }
+        Ok(Ok(outputs))
+    }
+
+    fn restore(&mut self, before: Vec<(&Bytes, Option<Vec<u8>>)>) -> Result<(), StateError> {
+        for (key, entry) in before.into_iter().rev() {
+            self.write(key, entry.as_deref())?;
+        }
+        Ok(())
+    }
+
+    /// One step; `before` is the entry of its key.
+    fn step(&mut self, step: &Step, before: Option<&[u8]>) -> Result<StepOutput, StateError> {
+        let value = before.map(entries::decode).transpose()?.map(|(_, value)| value);
+        let done = StepOutput::Done { replaced: value.is_some() };
+        Ok(match step {
+            Step::Get { .. } => StepOutput::Value(value.map(Bytes::copy_from_slice)),
+            Step::Put { key, value } => {
+                self.set(key, Some(value))?;
+                done
+            }
+            Step::Delete { key } => {
+                self.set(key, None)?;
+                done
+            }
+            Step::CompareAndSwap { key, expected, new } if value == expected.as_deref() => {
+                self.set(key, new.as_deref())?;
+                StepOutput::Swapped
+            }
+            Step::CompareAndSwap { .. } => {
+                StepOutput::NotSwapped { actual: value.map(Bytes::copy_from_slice) }
+            }
+        })
+    }
+
+    fn set(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), StateError> {
+        self.write(key, value.map(entries::encode).as_deref())
+    }
+
+    fn write(&mut self, key: &[u8], entry: Option<&[u8]>) -> Result<(), StateError> {
+        let hash = entry.map(entries::decode).transpose()?.map(|(hash, _)| hash);
+        self.changed.insert(key.to_vec(), hash);
+        entries::set(self.state, key, entry)
+    }
+}
+
+/// As much of a scan as its limits allow.
+///
+/// # Errors
+/// When the state cannot be read.
+pub(super) fn page(state: &dyn State, scan: &Scan) -> Result<Page, StateError> {
+    let mut page = Page { entries: Vec::new(), more: false };
+    let mut bytes = 0;
+    entries::scan(state, &scan.from, scan.to.as_deref(), &mut |key, _, value| {
+        bytes += key.len() + value.len();
+        page.more = page.entries.len() == scan.limit as usize || bytes > RESULT_BYTES_MAX;
+        if page.more {
+            return ControlFlow::Break(());
+        }
+        let (key, value) = (Bytes::copy_from_slice(key), Bytes::copy_from_slice(value));
+        page.entries.push(Entry { key, value });
+        ControlFlow::Continue(())
+    })?;
+    Ok(page)
+}

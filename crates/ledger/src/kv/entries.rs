@@ -1,0 +1,91 @@
+//! How keys and values lie in the state: under `k` ‖ key, the value's hash and then the value.
+
+use super::bits::KEY_BYTES_MAX;
+use super::hashes;
+use quorate_crypto::Digest;
+use quorate_types::service::{State, StateError};
+use std::ops::ControlFlow;
+
+const NAMESPACE: u8 = b'k';
+
+/// What lies in the state for a key.
+pub(super) fn encode(value: &[u8]) -> Vec<u8> {
+    [&hashes::value(value).0, value].concat()
+}
+
+/// A value's hash, and the value.
+///
+/// # Errors
+/// When it is too short to be an entry.
+pub(super) fn decode(entry: &[u8]) -> Result<(Digest, &[u8]), StateError> {
+    let (hash, value) = entry.split_first_chunk().ok_or_else(damaged)?;
+    Ok((Digest(*hash), value))
+}
+
+/// The entry of a key, undecoded.
+///
+/// # Errors
+/// When the state cannot be read.
+pub(super) fn get(state: &dyn State, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
+    state.get(&state_key(key))
+}
+
+/// Sets or removes the entry of a key.
+///
+/// # Errors
+/// When the state cannot be written.
+pub(super) fn set(
+    state: &mut dyn State,
+    key: &[u8],
+    entry: Option<&[u8]>,
+) -> Result<(), StateError> {
+    match entry {
+        Some(entry) => state.put(&state_key(key), entry),
+        None => state.delete(&state_key(key)),
+    }
+}
+
+/// Is shown a key with its value's hash and the value, and says whether it wants to see more.
+pub(super) type Visit<'a> = dyn FnMut(&[u8], Digest, &[u8]) -> ControlFlow<()> + 'a;
+
+/// Shows the keys from `from` on, before `to` if there is one, in order.
+///
+/// # Errors
+/// When the state cannot be read, or holds what this service did not write.
+pub(super) fn scan(
+    state: &dyn State,
+    from: &[u8],
+    to: Option<&[u8]>,
+    visit: &mut Visit<'_>,
+) -> Result<(), StateError> {
+    let to = to.map_or_else(|| vec![NAMESPACE + 1], state_key);
+    let mut failure = None;
+    state.scan(&state_key(from), Some(&to), &mut |key, entry| {
+        let key = &key[1..];
+        match decode(entry) {
+            Ok((hash, value)) if (1..=KEY_BYTES_MAX).contains(&key.len()) => {
+                visit(key, hash, value)
+            }
+            Ok(_) => stop(&mut failure, damaged()),
+            Err(error) => stop(&mut failure, error),
+        }
+    })?;
+    failure.map_or(Ok(()), Err)
+}
+
+/// The state is not what the service left.
+pub(super) fn damaged() -> StateError {
+    StateError("the key-value state is damaged".into())
+}
+
+fn stop(failure: &mut Option<StateError>, error: StateError) -> ControlFlow<()> {
+    *failure = Some(error);
+    ControlFlow::Break(())
+}
+
+fn state_key(key: &[u8]) -> Vec<u8> {
+    let mut namespaced = Vec::with_capacity(1 + key.len());
+    namespaced.push(NAMESPACE);
+    namespaced.extend_from_slice(key);
+    namespaced
+}

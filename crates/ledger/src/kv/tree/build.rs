@@ -1,0 +1,47 @@
+//! A tree out of keys that come in order.
+
+use super::{Arena, Node};
+use crate::kv::bits::difference;
+use quorate_crypto::Digest;
+
+/// Joins neighbours as soon as nothing can come between them: what waits is a way down the tree.
+pub(super) struct Builder<'a> {
+    arena: &'a mut Arena,
+    /// Left children whose right siblings are not complete, with the bits of their parents, which
+    /// increase.
+    open: Vec<(Node, u16)>,
+    last: Option<Node>,
+    last_key: Vec<u8>,
+}
+
+impl<'a> Builder<'a> {
+    /// No keys yet.
+    pub(super) fn new(arena: &'a mut Arena) -> Self {
+        Self { arena, open: Vec::new(), last: None, last_key: Vec::new() }
+    }
+
+    /// The next key.
+    pub(super) fn push(&mut self, key: &[u8], value: &Digest) {
+        if let Some(last) = self.last.replace(Node::leaf(key, value)) {
+            let bit = difference(&self.last_key, key).expect("a state's keys ascend");
+            let left = self.close(last, bit);
+            self.open.push((left, bit));
+        }
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
+    }
+
+    /// What stands above all keys, not in the arena yet; `None` when there were none.
+    pub(super) fn finish(mut self) -> Option<Node> {
+        let last = self.last.take()?;
+        Some(self.close(last, 0))
+    }
+
+    /// Joins `right` with everything open whose parent stands below `bit`.
+    fn close(&mut self, mut right: Node, bit: u16) -> Node {
+        while let Some((left, at)) = self.open.pop_if(|(_, at)| *at >= bit) {
+            right = self.arena.join(at, left, right);
+        }
+        right
+    }
+}
