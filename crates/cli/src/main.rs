@@ -48,6 +48,10 @@ enum Command {
     Run(commands::run::Options),
     /// Show how validators are, side by side, once or again and again
     Status(commands::status::Options),
+    /// Read and write the key-value store of a running committee
+    Kv(Box<commands::kv::Options>),
+    /// Check a receipt offline
+    Receipt(commands::receipt::Options),
     /// Make a validator's keys, seal them under a passphrase, or show their public parts
     Keys(commands::keys::Options),
     /// Check a validator's configuration, show what it amounts to, or explain its fields
@@ -72,6 +76,8 @@ fn main() -> ExitCode {
         Command::Testnet(options) => options.run(),
         Command::Run(options) => options.run(),
         Command::Status(options) => options.run(),
+        Command::Kv(options) => options.run(),
+        Command::Receipt(options) => options.run(),
         Command::Keys(options) => options.run(),
         Command::Config(options) => options.run(),
         Command::Sim(options) => options.run(),

@@ -1,5 +1,6 @@
 //! The services that the binary can replicate, by name.
 
+use quorate_ledger::kv::Kv;
 use quorate_ledger::{Noop, OrderedLog};
 use quorate_types::Service;
 use std::fmt;
@@ -13,11 +14,13 @@ pub enum ServiceKind {
     Log,
     /// Nothing is kept but a count: the engine alone.
     Noop,
+    /// Keys and values whose state is proven to clients.
+    Kv,
 }
 
 /// A name that no service has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no service '{0}': use 'log' or 'noop'")]
+#[error("there is no service '{0}': use 'kv', 'log' or 'noop'")]
 pub struct UnknownService(String);
 
 impl ServiceKind {
@@ -27,7 +30,15 @@ impl ServiceKind {
         match self {
             Self::Log => Box::new(OrderedLog),
             Self::Noop => Box::new(Noop),
+            Self::Kv => Box::new(Kv::default()),
         }
+    }
+
+    /// Whether its clients are answered with certificates unless a committee is told otherwise: where
+    /// they can prove something with them.
+    #[must_use]
+    pub fn is_proven(self) -> bool {
+        self == Self::Kv
     }
 }
 
@@ -38,6 +49,7 @@ impl FromStr for ServiceKind {
         match name {
             "log" | OrderedLog::NAME => Ok(Self::Log),
             Noop::NAME => Ok(Self::Noop),
+            Kv::NAME => Ok(Self::Kv),
             _ => Err(UnknownService(name.to_owned())),
         }
     }
@@ -48,6 +60,7 @@ impl fmt::Display for ServiceKind {
         f.write_str(match self {
             Self::Log => OrderedLog::NAME,
             Self::Noop => Noop::NAME,
+            Self::Kv => Kv::NAME,
         })
     }
 }

@@ -143,9 +143,18 @@ pub(crate) struct Options {
     timeout: Option<u64>,
     #[command(flatten)]
     wan: Wan,
-    /// What is replicated: log (an ordered log) or noop
+    /// What is replicated: log (an ordered log), noop, or kv (a key-value store; the operations are puts,
+    /// and validators certify what they execute)
     #[arg(long, default_value = "log")]
     service: ServiceKind,
+    /// Keys that the puts write, in random order, with --service kv
+    #[arg(long, default_value_t = 100_000, value_name = "COUNT",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    keys: u64,
+    /// Validators certify what they execute, and clients take one certified reply instead of f+1;
+    /// always so with --service kv
+    #[arg(long)]
+    execution_certificates: bool,
     /// Client sessions; by default as many as the rate needs, and four in a closed loop
     #[arg(long, visible_alias = "clients")]
     sessions: Option<usize>,
@@ -271,6 +280,7 @@ impl Options {
             outstanding: self.outstanding,
             send_to: self.send_to,
             tx_bytes: self.tx_bytes,
+            keys: self.keys,
             duration_s: self.duration,
             warmup_s: self.warmup,
             drain_s: self.drain,
@@ -315,6 +325,7 @@ impl Options {
             inline_bodies: self.inline_bodies,
             availability: self.availability.unwrap_or(default.availability),
             snapshot_every: self.snapshot_every,
+            execution_certificates: self.execution_certificates || self.service.is_proven(),
             ..default
         }
     }

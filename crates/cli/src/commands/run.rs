@@ -5,14 +5,17 @@ use crate::failure::{CommandResult, Failure};
 use crate::{output, passphrase};
 use clap::Args;
 use quorate_crypto::KeyFile;
+use quorate_gateway::rest::{Gateway, GatewayConfig, GatewayError, Token};
 use quorate_lab::ServiceKind;
 use quorate_node::transport::Limits;
 use quorate_node::{NodeConfig, NodeError, Shutdown, Validator, init_logging, keys};
 use quorate_storage::StorageError;
+use quorate_types::ReplicaId;
 use serde_json::json;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -22,7 +25,8 @@ const FAREWELL: Duration = Duration::from_secs(4);
 /// Run one validator.
 ///
 /// It logs to standard error, and serves status and metrics over HTTP at the address in its
-/// configuration. Ctrl-C and SIGTERM end it in good order; it may be killed at any time.
+/// configuration; the key-value store as well, where the configuration names a `gateway`. Ctrl-C and
+/// SIGTERM end it in good order; it may be killed at any time.
 ///
 /// A sealed key file is opened with the passphrase in the file that --passphrase-file, the
 /// configuration's passphrase_file or the environment's QUORATE_PASSPHRASE_FILE names, with the
@@ -57,8 +61,31 @@ impl Options {
         let service: ServiceKind = config.service.parse().map_err(|error| {
             Failure::usage(format!("{}: 'service': {error}", self.config.display()))
         })?;
+        self.check_gateway(&config, service)?;
         init_logging(config.log);
         self.start(&config, service)
+    }
+
+    /// Refuses a gateway that could answer nothing, and a token file that is none.
+    fn check_gateway(&self, config: &NodeConfig, service: ServiceKind) -> CommandResult {
+        let refused =
+            |reason: String| Err(Failure::usage(format!("{}: {reason}", self.config.display())));
+        if config.gateway.is_none() {
+            return match config.gateway_token_file {
+                Some(_) => refused("'gateway_token_file' without 'gateway': name both".into()),
+                None => Ok(()),
+            };
+        }
+        if service != ServiceKind::Kv {
+            return refused(format!("'gateway' needs service = \"kv\", not \"{service}\""));
+        }
+        if !config.replica.execution_certificates {
+            return refused("'gateway' needs execution_certificates = true in [replica]".into());
+        }
+        match config.gateway_token_file.as_deref().map(Token::read).transpose() {
+            Ok(_) => Ok(()),
+            Err(error) => refused(format!("'gateway_token_file': {error}")),
+        }
     }
 
     fn start(&self, config: &NodeConfig, service: ServiceKind) -> CommandResult {
@@ -71,11 +98,13 @@ impl Options {
         }
         let started = Validator::start_with_keys(config, keys, service.build(), Limits::default());
         let validator = started.map_err(fail)?;
+        let gateway = start_gateway(config, validator.id())?;
         if self.json {
             output::json(&json!({
                 "id": validator.id(),
                 "address": validator.address().to_string(),
                 "http": validator.http_address().to_string(),
+                "gateway": gateway.as_ref().map(|gateway| gateway.address().to_string()),
             }));
         }
         validator.wait(&shutdown).map_err(fail)
@@ -133,6 +162,22 @@ fn load_keys(config: &NodeConfig, fail: &dyn Fn(NodeError) -> Failure) -> Result
         Some(failure) => Err(failure),
         None => loaded.map_err(fail),
     }
+}
+
+/// Starts the gateway beside the validator of this index, where the configuration names one. It ends
+/// when it is dropped.
+fn start_gateway(config: &NodeConfig, id: ReplicaId) -> Result<Option<Gateway>, Failure> {
+    let Some(address) = config.gateway.clone() else { return Ok(None) };
+    let committee = config.load_committee().map_err(Failure::usage)?;
+    let settings = GatewayConfig {
+        token_file: config.gateway_token_file.clone(),
+        ..GatewayConfig::new(address, Arc::new(committee), id)
+    };
+    let started = Gateway::start(&settings).map_err(|error| match error {
+        GatewayError::Listen { .. } | GatewayError::Token(_) => Failure::usage(error),
+        GatewayError::Threads(_) | GatewayError::Client(_) => Failure::run(error),
+    });
+    started.map(Some)
 }
 
 fn end_with_parent(shutdown: Shutdown) {

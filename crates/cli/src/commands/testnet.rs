@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
     quorate testnet net -n 7 --scheme bls      seven, BLS multi-signatures\n  \
     quorate testnet net --weights 3,1,1,1      votes weigh differently; a quorum is 5 of 6\n  \
     quorate testnet net --wan us-east-1,eu-west-1   delays as between these regions (laboratories only)\n  \
+    quorate testnet net --service kv           a key-value store: see `quorate kv`\n  \
     quorate testnet net --force                again, over an earlier testnet")]
 pub(crate) struct Options {
     /// A new folder for the committee file, and a folder in it for each validator
@@ -48,7 +49,8 @@ pub(crate) struct Options {
     /// What a vote survives: a power cut (fsync), or the end of the process only (os)
     #[arg(long, default_value = "fsync")]
     durability: Durability,
-    /// What is replicated: log (an ordered log) or noop
+    /// What is replicated: kv (a key-value store whose state is proven to clients), log (an ordered log)
+    /// or noop
     #[arg(long, default_value = "log")]
     service: ServiceKind,
     #[command(flatten)]
@@ -108,7 +110,11 @@ impl Options {
 
     /// The defaults, with a view timeout that fits the network.
     fn settings(&self, emulation: Option<&Emulation>) -> Result<Settings, Failure> {
-        let default = Settings { protocol: self.protocol, ..Settings::default() };
+        let default = Settings {
+            protocol: self.protocol,
+            execution_certificates: self.service.is_proven(),
+            ..Settings::default()
+        };
         let Some(emulation) = emulation else { return Ok(default) };
         let network = emulation.topology(usize::from(self.validators)).map_err(Failure::usage)?;
         let timeout_ms = fitting_timeout_ms(&network).max(default.timeout_ms);

@@ -62,25 +62,28 @@ pub(crate) struct Net {
 impl Net {
     /// `quorate testnet`, and a `quorate run` for each member.
     pub(crate) fn start(members: u16, scheme: &str) -> Self {
+        Self::start_with(members, scheme, &[], |_| {})
+    }
+
+    /// The same with more options for `quorate testnet`, after something was done with what it wrote.
+    pub(crate) fn start_with(
+        members: u16,
+        scheme: &str,
+        more: &[&str],
+        prepare: impl FnOnce(&[PathBuf]),
+    ) -> Self {
         let place = tempfile::tempdir().expect("a folder");
         let base = free_ports(2 * members).expect("free ports").to_string();
         let folder = place.path().join("net");
         let count = members.to_string();
-        let written = json(&[
-            "testnet",
-            folder.to_str().expect("a plain path"),
-            "-n",
-            &count,
-            "--scheme",
-            scheme,
-            "--base-port",
-            &base,
-            "--json",
-        ]);
+        let folder = folder.to_str().expect("a plain path");
+        let options = ["-n", &count, "--scheme", scheme, "--base-port", &base, "--json"];
+        let written = json(&[&["testnet", folder], &options[..], more].concat());
         let texts = |field: &str| -> Vec<String> {
             serde_json::from_value(written[field].clone()).expect("a list of texts")
         };
         let configs: Vec<PathBuf> = texts("configs").into_iter().map(PathBuf::from).collect();
+        prepare(&configs);
         let executable = Path::new(env!("CARGO_BIN_EXE_quorate"));
         let processes = Processes::start(executable, &configs).expect("started");
         Self { processes, configs, http: texts("http"), place }
@@ -105,17 +108,17 @@ impl Net {
     /// Waits until all have executed `operations`, at one height and with one root, and returns that
     /// root.
     pub(crate) fn wait_level(&self, operations: u64) -> String {
-        wait_for("all to be at one point", || {
-            let looks: Option<Vec<_>> = self.looks().into_iter().collect();
-            let looks = looks?;
-            let first = &looks[0];
-            let level = |look: &ValidatorStatus| {
-                look.operations == operations
-                    && look.executed == first.executed
-                    && look.root == first.root
-            };
-            looks.iter().all(level).then(|| first.root.clone())
-        })
+        let level = || self.level().filter(|look| look.operations == operations);
+        wait_for("all to be at one point", level).root
+    }
+
+    /// How all are, if all are at one height and with one root.
+    pub(crate) fn level(&self) -> Option<ValidatorStatus> {
+        let looks: Option<Vec<_>> = self.looks().into_iter().collect();
+        let looks = looks?;
+        let point = |look: &ValidatorStatus| (look.operations, look.executed, look.root.clone());
+        let first = point(&looks[0]);
+        looks.iter().all(|look| point(look) == first).then(|| looks[0].clone())
     }
 
     /// A client whose sessions have the keys that `seeds` give, each from its request `next` on.

@@ -1,7 +1,7 @@
 //! What a bench is asked to do.
 
 use super::events::{At, Pause, Who};
-use super::load::{Plan, Shape};
+use super::load::{Content, Plan, Shape};
 use crate::ServiceKind;
 use crate::text::thousands;
 use quorate_crypto::SchemeKind;
@@ -61,6 +61,8 @@ pub struct BenchConfig {
     pub retry_after_ms: u64,
     /// Decides the clients' keys and the operations' bytes.
     pub seed: u64,
+    /// Keys that are written, with the key-value store.
+    pub keys: u64,
     /// The replicas' settings.
     pub settings: Settings,
     /// A network to emulate between members, and between them and the clients beside each.
@@ -260,6 +262,10 @@ impl BenchConfig {
             shape: self.load,
             rate: self.rate,
             outstanding: self.outstanding,
+            content: match self.service {
+                ServiceKind::Kv => Content::Puts { keys: self.keys },
+                ServiceKind::Log | ServiceKind::Noop => Content::Random,
+            },
             operation_bytes: self.tx_bytes,
             seed: self.seed,
         }

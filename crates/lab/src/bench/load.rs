@@ -13,6 +13,7 @@ use bytes::{Bytes, BytesMut};
 use closed::ClosedLoop;
 use open::{Arrivals, Pacer};
 use parking_lot::Mutex;
+use quorate_ledger::kv::Operation;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
@@ -105,11 +106,29 @@ pub struct Plan {
     pub rate: u64,
     /// Operations under way of each session in a closed loop.
     pub outstanding: u64,
+    /// What the operations are.
+    pub content: Content,
     /// Bytes of each operation.
     pub operation_bytes: usize,
     /// Decides their bytes, and random moments.
     pub seed: u64,
 }
+
+/// What operations are, by the service that they are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Random bytes.
+    Random,
+    /// Puts of random bytes into the key-value store, under so many keys in random order. An operation
+    /// has [`PUT_BYTES`] at least.
+    Puts {
+        /// How many keys, at least 1.
+        keys: u64,
+    },
+}
+
+/// Bytes of a put without its value: the form, and a key of 12.
+pub const PUT_BYTES: usize = 2 + 4 + 12 + 4;
 
 /// A running load. Dropping it stops it.
 #[derive(Debug)]
@@ -128,7 +147,7 @@ impl Load {
         recorder: Arc<Mutex<Recorder>>,
     ) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let payload = Payload::new(plan.operation_bytes, plan.seed);
+        let payload = Payload::new(&plan);
         let mut load = Self { stop, threads: Vec::new() };
         if plan.shape == Shape::Closed {
             let outstanding = plan.outstanding;
@@ -174,20 +193,35 @@ fn count(mut answers: impl Answers, recorder: &Mutex<Recorder>, stop: &AtomicBoo
 #[derive(Debug)]
 struct Payload {
     random: ChaCha8Rng,
+    content: Content,
     operation_bytes: usize,
 }
 
 impl Payload {
-    fn new(operation_bytes: usize, seed: u64) -> Self {
-        Self { random: ChaCha8Rng::seed_from_u64(seed), operation_bytes }
+    fn new(plan: &Plan) -> Self {
+        let Plan { content, operation_bytes, seed, .. } = *plan;
+        Self { random: ChaCha8Rng::seed_from_u64(seed), content, operation_bytes }
     }
 
-    fn take(&mut self, count: usize) -> impl Iterator<Item = Bytes> + use<> {
-        let size = self.operation_bytes;
-        let mut buffer = BytesMut::zeroed(size * count);
+    fn take(&mut self, count: usize) -> Vec<Bytes> {
+        let bytes = match self.content {
+            Content::Random => self.operation_bytes,
+            Content::Puts { .. } => self.operation_bytes.saturating_sub(PUT_BYTES),
+        };
+        let mut buffer = BytesMut::zeroed(bytes * count);
         self.random.fill_bytes(&mut buffer);
         let mut rest = buffer.freeze();
-        (0..count).map(move |_| rest.split_to(size))
+        (0..count).map(|_| self.operation(rest.split_to(bytes))).collect()
+    }
+
+    fn operation(&mut self, random: Bytes) -> Bytes {
+        match self.content {
+            Content::Random => random,
+            Content::Puts { keys } => {
+                let key = format!("{:012x}", self.random.next_u64() % keys);
+                Operation::put(key, random).encode()
+            }
+        }
     }
 }
 

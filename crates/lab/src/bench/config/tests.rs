@@ -13,6 +13,7 @@ pub(in crate::bench) fn config() -> BenchConfig {
         outstanding: 64,
         send_to: SendTo::One,
         tx_bytes: 512,
+        keys: 1_000,
         duration_s: 20,
         warmup_s: 2,
         drain_s: 10,

@@ -41,7 +41,8 @@ impl<T: Target, A: Answers> ClosedLoop<T, A> {
             let count = std::mem::take(owed) as usize;
             let mark = self.schedule.mark(Instant::now());
             self.recorder.lock().offer(std::iter::repeat_n(mark, count));
-            let operations = self.payload.take(count).map(|bytes| (mark, bytes)).collect();
+            let operations =
+                self.payload.take(count).into_iter().map(|bytes| (mark, bytes)).collect();
             if !self.target.submit(session, operations) {
                 let mut recorder = self.recorder.lock();
                 (0..count).for_each(|_| recorder.record(mark, Fate::NotTaken));

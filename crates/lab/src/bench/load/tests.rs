@@ -1,4 +1,4 @@
-use super::{Answer, Answers, Load, Operations, Payload, Plan, Shape, Target};
+use super::{Answer, Answers, Content, Load, Operations, Payload, Plan, Shape, Target};
 use crate::bench::measure::{Fate, Recorder, Schedule};
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -40,7 +40,8 @@ fn schedule(window_ms: u64) -> Schedule {
 }
 
 fn plan(shape: Shape) -> Plan {
-    Plan { shape, rate: 5_000, outstanding: 20, operation_bytes: 64, seed: 7 }
+    let content = Content::Random;
+    Plan { shape, rate: 5_000, outstanding: 20, content, operation_bytes: 64, seed: 7 }
 }
 
 /// Runs a load to its end, and returns what was recorded.
@@ -138,7 +139,8 @@ fn loads_have_names() {
 
 #[test]
 fn a_seed_decides_the_bytes() {
-    let bytes = |seed| Payload::new(16, seed).take(3).collect::<Vec<_>>();
+    let bytes =
+        |seed| Payload::new(&Plan { operation_bytes: 16, seed, ..plan(Shape::Fixed) }).take(3);
     assert_eq!(bytes(1), bytes(1));
     assert_ne!(bytes(1), bytes(2));
     assert_eq!(bytes(1).iter().map(Bytes::len).sum::<usize>(), 48);

@@ -11,6 +11,8 @@ use std::sync::atomic::AtomicBool;
 
 /// Log kept for members that fell behind, as `bench` has it by default.
 const RETENTION_BYTES: u64 = 64 << 20;
+/// Keys that are written where the service is the key-value store.
+const KEYS: u64 = 100_000;
 /// Seconds to start and to stop a committee, and for each validator.
 const OVERHEAD_S: (f64, f64) = (3.0, 0.3);
 
@@ -41,6 +43,7 @@ impl Processes {
             outstanding: 256,
             send_to: setup.send_to,
             tx_bytes: setup.tx_bytes,
+            keys: KEYS,
             duration_s: setup.duration_s,
             warmup_s: setup.warmup_s,
             drain_s: setup.drain_s,

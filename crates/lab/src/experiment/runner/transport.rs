@@ -8,7 +8,7 @@
 
 use super::{Measured, RunError, Runner, Signatures};
 use crate::bench::latencies::LatencyMs;
-use crate::bench::load::{Answer, Answers, Load, Operations, Plan, Target};
+use crate::bench::load::{Answer, Answers, Content, Load, Operations, Plan, Target};
 use crate::bench::measure::{Fate, Recorder, Schedule};
 use crate::experiment::{Kept, Setup};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -162,6 +162,7 @@ fn offer(
         shape: setup.load,
         rate: setup.rate,
         outstanding: 0,
+        content: Content::Random,
         operation_bytes: 0,
         seed: setup.seed,
     };

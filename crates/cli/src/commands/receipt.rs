@@ -1,0 +1,104 @@
+//! `quorate receipt`: what a client kept to show others, checked offline.
+
+use super::kv::Place;
+use crate::failure::{CommandResult, Failure};
+use crate::output;
+use clap::{Args, Subcommand};
+use quorate_gateway::receipt::{ReceiptError, ReceiptFile, ResultText};
+use quorate_ledger::kv::{Operation, Output};
+use quorate_types::{Outcome, Receipt, Request};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Check what a receipt says, offline.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check a receipt under a committee's file, and show what it proves
+    ///
+    /// No validator is asked. Exit code 0: it holds. 1: it proves nothing, and the reason is said. 2:
+    /// a file cannot be read.
+    Verify(Verify),
+}
+
+#[derive(Debug, Args)]
+struct Verify {
+    /// The receipt, as `quorate kv … --receipt FILE` wrote it
+    file: PathBuf,
+    #[command(flatten)]
+    place: Place,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Options {
+    pub(crate) fn run(&self) -> CommandResult {
+        let Command::Verify(options) = &self.command;
+        options.run()
+    }
+}
+
+impl Verify {
+    fn run(&self) -> CommandResult {
+        let committee = self.place.load()?;
+        let file = ReceiptFile::read(&self.file).map_err(explain)?;
+        let receipt = file.verify(&committee).map_err(explain)?;
+        if self.json {
+            output::json(&json!({ "valid": true, "receipt": file }));
+        } else {
+            output::line(&describe(&file, &receipt));
+        }
+        Ok(())
+    }
+}
+
+fn explain(error: ReceiptError) -> Failure {
+    match error {
+        ReceiptError::Read { .. } => Failure::usage(error),
+        error => Failure::run(error),
+    }
+}
+
+fn describe(file: &ReceiptFile, receipt: &Receipt) -> String {
+    let mut text = format!(
+        "The receipt holds: request {} of client {} took effect at height {},\n\
+         which was proposed at {} ms after 1970 began; members {:?} say so.\n",
+        file.sequence, file.client, file.height, file.proposed_at_ms, file.signers
+    );
+    let operations = Request::split_from(&receipt.request)
+        .map(|(request, _)| request.operations)
+        .unwrap_or_default();
+    for (place, (operation, outcome)) in operations.iter().zip(receipt.results()).enumerate() {
+        text += &format!("\n  {place}  {}", in_words(operation, outcome));
+        if let Some(result) = file.results.get(place).filter(|_| !is_kv(operation, outcome)) {
+            text += &match result {
+                ResultText::Applied(hex) => format!(" applied, with {hex}"),
+                ResultText::Refused(hex) => format!(" refused, with {hex}"),
+            };
+        }
+    }
+    text
+}
+
+fn is_kv(operation: &[u8], outcome: &Outcome) -> bool {
+    let is_read =
+        !matches!(Output::read(outcome), Err(quorate_ledger::kv::OutcomeError::Undecodable));
+    Operation::decode(operation).is_ok() && is_read
+}
+
+/// The key-value store's operations in its words, others as they are.
+fn in_words(operation: &[u8], outcome: &Outcome) -> String {
+    match Operation::decode(operation) {
+        Ok(operation) if is_kv(&operation.encode(), outcome) => match Output::read(outcome) {
+            Ok(output) => format!("{operation:?}\n       {output:?}"),
+            Err(error) => format!("{operation:?}\n       {error}"),
+        },
+        _ => hex::encode(operation),
+    }
+}

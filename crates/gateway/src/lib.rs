@@ -1,0 +1,18 @@
+//! The doors for applications.
+//!
+//! * [`Connection`] is the asynchronous client of any service: operations in, what they came to out,
+//!   with a receipt where the committee certifies what it executes.
+//! * [`KvClient`] speaks to the [key-value store](quorate_ledger::kv): operations in order, and reads of
+//!   a single member that prove themselves.
+//! * [`receipt`] is the file that shows others what a request came to.
+//! * [`rest`] serves the key-value store, receipts and a status over HTTP.
+//!
+//! A client trusts no member: it believes signatures of so many that one of them is honest.
+
+mod connection;
+mod kv;
+pub mod receipt;
+pub mod rest;
+
+pub use connection::{CallError, Connection, ConnectionConfig, Done};
+pub use kv::{Certified, KvClient, KvError, check_answer};

@@ -1,0 +1,130 @@
+//! The key-value store over HTTP, for applications that have no client of their own.
+//!
+//! ```text
+//! GET    /v1/kv/{key}           a value: proven by one member, or read through the order
+//! PUT    /v1/kv/{key}           sets it, or compares and swaps
+//! DELETE /v1/kv/{key}           removes it
+//! GET    /v1/kv                 keys in order
+//! POST   /v1/batch              several steps, all or none
+//! POST   /v1/receipts/verify    whether a receipt holds
+//! GET    /v1/status             the gateway's view of the committee
+//! GET    /openapi.json          all of this, for programs
+//! ```
+//!
+//! **Whom to trust.** The gateway checks what members tell it; whoever asks over HTTP trusts the
+//! gateway, and the network in between, for HTTP is not encrypted. A receipt needs no trust: it can be
+//! checked anywhere. It shows a whole request, with operations of others that shared it.
+//!
+//! **Bounds.** Bodies, connections, requests at once and the time of each step have limits
+//! ([`RestLimits`]). Beyond them a request is refused with a status that says so.
+
+mod about;
+mod access;
+mod batch;
+mod failure;
+mod keys;
+mod order;
+mod parameters;
+mod receipts;
+mod server;
+#[cfg(test)]
+mod tests;
+
+pub use access::{Token, TokenError};
+pub use server::{Gateway, GatewayConfig, GatewayError};
+
+use crate::KvClient;
+use axum::Router;
+use axum::http::Method;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{MethodRouter, delete, get, post, put};
+use failure::Failure;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// The gateway's description of itself, OpenAPI 3.1.
+pub const OPENAPI: &str = include_str!("rest/openapi.json");
+
+/// What the gateway takes at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RestLimits {
+    /// Requests about keys, batches and receipts under way at once, at least 1; more are answered
+    /// with 503.
+    pub requests_max: usize,
+    /// Connections at once, at least 1; more wait until one ends.
+    pub connections_max: usize,
+    /// How long a request's head may take to come, and a connection be idle.
+    pub head_patience: Duration,
+    /// How long a request's body may take to come.
+    pub body_patience: Duration,
+}
+
+impl Default for RestLimits {
+    /// 256 requests, 1024 connections, 30 s for a head, 10 s for a body.
+    fn default() -> Self {
+        Self {
+            requests_max: 256,
+            connections_max: 1_024,
+            head_patience: Duration::from_secs(30),
+            body_patience: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What all handlers share.
+struct Shared {
+    client: KvClient,
+    token: Option<Token>,
+    requests: Arc<Semaphore>,
+    limits: RestLimits,
+}
+
+/// A path of the gateway with one method.
+struct Route {
+    path: &'static str,
+    #[cfg_attr(not(test), expect(dead_code, reason = "a test compares it with the description"))]
+    method: Method,
+    handler: MethodRouter<Arc<Shared>>,
+}
+
+impl Route {
+    fn new(method: Method, path: &'static str, handler: MethodRouter<Arc<Shared>>) -> Self {
+        Self { path, method, handler }
+    }
+}
+
+/// The pages of the gateway. With a token, all but the status and the description ask for it.
+pub fn router(client: KvClient, token: Option<Token>, limits: RestLimits) -> Router {
+    let requests = Arc::new(Semaphore::new(limits.requests_max.max(1)));
+    let shared = Arc::new(Shared { client, token, requests, limits });
+    let guard = from_fn_with_state(Arc::clone(&shared), access::guard);
+    build(guarded_routes())
+        .route_layer(guard)
+        .merge(build(open_routes()))
+        .fallback(Failure::no_such_path)
+        .method_not_allowed_fallback(Failure::no_such_method)
+        .with_state(shared)
+}
+
+fn build(routes: Vec<Route>) -> Router<Arc<Shared>> {
+    routes.into_iter().fold(Router::new(), |router, route| router.route(route.path, route.handler))
+}
+
+fn guarded_routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::GET, "/v1/kv/{key}", get(keys::read)),
+        Route::new(Method::PUT, "/v1/kv/{key}", put(keys::write)),
+        Route::new(Method::DELETE, "/v1/kv/{key}", delete(keys::remove)),
+        Route::new(Method::GET, "/v1/kv", get(keys::scan)),
+        Route::new(Method::POST, "/v1/batch", post(batch::execute)),
+        Route::new(Method::POST, "/v1/receipts/verify", post(receipts::verify)),
+    ]
+}
+
+fn open_routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::GET, "/v1/status", get(about::status)),
+        Route::new(Method::GET, "/openapi.json", get(about::openapi)),
+    ]
+}

@@ -1,0 +1,165 @@
+//! The gateway on its own threads, behind a listening socket.
+
+use super::{RestLimits, Token, TokenError, router};
+use crate::{Connection, ConnectionConfig, KvClient, check_answer};
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use quorate_node::NodeError;
+use quorate_types::{Committee, ReplicaId};
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Threads that serve HTTP: they wait, mostly.
+const THREADS: usize = 2;
+
+/// How long nothing is accepted after the system gave no connection, as when it has no more files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How a gateway is started.
+#[derive(Clone, Debug)]
+pub struct GatewayConfig {
+    /// `address:port` to listen on.
+    pub address: String,
+    /// Whom it speaks to.
+    pub committee: Arc<Committee>,
+    /// The member that it sends to first.
+    pub first: ReplicaId,
+    /// A file with the token that callers show. `None`: everybody is let in.
+    pub token_file: Option<PathBuf>,
+    /// How long an operation may take.
+    pub patience: Duration,
+    /// What it takes at once.
+    pub limits: RestLimits,
+}
+
+impl GatewayConfig {
+    /// Ten seconds for an operation, the usual limits, no token.
+    #[must_use]
+    pub fn new(address: String, committee: Arc<Committee>, first: ReplicaId) -> Self {
+        let patience = Duration::from_secs(10);
+        Self {
+            address,
+            committee,
+            first,
+            token_file: None,
+            patience,
+            limits: RestLimits::default(),
+        }
+    }
+}
+
+/// Why a gateway does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum GatewayError {
+    /// The address cannot be listened on.
+    #[error(
+        "cannot listen on {address} for the gateway: {source}; write an IP address of this machine and a free port into `gateway`"
+    )]
+    Listen {
+        /// The address.
+        address: String,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// The token is not taken.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// The system gave no threads.
+    #[error("cannot start the gateway's threads: {0}")]
+    Threads(io::Error),
+    /// The client did not start.
+    #[error(transparent)]
+    Client(#[from] NodeError),
+}
+
+/// A gateway that runs until it is dropped.
+#[derive(Debug)]
+pub struct Gateway {
+    address: SocketAddr,
+    runtime: Option<Runtime>,
+}
+
+impl Gateway {
+    /// Listens, and begins to connect to the committee as a client with a new key. Not to be called
+    /// from a tokio task: it brings a runtime of its own.
+    ///
+    /// # Errors
+    /// Why it cannot start.
+    pub fn start(config: &GatewayConfig) -> Result<Self, GatewayError> {
+        let token = config.token_file.as_deref().map(Token::read).transpose()?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .thread_name("gateway")
+            .enable_all()
+            .build()
+            .map_err(GatewayError::Threads)?;
+        let failed = |source| GatewayError::Listen { address: config.address.clone(), source };
+        let listener = runtime.block_on(TcpListener::bind(&config.address)).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let connection = Connection::open(&ConnectionConfig {
+            first: config.first,
+            patience: config.patience,
+            ..ConnectionConfig::new(Arc::clone(&config.committee), check_answer)
+        })?;
+        let pages = router(KvClient::new(connection), token, config.limits);
+        runtime.spawn(serve(listener, pages, config.limits));
+        tracing::info!(%address, token = token.is_some(), "gateway started");
+        Ok(Self { address, runtime: Some(runtime) })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Accepts connections while there are not too many, for ever.
+async fn serve(listener: TcpListener, pages: Router, limits: RestLimits) {
+    let connections = Arc::new(Semaphore::new(limits.connections_max.max(1)));
+    while let Ok(place) = Arc::clone(&connections).acquire_owned().await {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                tokio::spawn(converse(stream, pages.clone(), limits.head_patience, place));
+            }
+            Err(error) => {
+                tracing::debug!(%error, "the gateway accepts no connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn converse(
+    stream: TcpStream,
+    pages: Router,
+    head_patience: Duration,
+    _place: OwnedSemaphorePermit,
+) {
+    // Small answers leave at once; where that cannot be had, they leave a little later.
+    let _ = stream.set_nodelay(true);
+    let conversation = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(head_patience)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(pages))
+        .await;
+    if let Err(error) = conversation {
+        tracing::debug!(%error, "a connection to the gateway ended");
+    }
+}

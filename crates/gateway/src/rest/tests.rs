@@ -1,0 +1,268 @@
+use super::failure::Failure;
+use super::parameters::{Parameters, key};
+use super::{
+    Gateway, GatewayConfig, OPENAPI, RestLimits, Token, guarded_routes, open_routes, router,
+};
+use crate::{Connection, ConnectionConfig, KvClient, check_answer};
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{Method, Request, StatusCode, Uri, header};
+use axum::response::Response;
+use bytes::Bytes;
+use quorate_crypto::{KeyCache, KeyFile, SchemeKind};
+use quorate_types::{Committee, CommitteeFile, Epoch, Member, ReplicaId};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+use tower::ServiceExt;
+
+const TOKEN: &str = "a-token-of-some-length";
+
+/// A committee that nobody reaches.
+fn committee() -> Committee {
+    let mut seed = 0;
+    let member = |index: u16| {
+        let keys = KeyFile::generate(SchemeKind::Ed25519, &mut |bytes: &mut [u8]| {
+            seed += 1;
+            bytes.fill(seed);
+        });
+        Member {
+            identity: keys.identity.public().to_string(),
+            voting: hex::encode(keys.voting.public().0),
+            possession: String::new(),
+            address: format!("127.0.0.1:{}", 1 + index),
+            weight: 1,
+        }
+    };
+    let file = CommitteeFile {
+        name: "test".into(),
+        epoch: Epoch(1),
+        scheme: SchemeKind::Ed25519.to_string(),
+        members: (0..4).map(member).collect(),
+    };
+    Committee::load(&file, KeyCache::On).expect("a committee")
+}
+
+fn pages(token: Option<&str>, limits: RestLimits) -> Router {
+    let connection = Connection::open(&ConnectionConfig {
+        patience: Duration::from_millis(20),
+        ..ConnectionConfig::new(Arc::new(committee()), check_answer)
+    });
+    let token = token.map(|text| Token::new(text).expect("a token"));
+    router(KvClient::new(connection.expect("a connection")), token, limits)
+}
+
+fn request(method: Method, address: &str, body: impl Into<Body>) -> Request<Body> {
+    Request::builder().method(method).uri(address).body(body.into()).expect("a request")
+}
+
+async fn ask(pages: &Router, request: Request<Body>) -> Response {
+    pages.clone().oneshot(request).await.expect("an answer")
+}
+
+async fn content(response: Response) -> Value {
+    let bytes = to_bytes(response.into_body(), usize::MAX).await.expect("a body");
+    serde_json::from_slice(&bytes).expect("JSON")
+}
+
+fn uri(text: &str) -> Uri {
+    text.parse().expect("an address")
+}
+
+#[test]
+fn a_key_is_a_paths_last_part_as_bytes() {
+    for (path, expected) in [
+        ("/v1/kv/colour", &b"colour"[..]),
+        ("/v1/kv/a%2Fb%20c?receipt=true", b"a/b c"),
+        ("/v1/kv/%ff%00", b"\xff\0"),
+        ("/v1/kv/100%", b"100%"),
+    ] {
+        assert_eq!(key(&uri(path)), Bytes::from(expected), "{path}");
+    }
+}
+
+#[test]
+fn parameters_are_taken_once_and_all_of_them() {
+    let uri = uri("/?from=6B&limit=7&receipt=true&consistency=linear%69zable");
+    let mut parameters = Parameters::of(&uri).expect("parameters");
+    assert_eq!(parameters.hex("from"), Ok(Some(Bytes::from("k"))));
+    assert_eq!(parameters.hex("to"), Ok(None));
+    assert_eq!(parameters.number("limit"), Ok(Some(7)));
+    assert_eq!(parameters.flag("receipt"), Ok(true));
+    assert_eq!(parameters.is_linearizable(), Ok(true));
+    assert_eq!(parameters.finish(), Ok(()));
+}
+
+#[test]
+fn parameters_that_are_wrong_are_named() {
+    let refused = |query: &str, take: &dyn Fn(&mut Parameters) -> Result<(), Failure>| {
+        let taken = Parameters::of(&uri(query)).and_then(|mut parameters| {
+            take(&mut parameters)?;
+            parameters.finish()
+        });
+        let failure = taken.expect_err(query);
+        assert_eq!(failure.status, StatusCode::BAD_REQUEST);
+        failure.error
+    };
+    let none = |_: &mut Parameters| Ok(());
+    assert_eq!(refused("/?a=1&a=2", &none), "the parameter 'a' is there twice");
+    assert_eq!(refused("/?a=%ff", &none), "a parameter is not text in UTF-8");
+    assert!(refused("/?form=6b", &none).starts_with("there is no parameter 'form' here"));
+    let hex = |parameters: &mut Parameters| parameters.hex("from").map(drop);
+    assert!(refused("/?from=6", &hex).starts_with("'from' is not in hexadecimal digits"));
+    let number = |parameters: &mut Parameters| parameters.number("limit").map(drop);
+    assert!(refused("/?limit=-1", &number).starts_with("'limit' is a whole number"));
+    let flag = |parameters: &mut Parameters| parameters.flag("receipt").map(drop);
+    assert_eq!(refused("/?receipt", &flag), "'receipt' is true or false");
+    let consistency = |parameters: &mut Parameters| parameters.is_linearizable().map(drop);
+    assert!(refused("/?consistency=strong", &consistency).starts_with("'consistency' is"));
+}
+
+#[tokio::test]
+async fn document_and_router_have_the_same_operations() {
+    let document: Value = serde_json::from_str(OPENAPI).expect("JSON");
+    let paths = document["paths"].as_object().expect("paths");
+    let described: BTreeSet<(String, String)> = paths
+        .iter()
+        .flat_map(|(path, methods)| {
+            let methods = methods.as_object().expect("methods");
+            methods.keys().map(|method| (path.clone(), method.to_uppercase()))
+        })
+        .collect();
+    let routed: BTreeSet<(String, String)> = guarded_routes()
+        .into_iter()
+        .chain(open_routes())
+        .map(|route| (route.path.to_owned(), route.method.to_string()))
+        .collect();
+    assert_eq!(described, routed);
+
+    let pages = pages(None, RestLimits::default());
+    for (path, method) in described {
+        let method: Method = method.parse().expect("a method");
+        let address = path.replace("{key}", "key");
+        let status = ask(&pages, request(method.clone(), &address, "[]")).await.status();
+        let absent = [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED];
+        assert!(!absent.contains(&status), "{method} {path}: {status}");
+    }
+}
+
+#[tokio::test]
+async fn other_paths_and_methods_are_refused_in_json() {
+    let pages = pages(None, RestLimits::default());
+    for (method, path, status) in [
+        (Method::GET, "/", StatusCode::NOT_FOUND),
+        (Method::GET, "/v1/kv/", StatusCode::NOT_FOUND),
+        (Method::GET, "/v1/kv/a/b", StatusCode::NOT_FOUND),
+        (Method::POST, "/v1/kv/a", StatusCode::METHOD_NOT_ALLOWED),
+        (Method::DELETE, "/v1/status", StatusCode::METHOD_NOT_ALLOWED),
+    ] {
+        let response = ask(&pages, request(method.clone(), path, "")).await;
+        assert_eq!(response.status(), status, "{method} {path}");
+        let error = content(response).await["error"].as_str().expect("a reason").to_owned();
+        assert!(error.contains(path) && error.contains("/openapi.json"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn the_token_guards_all_but_status_and_description() {
+    let pages = pages(Some(TOKEN), RestLimits::default());
+    for route in guarded_routes() {
+        let address = route.path.replace("{key}", "key");
+        let response = ask(&pages, request(route.method, &address, "")).await;
+        assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "{address}");
+        assert_eq!(response.headers()[header::WWW_AUTHENTICATE], "Bearer");
+    }
+    for route in open_routes() {
+        let response = ask(&pages, request(route.method, route.path, "")).await;
+        assert_eq!(response.status(), StatusCode::OK, "{}", route.path);
+    }
+    let mut shown = request(Method::GET, "/v1/kv/key", "");
+    let token = format!("Bearer {TOKEN}").parse().expect("a value");
+    shown.headers_mut().insert(header::AUTHORIZATION, token);
+    assert_eq!(ask(&pages, shown).await.status(), StatusCode::GATEWAY_TIMEOUT);
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_refused_before_it_is_sent() {
+    let pages = pages(None, RestLimits::default());
+    let long_key = format!("/v1/kv/{}", "k".repeat(1_025));
+    let batch = |value_bytes: usize| {
+        let step = format!(r#"{{"op":"put","key":"6b","value":"{}"}}"#, "00".repeat(value_bytes));
+        format!("[{step},{step},{step}]")
+    };
+    for (method, path, body, status, reason) in [
+        (Method::PUT, "/v1/kv/a", "x".repeat(65_537), 413, "at most 65536 bytes"),
+        (Method::PUT, "/v1/kv/a", "x".repeat(65_536), 504, "no answer"),
+        (Method::PUT, &long_key, String::new(), 400, "a key has 1 to 1024 bytes"),
+        (Method::POST, "/v1/batch", " ".repeat((1 << 20) + 1), 413, "at most 1048576 bytes"),
+        (Method::POST, "/v1/batch", batch(65_537), 413, "a value has at most 65536 bytes"),
+        (Method::POST, "/v1/batch", batch(65_536), 413, "at most 131072 bytes"),
+        (Method::POST, "/v1/batch", "[]".into(), 400, "1 to 256 steps"),
+        (Method::POST, "/v1/receipts/verify", "x".repeat(5 << 20), 413, "at most 4194304 bytes"),
+        (Method::GET, "/v1/kv?limit=0", String::new(), 400, "1 to 1000 entries"),
+        (Method::GET, "/v1/kv?from=62&to=61", String::new(), 400, "above its start"),
+        (Method::PUT, "/v1/kv/a?expected=&expected_absent=true", String::new(), 400, "exclude"),
+    ] {
+        let response = ask(&pages, request(method.clone(), path, body)).await;
+        assert_eq!(response.status(), status, "{method} {path}");
+        let error = content(response).await["error"].as_str().expect("a reason").to_owned();
+        assert!(error.contains(reason), "{method} {path}: {error}");
+    }
+}
+
+fn gateway(limits: RestLimits) -> Gateway {
+    let committee = Arc::new(committee());
+    let config = GatewayConfig {
+        patience: Duration::from_millis(20),
+        limits,
+        ..GatewayConfig::new("127.0.0.1:0".into(), committee, ReplicaId(0))
+    };
+    Gateway::start(&config).expect("a gateway")
+}
+
+/// Sends bytes and reads until the gateway closes the connection.
+fn converse(gateway: &Gateway, sent: &str) -> String {
+    let mut stream = TcpStream::connect(gateway.address()).expect("connected");
+    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("set");
+    stream.write_all(sent.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+const GET: &str = "GET /v1/kv/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+
+#[test]
+fn a_body_that_does_not_come_and_a_request_too_many_are_refused() {
+    let body_patience = Duration::from_millis(500);
+    let gateway = gateway(RestLimits { requests_max: 1, body_patience, ..RestLimits::default() });
+    thread::scope(|scope| {
+        let put = "PUT /v1/kv/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+                   Content-Length: 5\r\n\r\nfour";
+        let slow = scope.spawn(|| converse(&gateway, put));
+        let busy = loop {
+            let answer = converse(&gateway, GET);
+            if answer.starts_with("HTTP/1.1 503") || slow.is_finished() {
+                break answer;
+            }
+        };
+        assert!(busy.contains("retry-after: 1\r\n"), "{busy}");
+        let slow = slow.join().expect("an answer");
+        assert!(slow.starts_with("HTTP/1.1 408"), "{slow}");
+    });
+    assert!(converse(&gateway, GET).starts_with("HTTP/1.1 504"), "there is room again");
+}
+
+#[test]
+fn a_connection_without_a_whole_head_is_closed_and_makes_room() {
+    let head_patience = Duration::from_millis(200);
+    let limits = RestLimits { connections_max: 1, head_patience, ..RestLimits::default() };
+    let gateway = gateway(limits);
+    let answer = converse(&gateway, "GET /v1/status HTTP/1.1\r\n");
+    assert!(!answer.contains("200 OK"), "{answer}");
+    assert!(converse(&gateway, GET).starts_with("HTTP/1.1 504"));
+}
