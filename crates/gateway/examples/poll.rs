@@ -8,6 +8,7 @@ use quorate_engine::{Settings, asks_nothing};
 use quorate_gateway::{Connection, ConnectionConfig};
 use quorate_node::config::load_committee;
 use quorate_node::{NodeConfig, Testnet, TestnetPlan, Validator};
+use quorate_types::Committee;
 use quorate_types::service::{BlockContext, Operation, Outcome, Service, State, StateError};
 use std::error::Error;
 use std::ops::ControlFlow;
@@ -67,30 +68,30 @@ impl Service for Poll {
     }
 }
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn vote(committee: Arc<Committee>, choice: &'static str) -> Result<(), Box<dyn Error>> {
+    // A connection has a key of its own: it is a voter.
+    let voter = Connection::open(&ConnectionConfig::new(Arc::clone(&committee), asks_nothing))?;
+    let done = voter.execute(Bytes::from(choice)).await?;
+    let (receipt, _) = done.receipt.ok_or("certificates are on")?;
+    receipt.verify(&committee)?;
+    println!("{choice}: {:?} at {}, proven", done.outcome, done.height);
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::temp_dir().join(format!("quorate-poll-{}", std::process::id()));
     let settings = Settings { execution_certificates: true, ..Settings::default() };
-    let plan = TestnetPlan {
-        service: "poll".to_owned(),
-        base_port: 7_900,
-        settings,
-        ..TestnetPlan::default()
-    };
+    let service = "poll".to_owned();
+    let plan = TestnetPlan { service, base_port: 7_900, settings, ..TestnetPlan::default() };
     let testnet = Testnet::create(&folder, &plan)?;
     let mut validators = Vec::new();
     for config in &testnet.configs {
         validators.push(Validator::start(&NodeConfig::load(config)?, Box::new(Poll))?);
     }
     let committee = Arc::new(load_committee(&testnet.committee, KeyCache::On)?);
+    let runtime = tokio::runtime::Runtime::new()?;
     for choice in ["tea", "coffee", "tea", "soup"] {
-        // A connection has a key of its own: it is a voter.
-        let config = ConnectionConfig::new(Arc::clone(&committee), asks_nothing);
-        let voter = Connection::open(&config)?;
-        let done = voter.execute(Bytes::from(choice)).await?;
-        let (receipt, _) = done.receipt.ok_or("certificates are on")?;
-        receipt.verify(&committee)?;
-        println!("{choice}: {:?} at {}, proven", done.outcome, done.height);
+        runtime.block_on(vote(Arc::clone(&committee), choice))?;
     }
     drop(validators);
     Ok(std::fs::remove_dir_all(folder)?)
