@@ -37,10 +37,9 @@ use std::time::Duration;
 
 /// Numbers of combine jobs: those of the protocol's collector are below.
 pub(crate) const FIRST_JOB: u64 = 1 << 63;
-/// Heights without a certificate that are remembered. Clients of older ones ask again.
-const OPEN_MAX: usize = 512;
-/// Certificates kept, to answer members that lack them and questions about their heights.
-pub(crate) const KEPT: usize = 256;
+/// So many of the last heights are remembered: certificates, to answer members that lack them and
+/// questions about their heights, and what is not certified yet. Clients of older ones ask again.
+const KEPT: usize = 256;
 /// Shares are taken for heights up to so many beyond the own.
 const AHEAD_MAX: u64 = 64;
 /// For so long a collector that showed nothing is passed over.
@@ -98,7 +97,15 @@ struct Own {
     /// To clients that wait for this replica's acknowledgement.
     answers: Vec<Answer>,
     attempts: u32,
+    /// The collector that has the share; none once everybody has it.
+    asked: Option<ReplicaId>,
     send_at: Option<Time>,
+}
+
+impl Own {
+    fn new(header: Header, leaves: Vec<Digest>, answers: Vec<Answer>) -> Self {
+        Self { header, leaves, answers, attempts: 0, asked: None, send_at: None }
+    }
 }
 
 /// What members say that a height came to.
@@ -164,13 +171,8 @@ impl Execution {
         let open = self.open.entry(height).or_default();
         let is_own = |answer: &&Answer| open.own.contains_key(&(answer.client, answer.sequence));
         let placed = executed.answers.iter().filter(|answer| answer.index.is_some());
-        open.executed = Some(Own {
-            header: executed.header,
-            leaves: executed.leaves.clone(),
-            answers: placed.filter(is_own).cloned().collect(),
-            attempts: 0,
-            send_at: None,
-        });
+        let answers = placed.filter(is_own).cloned().collect();
+        open.executed = Some(Own::new(executed.header, executed.leaves.clone(), answers));
         self.settle(now, height);
     }
 
@@ -182,8 +184,7 @@ impl Execution {
         self.executed = header.height;
         self.diverged = None;
         self.open.retain(|height, _| *height > header.height);
-        let own =
-            Own { header, leaves: Vec::new(), answers: Vec::new(), attempts: 0, send_at: None };
+        let own = Own::new(header, Vec::new(), Vec::new());
         self.open.insert(header.height, Open { executed: Some(own), ..Open::default() });
         self.settle(now, header.height);
     }
@@ -197,7 +198,7 @@ impl Execution {
         } else if self.is_recent(height) {
             self.sign(now, height);
         }
-        while self.open.len() > OPEN_MAX {
+        while self.open.first_key_value().is_some_and(|(height, _)| !self.is_recent(*height)) {
             self.open.pop_first();
         }
     }
@@ -206,57 +207,46 @@ impl Execution {
         self.open.get_mut(&height).and_then(|open| open.shares.combined.take())
     }
 
-    /// Whether others may still lack a certificate of this height.
+    /// Whether this height is still of interest to anybody.
     fn is_recent(&self, height: Height) -> bool {
-        let newest = self.certified.last_key_value().map_or(0, |(height, _)| height.0);
-        height.0 + KEPT as u64 > newest
+        height.0 + KEPT as u64 > self.newest().max(self.executed).0
     }
 
+    /// Signs the root and sends the share to a collector, or to everybody.
     fn sign(&mut self, now: Time, height: Height) {
-        let Some(own) = self.open.get(&height).and_then(|open| open.executed.as_ref()) else {
-            return;
-        };
         if !self.signs || self.diverged.is_some() {
             return;
         }
+        let lively = self.lively(now, height);
+        let Some(own) = self.open.get_mut(&height).and_then(|open| open.executed.as_mut()) else {
+            return;
+        };
         let root = own.header.root();
+        let collector = lively.filter(|_| own.attempts < COLLECTORS);
+        own.asked = collector;
+        let doublings = own.attempts.saturating_sub(1).min(DOUBLINGS_MAX);
+        own.send_at = Some(now + self.patience * (1 << doublings));
+        own.attempts += 1;
         let (chain, epoch) = (self.committee.chain(), self.committee.epoch());
         let share = self.voting.sign(&executed_statement(chain, epoch, height, root));
-        let attempts = own.attempts;
-        let collectors = self.collectors(now, height, attempts);
-        if let Some(own) = self.open.get_mut(&height).and_then(|open| open.executed.as_mut()) {
-            own.attempts += 1;
-            let wait = self.patience * (1 << attempts.saturating_sub(1).min(DOUBLINGS_MAX));
-            own.send_at = Some(now + wait);
+        if collector != Some(self.id) {
+            let to = collector.map_or(Recipients::All, Recipients::One);
+            let message = Message::ExecutionShare(height, root, share.clone());
+            self.outbox.push_back((to, message));
         }
-        for to in collectors {
-            let (to_self, share) = (to == Recipients::One(self.id), share.clone());
-            if !to_self {
-                let message = Message::ExecutionShare(height, root, share.clone());
-                self.outbox.push_back((to, message));
-            }
-            if to_self || to == Recipients::All {
-                self.count(now, self.id, height, root, share);
-            }
+        if collector.is_none_or(|collector| collector == self.id) {
+            self.count(now, self.id, height, root, share);
         }
     }
 
-    /// Who gets the share at this attempt. One that was asked before and showed nothing is passed over
-    /// from now on.
-    fn collectors(&mut self, now: Time, height: Height, attempt: u32) -> Vec<Recipients> {
-        self.silent.retain(|_, until| *until > now);
+    /// The first of those whose turn may come at this height that is not passed over.
+    fn lively(&self, now: Time, height: Height) -> Option<ReplicaId> {
+        let members = self.committee.size();
         let first = self.drawn(height);
-        if attempt > 0
-            && let Some(asked) = self.lively(first)
-            && attempt <= COLLECTORS
-            && asked != self.id
-        {
-            self.silent.insert(asked, now + PASSED_OVER);
-        }
-        match self.lively(first).filter(|_| attempt < COLLECTORS) {
-            Some(collector) => vec![Recipients::One(collector)],
-            None => vec![Recipients::All],
-        }
+        (0..members)
+            .map(|step| (first + step) % members)
+            .map(|index| ReplicaId(u16::try_from(index).expect("members are few")))
+            .find(|member| self.silent.get(member).is_none_or(|until| *until <= now))
     }
 
     /// The height's first collector.
@@ -264,12 +254,6 @@ impl Execution {
         let drawn = hash(&borsh::to_vec(&(self.committee.epoch(), height)).expect("into memory"));
         let number = u64::from_le_bytes(drawn.0[..8].try_into().expect("8 of 32 bytes"));
         (number % self.committee.size() as u64) as usize
-    }
-
-    fn lively(&self, first: usize) -> Option<ReplicaId> {
-        let members: Vec<ReplicaId> = self.committee.members().collect();
-        let ring = (0..members.len()).map(|step| members[(first + step) % members.len()]);
-        ring.into_iter().find(|member| !self.silent.contains_key(member))
     }
 
     // ---- collecting -----------------------------------------------------------------------------
@@ -440,8 +424,8 @@ impl Execution {
 
     // ---- time -----------------------------------------------------------------------------------
 
-    /// Shares whose collectors showed nothing go elsewhere. Once everybody has them only the last
-    /// height goes on, and those that own clients wait for.
+    /// Collectors that showed nothing are passed over, and the shares go elsewhere. Once everybody
+    /// has them only the last height goes on, and those that own clients wait for.
     pub(crate) fn due(&mut self, now: Time) {
         let is_due = |open: &Open| {
             open.executed.as_ref().and_then(|own| own.send_at).is_some_and(|at| at <= now)
@@ -452,6 +436,9 @@ impl Execution {
             let Some(own) = self.open.get(&height).and_then(|open| open.executed.as_ref()) else {
                 continue;
             };
+            if let Some(silent) = own.asked.filter(|asked| *asked != self.id) {
+                self.silent.insert(silent, now + PASSED_OVER);
+            }
             let matters = height == self.executed || !own.answers.is_empty();
             if matters || own.attempts <= COLLECTORS {
                 self.sign(now, height);

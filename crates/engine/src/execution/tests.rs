@@ -1,6 +1,6 @@
 //! Four members that executed, and a network that a test may cut.
 
-use super::{AHEAD_MAX, Execution};
+use super::{AHEAD_MAX, Execution, KEPT};
 use crate::testing::{client, committee, config, request};
 use crate::{Message, Settings};
 use quorate_crypto::{Digest, hash, merkle};
@@ -184,6 +184,27 @@ fn a_silent_collector_is_passed_over() {
     assert_eq!(room.replies.len(), 2, "at once");
 }
 
+/// Several heights wait for one dead collector: it alone is passed over, not whoever comes next.
+#[test]
+fn only_who_had_the_share_is_passed_over() {
+    let dead = collector(1);
+    let heights: Vec<u64> = (1..100).filter(|height| collector(*height) == dead).take(5).collect();
+    let alive: Vec<usize> = (0..4).filter(|member| *member != dead).collect();
+    let author = u16::try_from(alive[0]).unwrap();
+    let mut room = Room::new();
+    room.dead.insert(dead);
+    for height in &heights {
+        room.execute(&alive, &block(*height, author), 1);
+    }
+    room.wait(Settings::default().timeout() / 4);
+    assert_eq!(room.replies.len(), heights.len());
+    for member in alive {
+        let passed_over: Vec<usize> =
+            room.members[member].silent.keys().map(|member| member.index()).collect();
+        assert_eq!(passed_over, [dead], "by {member}");
+    }
+}
+
 /// One member that is wrong, whoever it is and whenever it speaks, changes nothing and blames nobody.
 fn shares_over_different_roots_are_kept_apart() {
     for wrong in 0..4 {
@@ -272,19 +293,18 @@ fn who_missed_the_proof_is_shown_it() {
     assert_eq!(room.newest(), [1; 4]);
 }
 
+/// Shares over whatever heights take room for the last ones alone, though nothing is certified.
 #[test]
-fn what_is_far_ahead_takes_no_room() {
+fn what_is_far_away_takes_no_room() {
     let mut room = Room::new();
-    let share = committee_share();
+    let header = Header { height: Height(5_000), ..Header::default() };
+    room.members[0].resume(room.now, header);
+    let share = crate::testing::voting(1).sign(b"anything");
     for height in 0..10_000 {
         let said = (Height(height), Digest::ZERO);
         room.members[0].on_share(room.now, ReplicaId(1), said, share.clone());
     }
-    assert!(room.members[0].open.len() as u64 <= AHEAD_MAX + 1);
-}
-
-fn committee_share() -> quorate_crypto::Share {
-    crate::testing::voting(1).sign(b"anything")
+    assert_eq!(room.members[0].open.len() as u64, KEPT as u64 + AHEAD_MAX);
 }
 
 /// ★ f signers prove nothing.
