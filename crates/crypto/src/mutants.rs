@@ -163,6 +163,8 @@ pub enum Mutant {
     OthersReply,
     /// Execution: a member whose root is not the certified one goes on.
     IgnoreCertifiedRoot,
+    /// Engine: what a state came to is still answered when another one replaced it.
+    KeepOldAnswers,
     /// Engine: a member that lost its promises takes requests and signs what they came to.
     AnswerUnsigned,
     /// Key-value: a node's hash does not cover at which bit its keys differ.

@@ -8,10 +8,12 @@
 use super::{Reading, Replica, SyncStatus};
 use crate::Message;
 use crate::message::{Blocks, Chunk, FetchBlocks, Kept, Offer};
+use crate::replies::Replies;
 use crate::snapshots::{Offered, Taken, Wish};
 use crate::sync::BLOCKS_MAX;
 use bytes::Bytes;
 use quorate_consensus::{Input, VerifiedRun};
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, Digest};
 use quorate_types::machine::{DecidedRecord, ExecutedUpTo, ReadAnswer, ReadItem, Release};
 use quorate_types::{Effect, Height, Manifest, Recipients, ReplicaId, Time};
@@ -316,6 +318,10 @@ impl Replica {
     pub(super) fn on_installed(&mut self, now: Time, executed: &ExecutedUpTo) {
         self.snapshots.installed();
         self.snapshots_installed += 1;
+        // ★ What came to the state that was replaced is no answer any more: it may have been wrong.
+        if !mutants::active(Mutant::KeepOldAnswers) {
+            self.replies = Replies::default();
+        }
         let height = executed.height();
         if height > self.schedule.decided() {
             let bytes = executed.decided.clone();

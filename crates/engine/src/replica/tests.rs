@@ -3,7 +3,7 @@
 use super::{Replica, ReplicaConfig};
 use crate::testing::{body, client, config, content, request};
 use crate::{Incoming, Message, Settings, frame_bytes_max};
-use quorate_types::machine::{Executed, RecordKind, Recovery};
+use quorate_types::machine::{Executed, ExecutedUpTo, RecordKind, Recovery};
 use quorate_types::{
     Body, ClientId, Effect, Event, Height, Lane, Machine, Peer, Recipients, ReplicaId, Request,
     Time, Verified,
@@ -281,4 +281,34 @@ fn a_repeated_request_is_answered_and_not_ordered_again() {
     assert!(stores(&again).is_empty());
     assert_eq!(reply(again), 1);
     assert_eq!(replica.status().operations, 1);
+}
+
+/// ★ Another state was installed: what the one before it came to may have been wrong, and is not
+/// answered from memory. The request is ordered once more, and what the new state says of it goes out.
+fn what_a_replaced_state_came_to_is_forgotten() {
+    let mut replica = replica(1, |_| {});
+    effects(&mut replica);
+    execute_one(&mut replica);
+    effects(&mut replica);
+    let header = quorate_types::Header { height: Height(9), ..Default::default() };
+    let (decided, recent) = (bytes::Bytes::new(), Vec::new());
+    let executed = ExecutedUpTo { header, decided, operations: 1, recent };
+    replica.handle(NOW, Event::Installed(Box::new(executed)));
+    effects(&mut replica);
+    submit(&mut replica, request(1, 10));
+    let after = effects(&mut replica);
+    assert_eq!(stores(&after).len(), 1, "{after:?}");
+    assert!(!sends(after).iter().any(|(_, _, message)| matches!(message, Message::Reply(_))));
+}
+
+#[test]
+fn a_replaced_state_answers_nothing() {
+    what_a_replaced_state_came_to_is_forgotten();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn answers_of_a_replaced_state_are_noticed() {
+    use quorate_crypto::mutants::{self, Mutant};
+    mutants::assert_noticed(Mutant::KeepOldAnswers, what_a_replaced_state_came_to_is_forgotten);
 }
