@@ -9,7 +9,9 @@ use quorate_gateway::{Connection, ConnectionConfig};
 use quorate_node::config::load_committee;
 use quorate_node::{NodeConfig, Testnet, TestnetPlan, Validator};
 use quorate_types::Committee;
-use quorate_types::service::{BlockContext, Operation, Outcome, Service, State, StateError};
+use quorate_types::service::{
+    BlockContext, KeyRange, Operation, Outcome, Service, State, StateError,
+};
 use std::error::Error;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -59,7 +61,7 @@ impl Service for Poll {
     /// A hash over everything: fine for a small state. The key-value store keeps a tree instead.
     fn root(&self, state: &dyn State) -> Result<Digest, StateError> {
         let mut entries = Vec::new();
-        state.scan(b"", None, &mut |key, value| {
+        state.scan(KeyRange::ALL, &mut |key, value| {
             entries.extend([key.to_vec(), value.to_vec()]);
             ControlFlow::Continue(())
         })?;

@@ -33,7 +33,9 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use changes::Changes;
 use quorate_crypto::Digest;
-use quorate_types::service::{self, BlockContext, Outcome, Proven, Service, State, StateError};
+use quorate_types::service::{
+    self, BlockContext, KeyRange, Outcome, Proven, Service, State, StateError,
+};
 use std::ops::ControlFlow;
 use tree::Tree;
 
@@ -176,7 +178,7 @@ impl Service for Kv {
 /// The first key from `from` on.
 fn first_from(state: &dyn State, from: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
     let mut first = None;
-    entries::scan(state, from, None, &mut |key, _, _| {
+    entries::scan(state, KeyRange { from, to: None }, &mut |key, _, _| {
         first = Some(key.to_vec());
         ControlFlow::Break(())
     })?;

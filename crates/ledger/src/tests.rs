@@ -3,7 +3,7 @@ use bytes::Bytes;
 use quorate_crypto::{Digest, IdentitySecret};
 use quorate_storage::{MemoryStore, Store};
 use quorate_types::service::{
-    BlockContext, Operation, Outcome, Service, State, StateError, Visitor,
+    BlockContext, KeyRange, Operation, Outcome, Service, State, StateError, Visitor,
 };
 use quorate_types::{ClientId, Height};
 use std::cell::Cell;
@@ -112,7 +112,7 @@ impl State for Counted {
         Err(StateError("never asked".into()))
     }
 
-    fn scan(&self, _: &[u8], _: Option<&[u8]>, _: &mut Visitor<'_>) -> Result<(), StateError> {
+    fn scan(&self, _: KeyRange<'_>, _: &mut Visitor<'_>) -> Result<(), StateError> {
         Err(StateError("never asked".into()))
     }
 }

@@ -49,7 +49,7 @@ use quorate_types::executed::Completion;
 use quorate_types::machine::{Asked, Block, DecidedRecord, Executed, ExecutedUpTo};
 use quorate_types::request::Answer;
 use quorate_types::service::{
-    BlockContext, Operation, Outcome, Service, State, StateError, Visitor,
+    BlockContext, KeyRange, Operation, Outcome, Service, State, StateError, Visitor,
 };
 use quorate_types::{ClientId, Header, Height, Request};
 use session::{CompletedResult, Standing};
@@ -498,13 +498,14 @@ fn service_key(key: &[u8]) -> Vec<u8> {
 
 /// Shows the service its own keys between these.
 fn scan_service(
-    from: &[u8],
-    to: Option<&[u8]>,
+    keys: KeyRange<'_>,
     visit: &mut Visitor<'_>,
-    scan: impl FnOnce(&[u8], Option<&[u8]>, &mut Visitor<'_>) -> Result<(), StateError>,
+    scan: impl FnOnce(KeyRange<'_>, &mut Visitor<'_>) -> Result<(), StateError>,
 ) -> Result<(), StateError> {
-    let to = to.map_or_else(|| vec![SERVICE + 1], service_key);
-    scan(&service_key(from), Some(&to), &mut |key, value| visit(&key[1..], value))
+    let (from, to) = (service_key(keys.from), keys.to.map(service_key));
+    let to = to.unwrap_or_else(|| vec![SERVICE + 1]);
+    let keys = KeyRange { from: &from, to: Some(&to) };
+    scan(keys, &mut |key, value| visit(&key[1..], value))
 }
 
 /// The service's part of a transaction.
@@ -525,13 +526,8 @@ impl State for ServiceState<'_, '_> {
         self.transaction.delete(&service_key(key))
     }
 
-    fn scan(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        visit: &mut Visitor<'_>,
-    ) -> Result<(), StateError> {
-        scan_service(from, to, visit, |from, to, visit| self.transaction.scan(from, to, visit))
+    fn scan(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError> {
+        scan_service(keys, visit, |keys, visit| self.transaction.scan(keys, visit))
     }
 }
 
@@ -553,13 +549,8 @@ impl State for Committed<'_> {
         Err(StateError("a query cannot write".into()))
     }
 
-    fn scan(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        visit: &mut Visitor<'_>,
-    ) -> Result<(), StateError> {
-        scan_service(from, to, visit, |from, to, visit| self.store.scan(from, to, visit))
+    fn scan(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError> {
+        scan_service(keys, visit, |keys, visit| self.store.scan(keys, visit))
     }
 }
 

@@ -7,9 +7,9 @@ pub use disk::DiskStore;
 pub use memory::MemoryStore;
 
 use crate::StorageError;
-use quorate_types::service::{State, StateError, Visitor};
+use quorate_types::service::{KeyRange, State, StateError, Visitor};
 use std::collections::BTreeMap;
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 
 /// A store with one writer.
 pub trait Store: Send {
@@ -25,16 +25,11 @@ pub trait Store: Send {
     /// When the store cannot be read.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError>;
 
-    /// Shows the committed keys from `from` on, before `to` if there is one, in order.
+    /// Shows these keys as they are committed, in order.
     ///
     /// # Errors
     /// When the store cannot be read.
-    fn scan(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        visit: &mut Visitor<'_>,
-    ) -> Result<(), StateError>;
+    fn scan(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError>;
 
     /// What is committed now, durably or not, for reading on another thread. Later commits do not
     /// change it and are not delayed by it.
@@ -80,15 +75,12 @@ pub trait Transaction: State {
 /// What a transaction changed: key by key the new value, or its removal.
 type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
-/// The part of `changes` between two keys.
-fn changed<'a>(
-    changes: &'a Changes,
-    from: &[u8],
-    to: Option<&[u8]>,
-) -> impl Iterator<Item = (&'a Vec<u8>, &'a Option<Vec<u8>>)> {
-    let to = to.map_or(Bound::Unbounded, Bound::Excluded);
-    let is_empty = matches!(to, Bound::Excluded(to) if to <= from);
-    let range = (!is_empty).then(|| changes.range::<[u8], _>((Bound::Included(from), to)));
+/// The part of an ordered map whose keys are these.
+fn part<'a, T>(
+    map: &'a BTreeMap<Vec<u8>, T>,
+    keys: KeyRange<'_>,
+) -> impl Iterator<Item = (&'a Vec<u8>, &'a T)> {
+    let range = keys.bounds().map(|bounds| map.range::<[u8], _>(bounds));
     range.into_iter().flatten()
 }
 

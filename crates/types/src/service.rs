@@ -8,7 +8,7 @@ use crate::{ClientId, Height};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use quorate_crypto::Digest;
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 
 /// One operation with what a service may know of its origin.
 #[derive(Clone, Copy, Debug)]
@@ -73,17 +73,34 @@ pub trait State {
     /// When the store cannot be written.
     fn delete(&mut self, key: &[u8]) -> Result<(), StateError>;
 
-    /// Shows the keys from `from` on, before `to` if there is one, to `visit`, in order with their
-    /// values, until it breaks. `visit` must not use the state.
+    /// Shows these keys to `visit`, in order with their values, until it breaks. `visit` must not use the
+    /// state.
     ///
     /// # Errors
     /// When the store cannot be read.
-    fn scan(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        visit: &mut Visitor<'_>,
-    ) -> Result<(), StateError>;
+    fn scan(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError>;
+}
+
+/// Keys that follow one another in the order of their bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyRange<'a> {
+    /// The first key that may be among them.
+    pub from: &'a [u8],
+    /// The first key beyond them, if there is one.
+    pub to: Option<&'a [u8]>,
+}
+
+impl<'a> KeyRange<'a> {
+    /// All keys.
+    pub const ALL: KeyRange<'static> = KeyRange { from: &[], to: None };
+
+    /// As ordered maps take it; `None` where no key is in it, which they would refuse.
+    #[must_use]
+    pub fn bounds(self) -> Option<(Bound<&'a [u8]>, Bound<&'a [u8]>)> {
+        let is_empty = self.to.is_some_and(|to| to <= self.from);
+        let to = self.to.map_or(Bound::Unbounded, Bound::Excluded);
+        (!is_empty).then_some((Bound::Included(self.from), to))
+    }
 }
 
 /// Is shown a key with its value, and says whether it wants to see more.

@@ -6,7 +6,7 @@ use super::result::{Entry, Output, Page, Refusal, StepOutput};
 use bytes::Bytes;
 use quorate_crypto::Digest;
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_types::service::{Outcome, State, StateError};
+use quorate_types::service::{KeyRange, Outcome, State, StateError};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -128,7 +128,8 @@ impl<'a> Changes<'a> {
 pub(super) fn page(state: &dyn State, scan: &Scan) -> Result<Page, StateError> {
     let mut page = Page { entries: Vec::new(), more: false };
     let mut bytes = 0;
-    entries::scan(state, &scan.from, scan.to.as_deref(), &mut |key, _, value| {
+    let keys = KeyRange { from: &scan.from, to: scan.to.as_deref() };
+    entries::scan(state, keys, &mut |key, _, value| {
         bytes += key.len() + value.len();
         page.more = page.entries.len() == scan.limit as usize || bytes > RESULT_BYTES_MAX;
         if page.more {

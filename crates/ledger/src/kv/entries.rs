@@ -3,7 +3,7 @@
 use super::bits::KEY_BYTES_MAX;
 use super::hashes;
 use quorate_crypto::Digest;
-use quorate_types::service::{State, StateError};
+use quorate_types::service::{KeyRange, State, StateError};
 use std::ops::ControlFlow;
 
 const NAMESPACE: u8 = b'k';
@@ -48,19 +48,19 @@ pub(super) fn set(
 /// Is shown a key with its value's hash and the value, and says whether it wants to see more.
 pub(super) type Visit<'a> = dyn FnMut(&[u8], Digest, &[u8]) -> ControlFlow<()> + 'a;
 
-/// Shows the keys from `from` on, before `to` if there is one, in order.
+/// Shows these keys in order.
 ///
 /// # Errors
 /// When the state cannot be read, or holds what this service did not write.
 pub(super) fn scan(
     state: &dyn State,
-    from: &[u8],
-    to: Option<&[u8]>,
+    keys: KeyRange<'_>,
     visit: &mut Visit<'_>,
 ) -> Result<(), StateError> {
-    let to = to.map_or_else(|| vec![NAMESPACE + 1], state_key);
+    let (from, to) = (state_key(keys.from), keys.to.map(state_key));
+    let to = to.unwrap_or_else(|| vec![NAMESPACE + 1]);
     let mut failure = None;
-    state.scan(&state_key(from), Some(&to), &mut |key, entry| {
+    state.scan(KeyRange { from: &from, to: Some(&to) }, &mut |key, entry| {
         let key = &key[1..];
         match decode(entry) {
             Ok((hash, value)) if (1..=KEY_BYTES_MAX).contains(&key.len()) => {

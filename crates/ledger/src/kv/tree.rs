@@ -28,7 +28,7 @@ use super::bits::{Prefix, bit};
 use super::{entries, hashes};
 use build::Builder;
 use quorate_crypto::Digest;
-use quorate_types::service::{State, StateError};
+use quorate_types::service::{KeyRange, State, StateError};
 use std::mem;
 use std::ops::ControlFlow;
 
@@ -89,7 +89,7 @@ impl Tree {
     pub(super) fn open(state: &dyn State) -> Result<Self, StateError> {
         let mut tree = Self::default();
         let mut builder = Builder::new(&mut tree.arena);
-        entries::scan(state, &[], None, &mut |key, value, _| {
+        entries::scan(state, KeyRange::ALL, &mut |key, value, _| {
             tree.count += 1;
             builder.push(key, &value);
             ControlFlow::Continue(())
@@ -204,9 +204,10 @@ impl Tree {
         let prefix = &self.arena.bucket(at).prefix;
         let before = u64::from(self.arena.bucket(at).count);
         let (from, to) = (prefix.lowest().to_vec(), prefix.end());
+        let keys = KeyRange { from: &from, to: to.as_deref() };
         let mut builder = Builder::new(&mut self.arena);
         let mut count = 0;
-        entries::scan(state, &from, to.as_deref(), &mut |key, value, _| {
+        entries::scan(state, keys, &mut |key, value, _| {
             count += 1;
             builder.push(key, &value);
             ControlFlow::Continue(())

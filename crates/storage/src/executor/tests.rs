@@ -11,7 +11,7 @@ use quorate_types::executed::{Completion, digest_of_results};
 use quorate_types::machine::{Block, Executed, ExecutedUpTo};
 use quorate_types::request::Answer;
 use quorate_types::service::{
-    BlockContext, Operation, Outcome, Service, State, StateError, Visitor,
+    BlockContext, KeyRange, Operation, Outcome, Service, State, StateError, Visitor,
 };
 use quorate_types::{Body, ChainId, Height, Payload, ReplicaId, Request};
 use std::collections::{BTreeMap, BTreeSet};
@@ -205,13 +205,8 @@ impl Store for FailingStore {
         self.inner.get(key)
     }
 
-    fn scan(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        visit: &mut Visitor<'_>,
-    ) -> Result<(), StateError> {
-        self.inner.scan(from, to, visit)
+    fn scan(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError> {
+        self.inner.scan(keys, visit)
     }
 
     fn view(&self) -> Result<Box<dyn View>, StateError> {
@@ -236,13 +231,8 @@ impl State for FailingTransaction<'_> {
         self.inner.delete(key)
     }
 
-    fn scan(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        visit: &mut Visitor<'_>,
-    ) -> Result<(), StateError> {
-        self.inner.scan(from, to, visit)
+    fn scan(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError> {
+        self.inner.scan(keys, visit)
     }
 }
 

@@ -1,10 +1,9 @@
 //! A store on disk: one redb table.
 
-use super::{Changes, Entries, Store, Transaction, View, Visit, changed, scan_changed};
+use super::{Changes, Entries, Store, Transaction, View, Visit, part, scan_changed};
 use crate::StorageError;
-use quorate_types::service::{State, StateError, Visitor};
+use quorate_types::service::{KeyRange, State, StateError, Visitor};
 use redb::{Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
-use std::ops::Bound;
 use std::path::Path;
 
 const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("state");
@@ -78,13 +77,8 @@ impl Store for DiskStore {
         get(&self.reader()?, key)
     }
 
-    fn scan(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        visit: &mut Visitor<'_>,
-    ) -> Result<(), StateError> {
-        scan(&self.reader()?, from, to, visit)
+    fn scan(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError> {
+        scan(&self.reader()?, keys, visit)
     }
 
     fn view(&self) -> Result<Box<dyn View>, StateError> {
@@ -143,14 +137,9 @@ impl State for DiskTransaction<'_> {
         Ok(())
     }
 
-    fn scan(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        visit: &mut Visitor<'_>,
-    ) -> Result<(), StateError> {
-        let committed = |visit: &mut Visitor<'_>| scan(&self.reader, from, to, visit);
-        scan_changed(changed(&self.changes, from, to), committed, visit)
+    fn scan(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError> {
+        let committed = |visit: &mut Visitor<'_>| scan(&self.reader, keys, visit);
+        scan_changed(part(&self.changes, keys), committed, visit)
     }
 }
 
@@ -172,15 +161,11 @@ fn get(
 
 fn scan(
     table: &ReadOnlyTable<&'static [u8], &'static [u8]>,
-    from: &[u8],
-    to: Option<&[u8]>,
+    keys: KeyRange<'_>,
     visit: &mut Visitor<'_>,
 ) -> Result<(), StateError> {
-    if to.is_some_and(|to| to <= from) {
-        return Ok(());
-    }
-    let to = to.map_or(Bound::Unbounded, Bound::Excluded);
-    for entry in table.range::<&[u8]>((Bound::Included(from), to)).map_err(failed)? {
+    let Some(bounds) = keys.bounds() else { return Ok(()) };
+    for entry in table.range::<&[u8]>(bounds).map_err(failed)? {
         let (key, value) = entry.map_err(failed)?;
         if visit(key.value(), value.value()).is_break() {
             break;

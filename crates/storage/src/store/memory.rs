@@ -1,12 +1,11 @@
 //! A store in memory that can lose its latest commits.
 
-use super::{Changes, Entries, Store, Transaction, View, Visit, changed, scan_changed};
+use super::{Changes, Entries, Store, Transaction, View, Visit, part, scan_changed};
 use crate::StorageError;
 use parking_lot::Mutex;
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_types::service::{State, StateError, Visitor};
+use quorate_types::service::{KeyRange, State, StateError, Visitor};
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::sync::Arc;
 
 /// A deterministic store. Cloning gives another handle to the same contents, so a test or the
@@ -47,10 +46,8 @@ impl MemoryStore {
 }
 
 impl Content {
-    fn scan(&self, from: &[u8], to: Option<&[u8]>, visit: &mut Visitor<'_>) {
-        let from_on = self.values.range::<[u8], _>((Bound::Included(from), Bound::Unbounded));
-        let mut range = from_on.take_while(|(key, _)| to.is_none_or(|to| key.as_slice() < to));
-        range.find(|(key, value)| visit(key, value).is_break());
+    fn scan(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) {
+        part(&self.values, keys).find(|(key, value)| visit(key, value).is_break());
     }
 
     /// Sets or removes; what was there before.
@@ -72,13 +69,8 @@ impl Store for MemoryStore {
         Ok(self.content.lock().values.get(key).cloned())
     }
 
-    fn scan(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        visit: &mut Visitor<'_>,
-    ) -> Result<(), StateError> {
-        self.content.lock().scan(from, to, visit);
+    fn scan(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError> {
+        self.content.lock().scan(keys, visit);
         Ok(())
     }
 
@@ -133,18 +125,13 @@ impl State for MemoryTransaction {
         Ok(())
     }
 
-    fn scan(
-        &self,
-        from: &[u8],
-        to: Option<&[u8]>,
-        visit: &mut Visitor<'_>,
-    ) -> Result<(), StateError> {
+    fn scan(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError> {
         let content = self.content.lock();
         let committed = |visit: &mut Visitor<'_>| {
-            content.scan(from, to, visit);
+            content.scan(keys, visit);
             Ok(())
         };
-        scan_changed(changed(&self.changes, from, to), committed, visit)
+        scan_changed(part(&self.changes, keys), committed, visit)
     }
 }
 

@@ -1,7 +1,7 @@
 use super::{DiskStore, MemoryStore, Store};
 use crate::StorageError;
 use proptest::prelude::*;
-use quorate_types::service::{StateError, Visitor};
+use quorate_types::service::{KeyRange, StateError, Visitor};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -70,7 +70,7 @@ fn scans_agree_with_a_map(
     store: &mut dyn Store,
     committed: &Map,
     changes: &BTreeMap<Vec<u8>, Option<Vec<u8>>>,
-    (from, to, most): (&[u8], Option<&[u8]>, usize),
+    (keys, most): (KeyRange<'_>, usize),
 ) {
     let mut transaction = store.begin().expect("begun");
     for (key, value) in committed {
@@ -78,11 +78,11 @@ fn scans_agree_with_a_map(
     }
     transaction.commit(false).expect("committed");
     let expected = |map: &Map| -> Vec<(Vec<u8>, Vec<u8>)> {
-        let inside = |key: &[u8]| key >= from && to.is_none_or(|to| key < to);
+        let inside = |key: &[u8]| key >= keys.from && keys.to.is_none_or(|to| key < to);
         let entries = map.iter().filter(|(key, _)| inside(key)).take(most);
         entries.map(|(key, value)| (key.clone(), value.clone())).collect()
     };
-    assert_eq!(shown(most, &|visit| store.scan(from, to, visit)), expected(committed));
+    assert_eq!(shown(most, &|visit| store.scan(keys, visit)), expected(committed));
     let mut changed = committed.clone();
     let mut transaction = store.begin().expect("begun");
     for (key, value) in changes {
@@ -97,7 +97,7 @@ fn scans_agree_with_a_map(
             }
         }
     }
-    assert_eq!(shown(most, &|visit| transaction.scan(from, to, visit)), expected(&changed));
+    assert_eq!(shown(most, &|visit| transaction.scan(keys, visit)), expected(&changed));
 }
 
 fn key() -> impl Strategy<Value = Vec<u8>> {
@@ -113,7 +113,7 @@ proptest! {
         to in prop::option::of(key()),
         most in 1usize..20,
     ) {
-        let range = (&from[..], to.as_deref(), most);
+        let range = (KeyRange { from: &from, to: to.as_deref() }, most);
         scans_agree_with_a_map(&mut MemoryStore::new(), &committed, &changes, range);
         let directory = tempfile::tempdir().expect("made");
         let mut disk = DiskStore::open(&directory.path().join("state")).expect("opened");

@@ -6,7 +6,7 @@ use crate::kv::proof::ProofWriter;
 use crate::kv::{entries, hashes};
 use bytes::Bytes;
 use quorate_crypto::Digest;
-use quorate_types::service::{State, StateError};
+use quorate_types::service::{KeyRange, State, StateError};
 use std::ops::ControlFlow;
 
 /// A subtree of which everything from `low` to `high` is to be shown, both included. A bound that
@@ -128,7 +128,8 @@ impl Tree {
         let bucket = self.arena.bucket(id);
         let mut leaves = Vec::with_capacity(usize::from(bucket.count));
         let to = bucket.prefix.end();
-        entries::scan(state, bucket.prefix.lowest(), to.as_deref(), &mut |key, value, _| {
+        let keys = KeyRange { from: bucket.prefix.lowest(), to: to.as_deref() };
+        entries::scan(state, keys, &mut |key, value, _| {
             leaves.push(Leaf { key: key.to_vec(), value });
             ControlFlow::Continue(())
         })?;
