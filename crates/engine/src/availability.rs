@@ -90,7 +90,9 @@ impl Certifier {
             id: config.id,
             identity: Arc::clone(&config.identity),
             verifier: Arc::clone(&config.verifier),
-            enabled: config.settings.availability == Availability::Certified,
+            // A learner stores what was ordered long ago: its word is nothing to anybody.
+            enabled: config.settings.availability == Availability::Certified
+                && !config.is_learner(),
             signs: config.signs,
             // Certifying takes a round trip and two syncs; a timeout is at least eight round trips.
             patience: config.settings.timeout() / 4,

@@ -2,8 +2,8 @@
 //!
 //! A body becomes *pending* once it is stored: it may be proposed, and it counts as work. Deciding it
 //! ends that; executing it drops it from memory. Bodies that a proposal or a decision names and that
-//! are not here are *wanted*: after a moment's grace (they are usually on their way) they are asked
-//! for, first of whoever must have them, then of everybody in turn. Reaching a quorum drops nothing.
+//! are not here are *wanted*: after a moment's grace (they are usually on their way, unless they were
+//! ordered long ago) they are asked for, first of whoever must have them, then of everybody in turn. Reaching a quorum drops nothing.
 
 mod lateness;
 
@@ -20,9 +20,10 @@ pub(crate) const PAYLOAD_BYTES_MAX: usize = 32 * 1024 * 1024;
 const FETCH_RETRY: Duration = Duration::from_millis(500);
 /// Most bodies asked for and not here yet: those that arrive let the next be asked for.
 const FETCH_UNDER_WAY_MAX: usize = 32;
-/// Most of them from one member. It is asked again when half of them are here: so no more than two
-/// questions to it are under way.
+/// Most of them from one member. It is asked again when half of them are here.
 const FETCH_PER_MEMBER_MAX: usize = 8;
+/// Most questions to one member under way: it would drop more. What is wanted meanwhile shares the next.
+const QUESTIONS_PER_MEMBER_MAX: usize = 2;
 /// Names that an announcement made us want are given up after this many attempts.
 const HEARSAY_ATTEMPTS: u32 = 8;
 /// Most names wanted on one member's hearsay.
@@ -33,6 +34,8 @@ const DECIDED_KEPT: usize = 65_536;
 /// Why a body is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {
+    /// A block decided long ago orders it: it must come, and nobody is sending it.
+    Overdue,
     /// A decided block orders it: it must come.
     Decided,
     /// A proposal names it: needed while that block may be decided.
@@ -58,7 +61,7 @@ impl Want {
     /// One member at a time; a body without which nothing executes is asked of ever more of them, so
     /// that in a large committee too it is soon known that nobody has it.
     fn asks_at_once(&self) -> u32 {
-        if self.need == Need::Decided { (self.attempts / 3).max(1) } else { 1 }
+        if self.need <= Need::Decided { (self.attempts / 3).max(1) } else { 1 }
     }
 }
 
@@ -197,7 +200,7 @@ impl Bodies {
         let used = self.author_bytes.get(&name.author).copied().unwrap_or(0);
         let within_quota = used + body.raw.len() <= self.author_bytes_max;
         let welcome = match need {
-            Some(Need::Decided | Need::Proposed) => true,
+            Some(Need::Overdue | Need::Decided | Need::Proposed) => true,
             Some(Need::Hearsay | Need::Own) => within_quota,
             None => within_quota && name.author == from,
         };
@@ -209,7 +212,10 @@ impl Bodies {
 
     /// The author's copy is here: what is asked for too early arrives twice.
     fn observe_lateness(&mut self, now: Time, name: &BodyRef) {
-        let wanted = self.wanted.get(name).map(|want| want.since);
+        let wanted = match self.wanted.get(name) {
+            Some(want) if want.need == Need::Overdue => return,
+            want => want.map(|want| want.since),
+        };
         let fetched = || self.held.get(name).and_then(|held| held.wanted);
         let late = match wanted.or_else(fetched) {
             Some(since) => now.since(since),
@@ -226,7 +232,8 @@ impl Bodies {
             return;
         }
         // Here, if not yet stored: asking again would bring it twice.
-        let wanted = self.wanted.remove(&name).map(|want| want.since);
+        let wanted = self.wanted.remove(&name).filter(|want| want.need > Need::Overdue);
+        let wanted = wanted.map(|want| want.since);
         self.held_bytes += body.raw.len();
         *self.author_bytes.entry(name.author).or_default() += body.raw.len();
         let arrival = self.arrivals;
@@ -332,10 +339,14 @@ impl Bodies {
         {
             return;
         }
-        let ask_at = if self.is_on_disk(&name) { now } else { now + self.grace(name.author) };
+        let is_on_its_way = need > Need::Overdue && !self.is_on_disk(&name);
+        let ask_at = if is_on_its_way { now + self.grace(name.author) } else { now };
         let fresh = Want { need, source, since: now, attempts: 0, asked: None, ask_at };
         let want = self.wanted.entry(name).or_insert(fresh);
         want.need = want.need.min(need);
+        if want.attempts == 0 {
+            want.ask_at = want.ask_at.min(ask_at);
+        }
     }
 
     fn grace(&self, author: ReplicaId) -> Duration {
@@ -368,7 +379,11 @@ impl Bodies {
                 want.attempts = attempt;
                 want.ask_at = now + FETCH_RETRY * attempt.min(3);
                 want.asked = Some(member);
-                asks.entry(member).or_default().push(name);
+                let names = asks.entry(member).or_default();
+                // Who has the most room may be everybody's turn.
+                if names.last() != Some(&name) {
+                    names.push(name);
+                }
             }
         }
         fetches.extend(asks.into_iter().map(|(member, names)| Fetch::Ask(member, names)));
@@ -389,12 +404,19 @@ impl Bodies {
     fn rooms(&self, now: Time) -> BTreeMap<ReplicaId, usize> {
         let members = (0..self.members).map(ReplicaId).filter(|member| *member != self.id);
         let mut rooms: BTreeMap<_, _> = members.map(|m| (m, FETCH_PER_MEMBER_MAX)).collect();
+        let mut questions: BTreeSet<(ReplicaId, Time)> = BTreeSet::new();
         for want in self.wanted.values().filter(|want| want.ask_at > now) {
-            if let Some(room) = want.asked.and_then(|member| rooms.get_mut(&member)) {
+            let Some(member) = want.asked else { continue };
+            if let Some(room) = rooms.get_mut(&member) {
                 *room = room.saturating_sub(1);
             }
+            // Those of one question are asked for again at one time.
+            questions.insert((member, want.ask_at));
         }
-        rooms.retain(|_, room| *room > FETCH_PER_MEMBER_MAX / 2);
+        let to = |member| questions.range((member, Time(0))..=(member, Time(u64::MAX))).count();
+        rooms.retain(|member, room| {
+            *room > FETCH_PER_MEMBER_MAX / 2 && to(*member) < QUESTIONS_PER_MEMBER_MAX
+        });
         rooms
     }
 

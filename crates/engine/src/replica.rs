@@ -48,13 +48,13 @@ const ANNOUNCE_EVERY: Duration = Duration::from_millis(500);
 const SERVED_MAX: usize = 32;
 /// Bytes of bodies served for one request, but always one body.
 const SERVED_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Reads under way on behalf of one peer.
+/// Reads of one kind under way on behalf of one peer.
 const READS_PER_PEER_MAX: usize = 2;
 
 /// What a replica is made of.
 #[derive(Clone, Debug)]
 pub struct ReplicaConfig {
-    /// Its index in the committee.
+    /// Its index in the committee; one beyond the members is a learner's.
     pub id: ReplicaId,
     /// Its identity key.
     pub identity: Arc<IdentitySecret>,
@@ -68,8 +68,17 @@ pub struct ReplicaConfig {
     /// the host's monotonic time: a step of the wall clock changes nothing.
     pub wall_origin_ms: u64,
     /// Whether it may sign. `false`: it follows and serves other members, and never votes,
-    /// proposes, times out or answers clients (a validator that lost its disk).
+    /// proposes, times out or answers clients (a validator that lost its disk, and a learner).
     pub signs: bool,
+}
+
+impl ReplicaConfig {
+    /// Whether it is no member: it asks for what was decided, executes it and answers questions about
+    /// the state.
+    #[must_use]
+    pub fn is_learner(&self) -> bool {
+        !self.verifier.committee().contains(self.id)
+    }
 }
 
 /// What a replica shows of itself.
@@ -175,18 +184,18 @@ pub struct Replica {
 /// Why something is being read back.
 #[derive(Debug)]
 enum Reading {
-    Bodies(ReplicaId),
-    Blocks(ReplicaId, FetchBlocks, u64),
+    Bodies(Peer),
+    Blocks(Peer, FetchBlocks, u64),
     /// Manifests, for snapshots beyond a height.
-    Snapshots(ReplicaId, Height),
+    Snapshots(Peer, Height),
     /// The decided records that prove a snapshot's height.
-    Proof(ReplicaId, Bytes),
-    Chunk(ReplicaId, Digest, u32),
+    Proof(Peer, Bytes),
+    Chunk(Peer, Digest, u32),
     Own,
 }
 
 impl Reading {
-    fn peer(&self) -> Option<ReplicaId> {
+    fn peer(&self) -> Option<Peer> {
         match self {
             Self::Bodies(peer)
             | Self::Blocks(peer, ..)
@@ -195,6 +204,10 @@ impl Reading {
             | Self::Chunk(peer, ..) => Some(*peer),
             Self::Own => None,
         }
+    }
+
+    fn is_of_kind(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 }
 
@@ -215,7 +228,11 @@ impl Replica {
             started: false,
             unsent: Vec::new(),
             on_disk: Height(0),
-            sync: BlockSync::new(config.id, members),
+            sync: if config.is_learner() {
+                BlockSync::following(config.id, members)
+            } else {
+                BlockSync::new(config.id, members)
+            },
             snapshots: SnapshotSync::new(Arc::clone(config.verifier.committee())),
             oldest_snapshot: None,
             durable: Height(0),
@@ -298,6 +315,7 @@ impl Replica {
             self.recall(executed);
         }
         self.oldest_snapshot = recovery.snapshots.first().copied();
+        self.snapshots.recover(recovery.staged);
         let last = recovery.decided.last().map(|record| record.height);
         self.on_disk = last.unwrap_or(self.schedule.executed());
         self.protocol.handle(
@@ -325,6 +343,7 @@ impl Replica {
                 self.on_question(client, question);
             }
             (Peer::Replica(from), message) => self.on_peer_message(now, from, message),
+            (Peer::Learner(_), message) => self.serve(from, message),
             (Peer::Client(_), _) => self.faults += 1,
         }
     }
@@ -346,12 +365,8 @@ impl Replica {
                 self.on_chain(now, from, &heights, runs, &bodies);
             }
             Incoming::Announce(names) => self.on_announce(now, from, &names),
-            Incoming::FetchBodies(names) => self.serve_bodies(from, names),
-            Incoming::FetchBlocks(request) => self.serve_blocks(from, request),
             Incoming::Blocks(request, kept, run) => self.on_blocks(now, from, request, kept, run),
-            Incoming::FetchSnapshots(above) => self.serve_snapshots(from, above),
             Incoming::Offer(offered) => self.on_offer(from, *offered),
-            Incoming::FetchChunk(snapshot, index) => self.serve_chunk(from, snapshot, index),
             Incoming::Chunk(which, content) => self.on_chunk(from, which, content),
             Incoming::Acknowledgement(given) => self.certifier.on_acknowledgement(from, &given),
             Incoming::Available(covered) => {
@@ -364,12 +379,18 @@ impl Replica {
             Incoming::ExecutionProof(certificate) => {
                 self.execution.on_proof(now, from, *certificate);
             }
-            Incoming::Request(_)
-            | Incoming::Reply(_)
-            | Incoming::Busy(_)
-            | Incoming::CertifiedReply(_)
-            | Incoming::Question(_)
-            | Incoming::Answered(_) => self.faults += 1,
+            question => self.serve(Peer::Replica(from), question),
+        }
+    }
+
+    /// What a peer that fell behind asks for.
+    fn serve(&mut self, to: Peer, question: Incoming) {
+        match question {
+            Incoming::FetchBodies(names) => self.serve_bodies(to, names),
+            Incoming::FetchBlocks(request) => self.serve_blocks(to, request),
+            Incoming::FetchSnapshots(above) => self.serve_snapshots(to, above),
+            Incoming::FetchChunk(snapshot, index) => self.serve_chunk(to, snapshot, index),
+            _ => self.faults += 1,
         }
     }
 
@@ -383,7 +404,9 @@ impl Replica {
 
     fn on_request(&mut self, now: Time, client: ClientId, request: Request) {
         if !self.serves_clients() {
-            let reason = if self.config.signs {
+            let reason = if self.config.is_learner() {
+                "a learner takes no requests: send them to a member"
+            } else if self.config.signs {
                 "this member's state is not the committee's: ask another"
             } else {
                 "this member lost its log and serves no clients: ask another"
@@ -467,11 +490,11 @@ impl Replica {
         }
     }
 
-    fn serve_bodies(&mut self, to: ReplicaId, names: Vec<BodyRef>) {
+    fn serve_bodies(&mut self, to: Peer, names: Vec<BodyRef>) {
         let mut items = Vec::new();
         for name in names.into_iter().take(SERVED_MAX) {
             match self.bodies.get(&name).cloned() {
-                Some(body) => self.send(Recipients::One(to), Message::Body(body)),
+                Some(body) => self.send(to.into(), Message::Body(body)),
                 None => items.push(ReadItem::Body(name)),
             }
         }
@@ -545,7 +568,8 @@ impl Replica {
 
     fn read_for(&mut self, reading: Reading, items: Vec<ReadItem>) {
         let peer = reading.peer();
-        let under_way = self.reads.values().filter(|other| other.peer() == peer).count();
+        let is_like = |other: &&Reading| other.peer() == peer && other.is_of_kind(&reading);
+        let under_way = self.reads.values().filter(is_like).count();
         if peer.is_some() && under_way >= READS_PER_PEER_MAX {
             return;
         }
@@ -564,7 +588,7 @@ impl Replica {
                         break;
                     }
                     bytes += body.raw.len();
-                    self.send(Recipients::One(to), Message::Body(body));
+                    self.send(to.into(), Message::Body(body));
                 }
             }
             Some(Reading::Blocks(to, request, count)) => {
@@ -700,7 +724,8 @@ impl Replica {
         self.now = now;
         self.seal(now);
         self.certify(now);
-        let working = self.bodies.has_pending();
+        // A learner's are decided, as far as it knows: it is nobody's place to press for them.
+        let working = self.bodies.has_pending() && !self.config.is_learner();
         if working != self.working {
             self.working = working;
             self.announce_at = working.then(|| now + self.announce_every());

@@ -57,6 +57,11 @@ impl Schedule {
         self.waiting.iter().take(UPCOMING).map(|(payload, _)| payload)
     }
 
+    /// Whether more heights wait than those.
+    pub(crate) fn lags(&self) -> bool {
+        self.waiting.len() > UPCOMING
+    }
+
     /// Starts the height that [`Schedule::next`] showed.
     pub(crate) fn start(&mut self) -> Option<(Payload, Bytes)> {
         let (payload, record) = self.waiting.pop_front()?;

@@ -60,6 +60,8 @@ pub struct SessionConfig {
     pub next_sequence: u64,
     /// The service's check of an answer to a question.
     pub check_answer: CheckAnswer,
+    /// Whether there is a learner, at the first index beyond the members: questions go to it first.
+    pub learner: bool,
 }
 
 /// Whether an answer to a question is true of a state with this header's root; otherwise what is wrong.
@@ -296,6 +298,27 @@ impl Session {
         bundle
     }
 
+    fn ask(&mut self, now: Time, tag: u64, question: Bytes) {
+        let members = u16::try_from(self.config.committee.size()).expect("members are few");
+        let first = if self.config.learner { ReplicaId(members) } else { self.target };
+        self.asking.ask(now, tag, question, first);
+    }
+
+    /// A learner answers questions, and nothing else that it says means anything.
+    fn on_message(&mut self, now: Time, from: ReplicaId, message: Incoming) {
+        let is_member = self.config.committee.contains(from);
+        if is_member {
+            self.heard.insert(from, now);
+        }
+        match message {
+            Incoming::Answered(answered) => self.asking.on_answered(now, from, *answered),
+            Incoming::Reply(reply) if is_member => self.on_reply(now, from, reply),
+            Incoming::Busy(busy) if is_member => self.on_busy(now, from, busy),
+            Incoming::CertifiedReply(reply) if is_member => self.on_certified(now, *reply),
+            _ => {}
+        }
+    }
+
     /// Counts an answer: as soon as enough replicas to include an honest one say the same, the
     /// request is done.
     fn on_reply(&mut self, now: Time, from: ReplicaId, reply: Reply) {
@@ -450,16 +473,9 @@ impl Machine for Session {
             SessionEvent::SubmitMany(operations) => {
                 operations.into_iter().for_each(|(tag, bytes)| self.submit(now, tag, bytes));
             }
-            SessionEvent::Ask { tag, question } => self.asking.ask(now, tag, question, self.target),
+            SessionEvent::Ask { tag, question } => self.ask(now, tag, question),
             SessionEvent::Message { from, message } => {
-                self.heard.insert(from, now);
-                match message.into_inner() {
-                    Incoming::Reply(reply) => self.on_reply(now, from, reply),
-                    Incoming::Busy(busy) => self.on_busy(now, from, busy),
-                    Incoming::CertifiedReply(reply) => self.on_certified(now, *reply),
-                    Incoming::Answered(answered) => self.asking.on_answered(now, from, *answered),
-                    _ => {}
-                }
+                self.on_message(now, from, message.into_inner());
             }
         }
         self.flush(now);

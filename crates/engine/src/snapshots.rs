@@ -12,7 +12,8 @@
 //! manifest, each over its own authenticated channel: one of them is honest. The block that it is
 //! of comes with a proof that a quorum decided it, which was checked before it came here. Every
 //! chunk is compared with its hash in the manifest (★); whoever sent another is not asked again for
-//! this snapshot.
+//! this snapshot. What is staged is known by its hash, and not fetched again: after a restart, or when
+//! another snapshot has the same chunk.
 
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
@@ -52,6 +53,10 @@ pub struct Offered {
 pub(crate) struct SnapshotSync {
     committee: Arc<Committee>,
     phase: Phase,
+    /// Chunks that the host keeps.
+    staged: BTreeSet<Digest>,
+    /// Those of them that it need not keep.
+    surplus: Vec<Digest>,
 }
 
 #[derive(Debug)]
@@ -68,12 +73,10 @@ struct Fetching {
     sources: BTreeSet<ReplicaId>,
     /// Chunks asked for: of whom, and until when.
     asked: BTreeMap<u32, (ReplicaId, Time)>,
-    /// Chunks to ask for again.
-    again: BTreeSet<u32>,
+    /// Chunks to ask for.
+    missing: BTreeSet<u32>,
     /// Chunks that are not here, and who was asked for them and took too long.
     given_up: BTreeSet<(u32, ReplicaId)>,
-    /// The first chunk that was never asked for.
-    next: u32,
     staged: u32,
     /// Who sent a wrong chunk or has none any more.
     dismissed: BTreeSet<ReplicaId>,
@@ -107,7 +110,24 @@ pub(crate) enum Taken {
 
 impl SnapshotSync {
     pub(crate) fn new(committee: Arc<Committee>) -> Self {
-        Self { committee, phase: Phase::Idle }
+        Self { committee, phase: Phase::Idle, staged: BTreeSet::new(), surplus: Vec::new() }
+    }
+
+    /// An earlier run staged these.
+    pub(crate) fn recover(&mut self, staged: Vec<Digest>) {
+        self.staged.extend(staged);
+    }
+
+    /// A height was executed. Unless a snapshot is under way, what is staged is of no use any more.
+    pub(crate) fn executed(&mut self) {
+        if !self.is_active() && !self.staged.is_empty() {
+            self.surplus.extend(std::mem::take(&mut self.staged));
+        }
+    }
+
+    /// Staged chunks that the host may let go, once.
+    pub(crate) fn take_surplus(&mut self) -> Vec<Digest> {
+        std::mem::take(&mut self.surplus)
     }
 
     /// Nobody has what is needed: a snapshot is.
@@ -181,7 +201,10 @@ impl SnapshotSync {
             of_member.remove(0);
         }
         if let Some((offered, sources)) = choose(offers, &self.committee) {
-            self.phase = Phase::Fetching(Box::new(Fetching::new(offered, sources)));
+            let needed: BTreeSet<&Digest> = offered.manifest.chunks.iter().collect();
+            self.surplus.extend(self.staged.extract_if(.., |chunk| !needed.contains(chunk)));
+            let fetching = Fetching::new(offered, sources, &self.staged);
+            self.phase = Phase::Fetching(Box::new(fetching));
         }
     }
 
@@ -229,14 +252,15 @@ impl SnapshotSync {
         let taken = match content {
             Some(content) if right(&content) => {
                 fetching.take(index, is_asked);
-                return Taken::Stage(StagedChunk { snapshot, index, bytes: content.1 });
+                self.staged.insert(expected);
+                return Taken::Stage(StagedChunk { hash: expected, bytes: content.1 });
             }
             _ if !is_asked => return Taken::Unasked,
             None => Taken::Gone,
             Some(_) => Taken::Wrong,
         };
         fetching.asked.remove(&index);
-        fetching.again.insert(index);
+        fetching.missing.insert(index);
         fetching.sources.remove(&from);
         fetching.dismissed.insert(from);
         taken
@@ -256,6 +280,7 @@ impl SnapshotSync {
     /// The state is the snapshot's.
     pub(crate) fn installed(&mut self) {
         self.phase = Phase::Idle;
+        self.staged.clear();
     }
 
     /// When [`SnapshotSync::due`] has something.
@@ -269,15 +294,18 @@ impl SnapshotSync {
 }
 
 impl Fetching {
-    fn new(offered: Offered, sources: BTreeSet<ReplicaId>) -> Self {
+    fn new(offered: Offered, sources: BTreeSet<ReplicaId>, staged: &BTreeSet<Digest>) -> Self {
+        let chunks = (0..).zip(&offered.manifest.chunks);
+        let missing: BTreeSet<u32> =
+            chunks.filter(|(_, chunk)| !staged.contains(chunk)).map(|(index, _)| index).collect();
+        let staged = offered.manifest.chunks.len() - missing.len();
         Self {
             offered,
             sources,
             asked: BTreeMap::new(),
-            again: BTreeSet::new(),
+            missing,
             given_up: BTreeSet::new(),
-            next: 0,
-            staged: 0,
+            staged: u32::try_from(staged).expect("chunks are megabytes"),
             dismissed: BTreeSet::new(),
             late: 0,
             patience: CHUNK_RETRY,
@@ -288,7 +316,7 @@ impl Fetching {
     /// and then patience costs less than asking again.
     fn take(&mut self, index: u32, in_time: bool) {
         self.asked.remove(&index);
-        self.again.remove(&index);
+        self.missing.remove(&index);
         self.given_up.retain(|(given_up, _)| *given_up != index);
         self.staged += 1;
         self.late = 0;
@@ -324,12 +352,12 @@ impl Fetching {
             let Some((member, _)) = self.asked.remove(&index) else { continue };
             slow.insert(member);
             self.given_up.insert((index, member));
-            self.again.insert(index);
+            self.missing.insert(index);
             self.late += 1;
         }
         let mut wishes = Vec::new();
         while let Some(member) = self.idlest(&slow) {
-            let Some(index) = self.next_chunk() else { break };
+            let Some(index) = self.missing.pop_first() else { break };
             self.asked.insert(index, (member, now + self.patience));
             wishes.push(Wish::Chunk(member, self.offered.digest, index));
         }
@@ -346,18 +374,6 @@ impl Fetching {
             .filter(|(_, load, _)| *load < PER_MEMBER_MAX)
             .min()
             .map(|(_, _, member)| member)
-    }
-
-    fn next_chunk(&mut self) -> Option<u32> {
-        self.again.pop_first().or_else(|| {
-            let index = self.next;
-            self.next += 1;
-            let exists = (index as usize) < self.offered.manifest.chunks.len();
-            if !exists {
-                self.next = index;
-            }
-            exists.then_some(index)
-        })
     }
 }
 

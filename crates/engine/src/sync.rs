@@ -7,6 +7,9 @@
 //! already: their answers prove themselves downwards from a certificate, wait here until what is
 //! below them is decided, and are taken then. A slow or silent member costs one retry of its part.
 //!
+//! A learner, to whom nobody shows anything, asks for whatever comes next without end: everybody in
+//! turn, so that no member alone can keep it back, and every [`FOLLOW_EVERY`] while nothing is new.
+//!
 //! An answer also says which heights its sender keeps. Those that no longer keep what is missing are
 //! remembered: when they weigh enough, the replica needs a snapshot.
 
@@ -18,6 +21,8 @@ use std::time::Duration;
 
 /// How long an answer may take before the next member is asked.
 const RETRY: Duration = Duration::from_millis(300);
+/// How often a learner that has everything asks whether there is more.
+const FOLLOW_EVERY: Duration = Duration::from_millis(100);
 /// Questions about heights further on, beside the one about the next height.
 const AHEAD_MAX: usize = 3;
 /// Questions under way to one member.
@@ -33,6 +38,10 @@ pub(crate) struct BlockSync {
     id: ReplicaId,
     members: u16,
     missing: Option<Missing>,
+    /// Whatever comes next is missing, always.
+    follows: bool,
+    /// The last decided height.
+    here: Height,
     asked: Vec<Asked>,
     /// Answers to questions ahead, by their first height.
     ahead: BTreeMap<Height, Box<VerifiedRun>>,
@@ -44,7 +53,8 @@ pub(crate) struct BlockSync {
 
 #[derive(Debug)]
 struct Missing {
-    target: BlockId,
+    /// A certified block; `None` for whatever comes next.
+    target: Option<BlockId>,
     source: ReplicaId,
     ask_at: Time,
 }
@@ -67,6 +77,8 @@ impl BlockSync {
             id,
             members,
             missing: None,
+            follows: false,
+            here: Height(0),
             asked: Vec::new(),
             ahead: BTreeMap::new(),
             newest: Height(0),
@@ -74,14 +86,22 @@ impl BlockSync {
         }
     }
 
+    /// Of a learner: `id` is no member's.
+    #[must_use]
+    pub(crate) fn following(id: ReplicaId, members: usize) -> Self {
+        let missing = Missing { target: None, source: ReplicaId(0), ask_at: Time(0) };
+        Self { missing: Some(missing), follows: true, ..Self::new(id, members) }
+    }
+
     /// A certified block is missing. A newer one replaces it as the target; the questions under way
     /// stay.
     pub(crate) fn behind(&mut self, now: Time, target: BlockId, source: Option<ReplicaId>) {
         match &mut self.missing {
-            Some(missing) => missing.target = target,
+            Some(_) if self.follows => {}
+            Some(missing) => missing.target = Some(target),
             None => {
                 let source = source.unwrap_or(self.after(self.id));
-                self.missing = Some(Missing { target, source, ask_at: now });
+                self.missing = Some(Missing { target: Some(target), source, ask_at: now });
             }
         }
     }
@@ -95,10 +115,12 @@ impl BlockSync {
         has: impl Fn(BlockId) -> bool,
     ) -> Vec<(ReplicaId, FetchBlocks)> {
         let Some(missing) = &self.missing else { return Vec::new() };
-        if has(missing.target) || self.members == 1 {
-            self.reset();
+        let is_alone = self.members == 1 && !self.follows;
+        if missing.target.is_some_and(has) || is_alone {
+            *self = Self::new(self.id, usize::from(self.members));
             return Vec::new();
         }
+        self.here = height;
         self.asked.retain(|asked| asked.request.height >= height);
         self.asked.iter_mut().for_each(|asked| asked.late |= asked.until <= now);
         let surplus = self.asked.len().saturating_sub(ASKED_MAX);
@@ -106,7 +128,7 @@ impl BlockSync {
         self.ahead.retain(|_, run| run.heights().is_some_and(|(_, last)| last > height));
         let mut questions = Vec::new();
         questions.extend(self.ask_next(now, height, tip));
-        while let Some(question) = self.ask_ahead(now, height) {
+        while let Some(question) = self.ask_ahead(now, height, tip) {
             questions.push(question);
         }
         questions
@@ -132,7 +154,8 @@ impl BlockSync {
         let member = missing.source;
         missing.ask_at = now + RETRY;
         missing.source = next(member);
-        let request = FetchBlocks { height, after: Some(tip), target: missing.target };
+        let target = missing.target.unwrap_or(tip);
+        let request = FetchBlocks { height, after: Some(tip), target };
         self.ask(now, member, request)
     }
 
@@ -151,7 +174,12 @@ impl BlockSync {
         self.asked.iter().filter(|asked| !asked.late && asked.request.after.is_none())
     }
 
-    fn ask_ahead(&mut self, now: Time, height: Height) -> Option<(ReplicaId, FetchBlocks)> {
+    fn ask_ahead(
+        &mut self,
+        now: Time,
+        height: Height,
+        tip: BlockId,
+    ) -> Option<(ReplicaId, FetchBlocks)> {
         let under_way = self.asked_ahead().count();
         if under_way + self.ahead.len() >= AHEAD_MAX {
             return None;
@@ -162,7 +190,7 @@ impl BlockSync {
         }
         let too_far = from.0 > height.0 + BLOCKS_MAX * (AHEAD_MAX as u64 + 1);
         let member = self.idlest(from).filter(|_| self.newest > from && !too_far)?;
-        let target = self.missing.as_ref()?.target;
+        let target = self.missing.as_ref()?.target.unwrap_or(tip);
         let request = FetchBlocks { height: from, after: None, target };
         self.ask(now, member, request)
     }
@@ -213,6 +241,9 @@ impl BlockSync {
             return None;
         }
         if run.is_empty() {
+            if self.follows && kept.newest <= request.height {
+                missing.ask_at = now + FOLLOW_EVERY;
+            }
             if kept.oldest > request.height.next() && kept.newest > request.height {
                 let is_news = self.gone.insert(from);
                 if is_news {
@@ -223,7 +254,9 @@ impl BlockSync {
             return None;
         }
         self.gone.clear();
-        missing.source = from;
+        if !self.follows {
+            missing.source = from;
+        }
         missing.ask_at = now;
         Some(run)
     }
@@ -265,10 +298,6 @@ impl BlockSync {
         }
     }
 
-    fn reset(&mut self) {
-        *self = Self::new(self.id, usize::from(self.members));
-    }
-
     fn after(&self, member: ReplicaId) -> ReplicaId {
         ReplicaId((member.0 + 1) % self.members)
     }
@@ -277,14 +306,17 @@ impl BlockSync {
     #[must_use]
     pub(crate) fn deadline(&self) -> Option<Time> {
         let missing = self.missing.as_ref()?;
-        let under_way = self.asked.iter().filter(|asked| !asked.late).map(|asked| asked.until);
-        under_way.chain([missing.ask_at]).min()
+        let under_way = || self.asked.iter().filter(|asked| !asked.late);
+        // While somebody may still answer it, the question about the next height is not asked again.
+        let is_asked = under_way().any(|asked| asked.request.after.is_some());
+        let ask_at = (!is_asked).then_some(missing.ask_at);
+        under_way().map(|asked| asked.until).chain(ask_at).min()
     }
 
-    /// Whether something is missing.
+    /// Whether something is missing, as far as anybody said.
     #[must_use]
     pub(crate) fn is_behind(&self) -> bool {
-        self.missing.is_some()
+        self.missing.is_some() && (!self.follows || self.newest > self.here)
     }
 }
 

@@ -193,16 +193,16 @@ impl Verify for Incoming {
                 from_member(from, Self::Announce(check_names(decode(&content)?, verifier)?))
             }
             Tag::FetchBodies => {
-                from_member(from, Self::FetchBodies(check_names(decode(&content)?, verifier)?))
+                from_follower(from, Self::FetchBodies(check_names(decode(&content)?, verifier)?))
             }
-            Tag::FetchBlocks => from_member(from, Self::FetchBlocks(decode(&content)?)),
+            Tag::FetchBlocks => from_follower(from, Self::FetchBlocks(decode(&content)?)),
             Tag::Blocks => check_blocks(&decode(&content)?, from, verifier),
-            Tag::FetchSnapshots => from_member(from, Self::FetchSnapshots(decode(&content)?)),
+            Tag::FetchSnapshots => from_follower(from, Self::FetchSnapshots(decode(&content)?)),
             Tag::Chain => check_chain(&content, from, verifier),
             Tag::Offer => check_offer(&decode(&content)?, from, verifier),
             Tag::FetchChunk => {
                 let (snapshot, index) = decode(&content)?;
-                from_member(from, Self::FetchChunk(snapshot, index))
+                from_follower(from, Self::FetchChunk(snapshot, index))
             }
             Tag::Chunk => {
                 let (which, bytes) = decode_header(&content)?;
@@ -235,7 +235,7 @@ impl Verify for Incoming {
             }
             Tag::Question => match from {
                 Peer::Client(_) => Ok(Self::Question(decode(&content)?)),
-                Peer::Replica(_) => Err(Rejected::ForeignSender),
+                Peer::Replica(_) | Peer::Learner(_) => Err(Rejected::ForeignSender),
             },
             Tag::Answered => {
                 from.replica()?;
@@ -263,6 +263,10 @@ fn decode_header<T: BorshDeserialize>(content: &Bytes) -> Result<(T, Bytes), Rej
 
 fn from_member(from: Peer, message: Incoming) -> Result<Incoming, Rejected> {
     from.replica().map(|_| message)
+}
+
+fn from_follower(from: Peer, message: Incoming) -> Result<Incoming, Rejected> {
+    from.follower().map(|()| message)
 }
 
 fn check_names(names: Vec<BodyRef>, verifier: &Verifier) -> Result<Vec<BodyRef>, Rejected> {

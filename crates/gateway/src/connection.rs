@@ -5,7 +5,9 @@ use parking_lot::Mutex;
 use quorate_crypto::IdentitySecret;
 use quorate_engine::{Bundling, CheckAnswer};
 use quorate_node::testnet::system_random;
-use quorate_node::{Client, ClientConfig, Completion, Finished, NodeError, SessionSpec};
+use quorate_node::{
+    Client, ClientConfig, Completion, Finished, LearnerAddress, NodeError, SessionSpec,
+};
 use quorate_types::executed::ExecutionCertificate;
 use quorate_types::service::Proven;
 use quorate_types::{Committee, Height, Outcome, Receipt, ReplicaId};
@@ -32,6 +34,8 @@ pub struct ConnectionConfig {
     pub retry_after: Duration,
     /// The service's check of answers to questions.
     pub check_answer: CheckAnswer,
+    /// A learner that is asked questions before members are.
+    pub learner: Option<LearnerAddress>,
 }
 
 impl ConnectionConfig {
@@ -45,6 +49,7 @@ impl ConnectionConfig {
             patience: Duration::from_secs(10),
             retry_after: Duration::from_secs(1),
             check_answer,
+            learner: None,
         }
     }
 }
@@ -114,6 +119,7 @@ impl Connection {
             bundling: Bundling::after(Duration::from_millis(1)),
             retry_after: config.retry_after,
             check_answer: config.check_answer,
+            learner: config.learner.clone(),
             ..ClientConfig::new(Arc::clone(&config.committee), (0..sessions).map(spec).collect())
         })?;
         let waiting = Waiting::default();
@@ -155,7 +161,7 @@ impl Connection {
         }
     }
 
-    /// Asks one member about the state; others, when it is silent or its answer does not pass.
+    /// Asks the learner, or one member, about the state; others, when it is silent or its answer does not pass.
     ///
     /// # Errors
     /// [`CallError`].

@@ -40,6 +40,10 @@ pub struct ValidatorStatus {
     pub log_bytes: u64,
     /// The lowest height from which on it keeps blocks and bodies for others.
     pub oldest_height: u64,
+    /// The last height whose root is certified.
+    pub certified: u64,
+    /// The height from which on its state is not the committee's, if it is not.
+    pub diverged: Option<u64>,
     /// Messages that broke a rule of the protocol since it started.
     pub faults: u64,
     /// Other members whose lanes are all connected.
@@ -52,9 +56,21 @@ pub struct ValidatorStatus {
     pub cpu_seconds: Option<f64>,
     /// Memory in use in MiB, where the system says.
     pub rss_mb: Option<f64>,
+    /// What it was started with.
+    pub config: StartedWith,
     /// When it was so: half way between the question and the answer.
     #[serde(skip)]
     pub at: Option<Instant>,
+}
+
+/// What of a validator's configuration others ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StartedWith {
+    /// Whether it is no member.
+    pub learner: bool,
+    /// Whether it may vote.
+    pub signs: bool,
 }
 
 /// How a validator that fell behind comes along.

@@ -24,7 +24,7 @@ use crate::transport::outbound::{Full, Link, Outbox};
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
 use parking_lot::Mutex;
-use quorate_crypto::IdentitySecret;
+use quorate_crypto::{IdentityKey, IdentitySecret};
 use quorate_engine::{
     Bundling, CheckAnswer, Incoming, Message, ReplyGate, Session, SessionConfig, SessionEffect,
     SessionEvent, Settings, Told, Verifier, asks_nothing,
@@ -33,6 +33,8 @@ use quorate_types::{
     Committee, Height, Lane, Machine, Outcome, Peer, Receipt, ReplicaId, Time, Verified,
 };
 use quorate_wan::Topology;
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Builder, JoinHandle};
@@ -77,6 +79,8 @@ pub struct ClientConfig {
     pub emulation: Option<Arc<Topology>>,
     /// The service's check of answers to questions.
     pub check_answer: CheckAnswer,
+    /// A learner that is asked questions before members are.
+    pub learner: Option<LearnerAddress>,
 }
 
 impl ClientConfig {
@@ -93,7 +97,44 @@ impl ClientConfig {
             send_to_all: false,
             emulation: None,
             check_answer: asks_nothing,
+            learner: None,
         }
+    }
+}
+
+/// Where a learner answers questions, as text `KEY@ADDRESS`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LearnerAddress {
+    /// Its identity key: nobody else is spoken to there.
+    pub identity: IdentityKey,
+    /// `host:port`.
+    pub address: String,
+}
+
+/// A text that is not `KEY@ADDRESS`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' is not KEY@ADDRESS: a learner's identity key of 64 hexadecimal digits, '@', and where it \
+     listens, as in …@127.0.0.1:7008"
+)]
+pub struct NoLearnerAddress(String);
+
+impl FromStr for LearnerAddress {
+    type Err = NoLearnerAddress;
+
+    fn from_str(text: &str) -> Result<Self, NoLearnerAddress> {
+        let parse = || {
+            let (key, address) = text.split_once('@')?;
+            let (identity, address) = (key.parse().ok()?, address.to_owned());
+            address.contains(':').then_some(Self { identity, address })
+        };
+        parse().ok_or_else(|| NoLearnerAddress(text.to_owned()))
+    }
+}
+
+impl fmt::Display for LearnerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.identity, self.address)
     }
 }
 
@@ -199,7 +240,8 @@ impl Client {
         for (index, spec) in config.sessions.iter().enumerate() {
             let links = wiring.links(index, spec)?;
             outboxes.push(links.iter().map(|link| Arc::clone(&link.outbox)).collect());
-            ups.push(links.iter().map(|link| Arc::clone(&link.up)).collect());
+            let members = links.iter().take(config.committee.size());
+            ups.push(members.map(|link| Arc::clone(&link.up)).collect());
             for link in links {
                 runtime.spawn(link.run());
             }
@@ -209,6 +251,7 @@ impl Client {
             due: vec![None; config.sessions.len()],
             outboxes,
             send_to_all: config.send_to_all,
+            members: config.committee.size(),
             completed,
             clock: Clock::start(),
         };
@@ -317,6 +360,7 @@ fn sessions(config: &ClientConfig) -> Vec<Session> {
             retry_after: config.retry_after,
             next_sequence: spec.next_sequence,
             check_answer: config.check_answer,
+            learner: config.learner.is_some(),
         })
     };
     config.sessions.iter().map(session).collect()
@@ -342,6 +386,7 @@ struct Heard {
 struct Wiring<'a> {
     committee: &'a Arc<Committee>,
     emulation: Option<&'a Topology>,
+    learner: Option<&'a LearnerAddress>,
     pool: Pool,
     metrics: Arc<Metrics>,
     replies: Sender<Heard>,
@@ -360,26 +405,34 @@ impl<'a> Wiring<'a> {
             start("check-replies", worker)?;
         }
         let emulation = config.emulation.as_deref();
-        Ok(Self { committee: &config.committee, emulation, pool, metrics, replies })
+        let (committee, learner) = (&config.committee, config.learner.as_ref());
+        Ok(Self { committee, emulation, learner, pool, metrics, replies })
     }
 
-    /// A session's links in member order.
+    /// A session's links in member order, then one to the learner.
     fn links(&self, session: usize, spec: &SessionSpec) -> Result<Vec<Link>, NodeError> {
         let dialer = Dialer::new(&spec.identity)?;
         let limits = Limits::default();
         let gate = Mutex::new(ReplyGate::new(Arc::clone(self.committee)));
         let inlet = Arc::new(SessionInlet { session, gate, replies: self.replies.clone() });
         let intake = Intake::new(self.pool.clone(), inlet, Arc::clone(&self.metrics), limits);
-        let mut links = Vec::with_capacity(self.committee.size());
-        for peer in self.committee.members() {
+        let mut links = Vec::with_capacity(self.committee.size() + 1);
+        let members = self.committee.members().map(|peer| {
             let key = self.committee.identity(peer).expect("a member has a key");
             let address = self.committee.address(peer).expect("a member has an address");
             let ways = self.emulation.map(|wan| Ways::of_client(wan, spec.first, peer));
-            let drops = self.metrics.drops(Some(Peer::Replica(peer)), Lane::Client);
+            (peer, *key, address, ways)
+        });
+        let beyond = u16::try_from(self.committee.size()).expect("members are few");
+        let learner = self
+            .learner
+            .map(|learner| (ReplicaId(beyond), learner.identity, learner.address.as_str(), None));
+        for (peer, key, address, ways) in members.chain(learner) {
+            let drops = self.metrics.drops(Peer::Replica(peer), Lane::Client);
             links.push(Link {
                 peer,
                 address: address.to_owned(),
-                tls: dialer.to(*key)?,
+                tls: dialer.to(key)?,
                 hello: Hello { chain: self.committee.chain(), lane: Lane::Client },
                 outbox: Arc::new(Outbox::new(1_024, 32 << 20, Full::DropOldest, drops)),
                 up: Arc::default(),
@@ -421,9 +474,10 @@ struct Driver {
     sessions: Vec<Session>,
     /// When each session wants to be told the time.
     due: Vec<Option<Time>>,
-    /// By session, then by member.
+    /// By session, then by member; a learner's comes last.
     outboxes: Vec<Vec<Arc<Outbox>>>,
     send_to_all: bool,
+    members: usize,
     completed: Sender<Completion>,
     clock: Clock,
 }
@@ -492,7 +546,8 @@ impl Driver {
                         let frame = Message::Request(request).frame();
                         let members = &self.outboxes[session];
                         if self.send_to_all {
-                            members.iter().for_each(|member| member.push(frame.clone()));
+                            let members = members.iter().take(self.members);
+                            members.for_each(|member| member.push(frame.clone()));
                         } else {
                             members[to.index()].push(frame);
                         }

@@ -4,12 +4,13 @@
 //! file itself, so that a validator's folder can be moved as a whole. What each field means is
 //! written down in [`fields`], once; [`check`] finds everything wrong with a file at once.
 
-use quorate_crypto::KeyCache;
+use quorate_crypto::{IdentityKey, KeyCache};
 use quorate_engine::{Settings, SettingsError, UnweightedProtocol};
 use quorate_storage::{Durability, LogConfig};
-use quorate_types::{Committee, CommitteeError, CommitteeFile};
+use quorate_types::{ClientId, Committee, CommitteeError, CommitteeFile};
 use quorate_wan::{Emulation, EmulationError, Topology};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -63,6 +64,12 @@ pub struct NodeConfig {
     /// and has no new key yet.
     #[serde(default)]
     pub follow_only: bool,
+    /// No member: ask the committee for what it decided, execute it and answer questions about it.
+    #[serde(default)]
+    pub learner: bool,
+    /// The identity keys, in hexadecimal, of the learners that this member lets ask.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub learners: Vec<String>,
     /// Threads that check bodies and requests, 1 to 64. Votes and proposals have one of their own.
     #[serde(default = "default_threads")]
     pub verify_threads: usize,
@@ -82,6 +89,13 @@ pub struct NodeConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulation: Option<Emulation>,
 }
+
+/// Most learners of one member.
+const LEARNERS_MAX: usize = 64;
+
+/// Refuses a field's value when it is not as it must be: whether it is, its name, the value, the rule.
+type Check<'a> =
+    &'a dyn Fn(bool, &'static str, &dyn fmt::Display, &'static str) -> Result<(), ConfigError>;
 
 fn default_http() -> String {
     "127.0.0.1:9100".into()
@@ -227,6 +241,8 @@ impl NodeConfig {
             retention_bytes: default_retention(),
             service: default_service(),
             follow_only: false,
+            learner: false,
+            learners: Vec::new(),
             verify_threads: default_threads(),
             network_threads: default_threads(),
             clients_max: default_clients(),
@@ -263,7 +279,7 @@ impl NodeConfig {
     /// # Errors
     /// The first field out of its range.
     pub fn validate(&self, path: &Path) -> Result<(), ConfigError> {
-        let check = |ok: bool, field, value: &dyn fmt::Display, rule| {
+        let check: Check<'_> = &|ok, field, value, rule| {
             if ok {
                 return Ok(());
             }
@@ -295,6 +311,7 @@ impl NodeConfig {
             "it must be at least 1048576",
         )?;
         check(!self.service.is_empty(), "service", &"empty", "name the replicated service")?;
+        self.check_learners(check)?;
         let threads = |count: usize| (1..=64).contains(&count);
         check(
             threads(self.verify_threads),
@@ -325,6 +342,40 @@ impl NodeConfig {
             .map_err(|source| ConfigError::Replica { path: path.to_owned(), source })?;
         let emulation = self.emulation.as_ref().map_or(Ok(()), |wan| wan.topology(1).map(drop));
         emulation.map_err(|source| ConfigError::Emulation { path: path.to_owned(), source })
+    }
+
+    fn check_learners(&self, check: Check<'_>) -> Result<(), ConfigError> {
+        let wrong = self.learners.iter().find(|key| key.parse::<IdentityKey>().is_err());
+        check(
+            wrong.is_none(),
+            "learners",
+            &wrong.map_or("", String::as_str),
+            "each is an identity key of 64 hexadecimal digits: `quorate keys show` prints it",
+        )?;
+        check(
+            self.learners.len() <= LEARNERS_MAX,
+            "learners",
+            &self.learners.len(),
+            "there may be at most 64",
+        )?;
+        check(
+            !self.learner || self.listen.is_some(),
+            "learner",
+            &self.learner,
+            "the committee file has no address for a learner: set `listen`",
+        )?;
+        check(
+            !self.learner || self.emulation.is_none(),
+            "learner",
+            &self.learner,
+            "a network is emulated between members alone: remove the section [emulation]",
+        )
+    }
+
+    /// The learners that are let ask.
+    #[must_use]
+    pub fn learner_ids(&self) -> BTreeSet<ClientId> {
+        self.learners.iter().filter_map(|key| key.parse().ok().map(ClientId)).collect()
     }
 
     /// The network to emulate between so many members, if any.

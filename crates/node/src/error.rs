@@ -26,6 +26,14 @@ pub enum NodeError {
         /// The committee file.
         committee: PathBuf,
     },
+    /// A member that is configured as none.
+    #[error("the identity key in {key} is member {member}'s, and the configuration says `learner = true`: a member that is not to vote has `follow_only = true`, a learner has a key of its own (`quorate keys generate`)", key = key.display())]
+    LearnerIsMember {
+        /// The key file.
+        key: PathBuf,
+        /// The member.
+        member: ReplicaId,
+    },
     /// The committee knows this member with another voting key.
     #[error("the voting key in {key} is not the one that {committee} names for member {member}, so that its votes would be refused: use the key file that was made with that entry, or correct the entry (`quorate keys show`)", key = key.display(), committee = committee.display())]
     OtherVotingKey {

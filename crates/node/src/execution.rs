@@ -2,11 +2,13 @@
 //! everything durable at the end. Beside it a thread that writes snapshots.
 
 use crossbeam_channel::{Receiver, Sender};
+use quorate_crypto::Digest;
 use quorate_storage::{Executor, SnapshotJob, Snapshots, StorageError};
 use quorate_types::Height;
 use quorate_types::machine::{AskJob, Asked, Block, Executed, ExecutedUpTo, Install, StagedChunk};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 /// What the machine asks of the execution thread, in its order.
 #[derive(Debug)]
@@ -17,6 +19,8 @@ pub enum Task {
     Snapshot(Height),
     /// Keep a chunk.
     Stage(StagedChunk),
+    /// Let staged chunks go.
+    Unstage(Vec<Digest>),
     /// Replace the state by what was staged.
     Install(Box<Install>),
     /// Put a question to the service.
@@ -73,9 +77,14 @@ impl Workshop {
             Task::Execute(block) => self.executor.execute(&block).map(Outcome::Executed).map(Some),
             Task::Snapshot(height) => self.begin_snapshot(height).map(|()| None),
             Task::Stage(chunk) => self.snapshots.stage(&chunk).map(|()| None),
+            Task::Unstage(chunks) => self.snapshots.unstage(&chunks).map(|()| None),
             Task::Install(install) => {
+                let began = Instant::now();
                 let executed = self.executor.install(&install, &self.snapshots)?;
                 self.snapshots.clear_staged()?;
+                let (height, chunks) = (executed.height(), install.manifest.chunks.len());
+                let seconds = began.elapsed().as_secs_f64();
+                tracing::info!(%height, chunks, seconds, "a snapshot of the state is installed");
                 Ok(Some(Outcome::Installed(Box::new(executed))))
             }
             Task::Ask(AskJob { ticket, question }) => {

@@ -73,6 +73,8 @@ pub struct Summary {
     pub replica: quorate_engine::Settings,
     /// Whether it may vote.
     pub signs: bool,
+    /// Whether it is no member.
+    pub learner: bool,
 }
 
 /// The content of `/status`.

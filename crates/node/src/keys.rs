@@ -147,6 +147,25 @@ pub fn member_of(
     Ok(id)
 }
 
+/// The index that these keys' owner has: a member's own, or for a learner the first beyond them.
+///
+/// # Errors
+/// As [`member_of`]; [`NodeError::LearnerIsMember`] when the configuration says `learner` of a member.
+pub fn place_of(
+    config: &NodeConfig,
+    committee: &Committee,
+    file: &CommitteeFile,
+    keys: &PublicKeys,
+) -> Result<ReplicaId, NodeError> {
+    if !config.learner {
+        return member_of(config, committee, file, keys);
+    }
+    if let Some(member) = committee.find(&keys.identity) {
+        return Err(NodeError::LearnerIsMember { key: config.key.clone(), member });
+    }
+    Ok(ReplicaId(u16::try_from(committee.size()).expect("a committee's indices are 16 bits")))
+}
+
 #[cfg(unix)]
 fn refuse_shared(file: &File, path: &Path) -> Result<(), PassphraseFileError> {
     use std::os::unix::fs::PermissionsExt;

@@ -25,8 +25,11 @@ pub mod tls;
 pub mod transport;
 pub mod validator;
 
-pub use client::{Client, ClientConfig, Completion, Finished, NotTaken, SessionSpec};
+pub use client::{
+    Client, ClientConfig, Completion, Finished, LearnerAddress, NoLearnerAddress, NotTaken,
+    SessionSpec,
+};
 pub use config::{ConfigError, LogFormat, LogLevel, NodeConfig};
 pub use error::NodeError;
-pub use testnet::{Testnet, TestnetError, TestnetPlan};
+pub use testnet::{NewLearner, Testnet, TestnetError, TestnetPlan};
 pub use validator::{Shutdown, Validator, init_logging, run};

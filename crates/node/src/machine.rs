@@ -198,6 +198,7 @@ impl MachineThread {
                 Effect::Execute(block) => self.execute(Task::Execute(block)),
                 Effect::Snapshot(height) => self.execute(Task::Snapshot(height)),
                 Effect::Stage(chunk) => self.execute(Task::Stage(chunk)),
+                Effect::Unstage(chunks) => self.execute(Task::Unstage(chunks)),
                 Effect::Install(install) => self.execute(Task::Install(install)),
                 Effect::Ask(job) => self.execute(Task::Ask(job)),
                 Effect::Release(release) => self.hands.log.release(release),

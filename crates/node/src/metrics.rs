@@ -152,8 +152,9 @@ impl Metrics {
         self.lanes[lane as usize].bytes_out.inc_by(bytes as u64);
     }
 
-    /// The counter of one queue's drops. Clients share one: their number has no bound worth a label.
-    pub(crate) fn drops(&self, peer: Option<Peer>, lane: Lane) -> Counter {
+    /// The counter of one queue's drops. Clients share one, and learners: their number has no bound
+    /// worth a label.
+    pub(crate) fn drops(&self, peer: Peer, lane: Lane) -> Counter {
         let labels = vec![("peer", peer_label(peer)), ("lane", lane_name(lane).into())];
         self.dropped.get_or_create_owned(&labels)
     }
@@ -165,8 +166,7 @@ impl Metrics {
     /// Counts a refused message; for a member's fault that is due to be logged, how many went
     /// unlogged since the last one.
     pub(crate) fn rejected(&self, peer: Peer, reason: &Rejected) -> Option<u64> {
-        let labels =
-            vec![("peer", peer_label(Some(peer))), ("reason", reason_label(reason).into())];
+        let labels = vec![("peer", peer_label(peer)), ("reason", reason_label(reason).into())];
         self.rejected.get_or_create(&labels).inc();
         match peer {
             Peer::Replica(_) if !reason.is_innocent() => self.complain(peer, Instant::now()),
@@ -200,8 +200,7 @@ impl Metrics {
     /// How many messages were refused with this reason, from all peers.
     #[must_use]
     pub fn rejections(&self, peer: Peer, reason: &Rejected) -> u64 {
-        let labels =
-            vec![("peer", peer_label(Some(peer))), ("reason", reason_label(reason).into())];
+        let labels = vec![("peer", peer_label(peer)), ("reason", reason_label(reason).into())];
         self.rejected.get_or_create(&labels).get()
     }
 
@@ -290,10 +289,11 @@ impl ReplicaGauges {
     }
 }
 
-fn peer_label(peer: Option<Peer>) -> String {
+fn peer_label(peer: Peer) -> String {
     match peer {
-        Some(Peer::Replica(id)) => id.to_string(),
-        _ => "client".into(),
+        Peer::Replica(id) => id.to_string(),
+        Peer::Client(_) => "client".into(),
+        Peer::Learner(_) => "learner".into(),
     }
 }
 

@@ -195,7 +195,7 @@ impl Checker {
             let lane = lane_name(lane);
             tracing::warn!(%member, lane, %reason, unlogged, "a member sent a message that is refused");
         }
-        if matches!(from, Peer::Client(_)) && !reason.is_innocent() {
+        if !matches!(from, Peer::Replica(_)) && !reason.is_innocent() {
             self.metrics.cut("client-message-refused");
             cut.notify_one();
         }

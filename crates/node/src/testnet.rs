@@ -1,7 +1,7 @@
-//! Writes the files of a whole committee: `committee.toml`, and a folder for each validator with
+//! Writes the files of a whole committee: `committee.toml`, and a folder for each validator and learner with
 //! `key.toml` (readable by its owner alone) and a commented `config.toml`.
 
-use crate::NodeConfig;
+use crate::{LearnerAddress, NodeConfig};
 use quorate_crypto::{KeyFile, KeyFileError, SchemeKind};
 use quorate_engine::{Settings, SettingsError, UnweightedProtocol};
 use quorate_storage::Durability;
@@ -18,13 +18,16 @@ pub struct TestnetPlan {
     pub name: String,
     /// How many members, 1 to [`Committee::MEMBERS_MAX`].
     pub members: usize,
+    /// How many learners beside them, who follow without a vote.
+    pub learners: usize,
     /// The members' voting weights, as many as there are members; `None` for 1 each.
     pub weights: Option<Weights>,
     /// The voting scheme.
     pub scheme: SchemeKind,
     /// The address that all listen on.
     pub host: String,
-    /// Member `i` listens on this port plus `i`, and serves HTTP on this plus `members` plus `i`.
+    /// Member `i` listens on this port plus `i`, and serves HTTP on this plus `members` plus `i`. The
+    /// learners' ports follow in the same way.
     pub base_port: u16,
     /// What a vote survives.
     pub durability: Durability,
@@ -43,6 +46,7 @@ impl Default for TestnetPlan {
         Self {
             name: "testnet".into(),
             members: 4,
+            learners: 0,
             weights: None,
             scheme: SchemeKind::Ed25519,
             host: "127.0.0.1".into(),
@@ -67,6 +71,17 @@ pub struct Testnet {
     pub configs: Vec<PathBuf>,
     /// The HTTP addresses in member order.
     pub http: Vec<String>,
+    /// The learners.
+    pub learners: Vec<NewLearner>,
+}
+
+/// A learner that was written.
+#[derive(Clone, Debug)]
+pub struct NewLearner {
+    /// Its configuration file.
+    pub config: PathBuf,
+    /// Where clients find it.
+    pub address: LearnerAddress,
 }
 
 /// Why a testnet was not written.
@@ -94,10 +109,10 @@ pub enum TestnetError {
     Unweighted(#[from] UnweightedProtocol),
     /// The ports do not fit.
     #[error(
-        "{members} members need the ports {base} to {last}; choose a base port from 1 to {highest}"
+        "{members} members and learners need the ports {base} to {last}; choose a base port from 1 to {highest}"
     )]
     Ports {
-        /// How many members.
+        /// How many, learners included.
         members: usize,
         /// The first port.
         base: u16,
@@ -139,21 +154,26 @@ impl Testnet {
         let mut members = Vec::with_capacity(plan.members);
         let mut configs = Vec::with_capacity(plan.members);
         let mut http = Vec::with_capacity(plan.members);
+        let mut learners = Vec::with_capacity(plan.learners);
+        for index in 0..plan.learners {
+            let folder = directory.join(format!("learner-{index}"));
+            let identity = plan.make_keys(&folder)?.identity.public();
+            let config = write_config(&folder, &plan.learner_config(index))?;
+            let address = LearnerAddress { identity, address: plan.learner_address(index) };
+            learners.push(NewLearner { config, address });
+        }
+        let known = learners.iter().map(|learner| learner.address.identity.to_string());
+        let known: Vec<String> = known.collect();
         for index in 0..plan.members {
             let folder = directory.join(format!("validator-{index}"));
-            make_folder(&folder)?;
-            let keys = KeyFile::generate(plan.scheme, &mut system_random);
-            keys.write(&folder.join("key.toml"))?;
-            members.push(plan.member(index, &keys));
-            let config = plan.config(index);
+            members.push(plan.member(index, &plan.make_keys(&folder)?));
+            let config = NodeConfig { learners: known.clone(), ..plan.config(index) };
             http.push(config.http.clone());
-            let path = folder.join("config.toml");
-            write(&path, &config.to_toml())?;
-            configs.push(path);
+            configs.push(write_config(&folder, &config)?);
         }
         let committee = directory.join("committee.toml");
         write(&committee, &plan.committee(members))?;
-        Ok(Self { directory, committee, configs, http })
+        Ok(Self { directory, committee, configs, http, learners })
     }
 }
 
@@ -169,9 +189,9 @@ impl TestnetPlan {
             }
             self.settings.protocol.check_weights(weights)?;
         }
-        let last = usize::from(self.base_port) + 2 * self.members - 1;
-        if self.base_port == 0 || last > usize::from(u16::MAX) {
-            let (members, base) = (self.members, self.base_port);
+        let (members, base) = (self.members + self.learners, self.base_port);
+        let last = usize::from(base) + 2 * members - 1;
+        if base == 0 || last > usize::from(u16::MAX) {
             let highest = usize::from(u16::MAX) + 1 - 2 * members;
             return Err(TestnetError::Ports { members, base, last, highest });
         }
@@ -191,6 +211,23 @@ impl TestnetPlan {
         }
     }
 
+    fn make_keys(&self, folder: &Path) -> Result<KeyFile, TestnetError> {
+        make_folder(folder)?;
+        let keys = KeyFile::generate(self.scheme, &mut system_random);
+        keys.write(&folder.join("key.toml"))?;
+        Ok(keys)
+    }
+
+    fn learner_config(&self, index: usize) -> NodeConfig {
+        NodeConfig {
+            learner: true,
+            listen: Some(self.learner_address(index)),
+            http: self.address(2 * self.members + self.learners + index),
+            emulation: None,
+            ..self.config(index)
+        }
+    }
+
     fn config(&self, index: usize) -> NodeConfig {
         let default = NodeConfig::new("../committee.toml".into(), "key.toml".into(), "data".into());
         NodeConfig {
@@ -202,6 +239,10 @@ impl TestnetPlan {
             emulation: self.emulation.clone(),
             ..default
         }
+    }
+
+    fn learner_address(&self, index: usize) -> String {
+        self.address(2 * self.members + index)
     }
 
     fn address(&self, offset: usize) -> String {
@@ -252,6 +293,12 @@ fn claim(directory: &Path) -> Result<PathBuf, TestnetError> {
 
 fn make_folder(path: &Path) -> Result<(), TestnetError> {
     std::fs::create_dir_all(path).map_err(|source| failed("make the folder", path, source))
+}
+
+fn write_config(folder: &Path, config: &NodeConfig) -> Result<PathBuf, TestnetError> {
+    let path = folder.join("config.toml");
+    write(&path, &config.to_toml())?;
+    Ok(path)
 }
 
 fn write(path: &Path, text: &str) -> Result<(), TestnetError> {

@@ -4,10 +4,13 @@
 //! the three member lanes, so that a body never delays a vote, not even in the kernel. Clients dial
 //! members, one connection each, with requests one way and replies the other.
 //!
+//! A learner dials members too, one bulk connection each: its questions one way, the answers the other.
+//!
 //! ```text
 //! A ──votes──────▶ B      client ──requests──▶ B
 //! A ──consensus──▶ B             ◀──replies───
-//! A ──bulk───────▶ B
+//! A ──bulk───────▶ B      learner ─questions──▶ B
+//!                                 ◀──answers───
 //! ```
 //!
 //! A connection opens with TLS ([`crate::tls`]), then the dialer's [`hello::Hello`] and the listener's
@@ -21,6 +24,7 @@
 //! | votes, consensus to one member | 4,096 frames, 8 and 32 MiB | the oldest goes: the newest supersedes it |
 //! | bulk to one member | 4,096 frames, 32 MiB | the newest goes: it is fetched when it is ordered |
 //! | replies to one client | 1,024 frames, 8 MiB | the oldest goes: the client asks again |
+//! | answers to one learner | 4,096 frames, 32 MiB | the newest goes: the learner asks again |
 //! | frames of one connection being checked | [`frames::budget`] | its reader waits |
 //! | frames of all clients being checked | 32 MiB | the clients' readers wait |
 //! | connections that have not proven a key | [`Limits::handshakes_max`] | the oldest is cut |
@@ -54,6 +58,9 @@ use std::time::Duration;
 /// The lanes between members, in the order of a member's queues.
 pub const MEMBER_LANES: [Lane; 3] = [Lane::Votes, Lane::Consensus, Lane::Bulk];
 
+/// The one lane between a member and a learner.
+pub const LEARNER_LANE: Lane = Lane::Bulk;
+
 const MIB: usize = 1024 * 1024;
 
 /// How patient a host is. The defaults are for real networks; tests have less time.
@@ -83,31 +90,39 @@ impl Default for Limits {
     }
 }
 
-/// One member's three queues.
-type Outboxes = [Arc<Outbox>; 3];
+/// One member's queues, one for each lane.
+type Outboxes = Vec<Arc<Outbox>>;
 
 /// Everything that this validator can send to.
 #[derive(Debug)]
 pub struct Network {
+    /// The lanes to each member: a learner has one for everything.
+    lanes: &'static [Lane],
     /// In member order; `None` for this validator itself.
     members: Vec<Option<Outboxes>>,
     /// Whether the connection of each lane is up, in the same order.
-    connected: Vec<[Arc<AtomicBool>; 3]>,
+    connected: Vec<Vec<Arc<AtomicBool>>>,
     clients: RwLock<BTreeMap<ClientId, Arc<Outbox>>>,
     metrics: Arc<Metrics>,
 }
 
 impl Network {
-    /// Queues to `members` members, without connections; `me` is this validator.
+    /// Queues to `members` members, without connections; `me` is this validator, or a learner with an
+    /// index beyond them.
     #[must_use]
     pub fn new(me: ReplicaId, members: usize, metrics: Arc<Metrics>) -> Self {
+        let lanes = if me.index() < members { &MEMBER_LANES[..] } else { &[LEARNER_LANE] };
         let outboxes = |index| {
             let peer = ReplicaId(u16::try_from(index).expect("a committee's indices are 16 bits"));
-            (peer != me).then(|| MEMBER_LANES.map(|lane| member_outbox(peer, lane, &metrics)))
+            let outbox = |lane: &Lane| member_outbox(peer, *lane, &metrics);
+            (peer != me).then(|| lanes.iter().map(outbox).collect())
         };
         Self {
+            lanes,
             members: (0..members).map(outboxes).collect(),
-            connected: (0..members).map(|_| Default::default()).collect(),
+            connected: (0..members)
+                .map(|_| lanes.iter().map(|_| Arc::default()).collect())
+                .collect(),
             clients: RwLock::default(),
             metrics,
         }
@@ -119,12 +134,12 @@ impl Network {
         match to {
             Recipients::All => {
                 for member in self.members.iter().flatten() {
-                    push(member, lane, frame.clone());
+                    self.push(member, lane, frame.clone());
                 }
             }
             Recipients::One(peer) => {
                 if let Some(Some(member)) = self.members.get(peer.index()) {
-                    push(member, lane, frame);
+                    self.push(member, lane, frame);
                 }
             }
             Recipients::Client(client) => {
@@ -135,11 +150,17 @@ impl Network {
         }
     }
 
+    fn push(&self, member: &Outboxes, lane: Lane, frame: Frame) {
+        let of_lane = self.lanes.iter().position(|candidate| *candidate == lane);
+        if let Some(index) = of_lane.or((self.lanes.len() == 1).then_some(0)) {
+            member[index].push(frame);
+        }
+    }
+
     /// How many members have all their lanes connected.
     #[must_use]
     pub fn members_connected(&self) -> usize {
-        let all = |lanes: &[Arc<AtomicBool>; 3]| lanes.iter().all(|up| up.load(Ordering::Relaxed));
-        self.connected.iter().filter(|lanes| all(lanes)).count()
+        self.connected.iter().filter(|lanes| are_up(lanes)).count()
     }
 
     /// Every other member, and whether all its lanes are connected.
@@ -149,8 +170,7 @@ impl Network {
             |index| ReplicaId(u16::try_from(index).expect("a committee's indices are 16 bits"));
         let members = self.members.iter().zip(&self.connected).enumerate();
         let others = members.filter(|(_, (outboxes, _))| outboxes.is_some());
-        let all = |lanes: &[Arc<AtomicBool>; 3]| lanes.iter().all(|up| up.load(Ordering::Relaxed));
-        others.map(|(index, (_, lanes))| (id(index), all(lanes))).collect()
+        others.map(|(index, (_, lanes))| (id(index), are_up(lanes))).collect()
     }
 
     /// By lane, over all members: frames and bytes that wait to be sent.
@@ -160,7 +180,7 @@ impl Network {
             let loads = self.members.iter().flatten().map(|member| member[index].load());
             loads.fold((0, 0), |(frames, bytes), load| (frames + load.0, bytes + load.1))
         };
-        let lanes = MEMBER_LANES.iter().enumerate();
+        let lanes = self.lanes.iter().enumerate();
         lanes.map(|(index, lane)| (*lane, waiting(index).0, waiting(index).1)).collect()
     }
 
@@ -182,10 +202,18 @@ impl Network {
         if clients.len() >= clients_max && !clients.contains_key(&client) {
             return None;
         }
-        let drops = self.metrics.drops(None, Lane::Client);
+        let drops = self.metrics.drops(Peer::Client(client), Lane::Client);
         let outbox = Arc::new(Outbox::new(1_024, 8 * MIB, Full::DropOldest, drops));
         clients.insert(client, Arc::clone(&outbox));
         Some(outbox)
+    }
+
+    /// A queue for a learner that has just connected, in the place of any other: there are few.
+    fn admit_learner(&self, learner: ClientId) -> Arc<Outbox> {
+        let drops = self.metrics.drops(Peer::Learner(learner), LEARNER_LANE);
+        let outbox = Arc::new(Outbox::new(4_096, 32 * MIB, Full::DropNewest, drops));
+        self.clients.write().insert(learner, Arc::clone(&outbox));
+        outbox
     }
 
     fn forget_client(&self, client: ClientId, outbox: &Arc<Outbox>) {
@@ -196,10 +224,8 @@ impl Network {
     }
 }
 
-fn push(member: &Outboxes, lane: Lane, frame: Frame) {
-    if let Some(index) = MEMBER_LANES.iter().position(|candidate| *candidate == lane) {
-        member[index].push(frame);
-    }
+fn are_up(lanes: &[Arc<AtomicBool>]) -> bool {
+    lanes.iter().all(|up| up.load(Ordering::Relaxed))
 }
 
 fn member_outbox(peer: ReplicaId, lane: Lane, metrics: &Metrics) -> Arc<Outbox> {
@@ -208,7 +234,7 @@ fn member_outbox(peer: ReplicaId, lane: Lane, metrics: &Metrics) -> Arc<Outbox> 
         Lane::Consensus | Lane::Client => (32 * MIB, Full::DropOldest),
         Lane::Bulk => (32 * MIB, Full::DropNewest),
     };
-    let drops = metrics.drops(Some(Peer::Replica(peer)), lane);
+    let drops = metrics.drops(Peer::Replica(peer), lane);
     Arc::new(Outbox::new(4_096, bytes_max, full, drops))
 }
 

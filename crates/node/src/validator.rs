@@ -26,7 +26,7 @@ use crate::metrics::{Identity, Metrics};
 use crate::pool::{Pool, Worker};
 use crate::tls;
 use crate::transport::frames::Intake;
-use crate::transport::inbound::Listener;
+use crate::transport::inbound::{Listener, Peers};
 use crate::transport::outbound::member_links;
 use crate::transport::{Limits, Network};
 use crate::{NodeConfig, NodeError, execution, keys};
@@ -39,8 +39,9 @@ use quorate_storage::{
     RealDisk, Snapshots, StorageError,
 };
 use quorate_types::machine::{ReadRequest, Recovery};
-use quorate_types::{BodyRef, Committee, Event, ReplicaId, Service};
+use quorate_types::{BodyRef, ClientId, Committee, Event, ReplicaId, Service};
 use quorate_wan::Topology;
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -230,7 +231,7 @@ impl Validator {
         Ok(validator)
     }
 
-    /// Its index in the committee.
+    /// Its index in the committee; the first beyond the members for a learner.
     #[must_use]
     pub fn id(&self) -> ReplicaId {
         self.id
@@ -379,11 +380,14 @@ impl Validator {
         let dialer = tls::Dialer::new(&origin.keys.identity)?;
         let runtime = self.runtime.as_ref().expect("present until the end");
         let emulated = origin.emulation.as_ref().map(|topology| (topology, origin.id));
-        for link in member_links(&network, &origin.committee, &dialer, intake.limits, emulated)? {
+        let answers = (!origin.committee.contains(origin.id)).then_some(&intake);
+        let (committee, limits) = (&origin.committee, intake.limits);
+        for link in member_links(&network, committee, &dialer, limits, emulated, answers)? {
             runtime.spawn(link.run());
         }
         let tls = tls::listener(&origin.keys.identity)?;
-        let listener = Listener::new(tls, Arc::clone(&origin.committee), network, intake);
+        let peers = Peers { committee: Arc::clone(committee), learners: origin.learners.clone() };
+        let listener = Listener::new(tls, peers, network, intake);
         runtime.spawn(listener.run(sockets.peers));
         runtime.spawn(http::serve(sockets.http, self.shown.clone()));
         Ok(())
@@ -411,6 +415,7 @@ struct Origin {
     clock: Clock,
     wall_origin_ms: u64,
     emulation: Option<Topology>,
+    learners: BTreeSet<ClientId>,
 }
 
 impl Origin {
@@ -419,7 +424,7 @@ impl Origin {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let committee = Arc::new(config.load_committee()?);
         let file = config.read_committee_file()?;
-        let id = keys::member_of(config, &committee, &file, &keys.public())?;
+        let id = keys::place_of(config, &committee, &file, &keys.public())?;
         if service.name() != config.service {
             return Err(NodeError::OtherService {
                 configured: config.service.clone(),
@@ -434,7 +439,8 @@ impl Origin {
         let wall_origin_ms = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
         let emulation = config.topology(committee.size())?;
         let verifier = Arc::new(verifier);
-        Ok(Self { id, keys, committee, verifier, clock, wall_origin_ms, emulation })
+        let learners = config.learner_ids();
+        Ok(Self { id, keys, committee, verifier, clock, wall_origin_ms, emulation, learners })
     }
 
     fn replica(&self, config: &NodeConfig, signs: bool) -> ReplicaConfig {
@@ -480,6 +486,7 @@ impl Origin {
                 durability: config.durability.to_string(),
                 replica: config.replica.clone(),
                 signs,
+                learner: config.learner,
             },
             since: Instant::now(),
             data_dir: config.data_dir.clone(),
@@ -497,8 +504,8 @@ struct Sockets {
 
 impl Sockets {
     async fn bind(config: &NodeConfig, origin: &Origin) -> Result<Self, NodeError> {
-        let own = origin.committee.address(origin.id).expect("a member has an address");
-        let address = config.listen.as_deref().unwrap_or(own);
+        let own = config.listen.as_deref().or(origin.committee.address(origin.id));
+        let address = own.expect("a member has an address, a learner was told one");
         Ok(Self {
             peers: bind(address, "peers and clients").await?,
             http: bind(&config.http, "status and metrics").await?,
@@ -547,7 +554,8 @@ impl Opened {
         let chain = origin.committee.chain();
         let marker = Marker::beside(&config.key);
         let log = config.data_dir.join("log");
-        let lost = marker.is_lost(chain, &log)?;
+        // A learner promises nothing.
+        let lost = !config.learner && marker.is_lost(chain, &log)?;
         if lost {
             warn_of_lost_disk(&marker, config);
             // Before there is a log again: the next start must not take it for the lost one.
@@ -568,12 +576,15 @@ impl Opened {
         let (mut journal, mut recovery) =
             Journal::open(Box::new(disk), Box::new(bodies), log_config, executed)?;
         recovery.snapshots = snapshots.heights();
+        recovery.staged = snapshots.staged_chunks();
         if !lost {
             // Before anything is signed, and after there is a log to find again.
             journal.begin()?;
-            marker.write(chain, Standing::Used)?;
+            if !config.learner {
+                marker.write(chain, Standing::Used)?;
+            }
         }
-        let signs = !config.follow_only && !lost;
+        let signs = !config.follow_only && !config.learner && !lost;
         Ok(Self { journal, recovery, executor, snapshots, signs })
     }
 }

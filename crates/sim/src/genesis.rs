@@ -10,6 +10,12 @@ pub(crate) fn keys(seed: u64, scheme: SchemeKind, members: usize) -> Vec<KeyFile
     (0..members).map(|_| KeyFile::from_seed(scheme, &dice.bytes32())).collect()
 }
 
+/// Each learner's keys.
+pub(crate) fn learner_keys(seed: u64, scheme: SchemeKind, learners: usize) -> Vec<KeyFile> {
+    let mut dice = Dice::new(seed, "learner keys", 0);
+    (0..learners).map(|_| KeyFile::from_seed(scheme, &dice.bytes32())).collect()
+}
+
 /// The committee of these keys.
 pub(crate) fn committee(
     seed: u64,

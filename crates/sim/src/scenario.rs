@@ -58,6 +58,8 @@ pub struct Scenario {
     pub seed: u64,
     /// Members of the committee.
     pub replicas: usize,
+    /// Learners beside them.
+    pub learners: usize,
     /// What each member's vote weighs; who may be faulty follows from it.
     #[serde(with = "as_text")]
     pub weights: Weights,
@@ -156,6 +158,7 @@ impl Scenario {
         Self {
             seed,
             replicas,
+            learners: 0,
             weights: Weights::equal(replicas),
             scheme: SchemeKind::Stub,
             settings: Settings {
@@ -242,7 +245,7 @@ impl Scenario {
         if dice.one_in(4) {
             scenario.draw_storm(&mut dice);
         }
-        let hosts = replicas + scenario.twins();
+        let hosts = scenario.hosts();
         let endpoints = hosts + scenario.clients;
         scenario.schedule.extend(faults::draw(&mut dice, hosts, endpoints, scenario.fault_phase));
         let mut retention = Dice::new(seed, "retention", 0);
@@ -407,7 +410,7 @@ impl Scenario {
         self.excessive = false;
         self.liveness_bound = Self::calm(0, 1).liveness_bound;
         // The second machines of twins that are no more.
-        let hosts = self.replicas + self.twins();
+        let hosts = self.hosts();
         self.schedule.retain(|(_, fault)| fault.host().is_none_or(|host| host < hosts));
         self
     }
@@ -418,6 +421,27 @@ impl Scenario {
         self.draw_storm(&mut Dice::new(self.seed, "storm", 0));
         self.schedule.sort_by_key(|(at, _)| *at);
         self.options.push("--storm".to_owned());
+        self
+    }
+
+    /// With a learner that comes late, goes now and then, and may lose its disk.
+    #[must_use]
+    pub fn with_learner(mut self) -> Self {
+        let mut dice = Dice::new(self.seed, "learner", 0);
+        let host = self.hosts();
+        self.learners = 1;
+        let phase_us = u64::try_from(self.fault_phase.as_micros()).expect("seconds");
+        let late = Fault::Crash { host, down: dice.span(&(0..=phase_us / 2)) };
+        self.schedule.push((Time(20_000), late));
+        for _ in 0..dice.below(3) {
+            let (at, down) = (Time(dice.below(phase_us)), dice.span(&(1_000..=800_000)));
+            let loses = dice.one_in(3);
+            let fault =
+                if loses { Fault::Wipe { host, down } } else { Fault::Crash { host, down } };
+            self.schedule.push((at, fault));
+        }
+        self.schedule.sort_by_key(|(at, _)| *at);
+        self.options.push("--learner".to_owned());
         self
     }
 
@@ -510,6 +534,11 @@ impl Scenario {
         ];
         conditions.iter().filter(|(_, of)| *of > 0).for_each(|(kind, _)| count(kind));
         tried
+    }
+
+    /// Machines of members and learners: the members', the second ones of twins, the learners'.
+    pub(crate) fn hosts(&self) -> usize {
+        self.replicas + self.twins() + self.learners
     }
 
     pub(crate) fn twins(&self) -> usize {

@@ -170,7 +170,7 @@ fn is_survivable(candidate: &Scenario, before: &Scenario) -> bool {
 fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
     let mut simpler = scenario.clone();
     change(&mut simpler);
-    let hosts = simpler.replicas + simpler.twins();
+    let hosts = simpler.hosts();
     simpler.schedule.retain(|(_, fault)| fault.host().is_none_or(|host| host < hosts));
     simpler
 }

@@ -18,7 +18,7 @@ use crate::byzantine::Twins;
 use crate::dice::Dice;
 use crate::faults::Fault;
 use crate::network::Network;
-use crate::oracles::{Ending, Oracles, Violation};
+use crate::oracles::{Ending, Observation, Oracles, Violation};
 use crate::scenario::Scenario;
 use crate::trace::Trace;
 use bytes::Bytes;
@@ -225,6 +225,11 @@ impl World {
     }
 
     fn schedule_all(&mut self, dice: &mut Dice) {
+        for learner in self.hosts.iter().filter(|host| host.config.is_learner()) {
+            // It has no voice: whoever judges members that lost theirs judges it too.
+            let replica = learner.config.id;
+            self.oracles.observe(&Observation::Wiped { replica }).expect("nothing was said yet");
+        }
         for host in 0..self.hosts.len() {
             self.schedule(Time(dice.below(20_000)), Happening::Boot { host });
         }
@@ -250,7 +255,7 @@ impl World {
         self.agenda.schedule(at, what);
     }
 
-    /// How many members the committee has; hosts after them are second machines of twins.
+    /// How many members the committee has; hosts after them are second machines of twins, and learners.
     #[must_use]
     pub fn members(&self) -> usize {
         self.members

@@ -74,6 +74,14 @@ pub enum StorageError {
         /// Which entry.
         entry: &'static str,
     },
+    /// A snapshot that was vouched for is not what it says.
+    #[error(
+        "the snapshot at {height}, which enough members named alike, does not come to the root that it names: more members are faulty than the committee tolerates; do not start this validator again before its operators have spoken to each other"
+    )]
+    FalseSnapshot {
+        /// Of which height.
+        height: Height,
+    },
     /// The state store belongs to another service.
     #[error(
         "the state store holds the state of service {found:?} at {height}, not of {configured:?}: correct the configuration or use another directory"

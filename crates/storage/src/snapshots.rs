@@ -4,10 +4,11 @@
 //! |---|---|
 //! | `snapshot-<height>-<chunk>` | a chunk |
 //! | `snapshot-<height>` | the manifest, written last: without it there is no snapshot |
-//! | `staged-<digest>-<chunk>` | a chunk of somebody else's, until it is installed or the next start |
+//! | `staged-<hash>` | a chunk of somebody else's, until one is installed |
 //!
 //! Every file is durable before the manifest's name is. What a crash left without a manifest is
-//! removed at the next start, like everything older than the last two.
+//! removed at the next start, like everything older than the last two, and staged chunks that are not
+//! whole: fetching goes on with the others.
 
 use crate::StorageError;
 use crate::disk::Disk;
@@ -16,7 +17,7 @@ use parking_lot::Mutex;
 use quorate_crypto::{Digest, hash};
 use quorate_types::machine::{ReadAnswer, ReadItem, StagedChunk};
 use quorate_types::{Height, Manifest};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
@@ -32,6 +33,7 @@ pub struct Snapshots {
 struct Shared {
     disk: Box<dyn Disk>,
     complete: BTreeMap<Height, (Digest, Manifest)>,
+    staged: BTreeSet<Digest>,
 }
 
 impl Snapshots {
@@ -40,7 +42,7 @@ impl Snapshots {
     /// # Errors
     /// When the disk fails.
     pub fn open(disk: Box<dyn Disk>) -> Result<Self, StorageError> {
-        let mut shared = Shared { disk, complete: BTreeMap::new() };
+        let mut shared = Shared { disk, complete: BTreeMap::new(), staged: BTreeSet::new() };
         let names = shared.list()?;
         for height in names.iter().filter_map(|name| height_of(name)) {
             if let Some(manifest) = shared.load(height, &names)? {
@@ -99,26 +101,45 @@ impl Snapshots {
     /// # Errors
     /// When the disk fails.
     pub fn stage(&self, chunk: &StagedChunk) -> Result<(), StorageError> {
-        self.shared.lock().put(&staged_name(&chunk.snapshot, chunk.index), &chunk.bytes)
+        let mut shared = self.shared.lock();
+        shared.put(&staged_name(&chunk.hash), &chunk.bytes)?;
+        shared.staged.insert(chunk.hash);
+        Ok(())
+    }
+
+    /// The chunks that are staged.
+    #[must_use]
+    pub fn staged_chunks(&self) -> Vec<Digest> {
+        self.shared.lock().staged.iter().copied().collect()
     }
 
     /// A staged chunk, as its manifest names it.
-    pub(crate) fn staged(&self, manifest: &Manifest, index: u32) -> Result<Bytes, StorageError> {
-        let bytes = self.shared.lock().content(&staged_name(&manifest.digest(), index))?;
-        let same = manifest.chunks.get(index as usize) == Some(&hash(&bytes));
+    pub(crate) fn staged(&self, chunk: &Digest) -> Result<Bytes, StorageError> {
+        let bytes = self.shared.lock().content(&staged_name(chunk))?;
+        let same = hash(&bytes) == *chunk;
         same.then_some(bytes).ok_or(StorageError::StateDamaged { entry: "staged chunk" })
     }
 
-    /// Removes the staged chunks, after an installation.
+    /// Removes staged chunks that are not needed any more.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn unstage(&self, chunks: &[Digest]) -> Result<(), StorageError> {
+        let mut shared = self.shared.lock();
+        for chunk in chunks {
+            if shared.staged.remove(chunk) {
+                shared.remove(&staged_name(chunk))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes all of them, after an installation.
     ///
     /// # Errors
     /// When the disk fails.
     pub fn clear_staged(&self) -> Result<(), StorageError> {
-        let mut shared = self.shared.lock();
-        for name in shared.list()?.iter().filter(|name| name.starts_with("staged-")) {
-            shared.remove(name)?;
-        }
-        Ok(())
+        self.unstage(&self.staged_chunks())
     }
 
     /// The complete one of this height.
@@ -232,18 +253,32 @@ impl Shared {
         Ok(())
     }
 
-    /// Removes what belongs to no complete snapshot.
+    /// Removes what belongs to no complete snapshot, and what is staged and not whole.
     fn tidy(&mut self) -> Result<(), StorageError> {
         self.drop_old()?;
         for name in self.list()? {
             let height = height_of(name.rsplit_once('-').map_or("", |(stem, _)| stem));
             let of = height.or_else(|| height_of(&name));
-            let is_ours = name.starts_with("snapshot-") || name.starts_with("staged-");
-            if is_ours && of.is_none_or(|height| !self.complete.contains_key(&height)) {
+            let is_complete = of.is_some_and(|height| self.complete.contains_key(&height));
+            let is_useless = match name.strip_prefix("staged-") {
+                Some(_) => !self.take_stock(&name)?,
+                None => name.starts_with("snapshot-") && !is_complete,
+            };
+            if is_useless {
                 self.remove(&name)?;
             }
         }
         Ok(())
+    }
+
+    /// Whether a chunk that an earlier run staged is what its name says.
+    fn take_stock(&mut self, name: &str) -> Result<bool, StorageError> {
+        let found = hash(&self.content(name)?);
+        let is_whole = staged_name(&found) == name;
+        if is_whole {
+            self.staged.insert(found);
+        }
+        Ok(is_whole)
     }
 
     fn remove(&mut self, name: &str) -> Result<(), StorageError> {
@@ -260,8 +295,8 @@ fn chunk_name(height: Height, index: u32) -> String {
     format!("{}-{index:06}", manifest_name(height))
 }
 
-fn staged_name(digest: &Digest, index: u32) -> String {
-    format!("staged-{}-{index:06}", digest.to_hex())
+fn staged_name(chunk: &Digest) -> String {
+    format!("staged-{}", chunk.to_hex())
 }
 
 /// The height in a manifest's name.

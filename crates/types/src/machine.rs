@@ -14,8 +14,8 @@
 //! 3. ★ **[`Effect::Store`] is answered** by [`Event::Stored`] once the body is as durable as a
 //!    record. [`Effect::Append`] is neither barrier nor answered, but it keeps its place among the
 //!    records: one that is durable has every append before it durable too.
-//! 4. **Computation is an effect with an answer**: [`Effect::Combine`], [`Effect::Execute`] and
-//!    [`Effect::Read`] run elsewhere and come back as events. They never delay a vote.
+//! 4. **Computation is an effect with an answer**: [`Effect::Combine`], [`Effect::Execute`],
+//!    [`Effect::Ask`] and [`Effect::Read`] run elsewhere and come back as events. They never delay a vote.
 //! 5. **A failed write or sync stops the replica.** Never retry a sync, never go on.
 //! 6. **[`Event::Recovered`] comes first**, once, with what survived; also on the very first start.
 //! 7. **Time is monotonic** and never read by the machine itself. When [`Machine::next_timeout`] has
@@ -92,8 +92,17 @@ pub enum Recipients {
     All,
     /// One member, never the sender itself.
     One(ReplicaId),
-    /// A client, if it is connected.
+    /// A client or a learner, if it is connected.
     Client(ClientId),
+}
+
+impl From<Peer> for Recipients {
+    fn from(peer: Peer) -> Self {
+        match peer {
+            Peer::Replica(member) => Self::One(member),
+            Peer::Client(client) | Peer::Learner(client) => Self::Client(client),
+        }
+    }
 }
 
 /// What a replica asks of its host. `M` is its message type.
@@ -128,8 +137,10 @@ pub enum Effect<M> {
     Release(Release),
     /// Take a snapshot of the state as the height executed last left it.
     Snapshot(Height),
-    /// Keep a chunk of a snapshot until it is installed or the next start. Its hash was checked.
+    /// Keep a chunk of a snapshot until one is installed, also over a restart. Its hash was checked.
     Stage(StagedChunk),
+    /// These chunks are not needed any more.
+    Unstage(Vec<Digest>),
     /// Replace the state by a snapshot whose chunks are all staged, then answer [`Event::Installed`].
     Install(Box<Install>),
     /// Stop for good: going on would be unsafe.
@@ -196,13 +207,11 @@ pub struct Release {
     pub bodies: Vec<(Height, Vec<BodyRef>)>,
 }
 
-/// A piece of a snapshot.
+/// A piece of a snapshot, whichever snapshots have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StagedChunk {
-    /// The digest of the snapshot's manifest.
-    pub snapshot: Digest,
-    /// Which chunk, from 0.
-    pub index: u32,
+    /// The hash that a manifest has for it.
+    pub hash: Digest,
     /// Its bytes.
     pub bytes: Bytes,
 }
@@ -387,6 +396,8 @@ pub struct Recovery {
     pub bodies: Vec<BodyRef>,
     /// The heights of the complete snapshots, oldest first.
     pub snapshots: Vec<Height>,
+    /// Chunks that were staged, are whole, and belong to nothing that was installed.
+    pub staged: Vec<Digest>,
 }
 
 /// How far execution had come, durably.

@@ -13,16 +13,29 @@ pub enum Peer {
     Replica(ReplicaId),
     /// A client, by its key.
     Client(ClientId),
+    /// One that follows what the committee decides, by its key. It is no member, and asks alone.
+    Learner(ClientId),
 }
 
 impl Peer {
     /// The member behind this peer, or the refusal that names what is wrong.
     ///
     /// # Errors
-    /// [`Rejected::NotAMember`] when the peer is a client.
+    /// [`Rejected::NotAMember`] when the peer is none.
     pub fn replica(self) -> Result<ReplicaId, Rejected> {
         match self {
             Self::Replica(id) => Ok(id),
+            Self::Client(_) | Self::Learner(_) => Err(Rejected::NotAMember),
+        }
+    }
+
+    /// Refuses whoever does not execute what is decided: such a peer has nothing to catch up with.
+    ///
+    /// # Errors
+    /// [`Rejected::NotAMember`] when the peer is a client.
+    pub fn follower(self) -> Result<(), Rejected> {
+        match self {
+            Self::Replica(_) | Self::Learner(_) => Ok(()),
             Self::Client(_) => Err(Rejected::NotAMember),
         }
     }

@@ -12,6 +12,7 @@ use quorate_gateway::{
     CallError, Certified, Connection, ConnectionConfig, Done, KvClient, KvError, check_answer,
 };
 use quorate_ledger::kv::{Operation, Output, Page, Scan, Step, StepOutput};
+use quorate_node::LearnerAddress;
 use quorate_node::config::load_committee;
 use quorate_types::{Committee, ReplicaId};
 use serde_json::{Value, json};
@@ -135,11 +136,14 @@ enum Command {
 }
 
 /// How to read.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Debug, Args)]
 struct Read {
     /// Ask one validator for a proof instead of reading in the order: quicker, and a little old
     #[arg(long)]
     certified: bool,
+    /// Ask this learner for it, and validators only when it does not answer
+    #[arg(long, value_name = "KEY@ADDRESS", requires = "certified")]
+    learner: Option<LearnerAddress>,
 }
 
 /// What to keep of a write.
@@ -165,6 +169,7 @@ impl Options {
         let config = ConnectionConfig {
             first: ReplicaId(self.first),
             patience: Duration::from_secs(self.patience),
+            learner: self.learner().cloned(),
             ..ConnectionConfig::new(committee, check_answer)
         };
         if let Command::Bench(options) = &self.command {
@@ -172,6 +177,13 @@ impl Options {
         }
         let store = KvClient::new(Connection::open(&config).map_err(Failure::run)?);
         self.carry_out(&store).await
+    }
+
+    fn learner(&self) -> Option<&LearnerAddress> {
+        match &self.command {
+            Command::Get { read, .. } | Command::Scan { read, .. } => read.learner.as_ref(),
+            _ => None,
+        }
     }
 
     async fn carry_out(&self, store: &KvClient) -> CommandResult {

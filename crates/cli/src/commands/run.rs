@@ -4,11 +4,13 @@ use crate::commands::config::refused;
 use crate::failure::{CommandResult, Failure};
 use crate::{output, passphrase};
 use clap::Args;
-use quorate_crypto::KeyFile;
+use quorate_crypto::{IdentityKey, KeyFile};
 use quorate_gateway::rest::{Gateway, GatewayConfig, GatewayError, Token};
 use quorate_lab::ServiceKind;
 use quorate_node::transport::Limits;
-use quorate_node::{NodeConfig, NodeError, Shutdown, Validator, init_logging, keys};
+use quorate_node::{
+    LearnerAddress, NodeConfig, NodeError, Shutdown, Validator, init_logging, keys,
+};
 use quorate_storage::StorageError;
 use quorate_types::ReplicaId;
 use serde_json::json;
@@ -92,13 +94,14 @@ impl Options {
         let fail = |error| self.explain(error);
         make_data_dir(config)?;
         let keys = load_keys(config, &fail)?;
+        let identity = keys.identity.public();
         let shutdown = Shutdown::on_signals().map_err(fail)?;
         if self.exit_with_parent {
             end_with_parent(shutdown.clone());
         }
         let started = Validator::start_with_keys(config, keys, service.build(), Limits::default());
         let validator = started.map_err(fail)?;
-        let gateway = start_gateway(config, validator.id())?;
+        let gateway = start_gateway(config, &validator, identity)?;
         if self.json {
             output::json(&json!({
                 "id": validator.id(),
@@ -116,6 +119,7 @@ impl Options {
             NodeError::Config(_)
             | NodeError::Key(_)
             | NodeError::NotAMember { .. }
+            | NodeError::LearnerIsMember { .. }
             | NodeError::OtherVotingKey { .. } => Failure::usage(format!(
                 "{error}\n`quorate config check {}` shows everything that is wrong at once",
                 self.config.display()
@@ -164,14 +168,22 @@ fn load_keys(config: &NodeConfig, fail: &dyn Fn(NodeError) -> Failure) -> Result
     }
 }
 
-/// Starts the gateway beside the validator of this index, where the configuration names one. It ends
-/// when it is dropped.
-fn start_gateway(config: &NodeConfig, id: ReplicaId) -> Result<Option<Gateway>, Failure> {
+/// Starts the gateway beside a validator or learner, where the configuration names one. It ends when
+/// it is dropped.
+fn start_gateway(
+    config: &NodeConfig,
+    beside: &Validator,
+    identity: IdentityKey,
+) -> Result<Option<Gateway>, Failure> {
     let Some(address) = config.gateway.clone() else { return Ok(None) };
     let committee = config.load_committee().map_err(Failure::usage)?;
+    let learner =
+        config.learner.then(|| LearnerAddress { identity, address: beside.address().to_string() });
+    let first = if config.learner { ReplicaId(0) } else { beside.id() };
     let settings = GatewayConfig {
         token_file: config.gateway_token_file.clone(),
-        ..GatewayConfig::new(address, Arc::new(committee), id)
+        learner,
+        ..GatewayConfig::new(address, Arc::new(committee), first)
     };
     let started = Gateway::start(&settings).map_err(|error| match error {
         GatewayError::Listen { .. } | GatewayError::Token(_) => Failure::usage(error),
@@ -200,7 +212,9 @@ fn fail(error: NodeError) -> Failure {
             | StorageError::Format { .. }
             | StorageError::OtherService { .. },
         ) => Failure::usage(error),
-        NodeError::Halted(_) => Failure::Halted(error.to_string()),
+        NodeError::Halted(_) | NodeError::Storage(StorageError::FalseSnapshot { .. }) => {
+            Failure::Halted(error.to_string())
+        }
         NodeError::Storage(_) | NodeError::Marker { .. } => Failure::Disk(error.to_string()),
         error => Failure::run(error),
     }

@@ -76,6 +76,9 @@ pub(crate) struct Options {
     /// Keep next to no log and take snapshots often; replicas are away for long, one loses its bodies
     #[arg(long)]
     retention: bool,
+    /// Add a learner, which is no member: it comes late, goes now and then, and may lose its disk
+    #[arg(long, conflicts_with_all = ["replay", "twins_scenarios", "crash_points"])]
+    learner: bool,
     /// Run the scenario in this file, of the swarm or of Twins
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "seed", "from", "mutant", "twins", "weights", "storm", "retention", "short"])]
     replay: Option<PathBuf>,
@@ -196,6 +199,9 @@ impl Options {
         }
         if self.storm {
             scenario = scenario.with_storm();
+        }
+        if self.learner {
+            scenario = scenario.with_learner();
         }
         match mutant {
             Some(mutant) => scenario.with_mutant(mutant),

@@ -132,16 +132,17 @@ fn wait(due: Instant, interrupted: &AtomicBool) -> bool {
     false
 }
 
-/// The configurations of a testnet, in member order.
+/// The configurations of a testnet: the members' in their order, then the learners'.
 pub(crate) fn configs_in(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let config = |index| directory.join(format!("validator-{index}/config.toml"));
-    let configs: Vec<_> = (0..).map(config).take_while(|path: &PathBuf| path.exists()).collect();
+    let config = |role, index| directory.join(format!("{role}-{index}/config.toml"));
+    let all = |role| (0..).map(move |index| config(role, index)).take_while(|path| path.exists());
+    let configs: Vec<PathBuf> = all("validator").chain(all("learner")).collect();
     if configs.is_empty() {
         return Err(Failure::usage(format!(
             "{} is not a testnet: there is no {}; name a folder that `quorate testnet` wrote, \
              or use --config or --http",
             directory.display(),
-            config(0).display()
+            config("validator", 0).display()
         )));
     }
     Ok(configs)
@@ -255,7 +256,8 @@ impl Entry {
             row.extend([self.standing.to_string(), self.address.clone()]);
             return row;
         };
-        let mut row = vec![status.id.to_string()];
+        let id = if status.config.learner { "learner".to_owned() } else { status.id.to_string() };
+        let mut row = vec![id];
         row.extend(weighted.then(|| thousands(status.weight)));
         row.extend([
             thousands(status.view),
@@ -275,11 +277,15 @@ impl Entry {
 
     /// How it stands, and what it waits for when it is catching up.
     fn progress(&self, status: &ValidatorStatus) -> String {
-        if !status.syncing {
-            return self.standing.to_string();
+        let mut text = self.standing.to_string();
+        if let Some(height) = status.diverged {
+            text.push_str(&format!(", its state is not the committee's from {height} on"));
         }
-        let SyncProgress { from, to, why } = &status.sync;
-        format!("{}, syncing from {from} to {to}: waits for {why}", self.standing)
+        if status.syncing {
+            let SyncProgress { from, to, why } = &status.sync;
+            text.push_str(&format!(", syncing from {from} to {to}: waits for {why}"));
+        }
+        text
     }
 }
 
@@ -287,8 +293,8 @@ impl Entry {
 fn table(entries: &[Entry], last: Option<&[Entry]>) -> String {
     let mut table = Table::new();
     table.load_preset(NOTHING);
-    let weights: Vec<u64> =
-        entries.iter().filter_map(|e| Some(e.status.as_ref()?.weight)).collect();
+    let members = entries.iter().filter_map(|e| e.status.as_ref()).filter(|s| !s.config.learner);
+    let weights: Vec<u64> = members.map(|status| status.weight).collect();
     let weighted = weights.iter().any(|weight| *weight != weights[0]);
     let done = if last.is_some() { "ops/s" } else { "operations" };
     let rest = ["view", "height", "executed", done, "peers", "root", "agrees", "http"];
@@ -309,7 +315,7 @@ fn table(entries: &[Entry], last: Option<&[Entry]>) -> String {
 mod tests {
     use super::{Look, Standing, judge, table};
     use crate::failure::Failure;
-    use quorate_lab::status::{SyncProgress, ValidatorStatus};
+    use quorate_lab::status::{StartedWith, SyncProgress, ValidatorStatus};
     use std::io;
     use std::time::{Duration, Instant};
 
@@ -413,6 +419,23 @@ mod tests {
             text.contains("83 behind, syncing from 7 to 90: waits for blocks after h7"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_state_that_is_not_the_committees_is_shown() {
+        let diverged = ValidatorStatus { diverged: Some(7), ..ValidatorStatus::default() };
+        let text = table(&judge(&["a".to_owned()], vec![Ok(diverged)]), None);
+        assert!(text.contains("its state is not the committee's from 7 on"), "{text}");
+    }
+
+    #[test]
+    fn a_learner_is_no_member_and_has_no_weight() {
+        let config = StartedWith { learner: true, signs: false };
+        let learner = ValidatorStatus { id: 1, config, ..ValidatorStatus::default() };
+        let member = ValidatorStatus { weight: 1, ..ValidatorStatus::default() };
+        let addresses = ["a".to_owned(), "b".to_owned()];
+        let text = table(&judge(&addresses, vec![Ok(member), Ok(learner)]), None);
+        assert!(text.contains("learner") && !text.contains("weight"), "{text}");
     }
 
     #[test]

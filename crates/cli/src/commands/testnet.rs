@@ -8,11 +8,11 @@ use quorate_crypto::SchemeKind;
 use quorate_engine::{ProtocolKind, Settings};
 use quorate_lab::ServiceKind;
 use quorate_lab::bench::fitting_timeout_ms;
-use quorate_node::{Testnet, TestnetError, TestnetPlan};
+use quorate_node::{NewLearner, Testnet, TestnetError, TestnetPlan};
 use quorate_storage::Durability;
 use quorate_types::{Caution, Weights};
 use quorate_wan::Emulation;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +31,10 @@ pub(crate) struct Options {
     /// How many validators
     #[arg(short = 'n', long, default_value_t = 4)]
     validators: u16,
+    /// How many learners beside them: they follow and answer questions, and have no vote
+    #[arg(long, default_value_t = 0, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(..=64))]
+    learners: u16,
     /// What each validator's vote weighs, as in 3,1,1,1; by default all weigh the same.
     ///
     /// Certificates then need more than two thirds of the total weight, validators of less than a
@@ -43,7 +47,8 @@ pub(crate) struct Options {
     /// The voting scheme: ed25519 or bls
     #[arg(long, default_value = "ed25519", value_parser = super::scheme)]
     scheme: SchemeKind,
-    /// Validator I listens on this port plus I, and serves HTTP on this plus N plus I
+    /// Validator I listens on this port plus I, and serves HTTP on this plus N plus I; the learners'
+    /// ports follow in the same way
     #[arg(long, default_value_t = 7_000, value_name = "PORT")]
     base_port: u16,
     /// What a vote survives: a power cut (fsync), or the end of the process only (os)
@@ -72,6 +77,7 @@ impl Options {
         let settings = self.settings(emulation.as_ref())?;
         let plan = TestnetPlan {
             members: usize::from(self.validators),
+            learners: usize::from(self.learners),
             weights: self.weights.clone(),
             scheme: self.scheme,
             base_port: self.base_port,
@@ -88,11 +94,12 @@ impl Options {
                 "committee": testnet.committee,
                 "configs": testnet.configs,
                 "http": testnet.http,
+                "learners": testnet.learners.iter().map(learner).collect::<Vec<_>>(),
                 "weights": self.weights().each(),
                 "caution": self.caution().map(|caution| caution.to_string()),
             }));
         } else {
-            output::line(&self.describe());
+            output::line(&self.describe(&testnet));
         }
         Ok(())
     }
@@ -121,7 +128,7 @@ impl Options {
         Ok(Settings { timeout_ms, ..default })
     }
 
-    fn describe(&self) -> String {
+    fn describe(&self, testnet: &Testnet) -> String {
         let place = self.directory.display();
         let (n, scheme, quorate) = (self.validators, self.scheme, output::program());
         let mut text = format!("Wrote a committee of {n} ({scheme}) to {place}.\n\n");
@@ -135,15 +142,25 @@ impl Options {
         if let Some(caution) = self.caution() {
             text.push_str(&format!("Mind: {caution}.\n\n"));
         }
-        text.push_str("Run each validator in a terminal of its own:\n\n");
-        for index in 0..n {
-            text.push_str(&format!(
-                "  {quorate} run --config {place}/validator-{index}/config.toml\n"
-            ));
+        text.push_str("Run each in a terminal of its own:\n\n");
+        let validators = (0..n).map(|index| format!("validator-{index}"));
+        for name in validators.chain((0..self.learners).map(|index| format!("learner-{index}"))) {
+            text.push_str(&format!("  {quorate} run --config {place}/{name}/config.toml\n"));
         }
         text.push_str(&format!("\nand then look at them:\n\n  {quorate} status {place}"));
+        if let Some(learner) = testnet.learners.first().filter(|_| self.service.is_proven()) {
+            text.push_str(&format!(
+                "\n\nor read from a learner:\n\n  {quorate} kv --net {place} get KEY --certified \
+                 --learner {}",
+                learner.address
+            ));
+        }
         text
     }
+}
+
+fn learner(learner: &NewLearner) -> Value {
+    json!({ "config": learner.config, "address": learner.address.to_string() })
 }
 
 fn explain(error: TestnetError) -> Failure {
@@ -158,7 +175,8 @@ fn explain(error: TestnetError) -> Failure {
 /// Removes a folder that a testnet was written to, and no other.
 fn remove_testnet(directory: &Path) -> CommandResult {
     let Ok(entries) = fs::read_dir(directory) else { return Ok(()) };
-    let is_ours = |name: &str| name == "committee.toml" || name.starts_with("validator-");
+    let ours = ["validator-", "learner-"];
+    let is_ours = |name: &str| name == "committee.toml" || ours.iter().any(|o| name.starts_with(o));
     for entry in entries.flatten() {
         let name = entry.file_name();
         if !is_ours(&name.to_string_lossy()) {

@@ -6,7 +6,9 @@ use super::{
 use crate::testing::body;
 use quorate_crypto::hash;
 use quorate_types::{BlockId, Body, BodyRef, ReplicaId, Time};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 const SELF: ReplicaId = ReplicaId(0);
 
@@ -141,7 +143,10 @@ fn what_nobody_has_is_soon_asked_of_everybody() {
     let mut steps = 0;
     while bodies.attempts(&name) < 3 * 100 {
         let now = bodies.deadline(Time(0)).expect("it is asked for");
-        assert!(!asked(&mut bodies, now).is_empty());
+        let asked = asked(&mut bodies, now);
+        assert!(!asked.is_empty());
+        let members: BTreeSet<u16> = asked.iter().map(|(member, _)| *member).collect();
+        assert_eq!(members.len(), asked.len(), "somebody is asked twice at once");
         steps += 1;
     }
     assert!(steps < 24, "{steps} questions one after the other");
@@ -335,4 +340,43 @@ fn bodies_that_are_being_stored_count_once() {
     assert!(!bodies.require(Time(0), block(1), &names, ReplicaId(1)));
     let ready: Vec<BlockId> = names.iter().flat_map(|name| bodies.stored(*name)).collect();
     assert_eq!(ready, [block(1)]);
+}
+
+/// Nobody is sending what was ordered long ago: it is asked for at once, also when it was expected
+/// before, and how long it took says nothing of its author.
+#[test]
+fn what_is_overdue_is_asked_for_at_once() {
+    let mut bodies = bodies();
+    let (first, second) = (body(2, 1, 10), body(2, 2, 10));
+    bodies.want(Time(0), first.reference, ReplicaId(2), Need::Decided);
+    assert_eq!(bodies.due(Time(0)), [], "it is on its way");
+    bodies.want(Time(1), first.reference, ReplicaId(2), Need::Overdue);
+    bodies.want(Time(1), second.reference, ReplicaId(2), Need::Overdue);
+    let names = vec![first.reference, second.reference];
+    assert_eq!(bodies.due(Time(1)), [Fetch::Ask(ReplicaId(2), names)]);
+    let late = Time(0) + Duration::from_millis(900);
+    assert!(bodies.take(late, ReplicaId(2), &first));
+    assert!(!bodies.take(late, ReplicaId(2), &first), "a copy");
+    assert_eq!(bodies.grace(ReplicaId(2)), GRACE_MIN);
+}
+
+/// What becomes wanted one by one is not asked for one by one: a member drops the third question.
+#[test]
+fn what_is_wanted_meanwhile_shares_a_question() {
+    let mut bodies = bodies();
+    let names: Vec<Arc<Body>> = (0..12).map(|sequence| body(1, sequence, 10)).collect();
+    let mut asked: Vec<(u16, usize)> = Vec::new();
+    for (at, wanted) in names.iter().enumerate() {
+        let now = Time(u64::try_from(at).unwrap());
+        bodies.want(now, wanted.reference, ReplicaId(2), Need::Overdue);
+        asked.extend(bodies.due(now).into_iter().map(|fetch| match fetch {
+            Fetch::Ask(member, names) => (member.0, names.len()),
+            Fetch::Load(_) => panic!("nothing is on disk"),
+        }));
+    }
+    asked.sort_unstable();
+    assert_eq!(asked, [(1, 1), (1, 1), (2, 1), (2, 1), (3, 1), (3, 1)]);
+    assert!(bodies.take(Time(20), ReplicaId(2), &names[0]));
+    assert_eq!(bodies.due(Time(20)).len(), 1, "an answer makes room for a question");
+    assert_eq!(bodies.due(Time(20)), []);
 }

@@ -16,7 +16,7 @@ use quorate_consensus::{Input, VerifiedRun};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, Digest};
 use quorate_types::machine::{DecidedRecord, ExecutedUpTo, ReadAnswer, ReadItem, Release};
-use quorate_types::{Effect, Height, Manifest, Recipients, ReplicaId, Time};
+use quorate_types::{Effect, Height, Manifest, Peer, Recipients, ReplicaId, Time};
 
 /// Blocks read for one answer when none of the first proves the others.
 const BLOCKS_READ_MAX: u64 = 4_096;
@@ -81,7 +81,8 @@ impl Replica {
 
     // ---- blocks ---------------------------------------------------------------------------------
 
-    pub(super) fn serve_blocks(&mut self, to: ReplicaId, request: FetchBlocks) {
+    pub(super) fn serve_blocks(&mut self, to: Peer, request: FetchBlocks) {
+        self.prove_state(to, request);
         if request.height < self.schedule.decided() {
             self.read_blocks(to, request, BLOCKS_MAX);
             return;
@@ -92,12 +93,22 @@ impl Replica {
         let kept = Kept { oldest: Height(0), newest };
         let tail = tail.unwrap_or_default();
         let blocks = Blocks { request, decided: Vec::new(), tail, kept };
-        self.send(Recipients::One(to), Message::Blocks(blocks));
+        self.send(to.into(), Message::Blocks(blocks));
+    }
+
+    /// Nobody shows a learner what its state must have come to: it hears it as it asks for more.
+    fn prove_state(&mut self, to: Peer, request: FetchBlocks) {
+        if !matches!(to, Peer::Learner(_)) || request.after.is_none() {
+            return;
+        }
+        if let Some(certificate) = self.execution.certificate(request.height).cloned() {
+            self.send(to.into(), Message::ExecutionProof(certificate));
+        }
     }
 
     /// Reads the decided records from the asker's last one on: if ours at that height is another, the
     /// asker must see it.
-    fn read_blocks(&mut self, to: ReplicaId, request: FetchBlocks, count: u64) {
+    fn read_blocks(&mut self, to: Peer, request: FetchBlocks, count: u64) {
         let first = if request.after.is_some() { request.height } else { request.height.next() };
         let last = self.schedule.decided().0.min(request.height.0.saturating_add(count));
         let items = (first.0.max(1)..=last).map(|h| ReadItem::Decided(Height(h))).collect();
@@ -106,7 +117,7 @@ impl Replica {
 
     pub(super) fn send_blocks(
         &mut self,
-        to: ReplicaId,
+        to: Peer,
         request: FetchBlocks,
         count: u64,
         answer: ReadAnswer,
@@ -144,7 +155,7 @@ impl Replica {
             return;
         }
         let blocks = Blocks { request, decided, tail: Vec::new(), kept };
-        self.send(Recipients::One(to), Message::Blocks(blocks));
+        self.send(to.into(), Message::Blocks(blocks));
     }
 
     pub(super) fn on_blocks(
@@ -217,6 +228,10 @@ impl Replica {
                 }
             }
         }
+        let surplus = self.snapshots.take_surplus();
+        if !surplus.is_empty() {
+            self.effects.push_back(Effect::Unstage(surplus));
+        }
         if !self.schedule.is_executing()
             && let Some(install) = self.snapshots.install()
         {
@@ -244,13 +259,13 @@ impl Replica {
         !self.sync.gone().is_empty() || self.is_stuck() || self.execution.diverged().is_some()
     }
 
-    pub(super) fn serve_snapshots(&mut self, to: ReplicaId, above: Height) {
+    pub(super) fn serve_snapshots(&mut self, to: Peer, above: Height) {
         let items = vec![ReadItem::Manifest(0), ReadItem::Manifest(1)];
         self.read_for(Reading::Snapshots(to, above), items);
     }
 
     /// Each manifest beyond what was asked for goes out with the records that prove its height.
-    pub(super) fn prove_snapshots(&mut self, to: ReplicaId, above: Height, answer: ReadAnswer) {
+    pub(super) fn prove_snapshots(&mut self, to: Peer, above: Height, answer: ReadAnswer) {
         for bytes in answer.items.into_iter().filter_map(|(_, bytes)| bytes) {
             let Some(manifest) = Manifest::decode(&bytes).filter(|m| m.header.height > above)
             else {
@@ -263,7 +278,7 @@ impl Replica {
         }
     }
 
-    pub(super) fn send_offer(&mut self, to: ReplicaId, manifest: Bytes, answer: ReadAnswer) {
+    pub(super) fn send_offer(&mut self, to: Peer, manifest: Bytes, answer: ReadAnswer) {
         let mut bytes = 0;
         let records = answer.items.into_iter().map_while(|(_, found)| found);
         let mut proof: Vec<Bytes> = records
@@ -276,24 +291,24 @@ impl Replica {
         let shortest = (1..=proof.len()).find(|n| self.protocol.servable(&proof[..*n]) == *n);
         proof.truncate(shortest.unwrap_or(0));
         if !proof.is_empty() {
-            self.send(Recipients::One(to), Message::Offer(Offer { manifest, proof }));
+            self.send(to.into(), Message::Offer(Offer { manifest, proof }));
         }
     }
 
-    pub(super) fn serve_chunk(&mut self, to: ReplicaId, snapshot: Digest, index: u32) {
+    pub(super) fn serve_chunk(&mut self, to: Peer, snapshot: Digest, index: u32) {
         let items = vec![ReadItem::Chunk(snapshot, index)];
         self.read_for(Reading::Chunk(to, snapshot, index), items);
     }
 
     pub(super) fn send_chunk(
         &mut self,
-        to: ReplicaId,
+        to: Peer,
         snapshot: Digest,
         index: u32,
         answer: ReadAnswer,
     ) {
         let bytes = answer.items.into_iter().find_map(|(_, bytes)| bytes).unwrap_or_default();
-        self.send(Recipients::One(to), Message::Chunk(Chunk { snapshot, index, bytes }));
+        self.send(to.into(), Message::Chunk(Chunk { snapshot, index, bytes }));
     }
 
     pub(super) fn on_offer(&mut self, from: ReplicaId, offered: Offered) {

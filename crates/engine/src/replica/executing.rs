@@ -18,12 +18,15 @@ impl Replica {
     }
 
     pub(super) fn execute(&mut self, now: Time) {
+        // Whoever just decided a height is still being sent what it orders.
+        let lags = self.config.is_learner() || self.schedule.lags();
+        let need = if lags { Need::Overdue } else { Need::Decided };
         for name in self.schedule.upcoming().flat_map(|payload| &payload.bodies) {
             if self.bodies.get(name).is_some() {
                 continue;
             }
             let holder = self.certifier.holder(name).unwrap_or_else(|| self.bodies.spread(name));
-            self.bodies.want(now, *name, holder, Need::Decided);
+            self.bodies.want(now, *name, holder, need);
         }
         if self.snapshots.holds_execution() || self.execution.diverged().is_some() {
             return;
@@ -56,6 +59,7 @@ impl Replica {
         self.root = executed.root();
         self.operations += executed.operations;
         self.execution.executed(now, &executed);
+        self.snapshots.executed();
         for answer in executed.answers {
             self.answer(answer);
         }

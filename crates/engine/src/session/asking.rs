@@ -11,13 +11,14 @@ use std::time::Duration;
 
 /// Most questions under way.
 const UNDER_WAY_MAX: usize = 1_024;
-/// Each member is asked so often.
+/// Each is asked so often.
 const ROUNDS: usize = 2;
 
 /// The questions that are not answered yet.
 #[derive(Debug)]
 pub(super) struct Asking {
-    members: usize,
+    /// How many may be asked: the members, and a learner after them.
+    askable: usize,
     retry_after: Duration,
     check: CheckAnswer,
     next_id: u64,
@@ -39,7 +40,7 @@ struct UnderWay {
 impl Asking {
     pub(super) fn new(config: &SessionConfig) -> Self {
         Self {
-            members: config.committee.size(),
+            askable: config.committee.size() + usize::from(config.learner),
             retry_after: config.retry_after,
             check: config.check_answer,
             next_id: 0,
@@ -74,13 +75,13 @@ impl Asking {
     /// Asks the member whose turn it is.
     fn put(&mut self, now: Time, id: u64) {
         let Some(under_way) = self.under_way.get_mut(&id) else { return };
-        if under_way.attempts == ROUNDS * self.members {
+        if under_way.attempts == ROUNDS * self.askable {
             let UnderWay { tag, reason, .. } = self.under_way.remove(&id).expect("looked at");
             self.tell(tag, Err(reason));
             return;
         }
         if under_way.attempts > 0 {
-            let next = (under_way.asked.index() + 1) % self.members;
+            let next = (under_way.asked.index() + 1) % self.askable;
             under_way.asked = ReplicaId(u16::try_from(next).expect("members are few"));
         }
         under_way.attempts += 1;

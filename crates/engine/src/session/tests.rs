@@ -31,6 +31,7 @@ fn session_with(committee: Arc<Committee>) -> Session {
         retry_after: RETRY,
         next_sequence: 5,
         check_answer: check,
+        learner: false,
     })
 }
 
@@ -471,6 +472,28 @@ fn a_question_is_asked_until_an_answer_passes() {
     };
     assert_eq!((&proven.answer[..], certificate.header.height), (&b"why"[..], Height(9)));
     assert_eq!(session.next_timeout(), None);
+}
+
+/// A learner is asked before members. It answers questions, and nothing else that it says counts.
+#[test]
+fn a_learner_is_asked_first_and_believed_nothing_else() {
+    let config = SessionConfig { learner: true, ..session().config };
+    let mut session = Session::new(config);
+    let question = Bytes::from_static(b"why");
+    session.handle(Time(0), SessionEvent::Ask { tag: 3, question });
+    assert_eq!(asks(&mut session), [(4, 0)]);
+    answer(&mut session, Time(1), 4, &answered(0, b"a lie"));
+    assert_eq!(asks(&mut session), [(0, 0)], "then a member");
+    answer(&mut session, Time(2), 0, &answered(0, b"why"));
+    assert!(told(&mut session)[0].result.is_ok());
+
+    submit(&mut session, Time(3), 4, 10);
+    let (to, request) = sent(&mut session).remove(0);
+    assert!(to < 4, "requests go to members");
+    let retry_at = session.next_timeout();
+    let busy = Busy { sequence: request.sequence, reason: "no".into() };
+    answer(&mut session, Time(4), 4, &Message::Busy(busy));
+    assert_eq!(session.next_timeout(), retry_at, "as if nothing had come");
 }
 
 /// When everybody was asked twice the caller hears what the last one said.

@@ -133,13 +133,14 @@ fn chunks_come_from_all_sources_at_once_a_few_from_each() {
     let mut staged = Vec::new();
     while let Some((member, index)) = under_way.pop() {
         match sync.chunk(ReplicaId(member), (snapshot.digest, index), good(index)) {
-            Taken::Stage(chunk) => staged.push((chunk.index, chunk.bytes)),
+            Taken::Stage(chunk) => staged.push((chunk.hash, chunk.bytes)),
             other => panic!("{other:?}"),
         }
         under_way.extend(asked(&sync.due(Time(0), Height(0))));
     }
     staged.sort();
-    let expected: Vec<_> = (0..20).map(|index| (index, content(index))).collect();
+    let mut expected: Vec<_> = (0..20).filter_map(good).collect();
+    expected.sort();
     assert_eq!(staged, expected, "each once");
     assert!(sync.holds_execution());
     let install = sync.install().expect("complete");
@@ -223,6 +224,46 @@ fn what_nobody_asked_for_is_dropped() {
     let of_another = (hash(b"another"), index);
     assert_eq!(sync.chunk(ReplicaId(member), of_another, good(index)), Taken::Unasked);
     assert_eq!(sync.chunk(ReplicaId(member), (snapshot.digest, 77), good(0)), Taken::Unasked);
+}
+
+/// What an earlier run staged is not fetched again, and what the chosen snapshot does not have is let
+/// go.
+#[test]
+fn a_fetch_that_was_cut_short_goes_on() {
+    let mut sync = SnapshotSync::new(committee());
+    let here = [0, 2, 3].map(|index| hash(&content(index)));
+    let useless = hash(b"of an older snapshot");
+    sync.recover([&here[..], &[useless]].concat());
+    sync.start(Time(0));
+    sync.due(Time(0), Height(0));
+    let snapshot = offered(64, 1, 5);
+    (1..=3).for_each(|member| name(&mut sync, member, &snapshot));
+    assert_eq!(sync.take_surplus(), [useless]);
+    assert_eq!(sync.take_surplus(), []);
+    assert!(sync.describe().contains("3 of 5"), "{}", sync.describe());
+    let mut missing = asked(&sync.due(Time(0), Height(0)));
+    missing.sort_by_key(|(_, index)| *index);
+    assert_eq!(missing.iter().map(|(_, index)| *index).collect::<Vec<_>>(), [1, 4]);
+    for (member, index) in missing {
+        let taken = sync.chunk(ReplicaId(member), (snapshot.digest, index), good(index));
+        assert!(matches!(taken, Taken::Stage(_)), "{taken:?}");
+    }
+    assert!(sync.install().is_some());
+    sync.installed();
+    sync.executed();
+    assert_eq!(sync.take_surplus(), [], "the host let them go when it installed them");
+}
+
+/// Whoever executes by itself again needs nothing of what it staged.
+#[test]
+fn what_is_staged_goes_once_heights_are_executed() {
+    let mut sync = asking();
+    sync.recover(vec![hash(b"one")]);
+    sync.executed();
+    assert_eq!(sync.take_surplus(), [], "it is still asking");
+    sync.stop();
+    sync.executed();
+    assert_eq!(sync.take_surplus(), [hash(b"one")]);
 }
 
 /// Each rule left out is noticed by the check that stands for it.

@@ -1,4 +1,4 @@
-use super::{AHEAD_MAX, BLOCKS_MAX, BlockSync};
+use super::{AHEAD_MAX, BLOCKS_MAX, BlockSync, FOLLOW_EVERY};
 use crate::message::{FetchBlocks, Kept};
 use quorate_consensus::VerifiedRun;
 use quorate_consensus::chained::{Block, Qc, Run};
@@ -185,4 +185,50 @@ fn who_has_nothing_newer_is_not_counted() {
     ask(&mut sync, 0);
     sync.answered(Time(1), ReplicaId(2), question(9), kept(9, 5), nothing());
     assert!(sync.gone().is_empty());
+}
+
+/// A learner is shown nothing: it asks everybody in turn, for ever, and nobody alone can hold it up.
+#[test]
+fn a_learner_asks_everybody_in_turn_without_end() {
+    let mut sync = BlockSync::following(ReplicaId(4), 4);
+    let question = FetchBlocks { target: id(5), ..question(5) };
+    let mut now = 0;
+    for (member, newest) in [(0, 5), (1, 3), (2, 5), (3, 5), (0, 5)] {
+        assert_eq!(ask(&mut sync, now), [(member, question)]);
+        let answer =
+            sync.answered(Time(now), ReplicaId(member), question, kept(1, newest), nothing());
+        assert!(answer.is_none() && !sync.is_behind(), "there is nothing more");
+        assert_eq!(ask(&mut sync, now), [], "not at once again");
+        let next = sync.deadline().expect("it will ask again").0;
+        assert_eq!(Time(next).since(Time(now)), FOLLOW_EVERY);
+        now = next;
+    }
+    assert_eq!(ask(&mut sync, now)[0].0, 1);
+    let answer = sync.answered(Time(now), ReplicaId(1), question, kept(1, 90), run(6, 9));
+    assert!(answer.is_some() && sync.is_behind());
+    let asked: Vec<u16> = ask(&mut sync, now).into_iter().map(|(member, _)| member).collect();
+    assert_eq!(asked[0], 2, "the next one goes to the next member, though this one had more");
+    assert!(asked.len() > 1, "and others are asked for what comes later");
+}
+
+#[test]
+fn a_learner_of_a_committee_of_one_follows_it() {
+    let mut sync = BlockSync::following(ReplicaId(1), 1);
+    for now in [0, 1_000_000_000, 2_000_000_000] {
+        assert_eq!(ask(&mut sync, now)[0].0, 0);
+    }
+}
+
+/// An answer to an earlier question comes while a later one is under way: there is nothing to do until
+/// that is late. (Seed 61 of the swarm with a learner rang the timer for 200 ms without end.)
+#[test]
+fn nothing_is_due_while_a_question_is_under_way() {
+    let mut sync = BlockSync::following(ReplicaId(4), 4);
+    let question = FetchBlocks { target: id(5), ..question(5) };
+    assert_eq!(ask(&mut sync, 0)[0].0, 0);
+    let late = sync.deadline().expect("it will ask again").0;
+    assert_eq!(ask(&mut sync, late)[0].0, 1);
+    let until = sync.deadline().expect("it will ask again");
+    sync.answered(Time(late + 1), ReplicaId(0), question, kept(1, 5), nothing());
+    assert_eq!(sync.deadline(), Some(until));
 }

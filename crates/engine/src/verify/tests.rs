@@ -11,7 +11,7 @@ use crate::testing::{
 };
 use bytes::Bytes;
 use proptest::prelude::*;
-use quorate_crypto::hash;
+use quorate_crypto::{IdentityKey, hash};
 use quorate_types::executed::CertifiedReply;
 use quorate_types::request::Answer;
 use quorate_types::service::Proven;
@@ -22,6 +22,7 @@ use quorate_types::{
 use std::sync::Arc;
 
 const MEMBER: Peer = Peer::Replica(ReplicaId(0));
+const LEARNER: Peer = Peer::Learner(ClientId(IdentityKey([7; 32])));
 
 fn customer() -> Peer {
     Peer::Client(ClientId(client().public()))
@@ -177,12 +178,17 @@ fn every_message_survives_its_frame() {
 }
 
 #[test]
-fn only_members_speak_as_members_and_only_the_client_for_itself() {
+fn only_members_speak_as_members_learners_ask_and_only_the_client_speaks_for_itself() {
     for (name, from, message) in one_of_each() {
         let (other, expected) = match from {
             Peer::Replica(_) => (customer(), Rejected::NotAMember),
-            Peer::Client(_) => (MEMBER, Rejected::ForeignSender),
+            Peer::Client(_) | Peer::Learner(_) => (MEMBER, Rejected::ForeignSender),
         };
+        if name.starts_with("fetch ") && name != "fetch available" {
+            assert!(receive(&message, LEARNER).is_ok(), "{name}");
+        } else {
+            assert!(receive(&message, LEARNER).is_err(), "a learner says {name}");
+        }
         assert_eq!(receive(&message, other).unwrap_err(), expected, "{name}");
     }
     let stranger = Peer::Client(ClientId(identity(9).public()));

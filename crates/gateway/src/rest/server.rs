@@ -6,7 +6,7 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use quorate_node::NodeError;
+use quorate_node::{LearnerAddress, NodeError};
 use quorate_types::{Committee, ReplicaId};
 use std::io;
 use std::net::SocketAddr;
@@ -32,6 +32,8 @@ pub struct GatewayConfig {
     pub committee: Arc<Committee>,
     /// The member that it sends to first.
     pub first: ReplicaId,
+    /// A learner that is asked questions before members are.
+    pub learner: Option<LearnerAddress>,
     /// A file with the token that callers show. `None`: everybody is let in.
     pub token_file: Option<PathBuf>,
     /// How long an operation may take.
@@ -49,6 +51,7 @@ impl GatewayConfig {
             address,
             committee,
             first,
+            learner: None,
             token_file: None,
             patience,
             limits: RestLimits::default(),
@@ -106,6 +109,7 @@ impl Gateway {
         let address = listener.local_addr().map_err(failed)?;
         let connection = Connection::open(&ConnectionConfig {
             first: config.first,
+            learner: config.learner.clone(),
             patience: config.patience,
             ..ConnectionConfig::new(Arc::clone(&config.committee), check_answer)
         })?;

@@ -384,7 +384,8 @@ fn whoever_installs_a_snapshot_goes_on_like_those_who_replayed() {
     for index in (0..).take(manifest.chunks.len()) {
         let item = ReadItem::Chunk(manifest.digest(), index);
         let bytes = served.read(&item).unwrap().unwrap();
-        staged.stage(&StagedChunk { snapshot: manifest.digest(), index, bytes }).unwrap();
+        let hash = manifest.chunks[index as usize];
+        staged.stage(&StagedChunk { hash, bytes }).unwrap();
     }
     let install = Install { manifest: manifest.clone(), decided: Bytes::from("decided") };
     follower.install(&install, &staged).unwrap();

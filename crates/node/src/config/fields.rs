@@ -62,6 +62,8 @@ pub enum Kind {
     },
     /// A list of sections.
     List,
+    /// A list of identity keys.
+    Keys,
 }
 
 /// The largest number that a file can hold.
@@ -102,6 +104,7 @@ impl std::fmt::Display for Kind {
             Self::Hex => f.write_str("hexadecimal digits"),
             Self::Flag => f.write_str("true or false"),
             Self::List => f.write_str("list"),
+            Self::Keys => f.write_str("list of identity keys, 64 hexadecimal digits each"),
             Self::Choice(words) => {
                 let quoted: Vec<_> = words.iter().map(|word| format!("\"{word}\"")).collect();
                 f.write_str(&quoted.join(", "))
@@ -268,6 +271,19 @@ const NODE: &[Field] = &[
         "follow_only",
         "true: never vote, propose or time out; only follow and serve. For a validator that lost \
          its disk, until a committee file names its new key. It counts as faulty meanwhile.",
+    ),
+    flag(
+        "learner",
+        "true: the key is no member's. It asks members for what was decided, executes it, and answers \
+         questions about the state; it never votes and takes no requests. Every member that it may ask \
+         names its key in `learners`. It needs `listen`.",
+    ),
+    field(
+        "learners",
+        Kind::Keys,
+        Otherwise::Words("none"),
+        "Who may follow without being a member, at most 64. They are given everything that was \
+         decided, requests and state.",
     ),
     number(
         "verify_threads",

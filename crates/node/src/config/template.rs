@@ -86,6 +86,7 @@ fn example(field: &Field) -> &'static str {
         fields::Kind::Path => "\"passphrase\"",
         fields::Kind::Flag => "false",
         fields::Kind::Number { .. } => "1",
+        fields::Kind::Keys => "[]",
         _ => "\"…\"",
     }
 }

@@ -6,6 +6,11 @@ fn config() -> NodeConfig {
     NodeConfig::new("../committee.toml".into(), "key.toml".into(), "data".into())
 }
 
+/// One that may be a learner's too.
+fn with_address() -> NodeConfig {
+    NodeConfig { listen: Some("127.0.0.1:7000".into()), ..config() }
+}
+
 fn write(text: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config.toml");
@@ -119,7 +124,7 @@ fn every_section_is_documented() {
 }
 
 fn accepts(section: &Section, field: &str, value: toml::Value) -> Result<(), String> {
-    let mut table = toml::Table::try_from(config()).unwrap();
+    let mut table = toml::Table::try_from(with_address()).unwrap();
     let place = match section.name {
         "" => &mut table,
         name => {
@@ -179,6 +184,12 @@ fn documented_ranges_are_those_that_are_checked() {
                 Kind::List => {
                     accepts(section, field.name, toml::Value::Array(Vec::new())).unwrap();
                 }
+                Kind::Keys => {
+                    let accepts = |key: &str| accepts(section, field.name, vec![key].into());
+                    accepts(&"0a".repeat(32)).unwrap();
+                    let error = accepts("0a0b").unwrap_err();
+                    assert!(error.contains(field.name) && error.contains("0a0b"), "{error}");
+                }
                 Kind::Hex => panic!("'{}': no such kind in a configuration", field.name),
             }
         }
@@ -209,4 +220,17 @@ fn no_line_of_the_template_is_wider_than_a_terminal() {
     for line in config().to_toml().lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
+}
+
+#[test]
+fn a_learner_needs_an_address_and_no_emulated_network() {
+    let refused = |config: &NodeConfig| config.validate(Path::new("c")).unwrap_err().to_string();
+    let learner = NodeConfig { learner: true, ..with_address() };
+    learner.validate(Path::new("c")).unwrap();
+    let lost = NodeConfig { listen: None, ..learner.clone() };
+    assert!(refused(&lost).contains("set `listen`"));
+    let emulated = NodeConfig { emulation: Some(Emulation::default()), ..learner };
+    assert!(refused(&emulated).contains("remove the section [emulation]"));
+    let crowd = NodeConfig { learners: vec!["0a".repeat(32); 65], ..config() };
+    assert!(refused(&crowd).contains("at most 64"));
 }

@@ -28,7 +28,7 @@ fn printed() -> String {
         quorum: 3,
     });
     // Families show themselves once they have a member.
-    metrics.drops(None, Lane::Bulk).inc();
+    metrics.drops(Peer::Replica(ReplicaId(1)), Lane::Bulk).inc();
     metrics.rejected(Peer::Replica(ReplicaId(1)), &Rejected::Stale);
     metrics.cut("test");
     metrics.commit_took(Duration::from_millis(1));

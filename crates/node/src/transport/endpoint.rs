@@ -6,7 +6,7 @@
 //! to the caller where they would decode and check it.
 
 use super::frames::Intake;
-use super::inbound::Listener;
+use super::inbound::{Listener, Peers};
 use super::outbound::member_links;
 use super::{Limits, Network};
 use crate::metrics::Metrics;
@@ -62,11 +62,12 @@ impl Endpoint {
         let address = config.listen.as_deref().unwrap_or(own);
         let socket = runtime.block_on(bind(address, "peers"))?;
         let dialer = tls::Dialer::new(&keys.identity)?;
-        for link in member_links(&network, &committee, &dialer, limits, None)? {
+        for link in member_links(&network, &committee, &dialer, limits, None, None)? {
             runtime.spawn(link.run());
         }
         let tls = tls::listener(&keys.identity)?;
-        runtime.spawn(Listener::new(tls, committee, Arc::clone(&network), intake).run(socket));
+        let peers = Peers { committee, learners: config.learner_ids() };
+        runtime.spawn(Listener::new(tls, peers, Arc::clone(&network), intake).run(socket));
         Ok(Self { id, network, runtime: Some(runtime) })
     }
 

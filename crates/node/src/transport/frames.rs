@@ -79,7 +79,7 @@ pub fn content_bytes_max(lane: Lane, tag: u8) -> Option<usize> {
 #[must_use]
 pub fn budget(from: Peer, lane: Lane) -> usize {
     match (from, lane) {
-        (Peer::Client(_), _) => 512 * 1024,
+        (Peer::Client(_) | Peer::Learner(_), _) => 512 * 1024,
         (_, Lane::Votes | Lane::Client) => 2 * MIB,
         (_, Lane::Consensus) => 6 * MIB,
         (_, Lane::Bulk) => 6 * MIB,
@@ -241,7 +241,7 @@ impl Intake {
             Peer::Client(_) => {
                 take_share(&self.clients_share, bytes.min(budget(from, Lane::Client))).await
             }
-            Peer::Replica(_) => None,
+            Peer::Replica(_) | Peer::Learner(_) => None,
         }
     }
 }

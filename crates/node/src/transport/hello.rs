@@ -1,5 +1,6 @@
 //! The first bytes of a connection: which chain, which lane; and the one-byte answer.
 
+use super::LEARNER_LANE;
 use quorate_types::{ChainId, Lane, Peer};
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -28,7 +29,7 @@ pub enum Answer {
     Unknown = 1,
     /// Another chain.
     OtherChain = 2,
-    /// The lane is for members and the key is none's, or the other way round.
+    /// The lane is for others than the owner of this key.
     LaneNotYours = 3,
     /// Too many clients.
     Full = 4,
@@ -43,7 +44,8 @@ impl Answer {
             Self::Unknown => "it speaks another version",
             Self::OtherChain => "it serves another chain: compare the committee files",
             Self::LaneNotYours => {
-                "it does not know this key as a member's: compare the committee files"
+                "it does not know this key as a member's or a learner's: compare the committee files, \
+                 and its `learners`"
             }
             Self::Full => "it has as many clients as it may have",
         })
@@ -119,7 +121,7 @@ fn judge(hello: Option<Hello>, chain: ChainId, peer: Peer) -> Result<Lane, Answe
         return Err(Answer::OtherChain);
     }
     match (peer, hello.lane) {
-        (Peer::Client(_), Lane::Client) => Ok(Lane::Client),
+        (Peer::Client(_), Lane::Client) | (Peer::Learner(_), LEARNER_LANE) => Ok(hello.lane),
         (Peer::Replica(_), Lane::Votes | Lane::Consensus | Lane::Bulk) => Ok(hello.lane),
         _ => Err(Answer::LaneNotYours),
     }
@@ -141,15 +143,20 @@ mod tests {
     }
 
     #[test]
-    fn lanes_belong_to_members_or_to_clients() {
+    fn lanes_belong_to_members_learners_or_clients() {
         let chain = ChainId([1; 32]);
         let member = Peer::Replica(ReplicaId(0));
+        let learner = Peer::Learner(ClientId(IdentityKey([8; 32])));
         let client = Peer::Client(ClientId(IdentityKey([9; 32])));
         let hello = |lane| Some(Hello { chain, lane });
         assert_eq!(judge(hello(Lane::Votes), chain, member), Ok(Lane::Votes));
         assert_eq!(judge(hello(Lane::Client), chain, client), Ok(Lane::Client));
         for lane in [Lane::Votes, Lane::Consensus, Lane::Bulk] {
             assert_eq!(judge(hello(lane), chain, client), Err(Answer::LaneNotYours));
+        }
+        assert_eq!(judge(hello(Lane::Bulk), chain, learner), Ok(Lane::Bulk));
+        for lane in [Lane::Votes, Lane::Consensus, Lane::Client] {
+            assert_eq!(judge(hello(lane), chain, learner), Err(Answer::LaneNotYours));
         }
         assert_eq!(judge(hello(Lane::Client), chain, member), Err(Answer::LaneNotYours));
         assert_eq!(judge(hello(Lane::Votes), ChainId([2; 32]), member), Err(Answer::OtherChain));

@@ -3,14 +3,15 @@
 use super::Network;
 use super::frames::Intake;
 use super::hello::{self, Answer};
-use super::outbound::drain;
+use super::outbound::{Outbox, drain};
 use super::socket;
 use crate::metrics::lane_name;
 use crate::tls;
 use parking_lot::Mutex;
+use quorate_crypto::IdentityKey;
 use quorate_types::{ClientId, Committee, Lane, Peer};
 use rustls::ServerConfig;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,10 +26,31 @@ use tokio_rustls::server::TlsStream;
 /// How long the listener rests when the system has no connection to give (no descriptors left).
 const ACCEPT_REST: Duration = Duration::from_millis(100);
 
+/// Who is known by name.
+#[derive(Clone, Debug)]
+pub struct Peers {
+    /// The members.
+    pub committee: Arc<Committee>,
+    /// Who may follow without being one.
+    pub learners: BTreeSet<ClientId>,
+}
+
+impl Peers {
+    /// Whoever proved this key.
+    fn named(&self, key: IdentityKey) -> Peer {
+        let other = ClientId(key);
+        match self.committee.find(&key) {
+            Some(member) => Peer::Replica(member),
+            None if self.learners.contains(&other) => Peer::Learner(other),
+            None => Peer::Client(other),
+        }
+    }
+}
+
 /// Everything that accepting needs.
 pub struct Listener {
     tls: TlsAcceptor,
-    committee: Arc<Committee>,
+    peers: Peers,
     network: Arc<Network>,
     intake: Intake,
     pending: Pending,
@@ -40,13 +62,13 @@ impl Listener {
     #[must_use]
     pub fn new(
         tls: Arc<ServerConfig>,
-        committee: Arc<Committee>,
+        peers: Peers,
         network: Arc<Network>,
         intake: Intake,
     ) -> Self {
         let pending = Pending::new(intake.limits.handshakes_max);
         let connected = Connected::default();
-        Self { tls: TlsAcceptor::from(tls), committee, network, intake, pending, connected }
+        Self { tls: TlsAcceptor::from(tls), peers, network, intake, pending, connected }
     }
 
     /// Accepts connections, for ever.
@@ -97,7 +119,7 @@ impl Listener {
             socket::prepare(&tcp)?;
             let mut stream = self.tls.accept(tcp).await?;
             let peer = self.identify(&stream)?;
-            let answer = hello::receive(&mut stream, self.committee.chain(), peer).await?;
+            let answer = hello::receive(&mut stream, self.peers.committee.chain(), peer).await?;
             match answer {
                 Ok(lane) => Ok((stream, peer, lane)),
                 Err(refusal) => {
@@ -118,13 +140,17 @@ impl Listener {
         let key = tls::proven_key(connection)
             .filter(|_| tls::speaks_quorate(connection))
             .ok_or_else(|| io::Error::other("not a peer of this protocol"))?;
-        Ok(self.committee.find(&key).map_or(Peer::Client(ClientId(key)), Peer::Replica))
+        Ok(self.peers.named(key))
     }
 
     async fn serve(&self, stream: TlsStream<TcpStream>, peer: Peer, lane: Lane, visit: &Visit) {
         tracing::debug!(?peer, lane = lane_name(lane), "accepted");
         match peer {
             Peer::Replica(_) => self.serve_member(stream, peer, lane, visit).await,
+            Peer::Learner(learner) => {
+                let outbox = self.network.admit_learner(learner);
+                self.answer(stream, (peer, learner, lane), outbox, visit).await;
+            }
             Peer::Client(client) => self.serve_client(stream, client, visit).await,
         }
     }
@@ -153,13 +179,23 @@ impl Listener {
         client: ClientId,
         visit: &Visit,
     ) {
-        let peer = Peer::Client(client);
         let Some(outbox) = self.network.admit_client(client, self.intake.limits.clients_max) else {
             self.intake.metrics.cut("too-many-clients");
             let _ = send_answer(&mut stream, Answer::Full).await;
             return;
         };
-        let _place = self.connected.enter(peer, Lane::Client, visit);
+        self.answer(stream, (Peer::Client(client), client, Lane::Client), outbox, visit).await;
+    }
+
+    /// Takes questions off a connection, and writes the answers to it.
+    async fn answer(
+        &self,
+        mut stream: TlsStream<TcpStream>,
+        (peer, client, lane): (Peer, ClientId, Lane),
+        outbox: Arc<Outbox>,
+        visit: &Visit,
+    ) {
+        let _place = self.connected.enter(peer, lane, visit);
         let _leave = OnDrop(|| self.network.forget_client(client, &outbox));
         if send_answer(&mut stream, Answer::Welcome).await.is_err() {
             return;
@@ -167,11 +203,11 @@ impl Listener {
         let (reader, writer) = tokio::io::split(stream);
         let (metrics, patience) = (&self.intake.metrics, self.intake.limits.write);
         tokio::select! {
-            cut = self.intake.read(reader, peer, Lane::Client) => {
-                tracing::debug!(%client, %cut, "client gone");
+            cut = self.intake.read(reader, peer, lane) => {
+                tracing::debug!(?peer, %cut, "gone");
             }
-            error = drain(&outbox, writer, Lane::Client, metrics, patience) => {
-                tracing::debug!(%client, %error, "client gone");
+            error = drain(&outbox, writer, lane, metrics, patience) => {
+                tracing::debug!(?peer, %error, "gone");
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::emulated::{self, DelayedReader, Ways};
 use super::frames::Intake;
 use super::hello::{self, Hello};
-use super::{MEMBER_LANES, Network, socket};
+use super::{LEARNER_LANE, Network, socket};
 use crate::metrics::{Metrics, lane_name};
 use crate::tls;
 use crate::tls::Dialer;
@@ -198,7 +198,7 @@ pub struct Link {
     pub outbox: Arc<Outbox>,
     /// Whether the connection is up.
     pub up: Arc<AtomicBool>,
-    /// What to do with what comes back: a client's host reads replies, members send nothing back.
+    /// What to do with what comes back: clients and learners read answers, members send nothing back.
     pub replies: Option<Intake>,
     /// Counts.
     pub metrics: Arc<Metrics>,
@@ -271,6 +271,15 @@ impl Link {
         }
     }
 
+    /// Whether it is the one of the links to a member whose loss is worth a line in the log.
+    fn is_spokesman(&self) -> bool {
+        match self.hello.lane {
+            Lane::Votes => true,
+            LEARNER_LANE => self.replies.is_some(),
+            Lane::Consensus | Lane::Client => false,
+        }
+    }
+
     fn report_up(&self) {
         let (member, lane) = (self.peer, lane_name(self.hello.lane));
         tracing::debug!(%member, lane, address = self.address, "connected");
@@ -280,7 +289,7 @@ impl Link {
         let (member, lane, address) = (self.peer, lane_name(self.hello.lane), &self.address);
         if std::mem::replace(complained, true) {
             tracing::trace!(%member, lane, address, %error, "connection {what}");
-        } else if self.hello.lane == MEMBER_LANES[0] {
+        } else if self.is_spokesman() {
             tracing::warn!(%member, address, %error, "connection {what}; trying again");
         } else {
             tracing::debug!(%member, lane, address, %error, "connection {what}; trying again");
@@ -369,7 +378,7 @@ async fn in_time(patience: Duration, work: impl Future<Output = io::Result<()>>)
 }
 
 /// The links to every other member, one for each lane; `emulated` is the network to emulate and the
-/// own place in it.
+/// own place in it. A learner reads what comes back with `answers`.
 ///
 /// # Errors
 /// Never with the provider that this crate uses.
@@ -379,6 +388,7 @@ pub fn member_links(
     dialer: &Dialer,
     limits: super::Limits,
     emulated: Option<(&Topology, ReplicaId)>,
+    answers: Option<&Intake>,
 ) -> Result<Vec<Link>, rustls::Error> {
     let mut links = Vec::new();
     for peer in committee.members() {
@@ -387,7 +397,7 @@ pub fn member_links(
         };
         let tls = dialer.to(*key)?;
         let ways = emulated.map(|(topology, me)| Ways::between_members(topology, me, peer));
-        for (index, lane) in MEMBER_LANES.into_iter().enumerate() {
+        for (index, lane) in network.lanes.iter().copied().enumerate() {
             let Some((outbox, up)) = network.lane_to(peer, index) else {
                 continue;
             };
@@ -398,7 +408,7 @@ pub fn member_links(
                 hello: Hello { chain: committee.chain(), lane },
                 outbox,
                 up,
-                replies: None,
+                replies: answers.cloned(),
                 metrics: Arc::clone(&network.metrics),
                 patience: (limits.handshake, limits.write),
                 ways,

@@ -69,7 +69,7 @@ fn a_member_that_takes_nothing_costs_a_bounded_queue() {
     }
     assert_eq!(waiting(&network, 0, 0), 4_096);
     assert_eq!(waiting(&network, 0, 2), 4_096);
-    let dropped = network.metrics.drops(Some(Peer::Replica(ReplicaId(0))), Lane::Votes).get();
+    let dropped = network.metrics.drops(Peer::Replica(ReplicaId(0)), Lane::Votes).get();
     assert_eq!(dropped, 10_000 - 4_096);
 }
 

@@ -158,6 +158,7 @@ impl Room {
         let (journal, mut recovery) =
             Journal::open(Box::new(records), Box::new(bodies), shared.log.clone(), executed)?;
         recovery.snapshots = snapshots.heights();
+        recovery.staged = snapshots.staged_chunks();
         let verifier = Arc::new(shared.verifier());
         let keys = &shared.keys[id.index()];
         let machine = Replica::new(ReplicaConfig {
@@ -333,6 +334,7 @@ impl Room {
             Effect::Execute(block) => self.begin(Task::Execute(block), turn),
             Effect::Snapshot(_) => self.begin(Task::Snapshot, turn),
             Effect::Stage(chunk) => self.begin(Task::Stage(chunk), turn),
+            Effect::Unstage(chunks) => self.begin(Task::Unstage(chunks), turn),
             Effect::Install(install) => self.begin(Task::Install(install), turn),
             Effect::Ask(job) => self.begin(Task::Ask(job), turn),
             Effect::Halt(halt) => {
@@ -408,6 +410,7 @@ fn name_of(effect: &Effect<Message>) -> &'static str {
         Effect::Release(_) => "let go",
         Effect::Snapshot(_) => "take a snapshot",
         Effect::Stage(_) => "stage",
+        Effect::Unstage(_) => "unstage",
         Effect::Install(_) => "install",
         Effect::Ask(_) => "ask",
         Effect::Halt(_) => "halt",

@@ -141,7 +141,7 @@ impl Stage {
                 self.queue(member, Kind::Execution, Class::Answer, Job::Snapshot(height));
             }
             Effect::Ask(_) => return Err(format!("validator {member} was asked by nobody")),
-            Effect::Stage(_) | Effect::Install(_) => {
+            Effect::Stage(_) | Effect::Unstage(_) | Effect::Install(_) => {
                 return Err(format!("validator {member} was given a snapshot that nobody has"));
             }
             Effect::Halt(halt) => return Err(format!("validator {member} halted: {halt}")),

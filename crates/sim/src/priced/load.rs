@@ -96,6 +96,7 @@ impl Client {
                     retry_after: RETRY_AFTER.max(scene.settings.timeout() * 2),
                     next_sequence: 0,
                     check_answer: asks_nothing,
+                    learner: false,
                 })
             });
             let id = ClientId(identity.public());

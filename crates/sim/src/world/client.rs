@@ -44,6 +44,7 @@ impl ClientHost {
             retry_after: Duration::from_millis(300),
             next_sequence: 0,
             check_answer: asks_nothing,
+            learner: false,
         });
         Self { id, armed: None, session, verifier, next_tag: 0, pending: BTreeMap::new() }
     }

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use quorate_crypto::hash;
 use quorate_engine::Message;
 use quorate_engine::message::Blocks;
+use quorate_storage::StorageError;
 use quorate_types::{Lane, Peer, Recipients, ReplicaId, Time};
 use std::time::Duration;
 
@@ -49,7 +50,7 @@ impl World {
 
     /// Whether all correct replicas that sign are in one view, led by one of them.
     fn stand_together(&self) -> bool {
-        let signing = || self.correct().filter(|host| !host.is_wiped());
+        let signing = || self.correct().filter(|host| host.signs());
         let Some(first) = signing().next() else { return false };
         let view = first.view();
         if view.is_none() || !signing().all(|host| host.view() == view) {
@@ -74,6 +75,13 @@ impl World {
             return Ok(());
         }
         if !honest {
+            return Ok(());
+        }
+        if let Note::Storage(StorageError::FalseSnapshot { .. }) = note
+            && self.scenario.is_beyond_tolerance()
+        {
+            // So many may vouch for anything.
+            self.hosts[host].halt();
             return Ok(());
         }
         if let Note::Executed { height, operations, .. } = note
@@ -119,7 +127,7 @@ impl World {
         for endpoint in 0..self.hosts.len() + self.clients.len() {
             if endpoint != host && self.is_meant(endpoint, id, to) {
                 let lane = message.lane();
-                let from = Peer::Replica(id);
+                let from = self.hosts[host].config.peer();
                 for at in self.route(host, endpoint, lane) {
                     let content = if honest { content.clone() } else { self.corrupted(&content) };
                     let frame = Happening::Frame { to: endpoint, from, honest, content, digest };
@@ -144,13 +152,13 @@ impl World {
     }
 
     fn is_meant(&self, endpoint: usize, sender: ReplicaId, to: Recipients) -> bool {
-        match (to, self.hosts.get(endpoint)) {
-            (Recipients::All, Some(host)) => host.config.id != sender,
-            (Recipients::One(replica), Some(host)) => host.config.id == replica,
-            (Recipients::Client(client), None) => {
-                self.clients[endpoint - self.hosts.len()].id == client
-            }
-            _ => false,
+        let Some(host) = self.hosts.get(endpoint).map(|host| &host.config) else {
+            return to == Recipients::Client(self.clients[endpoint - self.hosts.len()].id);
+        };
+        match to {
+            Recipients::All => host.id != sender && !host.is_learner(),
+            Recipients::One(replica) => host.id == replica && !host.is_learner(),
+            Recipients::Client(client) => host.peer() == Peer::Learner(client),
         }
     }
 

@@ -22,8 +22,8 @@ use quorate_types::machine::{
     AskJob, Block, CombineOutcome, ExecutedUpTo, Halt, Install, ReadRequest, Recovery, StagedChunk,
 };
 use quorate_types::{
-    BodyRef, Committee, Event, Height, Machine, Peer, Recipients, Rejected, ReplicaId, Time,
-    Verified, View,
+    BodyRef, ClientId, Committee, Event, Height, Machine, Peer, Recipients, Rejected, ReplicaId,
+    Time, Verified, View,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -108,6 +108,21 @@ pub(crate) struct HostConfig {
     pub(crate) clock_rate: u64,
 }
 
+impl HostConfig {
+    pub(crate) fn is_learner(&self) -> bool {
+        !self.committee.contains(self.id)
+    }
+
+    /// What others know it by.
+    pub(crate) fn peer(&self) -> Peer {
+        if self.is_learner() {
+            Peer::Learner(ClientId(self.keys.identity.public()))
+        } else {
+            Peer::Replica(self.id)
+        }
+    }
+}
+
 /// A replica's machine room.
 pub(crate) struct ReplicaHost {
     pub(crate) config: HostConfig,
@@ -158,6 +173,7 @@ enum Task {
     Execute(Box<Block>),
     Snapshot,
     Stage(StagedChunk),
+    Unstage(Vec<Digest>),
     Install(Box<Install>),
     Ask(AskJob),
 }
@@ -183,6 +199,12 @@ impl ReplicaHost {
             liar,
             running: None,
         }
+    }
+
+    /// It stops, and nobody starts it again.
+    pub(crate) fn halt(&mut self) {
+        self.crash(0);
+        self.halted = true;
     }
 
     /// Whether it stopped itself for good.
@@ -238,9 +260,9 @@ impl ReplicaHost {
         self.running.as_ref().map(|running| running.machine.view())
     }
 
-    /// Whether it lost its promises.
-    pub(crate) fn is_wiped(&self) -> bool {
-        self.wiped
+    /// Whether it signs: it has its promises, and is a member.
+    pub(crate) fn signs(&self) -> bool {
+        !self.wiped && !self.config.is_learner()
     }
 
     /// The last executed height, while it runs.
@@ -389,6 +411,7 @@ impl ReplicaHost {
         let (journal, mut recovery) =
             Journal::open(Box::new(disk), Box::new(bodies), config.log.clone(), executed)?;
         recovery.snapshots = snapshots.heights();
+        recovery.staged = snapshots.staged_chunks();
         let clock = Clock::start(now, config.clock_rate, self.step_ms);
         let verifier = Arc::new(Verifier::new(
             Arc::clone(&config.committee),
@@ -402,7 +425,7 @@ impl ReplicaHost {
             verifier: Arc::clone(&verifier),
             settings: config.settings.clone(),
             wall_origin_ms: clock.wall_origin_ms(),
-            signs: !self.wiped,
+            signs: self.signs(),
         });
         let running = Running {
             machine,

@@ -9,6 +9,9 @@ use quorate_crypto::KeyFile;
 use quorate_types::{Committee, ReplicaId, Time};
 use std::sync::Arc;
 
+/// Microseconds on a learner's clock to a second.
+const CLOCK_RATE: u64 = 1_000_000;
+
 /// Each member's keys, and what they make together.
 pub(super) fn committee(scenario: &Scenario) -> (Vec<KeyFile>, Arc<Committee>) {
     let Scenario { seed, scheme, weights, settings, .. } = scenario;
@@ -17,7 +20,7 @@ pub(super) fn committee(scenario: &Scenario) -> (Vec<KeyFile>, Arc<Committee>) {
     (keys, Arc::new(committee))
 }
 
-/// A host for each member, then a second one for each twin; and the pairs.
+/// A host for each member, then a second one for each twin, then one for each learner; and the pairs.
 pub(super) fn hosts(
     scenario: &Scenario,
     keys: &[KeyFile],
@@ -29,20 +32,27 @@ pub(super) fn hosts(
     for (second, first) in (scenario.replicas..).zip(twins.clone()) {
         pairs.push((first, second));
     }
-    let hosts = (0..).zip(members.chain(twins)).map(|(number, member)| {
-        let config = HostConfig {
-            id: ReplicaId(u16::try_from(member).expect("few members")),
-            behaviour: scenario.behaviours[member],
-            keys: keys[member].clone(),
-            committee: Arc::clone(committee),
-            settings: scenario.settings.clone(),
-            log: scenario.log.clone(),
-            executor: scenario.executor.clone(),
-            durations: scenario.durations.clone(),
-            clock_rate: scenario.clock_rates[member],
-        };
-        ReplicaHost::new(config, Dice::new(scenario.seed, "host", number))
+    let config = |index: usize, behaviour, keys: &KeyFile, clock_rate| HostConfig {
+        id: ReplicaId(u16::try_from(index).expect("few members")),
+        behaviour,
+        keys: keys.clone(),
+        committee: Arc::clone(committee),
+        settings: scenario.settings.clone(),
+        log: scenario.log.clone(),
+        executor: scenario.executor.clone(),
+        durations: scenario.durations.clone(),
+        clock_rate,
+    };
+    let voters = members.chain(twins).map(|member| {
+        let (behaviour, rate) = (scenario.behaviours[member], scenario.clock_rates[member]);
+        config(member, behaviour, &keys[member], rate)
     });
+    let learners = genesis::learner_keys(scenario.seed, scenario.scheme, scenario.learners);
+    let learners = (scenario.replicas..).zip(&learners);
+    let learners = learners.map(|(index, keys)| config(index, Behaviour::Honest, keys, CLOCK_RATE));
+    let hosts = (0..)
+        .zip(voters.chain(learners))
+        .map(|(number, config)| ReplicaHost::new(config, Dice::new(scenario.seed, "host", number)));
     (hosts.collect(), pairs)
 }
 

@@ -36,8 +36,9 @@ impl Executor {
     /// Replaces the state by a snapshot whose chunks are staged, durably and all at once (★).
     ///
     /// # Errors
-    /// [`StorageError::State`] when the store fails or the chunks are not what their manifest says, and
-    /// the same for ever after; the state is the old one then.
+    /// [`StorageError::State`] when the store fails or the chunks are not what their manifest says; the
+    /// state is the old one then. [`StorageError::FalseSnapshot`] when they are, and do not come to the
+    /// root that it names. The same for ever after.
     pub fn install(
         &mut self,
         install: &Install,
@@ -63,7 +64,12 @@ impl Executor {
         let state = Entries::new(snapshots, manifest);
         let result = self.store.replace(&mut state.chain(own));
         self.settle(result)?;
-        let opened = self.open_service(Some(manifest.header));
+        let opened = self.open_service(Some(manifest.header)).map_err(|error| match error {
+            StorageError::StateDamaged { .. } => {
+                StorageError::FalseSnapshot { height: manifest.header.height }
+            }
+            error => error,
+        });
         self.settle(opened)?;
         self.progress = Some(progress);
         self.is_durable();
@@ -118,7 +124,7 @@ fn put(writer: &mut SnapshotWriter<'_>, bytes: &[u8]) -> Result<(), StorageError
 struct Entries<'a> {
     snapshots: &'a Snapshots,
     manifest: &'a Manifest,
-    next: u32,
+    next: usize,
     buffer: VecDeque<u8>,
 }
 
@@ -129,9 +135,11 @@ impl<'a> Entries<'a> {
 
     /// The next `count` bytes of the stream; `None` at its end.
     fn take(&mut self, count: usize) -> Result<Option<Vec<u8>>, StorageError> {
-        while self.buffer.len() < count && (self.next as usize) < self.manifest.chunks.len() {
-            let chunk: Bytes = self.snapshots.staged(self.manifest, self.next)?;
-            self.buffer.extend(chunk);
+        while self.buffer.len() < count
+            && let Some(chunk) = self.manifest.chunks.get(self.next)
+        {
+            let content: Bytes = self.snapshots.staged(chunk)?;
+            self.buffer.extend(content);
             self.next += 1;
         }
         if self.buffer.is_empty() && count > 0 {

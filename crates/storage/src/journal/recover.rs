@@ -104,6 +104,7 @@ impl Collected {
             decided: contiguous_after(self.after, std::mem::take(&mut self.decided)),
             bodies: live.map(|(name, _)| *name).collect(),
             snapshots: Vec::new(),
+            staged: Vec::new(),
         }
     }
 

@@ -73,7 +73,7 @@ fn check_passphrase(source: &Source, config: &NodeConfig, keys: &StoredKeys, not
     }
 }
 
-/// The member that these keys belong to.
+/// The member that these keys belong to, unless they are a learner's.
 pub(super) fn member(
     source: &Source,
     config: &NodeConfig,
@@ -81,8 +81,8 @@ pub(super) fn member(
     (file, committee): (&CommitteeFile, &Committee),
     notes: &mut Notes,
 ) -> Option<u16> {
-    match keys::member_of(config, committee, file, keys) {
-        Ok(id) => Some(id.0),
+    match keys::place_of(config, committee, file, keys) {
+        Ok(id) => committee.contains(id).then_some(id.0),
         Err(error) => {
             notes.error(source.at("", "key"), error.to_string(), "");
             None
@@ -116,7 +116,7 @@ pub(super) fn data(
     let Some(chain) = chain else { return };
     // What cannot be read is reported where it is.
     let lost = Marker::beside(&config.key).is_lost(chain, &data.join("log")).unwrap_or(false);
-    if lost && !config.follow_only {
+    if lost && !config.follow_only && !config.learner {
         let problem = format!(
             "the key was used before and its log is not in {}: the validator will follow and never vote",
             data.display()

@@ -2,6 +2,7 @@
 
 use super::{Room, Turn, Work};
 use crate::oracles::{Observation, payload_hash};
+use quorate_crypto::Digest;
 use quorate_engine::Incoming;
 use quorate_storage::StorageError;
 use quorate_types::machine::{AskJob, Block, Install, ReadRequest, StagedChunk};
@@ -16,6 +17,7 @@ pub(super) enum Task {
     Execute(Box<Block>),
     Snapshot,
     Stage(StagedChunk),
+    Unstage(Vec<Digest>),
     Install(Box<Install>),
     Ask(AskJob),
 }
@@ -41,6 +43,7 @@ impl Room {
                 turn.later.push((SNAPSHOT, Work::Snapshot));
             }
             Task::Stage(chunk) => self.snapshots.stage(&chunk)?,
+            Task::Unstage(chunks) => self.snapshots.unstage(&chunks)?,
             Task::Install(install) => {
                 let executed = self.executor.install(&install, &self.snapshots)?;
                 self.snapshots.clear_staged()?;

@@ -52,13 +52,13 @@ impl ReplicaHost {
             Effect::Execute(block) => self.begin_task(Task::Execute(block), turn),
             Effect::Snapshot(_) => self.begin_task(Task::Snapshot, turn),
             Effect::Stage(chunk) => self.begin_task(Task::Stage(chunk), turn),
+            Effect::Unstage(chunks) => self.begin_task(Task::Unstage(chunks), turn),
             Effect::Install(install) => self.begin_task(Task::Install(install), turn),
             Effect::Ask(job) => self.begin_task(Task::Ask(job), turn),
             Effect::Release(release) => running.gate.release(release),
             Effect::Halt(halt) => {
                 turn.notes.push(Note::Halted(halt));
-                self.crash(0);
-                self.halted = true;
+                self.halt();
             }
         }
         let _ = now;

@@ -33,6 +33,7 @@ impl ReplicaHost {
                 self.feed(now, Event::Asked(ticket, asked), turn);
             }
             Task::Stage(chunk) => running.snapshots.stage(&chunk)?,
+            Task::Unstage(chunks) => running.snapshots.unstage(&chunks)?,
             Task::Install(install) => {
                 let executed = running.executor.install(&install, &running.snapshots)?;
                 running.snapshots.clear_staged()?;
