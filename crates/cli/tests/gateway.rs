@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Net, PATIENCE, quorate, stderr, wait_for};
+use common::{Net, PATIENCE, edit, quorate, stderr, wait_for};
 use quorate_lab::ports::free_ports;
 use serde_json::{Value, json};
 use std::fs;
@@ -67,12 +67,6 @@ impl Door {
     fn get(&self, path: &str) -> Answer {
         self.ask("GET", path, "")
     }
-}
-
-fn edit(config: &Path, from: &str, to: &str) {
-    let content = fs::read_to_string(config).expect("a file");
-    assert!(content.contains(from), "{from:?} is not in {content}");
-    fs::write(config, content.replacen(from, to, 1)).expect("written");
 }
 
 fn open_gateway(config: &Path, address: &str) {

@@ -51,12 +51,34 @@ pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T 
     }
 }
 
+/// A `quorate run` for each configuration.
+pub(crate) fn processes(configs: &[PathBuf]) -> Processes {
+    let executable = Path::new(env!("CARGO_BIN_EXE_quorate"));
+    Processes::start(executable, configs).expect("started")
+}
+
+/// Changes what a configuration file says.
+pub(crate) fn edit(config: &Path, from: &str, to: &str) {
+    let content = std::fs::read_to_string(config).expect("a file");
+    assert!(content.contains(from), "{from:?} is not in {content}");
+    std::fs::write(config, content.replacen(from, to, 1)).expect("written");
+}
+
 /// A testnet of real processes.
 pub(crate) struct Net {
     pub(crate) processes: Processes,
     pub(crate) configs: Vec<PathBuf>,
     pub(crate) http: Vec<String>,
+    /// Those that `--learners` asked for; they do not run.
+    pub(crate) learners: Vec<Learner>,
     place: TempDir,
+}
+
+/// A learner's files.
+pub(crate) struct Learner {
+    pub(crate) config: PathBuf,
+    /// `KEY@ADDRESS`.
+    pub(crate) address: String,
 }
 
 impl Net {
@@ -73,7 +95,8 @@ impl Net {
         prepare: impl FnOnce(&[PathBuf]),
     ) -> Self {
         let place = tempfile::tempdir().expect("a folder");
-        let base = free_ports(2 * members).expect("free ports").to_string();
+        // Two for a learner.
+        let base = free_ports(2 * members + 2).expect("free ports").to_string();
         let folder = place.path().join("net");
         let count = members.to_string();
         let folder = folder.to_str().expect("a plain path");
@@ -84,9 +107,12 @@ impl Net {
         };
         let configs: Vec<PathBuf> = texts("configs").into_iter().map(PathBuf::from).collect();
         prepare(&configs);
-        let executable = Path::new(env!("CARGO_BIN_EXE_quorate"));
-        let processes = Processes::start(executable, &configs).expect("started");
-        Self { processes, configs, http: texts("http"), place }
+        let learners = written["learners"].as_array().expect("a list").iter().map(|learner| {
+            let text = |field: &str| learner[field].as_str().expect("a text").to_owned();
+            Learner { config: text("config").into(), address: text("address") }
+        });
+        let (http, learners) = (texts("http"), learners.collect());
+        Self { processes: processes(&configs), configs, http, learners, place }
     }
 
     pub(crate) fn folder(&self) -> PathBuf {

@@ -33,8 +33,8 @@ use nemesis::{FAULTS, Fault};
 use quorate_crypto::KeyCache;
 use quorate_node::config::load_committee;
 use quorate_types::Committee;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
@@ -48,12 +48,25 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// So long does the client wait that is there to leave calls open: about as long as a call takes.
 const IMPATIENCE: Duration = Duration::from_millis(60);
 
+/// One committee at a time: two would share the machine and see faults that nobody planned.
+static MACHINE: Mutex<()> = Mutex::new(());
+
 #[test]
-fn what_clients_see_under_faults_is_linearizable() {
+fn what_clients_see_of_jolteon_with_ed25519_is_linearizable() {
+    check_committee_of("ed25519", "jolteon");
+}
+
+#[test]
+fn what_clients_see_of_hotstuff_with_bls_is_linearizable() {
+    check_committee_of("bls", "hotstuff");
+}
+
+fn check_committee_of(scheme: &str, protocol: &str) {
+    let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let runtime = Runtime::new().expect("a runtime");
     let mut links = None;
     let cut_in = |configs: &[_]| links = Some(Links::between(configs, runtime.handle()));
-    let mut net = Net::start_with(4, "ed25519", &["--service", "kv"], cut_in);
+    let mut net = Net::start_with(4, scheme, &["--service", "kv", "--protocol", protocol], cut_in);
     let links = links.expect("links");
     net.wait_connected();
 
