@@ -1,5 +1,5 @@
-//! Who comes late to a key-value store under load, when nobody keeps the first blocks any more: a learner,
-//! and a validator that lost its disk.
+//! Who comes late to a key-value store under load, when nobody keeps the first blocks any more: a
+//! learner, and a validator that lost its disk.
 
 mod common;
 
@@ -29,6 +29,9 @@ impl Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert_eq!(self.0.try_wait().expect("a process"), None, "the load ended by itself");
+        }
         self.0.kill().and_then(|()| self.0.wait()).expect("it ran to the end");
     }
 }

@@ -22,7 +22,8 @@ const FETCH_RETRY: Duration = Duration::from_millis(500);
 const FETCH_UNDER_WAY_MAX: usize = 32;
 /// Most of them from one member. It is asked again when half of them are here.
 const FETCH_PER_MEMBER_MAX: usize = 8;
-/// Most questions to one member under way: it would drop more. What is wanted meanwhile shares the next.
+/// Most questions to one member under way: it would drop more. What is wanted meanwhile shares the
+/// next.
 const QUESTIONS_PER_MEMBER_MAX: usize = 2;
 /// Names that an announcement made us want are given up after this many attempts.
 const HEARSAY_ATTEMPTS: u32 = 8;
@@ -52,8 +53,8 @@ struct Want {
     source: ReplicaId,
     since: Time,
     attempts: u32,
-    /// Of whom it was asked last.
-    asked: Option<ReplicaId>,
+    /// Of whom it was asked last, and when.
+    asked: Option<(ReplicaId, Time)>,
     ask_at: Time,
 }
 
@@ -362,6 +363,7 @@ impl Bodies {
             return Vec::new();
         }
         let mut rooms = self.rooms(now);
+        let others = u32::from(self.members) - u32::from(self.id.0 < self.members);
         let mut asks: BTreeMap<ReplicaId, Vec<BodyRef>> = BTreeMap::new();
         let mut fetches = Vec::new();
         for name in self.most_needed(now, room) {
@@ -372,15 +374,15 @@ impl Bodies {
                 fetches.push(Fetch::Load(name));
                 continue;
             }
-            for _ in 0..want.asks_at_once().min(u32::from(self.members) - 1) {
+            for _ in 0..want.asks_at_once().min(others) {
                 let attempt = want.attempts + 1;
                 let preferred = attempt_target(self.id, self.members, attempt, want.source);
                 let Some(member) = with_room(&mut rooms, preferred) else { break };
                 want.attempts = attempt;
                 want.ask_at = now + FETCH_RETRY * attempt.min(3);
-                want.asked = Some(member);
+                want.asked = Some((member, now));
                 let names = asks.entry(member).or_default();
-                // Who has the most room may be everybody's turn.
+                // Where few are left to ask, it is one member's turn again.
                 if names.last() != Some(&name) {
                     names.push(name);
                 }
@@ -406,12 +408,11 @@ impl Bodies {
         let mut rooms: BTreeMap<_, _> = members.map(|m| (m, FETCH_PER_MEMBER_MAX)).collect();
         let mut questions: BTreeSet<(ReplicaId, Time)> = BTreeSet::new();
         for want in self.wanted.values().filter(|want| want.ask_at > now) {
-            let Some(member) = want.asked else { continue };
+            let Some((member, at)) = want.asked else { continue };
             if let Some(room) = rooms.get_mut(&member) {
                 *room = room.saturating_sub(1);
             }
-            // Those of one question are asked for again at one time.
-            questions.insert((member, want.ask_at));
+            questions.insert((member, at));
         }
         let to = |member| questions.range((member, Time(0))..=(member, Time(u64::MAX))).count();
         rooms.retain(|member, room| {

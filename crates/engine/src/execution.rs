@@ -412,6 +412,11 @@ impl Execution {
         self.certified.get(&height).map(|known| &known.certificate)
     }
 
+    /// The last executed height.
+    pub(crate) fn height(&self) -> Height {
+        self.executed
+    }
+
     /// The highest certified height.
     pub(crate) fn newest(&self) -> Height {
         self.certified.last_key_value().map_or(Height(0), |(height, _)| *height)

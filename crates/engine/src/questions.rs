@@ -12,6 +12,9 @@ use std::collections::{BTreeMap, VecDeque};
 /// Most questions under way.
 const UNDER_WAY_MAX: usize = 1_024;
 
+/// Why there is no answer while the own state is wrong.
+pub(crate) const DIVERGED: &str = "this validator's state is not the committee's: ask another";
+
 /// The questions that this replica was asked.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
@@ -73,11 +76,17 @@ impl Questions {
     /// Answers what is certified now. An answer whose height was never certified here, while a later one
     /// was, is asked for anew.
     pub(crate) fn settle(&mut self, execution: &Execution) {
-        while let Some(entry) = self.waiting.first_entry()
-            && *entry.key() <= execution.newest()
-        {
-            let certificate = execution.certificate(*entry.key()).cloned();
-            for (asker, header, proven) in entry.remove() {
+        if execution.diverged().is_some() {
+            self.refuse_all();
+        }
+        // What is asked anew before a later height is executed gets the same answer again.
+        let is_over =
+            |height: &Height| *height < execution.height() && *height < execution.newest();
+        let is_due = |height: &Height| execution.certificate(*height).is_some() || is_over(height);
+        let due: Vec<Height> = self.waiting.keys().copied().filter(is_due).collect();
+        for height in due {
+            let certificate = execution.certificate(height).cloned();
+            for (asker, header, proven) in self.waiting.remove(&height).into_iter().flatten() {
                 match certificate.clone().filter(|certificate| certificate.header == header) {
                     Some(certificate) => {
                         let answered = Answered { id: asker.id, result: Ok((proven, certificate)) };
@@ -86,6 +95,12 @@ impl Questions {
                     None => self.put(asker),
                 }
             }
+        }
+    }
+
+    fn refuse_all(&mut self) {
+        for (asker, ..) in std::mem::take(&mut self.waiting).into_values().flatten() {
+            self.refuse(asker.client, asker.id, DIVERGED);
         }
     }
 

@@ -174,6 +174,8 @@ pub struct Replica {
     announce_at: Option<Time>,
     /// When each member was last shown what decided what it announced.
     shown_at: BTreeMap<ReplicaId, Time>,
+    /// Up to which height each learner was shown what it came to.
+    proven: BTreeMap<ClientId, Height>,
     reads: BTreeMap<u64, Reading>,
     next_ticket: u64,
     root: Digest,
@@ -248,6 +250,7 @@ impl Replica {
             working: false,
             announce_at: None,
             shown_at: BTreeMap::new(),
+            proven: BTreeMap::new(),
             reads: BTreeMap::new(),
             next_ticket: 0,
             root: Digest::ZERO,

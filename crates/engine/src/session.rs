@@ -298,12 +298,6 @@ impl Session {
         bundle
     }
 
-    fn ask(&mut self, now: Time, tag: u64, question: Bytes) {
-        let members = u16::try_from(self.config.committee.size()).expect("members are few");
-        let first = if self.config.learner { ReplicaId(members) } else { self.target };
-        self.asking.ask(now, tag, question, first);
-    }
-
     /// A learner answers questions, and nothing else that it says means anything.
     fn on_message(&mut self, now: Time, from: ReplicaId, message: Incoming) {
         let is_member = self.config.committee.contains(from);
@@ -473,7 +467,7 @@ impl Machine for Session {
             SessionEvent::SubmitMany(operations) => {
                 operations.into_iter().for_each(|(tag, bytes)| self.submit(now, tag, bytes));
             }
-            SessionEvent::Ask { tag, question } => self.ask(now, tag, question),
+            SessionEvent::Ask { tag, question } => self.asking.ask(now, tag, question, self.target),
             SessionEvent::Message { from, message } => {
                 self.on_message(now, from, message.into_inner());
             }

@@ -1,5 +1,5 @@
-//! Writes the files of a whole committee: `committee.toml`, and a folder for each validator and learner with
-//! `key.toml` (readable by its owner alone) and a commented `config.toml`.
+//! Writes the files of a whole committee: `committee.toml`, and a folder for each validator and learner
+//! with `key.toml` (readable by its owner alone) and a commented `config.toml`.
 
 use crate::{LearnerAddress, NodeConfig};
 use quorate_crypto::{KeyFile, KeyFileError, SchemeKind};
@@ -109,11 +109,13 @@ pub enum TestnetError {
     Unweighted(#[from] UnweightedProtocol),
     /// The ports do not fit.
     #[error(
-        "{members} members and learners need the ports {base} to {last}; choose a base port from 1 to {highest}"
+        "{members} members{} need the ports {base} to {last}; choose a base port from 1 to {highest}", and_learners(*learners)
     )]
     Ports {
-        /// How many, learners included.
+        /// How many members.
         members: usize,
+        /// How many learners.
+        learners: usize,
         /// The first port.
         base: u16,
         /// The last port that they would need.
@@ -189,11 +191,12 @@ impl TestnetPlan {
             }
             self.settings.protocol.check_weights(weights)?;
         }
-        let (members, base) = (self.members + self.learners, self.base_port);
-        let last = usize::from(base) + 2 * members - 1;
+        let (members, learners, base) = (self.members, self.learners, self.base_port);
+        let ports = 2 * (members + learners);
+        let last = usize::from(base) + ports - 1;
         if base == 0 || last > usize::from(u16::MAX) {
-            let highest = usize::from(u16::MAX) + 1 - 2 * members;
-            return Err(TestnetError::Ports { members, base, last, highest });
+            let highest = usize::from(u16::MAX) + 1 - ports;
+            return Err(TestnetError::Ports { members, learners, base, last, highest });
         }
         if let Some(emulation) = &self.emulation {
             emulation.topology(self.members)?;
@@ -270,6 +273,10 @@ impl TestnetPlan {
             most = Weights::TOTAL_MAX,
         )
     }
+}
+
+fn and_learners(learners: usize) -> String {
+    if learners == 0 { String::new() } else { format!(" and {learners} learners") }
 }
 
 /// Fresh randomness from the operating system.

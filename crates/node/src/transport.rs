@@ -24,6 +24,7 @@
 //! | votes, consensus to one member | 4,096 frames, 8 and 32 MiB | the oldest goes: the newest supersedes it |
 //! | bulk to one member | 4,096 frames, 32 MiB | the newest goes: it is fetched when it is ordered |
 //! | replies to one client | 1,024 frames, 8 MiB | the oldest goes: the client asks again |
+//! | a learner's questions to one member | 64 frames, 1 MiB | the oldest goes: it asks again |
 //! | answers to one learner | 4,096 frames, 32 MiB | the newest goes: the learner asks again |
 //! | frames of one connection being checked | [`frames::budget`] | its reader waits |
 //! | frames of all clients being checked | 32 MiB | the clients' readers wait |
@@ -114,7 +115,10 @@ impl Network {
         let lanes = if me.index() < members { &MEMBER_LANES[..] } else { &[LEARNER_LANE] };
         let outboxes = |index| {
             let peer = ReplicaId(u16::try_from(index).expect("a committee's indices are 16 bits"));
-            let outbox = |lane: &Lane| member_outbox(peer, *lane, &metrics);
+            let outbox = |lane: &Lane| match lanes {
+                [_] => learner_outbox(peer, &metrics),
+                _ => member_outbox(peer, *lane, &metrics),
+            };
             (peer != me).then(|| lanes.iter().map(outbox).collect())
         };
         Self {
@@ -226,6 +230,12 @@ impl Network {
 
 fn are_up(lanes: &[Arc<AtomicBool>]) -> bool {
     lanes.iter().all(|up| up.load(Ordering::Relaxed))
+}
+
+/// Of questions, of which a late one is worth nothing.
+fn learner_outbox(peer: ReplicaId, metrics: &Metrics) -> Arc<Outbox> {
+    let drops = metrics.drops(Peer::Replica(peer), LEARNER_LANE);
+    Arc::new(Outbox::new(64, MIB, Full::DropOldest, drops))
 }
 
 fn member_outbox(peer: ReplicaId, lane: Lane, metrics: &Metrics) -> Arc<Outbox> {

@@ -261,7 +261,7 @@ impl Shared {
             let of = height.or_else(|| height_of(&name));
             let is_complete = of.is_some_and(|height| self.complete.contains_key(&height));
             let is_useless = match name.strip_prefix("staged-") {
-                Some(_) => !self.take_stock(&name)?,
+                Some(_) => !self.take_stock(&name),
                 None => name.starts_with("snapshot-") && !is_complete,
             };
             if is_useless {
@@ -271,14 +271,15 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether a chunk that an earlier run staged is what its name says.
-    fn take_stock(&mut self, name: &str) -> Result<bool, StorageError> {
-        let found = hash(&self.content(name)?);
+    /// Whether a chunk that an earlier run staged is what its name says. One that cannot be read is not.
+    fn take_stock(&mut self, name: &str) -> bool {
+        let Ok(content) = self.content(name) else { return false };
+        let found = hash(&content);
         let is_whole = staged_name(&found) == name;
         if is_whole {
             self.staged.insert(found);
         }
-        Ok(is_whole)
+        is_whole
     }
 
     fn remove(&mut self, name: &str) -> Result<(), StorageError> {

@@ -380,3 +380,13 @@ fn what_is_wanted_meanwhile_shares_a_question() {
     assert_eq!(bodies.due(Time(20)).len(), 1, "an answer makes room for a question");
     assert_eq!(bodies.due(Time(20)), []);
 }
+
+/// Whoever is no member has one member more to ask: in a committee of one, one.
+#[test]
+fn a_learner_of_a_committee_of_one_gets_its_bodies() {
+    let mut bodies = Bodies::new(ReplicaId(1), 1, 1 << 20);
+    let wanted = body(0, 1, 10).reference;
+    bodies.want(Time(0), wanted, ReplicaId(0), Need::Overdue);
+    assert_eq!(bodies.due(Time(0)), [Fetch::Ask(ReplicaId(0), vec![wanted])]);
+    assert!(bodies.deadline(Time(0)) > Some(Time(0)), "and it waits for the answer");
+}

@@ -24,6 +24,8 @@ const BLOCKS_READ_MAX: u64 = 4_096;
 const BLOCKS_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Heights decided and not executed, beyond which no more blocks are fetched.
 const BACKLOG_MAX: u64 = 256;
+/// Execution certificates shown with one answer, beside the last.
+const PROOFS_MAX: u64 = 63;
 /// So often each member was asked for a body in vain before it counts as gone.
 const BODY_ROUNDS_MAX: u32 = 3;
 
@@ -96,13 +98,22 @@ impl Replica {
         self.send(to.into(), Message::Blocks(blocks));
     }
 
-    /// Nobody shows a learner what its state must have come to: it hears it as it asks for more.
+    /// Nobody shows a learner what its heights must have come to: it hears it as it asks for more, of
+    /// each height once it is certified here.
     fn prove_state(&mut self, to: Peer, request: FetchBlocks) {
-        if !matches!(to, Peer::Learner(_)) || request.after.is_none() {
+        let Peer::Learner(learner) = to else { return };
+        if request.after.is_none() {
             return;
         }
-        if let Some(certificate) = self.execution.certificate(request.height).cloned() {
-            self.send(to.into(), Message::ExecutionProof(certificate));
+        let last = request.height;
+        let shown = self.proven.get(&learner).copied().unwrap_or_default().next();
+        // The last one again: it may have been lost, and nothing may come after it.
+        let first = shown.max(Height(last.0.saturating_sub(PROOFS_MAX))).min(last);
+        for height in (first.0..=last.0).map(Height) {
+            if let Some(certificate) = self.execution.certificate(height).cloned() {
+                self.proven.insert(learner, height);
+                self.send(to.into(), Message::ExecutionProof(certificate));
+            }
         }
     }
 
@@ -216,7 +227,8 @@ impl Replica {
     /// Asks for snapshots and chunks, and installs what is complete.
     pub(super) fn snapshots_due(&mut self, now: Time) {
         self.want_snapshot_if_stuck(now);
-        if self.snapshots.is_active() && !self.needs_snapshot() {
+        // Once one is chosen it is fetched: it ends by itself where execution overtakes it.
+        if self.snapshots.target().is_none() && !self.needs_snapshot() {
             self.snapshots.stop();
         }
         for wish in self.snapshots.due(now, self.schedule.executed()) {

@@ -4,6 +4,7 @@ use super::Replica;
 use crate::Message;
 use crate::bodies::Need;
 use crate::message::Question;
+use crate::questions::DIVERGED;
 use quorate_consensus::Decided;
 use quorate_types::machine::{Block, Executed};
 use quorate_types::request::Answer;
@@ -87,7 +88,7 @@ impl Replica {
         let refused = if !self.execution.is_enabled() {
             Some("the committee certifies no roots: set 'execution_certificates' to ask questions")
         } else if self.execution.diverged().is_some() {
-            Some("this validator's state is not the committee's: ask another")
+            Some(DIVERGED)
         } else {
             None
         };

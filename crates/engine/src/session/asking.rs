@@ -11,14 +11,18 @@ use std::time::Duration;
 
 /// Most questions under way.
 const UNDER_WAY_MAX: usize = 1_024;
-/// Each is asked so often.
+/// Each member is asked so often.
 const ROUNDS: usize = 2;
+/// For so long a learner that did not answer in time is not asked.
+const PASSED_OVER: Duration = Duration::from_secs(10);
 
 /// The questions that are not answered yet.
 #[derive(Debug)]
 pub(super) struct Asking {
-    /// How many may be asked: the members, and a learner after them.
-    askable: usize,
+    members: usize,
+    /// It is asked before members are, unless it was silent lately.
+    learner: Option<ReplicaId>,
+    learner_silent_until: Time,
     retry_after: Duration,
     check: CheckAnswer,
     next_id: u64,
@@ -30,6 +34,8 @@ pub(super) struct Asking {
 struct UnderWay {
     tag: u64,
     question: Bytes,
+    /// The member that is asked before the others.
+    first: ReplicaId,
     asked: ReplicaId,
     attempts: usize,
     retry_at: Time,
@@ -37,10 +43,16 @@ struct UnderWay {
     reason: String,
 }
 
+fn place(index: usize) -> ReplicaId {
+    ReplicaId(u16::try_from(index).expect("members are few"))
+}
+
 impl Asking {
     pub(super) fn new(config: &SessionConfig) -> Self {
         Self {
-            askable: config.committee.size() + usize::from(config.learner),
+            members: config.committee.size(),
+            learner: config.learner.then(|| place(config.committee.size())),
+            learner_silent_until: Time(0),
             retry_after: config.retry_after,
             check: config.check_answer,
             next_id: 0,
@@ -59,7 +71,8 @@ impl Asking {
         let under_way = UnderWay {
             tag,
             question,
-            asked: first,
+            first,
+            asked: self.learner.filter(|_| self.learner_silent_until <= now).unwrap_or(first),
             attempts: 0,
             retry_at: now,
             reason: "no member answered".to_owned(),
@@ -75,14 +88,17 @@ impl Asking {
     /// Asks the member whose turn it is.
     fn put(&mut self, now: Time, id: u64) {
         let Some(under_way) = self.under_way.get_mut(&id) else { return };
-        if under_way.attempts == ROUNDS * self.askable {
+        if under_way.attempts == ROUNDS * self.members {
             let UnderWay { tag, reason, .. } = self.under_way.remove(&id).expect("looked at");
             self.tell(tag, Err(reason));
             return;
         }
         if under_way.attempts > 0 {
-            let next = (under_way.asked.index() + 1) % self.askable;
-            under_way.asked = ReplicaId(u16::try_from(next).expect("members are few"));
+            under_way.asked = if Some(under_way.asked) == self.learner {
+                under_way.first
+            } else {
+                place((under_way.asked.index() + 1) % self.members)
+            };
         }
         under_way.attempts += 1;
         under_way.retry_at = now + self.retry_after;
@@ -115,8 +131,12 @@ impl Asking {
     /// Questions that are not answered in time go to the next member.
     pub(super) fn due(&mut self, now: Time) {
         let due = self.under_way.iter().filter(|(_, under_way)| under_way.retry_at <= now);
-        let due: Vec<u64> = due.map(|(id, _)| *id).collect();
-        due.into_iter().for_each(|id| self.put(now, id));
+        let due: Vec<(u64, ReplicaId)> = due.map(|(id, u)| (*id, u.asked)).collect();
+        if due.iter().any(|(_, asked)| Some(*asked) == self.learner) {
+            self.learner_silent_until = now + PASSED_OVER;
+        }
+        let due = due.into_iter().map(|(id, _)| id);
+        due.for_each(|id| self.put(now, id));
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {

@@ -483,9 +483,22 @@ fn a_learner_is_asked_first_and_believed_nothing_else() {
     session.handle(Time(0), SessionEvent::Ask { tag: 3, question });
     assert_eq!(asks(&mut session), [(4, 0)]);
     answer(&mut session, Time(1), 4, &answered(0, b"a lie"));
-    assert_eq!(asks(&mut session), [(0, 0)], "then a member");
-    answer(&mut session, Time(2), 0, &answered(0, b"why"));
+    assert_eq!(asks(&mut session), [(1, 0)], "then a member");
+    answer(&mut session, Time(2), 1, &answered(0, b"why"));
     assert!(told(&mut session)[0].result.is_ok());
+
+    // One that is silent is passed over for a while.
+    session.handle(Time(2), SessionEvent::Ask { tag: 5, question: Bytes::from_static(b"why") });
+    assert_eq!(asks(&mut session), [(4, 1)]);
+    let late = Time(2) + RETRY;
+    session.handle_timeout(late);
+    assert_eq!(asks(&mut session), [(1, 1)], "the member that requests go to");
+    session.handle(late, SessionEvent::Ask { tag: 6, question: Bytes::from_static(b"why") });
+    assert_eq!(asks(&mut session), [(1, 2)]);
+    for id in [1, 2] {
+        answer(&mut session, late, 1, &answered(id, b"why"));
+    }
+    assert_eq!(told(&mut session).len(), 2);
 
     submit(&mut session, Time(3), 4, 10);
     let (to, request) = sent(&mut session).remove(0);

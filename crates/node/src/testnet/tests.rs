@@ -64,5 +64,8 @@ fn impossible_plans_touch_nothing() {
         error,
         "4 members need the ports 65530 to 65537; choose a base port from 1 to 65528"
     );
+    let plan = TestnetPlan { learners: 2, ..plan };
+    let error = Testnet::create(&target, &plan).unwrap_err().to_string();
+    assert!(error.starts_with("4 members and 2 learners need the ports 65530 to 65541"), "{error}");
     assert!(!target.exists());
 }

@@ -44,8 +44,7 @@ impl Answer {
             Self::Unknown => "it speaks another version",
             Self::OtherChain => "it serves another chain: compare the committee files",
             Self::LaneNotYours => {
-                "it does not know this key as a member's or a learner's: compare the committee files, \
-                 and its `learners`"
+                "it does not know this key as a member's: compare the committee files"
             }
             Self::Full => "it has as many clients as it may have",
         })

@@ -67,7 +67,9 @@ pub(super) fn compare(all: &mut [Checked]) {
         setting(checked, |c| c.replica.availability.to_string())
     });
     differing(all, "emulation", &mut notes, |checked| {
-        setting(checked, |c| format!("{:?}", c.emulation))
+        let is_member = |config: &&crate::NodeConfig| !config.learner;
+        let config = checked.facts.config.as_ref().filter(is_member);
+        config.map(|config| format!("{:?}", config.emulation))
     });
     for finding in notes.0 {
         if let Some(checked) = all.iter_mut().find(|checked| checked.file == finding.file) {
