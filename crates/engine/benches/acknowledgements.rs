@@ -44,8 +44,9 @@ impl Block {
         let committee = Arc::new(committee(scheme, &keys));
         let client = key_file(scheme, members).identity;
         let operation = Bytes::from_static(&OPERATION);
-        let request =
-            |sequence| Request::sign(&client, committee.chain(), sequence, &[operation.clone()]);
+        let request = |sequence| {
+            Request::sign(&client, committee.chain(), sequence, std::slice::from_ref(&operation))
+        };
         let requests: Vec<Request> = (0..REQUESTS).map(|s| request(s).expect("fits")).collect();
         let results = vec![Outcome::Applied(Bytes::from_static(b"done"))];
         let completion = |request: &Request| Completion {

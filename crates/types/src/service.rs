@@ -90,13 +90,16 @@ pub struct KeyRange<'a> {
     pub to: Option<&'a [u8]>,
 }
 
+/// Both ends of a [`KeyRange`], as ordered maps take them.
+pub type KeyBounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+
 impl<'a> KeyRange<'a> {
     /// All keys.
     pub const ALL: KeyRange<'static> = KeyRange { from: &[], to: None };
 
     /// As ordered maps take it; `None` where no key is in it, which they would refuse.
     #[must_use]
-    pub fn bounds(self) -> Option<(Bound<&'a [u8]>, Bound<&'a [u8]>)> {
+    pub fn bounds(self) -> Option<KeyBounds<'a>> {
         let is_empty = self.to.is_some_and(|to| to <= self.from);
         let to = self.to.map_or(Bound::Unbounded, Bound::Excluded);
         (!is_empty).then_some((Bound::Included(self.from), to))
