@@ -3,7 +3,8 @@
 //! A body becomes *pending* once it is stored: it may be proposed, and it counts as work. Deciding it
 //! ends that; executing it drops it from memory. Bodies that a proposal or a decision names and that
 //! are not here are *wanted*: after a moment's grace (they are usually on their way, unless they were
-//! ordered long ago) they are asked for, first of whoever must have them, then of everybody in turn. Reaching a quorum drops nothing.
+//! ordered long ago) they are asked for, first of whoever must have them, then of everybody in turn.
+//! Reaching a quorum drops nothing.
 
 mod lateness;
 
