@@ -131,7 +131,7 @@ enum Command {
         #[command(flatten)]
         read: Read,
     },
-    /// Put random values as fast as so many callers can, and say how fast that was
+    /// Put values as fast as so many callers can, and say how fast that was
     Bench(bench::Options),
 }
 

@@ -4,8 +4,8 @@ use super::kv::Place;
 use crate::failure::{CommandResult, Failure};
 use crate::output;
 use clap::{Args, Subcommand};
-use quorate_gateway::receipt::{ReceiptError, ReceiptFile, ResultText};
-use quorate_ledger::kv::{Operation, Output};
+use quorate_gateway::receipt::{ReceiptError, ReceiptFile};
+use quorate_ledger::kv::{Operation, OutcomeError, Output};
 use quorate_types::{Outcome, Receipt, Request};
 use serde_json::json;
 use std::path::PathBuf;
@@ -75,30 +75,27 @@ fn describe(file: &ReceiptFile, receipt: &Receipt) -> String {
         .map(|(request, _)| request.operations)
         .unwrap_or_default();
     for (place, (operation, outcome)) in operations.iter().zip(receipt.results()).enumerate() {
-        text += &format!("\n  {place}  {}", in_words(operation, outcome));
-        if let Some(result) = file.results.get(place).filter(|_| !is_kv(operation, outcome)) {
-            text += &match result {
-                ResultText::Applied(hex) => format!(" applied, with {hex}"),
-                ResultText::Refused(hex) => format!(" refused, with {hex}"),
-            };
-        }
+        let words = in_words(operation, outcome);
+        let words = words.unwrap_or_else(|| in_digits(operation, outcome));
+        text += &format!("\n  {place}  {words}");
     }
     text
 }
 
-fn is_kv(operation: &[u8], outcome: &Outcome) -> bool {
-    let is_read =
-        !matches!(Output::read(outcome), Err(quorate_ledger::kv::OutcomeError::Undecodable));
-    Operation::decode(operation).is_ok() && is_read
+/// An operation of the key-value store and what it came to, in its words; `None` of another service.
+fn in_words(operation: &[u8], outcome: &Outcome) -> Option<String> {
+    let operation = Operation::decode(operation).ok()?;
+    match Output::read(outcome) {
+        Ok(output) => Some(format!("{operation:?}\n       {output:?}")),
+        Err(OutcomeError::Undecodable) => None,
+        Err(refused) => Some(format!("{operation:?}\n       {refused}")),
+    }
 }
 
-/// The key-value store's operations in its words, others as they are.
-fn in_words(operation: &[u8], outcome: &Outcome) -> String {
-    match Operation::decode(operation) {
-        Ok(operation) if is_kv(&operation.encode(), outcome) => match Output::read(outcome) {
-            Ok(output) => format!("{operation:?}\n       {output:?}"),
-            Err(error) => format!("{operation:?}\n       {error}"),
-        },
-        _ => hex::encode(operation),
-    }
+fn in_digits(operation: &[u8], outcome: &Outcome) -> String {
+    let done = match outcome {
+        Outcome::Applied(_) => "applied",
+        Outcome::Refused(_) => "refused",
+    };
+    format!("{} {done}, with {}", hex::encode(operation), hex::encode(outcome.bytes()))
 }
