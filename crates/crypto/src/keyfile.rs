@@ -14,6 +14,7 @@ mod files;
 mod passphrase;
 pub(crate) mod sealed;
 
+pub use files::shared_mode;
 pub use passphrase::{Passphrase, PassphraseError};
 pub use sealed::{SealCost, SealedKeys};
 

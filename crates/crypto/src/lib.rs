@@ -54,7 +54,7 @@ pub use hash::{Digest, ParseDigestError, PartsHasher, hash, hash_keyed, hash_par
 pub use identity::{IdentityKey, IdentitySecret, PreparedIdentity, Signature, verify_batch};
 pub use keyfile::{
     KeyFile, KeyFileError, Passphrase, PassphraseError, PublicKeys, SealCost, SealedKeys,
-    StoredKeys,
+    StoredKeys, shared_mode,
 };
 pub use scheme::{
     Aggregate, Certificate, Combined, KeyCache, Policy, Scheme, SchemeKind, Share, committee_scheme,

@@ -8,7 +8,7 @@
 //! 3. the systemd credential `quorate-passphrase`, in the folder that `CREDENTIALS_DIRECTORY` names.
 
 use crate::{NodeConfig, NodeError};
-use quorate_crypto::{KeyFile, Passphrase, PassphraseError, PublicKeys, StoredKeys};
+use quorate_crypto::{KeyFile, Passphrase, PassphraseError, PublicKeys, StoredKeys, shared_mode};
 use quorate_types::{Committee, CommitteeFile, ReplicaId};
 use std::fs::File;
 use std::io::{self, Read};
@@ -166,20 +166,12 @@ pub fn place_of(
     Ok(ReplicaId(u16::try_from(committee.size()).expect("a committee's indices are 16 bits")))
 }
 
-#[cfg(unix)]
 fn refuse_shared(file: &File, path: &Path) -> Result<(), PassphraseFileError> {
-    use std::os::unix::fs::PermissionsExt;
     let failed = |source| PassphraseFileError::Read { path: path.to_owned(), source };
-    let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o7777;
-    if mode & 0o027 != 0 {
-        return Err(PassphraseFileError::Shared { path: path.to_owned(), mode });
+    match shared_mode(file, 0o027).map_err(failed)? {
+        Some(mode) => Err(PassphraseFileError::Shared { path: path.to_owned(), mode }),
+        None => Ok(()),
     }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn refuse_shared(_file: &File, _path: &Path) -> Result<(), PassphraseFileError> {
-    Ok(())
 }
 
 #[cfg(test)]

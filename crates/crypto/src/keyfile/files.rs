@@ -61,21 +61,24 @@ pub(super) fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
 
-/// Asks the open file, not its name: a name can be made to mean another file in between.
-#[cfg(unix)]
 fn refuse_shared(file: &File, path: &Path) -> Result<(), KeyFileError> {
-    use std::os::unix::fs::PermissionsExt;
-    let metadata = file.metadata().map_err(|e| failed("inspecting", path, e))?;
-    let mode = metadata.permissions().mode() & 0o7777;
-    if mode & 0o077 != 0 {
-        return Err(KeyFileError::Permissions { path: path.to_owned(), mode });
+    match shared_mode(file, 0o077).map_err(|e| failed("inspecting", path, e))? {
+        Some(mode) => Err(KeyFileError::Permissions { path: path.to_owned(), mode }),
+        None => Ok(()),
     }
-    Ok(())
 }
 
-#[cfg(not(unix))]
-fn refuse_shared(_file: &File, _path: &Path) -> Result<(), KeyFileError> {
-    Ok(())
+/// A file's permission bits, if any of the `forbidden` ones is set; `None` where the system has none.
+/// Asks the open file, not its name: a name can be made to mean another file in between.
+///
+/// # Errors
+/// When the system does not say.
+pub fn shared_mode(file: &File, forbidden: u32) -> io::Result<Option<u32>> {
+    #[cfg(unix)]
+    let mode = std::os::unix::fs::PermissionsExt::mode(&file.metadata()?.permissions()) & 0o7777;
+    #[cfg(not(unix))]
+    let (_, mode) = (file, 0);
+    Ok((mode & forbidden != 0).then_some(mode))
 }
 
 fn sync_directory(path: &Path) -> io::Result<()> {

@@ -6,7 +6,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
-use quorate_crypto::{Digest, hash};
+use quorate_crypto::{Digest, hash, shared_mode};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -95,20 +95,12 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token)
 }
 
-#[cfg(unix)]
 fn refuse_shared(file: &File, path: &Path) -> Result<(), TokenError> {
-    use std::os::unix::fs::PermissionsExt;
     let failed = |source| TokenError::Read { path: path.to_owned(), source };
-    let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o7777;
-    if mode & 0o027 != 0 {
-        return Err(TokenError::Shared { path: path.to_owned(), mode });
+    match shared_mode(file, 0o027).map_err(failed)? {
+        Some(mode) => Err(TokenError::Shared { path: path.to_owned(), mode }),
+        None => Ok(()),
     }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn refuse_shared(_file: &File, _path: &Path) -> Result<(), TokenError> {
-    Ok(())
 }
 
 /// Lets a request through that shows the token, while there are not too many.
