@@ -17,20 +17,20 @@
 //! Proofs of possession do not stop one party from registering both `x` and `−x`; their keys cancel,
 //! and without the last check the identity signature would be theirs on every message.
 
-mod points;
+pub(crate) mod points;
+pub(crate) mod shares;
 
-use crate::batch_weights::BatchWeights;
 use crate::bisect::bad_items;
 use crate::error::{KeyError, SignatureError};
 use crate::mutants::{self, Mutant};
 use crate::scheme::{
     Aggregate, Certificate, Combined, KeyCache, Policy, Scheme, SchemeKind, Share, check_signer,
-    check_signers, distinct,
+    check_signers,
 };
 use crate::{Bitmap, PossessionProof, VotingKey};
 use blst::min_sig::{AggregatePublicKey, PublicKey, Signature};
 use points::SHARE_BYTES;
-use std::collections::BTreeSet;
+use shares::Candidate;
 use std::fmt;
 
 pub(crate) use blst::min_sig::SecretKey;
@@ -42,13 +42,6 @@ pub(crate) struct BlsScheme {
     all: Option<AggregatePublicKey>,
     /// Subtract even where adding the signers' keys takes fewer additions.
     always_subtract: bool,
-}
-
-/// A share whose bytes encode a point of the curve other than the identity; nothing else is known.
-#[derive(Clone, Copy)]
-struct Candidate {
-    signer: usize,
-    signature: Signature,
 }
 
 impl BlsScheme {
@@ -106,56 +99,18 @@ impl BlsScheme {
         )
     }
 
-    /// The shares that are not valid alone, found with random weights.
-    fn bad_by_batch(&self, message: &[u8], candidates: &[Candidate]) -> Vec<usize> {
-        let (inside, outside): (Vec<Candidate>, Vec<Candidate>) = candidates
-            .iter()
-            .copied()
-            .partition(|one| points::check_subgroup(&one.signature).is_ok());
-        let weighted: Vec<(Candidate, u128)> = {
-            let mut weights = self.weights(message, &inside);
-            inside.into_iter().map(|one| (one, weights.next())).collect()
-        };
-        let bad = bad_items(&weighted, |part| {
-            let weights: Vec<u8> = part.iter().flat_map(|(_, z)| z.to_le_bytes()).collect();
-            let keys: Vec<PublicKey> = part.iter().map(|(one, _)| self.keys[one.signer]).collect();
-            let signatures: Vec<Signature> = part.iter().map(|(one, _)| one.signature).collect();
-            points::weighted_equation_holds(message, &keys, &signatures, &weights)
-        });
-        outside.iter().chain(bad.iter().map(|(one, _)| one)).map(|one| one.signer).collect()
-    }
-
-    fn weights(&self, message: &[u8], candidates: &[Candidate]) -> BatchWeights {
-        let mut hasher =
-            crate::hash::absorb("quorate 2026-01 bls batch weights", [message].into_iter());
-        for one in candidates {
-            hasher.update(&self.keys[one.signer].to_bytes());
-            hasher.update(&one.signature.to_bytes());
-        }
-        BatchWeights::new(&hasher)
-    }
-
     fn bad_by_policy(&self, message: &[u8], shares: &[Candidate], policy: Policy) -> Vec<usize> {
         if mutants::active(Mutant::TrustShares) {
             return Vec::new();
         }
         match policy {
-            Policy::Each => shares
-                .iter()
-                .filter(|one| self.check_alone(message, one).is_err())
-                .map(|one| one.signer)
-                .collect(),
-            Policy::Batch => self.bad_by_batch(message, shares),
+            Policy::Each => shares::bad_alone(&self.keys, message, shares),
+            Policy::Batch => shares::bad_by_weights(&self.keys, message, shares),
             Policy::Aggregate => bad_items(shares, |part| self.sum_holds(message, part))
                 .iter()
                 .map(|one| one.signer)
                 .collect(),
         }
-    }
-
-    fn check_alone(&self, message: &[u8], one: &Candidate) -> Result<(), SignatureError> {
-        points::check_subgroup(&one.signature)?;
-        points::check_pairing(message, &self.keys[one.signer], &one.signature)
     }
 
     /// The certificate of shares whose sum is known to hold.
@@ -197,7 +152,7 @@ impl Scheme for BlsScheme {
     ) -> Result<(), SignatureError> {
         check_signer(signer, self.keys.len())?;
         let signature = points::read_signature(&share.0)?;
-        self.check_alone(message, &Candidate { signer, signature })
+        shares::check_alone(&self.keys, message, &Candidate { signer, signature })
     }
 
     /// Suspects are checked alone; the others under `policy`, halving until the bad ones are found.
@@ -210,14 +165,7 @@ impl Scheme for BlsScheme {
         suspects: &Bitmap,
         policy: Policy,
     ) -> Combined {
-        let mut bad = BTreeSet::new();
-        let mut candidates = Vec::with_capacity(shares.len());
-        for (signer, share) in distinct(shares, self.keys.len()) {
-            match points::read_signature(&share.0) {
-                Ok(signature) => candidates.push(Candidate { signer, signature }),
-                Err(_) => drop(bad.insert(signer)),
-            }
-        }
+        let (mut candidates, mut bad) = shares::read(shares, self.keys.len());
         let (suspected, others): (Vec<Candidate>, Vec<Candidate>) =
             candidates.iter().partition(|one| suspects.contains(one.signer));
         bad.extend(self.bad_by_policy(message, &suspected, Policy::Each));

@@ -9,9 +9,9 @@ use blst::min_sig::{AggregatePublicKey, PublicKey, SecretKey, Signature};
 use blst::{BLST_ERROR, MultiPoint, Pairing, blst_p1_affine, blst_p2_affine};
 
 /// Bytes of a compressed point of G2.
-pub(super) const KEY_BYTES: usize = 96;
+pub(crate) const KEY_BYTES: usize = 96;
 /// Bytes of a compressed point of G1.
-pub(super) const SHARE_BYTES: usize = 48;
+pub(crate) const SHARE_BYTES: usize = 48;
 
 const SIGN_TAG: &[u8] = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_POP_";
 const POSSESSION_TAG: &[u8] = b"BLS_POP_BLS12381G1_XMD:SHA-256_SSWU_RO_POP_";
@@ -46,16 +46,10 @@ pub(crate) fn prove_possession(secret: &SecretKey) -> Vec<u8> {
 }
 
 /// Reads a member's key, checks it fully, and verifies that its owner holds the secret.
-pub(super) fn read_key(key: &VotingKey, proof: &PossessionProof) -> Result<PublicKey, KeyError> {
+pub(crate) fn read_key(key: &VotingKey, proof: &PossessionProof) -> Result<PublicKey, KeyError> {
     check_length("public key", KEY_BYTES, &key.0)?;
     check_length("proof of possession", SHARE_BYTES, &proof.0)?;
-    let point = PublicKey::uncompress(&key.0).map_err(|_| KeyError::Encoding)?;
-    match point.validate() {
-        Ok(()) => {}
-        Err(BLST_ERROR::BLST_PK_IS_INFINITY) if mutants::active(Mutant::AcceptIdentity) => {}
-        Err(BLST_ERROR::BLST_PK_IS_INFINITY) => return Err(KeyError::Identity),
-        Err(_) => return Err(KeyError::Subgroup),
-    }
+    let point = read_point(&key.0)?;
     let signature = read_signature(&proof.0).map_err(|_| KeyError::Possession)?;
     check_subgroup(&signature).map_err(|_| KeyError::Possession)?;
     if !pairing_holds(&key.0, POSSESSION_TAG, &point, &signature) {
@@ -64,9 +58,22 @@ pub(super) fn read_key(key: &VotingKey, proof: &PossessionProof) -> Result<Publi
     Ok(point)
 }
 
+/// Reads a key from [`KEY_BYTES`]: a canonical point of the curve, in the prime-order subgroup, not the
+/// identity. Nothing is known of who holds its secret.
+pub(crate) fn read_point(bytes: &[u8]) -> Result<PublicKey, KeyError> {
+    let point = PublicKey::uncompress(bytes).map_err(|_| KeyError::Encoding)?;
+    match point.validate() {
+        Err(BLST_ERROR::BLST_PK_IS_INFINITY) if mutants::active(Mutant::AcceptIdentity) => {}
+        Err(BLST_ERROR::BLST_PK_IS_INFINITY) => return Err(KeyError::Identity),
+        Err(_) => return Err(KeyError::Subgroup),
+        Ok(()) => {}
+    }
+    Ok(point)
+}
+
 /// Reads a share or an aggregate: a canonical point of the curve, not the identity. Its subgroup is
 /// checked apart, so that shares about to be summed pay for it once.
-pub(super) fn read_signature(bytes: &[u8]) -> Result<Signature, SignatureError> {
+pub(crate) fn read_signature(bytes: &[u8]) -> Result<Signature, SignatureError> {
     if bytes.len() != SHARE_BYTES {
         return Err(SignatureError::Length { expected: SHARE_BYTES, found: bytes.len() });
     }
@@ -77,13 +84,13 @@ pub(super) fn read_signature(bytes: &[u8]) -> Result<Signature, SignatureError> 
 }
 
 /// Refuses a point outside the prime-order subgroup.
-pub(super) fn check_subgroup(signature: &Signature) -> Result<(), SignatureError> {
+pub(crate) fn check_subgroup(signature: &Signature) -> Result<(), SignatureError> {
     counts::add(|count| count.bls_subgroup_checks += 1);
     if signature.subgroup_check() { Ok(()) } else { Err(SignatureError::Subgroup) }
 }
 
 /// Refuses the identity as a signature.
-pub(super) fn refuse_identity(signature: &Signature) -> Result<(), SignatureError> {
+pub(crate) fn refuse_identity(signature: &Signature) -> Result<(), SignatureError> {
     let identity = Signature::from(blst_p1_affine::default());
     if *signature == identity && !mutants::active(Mutant::AcceptIdentity) {
         return Err(SignatureError::Identity);
@@ -92,7 +99,7 @@ pub(super) fn refuse_identity(signature: &Signature) -> Result<(), SignatureErro
 }
 
 /// Refuses the identity as a key.
-pub(super) fn refuse_identity_key(key: &PublicKey) -> Result<(), SignatureError> {
+pub(crate) fn refuse_identity_key(key: &PublicKey) -> Result<(), SignatureError> {
     if is_identity_key(key) && !mutants::active(Mutant::AcceptIdentity) {
         return Err(SignatureError::Identity);
     }
@@ -100,7 +107,7 @@ pub(super) fn refuse_identity_key(key: &PublicKey) -> Result<(), SignatureError>
 }
 
 /// The sum of the keys: the identity, if there are none.
-pub(super) fn sum_keys(keys: &[PublicKey]) -> AggregatePublicKey {
+pub(crate) fn sum_keys(keys: &[PublicKey]) -> AggregatePublicKey {
     if keys.is_empty() {
         return AggregatePublicKey::from_public_key(&PublicKey::default());
     }
@@ -109,7 +116,7 @@ pub(super) fn sum_keys(keys: &[PublicKey]) -> AggregatePublicKey {
 }
 
 /// `all` without `absent`, which may be empty.
-pub(super) fn subtract_keys(all: &AggregatePublicKey, absent: &[PublicKey]) -> PublicKey {
+pub(crate) fn subtract_keys(all: &AggregatePublicKey, absent: &[PublicKey]) -> PublicKey {
     let mut rest = *all;
     if !absent.is_empty() {
         counts::add(|count| count.bls_key_additions += 1);
@@ -119,13 +126,13 @@ pub(super) fn subtract_keys(all: &AggregatePublicKey, absent: &[PublicKey]) -> P
 }
 
 /// The sum of at least one signature.
-pub(super) fn sum_signatures(signatures: &[Signature]) -> Signature {
+pub(crate) fn sum_signatures(signatures: &[Signature]) -> Signature {
     counts::add(|count| count.bls_share_additions += signatures.len() as u64 - 1);
     signatures.add().to_signature()
 }
 
 /// Whether `signature`, in the subgroup, is `key`'s on `message`.
-pub(super) fn check_pairing(
+pub(crate) fn check_pairing(
     message: &[u8],
     key: &PublicKey,
     signature: &Signature,
@@ -139,13 +146,13 @@ pub(super) fn check_pairing(
 
 /// Whether a sum of signatures is in the subgroup and is that of the sum of the keys. Linear: unlike a
 /// certificate's check it accepts the identity for the identity, as bisection needs.
-pub(super) fn equation_holds(message: &[u8], key: &PublicKey, signature: &Signature) -> bool {
+pub(crate) fn equation_holds(message: &[u8], key: &PublicKey, signature: &Signature) -> bool {
     check_subgroup(signature).is_ok() && pairing_holds(message, SIGN_TAG, key, signature)
 }
 
 /// [`equation_holds`] for `Σ zᵢ·keyᵢ` and `Σ zᵢ·signatureᵢ`, with 16 bytes of weight each. The
 /// signatures must be in the subgroup, where the weights reach every error.
-pub(super) fn weighted_equation_holds(
+pub(crate) fn weighted_equation_holds(
     message: &[u8],
     keys: &[PublicKey],
     signatures: &[Signature],
@@ -158,14 +165,14 @@ pub(super) fn weighted_equation_holds(
 }
 
 /// That `signature` is `key`'s on `message`.
-pub(super) struct Claim<'a> {
-    pub(super) message: &'a [u8],
-    pub(super) key: PublicKey,
-    pub(super) signature: Signature,
+pub(crate) struct Claim<'a> {
+    pub(crate) message: &'a [u8],
+    pub(crate) key: PublicKey,
+    pub(crate) signature: Signature,
 }
 
 /// Whether every claim is true. The signatures must be in the subgroup.
-pub(super) fn check_pairings(claims: &[Claim<'_>]) -> Result<(), SignatureError> {
+pub(crate) fn check_pairings(claims: &[Claim<'_>]) -> Result<(), SignatureError> {
     if claims.is_empty() {
         return Ok(());
     }
