@@ -36,6 +36,8 @@ pub struct OpCounts {
     pub bls_subgroup_checks: u64,
     /// Shares, with their keys, that were multiplied by random weights.
     pub bls_weighted_points: u64,
+    /// Shares that were multiplied by Lagrange's coefficients.
+    pub bls_interpolated_points: u64,
     /// Hashes finished with BLAKE3.
     pub hashes: u64,
     /// Bytes hashed with BLAKE3, length prefixes included.
@@ -48,7 +50,7 @@ impl OpCounts {
     pub fn one_share(scheme: SchemeKind) -> Self {
         match scheme {
             SchemeKind::Ed25519 => Self { ed25519_verify: 1, ..Self::default() },
-            SchemeKind::Bls => Self {
+            SchemeKind::Bls | SchemeKind::BlsThreshold => Self {
                 bls_verify: 1,
                 bls_hash_to_curve: 1,
                 bls_points_read: 1,
@@ -95,6 +97,7 @@ mod enabled {
             bls_points_read: 0,
             bls_subgroup_checks: 0,
             bls_weighted_points: 0,
+            bls_interpolated_points: 0,
             hashes: 0,
             hashed_bytes: 0,
         }) };

@@ -1,6 +1,6 @@
 //! What can be wrong with a signature, a key, or a name given on a command line.
 
-use crate::SchemeKind;
+use crate::{SchemeKind, Sharing};
 
 /// Why a signature, share or certificate was refused. The sender is at fault, never this replica.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -49,6 +49,14 @@ pub enum SignatureError {
     /// The certificate's bitmap names nobody.
     #[error("the certificate names no signers")]
     NoSigners,
+    /// The certificate's bitmap names fewer members than it takes to make its signature.
+    #[error("the certificate names {found} signers, but its signature takes {threshold}")]
+    TooFewSigners {
+        /// Members that it takes.
+        threshold: usize,
+        /// Members that the bitmap names.
+        found: usize,
+    },
 }
 
 /// Why a key, or a committee's list of keys, was refused.
@@ -113,6 +121,52 @@ pub enum KeyError {
     TooManyMembers {
         /// Keys given.
         members: usize,
+    },
+    /// Keys that a dealer makes were asked for, or given, as if each member made its own.
+    #[error(
+        "{kind} keys are dealt to a whole committee at once, with a key for the group; no member makes its own"
+    )]
+    Dealt {
+        /// Scheme the keys are for.
+        kind: SchemeKind,
+    },
+    /// A threshold that nobody need meet or nobody can.
+    #[error("a threshold is 1 to the number of members; {threshold} of {members} is none")]
+    Threshold {
+        /// The threshold.
+        threshold: usize,
+        /// Members of the committee.
+        members: usize,
+    },
+    /// A member's public share is the group's key: it could sign for the group alone.
+    #[error("member {member} has the group's own key for its share; deal anew")]
+    GroupSecret {
+        /// Whose share.
+        member: usize,
+    },
+    /// The public shares and the group's key do not belong together.
+    #[error(
+        "the public shares and the group's key do not lie on one polynomial for a threshold of {threshold}: they were altered, or are of different dealings"
+    )]
+    Polynomial {
+        /// The threshold.
+        threshold: usize,
+    },
+    /// Two sharings have one group key, so that shares of one are shares of the other.
+    #[error("the {first} and the {second} sharing share one secret; deal anew")]
+    OneSecret {
+        /// The one.
+        first: Sharing,
+        /// The other.
+        second: Sharing,
+    },
+    /// One sharing's keys are at fault.
+    #[error("the {sharing} sharing: {cause}")]
+    Sharing {
+        /// Which.
+        sharing: Sharing,
+        /// What is wrong with it.
+        cause: Box<KeyError>,
     },
     /// The text is not hexadecimal.
     #[error("a key is written in hexadecimal digits, two a byte; this text is not")]

@@ -14,7 +14,8 @@
 //!   the only statement about a single share, and [`Combined`] says only who was caught.
 //! * **Thresholds are the caller's.** [`Scheme::verify`] refuses an empty certificate and one for a
 //!   committee of another size; how many signers (or how much weight) is enough it does not know,
-//!   and a caller checks that first, since it is cheaper.
+//!   and a caller checks that first, since it is cheaper. A threshold scheme knows its own, and a
+//!   certificate of it does not prove who signed, only how many.
 //! * **One Ed25519 rule everywhere**: ZIP-215, cofactored, so single and batch verification agree on
 //!   every input. BLS follows the IETF's proof-of-possession ciphersuite with 48-byte signatures.
 //! * **No ambient randomness.** Batch weights are derived by hashing what they weigh
@@ -28,7 +29,8 @@
 //! * `mutants`: rules that tests can switch off, in [`mutants`].
 //!
 //! No curve arithmetic is implemented here: it comes from `curve25519-dalek`, `ed25519-zebra` and
-//! `blst`, through their safe interfaces.
+//! `blst`, through their safe interfaces; but for numbers modulo the order of `blst`'s groups, which have
+//! none (`scalar.rs`).
 
 mod batch_weights;
 mod bisect;
@@ -42,10 +44,12 @@ mod identity;
 mod keyfile;
 pub mod merkle;
 pub mod mutants;
+mod scalar;
 mod scheme;
 pub mod stand_in;
 #[cfg(feature = "stub")]
 mod stub;
+mod threshold;
 mod voting;
 
 pub use bitmap::{Bitmap, BitmapError};
@@ -59,4 +63,5 @@ pub use keyfile::{
 pub use scheme::{
     Aggregate, Certificate, Combined, KeyCache, Policy, Scheme, SchemeKind, Share, committee_scheme,
 };
+pub use threshold::{BySharing, Dealing, Sharing, check_sharing, deal, threshold_schemes};
 pub use voting::{PossessionProof, VotingKey, VotingSecret};

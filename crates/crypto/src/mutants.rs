@@ -17,6 +17,12 @@ pub enum Mutant {
     TrustShares,
     /// The identity point is accepted as a key, a share or an aggregate.
     AcceptIdentity,
+    /// A threshold certificate may name fewer signers than its signature takes.
+    ThresholdCountsNobody,
+    /// The sharings of a committee are dealt from one seed, and taken when they share one secret.
+    SharingsShareASecret,
+    /// Public shares are taken whether or not they lie on one polynomial with the group's key.
+    TrustDealer,
     /// A certificate counts whatever its signers weigh.
     SkipThreshold,
     /// A certificate counts by how many signed it, not by what they weigh.

@@ -36,7 +36,8 @@ pub trait Scheme: Send + Sync + fmt::Debug {
         share: &Share,
     ) -> Result<(), SignatureError>;
 
-    /// Makes a certificate from shares over one message, leaving out the bad ones.
+    /// Makes a certificate from shares over one message, leaving out the bad ones. A threshold scheme
+    /// makes none of fewer good shares than its threshold, and uses no more of them.
     ///
     /// The certificate passes [`Scheme::verify`]. It proves the *sum* of its shares: whether each was
     /// valid alone is not said and need not be so, except for `suspects` (and under [`Policy::Each`]
@@ -78,7 +79,8 @@ pub trait Scheme: Send + Sync + fmt::Debug {
 ///
 /// Refuses keys that are malformed, not canonical, the identity or outside the prime-order subgroup,
 /// proofs that do not verify (without them a member could choose a key that cancels the others' out
-/// of every aggregate), duplicates, and a committee of nobody.
+/// of every aggregate), duplicates, and a committee of nobody. Keys for threshold signatures come with
+/// their groups', from a dealer: [`threshold_schemes`](crate::threshold_schemes) takes those.
 pub fn committee_scheme(
     kind: SchemeKind,
     keys: &[(VotingKey, PossessionProof)],
@@ -92,18 +94,19 @@ pub fn committee_scheme(
     }
     refuse_duplicates(keys)?;
     #[cfg(feature = "stub")]
-    if crate::stand_in::active() && kind != SchemeKind::Stub {
+    if crate::stand_in::active() && matches!(kind, SchemeKind::Ed25519 | SchemeKind::Bls) {
         return Ok(Arc::new(crate::stand_in::StandInScheme::new(kind, keys, cache)));
     }
     Ok(match kind {
         SchemeKind::Ed25519 => Arc::new(Ed25519Scheme::new(keys)?),
         SchemeKind::Bls => Arc::new(BlsScheme::new(keys, cache)?),
+        SchemeKind::BlsThreshold => return Err(KeyError::Dealt { kind }),
         #[cfg(feature = "stub")]
         SchemeKind::Stub => Arc::new(crate::stub::StubScheme::new(keys)?),
     })
 }
 
-/// One member's signature, as the scheme encodes it: 64 bytes for Ed25519, 48 for BLS.
+/// One member's signature, as the scheme encodes it: 64 bytes for Ed25519, 48 for BLS of either kind.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize)]
 pub struct Share(pub Vec<u8>);
 
@@ -118,7 +121,8 @@ pub struct Aggregate(pub Vec<u8>);
 /// the statement.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, BorshSerialize, BorshDeserialize)]
 pub struct Certificate {
-    /// The members that signed.
+    /// The members that signed. Proven by the signature, except for threshold schemes: theirs proves
+    /// that so many signed, and this says who did as far as whoever made it tells the truth.
     pub signers: Bitmap,
     /// Their signatures.
     pub aggregate: Aggregate,
@@ -127,7 +131,8 @@ pub struct Certificate {
 /// What became of shares that were to be combined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Combined {
-    /// The certificate over all shares but the bad ones; `None` when no good one is left.
+    /// The certificate over all shares but the bad ones; `None` when no good one is left, or too few
+    /// for a threshold scheme.
     ///
     /// Also `None` in the freak case that the good shares' keys cancel out, which takes a committee's
     /// members in collusion and nobody else among the signers.
@@ -145,6 +150,8 @@ pub enum SchemeKind {
     Ed25519,
     /// BLS12-381 signatures added up.
     Bls,
+    /// BLS12-381 signatures of shares that a dealer made, interpolated to the group's one signature.
+    BlsThreshold,
     /// Keyed hashes that anyone can compute: for the simulator only.
     #[cfg(feature = "stub")]
     Stub,
@@ -155,6 +162,7 @@ impl fmt::Display for SchemeKind {
         f.write_str(match self {
             Self::Ed25519 => "ed25519",
             Self::Bls => "bls",
+            Self::BlsThreshold => "bls-threshold",
             #[cfg(feature = "stub")]
             Self::Stub => "stub",
         })
@@ -168,12 +176,17 @@ impl FromStr for SchemeKind {
         match name {
             "ed25519" => Ok(Self::Ed25519),
             "bls" => Ok(Self::Bls),
+            "bls-threshold" => Ok(Self::BlsThreshold),
             #[cfg(feature = "stub")]
             "stub" => Ok(Self::Stub),
             _ => Err(UnknownName {
                 what: "signature scheme",
                 name: name.to_owned(),
-                choices: if cfg!(feature = "stub") { "ed25519, bls, stub" } else { "ed25519, bls" },
+                choices: if cfg!(feature = "stub") {
+                    "ed25519, bls, bls-threshold, stub"
+                } else {
+                    "ed25519, bls, bls-threshold"
+                },
             }),
         }
     }
@@ -186,8 +199,8 @@ pub enum Policy {
     Each,
     /// All shares at once with random weights: each is then valid alone.
     Batch,
-    /// Add the shares, check the sum once, and look for culprits only if it is bad. Proves the sum
-    /// alone. For Ed25519, whose shares do not add up, the same as [`Policy::Batch`].
+    /// Add (or interpolate) the shares, check the result once, and look for culprits only if it is bad.
+    /// Proves the result alone. For Ed25519, whose shares do not add up, the same as [`Policy::Batch`].
     #[default]
     Aggregate,
 }

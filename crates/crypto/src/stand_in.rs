@@ -4,7 +4,7 @@
 //! While a thread holds [`StandIns`], everything signed or checked on it is a stand-in: as many bytes
 //! on the wire, the same operations in [`counts`](crate::counts) under each policy and key cache, and a
 //! keyed hash under the signer's public key instead of arithmetic. Shares of a stand-in BLS certificate
-//! are added by exclusive or. As an oracle they are sound like the stub scheme: a signature is bound to
+//! are added by exclusive or; a stand-in threshold certificate is a hash under the group's key. As an oracle they are sound like the stub scheme: a signature is bound to
 //! signer and message, and every mistake is refused.
 //!
 //! Keys, committees and signatures made under it are good under it alone. What the simulator drives is
@@ -19,9 +19,13 @@ pub use enabled::StandIns;
 pub(crate) use enabled::{
     StandInScheme, active, bls_key, bls_share, check, count_batch, count_bls_sign, signature,
 };
+#[cfg(feature = "stub")]
+pub(crate) use threshold::{Shares, StandInThreshold, deal};
 
 #[cfg(feature = "stub")]
 mod enabled;
+#[cfg(feature = "stub")]
+mod threshold;
 
 #[cfg(not(feature = "stub"))]
 mod disabled {

@@ -5,6 +5,7 @@ use crate::bls;
 use crate::error::KeyError;
 use crate::identity::IdentitySecret;
 use crate::scheme::Share;
+use crate::threshold::{self, BySharing, Sharing};
 use borsh::{BorshDeserialize, BorshSerialize};
 use std::fmt;
 use std::str::FromStr;
@@ -12,13 +13,14 @@ use zeroize::Zeroizing;
 
 const SECRET_BYTES: usize = 32;
 
-/// A public voting key, as the scheme encodes it: 32 bytes for Ed25519, 96 for BLS. Shown in
-/// hexadecimal. Unchecked until it joins a committee.
+/// A public voting key, as the scheme encodes it: 32 bytes for Ed25519, 96 for BLS, 288 for threshold
+/// BLS, whose members have a public share for each [`Sharing`]. Shown in hexadecimal. Unchecked until it
+/// joins a committee.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize)]
 pub struct VotingKey(pub Vec<u8>);
 
 /// Evidence that whoever published a BLS voting key holds its secret: 48 bytes. Empty for schemes
-/// whose keys are never added up. Shown in hexadecimal.
+/// whose keys are never added up, and for keys that a dealer made. Shown in hexadecimal.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize)]
 pub struct PossessionProof(pub Vec<u8>);
 
@@ -30,16 +32,21 @@ pub struct VotingSecret(Inner);
 enum Inner {
     Ed25519(IdentitySecret),
     Bls(Box<bls::SecretKey>),
+    Threshold(Box<BySharing<bls::SecretKey>>),
     #[cfg(feature = "stub")]
     Stub(Zeroizing<[u8; SECRET_BYTES]>),
     /// In the place of a BLS secret, see [`crate::stand_in`].
     #[cfg(feature = "stub")]
     StandIn(Zeroizing<[u8; SECRET_BYTES]>, Box<[u8; 96]>),
+    /// In the place of shares that a dealer made.
+    #[cfg(feature = "stub")]
+    StandInThreshold(Box<crate::stand_in::Shares>),
 }
 
 impl VotingSecret {
     /// The secret that a 32-byte seed determines: RFC 8032 for Ed25519, `KeyGen` of the IETF's BLS
-    /// draft for BLS.
+    /// draft for BLS. For threshold BLS it is what the only member of a committee of one is dealt with
+    /// this seed, and of no use to a larger committee: see [`deal`](crate::deal).
     pub fn from_seed(kind: SchemeKind, seed: &[u8; 32]) -> Self {
         Self(match kind {
             SchemeKind::Ed25519 => Inner::Ed25519(IdentitySecret::from_seed(*seed)),
@@ -48,13 +55,35 @@ impl VotingSecret {
                 Inner::StandIn(Zeroizing::new(*seed), Box::new(crate::stand_in::bls_key(seed)))
             }
             SchemeKind::Bls => Inner::Bls(Box::new(bls::generate(seed))),
+            SchemeKind::BlsThreshold => return threshold::deal_to_one(seed),
             #[cfg(feature = "stub")]
             SchemeKind::Stub => Inner::Stub(Zeroizing::new(*seed)),
         })
     }
 
+    /// A member's shares of each sharing.
+    pub(crate) fn from_shares(shares: BySharing<bls::SecretKey>) -> Self {
+        Self(Inner::Threshold(Box::new(shares)))
+    }
+
+    #[cfg(feature = "stub")]
+    pub(crate) fn from_stand_ins(shares: crate::stand_in::Shares) -> Self {
+        Self(Inner::StandInThreshold(Box::new(shares)))
+    }
+
+    /// How many bytes a secret of this kind takes.
+    pub(crate) const fn bytes(kind: SchemeKind) -> usize {
+        match kind {
+            SchemeKind::BlsThreshold => threshold::SECRET_BYTES,
+            _ => SECRET_BYTES,
+        }
+    }
+
     /// Reads what [`VotingSecret::to_bytes`] wrote.
     pub fn from_bytes(kind: SchemeKind, bytes: &[u8]) -> Result<Self, KeyError> {
+        if kind == SchemeKind::BlsThreshold {
+            return threshold::read_secrets(bytes).map(Self::from_shares);
+        }
         let seed: &[u8; SECRET_BYTES] = bytes.try_into().map_err(|_| KeyError::Length {
             kind,
             what: "secret key",
@@ -67,11 +96,14 @@ impl VotingSecret {
         })
     }
 
-    /// The secret itself, 32 bytes, for safekeeping.
+    /// The secret itself, for safekeeping: 32 bytes, or 96 for threshold BLS.
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
         Zeroizing::new(match &self.0 {
             Inner::Ed25519(secret) => secret.seed().to_vec(),
             Inner::Bls(secret) => Zeroizing::new(secret.to_bytes()).to_vec(),
+            Inner::Threshold(shares) => threshold::write_secrets(shares),
+            #[cfg(feature = "stub")]
+            Inner::StandInThreshold(shares) => shares.secrets(),
             #[cfg(feature = "stub")]
             Inner::Stub(seed) | Inner::StandIn(seed, _) => seed.to_vec(),
         })
@@ -82,10 +114,13 @@ impl VotingSecret {
         match &self.0 {
             Inner::Ed25519(_) => SchemeKind::Ed25519,
             Inner::Bls(_) => SchemeKind::Bls,
+            Inner::Threshold(_) => SchemeKind::BlsThreshold,
             #[cfg(feature = "stub")]
             Inner::Stub(_) => SchemeKind::Stub,
             #[cfg(feature = "stub")]
             Inner::StandIn(..) => SchemeKind::Bls,
+            #[cfg(feature = "stub")]
+            Inner::StandInThreshold(_) => SchemeKind::BlsThreshold,
         }
     }
 
@@ -94,10 +129,13 @@ impl VotingSecret {
         VotingKey(match &self.0 {
             Inner::Ed25519(secret) => secret.public().0.to_vec(),
             Inner::Bls(secret) => secret.sk_to_pk().to_bytes().to_vec(),
+            Inner::Threshold(shares) => threshold::public_shares(shares),
             #[cfg(feature = "stub")]
             Inner::Stub(seed) => crate::stub::public(seed).to_vec(),
             #[cfg(feature = "stub")]
             Inner::StandIn(_, key) => key.to_vec(),
+            #[cfg(feature = "stub")]
+            Inner::StandInThreshold(shares) => shares.publics(),
         })
     }
 
@@ -111,17 +149,30 @@ impl VotingSecret {
         })
     }
 
-    /// Signs `message`; the same message always gives the same share.
+    /// Signs `message`; the same message always gives the same share. With shares that a dealer made,
+    /// as [`Sharing::Slow`] does.
     pub fn sign(&self, message: &[u8]) -> Share {
+        self.sign_with(Sharing::Slow, message)
+    }
+
+    /// As [`VotingSecret::sign`], with the share of one sharing. Schemes whose members have one key sign
+    /// with that.
+    pub fn sign_with(&self, sharing: Sharing, message: &[u8]) -> Share {
         Share(match &self.0 {
             Inner::Ed25519(secret) => secret.sign(message).0.to_vec(),
             Inner::Bls(secret) => bls::sign(secret, message),
+            Inner::Threshold(shares) => bls::sign(shares.get(sharing), message),
             #[cfg(feature = "stub")]
             Inner::Stub(seed) => crate::stub::tag(&crate::stub::public(seed), message).to_vec(),
             #[cfg(feature = "stub")]
             Inner::StandIn(_, key) => {
                 crate::stand_in::count_bls_sign();
                 crate::stand_in::bls_share(&key[..], message).to_vec()
+            }
+            #[cfg(feature = "stub")]
+            Inner::StandInThreshold(shares) => {
+                crate::stand_in::count_bls_sign();
+                crate::stand_in::bls_share(shares.public(sharing), message).to_vec()
             }
         })
     }

@@ -4,6 +4,7 @@ use crate::batch_weights::BatchWeights;
 use crate::counts;
 use crate::error::{KeyError, SignatureError};
 use crate::mutants::{self, Mutant};
+use crate::scalar::Scalar;
 use crate::{PossessionProof, SchemeKind, VotingKey};
 use blst::min_sig::{AggregatePublicKey, PublicKey, SecretKey, Signature};
 use blst::{BLST_ERROR, MultiPoint, Pairing, blst_p1_affine, blst_p2_affine};
@@ -16,6 +17,7 @@ pub(crate) const SHARE_BYTES: usize = 48;
 const SIGN_TAG: &[u8] = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_POP_";
 const POSSESSION_TAG: &[u8] = b"BLS_POP_BLS12381G1_XMD:SHA-256_SSWU_RO_POP_";
 const WEIGHT_BITS: usize = 128;
+const SCALAR_BITS: usize = 255;
 
 /// The secret that the IETF's `KeyGen` derives from 32 bytes.
 pub(crate) fn generate(seed: &[u8; 32]) -> SecretKey {
@@ -47,8 +49,8 @@ pub(crate) fn prove_possession(secret: &SecretKey) -> Vec<u8> {
 
 /// Reads a member's key, checks it fully, and verifies that its owner holds the secret.
 pub(crate) fn read_key(key: &VotingKey, proof: &PossessionProof) -> Result<PublicKey, KeyError> {
-    check_length("public key", KEY_BYTES, &key.0)?;
-    check_length("proof of possession", SHARE_BYTES, &proof.0)?;
+    check_length(SchemeKind::Bls, "public key", KEY_BYTES, &key.0)?;
+    check_length(SchemeKind::Bls, "proof of possession", SHARE_BYTES, &proof.0)?;
     let point = read_point(&key.0)?;
     let signature = read_signature(&proof.0).map_err(|_| KeyError::Possession)?;
     check_subgroup(&signature).map_err(|_| KeyError::Possession)?;
@@ -129,6 +131,19 @@ pub(crate) fn subtract_keys(all: &AggregatePublicKey, absent: &[PublicKey]) -> P
 pub(crate) fn sum_signatures(signatures: &[Signature]) -> Signature {
     counts::add(|count| count.bls_share_additions += signatures.len() as u64 - 1);
     signatures.add().to_signature()
+}
+
+/// The sum of the signatures, each multiplied by its coefficient. They need not be in the subgroup, nor
+/// is the result then: it is worth nothing before it is checked.
+pub(crate) fn interpolate(signatures: &[Signature], coefficients: &[Scalar]) -> Signature {
+    counts::add(|count| count.bls_interpolated_points += signatures.len() as u64);
+    let scalars: Vec<u8> = coefficients.iter().flat_map(|one| one.to_le_bytes()).collect();
+    signatures.mult(&scalars, SCALAR_BITS).to_signature()
+}
+
+/// Whether the keys, each multiplied by its scalar of 32 bytes, add up to the identity.
+pub(crate) fn sum_to_nothing(keys: &[PublicKey], scalars: &[u8]) -> bool {
+    is_identity_key(&keys.mult(scalars, SCALAR_BITS).to_public_key())
 }
 
 /// Whether `signature`, in the subgroup, is `key`'s on `message`.
@@ -236,10 +251,13 @@ fn is_identity_key(key: &PublicKey) -> bool {
     *key == PublicKey::default()
 }
 
-fn check_length(what: &'static str, expected: usize, bytes: &[u8]) -> Result<(), KeyError> {
+/// Refuses what is longer or shorter than `what` is.
+pub(crate) fn check_length(
+    kind: SchemeKind,
+    what: &'static str,
+    expected: usize,
+    bytes: &[u8],
+) -> Result<(), KeyError> {
     let found = bytes.len();
-    if found == expected {
-        return Ok(());
-    }
-    Err(KeyError::Length { kind: SchemeKind::Bls, what, expected, found })
+    if found == expected { Ok(()) } else { Err(KeyError::Length { kind, what, expected, found }) }
 }

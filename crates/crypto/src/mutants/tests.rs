@@ -30,6 +30,36 @@ fn batches_without_cofactor() {
 #[test]
 fn unchecked_shares() {
     assert_noticed(Mutant::TrustShares, crate::scheme::tests::bad_shares_are_left_out_and_blamed);
+    assert_noticed(
+        Mutant::TrustShares,
+        crate::threshold::tests::bad_shares_are_left_out_and_blamed,
+    );
+}
+
+#[test]
+fn threshold_certificates_of_too_few() {
+    assert_noticed(
+        Mutant::ThresholdCountsNobody,
+        crate::threshold::tests::a_certificate_that_names_too_few_is_refused_before_any_pairing,
+    );
+}
+
+#[test]
+fn one_secret_for_all_sharings() {
+    let mutant = Mutant::SharingsShareASecret;
+    assert_noticed(
+        mutant,
+        crate::threshold::tests::a_share_of_one_sharing_is_worth_nothing_in_another,
+    );
+    assert_noticed(mutant, crate::threshold::tests::sharings_of_one_secret_are_refused);
+}
+
+#[test]
+fn shares_of_no_polynomial() {
+    assert_noticed(
+        Mutant::TrustDealer,
+        crate::threshold::consistency::tests::a_share_off_the_polynomial_is_refused,
+    );
 }
 
 #[test]
@@ -37,6 +67,7 @@ fn identity_keys() {
     let mutant = Mutant::AcceptIdentity;
     assert_noticed(mutant, crate::bls::tests::the_identity_is_refused_as_a_key);
     assert_noticed(mutant, crate::ed25519::tests::small_order_keys_are_refused);
+    assert_noticed(mutant, crate::threshold::consistency::tests::every_point_is_checked);
 }
 
 #[test]

@@ -355,7 +355,8 @@ fn certificate_golden_bytes() {
     assert_eq!(to_vec(&certificate).unwrap(), bytes);
     assert_eq!(from_slice::<Certificate>(&bytes).unwrap(), certificate);
     assert_eq!(to_vec(&Share(vec![7])).unwrap(), [1, 0, 0, 0, 7]);
-    assert_eq!(to_vec(&[SchemeKind::Ed25519, SchemeKind::Bls]).unwrap(), [0, 1]);
+    let kinds = [SchemeKind::Ed25519, SchemeKind::Bls, SchemeKind::BlsThreshold];
+    assert_eq!(to_vec(&kinds).unwrap(), [0, 1, 2]);
     assert_eq!(
         format!("{certificate:?}"),
         "Certificate { signers: {1, 8}/10, aggregate: Aggregate(aabb, 2 bytes) }"
@@ -364,7 +365,7 @@ fn certificate_golden_bytes() {
 
 #[test]
 fn options_are_named_as_they_are_shown() {
-    for kind in [SchemeKind::Ed25519, SchemeKind::Bls] {
+    for kind in [SchemeKind::Ed25519, SchemeKind::Bls, SchemeKind::BlsThreshold] {
         assert_eq!(kind.to_string().parse(), Ok(kind));
     }
     for policy in POLICIES {

@@ -204,7 +204,7 @@ impl StandInScheme {
     }
 }
 
-fn count_pairings(count: &mut counts::OpCounts, checks: u64) {
+pub(super) fn count_pairings(count: &mut counts::OpCounts, checks: u64) {
     count.bls_verify += checks;
     count.bls_hash_to_curve += checks;
 }

@@ -3,6 +3,7 @@ use super::*;
 const KINDS: &[SchemeKind] = &[
     SchemeKind::Ed25519,
     SchemeKind::Bls,
+    SchemeKind::BlsThreshold,
     #[cfg(feature = "stub")]
     SchemeKind::Stub,
 ];
@@ -12,12 +13,14 @@ fn secrets_survive_their_encoding() {
     for kind in KINDS {
         let secret = VotingSecret::from_seed(*kind, &[6; 32]);
         let bytes = secret.to_bytes();
-        assert_eq!(bytes.len(), 32);
+        let expected = if *kind == SchemeKind::BlsThreshold { 96 } else { 32 };
+        assert_eq!(bytes.len(), expected);
         let read = VotingSecret::from_bytes(*kind, &bytes).unwrap();
         assert_eq!(read.kind(), *kind);
         assert_eq!(read.public(), secret.public());
         assert_eq!(read.sign(b"m"), secret.sign(b"m"));
-        let error = KeyError::Length { kind: *kind, what: "secret key", expected: 32, found: 31 };
+        let found = expected - 1;
+        let error = KeyError::Length { kind: *kind, what: "secret key", expected, found };
         assert_eq!(VotingSecret::from_bytes(*kind, &bytes[1..]).unwrap_err(), error);
     }
 }

@@ -1,0 +1,212 @@
+//! Stand-ins for threshold signatures: a member's shares are keyed hashes like any other, and whatever
+//! `threshold` of them are combined, the group's signature is a keyed hash under the group's key.
+
+use super::enabled::{bls_key, bls_share, count_pairings};
+use crate::counts;
+use crate::error::SignatureError;
+use crate::scheme::{
+    Aggregate, Certificate, Combined, Policy, Scheme, SchemeKind, Share, check_signer, distinct,
+};
+use crate::threshold::{BySharing, Dealing, Sharing, check_count, sharing_seed};
+use crate::{Bitmap, VotingKey, VotingSecret};
+use std::fmt;
+use zeroize::Zeroizing;
+
+const SHARE_BYTES: usize = 48;
+
+/// In the place of what a member is dealt.
+#[derive(Clone)]
+pub(crate) struct Shares {
+    secrets: Zeroizing<Vec<u8>>,
+    publics: BySharing<[u8; 96]>,
+}
+
+impl Shares {
+    fn deal(seed: &[u8; 32], member: usize) -> Self {
+        let secret = |sharing| {
+            let seed = sharing_seed(seed, sharing);
+            let mut hasher =
+                blake3::Hasher::new_derive_key("quorate 2026-11 stand-in threshold share");
+            hasher.update(&seed[..]).update(&(member as u64).to_le_bytes());
+            *hasher.finalize().as_bytes()
+        };
+        let secrets = BySharing::from_fn(secret);
+        let all = Sharing::ALL.map(|sharing| *secrets.get(sharing));
+        Self {
+            secrets: Zeroizing::new(all.concat()),
+            publics: BySharing::from_fn(|sharing| bls_key(secrets.get(sharing))),
+        }
+    }
+
+    pub(crate) fn secrets(&self) -> Vec<u8> {
+        self.secrets.to_vec()
+    }
+
+    pub(crate) fn publics(&self) -> Vec<u8> {
+        Sharing::ALL.map(|sharing| *self.public(sharing)).concat()
+    }
+
+    pub(crate) fn public(&self, sharing: Sharing) -> &[u8; 96] {
+        self.publics.get(sharing)
+    }
+}
+
+/// As the dealer does, without polynomials: whoever combines knows everybody's shares anyway.
+pub(crate) fn deal(members: usize, thresholds: &BySharing<usize>, seed: &[u8; 32]) -> Dealing {
+    let groups =
+        BySharing::from_fn(|sharing| VotingKey(bls_key(&sharing_seed(seed, sharing)).to_vec()));
+    let member = |member| VotingSecret::from_stand_ins(Shares::deal(seed, member));
+    let commitments =
+        |sharing| vec![VotingKey::clone(groups.get(sharing)); *thresholds.get(sharing)];
+    Dealing {
+        commitments: BySharing::from_fn(commitments),
+        secrets: (0..members).map(member).collect(),
+        groups,
+    }
+}
+
+/// One sharing under stand-in signatures.
+pub(crate) struct StandInThreshold {
+    group: Vec<u8>,
+    keys: Vec<Vec<u8>>,
+    threshold: usize,
+}
+
+impl StandInThreshold {
+    /// The scheme for these keys. Nothing is checked: they were made for a simulation.
+    pub(crate) fn new(group: &[u8], keys: &[&[u8]], threshold: usize) -> Self {
+        let keys = keys.iter().map(|key| key.to_vec()).collect();
+        Self { group: group.to_vec(), keys, threshold }
+    }
+
+    fn is_good(&self, message: &[u8], signer: usize, share: &Share) -> bool {
+        share.0 == bls_share(&self.keys[signer], message)
+    }
+
+    /// Refuses what needs no arithmetic to refuse, then a wrong aggregate.
+    fn check(&self, message: &[u8], certificate: &Certificate) -> Result<(), SignatureError> {
+        check_count(&certificate.signers, self.keys.len(), self.threshold)?;
+        check_length(&certificate.aggregate.0)?;
+        let fits = certificate.aggregate.0 == bls_share(&self.group, message);
+        fits.then_some(()).ok_or(SignatureError::Mismatch)
+    }
+}
+
+fn check_length(bytes: &[u8]) -> Result<(), SignatureError> {
+    let (expected, found) = (SHARE_BYTES, bytes.len());
+    if expected == found { Ok(()) } else { Err(SignatureError::Length { expected, found }) }
+}
+
+fn count_alone(shares: usize) {
+    counts::add(|count| {
+        count.bls_subgroup_checks += shares as u64;
+        count_pairings(count, shares as u64);
+    });
+}
+
+/// One check with random weights.
+fn count_weighted(message: &[u8], shares: usize) {
+    counts::add(|count| {
+        count_pairings(count, 1);
+        count.bls_subgroup_checks += shares as u64;
+        count.bls_weighted_points += shares as u64;
+        count.hashes += 1;
+        count.hashed_bytes += message.len() as u64 + 8;
+    });
+}
+
+impl Scheme for StandInThreshold {
+    fn kind(&self) -> SchemeKind {
+        SchemeKind::BlsThreshold
+    }
+
+    fn members(&self) -> usize {
+        self.keys.len()
+    }
+
+    fn share_bytes(&self) -> usize {
+        SHARE_BYTES
+    }
+
+    fn aggregate_bytes(&self, _signers: usize) -> usize {
+        SHARE_BYTES
+    }
+
+    fn verify_share(
+        &self,
+        message: &[u8],
+        signer: usize,
+        share: &Share,
+    ) -> Result<(), SignatureError> {
+        check_signer(signer, self.keys.len())?;
+        check_length(&share.0)?;
+        counts::add(|count| count.bls_points_read += 1);
+        count_alone(1);
+        self.is_good(message, signer, share).then_some(()).ok_or(SignatureError::Mismatch)
+    }
+
+    /// As the scheme that it stands for, with this difference: when shares are bad, each is looked at
+    /// alone, under any policy.
+    fn combine(
+        &self,
+        message: &[u8],
+        shares: &[(usize, Share)],
+        suspects: &Bitmap,
+        policy: Policy,
+    ) -> Combined {
+        let shares = distinct(shares, self.keys.len());
+        let alone = |signer: usize| policy == Policy::Each || suspects.contains(signer);
+        let singly = shares.iter().filter(|(signer, _)| alone(*signer)).count();
+        let together = shares.len() - singly;
+        counts::add(|count| count.bls_points_read += shares.len() as u64);
+        count_alone(singly);
+        if policy == Policy::Batch && together > 0 {
+            count_weighted(message, together);
+        }
+        let (good, bad): (Vec<usize>, Vec<usize>) = {
+            let is_good = |one: &(usize, &Share)| self.is_good(message, one.0, one.1);
+            let (good, bad): (Vec<_>, Vec<_>) = shares.into_iter().partition(is_good);
+            let signers = |some: Vec<(usize, &Share)>| some.iter().map(|one| one.0).collect();
+            (signers(good), signers(bad))
+        };
+        if bad.iter().any(|signer| !alone(*signer)) {
+            count_alone(together);
+        }
+        let certificate = good.get(..self.threshold).map(|used| {
+            counts::add(|count| {
+                count.bls_interpolated_points += used.len() as u64;
+                if policy == Policy::Aggregate {
+                    count.bls_subgroup_checks += 1;
+                    count_pairings(count, 1);
+                }
+            });
+            let signers = Bitmap::from_indices(self.keys.len(), used.iter().copied());
+            Certificate { signers, aggregate: Aggregate(bls_share(&self.group, message).to_vec()) }
+        });
+        Combined { certificate, bad }
+    }
+
+    fn verify(&self, message: &[u8], certificate: &Certificate) -> Result<(), SignatureError> {
+        self.verify_many(&[(message, certificate)])
+    }
+
+    fn verify_many(&self, items: &[(&[u8], &Certificate)]) -> Result<(), SignatureError> {
+        for (message, certificate) in items {
+            self.check(message, certificate)?;
+        }
+        let items = items.len() as u64;
+        counts::add(|count| {
+            count.bls_points_read += items;
+            count.bls_subgroup_checks += items;
+            count.bls_verify += items.min(1);
+            count.bls_hash_to_curve += items;
+        });
+        Ok(())
+    }
+}
+
+impl fmt::Debug for StandInThreshold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StandInThreshold({} of {} members)", self.threshold, self.keys.len())
+    }
+}

@@ -1,0 +1,238 @@
+//! Threshold BLS12-381 voting: any `t` of `n` members together make the committee's one signature, which
+//! is checked against the committee's one key, whoever took part.
+//!
+//! A dealer ([`deal`]) hides a secret as the value at zero of a random polynomial of degree `t − 1` and
+//! gives member `i` its value at `i + 1`. A member signs with its value as with any BLS secret; from `t`
+//! such shares Lagrange's interpolation, carried out on the signatures, gives what the hidden secret
+//! would have signed (Boldyreva, PKC 2003). Ciphersuite, hashing and encodings are those of
+//! [`crate::bls`], so that anybody can check a certificate as an ordinary BLS signature under the
+//! group's key.
+//!
+//! What it assumes, and what it gives:
+//!
+//! * **The dealer is trusted** to keep no secret and to choose them at random. It is not trusted to be
+//!   careful: whoever loads a committee checks that its public shares and group key lie on one polynomial
+//!   of the threshold's degree ([`threshold_schemes`]), without which shares that are all good would
+//!   interpolate to a bad signature.
+//! * **A certificate proves that `t` members signed, not which.** Its bitmap names those whose shares
+//!   were used, as far as whoever combined them tells the truth: the same signature comes of every other
+//!   `t`, and nothing ties the bitmap to it. A bitmap of fewer than `t` is a lie, and is refused ★.
+//! * **No proofs of possession.** A member's public share is its dealer's doing. That a stranger's key is
+//!   none is shown by the polynomial it does not lie on.
+//! * **Independent sharings** ★: SBFT's three thresholds are three secrets ([`Sharing`]). Were they one,
+//!   the shares for the lowest threshold would be shares for the highest.
+//!
+//! What is checked when:
+//!
+//! | point | canonical, on curve | subgroup | identity |
+//! | --- | --- | --- | --- |
+//! | public share, group key | committee load | committee load | refused |
+//! | share alone | each time | each time | refused |
+//! | share about to be interpolated | each time | through the result | refused |
+//! | aggregate | each time | each time | refused |
+
+pub(crate) mod consistency;
+mod dealer;
+mod loader;
+mod sharing;
+
+pub use consistency::check_sharing;
+pub use dealer::{Dealing, deal};
+pub use loader::threshold_schemes;
+pub use sharing::{BySharing, Sharing};
+
+pub(crate) use dealer::deal_to_one;
+#[cfg(feature = "stub")]
+pub(crate) use dealer::sharing_seed;
+pub(crate) use sharing::{SECRET_BYTES, public_shares, read_secrets, write_secrets};
+
+use crate::Bitmap;
+use crate::bls::points::{self, SHARE_BYTES};
+use crate::bls::shares::{self, Candidate};
+use crate::error::SignatureError;
+use crate::mutants::{self, Mutant};
+use crate::scalar::{Scalar, inverses, product};
+use crate::scheme::{
+    Aggregate, Certificate, Combined, Policy, Scheme, SchemeKind, Share, check_signer,
+    check_signers,
+};
+use blst::min_sig::{PublicKey, Signature};
+use std::fmt;
+
+/// One sharing's keys as affine points, checked to belong together.
+pub(crate) struct ThresholdScheme {
+    group: PublicKey,
+    /// Each member's public share.
+    shares: Vec<PublicKey>,
+    threshold: usize,
+}
+
+/// Shares of the signers, and what they come to.
+struct Interpolated {
+    signers: Bitmap,
+    signature: Signature,
+}
+
+impl ThresholdScheme {
+    /// What the first shares give, as many as the threshold asks for; `None` if there are too few. It is
+    /// good if they all are.
+    fn interpolate(&self, candidates: &[Candidate]) -> Option<Interpolated> {
+        let used = candidates.get(..self.threshold)?;
+        let signers = Bitmap::from_indices(self.shares.len(), used.iter().map(|one| one.signer));
+        let signatures: Vec<Signature> = used.iter().map(|one| one.signature).collect();
+        let signature = points::interpolate(&signatures, &coefficients(&signers));
+        Some(Interpolated { signers, signature })
+    }
+
+    fn bad_by_policy(&self, message: &[u8], shares: &[Candidate], policy: Policy) -> Vec<usize> {
+        if mutants::active(Mutant::TrustShares) {
+            return Vec::new();
+        }
+        match policy {
+            Policy::Each => shares::bad_alone(&self.shares, message, shares),
+            Policy::Batch => shares::bad_by_weights(&self.shares, message, shares),
+            Policy::Aggregate => Vec::new(),
+        }
+    }
+
+    /// What a certificate claims, fit for a pairing.
+    fn open(&self, certificate: &Certificate) -> Result<Signature, SignatureError> {
+        check_count(&certificate.signers, self.shares.len(), self.threshold)?;
+        let signature = points::read_signature(&certificate.aggregate.0)?;
+        points::check_subgroup(&signature)?;
+        Ok(signature)
+    }
+}
+
+/// Refuses a bitmap for another committee, or of fewer than the threshold ★, before anything dearer.
+pub(crate) fn check_count(
+    signers: &Bitmap,
+    members: usize,
+    threshold: usize,
+) -> Result<(), SignatureError> {
+    check_signers(signers, members)?;
+    let found = signers.count();
+    if found < threshold && !mutants::active(Mutant::ThresholdCountsNobody) {
+        return Err(SignatureError::TooFewSigners { threshold, found });
+    }
+    Ok(())
+}
+
+/// Lagrange's coefficients at zero for these members, in their order.
+///
+/// Member `i` stands at `i + 1`, so that none stands at zero, where the secret is; and a bitmap names
+/// nobody twice. Those are the two inputs that interpolation must never see.
+///
+/// `λᵢ = ∏ⱼ xⱼ ÷ (xᵢ · ∏_{j≠i} (xⱼ − xᵢ))`, where as many differences are negative as there are members
+/// before `i`. All of them are small numbers, and one inversion serves all.
+fn coefficients(signers: &Bitmap) -> Vec<Scalar> {
+    let points: Vec<u64> = signers.iter().map(|member| member as u64 + 1).collect();
+    let others = |at: usize| points[..at].iter().chain(&points[at + 1..]);
+    let denominators: Vec<Scalar> = (0..points.len())
+        .map(|at| {
+            let own = points[at];
+            let differences = others(at).map(|other| other.abs_diff(own));
+            product(std::iter::once(own).chain(differences)).negated_if(at % 2 == 1)
+        })
+        .collect();
+    let numerator = product(points.iter().copied());
+    inverses(&denominators).into_iter().map(|inverse| inverse.times(numerator)).collect()
+}
+
+impl Scheme for ThresholdScheme {
+    fn kind(&self) -> SchemeKind {
+        SchemeKind::BlsThreshold
+    }
+
+    fn members(&self) -> usize {
+        self.shares.len()
+    }
+
+    fn share_bytes(&self) -> usize {
+        SHARE_BYTES
+    }
+
+    fn aggregate_bytes(&self, _signers: usize) -> usize {
+        SHARE_BYTES
+    }
+
+    fn verify_share(
+        &self,
+        message: &[u8],
+        signer: usize,
+        share: &Share,
+    ) -> Result<(), SignatureError> {
+        check_signer(signer, self.shares.len())?;
+        let signature = points::read_signature(&share.0)?;
+        shares::check_alone(&self.shares, message, &Candidate { signer, signature })
+    }
+
+    /// Suspects are checked alone, the others under `policy`. Of what remains the first shares are
+    /// interpolated, as many as the threshold asks for.
+    ///
+    /// Under [`Policy::Aggregate`] ★ the result alone is checked. If it is bad, all shares are checked
+    /// with random weights, halving until the bad ones are found: unlike a sum, that lets no two errors
+    /// cancel. Good shares interpolate to a good signature, so that nothing is checked after that, and a
+    /// liar costs one failure.
+    fn combine(
+        &self,
+        message: &[u8],
+        shares: &[(usize, Share)],
+        suspects: &Bitmap,
+        policy: Policy,
+    ) -> Combined {
+        let (mut candidates, mut bad) = shares::read(shares, self.shares.len());
+        let (suspected, others): (Vec<Candidate>, Vec<Candidate>) =
+            candidates.iter().partition(|one| suspects.contains(one.signer));
+        bad.extend(self.bad_by_policy(message, &suspected, Policy::Each));
+        bad.extend(self.bad_by_policy(message, &others, policy));
+        candidates.retain(|one| !bad.contains(&one.signer));
+        let mut result = self.interpolate(&candidates);
+        let is_bad =
+            |one: &Interpolated| !points::equation_holds(message, &self.group, &one.signature);
+        if policy == Policy::Aggregate && result.as_ref().is_some_and(is_bad) {
+            bad.extend(self.bad_by_policy(message, &others, Policy::Batch));
+            candidates.retain(|one| !bad.contains(&one.signer));
+            result = self.interpolate(&candidates);
+        }
+        let certificate = result.map(|Interpolated { signers, signature }| Certificate {
+            signers,
+            aggregate: Aggregate(signature.to_bytes().to_vec()),
+        });
+        Combined { certificate, bad: bad.into_iter().collect() }
+    }
+
+    fn verify(&self, message: &[u8], certificate: &Certificate) -> Result<(), SignatureError> {
+        let signature = self.open(certificate)?;
+        points::check_pairing(message, &self.group, &signature)
+    }
+
+    /// As for multi-signatures: one product of pairings with random weights.
+    fn verify_many(&self, items: &[(&[u8], &Certificate)]) -> Result<(), SignatureError> {
+        if let [(message, certificate)] = items {
+            return self.verify(message, certificate);
+        }
+        let mut claims = Vec::with_capacity(items.len());
+        for (message, certificate) in items {
+            let signature = self.open(certificate)?;
+            claims.push(points::Claim { message, key: self.group, signature });
+        }
+        points::check_pairings(&claims)
+    }
+
+    /// The group's key, whoever signed.
+    fn signers_key(&self, signers: &Bitmap) -> Option<Vec<u8>> {
+        check_count(signers, self.shares.len(), self.threshold).ok()?;
+        Some(self.group.serialize().to_vec())
+    }
+}
+
+impl fmt::Debug for ThresholdScheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (members, threshold) = (self.shares.len(), self.threshold);
+        write!(f, "ThresholdScheme({threshold} of {members} members)")
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
