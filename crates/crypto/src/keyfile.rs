@@ -4,7 +4,7 @@
 //! # Secret keys of a Quorate replica. Whoever reads this file can sign as this replica.
 //! scheme = "bls"
 //! identity = "<64 hexadecimal digits: Ed25519 seed>"
-//! voting = "<64 hexadecimal digits: voting secret>"
+//! voting = "<64 hexadecimal digits: voting secret; 192 for bls-threshold>"
 //! ```
 //!
 //! The text is a subset of TOML, read by hand: a general parser would leave copies of the secrets in
@@ -137,10 +137,20 @@ pub enum KeyFileError {
 
 impl KeyFile {
     /// New keys. `seed_source` fills its argument with fresh randomness, such as the system's.
-    pub fn generate(kind: SchemeKind, seed_source: &mut dyn FnMut(&mut [u8])) -> Self {
+    ///
+    /// # Errors
+    /// [`KeyError::Dealt`] for a scheme whose keys a dealer makes for all members at once
+    /// ([`deal`](crate::deal)).
+    pub fn generate(
+        kind: SchemeKind,
+        seed_source: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<Self, KeyError> {
+        if kind == SchemeKind::BlsThreshold {
+            return Err(KeyError::Dealt { kind });
+        }
         let mut seed = Zeroizing::new([0; 32]);
         seed_source(&mut seed[..]);
-        Self::from_seed(kind, &seed)
+        Ok(Self::from_seed(kind, &seed))
     }
 
     /// The keys that a seed determines, each derived from it under a name of its own.
@@ -277,8 +287,9 @@ fn parse(text: &str, path: &Path) -> Result<KeyFile, KeyFileError> {
     let [scheme, identity, voting] = fields(text, ["scheme", "identity", "voting"], path)?;
     let kind = scheme_named(scheme, path)?;
     let identity = decode(identity, "identity", path)?;
-    let voting = decode::<32>(voting, "voting", path)?;
-    let voting = VotingSecret::from_bytes(kind, &voting[..])
+    let mut secret = Zeroizing::new(vec![0; VotingSecret::bytes(kind)]);
+    decode_to(&mut secret, voting, "voting", path)?;
+    let voting = VotingSecret::from_bytes(kind, &secret)
         .map_err(|source| KeyFileError::Key { path: path.to_owned(), source })?;
     Ok(KeyFile { identity: IdentitySecret::from_seed(*identity), voting })
 }
@@ -293,9 +304,14 @@ fn decode<const N: usize>(
     path: &Path,
 ) -> Result<Zeroizing<[u8; N]>, KeyFileError> {
     let mut bytes = Zeroizing::new([0; N]);
-    hex::decode_to_slice(text, &mut bytes[..])
-        .map_err(|_| malformed(path, format!("`{name}` must be {} hexadecimal digits", 2 * N)))?;
+    decode_to(&mut bytes[..], text, name, path)?;
     Ok(bytes)
+}
+
+fn decode_to(bytes: &mut [u8], text: &str, name: &str, path: &Path) -> Result<(), KeyFileError> {
+    let digits = 2 * bytes.len();
+    hex::decode_to_slice(text, bytes)
+        .map_err(|_| malformed(path, format!("`{name}` must be {digits} hexadecimal digits")))
 }
 
 fn failed(action: &'static str, path: &Path, source: io::Error) -> KeyFileError {

@@ -2,7 +2,7 @@
 //! with `key.toml` (readable by its owner alone) and a commented `config.toml`.
 
 use crate::{LearnerAddress, NodeConfig};
-use quorate_crypto::{KeyFile, KeyFileError, SchemeKind};
+use quorate_crypto::{KeyError, KeyFile, KeyFileError, SchemeKind};
 use quorate_engine::{Settings, SettingsError, UnweightedProtocol};
 use quorate_storage::Durability;
 use quorate_types::{Committee, CommitteeFile, Epoch, Member, Weights};
@@ -129,6 +129,9 @@ pub enum TestnetError {
     /// A network that cannot be.
     #[error(transparent)]
     Emulation(#[from] EmulationError),
+    /// A scheme whose members do not make their own keys.
+    #[error(transparent)]
+    Scheme(#[from] KeyError),
     /// A key file was not written.
     #[error(transparent)]
     Key(#[from] KeyFileError),
@@ -216,7 +219,7 @@ impl TestnetPlan {
 
     fn make_keys(&self, folder: &Path) -> Result<KeyFile, TestnetError> {
         make_folder(folder)?;
-        let keys = KeyFile::generate(self.scheme, &mut system_random);
+        let keys = KeyFile::generate(self.scheme, &mut system_random)?;
         keys.write(&folder.join("key.toml"))?;
         Ok(keys)
     }

@@ -106,7 +106,8 @@ impl Options {
     pub(crate) fn run(&self) -> CommandResult {
         match &self.action {
             Action::Generate { file, scheme, encrypt, passphrase_file, json } => {
-                let keys = KeyFile::generate(*scheme, &mut system_random);
+                let keys =
+                    KeyFile::generate(*scheme, &mut system_random).map_err(Failure::usage)?;
                 if *encrypt {
                     seal_new(&keys, file, passphrase_file.as_deref())?;
                 } else {

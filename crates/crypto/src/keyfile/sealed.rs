@@ -7,7 +7,7 @@
 //! scheme = "bls"
 //! public_identity = "<64 hexadecimal digits>"
 //! public_voting = "<hexadecimal digits>"
-//! possession = "<hexadecimal digits, none for ed25519>"
+//! possession = "<hexadecimal digits, none for ed25519 and bls-threshold>"
 //! kdf = "argon2id"
 //! memory_kib = "65536"
 //! passes = "3"
@@ -15,12 +15,12 @@
 //! salt = "<32 hexadecimal digits>"
 //! cipher = "xchacha20-poly1305"
 //! nonce = "<48 hexadecimal digits>"
-//! sealed = "<160 hexadecimal digits>"
+//! sealed = "<160 hexadecimal digits; 288 for bls-threshold>"
 //! ```
 //!
 //! The key is Argon2id (RFC 9106, version 0x13) of the passphrase's bytes under the salt, 32 bytes
-//! long. The plaintext is the identity's seed and the voting secret, 32 bytes each. The associated
-//! data are the file's bytes up to the line `sealed`, which is the last one, so that no byte of the
+//! long. The plaintext is the identity's seed, 32 bytes, and the voting secret, as many (96 for
+//! `bls-threshold`). The associated data are the file's bytes up to the line `sealed`, which is the last one, so that no byte of the
 //! header can be changed. Salt and nonce are fresh whenever a file is written.
 //!
 //! The public keys stand in the header so that a file can be told from another without its
@@ -31,7 +31,7 @@ use super::{
     KeyFile, KeyFileError, Passphrase, PublicKeys, decode, fields, malformed, scheme_named,
 };
 use crate::mutants::{self, Mutant};
-use crate::{IdentityKey, IdentitySecret, PossessionProof, VotingKey, VotingSecret};
+use crate::{IdentityKey, IdentitySecret, PossessionProof, SchemeKind, VotingKey, VotingSecret};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
@@ -48,8 +48,8 @@ const LAST_LINE: &str = "sealed = \"";
 
 const SALT_BYTES: usize = 16;
 const NONCE_BYTES: usize = 24;
-const PLAIN_BYTES: usize = 64;
-const SEALED_BYTES: usize = PLAIN_BYTES + 16;
+const SEED_BYTES: usize = 32;
+const TAG_BYTES: usize = 16;
 
 /// What it costs to derive a key from a passphrase: Argon2id's three parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,7 +120,7 @@ pub struct SealedKeys {
     nonce: [u8; NONCE_BYTES],
     /// Everything above the last line.
     header: String,
-    sealed: [u8; SEALED_BYTES],
+    sealed: Vec<u8>,
 }
 
 impl SealedKeys {
@@ -143,12 +143,13 @@ impl SealedKeys {
         let refused = || KeyFileError::Passphrase { path: self.path.clone() };
         let key = derive(passphrase, self.cost, &self.salt, &self.path)?;
         let cipher = XChaCha20Poly1305::new((&*key).into());
-        let mut plain = Zeroizing::new(self.sealed.to_vec());
+        let mut plain = Zeroizing::new(self.sealed.clone());
         cipher
             .decrypt_in_place(&XNonce::from(self.nonce), self.header.as_bytes(), &mut *plain)
             .map_err(|_| refused())?;
-        let (seed, voting) = plain.split_at(32);
-        let seed: [u8; 32] = seed.try_into().expect("64 bytes, by the cipher's length");
+        let (seed, voting) = plain.split_at(SEED_BYTES);
+        let seed: [u8; SEED_BYTES] =
+            seed.try_into().expect("its length was checked when it was read");
         let voting = VotingSecret::from_bytes(self.public.scheme, voting)
             .map_err(|source| KeyFileError::Key { path: self.path.clone(), source })?;
         let keys = KeyFile { identity: IdentitySecret::from_seed(seed), voting };
@@ -209,8 +210,9 @@ impl SealedKeys {
             let problem = || malformed(path, format!("`{name}` must be hexadecimal digits"));
             hex::decode(text).map_err(|_| problem())
         };
+        let scheme = scheme_named(scheme, path)?;
         let public = PublicKeys {
-            scheme: scheme_named(scheme, path)?,
+            scheme,
             identity: IdentityKey(*decode(identity, "public_identity", path)?),
             voting: VotingKey(bytes(voting, "public_voting")?),
             possession: PossessionProof(bytes(possession, "possession")?),
@@ -222,9 +224,13 @@ impl SealedKeys {
             salt: *decode(salt, "salt", path)?,
             nonce: *decode(nonce, "nonce", path)?,
             header: header.to_owned(),
-            sealed: last_line(last, path)?,
+            sealed: last_line(last, sealed_bytes(scheme), path)?,
         })
     }
+}
+
+fn sealed_bytes(scheme: SchemeKind) -> usize {
+    SEED_BYTES + VotingSecret::bytes(scheme) + TAG_BYTES
 }
 
 /// Whether a key file's text is of this kind.
@@ -248,12 +254,12 @@ pub(super) fn seal(
     let key = derive(passphrase, cost, &salt, path)?;
     let cipher = XChaCha20Poly1305::new((&*key).into());
     // Room for the tag at once: growing would leave a copy of the secrets behind.
-    let mut secrets = Zeroizing::new(Vec::with_capacity(SEALED_BYTES));
+    let mut secrets = Zeroizing::new(Vec::with_capacity(sealed_bytes(keys.voting.kind())));
     secrets.extend_from_slice(&keys.identity.seed()[..]);
     secrets.extend_from_slice(&keys.voting.to_bytes());
     cipher
         .encrypt_in_place(&XNonce::from(nonce), text.as_bytes(), &mut *secrets)
-        .expect("64 bytes are far below the cipher's limit");
+        .expect("128 bytes are far below the cipher's limit");
     let sealed = hex::encode(&secrets[..]);
     writeln!(text, "{LAST_LINE}{sealed}\"").expect("memory");
     Ok(Zeroizing::new(text))
@@ -319,17 +325,17 @@ fn number(text: &str, name: &str, path: &Path) -> Result<u32, KeyFileError> {
 }
 
 /// One spelling only: lower-case digits, one line end, nothing behind it.
-fn last_line(line: &str, path: &Path) -> Result<[u8; SEALED_BYTES], KeyFileError> {
+fn last_line(line: &str, length: usize, path: &Path) -> Result<Vec<u8>, KeyFileError> {
     let digits = line.strip_prefix(LAST_LINE).and_then(|rest| rest.strip_suffix("\"\n"));
     let problem = || {
-        let digits = 2 * SEALED_BYTES;
+        let digits = 2 * length;
         malformed(path, format!("`sealed` must be {digits} hexadecimal digits at the file's end"))
     };
     let digits = digits.ok_or_else(problem)?;
     if digits.bytes().any(|digit| digit.is_ascii_uppercase()) {
         return Err(problem());
     }
-    let mut bytes = [0; SEALED_BYTES];
+    let mut bytes = vec![0; length];
     hex::decode_to_slice(digits, &mut bytes).map_err(|_| problem())?;
     Ok(bytes)
 }

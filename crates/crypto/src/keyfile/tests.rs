@@ -24,7 +24,7 @@ fn problem(text: &str) -> String {
 
 #[test]
 fn a_key_file_is_read_as_it_was_written() {
-    for kind in [SchemeKind::Ed25519, SchemeKind::Bls] {
+    for kind in [SchemeKind::Ed25519, SchemeKind::Bls, SchemeKind::BlsThreshold] {
         let directory = directory();
         let path = directory.path().join("keys");
         let keys = KeyFile::from_seed(kind, &[5; 32]);
@@ -57,10 +57,19 @@ fn identity_and_vote_have_unrelated_secrets() {
 
 #[test]
 fn generating_asks_for_randomness() {
-    let generate = |byte| KeyFile::generate(SchemeKind::Ed25519, &mut |seed| seed.fill(byte));
+    let generate =
+        |byte| KeyFile::generate(SchemeKind::Ed25519, &mut |seed| seed.fill(byte)).unwrap();
     assert_ne!(generate(1).identity.public(), generate(2).identity.public());
     let known = KeyFile::from_seed(SchemeKind::Ed25519, &[1; 32]);
     assert_eq!(generate(1).identity.public(), known.identity.public());
+}
+
+/// A member that made its own share would have one of no polynomial.
+#[test]
+fn keys_that_are_dealt_are_not_generated() {
+    let kind = SchemeKind::BlsThreshold;
+    let error = KeyFile::generate(kind, &mut |seed| seed.fill(1)).unwrap_err();
+    assert_eq!(error, KeyError::Dealt { kind });
 }
 
 #[test]
@@ -118,6 +127,8 @@ fn errors_point_at_the_line_and_repeat_no_secret() {
     );
     let short = format!("scheme = \"bls\"\nidentity = \"abc\"\nvoting = \"{seed}\"\n");
     assert_eq!(problem(&short), "`identity` must be 64 hexadecimal digits");
+    let dealt = format!("scheme = \"bls-threshold\"\n{rest}");
+    assert_eq!(problem(&dealt), "`voting` must be 192 hexadecimal digits");
     assert_eq!(problem(&"#".repeat(5000)), "it exceeds 4096 bytes");
 }
 

@@ -28,7 +28,8 @@ fn committee() -> Committee {
         let keys = KeyFile::generate(SchemeKind::Ed25519, &mut |bytes: &mut [u8]| {
             seed += 1;
             bytes.fill(seed);
-        });
+        })
+        .expect("members make their own");
         Member {
             identity: keys.identity.public().to_string(),
             voting: hex::encode(keys.voting.public().0),

@@ -62,7 +62,7 @@ fn the_default_cost_is_that_of_rfc_9106() {
 #[test]
 fn a_sealed_file_opens_with_its_passphrase_only() {
     let folder = tempfile::tempdir().unwrap();
-    for kind in [SchemeKind::Ed25519, SchemeKind::Bls] {
+    for kind in [SchemeKind::Ed25519, SchemeKind::Bls, SchemeKind::BlsThreshold] {
         let path = folder.path().join(kind.to_string());
         let keys = KeyFile::from_seed(kind, &[7; 32]);
         keys.write_sealed(&path, &right(), CHEAP, &mut counting()).unwrap();
@@ -171,6 +171,16 @@ pub(crate) fn a_costly_file_is_refused_before_anything_is_allocated() {
         let error = asking(memory, passes, lanes).unwrap().open(&right()).unwrap_err();
         assert!(matches!(error, KeyFileError::Format { .. }), "{error}");
     }
+}
+
+/// The seal's length follows from the scheme, so that no file has room for more or less than its keys.
+#[test]
+fn the_seal_is_as_long_as_the_keys() {
+    let (_, text) = sealed(SchemeKind::BlsThreshold);
+    assert!(open(&text).is_ok());
+    let other = text.replace("bls-threshold", "bls");
+    let error = open(&other).unwrap_err().to_string();
+    assert!(error.contains("`sealed` must be 160 hexadecimal digits"), "{error}");
 }
 
 #[test]
