@@ -20,7 +20,6 @@
 pub(crate) mod points;
 pub(crate) mod shares;
 
-use crate::bisect::bad_items;
 use crate::error::{KeyError, SignatureError};
 use crate::mutants::{self, Mutant};
 use crate::scheme::{
@@ -88,17 +87,6 @@ impl BlsScheme {
         Ok((key, signature))
     }
 
-    /// Whether the sum of these shares is the sum of their signers' signatures.
-    fn sum_holds(&self, message: &[u8], candidates: &[Candidate]) -> bool {
-        let keys: Vec<PublicKey> = candidates.iter().map(|one| self.keys[one.signer]).collect();
-        let signatures: Vec<Signature> = candidates.iter().map(|one| one.signature).collect();
-        points::equation_holds(
-            message,
-            &points::sum_keys(&keys).to_public_key(),
-            &points::sum_signatures(&signatures),
-        )
-    }
-
     fn bad_by_policy(&self, message: &[u8], shares: &[Candidate], policy: Policy) -> Vec<usize> {
         if mutants::active(Mutant::TrustShares) {
             return Vec::new();
@@ -106,10 +94,7 @@ impl BlsScheme {
         match policy {
             Policy::Each => shares::bad_alone(&self.keys, message, shares),
             Policy::Batch => shares::bad_by_weights(&self.keys, message, shares),
-            Policy::Aggregate => bad_items(shares, |part| self.sum_holds(message, part))
-                .iter()
-                .map(|one| one.signer)
-                .collect(),
+            Policy::Aggregate => shares::bad_by_sums(&self.keys, message, shares),
         }
     }
 

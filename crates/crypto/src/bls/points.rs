@@ -134,7 +134,8 @@ pub(crate) fn sum_signatures(signatures: &[Signature]) -> Signature {
 }
 
 /// The sum of the signatures, each multiplied by its coefficient. They need not be in the subgroup, nor
-/// is the result then: it is worth nothing before it is checked.
+/// is the result then: it is worth nothing before it is checked. One multiplication for all takes a
+/// fifth of the time of one each at 140, and a third at 11.
 pub(crate) fn interpolate(signatures: &[Signature], coefficients: &[Scalar]) -> Signature {
     counts::add(|count| count.bls_interpolated_points += signatures.len() as u64);
     let scalars: Vec<u8> = coefficients.iter().flat_map(|one| one.to_le_bytes()).collect();

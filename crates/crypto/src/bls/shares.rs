@@ -48,6 +48,18 @@ pub(crate) fn bad_alone(keys: &[PublicKey], message: &[u8], shares: &[Candidate]
     shares.iter().filter(is_bad).map(|one| one.signer).collect()
 }
 
+/// Signers whose shares are not valid, found by their sums. The sum of the others is valid, but two of
+/// them can be wrong by opposite errors.
+pub(crate) fn bad_by_sums(keys: &[PublicKey], message: &[u8], shares: &[Candidate]) -> Vec<usize> {
+    let holds = |part: &[Candidate]| {
+        let keys: Vec<PublicKey> = part.iter().map(|one| keys[one.signer]).collect();
+        let signatures: Vec<Signature> = part.iter().map(|one| one.signature).collect();
+        let key = points::sum_keys(&keys).to_public_key();
+        points::equation_holds(message, &key, &points::sum_signatures(&signatures))
+    };
+    bad_items(shares, holds).iter().map(|one| one.signer).collect()
+}
+
 /// The signers whose shares are not valid alone, found with random weights.
 pub(crate) fn bad_by_weights(
     keys: &[PublicKey],
