@@ -1,5 +1,8 @@
 use super::*;
-use crate::{IdentitySecret, Signature, VotingSecret, committee_scheme, verify_batch};
+use crate::{
+    BySharing, Dealing, IdentitySecret, Sharing, Signature, VotingSecret, committee_scheme, deal,
+    threshold_schemes, verify_batch,
+};
 use std::sync::Arc;
 
 const MESSAGE: &[u8] = b"a statement";
@@ -46,6 +49,56 @@ fn stand_ins_are_as_long_as_what_they_stand_for_and_are_told_from_mistakes() {
         certificate.signers = Bitmap::from_indices(4, [0, 1, 2]);
         let forged = voters.scheme.verify(MESSAGE, &certificate);
         assert_eq!(forged, Err(SignatureError::Mismatch));
+    }
+}
+
+const THRESHOLDS: BySharing<usize> = BySharing { fast: 7, slow: 5, execution: 3 };
+
+fn dealt() -> (Dealing, BySharing<Arc<dyn Scheme>>) {
+    let dealing = deal(10, &THRESHOLDS, &[3; 32]).unwrap();
+    let keys: Vec<VotingKey> = dealing.secrets.iter().map(VotingSecret::public).collect();
+    let schemes = threshold_schemes(&keys, &dealing.groups, &THRESHOLDS).unwrap();
+    (dealing, schemes)
+}
+
+#[test]
+fn stand_in_shares_are_as_long_and_as_particular() {
+    let (real, real_schemes) = dealt();
+    let _stand_ins = StandIns::begin();
+    let (dealing, schemes) = dealt();
+    let (secret, member) = (&real.secrets[0], &dealing.secrets[0]);
+    assert_eq!(member.kind(), secret.kind());
+    assert_eq!(member.public().0.len(), secret.public().0.len());
+    assert_eq!(member.to_bytes().len(), secret.to_bytes().len());
+    for sharing in Sharing::ALL {
+        let (scheme, threshold) = (schemes.get(sharing), *THRESHOLDS.get(sharing));
+        assert_eq!(scheme.share_bytes(), real_schemes.get(sharing).share_bytes());
+        let commitments = |dealing: &Dealing| dealing.commitments.get(sharing).len();
+        assert_eq!(commitments(&dealing), commitments(&real));
+        let sign = |signer: usize| dealing.secrets[signer].sign_with(sharing, MESSAGE);
+        assert_eq!(sign(0).0.len(), scheme.share_bytes());
+        let mut shares: Vec<_> = (0..=threshold).map(|signer| (signer, sign(signer))).collect();
+        shares[1].1 = dealing.secrets[1].sign_with(sharing, b"something else");
+        let nobody = Bitmap::new(10);
+        let combined = scheme.combine(MESSAGE, &shares, &nobody, Policy::Aggregate);
+        assert_eq!(combined.bad, [1]);
+        let mut certificate = combined.certificate.unwrap();
+        assert_eq!(certificate.signers.count(), threshold);
+        assert_eq!(certificate.aggregate.0.len(), scheme.aggregate_bytes(threshold));
+        assert_eq!(scheme.verify(MESSAGE, &certificate), Ok(()));
+        let mismatch = Err(SignatureError::Mismatch);
+        assert_eq!(scheme.verify(b"something else", &certificate), mismatch);
+        for other in Sharing::ALL.into_iter().filter(|other| *other != sharing) {
+            let share = dealing.secrets[0].sign_with(other, MESSAGE);
+            assert_eq!(scheme.verify_share(MESSAGE, 0, &share), mismatch);
+        }
+        shares.truncate(threshold);
+        let too_few = scheme.combine(MESSAGE, &shares, &nobody, Policy::Aggregate);
+        assert_eq!(too_few, Combined { certificate: None, bad: vec![1] });
+        let found = threshold - 1;
+        certificate.signers = Bitmap::from_indices(10, 0..found);
+        let refused = SignatureError::TooFewSigners { threshold, found };
+        assert_eq!(scheme.verify(MESSAGE, &certificate), Err(refused));
     }
 }
 
@@ -105,6 +158,42 @@ mod counted {
             }
         }
         work
+    }
+
+    fn threshold_work(sharing: Sharing, policy: Policy) -> Vec<OpCounts> {
+        let (dealing, schemes) = dealt();
+        let scheme = schemes.get(sharing);
+        let mut work = Vec::new();
+        counts::take();
+        let sign = |signer: usize| (signer, dealing.secrets[signer].sign_with(sharing, MESSAGE));
+        let shares: Vec<_> = (0..10).map(sign).collect();
+        work.push(counts::take());
+        scheme.verify_share(MESSAGE, 0, &shares[0].1).unwrap();
+        work.push(counts::take());
+        for suspects in [Bitmap::new(10), Bitmap::from_indices(10, [1, 3])] {
+            for count in [1, 4, 7, 10] {
+                let combined = scheme.combine(MESSAGE, &shares[..count], &suspects, policy);
+                work.push(counts::take());
+                let Some(certificate) = combined.certificate else { continue };
+                scheme.verify(MESSAGE, &certificate).unwrap();
+                work.push(counts::take());
+                let items = [(MESSAGE, &certificate), (MESSAGE, &certificate)];
+                scheme.verify_many(&items).unwrap();
+                work.push(counts::take());
+            }
+        }
+        work
+    }
+
+    #[test]
+    fn the_same_work_with_shares_that_were_dealt_counts_the_same() {
+        for sharing in Sharing::ALL {
+            for policy in [Policy::Each, Policy::Batch, Policy::Aggregate] {
+                let real = threshold_work(sharing, policy);
+                let _stand_ins = StandIns::begin();
+                assert_eq!(threshold_work(sharing, policy), real, "{sharing} {policy}");
+            }
+        }
     }
 
     #[test]
