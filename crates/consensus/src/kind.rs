@@ -1,7 +1,6 @@
 //! Which protocol a committee runs.
 
-use crate::chained::{self, Rules};
-use crate::{Message, hotstuff, jolteon};
+use crate::{Message, chained, hotstuff, jolteon, pbft, sbft, windowed};
 use quorate_types::Weights;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -19,18 +18,59 @@ pub enum ProtocolKind {
     /// Basic HotStuff: one block a view, decided in it by three phases.
     #[serde(rename = "hotstuff-basic")]
     HotStuffBasic,
+    /// Slots under a primary, votes of all to all.
+    Pbft,
+    /// The same through collectors.
+    #[serde(rename = "linear-pbft")]
+    LinearPbft,
+    /// And with a fast path.
+    #[serde(rename = "linear-pbft-fast")]
+    LinearPbftFast,
+    /// And with one certified reply a client.
+    Sbft,
 }
 
-/// A committee whose members weigh differently, and a protocol that counts heads.
+/// A family of protocols: which machine runs them, and what each does otherwise.
+#[derive(Clone, Copy, Debug)]
+pub enum Family {
+    /// Blocks whose certificates are their children's justifications.
+    Chained(&'static chained::Rules),
+    /// Slots in a window under a primary.
+    Windowed(&'static windowed::Rules),
+}
+
+/// A committee that a protocol is not for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{0} counts members, not weights: give all members the same weight, or use another protocol"
-)]
-pub struct UnweightedProtocol(&'static str);
+pub enum UnfitProtocol {
+    /// Its members weigh differently, and the protocol counts heads.
+    #[error(
+        "{0} counts members, not weights: give all members the same weight, or use another protocol"
+    )]
+    Unweighted(&'static str),
+    /// It has redundant members, and the protocol no use for them.
+    #[error(
+        "{0} has no fast path, for which alone redundant members are of use: leave the redundancy \
+         out, or use linear-pbft-fast or sbft"
+    )]
+    NoFastPath(&'static str),
+}
 
 impl ProtocolKind {
     /// All of them, the default first.
-    pub const ALL: [Self; 3] = [Self::Jolteon, Self::HotStuff, Self::HotStuffBasic];
+    pub const ALL: [Self; 7] = [
+        Self::Jolteon,
+        Self::HotStuff,
+        Self::HotStuffBasic,
+        Self::Pbft,
+        Self::LinearPbft,
+        Self::LinearPbftFast,
+        Self::Sbft,
+    ];
+    /// Those of the chained family.
+    pub const CHAINED: [Self; 3] = [Self::Jolteon, Self::HotStuff, Self::HotStuffBasic];
+    /// Those of the windowed family.
+    pub const WINDOWED: [Self; 4] =
+        [Self::Pbft, Self::LinearPbft, Self::LinearPbftFast, Self::Sbft];
 
     /// Its name on the command line, in files and in reports.
     #[must_use]
@@ -39,49 +79,93 @@ impl ProtocolKind {
             Self::Jolteon => "jolteon",
             Self::HotStuff => "hotstuff",
             Self::HotStuffBasic => "hotstuff-basic",
+            Self::Pbft => "pbft",
+            Self::LinearPbft => "linear-pbft",
+            Self::LinearPbftFast => "linear-pbft-fast",
+            Self::Sbft => "sbft",
         }
     }
 
-    /// What it does otherwise than the other chained protocols.
+    /// The machine that runs it, and what it does otherwise than others of its family.
     #[must_use]
-    pub const fn rules(self) -> &'static Rules {
+    pub const fn family(self) -> Family {
         match self {
-            Self::Jolteon => &jolteon::RULES,
-            Self::HotStuff => &hotstuff::RULES,
-            Self::HotStuffBasic => &hotstuff::basic::RULES,
+            Self::Jolteon => Family::Chained(&jolteon::RULES),
+            Self::HotStuff => Family::Chained(&hotstuff::RULES),
+            Self::HotStuffBasic => Family::Chained(&hotstuff::basic::RULES),
+            Self::Pbft => Family::Windowed(&pbft::RULES),
+            Self::LinearPbft => Family::Windowed(&pbft::LINEAR_RULES),
+            Self::LinearPbftFast | Self::Sbft => Family::Windowed(&sbft::RULES),
         }
     }
 
-    /// A statement of its machine as it travels.
+    /// What it does otherwise than other chained protocols, if it is one.
     #[must_use]
-    pub const fn message(self, message: chained::Message) -> Message {
+    pub const fn chained_rules(self) -> Option<&'static chained::Rules> {
+        match self.family() {
+            Family::Chained(rules) => Some(rules),
+            Family::Windowed(_) => None,
+        }
+    }
+
+    /// What it does otherwise than other windowed protocols, if it is one.
+    #[must_use]
+    pub const fn windowed_rules(self) -> Option<&'static windowed::Rules> {
+        match self.family() {
+            Family::Windowed(rules) => Some(rules),
+            Family::Chained(_) => None,
+        }
+    }
+
+    /// Whether a client is to be answered by one certified reply, whatever the settings say.
+    #[must_use]
+    pub const fn certifies_replies(self) -> bool {
+        matches!(self, Self::Sbft)
+    }
+
+    /// A statement of a chained protocol's machine as it travels.
+    ///
+    /// # Panics
+    /// When the protocol is of another family.
+    #[must_use]
+    pub fn message(self, message: chained::Message) -> Message {
         match self {
             Self::Jolteon => Message::Jolteon(message),
             Self::HotStuff => Message::HotStuff(message),
             Self::HotStuffBasic => Message::HotStuffBasic(message),
+            _ => unreachable!("{self} is no chained protocol"),
         }
     }
 
-    /// Refuses weights that differ where the protocol's thresholds are numbers of members, as those of
+    /// A statement of a windowed protocol's machine as it travels.
+    ///
+    /// # Panics
+    /// When the protocol is of another family.
+    #[must_use]
+    pub fn windowed(self, message: windowed::Message) -> Message {
+        match self {
+            Self::Pbft => Message::Pbft(message),
+            Self::LinearPbft => Message::LinearPbft(message),
+            Self::LinearPbftFast => Message::LinearPbftFast(message),
+            Self::Sbft => Message::Sbft(message),
+            _ => unreachable!("{self} is no windowed protocol"),
+        }
+    }
+
+    /// Refuses redundancy where there is no fast path, and weights that differ where the protocol's thresholds are numbers of members, as those of
     /// threshold signatures are.
     ///
     /// # Errors
-    /// When they differ and the protocol does not support it.
-    pub fn check_weights(self, weights: &Weights) -> Result<(), UnweightedProtocol> {
-        match self {
-            Self::Jolteon | Self::HotStuff | Self::HotStuffBasic => {
-                refuse_unless(true, self.name(), weights)
-            }
+    /// When the protocol does not support them.
+    pub fn check_weights(self, weights: &Weights) -> Result<(), UnfitProtocol> {
+        let has_fast_path = self.windowed_rules().is_some_and(|rules| rules.fast_path);
+        if weights.redundant_members() > 0 && !has_fast_path {
+            return Err(UnfitProtocol::NoFastPath(self.name()));
         }
+        let weighs = matches!(self.family(), Family::Chained(_));
+        let fits = weighs || weights.are_equal();
+        fits.then_some(()).ok_or(UnfitProtocol::Unweighted(self.name()))
     }
-}
-
-fn refuse_unless(
-    supported: bool,
-    name: &'static str,
-    weights: &Weights,
-) -> Result<(), UnweightedProtocol> {
-    if supported || weights.are_equal() { Ok(()) } else { Err(UnweightedProtocol(name)) }
 }
 
 impl fmt::Display for ProtocolKind {

@@ -3,7 +3,7 @@
 //! A protocol is a [`Machine`] fed [`Input`]s and drained of [`Output`]s by the engine; it knows
 //! nothing of bodies, clients or disks. To add one: a folder with its machine and messages, a variant
 //! of [`ProtocolKind`] and one of [`Message`]; of [`Protocol`] too, unless it is one of the [`chained`]
-//! family, which needs its [rules](chained::Rules) alone.
+//! or the [`windowed`] family, which needs its [rules](Family) alone.
 //!
 //! Shared: [`tally`] collects shares into certificates, [`pacemaker`] times views, [`leader`] names
 //! leaders, [`block_tree`] holds the undecided blocks, [`verify`] checks messages before they arrive.
@@ -16,12 +16,16 @@ pub mod jolteon;
 mod kind;
 pub mod leader;
 pub mod pacemaker;
+pub mod pbft;
+pub mod sbft;
 pub mod tally;
 pub mod verify;
+pub mod windowed;
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use quorate_crypto::{IdentitySecret, Policy, VotingSecret};
+use quorate_types::executed::CheckpointCertificate;
 use quorate_types::machine::{CombineJob, CombineOutcome, Halt, Record};
 use quorate_types::{
     BlockId, BodyRef, Height, Lane, Machine, Payload, Recipients, ReplicaId, Time, Verified, View,
@@ -30,7 +34,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use kind::{ProtocolKind, UnweightedProtocol};
+pub use kind::{Family, ProtocolKind, UnfitProtocol};
 pub use verify::{ProposalKey, VerifiedRun, Verifier, check_anchor, check_certified};
 
 /// What travels between protocol machines.
@@ -42,13 +46,24 @@ pub enum Message {
     HotStuff(chained::Message),
     /// Basic HotStuff's.
     HotStuffBasic(chained::Message),
+    /// PBFT's.
+    Pbft(windowed::Message),
+    /// Linear PBFT's.
+    LinearPbft(windowed::Message),
+    /// Linear PBFT's with the fast path.
+    LinearPbftFast(windowed::Message),
+    /// SBFT's.
+    Sbft(windowed::Message),
 }
 
 impl Message {
     /// The lane that it travels in.
     #[must_use]
     pub fn lane(&self) -> Lane {
-        self.chained().lane()
+        match self.said() {
+            Said::Chained(message) => message.lane(),
+            Said::Windowed(message) => message.lane(),
+        }
     }
 
     /// The protocol whose message it is.
@@ -58,16 +73,61 @@ impl Message {
             Self::Jolteon(_) => ProtocolKind::Jolteon,
             Self::HotStuff(_) => ProtocolKind::HotStuff,
             Self::HotStuffBasic(_) => ProtocolKind::HotStuffBasic,
+            Self::Pbft(_) => ProtocolKind::Pbft,
+            Self::LinearPbft(_) => ProtocolKind::LinearPbft,
+            Self::LinearPbftFast(_) => ProtocolKind::LinearPbftFast,
+            Self::Sbft(_) => ProtocolKind::Sbft,
         }
     }
 
-    /// What it says, in the words that the chained protocols share.
+    /// What it says, in the words that its family shares.
     #[must_use]
-    pub fn chained(&self) -> &chained::Message {
+    pub fn said(&self) -> Said<'_> {
         match self {
             Self::Jolteon(message) | Self::HotStuff(message) | Self::HotStuffBasic(message) => {
-                message
+                Said::Chained(message)
             }
+            Self::Pbft(message)
+            | Self::LinearPbft(message)
+            | Self::LinearPbftFast(message)
+            | Self::Sbft(message) => Said::Windowed(message),
+        }
+    }
+
+    /// What it says, if it is a chained protocol's.
+    #[must_use]
+    pub fn chained(&self) -> Option<&chained::Message> {
+        match self.said() {
+            Said::Chained(message) => Some(message),
+            Said::Windowed(_) => None,
+        }
+    }
+
+    /// What it says, if it is a windowed protocol's.
+    #[must_use]
+    pub fn windowed(&self) -> Option<&windowed::Message> {
+        match self.said() {
+            Said::Windowed(message) => Some(message),
+            Said::Chained(_) => None,
+        }
+    }
+
+    fn into_windowed(self) -> Option<windowed::Message> {
+        match self {
+            Self::Pbft(message)
+            | Self::LinearPbft(message)
+            | Self::LinearPbftFast(message)
+            | Self::Sbft(message) => Some(message),
+            Self::Jolteon(_) | Self::HotStuff(_) | Self::HotStuffBasic(_) => None,
+        }
+    }
+
+    fn into_chained(self) -> Option<chained::Message> {
+        match self {
+            Self::Jolteon(message) | Self::HotStuff(message) | Self::HotStuffBasic(message) => {
+                Some(message)
+            }
+            Self::Pbft(_) | Self::LinearPbft(_) | Self::LinearPbftFast(_) | Self::Sbft(_) => None,
         }
     }
 
@@ -75,17 +135,30 @@ impl Message {
     /// highest certificate in it.
     #[must_use]
     pub fn view(&self) -> View {
-        self.chained().view()
+        match self.said() {
+            Said::Chained(message) => message.view(),
+            Said::Windowed(message) => message.view(),
+        }
     }
 
     /// The bodies that a proposal orders; `None` for any other message.
     #[must_use]
     pub fn proposed_bodies(&self) -> Option<&[BodyRef]> {
-        match self.chained() {
-            chained::Message::Proposal(p) => Some(&p.block.payload.bodies),
+        match self.said() {
+            Said::Chained(chained::Message::Proposal(p)) => Some(&p.block.payload.bodies),
+            Said::Windowed(windowed::Message::PrePrepare(p)) => Some(&p.payload.bodies),
             _ => None,
         }
     }
+}
+
+/// A message in the words of its family.
+#[derive(Clone, Copy, Debug)]
+pub enum Said<'a> {
+    /// A chained protocol's.
+    Chained(&'a chained::Message),
+    /// A windowed protocol's.
+    Windowed(&'a windowed::Message),
 }
 
 /// What the engine feeds a protocol.
@@ -95,6 +168,8 @@ pub enum Input {
     Recovered {
         /// The latest safety record.
         safety: Option<Bytes>,
+        /// The latest record of each slot.
+        slots: Vec<Bytes>,
         /// The decided record of the last executed height.
         executed: Option<Bytes>,
         /// The decided records after it, oldest first.
@@ -129,6 +204,8 @@ pub enum Input {
     Combined(CombineOutcome),
     /// Blocks that this replica missed, linked to a certified one.
     Run(Box<VerifiedRun>),
+    /// A quorum keeps the state of a height.
+    Stable(Box<CheckpointCertificate>),
     /// Whether the engine holds bodies that are not decided. The view timer runs only while there is
     /// such work, here or in an undecided block.
     Work(bool),
@@ -170,6 +247,8 @@ pub enum Output {
         /// A member that should have it.
         source: Option<ReplicaId>,
     },
+    /// A quorum keeps the state of a height that is decided here.
+    Stable(CheckpointCertificate),
     /// A member broke a rule in a way that only state could show.
     Blame(ReplicaId, Fault),
     /// Going on would be unsafe.
@@ -282,6 +361,8 @@ impl Default for Liveness {
 pub enum Protocol {
     /// Jolteon or HotStuff, chained or basic.
     Chained(Box<chained::Chained>),
+    /// PBFT, linear PBFT or SBFT.
+    Windowed(Box<windowed::Windowed>),
 }
 
 /// What a protocol shows of itself.
@@ -295,15 +376,20 @@ pub struct ProtocolStatus {
     pub view_changes: u64,
     /// The bytes of the highest certificate's signature and bitmap.
     pub certificate_bytes: u64,
+    /// Heights that were decided fast since the start, where there is a fast path.
+    pub fast_decisions: u64,
+    /// Those that took the slow one.
+    pub slow_decisions: u64,
 }
 
 impl Protocol {
     /// A replica of the protocol that the verifier's committee runs, before its first input.
     #[must_use]
     pub fn new(config: ProtocolConfig) -> Self {
-        match config.verifier.protocol() {
-            ProtocolKind::Jolteon | ProtocolKind::HotStuff | ProtocolKind::HotStuffBasic => {
-                Self::Chained(Box::new(chained::Chained::new(config)))
+        match config.verifier.protocol().family() {
+            Family::Chained(_) => Self::Chained(Box::new(chained::Chained::new(config))),
+            Family::Windowed(rules) => {
+                Self::Windowed(Box::new(windowed::Windowed::new(config, rules)))
             }
         }
     }
@@ -314,6 +400,8 @@ impl Protocol {
     pub fn with_leaders(self, leaders: Box<dyn leader::LeaderElection>) -> Self {
         match self {
             Self::Chained(machine) => Self::Chained(Box::new(machine.with_leaders(leaders))),
+            // Who leads a view is part of what its messages are checked for.
+            Self::Windowed(_) => self,
         }
     }
 
@@ -322,6 +410,7 @@ impl Protocol {
     pub fn status(&self) -> ProtocolStatus {
         match self {
             Self::Chained(machine) => machine.status(),
+            Self::Windowed(machine) => machine.status(),
         }
     }
 
@@ -330,6 +419,7 @@ impl Protocol {
     pub fn view(&self) -> View {
         match self {
             Self::Chained(machine) => machine.view(),
+            Self::Windowed(machine) => machine.view(),
         }
     }
 
@@ -338,6 +428,7 @@ impl Protocol {
     pub fn tip(&self) -> BlockId {
         match self {
             Self::Chained(machine) => machine.tip(),
+            Self::Windowed(machine) => machine.tip(),
         }
     }
 
@@ -346,6 +437,7 @@ impl Protocol {
     pub fn has_block(&self, id: BlockId) -> bool {
         match self {
             Self::Chained(machine) => machine.has_block(id),
+            Self::Windowed(machine) => machine.has_block(id),
         }
     }
 
@@ -354,6 +446,7 @@ impl Protocol {
     pub fn may_vote(&self, id: BlockId) -> bool {
         match self {
             Self::Chained(machine) => machine.may_vote(id),
+            Self::Windowed(machine) => machine.may_vote(id),
         }
     }
 
@@ -362,6 +455,7 @@ impl Protocol {
     pub fn undecided_bodies(&self) -> BTreeSet<BodyRef> {
         match self {
             Self::Chained(machine) => machine.undecided_bodies().copied().collect(),
+            Self::Windowed(machine) => machine.undecided_bodies().copied().collect(),
         }
     }
 
@@ -369,6 +463,7 @@ impl Protocol {
     pub fn show_last_decision(&mut self, to: ReplicaId) {
         match self {
             Self::Chained(machine) => machine.show_last_decision(to),
+            Self::Windowed(machine) => machine.show_last_decision(to),
         }
     }
 
@@ -377,6 +472,7 @@ impl Protocol {
     pub fn coming_leaders(&self, views: u64) -> Vec<ReplicaId> {
         match self {
             Self::Chained(machine) => machine.coming_leaders(views),
+            Self::Windowed(machine) => machine.coming_leaders(views),
         }
     }
 
@@ -385,15 +481,26 @@ impl Protocol {
     pub fn tail(&self, after: BlockId, target: BlockId) -> Option<Vec<Bytes>> {
         match self {
             Self::Chained(machine) => machine.tail(after, target),
+            Self::Windowed(_) => None,
         }
     }
 
     /// The certified block that a message rests on, and its certificate, for
-    /// [`check_certified`].
+    /// [`check_certified`]; `None` where messages rest on no blocks.
     #[must_use]
-    pub fn rests_on(&self, message: &Message) -> (BlockId, Bytes) {
+    pub fn rests_on(&self, message: &Message) -> Option<(BlockId, Bytes)> {
         match self {
-            Self::Chained(machine) => machine.rests_on(message.chained()),
+            Self::Chained(machine) => message.chained().map(|said| machine.rests_on(said)),
+            Self::Windowed(_) => None,
+        }
+    }
+
+    /// How often heights may be replaced by a certified state, for those whose windows wait for it.
+    #[must_use]
+    pub fn checkpoint_every(&self) -> Option<u64> {
+        match self {
+            Self::Chained(_) => None,
+            Self::Windowed(_) => Some(windowed::CHECKPOINT_EVERY),
         }
     }
 
@@ -402,6 +509,7 @@ impl Protocol {
     pub fn record_id(&self, record: &Bytes) -> Option<BlockId> {
         match self {
             Self::Chained(_) => chained::record_id(record),
+            Self::Windowed(_) => windowed::DecidedSlot::decode(record).map(|slot| slot.id()),
         }
     }
 
@@ -410,6 +518,7 @@ impl Protocol {
     pub fn record_payload(&self, record: &Bytes) -> Option<Payload> {
         match self {
             Self::Chained(_) => chained::record_payload(record),
+            Self::Windowed(_) => windowed::DecidedSlot::decode(record).map(|slot| slot.payload),
         }
     }
 
@@ -419,6 +528,7 @@ impl Protocol {
     pub fn servable(&self, records: &[Bytes]) -> usize {
         match self {
             Self::Chained(machine) => machine.servable(records),
+            Self::Windowed(_) => records.len(),
         }
     }
 }
@@ -430,24 +540,28 @@ impl Machine for Protocol {
     fn handle(&mut self, now: Time, input: Input) {
         match self {
             Self::Chained(machine) => machine.handle(now, input),
+            Self::Windowed(machine) => machine.handle(now, input),
         }
     }
 
     fn handle_timeout(&mut self, now: Time) {
         match self {
             Self::Chained(machine) => machine.handle_timeout(now),
+            Self::Windowed(machine) => machine.handle_timeout(now),
         }
     }
 
     fn poll(&mut self) -> Option<Output> {
         match self {
             Self::Chained(machine) => machine.poll(),
+            Self::Windowed(machine) => machine.poll(),
         }
     }
 
     fn next_timeout(&self) -> Option<Time> {
         match self {
             Self::Chained(machine) => machine.next_timeout(),
+            Self::Windowed(machine) => machine.next_timeout(),
         }
     }
 }

@@ -124,6 +124,11 @@ impl Pacemaker {
         self.working
     }
 
+    /// Stops the timer until [`Pacemaker::rearm`], whatever work there is.
+    pub fn rest(&mut self) {
+        self.deadline = None;
+    }
+
     /// Starts the timer again in the same view.
     pub fn rearm(&mut self, now: Time) {
         self.deadline = Some(now + self.current_span());

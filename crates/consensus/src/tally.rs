@@ -9,6 +9,8 @@
 //! same, while timeouts of one view differ in the certificate that each reports. The threshold is over
 //! all wordings together; each wording gets a certificate of its own.
 
+mod ballots;
+
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, Certificate, Policy, Scheme, Share};
 use quorate_types::machine::{CombineJob, CombineOutcome};
@@ -16,6 +18,8 @@ use quorate_types::{Committee, Purpose, ReplicaId, Time, Weights};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use ballots::Ballots;
 
 /// What all tallies of a machine share.
 #[derive(Debug)]
@@ -26,6 +30,8 @@ pub struct Collector {
     policy: Policy,
     suspects: Bitmap,
     next_job: u64,
+    /// A weight beyond the threshold at which nothing more is waited for.
+    plenty: Option<u64>,
 }
 
 impl Collector {
@@ -34,7 +40,7 @@ impl Collector {
     pub fn new(committee: Arc<Committee>, purpose: Purpose, policy: Policy) -> Self {
         let (scheme, _) = committee.scheme(purpose);
         let suspects = Bitmap::new(committee.size());
-        Self { committee, purpose, scheme, policy, suspects, next_job: 0 }
+        Self { committee, purpose, scheme, policy, suspects, next_job: 0, plenty: None }
     }
 
     /// With jobs that are numbered from here on: where several collectors' jobs come back together,
@@ -42,6 +48,17 @@ impl Collector {
     #[must_use]
     pub fn numbered_from(self, first_job: u64) -> Self {
         Self { next_job: first_job, ..self }
+    }
+
+    /// With certificates that need not wait for anybody once their signers weigh so much.
+    #[must_use]
+    pub fn with_plenty(self, weight: u64) -> Self {
+        Self { plenty: Some(weight), ..self }
+    }
+
+    /// Whether nothing is to be gained from more signers than these.
+    fn is_plenty(&self, signers: &Bitmap) -> bool {
+        self.plenty.is_some_and(|plenty| self.committee.weight_of(signers) >= plenty)
     }
 
     /// Whether these signers weigh what a certificate needs (★: weights, not heads).
@@ -147,6 +164,12 @@ impl<K: Ord + Clone> Tally<K> {
         &self.counted
     }
 
+    /// Whether a job is this tally's.
+    #[must_use]
+    pub fn awaits(&self, job: u64) -> bool {
+        self.wordings.values().any(|wording| wording.job == Some(job))
+    }
+
     /// When to ask again whether to combine, if it waits for votes beyond the threshold.
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {
@@ -227,7 +250,8 @@ impl<K: Ord + Clone> Tally<K> {
             return false;
         }
         let until = *self.wait_until.get_or_insert(now + self.wait);
-        until <= now || self.seen.count() == self.seen.members()
+        let is_all = self.seen.count() == self.seen.members();
+        until <= now || is_all || collector.is_plenty(&self.counted)
     }
 }
 

@@ -7,11 +7,14 @@
 //! signature bytes, and hands on the copy that was checked.
 
 use crate::chained::{self, Qc, Rules, Tc};
-use crate::{Fault, Message, ProtocolKind};
+use crate::windowed::{self, Place, SlotCertificate};
+use crate::{Family, Fault, Message, ProtocolKind};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_crypto::{Digest, PreparedIdentity, Scheme, Signature};
+use quorate_crypto::{
+    Certificate, Digest, IdentitySecret, PreparedIdentity, Scheme, Share, Signature, VotingSecret,
+};
 use quorate_types::{
     BlockId, Committee, Height, Peer, Purpose, Rejected, ReplicaId, Verify, View, sign,
 };
@@ -24,6 +27,8 @@ pub const WINDOW: u64 = 8;
 
 /// Certificates remembered of each kind.
 const CACHE_MAX: usize = 64;
+/// And of slots: some of each under way.
+const SLOT_CACHE_MAX: usize = 4 * windowed::WINDOW as usize;
 
 /// Which key signs proposals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,6 +80,8 @@ struct Checked {
     /// By what their votes signed, too (★): nothing else tells some phases of a block apart.
     qcs: BTreeMap<(View, BlockId, sign::Kind), Qc>,
     tcs: BTreeMap<(View, Digest), Tc>,
+    /// By what they say and how many said it (★).
+    slots: BTreeMap<(Place, sign::Kind, Purpose), Certificate>,
 }
 
 /// Blocks that a replica missed, linked by hashes to a certified one.
@@ -82,6 +89,8 @@ struct Checked {
 pub enum VerifiedRun {
     /// A chained protocol's.
     Chained(chained::Run),
+    /// A windowed protocol's.
+    Windowed(windowed::Run),
 }
 
 impl Verifier {
@@ -99,7 +108,10 @@ impl Verifier {
             .collect();
         let (voting, _) = committee.scheme(Purpose::Vote);
         let (chain, epoch) = (committee.chain(), committee.epoch());
-        let genesis = chained::genesis_id(protocol.rules(), chain, epoch);
+        let genesis = match protocol.family() {
+            Family::Chained(rules) => chained::genesis_id(rules, chain, epoch),
+            Family::Windowed(_) => windowed::genesis_id(chain, epoch),
+        };
         Self {
             committee,
             voting,
@@ -130,9 +142,12 @@ impl Verifier {
         self.protocol
     }
 
-    /// What its protocol does otherwise than others of its family.
+    /// What its chained protocol does otherwise than others of its family.
+    ///
+    /// # Panics
+    /// When it runs another family's.
     pub(crate) fn rules(&self) -> &'static Rules {
-        self.protocol.rules()
+        self.protocol.chained_rules().expect("only chained protocols ask")
     }
 
     /// Which key signs proposals.
@@ -178,6 +193,45 @@ impl Verifier {
         key.verify(message, signature).map_err(|_| Rejected::BadSignature("an identity signature"))
     }
 
+    /// Signs what a member says alone, with the key that signs proposals.
+    #[must_use]
+    pub fn sign_alone(
+        &self,
+        identity: &IdentitySecret,
+        voting: &VotingSecret,
+        message: &[u8],
+    ) -> Vec<u8> {
+        match self.proposal_key {
+            ProposalKey::Identity => identity.sign(message).0.to_vec(),
+            ProposalKey::Voting => voting.sign(message).0,
+        }
+    }
+
+    /// Checks what [`Verifier::sign_alone`] made.
+    ///
+    /// # Errors
+    /// When it does not verify or there is no such member; `what` says of what it is.
+    pub(crate) fn check_alone(
+        &self,
+        member: ReplicaId,
+        message: &[u8],
+        signature: &[u8],
+        what: &'static str,
+    ) -> Result<(), Rejected> {
+        let refused = || Rejected::BadSignature(what);
+        match self.proposal_key {
+            ProposalKey::Identity => {
+                let bytes = signature.try_into().map_err(|_| refused())?;
+                self.verify_identity(member, message, &Signature(bytes))
+            }
+            ProposalKey::Voting if !self.committee.contains(member) => Err(Rejected::NotAMember),
+            ProposalKey::Voting => self
+                .voting
+                .verify_share(message, member.index(), &Share(signature.to_vec()))
+                .map_err(|_| refused()),
+        }
+    }
+
     /// Remembers a certificate that this replica combined itself.
     pub fn remember_qc(&self, kind: sign::Kind, qc: &Qc) {
         let mut checked = self.checked.lock();
@@ -201,6 +255,33 @@ impl Verifier {
 
     fn remembered_as(&self, kind: sign::Kind) -> sign::Kind {
         if mutants::active(Mutant::BasicRememberByBlock) { self.rules().vote } else { kind }
+    }
+
+    /// Remembers a slot's certificate that was checked or made here.
+    pub(crate) fn remember_slot(
+        &self,
+        kind: sign::Kind,
+        purpose: Purpose,
+        certificate: &SlotCertificate,
+    ) {
+        let mut checked = self.checked.lock();
+        let key = (certificate.at, kind, purpose);
+        checked.slots.insert(key, certificate.certificate.clone());
+        while checked.slots.len() > SLOT_CACHE_MAX {
+            checked.slots.pop_first();
+        }
+    }
+
+    /// Whether exactly this certificate was checked before. Another one of the same statement was not:
+    /// what was not checked must not be shown to others.
+    pub(crate) fn knows_slot(
+        &self,
+        kind: sign::Kind,
+        purpose: Purpose,
+        certificate: &SlotCertificate,
+    ) -> bool {
+        let key = (certificate.at, kind, purpose);
+        self.checked.lock().slots.get(&key) == Some(&certificate.certificate)
     }
 
     /// The checked copy of this timeout certificate, if it is known.
@@ -227,12 +308,12 @@ impl Verify for Message {
                 "a message is of the protocol that the committee runs",
             ));
         }
-        match raw {
-            Self::Jolteon(message) | Self::HotStuff(message) | Self::HotStuffBasic(message) => {
-                chained::verify(message, from, verifier)
-                    .map(|message| verifier.protocol.message(message))
-            }
+        let protocol = verifier.protocol;
+        if let Some(said) = raw.windowed() {
+            return windowed::verify(said, verifier).map(|()| raw);
         }
+        let said = raw.into_chained().expect("of one family or the other");
+        chained::verify(said, from, verifier).map(|said| protocol.message(said))
     }
 }
 
@@ -242,6 +323,7 @@ impl VerifiedRun {
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Chained(run) => run.decided.is_empty() && run.tail.is_empty(),
+            Self::Windowed(run) => run.decided.is_empty(),
         }
     }
 
@@ -250,6 +332,7 @@ impl VerifiedRun {
     pub fn has_tail(&self) -> bool {
         match self {
             Self::Chained(run) => !run.tail.is_empty(),
+            Self::Windowed(_) => false,
         }
     }
 
@@ -259,6 +342,10 @@ impl VerifiedRun {
         match self {
             Self::Chained(run) => {
                 let height = |block: &chained::Block| block.payload.header.height;
+                Some((height(run.decided.first()?), height(run.decided.last()?)))
+            }
+            Self::Windowed(run) => {
+                let height = |slot: &windowed::DecidedSlot| slot.payload.header.height;
                 Some((height(run.decided.first()?), height(run.decided.last()?)))
             }
         }
@@ -280,7 +367,18 @@ impl VerifiedRun {
         tail: &[Bytes],
         verifier: &Verifier,
     ) -> Result<Self, Rejected> {
-        chained::verify_run(height, after, target, decided, tail, verifier).map(Self::Chained)
+        match verifier.protocol.family() {
+            Family::Chained(_) => {
+                chained::verify_run(height, after, target, decided, tail, verifier)
+                    .map(Self::Chained)
+            }
+            Family::Windowed(_) if !tail.is_empty() => {
+                Err(Rejected::RuleBroken("what is not decided is not served"))
+            }
+            Family::Windowed(_) => {
+                windowed::verify_run(height, after, decided, verifier).map(Self::Windowed)
+            }
+        }
     }
 }
 
@@ -295,7 +393,10 @@ pub fn check_anchor(
     records: &[Bytes],
     verifier: &Verifier,
 ) -> Result<Bytes, Rejected> {
-    chained::check_anchor(height, records, verifier)
+    match verifier.protocol.family() {
+        Family::Chained(_) => chained::check_anchor(height, records, verifier),
+        Family::Windowed(_) => windowed::check_anchor(height, records, verifier),
+    }
 }
 
 /// Checks that `certificate`, as [`Protocol::rests_on`](crate::Protocol::rests_on) encodes it, is one
@@ -308,7 +409,10 @@ pub fn check_certified(
     certificate: &Bytes,
     verifier: &Verifier,
 ) -> Result<(), Rejected> {
-    chained::check_certified(block, certificate, verifier)
+    match verifier.protocol.family() {
+        Family::Chained(_) => chained::check_certified(block, certificate, verifier),
+        Family::Windowed(_) => Err(Rejected::RuleBroken("messages rest on no blocks here")),
+    }
 }
 
 impl std::fmt::Display for Fault {

@@ -59,6 +59,27 @@ pub enum Mutant {
     ChainedCommitGap,
     /// Chained protocols: a decision delivers its blocks newest first.
     ChainedNewestFirst,
+    /// Windowed protocols: a second value gets a vote for one slot and view.
+    WindowedAcceptTwice,
+    /// Windowed protocols: a vote leaves without a durable promise.
+    WindowedVoteBeforePersist,
+    /// Windowed protocols: a vote to commit leaves before its certificate is durable.
+    WindowedCommitBeforePersist,
+    /// Windowed protocols: a view change leaves before it is durable.
+    WindowedChangeBeforePersist,
+    /// Windowed protocols: promises are forgotten in a restart.
+    WindowedAmnesia,
+    /// Windowed protocols: what a view began with is forgotten in a restart, and the primary may
+    /// propose something else.
+    WindowedForgetBase,
+    /// Windowed protocols: a new view may name fewer view changes than the honest give.
+    NewViewByFew,
+    /// SBFT: of values prepared and accepted in one view, the accepted one is proposed again.
+    TieGoesToFast,
+    /// SBFT: f+1 reports of an accepted value are enough to propose it again.
+    FastByFew,
+    /// SBFT: a quorum's votes decide at once.
+    FastProofByQuorum,
     /// HotStuff: a block is compared with the lock by its own view, not by its certificate's.
     HotStuffVoidLock,
     /// HotStuff: the lock is forgotten in a restart.

@@ -111,6 +111,7 @@ fn committee(scheme: SchemeKind, keys: &[KeyFile]) -> Committee {
         name: "bench".to_owned(),
         epoch: Epoch(1),
         scheme: scheme.to_string(),
+        redundancy: 0,
         members: keys.iter().map(member).collect(),
     };
     Committee::load(&file, KeyCache::On).expect("fresh keys are sound")

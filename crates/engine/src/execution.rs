@@ -21,10 +21,10 @@
 //! signers is honest, so its own state is wrong.
 
 use crate::{Message, ReplicaConfig};
-use quorate_consensus::tally::{Collector, Progress, Tally};
+use quorate_consensus::tally::{Ballots, Collector};
 use quorate_crypto::merkle::Tree;
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_crypto::{Bitmap, Certificate, Digest, Share, VotingSecret, hash};
+use quorate_crypto::{Certificate, Digest, Share, VotingSecret, hash};
 use quorate_types::executed::{
     CertifiedReply, Completion, ExecutionCertificate, digest_of_results, executed_statement,
 };
@@ -111,9 +111,7 @@ impl Own {
 /// What members say that a height came to.
 #[derive(Debug, Default)]
 struct Shares {
-    /// Nobody is counted for two roots.
-    seen: Option<Bitmap>,
-    by_root: BTreeMap<Digest, Tally<()>>,
+    by_root: Option<Ballots<Digest>>,
     combined: Option<(Digest, Certificate)>,
 }
 
@@ -125,7 +123,7 @@ impl Execution {
         Self {
             id: config.id,
             voting: Arc::clone(&config.voting),
-            enabled: config.settings.execution_certificates,
+            enabled: config.settings.certifies_execution(),
             signs: config.signs,
             collector: Collector::new(Arc::clone(&committee), Purpose::Execute, policy)
                 .numbered_from(FIRST_JOB),
@@ -178,11 +176,11 @@ impl Execution {
 
     /// The state is that of this height, from an earlier run or another member.
     pub(crate) fn resume(&mut self, now: Time, header: Header) {
+        self.diverged = None;
         if !self.enabled {
             return;
         }
         self.executed = header.height;
-        self.diverged = None;
         self.open.retain(|height, _| *height > header.height);
         let own = Own::new(header, Vec::new(), Vec::new());
         self.open.insert(header.height, Open { executed: Some(own), ..Open::default() });
@@ -228,7 +226,8 @@ impl Execution {
         own.send_at = Some(now + self.patience * (1 << doublings));
         own.attempts += 1;
         let (chain, epoch) = (self.committee.chain(), self.committee.epoch());
-        let share = self.voting.sign(&executed_statement(chain, epoch, height, root));
+        let statement = executed_statement(chain, epoch, height, root);
+        let share = self.committee.sign(Purpose::Execute, &self.voting, &statement);
         if collector != Some(self.id) {
             let to = collector.map_or(Recipients::All, Recipients::One);
             let message = Message::ExecutionShare(height, root, share.clone());
@@ -285,38 +284,29 @@ impl Execution {
     fn count(&mut self, now: Time, from: ReplicaId, height: Height, root: Digest, share: Share) {
         let members = self.committee.size();
         let open = self.open.entry(height).or_default();
-        let seen = open.shares.seen.get_or_insert_with(|| Bitmap::new(members));
-        if !seen.insert(from.index()) {
-            return;
-        }
+        let new = || Ballots::new(members, Duration::ZERO);
+        let ballots = open.shares.by_root.get_or_insert_with(new);
         // ★ What is added up is one statement.
         let sum = if mutants::active(Mutant::MixedRoots) { Digest::ZERO } else { root };
-        let tally =
-            open.shares.by_root.entry(sum).or_insert_with(|| Tally::new(members, Duration::ZERO));
         let (chain, epoch) = (self.committee.chain(), self.committee.epoch());
-        tally.add(from, (), || executed_statement(chain, epoch, height, root), share);
-        self.jobs.extend(tally.combine(now, &mut self.collector));
+        ballots.add(from, sum, || executed_statement(chain, epoch, height, root), share);
+        self.jobs.extend(ballots.combine(now, &mut self.collector));
     }
 
     /// A job of this collector's came back.
     pub(crate) fn on_combined(&mut self, now: Time, outcome: &CombineOutcome) {
+        let mut open = self.open.iter_mut().filter_map(|(height, open)| {
+            open.shares.by_root.as_mut().map(|ballots| (*height, ballots))
+        });
+        let Some((height, ballots)) = open.find(|(_, ballots)| ballots.awaits(outcome.id)) else {
+            return;
+        };
         let mut blamed = Vec::new();
-        let mut done = None;
-        for (height, open) in &mut self.open {
-            for (root, tally) in &mut open.shares.by_root {
-                match tally.combined(outcome, &mut self.collector, &mut blamed) {
-                    Progress::Done(certificates) => {
-                        done = certificates.into_iter().next().map(|(_, c)| (*height, *root, c));
-                    }
-                    Progress::Waiting => {
-                        self.jobs.extend(tally.combine(now, &mut self.collector));
-                    }
-                }
-            }
-        }
+        let made = ballots.combined(outcome, &mut self.collector, &mut blamed);
         self.blamed += blamed.len() as u64;
-        if let Some((height, root, certificate)) = done {
-            self.conclude(now, height, root, certificate);
+        match made {
+            Some((root, certificate)) => self.conclude(now, height, root, certificate),
+            None => self.jobs.extend(ballots.combine(now, &mut self.collector)),
         }
     }
 
@@ -397,7 +387,8 @@ impl Execution {
         }
     }
 
-    fn diverge(&mut self, height: Height) {
+    /// The committee came to another state than this replica, from this height on.
+    pub(crate) fn diverge(&mut self, height: Height) {
         self.diverged.get_or_insert(height);
         self.open.clear();
     }

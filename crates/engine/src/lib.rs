@@ -10,6 +10,7 @@
 mod ancestry;
 mod availability;
 mod bodies;
+mod checkpoints;
 mod execution;
 mod flow;
 mod mempool;
@@ -30,7 +31,7 @@ mod verify;
 pub use ancestry::Truncation;
 pub use availability::{Acknowledged, Acknowledgement, AvailabilityCertificate, Covered};
 pub use message::{Answered, Frame, Message, Question, frame_bytes_max};
-pub use quorate_consensus::{ProtocolKind, UnweightedProtocol};
+pub use quorate_consensus::{ProtocolKind, UnfitProtocol};
 pub use replica::{Replica, ReplicaConfig, Status, SyncStatus};
 pub use reply_gate::ReplyGate;
 pub use session::{

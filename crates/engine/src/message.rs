@@ -60,6 +60,8 @@ pub enum Message {
     /// A member's share over the root that a height came to; the signature is checked when shares are
     /// added up.
     ExecutionShare(Height, Digest, Share),
+    /// A member's share over a state that may replace everything before it; likewise.
+    CheckpointShare(Height, Digest, Share),
     /// A height's root is certified.
     ExecutionProof(ExecutionCertificate),
     /// What a client's request came to, with the proof.
@@ -215,6 +217,7 @@ pub(crate) enum Tag {
     CertifiedReply = 21,
     Question = 22,
     Answered = 23,
+    CheckpointShare = 24,
 }
 
 impl Tag {
@@ -243,6 +246,7 @@ impl Tag {
             21 => Self::CertifiedReply,
             22 => Self::Question,
             23 => Self::Answered,
+            24 => Self::CheckpointShare,
             _ => return None,
         })
     }
@@ -256,14 +260,16 @@ pub const NAMES_MAX: usize = Payload::BODIES_MAX;
 
 const MIB: usize = 1024 * 1024;
 
+const CONSENSUS_BYTES_MAX: usize = 4 * MIB;
+
 /// The most bytes that a frame with this tag may have, tag included, before anything is allocated;
 /// `None` for a tag that does not exist.
 #[must_use]
 pub fn frame_bytes_max(tag: u8) -> Option<usize> {
     Some(match Tag::parse(tag)? {
-        // A proposal at 1,024 members: a certificate, a timeout certificate, 1,024 body names.
-        Tag::Consensus => MIB,
-        Tag::Inline => MIB + Body::BYTES_MAX,
+        // A view change of 256 slots, each with Ed25519's certificate of 209 members.
+        Tag::Consensus => CONSENSUS_BYTES_MAX,
+        Tag::Inline => CONSENSUS_BYTES_MAX + Body::BYTES_MAX,
         Tag::Body => 64 + Body::BYTES_MAX,
         Tag::Announce | Tag::FetchBodies => 16 + NAMES_MAX * 42,
         Tag::FetchBlocks | Tag::FetchSnapshots | Tag::FetchChunk => 128,
@@ -275,7 +281,7 @@ pub fn frame_bytes_max(tag: u8) -> Option<usize> {
         Tag::Chunk => 64 + Manifest::CHUNK_BYTES,
         Tag::Request => 1 + Request::WIRE_BYTES_MAX,
         Tag::Reply | Tag::CertifiedReply | Tag::Answered => MIB,
-        Tag::ExecutionShare => 256,
+        Tag::ExecutionShare | Tag::CheckpointShare => 256,
         Tag::ExecutionProof => 256 + certificate_bytes_max(Committee::MEMBERS_MAX),
         Tag::Question => 1 + QUESTION_BYTES_MAX,
         Tag::Busy => 512,
@@ -323,6 +329,9 @@ impl Message {
             Self::ExecutionShare(height, root, share) => {
                 typed(Tag::ExecutionShare, &(height, root, share), &[])
             }
+            Self::CheckpointShare(height, root, share) => {
+                typed(Tag::CheckpointShare, &(height, root, share), &[])
+            }
             Self::ExecutionProof(certificate) => typed(Tag::ExecutionProof, certificate, &[]),
             Self::CertifiedReply(reply) => typed(Tag::CertifiedReply, reply, &[]),
             Self::Question(question) => typed(Tag::Question, question, &[]),
@@ -345,6 +354,7 @@ impl Message {
             | Self::Available(_)
             | Self::FetchAvailable(_)
             | Self::ExecutionShare(..)
+            | Self::CheckpointShare(..)
             | Self::ExecutionProof(_) => Lane::Consensus,
             Self::Body(_) | Self::Blocks(_) | Self::Offer(_) | Self::Chunk(_) => Lane::Bulk,
             Self::Request(_)

@@ -15,7 +15,8 @@ mod executing;
 use crate::ancestry::Ancestry;
 use crate::availability::Certifier;
 use crate::bodies::{Bodies, Fetch, Need, PAYLOAD_BYTES_MAX};
-use crate::execution::{Execution, FIRST_JOB};
+use crate::checkpoints::{self, Checkpoints};
+use crate::execution::{self, Execution};
 use crate::mempool::{Capacity, Limits, Mempool};
 use crate::message::{Busy, FetchBlocks, NAMES_MAX};
 use crate::questions::Questions;
@@ -100,6 +101,10 @@ pub struct Status {
     pub operations: u64,
     /// Views left by a timeout certificate since the start.
     pub view_changes: u64,
+    /// Heights decided by the votes of almost all since the start, where the protocol has a fast path.
+    pub fast_decisions: u64,
+    /// Heights decided by two quorums' votes since the start, where it has one.
+    pub slow_decisions: u64,
     /// Bytes of the last certificate.
     pub certificate_bytes: u64,
     /// Requests waiting to be sealed or ordered, in bytes.
@@ -162,6 +167,7 @@ pub struct Replica {
     snapshots_installed: u64,
     replies: Replies,
     execution: Execution,
+    checkpoints: Checkpoints,
     questions: Questions,
     wish: Option<PayloadWish>,
     /// When a pending body may be proposed that may not yet.
@@ -219,8 +225,10 @@ impl Replica {
     pub fn new(config: ReplicaConfig) -> Self {
         let members = config.verifier.committee().size();
         let settings = &config.settings;
+        let protocol = protocol(&config);
         Self {
-            protocol: protocol(&config),
+            checkpoints: Checkpoints::new(&config, protocol.checkpoint_every()),
+            protocol,
             effects: VecDeque::new(),
             mempool: mempool(&config, 0),
             bodies: Bodies::new(config.id, members, settings.author_bytes_max),
@@ -279,13 +287,15 @@ impl Replica {
             root: self.root.to_hex(),
             operations: self.operations,
             view_changes: protocol.view_changes,
+            fast_decisions: protocol.fast_decisions,
+            slow_decisions: protocol.slow_decisions,
             certificate_bytes: protocol.certificate_bytes,
             mempool_bytes: self.mempool.bytes() as u64,
             bodies_bytes: self.bodies.held_bytes() as u64,
             syncing: self.is_syncing(),
             sync: self.sync_status(),
             snapshots_installed: self.snapshots_installed,
-            faults: self.faults + self.execution.blamed(),
+            faults: self.faults + self.execution.blamed() + self.checkpoints.blamed(),
             certified: self.execution.newest(),
             diverged: self.execution.diverged(),
             signs: self.config.signs,
@@ -315,6 +325,7 @@ impl Replica {
             self.root = executed.root();
             self.operations = executed.operations;
             self.execution.resume(now, executed.header);
+            self.checkpoints.executed(now, &executed.header);
             self.recall(executed);
         }
         self.oldest_snapshot = recovery.snapshots.first().copied();
@@ -325,6 +336,7 @@ impl Replica {
             now,
             Input::Recovered {
                 safety: recovery.safety,
+                slots: recovery.slots,
                 executed: recovery.executed.map(|executed| executed.decided),
                 decided: recovery.decided.into_iter().map(|record| record.bytes).collect(),
                 stored,
@@ -378,6 +390,9 @@ impl Replica {
             Incoming::FetchAvailable(next) => self.certifier.on_fetch(from, next),
             Incoming::ExecutionShare(height, root, share) => {
                 self.execution.on_share(now, from, (height, root), share);
+            }
+            Incoming::CheckpointShare(height, root, share) => {
+                self.checkpoints.on_share(now, from, (height, root), share);
             }
             Incoming::ExecutionProof(certificate) => {
                 self.execution.on_proof(now, from, *certificate);
@@ -648,14 +663,17 @@ impl Replica {
                 self.schedule_decided(decided);
             }
             Output::Behind { target, source } => self.sync.behind(now, target, source),
+            Output::Stable(checkpoint) => self.checkpoints.stable(&checkpoint),
             Output::Blame(..) => self.faults += 1,
             Output::Halt(halt) => self.effects.push_back(Effect::Halt(halt)),
         }
     }
 
     fn send_protocol(&mut self, to: Recipients, message: quorate_consensus::Message) {
-        if self.ancestry.precedes(message.chained().reports()) {
-            let (target, certificate) = self.protocol.rests_on(&message);
+        let reports = message.chained().is_some_and(quorate_consensus::chained::Message::reports);
+        if self.ancestry.precedes(reports)
+            && let Some((target, certificate)) = self.protocol.rests_on(&message)
+        {
             let chain = self.chain_for(target, certificate);
             self.send(to, Message::Chain(chain));
         }
@@ -742,6 +760,7 @@ impl Replica {
         self.propose(now);
         self.execute(now);
         self.certify_executed(now);
+        self.certify_checkpoints(now);
         self.fetch_due(now);
         self.announce_due(now);
         self.sync_due(now);
@@ -813,7 +832,10 @@ impl Machine for Replica {
                 self.on_stored(now, name);
             }
             Event::Read(answer) => self.on_read(now, answer),
-            Event::Combined(outcome) if outcome.id >= FIRST_JOB => {
+            Event::Combined(outcome) if outcome.id >= checkpoints::FIRST_JOB => {
+                self.checkpoints.on_combined(now, &outcome);
+            }
+            Event::Combined(outcome) if outcome.id >= execution::FIRST_JOB => {
                 self.execution.on_combined(now, &outcome);
             }
             Event::Combined(outcome) => self.feed(now, Input::Combined(outcome)),
@@ -850,6 +872,7 @@ impl Machine for Replica {
             self.announce_at,
             self.certifier.deadline(),
             self.execution.deadline(),
+            self.checkpoints.deadline(),
             self.propose_at,
             self.sync.deadline().filter(|_| !self.is_sync_paused()),
             self.snapshots.deadline(),

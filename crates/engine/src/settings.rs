@@ -231,6 +231,13 @@ impl Settings {
         }
     }
 
+    /// Whether members certify what heights come to: by [`Settings::execution_certificates`], or because
+    /// the protocol answers clients so.
+    #[must_use]
+    pub fn certifies_execution(&self) -> bool {
+        self.execution_certificates || self.protocol.certifies_replies()
+    }
+
     /// How the protocol keeps going.
     #[must_use]
     pub fn liveness(&self) -> Liveness {

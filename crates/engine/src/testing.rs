@@ -43,6 +43,7 @@ pub(crate) fn weighted(weights: &[u64]) -> Arc<Committee> {
         name: "test".into(),
         epoch: Epoch(1),
         scheme: "ed25519".into(),
+        redundancy: 0,
         members: (0..).zip(weights).map(member).collect(),
     };
     Arc::new(Committee::load_simulated(&file, KeyCache::Off).expect("a good file"))

@@ -59,6 +59,8 @@ pub enum Incoming {
     FetchAvailable(u64),
     /// A member's share over what a height came to, unchecked.
     ExecutionShare(Height, Digest, Share),
+    /// A member's share over a checkpoint, unchecked.
+    CheckpointShare(Height, Digest, Share),
     /// A certified root.
     ExecutionProof(Box<ExecutionCertificate>),
     /// What a client's request came to, certified (checked by clients).
@@ -219,6 +221,10 @@ impl Verify for Incoming {
             Tag::ExecutionShare => {
                 let (height, root, share) = decode(&content)?;
                 from_member(from, Self::ExecutionShare(height, root, share))
+            }
+            Tag::CheckpointShare => {
+                let (height, root, share) = decode(&content)?;
+                from_member(from, Self::CheckpointShare(height, root, share))
             }
             Tag::ExecutionProof => {
                 from.replica()?;

@@ -28,6 +28,12 @@ pub struct ValidatorStatus {
     pub operations: u64,
     /// Views left by a timeout certificate since the validator started.
     pub view_changes: u64,
+    /// Heights decided fast since it started, where the protocol has a fast path.
+    #[serde(default)]
+    pub fast_decisions: u64,
+    /// And by its slow one.
+    #[serde(default)]
+    pub slow_decisions: u64,
     /// Bytes of the last certificate.
     pub certificate_bytes: u64,
     /// Whether it is fetching blocks, bodies or a snapshot that it missed.

@@ -5,7 +5,7 @@
 //! written down in [`fields`], once; [`check`] finds everything wrong with a file at once.
 
 use quorate_crypto::{IdentityKey, KeyCache};
-use quorate_engine::{Settings, SettingsError, UnweightedProtocol};
+use quorate_engine::{Settings, SettingsError, UnfitProtocol};
 use quorate_storage::{Durability, LogConfig};
 use quorate_types::{ClientId, Committee, CommitteeError, CommitteeFile};
 use quorate_wan::{Emulation, EmulationError, Topology};
@@ -212,7 +212,7 @@ pub enum ConfigError {
         /// Which file.
         path: PathBuf,
         /// Why.
-        source: UnweightedProtocol,
+        source: UnfitProtocol,
     },
     /// A committee file with something wrong in it.
     #[error("the committee file {path} is refused: {source}", path = path.display())]

@@ -3,9 +3,9 @@
 
 use crate::{LearnerAddress, NodeConfig};
 use quorate_crypto::{KeyError, KeyFile, KeyFileError, SchemeKind};
-use quorate_engine::{Settings, SettingsError, UnweightedProtocol};
+use quorate_engine::{Settings, SettingsError, UnfitProtocol};
 use quorate_storage::Durability;
-use quorate_types::{Committee, CommitteeFile, Epoch, Member, Weights};
+use quorate_types::{Committee, CommitteeFile, Epoch, Member, Weights, WeightsError};
 use quorate_wan::{Emulation, EmulationError};
 use rustls::crypto::ring;
 use std::io;
@@ -22,6 +22,8 @@ pub struct TestnetPlan {
     pub learners: usize,
     /// The members' voting weights, as many as there are members; `None` for 1 each.
     pub weights: Option<Weights>,
+    /// How many members more than faults alone ask for (`c` of `n = 3f+2c+1`).
+    pub redundancy: u64,
     /// The voting scheme.
     pub scheme: SchemeKind,
     /// The address that all listen on.
@@ -48,6 +50,7 @@ impl Default for TestnetPlan {
             members: 4,
             learners: 0,
             weights: None,
+            redundancy: 0,
             scheme: SchemeKind::Ed25519,
             host: "127.0.0.1".into(),
             base_port: 7_000,
@@ -106,7 +109,10 @@ pub enum TestnetError {
     },
     /// Weights that the protocol does not support.
     #[error(transparent)]
-    Unweighted(#[from] UnweightedProtocol),
+    Unweighted(#[from] UnfitProtocol),
+    /// Members that do not make the redundancy that was asked for.
+    #[error(transparent)]
+    Redundancy(#[from] WeightsError),
     /// The ports do not fit.
     #[error(
         "{members} members{} need the ports {base} to {last}; choose a base port from 1 to {highest}", and_learners(*learners)
@@ -187,13 +193,14 @@ impl TestnetPlan {
         if self.members == 0 || self.members > Committee::MEMBERS_MAX {
             return Err(TestnetError::Size(self.members));
         }
-        if let Some(weights) = &self.weights {
-            if weights.members() != self.members {
-                let (weights, members) = (weights.members(), self.members);
-                return Err(TestnetError::Weights { weights, members });
-            }
-            self.settings.protocol.check_weights(weights)?;
+        if let Some(weights) = &self.weights
+            && weights.members() != self.members
+        {
+            let (weights, members) = (weights.members(), self.members);
+            return Err(TestnetError::Weights { weights, members });
         }
+        let weights = self.weights.clone().unwrap_or_else(|| Weights::equal(self.members));
+        self.settings.protocol.check_weights(&weights.with_redundancy(self.redundancy)?)?;
         let (members, learners, base) = (self.members, self.learners, self.base_port);
         let ports = 2 * (members + learners);
         let last = usize::from(base) + ports - 1;
@@ -260,6 +267,7 @@ impl TestnetPlan {
             name: self.name.clone(),
             epoch: Epoch(1),
             scheme: self.scheme.to_string(),
+            redundancy: self.redundancy,
             members,
         };
         let content = toml::to_string(&file).expect("a plain struct is a table");

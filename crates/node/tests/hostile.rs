@@ -241,7 +241,7 @@ fn an_oversized_frame_is_refused_by_its_length_alone() {
     siege.runtime.block_on(async {
         for (lane, tag, bytes) in [
             (Lane::Votes, 1, u32::MAX),
-            (Lane::Consensus, 1, 1024 * 1024 + 1),
+            (Lane::Consensus, 1, 4 * 1024 * 1024 + 1),
             (Lane::Bulk, 3, 64 + Body::BYTES_MAX as u32 + 1),
         ] {
             let mut channel = siege.channel(&siege.member, lane).await;

@@ -3,6 +3,7 @@
 mod liar;
 mod lies;
 mod reach;
+mod slot_lies;
 
 pub(crate) use liar::Liar;
 pub use reach::Twins;

@@ -36,6 +36,7 @@ pub(crate) fn committee(
         name: format!("sim {seed}"),
         epoch: Epoch(0),
         scheme: scheme.to_string(),
+        redundancy: weights.redundant_members(),
         members: members.collect(),
     };
     Committee::load_simulated(&file, cache).expect("fresh keys are sound")

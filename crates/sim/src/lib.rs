@@ -12,6 +12,7 @@
 mod agenda;
 pub mod byzantine;
 pub mod campaign;
+pub mod class;
 pub mod crash_points;
 pub mod dice;
 pub mod faults;

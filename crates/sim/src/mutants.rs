@@ -4,7 +4,7 @@ pub use quorate_crypto::mutants::Mutant;
 
 /// The rules that a run can break: those of the machines, the checks before them, the host, the log
 /// and the executor. The others are about keys and shares that no scenario forges.
-pub const ALL: [Mutant; 59] = [
+pub const ALL: [Mutant; 67] = [
     Mutant::SkipThreshold,
     Mutant::CertificateCountsHeads,
     Mutant::TallyCountsHeads,
@@ -42,6 +42,14 @@ pub const ALL: [Mutant; 59] = [
     Mutant::BasicForgetPhase,
     Mutant::BasicNoNewViews,
     Mutant::BasicRememberByBlock,
+    Mutant::WindowedAcceptTwice,
+    Mutant::WindowedVoteBeforePersist,
+    Mutant::WindowedCommitBeforePersist,
+    Mutant::WindowedChangeBeforePersist,
+    Mutant::WindowedAmnesia,
+    Mutant::WindowedForgetBase,
+    Mutant::TieGoesToFast,
+    Mutant::FastByFew,
     Mutant::VoteWithoutBodies,
     Mutant::AcknowledgeBeforeStored,
     Mutant::HostSendsEarly,

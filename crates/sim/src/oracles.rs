@@ -16,6 +16,7 @@ mod prefix;
 mod progress;
 mod quorums;
 mod shown;
+mod slots;
 mod together;
 mod wiped;
 
@@ -31,6 +32,7 @@ pub use halting::Halting;
 pub use prefix::Prefix;
 pub use progress::Progress;
 pub use quorums::Quorums;
+pub use slots::Slots;
 pub use together::Together;
 pub use wiped::Wiped;
 

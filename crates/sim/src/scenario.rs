@@ -10,7 +10,7 @@ use crate::mutants::{Active, Mutant};
 use crate::network::Conditions;
 use crate::oracles::{
     Acknowledged, Agreement, Audit, Availability, Caps, Conduct, Departures, ExactlyOnce, Halting,
-    Oracle, Prefix, Progress, Quorums, Together, Violation, Wiped,
+    Oracle, Prefix, Progress, Quorums, Slots, Together, Violation, Wiped,
 };
 use crate::replay;
 use crate::world::World;
@@ -351,11 +351,15 @@ impl Scenario {
         self
     }
 
-    /// With the committee running this protocol.
+    /// With the committee running this protocol. Where it counts heads, weights that differ are drawn
+    /// again; where redundancy is of use, some committees have it. Before any other change.
     #[must_use]
-    pub fn running(mut self, protocol: ProtocolKind) -> Self {
-        self.settings.protocol = protocol;
-        self
+    pub fn running(self, protocol: ProtocolKind) -> Self {
+        let weights = weights::fitting(protocol, self.seed, &self.weights);
+        let redrawn = weights != self.weights;
+        let mut scenario = if redrawn { Self::draw(self.seed, weights) } else { self };
+        scenario.settings.protocol = protocol;
+        scenario
     }
 
     /// With leaders passed over whose last turns came to nothing.
@@ -465,10 +469,15 @@ impl Scenario {
 
     /// Who judges it.
     pub(crate) fn oracles(&self) -> Vec<Box<dyn Oracle>> {
+        let redundant = usize::try_from(self.weights.redundant_members()).expect("few");
+        let rules = self.settings.protocol.windowed_rules();
+        let slots =
+            Slots::new(self.replicas, redundant, rules.is_some_and(|rules| rules.fast_path));
         if self.is_beyond_tolerance() {
             return vec![
                 Box::new(Halting::default()),
                 Box::new(Audit::of_members()),
+                Box::new(slots.of_members()),
                 Box::new(Wiped::default()),
                 Box::new(Caps::new(&self.settings, self.replicas)),
             ];
@@ -479,6 +488,7 @@ impl Scenario {
             Box::new(Together::new(self.replicas)),
             Box::new(Conduct),
             Box::new(Audit::default()),
+            Box::new(slots),
             Box::new(Quorums::new(self.weights.each())),
             Box::new(Availability::new(self.settings.availability)),
             Box::new(Agreement::default()),

@@ -23,8 +23,9 @@ mod seat;
 mod shrink;
 mod world;
 
+pub use crate::class::Class;
 pub use campaign::{Campaign, Found, run_plan, run_plans};
-pub use plan::{Class, MACHINES, MEMBERS, Plan, PlanFile, Reach, ViewPlan, is_plan_file};
+pub use plan::{MACHINES, MEMBERS, Plan, PlanFile, Reach, ViewPlan, is_plan_file};
 pub use shrink::{PlanSize, ShrunkPlan, shrink_plan};
 pub use world::{Ground, Outcome};
 

@@ -107,6 +107,19 @@ noticed! {
     a_decision_after_two_phases: BasicDecideOnPreCommit in 20 of short;
 }
 
+noticed! {
+    Pbft:
+    a_commit_without_its_certificate_on_disk: WindowedCommitBeforePersist in 100 of storm;
+    promises_about_slots_forgotten: WindowedAmnesia in 20 of short;
+    a_proof_of_few: SkipThreshold in 40 of short;
+}
+
+noticed! {
+    Sbft:
+    a_vote_for_a_slot_without_a_durable_promise: WindowedVoteBeforePersist in 100 of storm;
+    fast_promises_about_slots_forgotten: WindowedAmnesia in 20 of short;
+}
+
 /// A planted mutant is found, shrunk, and fails in the same way when its file is run: same verdict,
 /// same events.
 #[test]
@@ -182,6 +195,20 @@ noticed_by_twins! {
     twins_notice_a_proposal_that_is_not_durable: ChainedProposeBeforePersist breaks "audit" in 4_000;
     twins_notice_a_decision_delivered_newest_first: ChainedNewestFirst breaks "prefix" in 500;
     twins_notice_a_view_entered_without_a_certificate: ChainedEnterUncertified breaks "conduct" in 500;
+}
+
+noticed_by_twins! {
+    Pbft:
+    twins_notice_promises_about_slots_forgotten: WindowedAmnesia breaks "slots" in 500;
+    twins_notice_a_second_value_for_a_slot: WindowedAcceptTwice breaks "slots" in 500;
+    twins_notice_a_view_change_that_is_not_durable: WindowedChangeBeforePersist breaks "slots" in 2_000;
+    twins_notice_a_commit_that_is_not_durable: WindowedCommitBeforePersist breaks "slots" in 2_000;
+}
+
+noticed_by_twins! {
+    Sbft:
+    twins_notice_a_fast_vote_that_is_not_durable: WindowedVoteBeforePersist breaks "slots" in 2_000;
+    twins_notice_a_second_fast_value_for_a_slot: WindowedAcceptTwice breaks "slots" in 500;
 }
 
 noticed_by_twins! {

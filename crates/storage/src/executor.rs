@@ -264,6 +264,13 @@ impl Executor {
         result.inspect_err(|error| self.failure = Some(error.clone()))
     }
 
+    /// Time does not go backwards for a service, though what fills a slot that nothing was decided for
+    /// has no time, and slots of several views were stamped by several clocks.
+    fn stamp_of(&self, block: &Block) -> u64 {
+        let before = self.progress.as_ref().map_or(0, |before| before.header.proposed_at_ms);
+        block.payload.header.proposed_at_ms.max(before)
+    }
+
     fn is_durable_commit_due(&mut self, block: &Block) -> bool {
         self.heights_undurable += 1;
         self.bytes_undurable += block.bodies.iter().map(|body| body.raw.len() as u64).sum::<u64>();
@@ -276,12 +283,9 @@ impl Executor {
         block: &Block,
         durable: bool,
     ) -> Result<(Progress, Executed), StorageError> {
+        let context = BlockContext { height: block.height(), proposed_at_ms: self.stamp_of(block) };
         let mut transaction = self.store.begin()?;
         let sorted = sort_requests(transaction.as_ref(), block)?;
-        let context = BlockContext {
-            height: block.height(),
-            proposed_at_ms: block.payload.header.proposed_at_ms,
-        };
         let mut state = ServiceState { transaction: transaction.as_mut() };
         let outcomes = execute_requests(self.service.as_mut(), &mut state, context, &sorted.fresh)?;
         let state = self.service.root(&state)?;

@@ -17,7 +17,7 @@ mod retention;
 
 use crate::StorageError;
 use crate::disk::Disk;
-use crate::log::{BODIES, Durability, Log, LogConfig, RECORDS, scan};
+use crate::log::{BODIES, Durability, Location, Log, LogConfig, RECORDS, scan};
 use bytes::Bytes;
 use index::Index;
 use parking_lot::Mutex;
@@ -33,8 +33,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Kinds of log records; 0 is a segment's first.
-const SAFETY: u8 = RecordKind::Safety as u8;
-const INCARNATION: u8 = RecordKind::Incarnation as u8;
+const SAFETY: u8 = 1;
+const INCARNATION: u8 = 2;
+/// Its payload begins with the slot's place.
+const SLOT: u8 = 3;
 const DECIDED: u8 = 16;
 const BODY: u8 = 17;
 /// A height was let go: its number and the names of its bodies.
@@ -74,7 +76,7 @@ pub struct JournalStats {
 }
 
 /// The latest record of each kind, with its segment.
-type Latest = BTreeMap<u8, (Bytes, u64)>;
+type Latest = BTreeMap<RecordKind, (Bytes, u64)>;
 
 /// Both logs with the index of what is in them.
 pub struct Journal {
@@ -252,8 +254,8 @@ impl Journal {
     fn append(&mut self, entry: &Entry) -> Result<(), StorageError> {
         match entry {
             Entry::Record(Record { kind, bytes }) => {
-                let at = self.records.append(*kind as u8, &[], bytes)?;
-                self.latest.insert(*kind as u8, (bytes.clone(), at.segment));
+                let at = append_record(&mut self.records, *kind, bytes)?;
+                self.latest.insert(*kind, (bytes.clone(), at.segment));
                 self.record_barrier = true;
             }
             Entry::Decided(DecidedRecord { height, bytes }) => {
@@ -296,6 +298,14 @@ impl Journal {
     /// Everything staged is in the files now.
     fn publish(&mut self) {
         self.shared.index.lock().absorb(&mut self.staged);
+    }
+}
+
+fn append_record(log: &mut Log, kind: RecordKind, bytes: &Bytes) -> Result<Location, StorageError> {
+    match kind {
+        RecordKind::Safety => log.append(SAFETY, &[], bytes),
+        RecordKind::Incarnation => log.append(INCARNATION, &[], bytes),
+        RecordKind::Slot(place) => log.append(SLOT, &[place], bytes),
     }
 }
 
@@ -361,7 +371,7 @@ impl Shared {
         }
     }
 
-    fn is_at(&self, item: &ReadItem, location: crate::log::Location) -> bool {
+    fn is_at(&self, item: &ReadItem, location: Location) -> bool {
         self.index.lock().find(item).is_some_and(|(_, now)| now == location)
     }
 }

@@ -4,7 +4,7 @@ use crate::{ChainId, Epoch, ReplicaId, Weights, WeightsError};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{
     Bitmap, Certificate, IdentityKey, KeyCache, KeyError, PossessionProof, Scheme, SchemeKind,
-    VotingKey, committee_scheme, hash_parts,
+    Share, VotingKey, VotingSecret, committee_scheme, hash_parts,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -16,8 +16,12 @@ use std::sync::Arc;
 pub enum Purpose {
     /// Votes and timeouts of the chained protocols: a quorum.
     Vote,
+    /// A vote that decides at once: of all but the redundant members.
+    Fast,
     /// What executing a height came to: enough to include an honest member.
     Execute,
+    /// The state that replaces everything before it: a quorum has it.
+    Checkpoint,
 }
 
 impl Purpose {
@@ -25,7 +29,8 @@ impl Purpose {
     #[must_use]
     pub fn threshold(self, weights: &Weights) -> u64 {
         match self {
-            Self::Vote => weights.quorum(),
+            Self::Vote | Self::Checkpoint => weights.quorum(),
+            Self::Fast => weights.fast(),
             Self::Execute => weights.weak(),
         }
     }
@@ -53,6 +58,11 @@ fn one() -> u64 {
     1
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// The committee file: the same bytes for every member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -63,6 +73,10 @@ pub struct CommitteeFile {
     pub epoch: Epoch,
     /// The voting scheme: `ed25519` or `bls`.
     pub scheme: String,
+    /// How many members more than faults alone ask for (paper 002: `c`); 0 if absent. Of use to a
+    /// protocol with a fast path, which then goes on while so many are slow or dead.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub redundancy: u64,
     /// The members in index order.
     pub members: Vec<Member>,
 }
@@ -136,7 +150,8 @@ impl Committee {
         }
         let kind: SchemeKind =
             file.scheme.parse().map_err(|_| CommitteeError::Scheme(file.scheme.clone()))?;
-        let weights = Weights::new(file.members.iter().map(|m| m.weight).collect())?;
+        let weights = Weights::new(file.members.iter().map(|m| m.weight).collect())?
+            .with_redundancy(file.redundancy)?;
         let mut identities = Vec::with_capacity(count);
         let mut keys = Vec::with_capacity(count);
         for (index, member) in file.members.iter().enumerate() {
@@ -257,6 +272,19 @@ impl Committee {
         (Arc::clone(&self.voting), purpose.threshold(&self.weights))
     }
 
+    /// Whether votes that decide at once are signed with keys of their own, as threshold schemes ask
+    /// for. Otherwise one vote serves both thresholds.
+    #[must_use]
+    pub fn splits_keys(&self) -> bool {
+        false
+    }
+
+    /// A member's share for a purpose.
+    #[must_use]
+    pub fn sign(&self, _purpose: Purpose, secret: &VotingSecret, statement: &[u8]) -> Share {
+        secret.sign(statement)
+    }
+
     /// Whether the certificate's signers are members of this committee and weigh enough for
     /// `purpose` (★: asked before any pairing). The signature is the scheme's to check.
     #[must_use]
@@ -290,7 +318,11 @@ impl CommitteeFile {
             .collect();
         let content = borsh::to_vec(&(&self.name, self.epoch, &self.scheme, members))
             .expect("encoding into memory cannot fail");
-        ChainId(hash_parts("quorate v1 chain id", &[&content]).0)
+        let redundancy = self.redundancy.to_le_bytes();
+        // Without any, chains are called what they always were.
+        let parts: &[&[u8]] =
+            if self.redundancy == 0 { &[&content] } else { &[&content, &redundancy] };
+        ChainId(hash_parts("quorate v1 chain id", parts).0)
     }
 }
 

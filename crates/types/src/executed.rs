@@ -80,6 +80,41 @@ impl ExecutionCertificate {
     }
 }
 
+/// The bytes that a member signs once its state at `height` may replace all before it.
+#[must_use]
+pub fn checkpoint_statement(chain: ChainId, epoch: Epoch, height: Height, root: Digest) -> Vec<u8> {
+    sign::statement(Kind::Checkpoint, chain, epoch, &(height, root))
+}
+
+/// A quorum has executed everything up to a height and keeps its state: who needs what was before it
+/// fetches that state (paper 002, §V-F).
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct CheckpointCertificate {
+    /// The height.
+    pub height: Height,
+    /// [`Header::root`] at that height.
+    pub root: Digest,
+    /// Over [`checkpoint_statement`], by members of [`Purpose::Checkpoint`]'s weight.
+    pub certificate: Certificate,
+}
+
+impl CheckpointCertificate {
+    /// Checks it as a whole: weight, then signature (★).
+    ///
+    /// # Errors
+    /// [`Rejected::BelowThreshold`] and [`Rejected::BadSignature`].
+    pub fn check(&self, committee: &Committee) -> Result<(), Rejected> {
+        if !committee.is_enough(Purpose::Checkpoint, &self.certificate) {
+            return Err(Rejected::BelowThreshold);
+        }
+        let (scheme, _) = committee.scheme(Purpose::Checkpoint);
+        let (chain, epoch) = (committee.chain(), committee.epoch());
+        scheme
+            .verify(&checkpoint_statement(chain, epoch, self.height, self.root), &self.certificate)
+            .map_err(|_| Rejected::BadSignature("a checkpoint's certificate"))
+    }
+}
+
 /// The one answer that a client needs: what its request came to, with the way from there to a
 /// certified root.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]

@@ -179,12 +179,14 @@ pub enum Event<M> {
 
 /// Which of its durable records a machine replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
 pub enum RecordKind {
     /// The protocol's promises: what it voted for, what it locked.
-    Safety = 1,
+    Safety,
     /// The replica's own count of its starts.
-    Incarnation = 2,
+    Incarnation,
+    /// The protocol's promises about one slot of a window of as many: a later slot takes an earlier
+    /// one's place in it.
+    Slot(u8),
 }
 
 /// A small record that replaces the last one of its kind.
@@ -386,6 +388,8 @@ pub struct Asked {
 pub struct Recovery {
     /// The latest protocol record.
     pub safety: Option<Bytes>,
+    /// The latest record of each slot.
+    pub slots: Vec<Bytes>,
     /// The latest incarnation record.
     pub incarnation: Option<Bytes>,
     /// The last executed height, if any.

@@ -27,6 +27,18 @@ pub enum Kind {
     HotStuffBasicCommit,
     /// A complaint of basic HotStuff.
     HotStuffBasicComplaint,
+    /// A primary's proposal for a slot.
+    PrePrepare,
+    /// A vote for what a primary proposed for a slot.
+    Prepare,
+    /// A vote to decide what was prepared for a slot.
+    Commit,
+    /// What a member knows of the slots as it gives a view up.
+    ViewChange,
+    /// What a primary begins its view with.
+    NewView,
+    /// The state at a height, which may replace everything before it.
+    Checkpoint,
     /// A member's acknowledgement of an author's bodies.
     Available,
     /// What a member's state came to at a height.
@@ -39,7 +51,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, for tests that replay each as each other.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 19] = [
         Self::Propose,
         Self::JolteonVote,
         Self::JolteonTimeout,
@@ -49,6 +61,12 @@ impl Kind {
         Self::HotStuffBasicPreCommit,
         Self::HotStuffBasicCommit,
         Self::HotStuffBasicComplaint,
+        Self::PrePrepare,
+        Self::Prepare,
+        Self::Commit,
+        Self::ViewChange,
+        Self::NewView,
+        Self::Checkpoint,
         Self::Available,
         Self::Executed,
         Self::Client,
@@ -68,6 +86,12 @@ impl Kind {
             Self::HotStuffBasicPreCommit => "VOTE/hotstuff-basic/pre-commit/",
             Self::HotStuffBasicCommit => "VOTE/hotstuff-basic/commit/",
             Self::HotStuffBasicComplaint => "COMPLAIN/hotstuff-basic/",
+            Self::PrePrepare => "PRE-PREPARE/",
+            Self::Prepare => "PREPARE/",
+            Self::Commit => "COMMIT/",
+            Self::ViewChange => "VIEW-CHANGE/",
+            Self::NewView => "NEW-VIEW/",
+            Self::Checkpoint => "CHECKPOINT/",
             Self::Available => "AVAILABLE/",
             Self::Executed => "EXECUTED/",
             Self::Client => "CLIENT/",

@@ -24,6 +24,7 @@ pub struct Weights {
     total: u64,
     faulty_max: u64,
     quorum: u64,
+    redundancy: u64,
 }
 
 /// Why weights are refused.
@@ -42,6 +43,18 @@ pub enum WeightsError {
         max = Weights::TOTAL_MAX
     )]
     Total(u128),
+    /// A committee of another size than redundancy asks for.
+    #[error(
+        "{members} members of one weight make no committee with redundancy {redundancy}: it takes \
+         3f + {}, for an f of at least 1",
+        2 * redundancy + 1
+    )]
+    Redundancy {
+        /// How many there are.
+        members: u64,
+        /// How many redundant ones were asked for.
+        redundancy: u64,
+    },
     /// One member that needs no other.
     #[error(
         "member {member} has {weight} of the committee's weight of {total}, a quorum by itself: the \
@@ -96,9 +109,29 @@ impl Weights {
             return Err(WeightsError::Total(sum));
         }
         let (faulty_max, quorum) = thresholds(&each, total);
-        let weights = Self { each, total, faulty_max, quorum };
+        let weights = Self { each, total, faulty_max, quorum, redundancy: 0 };
         weights.refuse_dictator()?;
         Ok(weights)
+    }
+
+    /// With so many members more than faults alone ask for (paper 002: `c` of `n = 3f+2c+1`): the fast
+    /// path goes on while as many are slow or dead. Fewer of the others may be faulty.
+    ///
+    /// # Errors
+    /// When members weigh differently, or so many members are no `3f+2c+1` for an `f` of at least 1.
+    pub fn with_redundancy(self, redundancy: u64) -> Result<Self, WeightsError> {
+        if redundancy == 0 {
+            return Ok(self);
+        }
+        let members = self.members() as u64;
+        let spare = redundancy.checked_mul(2).and_then(|two| members.checked_sub(two + 1));
+        let faulty = spare.filter(|rest| *rest >= 3 && rest % 3 == 0).map(|rest| rest / 3);
+        let Some(faulty) = faulty.filter(|_| self.are_equal()) else {
+            return Err(WeightsError::Redundancy { members, redundancy });
+        };
+        let each = self.each[0];
+        let quorum = (u64::midpoint(members, faulty) + 1) * each;
+        Ok(Self { faulty_max: faulty * each, quorum, redundancy: redundancy * each, ..self })
     }
 
     /// Everybody weighs 1.
@@ -152,6 +185,32 @@ impl Weights {
         self.faulty_max + 1
     }
 
+    /// How many members more than faults alone ask for (paper 002: `c`).
+    #[must_use]
+    pub fn redundant_members(&self) -> u64 {
+        self.redundancy / self.each[0]
+    }
+
+    /// The weight of those without whom a decision needs no second vote: all but the redundant (paper
+    /// 002: `3f+c+1`).
+    #[must_use]
+    pub fn fast(&self) -> u64 {
+        self.total - self.redundancy
+    }
+
+    /// What is certain to be left of a fast decision among any [`Weights::honest`] reports of it: those
+    /// of honest members (paper 002: `f+c+1`).
+    #[must_use]
+    pub fn fast_remnant(&self) -> u64 {
+        self.weak() + self.redundancy
+    }
+
+    /// What the honest weigh at least: as much answers whatever the faulty do (`n−f`).
+    #[must_use]
+    pub fn honest(&self) -> u64 {
+        self.total - self.faulty_max
+    }
+
     /// The weight of one member, 0 for a stranger.
     #[must_use]
     pub fn of(&self, member: usize) -> u64 {
@@ -190,6 +249,9 @@ impl Weights {
     }
 }
 
+/// Between the weights and how many members are redundant.
+const REDUNDANT: &str = ";c=";
+
 /// The tolerated faulty weight and the quorum's.
 fn thresholds(each: &[u64], total: u64) -> (u64, u64) {
     if !are_equal(each) {
@@ -204,25 +266,34 @@ fn are_equal(each: &[u64]) -> bool {
     each.iter().all(|weight| *weight == each[0])
 }
 
-/// As [`Weights::from_str`] reads them: `3,1,1,1`.
+/// As [`Weights::from_str`] reads them: `3,1,1,1`, or `1,1,1,1,1,1;c=1`.
 impl fmt::Display for Weights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let texts: Vec<String> = self.each.iter().map(u64::to_string).collect();
-        f.write_str(&texts.join(","))
+        f.write_str(&texts.join(","))?;
+        match self.redundant_members() {
+            0 => Ok(()),
+            redundant => write!(f, "{REDUNDANT}{redundant}"),
+        }
     }
 }
 
 impl FromStr for Weights {
     type Err = String;
 
-    /// Reads whole numbers with commas between them, one a member.
+    /// Reads whole numbers with commas between them, one a member; and after `;c=` how many of the
+    /// members are redundant, if any are.
     fn from_str(text: &str) -> Result<Self, String> {
+        let (text, redundant) = text.split_once(REDUNDANT).unwrap_or((text, "0"));
+        let refused = || format!("'{redundant}' is no number of redundant members");
+        let redundant = redundant.trim().parse::<u64>().map_err(|_| refused())?;
         let weight = |word: &str| {
             let refused = || format!("'{word}' is no weight: write whole numbers, as in 3,1,1,1");
             word.trim().parse::<u64>().map_err(|_| refused())
         };
         let each = text.split(',').map(weight).collect::<Result<Vec<_>, _>>()?;
-        Self::new(each).map_err(|error| error.to_string())
+        let weights = Self::new(each).and_then(|weights| weights.with_redundancy(redundant));
+        weights.map_err(|error| error.to_string())
     }
 }
 

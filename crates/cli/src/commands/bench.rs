@@ -52,9 +52,14 @@ pub(crate) struct Options {
     /// What each validator's vote weighs, as in 3,1,1,1; by default all weigh the same
     #[arg(long, value_name = "W,W,...")]
     weights: Option<Weights>,
-    /// The protocol that orders: jolteon, hotstuff (chained) or hotstuff-basic
+    /// The protocol that orders: jolteon, hotstuff (chained), hotstuff-basic, pbft, linear-pbft,
+    /// linear-pbft-fast (with the fast path) or sbft (and one certified reply a client)
     #[arg(long, default_value_t)]
     protocol: ProtocolKind,
+    /// How many of the validators are redundant: the fast path goes on while so many are slow or dead.
+    /// It takes 3f + 2C + 1 validators for an f of at least 1
+    #[arg(short = 'c', long, default_value_t = 0, value_name = "C")]
+    redundancy: u64,
     /// Pass over leaders whose last turns came to nothing
     #[arg(long)]
     leader_reputation: bool,
@@ -274,6 +279,7 @@ impl Options {
         Ok(BenchConfig {
             validators: self.validators,
             weights: self.weights.clone(),
+            redundancy: self.redundancy,
             scheme: self.scheme,
             load: self.load,
             rate: self.rate.first(),

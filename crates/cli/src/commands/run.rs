@@ -81,7 +81,7 @@ impl Options {
         if service != ServiceKind::Kv {
             return refused(format!("'gateway' needs service = \"kv\", not \"{service}\""));
         }
-        if !config.replica.execution_certificates {
+        if !config.replica.certifies_execution() {
             return refused("'gateway' needs execution_certificates = true in [replica]".into());
         }
         match config.gateway_token_file.as_deref().map(Token::read).transpose() {

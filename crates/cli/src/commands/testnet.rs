@@ -41,9 +41,14 @@ pub(crate) struct Options {
     /// third may fail, and each leads in proportion to its weight
     #[arg(long, value_name = "W,W,...")]
     weights: Option<Weights>,
-    /// The protocol that orders: jolteon, hotstuff (chained) or hotstuff-basic
+    /// The protocol that orders: jolteon, hotstuff (chained), hotstuff-basic, pbft, linear-pbft,
+    /// linear-pbft-fast (with the fast path) or sbft (and one certified reply a client)
     #[arg(long, default_value_t)]
     protocol: ProtocolKind,
+    /// How many of the validators are redundant: the fast path goes on while so many are slow or dead.
+    /// It takes 3f + 2C + 1 validators for an f of at least 1
+    #[arg(short = 'c', long, default_value_t = 0, value_name = "C")]
+    redundancy: u64,
     /// The voting scheme: ed25519 or bls
     #[arg(long, default_value = "ed25519", value_parser = super::scheme)]
     scheme: SchemeKind,
@@ -79,6 +84,7 @@ impl Options {
             members: usize::from(self.validators),
             learners: usize::from(self.learners),
             weights: self.weights.clone(),
+            redundancy: self.redundancy,
             scheme: self.scheme,
             base_port: self.base_port,
             durability: self.durability,
@@ -106,7 +112,8 @@ impl Options {
 
     fn weights(&self) -> Weights {
         let equal = || Weights::equal(usize::from(self.validators));
-        self.weights.clone().unwrap_or_else(equal)
+        let weights = self.weights.clone().unwrap_or_else(equal);
+        weights.clone().with_redundancy(self.redundancy).unwrap_or(weights)
     }
 
     /// What to be told of the committee, unless it has one member: that it tolerates no failure is

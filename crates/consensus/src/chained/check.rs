@@ -6,9 +6,9 @@ use super::messages::{
 };
 use super::rules::{Phase, Rules};
 use crate::block_tree::TreeBlock;
-use crate::verify::{ProposalKey, Verifier, WINDOW};
+use crate::verify::{Verifier, WINDOW};
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_crypto::{Bitmap, Certificate, Share, Signature};
+use quorate_crypto::{Bitmap, Certificate, Share};
 use quorate_types::{BlockId, BodyRef, Purpose, Rejected, ReplicaId, View};
 
 /// Checks a message from `from`; certificates in it come out as the copies that were checked.
@@ -120,17 +120,7 @@ fn check_proposal_signature(
     verifier: &Verifier,
 ) -> Result<(), Rejected> {
     let message = proposal_message(verifier, block.view, block.id());
-    let refused = Rejected::BadSignature("a proposal's signature");
-    match verifier.proposal_key() {
-        ProposalKey::Identity => {
-            let bytes = signature.try_into().map_err(|_| refused.clone())?;
-            verifier.verify_identity(block.author, &message, &Signature(bytes))
-        }
-        ProposalKey::Voting => verifier
-            .voting()
-            .verify_share(&message, block.author.index(), &Share(signature.to_vec()))
-            .map_err(|_| refused),
-    }
+    verifier.check_alone(block.author, &message, signature, "a proposal's signature")
 }
 
 /// The Block rule: (A) it follows its parent's view, or (B) a timeout certificate explains the gap

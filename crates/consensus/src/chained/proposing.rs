@@ -5,7 +5,6 @@ use super::rules::Phase;
 use super::state::Chained;
 use crate::block_tree::TreeBlock;
 use crate::leader::Standing;
-use crate::verify::ProposalKey;
 use crate::{Output, PayloadWish};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{BlockId, Payload, Recipients, Time, View};
@@ -89,9 +88,6 @@ impl Chained {
 
     fn sign_proposal(&self, view: View, id: BlockId) -> Vec<u8> {
         let message = proposal_message(&self.verifier, view, id);
-        match self.verifier.proposal_key() {
-            ProposalKey::Identity => self.config.identity.sign(&message).0.to_vec(),
-            ProposalKey::Voting => self.config.voting.sign(&message).0,
-        }
+        self.verifier.sign_alone(&self.config.identity, &self.config.voting, &message)
     }
 }

@@ -121,6 +121,7 @@ impl Chained {
             leader: self.leader(),
             view_changes: self.view_changes,
             certificate_bytes: encode(&self.high_qc.certificate).len() as u64,
+            ..ProtocolStatus::default()
         }
     }
 
@@ -209,25 +210,27 @@ impl Machine for Chained {
             return;
         }
         match input {
-            Input::Recovered { safety, executed, decided, stored } => {
+            Input::Recovered { safety, executed, decided, stored, .. } => {
                 self.recover(now, safety.as_ref(), executed.as_ref(), &decided, &stored);
             }
             Input::Installed(record) => self.on_installed(now, &record),
-            Input::Message { from, message } => match message.into_inner() {
-                crate::Message::Jolteon(message)
-                | crate::Message::HotStuff(message)
-                | crate::Message::HotStuffBasic(message) => {
+            Input::Message { from, message } => {
+                if let Some(message) = message.into_inner().into_chained() {
                     self.on_message(now, from, message);
                 }
-            },
+            }
             Input::Payload { view, parent, payload } => {
                 self.on_payload(now, view, parent, payload);
             }
             Input::Stored(id) => self.on_stored(now, id),
             Input::Combined(outcome) => self.on_combined(now, &outcome),
-            Input::Run(run) => match *run {
-                VerifiedRun::Chained(run) => self.on_run(now, run),
-            },
+            Input::Run(run) => {
+                if let VerifiedRun::Chained(run) = *run {
+                    self.on_run(now, run);
+                }
+            }
+            // Its certificates keep nothing open that a state could close.
+            Input::Stable(_) => {}
             Input::Work(working) => {
                 self.engine_has_work = working;
                 self.update_work(now);

@@ -1,16 +1,27 @@
-use super::{ProtocolKind, refuse_unless};
+use super::{ProtocolKind, UnfitProtocol};
 use quorate_types::Weights;
 
 #[test]
 fn weights_that_differ_need_a_protocol_that_weighs() {
     let heavy: Weights = "3,1,1,1".parse().expect("weights");
-    for kind in ProtocolKind::ALL {
+    for kind in ProtocolKind::CHAINED {
         assert_eq!(kind.check_weights(&heavy), Ok(()));
     }
-    let refused = refuse_unless(false, "headcount", &heavy).expect_err("refused").to_string();
-    assert!(refused.starts_with("headcount counts members, not weights"), "{refused}");
-    for same in [Weights::equal(4), "2,2,2,2".parse().expect("weights")] {
-        assert_eq!(refuse_unless(false, "headcount", &same), Ok(()));
+    for kind in ProtocolKind::WINDOWED {
+        assert_eq!(kind.check_weights(&heavy), Err(UnfitProtocol::Unweighted(kind.name())));
+        for same in [Weights::equal(4), "2,2,2,2".parse().expect("weights")] {
+            assert_eq!(kind.check_weights(&same), Ok(()));
+        }
+    }
+}
+
+#[test]
+fn redundant_members_need_a_fast_path() {
+    let redundant = Weights::equal(6).with_redundancy(1).expect("3f + 2c + 1");
+    for kind in ProtocolKind::ALL {
+        let has_one = matches!(kind, ProtocolKind::LinearPbftFast | ProtocolKind::Sbft);
+        let expected = if has_one { Ok(()) } else { Err(UnfitProtocol::NoFastPath(kind.name())) };
+        assert_eq!(kind.check_weights(&redundant), expected, "{kind}");
     }
 }
 

@@ -25,6 +25,7 @@ fn collector() -> Collector {
         name: "tally".into(),
         epoch: Epoch(1),
         scheme: "stub".into(),
+        redundancy: 0,
         members: (0..4).map(member).collect(),
     };
     let committee = Arc::new(Committee::load_simulated(&file, KeyCache::Off).expect("a good file"));

@@ -364,6 +364,7 @@ impl Replica {
         self.certifier.executed(&skipped);
         self.root = executed.root();
         self.execution.resume(now, executed.header);
+        self.checkpoints.executed(now, &executed.header);
         self.operations = executed.operations;
         self.durable = height;
         self.release();

@@ -5,7 +5,7 @@ use crate::Message;
 use crate::bodies::Need;
 use crate::message::Question;
 use crate::questions::DIVERGED;
-use quorate_consensus::Decided;
+use quorate_consensus::{Decided, Input};
 use quorate_types::machine::{Block, Executed};
 use quorate_types::request::Answer;
 use quorate_types::{BodyRef, ClientId, Effect, Recipients, Reply, Time};
@@ -60,6 +60,7 @@ impl Replica {
         self.root = executed.root();
         self.operations += executed.operations;
         self.execution.executed(now, &executed);
+        self.checkpoints.executed(now, &executed.header);
         self.snapshots.executed();
         for answer in executed.answers {
             self.answer(answer);
@@ -95,6 +96,23 @@ impl Replica {
         match refused {
             Some(reason) => self.questions.refuse(client, question.id, reason),
             None => self.questions.ask(client, question),
+        }
+    }
+
+    /// Signs and collects checkpoints, and tells the protocol of those that a quorum keeps.
+    pub(super) fn certify_checkpoints(&mut self, now: Time) {
+        self.checkpoints.due(now);
+        while let Some(job) = self.checkpoints.poll_job() {
+            self.effects.push_back(Effect::Combine(job));
+        }
+        while let Some((to, message)) = self.checkpoints.poll() {
+            self.send(to, message);
+        }
+        if let Some(height) = self.checkpoints.take_diverged() {
+            self.execution.diverge(height);
+        }
+        while let Some(made) = self.checkpoints.poll_made() {
+            self.feed(now, Input::Stable(Box::new(made)));
         }
     }
 

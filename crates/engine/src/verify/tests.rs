@@ -12,7 +12,7 @@ use crate::testing::{
 use bytes::Bytes;
 use proptest::prelude::*;
 use quorate_crypto::{IdentityKey, hash};
-use quorate_types::executed::CertifiedReply;
+use quorate_types::executed::{CertifiedReply, checkpoint_statement};
 use quorate_types::request::Answer;
 use quorate_types::service::Proven;
 use quorate_types::{
@@ -75,6 +75,13 @@ fn execution_share() -> Message {
     Message::ExecutionShare(Height(5), executed().root(), voting(0).sign(&statement))
 }
 
+fn checkpoint_share() -> Message {
+    let root = executed().root();
+    let (chain, epoch) = (committee().chain(), committee().epoch());
+    let statement = checkpoint_statement(chain, epoch, Height(5), root);
+    Message::CheckpointShare(Height(5), root, voting(0).sign(&statement))
+}
+
 fn certified_reply() -> CertifiedReply {
     certified(&request(7, 30), vec![Outcome::Applied(Bytes::from_static(b"done"))])
 }
@@ -108,6 +115,7 @@ fn one_of_each() -> Vec<(&'static str, Peer, Message)> {
         ("available", MEMBER, Message::Available(certificate(&[0, 1]))),
         ("fetch available", MEMBER, Message::FetchAvailable(7)),
         ("execution share", MEMBER, execution_share()),
+        ("checkpoint share", MEMBER, checkpoint_share()),
         ("execution proof", MEMBER, Message::ExecutionProof(certify_executed(executed()))),
         ("certified reply", MEMBER, Message::CertifiedReply(Box::new(certified_reply()))),
         ("question", customer(), Message::Question(Question { id: 1, question: "why".into() })),
@@ -162,6 +170,9 @@ fn every_message_survives_its_frame() {
                 assert_eq!(found, sent);
             }
             (Incoming::ExecutionShare(height, root, share), Message::ExecutionShare(h, r, s)) => {
+                assert_eq!((height, root, share), (h, r, s));
+            }
+            (Incoming::CheckpointShare(height, root, share), Message::CheckpointShare(h, r, s)) => {
                 assert_eq!((height, root, share), (h, r, s));
             }
             (Incoming::ExecutionProof(found), Message::ExecutionProof(sent)) => {
@@ -297,7 +308,7 @@ fn every_message_fits_its_cap() {
         assert!(content.len() <= frame_bytes_max(content[0]).unwrap());
     }
     assert_eq!(frame_bytes_max(0), None);
-    assert_eq!(frame_bytes_max(24), None);
+    assert_eq!(frame_bytes_max(25), None);
 }
 
 fn chunk(bytes: usize) -> Message {

@@ -42,6 +42,7 @@ fn committee() -> Committee {
         name: "test".into(),
         epoch: Epoch(1),
         scheme: SchemeKind::Ed25519.to_string(),
+        redundancy: 0,
         members: (0..4).map(member).collect(),
     };
     Committee::load(&file, KeyCache::On).expect("a committee")

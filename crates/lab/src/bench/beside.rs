@@ -77,12 +77,17 @@ fn turns(committee: &Committee, tenure: u64) -> Vec<usize> {
     (1..=round).map(|view| election.leader(View(view)).index()).collect()
 }
 
-fn course(protocol: ProtocolKind) -> Course {
-    match protocol {
+/// None of those whose votes go by other ways.
+fn course(protocol: ProtocolKind) -> Option<Course> {
+    Some(match protocol {
         ProtocolKind::Jolteon => Course::Views(2),
         ProtocolKind::HotStuff => Course::Views(3),
         ProtocolKind::HotStuffBasic => Course::Phases(3),
-    }
+        ProtocolKind::Pbft
+        | ProtocolKind::LinearPbft
+        | ProtocolKind::LinearPbftFast
+        | ProtocolKind::Sbft => return None,
+    })
 }
 
 impl LeastLatency {
@@ -96,7 +101,7 @@ impl LeastLatency {
         let weights: Vec<u64> = committee.members().map(|id| committee.weight(id)).collect();
         let (quorum, weak) = (committee.quorum(), committee.weak());
         let turns = turns(committee, config.settings.leader_tenure);
-        let course = course(config.settings.protocol);
+        let course = course(config.settings.protocol)?;
         let roster = Roster { turns: &turns, weights: &weights, course, quorum, weak };
         let least = minimum::chained(&network, roster);
         let ratio = |measured: f64, least: f64| (measured / least * 1_000.0).round() / 1_000.0;

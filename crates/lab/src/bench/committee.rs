@@ -52,6 +52,7 @@ impl Committee {
             name: format!("bench-{}", config.seed),
             members: usize::from(config.validators),
             weights: config.weights.clone(),
+            redundancy: config.redundancy,
             scheme: config.scheme,
             base_port,
             durability: config.durability,

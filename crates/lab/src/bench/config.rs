@@ -22,6 +22,8 @@ pub struct BenchConfig {
     pub validators: u16,
     /// The members' voting weights, as many as there are validators; `None` for 1 each.
     pub weights: Option<Weights>,
+    /// How many members more than faults alone ask for (`c` of `n = 3f+2c+1`).
+    pub redundancy: u64,
     /// The voting scheme.
     pub scheme: SchemeKind,
     /// When operations are offered.
@@ -134,6 +136,10 @@ impl BenchConfig {
         check((1..=65_536).contains(&self.tx_bytes), "--tx-bytes must be 1 to 65536".into())?;
         check(self.sessions != Some(0), "--sessions must be at least 1".into())?;
         self.settings.validate().map_err(|error| error.to_string())?;
+        let weights = self.base_weights().with_redundancy(self.redundancy);
+        let weights = weights.map_err(|error| error.to_string())?;
+        let fits = self.settings.protocol.check_weights(&weights);
+        fits.map_err(|error| error.to_string())?;
         let emulated = self.emulation.as_ref().map_or(Ok(()), |wan| wan.topology(1).map(drop));
         emulated.map_err(|error| error.to_string())?;
         let most = Session::QUEUE_MAX as u64;
@@ -175,6 +181,11 @@ impl BenchConfig {
     /// The members' weights: 1 each unless others were asked for.
     #[must_use]
     pub fn weights(&self) -> Weights {
+        let weights = self.base_weights();
+        weights.clone().with_redundancy(self.redundancy).unwrap_or(weights)
+    }
+
+    fn base_weights(&self) -> Weights {
         let equal = || Weights::equal(usize::from(self.validators));
         self.weights.clone().unwrap_or_else(equal)
     }

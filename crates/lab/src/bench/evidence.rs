@@ -129,6 +129,8 @@ impl Report {
             rss_mb_max: tenths(looks().filter_map(|status| status.rss_mb).fold(0.0, f64::max)),
             disk_mb: tenths(evidence.disk_bytes as f64 / 1_048_576.0),
             view_changes: largest(&grown(|status| status.view_changes as f64)) as u64,
+            fast_decisions: largest(&grown(|status| status.fast_decisions as f64)) as u64,
+            slow_decisions: largest(&grown(|status| status.slow_decisions as f64)) as u64,
             certificate_bytes: looks().map(|s| s.certificate_bytes).max().unwrap_or(0),
             answered: counted.done,
             refused: counted.refused,

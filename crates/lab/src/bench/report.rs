@@ -48,6 +48,13 @@ pub struct Report {
     pub disk_mb: f64,
     /// Views given up over the window, at the validator that saw most.
     pub view_changes: u64,
+    /// Heights decided fast over the window, at the validator that saw most; where the protocol has a
+    /// fast path.
+    #[serde(default)]
+    pub fast_decisions: u64,
+    /// And by its slow one.
+    #[serde(default)]
+    pub slow_decisions: u64,
     /// Bytes of the last quorum certificate.
     pub certificate_bytes: u64,
     /// Counted operations answered in time.

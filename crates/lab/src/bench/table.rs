@@ -4,6 +4,7 @@ use super::report::{Report, ValidatorReport};
 use crate::text::{milliseconds, sparkline, thousands};
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
+use quorate_engine::ProtocolKind;
 
 /// Longest row of bars.
 const SECONDS_SHOWN_MAX: usize = 80;
@@ -82,8 +83,9 @@ fn figures(report: &Report) -> Vec<(&'static str, String)> {
         (
             "consensus",
             format!(
-                "{} view changes · certificate of {} bytes",
+                "{} view changes · {}certificate of {} bytes",
                 report.view_changes,
+                paths(report),
                 thousands(report.certificate_bytes)
             ),
         ),
@@ -105,6 +107,22 @@ fn network(report: &Report) -> String {
         }
         None => "unknown".to_owned(),
     }
+}
+
+/// How heights were decided, where there are two ways.
+fn paths(report: &Report) -> String {
+    let (fast, slow) = (report.fast_decisions, report.slow_decisions);
+    if !has_fast_path(report) || fast + slow == 0 {
+        return String::new();
+    }
+    let share = 100.0 * fast as f64 / (fast + slow) as f64;
+    format!("{share:.1} % of heights decided fast · ")
+}
+
+fn has_fast_path(report: &Report) -> bool {
+    let named = report.config["settings"]["protocol"].as_str();
+    let protocol = named.and_then(|name| name.parse::<ProtocolKind>().ok());
+    protocol.and_then(ProtocolKind::windowed_rules).is_some_and(|rules| rules.fast_path)
 }
 
 fn not_done(report: &Report) -> String {

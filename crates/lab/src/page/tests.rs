@@ -52,6 +52,8 @@ pub(crate) fn report(scheme: &str) -> Report {
         rss_mb_max: 80.0,
         disk_mb: 12.0,
         view_changes: 1,
+        fast_decisions: 0,
+        slow_decisions: 0,
         certificate_bytes: 199,
         answered: DURATION_S as u64 * RATE,
         refused: 0,

@@ -324,10 +324,21 @@ const LOG: &[Field] = &[
 const REPLICA: &[Field] = &[
     choice(
         "protocol",
-        &["jolteon", "hotstuff", "hotstuff-basic"],
+        &[
+            "jolteon",
+            "hotstuff",
+            "hotstuff-basic",
+            "pbft",
+            "linear-pbft",
+            "linear-pbft-fast",
+            "sbft",
+        ],
         "The protocol that orders: \"jolteon\" (decides after two certificates in a row), \"hotstuff\" \
-         (chained; after three) or \"hotstuff-basic\" (three phases of votes for each block). Every member \
-         names the same one, from the first start on: a safety record of another one is refused.",
+         (chained; after three), \"hotstuff-basic\" (three phases of votes for each block), \"pbft\" (a \
+         steady primary, votes of all to all), \"linear-pbft\" (the same through collectors), \
+         \"linear-pbft-fast\" (decided at once when all vote) or \"sbft\" (and \
+         always with execution_certificates). Every member names the same one, from the first start \
+         on, and none changes it later.",
     ),
     number(
         "batch_bytes",
@@ -532,6 +543,19 @@ const COMMITTEE_FIELDS: &[Field] = &[
         Otherwise::Required,
         "The voting scheme. \"ed25519\": certificates are lists of signatures, cheap to check in \
          small committees. \"bls\": one signature of 48 bytes however many signed.",
+    ),
+    field(
+        "redundancy",
+        Kind::Number {
+            unit: "members",
+            min: 0,
+            max: 341,
+            rule: "3f + 2 x redundancy + 1 members of one weight, for an f of at least 1",
+        },
+        Otherwise::Words("0"),
+        "How many members more than faults alone ask for (c of n = 3f + 2c + 1): the fast path of \
+         \"linear-pbft-fast\" and \"sbft\" goes on while so many are slow or dead. Other protocols have \
+         no use for it. Part of the chain's identity.",
     ),
     field(
         "members",

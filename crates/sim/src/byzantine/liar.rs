@@ -2,6 +2,7 @@
 
 use super::Behaviour;
 use super::lies::{self, Pen};
+use super::slot_lies::{self, SlotMemory};
 use crate::dice::Dice;
 use bytes::Bytes;
 use quorate_consensus as consensus;
@@ -30,6 +31,7 @@ pub(crate) struct Liar {
     heard: BTreeMap<BlockId, Block>,
     /// Certificates that it keeps to itself for a while.
     withheld: Vec<Statement>,
+    slots: SlotMemory,
     /// It never says a word again.
     gone: bool,
 }
@@ -47,6 +49,7 @@ impl Liar {
             keys: keys.clone(),
             heard: BTreeMap::new(),
             withheld: Vec::new(),
+            slots: SlotMemory::default(),
             gone: false,
         };
         (!truthful).then(liar)
@@ -54,7 +57,7 @@ impl Liar {
 
     /// A message of another member came.
     pub(crate) fn hear(&mut self, message: &consensus::Message) {
-        let Statement::Proposal(proposal) = message.chained() else {
+        let Some(Statement::Proposal(proposal)) = message.chained() else {
             return;
         };
         self.heard.insert(proposal.block.id(), proposal.block.clone());
@@ -72,6 +75,9 @@ impl Liar {
     ) -> Outgoing {
         if self.gone {
             return Vec::new();
+        }
+        if let Some(said) = self.twist_slots(verifier, to, &message, dice) {
+            return said;
         }
         if let Some(said) = self.twist(verifier, to, &message, dice) {
             return said;
@@ -112,6 +118,21 @@ impl Liar {
         };
         let made_up = made_up.into_iter().map(|statement| (Recipients::All, pen.say(statement)));
         made_up.chain([(to, message)]).collect()
+    }
+
+    /// What becomes of a windowed protocol's statement; `None` of what is none, or leaves as it is.
+    fn twist_slots(
+        &mut self,
+        verifier: &Verifier,
+        to: Recipients,
+        message: &Message,
+        dice: &mut Dice,
+    ) -> Option<Outgoing> {
+        let Message::Consensus(inner) = message else { return None };
+        let said = inner.windowed()?;
+        let pen = Pen { id: self.id, keys: &self.keys, verifier };
+        let (memory, gone) = (&mut self.slots, &mut self.gone);
+        slot_lies::twist(&pen, self.behaviour, memory, gone, (to, said), dice)
     }
 
     /// What behaviours with a file of their own make of it; `None` where it leaves as it is, or
@@ -274,7 +295,7 @@ pub(super) fn statement_of(message: &Message) -> Option<&Statement> {
     let (Message::Consensus(inner) | Message::Inline(inner, _)) = message else {
         return None;
     };
-    Some(inner.chained())
+    inner.chained()
 }
 
 /// What it serves is not what was asked for.

@@ -7,7 +7,7 @@ use quorate_consensus::block_tree::TreeBlock;
 use quorate_consensus::chained::{
     Block, Message as Statement, Phase, PhaseVote, Proposal, Tc, Timeout, Vote,
 };
-use quorate_consensus::{ProposalKey, Verifier};
+use quorate_consensus::{Verifier, chained};
 use quorate_crypto::{Certificate, Digest, KeyFile, Share, hash};
 use quorate_engine::Message;
 use quorate_engine::message::FetchBlocks;
@@ -31,12 +31,13 @@ pub(super) struct Pen<'a> {
 }
 
 impl Pen<'_> {
+    pub(super) fn sign_alone(&self, message: &[u8]) -> Vec<u8> {
+        self.verifier.sign_alone(&self.keys.identity, &self.keys.voting, message)
+    }
+
     pub(super) fn sign_block(&self, block: Block) -> Proposal {
         let message = self.verifier.statement(Kind::Propose, &(block.view, block.id()));
-        let signature = match self.verifier.proposal_key() {
-            ProposalKey::Identity => self.keys.identity.sign(&message).0.to_vec(),
-            ProposalKey::Voting => self.keys.voting.sign(&message).0,
-        };
+        let signature = self.sign_alone(&message);
         Proposal { block, signature }
     }
 
@@ -48,7 +49,7 @@ impl Pen<'_> {
     /// As a correct member would, if it heard of the blocks below.
     fn vote_for(&self, phase: Phase, block: &Block, heard: &Heard) -> Vote {
         let parent = (block.justify.view, block.justify.id);
-        let links = self.verifier.protocol().rules().links;
+        let links = chained_rules(self.verifier).links;
         let (base_view, base_id) = (1..links).fold(parent, |(view, id), _| {
             heard.get(&id).map_or((view, id), |below| (below.justify.view, below.justify.id))
         });
@@ -66,7 +67,7 @@ impl Pen<'_> {
         Message::Consensus(self.verifier.protocol().message(statement))
     }
 
-    fn members(&self) -> impl Iterator<Item = ReplicaId> {
+    pub(super) fn members(&self) -> impl Iterator<Item = ReplicaId> {
         let id = self.id;
         self.verifier.committee().members().filter(move |member| *member != id)
     }
@@ -202,7 +203,7 @@ pub(super) fn lower_high_qc(pen: &Pen<'_>, timeout: &Timeout, heard: &Heard) -> 
     let share = pen
         .keys
         .voting
-        .sign(&pen.verifier.statement(pen.verifier.protocol().rules().timeout, &statement));
+        .sign(&pen.verifier.statement(chained_rules(pen.verifier).timeout, &statement));
     Statement::Timeout(Timeout { high_qc, share, ..timeout.clone() })
 }
 
@@ -242,7 +243,7 @@ pub(super) fn bad_shares(
         }
         Statement::Timeout(timeout) => {
             let message = (timeout.view, timeout.high_qc.view);
-            let message = foreign(pen, pen.verifier.protocol().rules().timeout, &message);
+            let message = foreign(pen, chained_rules(pen.verifier).timeout, &message);
             (&mut timeout.share, message)
         }
         Statement::Proposal(_)
@@ -261,7 +262,7 @@ pub(super) fn bad_shares(
 
 fn foreign_vote(pen: &Pen<'_>, phase: Phase, vote: &Vote) -> Vec<u8> {
     let message = (vote.view, vote.id, vote.base_view, vote.base_id);
-    foreign(pen, pen.verifier.protocol().rules().kind(phase), &message)
+    foreign(pen, chained_rules(pen.verifier).kind(phase), &message)
 }
 
 /// The signed bytes of a statement in the epoch after this one.
@@ -352,4 +353,9 @@ pub(super) fn questions(heard: &Heard, dice: &mut Dice) -> Outgoing {
         all.push(Message::FetchBodies(bodies));
     }
     all.into_iter().map(|question| (Recipients::All, question)).collect()
+}
+
+/// Lies here are of chained protocols.
+fn chained_rules(verifier: &Verifier) -> &'static chained::Rules {
+    verifier.protocol().chained_rules().expect("a chained protocol's statement was twisted")
 }

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use quorate_storage::Entry;
-use quorate_types::machine::{ExecutedUpTo, RecordKind, Recovery, Release};
+use quorate_types::machine::{ExecutedUpTo, Record, RecordKind, Recovery, Release};
 use quorate_types::{BodyRef, Height};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,6 +59,7 @@ impl Model {
             let kept = &self.records[..*count];
             latest(kept, RecordKind::Safety) == found.safety
                 && latest(kept, RecordKind::Incarnation) == found.incarnation
+                && slots(kept) == found.slots
                 && decided(kept, after) == found.decided_bytes()
         };
         let Some(count) = records.rev().find(fits) else {
@@ -110,6 +111,20 @@ fn latest(entries: &[Entry], kind: RecordKind) -> Option<Bytes> {
         Entry::Record(record) if record.kind == kind => Some(record.bytes.clone()),
         _ => None,
     })
+}
+
+/// The latest record of each slot's place.
+fn slots(entries: &[Entry]) -> Vec<Bytes> {
+    let places: BTreeMap<u8, Bytes> = entries
+        .iter()
+        .filter_map(|entry| match entry {
+            Entry::Record(Record { kind: RecordKind::Slot(place), bytes }) => {
+                Some((*place, bytes.clone()))
+            }
+            _ => None,
+        })
+        .collect();
+    places.into_values().collect()
 }
 
 /// The decided heights after this one, as long as none is missing.

@@ -49,8 +49,9 @@ impl Heard {
                 return;
             }
             Message::Consensus(inner) => inner.chained(),
-            _ => return,
+            _ => None,
         };
+        let Some(inner) = inner else { return };
         let view = match inner {
             Statement::Proposal(proposal) => {
                 self.proposals.insert(proposal.block.view, proposal.clone());

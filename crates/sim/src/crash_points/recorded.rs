@@ -45,6 +45,7 @@ pub(super) fn shared(protocol: ProtocolKind) -> Arc<Shared> {
         name: "crash points".to_owned(),
         epoch: Epoch(0),
         scheme: scheme.to_string(),
+        redundancy: 0,
         members: members.collect(),
     };
     let settings = Settings {

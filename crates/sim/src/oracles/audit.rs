@@ -44,7 +44,7 @@ impl Oracle for Audit {
         let (Message::Consensus(inner) | Message::Inline(inner, _)) = message else {
             return Ok(());
         };
-        let statement = inner.chained();
+        let Some(statement) = inner.chained() else { return Ok(()) };
         if !self.members_only {
             self.certificates(&shown(inner))?;
         }

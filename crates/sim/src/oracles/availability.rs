@@ -4,6 +4,7 @@
 use super::{Observation, Oracle, payload_hash};
 use quorate_consensus::block_tree::TreeBlock;
 use quorate_consensus::chained::{Message as Statement, PhaseVote};
+use quorate_consensus::windowed::{Message as SlotStatement, Place};
 use quorate_crypto::Digest;
 use quorate_engine::{Availability as Proof, Message};
 use quorate_types::{Available, BlockId, BodyRef, Payload, ReplicaId, View};
@@ -19,6 +20,8 @@ pub struct Availability {
     stored: BTreeMap<ReplicaId, BTreeSet<BodyRef>>,
     /// The last view in which each member was seen to vote.
     voted: BTreeMap<ReplicaId, View>,
+    /// The votes for values of slots.
+    voted_for: BTreeSet<(ReplicaId, Place)>,
 }
 
 impl Oracle for Availability {
@@ -56,6 +59,7 @@ impl Availability {
             executed: BTreeSet::new(),
             stored: BTreeMap::new(),
             voted: BTreeMap::new(),
+            voted_for: BTreeSet::new(),
         }
     }
 
@@ -67,7 +71,9 @@ impl Availability {
             }
             _ => return Ok(()),
         };
-        let statement = inner.chained();
+        let Some(statement) = inner.chained() else {
+            return inner.windowed().map_or(Ok(()), |said| self.said_of_slots(replica, said));
+        };
         match statement {
             Statement::Proposal(proposal) => {
                 self.proposed.insert(proposal.block.id(), proposal.block.payload.clone());
@@ -82,6 +88,27 @@ impl Availability {
             Statement::Vote(vote) | Statement::PhaseVote(PhaseVote { vote, .. }) => {
                 self.voted.insert(replica, vote.view);
                 self.voted(replica, vote.view, vote.id)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// As of blocks; a vote is said again to whoever asks, long after.
+    fn said_of_slots(&mut self, replica: ReplicaId, said: &SlotStatement) -> Result<(), String> {
+        match said {
+            SlotStatement::PrePrepare(proposed) => {
+                self.proposed.insert(BlockId(proposed.place().digest), proposed.payload.clone());
+                Ok(())
+            }
+            SlotStatement::SignShare(share) => {
+                let is_news = self.voted_for.insert((replica, share.at));
+                let id = BlockId(share.at.digest);
+                // Agreed on once more in a later view.
+                let is_executed = |payload| self.was_executed(payload);
+                if !is_news || self.proposed.get(&id).is_some_and(is_executed) {
+                    return Ok(());
+                }
+                self.voted(replica, share.at.view, id)
             }
             _ => Ok(()),
         }

@@ -87,7 +87,7 @@ impl Oracle for Departures {
         if let Some((phase, vote)) = shown.vote {
             self.voted(phase, vote);
         }
-        if let Statement::Timeout(timeout) = inner.chained() {
+        if let Some(Statement::Timeout(timeout)) = inner.chained() {
             self.timeouts.insert((timeout.view, timeout.signer));
         }
         let phased = inner.protocol() == ProtocolKind::HotStuffBasic;

@@ -20,7 +20,8 @@ pub(super) fn shown(message: &Message) -> Shown<'_> {
     let phased = message.protocol() == ProtocolKind::HotStuffBasic;
     let of_qc = |qc| Some((phase_of(phased, qc), qc));
     let none = Shown { qc: None, tc: None, vote: None };
-    match message.chained() {
+    let Some(statement) = message.chained() else { return none };
+    match statement {
         Statement::Proposal(Proposal { block, .. }) => {
             Shown { qc: of_qc(&block.justify), tc: block.tc.as_ref(), ..none }
         }

@@ -2,6 +2,7 @@
 
 use super::{Observation, Oracle};
 use quorate_consensus::chained::Message as Statement;
+use quorate_consensus::windowed::Message as SlotStatement;
 use quorate_engine::Message;
 use quorate_types::ReplicaId;
 use std::collections::BTreeSet;
@@ -41,14 +42,36 @@ fn promise_in(message: &Message) -> Option<&'static str> {
         Message::Acknowledgement(_) => return Some("an acknowledgement"),
         Message::Reply(_) => return Some("a reply"),
         Message::ExecutionShare(..) => return Some("what a height came to"),
+        Message::CheckpointShare(..) => return Some("a checkpoint"),
         _ => return None,
     };
-    let statement = inner.chained();
-    match statement {
+    if let Some(said) = inner.windowed() {
+        return promise_about_slots(said);
+    }
+    match inner.chained()? {
         Statement::Proposal(_) => Some("a proposal"),
         Statement::Vote(_) | Statement::PhaseVote(_) => Some("a vote"),
         Statement::Timeout(_) => Some("a timeout"),
         Statement::NewView(_) => Some("a new-view"),
         Statement::Certificates { .. } | Statement::PreCommitted(_) => None,
+    }
+}
+
+fn promise_about_slots(said: &SlotStatement) -> Option<&'static str> {
+    match said {
+        SlotStatement::PrePrepare(_) => Some("a value for a slot"),
+        SlotStatement::SignShare(_) => Some("a vote"),
+        SlotStatement::CommitShare(_) => Some("a vote to decide"),
+        SlotStatement::Prepare(_)
+        | SlotStatement::Proof(_)
+        | SlotStatement::Payload(_)
+        | SlotStatement::Decided(_)
+        // Others' are shown to those who missed them.
+        | SlotStatement::ViewChange(_)
+        | SlotStatement::NewView(_)
+        | SlotStatement::FetchViewChanges(..)
+        | SlotStatement::Status(_)
+        | SlotStatement::Stable(_)
+        | SlotStatement::Equivocation(_) => None,
     }
 }

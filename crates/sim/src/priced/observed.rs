@@ -1,6 +1,7 @@
 //! How long the real machines take on this machine, by what they were given: for price lists.
 
 use super::{Scene, SceneError, stage};
+use crate::class::Class;
 use quorate_engine::Incoming;
 use quorate_types::{Event, machine::Executed};
 use std::collections::BTreeMap;
@@ -35,17 +36,16 @@ pub enum Given {
 
 impl Given {
     pub(crate) fn of(event: Option<&Event<Incoming>>) -> Self {
-        use quorate_consensus::chained;
         let Some(event) = event else { return Self::Other };
         match event {
             Event::Message { message, .. } => match &**message {
                 Incoming::Request(_) => Self::Request,
                 Incoming::Body(_) => Self::Body,
                 Incoming::Consensus(message) | Incoming::Inline(message, _) => {
-                    match message.chained() {
-                        chained::Message::Proposal(_) => Self::Proposal,
-                        chained::Message::Vote(_) | chained::Message::PhaseVote(_) => Self::Vote,
-                        _ => Self::Timeout,
+                    match Class::of(message) {
+                        Class::Proposal => Self::Proposal,
+                        Class::Vote => Self::Vote,
+                        Class::Change => Self::Timeout,
                     }
                 }
                 _ => Self::Other,

@@ -8,6 +8,7 @@ use super::observed::Given;
 use super::stage::Stage;
 use super::stations::{Job, Kind};
 use super::{Nanos, Prices, Profile};
+use crate::class::Class;
 use quorate_consensus::chained;
 use quorate_crypto::counts::{self, OpCounts};
 use quorate_engine::{Incoming, Message};
@@ -256,12 +257,10 @@ impl Stage {
                 Incoming::Request(_) => prices.request_us,
                 Incoming::Body(_) => prices.body_us,
                 Incoming::Consensus(message) | Incoming::Inline(message, _) => {
-                    match message.chained() {
-                        chained::Message::Proposal(_) => prices.proposal_us,
-                        chained::Message::Vote(_) | chained::Message::PhaseVote(_) => {
-                            prices.vote_us
-                        }
-                        _ => prices.timeout_us,
+                    match Class::of(message) {
+                        Class::Proposal => prices.proposal_us,
+                        Class::Vote => prices.vote_us,
+                        Class::Change => prices.timeout_us,
                     }
                 }
                 _ => prices.other_us,
@@ -282,7 +281,7 @@ fn is_share(message: &Incoming) -> bool {
     use chained::Message::{PhaseVote, Timeout, Vote};
     match message {
         Incoming::Consensus(message) => {
-            matches!(message.chained(), Vote(_) | PhaseVote(_) | Timeout(_))
+            matches!(message.chained(), Some(Vote(_) | PhaseVote(_) | Timeout(_)))
         }
         _ => false,
     }

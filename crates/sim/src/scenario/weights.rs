@@ -2,6 +2,7 @@
 
 use crate::byzantine::Behaviour;
 use crate::dice::Dice;
+use quorate_consensus::ProtocolKind;
 use quorate_types::Weights;
 
 /// Weights for a committee: in three of four draws all weigh the same.
@@ -17,6 +18,23 @@ pub(super) fn draw(dice: &mut Dice, members: usize) -> Weights {
     };
     // A quorum in one hand is refused: rare enough to go without.
     Weights::new(each).unwrap_or(equal)
+}
+
+/// What a protocol can do with these: equal ones where it counts heads, with redundancy for half of
+/// the committees whose size has room for it where it has a fast path.
+pub(super) fn fitting(protocol: ProtocolKind, seed: u64, weights: &Weights) -> Weights {
+    if protocol.check_weights(weights) == Ok(()) && protocol.windowed_rules().is_none() {
+        return weights.clone();
+    }
+    let equal = Weights::equal(weights.members());
+    let wants = Dice::new(seed, "redundancy", 0).coin();
+    let tolerated = equal.faulty_max();
+    let redundant = equal.clone().with_redundancy(u64::from(wants));
+    redundant
+        .ok()
+        .filter(|redundant| redundant.faulty_max() == tolerated)
+        .filter(|redundant| protocol.check_weights(redundant) == Ok(()))
+        .unwrap_or(equal)
 }
 
 /// Somebody weighs up to twice what all others weigh together, the most that is allowed.

@@ -4,6 +4,7 @@ mod text;
 
 pub use text::{PlanFile, is_plan_file};
 
+use crate::class::Class;
 use crate::dice::Dice;
 use quorate_consensus::leader::LeaderElection;
 use quorate_types::{ReplicaId, View, as_text};
@@ -18,17 +19,6 @@ pub const MACHINES: usize = MEMBERS + 1;
 
 /// All machines, one bit each.
 const EVERYBODY: u8 = (1 << MACHINES) - 1;
-
-/// Kinds of messages that a plan can treat apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// Proposals.
-    Proposal,
-    /// Votes.
-    Vote,
-    /// Whatever is said when a view is given up, and certificates.
-    Change,
-}
 
 /// By sender: the machines that are reached, one bit each.
 pub type Reach = [u8; MACHINES];

@@ -7,13 +7,16 @@ use quorate_consensus::{
     Input, Liveness, Output, PayloadWish, Protocol, ProtocolConfig, VerifiedRun, Verifier,
 };
 use quorate_crypto::{Policy, hash_parts};
-use quorate_types::machine::Halt;
+use quorate_types::machine::{Halt, RecordKind};
 use quorate_types::{
     BlockId, BodyRef, Height, Machine, Payload, Recipients, ReplicaId, Time, View,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Proposals of one leader in one view, where the protocol sets no bound itself.
+const PROPOSALS_MAX: u64 = 2;
 
 /// What came of a turn.
 #[derive(Debug)]
@@ -34,8 +37,11 @@ pub(super) struct Seat {
     /// The decided records, oldest first, across restarts.
     pub(super) records: Vec<Bytes>,
     safety: Option<Bytes>,
+    slots: BTreeMap<RecordKind, Bytes>,
     stored: BTreeSet<BodyRef>,
     wish: Option<PayloadWish>,
+    /// The last view that it proposed in, and how much.
+    proposed: (View, u64),
 }
 
 impl Seat {
@@ -51,8 +57,10 @@ impl Seat {
             behind: None,
             records: Vec::new(),
             safety: None,
+            slots: BTreeMap::new(),
             stored: BTreeSet::new(),
             wish: None,
+            proposed: (View(0), 0),
         }
     }
 
@@ -71,6 +79,7 @@ impl Seat {
     pub(super) fn start(&mut self, now: Time) -> Vec<Said> {
         let recovered = Input::Recovered {
             safety: self.safety.clone(),
+            slots: self.slots.values().cloned().collect(),
             executed: None,
             decided: self.records.clone(),
             stored: self.stored.clone(),
@@ -97,17 +106,32 @@ impl Seat {
                 self.carry_out(now, output, &mut said);
             }
             // There is always something to order.
-            let Some(wish) = self.wish.take() else { return said };
+            let Some(wish) = self.wish.take().filter(|wish| self.may_propose(wish.view)) else {
+                return said;
+            };
             let payload = self.payload(now, &wish);
             let PayloadWish { view, parent, .. } = wish;
             self.machine.handle(now, Input::Payload { view, parent, payload });
         }
     }
 
+    /// Views in which one leader may propose without end are left by time alone, as far as plans go:
+    /// it proposes a little and then nothing.
+    fn may_propose(&mut self, view: View) -> bool {
+        if self.proposed.0 != view {
+            self.proposed = (view, 0);
+        }
+        self.proposed.1 += 1;
+        self.proposed.1 <= PROPOSALS_MAX || self.verifier.protocol().windowed_rules().is_none()
+    }
+
     fn carry_out(&mut self, now: Time, output: Output, said: &mut Vec<Said>) {
         match output {
             Output::Send { to, message } => said.push(Said::Send(to, Box::new(message))),
-            Output::Persist(record) => self.safety = Some(record.bytes),
+            Output::Persist(record) => match record.kind {
+                RecordKind::Safety | RecordKind::Incarnation => self.safety = Some(record.bytes),
+                RecordKind::Slot(_) => drop(self.slots.insert(record.kind, record.bytes)),
+            },
             Output::Combine(job) => self.machine.handle(now, Input::Combined(job.run())),
             Output::WantPayload(wish) => self.wish = Some(wish),
             Output::WantBodies { block, bodies, .. } => {
@@ -123,7 +147,7 @@ impl Seat {
                 said.push(Said::Decided(height, decided.block));
             }
             Output::Behind { target, .. } => self.behind = Some(target),
-            Output::Blame(..) => {}
+            Output::Blame(..) | Output::Stable(_) => {}
             Output::Halt(halt) => said.push(Said::Halted(halt)),
         }
     }

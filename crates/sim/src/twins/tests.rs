@@ -23,7 +23,9 @@ fn a_thousand_plans_hold(protocol: ProtocolKind) {
     // Neither a world in which nothing is in the way, nor one in which nothing happens.
     assert!(campaign.heights >= 4 * campaign.plans, "{campaign:?}");
     assert!(campaign.rings >= 2 * campaign.plans, "{campaign:?}");
-    assert!(campaign.views > campaign.heights, "{campaign:?}");
+    // Where one leader fills several heights, views are not gone through by deciding.
+    let per_view = if protocol.windowed_rules().is_some() { 2 } else { 1 };
+    assert!(per_view * campaign.views > campaign.heights, "{campaign:?}");
 }
 
 #[test]

@@ -1,14 +1,14 @@
 //! The run of one plan: what is said arrives or not, in an order that its number draws; when nothing is
 //! under way, the next timer rings.
 
-use super::plan::{Class, MACHINES, MEMBERS, Plan};
+use super::plan::{MACHINES, MEMBERS, Plan};
 use super::seat::{Said, Seat};
+use crate::class::Class;
 use crate::dice::Dice;
 use crate::genesis;
 use crate::oracles::{
-    Audit, Conduct, Departures, Observation, Oracle, Oracles, Quorums, Violation,
+    Audit, Conduct, Departures, Observation, Oracle, Oracles, Quorums, Slots, Violation,
 };
-use quorate_consensus::chained;
 use quorate_consensus::leader::LeaderElection;
 use quorate_consensus::{Input, Message, ProposalKey, ProtocolKind, Verifier};
 use quorate_crypto::{Digest, IdentitySecret, KeyCache, SchemeKind, VotingSecret};
@@ -59,6 +59,10 @@ impl Ground {
     #[must_use]
     pub fn protocol(&self) -> ProtocolKind {
         self.protocol
+    }
+
+    fn has_fast_path(&self) -> bool {
+        self.protocol.windowed_rules().is_some_and(|rules| rules.fast_path)
     }
 
     /// Proposals are signed with the voting key too: stubs cost next to nothing.
@@ -120,6 +124,7 @@ pub(super) fn run(plan: &Arc<Plan>, ground: &Ground) -> Outcome {
     let oracles: Vec<Box<dyn Oracle>> = vec![
         Box::new(Conduct),
         Box::new(Audit::default()),
+        Box::new(Slots::new(MEMBERS, 0, ground.has_fast_path())),
         Box::new(Departures::new((0..MEMBERS).map(|member| plan.is_honest(member)).collect())),
         Box::new(Quorums::new(ground.committee.weights().each())),
     ];
@@ -233,7 +238,7 @@ impl World<'_> {
     fn deliver(&mut self, Envelope { from, to, message }: Envelope) -> Result<(), Violation> {
         self.messages += 1;
         let sender = self.seats[from].member;
-        let mark = [from as u8, to as u8, class_of(&message) as u8];
+        let mark = [from as u8, to as u8, Class::of(&message) as u8];
         self.trace.update(&mark).update(&message.view().0.to_le_bytes());
         let seat = &mut self.seats[to];
         match Verified::check(message, Peer::Replica(sender), seat.verifier.as_ref()) {
@@ -274,7 +279,7 @@ impl World<'_> {
             let released = Observation::Released { replica, message: &message, tag: 0, bytes: 0 };
             self.oracles.observe(&released)?;
         }
-        let (view, class) = (message.view(), class_of(message));
+        let (view, class) = (message.view(), Class::of(message));
         for machine in 0..self.plan.machines() {
             let meant = match to {
                 Recipients::All => true,
@@ -375,15 +380,4 @@ impl World<'_> {
 
 fn broken(oracle: &'static str, text: String) -> Result<(), Violation> {
     Err(Violation { oracle, text })
-}
-
-fn class_of(message: &Message) -> Class {
-    match message.chained() {
-        chained::Message::Proposal(_) => Class::Proposal,
-        chained::Message::Vote(_) | chained::Message::PhaseVote(_) => Class::Vote,
-        chained::Message::Timeout(_)
-        | chained::Message::Certificates { .. }
-        | chained::Message::PreCommitted(_)
-        | chained::Message::NewView(_) => Class::Change,
-    }
 }

@@ -294,6 +294,19 @@ fn every_answer_has_its_place_under_the_root() {
 }
 
 /// An invalid operation is a no-op with an error result; the others of its block take effect.
+/// What fills a slot that nothing was decided for has no time of its own.
+#[test]
+fn time_does_not_go_backwards() {
+    let store = MemoryStore::new();
+    let mut executor = open(&store, &OFTEN);
+    let timeless = Block { payload: Payload::new(Height(2), 0, Vec::new()), ..block(2, &[]) };
+    let stamps: Vec<u64> = execute_all(&mut executor, &[block(1, &[]), timeless, block(3, &[])])
+        .iter()
+        .map(|executed| executed.header.proposed_at_ms)
+        .collect();
+    assert_eq!(stamps, [1_001, 1_001, 1_003]);
+}
+
 #[test]
 fn an_invalid_operation_changes_nothing() {
     let mut executor = open(&MemoryStore::new(), &NEVER);

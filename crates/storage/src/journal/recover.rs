@@ -2,14 +2,14 @@
 
 use super::index::Index;
 use super::{
-    BODY, BODY_HEAD_BYTES, DECIDED, DECIDED_HEAD_BYTES, INCARNATION, LET_GO, Latest, SAFETY,
+    BODY, BODY_HEAD_BYTES, DECIDED, DECIDED_HEAD_BYTES, INCARNATION, LET_GO, Latest, SAFETY, SLOT,
 };
 use crate::StorageError;
 use crate::log::{Location, Segment};
 use borsh::BorshDeserialize;
 use bytes::Bytes;
 use quorate_crypto::Digest;
-use quorate_types::machine::{DecidedRecord, ExecutedUpTo, Recovery};
+use quorate_types::machine::{DecidedRecord, ExecutedUpTo, RecordKind, Recovery};
 use quorate_types::{BodyRef, Height, ReplicaId};
 use std::collections::BTreeMap;
 
@@ -46,12 +46,14 @@ impl Collected {
         kind: u8,
         payload: &[u8],
     ) -> Result<(), StorageError> {
-        match kind {
-            SAFETY | INCARNATION => {
-                let bytes = Bytes::copy_from_slice(payload);
-                self.latest.insert(kind, (bytes, location.segment));
-            }
-            DECIDED if payload.len() >= DECIDED_HEAD_BYTES => {
+        let mut latest = |kind, bytes| {
+            self.latest.insert(kind, (Bytes::copy_from_slice(bytes), location.segment));
+        };
+        match (kind, payload) {
+            (SAFETY, _) => latest(RecordKind::Safety, payload),
+            (INCARNATION, _) => latest(RecordKind::Incarnation, payload),
+            (SLOT, [place, bytes @ ..]) => latest(RecordKind::Slot(*place), bytes),
+            (DECIDED, _) if payload.len() >= DECIDED_HEAD_BYTES => {
                 let (height, bytes) = payload.split_at(DECIDED_HEAD_BYTES);
                 let height = Height(u64::from_le_bytes(height.try_into().expect("8 bytes")));
                 self.index.add_decided(segment, height, location);
@@ -96,10 +98,13 @@ impl Collected {
         self.index.decided_from = contiguous_down(&self.index.decided);
         self.index.bodies_from = self.bodies_from();
         let latest = |kind| self.latest.get(&kind).map(|(bytes, _): &(Bytes, u64)| bytes.clone());
+        let is_slot = |kind: &RecordKind| matches!(kind, RecordKind::Slot(_));
+        let slots = self.latest.iter().filter(|(kind, _)| is_slot(kind));
         let live = self.index.bodies.iter().filter(|(_, stored)| stored.height.is_none());
         Recovery {
-            safety: latest(SAFETY),
-            incarnation: latest(INCARNATION),
+            safety: latest(RecordKind::Safety),
+            slots: slots.map(|(_, (bytes, _))| bytes.clone()).collect(),
+            incarnation: latest(RecordKind::Incarnation),
             executed,
             decided: contiguous_after(self.after, std::mem::take(&mut self.decided)),
             bodies: live.map(|(name, _)| *name).collect(),

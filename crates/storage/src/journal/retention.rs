@@ -9,7 +9,8 @@
 //!   segment, and with it all younger ones: bodies are not copied. How many live ones there are is
 //!   bounded by what the machine holds undecided (each author's quota) and by the heights between two
 //!   snapshots; how long the oldest of them stays live is not, and the log grows meanwhile.
-//! * **The latest record of each kind** is copied forward instead: at most two records of kilobytes.
+//! * **The latest record of each kind** is copied forward instead: at most two and a window's
+//!   slots, of kilobytes.
 //!
 //! Where the oldest segment must stay nothing goes, and the log is longer than the retention for a
 //! while.
@@ -17,7 +18,6 @@
 use super::{Journal, Latest};
 use crate::StorageError;
 use crate::log::Log;
-use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
 
 impl Journal {
@@ -97,7 +97,7 @@ fn copy_forward(log: &mut Log, latest: &mut Latest, floor: u64) -> Result<(), St
         return Ok(());
     }
     for (kind, (bytes, segment)) in latest.iter_mut().filter(|(_, (_, at))| *at < floor) {
-        *segment = log.append(*kind, &[], &Bytes::clone(bytes))?.segment;
+        *segment = super::append_record(log, *kind, bytes)?.segment;
     }
     Ok(())
 }

@@ -26,6 +26,11 @@ fn open(disk: &MemoryDisk) -> Result<(Journal, Recovery), StorageError> {
     Journal::open(Box::new(disk.clone()), Box::new(disk.clone()), SMALL, None)
 }
 
+fn slot(place: u8, bytes: &[u8]) -> Entry {
+    let bytes = Bytes::copy_from_slice(bytes);
+    Entry::Record(Record { kind: RecordKind::Slot(place), bytes })
+}
+
 fn safety(bytes: &[u8]) -> Entry {
     Entry::Record(Record { kind: RecordKind::Safety, bytes: Bytes::copy_from_slice(bytes) })
 }
@@ -66,6 +71,7 @@ fn ensure(holds: bool, what: impl Into<String>) -> Check {
 /// What recovery must say when exactly these entries survived.
 fn model(entries: &[Entry]) -> Recovery {
     let mut recovery = Recovery::default();
+    let mut slots = BTreeMap::new();
     let mut decided = BTreeMap::new();
     let mut bodies = BTreeSet::new();
     for entry in entries {
@@ -75,6 +81,9 @@ fn model(entries: &[Entry]) -> Recovery {
             }
             Entry::Record(Record { kind: RecordKind::Incarnation, bytes }) => {
                 recovery.incarnation = Some(bytes.clone());
+            }
+            Entry::Record(Record { kind: RecordKind::Slot(place), bytes }) => {
+                drop(slots.insert(*place, bytes.clone()));
             }
             Entry::Decided(record) => drop(decided.insert(record.height, record.clone())),
             Entry::Body(body) => drop(bodies.insert(body.reference)),
@@ -87,6 +96,7 @@ fn model(entries: &[Entry]) -> Recovery {
     }
     recovery.decided = (1..).map_while(|height| decided.get(&Height(height)).cloned()).collect();
     recovery.bodies = bodies.into_iter().collect();
+    recovery.slots = slots.into_values().collect();
     recovery
 }
 
@@ -393,10 +403,18 @@ fn the_latest_record_of_each_kind_is_recovered() {
     let disk = MemoryDisk::new();
     let (mut journal, _) = open(&disk).expect("opened");
     let incarnation = Record { kind: RecordKind::Incarnation, bytes: Bytes::from("start 2") };
-    let entries =
-        [safety(b"old"), Entry::Record(incarnation.clone()), safety(b"new"), decided(1, b"d")];
+    let entries = [
+        safety(b"old"),
+        slot(7, b"slot 7"),
+        slot(8, b"slot 8"),
+        Entry::Record(incarnation.clone()),
+        safety(b"new"),
+        slot(7, b"slot 263"),
+        decided(1, b"d"),
+    ];
     write_and_commit(&mut journal, &entries).expect("works");
     let (_, recovery) = open(&disk).expect("opened");
+    assert_eq!(recovery.slots, [Bytes::from("slot 263"), Bytes::from("slot 8")]);
     assert_eq!(recovery.safety, Some(Bytes::from("new")));
     assert_eq!(recovery.incarnation, Some(incarnation.bytes));
 }
@@ -541,10 +559,11 @@ fn step() -> impl Strategy<Value = Step> {
         prop::collection::vec(any::<u8>(), 0..40),
         (any::<u8>(), 0_usize..3_000).prop_map(|(byte, length)| vec![byte; length]),
     ];
-    let entry = (0..4, HEIGHTS, bytes).prop_map(|(which, number, bytes)| match which {
+    let entry = (0..5, HEIGHTS, bytes).prop_map(|(which, number, bytes)| match which {
         0 => safety(&bytes),
         1 => Entry::Record(Record { kind: RecordKind::Incarnation, bytes: bytes.into() }),
         2 => decided(number, &bytes),
+        3 => slot(u8::try_from(number).expect("few"), &bytes),
         _ => Entry::Body(body(number, &bytes)),
     });
     prop_oneof![

@@ -21,6 +21,7 @@ fn file(members: u8) -> CommitteeFile {
         name: "test".into(),
         epoch: Epoch(1),
         scheme: "ed25519".into(),
+        redundancy: 0,
         members: (1..=members).map(member).collect(),
     }
 }

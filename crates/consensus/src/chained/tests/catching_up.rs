@@ -29,7 +29,8 @@ fn votes(outputs: &[Output]) -> Vec<Vote> {
 
 fn start(keys: &Keys, id: u16, safety: Option<Bytes>, stored: BTreeSet<BodyRef>) -> Chained {
     let mut machine = Chained::new(keys.config(id, &keys.verifier()));
-    let recovered = Input::Recovered { safety, executed: None, decided: Vec::new(), stored };
+    let recovered =
+        Input::Recovered { slots: Vec::new(), safety, executed: None, decided: Vec::new(), stored };
     machine.handle(Time(0), recovered);
     machine
 }

@@ -98,6 +98,7 @@ impl Keys {
             name: name.into(),
             epoch: Epoch(epoch),
             scheme: scheme.to_string(),
+            redundancy: 0,
             members: (0..usize::from(members)).map(member).collect(),
         };
         let committee = Committee::load_simulated(&file, KeyCache::Off).expect("a good file");
@@ -166,7 +167,8 @@ impl Keys {
         let below = |(_, id): (View, BlockId)| {
             parents.get(&id).copied().unwrap_or((View(0), self.verifier().genesis()))
         };
-        (1..self.protocol.rules().links()).fold(parent, |at, _| below(at))
+        (1..self.protocol.chained_rules().expect("a chained one").links())
+            .fold(parent, |at, _| below(at))
     }
 
     pub(crate) fn certify(&self, block: &Block) -> Qc {
@@ -425,7 +427,7 @@ impl Cluster {
         let promises = self.node(id).promises();
         let blocks = promises.iter().flat_map(|promises| &promises.blocks);
         let stored = blocks.flat_map(|block| block.payload.bodies.iter().copied()).collect();
-        self.feed(id, Input::Recovered { safety, executed, decided, stored });
+        self.feed(id, Input::Recovered { slots: Vec::new(), safety, executed, decided, stored });
     }
 
     /// Loses everything but the disk.
@@ -502,7 +504,7 @@ impl Cluster {
         let now = self.now;
         match output {
             Output::Send { to, message } => {
-                let message = message.chained().clone();
+                let message = message.chained().expect("a chained protocol's").clone();
                 let members: Vec<u16> = match to {
                     Recipients::All => {
                         (0..self.nodes.len()).map(|i| u16::try_from(i).expect("few")).collect()
@@ -537,6 +539,7 @@ impl Cluster {
                 node.decided.push(decided);
             }
             Output::Behind { target, .. } => self.node_mut(id).behind = Some(target),
+            Output::Stable(_) => unreachable!("no chained protocol keeps a window"),
             Output::Blame(who, fault) => self.node_mut(id).blamed.push((who, fault)),
             Output::Halt(halt) => self.node_mut(id).halted = Some(halt),
         }

@@ -35,7 +35,7 @@ fn reputation(config: &mut ProtocolConfig) {
 
 #[test]
 fn a_dead_leader_is_passed_over() {
-    for protocol in ProtocolKind::ALL {
+    for protocol in ProtocolKind::CHAINED {
         let (_, by_turns) = with_a_dead_member(protocol, |_| {}).unwrap();
         let (_, given_up) = with_a_dead_member(protocol, reputation).unwrap();
         let fewer = given_up.iter().zip(&by_turns).all(|(few, many)| few * 3 < *many);
@@ -46,7 +46,7 @@ fn a_dead_leader_is_passed_over() {
 /// It makes blocks again once it is back, without anybody being told: it is tried again later.
 #[test]
 fn whoever_comes_back_leads_again() {
-    for protocol in ProtocolKind::ALL {
+    for protocol in ProtocolKind::CHAINED {
         let (mut cluster, _) = with_a_dead_member(protocol, reputation).unwrap();
         cluster.node_mut(3).up = true;
         cluster.restart(3);
@@ -64,7 +64,7 @@ fn whoever_comes_back_leads_again() {
 /// Whom to pass over is in the blocks: a replica that starts again knows it from its records.
 #[test]
 fn standing_survives_a_restart() {
-    for protocol in ProtocolKind::ALL {
+    for protocol in ProtocolKind::CHAINED {
         let (mut cluster, before) = with_a_dead_member(protocol, reputation).unwrap();
         for id in 0..3 {
             cluster.restart_executed(id);
@@ -83,7 +83,7 @@ fn standing_survives_a_restart() {
 /// A block whose standing is not what its parent's comes to gets no vote, and its author is blamed.
 #[test]
 fn an_invented_standing_is_refused() {
-    for (tune, protocol) in ProtocolKind::ALL
+    for (tune, protocol) in ProtocolKind::CHAINED
         .into_iter()
         .flat_map(|p| [(reputation as fn(&mut _), p), (|_: &mut _| {}, p)])
     {

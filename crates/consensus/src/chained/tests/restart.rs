@@ -188,6 +188,7 @@ fn a_record_that_is_not_ours_halts() {
     for safety in [foreign, Bytes::from_static(b"torn")] {
         let mut cluster = Cluster::new();
         let recovered = Input::Recovered {
+            slots: Vec::new(),
             safety: Some(safety),
             executed: None,
             decided: vec![],

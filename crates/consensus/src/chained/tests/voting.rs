@@ -136,7 +136,11 @@ pub(crate) fn check_durable_first(mut cluster: Cluster) -> Check {
                     durable = Some(borsh::from_slice(bytes).map_err(|e| e.to_string())?);
                 }
                 Said::Send(_, message) => {
-                    ensure_promised(message, durable.as_ref(), cluster.keys.protocol.rules())?;
+                    ensure_promised(
+                        message,
+                        durable.as_ref(),
+                        cluster.keys.protocol.chained_rules().expect("a chained one"),
+                    )?;
                 }
             }
         }

@@ -47,7 +47,7 @@ fn a_withheld_vote_is_not_said_after_a_complaint() {
     let mut cluster = four();
     cluster.node_mut(3).has_bodies = false;
     let (executed, decided, stored) = (None, Vec::new(), BTreeSet::new());
-    cluster.feed(3, Input::Recovered { safety, executed, decided, stored });
+    cluster.feed(3, Input::Recovered { slots: Vec::new(), safety, executed, decided, stored });
     cluster.submit(7);
     cluster.fire(3).unwrap();
     cluster.feed(3, Input::Stored(block.id()));
@@ -67,6 +67,7 @@ fn a_record_of_another_protocol_is_refused() {
         reads.feed(
             0,
             Input::Recovered {
+                slots: Vec::new(),
                 safety,
                 executed: None,
                 decided: Vec::new(),

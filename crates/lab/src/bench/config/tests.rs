@@ -6,6 +6,7 @@ use quorate_storage::Durability;
 pub(in crate::bench) fn config() -> BenchConfig {
     BenchConfig {
         validators: 4,
+        redundancy: 0,
         weights: None,
         scheme: SchemeKind::Ed25519,
         load: Shape::Fixed,

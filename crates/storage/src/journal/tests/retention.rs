@@ -108,7 +108,7 @@ fn nothing_live_is_given_up() -> Check {
 fn the_latest_records_move_on() -> Check {
     let disk = MemoryDisk::new();
     let (mut journal, _) = reopen(&disk).expect("opened");
-    write_and_commit(&mut journal, &[incarnation()]).expect("works");
+    write_and_commit(&mut journal, &[incarnation(), slot(3, b"slot 3")]).expect("works");
     for height in 1..=120 {
         one_height(&mut journal, height, 0).expect("works");
     }
@@ -117,7 +117,8 @@ fn the_latest_records_move_on() -> Check {
     let (_, recovery) = reopen(&disk).map_err(|error| error.to_string())?;
     ensure(recovery.incarnation == Some(Bytes::from("start 7")), "the count of starts is lost")?;
     let last = Bytes::copy_from_slice(&120_u64.to_le_bytes());
-    ensure(recovery.safety == Some(last), "the last promise is lost")
+    ensure(recovery.safety == Some(last), "the last promise is lost")?;
+    ensure(recovery.slots == [Bytes::from("slot 3")], "the promise about a slot is lost")
 }
 
 /// ★ Whatever step of writing, giving up and using again fails, and whatever of it reached the

@@ -113,7 +113,7 @@ fn votes_are_withheld_without_their_bodies() {
     let mut cluster = four();
     cluster.node_mut(3).has_bodies = false;
     let (executed, decided, stored) = (None, Vec::new(), BTreeSet::new());
-    cluster.feed(3, Input::Recovered { safety, executed, decided, stored });
+    cluster.feed(3, Input::Recovered { slots: Vec::new(), safety, executed, decided, stored });
     show_phase(&mut cluster, 3, Phase::PreCommit, &block).unwrap();
     assert_eq!(votes_said(&cluster, 3), []);
     let id = crate::block_tree::TreeBlock::id(&block);
@@ -133,7 +133,7 @@ fn a_record_of_chained_hotstuff_is_refused() {
         wrote.submit(7);
         let safety = wrote.node(0).safety.clone();
         let (executed, decided, stored) = (None, Vec::new(), BTreeSet::new());
-        reads.feed(0, Input::Recovered { safety, executed, decided, stored });
+        reads.feed(0, Input::Recovered { slots: Vec::new(), safety, executed, decided, stored });
         let Some(Halt::CorruptRecovery(reason)) = &reads.node(0).halted else {
             panic!("it starts: {:?}", reads.node(0).halted);
         };

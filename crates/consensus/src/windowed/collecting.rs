@@ -1,0 +1,340 @@
+//! A collector's part: votes in, certificates out.
+//!
+//! The first collector of a slot acts when it can; each later one waits its turn, and only acts if
+//! nobody before it did (paper 002, §V-E: staggered, the primary last).
+
+use super::messages::{CommitShare, Path, Place, Proof, Shares, SignShare, SlotCertificate};
+use super::state::Windowed;
+use crate::tally::Ballots;
+use crate::{Fault, Output};
+use quorate_crypto::{Bitmap, Certificate, Digest, Share};
+use quorate_types::machine::{CombineJob, CombineOutcome};
+use quorate_types::{Height, Kind, Purpose, ReplicaId, Time, View};
+use std::time::Duration;
+
+/// The votes of one slot in one view, as one collector gathers them.
+#[derive(Debug)]
+pub(super) struct Collecting {
+    prepares: Ballots<Digest>,
+    /// Those with keys of their own that decide at once.
+    fast: Ballots<Digest>,
+    commits: Ballots<Digest>,
+    prepares_turn: Turn,
+    commits_turn: Turn,
+    /// Who voted, in time or not: what the fast timer learns from.
+    arrived: Bitmap,
+    quorum_at: Option<Time>,
+    /// A certificate was shown, or a proof.
+    prepared: bool,
+}
+
+impl Collecting {
+    fn new(members: usize, wait: Duration) -> Self {
+        Self {
+            prepares: Ballots::new(members, wait),
+            fast: Ballots::new(members, Duration::ZERO),
+            commits: Ballots::new(members, Duration::ZERO),
+            prepares_turn: Turn::default(),
+            commits_turn: Turn::default(),
+            arrived: Bitmap::new(members),
+            quorum_at: None,
+            prepared: false,
+        }
+    }
+
+    /// When there may be something to add up that waits for its time.
+    fn deadline(&self) -> Option<Time> {
+        let more = self.prepares.deadline().filter(|_| !self.prepared);
+        let more = more.filter(|_| self.prepares_turn == Turn::Come);
+        [self.prepares_turn.deadline(), self.commits_turn.deadline(), more]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+}
+
+/// From when on a collector acts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Turn {
+    /// Nothing came yet.
+    #[default]
+    Idle,
+    /// From then on.
+    From(Time),
+    /// From now on.
+    Come,
+}
+
+impl Turn {
+    /// Something came: those before this one have so long.
+    fn start(&mut self, from: Time) {
+        if *self == Self::Idle {
+            *self = Self::From(from);
+        }
+    }
+
+    /// Whether it has come.
+    fn has_come(&mut self, now: Time) -> bool {
+        if matches!(self, Self::From(from) if *from <= now) {
+            *self = Self::Come;
+        }
+        *self == Self::Come
+    }
+
+    fn deadline(self) -> Option<Time> {
+        match self {
+            Self::From(from) => Some(from),
+            Self::Idle | Self::Come => None,
+        }
+    }
+}
+
+impl Windowed {
+    /// A member's vote, unchecked until it is added up.
+    pub(super) fn on_sign_share(&mut self, now: Time, from: ReplicaId, share: SignShare) {
+        self.count_shares(now, from, share.at, share.shares);
+    }
+
+    /// Likewise a vote to commit.
+    pub(super) fn on_commit_share(&mut self, now: Time, from: ReplicaId, share: CommitShare) {
+        self.count_commit(now, from, share.at, share.share);
+    }
+
+    pub(super) fn count_shares(
+        &mut self,
+        now: Time,
+        from: ReplicaId,
+        place: Place,
+        shares: Shares,
+    ) {
+        let statement = self.statement(Kind::Prepare, &place);
+        let turn = self.turn(now, &place);
+        let Some(collecting) = self.collecting(place.view, place.slot) else { return };
+        collecting.prepares_turn.start(turn);
+        let digest = place.digest;
+        collecting.prepares.add(from, digest, || statement.clone(), shares.slow);
+        if let Some(fast) = shares.fast {
+            collecting.fast.add(from, digest, || statement, fast);
+        }
+        collecting.arrived.insert(from.index());
+        self.learn_lag(now, place);
+        self.add_up(now, place.view, place.slot);
+    }
+
+    pub(super) fn count_commit(&mut self, now: Time, from: ReplicaId, place: Place, share: Share) {
+        let statement = self.statement(Kind::Commit, &place);
+        let turn = self.turn(now, &place);
+        let Some(collecting) = self.collecting(place.view, place.slot) else { return };
+        collecting.commits_turn.start(turn);
+        collecting.commits.add(from, place.digest, || statement, share);
+        self.add_up(now, place.view, place.slot);
+    }
+
+    /// When this replica may act for a slot: once those before it have had time to.
+    fn turn(&self, now: Time, place: &Place) -> Time {
+        if !self.rules.collectors {
+            return now;
+        }
+        let ranked = self.ranked(place.view, place.slot);
+        let earlier: Vec<ReplicaId> =
+            ranked.into_iter().take_while(|member| *member != self.id()).collect();
+        now + self.stagger.before(now, &earlier)
+    }
+
+    /// A certificate of a slot came: how long it took tells how long to wait for others.
+    pub(super) fn learn_pace(&mut self, now: Time, from: ReplicaId, slot: Height) {
+        if !self.rules.collectors || from == self.id() {
+            return;
+        }
+        let voted_at = self.window.get_mut(slot).and_then(|known| known.voted_at.take());
+        if let Some(voted_at) = voted_at {
+            self.stagger.came(from, now.since(voted_at));
+        }
+    }
+
+    /// Those before this replica showed nothing of a slot at their turns.
+    fn pass_over(&mut self, now: Time, view: View, slot: Height) {
+        let ranked = self.ranked(view, slot);
+        let earlier: Vec<ReplicaId> =
+            ranked.into_iter().take_while(|member| *member != self.id()).collect();
+        self.stagger.passed(now, &earlier);
+    }
+
+    /// The votes that this replica gathers for a slot that is not decided, in this view or the next.
+    fn collecting(&mut self, view: View, slot: Height) -> Option<&mut Collecting> {
+        let is_near = view == self.view || view == self.view.next();
+        if !is_near || !self.window.covers(slot) {
+            return None;
+        }
+        let members = self.members();
+        if self.rules.collectors && !self.ranked(view, slot).contains(&self.id()) {
+            return None;
+        }
+        let known = self.window.open(slot)?;
+        if known.proof.is_some() {
+            return None;
+        }
+        let (rules, timer) = (self.rules, &mut self.fast_timer);
+        let new = || {
+            let wait = if rules.fast_path { timer.next_wait() } else { Duration::ZERO };
+            Collecting::new(members, wait)
+        };
+        Some(known.collecting.entry(view).or_insert_with(new))
+    }
+
+    /// The fast timer follows how long after a quorum's votes the last ones come.
+    fn learn_lag(&mut self, now: Time, place: Place) {
+        if !self.rules.fast_path {
+            return;
+        }
+        let committee = self.verifier.committee();
+        let (quorum, fast) = (committee.quorum(), committee.weights().fast());
+        let Some(slot) = self.window.get_mut(place.slot) else { return };
+        let Some(collecting) = slot.collecting.get_mut(&place.view) else { return };
+        let weight = self.verifier.committee().weight_of(&collecting.arrived);
+        if weight >= quorum {
+            let quorum_at = *collecting.quorum_at.get_or_insert(now);
+            if weight >= fast {
+                self.fast_timer.came(now.since(quorum_at));
+            }
+        }
+    }
+
+    /// Starts whatever can be added up now; whether that is anything.
+    fn add_up(&mut self, now: Time, view: View, slot: Height) -> bool {
+        let is_over = self.changing || view != self.view;
+        let splits = self.verifier.committee().splits_keys();
+        let Some(known) = self.window.get_mut(slot).filter(|_| !is_over) else { return false };
+        let shown = known.prepared.as_ref().is_some_and(|prepared| prepared.at.view == view);
+        let Some(collecting) = known.collecting.get_mut(&view) else { return false };
+        collecting.prepared |= shown;
+        let mut jobs: Vec<CombineJob> = Vec::new();
+        if collecting.prepares_turn.has_come(now) {
+            if splits && self.rules.fast_path {
+                jobs.extend(collecting.fast.combine(now, &mut self.fast_collector));
+            }
+            if !collecting.prepared {
+                jobs.extend(collecting.prepares.combine(now, &mut self.collector));
+            }
+        }
+        if collecting.commits_turn.has_come(now) {
+            jobs.extend(collecting.commits.combine(now, &mut self.collector));
+        }
+        let is_any = !jobs.is_empty();
+        self.outputs.extend(jobs.into_iter().map(Output::Combine));
+        is_any
+    }
+
+    /// What waited for its time is added up.
+    pub(super) fn combine_due(&mut self, now: Time) {
+        let is_due = |collecting: &Collecting| collecting.deadline().is_some_and(|at| at <= now);
+        let view = self.view;
+        let due: Vec<Height> = self
+            .window
+            .iter()
+            .filter(|(_, slot)| slot.collecting.get(&view).is_some_and(is_due))
+            .map(|(slot, _)| slot)
+            .collect();
+        for slot in due {
+            let acts = self.add_up(now, view, slot);
+            if acts && self.rules.collectors {
+                self.pass_over(now, view, slot);
+            }
+        }
+    }
+
+    /// When [`Windowed::combine_due`] has something.
+    pub(super) fn combine_at(&self) -> Option<Time> {
+        if self.changing {
+            return None;
+        }
+        let collecting = self.window.iter().filter_map(|(_, slot)| slot.collecting.get(&self.view));
+        collecting.filter_map(Collecting::deadline).min()
+    }
+
+    /// A job came back.
+    pub(super) fn on_combined(&mut self, now: Time, outcome: &CombineOutcome) {
+        let mut blamed = Vec::new();
+        let made = self.take_combined(outcome, &mut blamed);
+        for member in blamed {
+            self.blame(member, Fault::BadShare);
+        }
+        let Some((view, slot, made)) = made else { return };
+        let place = |digest| Place { view, slot, digest };
+        match made {
+            Made::Prepared(digest, certificate) => {
+                let certificate = SlotCertificate { at: place(digest), certificate };
+                self.on_prepared(now, certificate);
+            }
+            Made::Fast(digest, certificate) => {
+                let certificate = SlotCertificate { at: place(digest), certificate };
+                self.note_made(Kind::Prepare, Purpose::Fast, &certificate);
+                self.show_proof(now, Proof { path: Path::Fast, certificate });
+            }
+            Made::Committed(digest, certificate) => {
+                let certificate = SlotCertificate { at: place(digest), certificate };
+                self.note_made(Kind::Commit, Purpose::Vote, &certificate);
+                self.show_proof(now, Proof { path: Path::Slow, certificate });
+            }
+            Made::Nothing => drop(self.add_up(now, view, slot)),
+        }
+    }
+
+    fn take_combined(
+        &mut self,
+        outcome: &CombineOutcome,
+        blamed: &mut Vec<ReplicaId>,
+    ) -> Option<(View, Height, Made)> {
+        for (slot, known) in self.window.iter_mut() {
+            for (view, collecting) in &mut known.collecting {
+                let made = if collecting.prepares.awaits(outcome.id) {
+                    let made = collecting.prepares.combined(outcome, &mut self.collector, blamed);
+                    collecting.prepared |= made.is_some();
+                    made.map(|(digest, made)| Made::Prepared(digest, made))
+                } else if collecting.fast.awaits(outcome.id) {
+                    let made = collecting.fast.combined(outcome, &mut self.fast_collector, blamed);
+                    made.map(|(digest, made)| Made::Fast(digest, made))
+                } else if collecting.commits.awaits(outcome.id) {
+                    let made = collecting.commits.combined(outcome, &mut self.collector, blamed);
+                    made.map(|(digest, made)| Made::Committed(digest, made))
+                } else {
+                    continue;
+                };
+                return Some((*view, slot, made.unwrap_or(Made::Nothing)));
+            }
+        }
+        None
+    }
+
+    /// A quorum's votes at least: of almost all, they decide, where one key serves both thresholds.
+    fn on_prepared(&mut self, now: Time, certificate: SlotCertificate) {
+        let committee = self.verifier.committee();
+        let signers = &certificate.certificate.signers;
+        let decides = self.rules.fast_path
+            && !committee.splits_keys()
+            && committee.are_enough(Purpose::Fast, signers);
+        if decides {
+            self.note_made(Kind::Prepare, Purpose::Fast, &certificate);
+            self.show_proof(now, Proof { path: Path::Fast, certificate });
+            return;
+        }
+        if self.rules.fast_path {
+            self.fast_timer.missed();
+        }
+        self.note_made(Kind::Prepare, Purpose::Vote, &certificate);
+        self.show_prepare(now, certificate);
+    }
+
+    /// What was made here needs no check when it comes back.
+    fn note_made(&self, kind: Kind, purpose: Purpose, certificate: &SlotCertificate) {
+        self.verifier.remember_slot(kind, purpose, certificate);
+    }
+}
+
+/// What a job came to.
+enum Made {
+    Prepared(Digest, Certificate),
+    Fast(Digest, Certificate),
+    Committed(Digest, Certificate),
+    Nothing,
+}

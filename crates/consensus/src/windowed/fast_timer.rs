@@ -1,0 +1,52 @@
+//! How long a collector waits for the last votes before it settles for a quorum's.
+//!
+//! The wait follows what was seen: twice the time from a quorum's votes to those of all but the
+//! redundant, on a moving average. Where those last votes keep failing to come, somebody is dead or
+//! slow, and waiting costs every slot its latency for nothing: after [`MISSES_MAX`] slots in a row
+//! there is no wait but at every [`PROBE_EVERY`]th slot.
+
+use std::time::Duration;
+
+/// Slots in a row without the last votes, after which nobody waits for them.
+const MISSES_MAX: u32 = 8;
+/// Then one slot of so many waits, to notice that they come again.
+const PROBE_EVERY: u32 = 32;
+/// The least wait: a moment for votes that are in the same burst.
+const WAIT_MIN: Duration = Duration::from_millis(1);
+
+/// The wait, as one collector has learned it.
+#[derive(Debug)]
+pub(super) struct FastTimer {
+    most: Duration,
+    lag: Duration,
+    misses: u32,
+    slots: u32,
+}
+
+impl FastTimer {
+    /// One that has learned nothing, and never waits for longer than `most`.
+    pub(super) fn new(most: Duration) -> Self {
+        Self { most, lag: most / 4, misses: 0, slots: 0 }
+    }
+
+    /// How long to wait at the next slot.
+    pub(super) fn next_wait(&mut self) -> Duration {
+        self.slots = self.slots.wrapping_add(1);
+        let hopeless = self.misses >= MISSES_MAX && !self.slots.is_multiple_of(PROBE_EVERY);
+        if hopeless { Duration::ZERO } else { (2 * self.lag).clamp(WAIT_MIN, self.most) }
+    }
+
+    /// The last votes came so long after a quorum's, in time or not.
+    pub(super) fn came(&mut self, lag: Duration) {
+        self.misses = 0;
+        self.lag = (7 * self.lag + lag.min(self.most)) / 8;
+    }
+
+    /// They never came.
+    pub(super) fn missed(&mut self) {
+        self.misses = self.misses.saturating_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests;

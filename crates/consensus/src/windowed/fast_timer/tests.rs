@@ -1,0 +1,25 @@
+use super::*;
+
+const MOST: Duration = Duration::from_millis(100);
+
+#[test]
+fn the_wait_follows_what_was_seen() {
+    let mut timer = FastTimer::new(MOST);
+    (0..100).for_each(|_| timer.came(Duration::from_millis(4)));
+    let wait = timer.next_wait();
+    assert!((8..=9).contains(&wait.as_millis()), "{wait:?}");
+    (0..100).for_each(|_| timer.came(Duration::from_secs(9)));
+    assert_eq!(timer.next_wait(), MOST);
+    (0..200).for_each(|_| timer.came(Duration::ZERO));
+    assert_eq!(timer.next_wait(), WAIT_MIN);
+}
+
+#[test]
+fn nobody_waits_for_those_who_never_come() {
+    let mut timer = FastTimer::new(MOST);
+    (0..MISSES_MAX).for_each(|_| timer.missed());
+    let waits: Vec<bool> = (0..2 * PROBE_EVERY).map(|_| !timer.next_wait().is_zero()).collect();
+    assert_eq!(waits.iter().filter(|waited| **waited).count(), 2, "one probe each so often");
+    timer.came(Duration::from_millis(3));
+    assert!(!timer.next_wait().is_zero());
+}

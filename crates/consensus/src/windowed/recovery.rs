@@ -1,0 +1,166 @@
+//! Coming back: what was promised is promised still.
+
+use super::messages::{Message, PrePrepare};
+use super::records::{DecidedSlot, SlotRecord, ViewRecord};
+use super::state::Windowed;
+use crate::Output;
+use bytes::Bytes;
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_types::machine::Halt;
+use quorate_types::{BodyRef, Epoch, Height, Kind, Recipients, Time};
+use std::collections::BTreeSet;
+
+impl Windowed {
+    pub(super) fn recover(
+        &mut self,
+        now: Time,
+        safety: Option<&Bytes>,
+        slots: &[Bytes],
+        executed: Option<&Bytes>,
+        decided: &[Bytes],
+        stored: &BTreeSet<BodyRef>,
+    ) {
+        let restored = self.restore(safety, slots, executed, decided);
+        if let Err(reason) = restored {
+            self.halted = true;
+            self.outputs.push_back(Output::Halt(Halt::CorruptRecovery(reason)));
+            return;
+        }
+        self.verifier.publish(self.view);
+        self.pacemaker.enter(now);
+        if self.changing {
+            self.pacemaker.rest();
+            if self.config.signs {
+                self.want_view(now);
+            }
+        } else {
+            self.say_again(now, stored);
+        }
+        self.helping.start(now);
+    }
+
+    fn restore(
+        &mut self,
+        safety: Option<&Bytes>,
+        slots: &[Bytes],
+        executed: Option<&Bytes>,
+        decided: &[Bytes],
+    ) -> Result<(), String> {
+        let epoch = self.verifier.committee().epoch();
+        if let Some(bytes) = safety.filter(|_| !mutants::active(Mutant::WindowedAmnesia)) {
+            self.restore_view(decode(bytes, "view record")?, epoch)?;
+        }
+        for bytes in slots.iter().filter(|_| !mutants::active(Mutant::WindowedAmnesia)) {
+            self.restore_slot(decode(bytes, "slot record")?, epoch)?;
+        }
+        for (place, bytes) in executed.into_iter().chain(decided).enumerate() {
+            let record: DecidedSlot = decode(bytes, "decided record")?;
+            let height = record.payload.header.height;
+            if place > 0 && height != self.decided.next() {
+                return Err(format!("height {height} follows {}", self.decided));
+            }
+            self.restore_decided(record, executed.is_some() && place == 0);
+        }
+        self.next = self.base.max(self.last_accepted()).next();
+        Ok(())
+    }
+
+    fn restore_view(&mut self, record: ViewRecord, epoch: Epoch) -> Result<(), String> {
+        same_epoch(record.epoch, epoch)?;
+        self.view = record.view;
+        self.changing = record.changing;
+        // ★ What the view began with is not the primary's to replace.
+        if !mutants::active(Mutant::WindowedForgetBase) {
+            self.base = record.base;
+        }
+        self.window.stable = record.stable.as_ref().map_or(Height(0), |stable| stable.height);
+        self.outputs.extend(record.stable.clone().map(Output::Stable));
+        self.checkpoint = record.stable;
+        Ok(())
+    }
+
+    fn restore_slot(&mut self, record: SlotRecord, epoch: Epoch) -> Result<(), String> {
+        same_epoch(record.epoch, epoch)?;
+        if let Some(known) = self.window.open(record.slot) {
+            known.accepted = record.accepted;
+            known.prepared = record.prepared;
+            record.payloads.into_iter().for_each(|payload| known.keep(payload));
+        }
+        Ok(())
+    }
+
+    /// A decided slot; the executed one was delivered in an earlier run, like all before it.
+    fn restore_decided(&mut self, record: DecidedSlot, is_executed: bool) {
+        let height = record.payload.header.height;
+        if let Some(known) = self.window.open(height) {
+            known.proof = Some(record.proof.clone());
+            known.keep(record.payload.clone());
+        }
+        if is_executed {
+            self.decided = height;
+            self.remember_tip(record.id());
+            self.last_record = Some(record);
+        } else {
+            self.deliver_one(record);
+        }
+    }
+
+    /// The last slot that got a vote in this view.
+    fn last_accepted(&self) -> Height {
+        let is_of_view = |(view, _): (_, _)| view == self.view;
+        let accepted =
+            self.window.iter().filter(|(_, known)| known.accepted.is_some_and(is_of_view));
+        accepted.map(|(slot, _)| slot).last().unwrap_or(Height(0))
+    }
+
+    /// ★ Votes of this view that were promised are said again, byte for byte; but a vote says that the
+    /// bodies are stored here, so those whose bodies were lost wait until they were fetched.
+    fn say_again(&mut self, now: Time, stored: &BTreeSet<BodyRef>) {
+        let view = self.view;
+        let mut ready = Vec::new();
+        for (slot, known) in self.window.iter_mut() {
+            let Some((_, digest)) = known.accepted.filter(|(accepted, _)| *accepted == view) else {
+                continue;
+            };
+            known.proposed = known.accepted;
+            let Some(payload) = known.payloads.get(&digest) else { continue };
+            let is_decided = known.proof.is_some();
+            if payload.bodies.iter().all(|body| stored.contains(body)) && !is_decided {
+                known.is_stored = true;
+                ready.push((slot, payload.clone()));
+            }
+        }
+        for (slot, payload) in ready {
+            if self.is_primary() && slot > self.base && self.config.signs {
+                self.propose_again(slot, payload);
+            }
+            self.vote(now, slot);
+            let prepared = self.window.get(slot).and_then(|known| known.prepared.as_ref());
+            if let Some(at) = prepared.map(|prepared| prepared.at).filter(|at| at.view == view) {
+                self.commit(now, at);
+            }
+        }
+        let slots: Vec<Height> = self.window.after(self.decided).map(|(slot, _)| slot).collect();
+        slots.into_iter().for_each(|slot| self.want_bodies(now, slot));
+    }
+
+    fn propose_again(&mut self, slot: Height, payload: quorate_types::Payload) {
+        let digest = super::messages::digest_of(&payload);
+        let place = super::messages::Place { view: self.view, slot, digest };
+        let signature = self.sign_alone(&self.statement(Kind::PrePrepare, &place));
+        let shares = self.shares(&place);
+        let proposed = PrePrepare { view: self.view, payload, shares, signature };
+        if let Some(known) = self.window.get_mut(slot) {
+            known.pre_prepare = Some(proposed.clone());
+        }
+        self.send(Recipients::All, Message::PrePrepare(proposed));
+    }
+}
+
+fn decode<T: borsh::BorshDeserialize>(bytes: &Bytes, what: &str) -> Result<T, String> {
+    borsh::from_slice(bytes).map_err(|error| format!("a {what} does not decode: {error}"))
+}
+
+fn same_epoch(found: Epoch, epoch: Epoch) -> Result<(), String> {
+    if found == epoch { Ok(()) } else { Err(format!("a record of epoch {found}, not {epoch}")) }
+}

@@ -1,0 +1,67 @@
+//! Decided slots that one replica fetches from another: each proves itself.
+
+use super::check::check_decided;
+use super::records::DecidedSlot;
+use crate::Verifier;
+use bytes::Bytes;
+use quorate_types::{BlockId, Height, Rejected};
+
+/// Decided slots in order.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Oldest first, without a gap.
+    pub decided: Vec<DecidedSlot>,
+    /// The first of them is another value at a height that the asker has decided: more than f members
+    /// are faulty.
+    pub conflicts: bool,
+}
+
+/// Checks slots that answer a request by a replica that decided `after` at `height`.
+///
+/// # Errors
+/// The first that is out of order, or does not prove itself.
+pub fn verify_run(
+    height: Height,
+    after: Option<BlockId>,
+    decided: &[Bytes],
+    verifier: &Verifier,
+) -> Result<Run, Rejected> {
+    let decided: Vec<DecidedSlot> = decided
+        .iter()
+        .map(|bytes| borsh::from_slice(bytes).map_err(|e| Rejected::Malformed(e.to_string())))
+        .collect::<Result<_, _>>()?;
+    let conflicts = decided.first().is_some_and(|first| {
+        first.payload.header.height == height
+            && height > Height(0)
+            && after.is_some_and(|after| after != first.id())
+    });
+    let first = decided.first().map_or(height, |first| first.payload.header.height);
+    if first != height.next() && !conflicts && !decided.is_empty() {
+        return Err(Rejected::RuleBroken("a run goes on from where it was asked for"));
+    }
+    for (record, slot) in decided.iter().zip(first.0..) {
+        if record.payload.header.height.0 != slot {
+            return Err(Rejected::RuleBroken("each slot of a run is the next"));
+        }
+        check_decided(record, verifier)?;
+    }
+    Ok(Run { decided, conflicts })
+}
+
+/// Checks that the first of these records decides `height`.
+///
+/// # Errors
+/// When it does not.
+pub fn check_anchor(
+    height: Height,
+    records: &[Bytes],
+    verifier: &Verifier,
+) -> Result<Bytes, Rejected> {
+    let before = Height(height.0.saturating_sub(1));
+    let first = records.get(..1).unwrap_or_default();
+    let run = verify_run(before, None, first, verifier)?;
+    let record = run.decided.first();
+    record
+        .map(DecidedSlot::encode)
+        .ok_or(Rejected::RuleBroken("a snapshot comes with the slot that it is of"))
+}

@@ -1,0 +1,298 @@
+//! Rules that a single replica keeps, shown at its surface.
+
+use super::messages::encode;
+use super::*;
+use crate::{Input, Liveness, Output, ProposalKey, ProtocolConfig, ProtocolKind, Verifier};
+use bytes::Bytes;
+use quorate_crypto::{Bitmap, KeyCache, KeyFile, Policy, SchemeKind, hash};
+use quorate_types::machine::RecordKind;
+use quorate_types::{
+    Committee, CommitteeFile, Epoch, Height, Kind, Machine, Member, Payload, Peer, Rejected,
+    ReplicaId, Time, Verified, Verify, View,
+};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+const MEMBERS: u8 = 4;
+
+fn keys(member: u8) -> KeyFile {
+    KeyFile::from_seed(SchemeKind::Ed25519, &[member; 32])
+}
+
+fn verifier(protocol: ProtocolKind) -> Arc<Verifier> {
+    let member = |index: u8| Member {
+        identity: keys(index).identity.public().to_string(),
+        voting: keys(index).voting.public().to_string(),
+        possession: String::new(),
+        address: String::new(),
+        weight: 1,
+    };
+    let file = CommitteeFile {
+        name: "windowed".into(),
+        epoch: Epoch(1),
+        scheme: "ed25519".into(),
+        redundancy: 0,
+        members: (0..MEMBERS).map(member).collect(),
+    };
+    let committee = Committee::load(&file, KeyCache::Off).expect("a sound committee");
+    Arc::new(Verifier::new(Arc::new(committee), protocol, ProposalKey::Identity))
+}
+
+fn place(view: u64, slot: u64, value: &[u8]) -> Place {
+    Place { view: View(view), slot: Height(slot), digest: hash(value) }
+}
+
+fn certificate(verifier: &Verifier, kind: Kind, at: Place, signers: &[u8]) -> SlotCertificate {
+    let message = at.statement(kind, verifier);
+    let shares: Vec<_> = signers
+        .iter()
+        .map(|signer| (usize::from(*signer), keys(*signer).voting.sign(&message)))
+        .collect();
+    let nobody = Bitmap::new(usize::from(MEMBERS));
+    let combined = verifier.voting().combine(&message, &shares, &nobody, Policy::Each);
+    SlotCertificate { at, certificate: combined.certificate.expect("good shares") }
+}
+
+fn receive(verifier: &Verifier, message: Message) -> Result<Message, Rejected> {
+    let message = verifier.protocol().windowed(message);
+    let from = Peer::Replica(ReplicaId(1));
+    crate::Message::verify(message, from, verifier).map(|it| it.windowed().cloned().expect("ours"))
+}
+
+#[test]
+fn a_fast_proof_takes_all_but_the_redundant() {
+    let verifier = verifier(ProtocolKind::Sbft);
+    let proof = |signers: &[u8]| {
+        let certificate = certificate(&verifier, Kind::Prepare, place(1, 1, b"a"), signers);
+        Message::Proof(Proof { path: Path::Fast, certificate })
+    };
+    assert_eq!(receive(&verifier, proof(&[0, 1, 2])), Err(Rejected::BelowThreshold));
+    assert!(receive(&verifier, proof(&[0, 1, 2, 3])).is_ok());
+}
+
+#[test]
+fn a_slow_proof_is_of_votes_to_commit() {
+    let verifier = verifier(ProtocolKind::Pbft);
+    let proof = |kind, signers: &[u8]| {
+        let certificate = certificate(&verifier, kind, place(1, 1, b"a"), signers);
+        Message::Proof(Proof { path: Path::Slow, certificate })
+    };
+    let wrong = Rejected::BadSignature("a slot's certificate");
+    assert_eq!(receive(&verifier, proof(Kind::Prepare, &[0, 1, 2])), Err(wrong));
+    assert_eq!(receive(&verifier, proof(Kind::Commit, &[0, 1])), Err(Rejected::BelowThreshold));
+    assert!(receive(&verifier, proof(Kind::Commit, &[0, 1, 2])).is_ok());
+}
+
+/// What was not checked is not taken for what was, even where it says the same.
+#[test]
+fn a_known_statement_does_not_excuse_another_signature() {
+    let verifier = verifier(ProtocolKind::Pbft);
+    let good = certificate(&verifier, Kind::Commit, place(1, 1, b"a"), &[0, 1, 2]);
+    let mut bad = good.clone();
+    bad.certificate.aggregate.0[0] ^= 1;
+    let proof = |certificate| Message::Proof(Proof { path: Path::Slow, certificate });
+    assert!(receive(&verifier, proof(good)).is_ok());
+    let refused = Rejected::BadSignature("a slot's certificate");
+    assert_eq!(receive(&verifier, proof(bad)), Err(refused));
+}
+
+fn new_view(verifier: &Verifier, members: &[u16]) -> Message {
+    let changes = members.iter().map(|member| (ReplicaId(*member), hash(b"change"))).collect();
+    let mut new_view = NewView { view: View(2), changes, signature: Vec::new() };
+    let statement = verifier.statement(Kind::NewView, &new_view.digest());
+    new_view.signature = keys(2).identity.sign(&statement).0.to_vec();
+    Message::NewView(new_view)
+}
+
+#[test]
+fn a_new_view_names_as_many_as_are_honest() {
+    let verifier = verifier(ProtocolKind::Pbft);
+    assert_eq!(receive(&verifier, new_view(&verifier, &[0, 2])), Err(Rejected::BelowThreshold));
+    assert!(receive(&verifier, new_view(&verifier, &[0, 2, 3])).is_ok());
+    let twice = Rejected::RuleBroken("a new view names members, ascending");
+    assert_eq!(receive(&verifier, new_view(&verifier, &[0, 2, 2])), Err(twice));
+}
+
+#[test]
+fn a_view_change_reports_each_slot_of_its_window_once() {
+    let verifier = verifier(ProtocolKind::Sbft);
+    let change = |slots: &[(u64, u64)]| {
+        let report = |(slot, view): &(u64, u64)| SlotReport {
+            slot: Height(*slot),
+            slow: SlowReport::Nothing,
+            fast: FastReport::Accepted(View(*view), hash(b"a")),
+        };
+        let slots = slots.iter().map(report).collect();
+        let (view, signer) = (View(2), ReplicaId(3));
+        let mut change = ViewChange { view, signer, stable: None, slots, signature: Vec::new() };
+        let statement = verifier.statement(Kind::ViewChange, &change.digest());
+        change.signature = keys(3).identity.sign(&statement).0.to_vec();
+        receive(&verifier, Message::ViewChange(Box::new(change)))
+    };
+    let window = Rejected::RuleBroken("a view change is of the slots in its window, each once");
+    assert_eq!(change(&[(1, 1), (1, 1)]), Err(window.clone()));
+    assert_eq!(change(&[(0, 1)]), Err(window.clone()));
+    assert_eq!(change(&[(WINDOW + 1, 1)]), Err(window));
+    let earlier = Rejected::RuleBroken("a view change reports earlier views of its slots");
+    assert_eq!(change(&[(1, 2)]), Err(earlier));
+    assert!(change(&[(1, 1), (WINDOW, 1)]).is_ok());
+}
+
+fn replica(verifier: &Arc<Verifier>, id: u8) -> Windowed {
+    let config = ProtocolConfig {
+        id: ReplicaId(u16::from(id)),
+        identity: Arc::new(keys(id).identity),
+        voting: Arc::new(keys(id).voting),
+        verifier: Arc::clone(verifier),
+        timeout: Duration::from_secs(1),
+        vote_wait: Duration::ZERO,
+        policy: Policy::Aggregate,
+        clock_drift_max_ms: 1_000,
+        wall_origin_ms: 0,
+        signs: true,
+        liveness: Liveness::default(),
+    };
+    let rules = verifier.protocol().windowed_rules().expect("a windowed protocol");
+    Windowed::new(config, rules)
+}
+
+fn drain(machine: &mut Windowed) -> Vec<Output> {
+    std::iter::from_fn(|| machine.poll()).collect()
+}
+
+fn pre_prepare(verifier: &Verifier, view: u64, payload: Payload) -> Message {
+    let (slot, digest) = (payload.header.height, digest_of(&payload));
+    let at = Place { view: View(view), slot, digest };
+    let primary = keys(u8::try_from(view).expect("small") % MEMBERS);
+    let slow = primary.voting.sign(&at.statement(Kind::Prepare, verifier));
+    let signature = primary.identity.sign(&at.statement(Kind::PrePrepare, verifier)).0.to_vec();
+    let shares = Shares { slow, fast: None };
+    Message::PrePrepare(PrePrepare { view: View(view), payload, shares, signature })
+}
+
+fn tell(machine: &mut Windowed, verifier: &Verifier, from: u8, message: Message) -> Vec<Output> {
+    let from = ReplicaId(u16::from(from));
+    let message = verifier.protocol().windowed(message);
+    let message = Verified::check(message, Peer::Replica(from), verifier).expect("sound");
+    machine.handle(Time(1), Input::Message { from, message: Box::new(message) });
+    drain(machine)
+}
+
+fn is_wanted(outputs: &[Output]) -> bool {
+    outputs.iter().any(|output| matches!(output, Output::WantBodies { .. }))
+}
+
+/// After a restart too, the primary's values count only beyond what its view began with.
+#[test]
+fn what_a_view_began_with_is_not_the_primarys_to_replace() {
+    let verifier = verifier(ProtocolKind::Sbft);
+    let mut machine = replica(&verifier, 0);
+    let began = ViewRecord {
+        epoch: Epoch(1),
+        view: View(3),
+        changing: false,
+        base: Height(5),
+        stable: None,
+    };
+    machine.handle(
+        Time(0),
+        Input::Recovered {
+            safety: Some(Bytes::from(encode(&began))),
+            slots: Vec::new(),
+            executed: None,
+            decided: Vec::new(),
+            stored: BTreeSet::new(),
+        },
+    );
+    drain(&mut machine);
+    let propose = |slot| pre_prepare(&verifier, 3, Payload::new(Height(slot), 7, Vec::new()));
+    assert!(!is_wanted(&tell(&mut machine, &verifier, 3, propose(5))));
+    assert!(is_wanted(&tell(&mut machine, &verifier, 3, propose(6))));
+}
+
+#[test]
+fn a_primary_with_two_values_is_convicted_to_everybody() {
+    let verifier = verifier(ProtocolKind::Pbft);
+    let mut machine = replica(&verifier, 0);
+    let propose = |stamp| pre_prepare(&verifier, 1, Payload::new(Height(1), stamp, Vec::new()));
+    tell(&mut machine, &verifier, 1, propose(7));
+    let outputs = tell(&mut machine, &verifier, 1, propose(8));
+    let said = |wanted: fn(&Message) -> bool| {
+        outputs.iter().any(|output| match output {
+            Output::Send { message, .. } => message.windowed().is_some_and(wanted),
+            _ => false,
+        })
+    };
+    assert!(said(|message| matches!(message, Message::Equivocation(_))), "{outputs:?}");
+    assert!(said(|message| matches!(message, Message::ViewChange(_))), "{outputs:?}");
+}
+
+#[test]
+fn a_view_change_leaves_after_its_record() {
+    let verifier = verifier(ProtocolKind::Pbft);
+    let mut machine = replica(&verifier, 0);
+    let propose = |stamp| pre_prepare(&verifier, 1, Payload::new(Height(1), stamp, Vec::new()));
+    tell(&mut machine, &verifier, 1, propose(7));
+    let outputs = tell(&mut machine, &verifier, 1, propose(8));
+    let is_change = |output: &Output| match output {
+        Output::Send { message, .. } => matches!(message.windowed(), Some(Message::ViewChange(_))),
+        _ => false,
+    };
+    let change = outputs.iter().position(is_change).expect("it gives the view up");
+    let is_record = |output: &Output| match output {
+        Output::Persist(record) => record.kind == RecordKind::Safety,
+        _ => false,
+    };
+    assert!(outputs[..change].iter().any(is_record), "{outputs:?}");
+}
+
+#[test]
+fn slots_beyond_the_window_are_not_looked_at() {
+    let verifier = verifier(ProtocolKind::Pbft);
+    let mut machine = replica(&verifier, 0);
+    let propose = |slot| pre_prepare(&verifier, 1, Payload::new(Height(slot), 7, Vec::new()));
+    assert!(is_wanted(&tell(&mut machine, &verifier, 1, propose(WINDOW))));
+    assert!(!is_wanted(&tell(&mut machine, &verifier, 1, propose(WINDOW + 1))));
+}
+
+#[test]
+fn a_value_from_the_future_gets_no_vote() {
+    let verifier = verifier(ProtocolKind::Pbft);
+    let mut machine = replica(&verifier, 0);
+    let propose = |stamp| pre_prepare(&verifier, 1, Payload::new(Height(1), stamp, Vec::new()));
+    assert!(!is_wanted(&tell(&mut machine, &verifier, 1, propose(1_001))));
+    assert!(is_wanted(&tell(&mut machine, &verifier, 1, propose(1_000))));
+}
+
+#[test]
+fn records_that_are_not_ours_halt() {
+    let verifier = verifier(ProtocolKind::Pbft);
+    let recovered = |safety: &'static [u8]| Input::Recovered {
+        safety: Some(Bytes::from_static(safety)),
+        slots: Vec::new(),
+        executed: None,
+        decided: Vec::new(),
+        stored: BTreeSet::new(),
+    };
+    let mut machine = replica(&verifier, 0);
+    machine.handle(Time(0), recovered(b"torn"));
+    let outputs = drain(&mut machine);
+    assert!(matches!(outputs.as_slice(), [Output::Halt(_)]), "{outputs:?}");
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn each_rule_left_out_is_noticed() {
+    use quorate_crypto::mutants::{Mutant, assert_noticed};
+    let checks: [(Mutant, fn()); 5] = [
+        (Mutant::WindowedAcceptTwice, a_primary_with_two_values_is_convicted_to_everybody),
+        (Mutant::WindowedChangeBeforePersist, a_view_change_leaves_after_its_record),
+        (Mutant::FastProofByQuorum, a_fast_proof_takes_all_but_the_redundant),
+        (Mutant::NewViewByFew, a_new_view_names_as_many_as_are_honest),
+        (Mutant::WindowedForgetBase, what_a_view_began_with_is_not_the_primarys_to_replace),
+    ];
+    for (mutant, test) in checks {
+        assert_noticed(mutant, test);
+    }
+}

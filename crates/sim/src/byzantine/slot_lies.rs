@@ -1,0 +1,314 @@
+//! What faulty members of a windowed protocol say in the place of what their machine says.
+//!
+//! Behaviours are named by what they do to chained protocols; here each does the like: who lies about
+//! its highest certificate hides slots in its view changes, who extends the wrong parent fills slots
+//! far ahead.
+
+use super::Behaviour;
+use super::liar::Outgoing;
+use super::lies::{Pen, to_some};
+use crate::dice::Dice;
+use quorate_consensus::windowed::{
+    CommitShare, FastReport, Message as Statement, NewView, Path, Place, PrePrepare, Proof, Shares,
+    SignShare, SlotCertificate, Status, ViewChange, WINDOW, digest_of,
+};
+use quorate_crypto::{Bitmap, Digest, Policy, Share, hash};
+use quorate_engine::Message;
+use quorate_types::{BodyRef, Height, Kind, Payload, Recipients, ReplicaId, View};
+
+/// Certificates kept back at most.
+const WITHHELD_MAX: usize = 8;
+/// Votes remembered, to cast them again too late.
+const CAST_MAX: usize = 16;
+
+/// What a liar remembers of slots.
+#[derive(Debug, Default)]
+pub(super) struct SlotMemory {
+    withheld: Vec<Statement>,
+    /// Its own last votes.
+    cast: Vec<Statement>,
+}
+
+/// What leaves in the place of a statement; `None` where it leaves as it is. Sets `gone` when it will
+/// never say a word again.
+pub(super) fn twist(
+    pen: &Pen<'_>,
+    behaviour: Behaviour,
+    memory: &mut SlotMemory,
+    gone: &mut bool,
+    (to, said): (Recipients, &Statement),
+    dice: &mut Dice,
+) -> Option<Outgoing> {
+    remember(memory, said);
+    let truth = || (to, say(pen, said.clone()));
+    let instead = |lie: Statement| Some(vec![(to, say(pen, lie))]);
+    let beside = |lies: Vec<Statement>| {
+        let lies = lies.into_iter().map(|lie| (Recipients::All, say(pen, lie)));
+        Some(lies.chain([truth()]).collect())
+    };
+    match (behaviour, said) {
+        (Behaviour::Silent, _) => Some(Vec::new()),
+        (Behaviour::SilentLeader, Statement::PrePrepare(_) | Statement::NewView(_)) => {
+            Some(Vec::new())
+        }
+        (
+            Behaviour::Mute,
+            Statement::SignShare(_) | Statement::CommitShare(_) | Statement::ViewChange(_),
+        ) => Some(Vec::new()),
+        (Behaviour::FutureFlood, Statement::SignShare(share)) => {
+            beside(far_votes(pen, share, dice))
+        }
+        (Behaviour::Forger, Statement::SignShare(share)) => beside(vec![forged_proof(pen, share)]),
+        (Behaviour::StaleLeader, Statement::NewView(new_view)) => {
+            instead(another_new_view(pen, new_view, dice))
+        }
+        (Behaviour::CrashAtCertificate, Statement::Prepare(_) | Statement::Proof(_)) => {
+            *gone = dice.one_in(8);
+            gone.then(Vec::new)
+        }
+        (Behaviour::Equivocator, Statement::PrePrepare(proposed)) if to == Recipients::All => {
+            Some(equivocate(pen, proposed, dice))
+        }
+        (Behaviour::SelectiveSend, _) => Some(to_some(pen, to, &say(pen, said.clone()), dice)),
+        (Behaviour::WithheldCertificate, Statement::Prepare(_) | Statement::Proof(_)) => {
+            Some(withhold(pen, said, memory, dice))
+        }
+        (Behaviour::WrongParent, Statement::PrePrepare(proposed)) => {
+            instead(far_slot(pen, proposed, dice))
+        }
+        (Behaviour::DoubleVote, Statement::SignShare(share)) => {
+            let other = Place { digest: Digest(dice.bytes32()), ..share.at };
+            beside(vec![vote_for(pen, other), commit_for(pen, other)])
+        }
+        (Behaviour::TimeoutThenVote, Statement::ViewChange(_)) => beside(memory.cast.clone()),
+        (Behaviour::LyingHighQc, Statement::ViewChange(change)) => {
+            instead(hiding(pen, change, dice))
+        }
+        (Behaviour::PoisonedTc, Statement::ViewChange(change)) => {
+            beside(vec![claiming(pen, change, dice)])
+        }
+        (Behaviour::BadShares, Statement::SignShare(_) | Statement::CommitShare(_)) => {
+            instead(bad_share(pen, said, dice))
+        }
+        (Behaviour::BitmapMalleator, Statement::Prepare(_) | Statement::Proof(_)) => {
+            instead(malleated(said, dice))
+        }
+        (Behaviour::Oversized, Statement::PrePrepare(proposed)) => {
+            instead(oversized(pen, proposed))
+        }
+        (Behaviour::Censor, Statement::PrePrepare(proposed)) => instead(censored(pen, proposed)),
+        (Behaviour::SyncAmplifier, _) => beside(questions(pen, said.view(), dice)),
+        _ => None,
+    }
+}
+
+fn remember(memory: &mut SlotMemory, said: &Statement) {
+    if matches!(said, Statement::SignShare(_) | Statement::CommitShare(_)) {
+        memory.cast.push(said.clone());
+        if memory.cast.len() > CAST_MAX {
+            memory.cast.remove(0);
+        }
+    }
+}
+
+fn say(pen: &Pen<'_>, said: Statement) -> Message {
+    Message::Consensus(pen.verifier.protocol().windowed(said))
+}
+
+fn sign_shares(pen: &Pen<'_>, place: &Place) -> Shares {
+    Shares { slow: pen.keys.voting.sign(&place.statement(Kind::Prepare, pen.verifier)), fast: None }
+}
+
+fn propose(pen: &Pen<'_>, view: View, payload: Payload) -> PrePrepare {
+    let place = Place { view, slot: payload.header.height, digest: digest_of(&payload) };
+    let signature = pen.sign_alone(&place.statement(Kind::PrePrepare, pen.verifier));
+    PrePrepare { view, payload, shares: sign_shares(pen, &place), signature }
+}
+
+fn vote_for(pen: &Pen<'_>, at: Place) -> Statement {
+    Statement::SignShare(SignShare { at, shares: sign_shares(pen, &at) })
+}
+
+fn commit_for(pen: &Pen<'_>, at: Place) -> Statement {
+    let share = pen.keys.voting.sign(&at.statement(Kind::Commit, pen.verifier));
+    Statement::CommitShare(CommitShare { at, share })
+}
+
+/// Well signed, for slots and views that nobody will reach.
+fn far_votes(pen: &Pen<'_>, share: &SignShare, dice: &mut Dice) -> Vec<Statement> {
+    let mut far = |from: u64| {
+        let ahead = if dice.coin() { dice.below(600) } else { dice.bits() >> 1 };
+        from.saturating_add(ahead)
+    };
+    (0..8)
+        .map(|_| {
+            let (view, slot) = (View(far(share.at.view.0)), Height(far(share.at.slot.0)));
+            vote_for(pen, Place { view, slot, ..share.at })
+        })
+        .collect()
+}
+
+/// A proof by its own vote alone.
+fn forged_proof(pen: &Pen<'_>, share: &SignShare) -> Statement {
+    let members = pen.verifier.committee().size();
+    let at = Place { digest: hash(&share.at.digest.0), ..share.at };
+    let has_fast_path =
+        pen.verifier.protocol().windowed_rules().is_some_and(|rules| rules.fast_path);
+    let (path, kind) =
+        if has_fast_path { (Path::Fast, Kind::Prepare) } else { (Path::Slow, Kind::Commit) };
+    let message = at.statement(kind, pen.verifier);
+    let vote = pen.keys.voting.sign(&message);
+    let shares = [(pen.id.index(), vote)];
+    let combined =
+        pen.verifier.voting().combine(&message, &shares, &Bitmap::new(members), Policy::Each);
+    let certificate = combined.certificate.expect("the own share is good");
+    Statement::Proof(Proof { path, certificate: SlotCertificate { at, certificate } })
+}
+
+/// It names a view change that its member never sent, or one too few.
+fn another_new_view(pen: &Pen<'_>, new_view: &NewView, dice: &mut Dice) -> Statement {
+    let mut changes = new_view.changes.clone();
+    if dice.coin() {
+        changes.pop();
+    } else if let Some((_, digest)) = changes.last_mut() {
+        *digest = hash(&digest.0);
+    }
+    let mut other = NewView { changes, ..new_view.clone() };
+    let statement = pen.verifier.statement(Kind::NewView, &other.digest());
+    other.signature = pen.sign_alone(&statement);
+    Statement::NewView(other)
+}
+
+fn equivocate(pen: &Pen<'_>, proposed: &PrePrepare, dice: &mut Dice) -> Outgoing {
+    let each = dice.coin();
+    let header = proposed.payload.header;
+    let variant = |number: usize| {
+        let stamp = header.proposed_at_ms + number as u64;
+        Payload::new(header.height, stamp, proposed.payload.bodies.clone())
+    };
+    let members: Vec<ReplicaId> = pen.members().collect();
+    let variants = members.into_iter().enumerate().map(|(place, member)| {
+        let number = if each { place } else { place % 2 };
+        let message = propose(pen, proposed.view, variant(number));
+        (Recipients::One(member), say(pen, Statement::PrePrepare(message)))
+    });
+    variants.collect()
+}
+
+/// What only it has certified it says nothing of, until later, all at once.
+fn withhold(pen: &Pen<'_>, said: &Statement, memory: &mut SlotMemory, dice: &mut Dice) -> Outgoing {
+    memory.withheld.push(said.clone());
+    if memory.withheld.len() < WITHHELD_MAX && !dice.one_in(4) {
+        return Vec::new();
+    }
+    let shown = std::mem::take(&mut memory.withheld).into_iter();
+    shown.map(|said| (Recipients::All, say(pen, said))).collect()
+}
+
+/// A primary that leaves gaps, up to the end of the window and beyond.
+fn far_slot(pen: &Pen<'_>, proposed: &PrePrepare, dice: &mut Dice) -> Statement {
+    let Payload { header, bodies } = proposed.payload.clone();
+    let ahead = dice.below(WINDOW + 8);
+    let payload = Payload::new(Height(header.height.0 + ahead), header.proposed_at_ms, bodies);
+    Statement::PrePrepare(propose(pen, proposed.view, payload))
+}
+
+fn resign(pen: &Pen<'_>, mut change: ViewChange) -> Statement {
+    let statement = pen.verifier.statement(Kind::ViewChange, &change.digest());
+    change.signature = pen.sign_alone(&statement);
+    Statement::ViewChange(Box::new(change))
+}
+
+/// A view change that knows less than its sender.
+fn hiding(pen: &Pen<'_>, change: &ViewChange, dice: &mut Dice) -> Statement {
+    let mut change = change.clone();
+    if dice.coin() {
+        change.slots.clear();
+    } else {
+        change.slots.retain(|_| dice.coin());
+    }
+    resign(pen, change)
+}
+
+/// A view change that claims to have accepted what nobody proposed.
+fn claiming(pen: &Pen<'_>, change: &ViewChange, dice: &mut Dice) -> Statement {
+    let mut change = change.clone();
+    let before = View(change.view.0.saturating_sub(1));
+    for report in &mut change.slots {
+        if let FastReport::Accepted(view, digest) = &mut report.fast {
+            *view = before;
+            *digest = if dice.coin() { hash(&digest.0) } else { Digest(dice.bytes32()) };
+        }
+    }
+    resign(pen, change)
+}
+
+fn bad_share(pen: &Pen<'_>, said: &Statement, dice: &mut Dice) -> Statement {
+    let mut twisted = said.clone();
+    let (share, at) = match &mut twisted {
+        Statement::SignShare(SignShare { at, shares }) => (&mut shares.slow, *at),
+        Statement::CommitShare(CommitShare { at, share }) => (share, *at),
+        _ => return twisted,
+    };
+    match dice.below(3) {
+        0 => share.0.iter_mut().for_each(|byte| *byte ^= 0x5a),
+        1 => share.0.truncate(share.0.len() / 2),
+        _ => *share = foreign(pen, at),
+    }
+    twisted
+}
+
+/// Over a statement of another kind.
+fn foreign(pen: &Pen<'_>, at: Place) -> Share {
+    pen.keys.voting.sign(&at.statement(Kind::Checkpoint, pen.verifier))
+}
+
+fn malleated(said: &Statement, dice: &mut Dice) -> Statement {
+    let mut twisted = said.clone();
+    let (Statement::Prepare(certificate) | Statement::Proof(Proof { certificate, .. })) =
+        &mut twisted
+    else {
+        return twisted;
+    };
+    let signers = &mut certificate.certificate.signers;
+    let members = signers.members();
+    let left_out = dice.index(members);
+    let others = signers.iter().filter(|signer| *signer != left_out);
+    let mut others = Bitmap::from_indices(members, others.collect::<Vec<_>>());
+    others.insert(dice.index(members));
+    *signers = others;
+    twisted
+}
+
+fn oversized(pen: &Pen<'_>, proposed: &PrePrepare) -> Statement {
+    let header = proposed.payload.header;
+    let more = (0..Payload::BODIES_MAX as u64 + 1).map(|number| BodyRef {
+        author: pen.id,
+        sequence: u64::MAX - number,
+        digest: hash(&number.to_le_bytes()),
+    });
+    let payload = Payload::new(header.height, header.proposed_at_ms, more.collect());
+    Statement::PrePrepare(propose(pen, proposed.view, payload))
+}
+
+fn censored(pen: &Pen<'_>, proposed: &PrePrepare) -> Statement {
+    let header = proposed.payload.header;
+    let own = proposed.payload.bodies.iter().filter(|body| body.author == pen.id).copied();
+    let payload = Payload::new(header.height, header.proposed_at_ms, own.collect());
+    Statement::PrePrepare(propose(pen, proposed.view, payload))
+}
+
+/// It lacks everything, again and again.
+fn questions(pen: &Pen<'_>, view: View, dice: &mut Dice) -> Vec<Statement> {
+    let lacks = (0..4).map(|slot| (Height(slot), Digest(dice.bytes32()))).collect();
+    let status = Status {
+        view: View(0),
+        changing: dice.coin(),
+        stable: Height(0),
+        decided: Height(dice.below(8)),
+        has: Vec::new(),
+        lacks,
+        turn: u32::try_from(dice.below(1 << 20)).expect("small"),
+    };
+    vec![Statement::Status(status), Statement::FetchViewChanges(view, pen.members().collect())]
+}
