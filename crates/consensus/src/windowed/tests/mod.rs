@@ -1,5 +1,7 @@
 //! Rules that a single replica keeps, shown at its surface.
 
+mod cluster;
+
 use super::messages::encode;
 use super::*;
 use crate::{Input, Liveness, Output, ProposalKey, ProtocolConfig, ProtocolKind, Verifier};
@@ -21,6 +23,10 @@ fn keys(member: u8) -> KeyFile {
 }
 
 fn verifier(protocol: ProtocolKind) -> Arc<Verifier> {
+    verifier_of(protocol, MEMBERS, 0)
+}
+
+fn verifier_of(protocol: ProtocolKind, members: u8, redundancy: u64) -> Arc<Verifier> {
     let member = |index: u8| Member {
         identity: keys(index).identity.public().to_string(),
         voting: keys(index).voting.public().to_string(),
@@ -32,8 +38,8 @@ fn verifier(protocol: ProtocolKind) -> Arc<Verifier> {
         name: "windowed".into(),
         epoch: Epoch(1),
         scheme: "ed25519".into(),
-        redundancy: 0,
-        members: (0..MEMBERS).map(member).collect(),
+        redundancy,
+        members: (0..members).map(member).collect(),
     };
     let committee = Committee::load(&file, KeyCache::Off).expect("a sound committee");
     Arc::new(Verifier::new(Arc::new(committee), protocol, ProposalKey::Identity))

@@ -1,0 +1,328 @@
+//! Whole committees of these machines on a network that loses what a test says, and nothing else.
+
+use super::*;
+use quorate_types::machine::RecordKind;
+use quorate_types::{BodyRef, Recipients};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Whether a message of one member to another is lost.
+type Loses = fn(u8, u8, &Message) -> bool;
+
+struct Seat {
+    machine: Windowed,
+    decided: Vec<Bytes>,
+    records: BTreeMap<RecordKind, Bytes>,
+    /// What it would propose now.
+    wish: Option<(View, Height)>,
+}
+
+struct Cluster {
+    verifier: Arc<Verifier>,
+    seats: Vec<Seat>,
+    wire: VecDeque<(u8, u8, Message)>,
+    now: Time,
+    loses: Loses,
+    /// Slots are filled up to this one.
+    until: Height,
+    /// What members sent each other, by kind.
+    sent: BTreeMap<&'static str, u64>,
+}
+
+fn kind(message: &Message) -> &'static str {
+    match message {
+        Message::PrePrepare(_) => "pre-prepare",
+        Message::SignShare(_) => "sign-share",
+        Message::Prepare(_) => "prepare",
+        Message::CommitShare(_) => "commit-share",
+        Message::Proof(_) => "proof",
+        Message::ViewChange(_) => "view-change",
+        Message::NewView(_) => "new-view",
+        _ => "help",
+    }
+}
+
+impl Cluster {
+    fn new(protocol: ProtocolKind, members: u8, redundancy: u64, loses: Loses) -> Self {
+        let verifier = verifier_of(protocol, members, redundancy);
+        let seat = |id| Seat {
+            machine: replica(&verifier, id),
+            decided: Vec::new(),
+            records: BTreeMap::new(),
+            wish: None,
+        };
+        let seats = (0..members).map(seat).collect();
+        let (wire, sent) = (VecDeque::new(), BTreeMap::new());
+        let until = Height(0);
+        let mut cluster = Self { verifier, seats, wire, now: Time(0), loses, until, sent };
+        (0..members).for_each(|id| cluster.start(id));
+        cluster
+    }
+
+    fn start(&mut self, id: u8) {
+        let seat = &mut self.seats[usize::from(id)];
+        let slots = seat.records.iter().filter(|(kind, _)| **kind != RecordKind::Safety);
+        let recovered = Input::Recovered {
+            safety: seat.records.get(&RecordKind::Safety).cloned(),
+            slots: slots.map(|(_, bytes)| bytes.clone()).collect(),
+            executed: None,
+            decided: seat.decided.clone(),
+            stored: BTreeSet::new(),
+        };
+        seat.machine.handle(self.now, recovered);
+        self.drain(id);
+        self.settle();
+    }
+
+    /// Loses everything but its records.
+    fn restart(&mut self, id: u8) {
+        self.seats[usize::from(id)].machine = replica(&self.verifier, id);
+        self.start(id);
+    }
+
+    /// Fills slots up to this one.
+    fn order(&mut self, until: u64) {
+        self.until = Height(until);
+        for id in 0..self.seats.len() as u8 {
+            self.seats[usize::from(id)].machine.handle(self.now, Input::Work(true));
+            self.drain(id);
+        }
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        while let Some((from, to, message)) = self.wire.pop_front() {
+            let message = self.verifier.protocol().windowed(message);
+            let sender = Peer::Replica(ReplicaId(u16::from(from)));
+            if let Ok(message) = Verified::check(message, sender, self.verifier.as_ref()) {
+                let from = ReplicaId(u16::from(from));
+                let input = Input::Message { from, message: Box::new(message) };
+                self.seats[usize::from(to)].machine.handle(self.now, input);
+                self.drain(to);
+            }
+        }
+    }
+
+    /// The next timer of anybody rings.
+    fn ring(&mut self) {
+        let next = self.seats.iter().filter_map(|seat| seat.machine.next_timeout()).min();
+        self.now = next.expect("somebody waits").max(self.now);
+        for id in 0..self.seats.len() as u8 {
+            let machine = &mut self.seats[usize::from(id)].machine;
+            if machine.next_timeout().is_some_and(|at| at <= self.now) {
+                machine.handle_timeout(self.now);
+                self.drain(id);
+            }
+        }
+        self.settle();
+    }
+
+    /// Rings until these members decided that many slots, alike.
+    #[track_caller]
+    fn reach(&mut self, members: &[u8], height: usize) {
+        for _ in 0..2_000 {
+            let seats = || members.iter().map(|member| &self.seats[usize::from(*member)]);
+            if seats().all(|seat| seat.decided.len() >= height) {
+                let ids = |seat: &Seat| -> Vec<_> {
+                    let records = seat.decided[..height].iter();
+                    records.map(|it| DecidedSlot::decode(it).expect("a record").id()).collect()
+                };
+                let all: BTreeSet<_> = seats().map(ids).collect();
+                assert_eq!(all.len(), 1, "all decided the same");
+                return;
+            }
+            self.ring();
+        }
+        let heights: Vec<usize> = self.seats.iter().map(|seat| seat.decided.len()).collect();
+        panic!("{height} slots were not decided: {heights:?}");
+    }
+
+    fn drain(&mut self, id: u8) {
+        while let Some(output) = self.seats[usize::from(id)].machine.poll() {
+            self.carry_out(id, output);
+        }
+        // What is to be ordered is there at once, and each value is its own.
+        let until = self.until;
+        let wish = |seat: &mut Seat| seat.wish.take_if(|(_, slot)| *slot <= until);
+        while let Some((view, slot)) = wish(&mut self.seats[usize::from(id)]) {
+            let stamp = slot.0 + 100 * view.0;
+            let payload = Payload::new(slot, stamp, Vec::<BodyRef>::new());
+            let parent = self.verifier.genesis();
+            let input = Input::Payload { view, parent, payload };
+            self.seats[usize::from(id)].machine.handle(self.now, input);
+            self.drain(id);
+        }
+    }
+
+    fn carry_out(&mut self, id: u8, output: Output) {
+        let now = self.now;
+        let seat = &mut self.seats[usize::from(id)];
+        match output {
+            Output::Send { to, message } => self.send(id, to, message.windowed().expect("ours")),
+            Output::Persist(record) => drop(seat.records.insert(record.kind, record.bytes)),
+            Output::Combine(job) => seat.machine.handle(now, Input::Combined(job.run())),
+            Output::WantPayload(wish) => seat.wish = Some((wish.view, wish.height)),
+            Output::WantBodies { block, .. } => seat.machine.handle(now, Input::Stored(block)),
+            Output::Decided(decided) => {
+                if decided.payload.header.height.0 as usize > seat.decided.len() {
+                    seat.decided.push(decided.record);
+                }
+            }
+            Output::Halt(halt) => panic!("{id} halted: {halt}"),
+            Output::Behind { .. } | Output::Stable(_) | Output::Blame(..) => {}
+        }
+    }
+
+    fn send(&mut self, from: u8, to: Recipients, message: &Message) {
+        let all: Vec<u8> = match to {
+            Recipients::All => (0..self.seats.len() as u8).filter(|it| *it != from).collect(),
+            Recipients::One(one) => vec![u8::try_from(one.0).expect("few")],
+            Recipients::Client(_) => Vec::new(),
+        };
+        for to in all {
+            *self.sent.entry(kind(message)).or_default() += 1;
+            if !(self.loses)(from, to, message) {
+                self.wire.push_back((from, to, message.clone()));
+            }
+        }
+    }
+
+    fn status(&self, id: u8) -> crate::ProtocolStatus {
+        self.seats[usize::from(id)].machine.status()
+    }
+}
+
+fn nothing(_: u8, _: u8, _: &Message) -> bool {
+    false
+}
+
+/// Messages that members send each other for a slot, by formula, c members being redundant.
+fn formula(protocol: ProtocolKind, n: u64, c: u64) -> BTreeMap<&'static str, u64> {
+    // Everybody's votes go to c+2 collectors; those who collect keep their own, and the primary's first
+    // one travels with its value.
+    let votes = (n - 1) * (c + 2) - (c + 1);
+    let commits = n * (c + 2) - (c + 2);
+    let kinds = match protocol {
+        ProtocolKind::Pbft => vec![
+            ("pre-prepare", n - 1),
+            ("sign-share", (n - 1) * (n - 1)),
+            ("commit-share", n * (n - 1)),
+        ],
+        ProtocolKind::LinearPbft => vec![
+            ("pre-prepare", n - 1),
+            ("sign-share", votes),
+            ("prepare", n - 1),
+            ("commit-share", commits),
+            ("proof", n - 1),
+        ],
+        _ => vec![("pre-prepare", n - 1), ("sign-share", votes), ("proof", n - 1)],
+    };
+    kinds.into_iter().collect()
+}
+
+#[test]
+fn a_slot_costs_what_the_formula_says() {
+    for protocol in ProtocolKind::WINDOWED {
+        for (members, redundancy) in [(4, 0), (7, 0), (10, 0), (6, 1), (9, 1)] {
+            let fast = protocol.windowed_rules().is_some_and(|rules| rules.fast_path);
+            if redundancy > 0 && !fast {
+                continue;
+            }
+            let mut cluster = Cluster::new(protocol, members, redundancy, nothing);
+            cluster.sent.clear();
+            cluster.order(20);
+            let expected: BTreeMap<_, _> = formula(protocol, u64::from(members), redundancy)
+                .into_iter()
+                .map(|(kind, count)| (kind, 20 * count))
+                .collect();
+            assert_eq!(cluster.sent, expected, "{protocol}, {members} members");
+            cluster.reach(&(0..members).collect::<Vec<_>>(), 20);
+            let status = cluster.status(0);
+            let paths = (status.fast_decisions, status.slow_decisions);
+            assert_eq!(paths, if fast { (20, 0) } else { (0, 20) });
+        }
+    }
+}
+
+/// Paper 002 assumes that messages are sent again: a collector that leaves out one replica a slot would
+/// otherwise stop them all.
+#[test]
+fn a_collector_that_leaves_out_one_replica_a_slot_stops_nobody() {
+    for protocol in [ProtocolKind::LinearPbft, ProtocolKind::Sbft] {
+        let leaves_out: Loses = |_, to, message| match message {
+            Message::Proof(proof) => proof.certificate.at.slot.0 % 4 == u64::from(to),
+            _ => false,
+        };
+        let mut cluster = Cluster::new(protocol, 4, 0, leaves_out);
+        cluster.order(20);
+        cluster.reach(&[0, 1, 2, 3], 20);
+    }
+}
+
+#[test]
+fn a_dead_primary_is_replaced_and_its_slots_are_filled() {
+    for protocol in ProtocolKind::WINDOWED {
+        let silent: Loses = |from, to, message| {
+            from == 1 && (to != 2 || !matches!(message, Message::PrePrepare(_)))
+        };
+        let mut cluster = Cluster::new(protocol, 4, 0, silent);
+        cluster.order(10);
+        cluster.reach(&[0, 2, 3], 10);
+        assert!(cluster.status(0).view_changes >= 1, "{protocol}");
+    }
+}
+
+/// What was decided by one member alone is what the next view goes on with.
+#[test]
+fn a_decision_that_one_member_saw_stands() {
+    for protocol in ProtocolKind::WINDOWED {
+        // In view 1 only member 0 hears what decides; then the primary is never heard again.
+        let hides: Loses = |from, to, message| match message {
+            Message::Proof(proof) => proof.certificate.at.view == View(1) && to != 0,
+            Message::CommitShare(share) => share.at.view == View(1) && to != 0 && from != 0,
+            Message::Status(_) | Message::Decided(_) => true,
+            _ => {
+                from == 1
+                    && !matches!(message, Message::PrePrepare(p) if p.view == View(1))
+                    && !matches!(message, Message::SignShare(_) | Message::Prepare(_))
+            }
+        };
+        let mut cluster = Cluster::new(protocol, 4, 0, hides);
+        cluster.order(3);
+        let seen = cluster.seats[0].decided.clone();
+        cluster.reach(&[0, 2, 3], 3);
+        let ids = |records: &[Bytes]| -> Vec<_> {
+            records.iter().map(|it| DecidedSlot::decode(it).expect("a record").id()).collect()
+        };
+        assert_eq!(ids(&cluster.seats[2].decided)[..seen.len()], ids(&seen), "{protocol}");
+    }
+}
+
+#[test]
+fn redundant_members_keep_the_fast_path() {
+    let silent: Loses = |from, to, _| from == 5 || to == 5;
+    let mut cluster = Cluster::new(ProtocolKind::Sbft, 6, 1, silent);
+    cluster.order(12);
+    cluster.reach(&[0, 1, 2, 3, 4], 12);
+    let status = cluster.status(0);
+    assert_eq!((status.fast_decisions, status.view_changes), (12, 0));
+
+    let mut cluster = Cluster::new(ProtocolKind::Sbft, 4, 0, |from, to, _| from == 3 || to == 3);
+    cluster.order(12);
+    cluster.reach(&[0, 1, 2], 12);
+    assert_eq!(cluster.status(0).fast_decisions, 0, "all of four are needed");
+}
+
+#[test]
+fn everybody_restarts_in_the_middle() {
+    for protocol in ProtocolKind::WINDOWED {
+        // No slot is decided before.
+        let mut cluster = Cluster::new(protocol, 4, 0, |_, _, message| {
+            matches!(message, Message::Proof(_) | Message::CommitShare(_))
+        });
+        cluster.order(3);
+        cluster.loses = nothing;
+        (0..4).for_each(|id| cluster.restart(id));
+        cluster.order(8);
+        cluster.reach(&[0, 1, 2, 3], 8);
+    }
+}
