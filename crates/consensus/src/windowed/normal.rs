@@ -4,13 +4,12 @@ use super::collectors::collectors;
 use super::messages::{
     CommitShare, Message, Place, PrePrepare, Proof, Shares, SignShare, SlotCertificate,
 };
+use super::rules::WINDOW;
 use super::state::Windowed;
 use crate::{Fault, Output};
 use quorate_crypto::Share;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{BlockId, Height, Kind, Payload, Purpose, Recipients, ReplicaId, Time, View};
-
-use super::rules::WINDOW;
 
 /// Slots of a view that is about to begin, kept until it does.
 const EARLY_MAX: usize = 64;
