@@ -74,6 +74,8 @@ pub enum Mutant {
     WindowedForgetBase,
     /// Windowed protocols: a new view may name fewer view changes than the honest give.
     NewViewByFew,
+    /// Windowed protocols: a new view may name what members said as they gave up earlier views.
+    NewViewByOldChanges,
     /// SBFT: of values prepared and accepted in one view, the accepted one is proposed again.
     TieGoesToFast,
     /// SBFT: f+1 reports of an accepted value are enough to propose it again.

@@ -198,9 +198,12 @@ fn check_new_view(new_view: &NewView, verifier: &Verifier) -> Result<(), Rejecte
     }
     let named = new_view.changes.iter().map(|(member, _)| member.index());
     let weight = committee.weight_of(&Bitmap::from_indices(committee.size(), named));
-    let is_enough = weight >= committee.weights().honest();
-    if !is_enough && !mutants::active(Mutant::NewViewByFew) {
+    let honest = committee.weights().honest();
+    if weight < honest && !mutants::active(Mutant::NewViewByFew) {
         return Err(Rejected::BelowThreshold);
+    }
+    if weight > honest {
+        return Err(Rejected::RuleBroken("a new view names no more members than are honest"));
     }
     Ok(())
 }

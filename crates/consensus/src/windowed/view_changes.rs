@@ -58,6 +58,12 @@ impl ViewChanges {
         missing.map(|(signer, _)| *signer).collect()
     }
 
+    /// What a new view names, if it is all here.
+    fn named_by(&self, new_view: &NewView) -> Option<Vec<Arc<ViewChange>>> {
+        let names = new_view.changes.iter();
+        names.map(|(signer, digest)| self.find(*signer, *digest).cloned()).collect()
+    }
+
     /// One by its signer and digest.
     fn find(&self, signer: ReplicaId, digest: Digest) -> Option<&Arc<ViewChange>> {
         let begun = self.begun.iter().flat_map(|(_, changes)| changes);
@@ -245,13 +251,11 @@ impl Windowed {
     }
 
     fn begin_if_complete(&mut self, now: Time) {
-        let complete = self.changes.pending.values().filter_map(|pending| {
-            let changes = pending.changes.iter();
-            let named =
-                changes.map(|(signer, digest)| self.changes.find(*signer, *digest).cloned());
-            Some((pending.clone(), named.collect::<Option<Vec<_>>>()?))
+        let sound = self.changes.pending.values().filter_map(|pending| {
+            let named = self.changes.named_by(pending)?;
+            is_of_its_view(pending, &named).then(|| (pending.clone(), named))
         });
-        let Some((new_view, named)) = complete.max_by_key(|(new_view, _)| new_view.view) else {
+        let Some((new_view, named)) = sound.max_by_key(|(new_view, _)| new_view.view) else {
             return;
         };
         let outcome = outcome(&named, self.verifier.committee());
@@ -349,6 +353,13 @@ impl Slot {
             fast: fast.unwrap_or(FastReport::Nothing),
         })
     }
+}
+
+/// ★ What members said as they gave up earlier views hides what they promised since: a view begins with
+/// nothing but the reports into it.
+fn is_of_its_view(new_view: &NewView, named: &[Arc<ViewChange>]) -> bool {
+    let is_of_it = |change: &Arc<ViewChange>| change.view == new_view.view;
+    named.iter().all(is_of_it) || mutants::active(Mutant::NewViewByOldChanges)
 }
 
 /// Exactly as many of these as the honest weigh, if they are.

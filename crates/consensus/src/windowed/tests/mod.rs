@@ -116,8 +116,45 @@ fn a_new_view_names_as_many_as_are_honest() {
     let verifier = verifier(ProtocolKind::Pbft);
     assert_eq!(receive(&verifier, new_view(&verifier, &[0, 2])), Err(Rejected::BelowThreshold));
     assert!(receive(&verifier, new_view(&verifier, &[0, 2, 3])).is_ok());
+    let more = Rejected::RuleBroken("a new view names no more members than are honest");
+    assert_eq!(receive(&verifier, new_view(&verifier, &[0, 1, 2, 3])), Err(more));
     let twice = Rejected::RuleBroken("a new view names members, ascending");
     assert_eq!(receive(&verifier, new_view(&verifier, &[0, 2, 2])), Err(twice));
+}
+
+/// What a member that knows nothing says as it gives up the view before this one.
+fn empty_change(verifier: &Verifier, view: u64, signer: u8) -> ViewChange {
+    let identity = keys(signer).identity;
+    let (view, signer) = (View(view), ReplicaId(u16::from(signer)));
+    let slots = Vec::new();
+    let mut change = ViewChange { view, signer, stable: None, slots, signature: Vec::new() };
+    let statement = verifier.statement(Kind::ViewChange, &change.digest());
+    change.signature = identity.sign(&statement).0.to_vec();
+    change
+}
+
+/// Members gave up view 1 before there was anything to tell; what they promised in view 2 is in none of
+/// these reports.
+#[test]
+fn a_view_does_not_begin_with_reports_into_an_earlier_one() {
+    let verifier = verifier(ProtocolKind::Pbft);
+    let begin = |reported: u64| {
+        let mut machine = replica(&verifier, 0);
+        let changes: Vec<ViewChange> =
+            (1..4).map(|member| empty_change(&verifier, reported, member)).collect();
+        let named = changes.iter().map(|change| (change.signer, change.digest())).collect();
+        for change in changes {
+            let signer = u8::try_from(change.signer.0).expect("few");
+            tell(&mut machine, &verifier, signer, Message::ViewChange(Box::new(change)));
+        }
+        let mut new_view = NewView { view: View(3), changes: named, signature: Vec::new() };
+        let statement = verifier.statement(Kind::NewView, &new_view.digest());
+        new_view.signature = keys(3).identity.sign(&statement).0.to_vec();
+        tell(&mut machine, &verifier, 3, Message::NewView(new_view));
+        machine.status()
+    };
+    assert_eq!((begin(3).view, begin(3).view_changes), (View(3), 1));
+    assert_eq!((begin(2).view, begin(2).view_changes), (View(2), 0));
 }
 
 #[test]
@@ -291,7 +328,8 @@ fn records_that_are_not_ours_halt() {
 #[test]
 fn each_rule_left_out_is_noticed() {
     use quorate_crypto::mutants::{Mutant, assert_noticed};
-    let checks: [(Mutant, fn()); 5] = [
+    let checks: [(Mutant, fn()); 6] = [
+        (Mutant::NewViewByOldChanges, a_view_does_not_begin_with_reports_into_an_earlier_one),
         (Mutant::WindowedAcceptTwice, a_primary_with_two_values_is_convicted_to_everybody),
         (Mutant::WindowedChangeBeforePersist, a_view_change_leaves_after_its_record),
         (Mutant::FastProofByQuorum, a_fast_proof_takes_all_but_the_redundant),
