@@ -17,20 +17,39 @@ use quorate_types::{Committee, Height, Kind, Recipients, ReplicaId, Time, View};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// A view change with the hash that names it: it is large, and looked for by that.
+#[derive(Clone, Debug)]
+struct Report {
+    digest: Digest,
+    change: Arc<ViewChange>,
+}
+
+impl Report {
+    fn new(change: ViewChange) -> Self {
+        Self { digest: change.digest(), change: Arc::new(change) }
+    }
+
+    fn name(&self) -> (ReplicaId, Digest) {
+        (self.change.signer, self.digest)
+    }
+
+    fn message(&self) -> Message {
+        Message::ViewChange(Box::new(self.change.as_ref().clone()))
+    }
+}
+
 /// View changes kept of each member: the last one, and what the current view began with.
 #[derive(Debug, Default)]
 pub(super) struct ViewChanges {
     /// Of each member the one for the highest view.
-    latest: BTreeMap<ReplicaId, Arc<ViewChange>>,
+    latest: BTreeMap<ReplicaId, Report>,
     /// New views that name view changes which are not here, the last of each primary: a faulty one that
     /// makes up views stands in the way of its own alone.
     pending: BTreeMap<ReplicaId, NewView>,
     /// What they name and was fetched, or came after.
-    named: BTreeMap<(ReplicaId, Digest), Arc<ViewChange>>,
+    named: BTreeMap<(ReplicaId, Digest), Report>,
     /// What the current view began with, for those who missed it.
-    begun: Option<(NewView, Vec<Arc<ViewChange>>)>,
-    /// The own one, as long as the view has not begun.
-    own: Option<Arc<ViewChange>>,
+    begun: Option<(NewView, Vec<Report>)>,
     /// What the next primary proposed before its view began here.
     pub(super) early: BTreeMap<Height, PrePrepare>,
     /// As many want the view as are honest: since then its primary is waited for.
@@ -43,34 +62,35 @@ impl ViewChanges {
     /// Whether there is reason to think that this view begins soon.
     pub(super) fn is_about_to_begin(&self, view: View) -> bool {
         self.pending.values().any(|pending| pending.view == view)
-            || self.latest.values().any(|change| change.view == view)
+            || self.latest.values().any(|report| report.change.view == view)
     }
 
     /// Those of the highest view of each member that are for this view.
-    fn wanting(&self, view: View) -> impl Iterator<Item = &Arc<ViewChange>> {
-        self.latest.values().filter(move |change| change.view == view)
+    fn wanting(&self, view: View) -> impl Iterator<Item = &Report> {
+        self.latest.values().filter(move |report| report.change.view == view)
+    }
+
+    /// All that are here.
+    fn all(&self) -> impl Iterator<Item = &Report> {
+        let begun = self.begun.iter().flat_map(|(_, reports)| reports);
+        self.latest.values().chain(self.named.values()).chain(begun)
     }
 
     /// Whose view changes a new view names that are not here.
     fn missing(&self, new_view: &NewView) -> Vec<ReplicaId> {
         let names = new_view.changes.iter();
-        let missing = names.filter(|(signer, digest)| self.find(*signer, *digest).is_none());
+        let missing = names.filter(|name| self.find(**name).is_none());
         missing.map(|(signer, _)| *signer).collect()
     }
 
     /// What a new view names, if it is all here.
-    fn named_by(&self, new_view: &NewView) -> Option<Vec<Arc<ViewChange>>> {
-        let names = new_view.changes.iter();
-        names.map(|(signer, digest)| self.find(*signer, *digest).cloned()).collect()
+    fn named_by(&self, new_view: &NewView) -> Option<Vec<Report>> {
+        new_view.changes.iter().map(|name| self.find(*name).cloned()).collect()
     }
 
     /// One by its signer and digest.
-    fn find(&self, signer: ReplicaId, digest: Digest) -> Option<&Arc<ViewChange>> {
-        let begun = self.begun.iter().flat_map(|(_, changes)| changes);
-        let mut known = self.latest.values().chain(begun);
-        let is_it =
-            |change: &&Arc<ViewChange>| change.signer == signer && change.digest() == digest;
-        self.named.get(&(signer, digest)).or_else(|| known.find(is_it))
+    fn find(&self, name: (ReplicaId, Digest)) -> Option<&Report> {
+        self.all().find(|report| report.name() == name)
     }
 }
 
@@ -105,10 +125,9 @@ impl Windowed {
 
     /// Says what it knows, to whoever leads the view that it wants.
     pub(super) fn want_view(&mut self, now: Time) {
-        let change = Arc::new(self.own_change());
-        self.changes.own = Some(Arc::clone(&change));
-        self.send(Recipients::All, Message::ViewChange(Box::new(change.as_ref().clone())));
-        self.take_view_change(now, change);
+        let report = Report::new(self.own_change());
+        self.send(Recipients::All, report.message());
+        self.take_report(now, report);
     }
 
     /// What it knows of every slot that may be forgotten by nobody.
@@ -132,19 +151,18 @@ impl Windowed {
     /// A member gives a view up; checked.
     pub(super) fn on_view_change(&mut self, now: Time, change: ViewChange) {
         if change.signer != self.id() {
-            self.take_view_change(now, Arc::new(change));
+            self.take_report(now, Report::new(change));
         }
     }
 
-    fn take_view_change(&mut self, now: Time, change: Arc<ViewChange>) {
-        let name = (change.signer, change.digest());
+    fn take_report(&mut self, now: Time, report: Report) {
+        let (name, view) = (report.name(), report.change.view);
         let is_named = self.changes.pending.values().any(|pending| pending.changes.contains(&name));
-        let known = self.changes.latest.get(&change.signer).map(|known| known.view);
-        if is_named {
-            self.changes.named.insert(name, Arc::clone(&change));
-        }
-        if known.is_none_or(|known| known < change.view) {
-            self.changes.latest.insert(change.signer, change);
+        let known = self.changes.latest.get(&name.0).map(|known| known.change.view);
+        if known.is_none_or(|known| known < view) {
+            self.changes.latest.insert(name.0, report);
+        } else if is_named {
+            self.changes.named.insert(name, report);
         }
         self.join_others(now);
         self.lead_or_wait(now);
@@ -154,9 +172,10 @@ impl Windowed {
     /// Enough members want later views that an honest one does: joins the one that as many have
     /// reached.
     fn join_others(&mut self, now: Time) {
-        let later = self.changes.latest.values().filter(|change| change.view > self.view);
+        let wanted =
+            self.changes.latest.values().map(|known| (known.change.view, known.change.signer));
         let mut later: Vec<(View, ReplicaId)> =
-            later.map(|change| (change.view, change.signer)).collect();
+            wanted.filter(|(view, _)| *view > self.view).collect();
         later.sort_unstable_by(|one, other| other.cmp(one));
         let committee = self.verifier.committee();
         let mut members = Bitmap::new(committee.size());
@@ -176,17 +195,16 @@ impl Windowed {
             return;
         }
         let committee = self.verifier.committee();
-        let wants_it_or_later = self.changes.latest.values().filter(|one| one.view >= self.view);
-        if !self.changes.timed && enough(wants_it_or_later, committee).is_some() {
+        let reached = self.changes.latest.values().filter(|known| known.change.view >= self.view);
+        if !self.changes.timed && enough(reached, committee).is_some() {
             self.changes.timed = true;
             self.pacemaker.rearm(now);
         }
         let led = self.changes.led == Some(self.view);
         let chosen = enough(self.changes.wanting(self.view), committee);
-        if let Some(chosen) = chosen.filter(|_| self.is_primary() && !led) {
+        let names = chosen.map(|chosen| chosen.into_iter().map(Report::name).collect());
+        if let Some(changes) = names.filter(|_| self.is_primary() && !led) {
             self.changes.led = Some(self.view);
-            let changes: Vec<(ReplicaId, Digest)> =
-                chosen.iter().map(|change| (change.signer, change.digest())).collect();
             let mut new_view = NewView { view: self.view, changes, signature: Vec::new() };
             let statement = self.verifier.statement(Kind::NewView, &new_view.digest());
             new_view.signature = self.sign_alone(&statement);
@@ -237,16 +255,13 @@ impl Windowed {
         if !self.helping.may_show_changes(now, from) {
             return;
         }
-        let begun = self.changes.begun.iter().flat_map(|(_, changes)| changes);
-        let asked =
-            |change: &&Arc<ViewChange>| change.view == view && members.contains(&change.signer);
-        let found: Vec<Arc<ViewChange>> =
-            self.changes.latest.values().chain(begun).filter(asked).cloned().collect();
-        for change in found {
-            self.send(
-                Recipients::One(from),
-                Message::ViewChange(Box::new(change.as_ref().clone())),
-            );
+        let asked = |report: &&Report| {
+            report.change.view == view && members.contains(&report.change.signer)
+        };
+        let found: BTreeMap<(ReplicaId, Digest), Report> =
+            self.changes.all().filter(asked).map(|found| (found.name(), found.clone())).collect();
+        for report in found.values() {
+            self.send(Recipients::One(from), report.message());
         }
     }
 
@@ -258,7 +273,9 @@ impl Windowed {
         let Some((new_view, named)) = sound.max_by_key(|(new_view, _)| new_view.view) else {
             return;
         };
-        let outcome = outcome(&named, self.verifier.committee());
+        let changes: Vec<Arc<ViewChange>> =
+            named.iter().map(|report| Arc::clone(&report.change)).collect();
+        let outcome = outcome(&changes, self.verifier.committee());
         self.begin(now, new_view, named, outcome);
         let begun = self.view;
         self.changes.pending.retain(|_, pending| pending.view > begun);
@@ -266,19 +283,12 @@ impl Windowed {
     }
 
     /// ★ The view begins; its slots are what everybody concludes that they are.
-    fn begin(
-        &mut self,
-        now: Time,
-        new_view: NewView,
-        named: Vec<Arc<ViewChange>>,
-        outcome: Outcome,
-    ) {
+    fn begin(&mut self, now: Time, new_view: NewView, named: Vec<Report>, outcome: Outcome) {
         self.view = new_view.view;
         self.changing = false;
         self.base = outcome.last;
         self.next = outcome.last.next();
         self.view_changes += 1;
-        self.changes.own = None;
         self.changes.begun = Some((new_view, named));
         self.verifier.publish(self.view);
         let view = self.view;
@@ -316,12 +326,12 @@ impl Windowed {
 
     /// Shows a member how this view began, or that it has not.
     pub(super) fn show_view(&mut self, to: ReplicaId) {
-        let message = match (&self.changes.own, &self.changes.begun) {
-            (Some(own), _) => Message::ViewChange(Box::new(own.as_ref().clone())),
-            (None, Some((new_view, _))) => Message::NewView(new_view.clone()),
-            (None, None) => return,
-        };
-        self.send(Recipients::One(to), message);
+        let own = self.changes.latest.get(&self.id()).filter(|_| self.changing);
+        let begun = self.changes.begun.as_ref().filter(|_| !self.changing);
+        let begun = begun.map(|(new_view, _)| Message::NewView(new_view.clone()));
+        if let Some(message) = own.map(Report::message).or(begun) {
+            self.send(Recipients::One(to), message);
+        }
     }
 }
 
@@ -357,21 +367,21 @@ impl Slot {
 
 /// ★ What members said as they gave up earlier views hides what they promised since: a view begins with
 /// nothing but the reports into it.
-fn is_of_its_view(new_view: &NewView, named: &[Arc<ViewChange>]) -> bool {
-    let is_of_it = |change: &Arc<ViewChange>| change.view == new_view.view;
+fn is_of_its_view(new_view: &NewView, named: &[Report]) -> bool {
+    let is_of_it = |report: &Report| report.change.view == new_view.view;
     named.iter().all(is_of_it) || mutants::active(Mutant::NewViewByOldChanges)
 }
 
 /// Exactly as many of these as the honest weigh, if they are.
 fn enough<'a>(
-    changes: impl Iterator<Item = &'a Arc<ViewChange>>,
+    reports: impl Iterator<Item = &'a Report>,
     committee: &Committee,
-) -> Option<Vec<Arc<ViewChange>>> {
+) -> Option<Vec<&'a Report>> {
     let mut members = Bitmap::new(committee.size());
     let mut chosen = Vec::new();
-    for change in changes {
-        members.insert(change.signer.index());
-        chosen.push(Arc::clone(change));
+    for report in reports {
+        members.insert(report.change.signer.index());
+        chosen.push(report);
         if committee.weight_of(&members) >= committee.weights().honest() {
             return Some(chosen);
         }
