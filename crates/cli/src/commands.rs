@@ -29,3 +29,11 @@ pub(crate) fn scheme(name: &str) -> Result<SchemeKind, String> {
         _ => Err("there are ed25519 and bls".to_owned()),
     }
 }
+
+/// As [`scheme`], with the one whose keys somebody deals to a whole committee.
+pub(crate) fn committee_scheme(name: &str) -> Result<SchemeKind, String> {
+    match name {
+        "bls-threshold" => Ok(SchemeKind::BlsThreshold),
+        _ => scheme(name).map_err(|_| "there are ed25519, bls and bls-threshold".to_owned()),
+    }
+}

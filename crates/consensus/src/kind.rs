@@ -1,6 +1,7 @@
 //! Which protocol a committee runs.
 
 use crate::{Message, chained, hotstuff, jolteon, pbft, sbft, windowed};
+use quorate_crypto::SchemeKind;
 use quorate_types::Weights;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -53,6 +54,12 @@ pub enum UnfitProtocol {
          out, or use linear-pbft-fast or sbft"
     )]
     NoFastPath(&'static str),
+    /// It votes with threshold keys, which make nothing of statements in several wordings.
+    #[error(
+        "{0} cannot use threshold keys: each timeout of a view says something else, and too few say \
+         the same; use ed25519 or bls, or another protocol"
+    )]
+    Wordings(&'static str),
 }
 
 impl ProtocolKind {
@@ -152,8 +159,33 @@ impl ProtocolKind {
         }
     }
 
-    /// Refuses redundancy where there is no fast path, and weights that differ where the protocol's thresholds are numbers of members, as those of
-    /// threshold signatures are.
+    /// Refuses a committee that the protocol is not for: its weights ([`Self::check_weights`]) or its
+    /// voting scheme ([`Self::check_scheme`]).
+    ///
+    /// # Errors
+    /// When the protocol does not support it.
+    pub fn check_committee(
+        self,
+        weights: &Weights,
+        scheme: SchemeKind,
+    ) -> Result<(), UnfitProtocol> {
+        self.check_weights(weights)?;
+        self.check_scheme(scheme)
+    }
+
+    /// Refuses threshold keys where members sign one statement in several wordings, each with too few
+    /// shares to be interpolated.
+    ///
+    /// # Errors
+    /// When the protocol does not support it.
+    pub fn check_scheme(self, scheme: SchemeKind) -> Result<(), UnfitProtocol> {
+        let has_wordings = matches!(self.family(), Family::Chained(_));
+        let fits = scheme != SchemeKind::BlsThreshold || !has_wordings;
+        fits.then_some(()).ok_or(UnfitProtocol::Wordings(self.name()))
+    }
+
+    /// Refuses redundancy where there is no fast path, and weights that differ where the protocol's
+    /// thresholds are numbers of members, as those of threshold signatures are.
     ///
     /// # Errors
     /// When the protocol does not support them.

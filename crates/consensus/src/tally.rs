@@ -240,7 +240,9 @@ impl<K: Ord + Clone> Tally<K> {
         Progress::Done(certificates)
     }
 
-    fn is_combining(&self) -> bool {
+    /// Whether one of its jobs is under way.
+    #[must_use]
+    pub fn is_combining(&self) -> bool {
         self.wordings.values().any(|wording| wording.job.is_some())
     }
 

@@ -112,6 +112,7 @@ fn committee(scheme: SchemeKind, keys: &[KeyFile]) -> Committee {
         epoch: Epoch(1),
         scheme: scheme.to_string(),
         redundancy: 0,
+        groups: None,
         members: keys.iter().map(member).collect(),
     };
     Committee::load(&file, KeyCache::On).expect("fresh keys are sound")

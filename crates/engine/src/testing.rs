@@ -44,6 +44,7 @@ pub(crate) fn weighted(weights: &[u64]) -> Arc<Committee> {
         epoch: Epoch(1),
         scheme: "ed25519".into(),
         redundancy: 0,
+        groups: None,
         members: (0..).zip(weights).map(member).collect(),
     };
     Arc::new(Committee::load_simulated(&file, KeyCache::Off).expect("a good file"))

@@ -391,11 +391,12 @@ impl NodeConfig {
     /// Reads and checks the committee file that the configuration names.
     ///
     /// # Errors
-    /// When it cannot be read, its first unusable key, or weights that the protocol does not support.
+    /// When it cannot be read, its first unusable key, or weights or keys that the protocol does not support.
     pub fn load_committee(&self) -> Result<Committee, ConfigError> {
         let committee = load_committee(&self.committee, self.replica.key_cache)?;
         let path = || self.committee.clone();
-        let supported = self.replica.protocol.check_weights(committee.weights());
+        let supported =
+            self.replica.protocol.check_committee(committee.weights(), committee.scheme_kind());
         supported.map_err(|source| ConfigError::Unweighted { path: path(), source })?;
         Ok(committee)
     }

@@ -2,14 +2,18 @@
 //! with `key.toml` (readable by its owner alone) and a commented `config.toml`.
 
 use crate::{LearnerAddress, NodeConfig};
-use quorate_crypto::{KeyError, KeyFile, KeyFileError, SchemeKind};
+use quorate_crypto::{Dealing, KeyError, KeyFile, KeyFileError, SchemeKind, VotingSecret};
 use quorate_engine::{Settings, SettingsError, UnfitProtocol};
 use quorate_storage::Durability;
-use quorate_types::{Committee, CommitteeFile, Epoch, Member, Weights, WeightsError};
+use quorate_types::{
+    Committee, CommitteeError, CommitteeFile, Epoch, Groups, Member, Weights, WeightsError,
+    deal_keys,
+};
 use quorate_wan::{Emulation, EmulationError};
 use rustls::crypto::ring;
 use std::io;
 use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
 
 /// What to write.
 #[derive(Clone, Debug)]
@@ -107,9 +111,9 @@ pub enum TestnetError {
         /// How many members.
         members: usize,
     },
-    /// Weights that the protocol does not support.
+    /// Weights or keys that the protocol does not support.
     #[error(transparent)]
-    Unweighted(#[from] UnfitProtocol),
+    Unfit(#[from] UnfitProtocol),
     /// Members that do not make the redundancy that was asked for.
     #[error(transparent)]
     Redundancy(#[from] WeightsError),
@@ -135,9 +139,12 @@ pub enum TestnetError {
     /// A network that cannot be.
     #[error(transparent)]
     Emulation(#[from] EmulationError),
-    /// A scheme whose members do not make their own keys.
+    /// Keys were not made.
     #[error(transparent)]
-    Scheme(#[from] KeyError),
+    Keys(#[from] KeyError),
+    /// Keys were not dealt.
+    #[error(transparent)]
+    Dealing(#[from] CommitteeError),
     /// A key file was not written.
     #[error(transparent)]
     Key(#[from] KeyFileError),
@@ -162,13 +169,14 @@ impl Testnet {
     pub fn create(directory: &Path, plan: &TestnetPlan) -> Result<Self, TestnetError> {
         plan.check()?;
         let directory = claim(directory)?;
+        let dealing = plan.deal()?;
         let mut members = Vec::with_capacity(plan.members);
         let mut configs = Vec::with_capacity(plan.members);
         let mut http = Vec::with_capacity(plan.members);
         let mut learners = Vec::with_capacity(plan.learners);
         for index in 0..plan.learners {
             let folder = directory.join(format!("learner-{index}"));
-            let identity = plan.make_keys(&folder)?.identity.public();
+            let identity = plan.learner_keys(&folder)?.identity.public();
             let config = write_config(&folder, &plan.learner_config(index))?;
             let address = LearnerAddress { identity, address: plan.learner_address(index) };
             learners.push(NewLearner { config, address });
@@ -177,13 +185,15 @@ impl Testnet {
         let known: Vec<String> = known.collect();
         for index in 0..plan.members {
             let folder = directory.join(format!("validator-{index}"));
-            members.push(plan.member(index, &plan.make_keys(&folder)?));
+            let dealt = dealing.as_ref().map(|dealing| dealing.secrets[index].clone());
+            members.push(plan.member(index, &plan.member_keys(&folder, dealt)?));
             let config = NodeConfig { learners: known.clone(), ..plan.config(index) };
             http.push(config.http.clone());
             configs.push(write_config(&folder, &config)?);
         }
         let committee = directory.join("committee.toml");
-        write(&committee, &plan.committee(members))?;
+        let groups = dealing.map(|dealing| Groups::from(&dealing.groups));
+        write(&committee, &plan.committee(members, groups))?;
         Ok(Self { directory, committee, configs, http, learners })
     }
 }
@@ -199,8 +209,7 @@ impl TestnetPlan {
             let (weights, members) = (weights.members(), self.members);
             return Err(TestnetError::Weights { weights, members });
         }
-        let weights = self.weights.clone().unwrap_or_else(|| Weights::equal(self.members));
-        self.settings.protocol.check_weights(&weights.with_redundancy(self.redundancy)?)?;
+        self.settings.protocol.check_committee(&self.weights()?, self.scheme)?;
         let (members, learners, base) = (self.members, self.learners, self.base_port);
         let ports = 2 * (members + learners);
         let last = usize::from(base) + ports - 1;
@@ -214,6 +223,22 @@ impl TestnetPlan {
         Ok(self.settings.validate()?)
     }
 
+    fn weights(&self) -> Result<Weights, WeightsError> {
+        let weights = self.weights.clone().unwrap_or_else(|| Weights::equal(self.members));
+        weights.with_redundancy(self.redundancy)
+    }
+
+    /// Threshold keys for all members, if that is how they vote. Whoever writes a testnet is trusted:
+    /// its files are all here for a moment.
+    fn deal(&self) -> Result<Option<Dealing>, TestnetError> {
+        if self.scheme != SchemeKind::BlsThreshold {
+            return Ok(None);
+        }
+        let mut seed = Zeroizing::new([0; 32]);
+        system_random(&mut seed[..]);
+        Ok(Some(deal_keys(&self.weights()?, &seed)?))
+    }
+
     fn member(&self, index: usize, keys: &KeyFile) -> Member {
         Member {
             identity: keys.identity.public().to_string(),
@@ -224,11 +249,25 @@ impl TestnetPlan {
         }
     }
 
-    fn make_keys(&self, folder: &Path) -> Result<KeyFile, TestnetError> {
-        make_folder(folder)?;
-        let keys = KeyFile::generate(self.scheme, &mut system_random)?;
-        keys.write(&folder.join("key.toml"))?;
-        Ok(keys)
+    fn member_keys(
+        &self,
+        folder: &Path,
+        dealt: Option<VotingSecret>,
+    ) -> Result<KeyFile, TestnetError> {
+        match dealt {
+            Some(voting) => {
+                let own = KeyFile::generate(SchemeKind::Ed25519, &mut system_random)?;
+                write_keys(folder, KeyFile { voting, ..own })
+            }
+            None => write_keys(folder, KeyFile::generate(self.scheme, &mut system_random)?),
+        }
+    }
+
+    /// A learner has no vote, and is dealt no share of one.
+    fn learner_keys(&self, folder: &Path) -> Result<KeyFile, TestnetError> {
+        let is_dealt = self.scheme == SchemeKind::BlsThreshold;
+        let scheme = if is_dealt { SchemeKind::Ed25519 } else { self.scheme };
+        write_keys(folder, KeyFile::generate(scheme, &mut system_random)?)
     }
 
     fn learner_config(&self, index: usize) -> NodeConfig {
@@ -262,12 +301,13 @@ impl TestnetPlan {
         format!("{}:{}", self.host, usize::from(self.base_port) + offset)
     }
 
-    fn committee(&self, members: Vec<Member>) -> String {
+    fn committee(&self, members: Vec<Member>, groups: Option<Groups>) -> String {
         let file = CommitteeFile {
             name: self.name.clone(),
             epoch: Epoch(1),
             scheme: self.scheme.to_string(),
             redundancy: self.redundancy,
+            groups,
             members,
         };
         let content = toml::to_string(&file).expect("a plain struct is a table");
@@ -311,6 +351,12 @@ fn claim(directory: &Path) -> Result<PathBuf, TestnetError> {
 
 fn make_folder(path: &Path) -> Result<(), TestnetError> {
     std::fs::create_dir_all(path).map_err(|source| failed("make the folder", path, source))
+}
+
+fn write_keys(folder: &Path, keys: KeyFile) -> Result<KeyFile, TestnetError> {
+    make_folder(folder)?;
+    keys.write(&folder.join("key.toml"))?;
+    Ok(keys)
 }
 
 fn write_config(folder: &Path, config: &NodeConfig) -> Result<PathBuf, TestnetError> {

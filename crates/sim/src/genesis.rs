@@ -2,12 +2,27 @@
 
 use crate::dice::Dice;
 use quorate_crypto::{KeyCache, KeyFile, SchemeKind};
-use quorate_types::{Committee, CommitteeFile, Epoch, Member, Weights};
+use quorate_types::{Committee, CommitteeFile, Epoch, Groups, Member, Weights, deal_keys};
 
-/// Each member's keys.
-pub(crate) fn keys(seed: u64, scheme: SchemeKind, members: usize) -> Vec<KeyFile> {
+/// The members' keys, and the committee of them.
+pub(crate) fn members(
+    seed: u64,
+    scheme: SchemeKind,
+    cache: KeyCache,
+    weights: &Weights,
+) -> (Vec<KeyFile>, Committee) {
     let mut dice = Dice::new(seed, "keys", 0);
-    (0..members).map(|_| KeyFile::from_seed(scheme, &dice.bytes32())).collect()
+    let mut keys: Vec<KeyFile> =
+        (0..weights.members()).map(|_| KeyFile::from_seed(scheme, &dice.bytes32())).collect();
+    let groups = (scheme == SchemeKind::BlsThreshold).then(|| {
+        let dealing = deal_keys(weights, &dice.bytes32()).expect("members of one weight");
+        for (keys, dealt) in keys.iter_mut().zip(dealing.secrets) {
+            keys.voting = dealt;
+        }
+        Groups::from(&dealing.groups)
+    });
+    let committee = committee(seed, scheme, cache, &keys, groups, weights);
+    (keys, committee)
 }
 
 /// Each learner's keys.
@@ -16,12 +31,12 @@ pub(crate) fn learner_keys(seed: u64, scheme: SchemeKind, learners: usize) -> Ve
     (0..learners).map(|_| KeyFile::from_seed(scheme, &dice.bytes32())).collect()
 }
 
-/// The committee of these keys.
-pub(crate) fn committee(
+fn committee(
     seed: u64,
     scheme: SchemeKind,
     cache: KeyCache,
     keys: &[KeyFile],
+    groups: Option<Groups>,
     weights: &Weights,
 ) -> Committee {
     let members = keys.iter().zip(weights.each()).enumerate();
@@ -37,6 +52,7 @@ pub(crate) fn committee(
         epoch: Epoch(0),
         scheme: scheme.to_string(),
         redundancy: weights.redundant_members(),
+        groups,
         members: members.collect(),
     };
     Committee::load_simulated(&file, cache).expect("fresh keys are sound")

@@ -359,6 +359,10 @@ impl Scenario {
         let redrawn = weights != self.weights;
         let mut scenario = if redrawn { Self::draw(self.seed, weights) } else { self };
         scenario.settings.protocol = protocol;
+        let takes_shares = protocol.check_scheme(SchemeKind::BlsThreshold) == Ok(());
+        if takes_shares && Dice::new(scenario.seed, "threshold keys", 0).one_in(3) {
+            scenario.scheme = SchemeKind::BlsThreshold;
+        }
         scenario
     }
 

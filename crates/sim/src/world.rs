@@ -117,7 +117,8 @@ impl World {
     #[must_use]
     pub fn new(scenario: &Scenario) -> Self {
         let dice = |purpose| Dice::new(scenario.seed, purpose, 0);
-        let stand_ins = (scenario.scheme == SchemeKind::Stub).then(StandIns::begin);
+        let is_pretended = matches!(scenario.scheme, SchemeKind::Stub | SchemeKind::BlsThreshold);
+        let stand_ins = is_pretended.then(StandIns::begin);
         let (keys, committee) = setup::committee(scenario);
         let (hosts, pairs) = setup::hosts(scenario, &keys, &committee);
         let endpoints = hosts.len() + scenario.clients;

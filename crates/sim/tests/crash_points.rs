@@ -55,6 +55,13 @@ noticed! {
 }
 
 noticed! {
+    Sbft:
+    a_slots_vote_without_a_durable_promise: WindowedVoteBeforePersist by "slots";
+    a_vote_to_decide_without_a_durable_certificate: WindowedCommitBeforePersist by "slots";
+    a_slots_promises_forgotten_in_a_restart: WindowedAmnesia by "slots";
+}
+
+noticed! {
     HotStuffBasic:
     a_decision_after_two_phases: BasicDecideOnPreCommit by "progress";
 }

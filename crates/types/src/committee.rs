@@ -3,15 +3,16 @@
 use crate::{ChainId, Epoch, ReplicaId, Weights, WeightsError};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{
-    Bitmap, Certificate, IdentityKey, KeyCache, KeyError, PossessionProof, Scheme, SchemeKind,
-    Share, VotingKey, VotingSecret, committee_scheme, hash_parts,
+    Bitmap, BySharing, Certificate, Dealing, IdentityKey, KeyCache, KeyError, PossessionProof,
+    Scheme, SchemeKind, Share, Sharing, VotingKey, VotingSecret, committee_scheme, deal,
+    hash_parts, threshold_schemes,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What a voting key is used for. Multi-signatures map every purpose to one key; threshold schemes
-/// will map them to independent sharings.
+/// What a voting key is used for. Multi-signatures map every purpose to one key; threshold keys map
+/// them to independent sharings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Purpose {
     /// Votes and timeouts of the chained protocols: a quorum.
@@ -32,6 +33,16 @@ impl Purpose {
             Self::Vote | Self::Checkpoint => weights.quorum(),
             Self::Fast => weights.fast(),
             Self::Execute => weights.weak(),
+        }
+    }
+
+    /// The sharing whose threshold is this purpose's.
+    #[must_use]
+    pub fn sharing(self) -> Sharing {
+        match self {
+            Self::Vote | Self::Checkpoint => Sharing::Slow,
+            Self::Fast => Sharing::Fast,
+            Self::Execute => Sharing::Execution,
         }
     }
 }
@@ -63,6 +74,19 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
+/// The keys that certificates of a committee with threshold keys are checked with, as its dealer made
+/// them: 192 hex digits each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Groups {
+    /// Of all but the redundant members (paper 002: σ).
+    pub fast: String,
+    /// Of a quorum (τ).
+    pub slow: String,
+    /// Of enough to include an honest member (π).
+    pub execution: String,
+}
+
 /// The committee file: the same bytes for every member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -71,12 +95,15 @@ pub struct CommitteeFile {
     pub name: String,
     /// The epoch in which this file is in force.
     pub epoch: Epoch,
-    /// The voting scheme: `ed25519` or `bls`.
+    /// The voting scheme: `ed25519`, `bls` or `bls-threshold`.
     pub scheme: String,
     /// How many members more than faults alone ask for (paper 002: `c`); 0 if absent. Of use to a
     /// protocol with a fast path, which then goes on while so many are slow or dead.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub redundancy: u64,
+    /// The groups' keys of a committee with threshold keys, and of no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<Groups>,
     /// The members in index order.
     pub members: Vec<Member>,
 }
@@ -102,8 +129,17 @@ pub enum CommitteeError {
     #[error(transparent)]
     Weights(#[from] WeightsError),
     /// An unknown scheme.
-    #[error("the voting scheme '{0}' is unknown: use 'ed25519' or 'bls'")]
+    #[error("the voting scheme '{0}' is unknown: use 'ed25519', 'bls' or 'bls-threshold'")]
     Scheme(String),
+    /// Members of different weights, of whom threshold keys count heads.
+    #[error("threshold keys count members, not weights: give all members the same weight")]
+    Unweighted,
+    /// Groups' keys where there are none, or none where there are some.
+    #[error("{0}")]
+    Groups(&'static str),
+    /// A group's key that is not hexadecimal.
+    #[error("the {0} group's key is not hexadecimal: {1}")]
+    Group(Sharing, String),
     /// The voting keys together are unusable.
     #[error(transparent)]
     Keys(#[from] KeyError),
@@ -117,7 +153,16 @@ pub struct Committee {
     identities: Vec<IdentityKey>,
     addresses: Vec<String>,
     weights: Weights,
-    voting: Arc<dyn Scheme>,
+    voting: Voting,
+}
+
+/// What a committee votes with.
+#[derive(Clone, Debug)]
+enum Voting {
+    /// One key a member, for every purpose.
+    One(Arc<dyn Scheme>),
+    /// Shares of a secret for each threshold.
+    Shared(BySharing<Arc<dyn Scheme>>),
 }
 
 /// Worth nothing outside the simulator, which compiles it in.
@@ -162,13 +207,14 @@ impl Committee {
             ));
         }
         refuse_repeats(&identities)?;
+        let voting = load_voting(kind, &keys, file.groups.as_ref(), &weights, cache)?;
         Ok(Self {
             chain: file.chain_id(),
             epoch: file.epoch,
             identities,
             addresses: file.members.iter().map(|m| m.address.clone()).collect(),
             weights,
-            voting: committee_scheme(kind, &keys, cache)?,
+            voting,
         })
     }
 
@@ -269,20 +315,33 @@ impl Committee {
     /// The scheme for a purpose and the weight that its certificates need.
     #[must_use]
     pub fn scheme(&self, purpose: Purpose) -> (Arc<dyn Scheme>, u64) {
-        (Arc::clone(&self.voting), purpose.threshold(&self.weights))
+        let scheme = match &self.voting {
+            Voting::One(scheme) => scheme,
+            Voting::Shared(schemes) => schemes.get(purpose.sharing()),
+        };
+        (Arc::clone(scheme), purpose.threshold(&self.weights))
     }
 
-    /// Whether votes that decide at once are signed with keys of their own, as threshold schemes ask
+    /// Which scheme its members vote with.
+    #[must_use]
+    pub fn scheme_kind(&self) -> SchemeKind {
+        match &self.voting {
+            Voting::One(scheme) => scheme.kind(),
+            Voting::Shared(schemes) => schemes.slow.kind(),
+        }
+    }
+
+    /// Whether votes that decide at once are signed with keys of their own, as threshold keys ask
     /// for. Otherwise one vote serves both thresholds.
     #[must_use]
     pub fn splits_keys(&self) -> bool {
-        false
+        matches!(self.voting, Voting::Shared(_))
     }
 
-    /// A member's share for a purpose.
+    /// A member's share for a purpose (★: with the key of that purpose, where there are several).
     #[must_use]
-    pub fn sign(&self, _purpose: Purpose, secret: &VotingSecret, statement: &[u8]) -> Share {
-        secret.sign(statement)
+    pub fn sign(&self, purpose: Purpose, secret: &VotingSecret, statement: &[u8]) -> Share {
+        secret.sign_with(purpose.sharing(), statement)
     }
 
     /// Whether the certificate's signers are members of this committee and weigh enough for
@@ -320,10 +379,80 @@ impl CommitteeFile {
             .expect("encoding into memory cannot fail");
         let redundancy = self.redundancy.to_le_bytes();
         // Without any, chains are called what they always were.
-        let parts: &[&[u8]] =
-            if self.redundancy == 0 { &[&content] } else { &[&content, &redundancy] };
-        ChainId(hash_parts("quorate v1 chain id", parts).0)
+        let mut parts: Vec<&[u8]> = vec![&content];
+        if self.redundancy > 0 || self.groups.is_some() {
+            parts.push(&redundancy);
+        }
+        if let Some(Groups { fast, slow, execution }) = &self.groups {
+            parts.extend([fast.as_bytes(), slow.as_bytes(), execution.as_bytes()]);
+        }
+        ChainId(hash_parts("quorate v1 chain id", &parts).0)
     }
+}
+
+impl From<&BySharing<VotingKey>> for Groups {
+    fn from(keys: &BySharing<VotingKey>) -> Self {
+        let BySharing { fast, slow, execution } = keys;
+        Self { fast: fast.to_string(), slow: slow.to_string(), execution: execution.to_string() }
+    }
+}
+
+/// How many members' shares make a certificate of each sharing, in a committee where all weigh the
+/// same; `None` in others, whose weights no number of heads stands for.
+fn sharing_thresholds(weights: &Weights) -> Option<BySharing<usize>> {
+    let each = weights.each().first().filter(|_| weights.are_equal())?;
+    let heads = |purpose: Purpose| {
+        usize::try_from(purpose.threshold(weights).div_ceil(*each)).expect("members are few")
+    };
+    Some(BySharing {
+        fast: heads(Purpose::Fast),
+        slow: heads(Purpose::Vote),
+        execution: heads(Purpose::Execute),
+    })
+}
+
+/// Deals threshold keys to a committee of these weights, as a secret seed determines them.
+///
+/// # Errors
+/// When its members weigh differently, or are none.
+pub fn deal_keys(weights: &Weights, seed: &[u8; 32]) -> Result<Dealing, CommitteeError> {
+    let thresholds = sharing_thresholds(weights).ok_or(CommitteeError::Unweighted)?;
+    Ok(deal(weights.members(), &thresholds, seed)?)
+}
+
+fn load_voting(
+    kind: SchemeKind,
+    keys: &[(VotingKey, PossessionProof)],
+    groups: Option<&Groups>,
+    weights: &Weights,
+    cache: KeyCache,
+) -> Result<Voting, CommitteeError> {
+    match (kind, groups) {
+        (SchemeKind::BlsThreshold, None) => Err(CommitteeError::Groups(
+            "threshold keys come with their groups' keys: 'groups' is missing",
+        )),
+        (SchemeKind::BlsThreshold, Some(groups)) => {
+            let thresholds = sharing_thresholds(weights).ok_or(CommitteeError::Unweighted)?;
+            let groups = BySharing::try_from_fn(|sharing| parse_group(sharing, groups))?;
+            let keys: Vec<VotingKey> = keys.iter().map(|(key, _)| key.clone()).collect();
+            Ok(Voting::Shared(threshold_schemes(&keys, &groups, &thresholds)?))
+        }
+        (_, Some(_)) => Err(CommitteeError::Groups(
+            "only threshold keys have groups: leave 'groups' out, or use 'bls-threshold'",
+        )),
+        (_, None) => Ok(Voting::One(committee_scheme(kind, keys, cache)?)),
+    }
+}
+
+fn parse_group(sharing: Sharing, groups: &Groups) -> Result<VotingKey, CommitteeError> {
+    let text = match sharing {
+        Sharing::Fast => &groups.fast,
+        Sharing::Slow => &groups.slow,
+        Sharing::Execution => &groups.execution,
+    };
+    let bytes =
+        hex::decode(text).map_err(|reason| CommitteeError::Group(sharing, reason.to_string()))?;
+    Ok(VotingKey(bytes))
 }
 
 fn parse_identity(member: usize, text: &str) -> Result<IdentityKey, CommitteeError> {

@@ -24,7 +24,7 @@ pub mod weights;
 
 pub use availability::Available;
 pub use body::{Body, BodyRef};
-pub use committee::{Committee, CommitteeError, CommitteeFile, Member, Purpose};
+pub use committee::{Committee, CommitteeError, CommitteeFile, Groups, Member, Purpose, deal_keys};
 pub use executed::Header;
 pub use ids::{BlockId, ChainId, ClientId, Epoch, Height, ReplicaId, Time, View};
 pub use machine::{Effect, Event, Lane, Machine, Recipients};

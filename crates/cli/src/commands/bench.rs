@@ -63,8 +63,9 @@ pub(crate) struct Options {
     /// Pass over leaders whose last turns came to nothing
     #[arg(long)]
     leader_reputation: bool,
-    /// The voting scheme: ed25519 or bls
-    #[arg(long, default_value = "ed25519", value_parser = super::scheme)]
+    /// The voting scheme: ed25519, bls, or bls-threshold (keys from one dealer; not for the chained
+    /// protocols)
+    #[arg(long, default_value = "ed25519", value_parser = super::committee_scheme)]
     scheme: SchemeKind,
     /// Operations offered per second in an open loop; or 'max', to search for the highest rate that
     /// every validator keeps up with: short probes, then a run of the full length

@@ -49,8 +49,9 @@ pub(crate) struct Options {
     /// It takes 3f + 2C + 1 validators for an f of at least 1
     #[arg(short = 'c', long, default_value_t = 0, value_name = "C")]
     redundancy: u64,
-    /// The voting scheme: ed25519 or bls
-    #[arg(long, default_value = "ed25519", value_parser = super::scheme)]
+    /// The voting scheme: ed25519, bls, or bls-threshold (keys from one dealer; not for the chained
+    /// protocols)
+    #[arg(long, default_value = "ed25519", value_parser = super::committee_scheme)]
     scheme: SchemeKind,
     /// Validator I listens on this port plus I, and serves HTTP on this plus N plus I; the learners'
     /// ports follow in the same way

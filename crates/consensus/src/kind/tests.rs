@@ -1,4 +1,5 @@
 use super::{ProtocolKind, UnfitProtocol};
+use quorate_crypto::SchemeKind;
 use quorate_types::Weights;
 
 #[test]
@@ -22,6 +23,18 @@ fn redundant_members_need_a_fast_path() {
         let has_one = matches!(kind, ProtocolKind::LinearPbftFast | ProtocolKind::Sbft);
         let expected = if has_one { Ok(()) } else { Err(UnfitProtocol::NoFastPath(kind.name())) };
         assert_eq!(kind.check_weights(&redundant), expected, "{kind}");
+    }
+}
+
+#[test]
+fn threshold_keys_need_statements_in_one_wording() {
+    let weights = Weights::equal(4);
+    for kind in ProtocolKind::ALL {
+        let votes_with = |scheme| kind.check_committee(&weights, scheme);
+        assert_eq!(votes_with(SchemeKind::Bls), Ok(()));
+        let chained = ProtocolKind::CHAINED.contains(&kind);
+        let expected = if chained { Err(UnfitProtocol::Wordings(kind.name())) } else { Ok(()) };
+        assert_eq!(votes_with(SchemeKind::BlsThreshold), expected, "{kind}");
     }
 }
 

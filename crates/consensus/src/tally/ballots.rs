@@ -55,6 +55,12 @@ impl<K: Ord + Clone> Ballots<K> {
         self.tallies.values().any(|tally| tally.awaits(job))
     }
 
+    /// Whether a job of one of these tallies is under way.
+    #[must_use]
+    pub fn is_combining(&self) -> bool {
+        self.tallies.values().any(Tally::is_combining)
+    }
+
     /// Takes in what a job came to: the certificate of a statement that reached its threshold.
     /// Without one, ask [`Ballots::combine`] again.
     pub fn combined(

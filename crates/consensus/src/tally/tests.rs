@@ -26,6 +26,7 @@ fn collector() -> Collector {
         epoch: Epoch(1),
         scheme: "stub".into(),
         redundancy: 0,
+        groups: None,
         members: (0..4).map(member).collect(),
     };
     let committee = Arc::new(Committee::load_simulated(&file, KeyCache::Off).expect("a good file"));

@@ -9,7 +9,7 @@ use crate::tally::Ballots;
 use crate::{Fault, Output};
 use quorate_crypto::{Bitmap, Certificate, Digest, Share};
 use quorate_types::machine::{CombineJob, CombineOutcome};
-use quorate_types::{Height, Kind, Purpose, ReplicaId, Time, View};
+use quorate_types::{Committee, Height, Kind, Purpose, ReplicaId, Time, View};
 use std::time::Duration;
 
 /// The votes of one slot in one view, as one collector gathers them.
@@ -26,10 +26,12 @@ pub(super) struct Collecting {
     quorum_at: Option<Time>,
     /// A certificate was shown, or a proof.
     prepared: bool,
+    /// The collectors whose turns come before this one's.
+    earlier: Vec<ReplicaId>,
 }
 
 impl Collecting {
-    fn new(members: usize, wait: Duration) -> Self {
+    fn new(members: usize, wait: Duration, earlier: Vec<ReplicaId>) -> Self {
         Self {
             prepares: Ballots::new(members, wait),
             fast: Ballots::new(members, Duration::ZERO),
@@ -39,12 +41,30 @@ impl Collecting {
             arrived: Bitmap::new(members),
             quorum_at: None,
             prepared: false,
+            earlier,
         }
+    }
+
+    /// Somebody's vote came: how long after a quorum's, if it is the one with which all but the
+    /// redundant have voted.
+    fn lag(&mut self, now: Time, from: ReplicaId, committee: &Committee) -> Option<Duration> {
+        let before = committee.weight_of(&self.arrived);
+        if !self.arrived.insert(from.index()) {
+            return None;
+        }
+        let weight = committee.weight_of(&self.arrived);
+        if weight < committee.quorum() {
+            return None;
+        }
+        let quorum_at = *self.quorum_at.get_or_insert(now);
+        let fast = committee.weights().fast();
+        (before < fast && fast <= weight).then(|| now.since(quorum_at))
     }
 
     /// When there may be something to add up that waits for its time.
     fn deadline(&self) -> Option<Time> {
-        let more = self.prepares.deadline().filter(|_| !self.prepared);
+        let awaits_slow = !self.prepared && !self.fast.is_combining();
+        let more = self.prepares.deadline().filter(|_| awaits_slow);
         let more = more.filter(|_| self.prepares_turn == Turn::Come);
         [self.prepares_turn.deadline(), self.commits_turn.deadline(), more]
             .into_iter()
@@ -66,10 +86,10 @@ enum Turn {
 }
 
 impl Turn {
-    /// Something came: those before this one have so long.
-    fn start(&mut self, from: Time) {
+    /// Something came: it is this one's turn from then on.
+    fn start(&mut self, from: impl FnOnce() -> Time) {
         if *self == Self::Idle {
-            *self = Self::From(from);
+            *self = Self::From(from());
         }
     }
 
@@ -107,38 +127,34 @@ impl Windowed {
         place: Place,
         shares: Shares,
     ) {
-        let statement = self.statement(Kind::Prepare, &place);
-        let turn = self.turn(now, &place);
-        let Some(collecting) = self.collecting(place.view, place.slot) else { return };
-        collecting.prepares_turn.start(turn);
-        let digest = place.digest;
-        collecting.prepares.add(from, digest, || statement.clone(), shares.slow);
-        if let Some(fast) = shares.fast {
-            collecting.fast.add(from, digest, || statement, fast);
+        if !self.gathers(place.view, place.slot) {
+            return;
         }
-        collecting.arrived.insert(from.index());
-        self.learn_lag(now, place);
+        let Some(collecting) = self.window.collecting(place.view, place.slot) else { return };
+        let Collecting { earlier, prepares_turn, .. } = collecting;
+        prepares_turn.start(|| now + self.stagger.before(now, earlier));
+        let statement = || place.statement(Kind::Prepare, &self.verifier);
+        collecting.prepares.add(from, place.digest, statement, shares.slow);
+        if let Some(fast) = shares.fast {
+            collecting.fast.add(from, place.digest, statement, fast);
+        }
+        let lag = collecting.lag(now, from, self.verifier.committee());
+        if let Some(lag) = lag.filter(|_| self.rules.fast_path) {
+            self.fast_timer.came(lag);
+        }
         self.add_up(now, place.view, place.slot);
     }
 
     pub(super) fn count_commit(&mut self, now: Time, from: ReplicaId, place: Place, share: Share) {
-        let statement = self.statement(Kind::Commit, &place);
-        let turn = self.turn(now, &place);
-        let Some(collecting) = self.collecting(place.view, place.slot) else { return };
-        collecting.commits_turn.start(turn);
-        collecting.commits.add(from, place.digest, || statement, share);
-        self.add_up(now, place.view, place.slot);
-    }
-
-    /// When this replica may act for a slot: once those before it have had time to.
-    fn turn(&self, now: Time, place: &Place) -> Time {
-        if !self.rules.collectors {
-            return now;
+        if !self.gathers(place.view, place.slot) {
+            return;
         }
-        let ranked = self.ranked(place.view, place.slot);
-        let earlier: Vec<ReplicaId> =
-            ranked.into_iter().take_while(|member| *member != self.id()).collect();
-        now + self.stagger.before(now, &earlier)
+        let Some(collecting) = self.window.collecting(place.view, place.slot) else { return };
+        let Collecting { earlier, commits_turn, .. } = collecting;
+        commits_turn.start(|| now + self.stagger.before(now, earlier));
+        let statement = || place.statement(Kind::Commit, &self.verifier);
+        collecting.commits.add(from, place.digest, statement, share);
+        self.add_up(now, place.view, place.slot);
     }
 
     /// A certificate of a slot came: how long it took tells how long to wait for others.
@@ -154,50 +170,41 @@ impl Windowed {
 
     /// Those before this replica showed nothing of a slot at their turns.
     fn pass_over(&mut self, now: Time, view: View, slot: Height) {
-        let ranked = self.ranked(view, slot);
-        let earlier: Vec<ReplicaId> =
-            ranked.into_iter().take_while(|member| *member != self.id()).collect();
-        self.stagger.passed(now, &earlier);
+        if let Some(collecting) = self.window.collecting(view, slot) {
+            self.stagger.passed(now, &collecting.earlier);
+        }
     }
 
-    /// The votes that this replica gathers for a slot that is not decided, in this view or the next.
-    fn collecting(&mut self, view: View, slot: Height) -> Option<&mut Collecting> {
+    /// Whether this replica gathers votes for a slot: one that is not decided, in this view or the
+    /// next.
+    fn gathers(&mut self, view: View, slot: Height) -> bool {
         let is_near = view == self.view || view == self.view.next();
         if !is_near || !self.window.covers(slot) {
-            return None;
+            return false;
         }
-        let members = self.members();
-        if self.rules.collectors && !self.ranked(view, slot).contains(&self.id()) {
-            return None;
+        match self.window.get(slot) {
+            Some(known) if known.proof.is_some() => return false,
+            Some(known) if known.collecting.contains_key(&view) => return true,
+            _ => {}
         }
-        let known = self.window.open(slot)?;
-        if known.proof.is_some() {
-            return None;
-        }
-        let (rules, timer) = (self.rules, &mut self.fast_timer);
-        let new = || {
-            let wait = if rules.fast_path { timer.next_wait() } else { Duration::ZERO };
-            Collecting::new(members, wait)
-        };
-        Some(known.collecting.entry(view).or_insert_with(new))
+        let Some(earlier) = self.earlier(view, slot) else { return false };
+        let fast_path = self.rules.fast_path;
+        let wait = if fast_path { self.fast_timer.next_wait() } else { Duration::ZERO };
+        let collecting = Collecting::new(self.members(), wait, earlier);
+        let known = self.window.open(slot).expect("covered");
+        known.collecting.insert(view, collecting);
+        true
     }
 
-    /// The fast timer follows how long after a quorum's votes the last ones come.
-    fn learn_lag(&mut self, now: Time, place: Place) {
-        if !self.rules.fast_path {
-            return;
+    /// The collectors of a slot before this one; `None` if it is none.
+    fn earlier(&self, view: View, slot: Height) -> Option<Vec<ReplicaId>> {
+        if !self.rules.collectors {
+            return Some(Vec::new());
         }
-        let committee = self.verifier.committee();
-        let (quorum, fast) = (committee.quorum(), committee.weights().fast());
-        let Some(slot) = self.window.get_mut(place.slot) else { return };
-        let Some(collecting) = slot.collecting.get_mut(&place.view) else { return };
-        let weight = self.verifier.committee().weight_of(&collecting.arrived);
-        if weight >= quorum {
-            let quorum_at = *collecting.quorum_at.get_or_insert(now);
-            if weight >= fast {
-                self.fast_timer.came(now.since(quorum_at));
-            }
-        }
+        let mut ranked = self.ranked(view, slot);
+        let place = ranked.iter().position(|member| *member == self.id())?;
+        ranked.truncate(place);
+        Some(ranked)
     }
 
     /// Starts whatever can be added up now; whether that is anything.
@@ -213,7 +220,7 @@ impl Windowed {
             if splits && self.rules.fast_path {
                 jobs.extend(collecting.fast.combine(now, &mut self.fast_collector));
             }
-            if !collecting.prepared {
+            if !collecting.prepared && !collecting.fast.is_combining() {
                 jobs.extend(collecting.prepares.combine(now, &mut self.collector));
             }
         }
@@ -231,7 +238,7 @@ impl Windowed {
         let view = self.view;
         let due: Vec<Height> = self
             .window
-            .iter()
+            .after(self.decided)
             .filter(|(_, slot)| slot.collecting.get(&view).is_some_and(is_due))
             .map(|(slot, _)| slot)
             .collect();
@@ -248,7 +255,8 @@ impl Windowed {
         if self.changing {
             return None;
         }
-        let collecting = self.window.iter().filter_map(|(_, slot)| slot.collecting.get(&self.view));
+        let undelivered = self.window.after(self.decided);
+        let collecting = undelivered.filter_map(|(_, slot)| slot.collecting.get(&self.view));
         collecting.filter_map(Collecting::deadline).min()
     }
 
@@ -285,7 +293,7 @@ impl Windowed {
         outcome: &CombineOutcome,
         blamed: &mut Vec<ReplicaId>,
     ) -> Option<(View, Height, Made)> {
-        for (slot, known) in self.window.iter_mut() {
+        for (slot, known) in self.window.after_mut(self.decided) {
             for (view, collecting) in &mut known.collecting {
                 let made = if collecting.prepares.awaits(outcome.id) {
                     let made = collecting.prepares.combined(outcome, &mut self.collector, blamed);

@@ -79,7 +79,7 @@ impl Windowed {
         slot.pre_prepare = Some(proposed);
         let primary = self.primary();
         self.count_shares(now, primary, place, shares);
-        self.want_bodies(now, place.slot);
+        self.want_bodies(place.slot);
     }
 
     /// A value that its primary stamped so far ahead of the own clock gets no vote.
@@ -129,20 +129,18 @@ impl Windowed {
         }
     }
 
-    /// A value gets its vote once its bodies are stored: they are asked for. Those of a delivered one
-    /// were stored by a quorum, and may be executed and let go since.
-    pub(super) fn want_bodies(&mut self, now: Time, slot: Height) {
+    /// A value gets its vote once its bodies are stored: they are asked for. One that is delivered here
+    /// gets none: its bodies may be executed and let go, and it is shown to who misses it.
+    pub(super) fn want_bodies(&mut self, slot: Height) {
+        if slot <= self.decided {
+            return;
+        }
         let Some(known) = self.window.get(slot) else { return };
         let Some((view, digest)) = known.proposed.filter(|_| !known.is_stored) else { return };
         if view != self.view || self.changing {
             return;
         }
         let Some(payload) = known.payloads.get(&digest) else { return };
-        let is_it = |proof: &Proof| proof.certificate.at.digest == digest;
-        if slot <= self.decided && known.proof.as_ref().is_some_and(is_it) {
-            self.accept(now, slot);
-            return;
-        }
         let bodies = payload.bodies.clone();
         let source = self.primary();
         self.outputs.push_back(Output::WantBodies { block: BlockId(digest), bodies, source });
@@ -232,9 +230,8 @@ impl Windowed {
     // ---- preparing and committing ---------------------------------------------------------------
 
     /// A quorum voted for a value in this view.
-    pub(super) fn on_prepare(&mut self, now: Time, from: ReplicaId, prepared: SlotCertificate) {
+    pub(super) fn on_prepare(&mut self, now: Time, prepared: SlotCertificate) {
         let place = prepared.at;
-        self.learn_pace(now, from, place.slot);
         if self.ignores_view(place.view) {
             return;
         }
@@ -281,6 +278,6 @@ impl Windowed {
         if self.rules.collectors && self.config.signs {
             self.send(Recipients::All, Message::Prepare(prepared.clone()));
         }
-        self.on_prepare(now, self.id(), prepared);
+        self.on_prepare(now, prepared);
     }
 }

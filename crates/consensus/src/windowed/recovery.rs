@@ -141,7 +141,7 @@ impl Windowed {
             }
         }
         let slots: Vec<Height> = self.window.after(self.decided).map(|(slot, _)| slot).collect();
-        slots.into_iter().for_each(|slot| self.want_bodies(now, slot));
+        slots.into_iter().for_each(|slot| self.want_bodies(slot));
     }
 
     fn propose_again(&mut self, slot: Height, payload: quorate_types::Payload) {

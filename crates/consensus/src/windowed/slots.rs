@@ -140,6 +140,16 @@ impl Window {
         self.slots.range(slot.next()..).map(|(slot, known)| (*slot, known))
     }
 
+    /// Those after this one.
+    pub(super) fn after_mut(&mut self, slot: Height) -> impl Iterator<Item = (Height, &mut Slot)> {
+        self.slots.range_mut(slot.next()..).map(|(slot, known)| (*slot, known))
+    }
+
+    /// The votes that this replica gathers for a slot in a view.
+    pub(super) fn collecting(&mut self, view: View, slot: Height) -> Option<&mut Collecting> {
+        self.slots.get_mut(&slot)?.collecting.get_mut(&view)
+    }
+
     /// The last slot that anything is known of.
     pub(super) fn last(&self) -> Height {
         self.slots.last_key_value().map_or(self.stable, |(slot, _)| *slot)

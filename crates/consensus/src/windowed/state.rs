@@ -20,7 +20,7 @@ use quorate_types::machine::Halt;
 use quorate_types::{
     BlockId, BodyRef, Height, Kind, Machine, Purpose, Recipients, ReplicaId, Time, Verified, View,
 };
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Jobs over votes that decide at once are numbered from here, those of a quorum's below.
@@ -47,7 +47,7 @@ pub struct Windowed {
     /// The next slot that this replica fills, while it is primary.
     pub(super) next: Height,
     /// A payload is wished for.
-    wished: bool,
+    pub(super) wished: bool,
     pub(super) window: Window,
     pub(super) checkpoint: Option<CheckpointCertificate>,
     /// Of a height that is not decided here yet.
@@ -56,8 +56,8 @@ pub struct Windowed {
     pub(super) decided: Height,
     tip: BlockId,
     pub(super) last_record: Option<DecidedSlot>,
-    /// The last delivered values, by value.
-    recent: BTreeMap<Digest, Height>,
+    /// The last delivered values.
+    recent: BTreeSet<Digest>,
     recent_order: VecDeque<Digest>,
     paths: Paths,
 
@@ -97,7 +97,7 @@ impl Windowed {
             decided: Height(0),
             tip: verifier.genesis(),
             last_record: None,
-            recent: BTreeMap::new(),
+            recent: BTreeSet::new(),
             recent_order: VecDeque::new(),
             paths: Paths::default(),
             changes: ViewChanges::default(),
@@ -147,14 +147,14 @@ impl Windowed {
     /// Whether this value is delivered here, not long ago.
     #[must_use]
     pub fn has_block(&self, id: BlockId) -> bool {
-        id == self.tip || self.recent.contains_key(&id.0)
+        self.recent.contains(&id.0)
     }
 
     /// Whether a vote for this value could still be cast.
     #[must_use]
     pub fn may_vote(&self, id: BlockId) -> bool {
         let current = Some((self.view, id.0));
-        self.window.iter().any(|(_, slot)| slot.proposed == current && !slot.is_stored)
+        self.window.after(self.decided).any(|(_, slot)| slot.proposed == current && !slot.is_stored)
     }
 
     /// The bodies that values not delivered yet order.
@@ -245,7 +245,6 @@ impl Windowed {
     /// A slot is decided, in whatever view.
     pub(super) fn on_proof(&mut self, now: Time, from: ReplicaId, proof: Proof) {
         let place = proof.certificate.at;
-        self.learn_pace(now, from, place.slot);
         if place.slot.0 > self.decided.0 + GAP_MAX {
             self.outputs.push_back(Output::Behind {
                 target: BlockId(place.digest),
@@ -305,7 +304,7 @@ impl Windowed {
 
     pub(super) fn remember_tip(&mut self, id: BlockId) {
         self.tip = id;
-        self.recent.insert(id.0, self.decided);
+        self.recent.insert(id.0);
         self.recent_order.push_back(id.0);
         if self.recent_order.len() > DECIDED_KEPT
             && let Some(oldest) = self.recent_order.pop_front()
@@ -401,7 +400,6 @@ impl Windowed {
         self.checkpoint = Some(checkpoint);
         // ★ Before a later slot takes the place of a forgotten one's promises.
         self.persist_view();
-        self.wish();
     }
 
     // ---- proposing ------------------------------------------------------------------------------
@@ -429,11 +427,6 @@ impl Windowed {
             at_once: false,
             nothing: false,
         }));
-    }
-
-    /// Forgets what it wished for: in this view it is not to be had any more.
-    pub(super) fn unwish(&mut self) {
-        self.wished = false;
     }
 
     /// Whether something is to be decided or delivered, as far as this replica knows.
@@ -479,9 +472,15 @@ impl Windowed {
         match message {
             Message::PrePrepare(proposed) => self.on_pre_prepare(now, proposed),
             Message::SignShare(share) => self.on_sign_share(now, from, share),
-            Message::Prepare(prepared) => self.on_prepare(now, from, prepared),
+            Message::Prepare(prepared) => {
+                self.learn_pace(now, from, prepared.at.slot);
+                self.on_prepare(now, prepared);
+            }
             Message::CommitShare(share) => self.on_commit_share(now, from, share),
-            Message::Proof(proof) => self.on_proof(now, from, proof),
+            Message::Proof(proof) => {
+                self.learn_pace(now, from, proof.certificate.at.slot);
+                self.on_proof(now, from, proof);
+            }
             Message::Payload(payload) => self.on_value(now, payload),
             Message::Decided(slot) => self.on_decided(now, from, *slot),
             Message::ViewChange(change) => self.on_view_change(now, *change),
@@ -504,7 +503,7 @@ impl Windowed {
             return;
         }
         slot.keep(payload);
-        self.want_bodies(now, height);
+        self.want_bodies(height);
         self.deliver(now);
     }
 
@@ -542,7 +541,7 @@ impl Machine for Windowed {
                 }
             }
             Input::Payload { view, payload, .. } => {
-                self.unwish();
+                self.wished = false;
                 self.on_payload(now, view, payload);
             }
             Input::Stored(id) => self.on_stored(now, id),

@@ -293,7 +293,7 @@ impl Windowed {
         self.verifier.publish(self.view);
         let view = self.view;
         self.window.iter_mut().for_each(|(_, slot)| slot.leave(view));
-        self.unwish();
+        self.wished = false;
         self.persist_view();
         self.pacemaker.enter(now);
         if let Some(stable) = outcome.stable {
@@ -317,11 +317,16 @@ impl Windowed {
             Choice::Null => super::messages::digest_of(&null_operation(slot)),
         };
         let Some(known) = self.window.open(slot) else { return };
+        if let Some(proof) = known.proof.clone() {
+            // Decided here, which nobody who was asked knew.
+            self.send(Recipients::All, Message::Proof(proof));
+            return;
+        }
         known.proposed = Some((view, digest));
         if choice == Choice::Null {
             known.keep(null_operation(slot));
         }
-        self.want_bodies(now, slot);
+        self.want_bodies(slot);
     }
 
     /// Shows a member how this view began, or that it has not.

@@ -43,6 +43,7 @@ fn committee() -> Committee {
         epoch: Epoch(1),
         scheme: SchemeKind::Ed25519.to_string(),
         redundancy: 0,
+        groups: None,
         members: (0..4).map(member).collect(),
     };
     Committee::load(&file, KeyCache::On).expect("a committee")

@@ -138,7 +138,7 @@ impl BenchConfig {
         self.settings.validate().map_err(|error| error.to_string())?;
         let weights = self.base_weights().with_redundancy(self.redundancy);
         let weights = weights.map_err(|error| error.to_string())?;
-        let fits = self.settings.protocol.check_weights(&weights);
+        let fits = self.settings.protocol.check_committee(&weights, self.scheme);
         fits.map_err(|error| error.to_string())?;
         let emulated = self.emulation.as_ref().map_or(Ok(()), |wan| wan.topology(1).map(drop));
         emulated.map_err(|error| error.to_string())?;

@@ -180,6 +180,15 @@ pub const CONFIG: &[Section] = &[
 /// The sections of a committee file.
 pub const COMMITTEE: &[Section] = &[
     Section { name: "", title: "The committee", optional: "", fields: COMMITTEE_FIELDS },
+    Section {
+        name: "groups",
+        title: "Keys of a committee with threshold keys",
+        optional: "What certificates are checked with, whoever signed: made by whoever dealt the \
+                   members' keys (`quorate testnet --scheme bls-threshold`), and checked against \
+                   every member's public shares when the file is read. Other schemes have no such \
+                   section.",
+        fields: GROUPS,
+    },
     Section { name: "members", title: "Each member", optional: "", fields: MEMBER },
 ];
 
@@ -539,10 +548,13 @@ const COMMITTEE_FIELDS: &[Field] = &[
     ),
     field(
         "scheme",
-        Kind::Choice(&["ed25519", "bls"]),
+        Kind::Choice(&["ed25519", "bls", "bls-threshold"]),
         Otherwise::Required,
         "The voting scheme. \"ed25519\": certificates are lists of signatures, cheap to check in \
-         small committees. \"bls\": one signature of 48 bytes however many signed.",
+         small committees. \"bls\": one signature of 48 bytes however many signed, checked against \
+         the sum of the signers' keys. \"bls-threshold\": the same, checked against one key; all keys \
+         come from one dealer, whom the committee trusts to have forgotten them, and the chained \
+         protocols cannot use it.",
     ),
     field(
         "redundancy",
@@ -558,11 +570,38 @@ const COMMITTEE_FIELDS: &[Field] = &[
          no use for it. Part of the chain's identity.",
     ),
     field(
+        "groups",
+        Kind::List,
+        Otherwise::Words("none, as ed25519 and bls need"),
+        "The groups' keys of a committee with threshold keys: see below. Part of the chain's identity.",
+    ),
+    field(
         "members",
         Kind::List,
         Otherwise::Required,
         "The members in index order, 1 to 1024. Fewer than four tolerate no faulty one; f = \
          (n - 1) / 3, rounded down, of n are tolerated.",
+    ),
+];
+
+const GROUPS: &[Field] = &[
+    field(
+        "fast",
+        Kind::Hex,
+        Otherwise::Required,
+        "Checks what all but the redundant members signed: 192 hexadecimal digits.",
+    ),
+    field(
+        "slow",
+        Kind::Hex,
+        Otherwise::Required,
+        "Checks what a quorum signed: 192 hexadecimal digits.",
+    ),
+    field(
+        "execution",
+        Kind::Hex,
+        Otherwise::Required,
+        "Checks what f + 1 members signed, one of whom is honest: 192 hexadecimal digits.",
     ),
 ];
 
@@ -578,12 +617,13 @@ const MEMBER: &[Field] = &[
         "voting",
         Kind::Hex,
         Otherwise::Required,
-        "Voting key: 64 hexadecimal digits for ed25519, 192 for bls.",
+        "Voting key: 64 hexadecimal digits for ed25519, 192 for bls, 576 for bls-threshold (public \
+         shares for the fast, slow and execution thresholds).",
     ),
     field(
         "possession",
         Kind::Hex,
-        Otherwise::Words("empty, as ed25519 needs"),
+        Otherwise::Words("empty, as ed25519 and bls-threshold need"),
         "Proof that the member holds the voting key's secret: 96 hexadecimal digits for bls.",
     ),
     field(

@@ -131,7 +131,7 @@ pub(super) fn reference() -> String {
     }
     text.push_str("\n## The committee file\n");
     for section in fields::COMMITTEE {
-        let brackets = if section.name.is_empty() { "" } else { "[" };
+        let brackets = if section.name == "members" { "[" } else { "" };
         describe(&mut text, section, brackets, &toml::Table::new());
     }
     text

@@ -1,6 +1,6 @@
 use super::fields::{COMMITTEE, CONFIG, Kind, NO_BOUND, Otherwise, Section};
 use super::*;
-use quorate_types::Member;
+use quorate_types::{Groups, Member};
 
 fn config() -> NodeConfig {
     NodeConfig::new("../committee.toml".into(), "key.toml".into(), "data".into())
@@ -101,7 +101,8 @@ fn every_field_is_documented() {
     assert_eq!(documented(&CONFIG[3]), sorted(names::of::<Emulation>()));
     assert_eq!(CONFIG.len(), 4, "compare the new section with its struct here");
     assert_eq!(documented(&COMMITTEE[0]), sorted(names::of::<CommitteeFile>()));
-    assert_eq!(documented(&COMMITTEE[1]), sorted(names::of::<Member>()));
+    assert_eq!(documented(&COMMITTEE[1]), sorted(names::of::<Groups>()));
+    assert_eq!(documented(&COMMITTEE[2]), sorted(names::of::<Member>()));
     for section in CONFIG.iter().chain(COMMITTEE) {
         for field in section.fields {
             assert!(field.meaning.len() > 30, "'{}' says too little", field.name);

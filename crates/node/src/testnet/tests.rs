@@ -1,10 +1,13 @@
 use super::*;
+use quorate_engine::ProtocolKind;
+use quorate_types::Purpose;
 
 #[test]
 fn every_file_that_is_written_loads() {
     let folder = tempfile::tempdir().unwrap();
-    for scheme in [SchemeKind::Ed25519, SchemeKind::Bls] {
-        let plan = TestnetPlan { scheme, ..TestnetPlan::default() };
+    for scheme in [SchemeKind::Ed25519, SchemeKind::Bls, SchemeKind::BlsThreshold] {
+        let settings = Settings { protocol: ProtocolKind::Sbft, ..Settings::default() };
+        let plan = TestnetPlan { scheme, settings, ..TestnetPlan::default() };
         let testnet = Testnet::create(&folder.path().join(scheme.to_string()), &plan).unwrap();
         assert_eq!(testnet.configs.len(), 4);
         for (index, path) in testnet.configs.iter().enumerate() {
@@ -13,6 +16,9 @@ fn every_file_that_is_written_loads() {
             let keys = KeyFile::read(&config.key).unwrap();
             let id = committee.find(&keys.identity.public()).unwrap();
             assert_eq!(id.index(), index);
+            let (voting, _) = committee.scheme(Purpose::Vote);
+            let share = committee.sign(Purpose::Vote, &keys.voting, b"a vote");
+            assert_eq!(voting.verify_share(b"a vote", index, &share), Ok(()));
             assert_eq!(
                 committee.address(id),
                 Some(format!("127.0.0.1:{}", 7_000 + index).as_str())
@@ -67,5 +73,8 @@ fn impossible_plans_touch_nothing() {
     let plan = TestnetPlan { learners: 2, ..plan };
     let error = Testnet::create(&target, &plan).unwrap_err().to_string();
     assert!(error.starts_with("4 members and 2 learners need the ports 65530 to 65541"), "{error}");
+    let plan = TestnetPlan { scheme: SchemeKind::BlsThreshold, ..TestnetPlan::default() };
+    let error = Testnet::create(&target, &plan).unwrap_err().to_string();
+    assert!(error.starts_with("jolteon cannot use threshold keys"), "{error}");
     assert!(!target.exists());
 }

@@ -17,7 +17,8 @@ use quorate_engine::message::{Blocks, Chunk, Kept, Offer};
 use quorate_types::executed::executed_statement;
 use quorate_types::request::Answer;
 use quorate_types::{
-    BlockId, Header, Height, Manifest, Outcome, Payload, Recipients, ReplicaId, Reply, View,
+    BlockId, Header, Height, Manifest, Outcome, Payload, Purpose, Recipients, ReplicaId, Reply,
+    View,
 };
 use std::collections::BTreeMap;
 
@@ -57,6 +58,9 @@ impl Liar {
 
     /// A message of another member came.
     pub(crate) fn hear(&mut self, message: &consensus::Message) {
+        if let Some(said) = message.windowed() {
+            self.slots.hear(said);
+        }
         let Some(Statement::Proposal(proposal)) = message.chained() else {
             return;
         };
@@ -204,7 +208,8 @@ impl Liar {
     fn false_share(&self, verifier: &Verifier, height: Height, root: Digest) -> Message {
         let (root, committee) = (hash(&root.0), verifier.committee());
         let statement = executed_statement(committee.chain(), committee.epoch(), height, root);
-        Message::ExecutionShare(height, root, self.keys.voting.sign(&statement))
+        let share = committee.sign(Purpose::Execute, &self.keys.voting, &statement);
+        Message::ExecutionShare(height, root, share)
     }
 
     /// Well signed, and with positions that no operation has.

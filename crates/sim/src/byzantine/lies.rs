@@ -35,6 +35,10 @@ impl Pen<'_> {
         self.verifier.sign_alone(&self.keys.identity, &self.keys.voting, message)
     }
 
+    pub(super) fn has_fast_path(&self) -> bool {
+        self.verifier.protocol().windowed_rules().is_some_and(|rules| rules.fast_path)
+    }
+
     pub(super) fn sign_block(&self, block: Block) -> Proposal {
         let message = self.verifier.statement(Kind::Propose, &(block.view, block.id()));
         let signature = self.sign_alone(&message);

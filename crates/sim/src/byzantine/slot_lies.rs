@@ -12,9 +12,10 @@ use quorate_consensus::windowed::{
     CommitShare, FastReport, Message as Statement, NewView, Path, Place, PrePrepare, Proof, Shares,
     SignShare, SlotCertificate, Status, ViewChange, WINDOW, digest_of,
 };
-use quorate_crypto::{Bitmap, Digest, Policy, Share, hash};
+use quorate_crypto::{Aggregate, Bitmap, Certificate, Digest, Policy, Share, hash};
 use quorate_engine::Message;
-use quorate_types::{BodyRef, Height, Kind, Payload, Recipients, ReplicaId, View};
+use quorate_types::{BodyRef, Height, Kind, Payload, Purpose, Recipients, ReplicaId, View};
+use std::collections::BTreeMap;
 
 /// Certificates kept back at most.
 const WITHHELD_MAX: usize = 8;
@@ -27,6 +28,18 @@ pub(super) struct SlotMemory {
     withheld: Vec<Statement>,
     /// Its own last votes.
     cast: Vec<Statement>,
+    /// An early view change of each member.
+    heard: BTreeMap<ReplicaId, (View, Digest)>,
+}
+
+impl SlotMemory {
+    /// Somebody said something.
+    pub(super) fn hear(&mut self, said: &Statement) {
+        if let Statement::ViewChange(change) = said {
+            let early = (change.view, change.digest());
+            self.heard.entry(change.signer).or_insert(early);
+        }
+    }
 }
 
 /// What leaves in the place of a statement; `None` where it leaves as it is. Sets `gone` when it will
@@ -60,7 +73,7 @@ pub(super) fn twist(
         }
         (Behaviour::Forger, Statement::SignShare(share)) => beside(vec![forged_proof(pen, share)]),
         (Behaviour::StaleLeader, Statement::NewView(new_view)) => {
-            instead(another_new_view(pen, new_view, dice))
+            instead(another_new_view(pen, new_view, memory, dice))
         }
         (Behaviour::CrashAtCertificate, Statement::Prepare(_) | Statement::Proof(_)) => {
             *gone = dice.one_in(8);
@@ -115,8 +128,17 @@ fn say(pen: &Pen<'_>, said: Statement) -> Message {
     Message::Consensus(pen.verifier.protocol().windowed(said))
 }
 
+fn sign(pen: &Pen<'_>, purpose: Purpose, statement: &[u8]) -> Share {
+    pen.verifier.committee().sign(purpose, &pen.keys.voting, statement)
+}
+
 fn sign_shares(pen: &Pen<'_>, place: &Place) -> Shares {
-    Shares { slow: pen.keys.voting.sign(&place.statement(Kind::Prepare, pen.verifier)), fast: None }
+    let statement = place.statement(Kind::Prepare, pen.verifier);
+    let splits = pen.has_fast_path() && pen.verifier.committee().splits_keys();
+    Shares {
+        slow: sign(pen, Purpose::Vote, &statement),
+        fast: splits.then(|| sign(pen, Purpose::Fast, &statement)),
+    }
 }
 
 fn propose(pen: &Pen<'_>, view: View, payload: Payload) -> PrePrepare {
@@ -130,7 +152,7 @@ fn vote_for(pen: &Pen<'_>, at: Place) -> Statement {
 }
 
 fn commit_for(pen: &Pen<'_>, at: Place) -> Statement {
-    let share = pen.keys.voting.sign(&at.statement(Kind::Commit, pen.verifier));
+    let share = sign(pen, Purpose::Vote, &at.statement(Kind::Commit, pen.verifier));
     Statement::CommitShare(CommitShare { at, share })
 }
 
@@ -148,30 +170,43 @@ fn far_votes(pen: &Pen<'_>, share: &SignShare, dice: &mut Dice) -> Vec<Statement
         .collect()
 }
 
-/// A proof by its own vote alone.
+/// A proof by its own vote alone; where that makes none, one that says that everybody voted.
 fn forged_proof(pen: &Pen<'_>, share: &SignShare) -> Statement {
     let members = pen.verifier.committee().size();
     let at = Place { digest: hash(&share.at.digest.0), ..share.at };
-    let has_fast_path =
-        pen.verifier.protocol().windowed_rules().is_some_and(|rules| rules.fast_path);
-    let (path, kind) =
-        if has_fast_path { (Path::Fast, Kind::Prepare) } else { (Path::Slow, Kind::Commit) };
+    let (path, kind, purpose) = if pen.has_fast_path() {
+        (Path::Fast, Kind::Prepare, Purpose::Fast)
+    } else {
+        (Path::Slow, Kind::Commit, Purpose::Vote)
+    };
     let message = at.statement(kind, pen.verifier);
-    let vote = pen.keys.voting.sign(&message);
-    let shares = [(pen.id.index(), vote)];
-    let combined =
-        pen.verifier.voting().combine(&message, &shares, &Bitmap::new(members), Policy::Each);
-    let certificate = combined.certificate.expect("the own share is good");
+    let vote = sign(pen, purpose, &message);
+    let shares = [(pen.id.index(), vote.clone())];
+    let (scheme, _) = pen.verifier.committee().scheme(purpose);
+    let combined = scheme.combine(&message, &shares, &Bitmap::new(members), Policy::Each);
+    let certificate = combined.certificate.unwrap_or_else(|| Certificate {
+        signers: Bitmap::from_indices(members, 0..members),
+        aggregate: Aggregate(vote.0),
+    });
     Statement::Proof(Proof { path, certificate: SlotCertificate { at, certificate } })
 }
 
-/// It names a view change that its member never sent, or one too few.
-fn another_new_view(pen: &Pen<'_>, new_view: &NewView, dice: &mut Dice) -> Statement {
+/// It names a view change that its member never sent, or one too few, or what members said as they
+/// gave up earlier views.
+fn another_new_view(
+    pen: &Pen<'_>,
+    new_view: &NewView,
+    memory: &SlotMemory,
+    dice: &mut Dice,
+) -> Statement {
     let mut changes = new_view.changes.clone();
-    if dice.coin() {
-        changes.pop();
-    } else if let Some((_, digest)) = changes.last_mut() {
-        *digest = hash(&digest.0);
+    match dice.below(3) {
+        0 => drop(changes.pop()),
+        1 => changes.last_mut().into_iter().for_each(|(_, digest)| *digest = hash(&digest.0)),
+        _ => changes.iter_mut().for_each(|(member, digest)| {
+            let earlier = memory.heard.get(member).filter(|(view, _)| *view < new_view.view);
+            *digest = earlier.map_or(*digest, |(_, earlier)| *earlier);
+        }),
     }
     let mut other = NewView { changes, ..new_view.clone() };
     let statement = pen.verifier.statement(Kind::NewView, &other.digest());
@@ -246,6 +281,11 @@ fn claiming(pen: &Pen<'_>, change: &ViewChange, dice: &mut Dice) -> Statement {
 fn bad_share(pen: &Pen<'_>, said: &Statement, dice: &mut Dice) -> Statement {
     let mut twisted = said.clone();
     let (share, at) = match &mut twisted {
+        Statement::SignShare(SignShare { at, shares: Shares { fast: Some(fast), .. } })
+            if dice.coin() =>
+        {
+            (fast, *at)
+        }
         Statement::SignShare(SignShare { at, shares }) => (&mut shares.slow, *at),
         Statement::CommitShare(CommitShare { at, share }) => (share, *at),
         _ => return twisted,

@@ -3,10 +3,10 @@
 use super::model::Model;
 use super::offers::Heard;
 use crate::oracles::{
-    Audit, Availability, Conduct, ExactlyOnce, Observation, Oracle, Prefix, Violation,
+    Audit, Availability, Conduct, ExactlyOnce, Observation, Oracle, Prefix, Slots, Violation,
 };
 use bytes::Bytes;
-use quorate_engine::{Availability as Proof, Message};
+use quorate_engine::{Availability as Proof, Message, ProtocolKind};
 use quorate_storage::Entry;
 use quorate_storage::disk::UnsyncedWrite;
 use quorate_types::{Height, ReplicaId};
@@ -25,6 +25,7 @@ pub(super) type Ends = BTreeMap<String, u64>;
 pub(super) struct Chronicle {
     subject: ReplicaId,
     audit: Audit,
+    slots: Slots,
     prefix: Prefix,
     availability: Availability,
     conduct: Conduct,
@@ -46,10 +47,13 @@ pub(super) struct Chronicle {
 }
 
 impl Chronicle {
-    pub(super) fn new(subject: ReplicaId) -> Self {
+    /// Of a committee of so many, one of whom is looked at.
+    pub(super) fn new(subject: ReplicaId, members: u16, protocol: ProtocolKind) -> Self {
+        let has_fast_path = protocol.windowed_rules().is_some_and(|rules| rules.fast_path);
         Self {
             subject,
             audit: Audit::default(),
+            slots: Slots::new(usize::from(members), 0, has_fast_path),
             prefix: Prefix::default(),
             availability: Availability::new(Proof::Stored),
             conduct: Conduct,
@@ -75,8 +79,9 @@ impl Chronicle {
 
     pub(super) fn observe(&mut self, observation: &Observation<'_>) {
         self.version += 1;
-        let judges: [&mut dyn Oracle; 5] = [
+        let judges: [&mut dyn Oracle; 6] = [
             &mut self.audit,
+            &mut self.slots,
             &mut self.prefix,
             &mut self.availability,
             &mut self.conduct,

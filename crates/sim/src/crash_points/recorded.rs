@@ -46,6 +46,7 @@ pub(super) fn shared(protocol: ProtocolKind) -> Arc<Shared> {
         epoch: Epoch(0),
         scheme: scheme.to_string(),
         redundancy: 0,
+        groups: None,
         members: members.collect(),
     };
     let settings = Settings {
@@ -105,7 +106,7 @@ impl Recorded {
         plan: &[(Which, Fault)],
     ) -> Result<Self, StorageError> {
         let disks: Vec<_> = (0..MEMBERS).map(|_| Some(Disks::default())).collect();
-        let chronicle = Chronicle::new(SUBJECT).shared();
+        let chronicle = Chronicle::new(SUBJECT, MEMBERS, shared.settings.protocol).shared();
         let script = script(shared);
         let plan = (SUBJECT, plan);
         let committee = Committee::start(shared, &disks, plan, &chronicle, Time(0), script)?;

@@ -74,9 +74,8 @@ impl Cast {
     pub(crate) fn new(scene: &Scene) -> Self {
         let members = usize::from(scene.validators);
         let (scheme, settings) = (scene.scheme, &scene.settings);
-        let keys = genesis::keys(scene.seed, scheme, members);
         let weights = Weights::equal(members);
-        let committee = genesis::committee(scene.seed, scheme, settings.key_cache, &keys, &weights);
+        let (keys, committee) = genesis::members(scene.seed, scheme, settings.key_cache, &weights);
         let committee = Arc::new(committee);
         let verifier = || {
             Arc::new(Verifier::new(

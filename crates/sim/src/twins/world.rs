@@ -48,9 +48,8 @@ impl Ground {
     /// Four members with stub keys that run this protocol.
     #[must_use]
     pub fn of(protocol: ProtocolKind) -> Self {
-        let keys = genesis::keys(0, SchemeKind::Stub, MEMBERS);
         let weights = Weights::equal(MEMBERS);
-        let committee = genesis::committee(0, SchemeKind::Stub, KeyCache::Off, &keys, &weights);
+        let (keys, committee) = genesis::members(0, SchemeKind::Stub, KeyCache::Off, &weights);
         let keys = keys.into_iter().map(|keys| (Arc::new(keys.identity), Arc::new(keys.voting)));
         Self { committee: Arc::new(committee), keys: keys.collect(), protocol }
     }

@@ -15,8 +15,7 @@ const CLOCK_RATE: u64 = 1_000_000;
 /// Each member's keys, and what they make together.
 pub(super) fn committee(scenario: &Scenario) -> (Vec<KeyFile>, Arc<Committee>) {
     let Scenario { seed, scheme, weights, settings, .. } = scenario;
-    let keys = genesis::keys(*seed, *scheme, scenario.replicas);
-    let committee = genesis::committee(*seed, *scheme, settings.key_cache, &keys, weights);
+    let (keys, committee) = genesis::members(*seed, *scheme, settings.key_cache, weights);
     (keys, Arc::new(committee))
 }
 

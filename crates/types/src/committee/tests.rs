@@ -1,7 +1,7 @@
-use super::{Committee, CommitteeError, CommitteeFile, Member, Purpose};
-use crate::{Epoch, ReplicaId};
+use super::{Committee, CommitteeError, CommitteeFile, Groups, Member, Purpose, deal_keys};
+use crate::{Epoch, ReplicaId, Weights};
 use quorate_crypto::{
-    Aggregate, Bitmap, Certificate, IdentitySecret, KeyCache, SchemeKind, VotingSecret,
+    Aggregate, Bitmap, Certificate, IdentitySecret, KeyCache, Policy, SchemeKind, VotingSecret,
 };
 
 type Change = fn(&mut CommitteeFile);
@@ -22,6 +22,7 @@ fn file(members: u8) -> CommitteeFile {
         epoch: Epoch(1),
         scheme: "ed25519".into(),
         redundancy: 0,
+        groups: None,
         members: (1..=members).map(member).collect(),
     }
 }
@@ -162,6 +163,68 @@ fn a_bad_file_is_refused_with_a_reason() {
     assert!(matches!(load(&file), Err(CommitteeError::Keys(_))));
 }
 
+/// A committee of four with threshold keys, and its members' secrets.
+fn dealt() -> (CommitteeFile, Vec<VotingSecret>) {
+    let dealing = deal_keys(&Weights::equal(4), &[7; 32]).expect("four members");
+    let mut file = file(4);
+    file.scheme = "bls-threshold".into();
+    file.groups = Some(Groups::from(&dealing.groups));
+    for (member, secret) in file.members.iter_mut().zip(&dealing.secrets) {
+        member.voting = secret.public().to_string();
+    }
+    (file, dealing.secrets)
+}
+
+/// ★ Each purpose has its own keys: what is signed for a low threshold counts for no higher one.
+#[test]
+fn threshold_keys_are_of_their_purposes() {
+    let (file, secrets) = dealt();
+    let committee = load(&file).expect("a sound dealing");
+    assert!(committee.splits_keys());
+    let thresholds = [(Purpose::Fast, 4), (Purpose::Vote, 3), (Purpose::Execute, 2)];
+    for (purpose, needed) in thresholds {
+        let (scheme, weight) = committee.scheme(purpose);
+        assert_eq!(weight, needed as u64);
+        let nobody = Bitmap::new(4);
+        let combine = |count: usize, signed_for: Purpose| {
+            let shares: Vec<_> = (0..count)
+                .map(|member| (member, committee.sign(signed_for, &secrets[member], b"it")))
+                .collect();
+            scheme.combine(b"it", &shares, &nobody, Policy::Aggregate).certificate
+        };
+        let certificate = combine(4, purpose).expect("enough");
+        assert!(committee.is_enough(purpose, &certificate));
+        assert_eq!(certificate.signers.count(), needed);
+        scheme.verify(b"it", &certificate).expect("a good certificate");
+        assert_eq!(combine(needed - 1, purpose), None, "{purpose:?}");
+        for (other, _) in thresholds.into_iter().filter(|(other, _)| *other != purpose) {
+            assert_eq!(combine(4, other), None, "{other:?} is not {purpose:?}");
+        }
+    }
+}
+
+#[test]
+fn bad_groups_are_refused_with_a_reason() {
+    let cases: [(&str, Change); 5] = [
+        ("threshold keys come with their groups' keys", |f| f.groups = None),
+        ("only threshold keys have groups", |f| f.scheme = "bls".into()),
+        ("the slow group's key is not hexadecimal", |f| {
+            f.groups.as_mut().expect("groups").slow = "xy".into();
+        }),
+        ("threshold keys count members, not weights", |f| f.members[0].weight = 2),
+        ("the fast sharing: ", |f| {
+            let groups = f.groups.as_mut().expect("groups");
+            std::mem::swap(&mut groups.fast, &mut groups.execution);
+        }),
+    ];
+    for (reason, spoil) in cases {
+        let (mut file, _) = dealt();
+        spoil(&mut file);
+        let found = load(&file).expect_err(reason).to_string();
+        assert!(found.starts_with(reason), "'{found}' is not '{reason}'");
+    }
+}
+
 /// The chain's identity follows from everything that decides who may sign, and from nothing else.
 #[test]
 fn the_chain_id_covers_names_keys_and_epoch() {
@@ -179,4 +242,8 @@ fn the_chain_id_covers_names_keys_and_epoch() {
         change(&mut file);
         assert_eq!(file.chain_id() != base, changes_it);
     }
+    let (dealt, _) = dealt();
+    let mut other = dealt.clone();
+    other.groups.as_mut().expect("groups").execution = String::new();
+    assert_ne!(dealt.chain_id(), other.chain_id());
 }

@@ -99,6 +99,7 @@ impl Keys {
             epoch: Epoch(epoch),
             scheme: scheme.to_string(),
             redundancy: 0,
+            groups: None,
             members: (0..usize::from(members)).map(member).collect(),
         };
         let committee = Committee::load_simulated(&file, KeyCache::Off).expect("a good file");

@@ -22,6 +22,7 @@ fn committee(members: u8, redundancy: u64) -> Committee {
         epoch: Epoch(1),
         scheme: "ed25519".into(),
         redundancy,
+        groups: None,
         members: (0..members).map(member).collect(),
     };
     Committee::load(&file, KeyCache::Off).expect("a sound committee")

@@ -43,7 +43,17 @@ fn kind(message: &Message) -> &'static str {
 
 impl Cluster {
     fn new(protocol: ProtocolKind, members: u8, redundancy: u64, loses: Loses) -> Self {
-        let verifier = verifier_of(protocol, members, redundancy);
+        Self::of(verifier_of(protocol, members, redundancy), loses)
+    }
+
+    /// With keys that were dealt.
+    fn dealt(protocol: ProtocolKind, members: u8, redundancy: u64, loses: Loses) -> Self {
+        let file = dealt_committee_file(members, redundancy);
+        Self::of(verifier_with(protocol, file), loses)
+    }
+
+    fn of(verifier: Arc<Verifier>, loses: Loses) -> Self {
+        let members = u8::try_from(verifier.committee().size()).expect("few");
         let seat = |id| Seat {
             machine: replica(&verifier, id),
             decided: Vec::new(),
@@ -274,26 +284,26 @@ fn a_dead_primary_is_replaced_and_its_slots_are_filled() {
 /// What was decided by one member alone is what the next view goes on with.
 #[test]
 fn a_decision_that_one_member_saw_stands() {
+    // Only one member learns that a slot is decided: its collector, or, without collectors, member 0.
+    let hides_proofs: Loses = |_, _, message| matches!(message, Message::Proof(_));
+    let hides_votes: Loses = |_, to, message| matches!(message, Message::CommitShare(_)) && to != 0;
+    let primary_is_dead: Loses =
+        |from, _, message| from == 1 || matches!(message, Message::Status(_) | Message::Decided(_));
+    let ids = |records: &[Bytes]| -> Vec<_> {
+        records.iter().map(|it| DecidedSlot::decode(it).expect("a record").id()).collect()
+    };
     for protocol in ProtocolKind::WINDOWED {
-        // In view 1 only member 0 hears what decides; then the primary is never heard again.
-        let hides: Loses = |from, to, message| match message {
-            Message::Proof(proof) => proof.certificate.at.view == View(1) && to != 0,
-            Message::CommitShare(share) => share.at.view == View(1) && to != 0 && from != 0,
-            Message::Status(_) | Message::Decided(_) => true,
-            _ => {
-                from == 1
-                    && !matches!(message, Message::PrePrepare(p) if p.view == View(1))
-                    && !matches!(message, Message::SignShare(_) | Message::Prepare(_))
-            }
-        };
+        let hides = if protocol == ProtocolKind::Pbft { hides_votes } else { hides_proofs };
         let mut cluster = Cluster::new(protocol, 4, 0, hides);
         cluster.order(3);
-        let seen = cluster.seats[0].decided.clone();
+        let decided = cluster.seats.iter().map(|seat| &seat.decided);
+        let seen = ids(decided.max_by_key(|decided| decided.len()).expect("four"));
+        let who_saw = cluster.seats.iter().filter(|seat| !seat.decided.is_empty()).count();
+        assert_eq!((who_saw, seen.is_empty()), (1, false), "{protocol}");
+        cluster.loses = primary_is_dead;
         cluster.reach(&[0, 2, 3], 3);
-        let ids = |records: &[Bytes]| -> Vec<_> {
-            records.iter().map(|it| DecidedSlot::decode(it).expect("a record").id()).collect()
-        };
-        assert_eq!(ids(&cluster.seats[2].decided)[..seen.len()], ids(&seen), "{protocol}");
+        assert_eq!(ids(&cluster.seats[0].decided)[..seen.len()], seen, "{protocol}");
+        assert!(cluster.status(0).view_changes >= 1, "{protocol}");
     }
 }
 
@@ -310,6 +320,32 @@ fn redundant_members_keep_the_fast_path() {
     cluster.order(12);
     cluster.reach(&[0, 1, 2], 12);
     assert_eq!(cluster.status(0).fast_decisions, 0, "all of four are needed");
+}
+
+/// With threshold keys a vote for the fast path is a signature of its own: all of them decide at once,
+/// fewer by the slow path, whose certificates a quorum's shares make.
+#[test]
+fn threshold_keys_serve_both_paths() {
+    for (members, redundancy) in [(4, 0), (6, 1)] {
+        let mut cluster = Cluster::dealt(ProtocolKind::Sbft, members, redundancy, nothing);
+        cluster.order(8);
+        cluster.reach(&(0..members).collect::<Vec<_>>(), 8);
+        let status = cluster.status(0);
+        assert_eq!((status.fast_decisions, status.slow_decisions), (8, 0));
+        assert_eq!(cluster.sent.get("prepare"), None, "nothing is made for the slow path");
+    }
+    let silent: Loses = |from, to, _| from == 3 || to == 3;
+    for protocol in ProtocolKind::WINDOWED {
+        let mut cluster = Cluster::dealt(protocol, 4, 0, silent);
+        cluster.order(8);
+        cluster.reach(&[0, 1, 2], 8);
+        let status = cluster.status(0);
+        assert_eq!((status.fast_decisions, status.slow_decisions), (0, 8), "{protocol}");
+    }
+    let dead_primary: Loses = |from, _, _| from == 1;
+    let mut cluster = Cluster::dealt(ProtocolKind::Sbft, 4, 0, dead_primary);
+    cluster.order(8);
+    cluster.reach(&[0, 2, 3], 8);
 }
 
 #[test]

@@ -6,11 +6,11 @@ use super::messages::encode;
 use super::*;
 use crate::{Input, Liveness, Output, ProposalKey, ProtocolConfig, ProtocolKind, Verifier};
 use bytes::Bytes;
-use quorate_crypto::{Bitmap, KeyCache, KeyFile, Policy, SchemeKind, hash};
+use quorate_crypto::{Bitmap, Dealing, KeyCache, KeyFile, Policy, SchemeKind, VotingSecret, hash};
 use quorate_types::machine::RecordKind;
 use quorate_types::{
-    Committee, CommitteeFile, Epoch, Height, Kind, Machine, Member, Payload, Peer, Rejected,
-    ReplicaId, Time, Verified, Verify, View,
+    Committee, CommitteeFile, Epoch, Groups, Height, Kind, Machine, Member, Payload, Peer,
+    Rejected, ReplicaId, Time, Verified, Verify, View, Weights, deal_keys,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,6 +27,15 @@ fn verifier(protocol: ProtocolKind) -> Arc<Verifier> {
 }
 
 fn verifier_of(protocol: ProtocolKind, members: u8, redundancy: u64) -> Arc<Verifier> {
+    verifier_with(protocol, committee_file(members, redundancy))
+}
+
+fn verifier_with(protocol: ProtocolKind, file: CommitteeFile) -> Arc<Verifier> {
+    let committee = Committee::load(&file, KeyCache::Off).expect("a sound committee");
+    Arc::new(Verifier::new(Arc::new(committee), protocol, ProposalKey::Identity))
+}
+
+fn committee_file(members: u8, redundancy: u64) -> CommitteeFile {
     let member = |index: u8| Member {
         identity: keys(index).identity.public().to_string(),
         voting: keys(index).voting.public().to_string(),
@@ -34,15 +43,40 @@ fn verifier_of(protocol: ProtocolKind, members: u8, redundancy: u64) -> Arc<Veri
         address: String::new(),
         weight: 1,
     };
-    let file = CommitteeFile {
+    CommitteeFile {
         name: "windowed".into(),
         epoch: Epoch(1),
         scheme: "ed25519".into(),
         redundancy,
+        groups: None,
         members: (0..members).map(member).collect(),
-    };
-    let committee = Committee::load(&file, KeyCache::Off).expect("a sound committee");
-    Arc::new(Verifier::new(Arc::new(committee), protocol, ProposalKey::Identity))
+    }
+}
+
+fn dealing(members: usize, redundancy: u64) -> Dealing {
+    let weights = Weights::equal(members).with_redundancy(redundancy).expect("3f + 2c + 1");
+    deal_keys(&weights, &[7; 32]).expect("members of one weight")
+}
+
+/// The same committee, with keys that were dealt.
+fn dealt_committee_file(members: u8, redundancy: u64) -> CommitteeFile {
+    let dealing = dealing(usize::from(members), redundancy);
+    let mut file = committee_file(members, redundancy);
+    file.scheme = SchemeKind::BlsThreshold.to_string();
+    file.groups = Some(Groups::from(&dealing.groups));
+    for (member, secret) in file.members.iter_mut().zip(&dealing.secrets) {
+        member.voting = secret.public().to_string();
+    }
+    file
+}
+
+/// What a member of the committee votes with.
+fn voting(committee: &Committee, member: u8) -> VotingSecret {
+    if !committee.splits_keys() {
+        return keys(member).voting;
+    }
+    let redundancy = committee.weights().redundant_members();
+    dealing(committee.size(), redundancy).secrets.swap_remove(usize::from(member))
 }
 
 fn place(view: u64, slot: u64, value: &[u8]) -> Place {
@@ -186,7 +220,7 @@ fn replica(verifier: &Arc<Verifier>, id: u8) -> Windowed {
     let config = ProtocolConfig {
         id: ReplicaId(u16::from(id)),
         identity: Arc::new(keys(id).identity),
-        voting: Arc::new(keys(id).voting),
+        voting: Arc::new(voting(verifier.committee(), id)),
         verifier: Arc::clone(verifier),
         timeout: Duration::from_secs(1),
         vote_wait: Duration::ZERO,

@@ -40,7 +40,8 @@ pub(super) fn check(
     addresses::members(&committee, &file, notes);
     match Committee::load(&file, config.replica.key_cache) {
         Ok(loaded) => {
-            if let Err(error) = config.replica.protocol.check_weights(loaded.weights()) {
+            let protocol = config.replica.protocol;
+            if let Err(error) = protocol.check_committee(loaded.weights(), loaded.scheme_kind()) {
                 notes.error(committee.at("", "members"), error.to_string(), "");
             }
             (Some(file), Some(loaded))
@@ -53,6 +54,8 @@ pub(super) fn check(
                     WeightsError::Zero(member) | WeightsError::Dictator { member, .. },
                 ) => format!("members[{member}]"),
                 CommitteeError::Scheme(_) => "scheme".to_owned(),
+                CommitteeError::Groups(_) if file.groups.is_none() => "scheme".to_owned(),
+                CommitteeError::Groups(_) | CommitteeError::Group(..) => "groups".to_owned(),
                 _ => "members".to_owned(),
             };
             let hint = "every member prints its entry with `quorate keys show FILE`; all hold the \
@@ -64,12 +67,16 @@ pub(super) fn check(
 }
 
 fn check_names(committee: &Source, notes: &mut Notes) {
-    check_section(committee, &COMMITTEE[0], "", &committee.table, notes);
+    let [file, groups, each_member] = COMMITTEE else { unreachable!("three sections") };
+    check_section(committee, file, "", &committee.table, notes);
+    if let Some(values) = committee.table.get("groups").and_then(Value::as_table) {
+        check_section(committee, groups, "groups", values, notes);
+    }
     let members = committee.table.get("members").and_then(Value::as_array);
     for (index, member) in members.into_iter().flatten().enumerate() {
         let place = format!("members[{index}]");
         if let Some(values) = member.as_table() {
-            check_section(committee, &COMMITTEE[1], &place, values, notes);
+            check_section(committee, each_member, &place, values, notes);
         }
     }
 }

@@ -1,0 +1,113 @@
+//! Other blocks, for the chained protocols.
+
+use super::{A_MOMENT, Bodies, Step, another, sign_as};
+use crate::crash_points::room::Shared;
+use quorate_consensus::block_tree::TreeBlock;
+use quorate_consensus::chained::{Block, Message as Statement, PhaseVote, Proposal};
+use quorate_types::{Kind, ReplicaId, View};
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+/// Views before the last signed one whose blocks are offered again.
+const VIEWS: u64 = 6;
+
+/// What was proposed, and how far the subject has come.
+#[derive(Clone, Default)]
+pub(super) struct Blocks {
+    proposals: BTreeMap<View, Proposal>,
+    /// The last view in which the subject has signed anything.
+    signed: View,
+}
+
+impl Blocks {
+    pub(super) fn hear(&mut self, by_subject: bool, said: &Statement) {
+        let view = match said {
+            Statement::Proposal(proposal) => {
+                self.proposals.insert(proposal.block.view, proposal.clone());
+                proposal.block.view
+            }
+            Statement::Vote(vote) => vote.view,
+            Statement::Timeout(timeout) => timeout.view,
+            Statement::PhaseVote(PhaseVote { vote, .. }) => vote.view,
+            Statement::Certificates { .. } | Statement::PreCommitted(_) | Statement::NewView(_) => {
+                return;
+            }
+        };
+        if by_subject {
+            self.signed = self.signed.max(view);
+        }
+    }
+
+    fn views(&self) -> RangeInclusive<View> {
+        let last = View(self.signed.0 + 1);
+        View(last.0.saturating_sub(VIEWS))..=last
+    }
+
+    /// For each view another block before the one that was proposed.
+    pub(super) fn others(&self, shared: &Shared, subject: ReplicaId, bodies: &Bodies) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for (view, proposal) in self.proposals.range(self.views()) {
+            steps.extend(bodies.of(&proposal.block.payload));
+            let parent = self.proposals.get(&proposal.block.justify.view);
+            steps.extend(offers(shared, subject, proposal, parent));
+            if *view == View(self.signed.0) {
+                steps.push(Step::Wait(A_MOMENT));
+            }
+        }
+        steps
+    }
+
+    /// The other blocks again, backwards.
+    pub(super) fn again(&self, shared: &Shared) -> Vec<Step> {
+        let others = self.proposals.range(self.views()).rev();
+        let others = others.map(|(_, proposal)| other_block(shared, &proposal.block));
+        others.flat_map(|other| [from_author(shared, &other), Step::Wait(A_MOMENT)]).collect()
+    }
+}
+
+/// What leads into the view, another block, one that extends too little, and the one proposed.
+fn offers(
+    shared: &Shared,
+    subject: ReplicaId,
+    proposal: &Proposal,
+    parent: Option<&Proposal>,
+) -> Vec<Step> {
+    let block = &proposal.block;
+    let lead_in =
+        Statement::Certificates { high_qc: block.justify.clone(), high_tc: block.tc.clone() };
+    let somebody = ReplicaId(u16::from(subject.0 == 0));
+    let mut steps = vec![frame(shared, somebody, lead_in), Step::Wait(A_MOMENT)];
+    if block.author == subject {
+        // Nobody else can propose in its own view: it may want to, and must not want something new.
+        return steps;
+    }
+    steps.push(from_author(shared, &other_block(shared, block)));
+    if let Some(parent) = parent {
+        let stale = Block { justify: parent.block.justify.clone(), ..block.clone() };
+        steps.push(from_author(shared, &signed(shared, stale)));
+    }
+    steps.push(Step::Wait(A_MOMENT));
+    steps.push(from_author(shared, proposal));
+    steps.push(Step::Wait(A_MOMENT));
+    steps
+}
+
+/// Another block for the same place.
+fn other_block(shared: &Shared, block: &Block) -> Proposal {
+    signed(shared, Block { payload: another(&block.payload), ..block.clone() })
+}
+
+fn signed(shared: &Shared, block: Block) -> Proposal {
+    let verifier = shared.verifier();
+    let message = verifier.consensus().statement(Kind::Propose, &(block.view, block.id()));
+    let signature = sign_as(shared, block.author, &message);
+    Proposal { block, signature }
+}
+
+fn from_author(shared: &Shared, proposal: &Proposal) -> Step {
+    frame(shared, proposal.block.author, Statement::Proposal(proposal.clone()))
+}
+
+fn frame(shared: &Shared, from: ReplicaId, message: Statement) -> Step {
+    super::frame(from, shared.settings.protocol.message(message))
+}

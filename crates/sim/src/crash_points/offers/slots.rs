@@ -1,0 +1,90 @@
+//! Other values for slots, for the windowed protocols.
+
+use super::{A_MOMENT, Bodies, Step, another, sign_as};
+use crate::crash_points::room::Shared;
+use quorate_consensus::windowed::collectors::primary;
+use quorate_consensus::windowed::{Message as Statement, Place, PrePrepare, Shares, digest_of};
+use quorate_types::{Height, Kind, Payload, Purpose, ReplicaId, View};
+use std::collections::BTreeMap;
+
+/// The last slots of the subject's view whose values are offered again.
+const SLOTS: usize = 8;
+
+/// What was proposed, and how far the subject has come.
+#[derive(Clone, Default)]
+pub(super) struct Slots {
+    proposals: BTreeMap<(View, Height), PrePrepare>,
+    /// The last view for which the subject has signed anything.
+    signed: View,
+}
+
+impl Slots {
+    pub(super) fn hear(&mut self, by_subject: bool, said: &Statement) {
+        let view = match said {
+            Statement::PrePrepare(proposed) => {
+                let Place { view, slot, .. } = proposed.place();
+                self.proposals.insert((view, slot), proposed.clone());
+                view
+            }
+            Statement::SignShare(share) => share.at.view,
+            Statement::CommitShare(share) => share.at.view,
+            Statement::ViewChange(change) => change.view,
+            _ => return,
+        };
+        if by_subject {
+            self.signed = self.signed.max(view);
+        }
+    }
+
+    /// The last of its view and of the one before, the latest first: whoever contradicts one of its
+    /// votes contradicts it before the view is given up for it. Its own are nobody else's to replace.
+    fn last(&self, shared: &Shared, subject: ReplicaId) -> impl Iterator<Item = &PrePrepare> {
+        let members = shared.committee.size();
+        let from = View(self.signed.0.saturating_sub(1));
+        let last = self.proposals.range((from, Height(0))..=(self.signed, Height(u64::MAX))).rev();
+        let others = last.filter(move |((view, _), _)| primary(*view, members) != subject);
+        others.map(|(_, proposed)| proposed).take(SLOTS)
+    }
+
+    /// Another value for each slot, and then the one that was proposed.
+    pub(super) fn others(&self, shared: &Shared, subject: ReplicaId, bodies: &Bodies) -> Vec<Step> {
+        let offers = |proposed: &PrePrepare| {
+            let mut steps: Vec<Step> = bodies.of(&proposed.payload).collect();
+            steps.push(from_primary(shared, &other(shared, proposed)));
+            steps.push(Step::Wait(A_MOMENT));
+            steps.push(from_primary(shared, proposed));
+            steps.push(Step::Wait(A_MOMENT));
+            steps
+        };
+        self.last(shared, subject).flat_map(offers).collect()
+    }
+
+    /// The other values again.
+    pub(super) fn again(&self, shared: &Shared, subject: ReplicaId) -> Vec<Step> {
+        let others = self.last(shared, subject).map(|proposed| other(shared, proposed));
+        others.flat_map(|other| [from_primary(shared, &other), Step::Wait(A_MOMENT)]).collect()
+    }
+}
+
+fn other(shared: &Shared, proposed: &PrePrepare) -> PrePrepare {
+    let payload = another(&proposed.payload);
+    signed(shared, proposed.view, payload)
+}
+
+fn signed(shared: &Shared, view: View, payload: Payload) -> PrePrepare {
+    let verifier = shared.verifier();
+    let verifier = verifier.consensus();
+    let place = Place { view, slot: payload.header.height, digest: digest_of(&payload) };
+    let author = primary(view, shared.committee.size());
+    let voting = &shared.keys[author.index()].voting;
+    let vote = place.statement(Kind::Prepare, verifier);
+    let shares = Shares { slow: shared.committee.sign(Purpose::Vote, voting, &vote), fast: None };
+    let signature = sign_as(shared, author, &place.statement(Kind::PrePrepare, verifier));
+    PrePrepare { view, payload, shares, signature }
+}
+
+fn from_primary(shared: &Shared, proposed: &PrePrepare) -> Step {
+    let author = primary(proposed.view, shared.committee.size());
+    let message = Statement::PrePrepare(proposed.clone());
+    super::frame(author, shared.settings.protocol.windowed(message))
+}
