@@ -59,6 +59,8 @@ struct ReplicaGauges {
     executed: Gauge,
     operations: Gauge,
     view_changes: Gauge,
+    fast_decisions: Gauge,
+    slow_decisions: Gauge,
     mempool_bytes: Gauge,
     bodies_bytes: Gauge,
     certificate_bytes: Gauge,
@@ -260,7 +262,9 @@ impl ReplicaGauges {
         add("decided_height", "Last decided height", &gauges.decided);
         add("executed_height", "Last executed height", &gauges.executed);
         add("operations_executed", "Operations executed since genesis", &gauges.operations);
-        add("view_changes", "Views left by a timeout certificate", &gauges.view_changes);
+        add("view_changes", "Views left by a timeout or a view change", &gauges.view_changes);
+        add("fast_decisions", "Slots decided by the fast path", &gauges.fast_decisions);
+        add("slow_decisions", "Slots decided by the slow path", &gauges.slow_decisions);
         add("mempool_bytes", "Requests that wait to be ordered", &gauges.mempool_bytes);
         add("bodies_bytes", "Bodies held in memory", &gauges.bodies_bytes);
         add("certificate_bytes", "Size of the last certificate", &gauges.certificate_bytes);
@@ -278,6 +282,8 @@ impl ReplicaGauges {
         self.executed.set(status.executed.0.cast_signed());
         self.operations.set(status.operations.cast_signed());
         self.view_changes.set(status.view_changes.cast_signed());
+        self.fast_decisions.set(status.fast_decisions.cast_signed());
+        self.slow_decisions.set(status.slow_decisions.cast_signed());
         self.mempool_bytes.set(status.mempool_bytes.cast_signed());
         self.bodies_bytes.set(status.bodies_bytes.cast_signed());
         self.certificate_bytes.set(status.certificate_bytes.cast_signed());

@@ -114,6 +114,16 @@ impl<S> Gate<S> {
         entries
     }
 
+    /// Records asked for.
+    pub(crate) fn persisted(&self) -> u64 {
+        self.persisted
+    }
+
+    /// How many of them are durable.
+    pub(crate) fn durable(&self) -> u64 {
+        self.durable
+    }
+
     /// What is queued and in no group; it leaves the queue.
     pub(crate) fn take_queued(&mut self) -> Vec<Entry> {
         self.queued.drain(..).collect()

@@ -147,6 +147,9 @@ pub(crate) struct ReplicaHost {
     halted: bool,
     dice: Dice,
     liar: Option<Liar>,
+    /// What was executed while records that it may rest on were on their way to the disk, with the
+    /// number of the last of them: nobody outside can have seen it, and a crash may take it back.
+    unseen: VecDeque<(u64, Note)>,
     running: Option<Running>,
 }
 
@@ -197,6 +200,7 @@ impl ReplicaHost {
             halted: false,
             dice,
             liar,
+            unseen: VecDeque::new(),
             running: None,
         }
     }
@@ -301,6 +305,8 @@ impl ReplicaHost {
         let mut turn = Turn::default();
         match self.open(now) {
             Ok((running, recovery)) => {
+                let kept = recovery.executed.as_ref().map_or(Height(0), ExecutedUpTo::height);
+                self.take_back_beyond(kept, &mut turn);
                 let bodies = recovery.bodies.clone();
                 turn.notes.push(Note::Booted(recovery.executed.clone(), bodies));
                 self.running = Some(running);

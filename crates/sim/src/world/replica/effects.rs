@@ -114,6 +114,7 @@ impl ReplicaHost {
         };
         running.journal.commit()?;
         let Opened { released, stored } = running.gate.finish();
+        self.show_executed(turn);
         for (to, message) in released {
             self.release(to, message, turn);
         }
