@@ -206,6 +206,9 @@ pub enum Input {
     Run(Box<VerifiedRun>),
     /// A quorum keeps the state of a height.
     Stable(Box<CheckpointCertificate>),
+    /// The leader passes bodies over that have been pending here for long: it orders younger ones, or
+    /// none. What rotates its leaders need not mind.
+    Overtaken,
     /// Whether the engine holds bodies that are not decided. The view timer runs only while there is
     /// such work, here or in an undecided block.
     Work(bool),
@@ -272,6 +275,9 @@ pub struct PayloadWish {
     pub at_once: bool,
     /// Whether only an empty payload will do, because too many ancestors wait.
     pub nothing: bool,
+    /// How many payloads the protocol has under way at once, where it need not wait for one to
+    /// propose the next; 1 where it does.
+    pub concurrent: u64,
 }
 
 /// A decided height.

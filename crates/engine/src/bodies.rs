@@ -9,7 +9,7 @@
 mod lateness;
 
 use lateness::{GRACE_MIN, Lateness};
-use quorate_types::{BlockId, Body, BodyRef, ReplicaId, Time};
+use quorate_types::{BlockId, Body, BodyRef, Payload, ReplicaId, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -500,6 +500,31 @@ impl Bodies {
             .values()
             .filter_map(|name| self.held.get(name))
             .map(|held| (&held.body, held.since))
+    }
+
+    /// Whether a payload orders nothing, or something younger, while a body has been pending here for
+    /// `patience` longer, counted from `since` at the earliest. Leaders take what is pending in the
+    /// order of its arrival, and within that time all have it.
+    #[must_use]
+    pub(crate) fn are_overtaken(
+        &self,
+        now: Time,
+        decided: &Payload,
+        since: Time,
+        patience: Duration,
+    ) -> bool {
+        let is_due = |oldest: Time| oldest.max(since) + patience < now;
+        if !self.pending().next().is_some_and(|(_, oldest)| is_due(oldest)) {
+            return false;
+        }
+        let ordered: BTreeSet<&BodyRef> = decided.bodies.iter().collect();
+        let mut left = self.pending().filter(|(body, _)| !ordered.contains(&body.reference));
+        let Some((_, oldest)) = left.next().filter(|(_, oldest)| is_due(*oldest)) else {
+            return false;
+        };
+        let until = oldest.max(since) + patience;
+        let is_younger = |name: &BodyRef| self.held.get(name).is_some_and(|it| it.since > until);
+        decided.is_empty() || decided.bodies.iter().any(is_younger)
     }
 
     /// Pending bodies that arrived before `since`, for an announcement.

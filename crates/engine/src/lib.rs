@@ -9,6 +9,7 @@
 
 mod ancestry;
 mod availability;
+mod batching;
 mod bodies;
 mod checkpoints;
 mod execution;

@@ -14,6 +14,7 @@ mod executing;
 
 use crate::ancestry::Ancestry;
 use crate::availability::Certifier;
+use crate::batching::Batching;
 use crate::bodies::{Bodies, Fetch, Need, PAYLOAD_BYTES_MAX};
 use crate::checkpoints::{self, Checkpoints};
 use crate::execution::{self, Execution};
@@ -45,6 +46,9 @@ use std::time::Duration;
 /// Pending bodies are announced no more often than this, see `announce_every`; and a peer that
 /// announces what was decided is shown so no more often.
 const ANNOUNCE_EVERY: Duration = Duration::from_millis(500);
+/// A leader that orders younger bodies, or none, leaves none waiting for so many view timeouts: within
+/// them what was announced to it, it has.
+const OVERTAKING_PATIENCE: u32 = 4;
 /// Bodies served for one request.
 const SERVED_MAX: usize = 32;
 /// Bytes of bodies served for one request, but always one body.
@@ -172,10 +176,13 @@ pub struct Replica {
     wish: Option<PayloadWish>,
     /// When a pending body may be proposed that may not yet.
     propose_at: Option<Time>,
+    batching: Batching,
     /// The time of the last input.
     now: Time,
     /// The view in which the bodies' book was last tidied.
     view: View,
+    /// Since when.
+    view_since: Time,
     working: bool,
     announce_at: Option<Time>,
     /// When each member was last shown what decided what it announced.
@@ -253,8 +260,10 @@ impl Replica {
             questions: Questions::default(),
             wish: None,
             propose_at: None,
+            batching: Batching::new(Duration::from_millis(settings.batch_delay_ms)),
             now: Time(0),
             view: View(0),
+            view_since: Time(0),
             working: false,
             announce_at: None,
             shown_at: BTreeMap::new(),
@@ -660,12 +669,23 @@ impl Replica {
                     let bytes = decided.record.clone();
                     self.effects.push_back(Effect::Append(DecidedRecord { height, bytes }));
                 }
+                self.mind_order(now, &decided.payload);
                 self.schedule_decided(decided);
             }
             Output::Behind { target, source } => self.sync.behind(now, target, source),
             Output::Stable(checkpoint) => self.checkpoints.stable(&checkpoint),
             Output::Blame(..) => self.faults += 1,
             Output::Halt(halt) => self.effects.push_back(Effect::Halt(halt)),
+        }
+    }
+
+    /// A payload was decided that passes over what has been pending here for so long that every honest
+    /// leader had it: the protocol is told.
+    fn mind_order(&mut self, now: Time, decided: &Payload) {
+        let patience = OVERTAKING_PATIENCE * self.config.settings.timeout();
+        let since = self.view_since;
+        if !self.sync.is_behind() && self.bodies.are_overtaken(now, decided, since, patience) {
+            self.protocol.handle(now, Input::Overtaken);
         }
     }
 
@@ -690,12 +710,19 @@ impl Replica {
         self.propose_at = None;
         let Some(wish) = &self.wish else { return };
         let carried: BTreeSet<BodyRef> = wish.carried.iter().copied().collect();
-        let (bodies, later) =
-            if wish.nothing { (Vec::new(), None) } else { self.choose_bodies(now, &carried) };
+        let Chosen { bodies, first, later } =
+            if wish.nothing { Chosen::default() } else { self.choose_bodies(now, &carried) };
         self.propose_at = later;
         if bodies.is_empty() && !wish.at_once {
             return;
         }
+        let company = self.batching.waits(bodies.len(), wish.concurrent);
+        let until = first.zip(company).map(|(since, wait)| since + wait);
+        if let Some(until) = until.filter(|until| now < *until) {
+            self.propose_at = Some(later.map_or(until, |later| later.min(until)));
+            return;
+        }
+        self.batching.saw(bodies.len());
         let stamp = wish.stamp_floor_ms.max(self.config.wall_origin_ms + now.as_millis());
         let payload = Payload::new(wish.height, stamp, bodies);
         let (view, parent) = (wish.view, wish.parent);
@@ -703,19 +730,14 @@ impl Replica {
         self.feed(now, Input::Payload { view, parent, payload });
     }
 
-    /// Pending bodies in the order of their arrival that no undecided ancestor carries; and when
-    /// the first may be proposed of those that may not be yet.
-    fn choose_bodies(
-        &self,
-        now: Time,
-        carried: &BTreeSet<BodyRef>,
-    ) -> (Vec<BodyRef>, Option<Time>) {
+    /// Pending bodies in the order of their arrival that no undecided ancestor carries.
+    fn choose_bodies(&self, now: Time, carried: &BTreeSet<BodyRef>) -> Chosen {
         let most =
             if self.config.settings.inline_bodies { Body::BYTES_MAX } else { PAYLOAD_BYTES_MAX };
         let mut room = self.config.settings.block_operations_max();
         let limited = room < usize::MAX;
-        let (mut bytes, mut later) = (0, None::<Time>);
-        let chosen = self
+        let (mut bytes, mut first, mut later) = (0, None::<Time>, None::<Time>);
+        let bodies = self
             .bodies
             .pending()
             .filter(|(body, _)| !carried.contains(&body.reference))
@@ -735,9 +757,12 @@ impl Replica {
                 room = left.unwrap_or(0);
                 bytes <= most && (is_first || left.is_some())
             })
-            .map(|(body, _)| body.reference)
+            .map(|(body, since)| {
+                first.get_or_insert(since);
+                body.reference
+            })
             .collect();
-        (chosen, later)
+        Chosen { bodies, first, later }
     }
 
     /// What follows from any input: seal, propose, execute, ask.
@@ -754,6 +779,7 @@ impl Replica {
         }
         if self.view != self.protocol.view() {
             self.view = self.protocol.view();
+            self.view_since = now;
             let (protocol, schedule) = (&self.protocol, &self.schedule);
             self.bodies.tidy(|block| protocol.may_vote(block), |name| schedule.needs(name));
         }
@@ -766,6 +792,16 @@ impl Replica {
         self.sync_due(now);
         self.snapshots_due(now);
     }
+}
+
+/// What may be proposed.
+#[derive(Default)]
+struct Chosen {
+    bodies: Vec<BodyRef>,
+    /// When the first of them arrived.
+    first: Option<Time>,
+    /// When the first may be proposed of those that may not be yet.
+    later: Option<Time>,
 }
 
 /// The next start's number. Records and bodies are in two logs: a power cut may take the number of

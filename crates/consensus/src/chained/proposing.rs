@@ -43,6 +43,7 @@ impl Chained {
             carried: path.iter().flat_map(|block| block.payload.bodies.iter().copied()).collect(),
             at_once: path.len() >= LADEN_MAX || path.iter().any(|block| !block.payload.is_empty()),
             nothing: path.len() >= LADEN_MAX,
+            concurrent: 1,
         }));
     }
 

@@ -229,8 +229,9 @@ impl Machine for Chained {
                     self.on_run(now, run);
                 }
             }
-            // Its certificates keep nothing open that a state could close.
-            Input::Stable(_) => {}
+            // Its certificates keep nothing open that a state could close, and the next leader orders
+            // what this one passed over.
+            Input::Stable(_) | Input::Overtaken => {}
             Input::Work(working) => {
                 self.engine_has_work = working;
                 self.update_work(now);

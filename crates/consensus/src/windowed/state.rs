@@ -426,6 +426,7 @@ impl Windowed {
             carried: carried.into_iter().collect(),
             at_once: false,
             nothing: false,
+            concurrent: self.active_window(),
         }));
     }
 
@@ -552,6 +553,8 @@ impl Machine for Windowed {
                 }
             }
             Input::Stable(checkpoint) => self.on_checkpoint(now, *checkpoint),
+            Input::Overtaken if self.takes_part() && !self.is_primary() => self.give_up(now),
+            Input::Overtaken => {}
             Input::Work(working) => self.engine_has_work = working,
         }
         self.settle(now);

@@ -5,7 +5,7 @@ use super::{
 };
 use crate::testing::body;
 use quorate_crypto::hash;
-use quorate_types::{BlockId, Body, BodyRef, ReplicaId, Time};
+use quorate_types::{BlockId, Body, BodyRef, Height, Payload, ReplicaId, Time};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,6 +52,31 @@ fn a_body_is_pending_once_it_is_stored_and_until_it_is_decided() {
     assert_eq!(bodies.collect(&[one.reference]).map(|b| b.len()), Some(1));
     bodies.executed(&[one.reference]);
     assert_eq!((bodies.held_bytes(), bodies.collect(&[one.reference])), (0, None));
+}
+
+/// What is passed over for long, while younger bodies or none are ordered, is overtaken; what waits its
+/// turn is not, however long.
+#[test]
+fn a_body_is_overtaken_by_younger_ones_and_by_none() {
+    let mut bodies = bodies();
+    let (old, next, young) = (body(1, 1, 10), body(2, 1, 10), body(3, 1, 10));
+    let arrivals = [(&old, 1), (&next, 2), (&young, 900)];
+    for (body, at) in arrivals {
+        assert!(bodies.take(Time(at), body.reference.author, body));
+        bodies.stored(body.reference);
+    }
+    let patience = Duration::from_micros(500);
+    let decided = |names: &[&Arc<Body>]| {
+        Payload::new(Height(1), 0, names.iter().map(|body| body.reference).collect())
+    };
+    let at = |now, since, names: &[&Arc<Body>]| {
+        bodies.are_overtaken(Time(now), &decided(names), Time(since), patience)
+    };
+    assert!(at(1_000, 0, &[&young]) && at(1_000, 0, &[]) && at(1_000, 0, &[&next, &young]));
+    assert!(!at(1_000, 0, &[&old]) && !at(1_000, 0, &[&next]), "in turn");
+    assert!(!at(1_000, 0, &[&old, &next, &young]), "nothing is left");
+    assert!(!at(1_000, 800, &[]), "the view began just now");
+    assert!(!at(400, 0, &[]), "too soon to tell");
 }
 
 #[test]

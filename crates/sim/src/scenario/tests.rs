@@ -119,6 +119,17 @@ fn every_scheme_carries_a_committee() {
     }
 }
 
+/// With threshold keys too, real ones and those of the swarm.
+#[test]
+fn threshold_keys_carry_a_committee() {
+    for protocol in ProtocolKind::WINDOWED {
+        let mut scenario = Scenario::calm(3, 4).running(protocol);
+        scenario.scheme = SchemeKind::BlsThreshold;
+        scenario.operations = 8;
+        passes(&run(&scenario));
+    }
+}
+
 #[test]
 fn the_same_seed_is_the_same_run_on_any_number_of_threads() {
     let one = run_many(100..110, 1, short, |_| ());

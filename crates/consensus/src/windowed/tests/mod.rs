@@ -305,6 +305,24 @@ fn a_primary_with_two_values_is_convicted_to_everybody() {
     assert!(said(|message| matches!(message, Message::ViewChange(_))), "{outputs:?}");
 }
 
+/// It is left for a primary that passes others over; the primary itself does not depose itself.
+#[test]
+fn a_primary_that_passes_bodies_over_loses_its_view() {
+    let verifier = verifier(ProtocolKind::Sbft);
+    let gives_up = |member| {
+        let mut machine = replica(&verifier, member);
+        machine.handle(Time(1), Input::Overtaken);
+        let is_change = |output: &Output| match output {
+            Output::Send { message, .. } => {
+                matches!(message.windowed(), Some(Message::ViewChange(_)))
+            }
+            _ => false,
+        };
+        drain(&mut machine).iter().any(is_change)
+    };
+    assert!(gives_up(0) && !gives_up(1));
+}
+
 #[test]
 fn a_view_change_leaves_after_its_record() {
     let verifier = verifier(ProtocolKind::Pbft);
