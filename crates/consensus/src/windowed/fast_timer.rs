@@ -1,7 +1,7 @@
 //! How long a collector waits for the last votes before it settles for a quorum's.
 //!
-//! The wait follows what was seen: twice the time from a quorum's votes to those of all but the
-//! redundant, on a moving average. Where those last votes keep failing to come, somebody is dead or
+//! The wait follows what was seen, as retransmission timers do (RFC 6298): the time from a quorum's
+//! votes to those of all but the redundant, on a moving average, and four times its mean deviation. Where those last votes keep failing to come, somebody is dead or
 //! slow, and waiting costs every slot its latency for nothing: after [`MISSES_MAX`] slots in a row
 //! there is no wait but at every [`PROBE_EVERY`]th slot.
 
@@ -19,6 +19,7 @@ const WAIT_MIN: Duration = Duration::from_millis(1);
 pub(super) struct FastTimer {
     most: Duration,
     lag: Duration,
+    deviation: Duration,
     misses: u32,
     slots: u32,
 }
@@ -26,20 +27,23 @@ pub(super) struct FastTimer {
 impl FastTimer {
     /// One that has learned nothing, and never waits for longer than `most`.
     pub(super) fn new(most: Duration) -> Self {
-        Self { most, lag: most / 4, misses: 0, slots: 0 }
+        Self { most, lag: most / 4, deviation: most / 16, misses: 0, slots: 0 }
     }
 
     /// How long to wait at the next slot.
     pub(super) fn next_wait(&mut self) -> Duration {
         self.slots = self.slots.wrapping_add(1);
         let hopeless = self.misses >= MISSES_MAX && !self.slots.is_multiple_of(PROBE_EVERY);
-        if hopeless { Duration::ZERO } else { (2 * self.lag).clamp(WAIT_MIN, self.most) }
+        let usual = self.lag + 4 * self.deviation;
+        if hopeless { Duration::ZERO } else { usual.clamp(WAIT_MIN, self.most) }
     }
 
     /// The last votes came so long after a quorum's, in time or not.
     pub(super) fn came(&mut self, lag: Duration) {
         self.misses = 0;
-        self.lag = (7 * self.lag + lag.min(self.most)) / 8;
+        let lag = lag.min(self.most);
+        self.deviation = (3 * self.deviation + self.lag.abs_diff(lag)) / 4;
+        self.lag = (7 * self.lag + lag) / 8;
     }
 
     /// They never came.

@@ -7,7 +7,13 @@ fn the_wait_follows_what_was_seen() {
     let mut timer = FastTimer::new(MOST);
     (0..100).for_each(|_| timer.came(Duration::from_millis(4)));
     let wait = timer.next_wait();
-    assert!((8..=9).contains(&wait.as_millis()), "{wait:?}");
+    assert!((4..=5).contains(&wait.as_millis()), "{wait:?}");
+    (0..100).for_each(|turn| timer.came(Duration::from_millis(if turn % 2 == 0 { 2 } else { 10 })));
+    let wait = timer.next_wait();
+    assert!(
+        (20..=26).contains(&wait.as_millis()),
+        "the mean of 6 and four deviations of 4: {wait:?}"
+    );
     (0..100).for_each(|_| timer.came(Duration::from_secs(9)));
     assert_eq!(timer.next_wait(), MOST);
     (0..200).for_each(|_| timer.came(Duration::ZERO));

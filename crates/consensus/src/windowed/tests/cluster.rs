@@ -6,26 +6,34 @@ use quorate_types::{BodyRef, Recipients};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Whether a message of one member to another is lost.
-type Loses = fn(u8, u8, &Message) -> bool;
+pub(super) type Loses = fn(u8, u8, &Message) -> bool;
 
-struct Seat {
+pub(super) struct Seat {
+    /// Each its own: what one has checked, the others have not.
+    verifier: Arc<Verifier>,
     machine: Windowed,
     decided: Vec<Bytes>,
     records: BTreeMap<RecordKind, Bytes>,
     /// What it would propose now.
     wish: Option<(View, Height)>,
+    /// Message delays until it decided last.
+    delays: u64,
 }
 
-struct Cluster {
-    verifier: Arc<Verifier>,
+pub(super) struct Cluster {
     seats: Vec<Seat>,
-    wire: VecDeque<(u8, u8, Message)>,
+    /// From whom, to whom, and after how many others before it.
+    wire: VecDeque<(u8, u8, u64, Message)>,
     now: Time,
     loses: Loses,
     /// Slots are filled up to this one.
     until: Height,
     /// What members sent each other, by kind.
-    sent: BTreeMap<&'static str, u64>,
+    pub(super) sent: BTreeMap<&'static str, u64>,
+    /// Bytes of it.
+    pub(super) bytes: u64,
+    /// Message delays until what happens now.
+    delays: u64,
 }
 
 fn kind(message: &Message) -> &'static str {
@@ -43,27 +51,37 @@ fn kind(message: &Message) -> &'static str {
 
 impl Cluster {
     fn new(protocol: ProtocolKind, members: u8, redundancy: u64, loses: Loses) -> Self {
-        Self::of(verifier_of(protocol, members, redundancy), loses)
+        Self::of(protocol, &committee_file(members, redundancy), loses)
     }
 
     /// With keys that were dealt.
     fn dealt(protocol: ProtocolKind, members: u8, redundancy: u64, loses: Loses) -> Self {
-        let file = dealt_committee_file(members, redundancy);
-        Self::of(verifier_with(protocol, file), loses)
+        Self::of(protocol, &dealt_committee_file(members, redundancy), loses)
     }
 
-    fn of(verifier: Arc<Verifier>, loses: Loses) -> Self {
-        let members = u8::try_from(verifier.committee().size()).expect("few");
-        let seat = |id| Seat {
-            machine: replica(&verifier, id),
-            decided: Vec::new(),
-            records: BTreeMap::new(),
-            wish: None,
+    pub(super) fn of(protocol: ProtocolKind, file: &CommitteeFile, loses: Loses) -> Self {
+        let members = u8::try_from(file.members.len()).expect("few");
+        let seat = |id| {
+            let verifier = verifier_with(protocol, file);
+            Seat {
+                machine: replica(&verifier, id),
+                verifier,
+                decided: Vec::new(),
+                records: BTreeMap::new(),
+                wish: None,
+                delays: 0,
+            }
         };
-        let seats = (0..members).map(seat).collect();
-        let (wire, sent) = (VecDeque::new(), BTreeMap::new());
-        let until = Height(0);
-        let mut cluster = Self { verifier, seats, wire, now: Time(0), loses, until, sent };
+        let mut cluster = Self {
+            seats: (0..members).map(seat).collect(),
+            wire: VecDeque::new(),
+            now: Time(0),
+            loses,
+            until: Height(0),
+            sent: BTreeMap::new(),
+            bytes: 0,
+            delays: 0,
+        };
         (0..members).for_each(|id| cluster.start(id));
         cluster
     }
@@ -85,12 +103,13 @@ impl Cluster {
 
     /// Loses everything but its records.
     fn restart(&mut self, id: u8) {
-        self.seats[usize::from(id)].machine = replica(&self.verifier, id);
+        let seat = &mut self.seats[usize::from(id)];
+        seat.machine = replica(&seat.verifier, id);
         self.start(id);
     }
 
     /// Fills slots up to this one.
-    fn order(&mut self, until: u64) {
+    pub(super) fn order(&mut self, until: u64) {
         self.until = Height(until);
         for id in 0..self.seats.len() as u8 {
             self.seats[usize::from(id)].machine.handle(self.now, Input::Work(true));
@@ -100,16 +119,19 @@ impl Cluster {
     }
 
     fn settle(&mut self) {
-        while let Some((from, to, message)) = self.wire.pop_front() {
-            let message = self.verifier.protocol().windowed(message);
-            let sender = Peer::Replica(ReplicaId(u16::from(from)));
-            if let Ok(message) = Verified::check(message, sender, self.verifier.as_ref()) {
-                let from = ReplicaId(u16::from(from));
+        while let Some((from, to, delays, message)) = self.wire.pop_front() {
+            let seat = &mut self.seats[usize::from(to)];
+            let message = seat.verifier.protocol().windowed(message);
+            let from = ReplicaId(u16::from(from));
+            let checked = Verified::check(message, Peer::Replica(from), seat.verifier.as_ref());
+            if let Ok(message) = checked {
                 let input = Input::Message { from, message: Box::new(message) };
-                self.seats[usize::from(to)].machine.handle(self.now, input);
+                seat.machine.handle(self.now, input);
+                self.delays = delays;
                 self.drain(to);
             }
         }
+        self.delays = 0;
     }
 
     /// The next timer of anybody rings.
@@ -128,7 +150,7 @@ impl Cluster {
 
     /// Rings until these members decided that many slots, alike.
     #[track_caller]
-    fn reach(&mut self, members: &[u8], height: usize) {
+    pub(super) fn reach(&mut self, members: &[u8], height: usize) {
         for _ in 0..2_000 {
             let seats = || members.iter().map(|member| &self.seats[usize::from(*member)]);
             if seats().all(|seat| seat.decided.len() >= height) {
@@ -156,7 +178,7 @@ impl Cluster {
         while let Some((view, slot)) = wish(&mut self.seats[usize::from(id)]) {
             let stamp = slot.0 + 100 * view.0;
             let payload = Payload::new(slot, stamp, Vec::<BodyRef>::new());
-            let parent = self.verifier.genesis();
+            let parent = self.seats[usize::from(id)].verifier.genesis();
             let input = Input::Payload { view, parent, payload };
             self.seats[usize::from(id)].machine.handle(self.now, input);
             self.drain(id);
@@ -175,6 +197,7 @@ impl Cluster {
             Output::Decided(decided) => {
                 if decided.payload.header.height.0 as usize > seat.decided.len() {
                     seat.decided.push(decided.record);
+                    seat.delays = self.delays;
                 }
             }
             Output::Halt(halt) => panic!("{id} halted: {halt}"),
@@ -190,67 +213,25 @@ impl Cluster {
         };
         for to in all {
             *self.sent.entry(kind(message)).or_default() += 1;
+            self.bytes += encode(message).len() as u64;
             if !(self.loses)(from, to, message) {
-                self.wire.push_back((from, to, message.clone()));
+                self.wire.push_back((from, to, self.delays + 1, message.clone()));
             }
         }
     }
 
-    fn status(&self, id: u8) -> crate::ProtocolStatus {
+    /// Message delays until the last of them decided last.
+    pub(super) fn slowest(&self) -> u64 {
+        self.seats.iter().map(|seat| seat.delays).max().expect("members")
+    }
+
+    pub(super) fn status(&self, id: u8) -> crate::ProtocolStatus {
         self.seats[usize::from(id)].machine.status()
     }
 }
 
-fn nothing(_: u8, _: u8, _: &Message) -> bool {
+pub(super) fn nothing(_: u8, _: u8, _: &Message) -> bool {
     false
-}
-
-/// Messages that members send each other for a slot, by formula, c members being redundant.
-fn formula(protocol: ProtocolKind, n: u64, c: u64) -> BTreeMap<&'static str, u64> {
-    // Everybody's votes go to c+2 collectors; those who collect keep their own, and the primary's first
-    // one travels with its value.
-    let votes = (n - 1) * (c + 2) - (c + 1);
-    let commits = n * (c + 2) - (c + 2);
-    let kinds = match protocol {
-        ProtocolKind::Pbft => vec![
-            ("pre-prepare", n - 1),
-            ("sign-share", (n - 1) * (n - 1)),
-            ("commit-share", n * (n - 1)),
-        ],
-        ProtocolKind::LinearPbft => vec![
-            ("pre-prepare", n - 1),
-            ("sign-share", votes),
-            ("prepare", n - 1),
-            ("commit-share", commits),
-            ("proof", n - 1),
-        ],
-        _ => vec![("pre-prepare", n - 1), ("sign-share", votes), ("proof", n - 1)],
-    };
-    kinds.into_iter().collect()
-}
-
-#[test]
-fn a_slot_costs_what_the_formula_says() {
-    for protocol in ProtocolKind::WINDOWED {
-        for (members, redundancy) in [(4, 0), (7, 0), (10, 0), (6, 1), (9, 1)] {
-            let fast = protocol.windowed_rules().is_some_and(|rules| rules.fast_path);
-            if redundancy > 0 && !fast {
-                continue;
-            }
-            let mut cluster = Cluster::new(protocol, members, redundancy, nothing);
-            cluster.sent.clear();
-            cluster.order(20);
-            let expected: BTreeMap<_, _> = formula(protocol, u64::from(members), redundancy)
-                .into_iter()
-                .map(|(kind, count)| (kind, 20 * count))
-                .collect();
-            assert_eq!(cluster.sent, expected, "{protocol}, {members} members");
-            cluster.reach(&(0..members).collect::<Vec<_>>(), 20);
-            let status = cluster.status(0);
-            let paths = (status.fast_decisions, status.slow_decisions);
-            assert_eq!(paths, if fast { (20, 0) } else { (0, 20) });
-        }
-    }
 }
 
 /// Paper 002 assumes that messages are sent again: a collector that leaves out one replica a slot would

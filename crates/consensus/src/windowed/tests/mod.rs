@@ -1,6 +1,7 @@
 //! Rules that a single replica keeps, shown at its surface.
 
 mod cluster;
+mod costs;
 
 use super::messages::encode;
 use super::*;
@@ -27,11 +28,11 @@ fn verifier(protocol: ProtocolKind) -> Arc<Verifier> {
 }
 
 fn verifier_of(protocol: ProtocolKind, members: u8, redundancy: u64) -> Arc<Verifier> {
-    verifier_with(protocol, committee_file(members, redundancy))
+    verifier_with(protocol, &committee_file(members, redundancy))
 }
 
-fn verifier_with(protocol: ProtocolKind, file: CommitteeFile) -> Arc<Verifier> {
-    let committee = Committee::load(&file, KeyCache::Off).expect("a sound committee");
+fn verifier_with(protocol: ProtocolKind, file: &CommitteeFile) -> Arc<Verifier> {
+    let committee = Committee::load(file, KeyCache::Off).expect("a sound committee");
     Arc::new(Verifier::new(Arc::new(committee), protocol, ProposalKey::Identity))
 }
 
