@@ -4,7 +4,9 @@ mod common;
 
 use bytes::Bytes;
 use common::{Cluster, client};
-use quorate_node::Finished;
+use quorate_crypto::SchemeKind;
+use quorate_engine::ProtocolKind;
+use quorate_node::{Client, Finished};
 use quorate_types::{Outcome, View};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -32,6 +34,44 @@ fn four_validators_execute_what_a_client_submits() {
         assert!(began.elapsed() < PATIENCE, "a healthy validator stays behind");
         std::thread::sleep(Duration::from_millis(20));
     }
+    cluster.stop();
+}
+
+/// Shown to somebody who knows the committee and nothing else.
+#[track_caller]
+fn expect_acknowledgements(cluster: &Cluster, client: &Client, operations: u64) {
+    for tag in 0..operations {
+        client.submit(0, tag, Bytes::from(format!("{tag}"))).unwrap();
+        let completion = client.completions().recv_timeout(PATIENCE).expect("progress");
+        let Finished::Executed { receipt, .. } = completion.finished else {
+            panic!("unexpected: {completion:?}");
+        };
+        let (receipt, _) = receipt.expect("one acknowledgement that proves itself");
+        receipt.verify(&cluster.committee).expect("it convinces anybody");
+    }
+}
+
+/// Two of seven are dead, and with them whoever collects for many a height: the fast path is closed,
+/// shares go to the next collectors, and the client is answered as before.
+#[test]
+fn one_acknowledgement_is_enough_also_with_execution_collectors_dead() {
+    let mut cluster = Cluster::run(7, ProtocolKind::Sbft, SchemeKind::BlsThreshold);
+    let client = client(&cluster, 1);
+    assert!(client.wait_connected(7, PATIENCE));
+    expect_acknowledgements(&cluster, &client, 10);
+    let shown = || cluster.validators[0].shown().now().replica;
+    let before = shown();
+    assert!(before.fast_decisions > 0, "{before:?}");
+    (5..7).rev().for_each(|index| cluster.stop_one(index));
+    expect_acknowledgements(&cluster, &client, 30);
+    let began = Instant::now();
+    while !cluster.all_executed(40) {
+        assert!(began.elapsed() < PATIENCE, "a healthy validator stays behind");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let after = cluster.validators[0].shown().now().replica;
+    assert!(after.slow_decisions >= before.slow_decisions + 30, "{after:?}");
+    assert_eq!(after.view_changes, 0, "the primary lives");
     cluster.stop();
 }
 

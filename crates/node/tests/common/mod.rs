@@ -4,6 +4,7 @@
 
 use bytes::Bytes;
 use quorate_crypto::{IdentitySecret, KeyCache, SchemeKind};
+use quorate_engine::{ProtocolKind, Settings};
 use quorate_ledger::Noop;
 use quorate_node::config::load_committee;
 use quorate_node::testnet::system_random;
@@ -59,14 +60,25 @@ impl Cluster {
 
     /// The files, and nobody running.
     pub fn prepare(members: usize, limits: Limits) -> Self {
+        Self::plan(TestnetPlan { members, ..TestnetPlan::default() }, limits)
+    }
+
+    /// A committee of this protocol and scheme, running.
+    pub fn run(members: usize, protocol: ProtocolKind, scheme: SchemeKind) -> Self {
+        let settings = Settings { protocol, ..Settings::default() };
+        let plan = TestnetPlan { members, scheme, settings, ..TestnetPlan::default() };
+        let mut cluster = Self::plan(plan, Limits::default());
+        (0..members).for_each(|index| cluster.start_one(index));
+        cluster
+    }
+
+    fn plan(plan: TestnetPlan, limits: Limits) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let plan = TestnetPlan {
-            members,
-            scheme: SchemeKind::Ed25519,
-            base_port: free_ports(2 * members as u16),
+            base_port: free_ports(2 * plan.members as u16),
             durability: Durability::Os,
             service: Noop::NAME.into(),
-            ..TestnetPlan::default()
+            ..plan
         };
         let testnet = Testnet::create(&folder.path().join("net"), &plan).unwrap();
         let committee = load_committee(&testnet.committee, KeyCache::On).unwrap();
