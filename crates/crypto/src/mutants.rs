@@ -72,6 +72,12 @@ pub enum Mutant {
     /// Windowed protocols: what a view began with is forgotten in a restart, and the primary may
     /// propose something else.
     WindowedForgetBase,
+    /// Windowed protocols: a member acts in a view that it wants before that has begun.
+    WindowedActBeforeNewView,
+    /// Windowed protocols: what may be forgotten is not durable before a later slot takes its place.
+    WindowedForgetStable,
+    /// Windowed protocols: after a restart a vote is said again although its bodies were lost.
+    WindowedSayWithoutBodies,
     /// Windowed protocols: a new view may name fewer view changes than the honest give.
     NewViewByFew,
     /// Windowed protocols: a new view may name what members said as they gave up earlier views.
@@ -80,6 +86,10 @@ pub enum Mutant {
     TieGoesToFast,
     /// SBFT: f+1 reports of an accepted value are enough to propose it again.
     FastByFew,
+    /// Checkpoints: fewer than a quorum keep a state.
+    CheckpointByFew,
+    /// Checkpoints: a member whose own root is another than the certified one goes on.
+    CheckpointTrustOwn,
     /// SBFT: a quorum's votes decide at once.
     FastProofByQuorum,
     /// HotStuff: a block is compared with the lock by its own view, not by its certificate's.

@@ -9,6 +9,7 @@
 
 use crate::{Message, ReplicaConfig};
 use quorate_consensus::tally::{Ballots, Collector};
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, Share, VotingSecret};
 use quorate_types::executed::{CheckpointCertificate, checkpoint_statement};
 use quorate_types::machine::{CombineJob, CombineOutcome};
@@ -149,6 +150,7 @@ impl Checkpoints {
         if let Some((own, found)) = self.own
             && own == height
             && found != root
+            && !mutants::active(Mutant::CheckpointTrustOwn)
         {
             self.diverged = Some(height);
         }
@@ -196,3 +198,6 @@ impl Checkpoints {
         self.blamed
     }
 }
+
+#[cfg(test)]
+mod tests;

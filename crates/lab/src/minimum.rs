@@ -26,6 +26,12 @@
 //! All delays are at their medians; a body is taken to be at every voter before the proposal that
 //! names it, which holds where no detour is a short cut, and makes the result a lower bound
 //! elsewhere.
+//!
+//! For PBFT and SBFT: [`windowed()`].
+
+mod windowed;
+
+pub use windowed::{Slots, Votes, windowed};
 
 use quorate_wan::Topology;
 use serde::{Deserialize, Serialize};
@@ -169,15 +175,7 @@ impl Model<'_> {
 
     /// When members of so much weight are done, given when each one is.
     fn done_by(&self, times: Vec<f64>, threshold: u64) -> f64 {
-        let mut by_time: Vec<(f64, u64)> =
-            times.into_iter().zip(self.roster.weights.iter().copied()).collect();
-        by_time.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut weight = 0;
-        let reached = by_time.into_iter().find(|(_, own)| {
-            weight += own;
-            weight >= threshold
-        });
-        reached.map_or(0.0, |(time, _)| time)
+        done_by(times.into_iter().zip(self.roster.weights.iter().copied()).collect(), threshold)
     }
 
     /// How long a round takes.
@@ -221,6 +219,17 @@ impl Model<'_> {
         }
         pieces
     }
+}
+
+/// When members of so much weight are done, given when each one is and what it weighs.
+fn done_by(mut by_time: Vec<(f64, u64)>, threshold: u64) -> f64 {
+    by_time.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut weight = 0;
+    let reached = by_time.into_iter().find(|(_, own)| {
+        weight += own;
+        weight >= threshold
+    });
+    reached.map_or(0.0, |(time, _)| time)
 }
 
 /// The latency that half of the operations stay below.

@@ -89,7 +89,7 @@ impl Windowed {
     }
 
     fn ignores_view(&self, view: View) -> bool {
-        view != self.view || self.changing
+        view != self.view || !self.has_begun()
     }
 
     /// What the next primary proposes may overtake what its view begins with.
@@ -137,7 +137,7 @@ impl Windowed {
         }
         let Some(known) = self.window.get(slot) else { return };
         let Some((view, digest)) = known.proposed.filter(|_| !known.is_stored) else { return };
-        if view != self.view || self.changing {
+        if view != self.view || !self.has_begun() {
             return;
         }
         let Some(payload) = known.payloads.get(&digest) else { return };

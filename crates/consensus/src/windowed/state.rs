@@ -3,7 +3,7 @@
 use super::fast_timer::FastTimer;
 use super::messages::{Message, Place, Proof, digest_of};
 use super::records::{DecidedSlot, ViewRecord};
-use super::rules::{Rules, WINDOW};
+use super::rules::{CONCURRENT, Rules, WINDOW};
 use super::slots::{Paths, Slot, Window};
 use super::stagger::Stagger;
 use super::view_changes::ViewChanges;
@@ -15,6 +15,7 @@ use crate::{Decided, Fault, Input, Output, PayloadWish, ProtocolConfig, Protocol
 use crate::{VerifiedRun, windowed::Run};
 use bytes::Bytes;
 use quorate_crypto::Digest;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::executed::CheckpointCertificate;
 use quorate_types::machine::Halt;
 use quorate_types::{
@@ -197,7 +198,12 @@ impl Windowed {
 
     /// Whether it may sign for slots of its view.
     pub(super) fn takes_part(&self) -> bool {
-        self.config.signs && !self.changing
+        self.config.signs && self.has_begun()
+    }
+
+    /// ★ What a view begins with is not known before it has begun.
+    pub(super) fn has_begun(&self) -> bool {
+        !self.changing || mutants::active(Mutant::WindowedActBeforeNewView)
     }
 
     pub(super) fn send(&mut self, to: Recipients, message: Message) {
@@ -399,7 +405,9 @@ impl Windowed {
         self.outputs.push_back(Output::Stable(checkpoint.clone()));
         self.checkpoint = Some(checkpoint);
         // ★ Before a later slot takes the place of a forgotten one's promises.
-        self.persist_view();
+        if !mutants::active(Mutant::WindowedForgetStable) {
+            self.persist_view();
+        }
     }
 
     // ---- proposing ------------------------------------------------------------------------------
@@ -449,12 +457,13 @@ impl Windowed {
         self.filled().filter(|slot| slot.proof.is_none()).count() as u64
     }
 
-    /// Slots that a primary fills before the first of them is decided (paper 002, §VIII:
-    /// `⌊(n−1)/(c+1)⌋`), so that each member collects for one of them about.
+    /// Slots that a primary fills before the first of them is decided: the paper's concurrent blocks
+    /// (002, §V), and no more than its active window `⌊(n−1)/(c+1)⌋` (§VIII), in which each member
+    /// collects for one of them about.
     fn active_window(&self) -> u64 {
         let weights = self.verifier.committee().weights();
         let collectors = weights.redundant_members() + 1;
-        ((self.members() as u64 - 1) / collectors).clamp(1, WINDOW / 2)
+        ((self.members() as u64 - 1) / collectors).clamp(1, CONCURRENT)
     }
 
     // ---- work and time --------------------------------------------------------------------------

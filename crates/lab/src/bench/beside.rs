@@ -6,12 +6,14 @@ use super::recovery::Recovery;
 use super::report::Report;
 use super::search::Searched;
 use crate::bounds::{Bounds, Parts, Workload};
-use crate::minimum::{self, Course, Minimum, Roster};
+use crate::minimum::{self, Course, Minimum, Roster, Slots, Votes};
 use crate::text::milliseconds;
 use quorate_consensus::ProtocolKind;
 use quorate_consensus::leader::{LeaderElection, RoundRobin};
+use quorate_consensus::windowed::collectors::primary;
 use quorate_storage::Durability;
 use quorate_types::{Committee, View};
+use quorate_wan::Topology;
 use serde::{Deserialize, Serialize};
 
 /// Everything that stands beside the figures of a run.
@@ -77,17 +79,38 @@ fn turns(committee: &Committee, tenure: u64) -> Vec<usize> {
     (1..=round).map(|view| election.leader(View(view)).index()).collect()
 }
 
-/// None of those whose votes go by other ways.
-fn course(protocol: ProtocolKind) -> Option<Course> {
-    Some(match protocol {
-        ProtocolKind::Jolteon => Course::Views(2),
-        ProtocolKind::HotStuff => Course::Views(3),
-        ProtocolKind::HotStuffBasic => Course::Phases(3),
-        ProtocolKind::Pbft
-        | ProtocolKind::LinearPbft
-        | ProtocolKind::LinearPbftFast
-        | ProtocolKind::Sbft => return None,
-    })
+/// What the protocol needs at least.
+fn least(network: &Topology, config: &BenchConfig, committee: &Committee) -> Minimum {
+    let weights: Vec<u64> = committee.members().map(|id| committee.weight(id)).collect();
+    let (quorum, weak) = (committee.quorum(), committee.weak());
+    let turns = turns(committee, config.settings.leader_tenure);
+    let chained = |course| {
+        let roster = Roster { turns: &turns, weights: &weights, course, quorum, weak };
+        minimum::chained(network, roster)
+    };
+    // Members of a windowed protocol all weigh the same.
+    let heads = |weight: u64| weight.div_ceil(weights[0]) as usize;
+    let windowed = |votes| {
+        let first = View(1);
+        let slots = Slots {
+            primary: primary(first, committee.size()).index(),
+            votes,
+            quorum: heads(quorum),
+            weak: heads(weak),
+            certified: config.settings.certifies_execution(),
+        };
+        minimum::windowed(network, slots)
+    };
+    match config.settings.protocol {
+        ProtocolKind::Jolteon => chained(Course::Views(2)),
+        ProtocolKind::HotStuff => chained(Course::Views(3)),
+        ProtocolKind::HotStuffBasic => chained(Course::Phases(3)),
+        ProtocolKind::Pbft => windowed(Votes::ToAll),
+        ProtocolKind::LinearPbft => windowed(Votes::Collected),
+        ProtocolKind::LinearPbftFast | ProtocolKind::Sbft => {
+            windowed(Votes::Fast(heads(committee.weights().fast())))
+        }
+    }
 }
 
 impl LeastLatency {
@@ -98,12 +121,7 @@ impl LeastLatency {
         measured: LatencyMs,
     ) -> Option<Self> {
         let network = config.topology()?;
-        let weights: Vec<u64> = committee.members().map(|id| committee.weight(id)).collect();
-        let (quorum, weak) = (committee.quorum(), committee.weak());
-        let turns = turns(committee, config.settings.leader_tenure);
-        let course = course(config.settings.protocol)?;
-        let roster = Roster { turns: &turns, weights: &weights, course, quorum, weak };
-        let least = minimum::chained(&network, roster);
+        let least = least(&network, config, committee);
         let ratio = |measured: f64, least: f64| (measured / least * 1_000.0).round() / 1_000.0;
         (least.p50_ms > 0.0).then(|| Self {
             least,
@@ -115,11 +133,12 @@ impl LeastLatency {
     fn describe(&self) -> String {
         let least = &self.least;
         let wait = least.mean_ms - least.mean_without_wait_ms;
-        format!(
-            "p50 {} ms on this network ({} waiting for a leader's turn); measured {:.2} ×",
-            milliseconds(least.p50_ms),
-            milliseconds(wait),
-            self.p50_ratio,
-        )
+        let waiting = if least.view_ms > 0.0 {
+            format!(" ({} waiting for a leader's turn)", milliseconds(wait))
+        } else {
+            String::new()
+        };
+        let (p50, ratio) = (milliseconds(least.p50_ms), self.p50_ratio);
+        format!("p50 {p50} ms on this network{waiting}; measured {ratio:.2} ×")
     }
 }

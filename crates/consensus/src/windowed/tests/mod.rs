@@ -8,10 +8,11 @@ use super::*;
 use crate::{Input, Liveness, Output, ProposalKey, ProtocolConfig, ProtocolKind, Verifier};
 use bytes::Bytes;
 use quorate_crypto::{Bitmap, Dealing, KeyCache, KeyFile, Policy, SchemeKind, VotingSecret, hash};
+use quorate_types::executed::{CheckpointCertificate, checkpoint_statement};
 use quorate_types::machine::RecordKind;
 use quorate_types::{
-    Committee, CommitteeFile, Epoch, Groups, Height, Kind, Machine, Member, Payload, Peer,
-    Rejected, ReplicaId, Time, Verified, Verify, View, Weights, deal_keys,
+    BlockId, BodyRef, Committee, CommitteeFile, Epoch, Groups, Height, Kind, Machine, Member,
+    Payload, Peer, Rejected, ReplicaId, Time, Verified, Verify, View, Weights, deal_keys,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -377,11 +378,90 @@ fn records_that_are_not_ours_halt() {
     assert!(matches!(outputs.as_slice(), [Output::Halt(_)]), "{outputs:?}");
 }
 
+/// ★ Who wants a view knows nothing of its slots until it has begun.
+#[test]
+fn nothing_of_a_view_counts_before_it_has_begun() {
+    let verifier = verifier(ProtocolKind::Pbft);
+    let mut machine = replica(&verifier, 0);
+    machine.handle(Time(1), Input::Overtaken);
+    let changes = drain(&mut machine);
+    assert!(!changes.is_empty(), "it wants view 2");
+    let proposed = pre_prepare(&verifier, 2, Payload::new(Height(1), 7, Vec::new()));
+    assert!(!is_wanted(&tell(&mut machine, &verifier, 2, proposed)));
+}
+
+fn recovered(machine: &mut Windowed, slots: Vec<Bytes>, executed: Option<Bytes>) -> Vec<Output> {
+    let (safety, decided, stored) = (None, Vec::new(), BTreeSet::new());
+    machine.handle(Time(0), Input::Recovered { safety, slots, executed, decided, stored });
+    drain(machine)
+}
+
+/// ★ Promises are kept in as many places as the window has slots: what is stable is durable before one
+/// is taken again.
+#[test]
+fn a_window_moves_once_that_is_durable() {
+    let verifier = verifier(ProtocolKind::Pbft);
+    let mut machine = replica(&verifier, 0);
+    let payload = Payload::new(Height(CHECKPOINT_EVERY), 7, Vec::new());
+    let at = Place { digest: digest_of(&payload), ..place(1, CHECKPOINT_EVERY, b"") };
+    let certificate = certificate(&verifier, Kind::Commit, at, &[0, 1, 2]);
+    let record = DecidedSlot { payload, proof: Proof { path: Path::Slow, certificate } };
+    recovered(&mut machine, Vec::new(), Some(record.encode()));
+    let (height, root) = (Height(CHECKPOINT_EVERY), hash(b"state"));
+    let committee = verifier.committee();
+    let statement = checkpoint_statement(committee.chain(), committee.epoch(), height, root);
+    let shares: Vec<_> =
+        (0..3).map(|member| (usize::from(member), keys(member).voting.sign(&statement))).collect();
+    let combined = verifier.voting().combine(&statement, &shares, &Bitmap::new(4), Policy::Each);
+    let certificate = combined.certificate.expect("good shares");
+    let stable = CheckpointCertificate { height, root, certificate };
+    machine.handle(Time(1), Input::Stable(Box::new(stable.clone())));
+    let is_durable = |output: &Output| match output {
+        Output::Persist(record) if record.kind == RecordKind::Safety => {
+            let view: ViewRecord = borsh::from_slice(&record.bytes).expect("a view");
+            view.stable.as_ref() == Some(&stable)
+        }
+        _ => false,
+    };
+    assert!(drain(&mut machine).iter().any(is_durable));
+}
+
+/// ★ A vote says that its bodies are stored: whoever lost them says it again once it has them.
+#[test]
+fn a_vote_is_said_again_once_its_bodies_are_here() {
+    let verifier = verifier(ProtocolKind::Pbft);
+    let mut machine = replica(&verifier, 0);
+    let body = BodyRef { author: ReplicaId(2), sequence: 1, digest: hash(b"body") };
+    let payload = Payload::new(Height(1), 7, vec![body]);
+    let record = SlotRecord {
+        epoch: Epoch(1),
+        slot: Height(1),
+        accepted: Some((View(1), digest_of(&payload))),
+        prepared: None,
+        payloads: vec![payload.clone()],
+    };
+    let votes = |outputs: &[Output]| {
+        outputs.iter().any(|output| match output {
+            Output::Send { message, .. } => {
+                matches!(message.windowed(), Some(Message::SignShare(_)))
+            }
+            _ => false,
+        })
+    };
+    let said = recovered(&mut machine, vec![record.encode().bytes], None);
+    assert!(!votes(&said) && is_wanted(&said), "{said:?}");
+    machine.handle(Time(1), Input::Stored(BlockId(digest_of(&payload))));
+    assert!(votes(&drain(&mut machine)));
+}
+
 #[cfg(feature = "mutants")]
 #[test]
 fn each_rule_left_out_is_noticed() {
     use quorate_crypto::mutants::{Mutant, assert_noticed};
-    let checks: [(Mutant, fn()); 6] = [
+    let checks: [(Mutant, fn()); 9] = [
+        (Mutant::WindowedActBeforeNewView, nothing_of_a_view_counts_before_it_has_begun),
+        (Mutant::WindowedForgetStable, a_window_moves_once_that_is_durable),
+        (Mutant::WindowedSayWithoutBodies, a_vote_is_said_again_once_its_bodies_are_here),
         (Mutant::NewViewByOldChanges, a_view_does_not_begin_with_reports_into_an_earlier_one),
         (Mutant::WindowedAcceptTwice, a_primary_with_two_values_is_convicted_to_everybody),
         (Mutant::WindowedChangeBeforePersist, a_view_change_leaves_after_its_record),

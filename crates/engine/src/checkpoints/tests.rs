@@ -1,0 +1,163 @@
+//! Four members that executed, and a network that a test may cut.
+
+use super::{Checkpoints, OPEN_MAX};
+use crate::testing::{committee, config, voting};
+use crate::{Message, Settings};
+use quorate_crypto::{Bitmap, hash};
+use quorate_types::executed::{CheckpointCertificate, checkpoint_statement};
+use quorate_types::{Header, Height, Purpose, Recipients, Rejected, ReplicaId, Time};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+const EVERY: u64 = 128;
+
+struct Room {
+    now: Time,
+    members: Vec<Checkpoints>,
+    /// Nobody hears of these.
+    dead: BTreeSet<usize>,
+    made: Vec<(usize, CheckpointCertificate)>,
+}
+
+fn header(height: u64, state: u8) -> Header {
+    Header { height: Height(height), state: hash(&[state]), ..Header::default() }
+}
+
+impl Room {
+    fn new() -> Self {
+        let new = |member| Checkpoints::new(&config(member, Settings::default()), Some(EVERY));
+        let members = (0..4).map(new).collect();
+        Self { now: Time(1_000_000), members, dead: BTreeSet::new(), made: Vec::new() }
+    }
+
+    /// These members come to a state.
+    fn execute(&mut self, members: &[usize], height: u64, state: u8) {
+        for member in members {
+            self.members[*member].executed(self.now, &header(height, state));
+        }
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        let mut busy = true;
+        while busy {
+            busy = false;
+            for member in 0..4 {
+                while let Some(job) = self.members[member].poll_job() {
+                    busy = true;
+                    self.members[member].on_combined(self.now, &job.run());
+                }
+                while let Some(made) = self.members[member].poll_made() {
+                    self.made.push((member, made));
+                }
+                while let Some((to, message)) = self.members[member].poll() {
+                    busy = true;
+                    assert_eq!(to, Recipients::All);
+                    self.deliver(member, &message);
+                }
+            }
+        }
+    }
+
+    fn deliver(&mut self, from: usize, message: &Message) {
+        let Message::CheckpointShare(height, root, share) = message else {
+            panic!("{message:?}");
+        };
+        for to in (0..4).filter(|to| *to != from) {
+            if !self.dead.contains(&from) && !self.dead.contains(&to) {
+                let sender = ReplicaId(u16::try_from(from).expect("few"));
+                let said = (*height, *root);
+                self.members[to].on_share(self.now, sender, said, share.clone());
+            }
+        }
+    }
+
+    fn wait(&mut self, span: Duration) {
+        self.now = self.now + span;
+        self.members.iter_mut().for_each(|member| member.due(self.now));
+        self.settle();
+    }
+}
+
+#[test]
+fn a_quorum_keeps_every_so_many_heights() {
+    let mut room = Room::new();
+    room.execute(&[0, 1, 2, 3], EVERY - 1, 1);
+    assert!(room.made.is_empty(), "none is due");
+    room.execute(&[0, 1], EVERY, 1);
+    assert!(room.made.is_empty(), "two are no quorum");
+    room.execute(&[2], EVERY, 1);
+    assert!(!room.made.is_empty());
+    for (_, made) in &room.made {
+        assert_eq!((made.height, made.root), (Height(EVERY), header(EVERY, 1).root()));
+        assert_eq!(made.check(&committee()), Ok(()));
+    }
+    assert!(room.members.iter_mut().all(|member| member.take_diverged().is_none()));
+}
+
+/// Shares that were lost are sent again while a height is open, and no longer.
+#[test]
+fn shares_are_sent_until_a_quorum_has_come() {
+    let mut room = Room::new();
+    room.dead.extend([1, 2, 3]);
+    room.execute(&[0, 1, 2], EVERY, 1);
+    assert!(room.made.is_empty() && room.members[0].deadline().is_some());
+    room.dead.clear();
+    room.wait(Settings::default().timeout());
+    assert!(room.made.iter().any(|(member, _)| *member == 0));
+    assert_eq!(room.members[0].deadline(), None);
+}
+
+/// ★ Another root than the certified one is the wrong state.
+fn check_a_wrong_state_is_noticed() {
+    let mut room = Room::new();
+    room.execute(&[3], EVERY, 9);
+    room.execute(&[0, 1, 2], EVERY, 1);
+    assert_eq!(room.members[3].take_diverged(), Some(Height(EVERY)));
+    assert!((0..3).all(|member| room.members[member].take_diverged().is_none()));
+}
+
+#[test]
+fn a_wrong_state_is_noticed() {
+    check_a_wrong_state_is_noticed();
+}
+
+/// ★ f+1 are enough to vouch for a result, and too few to forget what led to it.
+fn check_few_keep_nothing() {
+    let (height, root) = (Height(EVERY), header(EVERY, 1).root());
+    let committee = committee();
+    let statement = checkpoint_statement(committee.chain(), committee.epoch(), height, root);
+    let (scheme, _) = committee.scheme(Purpose::Checkpoint);
+    let by = |signers: u8| {
+        let shares: Vec<_> =
+            (0..signers).map(|one| (usize::from(one), voting(one).sign(&statement))).collect();
+        let combined =
+            scheme.combine(&statement, &shares, &Bitmap::new(4), Settings::default().verify);
+        let certificate = combined.certificate.expect("good shares");
+        CheckpointCertificate { height, root, certificate }.check(&committee)
+    };
+    assert_eq!((by(2), by(3)), (Err(Rejected::BelowThreshold), Ok(())));
+}
+
+#[test]
+fn few_keep_nothing() {
+    check_few_keep_nothing();
+}
+
+#[test]
+fn what_is_far_away_takes_no_room() {
+    let mut room = Room::new();
+    for turn in 1..1_000 {
+        let said = (Height(turn * EVERY), hash(b"made up"));
+        room.members[0].on_share(room.now, ReplicaId(1), said, voting(1).sign(b"anything"));
+    }
+    assert_eq!(room.members[0].open.len(), OPEN_MAX);
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn rules_left_out_are_noticed() {
+    use quorate_crypto::mutants::{Mutant, assert_noticed};
+    assert_noticed(Mutant::CheckpointTrustOwn, check_a_wrong_state_is_noticed);
+    assert_noticed(Mutant::CheckpointByFew, check_few_keep_nothing);
+}
