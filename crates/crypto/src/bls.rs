@@ -21,7 +21,6 @@ pub(crate) mod points;
 pub(crate) mod shares;
 
 use crate::error::{KeyError, SignatureError};
-use crate::mutants::{self, Mutant};
 use crate::scheme::{
     Aggregate, Certificate, Combined, KeyCache, Policy, Scheme, SchemeKind, Share, check_signer,
     check_signers,
@@ -87,17 +86,6 @@ impl BlsScheme {
         Ok((key, signature))
     }
 
-    fn bad_by_policy(&self, message: &[u8], shares: &[Candidate], policy: Policy) -> Vec<usize> {
-        if mutants::active(Mutant::TrustShares) {
-            return Vec::new();
-        }
-        match policy {
-            Policy::Each => shares::bad_alone(&self.keys, message, shares),
-            Policy::Batch => shares::bad_by_weights(&self.keys, message, shares),
-            Policy::Aggregate => shares::bad_by_sums(&self.keys, message, shares),
-        }
-    }
-
     /// The certificate of shares whose sum is known to hold.
     fn certificate(&self, good: &[Candidate]) -> Option<Certificate> {
         if good.is_empty() {
@@ -153,8 +141,8 @@ impl Scheme for BlsScheme {
         let (mut candidates, mut bad) = shares::read(shares, self.keys.len());
         let (suspected, others): (Vec<Candidate>, Vec<Candidate>) =
             candidates.iter().partition(|one| suspects.contains(one.signer));
-        bad.extend(self.bad_by_policy(message, &suspected, Policy::Each));
-        bad.extend(self.bad_by_policy(message, &others, policy));
+        bad.extend(shares::bad_by_policy(&self.keys, message, &suspected, Policy::Each));
+        bad.extend(shares::bad_by_policy(&self.keys, message, &others, policy));
         candidates.retain(|one| !bad.contains(&one.signer));
         Combined { certificate: self.certificate(&candidates), bad: bad.into_iter().collect() }
     }

@@ -85,14 +85,7 @@ impl ThresholdScheme {
     }
 
     fn bad_by_policy(&self, message: &[u8], shares: &[Candidate], policy: Policy) -> Vec<usize> {
-        if mutants::active(Mutant::TrustShares) {
-            return Vec::new();
-        }
-        match policy {
-            Policy::Each => shares::bad_alone(&self.shares, message, shares),
-            Policy::Batch => shares::bad_by_weights(&self.shares, message, shares),
-            Policy::Aggregate => shares::bad_by_sums(&self.shares, message, shares),
-        }
+        shares::bad_by_policy(&self.shares, message, shares, policy)
     }
 
     /// What a certificate claims, fit for a pairing.

@@ -46,6 +46,8 @@ use std::time::Duration;
 /// Pending bodies are announced no more often than this, see `announce_every`; and a peer that
 /// announces what was decided is shown so no more often.
 const ANNOUNCE_EVERY: Duration = Duration::from_millis(500);
+/// The bodies' book is tidied with each view, and where views stay, every so many heights.
+const TIDY_EVERY: u64 = 64;
 /// A leader that orders younger bodies, or none, leaves none waiting for so many view timeouts: within
 /// them what was announced to it, it has.
 const OVERTAKING_PATIENCE: u32 = 4;
@@ -179,10 +181,12 @@ pub struct Replica {
     batching: Batching,
     /// The time of the last input.
     now: Time,
-    /// The view in which the bodies' book was last tidied.
+    /// The current view.
     view: View,
     /// Since when.
     view_since: Time,
+    /// The decided height at which the bodies' book was last tidied.
+    tidied: Height,
     working: bool,
     announce_at: Option<Time>,
     /// When each member was last shown what decided what it announced.
@@ -264,6 +268,7 @@ impl Replica {
             now: Time(0),
             view: View(0),
             view_since: Time(0),
+            tidied: Height(0),
             working: false,
             announce_at: None,
             shown_at: BTreeMap::new(),
@@ -777,9 +782,13 @@ impl Replica {
             self.announce_at = working.then(|| now + self.announce_every());
             self.feed(now, Input::Work(working));
         }
-        if self.view != self.protocol.view() {
-            self.view = self.protocol.view();
-            self.view_since = now;
+        let is_new_view = self.view != self.protocol.view();
+        if is_new_view {
+            (self.view, self.view_since) = (self.protocol.view(), now);
+        }
+        let untidied = self.schedule.decided().0 - self.tidied.0;
+        if is_new_view || untidied >= TIDY_EVERY {
+            self.tidied = self.schedule.decided();
             let (protocol, schedule) = (&self.protocol, &self.schedule);
             self.bodies.tidy(|block| protocol.may_vote(block), |name| schedule.needs(name));
         }
