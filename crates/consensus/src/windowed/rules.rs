@@ -21,9 +21,8 @@ pub struct Rules {
 
 /// Slots under way beyond the last stable one (paper 002: `win`).
 pub const WINDOW: u64 = 256;
-/// Slots that a primary has under way at once. Where processors are what limits a committee, each
-/// further one only waits: with a window of 15 and 16 members on two cores, latency was three times
-/// that of four.
-pub const CONCURRENT: u64 = 4;
+/// Slots that a primary has under way at once: half of paper 002's (§V). Where processors are what limits
+/// a committee, each further one only waits for them (docs/results/sbft.md).
+pub const CONCURRENT: u64 = 2;
 /// A checkpoint is made every so many slots.
 pub const CHECKPOINT_EVERY: u64 = WINDOW / 2;

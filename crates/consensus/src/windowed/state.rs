@@ -457,8 +457,8 @@ impl Windowed {
         self.filled().filter(|slot| slot.proof.is_none()).count() as u64
     }
 
-    /// Slots that a primary fills before the first of them is decided: the paper's concurrent blocks
-    /// (002, §V), and no more than its active window `⌊(n−1)/(c+1)⌋` (§VIII), in which each member
+    /// Slots that a primary fills before the first of them is decided: [`CONCURRENT`], and no more than
+    /// the paper's active window `⌊(n−1)/(c+1)⌋` (002, §VIII), in which each member
     /// collects for one of them about.
     fn active_window(&self) -> u64 {
         let weights = self.verifier.committee().weights();
