@@ -102,7 +102,7 @@ fn a_scheme_that_anyone_can_forge_is_refused() {
     let said = refusal(&["run", "--config", text(&config)]);
     assert!(said.contains("committee.toml") && said.contains("'stub' is unknown"), "{said}");
     let said = refusal(&["testnet", "unused", "--scheme", "stub"]);
-    assert!(said.contains("there are ed25519 and bls"), "{said}");
+    assert!(said.contains("there are ed25519, bls and bls-threshold"), "{said}");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn keys_are_private_and_never_overwritten() {
 
 #[test]
 fn impossible_options_are_refused_before_anything_starts() {
-    let cases: [(&[&str], &str); 14] = [
+    let cases: [(&[&str], &str); 16] = [
         (&["bench", "--weights", "3,1,1"], "--weights names 3 weights for 4 validators"),
         (&["bench", "--weights", "3,1,1,1", "--kill", "0@1"], "leaves 3 of 6 units of weight dead"),
         (
@@ -157,7 +157,9 @@ fn impossible_options_are_refused_before_anything_starts() {
         (&["bench", "--kill", "0@1", "--kill", "1@1"], "leaves 2 of 4 validators dead"),
         (&["bench", "--kill", "zero"], "is not I@T"),
         (&["bench", "--timeout", "5"], "timeout_ms"),
-        (&["bench", "--scheme", "rsa"], "there are ed25519 and bls"),
+        (&["bench", "--scheme", "rsa"], "there are ed25519, bls and bls-threshold"),
+        (&["bench", "--scheme", "bls-threshold"], "jolteon cannot use threshold keys"),
+        (&["keys", "generate", "unused", "--scheme", "bls-threshold"], "there are ed25519 and bls"),
         (&["estimate", "--prices", "t4.medium"], "t3.medium"),
         (&["estimate", "--rate", "0"], "rate is 0"),
         (&["estimate", "--kill", "zero"], "is no member and time"),
