@@ -26,10 +26,11 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// Every test has ports of its own, also against other test processes.
 static NEXT_PORT: AtomicU16 = AtomicU16::new(0);
 
+/// Below those that the system gives to whoever connects.
 fn free_ports(count: u16) -> u16 {
-    let start = 20_000 + (std::process::id() % 500) as u16 * 64;
+    let start = 10_000 + (std::process::id() % 300) as u16 * 64;
     loop {
-        let base = start + NEXT_PORT.fetch_add(count, Ordering::Relaxed) % 10_000;
+        let base = start + NEXT_PORT.fetch_add(count, Ordering::Relaxed) % 3_000;
         let free = |port| TcpListener::bind(("127.0.0.1", port)).is_ok();
         if (base..base + count).all(free) {
             return base;
