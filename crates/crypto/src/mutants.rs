@@ -156,6 +156,8 @@ pub enum Mutant {
     SignAfterLoss,
     /// The host sends before what was persisted is durable.
     HostSendsEarly,
+    /// The host executes before what was persisted is durable.
+    HostExecutesEarly,
     /// The host lets a send overtake one that waits for a record.
     HostSendOvertakes,
     /// Storage: a group is called durable without a sync of its file.

@@ -52,7 +52,12 @@ impl Barrier {
 
     /// How a send in `lane` goes; [`Way::BehindTheLog`] counts it as handed over.
     pub fn way(&mut self, lane: Lane) -> Way {
-        if !lane.waits_for_barrier() || self.is_clear() {
+        if lane.waits_for_barrier() { self.passage() } else { Way::AtOnce }
+    }
+
+    /// How something goes that waits for the barrier, likewise.
+    pub fn passage(&mut self) -> Way {
+        if self.is_clear() {
             return Way::AtOnce;
         }
         self.handed += 1;

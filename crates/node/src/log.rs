@@ -8,6 +8,7 @@
 //! Any error is final (★): nothing behind it is released, the thread ends, the validator stops.
 
 use crate::barrier::{Barrier, Released, Way, barrier};
+use crate::execution::Task;
 use crossbeam_channel::{Receiver, Select, Sender, never, unbounded};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_engine::Frame;
@@ -67,6 +68,8 @@ impl Device for Journal {
 pub trait Outlet: Send {
     /// Into its lanes.
     fn send(&self, outgoing: Outgoing);
+    /// To the execution thread.
+    fn execute(&self, task: Task);
     /// To the machine: the body is durable.
     fn stored(&self, body: BodyRef);
     /// To the thread that reads back; everything written before it can be read.
@@ -91,6 +94,7 @@ enum Urgent {
     Record(Record),
     Decided(DecidedRecord),
     Send(Outgoing),
+    Task(Task),
 }
 
 enum Bulk {
@@ -123,6 +127,18 @@ impl LogQueue {
                 let _ = self.urgent.send(Urgent::Send(outgoing));
                 None
             }
+        }
+    }
+
+    /// Lets a task of the execution wait for the records before it (★: a state must not know what the log
+    /// forgot), or gives it back to be done at once.
+    pub fn hold_task(&mut self, task: Task) -> Option<Task> {
+        match self.barrier.passage() {
+            Way::BehindTheLog if !mutants::active(Mutant::HostExecutesEarly) => {
+                let _ = self.urgent.send(Urgent::Task(task));
+                None
+            }
+            _ => Some(task),
         }
     }
 
@@ -297,6 +313,10 @@ impl LogThread {
                     count += 1;
                     self.outlet.send(outgoing);
                 }
+                Urgent::Task(task) => {
+                    count += 1;
+                    self.outlet.execute(task);
+                }
             }
         }
         self.released.done(count);
@@ -318,7 +338,7 @@ impl Urgent {
         match self {
             Self::Record(record) => Some(Entry::Record(record.clone())),
             Self::Decided(record) => Some(Entry::Decided(record.clone())),
-            Self::Send(_) => None,
+            Self::Send(_) | Self::Task(_) => None,
         }
     }
 }

@@ -208,9 +208,11 @@ impl MachineThread {
         Ok(())
     }
 
-    fn execute(&self, task: Task) {
-        // Fails only when the host stops.
-        drop(self.hands.execution.send(task));
+    fn execute(&mut self, task: Task) {
+        if let Some(task) = self.hands.log.hold_task(task) {
+            // Fails only when the host stops.
+            drop(self.hands.execution.send(task));
+        }
     }
 
     fn send(&mut self, to: Recipients, lane: Lane, message: &Message) {

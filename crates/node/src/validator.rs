@@ -320,8 +320,10 @@ impl Validator {
         metrics.log(journal.stats());
         let (read, reads) = unbounded();
         let (reader, answers) = (journal.reader(), doors.clone());
+        let (execution, tasks) = unbounded();
         let outlet = LogOutlet {
             network: Arc::clone(&network),
+            execution: execution.clone(),
             doors: doors.clone(),
             read,
             metrics: Arc::clone(&metrics),
@@ -329,7 +331,6 @@ impl Validator {
         let device = TimedJournal { journal, metrics: Arc::clone(&metrics) };
         let (log, log_thread) = log_thread(Box::new(device), Box::new(outlet));
         self.shown.queues = Some(Queues { doors: doors.clone(), log: log.backlog() });
-        let (execution, tasks) = unbounded();
         let (jobs, jobs_in) = bounded(1);
         let writing = Arc::new(AtomicBool::new(false));
         let busy = Arc::clone(&writing);
@@ -601,6 +602,7 @@ fn warn_of_lost_disk(marker: &Marker, config: &NodeConfig) {
 /// Carries out what the log thread lets go.
 struct LogOutlet {
     network: Arc<Network>,
+    execution: Sender<execution::Task>,
     doors: Doors,
     read: Sender<ReadRequest>,
     metrics: Arc<Metrics>,
@@ -609,6 +611,11 @@ struct LogOutlet {
 impl Outlet for LogOutlet {
     fn send(&self, outgoing: Outgoing) {
         self.network.send(outgoing);
+    }
+
+    fn execute(&self, task: execution::Task) {
+        // Fails only when the host stops.
+        drop(self.execution.send(task));
     }
 
     fn stored(&self, body: BodyRef) {

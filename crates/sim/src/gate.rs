@@ -5,7 +5,7 @@
 
 use quorate_storage::Entry;
 use quorate_types::machine::{DecidedRecord, Record, Release};
-use quorate_types::{Body, BodyRef, Lane};
+use quorate_types::{Body, BodyRef};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -57,13 +57,13 @@ impl<S> Gate<S> {
         self.queued.push_back(Entry::Release(release));
     }
 
-    /// Holds a send back, or gives it back to leave at once.
-    pub(crate) fn hold(&mut self, lane: Lane, send: S) -> Option<S> {
-        if self.persisted > self.durable && lane.waits_for_barrier() {
-            self.held.push_back((self.persisted, send));
+    /// Holds back what waits for records, or gives it back to leave at once.
+    pub(crate) fn hold(&mut self, waiting: S) -> Option<S> {
+        if self.persisted > self.durable {
+            self.held.push_back((self.persisted, waiting));
             return None;
         }
-        Some(send)
+        Some(waiting)
     }
 
     /// Begins a group over everything that is queued, unless one is under way or nothing is.
@@ -112,16 +112,6 @@ impl<S> Gate<S> {
         });
         self.syncing = Some(Group { persisted, bodies: bodies.collect() });
         entries
-    }
-
-    /// Records asked for.
-    pub(crate) fn persisted(&self) -> u64 {
-        self.persisted
-    }
-
-    /// How many of them are durable.
-    pub(crate) fn durable(&self) -> u64 {
-        self.durable
     }
 
     /// What is queued and in no group; it leaves the queue.

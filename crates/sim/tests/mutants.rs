@@ -87,7 +87,7 @@ noticed! {
     a_vote_without_a_durable_promise: ChainedVoteBeforePersist in 100 of storm;
     promises_forgotten_in_a_restart: ChainedAmnesia in 20 of short;
     a_timeout_certificate_forgotten_in_a_restart: ChainedForgetTc in 30 of short;
-    a_block_that_extends_too_little: JolteonStaleJustify in 500 of stale;
+    a_block_that_extends_too_little: JolteonStaleJustify in 4000 of stale;
     a_decision_delivered_newest_first: ChainedNewestFirst in 20 of short;
     a_certificate_of_few: SkipThreshold in 40 of short;
     a_vote_without_the_bodies: VoteWithoutBodies in 40 of short;

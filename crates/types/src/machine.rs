@@ -10,9 +10,10 @@
 //!    lane: two sends to one peer in one [`Lane`] arrive in order or not at all.
 //! 2. ★ **[`Effect::Persist`] is a barrier.** Nothing polled after it leaves in the vote, consensus
 //!    or client lane before the record is durable (its file *and*, for a new file, its directory). The
-//!    host may put many records into one sync. A record is one unit: torn, it is absent. Execution does
-//!    not wait: a replica whose own vote was the last that a decision needed may execute it before that
-//!    vote is durable. Whatever tells of it waits, so that a crash takes both back.
+//!    host may put many records into one sync. A record is one unit: torn, it is absent. Nor does
+//!    what [`Effect::Execute`] and its like ask for begin before: a replica's own vote may be the last that
+//!    a decision needs, and a state that knows a height of which the log forgot the votes would stay apart
+//!    from all others.
 //! 3. ★ **[`Effect::Store`] is answered** by [`Event::Stored`] once the body is as durable as a
 //!    record. [`Effect::Append`] is neither barrier nor answered, but it keeps its place among the
 //!    records: one that is durable has every append before it durable too.

@@ -132,7 +132,7 @@ impl Windowed {
     /// A value gets its vote once its bodies are stored: they are asked for. One that is delivered here
     /// gets none: its bodies may be executed and let go, and it is shown to who misses it.
     pub(super) fn want_bodies(&mut self, slot: Height) {
-        if slot <= self.decided {
+        if self.is_delivered(slot) {
             return;
         }
         let Some(known) = self.window.get(slot) else { return };
@@ -146,12 +146,19 @@ impl Windowed {
         self.outputs.push_back(Output::WantBodies { block: BlockId(digest), bodies, source });
     }
 
+    /// Whether it was delivered here, by its proof: what a snapshot skipped was not.
+    fn is_delivered(&self, slot: Height) -> bool {
+        let is_proven = |known: &super::slots::Slot| known.proof.is_some();
+        slot <= self.decided && self.window.get(slot).is_some_and(is_proven)
+    }
+
     /// Every body of this value is stored here.
     pub(super) fn on_stored(&mut self, now: Time, id: BlockId) {
         let waits = |known: &super::slots::Slot| {
             known.proposed.is_some_and(|(_, digest)| digest == id.0) && !known.is_stored
         };
-        let slot = self.window.iter().find(|(_, known)| waits(known)).map(|(slot, _)| slot);
+        let waiting = self.window.iter().filter(|(_, known)| waits(known)).map(|(slot, _)| slot);
+        let slot = waiting.into_iter().find(|slot| !self.is_delivered(*slot));
         if let Some(slot) = slot {
             self.accept(now, slot);
         }

@@ -28,6 +28,8 @@ use std::sync::Arc;
 const FIRST_FAST_JOB: u64 = 1 << 62;
 /// Decided slots remembered by value beyond the window, to know them again.
 const DECIDED_KEPT: usize = 2 * WINDOW as usize;
+/// A primary has so many timeouts from the beginning of its view to order what was passed over.
+const OVERTAKING_PATIENCE: u32 = 4;
 /// A slot decided so far beyond what is delivered here is fetched as history, not asked for slot by
 /// slot.
 const GAP_MAX: u64 = 32;
@@ -71,6 +73,8 @@ pub struct Windowed {
     pub(super) pacemaker: Pacemaker,
     pub(super) engine_has_work: bool,
     pub(super) view_changes: u64,
+    /// When the current view began here.
+    pub(super) began: Time,
     pub(super) halted: bool,
 }
 
@@ -110,6 +114,7 @@ impl Windowed {
             pacemaker: Pacemaker::new(config.timeout, 100),
             engine_has_work: false,
             view_changes: 0,
+            began: Time(0),
             halted: false,
             rules,
             verifier,
@@ -466,6 +471,14 @@ impl Windowed {
         ((self.members() as u64 - 1) / collectors).clamp(1, CONCURRENT)
     }
 
+    /// The primary passes bodies over: it loses its view, unless that began just now.
+    fn on_overtaken(&mut self, now: Time) {
+        let has_had_time = now.since(self.began) >= OVERTAKING_PATIENCE * self.config.timeout;
+        if has_had_time && self.takes_part() && !self.is_primary() {
+            self.give_up(now);
+        }
+    }
+
     // ---- work and time --------------------------------------------------------------------------
 
     /// The view's timer runs only while there is something to decide.
@@ -562,8 +575,7 @@ impl Machine for Windowed {
                 }
             }
             Input::Stable(checkpoint) => self.on_checkpoint(now, *checkpoint),
-            Input::Overtaken if self.takes_part() && !self.is_primary() => self.give_up(now),
-            Input::Overtaken => {}
+            Input::Overtaken => self.on_overtaken(now),
             Input::Work(working) => self.engine_has_work = working,
         }
         self.settle(now);

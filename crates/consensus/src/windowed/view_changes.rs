@@ -159,10 +159,11 @@ impl Windowed {
         let (name, view) = (report.name(), report.change.view);
         let is_named = self.changes.pending.values().any(|pending| pending.changes.contains(&name));
         let known = self.changes.latest.get(&name.0).map(|known| known.change.view);
+        if is_named {
+            self.changes.named.insert(name, report.clone());
+        }
         if known.is_none_or(|known| known < view) {
             self.changes.latest.insert(name.0, report);
-        } else if is_named {
-            self.changes.named.insert(name, report);
         }
         self.join_others(now);
         self.lead_or_wait(now);
@@ -296,6 +297,7 @@ impl Windowed {
         self.wished = false;
         self.persist_view();
         self.pacemaker.enter(now);
+        self.began = now;
         if let Some(stable) = outcome.stable {
             self.on_checkpoint(now, stable);
         }

@@ -13,6 +13,7 @@ enum Happened {
     Wrote(&'static str),
     Synced,
     Sent(u8),
+    Executed,
     Stored(u64),
     Read(u64),
 }
@@ -65,6 +66,9 @@ struct Notes(Journal);
 impl Outlet for Notes {
     fn send(&self, outgoing: Outgoing) {
         self.0.note(Happened::Sent(outgoing.frame.0[0][0]));
+    }
+    fn execute(&self, _task: Task) {
+        self.0.note(Happened::Executed);
     }
     fn stored(&self, body: BodyRef) {
         self.0.note(Happened::Stored(body.sequence));
@@ -145,6 +149,32 @@ fn the_mutant_that_releases_early_is_noticed() {
     let events = vote_behind_a_slow_disk();
     mutants::set(None);
     assert_eq!(sends_that_left_too_early(&events), 1);
+}
+
+/// ★ What a height rests on is durable before it is executed: the state must not be ahead of the log.
+fn check_execution_waits() {
+    let (mut queue, journal, thread) = start(50, false);
+    queue.persist(record());
+    assert!(queue.hold_task(Task::Snapshot(Height(1))).is_none(), "it waits");
+    drop(queue);
+    thread.join().unwrap().unwrap();
+    let events = journal.events.lock();
+    assert_eq!(*events, [Happened::Wrote("record"), Happened::Synced, Happened::Executed]);
+}
+
+#[test]
+fn nothing_is_executed_before_the_records_before_it_are_durable() {
+    check_execution_waits();
+    let (mut queue, _, thread) = start(0, false);
+    assert!(queue.hold_task(Task::Snapshot(Height(1))).is_some(), "nothing is under way");
+    drop(queue);
+    thread.join().unwrap().unwrap();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn executing_early_is_noticed() {
+    mutants::assert_noticed(Mutant::HostExecutesEarly, check_execution_waits);
 }
 
 #[test]

@@ -22,7 +22,7 @@ use quorate_types::{
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use tasks::Task;
+use tasks::{Held, Task};
 
 /// The wall clock at time zero.
 const ORIGIN_MS: u64 = 1_900_000_000_000;
@@ -126,7 +126,7 @@ pub(super) struct Room {
     executed_durably: Height,
     persisted: u64,
     durable: u64,
-    held: VecDeque<(u64, Recipients, Message)>,
+    held: VecDeque<Held>,
     storing: Vec<quorate_types::BodyRef>,
     sync_due: bool,
 }
@@ -312,7 +312,7 @@ impl Room {
             Effect::Send { to, lane, message } => {
                 let waits = self.persisted > self.durable && lane.waits_for_barrier();
                 if waits && !mutants::active(Mutant::HostSendsEarly) {
-                    self.held.push_back((self.persisted, to, message));
+                    self.held.push_back(Held::Send(to, message));
                 } else {
                     self.release(to, message, turn);
                 }
@@ -331,12 +331,12 @@ impl Room {
             Effect::Combine(job) => {
                 turn.later.push((COMBINE, Work::Combine(Box::new(job.run()))));
             }
-            Effect::Execute(block) => self.begin(Task::Execute(block), turn),
-            Effect::Snapshot(_) => self.begin(Task::Snapshot, turn),
-            Effect::Stage(chunk) => self.begin(Task::Stage(chunk), turn),
-            Effect::Unstage(chunks) => self.begin(Task::Unstage(chunks), turn),
-            Effect::Install(install) => self.begin(Task::Install(install), turn),
-            Effect::Ask(job) => self.begin(Task::Ask(job), turn),
+            Effect::Execute(block) => self.ask_for(Task::Execute(block), turn),
+            Effect::Snapshot(_) => self.ask_for(Task::Snapshot, turn),
+            Effect::Stage(chunk) => self.ask_for(Task::Stage(chunk), turn),
+            Effect::Unstage(chunks) => self.ask_for(Task::Unstage(chunks), turn),
+            Effect::Install(install) => self.ask_for(Task::Install(install), turn),
+            Effect::Ask(job) => self.ask_for(Task::Ask(job), turn),
             Effect::Halt(halt) => {
                 let replica = self.id;
                 let halted = Observation::Halted { replica, halt: &halt };
@@ -367,9 +367,14 @@ impl Room {
         let stored = std::mem::take(&mut self.storing);
         self.chronicle.borrow_mut().synced(self.id, records, !stored.is_empty());
         self.show(now, "sync");
-        for (_, to, message) in std::mem::take(&mut self.held) {
-            self.release(to, message, turn);
-            self.show(now, "release");
+        for held in std::mem::take(&mut self.held) {
+            match held {
+                Held::Send(to, message) => {
+                    self.release(to, message, turn);
+                    self.show(now, "release");
+                }
+                Held::Task(task) => self.begin(task, turn),
+            }
         }
         for body in stored {
             let replica = self.id;

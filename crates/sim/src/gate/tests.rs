@@ -28,16 +28,15 @@ fn lengths(gate: &mut Gate<u8>, bytes_max: usize) -> Vec<(usize, usize)> {
 #[test]
 fn a_send_leaves_with_the_group_of_the_record_before_it() {
     let mut gate = Gate::default();
-    assert_eq!(gate.hold(Lane::Votes, 1), Some(1), "nothing is persisted yet");
+    assert_eq!(gate.hold(1), Some(1), "nothing is persisted yet");
     gate.persist(record());
-    assert_eq!(gate.hold(Lane::Votes, 2), None);
-    assert_eq!(gate.hold(Lane::Bulk, 3), Some(3), "bodies promise nothing");
+    assert_eq!(gate.hold(2), None);
     assert_eq!(gate.begin().map(|entries| entries.len()), Some(1));
     gate.persist(record());
-    assert_eq!(gate.hold(Lane::Consensus, 4), None);
+    assert_eq!(gate.hold(4), None);
     assert!(gate.begin().is_none(), "one group at a time");
     assert_eq!(gate.finish().released, [2]);
-    assert_eq!(gate.hold(Lane::Votes, 5), None, "behind the record under way");
+    assert_eq!(gate.hold(5), None, "behind the record under way");
     gate.begin().unwrap();
     assert_eq!(gate.finish().released, [4, 5]);
 }
@@ -59,7 +58,7 @@ fn a_group_of_bodies_makes_no_record_durable() {
     let stored = body(0).reference;
     assert_eq!(gate.begin_in_turn(1).unwrap().len(), 1);
     gate.persist(record());
-    assert_eq!(gate.hold(Lane::Votes, 1), None);
+    assert_eq!(gate.hold(1), None);
     let opened = gate.finish();
     assert_eq!((opened.released.len(), opened.stored), (0, vec![stored]));
     gate.begin_in_turn(1).unwrap();

@@ -1,5 +1,6 @@
 //! Who takes part: validators with their stations, clients with their sessions.
 
+use super::effects::Out;
 use super::frames::Frame;
 use super::load::Client;
 use super::stations::{Kind, Station};
@@ -26,7 +27,7 @@ pub(crate) struct Validator {
     pub(crate) machine: Replica,
     pub(crate) verifier: Arc<Verifier>,
     stations: Vec<Station>,
-    pub(crate) gate: Gate<Outgoing>,
+    pub(crate) gate: Gate<Out>,
     /// Bytes of bodies that wait for the log.
     pub(crate) log_bytes: usize,
     /// Bytes of the group being written.

@@ -98,14 +98,21 @@ impl Stage {
         Ok(())
     }
 
+    /// What waits for records is held back.
     fn carry(&mut self, member: usize, out: Out) -> Result<(), String> {
+        let waits = match &out {
+            Out::Send(outgoing) => outgoing.frame.lane.waits_for_barrier(),
+            Out::Effect(effect) => matches!(**effect, Effect::Execute(_) | Effect::Snapshot(_)),
+        };
+        let gate = &mut self.cast.validators[member].gate;
+        let out = if waits { gate.hold(out) } else { Some(out) };
+        out.map_or(Ok(()), |out| self.let_go(member, out))
+    }
+
+    fn let_go(&mut self, member: usize, out: Out) -> Result<(), String> {
         let effect = match out {
             Out::Send(outgoing) => {
-                let lane = outgoing.frame.lane;
-                let gate = &mut self.cast.validators[member].gate;
-                if let Some(outgoing) = gate.hold(lane, outgoing) {
-                    self.send(member, &outgoing);
-                }
+                self.send(member, &outgoing);
                 return Ok(());
             }
             Out::Effect(effect) => *effect,
@@ -251,8 +258,8 @@ impl Stage {
         }
         let opened = validator.gate.finish();
         validator.log_bytes -= validator.group.0;
-        for outgoing in opened.released {
-            self.send(member, &outgoing);
+        for out in opened.released {
+            self.let_go(member, out).expect("sends and executions are always carried out");
         }
         for body in opened.stored {
             self.answer(member, Event::Stored(body));

@@ -119,7 +119,7 @@ fn every_scheme_carries_a_committee() {
     }
 }
 
-/// With threshold keys too, real ones and those of the swarm.
+/// With threshold keys too, or what stands in for them.
 #[test]
 fn threshold_keys_carry_a_committee() {
     for protocol in ProtocolKind::WINDOWED {

@@ -42,15 +42,6 @@ impl World {
         Ok(())
     }
 
-    /// No crash takes anything back any more.
-    pub(super) fn see_the_rest(&mut self) -> Result<(), Violation> {
-        for host in 0..self.hosts.len() {
-            let turn = self.hosts[host].settled();
-            self.carry_on(host, turn)?;
-        }
-        Ok(())
-    }
-
     fn look_around(&mut self) {
         if self.calm && !self.together {
             self.together = self.stand_together();

@@ -147,9 +147,6 @@ pub(crate) struct ReplicaHost {
     halted: bool,
     dice: Dice,
     liar: Option<Liar>,
-    /// What was executed while records that it may rest on were on their way to the disk, with the
-    /// number of the last of them: nobody outside can have seen it, and a crash may take it back.
-    unseen: VecDeque<(u64, Note)>,
     running: Option<Running>,
 }
 
@@ -168,7 +165,13 @@ struct Running {
     jobs: VecDeque<SnapshotJob>,
     /// What the machine was told to be durable.
     durable: Height,
-    gate: Gate<(Recipients, Message)>,
+    gate: Gate<Held>,
+}
+
+/// What waits for records to be durable.
+enum Held {
+    Send(Recipients, Message),
+    Task(Task),
 }
 
 /// What the execution does, in the machine's order.
@@ -200,7 +203,6 @@ impl ReplicaHost {
             halted: false,
             dice,
             liar,
-            unseen: VecDeque::new(),
             running: None,
         }
     }
@@ -305,8 +307,6 @@ impl ReplicaHost {
         let mut turn = Turn::default();
         match self.open(now) {
             Ok((running, recovery)) => {
-                let kept = recovery.executed.as_ref().map_or(Height(0), ExecutedUpTo::height);
-                self.take_back_beyond(kept, &mut turn);
                 let bodies = recovery.bodies.clone();
                 turn.notes.push(Note::Booted(recovery.executed.clone(), bodies));
                 self.running = Some(running);

@@ -3,10 +3,10 @@
 use super::{Room, Turn, Work};
 use crate::oracles::{Observation, payload_hash};
 use quorate_crypto::Digest;
-use quorate_engine::Incoming;
+use quorate_engine::{Incoming, Message};
 use quorate_storage::StorageError;
 use quorate_types::machine::{AskJob, Block, Install, ReadRequest, StagedChunk};
-use quorate_types::{Event, Time};
+use quorate_types::{Event, Recipients, Time};
 use std::time::Duration;
 
 const EXECUTE: Duration = Duration::from_micros(200);
@@ -22,7 +22,22 @@ pub(super) enum Task {
     Ask(AskJob),
 }
 
+/// What waits for records to be durable.
+pub(super) enum Held {
+    Send(Recipients, Message),
+    Task(Task),
+}
+
 impl Room {
+    /// A task waits for the records before it.
+    pub(super) fn ask_for(&mut self, task: Task, turn: &mut Turn) {
+        if self.persisted > self.durable {
+            self.held.push_back(Held::Task(task));
+        } else {
+            self.begin(task, turn);
+        }
+    }
+
     pub(super) fn begin(&mut self, task: Task, turn: &mut Turn) {
         self.tasks.push_back(task);
         if self.tasks.len() == 1 {

@@ -1,6 +1,6 @@
 //! The contract with the machine: its effects carried out, in their order, with the barrier.
 
-use super::{Note, ReplicaHost, Task, Turn, Work};
+use super::{Held, Note, ReplicaHost, Task, Turn, Work};
 use crate::gate::Opened;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_engine::{Incoming, Message};
@@ -30,14 +30,10 @@ impl ReplicaHost {
         let durations = &config.durations;
         match effect {
             Effect::Send { to, lane, message } => {
-                let leaves = if mutants::active(Mutant::HostSendsEarly) {
-                    Some((to, message))
-                } else {
-                    running.gate.hold(lane, (to, message))
-                };
-                if let Some((to, message)) = leaves {
-                    self.release(to, message, turn);
-                }
+                let waits = lane.waits_for_barrier() && !mutants::active(Mutant::HostSendsEarly);
+                let send = Held::Send(to, message);
+                let leaves = if waits { running.gate.hold(send) } else { Some(send) };
+                self.let_go(leaves, turn);
             }
             Effect::Persist(record) => running.gate.persist(record),
             Effect::Append(record) => running.gate.append(record),
@@ -49,12 +45,12 @@ impl ReplicaHost {
                 let work = Work::Combine(Box::new(job.run()));
                 turn.later.push((dice.span(&durations.combine_us), work));
             }
-            Effect::Execute(block) => self.begin_task(Task::Execute(block), turn),
-            Effect::Snapshot(_) => self.begin_task(Task::Snapshot, turn),
-            Effect::Stage(chunk) => self.begin_task(Task::Stage(chunk), turn),
-            Effect::Unstage(chunks) => self.begin_task(Task::Unstage(chunks), turn),
-            Effect::Install(install) => self.begin_task(Task::Install(install), turn),
-            Effect::Ask(job) => self.begin_task(Task::Ask(job), turn),
+            Effect::Execute(block) => self.ask_for(Task::Execute(block), turn),
+            Effect::Snapshot(_) => self.ask_for(Task::Snapshot, turn),
+            Effect::Stage(chunk) => self.ask_for(Task::Stage(chunk), turn),
+            Effect::Unstage(chunks) => self.ask_for(Task::Unstage(chunks), turn),
+            Effect::Install(install) => self.ask_for(Task::Install(install), turn),
+            Effect::Ask(job) => self.ask_for(Task::Ask(job), turn),
             Effect::Release(release) => running.gate.release(release),
             Effect::Halt(halt) => {
                 turn.notes.push(Note::Halted(halt));
@@ -64,7 +60,23 @@ impl ReplicaHost {
         let _ = now;
     }
 
-    pub(super) fn begin_task(&mut self, task: Task, turn: &mut Turn) {
+    /// A task waits for the records before it.
+    fn ask_for(&mut self, task: Task, turn: &mut Turn) {
+        let running = self.running.as_mut();
+        let begins = running.and_then(|running| running.gate.hold(Held::Task(task)));
+        self.let_go(begins, turn);
+    }
+
+    fn let_go(&mut self, held: impl IntoIterator<Item = Held>, turn: &mut Turn) {
+        for held in held {
+            match held {
+                Held::Send(to, message) => self.release(to, message, turn),
+                Held::Task(task) => self.begin_task(task, turn),
+            }
+        }
+    }
+
+    fn begin_task(&mut self, task: Task, turn: &mut Turn) {
         let Self { running: Some(running), dice, config, .. } = self else {
             return;
         };
@@ -114,10 +126,7 @@ impl ReplicaHost {
         };
         running.journal.commit()?;
         let Opened { released, stored } = running.gate.finish();
-        self.show_executed(turn);
-        for (to, message) in released {
-            self.release(to, message, turn);
-        }
+        self.let_go(released, turn);
         for reference in stored {
             turn.notes.push(Note::Stored(reference));
             self.feed(now, Event::Stored(reference), turn);

@@ -4,7 +4,7 @@ use super::{Note, ReplicaHost, Task, Turn, Work};
 use crate::oracles::payload_hash;
 use quorate_storage::StorageError;
 use quorate_types::machine::{AskJob, Block, Executed, ReadRequest};
-use quorate_types::{Event, Height, Time};
+use quorate_types::{Event, Time};
 
 impl ReplicaHost {
     pub(super) fn finish_task(&mut self, now: Time, turn: &mut Turn) -> Result<(), StorageError> {
@@ -39,7 +39,6 @@ impl ReplicaHost {
                 running.snapshots.clear_staged()?;
                 running.durable = executed.height();
                 let (height, root) = (executed.height(), executed.root());
-                turn.notes.extend(self.unseen.drain(..).map(|(_, note)| note));
                 turn.notes.push(Note::Installed { height, root });
                 self.feed(now, Event::Installed(Box::new(executed)), turn);
             }
@@ -55,40 +54,17 @@ impl ReplicaHost {
         let durable = running.executor.durable();
         let news = durable > std::mem::replace(&mut running.durable, durable);
         let payload = payload_hash(&block.payload);
-        let note = Note::Executed {
+        turn.notes.push(Note::Executed {
             height: executed.height(),
             root: executed.root(),
             payload,
             operations: running.recorder.take(),
-        };
-        self.unseen.push_back((running.gate.persisted(), note));
-        self.show_executed(turn);
+        });
         self.feed(now, Event::Executed(executed), turn);
         if news {
             self.feed(now, Event::Durable(durable), turn);
         }
         Ok(())
-    }
-
-    /// What was executed is to be seen once everything is durable that it may rest on.
-    pub(super) fn show_executed(&mut self, turn: &mut Turn) {
-        let durable = self.running.as_ref().map_or(0, |running| running.gate.durable());
-        let seen = self.unseen.partition_point(|(record, _)| *record <= durable);
-        turn.notes.extend(self.unseen.drain(..seen).map(|(_, note)| note));
-    }
-
-    /// All that was executed, as if its records were durable.
-    pub(crate) fn settled(&mut self) -> Turn {
-        let notes = self.unseen.drain(..).map(|(_, note)| note).collect();
-        Turn { notes, ..Turn::default() }
-    }
-
-    /// After a crash only what the state still holds was ever executed.
-    pub(super) fn take_back_beyond(&mut self, kept: Height, turn: &mut Turn) {
-        let executed = self.unseen.drain(..).map(|(_, note)| note);
-        let is_kept =
-            |note: &Note| matches!(note, Note::Executed { height, .. } if *height <= kept);
-        turn.notes.extend(executed.filter(is_kept));
     }
 
     pub(super) fn finish_snapshot(
