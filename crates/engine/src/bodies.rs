@@ -9,6 +9,7 @@
 mod lateness;
 
 use lateness::{GRACE_MIN, Lateness};
+use quorate_crypto::Bitmap;
 use quorate_types::{BlockId, Body, BodyRef, Payload, ReplicaId, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -109,6 +110,8 @@ struct Held {
     since: Time,
     /// Since when it was missed before it came.
     wanted: Option<Time>,
+    /// Members who said that it waits at theirs too.
+    announced: Bitmap,
 }
 
 /// What to do about wanted bodies.
@@ -240,7 +243,9 @@ impl Bodies {
         *self.author_bytes.entry(name.author).or_default() += body.raw.len();
         let arrival = self.arrivals;
         self.arrivals += 1;
-        self.held.insert(name, Held { body, stored: false, arrival, since: now, wanted });
+        let announced = Bitmap::new(usize::from(self.members));
+        self.held
+            .insert(name, Held { body, stored: false, arrival, since: now, wanted, announced });
     }
 
     /// The body is durable: it is pending unless decided already. Returns the blocks that waited for
@@ -502,9 +507,17 @@ impl Bodies {
             .map(|held| (&held.body, held.since))
     }
 
+    /// A member says that a body waits at its own place.
+    pub(crate) fn announced(&mut self, name: &BodyRef, by: ReplicaId) {
+        if let Some(held) = self.held.get_mut(name) {
+            held.announced.insert(by.index());
+        }
+    }
+
     /// Whether a payload orders nothing, or something younger, while a body has been pending here for
     /// `patience` longer, counted from `since` at the earliest. Leaders take what is pending in the
-    /// order of its arrival, and within that time all have it.
+    /// order of its arrival, and within that time all have it. Only what enough members announced
+    /// counts (`is_shared`): what was decided while this one was away is pending here alone.
     #[must_use]
     pub(crate) fn are_overtaken(
         &self,
@@ -512,14 +525,18 @@ impl Bodies {
         decided: &Payload,
         since: Time,
         patience: Duration,
+        is_shared: impl Fn(&Bitmap) -> bool,
     ) -> bool {
         let is_due = |oldest: Time| oldest.max(since) + patience < now;
         if !self.pending().next().is_some_and(|(_, oldest)| is_due(oldest)) {
             return false;
         }
         let ordered: BTreeSet<&BodyRef> = decided.bodies.iter().collect();
-        let mut left = self.pending().filter(|(body, _)| !ordered.contains(&body.reference));
-        let Some((_, oldest)) = left.next().filter(|(_, oldest)| is_due(*oldest)) else {
+        let left = self.pending.values().filter(|name| !ordered.contains(name));
+        let mut shared =
+            left.filter_map(|name| self.held.get(name)).filter(|it| is_shared(&it.announced));
+        let Some(oldest) = shared.next().map(|held| held.since).filter(|since| is_due(*since))
+        else {
             return false;
         };
         let until = oldest.max(since) + patience;

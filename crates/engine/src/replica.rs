@@ -30,7 +30,7 @@ use crate::{Incoming, Message, Settings, Verifier};
 use bytes::Bytes;
 use quorate_consensus::{Input, Output, PayloadWish, Protocol, ProtocolConfig};
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_crypto::{Digest, IdentitySecret, VotingSecret};
+use quorate_crypto::{Bitmap, Digest, IdentitySecret, VotingSecret};
 use quorate_types::machine::{
     DecidedRecord, ReadAnswer, ReadItem, ReadRequest, Record, RecordKind, Recovery,
 };
@@ -566,6 +566,7 @@ impl Replica {
     /// missed that; one that may not sign cannot ask by a timeout, and everybody else may be idle.
     fn on_announce(&mut self, now: Time, from: ReplicaId, names: &[BodyRef]) {
         for name in names {
+            self.bodies.announced(name, from);
             self.bodies.want(now, *name, from, Need::Hearsay);
         }
         let is_due = self.shown_at.get(&from).is_none_or(|at| now.since(*at) >= ANNOUNCE_EVERY);
@@ -689,7 +690,14 @@ impl Replica {
     fn mind_order(&mut self, now: Time, decided: &Payload) {
         let patience = OVERTAKING_PATIENCE * self.config.settings.timeout();
         let since = self.view_since;
-        if !self.sync.is_behind() && self.bodies.are_overtaken(now, decided, since, patience) {
+        let (committee, own) = (self.config.verifier.committee(), self.config.id);
+        let is_shared = |announced: &Bitmap| {
+            let mut waiting = announced.clone();
+            waiting.insert(own.index());
+            committee.includes_honest(&waiting)
+        };
+        let overtaken = self.bodies.are_overtaken(now, decided, since, patience, is_shared);
+        if overtaken && !self.sync.is_behind() {
             self.protocol.handle(now, Input::Overtaken);
         }
     }

@@ -4,7 +4,7 @@ use super::{
     PAYLOAD_BYTES_MAX,
 };
 use crate::testing::body;
-use quorate_crypto::hash;
+use quorate_crypto::{Bitmap, hash};
 use quorate_types::{BlockId, Body, BodyRef, Height, Payload, ReplicaId, Time};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -69,9 +69,14 @@ fn a_body_is_overtaken_by_younger_ones_and_by_none() {
     let decided = |names: &[&Arc<Body>]| {
         Payload::new(Height(1), 0, names.iter().map(|body| body.reference).collect())
     };
+    bodies.announced(&old.reference, ReplicaId(2));
     let at = |now, since, names: &[&Arc<Body>]| {
-        bodies.are_overtaken(Time(now), &decided(names), Time(since), patience)
+        let is_shared = |announced: &Bitmap| announced.contains(2);
+        bodies.are_overtaken(Time(now), &decided(names), Time(since), patience, is_shared)
     };
+    let is_shared = |announced: &Bitmap| announced.count() > 1;
+    let alone = bodies.are_overtaken(Time(1_000), &decided(&[]), Time(0), patience, is_shared);
+    assert!(!alone, "too few others wait for it");
     assert!(at(1_000, 0, &[&young]) && at(1_000, 0, &[]) && at(1_000, 0, &[&next, &young]));
     assert!(!at(1_000, 0, &[&old]) && !at(1_000, 0, &[&next]), "in turn");
     assert!(!at(1_000, 0, &[&old, &next, &young]), "nothing is left");
