@@ -312,7 +312,7 @@ impl Room {
             Effect::Send { to, lane, message } => {
                 let waits = self.persisted > self.durable && lane.waits_for_barrier();
                 if waits && !mutants::active(Mutant::HostSendsEarly) {
-                    self.held.push_back(Held::Send(to, message));
+                    self.held.push_back(Held::Send(to, Box::new(message)));
                 } else {
                     self.release(to, message, turn);
                 }
@@ -370,7 +370,7 @@ impl Room {
         for held in std::mem::take(&mut self.held) {
             match held {
                 Held::Send(to, message) => {
-                    self.release(to, message, turn);
+                    self.release(to, *message, turn);
                     self.show(now, "release");
                 }
                 Held::Task(task) => self.begin(task, turn),

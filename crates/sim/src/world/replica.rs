@@ -170,7 +170,7 @@ struct Running {
 
 /// What waits for records to be durable.
 enum Held {
-    Send(Recipients, Message),
+    Send(Recipients, Box<Message>),
     Task(Task),
 }
 

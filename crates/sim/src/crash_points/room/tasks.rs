@@ -24,7 +24,7 @@ pub(super) enum Task {
 
 /// What waits for records to be durable.
 pub(super) enum Held {
-    Send(Recipients, Message),
+    Send(Recipients, Box<Message>),
     Task(Task),
 }
 

@@ -31,7 +31,7 @@ impl ReplicaHost {
         match effect {
             Effect::Send { to, lane, message } => {
                 let waits = lane.waits_for_barrier() && !mutants::active(Mutant::HostSendsEarly);
-                let send = Held::Send(to, message);
+                let send = Held::Send(to, Box::new(message));
                 let leaves = if waits { running.gate.hold(send) } else { Some(send) };
                 self.let_go(leaves, turn);
             }
@@ -70,7 +70,7 @@ impl ReplicaHost {
     fn let_go(&mut self, held: impl IntoIterator<Item = Held>, turn: &mut Turn) {
         for held in held {
             match held {
-                Held::Send(to, message) => self.release(to, message, turn),
+                Held::Send(to, message) => self.release(to, *message, turn),
                 Held::Task(task) => self.begin_task(task, turn),
             }
         }
