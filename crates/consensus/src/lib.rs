@@ -510,6 +510,12 @@ impl Protocol {
         }
     }
 
+    /// Whether one leader stays until it fails: then it is to be minded whom it passes over.
+    #[must_use]
+    pub fn keeps_its_leader(&self) -> bool {
+        matches!(self, Self::Windowed(_))
+    }
+
     /// The id of the block in a decided record.
     #[must_use]
     pub fn record_id(&self, record: &Bytes) -> Option<BlockId> {

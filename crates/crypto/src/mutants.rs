@@ -86,6 +86,8 @@ pub enum Mutant {
     TieGoesToFast,
     /// SBFT: f+1 reports of an accepted value are enough to propose it again.
     FastByFew,
+    /// Threshold keys: all that a member signs is signed with its share for a quorum.
+    SignWithOneShare,
     /// Checkpoints: fewer than a quorum keep a state.
     CheckpointByFew,
     /// Checkpoints: a member whose own root is another than the certified one goes on.

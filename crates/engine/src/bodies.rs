@@ -516,7 +516,7 @@ impl Bodies {
 
     /// Whether a payload orders nothing, or something younger, while a body has been pending here for
     /// `patience` longer, counted from `since` at the earliest. Leaders take what is pending in the
-    /// order of its arrival, and within that time all have it. Only what enough members announced
+    /// order of its arrival, and within that time all have it. Only what waits at enough members
     /// counts (`is_shared`): what was decided while this one was away is pending here alone.
     #[must_use]
     pub(crate) fn are_overtaken(
@@ -527,19 +527,18 @@ impl Bodies {
         patience: Duration,
         is_shared: impl Fn(&Bitmap) -> bool,
     ) -> bool {
-        let is_due = |oldest: Time| oldest.max(since) + patience < now;
-        if !self.pending().next().is_some_and(|(_, oldest)| is_due(oldest)) {
+        let until = |held: &Held| held.since.max(since) + patience;
+        let pending = self.pending.values().filter_map(|name| self.held.get(name));
+        let mut due = pending.take_while(|held| until(held) < now).peekable();
+        if due.peek().is_none() {
             return false;
         }
         let ordered: BTreeSet<&BodyRef> = decided.bodies.iter().collect();
-        let left = self.pending.values().filter(|name| !ordered.contains(name));
-        let mut shared =
-            left.filter_map(|name| self.held.get(name)).filter(|it| is_shared(&it.announced));
-        let Some(oldest) = shared.next().map(|held| held.since).filter(|since| is_due(*since))
-        else {
+        let is_left = |held: &&Held| !ordered.contains(&held.body.reference);
+        let Some(oldest) = due.filter(is_left).find(|held| is_shared(&held.announced)) else {
             return false;
         };
-        let until = oldest.max(since) + patience;
+        let until = until(oldest);
         let is_younger = |name: &BodyRef| self.held.get(name).is_some_and(|it| it.since > until);
         decided.is_empty() || decided.bodies.iter().any(is_younger)
     }
@@ -558,6 +557,11 @@ impl Bodies {
     /// Whether it was decided, not long ago.
     pub(crate) fn is_decided(&self, name: &BodyRef) -> bool {
         self.decided.contains(name)
+    }
+
+    /// How many are stored and not decided.
+    pub(crate) fn pending_count(&self) -> usize {
+        self.pending.len()
     }
 
     /// Whether any body is stored and not decided.

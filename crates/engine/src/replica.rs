@@ -10,16 +10,18 @@
 
 mod catch_up;
 mod chain;
+mod dissemination;
 mod executing;
+mod proposing;
 
 use crate::ancestry::Ancestry;
 use crate::availability::Certifier;
 use crate::batching::Batching;
-use crate::bodies::{Bodies, Fetch, Need, PAYLOAD_BYTES_MAX};
+use crate::bodies::Bodies;
 use crate::checkpoints::{self, Checkpoints};
 use crate::execution::{self, Execution};
 use crate::mempool::{Capacity, Limits, Mempool};
-use crate::message::{Busy, FetchBlocks, NAMES_MAX};
+use crate::message::{Busy, FetchBlocks};
 use crate::questions::Questions;
 use crate::replies::Replies;
 use crate::schedule::Schedule;
@@ -30,12 +32,12 @@ use crate::{Incoming, Message, Settings, Verifier};
 use bytes::Bytes;
 use quorate_consensus::{Input, Output, PayloadWish, Protocol, ProtocolConfig};
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_crypto::{Bitmap, Digest, IdentitySecret, VotingSecret};
+use quorate_crypto::{Digest, IdentitySecret, VotingSecret};
 use quorate_types::machine::{
     DecidedRecord, ReadAnswer, ReadItem, ReadRequest, Record, RecordKind, Recovery,
 };
 use quorate_types::{
-    Available, Body, BodyRef, ClientId, Effect, Event, Height, Machine, Payload, Peer, Recipients,
+    Available, Body, BodyRef, ClientId, Effect, Event, Height, Machine, Peer, Recipients,
     ReplicaId, Request, Time, View,
 };
 use serde::Serialize;
@@ -43,16 +45,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Pending bodies are announced no more often than this, see `announce_every`; and a peer that
-/// announces what was decided is shown so no more often.
-const ANNOUNCE_EVERY: Duration = Duration::from_millis(500);
 /// The bodies' book is tidied with each view, and where views stay, every so many heights.
 const TIDY_EVERY: u64 = 64;
-/// A leader that orders younger bodies, or none, leaves none waiting for so many view timeouts: within
-/// them what was announced to it, it has.
-const OVERTAKING_PATIENCE: u32 = 4;
-/// Bodies served for one request.
-const SERVED_MAX: usize = 32;
 /// Bytes of bodies served for one request, but always one body.
 const SERVED_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Reads of one kind under way on behalf of one peer.
@@ -464,139 +458,6 @@ impl Replica {
         }
     }
 
-    // ---- bodies ---------------------------------------------------------------------------------
-
-    fn seal(&mut self, now: Time) {
-        while let Some(body) = self.mempool.seal(now) {
-            let body = Arc::new(body);
-            self.bodies.hold(now, Arc::clone(&body));
-            self.certifier.sealed(&body.reference);
-            if self.started {
-                self.disseminate(&body);
-            } else {
-                self.unsent.push(Arc::clone(&body));
-            }
-            self.effects.push_back(Effect::Store(body));
-        }
-    }
-
-    /// Bodies go to everybody as they are sealed; with inline bodies only to those who may soon carry
-    /// them in a proposal.
-    fn disseminate(&mut self, body: &Arc<Body>) {
-        if !self.config.settings.inline_bodies {
-            self.send(Recipients::All, Message::Body(Arc::clone(body)));
-            return;
-        }
-        let mut leaders: BTreeSet<ReplicaId> =
-            self.protocol.coming_leaders(3).into_iter().collect();
-        leaders.remove(&self.config.id);
-        for leader in leaders {
-            self.send(Recipients::One(leader), Message::Body(Arc::clone(body)));
-        }
-    }
-
-    fn take_body(&mut self, now: Time, from: ReplicaId, body: &Arc<Body>) {
-        if self.bodies.take(now, from, body) {
-            if mutants::active(Mutant::AcknowledgeBeforeStored) {
-                self.certifier.stored(now, &body.reference);
-            }
-            self.effects.push_back(Effect::Store(Arc::clone(body)));
-        }
-    }
-
-    /// Something new is durable, and so the incarnation before it: own bodies may leave.
-    fn start(&mut self) {
-        self.started = true;
-        for body in std::mem::take(&mut self.unsent) {
-            self.disseminate(&body);
-        }
-    }
-
-    fn on_stored(&mut self, now: Time, name: BodyRef) {
-        if let Some(body) = self.bodies.get(&name).filter(|_| !self.bodies.is_decided(&name)) {
-            self.mempool.note(body);
-        }
-        self.certifier.stored(now, &name);
-        for block in self.bodies.stored(name) {
-            self.feed(now, Input::Stored(block));
-        }
-    }
-
-    fn serve_bodies(&mut self, to: Peer, names: Vec<BodyRef>) {
-        let mut items = Vec::new();
-        for name in names.into_iter().take(SERVED_MAX) {
-            match self.bodies.get(&name).cloned() {
-                Some(body) => self.send(to.into(), Message::Body(body)),
-                None => items.push(ReadItem::Body(name)),
-            }
-        }
-        if !items.is_empty() {
-            self.read_for(Reading::Bodies(to), items);
-        }
-    }
-
-    /// Acknowledges and certifies bodies; blocks that waited for what is certified now may get a vote.
-    fn certify(&mut self, now: Time) {
-        self.certifier.due(now);
-        while let Some((to, message)) = self.certifier.poll() {
-            self.send(to, message);
-        }
-        let covered = self.certifier.take_fresh();
-        if !covered.is_empty() {
-            for block in self.bodies.covered(&covered) {
-                self.feed(now, Input::Stored(block));
-            }
-        }
-    }
-
-    fn fetch_due(&mut self, now: Time) {
-        for fetch in self.bodies.due(now) {
-            match fetch {
-                Fetch::Ask(member, names) => {
-                    self.send(Recipients::One(member), Message::FetchBodies(names));
-                }
-                Fetch::Load(name) => {
-                    self.read_for(Reading::Own, vec![ReadItem::Body(name)]);
-                }
-            }
-        }
-    }
-
-    /// A member stores these, and for it they are pending. When all of them are decided here, it
-    /// missed that; one that may not sign cannot ask by a timeout, and everybody else may be idle.
-    fn on_announce(&mut self, now: Time, from: ReplicaId, names: &[BodyRef]) {
-        for name in names {
-            self.bodies.announced(name, from);
-            self.bodies.want(now, *name, from, Need::Hearsay);
-        }
-        let is_due = self.shown_at.get(&from).is_none_or(|at| now.since(*at) >= ANNOUNCE_EVERY);
-        if is_due && !names.is_empty() && names.iter().all(|name| self.bodies.is_decided(name)) {
-            self.shown_at.insert(from, now);
-            self.protocol.show_last_decision(from);
-            self.drain(now);
-        }
-    }
-
-    /// Says which bodies have been pending for long: if the author could not reach everybody, or is
-    /// gone, whoever leads next must hear of them all the same.
-    fn announce_due(&mut self, now: Time) {
-        if self.announce_at.is_none_or(|at| at > now) {
-            return;
-        }
-        let every = self.announce_every();
-        self.announce_at = Some(now + every);
-        let names = self.bodies.pending_since(now - every, NAMES_MAX);
-        if !names.is_empty() {
-            self.send(Recipients::All, Message::Announce(names));
-        }
-    }
-
-    /// What is pending is announced when it has waited longer than a decision should take: half as
-    /// long as a view may take at most.
-    fn announce_every(&self) -> Duration {
-        ANNOUNCE_EVERY.max(self.config.settings.timeout() / 2)
-    }
-
     // ---- reading back ---------------------------------------------------------------------------
 
     fn read_for(&mut self, reading: Reading, items: Vec<ReadItem>) {
@@ -685,23 +546,6 @@ impl Replica {
         }
     }
 
-    /// A payload was decided that passes over what has been pending here for so long that every honest
-    /// leader had it: the protocol is told.
-    fn mind_order(&mut self, now: Time, decided: &Payload) {
-        let patience = OVERTAKING_PATIENCE * self.config.settings.timeout();
-        let since = self.view_since;
-        let (committee, own) = (self.config.verifier.committee(), self.config.id);
-        let is_shared = |announced: &Bitmap| {
-            let mut waiting = announced.clone();
-            waiting.insert(own.index());
-            committee.includes_honest(&waiting)
-        };
-        let overtaken = self.bodies.are_overtaken(now, decided, since, patience, is_shared);
-        if overtaken && !self.sync.is_behind() {
-            self.protocol.handle(now, Input::Overtaken);
-        }
-    }
-
     fn send_protocol(&mut self, to: Recipients, message: quorate_consensus::Message) {
         let reports = message.chained().is_some_and(quorate_consensus::chained::Message::reports);
         if self.ancestry.precedes(reports)
@@ -716,66 +560,6 @@ impl Replica {
             _ => Message::Consensus(message),
         };
         self.send(to, message);
-    }
-
-    /// Hands the protocol what it may propose, if it wishes to and there is anything to say.
-    fn propose(&mut self, now: Time) {
-        self.propose_at = None;
-        let Some(wish) = &self.wish else { return };
-        let carried: BTreeSet<BodyRef> = wish.carried.iter().copied().collect();
-        let Chosen { bodies, first, later } =
-            if wish.nothing { Chosen::default() } else { self.choose_bodies(now, &carried) };
-        self.propose_at = later;
-        if bodies.is_empty() && !wish.at_once {
-            return;
-        }
-        let company = self.batching.waits(bodies.len(), wish.concurrent);
-        let until = first.zip(company).map(|(since, wait)| since + wait);
-        if let Some(until) = until.filter(|until| now < *until) {
-            self.propose_at = Some(later.map_or(until, |later| later.min(until)));
-            return;
-        }
-        self.batching.saw(bodies.len());
-        let stamp = wish.stamp_floor_ms.max(self.config.wall_origin_ms + now.as_millis());
-        let payload = Payload::new(wish.height, stamp, bodies);
-        let (view, parent) = (wish.view, wish.parent);
-        (self.wish, self.propose_at) = (None, None);
-        self.feed(now, Input::Payload { view, parent, payload });
-    }
-
-    /// Pending bodies in the order of their arrival that no undecided ancestor carries.
-    fn choose_bodies(&self, now: Time, carried: &BTreeSet<BodyRef>) -> Chosen {
-        let most =
-            if self.config.settings.inline_bodies { Body::BYTES_MAX } else { PAYLOAD_BYTES_MAX };
-        let mut room = self.config.settings.block_operations_max();
-        let limited = room < usize::MAX;
-        let (mut bytes, mut first, mut later) = (0, None::<Time>, None::<Time>);
-        let bodies = self
-            .bodies
-            .pending()
-            .filter(|(body, _)| !carried.contains(&body.reference))
-            .filter(|(body, since)| {
-                let at = self.certifier.proposable_at(&body.reference, *since);
-                if at > now {
-                    later = Some(later.map_or(at, |first| first.min(at)));
-                }
-                at <= now
-            })
-            .take(Payload::BODIES_MAX)
-            .take_while(|(body, _)| {
-                // One body in any case: a member with a higher limit may have sealed it.
-                let is_first = bytes == 0;
-                bytes += body.raw.len();
-                let left = room.checked_sub(if limited { body.operations() } else { 0 });
-                room = left.unwrap_or(0);
-                bytes <= most && (is_first || left.is_some())
-            })
-            .map(|(body, since)| {
-                first.get_or_insert(since);
-                body.reference
-            })
-            .collect();
-        Chosen { bodies, first, later }
     }
 
     /// What follows from any input: seal, propose, execute, ask.
@@ -809,16 +593,6 @@ impl Replica {
         self.sync_due(now);
         self.snapshots_due(now);
     }
-}
-
-/// What may be proposed.
-#[derive(Default)]
-struct Chosen {
-    bodies: Vec<BodyRef>,
-    /// When the first of them arrived.
-    first: Option<Time>,
-    /// When the first may be proposed of those that may not be yet.
-    later: Option<Time>,
 }
 
 /// The next start's number. Records and bodies are in two logs: a power cut may take the number of

@@ -133,13 +133,11 @@ impl LogQueue {
     /// Lets a task of the execution wait for the records before it (★: a state must not know what the log
     /// forgot), or gives it back to be done at once.
     pub fn hold_task(&mut self, task: Task) -> Option<Task> {
-        match self.barrier.passage() {
-            Way::BehindTheLog if !mutants::active(Mutant::HostExecutesEarly) => {
-                let _ = self.urgent.send(Urgent::Task(task));
-                None
-            }
-            _ => Some(task),
+        if mutants::active(Mutant::HostExecutesEarly) || self.barrier.passage() == Way::AtOnce {
+            return Some(task);
         }
+        let _ = self.urgent.send(Urgent::Task(task));
+        None
     }
 
     /// Queues a decided height, among the records. Nothing waits for it.

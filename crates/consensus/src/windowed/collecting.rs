@@ -135,11 +135,14 @@ impl Windowed {
         prepares_turn.start(|| now + self.stagger.before(now, earlier));
         let statement = || place.statement(Kind::Prepare, &self.verifier);
         collecting.prepares.add(from, place.digest, statement, shares.slow);
+        let committee = self.verifier.committee();
+        let may_decide =
+            self.rules.fast_path && (shares.fast.is_some() || !committee.splits_keys());
         if let Some(fast) = shares.fast {
             collecting.fast.add(from, place.digest, statement, fast);
         }
-        let lag = collecting.lag(now, from, self.verifier.committee());
-        if let Some(lag) = lag.filter(|_| self.rules.fast_path) {
+        let lag = if may_decide { collecting.lag(now, from, committee) } else { None };
+        if let Some(lag) = lag {
             self.fast_timer.came(lag);
         }
         self.add_up(now, place.view, place.slot);

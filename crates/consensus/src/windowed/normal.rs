@@ -157,9 +157,9 @@ impl Windowed {
         let waits = |known: &super::slots::Slot| {
             known.proposed.is_some_and(|(_, digest)| digest == id.0) && !known.is_stored
         };
-        let waiting = self.window.iter().filter(|(_, known)| waits(known)).map(|(slot, _)| slot);
-        let slot = waiting.into_iter().find(|slot| !self.is_delivered(*slot));
-        if let Some(slot) = slot {
+        let slots = self.window.iter().filter(|(_, known)| waits(known)).map(|(slot, _)| slot);
+        let undelivered = slots.filter(|slot| !self.is_delivered(*slot)).min();
+        if let Some(slot) = undelivered {
             self.accept(now, slot);
         }
     }

@@ -90,7 +90,10 @@ impl ViewChanges {
 
     /// One by its signer and digest.
     fn find(&self, name: (ReplicaId, Digest)) -> Option<&Report> {
-        self.all().find(|report| report.name() == name)
+        let is_it = |report: &&Report| report.name() == name;
+        let latest = self.latest.get(&name.0).filter(is_it);
+        let begun = || self.begun.iter().flat_map(|(_, reports)| reports).find(is_it);
+        latest.or_else(|| self.named.get(&name)).or_else(begun)
     }
 }
 

@@ -202,7 +202,7 @@ fn a_request_for_bodies_is_answered_within_bounds() {
     let names = bodies.iter().map(|b| b.reference).collect();
     give(&mut replica, Peer::Replica(ReplicaId(2)), &Message::FetchBodies(names));
     let served = sends(effects(&mut replica)).len();
-    assert!((1..=super::SERVED_MAX).contains(&served), "{served}");
+    assert!((1..=super::dissemination::SERVED_MAX).contains(&served), "{served}");
 }
 
 /// A member that sends what only clients or replicas to clients send is counted, nothing more.

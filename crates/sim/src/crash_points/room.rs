@@ -6,6 +6,7 @@ mod tasks;
 use super::chronicle::SharedChronicle;
 use crate::oracles::Observation;
 use crate::recording::{Recorder, RecordingService};
+use crate::tasks::{Held, Task};
 use bytes::Bytes;
 use quorate_crypto::KeyFile;
 use quorate_crypto::mutants::{self, Mutant};
@@ -22,7 +23,6 @@ use quorate_types::{
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use tasks::{Held, Task};
 
 /// The wall clock at time zero.
 const ORIGIN_MS: u64 = 1_900_000_000_000;
@@ -331,12 +331,12 @@ impl Room {
             Effect::Combine(job) => {
                 turn.later.push((COMBINE, Work::Combine(Box::new(job.run()))));
             }
-            Effect::Execute(block) => self.ask_for(Task::Execute(block), turn),
-            Effect::Snapshot(_) => self.ask_for(Task::Snapshot, turn),
-            Effect::Stage(chunk) => self.ask_for(Task::Stage(chunk), turn),
-            Effect::Unstage(chunks) => self.ask_for(Task::Unstage(chunks), turn),
-            Effect::Install(install) => self.ask_for(Task::Install(install), turn),
-            Effect::Ask(job) => self.ask_for(Task::Ask(job), turn),
+            task @ (Effect::Execute(_)
+            | Effect::Snapshot(_)
+            | Effect::Stage(_)
+            | Effect::Unstage(_)
+            | Effect::Install(_)
+            | Effect::Ask(_)) => self.ask_for(Task::of(task), turn),
             Effect::Halt(halt) => {
                 let replica = self.id;
                 let halted = Observation::Halted { replica, halt: &halt };

@@ -10,6 +10,7 @@ use crate::faults::DiskFailure;
 use crate::gate::Gate;
 use crate::recording::{Recorder, RecordingService, Seen};
 use crate::scenario::Durations;
+use crate::tasks::{Held, Task};
 use bytes::Bytes;
 use quorate_crypto::{Digest, KeyFile};
 use quorate_engine::{Incoming, Message, Replica, ReplicaConfig, Settings, Status, Verifier};
@@ -18,9 +19,7 @@ use quorate_storage::{
     Executor, ExecutorConfig, Fault, FaultyDisk, Journal, LogConfig, MemoryDisk, MemoryStore,
     SnapshotJob, Snapshots, StorageError,
 };
-use quorate_types::machine::{
-    AskJob, Block, CombineOutcome, ExecutedUpTo, Halt, Install, ReadRequest, Recovery, StagedChunk,
-};
+use quorate_types::machine::{CombineOutcome, ExecutedUpTo, Halt, ReadRequest, Recovery};
 use quorate_types::{
     BodyRef, ClientId, Committee, Event, Height, Machine, Peer, Recipients, Rejected, ReplicaId,
     Time, Verified, View,
@@ -166,22 +165,6 @@ struct Running {
     /// What the machine was told to be durable.
     durable: Height,
     gate: Gate<Held>,
-}
-
-/// What waits for records to be durable.
-enum Held {
-    Send(Recipients, Box<Message>),
-    Task(Task),
-}
-
-/// What the execution does, in the machine's order.
-enum Task {
-    Execute(Box<Block>),
-    Snapshot,
-    Stage(StagedChunk),
-    Unstage(Vec<Digest>),
-    Install(Box<Install>),
-    Ask(AskJob),
 }
 
 impl ReplicaHost {

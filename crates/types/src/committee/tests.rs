@@ -178,6 +178,17 @@ fn dealt() -> (CommitteeFile, Vec<VotingSecret>) {
 /// ★ Each purpose has its own keys: what is signed for a low threshold counts for no higher one.
 #[test]
 fn threshold_keys_are_of_their_purposes() {
+    check_keys_by_purpose();
+}
+
+#[cfg(feature = "mutants")]
+#[test]
+fn one_share_for_all_purposes_is_noticed() {
+    use quorate_crypto::mutants::{Mutant, assert_noticed};
+    assert_noticed(Mutant::SignWithOneShare, check_keys_by_purpose);
+}
+
+fn check_keys_by_purpose() {
     let (file, secrets) = dealt();
     let committee = load(&file).expect("a sound dealing");
     assert!(committee.splits_keys());

@@ -2,31 +2,15 @@
 
 use super::{Room, Turn, Work};
 use crate::oracles::{Observation, payload_hash};
-use quorate_crypto::Digest;
-use quorate_engine::{Incoming, Message};
+use crate::tasks::{Held, Task};
+use quorate_engine::Incoming;
 use quorate_storage::StorageError;
-use quorate_types::machine::{AskJob, Block, Install, ReadRequest, StagedChunk};
-use quorate_types::{Event, Recipients, Time};
+use quorate_types::machine::{AskJob, Block, ReadRequest};
+use quorate_types::{Event, Time};
 use std::time::Duration;
 
 const EXECUTE: Duration = Duration::from_micros(200);
 const SNAPSHOT: Duration = Duration::from_micros(900);
-
-/// Something that the execution does.
-pub(super) enum Task {
-    Execute(Box<Block>),
-    Snapshot,
-    Stage(StagedChunk),
-    Unstage(Vec<Digest>),
-    Install(Box<Install>),
-    Ask(AskJob),
-}
-
-/// What waits for records to be durable.
-pub(super) enum Held {
-    Send(Recipients, Box<Message>),
-    Task(Task),
-}
 
 impl Room {
     /// A task waits for the records before it.

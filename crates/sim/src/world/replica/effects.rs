@@ -1,7 +1,8 @@
 //! The contract with the machine: its effects carried out, in their order, with the barrier.
 
-use super::{Held, Note, ReplicaHost, Task, Turn, Work};
+use super::{Note, ReplicaHost, Turn, Work};
 use crate::gate::Opened;
+use crate::tasks::{Held, Task};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_engine::{Incoming, Message};
 use quorate_storage::StorageError;
@@ -45,12 +46,12 @@ impl ReplicaHost {
                 let work = Work::Combine(Box::new(job.run()));
                 turn.later.push((dice.span(&durations.combine_us), work));
             }
-            Effect::Execute(block) => self.ask_for(Task::Execute(block), turn),
-            Effect::Snapshot(_) => self.ask_for(Task::Snapshot, turn),
-            Effect::Stage(chunk) => self.ask_for(Task::Stage(chunk), turn),
-            Effect::Unstage(chunks) => self.ask_for(Task::Unstage(chunks), turn),
-            Effect::Install(install) => self.ask_for(Task::Install(install), turn),
-            Effect::Ask(job) => self.ask_for(Task::Ask(job), turn),
+            task @ (Effect::Execute(_)
+            | Effect::Snapshot(_)
+            | Effect::Stage(_)
+            | Effect::Unstage(_)
+            | Effect::Install(_)
+            | Effect::Ask(_)) => self.ask_for(Task::of(task), turn),
             Effect::Release(release) => running.gate.release(release),
             Effect::Halt(halt) => {
                 turn.notes.push(Note::Halted(halt));
@@ -62,8 +63,8 @@ impl ReplicaHost {
 
     /// A task waits for the records before it.
     fn ask_for(&mut self, task: Task, turn: &mut Turn) {
-        let running = self.running.as_mut();
-        let begins = running.and_then(|running| running.gate.hold(Held::Task(task)));
+        let Some(running) = &mut self.running else { return };
+        let begins = running.gate.hold(Held::Task(task));
         self.let_go(begins, turn);
     }
 

@@ -1,7 +1,8 @@
 //! What the execution, the reader and the writer of snapshots do.
 
-use super::{Note, ReplicaHost, Task, Turn, Work};
+use super::{Note, ReplicaHost, Turn, Work};
 use crate::oracles::payload_hash;
+use crate::tasks::Task;
 use quorate_storage::StorageError;
 use quorate_types::machine::{AskJob, Block, Executed, ReadRequest};
 use quorate_types::{Event, Time};

@@ -1,0 +1,152 @@
+//! Bodies on their way: sealed, stored, spread, asked for and announced.
+
+use super::{Reading, Replica};
+use crate::Message;
+use crate::bodies::{Fetch, Need};
+use crate::message::NAMES_MAX;
+use quorate_consensus::Input;
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_types::machine::ReadItem;
+use quorate_types::{Body, BodyRef, Effect, Peer, Recipients, ReplicaId, Time};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Pending bodies are announced no more often than this, see `announce_every`; and a peer that
+/// announces what was decided is shown so no more often.
+const ANNOUNCE_EVERY: Duration = Duration::from_millis(500);
+/// Bodies served for one request.
+pub(super) const SERVED_MAX: usize = 32;
+
+impl Replica {
+    pub(super) fn seal(&mut self, now: Time) {
+        while let Some(body) = self.mempool.seal(now) {
+            let body = Arc::new(body);
+            self.bodies.hold(now, Arc::clone(&body));
+            self.certifier.sealed(&body.reference);
+            if self.started {
+                self.disseminate(&body);
+            } else {
+                self.unsent.push(Arc::clone(&body));
+            }
+            self.effects.push_back(Effect::Store(body));
+        }
+    }
+
+    /// Bodies go to everybody as they are sealed; with inline bodies only to those who may soon carry
+    /// them in a proposal.
+    fn disseminate(&mut self, body: &Arc<Body>) {
+        if !self.config.settings.inline_bodies {
+            self.send(Recipients::All, Message::Body(Arc::clone(body)));
+            return;
+        }
+        let mut leaders: BTreeSet<ReplicaId> =
+            self.protocol.coming_leaders(3).into_iter().collect();
+        leaders.remove(&self.config.id);
+        for leader in leaders {
+            self.send(Recipients::One(leader), Message::Body(Arc::clone(body)));
+        }
+    }
+
+    pub(super) fn take_body(&mut self, now: Time, from: ReplicaId, body: &Arc<Body>) {
+        if self.bodies.take(now, from, body) {
+            if mutants::active(Mutant::AcknowledgeBeforeStored) {
+                self.certifier.stored(now, &body.reference);
+            }
+            self.effects.push_back(Effect::Store(Arc::clone(body)));
+        }
+    }
+
+    /// Something new is durable, and so the incarnation before it: own bodies may leave.
+    pub(super) fn start(&mut self) {
+        self.started = true;
+        for body in std::mem::take(&mut self.unsent) {
+            self.disseminate(&body);
+        }
+    }
+
+    pub(super) fn on_stored(&mut self, now: Time, name: BodyRef) {
+        if let Some(body) = self.bodies.get(&name).filter(|_| !self.bodies.is_decided(&name)) {
+            self.mempool.note(body);
+        }
+        self.certifier.stored(now, &name);
+        for block in self.bodies.stored(name) {
+            self.feed(now, Input::Stored(block));
+        }
+    }
+
+    pub(super) fn serve_bodies(&mut self, to: Peer, names: Vec<BodyRef>) {
+        let mut items = Vec::new();
+        for name in names.into_iter().take(SERVED_MAX) {
+            match self.bodies.get(&name).cloned() {
+                Some(body) => self.send(to.into(), Message::Body(body)),
+                None => items.push(ReadItem::Body(name)),
+            }
+        }
+        if !items.is_empty() {
+            self.read_for(Reading::Bodies(to), items);
+        }
+    }
+
+    /// Acknowledges and certifies bodies; blocks that waited for what is certified now may get a vote.
+    pub(super) fn certify(&mut self, now: Time) {
+        self.certifier.due(now);
+        while let Some((to, message)) = self.certifier.poll() {
+            self.send(to, message);
+        }
+        let covered = self.certifier.take_fresh();
+        if !covered.is_empty() {
+            for block in self.bodies.covered(&covered) {
+                self.feed(now, Input::Stored(block));
+            }
+        }
+    }
+
+    pub(super) fn fetch_due(&mut self, now: Time) {
+        for fetch in self.bodies.due(now) {
+            match fetch {
+                Fetch::Ask(member, names) => {
+                    self.send(Recipients::One(member), Message::FetchBodies(names));
+                }
+                Fetch::Load(name) => {
+                    self.read_for(Reading::Own, vec![ReadItem::Body(name)]);
+                }
+            }
+        }
+    }
+
+    /// A member stores these, and for it they are pending. When all of them are decided here, it
+    /// missed that; one that may not sign cannot ask by a timeout, and everybody else may be idle.
+    pub(super) fn on_announce(&mut self, now: Time, from: ReplicaId, names: &[BodyRef]) {
+        for name in names {
+            self.bodies.announced(name, from);
+            self.bodies.want(now, *name, from, Need::Hearsay);
+        }
+        let is_due = self.shown_at.get(&from).is_none_or(|at| now.since(*at) >= ANNOUNCE_EVERY);
+        if is_due && !names.is_empty() && names.iter().all(|name| self.bodies.is_decided(name)) {
+            self.shown_at.insert(from, now);
+            self.protocol.show_last_decision(from);
+            self.drain(now);
+        }
+    }
+
+    /// Says which bodies have been pending for long: if the author could not reach everybody, or is
+    /// gone, whoever leads next must hear of them all the same.
+    pub(super) fn announce_due(&mut self, now: Time) {
+        if self.announce_at.is_none_or(|at| at > now) {
+            return;
+        }
+        let every = self.announce_every();
+        self.announce_at = Some(now + every);
+        let names = self.bodies.pending_since(now - every, NAMES_MAX);
+        if !names.is_empty() {
+            self.send(Recipients::All, Message::Announce(names));
+        }
+    }
+
+    /// What is pending is announced when it has waited longer than a decision should take: half as
+    /// long as a view may take at most.
+    pub(super) fn announce_every(&self) -> Duration {
+        ANNOUNCE_EVERY.max(self.config.settings.timeout() / 2)
+    }
+}
