@@ -30,6 +30,7 @@
 
 mod book;
 mod cast;
+mod coming;
 mod effects;
 mod frames;
 mod gauges;
@@ -99,6 +100,9 @@ pub struct Scene {
     pub duration: Duration,
     /// Members that end, and when.
     pub crashed: Vec<(ReplicaId, Duration)>,
+    /// Urgent frames that reach a validator within so long of each other are taken up together: less
+    /// exact, and quicker with hundreds of validators. Zero takes up each when it comes.
+    pub take_up: Duration,
     /// Frames lost, as a share of all, 0 to 1: each comes one round trip late.
     pub loss: f64,
     /// Partitions.
@@ -116,7 +120,8 @@ pub struct HostProfile {
     pub uplink_mbps: Option<f64>,
     /// Megabits a second that a host takes in; `None`: any.
     pub downlink_mbps: Option<f64>,
-    /// Validators on each host, each with its client. They reach each other without the host's link.
+    /// Validators on each host, each with its client: they are given to the hosts in turn, as they are
+    /// to regions. They reach each other without the host's link.
     pub validators_per_host: usize,
 }
 
@@ -126,6 +131,12 @@ impl HostProfile {
     pub fn cloud(cores: u32, mbps: f64) -> Self {
         let mbps = Some(mbps);
         Self { cores, uplink_mbps: mbps, downlink_mbps: mbps, validators_per_host: 1 }
+    }
+
+    /// How many hosts so many validators take.
+    #[must_use]
+    pub fn hosts(&self, validators: usize) -> usize {
+        validators.div_ceil(self.validators_per_host.max(1))
     }
 
     /// Everything on one machine, as `quorate bench` has it.
@@ -187,6 +198,17 @@ pub enum SceneError {
         topology: usize,
         /// Members of the scene.
         validators: u16,
+    },
+    /// Validators of different regions on one host.
+    #[error(
+        "{validators} validators on {hosts} hosts: the hosts must be a multiple of the regions, or two \
+         regions share one; change the validators on each host"
+    )]
+    Hosts {
+        /// Members of the scene.
+        validators: u16,
+        /// Their hosts.
+        hosts: usize,
     },
     /// The settings of the replicas.
     #[error(transparent)]
@@ -269,6 +291,7 @@ impl Scene {
             warmup: Duration::from_secs(5),
             duration: Duration::from_secs(20),
             crashed: Vec::new(),
+            take_up: Duration::ZERO,
             loss: 0.0,
             cuts: Vec::new(),
             profile: Profile::Quorate,
@@ -307,6 +330,11 @@ impl Scene {
         }
         if self.topology.members() != usize::from(validators) {
             return Err(SceneError::Topology { topology: self.topology.members(), validators });
+        }
+        let (regions, hosts) = (self.topology.regions(), self.host.hosts(usize::from(validators)));
+        let neighbours = regions.iter().zip(regions.iter().skip(hosts));
+        if neighbours.into_iter().any(|(one, next)| one != next) {
+            return Err(SceneError::Hosts { validators, hosts });
         }
         if self.scheme == SchemeKind::Stub {
             return Err(SceneError::Scheme);

@@ -21,6 +21,8 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Weights {
     each: Vec<u64>,
+    /// What each weighs, if all weigh the same.
+    same: Option<u64>,
     total: u64,
     faulty_max: u64,
     quorum: u64,
@@ -109,7 +111,8 @@ impl Weights {
             return Err(WeightsError::Total(sum));
         }
         let (faulty_max, quorum) = thresholds(&each, total);
-        let weights = Self { each, total, faulty_max, quorum, redundancy: 0 };
+        let same = are_equal(&each).then(|| each[0]);
+        let weights = Self { each, same, total, faulty_max, quorum, redundancy: 0 };
         weights.refuse_dictator()?;
         Ok(weights)
     }
@@ -158,7 +161,7 @@ impl Weights {
     /// Whether all weigh the same.
     #[must_use]
     pub fn are_equal(&self) -> bool {
-        are_equal(&self.each)
+        self.same.is_some()
     }
 
     /// What all members weigh together: `W`.
@@ -220,7 +223,10 @@ impl Weights {
     /// The weight of a set of members, each counted once.
     #[must_use]
     pub fn of_all(&self, members: &Bitmap) -> u64 {
-        members.iter().map(|member| self.of(member)).sum()
+        match self.same {
+            Some(each) if members.members() <= self.members() => each * members.count() as u64,
+            _ => members.iter().map(|member| self.of(member)).sum(),
+        }
     }
 
     /// What the operator of such a committee should be told, if anything.

@@ -9,15 +9,17 @@ use quorate_crypto::Digest;
 use quorate_engine::{Incoming, Message};
 use quorate_storage::{Durability, Entry};
 use quorate_types::machine::{CombineOutcome, Executed};
-use quorate_types::{Effect, Event, Height, Lane, Peer, Recipients, ReplicaId, Verified};
+use quorate_types::{Effect, Event, Height, Lane, Peer, Recipients, ReplicaId};
+use std::ops::Range;
 use std::rc::Rc;
 
 /// What leaves when a service ends.
 pub(crate) enum Done {
     Sent(Place, Rc<Frame>),
+    Spread(Range<usize>, Rc<Frame>),
     Taken(Rc<Frame>),
-    /// Whether it is urgent.
-    Checked(Peer, Box<Verified<Incoming>>, bool),
+    /// What passed, and whether it is urgent.
+    Checked(Vec<Event<Incoming>>, Class),
     Combined(Box<CombineOutcome>),
     Outs(Vec<Out>),
     Executed(Rc<Executed>),
@@ -42,6 +44,9 @@ const GROUP_BULK_BYTES_MAX: usize = 1024 * 1024;
 /// what comes on top is dropped, as the sender's outbox drops it.
 const UNDER_WAY_BYTES_MAX: usize = 38 * 1024 * 1024;
 
+/// Members to whom a frame is sent in one turn, where arrivals are taken up by spans.
+const SPREAD: usize = 32;
+
 /// The store is durable every so many heights, as by default.
 const DURABLE_EVERY: u64 = 256;
 
@@ -52,15 +57,18 @@ impl Stage {
         }
         match done {
             Done::Sent(to, frame) => self.leave(member, to, frame),
+            Done::Spread(range, frame) => {
+                for to in range.filter(|to| *to != member) {
+                    self.leave(member, Place::Validator(to), Rc::clone(&frame));
+                }
+            }
             Done::Taken(frame) => {
                 let kind = if frame.is_urgent() { Kind::Votes } else { Kind::Checks };
                 let class = if frame.is_urgent() { Class::Urgent } else { Class::Bulk };
                 self.queue(member, kind, class, Job::Check(frame));
             }
-            Done::Checked(from, message, urgent) => {
-                let class = if urgent { Class::Urgent } else { Class::Bulk };
-                let event = Event::Message { from, message: *message };
-                self.queue(member, Kind::Machine, class, Job::Event(Box::new(event)));
+            Done::Checked(events, class) => {
+                self.queue(member, Kind::Machine, class, Job::Tell(events));
             }
             Done::Combined(outcome) => self.answer(member, Event::Combined(*outcome)),
             Done::Outs(outs) => {
@@ -158,13 +166,21 @@ impl Stage {
     }
 
     fn answer(&mut self, member: usize, event: Event<Incoming>) {
-        self.queue(member, Kind::Machine, Class::Answer, Job::Event(Box::new(event)));
+        self.queue(member, Kind::Machine, Class::Answer, Job::Tell(vec![event]));
     }
 
     /// Hands a frame to the network's threads, once for each that it goes to.
     fn send(&mut self, member: usize, outgoing: &Outgoing) {
         let frame = &outgoing.frame;
         match outgoing.to {
+            Recipients::All if self.coming.is_by_spans(frame) => {
+                let members = self.cast.validators.len();
+                for from in (0..members).step_by(SPREAD) {
+                    let to = from..members.min(from + SPREAD);
+                    let job = Job::Spread { to, frame: Rc::clone(frame) };
+                    self.queue(member, Kind::Net, Class::Urgent, job);
+                }
+            }
             Recipients::All => {
                 for to in (0..self.cast.validators.len()).filter(|to| *to != member) {
                     self.send_one(member, Place::Validator(to), frame);
@@ -211,7 +227,14 @@ impl Stage {
             self.cast.validators[member].sent_bytes += frame.bytes as u64;
         }
         let at = self.lines.send(self.now, member, to.index(), frame.lane, frame.bytes);
-        self.agenda.schedule(at, Happening::Arrive { to, frame });
+        match to {
+            Place::Validator(to) if self.coming.is_by_spans(&frame) => {
+                if let Some(at) = self.coming.put(to, at, frame) {
+                    self.agenda.schedule(at, Happening::TakeUp { member: to });
+                }
+            }
+            _ => self.agenda.schedule(at, Happening::Arrive { to, frame }),
+        }
     }
 
     /// Begins a group of the log, unless one is under way.

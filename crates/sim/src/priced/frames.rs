@@ -1,6 +1,7 @@
 //! Frames on their way, shared by all that they go to.
 
 use super::Nanos;
+use crate::class::Class;
 use bytes::Bytes;
 use quorate_engine::{Incoming, Message};
 use quorate_types::{ClientId, Lane, Peer, Verified};
@@ -21,15 +22,24 @@ pub(crate) struct Frame {
     pub(crate) bytes: usize,
     /// Tag and what follows.
     pub(crate) content: Bytes,
-    /// Frames that leave for one place in one write, as a link gathers them; then it has no content.
+    /// Frames that leave for one place in one write, as a link gathers them, or that were taken up
+    /// together; then it has no content.
     parts: Vec<Rc<Self>>,
+    /// Whether its check is the same for every receiver.
+    alike: bool,
     /// What checking it came to, where that is the same for every receiver.
     checked: RefCell<Option<(Verified<Incoming>, Nanos)>>,
 }
 
-/// Tags whose check needs nothing of the receiver: a body is parsed, hashed and its requests'
-/// signatures checked alike everywhere.
-const ALIKE: [u8; 1] = [3];
+/// Whether a message's check needs nothing of the receiver: a body is parsed, hashed and its requests'
+/// signatures checked alike everywhere; of a vote only the form is checked.
+fn is_alike(message: &Message) -> bool {
+    match message {
+        Message::Body(_) => true,
+        Message::Consensus(message) => Class::of(message) == Class::Vote,
+        _ => false,
+    }
+}
 
 /// Tags that go to the bulk threads of the pool whatever their lane (`node::pool`).
 const BULKY: [u8; 4] = [2, 3, 7, 8];
@@ -52,11 +62,12 @@ impl Frame {
             bytes,
             content,
             parts: Vec::new(),
+            alike: is_alike(message),
             checked: RefCell::default(),
         })
     }
 
-    /// Frames for clients in one place, in one write.
+    /// Frames that leave for one place in one write, or were taken up there together.
     pub(crate) fn gathered(mut parts: Vec<Rc<Self>>) -> Option<Rc<Self>> {
         if parts.len() < 2 {
             return parts.pop();
@@ -73,6 +84,7 @@ impl Frame {
             bytes,
             content,
             parts,
+            alike: false,
             checked: RefCell::default(),
         }))
     }
@@ -89,6 +101,9 @@ impl Frame {
 
     /// Whether it is checked ahead of bodies and requests.
     pub(crate) fn is_urgent(&self) -> bool {
+        if let Some(first) = self.parts.first() {
+            return first.is_urgent();
+        }
         matches!(self.lane, Lane::Votes | Lane::Consensus) && !BULKY.contains(&self.tag())
     }
 
@@ -99,7 +114,7 @@ impl Frame {
 
     /// Remembers a check for the other receivers, where it is the same for all.
     pub(crate) fn remember(&self, message: &Verified<Incoming>, cost: Nanos) {
-        if ALIKE.contains(&self.tag()) {
+        if self.alike {
             *self.checked.borrow_mut() = Some((message.clone(), cost));
         }
     }

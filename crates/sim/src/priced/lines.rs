@@ -58,7 +58,7 @@ impl Link {
 #[derive(Debug)]
 pub(crate) struct Lines {
     members: usize,
-    per_host: usize,
+    hosts: usize,
     routes: Vec<Route>,
     /// By pair and lane: when the link between them is free, and when the last frame arrives.
     lanes: Vec<(Nanos, Nanos)>,
@@ -77,14 +77,13 @@ impl Lines {
     pub(crate) fn new(scene: &Scene) -> Self {
         let members = usize::from(scene.validators);
         let topology: &Topology = &scene.topology;
-        let per_host = scene.host.validators_per_host.max(1);
-        let hosts = members.div_ceil(per_host);
+        let hosts = scene.host.hosts(members);
         let pairs = (0..members).flat_map(|from| (0..members).map(move |to| (from, to)));
         let mut dice = Dice::new(scene.seed, "lines", 0);
         let rate = |mbps: Option<f64>| mbps.map_or(0.0, |mbps| 8_000.0 / mbps);
         Self {
             members,
-            per_host,
+            hosts,
             routes: pairs.map(|(from, to)| topology.route(from, to)).collect(),
             lanes: vec![(0, 0); members * members * 4],
             up: vec![Link::default(); hosts],
@@ -158,7 +157,7 @@ impl Lines {
     }
 
     fn host(&self, member: usize) -> usize {
-        member / self.per_host
+        member % self.hosts
     }
 }
 

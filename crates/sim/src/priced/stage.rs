@@ -2,6 +2,7 @@
 
 use super::book::Book;
 use super::cast::Cast;
+use super::coming::Coming;
 use super::effects::Done;
 use super::frames::Frame;
 use super::gauges::Gauges;
@@ -39,6 +40,8 @@ pub(crate) enum Happening {
     Served { host: usize },
     /// A frame reaches a host.
     Arrive { to: Place, frame: Rc<Frame> },
+    /// What reached a validator's host within a span is taken up.
+    TakeUp { member: usize },
     /// A frame is all in.
     In { to: Place, frame: Rc<Frame> },
     /// A group of the log is durable.
@@ -82,13 +85,14 @@ pub(crate) struct Stage {
     pub(crate) durability: Durability,
     /// When each host's disk is free.
     pub(crate) disks: Vec<Nanos>,
+    /// Urgent frames on their way to each validator, where they are taken up by spans.
+    pub(crate) coming: Coming,
     /// Bulk bytes under way, by pair.
     pub(crate) under_way: Vec<usize>,
     pub(crate) dropped: u64,
     /// How long machines take here, where somebody wants to know.
     pub(crate) observed: Option<Observed>,
     hosts: Vec<Host>,
-    per_host: usize,
     active: Vec<Option<Active>>,
     free: Vec<usize>,
     clients: BTreeMap<ClientId, (usize, usize)>,
@@ -109,8 +113,7 @@ impl Stage {
         let stand_ins = (!scene.real_signatures).then(StandIns::begin);
         let cast = Cast::new(scene);
         let members = cast.validators.len();
-        let per_host = scene.host.validators_per_host.max(1);
-        let hosts = members.div_ceil(per_host);
+        let hosts = scene.host.hosts(members);
         let begins = nanos(scene.warmup);
         let ends = begins + nanos(scene.duration);
         let live = cast.validators.iter().filter(|validator| validator.lives).count();
@@ -135,11 +138,11 @@ impl Stage {
             scheme: scene.scheme,
             durability: scene.durability,
             disks: vec![0; hosts],
+            coming: Coming::new(members, scene.take_up),
             under_way: vec![0; members * members],
             dropped: 0,
             observed: None,
             hosts: (0..hosts).map(|_| host()).collect(),
-            per_host,
             active: Vec::new(),
             free: Vec::new(),
             clients,
@@ -163,8 +166,8 @@ impl Stage {
             self.agenda.schedule(nanos(*at), Happening::Crash { member: member.index() });
         }
         for member in 0..self.cast.validators.len() {
-            let event = Event::Recovered(Box::default());
-            self.queue(member, Kind::Machine, Class::Answer, Job::Event(Box::new(event)));
+            let events = vec![Event::Recovered(Box::default())];
+            self.queue(member, Kind::Machine, Class::Answer, Job::Tell(events));
             // Not in step: each at another part of a tick.
             let phase = self.tick * member as u64 / self.cast.validators.len() as u64;
             self.agenda.schedule(LOAD_FROM + phase, Happening::Load { member });
@@ -207,11 +210,15 @@ impl Stage {
         match what {
             Happening::Served { host } => return self.served(host),
             Happening::Arrive { to, frame } => {
-                let at =
-                    self.lines.receive(self.now, frame.from, to.index(), frame.lane, frame.bytes);
-                if at > self.now + AT_ONCE {
-                    self.agenda.schedule(at, Happening::In { to, frame });
-                } else {
+                if let Some(frame) = self.receive(to, frame) {
+                    self.come_in(to, frame);
+                }
+            }
+            Happening::TakeUp { member } => {
+                let to = Place::Validator(member);
+                let arrived = self.coming.take(member, self.now);
+                let frames = arrived.into_iter().filter_map(|frame| self.receive(to, frame));
+                if let Some(frame) = Frame::gathered(frames.collect()) {
                     self.come_in(to, frame);
                 }
             }
@@ -245,6 +252,16 @@ impl Stage {
             Happening::Begin => self.began = Gauges::read(self),
         }
         Ok(())
+    }
+
+    /// A frame passes its receiver's link: it is in at once, or later.
+    fn receive(&mut self, to: Place, frame: Rc<Frame>) -> Option<Rc<Frame>> {
+        let at = self.lines.receive(self.now, frame.from, to.index(), frame.lane, frame.bytes);
+        if at <= self.now + AT_ONCE {
+            return Some(frame);
+        }
+        self.agenda.schedule(at, Happening::In { to, frame });
+        None
     }
 
     fn come_in(&mut self, to: Place, frame: Rc<Frame>) {
@@ -373,7 +390,7 @@ impl Stage {
     }
 
     pub(crate) fn host(&self, member: usize) -> usize {
-        member / self.per_host
+        member % self.hosts.len()
     }
 
     pub(crate) fn client_of(&self, client: ClientId) -> Option<(usize, usize)> {
@@ -396,6 +413,7 @@ impl Stage {
             Happening::Load { member } => (7, *member),
             Happening::Crash { member } => (8, *member),
             Happening::Begin => (9, 0),
+            Happening::TakeUp { member } => (10, *member),
         };
         let event = self.now ^ (kind << 60) ^ (place as u64).rotate_left(24);
         self.trace = (self.trace ^ event).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);

@@ -7,6 +7,7 @@ use quorate_types::machine::{Block, CombineJob};
 use quorate_types::{Event, Height};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// Which station.
@@ -72,12 +73,18 @@ pub(crate) enum Job {
         to: Place,
         frame: Rc<Frame>,
     },
+    /// Likewise, to all members of a range but the sender.
+    Spread {
+        to: Range<usize>,
+        frame: Rc<Frame>,
+    },
     /// Reads and decrypts.
     Take(Rc<Frame>),
     /// Checks before the machine sees it.
     Check(Rc<Frame>),
     Combine(Box<CombineJob>),
-    Event(Box<Event<Incoming>>),
+    /// The machine is told, in this order.
+    Tell(Vec<Event<Incoming>>),
     /// The machine's timer.
     Tick,
     Execute(Box<Block>),

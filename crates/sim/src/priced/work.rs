@@ -6,7 +6,7 @@ use super::frames::Frame;
 use super::load::{ClientTurn, micros};
 use super::observed::Given;
 use super::stage::Stage;
-use super::stations::{Job, Kind};
+use super::stations::{self, Job, Kind};
 use super::{Nanos, Prices, Profile};
 use crate::class::Class;
 use quorate_consensus::chained;
@@ -27,11 +27,18 @@ impl Stage {
                 let us = net.send_frame_us + frame.bytes as f64 * net.send_byte_ns / 1e3;
                 (us, Done::Sent(to, frame))
             }
+            Job::Spread { to, frame } => {
+                let others = to.len() - usize::from(to.contains(&member));
+                let each = net.send_frame_us + frame.bytes as f64 * net.send_byte_ns / 1e3;
+                (others as f64 * each, Done::Spread(to, frame))
+            }
             Job::Take(frame) => {
-                let us = net.receive_frame_us + frame.bytes as f64 * net.receive_byte_ns / 1e3;
+                let parts = frame.each().count() as f64;
+                let us =
+                    parts * net.receive_frame_us + frame.bytes as f64 * net.receive_byte_ns / 1e3;
                 (us, Done::Taken(frame))
             }
-            Job::Check(frame) => return self.check(member, kind, &frame),
+            Job::Check(frame) => return self.check_all(member, kind, &frame),
             Job::Combine(job) => {
                 let done = Done::Combined(Box::new(job.run()));
                 if self.profile == Profile::Reference {
@@ -40,8 +47,18 @@ impl Stage {
                 }
                 (0.0, done)
             }
-            Job::Event(event) => self.handle(member, Some(*event)),
-            Job::Tick => self.handle(member, None),
+            Job::Tell(events) => {
+                let mut turn = Turn::default();
+                for event in events {
+                    self.handle(member, Some(event), &mut turn);
+                }
+                turn.end()
+            }
+            Job::Tick => {
+                let mut turn = Turn::default();
+                self.handle(member, None, &mut turn);
+                turn.end()
+            }
             Job::Execute(block) => {
                 match self.ledger.execute(&block, self.cast.validators[member].lives) {
                     Ok(executed) => {
@@ -126,12 +143,35 @@ impl Stage {
         (us, Done::Client(turn.sends))
     }
 
-    /// Decodes and checks a frame. What is the same for every receiver is charged to each and computed
-    /// once.
-    fn check(&mut self, member: usize, kind: Kind, frame: &Rc<Frame>) -> (Nanos, Done) {
+    /// Decodes and checks a frame, or each that was taken up with it.
+    fn check_all(&mut self, member: usize, kind: Kind, frame: &Rc<Frame>) -> (Nanos, Done) {
         let urgent = kind == Kind::Votes;
+        let class = if urgent { stations::Class::Urgent } else { stations::Class::Bulk };
+        let (mut cost, mut events) = (0, Vec::new());
+        for part in frame.each() {
+            match self.check(member, kind, part) {
+                Ok((took, message)) => {
+                    let from = part.peer;
+                    cost += took;
+                    events.extend(message.map(|message| Event::Message { from, message }));
+                }
+                Err(text) => return (0, Done::Broken(text)),
+            }
+        }
+        let done = if events.is_empty() { Done::Nothing } else { Done::Checked(events, class) };
+        (cost, done)
+    }
+
+    /// What is the same for every receiver is charged to each and computed once. The error is why a
+    /// message was refused.
+    fn check(
+        &mut self,
+        member: usize,
+        kind: Kind,
+        frame: &Rc<Frame>,
+    ) -> Result<(Nanos, Option<Verified<Incoming>>), String> {
         if let Some((message, cost)) = frame.known() {
-            return (cost, Done::Checked(frame.peer, Box::new(message), urgent));
+            return Ok((cost, Some(message)));
         }
         let verifier = &self.cast.validators[member].verifier;
         let checked = Verified::<Incoming>::check(frame.content.clone(), frame.peer, verifier);
@@ -141,28 +181,27 @@ impl Stage {
         let decoded = if frame.lane == Lane::Bulk { 0 } else { frame.bytes };
         let codec = net.codec_us * 1e3 + decoded as f64 * net.codec_byte_ns;
         let mut cost = (codec + counted) as Nanos;
-        let done = match checked {
+        match checked {
             Ok(message) => {
                 if self.profile == Profile::Reference && is_share(&message) {
                     cost += self.prices.of(&OpCounts::one_share(self.scheme)) as Nanos;
                 }
                 frame.remember(&message, cost);
-                Done::Checked(frame.peer, Box::new(message), urgent)
+                Ok((cost, Some(message)))
             }
-            Err(reason) if reason.is_innocent() => Done::Nothing,
-            Err(reason) => Done::Broken(format!(
+            Err(reason) if reason.is_innocent() => Ok((cost, None)),
+            Err(reason) => Err(format!(
                 "validator {member} refused a message of {:?} with the tag {}: {reason}",
                 frame.peer,
                 frame.tag()
             )),
-        };
-        (cost, done)
+        }
     }
 
     /// The machine handles an event, or its timer; what it asks for leaves when its service ends.
-    fn handle(&mut self, member: usize, event: Option<Event<Incoming>>) -> (f64, Done) {
+    fn handle(&mut self, member: usize, event: Option<Event<Incoming>>, turn: &mut Turn) {
         let now = micros(self.now);
-        let mut us = match &event {
+        turn.us += match &event {
             Some(event) => self.price_of(event),
             None => self.prices.machine_thread.other_us,
         };
@@ -186,24 +225,16 @@ impl Stage {
             // Its replicas answer nobody.
             counts::take();
         }
-        let mut outs = Vec::new();
-        let mut replies: BTreeMap<usize, Vec<Rc<Frame>>> = BTreeMap::new();
         while let Some(effect) = self.cast.validators[member].machine.poll() {
-            match self.prepare(member, effect, &mut us) {
+            match self.prepare(member, effect, &mut turn.us) {
                 Some(Out::Send(Outgoing { to: Recipients::Client(client), frame })) => {
                     if let Some((place, _)) = self.client_of(client) {
-                        replies.entry(place).or_default().push(frame);
+                        turn.replies.entry(place).or_default().push(frame);
                     }
                 }
-                out => outs.extend(out),
+                out => turn.outs.extend(out),
             }
         }
-        let gathered = replies.into_values().filter_map(Frame::gathered);
-        outs.extend(gathered.filter_map(|frame| {
-            let to = Recipients::Client(frame.client?);
-            Some(Out::Send(Outgoing { to, frame }))
-        }));
-        (us, Done::Outs(outs))
     }
 
     /// What a price grows with: a stored body's requests, an executed height's replies.
@@ -273,6 +304,28 @@ impl Stage {
             Event::Executed(_) => prices.executed_us,
             _ => prices.other_us,
         }
+    }
+}
+
+/// A turn of the machine's thread.
+#[derive(Default)]
+struct Turn {
+    us: f64,
+    outs: Vec<Out>,
+    /// By the place that they go to.
+    replies: BTreeMap<usize, Vec<Rc<Frame>>>,
+}
+
+impl Turn {
+    /// How long it takes, and what leaves at its end.
+    fn end(self) -> (f64, Done) {
+        let mut outs = self.outs;
+        let gathered = self.replies.into_values().filter_map(Frame::gathered);
+        outs.extend(gathered.filter_map(|frame| {
+            let to = Recipients::Client(frame.client?);
+            Some(Out::Send(Outgoing { to, frame }))
+        }));
+        (self.us, Done::Outs(outs))
     }
 }
 
