@@ -17,6 +17,11 @@
 //! * **A certificate proves that `t` members signed, not which.** Its bitmap names those whose shares
 //!   were used, as far as whoever combined them tells the truth: the same signature comes of every other
 //!   `t`, and nothing ties the bitmap to it. A bitmap of fewer than `t` is a lie, and is refused ★.
+//! * **When all have signed, nothing is interpolated** (paper 002, §VIII): the shares are ordinary BLS
+//!   signatures under the public shares, and their sum is one under the sum of those. A bitmap of all
+//!   members says that it is this sum; of fewer, that it is the group's signature. Both are one check
+//!   against one known key, and adding costs a fraction of interpolating. A member cannot choose its public
+//!   share by the others', which lies on the dealer's polynomial.
 //! * **No proofs of possession.** A member's public share is its dealer's doing. That a stranger's key is
 //!   none is shown by the polynomial it does not lie on.
 //! * **Independent sharings** ★: SBFT's three thresholds are three secrets ([`Sharing`]). Were they one,
@@ -62,26 +67,43 @@ use std::fmt;
 /// One sharing's keys as affine points, checked to belong together.
 pub(crate) struct ThresholdScheme {
     group: PublicKey,
+    /// The sum of all public shares: the key of what all members signed.
+    all: PublicKey,
     /// Each member's public share.
     shares: Vec<PublicKey>,
     threshold: usize,
 }
 
 /// Shares of the signers, and what they come to.
-struct Interpolated {
+struct Made {
     signers: Bitmap,
     signature: Signature,
 }
 
 impl ThresholdScheme {
-    /// What the first shares give, as many as the threshold asks for; `None` if there are too few. It is
-    /// good if they all are.
-    fn interpolate(&self, candidates: &[Candidate]) -> Option<Interpolated> {
-        let used = candidates.get(..self.threshold)?;
+    fn new(group: PublicKey, shares: Vec<PublicKey>, threshold: usize) -> Self {
+        let all = points::sum_keys(&shares).to_public_key();
+        Self { group, all, shares, threshold }
+    }
+
+    /// What the shares of all members add up to; else what the first of them are interpolated to, as
+    /// many as the threshold asks for; `None` if there are too few. It is good if they all are.
+    fn make(&self, candidates: &[Candidate]) -> Option<Made> {
+        let is_all = candidates.len() == self.shares.len();
+        let used = if is_all { candidates } else { candidates.get(..self.threshold)? };
         let signers = Bitmap::from_indices(self.shares.len(), used.iter().map(|one| one.signer));
         let signatures: Vec<Signature> = used.iter().map(|one| one.signature).collect();
-        let signature = points::interpolate(&signatures, &coefficients(&signers));
-        Some(Interpolated { signers, signature })
+        let signature = if is_all {
+            points::sum_signatures(&signatures)
+        } else {
+            points::interpolate(&signatures, &coefficients(&signers))
+        };
+        Some(Made { signers, signature })
+    }
+
+    /// The key that a certificate of these signers is checked against.
+    fn key(&self, signers: &Bitmap) -> &PublicKey {
+        if signers.count() == self.shares.len() { &self.all } else { &self.group }
     }
 
     fn bad_by_policy(&self, message: &[u8], shares: &[Candidate], policy: Policy) -> Vec<usize> {
@@ -161,8 +183,8 @@ impl Scheme for ThresholdScheme {
         shares::check_alone(&self.shares, message, &Candidate { signer, signature })
     }
 
-    /// Suspects are checked alone, the others under `policy`. Of what remains the first shares are
-    /// interpolated, as many as the threshold asks for.
+    /// Suspects are checked alone, the others under `policy`. Of what remains the shares of all are added
+    /// up, or the first interpolated, as many as the threshold asks for.
     ///
     /// Under [`Policy::Aggregate`] the result alone is checked ★. While it is bad, shares are left out:
     /// first those that sums give away, which is cheap and finds whoever lies alone; then those that
@@ -183,18 +205,18 @@ impl Scheme for ThresholdScheme {
             bad.extend(self.bad_by_policy(message, &others, policy));
         }
         candidates.retain(|one| !bad.contains(&one.signer));
-        let mut result = self.interpolate(&candidates);
+        let mut result = self.make(&candidates);
         let is_bad =
-            |one: &Interpolated| !points::equation_holds(message, &self.group, &one.signature);
+            |one: &Made| !points::equation_holds(message, self.key(&one.signers), &one.signature);
         for search in [Policy::Aggregate, Policy::Batch] {
             if policy != Policy::Aggregate || !result.as_ref().is_some_and(is_bad) {
                 break;
             }
             bad.extend(self.bad_by_policy(message, &candidates, search));
             candidates.retain(|one| !bad.contains(&one.signer));
-            result = self.interpolate(&candidates);
+            result = self.make(&candidates);
         }
-        let certificate = result.map(|Interpolated { signers, signature }| Certificate {
+        let certificate = result.map(|Made { signers, signature }| Certificate {
             signers,
             aggregate: Aggregate(signature.to_bytes().to_vec()),
         });
@@ -203,7 +225,7 @@ impl Scheme for ThresholdScheme {
 
     fn verify(&self, message: &[u8], certificate: &Certificate) -> Result<(), SignatureError> {
         let signature = self.open(certificate)?;
-        points::check_pairing(message, &self.group, &signature)
+        points::check_pairing(message, self.key(&certificate.signers), &signature)
     }
 
     /// As for multi-signatures: one product of pairings with random weights.
@@ -214,15 +236,16 @@ impl Scheme for ThresholdScheme {
         let mut claims = Vec::with_capacity(items.len());
         for (message, certificate) in items {
             let signature = self.open(certificate)?;
-            claims.push(points::Claim { message, key: self.group, signature });
+            let key = *self.key(&certificate.signers);
+            claims.push(points::Claim { message, key, signature });
         }
         points::check_pairings(&claims)
     }
 
-    /// The group's key, whoever signed.
+    /// The group's key, whoever signed, unless all did.
     fn signers_key(&self, signers: &Bitmap) -> Option<Vec<u8>> {
         check_count(signers, self.shares.len(), self.threshold).ok()?;
-        Some(self.group.serialize().to_vec())
+        Some(self.key(signers).serialize().to_vec())
     }
 }
 

@@ -55,9 +55,9 @@ pub use prices::{
 pub use stations::Kind as Station;
 
 use quorate_crypto::SchemeKind;
-use quorate_engine::{FlowControl, Settings, SettingsError};
+use quorate_engine::{FlowControl, Settings, SettingsError, UnfitProtocol};
 use quorate_storage::Durability;
-use quorate_types::{Committee, ReplicaId};
+use quorate_types::{Committee, ReplicaId, Weights, WeightsError};
 use quorate_wan::Topology;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
@@ -77,7 +77,9 @@ pub struct Scene {
     pub seed: u64,
     /// Members of the committee, 1 to 1,024, all of one weight.
     pub validators: u16,
-    /// The voting scheme: Ed25519 or BLS.
+    /// How many of them are there beyond what faults ask for: `c` of `n = 3f+2c+1`.
+    pub redundancy: u64,
+    /// The voting scheme: Ed25519, BLS or BLS with threshold keys.
     pub scheme: SchemeKind,
     /// The settings of all replicas.
     pub settings: Settings,
@@ -147,14 +149,42 @@ impl HostProfile {
     }
 }
 
-/// When operations are offered: in an open loop, by one client beside each validator.
+/// When operations are offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
-    /// One as long after the other.
+    /// In an open loop, by one client beside each validator: one as long after the other.
     Fixed,
-    /// At random moments, independent of each other.
+    /// Likewise, at random moments, independent of each other.
     Poisson,
+    /// In a closed loop: each session sends a request of so many operations, and the next one as soon as
+    /// all of them are answered. The rate means nothing then.
+    Closed(NonZeroUsize),
+}
+
+/// Who gets a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Receivers {
+    /// The validator beside the client, and the next when it is silent.
+    #[default]
+    One,
+    /// All validators at once.
+    All,
+    /// The leader of the first view, and the next when it is silent: whoever orders, in protocols whose
+    /// leader stays.
+    Leader,
+}
+
+/// What is replicated, as far as its price goes: the state itself is that of a service that does nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Work {
+    /// Nothing.
+    #[default]
+    Noop,
+    /// Puts into the authenticated key-value store.
+    Kv,
 }
 
 /// What clients offer.
@@ -170,8 +200,10 @@ pub struct Load {
     pub bundle_delay: Duration,
     /// Sessions, given to the clients in turn; `None`: as many as the rate needs, at least one each.
     pub sessions: Option<NonZeroUsize>,
-    /// Whether a request goes to all validators at once, or to one and to the next when it is silent.
-    pub send_to_all: bool,
+    /// Who gets a request.
+    pub receivers: Receivers,
+    /// What an operation is.
+    pub work: Work,
 }
 
 /// Whose replica is modelled.
@@ -214,8 +246,14 @@ pub enum SceneError {
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// The stub scheme has no price.
-    #[error("the stub scheme has no price: use ed25519 or bls")]
+    #[error("the stub scheme has no price: use ed25519, bls or bls-threshold")]
     Scheme,
+    /// Members that do not make the redundancy that was asked for.
+    #[error(transparent)]
+    Redundancy(#[from] WeightsError),
+    /// A committee or keys that the protocol does not support.
+    #[error(transparent)]
+    Unfit(#[from] UnfitProtocol),
     /// A figure out of its range.
     #[error("{what} is {value}; it must be {rule}")]
     Range {
@@ -273,6 +311,7 @@ impl Scene {
         Self {
             seed: 1,
             validators: u16::try_from(topology.members()).expect("a committee"),
+            redundancy: 0,
             scheme: SchemeKind::Ed25519,
             settings: Settings { timeout_ms: 5_000, batch_delay_ms: 100, ..Settings::default() },
             durability: Durability::Fsync,
@@ -286,7 +325,8 @@ impl Scene {
                 arrivals: Arrivals::Fixed,
                 bundle_delay: Duration::from_millis(50),
                 sessions: None,
-                send_to_all: false,
+                receivers: Receivers::One,
+                work: Work::Noop,
             },
             warmup: Duration::from_secs(5),
             duration: Duration::from_secs(20),
@@ -323,6 +363,11 @@ impl Scene {
         self
     }
 
+    /// What the members weigh.
+    fn weights(&self) -> Result<Weights, WeightsError> {
+        Weights::equal(usize::from(self.validators)).with_redundancy(self.redundancy)
+    }
+
     fn check(&self) -> Result<(), SceneError> {
         let validators = self.validators;
         if !(1..=Committee::MEMBERS_MAX).contains(&usize::from(validators)) {
@@ -340,6 +385,7 @@ impl Scene {
             return Err(SceneError::Scheme);
         }
         self.settings.validate()?;
+        self.settings.protocol.check_committee(&self.weights()?, self.scheme)?;
         let ends = self.warmup + self.duration;
         if let Some((ReplicaId(member), at)) =
             self.crashed.iter().copied().find(|(member, at)| member.0 >= validators || *at >= ends)

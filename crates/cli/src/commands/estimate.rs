@@ -12,7 +12,9 @@ use quorate_consensus::ProposalKey;
 use quorate_crypto::{KeyCache, Policy, SchemeKind};
 use quorate_engine::{Availability, ProtocolKind, Settings};
 use quorate_lab::bench;
-use quorate_sim::priced::{self, Arrivals, HostProfile, Prices, Scene, SceneError};
+use quorate_sim::priced::{
+    self, Arrivals, HostProfile, Prices, Receivers, Scene, SceneError, Work,
+};
 use quorate_storage::Durability;
 use quorate_types::ReplicaId;
 use quorate_wan::{Emulation, Topology};
@@ -33,10 +35,14 @@ pub(crate) struct Options {
     /// Members of the committee
     #[arg(short = 'n', long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1_024))]
     validators: u16,
-    /// The protocol that orders: jolteon, hotstuff (chained) or hotstuff-basic
+    /// How many of them are there beyond what faults ask for: c of n = 3f+2c+1
+    #[arg(short = 'c', long, default_value_t = 0)]
+    redundancy: u64,
+    /// The protocol that orders: jolteon, hotstuff (chained), hotstuff-basic, pbft, linear-pbft,
+    /// linear-pbft-fast or sbft
     #[arg(long, default_value_t)]
     protocol: ProtocolKind,
-    /// The voting scheme: ed25519 or bls
+    /// The voting scheme: ed25519, bls, or bls-threshold where the protocol takes it
     #[arg(long, default_value = "ed25519", value_parser = super::scheme)]
     scheme: SchemeKind,
     /// Operations offered per second, by one client beside each validator
@@ -51,6 +57,19 @@ pub(crate) struct Options {
     /// Sessions of all clients together [default: as many as the rate needs]
     #[arg(long, value_name = "COUNT")]
     sessions: Option<NonZeroUsize>,
+    /// A closed loop of so many clients instead of a rate: each sends a request when its last one is
+    /// answered
+    #[arg(long, value_name = "COUNT", conflicts_with_all = ["rate", "poisson", "sessions", "bundle_delay"])]
+    clients: Option<NonZeroUsize>,
+    /// Operations of a request in a closed loop
+    #[arg(long, default_value = "1", value_name = "COUNT", requires = "clients")]
+    request_operations: NonZeroUsize,
+    /// Send requests to the leader of the first view instead of the validator beside the client
+    #[arg(long)]
+    to_leader: bool,
+    /// What execution costs: kv (puts) or noop
+    #[arg(long, default_value = "noop", value_parser = work)]
+    service: Work,
     /// How long a client waits for operations to share a request [default: 50; 20 with --local]
     #[arg(long, value_name = "MS")]
     bundle_delay: Option<u64>,
@@ -63,6 +82,13 @@ pub(crate) struct Options {
     /// Megabits a second of each host, in each direction
     #[arg(long, default_value_t = 5_000.0)]
     mbps: f64,
+    /// Validators that share a host, each with its client
+    #[arg(long, default_value_t = 1, conflicts_with = "local", value_name = "COUNT")]
+    per_host: u16,
+    /// Take up together what reaches a validator within so many microseconds: less exact, and quicker
+    /// with hundreds of validators
+    #[arg(long, default_value_t = 0, value_name = "US")]
+    take_up: u64,
     /// All validators and clients on one host, without a network card in between, and the defaults of
     /// `quorate bench`
     #[arg(long, conflicts_with = "mbps")]
@@ -155,9 +181,10 @@ impl Options {
             Prices::find(&self.prices).map_err(Failure::usage)?,
         );
         scene.seed = self.seed;
-        scene.scheme = self.scheme;
+        (scene.scheme, scene.redundancy) = (self.scheme, self.redundancy);
         let cores = self.cores.unwrap_or(u32::from(scene.prices.cores));
-        scene.host = HostProfile::cloud(cores, self.mbps);
+        let validators_per_host = usize::from(self.per_host);
+        scene.host = HostProfile { validators_per_host, ..HostProfile::cloud(cores, self.mbps) };
         if self.local {
             scene.host = HostProfile::local(cores, self.validators);
             scene.load.bundle_delay = Duration::from_millis(BUNDLE_DELAY_MS);
@@ -165,7 +192,12 @@ impl Options {
             scene.settings.batch_delay_ms = Settings::default().batch_delay_ms;
             scene.settings.timeout_ms = bench::fitting_timeout_ms(&scene.topology).max(TIMEOUT_MS);
         }
-        scene.load.sessions = self.sessions.or(scene.load.sessions);
+        scene.load.sessions = self.clients.or(self.sessions).or(scene.load.sessions);
+        scene.load.work = self.service;
+        if self.to_leader {
+            scene.load.receivers = Receivers::Leader;
+        }
+        scene.take_up = Duration::from_micros(self.take_up);
         scene.durability = self.durability;
         scene.load.tx_bytes = self.tx_bytes;
         if let Some(ms) = self.bundle_delay {
@@ -173,6 +205,9 @@ impl Options {
         }
         if self.poisson {
             scene.load.arrivals = Arrivals::Poisson;
+        }
+        if self.clients.is_some() {
+            scene.load.arrivals = Arrivals::Closed(self.request_operations);
         }
         scene.loss = self.loss;
         scene.real_signatures = self.real_signatures;
@@ -226,6 +261,14 @@ fn simulate(scene: &Scene) -> Result<priced::Outcome, Failure> {
         SceneError::Broken(_) => Failure::run(error),
         _ => Failure::usage(error),
     })
+}
+
+fn work(text: &str) -> Result<Work, String> {
+    match text {
+        "kv" => Ok(Work::Kv),
+        "noop" => Ok(Work::Noop),
+        _ => Err("use 'kv' or 'noop'".to_owned()),
+    }
 }
 
 fn crash(text: &str) -> Result<(ReplicaId, Duration), String> {

@@ -12,6 +12,10 @@ use quorate_types::machine::{CombineJob, CombineOutcome};
 use quorate_types::{Committee, Height, Kind, Purpose, ReplicaId, Time, View};
 use std::time::Duration;
 
+/// About how long it takes to interpolate two hundred threshold shares, which adding all of them up saves:
+/// nobody waits longer for the votes of the redundant (paper 002, §VIII).
+pub(super) const INTERPOLATING: Duration = Duration::from_millis(4);
+
 /// The votes of one slot in one view, as one collector gathers them.
 #[derive(Debug)]
 pub(super) struct Collecting {
@@ -24,6 +28,7 @@ pub(super) struct Collecting {
     /// Who voted, in time or not: what the fast timer learns from.
     arrived: Bitmap,
     quorum_at: Option<Time>,
+    fast_at: Option<Time>,
     /// A certificate was shown, or a proof.
     prepared: bool,
     /// The collectors whose turns come before this one's.
@@ -31,46 +36,73 @@ pub(super) struct Collecting {
 }
 
 impl Collecting {
-    fn new(members: usize, wait: Duration, earlier: Vec<ReplicaId>) -> Self {
+    fn new(members: usize, waits: Waits, earlier: Vec<ReplicaId>) -> Self {
         Self {
-            prepares: Ballots::new(members, wait),
-            fast: Ballots::new(members, Duration::ZERO),
+            prepares: Ballots::new(members, waits.fast),
+            fast: Ballots::new(members, waits.whole),
             commits: Ballots::new(members, Duration::ZERO),
             prepares_turn: Turn::default(),
             commits_turn: Turn::default(),
             arrived: Bitmap::new(members),
             quorum_at: None,
+            fast_at: None,
             prepared: false,
             earlier,
         }
     }
 
-    /// Somebody's vote came: how long after a quorum's, if it is the one with which all but the
-    /// redundant have voted.
-    fn lag(&mut self, now: Time, from: ReplicaId, committee: &Committee) -> Option<Duration> {
-        let before = committee.weight_of(&self.arrived);
+    /// Somebody's vote came: what that tells of the pace.
+    fn lags(&mut self, now: Time, from: ReplicaId, committee: &Committee) -> Lags {
         if !self.arrived.insert(from.index()) {
-            return None;
+            return Lags::default();
         }
         let weight = committee.weight_of(&self.arrived);
         if weight < committee.quorum() {
-            return None;
+            return Lags::default();
         }
         let quorum_at = *self.quorum_at.get_or_insert(now);
-        let fast = committee.weights().fast();
-        (before < fast && fast <= weight).then(|| now.since(quorum_at))
+        let is_first = weight >= committee.weights().fast() && self.fast_at.is_none();
+        if is_first {
+            self.fast_at = Some(now);
+        }
+        let is_all = weight == committee.weights().total();
+        Lags {
+            fast: is_first.then(|| now.since(quorum_at)),
+            whole: self.fast_at.filter(|_| is_all).map(|fast_at| now.since(fast_at)),
+        }
+    }
+
+    /// Whether what decides at once is being made, or waits a moment for the votes of all.
+    fn is_fast_near(&self) -> bool {
+        self.fast.is_combining() || self.fast.deadline().is_some()
     }
 
     /// When there may be something to add up that waits for its time.
     fn deadline(&self) -> Option<Time> {
-        let awaits_slow = !self.prepared && !self.fast.is_combining();
+        let awaits_slow = !self.prepared && !self.is_fast_near();
         let more = self.prepares.deadline().filter(|_| awaits_slow);
-        let more = more.filter(|_| self.prepares_turn == Turn::Come);
-        [self.prepares_turn.deadline(), self.commits_turn.deadline(), more]
+        let waiting = [more, self.fast.deadline()];
+        let waiting = waiting.into_iter().filter(|_| self.prepares_turn == Turn::Come);
+        [self.prepares_turn.deadline(), self.commits_turn.deadline()]
             .into_iter()
+            .chain(waiting)
             .flatten()
             .min()
     }
+}
+
+/// How long to wait for votes beyond a quorum's, and for those of the redundant beyond that.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waits {
+    fast: Duration,
+    whole: Duration,
+}
+
+/// How long after a quorum's votes those of all but the redundant came, and how long after these all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lags {
+    fast: Option<Duration>,
+    whole: Option<Duration>,
 }
 
 /// From when on a collector acts.
@@ -141,9 +173,12 @@ impl Windowed {
         if let Some(fast) = shares.fast {
             collecting.fast.add(from, place.digest, statement, fast);
         }
-        let lag = if may_decide { collecting.lag(now, from, committee) } else { None };
-        if let Some(lag) = lag {
+        let lags = if may_decide { collecting.lags(now, from, committee) } else { Lags::default() };
+        if let Some(lag) = lags.fast {
             self.fast_timer.came(lag);
+        }
+        if let Some(lag) = lags.whole.filter(|lag| *lag <= INTERPOLATING) {
+            self.whole_timer.came(lag);
         }
         self.add_up(now, place.view, place.slot);
     }
@@ -191,12 +226,17 @@ impl Windowed {
             _ => {}
         }
         let Some(earlier) = self.earlier(view, slot) else { return false };
-        let fast_path = self.rules.fast_path;
-        let wait = if fast_path { self.fast_timer.next_wait() } else { Duration::ZERO };
-        let collecting = Collecting::new(self.members(), wait, earlier);
+        let collecting = Collecting::new(self.members(), self.next_waits(), earlier);
         let known = self.window.open(slot).expect("covered");
         known.collecting.insert(view, collecting);
         true
+    }
+
+    fn next_waits(&mut self) -> Waits {
+        if !self.rules.fast_path {
+            return Waits::default();
+        }
+        Waits { fast: self.fast_timer.next_wait(), whole: self.whole_timer.next_wait() }
     }
 
     /// The collectors of a slot before this one; `None` if it is none.
@@ -223,7 +263,7 @@ impl Windowed {
             if splits && self.rules.fast_path {
                 jobs.extend(collecting.fast.combine(now, &mut self.fast_collector));
             }
-            if !collecting.prepared && !collecting.fast.is_combining() {
+            if !collecting.prepared && !collecting.is_fast_near() {
                 jobs.extend(collecting.prepares.combine(now, &mut self.collector));
             }
         }
@@ -278,6 +318,9 @@ impl Windowed {
                 self.on_prepared(now, certificate);
             }
             Made::Fast(digest, certificate) => {
+                if certificate.signers.count() < self.members() {
+                    self.whole_timer.missed();
+                }
                 let certificate = SlotCertificate { at: place(digest), certificate };
                 self.note_made(Kind::Prepare, Purpose::Fast, &certificate);
                 self.show_proof(now, Proof { path: Path::Fast, certificate });

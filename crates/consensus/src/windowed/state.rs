@@ -68,6 +68,8 @@ pub struct Windowed {
     pub(super) collector: Collector,
     pub(super) fast_collector: Collector,
     pub(super) fast_timer: FastTimer,
+    /// Likewise for the votes of the redundant: when all have signed, nothing is interpolated.
+    pub(super) whole_timer: FastTimer,
     pub(super) stagger: Stagger,
     pub(super) helping: Helping,
     pub(super) pacemaker: Pacemaker,
@@ -109,6 +111,7 @@ impl Windowed {
             collector,
             fast_collector: of(Purpose::Fast).numbered_from(FIRST_FAST_JOB),
             fast_timer: FastTimer::new(config.timeout / 8),
+            whole_timer: FastTimer::new(super::collecting::INTERPOLATING),
             stagger: Stagger::new(config.timeout / 8),
             helping: Helping::new(config.timeout / 4),
             pacemaker: Pacemaker::new(config.timeout, 100),

@@ -1,5 +1,6 @@
 //! Stand-ins for threshold signatures: a member's shares are keyed hashes like any other, and whatever
-//! `threshold` of them are combined, the group's signature is a keyed hash under the group's key.
+//! `threshold` of them are combined, the group's signature is a keyed hash under the group's key. What
+//! all members' shares add up to is one under another key.
 
 use super::enabled::{bls_key, bls_share, count_pairings};
 use crate::counts;
@@ -68,6 +69,8 @@ pub(crate) fn deal(members: usize, thresholds: &BySharing<usize>, seed: &[u8; 32
 /// One sharing under stand-in signatures.
 pub(crate) struct StandInThreshold {
     group: Vec<u8>,
+    /// In the place of the sum of all keys.
+    all: Vec<u8>,
     keys: Vec<Vec<u8>>,
     threshold: usize,
 }
@@ -75,8 +78,15 @@ pub(crate) struct StandInThreshold {
 impl StandInThreshold {
     /// The scheme for these keys. Nothing is checked: they were made for a simulation.
     pub(crate) fn new(group: &[u8], keys: &[&[u8]], threshold: usize) -> Self {
+        let mut all = group.to_vec();
+        all.iter_mut().for_each(|byte| *byte = !*byte);
         let keys = keys.iter().map(|key| key.to_vec()).collect();
-        Self { group: group.to_vec(), keys, threshold }
+        Self { group: group.to_vec(), all, keys, threshold }
+    }
+
+    /// The key of what so many signed.
+    fn key(&self, signers: usize) -> &[u8] {
+        if signers == self.keys.len() { &self.all } else { &self.group }
     }
 
     fn is_good(&self, message: &[u8], signer: usize, share: &Share) -> bool {
@@ -87,7 +97,8 @@ impl StandInThreshold {
     fn check(&self, message: &[u8], certificate: &Certificate) -> Result<(), SignatureError> {
         check_count(&certificate.signers, self.keys.len(), self.threshold)?;
         check_length(&certificate.aggregate.0)?;
-        let fits = certificate.aggregate.0 == bls_share(&self.group, message);
+        let key = self.key(certificate.signers.count());
+        let fits = certificate.aggregate.0 == bls_share(key, message);
         fits.then_some(()).ok_or(SignatureError::Mismatch)
     }
 }
@@ -172,16 +183,23 @@ impl Scheme for StandInThreshold {
         if bad.iter().any(|signer| !alone(*signer)) {
             count_alone(together);
         }
-        let certificate = good.get(..self.threshold).map(|used| {
+        let is_all = good.len() == self.keys.len();
+        let used = if is_all { Some(&good[..]) } else { good.get(..self.threshold) };
+        let certificate = used.map(|used| {
             counts::add(|count| {
-                count.bls_interpolated_points += used.len() as u64;
+                if is_all {
+                    count.bls_share_additions += used.len() as u64 - 1;
+                } else {
+                    count.bls_interpolated_points += used.len() as u64;
+                }
                 if policy == Policy::Aggregate {
                     count.bls_subgroup_checks += 1;
                     count_pairings(count, 1);
                 }
             });
             let signers = Bitmap::from_indices(self.keys.len(), used.iter().copied());
-            Certificate { signers, aggregate: Aggregate(bls_share(&self.group, message).to_vec()) }
+            let aggregate = Aggregate(bls_share(self.key(used.len()), message).to_vec());
+            Certificate { signers, aggregate }
         });
         Combined { certificate, bad }
     }

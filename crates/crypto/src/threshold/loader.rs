@@ -42,7 +42,7 @@ fn load(group: &[u8], publics: &[&[u8]], threshold: usize) -> Result<Arc<dyn Sch
         return Ok(Arc::new(crate::stand_in::StandInThreshold::new(group, publics, threshold)));
     }
     let (group, shares) = read_sharing(group, publics, threshold)?;
-    Ok(Arc::new(ThresholdScheme { group, shares, threshold }))
+    Ok(Arc::new(ThresholdScheme::new(group, shares, threshold)))
 }
 
 fn refuse_one_secret(groups: &BySharing<VotingKey>) -> Result<(), KeyError> {

@@ -111,7 +111,7 @@ fn subsets(members: usize, count: usize) -> impl Iterator<Item = Vec<usize>> {
 /// One signature, whoever signs, and the group's own under the plain ciphersuite.
 #[test]
 fn whoever_signs_the_signature_is_the_groups() {
-    for (members, threshold) in [(1, 1), (4, 1), (4, 2), (5, 3), (4, 4)] {
+    for (members, threshold) in [(1, 1), (4, 1), (4, 2), (5, 3), (5, 4)] {
         let committee = Committee::new(members, threshold);
         let group = PublicKey::uncompress(&committee.dealing.groups.slow.0).unwrap();
         let expected = committee.certificate(0..threshold).aggregate;
@@ -126,6 +126,48 @@ fn whoever_signs_the_signature_is_the_groups() {
         let signature = Signature::uncompress(&expected.0).unwrap();
         let verdict = signature.verify(true, MESSAGE, tag, &[], &group, true);
         assert_eq!(verdict, blst::BLST_ERROR::BLST_SUCCESS);
+    }
+}
+
+/// When all sign, their signatures are added up: the plain ciphersuite's, under the sum of their keys.
+#[test]
+fn what_all_sign_is_the_sum_of_their_signatures() {
+    for (members, threshold) in [(4, 3), (5, 3), (4, 4)] {
+        let committee = Committee::new(members, threshold);
+        let shares = committee.shares(0..members);
+        let sum = shares[1..].iter().fold(shares[0].1.clone(), |sum, (_, one)| add(&sum, &one.0));
+        for policy in POLICIES {
+            let certificate = committee.combine(&shares, policy).certificate.unwrap();
+            assert_eq!(certificate.aggregate.0, sum.0, "{policy}");
+            assert_eq!(certificate.signers.count(), members);
+            assert_eq!(committee.scheme.verify(MESSAGE, &certificate), Ok(()));
+            let refused = committee.scheme.verify(OTHER, &certificate);
+            assert_eq!(refused, Err(SignatureError::Mismatch));
+        }
+        let whole = committee.certificate(0..members);
+        let many = [(MESSAGE, &whole), (MESSAGE, &whole)];
+        assert_eq!(committee.scheme.verify_many(&many), Ok(()));
+        // The sum is not the group's signature: neither passes for the other ★.
+        if threshold < members {
+            let some = committee.certificate(0..threshold);
+            let as_some = Certificate { signers: some.signers.clone(), ..whole.clone() };
+            let as_all = Certificate { signers: whole.signers.clone(), ..some };
+            for certificate in [as_some, as_all] {
+                let verdict = committee.scheme.verify(MESSAGE, &certificate);
+                assert_eq!(verdict, Err(SignatureError::Mismatch));
+            }
+        }
+    }
+}
+
+/// One bad share among all: without it the others are interpolated.
+#[test]
+fn without_a_bad_share_the_others_make_the_groups_signature() {
+    let committee = Committee::new(5, 3);
+    for policy in POLICIES {
+        let mut shares = committee.shares(0..5);
+        shares[2].1 = committee.share(OTHER, 2);
+        committee.assert_good(&committee.combine(&shares, policy), &[2]);
     }
 }
 
@@ -281,7 +323,7 @@ fn malformed_shares_are_bad_shares() {
 /// Two colluders send `σ₁ + δ` and `σ₂ − δ`. Their sum is right, and what it interpolates to is not.
 #[test]
 fn colluders_whose_errors_cancel_do_not_poison() {
-    let committee = Committee::new(6, 4);
+    let committee = Committee::new(7, 4);
     let delta = secret(SchemeKind::Bls, 99).sign(b"delta").0;
     for (left, right) in [(0, 1), (0, 3), (1, 2)] {
         let mut shares = committee.shares(0..6);
@@ -291,7 +333,7 @@ fn colluders_whose_errors_cancel_do_not_poison() {
             committee.assert_good(&committee.combine(&shares, policy), &[left, right]);
         }
         // Where only one of them is among the first, it is the one that spoils the result.
-        let suspects = Bitmap::from_indices(6, [left]);
+        let suspects = Bitmap::from_indices(7, [left]);
         let combined = committee.scheme.combine(MESSAGE, &shares, &suspects, Policy::Aggregate);
         committee.assert_good(&combined, &[left, right]);
     }
@@ -301,7 +343,7 @@ fn colluders_whose_errors_cancel_do_not_poison() {
 /// which is all that a certificate claims.
 #[test]
 fn errors_that_cancel_in_the_result_do_no_harm() {
-    let committee = Committee::new(4, 2);
+    let committee = Committee::new(5, 2);
     // At zero, members 0 and 1 count 2 and −1: errors of δ and 2δ cancel.
     let delta = secret(SchemeKind::Bls, 99).sign(b"delta").0;
     let mut shares = committee.shares(0..4);

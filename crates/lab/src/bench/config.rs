@@ -86,6 +86,8 @@ pub enum SendTo {
     One,
     /// All validators at once.
     All,
+    /// The leader of the first view, and the next when it is silent. Simulated points of experiments only.
+    Leader,
 }
 
 impl FromStr for SendTo {

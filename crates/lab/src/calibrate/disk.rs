@@ -5,12 +5,14 @@ use crate::bounds::DiskSpeed;
 use bytes::Bytes;
 use quorate_crypto::{Digest, IdentitySecret};
 use quorate_ledger::Noop;
+use quorate_ledger::kv::{Kv, Operation};
 use quorate_sim::priced::{ExecutionPrices, HashPrices, LogPrices};
 use quorate_storage::{
     DiskStore, Durability, Entry, Executor, ExecutorConfig, Journal, LogConfig, RealDisk,
     StorageError,
 };
 use quorate_types::machine::{Block, Record, RecordKind};
+use quorate_types::service::Service;
 use quorate_types::{Body, ChainId, Height, Payload, ReplicaId, Request};
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +29,7 @@ pub(super) fn log(folder: &Path, hash: &HashPrices) -> Result<LogPrices, super::
         let bytes = Bytes::from_static(&[7; 200]);
         Entry::Record(Record { kind: RecordKind::Safety, bytes })
     };
-    let body = body(0, 1_000, 500);
+    let body = body(0, &vec![nothing(); 1_000], 500);
     let folder = tempfile::tempdir_in(folder)?;
     let mut journal = open(folder.path())?;
     let one = group(&mut journal, &|_| vec![record()])?;
@@ -80,21 +82,20 @@ fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
-/// A body of requests of one client with so many operations of 512 bytes together.
-fn body(first: u64, operations: usize, per_request: usize) -> Body {
+/// An operation of 512 bytes that asks for nothing.
+fn nothing() -> Bytes {
+    Bytes::from_static(&[7; 512])
+}
+
+/// A body of requests of one client.
+fn body(first: u64, operations: &[Bytes], per_request: usize) -> Body {
     let secret = IdentitySecret::from_seed([1; 32]);
     let chain = ChainId([0; 32]);
     let per_request = per_request.min(Request::OPERATIONS_MAX);
-    let operation = Bytes::from_static(&[7; 512]);
-    let mut left = operations;
-    let mut requests = Vec::new();
-    while left > 0 {
-        let count = left.min(per_request);
-        left -= count;
-        let sequence = first + requests.len() as u64;
-        let operations = vec![operation.clone(); count];
-        requests.push(Request::sign(&secret, chain, sequence, &operations).expect("within limits"));
-    }
+    let requests = (first..).zip(operations.chunks(per_request)).map(|(sequence, operations)| {
+        Request::sign(&secret, chain, sequence, operations).expect("within limits")
+    });
+    let requests: Vec<_> = requests.collect();
     Body::seal(ReplicaId(0), first, &requests)
 }
 
@@ -103,6 +104,9 @@ fn renumbered(body: &Body, sequence: u64) -> Body {
     body.reference.sequence = sequence;
     body
 }
+
+/// Keys that the key-value store holds when its puts are measured: enough for a tree of a real depth.
+const KEYS: u64 = 1 << 16;
 
 pub(super) fn execution(folder: &Path) -> Result<ExecutionPrices, super::CalibrateError> {
     let folder = tempfile::tempdir_in(folder)?;
@@ -113,29 +117,82 @@ pub(super) fn execution(folder: &Path) -> Result<ExecutionPrices, super::Calibra
     let full = measure("full", 2, 200)?;
     let operation_us = ((full - few) / (2.0 * 198.0)).max(0.0);
     let (block_us, request_us) = line((2.0, few), (26.0, many));
+    let request_us = (request_us - 2.0 * operation_us).max(0.0);
+    let mut store = PutTimer::new(&folder.path().join("kv"))?;
+    let (one, ten) = (store.time(256)?, store.time(2_560)?);
+    let (all_us, kv_put_us) = line((256.0, one - request_us), (2_560.0, ten - 10.0 * request_us));
     Ok(ExecutionPrices {
         block_us,
-        request_us: figures((request_us - 2.0 * operation_us).max(0.0)),
+        request_us: figures(request_us),
         operation_us: figures(operation_us),
+        kv_block_us: figures((all_us - block_us).max(0.0)),
+        kv_put_us,
     })
 }
 
 /// The median of executing a height with so many requests of so many operations, in microseconds.
 fn execute(folder: &Path, requests: usize, each: usize) -> Result<f64, super::CalibrateError> {
-    let store = DiskStore::open(folder)?;
-    let config = ExecutorConfig { durable_every: 1 << 20, durable_bytes: 1 << 40 };
-    let (mut executor, _) = Executor::open(Box::new(store), Box::new(Noop), config)?;
+    let mut executor = open_store(folder, Box::new(Noop))?;
+    let operations = vec![nothing(); requests * each];
     let mut times = Vec::new();
     for height in 1..=HEIGHTS {
-        let first = (height - 1) * requests as u64;
-        let body = Arc::new(body(first, requests * each, each));
-        let payload = Payload::new(Height(height), height, vec![body.reference]);
-        let decided = Bytes::from_static(&[7; 1_000]);
-        let block = Block { payload, bodies: vec![body], decided };
-        let began = Instant::now();
-        let executed = executor.execute(&block)?;
-        times.push(began.elapsed().as_secs_f64() * 1e6);
-        debug_assert_ne!(executed.root(), Digest::ZERO);
+        let body = body((height - 1) * requests as u64, &operations, each);
+        times.push(time(&mut executor, height, body)?);
     }
     Ok(median(times))
+}
+
+/// Puts of random values under random keys.
+struct PutTimer {
+    executor: Executor,
+    height: u64,
+    requests: u64,
+    keys: u64,
+}
+
+impl PutTimer {
+    fn new(folder: &Path) -> Result<Self, super::CalibrateError> {
+        let executor = open_store(folder, Box::new(Kv::default()))?;
+        let mut timer = Self { executor, height: 0, requests: 0, keys: 0 };
+        while timer.keys < KEYS {
+            timer.put(4_096)?;
+        }
+        Ok(timer)
+    }
+
+    /// The median of so many puts in one height, in microseconds.
+    fn time(&mut self, puts: usize) -> Result<f64, super::CalibrateError> {
+        let times: Result<Vec<f64>, _> = (0..HEIGHTS / 4).map(|_| self.put(puts)).collect();
+        Ok(median(times?))
+    }
+
+    fn put(&mut self, puts: usize) -> Result<f64, super::CalibrateError> {
+        let operation = |number: u64| {
+            let drawn = quorate_crypto::hash(&number.to_be_bytes()).0;
+            Operation::put(drawn[..16].to_vec(), drawn.to_vec()).encode()
+        };
+        let operations: Vec<Bytes> = (self.keys..).take(puts).map(operation).collect();
+        let body = body(self.requests, &operations, 256);
+        (self.height, self.keys) = (self.height + 1, self.keys + puts as u64);
+        self.requests += body.requests.len() as u64;
+        Ok(time(&mut self.executor, self.height, body)?)
+    }
+}
+
+fn open_store(folder: &Path, service: Box<dyn Service>) -> Result<Executor, StorageError> {
+    let store = Box::new(DiskStore::open(folder)?);
+    let config = ExecutorConfig { durable_every: 1 << 20, durable_bytes: 1 << 40 };
+    Ok(Executor::open(store, service, config)?.0)
+}
+
+/// How long executing a height takes, in microseconds.
+fn time(executor: &mut Executor, height: u64, body: Body) -> Result<f64, StorageError> {
+    let payload = Payload::new(Height(height), height, vec![body.reference]);
+    let decided = Bytes::from_static(&[7; 1_000]);
+    let block = Block { payload, bodies: vec![Arc::new(body)], decided };
+    let began = Instant::now();
+    let executed = executor.execute(&block)?;
+    let took = began.elapsed();
+    debug_assert_ne!(executed.root(), Digest::ZERO);
+    Ok(took.as_secs_f64() * 1e6)
 }

@@ -2,8 +2,8 @@
 
 use super::{figures, line, microseconds};
 use quorate_crypto::{
-    Bitmap, Certificate, IdentitySecret, KeyCache, Policy, Scheme, SchemeKind, Share, VotingSecret,
-    committee_scheme, hash as blake3, verify_batch,
+    Bitmap, BySharing, Certificate, IdentitySecret, KeyCache, Policy, Scheme, SchemeKind, Share,
+    VotingSecret, committee_scheme, deal, hash as blake3, threshold_schemes, verify_batch,
 };
 use quorate_sim::priced::{BlsPrices, Ed25519Prices, HashPrices};
 use std::sync::Arc;
@@ -14,6 +14,9 @@ const MESSAGE: &[u8] =
 /// Two sizes of a committee, between which prices are lines.
 const FEW: usize = 8;
 const MANY: usize = 56;
+
+/// Shares of a threshold signature: coefficients cost more the more there are.
+const QUORUM: usize = 140;
 
 struct Voters {
     secrets: Vec<VotingSecret>,
@@ -101,6 +104,8 @@ pub(super) fn bls() -> BlsPrices {
     let opening = point_read_us + (MANY - 1) as f64 * key_addition_us;
     let subgroup_us = figures((alone - point_read_us).max(0.0) * SUBGROUP_SHARE);
     let further = (several(6) - several(2)) / 4.0 - opening - subgroup_us;
+    let quorum = |count| (count as f64, interpolate(count));
+    let (_, interpolated) = line(quorum(FEW), quorum(QUORUM));
     BlsPrices {
         sign_us: figures(microseconds(|| voters.secrets[0].sign(MESSAGE))),
         pairing_us: figures((alone - point_read_us - subgroup_us).max(0.0)),
@@ -112,7 +117,20 @@ pub(super) fn bls() -> BlsPrices {
         weighted_point_us: figures(
             (weighted - point_read_us - subgroup_us - share_addition_us).max(0.0),
         ),
+        interpolated_point_us: figures((interpolated - point_read_us).max(0.0)),
     }
+}
+
+/// Making a threshold signature of so many shares, in microseconds.
+fn interpolate(threshold: usize) -> f64 {
+    let members = threshold + 1;
+    let thresholds = BySharing::from_fn(|_| threshold);
+    let dealing = deal(members, &thresholds, &[1; 32]).expect("fewer than all");
+    let keys: Vec<_> = dealing.secrets.iter().map(VotingSecret::public).collect();
+    let schemes = threshold_schemes(&keys, &dealing.groups, &thresholds).expect("honest keys");
+    let sign = |member: usize| (member, dealing.secrets[member].sign(MESSAGE));
+    let (shares, nobody): (Vec<_>, _) = ((0..threshold).map(sign).collect(), Bitmap::new(members));
+    microseconds(|| schemes.slow.combine(MESSAGE, &shares, &nobody, Policy::Aggregate))
 }
 
 /// What reading a share is of what each share adds to an aggregate, its key's addition apart, and

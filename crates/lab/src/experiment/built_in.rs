@@ -4,7 +4,7 @@ use super::{Experiment, ExperimentError};
 use std::path::Path;
 
 /// Each id with its file's text.
-const FILES: [(&str, &str); 15] = [
+const FILES: [(&str, &str); 16] = [
     ("A1", include_str!("../../../../experiments/A1.toml")),
     ("H1", include_str!("../../../../experiments/H1.toml")),
     ("H2", include_str!("../../../../experiments/H2.toml")),
@@ -19,6 +19,7 @@ const FILES: [(&str, &str); 15] = [
     ("J3", include_str!("../../../../experiments/J3.toml")),
     ("J4", include_str!("../../../../experiments/J4.toml")),
     ("J5", include_str!("../../../../experiments/J5.toml")),
+    ("S1", include_str!("../../../../experiments/S1.toml")),
     ("smoke", include_str!("../../../../experiments/smoke.toml")),
 ];
 

@@ -45,6 +45,10 @@ pub const METRICS: &[Metric] = &[
     metric("common_busiest_share", "load of the busiest validator's processor", "%"),
     metric("views", "views", ""),
     metric("view_changes", "views given up", ""),
+    metric("fast_share", "heights decided by one round of votes", "%"),
+    metric("heights_per_s", "heights decided", "1/s"),
+    metric("messages_per_height", "messages of all validators for each height", ""),
+    metric("bytes_per_height", "bytes sent by all validators for each height", "B"),
     metric("bytes_per_tx", "bytes sent by all validators", "B/tx"),
     metric("bytes_per_validator_s", "bytes sent by one validator", "MB/s"),
     metric("cpu_cores", "cores that all validators kept busy", "cores"),
@@ -89,8 +93,10 @@ pub fn find(name: &str) -> Option<&'static Metric> {
 }
 
 /// Numbers among a point's settings that an axis may show: name, what it is, unit.
-const SETTINGS: [Metric; 10] = [
+const SETTINGS: [Metric; 12] = [
     metric("validators", "validators", ""),
+    metric("sessions", "clients", ""),
+    metric("redundancy", "redundant validators", ""),
     metric("rate", "offered", "tx/s"),
     metric("tx_bytes", "operation", "B"),
     metric("batch_bytes", "batch", "B"),

@@ -7,7 +7,7 @@ use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
 use quorate_sim::priced::Profile;
 use quorate_storage::Durability;
-use quorate_types::{Body, Weights, as_text};
+use quorate_types::{Body, Weights, WeightsError, as_text};
 use quorate_wan::{Emulation, EmulationError, Topology};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -54,7 +54,9 @@ pub struct Setup {
     pub how: How,
     /// Members of the committee, 1 to 1,000.
     pub validators: u16,
-    /// The voting scheme: `ed25519` or `bls`.
+    /// How many of them are there beyond what faults ask for: `c` of `n = 3f+2c+1`. Committees.
+    pub redundancy: u16,
+    /// The voting scheme: `ed25519`, `bls`, or `bls-threshold` where the protocol takes it.
     #[serde(with = "as_text")]
     pub scheme: SchemeKind,
     /// AWS regions, given to the members in turn; none for one local network.
@@ -67,13 +69,17 @@ pub struct Setup {
     pub jitter: bool,
     /// Operations offered per second, by all clients together.
     pub rate: u64,
-    /// When they are offered: `fixed` or `poisson`.
+    /// When they are offered: `fixed`, `poisson`, or, simulated, `closed`: each of `sessions` clients sends
+    /// a request of `request_operations`, and the next one when it is answered; `rate` means nothing then.
     pub load: Shape,
+    /// Operations of a request in a closed loop.
+    pub request_operations: u16,
     /// Bytes of an operation.
     pub tx_bytes: usize,
     /// What a vote survives: `fsync` or `os`.
     pub durability: Durability,
-    /// What is replicated: `log` or `noop`. Real processes only.
+    /// What is replicated: `log`, `noop` or `kv`. A simulated state is always that of `noop`, and costs
+    /// what `kv` would where that is named.
     #[serde(with = "as_text")]
     pub service: ServiceKind,
     /// The last so many members crash.
@@ -85,7 +91,8 @@ pub struct Setup {
     pub warmup_s: u64,
     /// Seconds that count.
     pub duration_s: u64,
-    /// Who gets a request: `one` validator, and the next when it is silent, or `all` at once.
+    /// Who gets a request: `one` validator, and the next when it is silent; `all` at once; or, simulated,
+    /// first the `leader` of the first view.
     pub send_to: SendTo,
     /// Most seconds to wait after the load for late answers. Real processes, and the transport.
     pub drain_s: u64,
@@ -114,6 +121,9 @@ pub struct Setup {
     pub downlink_mbit: u64,
     /// Validators that share a simulated host.
     pub validators_per_host: u16,
+    /// What reaches a simulated validator within so many microseconds is taken up together, which is less
+    /// exact and quicker with hundreds of them; 0 for each by itself.
+    pub take_up_us: u64,
     /// Whether a simulated point makes and checks real signatures, instead of stand-ins at a price.
     pub real_signatures: bool,
     /// Who is not in a certificate: a number, or `quorum` for as many as the smallest quorum leaves
@@ -137,6 +147,7 @@ impl Default for Setup {
         Self {
             how: How::default(),
             validators: 4,
+            redundancy: 0,
             scheme: SchemeKind::Ed25519,
             regions: Vec::new(),
             delay_ms: 0,
@@ -144,6 +155,7 @@ impl Default for Setup {
             jitter: true,
             rate: 1_000,
             load: Shape::Fixed,
+            request_operations: 1,
             tx_bytes: 512,
             durability: Durability::Fsync,
             service: ServiceKind::Log,
@@ -163,6 +175,7 @@ impl Default for Setup {
             uplink_mbit: 5_000,
             downlink_mbit: 5_000,
             validators_per_host: 1,
+            take_up_us: 0,
             real_signatures: false,
             absent: Absent::Word(AbsentWord::Quorum),
             keys_inside: false,
@@ -193,17 +206,13 @@ impl Setup {
     /// # Errors
     /// A sentence that says what to change.
     pub fn validate(&self) -> Result<(), String> {
-        if !matches!(self.scheme, SchemeKind::Ed25519 | SchemeKind::Bls) {
-            return Err("'scheme' is ed25519 or bls".to_owned());
-        }
+        self.validate_scheme()?;
         for (name, value, least, most) in self.ranges() {
             if !(least..=most).contains(&value) {
                 return Err(format!("'{name}' is {value}; it must be {least} to {most}"));
             }
         }
-        if self.load == Shape::Closed {
-            return Err("'load' is fixed or poisson: experiments have open loops".to_owned());
-        }
+        self.validate_clients()?;
         let earliest = if self.how == How::Simulated { -(self.warmup_s as f64) } else { 0.0 };
         if !(earliest..=self.duration_s as f64).contains(&self.crash_at_s) {
             return Err(format!("'crash_at_s' must be {earliest} to {}", self.duration_s));
@@ -221,6 +230,32 @@ impl Setup {
         self.topology().map(drop).map_err(|error| error.to_string())
     }
 
+    fn validate_scheme(&self) -> Result<(), String> {
+        let is_committee = matches!(self.how, How::Simulated | How::Processes);
+        match self.scheme {
+            SchemeKind::Ed25519 | SchemeKind::Bls => {}
+            SchemeKind::BlsThreshold if is_committee => {}
+            _ => return Err("'scheme' is ed25519 or bls, or bls-threshold of a committee".into()),
+        }
+        let weights = self.checked_weights().map_err(|error| error.to_string())?;
+        if !is_committee {
+            return Ok(());
+        }
+        let fits = self.settings.protocol.check_committee(&weights, self.scheme);
+        fits.map_err(|error| error.to_string())
+    }
+
+    fn validate_clients(&self) -> Result<(), String> {
+        let is_simulated = self.how == How::Simulated;
+        if self.load == Shape::Closed && !(is_simulated && self.sessions > 0) {
+            return Err("'load' is closed of simulated points with 'sessions' alone".to_owned());
+        }
+        if self.send_to == SendTo::Leader && !is_simulated {
+            return Err("'send_to' is leader of simulated points alone".to_owned());
+        }
+        Ok(())
+    }
+
     fn validate_transport(&self) -> Result<(), String> {
         let bytes = self.message_commands.saturating_mul(self.tx_bytes as u64);
         if self.how != How::Transport {
@@ -236,12 +271,13 @@ impl Setup {
         Ok(())
     }
 
-    fn ranges(&self) -> [Range; 14] {
+    fn ranges(&self) -> [Range; 15] {
         let n = u64::from(self.validators);
         let faulty = self.weights().faulty_max();
         [
             ("validators", n, 1, 1_000),
             ("rate", self.rate, 1, 10_000_000),
+            ("request_operations", u64::from(self.request_operations), 1, 256),
             ("tx_bytes", self.tx_bytes as u64, 1, 65_536),
             ("duration_s", self.duration_s, 1, 86_400),
             ("warmup_s", self.warmup_s, 0, 86_400),
@@ -258,10 +294,18 @@ impl Setup {
     }
 
     /// The members' weights: 1 each.
+    ///
+    /// # Panics
+    /// When the setup is not valid.
     #[must_use]
     pub fn weights(&self) -> Weights {
+        self.checked_weights().expect("validated")
+    }
+
+    fn checked_weights(&self) -> Result<Weights, WeightsError> {
         // Nobody is no committee, as validation says.
-        Weights::equal(usize::from(self.validators).max(1))
+        let equal = Weights::equal(usize::from(self.validators).max(1));
+        equal.with_redundancy(u64::from(self.redundancy))
     }
 
     /// How many members are not in a certificate.

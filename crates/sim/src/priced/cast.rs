@@ -2,13 +2,13 @@
 
 use super::effects::Out;
 use super::frames::Frame;
-use super::load::Client;
+use super::load::{Client, Company};
 use super::stations::{Kind, Station};
 use super::{Nanos, Scene};
 use crate::gate::Gate;
 use crate::genesis;
 use quorate_engine::{Replica, ReplicaConfig, Verifier};
-use quorate_types::{Committee, Recipients, ReplicaId, Weights};
+use quorate_types::{Committee, Recipients, ReplicaId};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -39,6 +39,7 @@ pub(crate) struct Validator {
     /// Lives to the end of the scene.
     pub(crate) lives: bool,
     pub(crate) sent_bytes: u64,
+    pub(crate) sent_frames: u64,
     /// The last two snapshots.
     pub(crate) snapshots: Vec<quorate_types::Height>,
 }
@@ -75,7 +76,7 @@ impl Cast {
     pub(crate) fn new(scene: &Scene) -> Self {
         let members = usize::from(scene.validators);
         let (scheme, settings) = (scene.scheme, &scene.settings);
-        let weights = Weights::equal(members);
+        let weights = scene.weights().expect("checked before");
         let (keys, committee) = genesis::members(scene.seed, scheme, settings.key_cache, &weights);
         let committee = Arc::new(committee);
         let verifier = || {
@@ -108,12 +109,17 @@ impl Cast {
                 alive: true,
                 lives: scene.crashed.iter().all(|(crashed, _)| *crashed != id),
                 sent_bytes: 0,
+                sent_frames: 0,
                 snapshots: Vec::new(),
             }
         });
         let validators: Vec<Validator> = validators.collect();
-        let client_verifier = verifier();
-        let clients = (0..members).map(|place| Client::new(scene, place, &client_verifier));
+        let company = Company {
+            verifier: verifier(),
+            leader: validators[0].machine.status().leader,
+            lives: validators.iter().map(|validator| validator.lives).collect(),
+        };
+        let clients = (0..members).map(|place| Client::new(scene, place, &company));
         Self { clients: clients.collect(), validators }
     }
 }

@@ -224,7 +224,9 @@ impl Stage {
     /// A frame leaves its host.
     fn leave(&mut self, member: usize, to: Place, frame: Rc<Frame>) {
         if matches!(frame.peer, Peer::Replica(_)) {
-            self.cast.validators[member].sent_bytes += frame.bytes as u64;
+            let validator = &mut self.cast.validators[member];
+            validator.sent_bytes += frame.bytes as u64;
+            validator.sent_frames += frame.each().count() as u64;
         }
         let at = self.lines.send(self.now, member, to.index(), frame.lane, frame.bytes);
         match to {

@@ -19,6 +19,9 @@ pub(crate) struct Gauges {
     /// Time that links were sending, by host.
     uplinks: Vec<Nanos>,
     sent_bytes: u64,
+    sent_frames: u64,
+    pub(crate) fast: u64,
+    pub(crate) slow: u64,
     pub(crate) views: u64,
     pub(crate) timeouts: u64,
     pub(crate) heights: u64,
@@ -37,6 +40,9 @@ impl Gauges {
             cores: stage.processors().map(|processor| processor.used(stage.now)).collect(),
             uplinks: stage.lines.uplinks(stage.now).collect(),
             sent_bytes: validators.iter().map(|one| one.sent_bytes).sum(),
+            sent_frames: validators.iter().map(|one| one.sent_frames).sum(),
+            fast: most(&|status| status.fast_decisions),
+            slow: most(&|status| status.slow_decisions),
             views: most(&|status| status.view.0),
             timeouts: most(&|status| status.view_changes),
             heights: stage.root().0.0,
@@ -79,6 +85,11 @@ impl Gauges {
     /// Bytes that all validators sent since `before`.
     pub(crate) fn sent_bytes(&self, before: &Self) -> u64 {
         self.sent_bytes - before.sent_bytes
+    }
+
+    /// Messages that all validators sent since `before`.
+    pub(crate) fn sent_frames(&self, before: &Self) -> u64 {
+        self.sent_frames - before.sent_frames
     }
 }
 

@@ -1,8 +1,9 @@
-//! Clients: open-loop load through the sessions of the real client, or, for the reference, without.
+//! Clients: load in open or closed loops through the sessions of the real client, or, for the reference,
+//! without.
 
 use super::book::{Book, Offered};
 use super::frames::Frame;
-use super::{Arrivals, Nanos, Profile, Scene, nanos};
+use super::{Arrivals, Nanos, Profile, Receivers, Scene, nanos};
 use crate::dice::Dice;
 use bytes::Bytes;
 use quorate_crypto::{IdentitySecret, KeyFile, SchemeKind};
@@ -31,6 +32,8 @@ pub(crate) struct Client {
     /// Operations a nanosecond.
     rate: f64,
     arrivals: Arrivals,
+    /// In a closed loop, whether it has begun.
+    began: bool,
     /// How long until the next operation, in operations of the mean rate.
     gap: f64,
     dice: Dice,
@@ -43,12 +46,27 @@ pub(crate) struct Client {
     verifier: Arc<Verifier>,
 }
 
-/// How many sessions a place has, and all together: they go round the places.
-fn sessions(scene: &Scene, place: usize) -> (usize, usize) {
+/// Whom clients talk to.
+pub(crate) struct Company {
+    pub(crate) verifier: Arc<Verifier>,
+    /// The leader of the first view.
+    pub(crate) leader: ReplicaId,
+    /// Which validators live to the end.
+    pub(crate) lives: Vec<bool>,
+}
+
+/// How many sessions a place has, and all together: they go round the places. In a closed loop those
+/// beside validators that crash have none: a client that waits for one that is gone offers nothing.
+fn sessions(scene: &Scene, place: usize, lives: &[bool]) -> (usize, usize) {
     let members = usize::from(scene.validators);
     let by_rate = || members.max((scene.load.rate / SESSION_RATE).ceil() as usize);
     let all = scene.load.sessions.map_or_else(by_rate, NonZeroUsize::get);
-    ((all + members - 1 - place) / members, all)
+    if !matches!(scene.load.arrivals, Arrivals::Closed(_)) {
+        return ((all + members - 1 - place) / members, all);
+    }
+    let turn = lives[..place].iter().filter(|lives| **lives).count();
+    let turns = lives.iter().filter(|lives| **lives).count();
+    (if lives[place] { (all + turns - 1 - turn) / turns } else { 0 }, all)
 }
 
 /// One session, and when its operations were offered that are in no request yet.
@@ -59,6 +77,8 @@ struct Session1 {
     machine: Option<Session>,
     offered: VecDeque<Offered>,
     next_sequence: u64,
+    /// Operations that are not answered yet.
+    open: usize,
 }
 
 /// What a turn of a client came to.
@@ -78,12 +98,21 @@ impl ClientTurn {
 }
 
 impl Client {
-    pub(crate) fn new(scene: &Scene, place: usize, verifier: &Arc<Verifier>) -> Self {
-        let (count, all) = sessions(scene, place);
+    pub(crate) fn new(scene: &Scene, place: usize, company: &Company) -> Self {
+        let Company { verifier, leader, lives } = company;
+        let (count, all) = sessions(scene, place, lives);
         let rate = scene.load.rate * count as f64 / all as f64;
         let mut dice = Dice::new(scene.seed, "client", place as u64);
         let answered = scene.profile == Profile::Quorate;
-        let first = ReplicaId(u16::try_from(place).expect("a member"));
+        let beside = ReplicaId(u16::try_from(place).expect("a member"));
+        let is_leader = scene.load.receivers == Receivers::Leader;
+        let first = if is_leader { *leader } else { beside };
+        let bundling = match scene.load.arrivals {
+            Arrivals::Closed(operations) => {
+                Bundling::after(Duration::ZERO).at_most(operations.get())
+            }
+            Arrivals::Fixed | Arrivals::Poisson => Bundling::after(scene.load.bundle_delay),
+        };
         let session = |seed: [u8; 32]| {
             let identity = Arc::new(KeyFile::from_seed(SchemeKind::Ed25519, &seed).identity);
             let machine = answered.then(|| {
@@ -91,8 +120,12 @@ impl Client {
                     committee: Arc::clone(verifier.committee()),
                     identity: Arc::clone(&identity),
                     first,
-                    bundling: Bundling::after(scene.load.bundle_delay)
-                        .at_most(scene.settings.block_operations_max()),
+                    bundling: Bundling {
+                        operations_max: bundling
+                            .operations_max
+                            .min(scene.settings.block_operations_max()),
+                        ..bundling
+                    },
                     retry_after: RETRY_AFTER.max(scene.settings.timeout() * 2),
                     next_sequence: 0,
                     check_answer: asks_nothing,
@@ -100,7 +133,7 @@ impl Client {
                 })
             });
             let id = ClientId(identity.public());
-            Session1 { id, identity, machine, offered: VecDeque::new(), next_sequence: 0 }
+            Session1 { id, identity, machine, offered: VecDeque::new(), next_sequence: 0, open: 0 }
         };
         let sessions = (0..count).map(|_| session(dice.bytes32())).collect();
         Self {
@@ -109,11 +142,12 @@ impl Client {
             operation: Bytes::from(vec![b'.'; scene.load.tx_bytes]),
             rate: rate / 1e9,
             arrivals: scene.load.arrivals,
+            began: false,
             // Clients do not act in step.
             gap: dice.below(1 << 20) as f64 / f64::from(1 << 20),
             dice,
             turn: 0,
-            all: if scene.load.send_to_all {
+            all: if scene.load.receivers == Receivers::All {
                 (0..scene.validators).map(ReplicaId).collect()
             } else {
                 Vec::new()
@@ -127,15 +161,19 @@ impl Client {
         self.sessions.iter().map(|session| session.id)
     }
 
-    /// How many operations come in a span of time.
+    /// How many operations come in a span of time; in a closed loop, once, those of all first requests.
     pub(crate) fn arrivals(&mut self, span: Nanos) -> usize {
+        if let Arrivals::Closed(operations) = self.arrivals {
+            let goes_on = std::mem::replace(&mut self.began, true);
+            return if goes_on { 0 } else { operations.get() * self.sessions.len() };
+        }
         let mut left = span as f64 * self.rate;
         let mut count = 0;
         while self.gap <= left {
             left -= self.gap;
             count += 1;
             self.gap = match self.arrivals {
-                Arrivals::Fixed => 1.0,
+                Arrivals::Fixed | Arrivals::Closed(_) => 1.0,
                 Arrivals::Poisson => {
                     let uniform = (self.dice.below(1 << 53) + 1) as f64 / (1_u64 << 53) as f64;
                     -uniform.ln()
@@ -154,8 +192,7 @@ impl Client {
         operations: usize,
         book: &mut Book,
     ) -> ClientTurn {
-        book.offered += operations as u64;
-        let mut turn = ClientTurn { operations, ..ClientTurn::default() };
+        let mut turn = ClientTurn::default();
         let sessions = self.sessions.len();
         for index in 0..sessions {
             let odd = (index + self.turn) % sessions < operations % sessions;
@@ -177,7 +214,10 @@ impl Client {
         turn: &mut ClientTurn,
         book: &mut Book,
     ) {
+        book.offered += count as u64;
+        turn.operations += count;
         let session = &mut self.sessions[index];
+        session.open += count;
         let offered = u32::try_from(count).expect("a moment's operations");
         session.offered.push_back(Offered { origin: self.place, at, count: offered });
         if let Some(machine) = &mut session.machine {
@@ -244,6 +284,7 @@ impl Client {
                 }
                 SessionEffect::Completed(completed) => {
                     turn.operations += 1;
+                    session.open -= 1;
                     book.acknowledged(now, completed.tag, 1);
                 }
                 SessionEffect::Ask { .. } | SessionEffect::Answered(_) => {
@@ -251,9 +292,15 @@ impl Client {
                 }
                 SessionEffect::Overloaded { tag, .. } => {
                     book.refused += 1;
+                    session.open -= 1;
                     take_back(&mut session.offered, tag);
                 }
             }
+        }
+        if let Arrivals::Closed(operations) = self.arrivals
+            && self.sessions[index].open == 0
+        {
+            self.hand(index, now, now, operations.get(), turn, book);
         }
     }
 }

@@ -112,6 +112,13 @@ pub struct Outcome {
     pub timeouts: u64,
     /// Heights executed.
     pub heights: u64,
+    /// Heights decided by the votes of almost all, where the protocol has a fast path, as the validator
+    /// saw it that saw most.
+    pub fast_decisions: u64,
+    /// Heights decided by two quorums' votes, likewise.
+    pub slow_decisions: u64,
+    /// Messages a second that all validators sent, replies to clients among them.
+    pub messages_per_second: f64,
     /// Bytes of the last certificate.
     pub certificate_bytes: u64,
     /// By station.

@@ -2,7 +2,7 @@
 
 mod derived;
 
-use super::Station;
+use super::{Station, Work};
 use quorate_crypto::counts::OpCounts;
 use serde::{Deserialize, Serialize};
 
@@ -89,6 +89,8 @@ pub struct BlsPrices {
     pub share_addition_us: f64,
     /// Multiplying a share and its key by a random weight.
     pub weighted_point_us: f64,
+    /// Multiplying a share by its coefficient, to interpolate threshold signatures.
+    pub interpolated_point_us: f64,
 }
 
 /// BLAKE3.
@@ -159,6 +161,21 @@ pub struct ExecutionPrices {
     pub request_us: f64,
     /// An operation.
     pub operation_us: f64,
+    /// What a height costs more under the authenticated key-value store.
+    pub kv_block_us: f64,
+    /// A put into it, in the place of an operation.
+    pub kv_put_us: f64,
+}
+
+impl ExecutionPrices {
+    /// A height and an operation, in microseconds.
+    #[must_use]
+    pub fn of(&self, work: Work) -> (f64, f64) {
+        match work {
+            Work::Noop => (self.block_us, self.operation_us),
+            Work::Kv => (self.block_us + self.kv_block_us, self.kv_put_us),
+        }
+    }
 }
 
 /// The log thread and the disk.
@@ -245,13 +262,14 @@ impl PerStation {
 }
 
 /// The lists that come with this program, by name.
-const SHIPPED: [(&str, &str); 6] = [
+const SHIPPED: [(&str, &str); 7] = [
     ("this-machine", include_str!("../../prices/this-machine.toml")),
     ("t3.medium", include_str!("../../prices/t3.medium.toml")),
     ("paper-bls-blst", include_str!("../../prices/paper-bls-blst.toml")),
     ("paper-bls-fork", include_str!("../../prices/paper-bls-fork.toml")),
     ("paper-bls-93ms", include_str!("../../prices/paper-bls-93ms.toml")),
     ("m5d.8xlarge", include_str!("../../prices/m5d.8xlarge.toml")),
+    ("sbft-paper", include_str!("../../prices/sbft-paper.toml")),
 ];
 
 /// Why a price list is refused.
@@ -352,6 +370,7 @@ impl Prices {
             + us(counts.bls_key_additions, bls.key_addition_us)
             + us(counts.bls_share_additions, bls.share_addition_us)
             + us(counts.bls_weighted_points, bls.weighted_point_us)
+            + us(counts.bls_interpolated_points, bls.interpolated_point_us)
             + us(counts.hashes, hash.call_us)
             + counts.hashed_bytes as f64 * hash.byte_ns
     }

@@ -14,7 +14,7 @@ use super::outcome::{Outcome, Signatures};
 use super::processor::Processor;
 use super::stations::{Class, Job, Kind, Place};
 use super::work::reference_prices;
-use super::{Nanos, Prices, Profile, Progress, Scene, SceneError, nanos};
+use super::{Nanos, Prices, Profile, Progress, Scene, SceneError, Work, nanos};
 use crate::agenda::Agenda;
 use quorate_crypto::SchemeKind;
 use quorate_crypto::stand_in::StandIns;
@@ -81,6 +81,7 @@ pub(crate) struct Stage {
     pub(crate) book: Book,
     pub(crate) prices: Prices,
     pub(crate) profile: Profile,
+    pub(crate) work: Work,
     pub(crate) scheme: SchemeKind,
     pub(crate) durability: Durability,
     /// When each host's disk is free.
@@ -135,6 +136,7 @@ impl Stage {
             book: Book::new(begins, ends, live),
             prices,
             profile: scene.profile,
+            work: scene.load.work,
             scheme: scene.scheme,
             durability: scene.durability,
             disks: vec![0; hosts],
@@ -209,17 +211,11 @@ impl Stage {
     fn happen(&mut self, what: Happening) -> Result<(), String> {
         match what {
             Happening::Served { host } => return self.served(host),
-            Happening::Arrive { to, frame } => {
-                if let Some(frame) = self.receive(to, frame) {
-                    self.come_in(to, frame);
-                }
-            }
+            Happening::Arrive { to, frame } => self.receive(to, frame),
             Happening::TakeUp { member } => {
-                let to = Place::Validator(member);
                 let arrived = self.coming.take(member, self.now);
-                let frames = arrived.into_iter().filter_map(|frame| self.receive(to, frame));
-                if let Some(frame) = Frame::gathered(frames.collect()) {
-                    self.come_in(to, frame);
+                if let Some(frame) = Frame::gathered(arrived) {
+                    self.receive(Place::Validator(member), frame);
                 }
             }
             Happening::In { to, frame } => self.come_in(to, frame),
@@ -254,14 +250,18 @@ impl Stage {
         Ok(())
     }
 
-    /// A frame passes its receiver's link: it is in at once, or later.
-    fn receive(&mut self, to: Place, frame: Rc<Frame>) -> Option<Rc<Frame>> {
-        let at = self.lines.receive(self.now, frame.from, to.index(), frame.lane, frame.bytes);
-        if at <= self.now + AT_ONCE {
-            return Some(frame);
+    /// A frame passes its receiver's link, or several that came together: they are in at once, or when
+    /// the last of them is.
+    fn receive(&mut self, to: Place, frame: Rc<Frame>) {
+        let (now, lines) = (self.now, &mut self.lines);
+        let each = frame.each();
+        let ends = each.map(|one| lines.receive(now, one.from, to.index(), one.lane, one.bytes));
+        let at = ends.max().unwrap_or(now);
+        if at > now + AT_ONCE {
+            self.agenda.schedule(at, Happening::In { to, frame });
+        } else {
+            self.come_in(to, frame);
         }
-        self.agenda.schedule(at, Happening::In { to, frame });
-        None
     }
 
     fn come_in(&mut self, to: Place, frame: Rc<Frame>) {
@@ -447,6 +447,9 @@ impl Stage {
             views: gauges.views - before.views,
             timeouts: gauges.timeouts - before.timeouts,
             heights: gauges.heights - before.heights,
+            fast_decisions: gauges.fast - before.fast,
+            slow_decisions: gauges.slow - before.slow,
+            messages_per_second: gauges.sent_frames(&before) as f64 / seconds,
             certificate_bytes: certificate_bytes.unwrap_or_default(),
             utilisation: gauges.utilisation(&before, span),
             cores_busiest: gauges.busiest_cores(&before) as f64 / span as f64 / cores,

@@ -62,7 +62,7 @@ fn without_signatures_processors_have_less_to_do() {
 fn a_request_that_goes_to_all_counts_once() {
     let mut scene = scene(4, 2_000.0);
     let one = outcome(&scene);
-    scene.load.send_to_all = true;
+    scene.load.receivers = Receivers::All;
     scene.settings.filter_requests = false;
     let all = outcome(&scene);
     assert!((all.committed_tps / one.committed_tps - 1.0).abs() < 0.1, "{}", all.committed_tps);

@@ -65,9 +65,10 @@ impl Stage {
                         let prices = self.prices.execution;
                         let bodies = block.bodies.iter();
                         let requests: usize = bodies.map(|body| body.requests.len()).sum();
-                        let us = prices.block_us
+                        let (block_us, operation_us) = prices.of(self.work);
+                        let us = block_us
                             + requests as f64 * prices.request_us
-                            + executed.operations as f64 * prices.operation_us;
+                            + executed.operations as f64 * operation_us;
                         let _ = counts::take();
                         (us, Done::Executed(executed))
                     }
@@ -353,6 +354,8 @@ pub(crate) fn reference_prices(prices: &Prices) -> Prices {
     prices.execution.block_us = 0.0;
     prices.execution.request_us = 0.0;
     prices.execution.operation_us = 0.0;
+    prices.execution.kv_block_us = 0.0;
+    prices.execution.kv_put_us = 0.0;
     prices.log.sync_us = 0.0;
     prices
 }

@@ -36,7 +36,7 @@ impl Processes {
         let kill = |id| At { who: Who::Member(id), second: setup.crash_at_s };
         BenchConfig {
             validators: setup.validators,
-            redundancy: 0,
+            redundancy: u64::from(setup.redundancy),
             weights: None,
             scheme: setup.scheme,
             load: setup.load,

@@ -1,13 +1,15 @@
 //! Committees in virtual time: [`quorate_sim::priced`], one scene a point.
 
 use super::{Measured, RunError, Runner, Signatures};
+use crate::ServiceKind;
 use crate::bench::SendTo;
 use crate::bench::latencies::Latencies;
 use crate::bench::load::Shape;
 use crate::experiment::{Kept, Setup, metrics};
+use quorate_engine::ProtocolKind;
 use quorate_sim::priced::{
-    self, Answered, Arrivals, HostProfile, Load, Outcome, Percentiles, Prices, Profile, Scene,
-    SceneError,
+    self, Answered, Arrivals, HostProfile, Load, Outcome, Percentiles, Prices, Profile, Receivers,
+    Scene, SceneError, Work,
 };
 use quorate_types::ReplicaId;
 use serde_json::{Value, json};
@@ -21,6 +23,10 @@ use std::time::Duration;
 /// virtual second a second at n = 80 and 80,000 operations a second). Only estimates before a run
 /// stand on it; the time left during one goes by what points really took.
 const WALL_S: (f64, f64) = (0.02, 3.0e-7);
+/// Likewise for each message between validators, of closed loops, which have no rate; and about how many
+/// heights they decide a second.
+const MESSAGE_S: f64 = 3.0e-6;
+const HEIGHTS_PER_S: f64 = 18.0;
 /// How much longer a build without optimisation is taken to need; not measured either.
 const UNOPTIMISED: f64 = 5.0;
 
@@ -36,9 +42,13 @@ impl Runner for Simulated {
 
     fn estimate_s(&self, setup: &Setup) -> f64 {
         let (once, each) = WALL_S;
-        let work = f64::from(setup.validators) * setup.rate as f64;
+        let members = f64::from(setup.validators);
+        let work = match setup.load {
+            Shape::Closed => MESSAGE_S * HEIGHTS_PER_S * messages(setup.settings.protocol, members),
+            Shape::Fixed | Shape::Poisson => each * members * setup.rate as f64,
+        };
         let slower = if cfg!(debug_assertions) { UNOPTIMISED } else { 1.0 };
-        setup.load_span().as_secs_f64() * (once + each * work) * slower
+        setup.load_span().as_secs_f64() * (once + work) * slower
     }
 
     /// A scene under way cannot be interrupted: the points under way are finished first.
@@ -55,6 +65,14 @@ impl Runner for Simulated {
     }
 }
 
+/// About how many messages so many members send for each height.
+fn messages(protocol: ProtocolKind, members: f64) -> f64 {
+    match protocol {
+        ProtocolKind::Pbft => 2.0 * members * members,
+        _ => 50.0 * members,
+    }
+}
+
 /// The scene that a point describes.
 ///
 /// # Errors
@@ -66,6 +84,7 @@ pub fn scene(setup: &Setup) -> Result<Scene, String> {
     let limited = |mbit: u64| (mbit > 0).then_some(mbit as f64);
     let scene = Scene {
         seed: setup.seed,
+        redundancy: u64::from(setup.redundancy),
         scheme: setup.scheme,
         settings: setup.settings.clone(),
         durability: setup.durability,
@@ -81,18 +100,32 @@ pub fn scene(setup: &Setup) -> Result<Scene, String> {
             tx_bytes: setup.tx_bytes,
             arrivals: match setup.load {
                 Shape::Poisson => Arrivals::Poisson,
-                Shape::Fixed | Shape::Closed => Arrivals::Fixed,
+                Shape::Fixed => Arrivals::Fixed,
+                Shape::Closed => Arrivals::Closed(
+                    NonZeroUsize::new(usize::from(setup.request_operations))
+                        .ok_or("'request_operations' is 0")?,
+                ),
             },
             bundle_delay: Duration::from_millis(setup.bundle_delay_ms),
             sessions: NonZeroUsize::new(setup.sessions as usize),
-            send_to_all: setup.send_to == SendTo::All,
+            receivers: receivers(setup.send_to),
+            work: if setup.service == ServiceKind::Kv { Work::Kv } else { Work::Noop },
         },
+        take_up: Duration::from_micros(setup.take_up_us),
         warmup: Duration::from_secs(setup.warmup_s),
         duration: Duration::from_secs(setup.duration_s),
         crashed: last.map(|id| (ReplicaId(id), crash)).collect(),
         ..Scene::new(topology, setup.rate as f64, prices(setup)?)
     };
     Ok(if setup.profile == Profile::Reference { scene.as_reference() } else { scene })
+}
+
+fn receivers(send_to: SendTo) -> Receivers {
+    match send_to {
+        SendTo::One => Receivers::One,
+        SendTo::All => Receivers::All,
+        SendTo::Leader => Receivers::Leader,
+    }
 }
 
 /// The price list, for cores as quick as the setup's.
@@ -122,7 +155,9 @@ fn measured(outcome: &Outcome, setup: &Setup) -> Measured {
     }
     let all = f64::from(setup.validators);
     let cores: f64 = outcome.utilisation.iter().map(|station| station.mean).sum();
-    add("offered_tps", setup.rate as f64);
+    if setup.load != Shape::Closed {
+        add("offered_tps", setup.rate as f64);
+    }
     add("committed_tps", outcome.committed_tps);
     add("views", outcome.views as f64);
     add("view_changes", outcome.timeouts as f64);
@@ -135,6 +170,16 @@ fn measured(outcome: &Outcome, setup: &Setup) -> Measured {
     // The reference implementation answers nobody.
     if !outcome.answered.is_empty() {
         add("goodput_tps", latencies.goodput_tps());
+    }
+    let slots = outcome.fast_decisions + outcome.slow_decisions;
+    if slots > 0 {
+        add("fast_share", 100.0 * outcome.fast_decisions as f64 / slots as f64);
+    }
+    if outcome.heights > 0 {
+        let heights_per_s = outcome.heights as f64 / setup.duration_s as f64;
+        add("messages_per_height", outcome.messages_per_second / heights_per_s);
+        add("bytes_per_height", outcome.bytes_sent_per_second * all / heights_per_s);
+        add("heights_per_s", heights_per_s);
     }
     if outcome.committed_tps > 0.0 {
         for station in &outcome.utilisation {
