@@ -18,6 +18,7 @@ pub mod leader;
 pub mod pacemaker;
 pub mod pbft;
 pub mod sbft;
+pub mod stagger;
 pub mod tally;
 pub mod verify;
 pub mod windowed;
@@ -348,6 +349,8 @@ pub struct Liveness {
     /// Whether timeouts show their sender's last vote, so that a certificate that a collector took
     /// with it can be made again.
     pub vote_salvage: bool,
+    /// Slots that a primary has under way at once, where it orders in slots.
+    pub concurrent_slots: u64,
 }
 
 impl Default for Liveness {
@@ -358,6 +361,7 @@ impl Default for Liveness {
             leader_patience: true,
             timeout_growth: 50,
             vote_salvage: true,
+            concurrent_slots: windowed::CONCURRENT,
         }
     }
 }

@@ -6,25 +6,28 @@
 //!                                          └─CertifiedReply▶ clients ◀┘
 //! ```
 //!
-//! Every member signs the root that a height came to and sends its share to the height's collector,
-//! who adds up shares over one root and shows the certificate to everybody. Whoever sealed the body
+//! Every member signs the root that a height came to and sends its share to the height's collectors,
+//! the first of whom adds up shares over one root and shows the certificate to everybody; each later
+//! one waits its turn (paper 002, §V-E: c + 1 of them, staggered). Whoever sealed the body
 //! that carried a request answers its client: with the results, the path from them to the root, and
 //! the certificate. That one answer proves itself; nobody else answers. Source: paper 002, §V-A and
 //! §V-D.
 //!
-//! Collectors are drawn by `H(epoch, height)` and go round. One that shows nothing in time is passed
-//! over for a while, and the share goes to the next, then to everybody: so each member can make the
-//! certificate. A client that hears nothing asks again, and is answered with signed replies as
+//! Collectors are drawn by a hash of epoch and height. Those that show nothing in time are passed over
+//! for a while, and the share goes to whoever leads, then to everybody: so each member can make the
+//! certificate. How long that is follows what certificates usually take. A client that hears nothing asks again, and is answered with signed replies as
 //! without certificates.
 //!
 //! ★ A member whose own root is not the certified one signs and answers nothing more: one of the
 //! signers is honest, so its own state is wrong.
 
 use crate::{Message, ReplicaConfig};
+use quorate_consensus::stagger::{Stagger, Turn};
 use quorate_consensus::tally::{Ballots, Collector};
+use quorate_consensus::windowed::execution_collectors;
 use quorate_crypto::merkle::Tree;
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_crypto::{Certificate, Digest, Share, VotingSecret, hash};
+use quorate_crypto::{Certificate, Digest, Share, VotingSecret};
 use quorate_types::executed::{
     CertifiedReply, Completion, ExecutionCertificate, digest_of_results, executed_statement,
 };
@@ -42,10 +45,8 @@ pub(crate) const FIRST_JOB: u64 = 1 << 63;
 const KEPT: usize = 256;
 /// Shares are taken for heights up to so many beyond the own.
 const AHEAD_MAX: u64 = 64;
-/// For so long a collector that showed nothing is passed over.
-const PASSED_OVER: Duration = Duration::from_secs(10);
-/// A share goes to so many collectors, one after the other, before it goes to everybody.
-const COLLECTORS: u32 = 2;
+/// A share goes to the collectors, then to whoever leads, before it goes to everybody.
+const ATTEMPTS: u32 = 2;
 /// The wait between two attempts doubles so often.
 const DOUBLINGS_MAX: u32 = 5;
 
@@ -58,12 +59,13 @@ pub(crate) struct Execution {
     enabled: bool,
     signs: bool,
     collector: Collector,
-    /// How long a collector may take.
+    /// How long a certificate may take at most.
     patience: Duration,
     open: BTreeMap<Height, Open>,
     certified: BTreeMap<Height, Known>,
-    /// Collectors that showed nothing, and until when they are passed over.
-    silent: BTreeMap<ReplicaId, Time>,
+    stagger: Stagger,
+    /// Who leads, as far as this member knows: the last to be asked.
+    leader: ReplicaId,
     executed: Height,
     /// The certificate says that the own state is wrong.
     diverged: Option<Height>,
@@ -97,14 +99,17 @@ struct Own {
     /// To clients that wait for this replica's acknowledgement.
     answers: Vec<Answer>,
     attempts: u32,
-    /// The collector that has the share; none once everybody has it.
-    asked: Option<ReplicaId>,
+    /// The collectors that have the share; none once everybody has it.
+    asked: Vec<ReplicaId>,
+    /// Since when they have it.
+    asked_at: Time,
     send_at: Option<Time>,
 }
 
 impl Own {
     fn new(header: Header, leaves: Vec<Digest>, answers: Vec<Answer>) -> Self {
-        Self { header, leaves, answers, attempts: 0, asked: None, send_at: None }
+        let (asked, asked_at) = (Vec::new(), Time(0));
+        Self { header, leaves, answers, attempts: 0, asked, asked_at, send_at: None }
     }
 }
 
@@ -112,6 +117,8 @@ impl Own {
 #[derive(Debug, Default)]
 struct Shares {
     by_root: Option<Ballots<Digest>>,
+    /// When this member adds them up.
+    turn: Turn,
     combined: Option<(Digest, Certificate)>,
 }
 
@@ -131,7 +138,8 @@ impl Execution {
             patience: config.settings.timeout() / 4,
             open: BTreeMap::new(),
             certified: BTreeMap::new(),
-            silent: BTreeMap::new(),
+            stagger: Stagger::new(config.settings.timeout() / 4),
+            leader: config.id,
             executed: Height(0),
             diverged: None,
             blamed: 0,
@@ -144,6 +152,11 @@ impl Execution {
     /// Whether requests are acknowledged once for all.
     pub(crate) fn is_enabled(&self) -> bool {
         self.enabled
+    }
+
+    /// Who leads now.
+    pub(crate) fn led_by(&mut self, leader: ReplicaId) {
+        self.leader = leader;
     }
 
     // ---- executing ------------------------------------------------------------------------------
@@ -210,49 +223,68 @@ impl Execution {
         height.0 + KEPT as u64 > self.newest().max(self.executed).0
     }
 
-    /// Signs the root and sends the share to a collector, or to everybody.
+    /// Signs the root and sends the share to the collectors, or to everybody.
     fn sign(&mut self, now: Time, height: Height) {
         if !self.signs || self.diverged.is_some() {
             return;
         }
-        let lively = self.lively(now, height);
-        let Some(own) = self.open.get_mut(&height).and_then(|open| open.executed.as_mut()) else {
+        let own = self.open.get(&height).and_then(|open| open.executed.as_ref());
+        let Some((root, attempts)) = own.map(|own| (own.header.root(), own.attempts)) else {
             return;
         };
-        let root = own.header.root();
-        let collector = lively.filter(|_| own.attempts < COLLECTORS);
-        own.asked = collector;
-        let doublings = own.attempts.saturating_sub(1).min(DOUBLINGS_MAX);
-        own.send_at = Some(now + self.patience * (1 << doublings));
-        own.attempts += 1;
+        let asked = self.to_be_asked(now, height, attempts);
+        let wait = match &asked[..] {
+            [] => self.patience * (1 << attempts.saturating_sub(1).min(DOUBLINGS_MAX)),
+            some => self.stagger.before(now, some),
+        };
         let (chain, epoch) = (self.committee.chain(), self.committee.epoch());
         let statement = executed_statement(chain, epoch, height, root);
         let share = self.committee.sign(Purpose::Execute, &self.voting, &statement);
-        if collector != Some(self.id) {
-            let to = collector.map_or(Recipients::All, Recipients::One);
+        let mut send = |to| {
             let message = Message::ExecutionShare(height, root, share.clone());
             self.outbox.push_back((to, message));
+        };
+        if asked.is_empty() {
+            send(Recipients::All);
         }
-        if collector.is_none_or(|collector| collector == self.id) {
+        asked.iter().filter(|to| **to != self.id).for_each(|to| send(Recipients::One(*to)));
+        let counts = asked.is_empty() || asked.contains(&self.id);
+        if let Some(own) = self.open.get_mut(&height).and_then(|open| open.executed.as_mut()) {
+            own.attempts += 1;
+            (own.asked, own.asked_at, own.send_at) = (asked, now, Some(now + wait));
+        }
+        if counts {
             self.count(now, self.id, height, root, share);
         }
     }
 
-    /// The first of those whose turn may come at this height that is not passed over.
-    fn lively(&self, now: Time, height: Height) -> Option<ReplicaId> {
-        let members = self.committee.size();
-        let first = self.drawn(height);
-        (0..members)
-            .map(|step| (first + step) % members)
-            .map(|index| ReplicaId(u16::try_from(index).expect("members are few")))
-            .find(|member| self.silent.get(member).is_none_or(|until| *until <= now))
+    /// Who gets a share at this attempt: those of the collectors that are not passed over, then
+    /// whoever leads; nobody in particular after that, or if they are all passed over.
+    fn to_be_asked(&self, now: Time, height: Height, attempts: u32) -> Vec<ReplicaId> {
+        let mut collectors = self.collectors(height);
+        let leader = collectors.pop().into_iter().collect();
+        let awaited = |some: Vec<ReplicaId>| -> Vec<ReplicaId> {
+            some.into_iter().filter(|member| self.stagger.awaits(now, *member)).collect()
+        };
+        let first = if attempts == 0 { awaited(collectors) } else { Vec::new() };
+        if first.is_empty() && attempts < ATTEMPTS { awaited(leader) } else { first }
     }
 
-    /// The height's first collector.
-    fn drawn(&self, height: Height) -> usize {
-        let drawn = hash(&borsh::to_vec(&(self.committee.epoch(), height)).expect("into memory"));
-        let number = u64::from_le_bytes(drawn.0[..8].try_into().expect("8 of 32 bytes"));
-        (number % self.committee.size() as u64) as usize
+    /// The height's collectors in their order, whoever leads last.
+    fn collectors(&self, height: Height) -> Vec<ReplicaId> {
+        let (epoch, members) = (self.committee.epoch(), self.committee.size());
+        let redundancy = self.committee.weights().redundant_members();
+        execution_collectors(epoch, height, members, redundancy, self.leader)
+    }
+
+    /// The collectors whose turns come before this member's. Whoever leads, and everybody where the
+    /// share went to all, is asked when the others had theirs.
+    fn earlier(&self, height: Height) -> Vec<ReplicaId> {
+        let mut collectors = self.collectors(height);
+        collectors.pop();
+        let place = collectors.iter().position(|member| *member == self.id);
+        collectors.truncate(place.unwrap_or(0));
+        collectors
     }
 
     // ---- collecting -----------------------------------------------------------------------------
@@ -283,14 +315,29 @@ impl Execution {
 
     fn count(&mut self, now: Time, from: ReplicaId, height: Height, root: Digest, share: Share) {
         let members = self.committee.size();
+        let earlier = self.earlier(height);
         let open = self.open.entry(height).or_default();
+        open.shares.turn.start(|| now + self.stagger.before(now, &earlier));
         let new = || Ballots::new(members, Duration::ZERO);
         let ballots = open.shares.by_root.get_or_insert_with(new);
         // ★ What is added up is one statement.
         let sum = if mutants::active(Mutant::MixedRoots) { Digest::ZERO } else { root };
         let (chain, epoch) = (self.committee.chain(), self.committee.epoch());
         ballots.add(from, sum, || executed_statement(chain, epoch, height, root), share);
-        self.jobs.extend(ballots.combine(now, &mut self.collector));
+        self.add_up(now, height);
+    }
+
+    /// Starts what can be added up, if it is this member's turn; whether that is anything.
+    fn add_up(&mut self, now: Time, height: Height) -> bool {
+        let Some(shares) = self.open.get_mut(&height).map(|open| &mut open.shares) else {
+            return false;
+        };
+        let ballots = shares.by_root.as_mut().filter(|_| shares.turn.has_come(now));
+        let jobs = ballots.map(|ballots| ballots.combine(now, &mut self.collector));
+        let jobs = jobs.unwrap_or_default();
+        let is_any = !jobs.is_empty();
+        self.jobs.extend(jobs);
+        is_any
     }
 
     /// A job of this collector's came back.
@@ -306,7 +353,7 @@ impl Execution {
         self.blamed += blamed.len() as u64;
         match made {
             Some((root, certificate)) => self.conclude(now, height, root, certificate),
-            None => self.jobs.extend(ballots.combine(now, &mut self.collector)),
+            None => drop(self.add_up(now, height)),
         }
     }
 
@@ -335,7 +382,13 @@ impl Execution {
         from: ReplicaId,
         certificate: ExecutionCertificate,
     ) {
-        self.silent.remove(&from);
+        self.stagger.heard(from);
+        let own = self.open.get(&certificate.header.height);
+        // An answer to a share that was sent twice tells nothing of the time that it took.
+        let own = own.and_then(|open| open.executed.as_ref()).filter(|own| own.attempts == 1);
+        if let Some(own) = own {
+            self.stagger.came(from, now.since(own.asked_at));
+        }
         if self.enabled && self.is_recent(certificate.header.height) {
             self.keep(now, certificate);
         }
@@ -420,23 +473,38 @@ impl Execution {
 
     // ---- time -----------------------------------------------------------------------------------
 
+    /// What is due: turns that came, and shares that go elsewhere.
+    pub(crate) fn due(&mut self, now: Time) {
+        self.take_turns(now);
+        self.ask_again(now);
+    }
+
+    /// It is this member's turn to add up: those before it showed nothing.
+    fn take_turns(&mut self, now: Time) {
+        let is_due = |open: &Open| open.shares.turn.deadline().is_some_and(|at| at <= now);
+        for height in self.those(is_due) {
+            if self.add_up(now, height) {
+                let earlier = self.earlier(height);
+                self.stagger.passed(now, &earlier);
+            }
+        }
+    }
+
     /// Collectors that showed nothing are passed over, and the shares go elsewhere. Once everybody
     /// has them only the last height goes on, and those that own clients wait for.
-    pub(crate) fn due(&mut self, now: Time) {
+    fn ask_again(&mut self, now: Time) {
         let is_due = |open: &Open| {
             open.executed.as_ref().and_then(|own| own.send_at).is_some_and(|at| at <= now)
         };
-        let due: Vec<Height> =
-            self.open.iter().filter(|(_, open)| is_due(open)).map(|(height, _)| *height).collect();
-        for height in due {
+        for height in self.those(is_due) {
             let Some(own) = self.open.get(&height).and_then(|open| open.executed.as_ref()) else {
                 continue;
             };
-            if let Some(silent) = own.asked.filter(|asked| *asked != self.id) {
-                self.silent.insert(silent, now + PASSED_OVER);
-            }
+            let silent = own.asked.iter().filter(|asked| **asked != self.id);
+            let silent: Vec<ReplicaId> = silent.copied().collect();
+            self.stagger.passed(now, &silent);
             let matters = height == self.executed || !own.answers.is_empty();
-            if matters || own.attempts <= COLLECTORS {
+            if matters || own.attempts <= ATTEMPTS {
                 self.sign(now, height);
             } else {
                 self.open.remove(&height);
@@ -444,10 +512,15 @@ impl Execution {
         }
     }
 
+    fn those(&self, which: impl Fn(&Open) -> bool) -> Vec<Height> {
+        self.open.iter().filter(|(_, open)| which(open)).map(|(height, _)| *height).collect()
+    }
+
     /// When [`Execution::due`] has something.
     pub(crate) fn deadline(&self) -> Option<Time> {
-        let own = self.open.values().filter_map(|open| open.executed.as_ref());
-        own.filter_map(|own| own.send_at).min()
+        let sends = self.open.values().filter_map(|open| open.executed.as_ref()?.send_at);
+        let turns = self.open.values().filter_map(|open| open.shares.turn.deadline());
+        sends.chain(turns).min()
     }
 
     /// What to send.

@@ -93,6 +93,10 @@ pub struct Settings {
     /// Views in a row that a member leads, 1 to 1,000: `⌊v/K⌋ mod n`. **Every member must say the
     /// same.**
     pub leader_tenure: u64,
+    /// Slots that a primary has under way at once, 1 to 256, in protocols that order in slots; never more
+    /// than ⌊(n−1)/(c+1)⌋. More of them hide long ways, and wait for one another's processors where those
+    /// are short.
+    pub concurrent_slots: u64,
     /// Views that depend on a member whose last turn came to nothing get an eighth of their span.
     pub leader_patience: bool,
     /// By how much of itself a view's span grows for each view given up since the last decision,
@@ -151,6 +155,7 @@ impl Default for Settings {
             proposal_key: ProposalKey::Identity,
             leader_reputation: false,
             leader_tenure: 1,
+            concurrent_slots: Liveness::default().concurrent_slots,
             leader_patience: true,
             timeout_growth: 50,
             vote_salvage: true,
@@ -204,6 +209,8 @@ impl Settings {
         check("vote_wait_ms", wait, wait < timeout, "less than timeout_ms")?;
         let tenure = self.leader_tenure;
         check("leader_tenure", tenure, (1..=1_000).contains(&tenure), "1 to 1000")?;
+        let slots = self.concurrent_slots;
+        check("concurrent_slots", slots, (1..=256).contains(&slots), "1 to 256")?;
         let growth = u64::from(self.timeout_growth);
         check("timeout_growth", growth, growth <= 100, "at most 100")?;
         let mempool = self.mempool_bytes_max as u64;
@@ -243,6 +250,7 @@ impl Settings {
     pub fn liveness(&self) -> Liveness {
         Liveness {
             leader_tenure: self.leader_tenure,
+            concurrent_slots: self.concurrent_slots,
             leader_reputation: self.leader_reputation,
             leader_patience: self.leader_patience,
             timeout_growth: self.timeout_growth,

@@ -37,6 +37,7 @@ mod gauges;
 mod ledger;
 mod lines;
 mod load;
+mod milestones;
 mod observed;
 mod outcome;
 mod prices;
@@ -46,6 +47,7 @@ mod stations;
 mod work;
 
 pub use lines::Cut;
+pub use milestones::ViewChange;
 pub use observed::{Given, Observed, observe};
 pub use outcome::{Answered, Outcome, Percentiles, Second, Signatures, Utilisation};
 pub use prices::{
@@ -102,6 +104,8 @@ pub struct Scene {
     pub duration: Duration,
     /// Members that end, and when.
     pub crashed: Vec<(ReplicaId, Duration)>,
+    /// When the leader of the first view ends, if it does.
+    pub leader_crashes: Option<Duration>,
     /// Urgent frames that reach a validator within so long of each other are taken up together: less
     /// exact, and quicker with hundreds of validators. Zero takes up each when it comes.
     pub take_up: Duration,
@@ -331,6 +335,7 @@ impl Scene {
             warmup: Duration::from_secs(5),
             duration: Duration::from_secs(20),
             crashed: Vec::new(),
+            leader_crashes: None,
             take_up: Duration::ZERO,
             loss: 0.0,
             cuts: Vec::new(),

@@ -352,7 +352,8 @@ impl Scenario {
     }
 
     /// With the committee running this protocol. Where it counts heads, weights that differ are drawn
-    /// again; where redundancy is of use, some committees have it. Before any other change.
+    /// again; where redundancy is of use, some committees have it, and where it orders in slots, others than two are under
+    /// way at once. Before any other change.
     #[must_use]
     pub fn running(self, protocol: ProtocolKind) -> Self {
         let weights = weights::fitting(protocol, self.seed, &self.weights);
@@ -362,6 +363,10 @@ impl Scenario {
         let takes_shares = protocol.check_scheme(SchemeKind::BlsThreshold) == Ok(());
         if takes_shares && Dice::new(scenario.seed, "threshold keys", 0).one_in(3) {
             scenario.scheme = SchemeKind::BlsThreshold;
+        }
+        if protocol.windowed_rules().is_some() {
+            let mut dice = Dice::new(scenario.seed, "slots under way", 0);
+            scenario.settings.concurrent_slots = *dice.choose(&[1, 2, 2, 8]);
         }
         scenario
     }

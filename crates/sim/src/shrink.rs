@@ -261,6 +261,7 @@ fn plainer_settings(scenario: &Scenario) -> Vec<Scenario> {
         }),
         with(scenario, |s| s.settings.truncation = calm.truncation),
         with(scenario, |s| s.settings.leader_tenure = calm.leader_tenure),
+        with(scenario, |s| s.settings.concurrent_slots = calm.concurrent_slots),
         with(scenario, |s| s.settings.leader_patience = calm.leader_patience),
         with(scenario, |s| s.settings.timeout_growth = calm.timeout_growth),
         with(scenario, |s| s.settings.block_operations_max = calm.block_operations_max),

@@ -5,6 +5,7 @@
 
 use super::messages::{CommitShare, Path, Place, Proof, Shares, SignShare, SlotCertificate};
 use super::state::Windowed;
+use crate::stagger::Turn;
 use crate::tally::Ballots;
 use crate::{Fault, Output};
 use quorate_crypto::{Bitmap, Certificate, Digest, Share};
@@ -105,42 +106,6 @@ struct Lags {
     whole: Option<Duration>,
 }
 
-/// From when on a collector acts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Turn {
-    /// Nothing came yet.
-    #[default]
-    Idle,
-    /// From then on.
-    From(Time),
-    /// From now on.
-    Come,
-}
-
-impl Turn {
-    /// Something came: it is this one's turn from then on.
-    fn start(&mut self, from: impl FnOnce() -> Time) {
-        if *self == Self::Idle {
-            *self = Self::From(from());
-        }
-    }
-
-    /// Whether it has come.
-    fn has_come(&mut self, now: Time) -> bool {
-        if matches!(self, Self::From(from) if *from <= now) {
-            *self = Self::Come;
-        }
-        *self == Self::Come
-    }
-
-    fn deadline(self) -> Option<Time> {
-        match self {
-            Self::From(from) => Some(from),
-            Self::Idle | Self::Come => None,
-        }
-    }
-}
-
 impl Windowed {
     /// A member's vote, unchecked until it is added up.
     pub(super) fn on_sign_share(&mut self, now: Time, from: ReplicaId, share: SignShare) {
@@ -226,17 +191,17 @@ impl Windowed {
             _ => {}
         }
         let Some(earlier) = self.earlier(view, slot) else { return false };
-        let collecting = Collecting::new(self.members(), self.next_waits(), earlier);
+        let collecting = Collecting::new(self.members(), self.waits_at(slot), earlier);
         let known = self.window.open(slot).expect("covered");
         known.collecting.insert(view, collecting);
         true
     }
 
-    fn next_waits(&mut self) -> Waits {
+    fn waits_at(&self, slot: Height) -> Waits {
         if !self.rules.fast_path {
             return Waits::default();
         }
-        Waits { fast: self.fast_timer.next_wait(), whole: self.whole_timer.next_wait() }
+        Waits { fast: self.fast_timer.wait_at(slot), whole: self.whole_timer.wait_at(slot) }
     }
 
     /// The collectors of a slot before this one; `None` if it is none.
@@ -318,9 +283,6 @@ impl Windowed {
                 self.on_prepared(now, certificate);
             }
             Made::Fast(digest, certificate) => {
-                if certificate.signers.count() < self.members() {
-                    self.whole_timer.missed();
-                }
                 let certificate = SlotCertificate { at: place(digest), certificate };
                 self.note_made(Kind::Prepare, Purpose::Fast, &certificate);
                 self.show_proof(now, Proof { path: Path::Fast, certificate });
@@ -371,9 +333,6 @@ impl Windowed {
             self.note_made(Kind::Prepare, Purpose::Fast, &certificate);
             self.show_proof(now, Proof { path: Path::Fast, certificate });
             return;
-        }
-        if self.rules.fast_path {
-            self.fast_timer.missed();
         }
         self.note_made(Kind::Prepare, Purpose::Vote, &certificate);
         self.show_prepare(now, certificate);

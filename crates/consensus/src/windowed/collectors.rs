@@ -19,24 +19,46 @@ pub fn collectors(
     members: usize,
     redundancy: u64,
 ) -> Vec<ReplicaId> {
-    let primary = primary(view, members);
+    drawn(members, redundancy, primary(view, members), |place| {
+        borsh::to_vec(&(epoch, view, slot, place)).expect("encoding into memory cannot fail")
+    })
+}
+
+/// Who collects what all members say of a height that they executed: `redundancy + 1` of the others, drawn
+/// anew for each height, and whoever leads last.
+#[must_use]
+pub fn execution_collectors(
+    epoch: Epoch,
+    height: Height,
+    members: usize,
+    redundancy: u64,
+    leader: ReplicaId,
+) -> Vec<ReplicaId> {
+    drawn(members, redundancy, leader, |place| {
+        borsh::to_vec(&(epoch, height, place)).expect("encoding into memory cannot fail")
+    })
+}
+
+/// So many more than one of all members but `last`, by the hashes of what `content` says of each place;
+/// then that one.
+fn drawn(
+    members: usize,
+    redundancy: u64,
+    last: ReplicaId,
+    content: impl Fn(u64) -> Vec<u8>,
+) -> Vec<ReplicaId> {
     let mut others: Vec<ReplicaId> =
-        (0..members as u64).map(member).filter(|other| *other != primary).collect();
+        (0..members as u64).map(member).filter(|other| *other != last).collect();
     let count = others.len().min(usize::try_from(redundancy).unwrap_or(usize::MAX - 1) + 1);
     for place in 0..count {
         let left = others.len() - place;
-        others.swap(place, place + draw(epoch, view, slot, place, left));
+        let drawn = hash(&content(place as u64));
+        let number = u64::from_le_bytes(drawn.0[..8].try_into().expect("8 of 32 bytes"));
+        others.swap(place, place + (number % left as u64) as usize);
     }
     others.truncate(count);
-    others.push(primary);
+    others.push(last);
     others
-}
-
-fn draw(epoch: Epoch, view: View, slot: Height, place: usize, below: usize) -> usize {
-    let content = (epoch, view, slot, place as u64);
-    let drawn = hash(&borsh::to_vec(&content).expect("encoding into memory cannot fail"));
-    let number = u64::from_le_bytes(drawn.0[..8].try_into().expect("8 of 32 bytes"));
-    (number % below as u64) as usize
 }
 
 fn member(index: u64) -> ReplicaId {

@@ -25,19 +25,19 @@ mod recovery;
 pub mod rules;
 mod runs;
 mod slots;
-mod stagger;
 mod state;
 mod status;
 mod view_changes;
 
 pub use check::verify;
+pub use collectors::execution_collectors;
 pub(crate) use messages::genesis_id;
 pub use messages::{
     CommitShare, FastReport, Message, NewView, Path, Place, PrePrepare, Proof, Shares, SignShare,
     SlotCertificate, SlotReport, SlowReport, Status, ViewChange, digest_of, null_operation,
 };
 pub use records::{DecidedSlot, SlotRecord, ViewRecord};
-pub use rules::{CHECKPOINT_EVERY, Rules, WINDOW};
+pub use rules::{CHECKPOINT_EVERY, CONCURRENT, Rules, WINDOW};
 pub use runs::{Run, check_anchor, verify_run};
 pub use state::Windowed;
 

@@ -21,8 +21,8 @@ pub struct Rules {
 
 /// Slots under way beyond the last stable one (paper 002: `win`).
 pub const WINDOW: u64 = 256;
-/// Slots that a primary has under way at once: half of paper 002's (§V). Where processors are what limits
-/// a committee, each further one only waits for them (docs/results/sbft.md).
+/// Slots that a primary has under way at once by default: half of paper 002's (§V). Where processors are
+/// what limits a committee, each further one only waits for them (docs/results/sbft.md).
 pub const CONCURRENT: u64 = 2;
 /// A checkpoint is made every so many slots.
 pub const CHECKPOINT_EVERY: u64 = WINDOW / 2;

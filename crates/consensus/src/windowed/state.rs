@@ -1,14 +1,14 @@
 //! The machine: its state, its inputs, and how slots come to be delivered in order.
 
 use super::fast_timer::FastTimer;
-use super::messages::{Message, Place, Proof, digest_of};
+use super::messages::{Message, Path, Place, Proof, digest_of};
 use super::records::{DecidedSlot, ViewRecord};
-use super::rules::{CONCURRENT, Rules, WINDOW};
+use super::rules::{Rules, WINDOW};
 use super::slots::{Paths, Slot, Window};
-use super::stagger::Stagger;
 use super::view_changes::ViewChanges;
 use super::{collectors, status::Helping};
 use crate::pacemaker::Pacemaker;
+use crate::stagger::Stagger;
 use crate::tally::Collector;
 use crate::verify::Verifier;
 use crate::{Decided, Fault, Input, Output, PayloadWish, ProtocolConfig, ProtocolStatus};
@@ -305,7 +305,7 @@ impl Windowed {
 
     pub(super) fn deliver_one(&mut self, record: DecidedSlot) {
         let id = record.id();
-        self.paths.count(record.proof.path);
+        self.learn_path(&record.proof);
         self.decided = self.decided.next();
         self.remember_tip(id);
         self.outputs.push_back(Output::Decided(Decided {
@@ -314,6 +314,19 @@ impl Windowed {
             record: record.encode(),
         }));
         self.last_record = Some(record);
+    }
+
+    /// Which way a slot was decided: collectors wait by it.
+    fn learn_path(&mut self, proof: &Proof) {
+        self.paths.count(proof.path);
+        match proof.path {
+            Path::Slow => self.fast_timer.missed(),
+            Path::Fast => {
+                self.fast_timer.made_it();
+                let is_whole = proof.certificate.certificate.signers.count() == self.members();
+                if is_whole { self.whole_timer.made_it() } else { self.whole_timer.missed() }
+            }
+        }
     }
 
     pub(super) fn remember_tip(&mut self, id: BlockId) {
@@ -465,13 +478,13 @@ impl Windowed {
         self.filled().filter(|slot| slot.proof.is_none()).count() as u64
     }
 
-    /// Slots that a primary fills before the first of them is decided: [`CONCURRENT`], and no more than
-    /// the paper's active window `⌊(n−1)/(c+1)⌋` (002, §VIII), in which each member
+    /// Slots that a primary fills before the first of them is decided: as it is set, and no more than the
+    /// paper's active window `⌊(n−1)/(c+1)⌋` (002, §VIII), in which each member
     /// collects for one of them about.
     fn active_window(&self) -> u64 {
         let weights = self.verifier.committee().weights();
         let collectors = weights.redundant_members() + 1;
-        ((self.members() as u64 - 1) / collectors).clamp(1, CONCURRENT)
+        ((self.members() as u64 - 1) / collectors).clamp(1, self.config.liveness.concurrent_slots)
     }
 
     /// The primary passes bodies over: it loses its view, unless that began just now.

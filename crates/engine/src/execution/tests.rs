@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const START: Time = Time(1_000_000);
+const LEADER: ReplicaId = ReplicaId(3);
 
 struct Room {
     now: Time,
@@ -31,10 +32,14 @@ struct Room {
 impl Room {
     fn new() -> Self {
         let settings = Settings { execution_certificates: true, ..Settings::default() };
-        let members = (0..4).map(|member| Execution::new(&config(member, settings.clone())));
+        let member = |member| {
+            let mut member = Execution::new(&config(member, settings.clone()));
+            member.led_by(LEADER);
+            member
+        };
         Self {
             now: START,
-            members: members.collect(),
+            members: (0..4).map(member).collect(),
             dead: BTreeSet::new(),
             replies: Vec::new(),
             sent: 0,
@@ -146,7 +151,7 @@ fn executed(block: &Block, state: u8) -> Executed {
 }
 
 fn collector(height: u64) -> usize {
-    Room::new().members[0].drawn(Height(height))
+    Room::new().members[0].collectors(Height(height))[0].index()
 }
 
 /// One member answers, the one that took the request; and the answer proves itself to anybody who
@@ -199,8 +204,10 @@ fn only_who_had_the_share_is_passed_over() {
     room.wait(Settings::default().timeout() / 4);
     assert_eq!(room.replies.len(), heights.len());
     for member in alive {
-        let passed_over: Vec<usize> =
-            room.members[member].silent.keys().map(|member| member.index()).collect();
+        let stagger = &room.members[member].stagger;
+        let is_passed_over =
+            |other: &usize| !stagger.awaits(room.now, ReplicaId(u16::try_from(*other).unwrap()));
+        let passed_over: Vec<usize> = (0..4).filter(is_passed_over).collect();
         assert_eq!(passed_over, [dead], "by {member}");
     }
 }

@@ -59,6 +59,7 @@ impl Replica {
         self.certifier.executed(&done);
         self.root = executed.root();
         self.operations += executed.operations;
+        self.execution.led_by(self.protocol.status().leader);
         self.execution.executed(now, &executed);
         self.checkpoints.executed(now, &executed.header);
         self.snapshots.executed();
@@ -118,6 +119,7 @@ impl Replica {
 
     /// Signs, collects and acknowledges what was executed, and answers questions about it.
     pub(super) fn certify_executed(&mut self, now: Time) {
+        self.execution.led_by(self.protocol.status().leader);
         self.execution.due(now);
         while let Some(job) = self.execution.poll_job() {
             self.effects.push_back(Effect::Combine(job));

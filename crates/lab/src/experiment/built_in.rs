@@ -4,7 +4,7 @@ use super::{Experiment, ExperimentError};
 use std::path::Path;
 
 /// Each id with its file's text.
-const FILES: [(&str, &str); 16] = [
+const FILES: [(&str, &str); 17] = [
     ("A1", include_str!("../../../../experiments/A1.toml")),
     ("H1", include_str!("../../../../experiments/H1.toml")),
     ("H2", include_str!("../../../../experiments/H2.toml")),
@@ -20,6 +20,7 @@ const FILES: [(&str, &str); 16] = [
     ("J4", include_str!("../../../../experiments/J4.toml")),
     ("J5", include_str!("../../../../experiments/J5.toml")),
     ("S1", include_str!("../../../../experiments/S1.toml")),
+    ("V1", include_str!("../../../../experiments/V1.toml")),
     ("smoke", include_str!("../../../../experiments/smoke.toml")),
 ];
 

@@ -45,6 +45,11 @@ pub const METRICS: &[Metric] = &[
     metric("common_busiest_share", "load of the busiest validator's processor", "%"),
     metric("views", "views", ""),
     metric("view_changes", "views given up", ""),
+    metric("given_up_ms", "from the crash to the first member that gives the view up", "ms"),
+    metric("last_report_ms", "from the crash to the last member's report", "ms"),
+    metric("new_view_ms", "from the crash to the new view", "ms"),
+    metric("resumed_ms", "from the crash to the next decision", "ms"),
+    metric("report_bytes", "longest report of a view change", "B"),
     metric("fast_share", "heights decided by one round of votes", "%"),
     metric("heights_per_s", "heights decided", "1/s"),
     metric("messages_per_height", "messages of all validators for each height", ""),
@@ -93,10 +98,11 @@ pub fn find(name: &str) -> Option<&'static Metric> {
 }
 
 /// Numbers among a point's settings that an axis may show: name, what it is, unit.
-const SETTINGS: [Metric; 12] = [
+const SETTINGS: [Metric; 13] = [
     metric("validators", "validators", ""),
     metric("sessions", "clients", ""),
     metric("redundancy", "redundant validators", ""),
+    metric("concurrent_slots", "slots under way at once", ""),
     metric("rate", "offered", "tx/s"),
     metric("tx_bytes", "operation", "B"),
     metric("batch_bytes", "batch", "B"),

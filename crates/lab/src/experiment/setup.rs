@@ -7,7 +7,7 @@ use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
 use quorate_sim::priced::Profile;
 use quorate_storage::Durability;
-use quorate_types::{Body, Weights, WeightsError, as_text};
+use quorate_types::{Body, ReplicaId, Weights, WeightsError, as_text};
 use quorate_wan::{Emulation, EmulationError, Topology};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -84,6 +84,10 @@ pub struct Setup {
     pub service: ServiceKind,
     /// The last so many members crash.
     pub crashed: u16,
+    /// Whether those who crash are spread over the committee instead, counted from the last. Simulated.
+    pub crashed_apart: bool,
+    /// Whether the leader of the first view crashes too. Simulated.
+    pub leader_crashes: bool,
     /// When they do, in seconds into the measured window; simulated ones may before it, down to minus
     /// the warm-up.
     pub crash_at_s: f64,
@@ -160,6 +164,8 @@ impl Default for Setup {
             durability: Durability::Fsync,
             service: ServiceKind::Log,
             crashed: 0,
+            crashed_apart: false,
+            leader_crashes: false,
             crash_at_s: 0.0,
             warmup_s: 2,
             duration_s: 10,
@@ -250,6 +256,11 @@ impl Setup {
         if self.load == Shape::Closed && !(is_simulated && self.sessions > 0) {
             return Err("'load' is closed of simulated points with 'sessions' alone".to_owned());
         }
+        if (self.crashed_apart || self.leader_crashes) && !is_simulated {
+            return Err(
+                "'crashed_apart' and 'leader_crashes' are of simulated points alone".to_owned()
+            );
+        }
         if self.send_to == SendTo::Leader && !is_simulated {
             return Err("'send_to' is leader of simulated points alone".to_owned());
         }
@@ -337,6 +348,16 @@ impl Setup {
     /// When a region is unknown or a value leaves its range.
     pub fn topology(&self) -> Result<Topology, EmulationError> {
         self.emulation().topology(usize::from(self.validators))
+    }
+
+    /// Who crashes.
+    pub fn victims(&self) -> impl Iterator<Item = ReplicaId> + use<> {
+        let (all, crashed, apart) = (self.validators, self.crashed, self.crashed_apart);
+        (0..crashed).map(move |turn| {
+            let step = u32::from(turn) * u32::from(all) / u32::from(crashed);
+            let back = if apart { u16::try_from(step).expect("fewer than members") } else { turn };
+            ReplicaId(all - 1 - back)
+        })
     }
 
     /// Warm-up and measured window together.

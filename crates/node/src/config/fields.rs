@@ -429,6 +429,14 @@ const REPLICA: &[Field] = &[
         (1, 1_000),
         "Views in a row that a member leads. Every member must say the same.",
     ),
+    number(
+        "concurrent_slots",
+        "slots",
+        (1, 256),
+        "Slots that a primary has under way at once, in protocols that order in slots; never more than \
+         (n-1)/(c+1). More of them hide long ways, and wait for one another's processors where those are \
+         short.",
+    ),
     flag(
         "leader_patience",
         "true: views that depend on a member whose last turn came to nothing get an eighth of their span.",

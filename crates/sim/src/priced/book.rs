@@ -108,14 +108,22 @@ impl Book {
         self.requests.insert((client, sequence), offered);
     }
 
-    /// A validator knows a height to be decided and has its bodies. `lives`: to the end.
-    pub(crate) fn committed(&mut self, now: Nanos, member: usize, lives: bool, block: &Block) {
+    /// A validator knows a height to be decided and has its bodies; whether it is the first. `lives`: to
+    /// the end.
+    pub(crate) fn committed(
+        &mut self,
+        now: Nanos,
+        member: usize,
+        lives: bool,
+        block: &Block,
+    ) -> bool {
         let height = block.height();
-        if height > self.highest {
+        let is_first = height > self.highest;
+        if is_first {
             self.highest = height;
             self.commit_first(now, block);
         }
-        let Some(pending) = self.heights.get_mut(&height) else { return };
+        let Some(pending) = self.heights.get_mut(&height) else { return is_first };
         let counts = (self.from..self.to).contains(&now);
         let mut sum = (0.0, 0_u64);
         for offered in pending.offered.iter().filter(|offered| offered.origin == member) {
@@ -139,6 +147,7 @@ impl Book {
                 self.slowest.add(now - offered.at, offered.count);
             }
         }
+        is_first
     }
 
     fn commit_first(&mut self, now: Nanos, block: &Block) {

@@ -70,6 +70,8 @@ impl Validator {
 pub(crate) struct Cast {
     pub(crate) validators: Vec<Validator>,
     pub(crate) clients: Vec<Client>,
+    /// The leader of the first view.
+    pub(crate) leader: ReplicaId,
 }
 
 impl Cast {
@@ -113,14 +115,16 @@ impl Cast {
                 snapshots: Vec::new(),
             }
         });
-        let validators: Vec<Validator> = validators.collect();
+        let mut validators: Vec<Validator> = validators.collect();
+        let leader = validators[0].machine.status().leader;
+        validators[leader.index()].lives &= scene.leader_crashes.is_none();
         let company = Company {
             verifier: verifier(),
-            leader: validators[0].machine.status().leader,
+            leader,
             lives: validators.iter().map(|validator| validator.lives).collect(),
         };
         let clients = (0..members).map(|place| Client::new(scene, place, &company));
-        Self { clients: clients.collect(), validators }
+        Self { clients: clients.collect(), validators, leader }
     }
 }
 

@@ -149,7 +149,9 @@ impl Stage {
             }
             Effect::Execute(block) => {
                 let lives = validator.lives;
-                self.book.committed(self.now, member, lives, &block);
+                if self.book.committed(self.now, member, lives, &block) {
+                    self.milestones.decided(self.now);
+                }
                 self.queue(member, Kind::Execution, Class::Answer, Job::Execute(block));
             }
             Effect::Snapshot(height) => {

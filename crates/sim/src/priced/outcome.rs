@@ -1,5 +1,6 @@
 //! What came of a run.
 
+use super::milestones::ViewChange;
 use super::stations::Kind;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -112,6 +113,8 @@ pub struct Outcome {
     pub timeouts: u64,
     /// Heights executed.
     pub heights: u64,
+    /// How the first change of views went, after the first crash.
+    pub view_change: Option<ViewChange>,
     /// Heights decided by the votes of almost all, where the protocol has a fast path, as the validator
     /// saw it that saw most.
     pub fast_decisions: u64,

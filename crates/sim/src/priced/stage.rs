@@ -9,6 +9,7 @@ use super::gauges::Gauges;
 use super::ledger::Ledger;
 use super::lines::Lines;
 use super::load::tick;
+use super::milestones::Milestones;
 use super::observed::Observed;
 use super::outcome::{Outcome, Signatures};
 use super::processor::Processor;
@@ -86,6 +87,7 @@ pub(crate) struct Stage {
     pub(crate) durability: Durability,
     /// When each host's disk is free.
     pub(crate) disks: Vec<Nanos>,
+    pub(crate) milestones: Milestones,
     /// Urgent frames on their way to each validator, where they are taken up by spans.
     pub(crate) coming: Coming,
     /// Bulk bytes under way, by pair.
@@ -140,6 +142,7 @@ impl Stage {
             scheme: scene.scheme,
             durability: scene.durability,
             disks: vec![0; hosts],
+            milestones: Milestones::default(),
             coming: Coming::new(members, scene.take_up),
             under_way: vec![0; members * members],
             dropped: 0,
@@ -166,6 +169,10 @@ impl Stage {
         self.agenda.schedule(self.begins, Happening::Begin);
         for (member, at) in &scene.crashed {
             self.agenda.schedule(nanos(*at), Happening::Crash { member: member.index() });
+        }
+        if let Some(at) = scene.leader_crashes {
+            let member = self.cast.leader.index();
+            self.agenda.schedule(nanos(at), Happening::Crash { member });
         }
         for member in 0..self.cast.validators.len() {
             let events = vec![Event::Recovered(Box::default())];
@@ -244,7 +251,10 @@ impl Stage {
                 }
                 self.agenda.schedule(self.now + self.tick, Happening::Load { member });
             }
-            Happening::Crash { member } => self.cast.validators[member].crash(),
+            Happening::Crash { member } => {
+                self.milestones.crash(self.now);
+                self.cast.validators[member].crash();
+            }
             Happening::Begin => self.began = Gauges::read(self),
         }
         Ok(())
@@ -447,6 +457,7 @@ impl Stage {
             views: gauges.views - before.views,
             timeouts: gauges.timeouts - before.timeouts,
             heights: gauges.heights - before.heights,
+            view_change: self.milestones.view_change(),
             fast_decisions: gauges.fast - before.fast,
             slow_decisions: gauges.slow - before.slow,
             messages_per_second: gauges.sent_frames(&before) as f64 / seconds,

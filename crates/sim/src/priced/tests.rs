@@ -1,4 +1,5 @@
 use super::*;
+use quorate_engine::ProtocolKind;
 use quorate_wan::Matrix;
 
 const REGIONS: [&str; 4] = ["us-east-1", "us-west-1", "ap-southeast-2", "eu-central-1"];
@@ -125,6 +126,64 @@ fn a_shared_host_has_its_cores_and_no_more() {
     assert!(outcome.cores_busiest <= 1.0 && outcome.cores_busiest > 0.8, "{outcome:#?}");
     let executed = outcome.acknowledged.operations as f64 / 3.0;
     assert!(executed < 1_500.0, "{executed}");
+}
+
+/// Its parts follow one another, and what was offered is committed after it.
+#[test]
+fn a_view_change_is_timed_by_its_parts() {
+    let mut scene = scene(4, 500.0);
+    scene.settings.protocol = ProtocolKind::Sbft;
+    scene.settings.timeout_ms = 1_000;
+    scene.leader_crashes = Some(Duration::from_millis(2_500));
+    scene.duration = Duration::from_secs(6);
+    let outcome = outcome(&scene);
+    let change = outcome.view_change.expect("a primary that crashed");
+    assert!(change.given_up_ms > 0.0, "{change:?}");
+    assert!(change.given_up_ms <= change.last_report_ms, "{change:?}");
+    assert!(change.given_up_ms < change.new_view_ms, "{change:?}");
+    assert!(change.new_view_ms < change.resumed_ms, "{change:?}");
+    assert!(change.report_bytes > 0);
+    assert!(outcome.committed_tps > 250.0, "{outcome:#?}");
+}
+
+/// With a quarter of the members dead, clients in a closed loop have their answers all the same.
+#[test]
+fn a_closed_loop_offers_what_is_answered() {
+    let mut scene = scene(7, 1.0);
+    scene.settings.protocol = ProtocolKind::Sbft;
+    scene.load.arrivals = Arrivals::Closed(NonZeroUsize::new(8).unwrap());
+    scene.load.sessions = NonZeroUsize::new(3);
+    scene.load.receivers = Receivers::Leader;
+    scene.crashed = vec![(ReplicaId(6), Duration::ZERO)];
+    let outcome = outcome(&scene);
+    let answered: u64 = outcome.answered.iter().map(|one| u64::from(one.count)).sum();
+    assert!(answered >= 3 * 8 * 3, "three requests of each client at least: {answered}");
+    assert!(outcome.offered - answered <= 3 * 8, "one request of each is open at most");
+}
+
+/// What is taken up by spans is the same protocol at about the same pace.
+#[test]
+fn arrivals_by_spans_change_little() {
+    for protocol in [ProtocolKind::Pbft, ProtocolKind::Jolteon] {
+        let mut scene = scene(7, 1_000.0);
+        scene.settings.protocol = protocol;
+        let exact = outcome(&scene);
+        scene.take_up = Duration::from_millis(1);
+        let by_spans = outcome(&scene);
+        let ratio = by_spans.acknowledged.p50_ms / exact.acknowledged.p50_ms;
+        assert!((0.9..1.15).contains(&ratio), "{protocol}: {ratio}");
+        assert!(by_spans.events < exact.events, "{protocol}");
+    }
+}
+
+#[test]
+fn a_host_has_validators_of_one_region() {
+    let mut scene = scene(8, 1_000.0);
+    scene.host.validators_per_host = 3;
+    let refused = run(&scene, &mut |_| {}).unwrap_err();
+    assert_eq!(refused, SceneError::Hosts { validators: 8, hosts: 3 });
+    scene.host.validators_per_host = 2;
+    assert!(outcome(&scene).committed_tps > 0.0);
 }
 
 #[test]

@@ -248,8 +248,8 @@ impl Stage {
     }
 
     /// Encodes what is sent, and adds up what carrying out an effect costs the machine's thread.
-    fn prepare(&self, member: usize, effect: Effect<Message>, us: &mut f64) -> Option<Out> {
-        let (prices, net) = (&self.prices.machine_thread, &self.prices.net);
+    fn prepare(&mut self, member: usize, effect: Effect<Message>, us: &mut f64) -> Option<Out> {
+        let (prices, net) = (self.prices.machine_thread, self.prices.net);
         match effect {
             Effect::Send { to, message, .. } => {
                 if matches!(to, Recipients::Client(_)) && self.profile == Profile::Reference {
@@ -261,6 +261,7 @@ impl Stage {
                     _ => None,
                 };
                 let frame = Frame::new(member, Peer::Replica(id), client, &message);
+                self.milestones.said(self.now, &message, frame.bytes);
                 let encoded = if frame.lane == Lane::Bulk { 0 } else { frame.bytes };
                 let recipients =
                     if to == Recipients::All { self.cast.validators.len() - 1 } else { 1 };

@@ -11,7 +11,6 @@ use quorate_sim::priced::{
     self, Answered, Arrivals, HostProfile, Load, Outcome, Percentiles, Prices, Profile, Receivers,
     Scene, SceneError, Work,
 };
-use quorate_types::ReplicaId;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -80,7 +79,6 @@ fn messages(protocol: ProtocolKind, members: f64) -> f64 {
 pub fn scene(setup: &Setup) -> Result<Scene, String> {
     let topology = setup.topology().map_err(|error| error.to_string())?;
     let crash = Duration::from_secs_f64(setup.warmup_s as f64 + setup.crash_at_s);
-    let last = setup.validators - setup.crashed..setup.validators;
     let limited = |mbit: u64| (mbit > 0).then_some(mbit as f64);
     let scene = Scene {
         seed: setup.seed,
@@ -114,7 +112,8 @@ pub fn scene(setup: &Setup) -> Result<Scene, String> {
         take_up: Duration::from_micros(setup.take_up_us),
         warmup: Duration::from_secs(setup.warmup_s),
         duration: Duration::from_secs(setup.duration_s),
-        crashed: last.map(|id| (ReplicaId(id), crash)).collect(),
+        leader_crashes: setup.leader_crashes.then_some(crash),
+        crashed: setup.victims().map(|victim| (victim, crash)).collect(),
         ..Scene::new(topology, setup.rate as f64, prices(setup)?)
     };
     Ok(if setup.profile == Profile::Reference { scene.as_reference() } else { scene })
@@ -170,6 +169,13 @@ fn measured(outcome: &Outcome, setup: &Setup) -> Measured {
     // The reference implementation answers nobody.
     if !outcome.answered.is_empty() {
         add("goodput_tps", latencies.goodput_tps());
+    }
+    if let Some(change) = outcome.view_change {
+        add("given_up_ms", change.given_up_ms);
+        add("last_report_ms", change.last_report_ms);
+        add("new_view_ms", change.new_view_ms);
+        add("resumed_ms", change.resumed_ms);
+        add("report_bytes", change.report_bytes as f64);
     }
     let slots = outcome.fast_decisions + outcome.slow_decisions;
     if slots > 0 {
@@ -245,7 +251,10 @@ mod tests {
         let setup = Setup { validators: 7, crashed: 2, crash_at_s: 1.5, ..Setup::default() };
         let scene = scene(&setup).unwrap();
         let crashed: Vec<_> = scene.crashed.iter().map(|(id, at)| (id.0, at.as_millis())).collect();
-        assert_eq!(crashed, [(5, 3_500), (6, 3_500)]);
+        assert_eq!(crashed, [(6, 3_500), (5, 3_500)]);
+        let apart = Setup { crashed_apart: true, ..setup };
+        let victims: Vec<u16> = apart.victims().map(|victim| victim.0).collect();
+        assert_eq!(victims, [6, 3]);
         let before = Setup { validators: 7, crashed: 1, crash_at_s: -2.0, ..Setup::default() };
         assert_eq!(before.validate(), Ok(()), "before what counts begins");
         assert_eq!(self::scene(&before).unwrap().crashed[0].1, Duration::ZERO);
