@@ -130,6 +130,14 @@ pub enum KeyError {
         /// Scheme the keys are for.
         kind: SchemeKind,
     },
+    /// Commitments to a polynomial of another degree.
+    #[error("{found} commitments were given for a threshold of {expected}, which takes as many")]
+    Coefficients {
+        /// The threshold.
+        expected: usize,
+        /// Commitments there were.
+        found: usize,
+    },
     /// A threshold that nobody need meet or nobody can.
     #[error("a threshold is 1 to the number of members; {threshold} of {members} is none")]
     Threshold {

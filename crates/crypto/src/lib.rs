@@ -38,6 +38,7 @@ mod bitmap;
 mod bls;
 pub mod counts;
 mod ed25519;
+mod envelope;
 mod error;
 mod hash;
 mod identity;
@@ -53,6 +54,7 @@ mod threshold;
 mod voting;
 
 pub use bitmap::{Bitmap, BitmapError};
+pub use envelope::{Envelope, EnvelopeKey, EnvelopeSecret};
 pub use error::{KeyError, SignatureError, UnknownName};
 pub use hash::{Digest, ParseDigestError, PartsHasher, hash, hash_keyed, hash_parts};
 pub use identity::{IdentityKey, IdentitySecret, PreparedIdentity, Signature, verify_batch};
@@ -63,5 +65,8 @@ pub use keyfile::{
 pub use scheme::{
     Aggregate, Certificate, Combined, KeyCache, Policy, Scheme, SchemeKind, Share, committee_scheme,
 };
-pub use threshold::{BySharing, Dealing, Sharing, check_sharing, deal, threshold_schemes};
+pub use threshold::{
+    BySharing, Commitments, Contribution, Dealing, Sharing, add_shares, check_sharing, contribute,
+    deal, threshold_schemes,
+};
 pub use voting::{PossessionProof, VotingKey, VotingSecret};

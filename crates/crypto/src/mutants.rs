@@ -23,6 +23,20 @@ pub enum Mutant {
     SharingsShareASecret,
     /// Public shares are taken whether or not they lie on one polynomial with the group's key.
     TrustDealer,
+    /// Key generation: a share is taken without comparing it with its dealer's commitments.
+    DkgNoShareCheck,
+    /// Key generation: a dealer need not hold what it commits to.
+    DkgNoPossession,
+    /// Key generation: a step counts though its member did not sign it.
+    DkgAnySigner,
+    /// Key generation: f+1 members end a phase.
+    DkgCloseByFew,
+    /// Key generation: a dealer that leaves a complaint unanswered is kept.
+    DkgKeepSilent,
+    /// Key generation: an answer is taken whatever it opens.
+    DkgAnyAnswer,
+    /// Key generation: so few dealers are enough that all of them may lie.
+    DkgFewDealers,
     /// A certificate counts whatever its signers weigh.
     SkipThreshold,
     /// A certificate counts by how many signed it, not by what they weigh.

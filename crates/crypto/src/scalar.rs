@@ -11,7 +11,7 @@ use blst::{
     blst_fr_from_uint64, blst_fr_inverse, blst_fr_mul, blst_lendian_from_scalar, blst_scalar,
     blst_scalar_from_be_bytes, blst_scalar_from_fr,
 };
-use zeroize::DefaultIsZeroes;
+use zeroize::{DefaultIsZeroes, Zeroizing};
 
 /// A number modulo the groups' order.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -39,6 +39,13 @@ impl Scalar {
             blst_fr_from_scalar(&mut scalar.0, &reduced);
         }
         scalar
+    }
+
+    /// A number of 32 bytes, most significant first, as secret keys are written.
+    pub(crate) fn from_be_bytes(bytes: &[u8; 32]) -> Self {
+        let mut wide = Zeroizing::new([0; 64]);
+        wide[32..].copy_from_slice(bytes);
+        Self::from_wide(&wide)
     }
 
     pub(crate) fn plus(self, other: Self) -> Self {

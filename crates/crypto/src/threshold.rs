@@ -10,7 +10,9 @@
 //!
 //! What it assumes, and what it gives:
 //!
-//! * **The dealer is trusted** to keep no secret and to choose them at random. It is not trusted to be
+//! * **Without a dealer** every member is one ([`contribute`]), and what they deal is added up; how they agree
+//!   on whose is not this crate's.
+//! * **A single dealer is trusted** to keep no secret and to choose them at random. It is not trusted to be
 //!   careful: whoever loads a committee checks that its public shares and group key lie on one polynomial
 //!   of the threshold's degree ([`threshold_schemes`]), without which shares that are all good would
 //!   interpolate to a bad signature.
@@ -37,11 +39,13 @@
 //! | aggregate | each time | each time | refused |
 
 pub(crate) mod consistency;
+mod contribution;
 mod dealer;
 mod loader;
 mod sharing;
 
 pub use consistency::check_sharing;
+pub use contribution::{Commitments, Contribution, add_shares, contribute};
 pub use dealer::{Dealing, deal};
 pub use loader::threshold_schemes;
 pub use sharing::{BySharing, Sharing};

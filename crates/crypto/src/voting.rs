@@ -66,6 +66,14 @@ impl VotingSecret {
         Self(Inner::Threshold(Box::new(shares)))
     }
 
+    /// The shares that [`VotingSecret::from_shares`] was made from; `None` of other secrets.
+    pub(crate) fn shares(&self) -> Option<&BySharing<bls::SecretKey>> {
+        match &self.0 {
+            Inner::Threshold(shares) => Some(shares),
+            _ => None,
+        }
+    }
+
     #[cfg(feature = "stub")]
     pub(crate) fn from_stand_ins(shares: crate::stand_in::Shares) -> Self {
         Self(Inner::StandInThreshold(Box::new(shares)))

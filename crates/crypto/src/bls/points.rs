@@ -16,6 +16,7 @@ pub(crate) const SHARE_BYTES: usize = 48;
 
 const SIGN_TAG: &[u8] = b"BLS_SIG_BLS12381G1_XMD:SHA-256_SSWU_RO_POP_";
 const POSSESSION_TAG: &[u8] = b"BLS_POP_BLS12381G1_XMD:SHA-256_SSWU_RO_POP_";
+const DEALING_TAG: &[u8] = b"QUORATE_DEALING_POP_BLS12381G1_XMD:SHA-256_SSWU_RO_";
 const WEIGHT_BITS: usize = 128;
 const SCALAR_BITS: usize = 255;
 
@@ -45,6 +46,30 @@ pub(crate) fn prove_possession(secret: &SecretKey) -> Vec<u8> {
         count.bls_hash_to_curve += 1;
     });
     secret.sign(&secret.sk_to_pk().to_bytes(), POSSESSION_TAG, &[]).to_bytes().to_vec()
+}
+
+/// Signs `statement` under a tag that nothing but proofs about dealings uses.
+pub(crate) fn prove_dealing(secret: &SecretKey, statement: &[u8]) -> Vec<u8> {
+    counts::add(|count| {
+        count.bls_sign += 1;
+        count.bls_hash_to_curve += 1;
+    });
+    secret.sign(statement, DEALING_TAG, &[]).to_bytes().to_vec()
+}
+
+/// Whether `proof` is what [`prove_dealing`] gives with `key`'s secret.
+pub(crate) fn check_dealing(
+    statement: &[u8],
+    key: &PublicKey,
+    proof: &[u8],
+) -> Result<(), KeyError> {
+    let signature = read_signature(proof).map_err(|_| KeyError::Possession)?;
+    check_subgroup(&signature).map_err(|_| KeyError::Possession)?;
+    if pairing_holds(statement, DEALING_TAG, key, &signature) {
+        Ok(())
+    } else {
+        Err(KeyError::Possession)
+    }
 }
 
 /// Reads a member's key, checks it fully, and verifies that its owner holds the secret.
@@ -142,9 +167,14 @@ pub(crate) fn interpolate(signatures: &[Signature], coefficients: &[Scalar]) -> 
     signatures.mult(&scalars, SCALAR_BITS).to_signature()
 }
 
+/// The sum of the keys, each multiplied by its scalar of 32 bytes.
+pub(crate) fn weighted_sum(keys: &[PublicKey], scalars: &[u8]) -> PublicKey {
+    keys.mult(scalars, SCALAR_BITS).to_public_key()
+}
+
 /// Whether the keys, each multiplied by its scalar of 32 bytes, add up to the identity.
 pub(crate) fn sum_to_nothing(keys: &[PublicKey], scalars: &[u8]) -> bool {
-    is_identity_key(&keys.mult(scalars, SCALAR_BITS).to_public_key())
+    is_identity_key(&weighted_sum(keys, scalars))
 }
 
 /// Whether `signature`, in the subgroup, is `key`'s on `message`.

@@ -33,18 +33,16 @@ pub fn deal(
     thresholds: &BySharing<usize>,
     seed: &[u8; 32],
 ) -> Result<Dealing, KeyError> {
-    check_size(members)?;
-    for sharing in Sharing::ALL {
-        check_threshold(*thresholds.get(sharing), members)?;
-    }
+    check_sizes(members, thresholds)?;
     #[cfg(feature = "stub")]
     if crate::stand_in::active() {
         return Ok(crate::stand_in::deal(members, thresholds, seed));
     }
-    let polynomials = BySharing::from_fn(|sharing| {
-        let seed = sharing_seed(seed, sharing);
-        polynomial(&seed, members, *thresholds.get(sharing))
-    });
+    Ok(deal_from(&polynomials(members, thresholds, seed), members))
+}
+
+/// What the polynomials come to for each member.
+pub(super) fn deal_from(polynomials: &Polynomials, members: usize) -> Dealing {
     let commitments = BySharing::from_fn(|sharing| -> Vec<VotingKey> {
         let coefficients = polynomials.get(sharing).iter();
         coefficients.map(|one| public(&secret(*one))).collect()
@@ -53,10 +51,31 @@ pub fn deal(
         let point = Scalar::from(member as u64 + 1);
         BySharing::from_fn(|sharing| secret(evaluate(polynomials.get(sharing), point)))
     };
-    Ok(Dealing {
+    Dealing {
         groups: BySharing::from_fn(|sharing| commitments.get(sharing)[0].clone()),
         secrets: (0..members).map(|member| VotingSecret::from_shares(shares(member))).collect(),
         commitments,
+    }
+}
+
+/// Refuses sizes and thresholds that no committee has.
+pub(super) fn check_sizes(members: usize, thresholds: &BySharing<usize>) -> Result<(), KeyError> {
+    check_size(members)?;
+    Sharing::ALL.iter().try_for_each(|one| check_threshold(*thresholds.get(*one), members))
+}
+
+/// Each sharing's own, its coefficients in order, the constant one first.
+pub(super) type Polynomials = BySharing<Zeroizing<Vec<Scalar>>>;
+
+/// The polynomials that a seed determines.
+pub(super) fn polynomials(
+    members: usize,
+    thresholds: &BySharing<usize>,
+    seed: &[u8; 32],
+) -> Polynomials {
+    BySharing::from_fn(|sharing| {
+        let seed = sharing_seed(seed, sharing);
+        polynomial(&seed, members, *thresholds.get(sharing))
     })
 }
 
@@ -114,7 +133,7 @@ fn polynomial(seed: &[u8; 32], members: usize, threshold: usize) -> Zeroizing<Ve
     Zeroizing::new((0..threshold).map(|_| next()).collect())
 }
 
-fn secret(scalar: Scalar) -> SecretKey {
+pub(super) fn secret(scalar: Scalar) -> SecretKey {
     let bytes = Zeroizing::new(scalar.to_be_bytes());
     bls::read_secret(&bytes).expect("a hash that is zero modulo the order does not come up")
 }
