@@ -6,6 +6,8 @@
 //! * [`Noop`] does nothing: it measures ordering alone.
 //! * [`OrderedLog`] numbers what it is given: the smallest service whose state can go wrong.
 //! * [`Kv`] keeps values under keys, and proves to clients what it holds.
+//! * [`keygen::KeyGeneration`] makes a committee threshold keys that no dealer knows; `quorate keys dkg` runs
+//!   it, and no configuration file names it.
 //!
 //! # Writing one
 //!
@@ -60,6 +62,7 @@
 //! # Ok::<(), quorate_storage::StorageError>(())
 //! ```
 
+pub mod keygen;
 pub mod kv;
 mod noop;
 mod ordered_log;

@@ -338,6 +338,13 @@ impl Committee {
         matches!(self.voting, Voting::Shared(_))
     }
 
+    /// How many members' shares make a certificate of each sharing of threshold keys, if this committee
+    /// had some; `None` where members weigh differently, whose weights no number of heads stands for.
+    #[must_use]
+    pub fn sharing_thresholds(&self) -> Option<BySharing<usize>> {
+        sharing_thresholds(&self.weights)
+    }
+
     /// A member's share for a purpose (★: with the key of that purpose, where there are several).
     #[must_use]
     pub fn sign(&self, purpose: Purpose, secret: &VotingSecret, statement: &[u8]) -> Share {

@@ -43,6 +43,8 @@ pub enum Kind {
     Available,
     /// What a member's state came to at a height.
     Executed,
+    /// A member's step in generating keys.
+    KeyGeneration,
     /// A client's request.
     Client,
     /// A replica's reply to a client.
@@ -51,7 +53,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, for tests that replay each as each other.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Propose,
         Self::JolteonVote,
         Self::JolteonTimeout,
@@ -69,6 +71,7 @@ impl Kind {
         Self::Checkpoint,
         Self::Available,
         Self::Executed,
+        Self::KeyGeneration,
         Self::Client,
         Self::Reply,
     ];
@@ -94,6 +97,7 @@ impl Kind {
             Self::Checkpoint => "CHECKPOINT/",
             Self::Available => "AVAILABLE/",
             Self::Executed => "EXECUTED/",
+            Self::KeyGeneration => "KEY-GENERATION/",
             Self::Client => "CLIENT/",
             Self::Reply => "REPLY/",
         }

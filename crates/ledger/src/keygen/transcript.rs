@@ -1,0 +1,100 @@
+//! What can be shown to others: the steps, from which everything public follows.
+
+use super::ceremony::{Ceremony, Failure, Generated, Refusal};
+use super::plan::{Plan, PlanError, ceremony_committee};
+use super::step::SignedStep;
+use bytes::Bytes;
+use quorate_types::CommitteeFile;
+use std::sync::Arc;
+
+/// The founding committee, and the steps that its members signed, in the order in which they were decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transcript {
+    /// Whose members generated keys.
+    pub founding: CommitteeFile,
+    /// Their steps, encoded, up to the one that settled the result.
+    pub steps: Vec<Bytes>,
+}
+
+/// What a transcript does not show.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TranscriptError {
+    /// Its committee cannot have threshold keys.
+    #[error("the transcript's committee is refused: {0}")]
+    Plan(#[from] PlanError),
+    /// A step that is none.
+    #[error("step {step} of the transcript is none")]
+    Undecodable {
+        /// Which, from 0.
+        step: usize,
+    },
+    /// A step that the members refuse.
+    #[error("step {step} of the transcript is refused: {reason}")]
+    Refused {
+        /// Which, from 0.
+        step: usize,
+        /// Why.
+        reason: Refusal,
+    },
+    /// It ends early, or too late.
+    #[error("the transcript does not end where its keys were generated: it was cut short or added to")]
+    Unfinished,
+    /// The generation failed.
+    #[error("nothing was generated: {0}")]
+    Failed(#[from] Failure),
+    /// The keys are others.
+    #[error("the committee file is not what the transcript's steps come to")]
+    OtherCommittee,
+}
+
+impl Transcript {
+    /// What a ceremony of this founding committee has to show.
+    #[must_use]
+    pub fn of(founding: &CommitteeFile, ceremony: &Ceremony) -> Self {
+        Self { founding: founding.clone(), steps: ceremony.steps().to_vec() }
+    }
+
+    /// Takes every step again: signatures, proofs and commitments are checked as the members checked them.
+    /// That the members decided this order, only they can say; any order of these steps that comes to keys
+    /// was signed for by those who dealt.
+    ///
+    /// # Errors
+    /// The first thing that does not hold.
+    pub fn replay(&self) -> Result<Ceremony, TranscriptError> {
+        let plan = Arc::new(Plan::new(&ceremony_committee(&self.founding))?);
+        let mut ceremony = Ceremony::new(plan);
+        for (step, bytes) in self.steps.iter().enumerate() {
+            let signed = SignedStep::decode(bytes).ok_or(TranscriptError::Undecodable { step })?;
+            let refused = |reason| TranscriptError::Refused { step, reason };
+            ceremony.apply(&signed).map_err(refused)?;
+        }
+        match ceremony.result() {
+            Some(Ok(_)) if ceremony.steps().len() == self.steps.len() => Ok(ceremony),
+            Some(Err(failure)) => Err(failure.clone().into()),
+            _ => Err(TranscriptError::Unfinished),
+        }
+    }
+
+    /// Whether these steps come to this committee: its members, redundancy and keys. Its name, epoch and
+    /// addresses are its own.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn verify(&self, committee: &CommitteeFile) -> Result<Arc<Generated>, TranscriptError> {
+        let ceremony = self.replay()?;
+        let generated = match ceremony.result() {
+            Some(Ok(generated)) => Arc::clone(generated),
+            _ => return Err(TranscriptError::Unfinished),
+        };
+        let mut expected = generated.committee(&self.founding);
+        expected.name.clone_from(&committee.name);
+        expected.epoch = committee.epoch;
+        for (member, theirs) in expected.members.iter_mut().zip(&committee.members) {
+            member.address.clone_from(&theirs.address);
+        }
+        if expected != *committee {
+            return Err(TranscriptError::OtherCommittee);
+        }
+        Ok(generated)
+    }
+}
