@@ -52,7 +52,7 @@ enum Command {
     Kv(Box<commands::kv::Options>),
     /// Check a receipt offline
     Receipt(commands::receipt::Options),
-    /// Make a validator's keys, seal them under a passphrase, or show their public parts
+    /// Make a validator's keys, or a committee's together; seal them, show their public parts
     Keys(commands::keys::Options),
     /// Check a validator's configuration, show what it amounts to, or explain its fields
     Config(commands::config::Options),

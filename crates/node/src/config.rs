@@ -406,7 +406,7 @@ impl NodeConfig {
     /// # Errors
     /// When it cannot be read.
     pub fn read_committee_file(&self) -> Result<CommitteeFile, ConfigError> {
-        read_toml("committee file", &self.committee)
+        read_committee_file(&self.committee)
     }
 
     /// How the log is kept. A segment is given up as a whole, so it is no more than an eighth of
@@ -446,6 +446,14 @@ pub fn load_committee(path: &Path, cache: KeyCache) -> Result<Committee, ConfigE
     let file: CommitteeFile = read_toml("committee file", path)?;
     Committee::load(&file, cache)
         .map_err(|source| ConfigError::Committee { path: path.to_owned(), source })
+}
+
+/// Reads a committee file, and leaves its keys unchecked.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn read_committee_file(path: &Path) -> Result<CommitteeFile, ConfigError> {
+    read_toml("committee file", path)
 }
 
 fn read_toml<T: for<'de> Deserialize<'de>>(

@@ -310,20 +310,29 @@ impl TestnetPlan {
             groups,
             members,
         };
-        let content = toml::to_string(&file).expect("a plain struct is a table");
-        format!(
-            "# A Quorate committee. Every member and every client holds the same bytes: the hash of\n\
-             # names, epoch, keys and weights is the chain's identity. Addresses may change without\n\
-             # changing it.\n\
-             #\n\
-             # A member's `weight` (1 if absent) is what its vote counts. When weights differ, members of\n\
-             # less than a third of the total may fail, certificates need more than two thirds, and each\n\
-             # member leads in proportion. The total is at most {most}, and nobody may hold more than\n\
-             # twice what all others hold together: that would be a quorum by itself.\n\
-             {content}",
-            most = Weights::TOTAL_MAX,
-        )
+        committee_text(&file)
     }
+}
+
+/// A committee file as it is written: what it says, under a comment that says what it is.
+///
+/// # Panics
+/// Never: a committee file is a table.
+#[must_use]
+pub fn committee_text(file: &CommitteeFile) -> String {
+    let content = toml::to_string(file).expect("a plain struct is a table");
+    format!(
+        "# A Quorate committee. Every member and every client holds the same bytes: the hash of\n\
+         # names, epoch, keys and weights is the chain's identity. Addresses may change without\n\
+         # changing it.\n\
+         #\n\
+         # A member's `weight` (1 if absent) is what its vote counts. When weights differ, members of\n\
+         # less than a third of the total may fail, certificates need more than two thirds, and each\n\
+         # member leads in proportion. The total is at most {most}, and nobody may hold more than\n\
+         # twice what all others hold together: that would be a quorum by itself.\n\
+         {content}",
+        most = Weights::TOTAL_MAX,
+    )
 }
 
 fn and_learners(learners: usize) -> String {

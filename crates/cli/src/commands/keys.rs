@@ -1,5 +1,7 @@
 //! `quorate keys`: a validator's secrets on disk.
 
+mod dkg;
+
 use crate::failure::{CommandResult, Failure};
 use crate::{output, passphrase};
 use clap::{Args, Subcommand};
@@ -8,7 +10,8 @@ use quorate_node::testnet::system_random;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Make a validator's keys, seal them under a passphrase, or show their public parts.
+/// Make a validator's keys, alone or together with the others, seal them under a passphrase, or show their
+/// public parts.
 ///
 /// A key file holds two secrets: the identity, which proves who the validator is, and the voting
 /// key. Whoever reads it can sign as this validator. A sealed key file is of use only together
@@ -23,7 +26,8 @@ use std::path::{Path, PathBuf};
     quorate keys generate key.toml --encrypt       new keys, sealed\n  \
     quorate keys show key.toml                     what the committee file needs\n  \
     quorate keys encrypt key.toml                  seal keys that are in the clear\n  \
-    quorate keys passphrase key.toml               change the passphrase")]
+    quorate keys passphrase key.toml               change the passphrase\n  \
+    quorate keys dkg --help                        threshold keys without a dealer")]
 pub(crate) struct Options {
     #[command(subcommand)]
     action: Action,
@@ -48,6 +52,13 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
+    Dkg(Box<dkg::Options>),
+    /// Check how threshold keys came about, offline
+    ///
+    /// Takes every step that members signed again: their signatures, commitments and proofs, and compares
+    /// what they come to with the committee file. No validator is asked. Exit code 0: it holds. 1: it
+    /// does not, and the reason is said. 2: a file cannot be read.
+    Transcript(dkg::transcript::Options),
     /// Print the public parts of a key file: the member's entry in a committee file
     ///
     /// A sealed file shows them without its passphrase; that they belong to the secrets in it is
@@ -116,6 +127,8 @@ impl Options {
                 print(&keys.public(), *json);
                 Ok(())
             }
+            Action::Dkg(options) => options.run(),
+            Action::Transcript(options) => options.run(),
             Action::Show { file, json } => {
                 print(&StoredKeys::read(file).map_err(Failure::usage)?.public(), *json);
                 Ok(())

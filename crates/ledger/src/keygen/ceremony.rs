@@ -15,9 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// What is waited for.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
 pub enum Phase {
     /// Members join.
     Joining,

@@ -33,13 +33,15 @@ pub enum PlanError {
     Members(usize),
 }
 
-/// The committee that generates keys: the founding one under a name, and so on a chain, of its own.
+/// The committee that generates keys: the founding one under a name, and so on a chain, of its own. Each
+/// generation of one committee has another label.
 ///
 /// A member that votes in two logs of one chain may contradict itself. So the founding committee may have
-/// a chain already, or get one later.
+/// a chain already, or get one later, and a generation that failed may be followed by another.
 #[must_use]
-pub fn ceremony_committee(founding: &CommitteeFile) -> CommitteeFile {
-    CommitteeFile { name: format!("{} (key generation)", founding.name), ..founding.clone() }
+pub fn ceremony_committee(founding: &CommitteeFile, label: &str) -> CommitteeFile {
+    let name = format!("{} (key generation {label})", founding.name);
+    CommitteeFile { name, ..founding.clone() }
 }
 
 impl Plan {

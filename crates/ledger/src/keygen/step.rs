@@ -60,6 +60,14 @@ pub struct SignedStep {
     pub signature: Signature,
 }
 
+impl Step {
+    /// Decodes what a [`SignedStep`] carries; `None` if it is no step.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        borsh::from_slice(bytes).ok()
+    }
+}
+
 impl Deal {
     pub(super) fn commitments(&self) -> BySharing<Vec<VotingKey>> {
         BySharing::from_fn(|sharing| self.commitments[sharing as usize].clone())
@@ -104,7 +112,7 @@ impl SignedStep {
         {
             return None;
         }
-        borsh::from_slice(&self.step).ok()
+        Step::decode(&self.step)
     }
 }
 

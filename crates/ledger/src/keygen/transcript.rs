@@ -12,6 +12,8 @@ use std::sync::Arc;
 pub struct Transcript {
     /// Whose members generated keys.
     pub founding: CommitteeFile,
+    /// Which generation of theirs it is.
+    pub label: String,
     /// Their steps, encoded, up to the one that settled the result.
     pub steps: Vec<Bytes>,
 }
@@ -37,7 +39,9 @@ pub enum TranscriptError {
         reason: Refusal,
     },
     /// It ends early, or too late.
-    #[error("the transcript does not end where its keys were generated: it was cut short or added to")]
+    #[error(
+        "the transcript does not end where its keys were generated: it was cut short or added to"
+    )]
     Unfinished,
     /// The generation failed.
     #[error("nothing was generated: {0}")]
@@ -50,8 +54,9 @@ pub enum TranscriptError {
 impl Transcript {
     /// What a ceremony of this founding committee has to show.
     #[must_use]
-    pub fn of(founding: &CommitteeFile, ceremony: &Ceremony) -> Self {
-        Self { founding: founding.clone(), steps: ceremony.steps().to_vec() }
+    pub fn of(founding: &CommitteeFile, label: &str, ceremony: &Ceremony) -> Self {
+        let (founding, label) = (founding.clone(), label.to_owned());
+        Self { founding, label, steps: ceremony.steps().to_vec() }
     }
 
     /// Takes every step again: signatures, proofs and commitments are checked as the members checked them.
@@ -61,7 +66,7 @@ impl Transcript {
     /// # Errors
     /// The first thing that does not hold.
     pub fn replay(&self) -> Result<Ceremony, TranscriptError> {
-        let plan = Arc::new(Plan::new(&ceremony_committee(&self.founding))?);
+        let plan = Arc::new(Plan::new(&ceremony_committee(&self.founding, &self.label))?);
         let mut ceremony = Ceremony::new(plan);
         for (step, bytes) in self.steps.iter().enumerate() {
             let signed = SignedStep::decode(bytes).ok_or(TranscriptError::Undecodable { step })?;
@@ -80,7 +85,10 @@ impl Transcript {
     ///
     /// # Errors
     /// What does not hold.
-    pub fn verify(&self, committee: &CommitteeFile) -> Result<Arc<Generated>, TranscriptError> {
+    pub fn verify(
+        &self,
+        committee: &CommitteeFile,
+    ) -> Result<(Ceremony, Arc<Generated>), TranscriptError> {
         let ceremony = self.replay()?;
         let generated = match ceremony.result() {
             Some(Ok(generated)) => Arc::clone(generated),
@@ -95,6 +103,6 @@ impl Transcript {
         if expected != *committee {
             return Err(TranscriptError::OtherCommittee);
         }
-        Ok(generated)
+        Ok((ceremony, generated))
     }
 }

@@ -48,7 +48,9 @@ fn commitments_of_another_degree_are_refused() {
 fn commitments_that_are_no_points_of_the_group_are_refused() {
     let mut identity = vec![0; KEY_BYTES];
     identity[0] = 0xc0;
-    for (bytes, error) in [(vec![0xff; KEY_BYTES], KeyError::Encoding), (identity, KeyError::Identity)] {
+    for (bytes, error) in
+        [(vec![0xff; KEY_BYTES], KeyError::Encoding), (identity, KeyError::Identity)]
+    {
         for at in 0..3 {
             let mut spoilt = contribution(1);
             spoilt.commitments.slow[at] = VotingKey(bytes.clone());

@@ -1,0 +1,253 @@
+//! `quorate keys dkg`: one member's part in generating threshold keys without a dealer.
+
+mod drive;
+mod files;
+mod progress;
+pub(super) mod transcript;
+
+use crate::commands::config::refused;
+use crate::failure::{CommandResult, Failure};
+use crate::{output, passphrase};
+use clap::Args;
+use files::{Place, Written};
+use quorate_crypto::{KeyFile, Passphrase, SchemeKind, StoredKeys};
+use quorate_engine::ProtocolKind;
+use quorate_ledger::keygen::{Ceremony, Generated, Participant, Plan, ceremony_committee};
+use quorate_node::config::LogSettings;
+use quorate_node::{LogLevel, NodeConfig, init_logging, keys};
+use quorate_types::{CommitteeFile, Weights};
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Generate threshold keys together with the other members, without a dealer.
+///
+/// Every member of a founding committee (whose members have keys of any scheme, and weigh the same) runs
+/// this with its own configuration and a new folder. They find each other at the committee file's addresses,
+/// deal, check and complain in an order that they decide as they decide everything, and write what a
+/// committee with `scheme = "bls-threshold"` needs: key.toml, committee.toml, config.toml and a transcript
+/// that shows to anybody how the keys came about. Nobody ever holds a secret but its own shares. Validators
+/// of the founding committee do not run meanwhile: their addresses are needed.
+///
+/// A third of the members may fail: those that are silent for longer than --patience are gone on without. A
+/// member that was killed runs the same command again: it goes on where it was, for as long as others are
+/// there; afterwards it takes its keys from their transcript, with --transcript. The folder's
+/// `generation` holds what that takes, this member's secrets among it, and goes when the keys are
+/// written.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quorate testnet net                            a founding committee of four, Ed25519\n  \
+    quorate keys dkg --config net/validator-0/config.toml --out keys/validator-0\n                                                 \
+    and so for each, all at once\n  \
+    quorate keys transcript keys/validator-0/transcript.json\n  \
+    quorate bench --protocol sbft --keys-from keys\n  \
+    quorate run --config keys/validator-0/config.toml\n\n\
+    Exit code 1: no keys were made, or none for this member.")]
+pub(crate) struct Options {
+    /// This member's configuration in the founding committee
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// The folder for this member's new files; nothing in it is overwritten
+    #[arg(long, value_name = "FOLDER")]
+    out: PathBuf,
+    /// Which generation of this committee it is: the same text at every member, another one after a
+    /// generation that failed
+    #[arg(long, default_value = "1", value_name = "TEXT")]
+    label: String,
+    /// The protocol that the new configuration names: pbft, linear-pbft, linear-pbft-fast or sbft
+    #[arg(long, default_value = "sbft")]
+    protocol: ProtocolKind,
+    /// Seconds to wait for all members to join before going on with a quorum
+    #[arg(long, default_value_t = 120, value_name = "SECONDS",
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    join_patience: u64,
+    /// Seconds to wait for the others in each phase that follows, before going on without them
+    #[arg(long, default_value_t = 10, value_name = "SECONDS",
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    patience: u64,
+    /// Seconds to stay after the keys are written, for members that have none yet
+    #[arg(long, default_value_t = 30, value_name = "SECONDS")]
+    linger: u64,
+    /// Take this member's keys from the transcript that another one wrote, without the network
+    #[arg(long, value_name = "FILE")]
+    transcript: Option<PathBuf>,
+    /// Take the passphrase of a sealed key file from the first line of FILE; the new one is sealed
+    /// under the same
+    #[arg(long, value_name = "FILE")]
+    passphrase_file: Option<PathBuf>,
+    /// Print what was made as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// All that does not change while keys are made.
+struct Given<'a> {
+    options: &'a Options,
+    config: NodeConfig,
+    founding: CommitteeFile,
+    plan: Arc<Plan>,
+    keys: KeyFile,
+    passphrase: Option<Passphrase>,
+    place: Place,
+}
+
+impl Options {
+    pub(crate) fn run(&self) -> CommandResult {
+        let given = self.prepare()?;
+        let participant = given.participant()?;
+        // What a validator says day by day would hide what is said here.
+        let level = match given.config.log.level {
+            LogLevel::Info => LogLevel::Warn,
+            level => level,
+        };
+        init_logging(LogSettings { level, ..given.config.log });
+        let written = match &self.transcript {
+            Some(file) => given.take_from(&participant, file)?,
+            None => drive::generate(&given, &participant)?,
+        };
+        given.place.forget_generation();
+        self.tell(&written);
+        Ok(())
+    }
+
+    fn prepare(&self) -> Result<Given<'_>, Failure> {
+        let config = NodeConfig::load(&self.config);
+        let mut config = config.map_err(|error| refused(&self.config, &error))?;
+        if self.passphrase_file.is_some() {
+            config.passphrase_file.clone_from(&self.passphrase_file);
+        }
+        let founding = config.read_committee_file().map_err(Failure::usage)?;
+        let ceremony = ceremony_committee(&founding, &self.label);
+        let plan = Plan::new(&ceremony).map_err(Failure::usage)?;
+        let weights = Weights::equal(plan.members()).with_redundancy(founding.redundancy);
+        let weights = weights.map_err(Failure::usage)?;
+        let fits = self.protocol.check_committee(&weights, SchemeKind::BlsThreshold);
+        fits.map_err(Failure::usage)?;
+        let (keys, passphrase) = open_keys(&config)?;
+        let place = Place::claim(&self.out, &ceremony)?;
+        let plan = Arc::new(plan);
+        Ok(Given { options: self, config, founding, plan, keys, passphrase, place })
+    }
+
+    fn tell(&self, written: &Written) {
+        if self.json {
+            output::json(&json!({
+                "member": written.member,
+                "qualified": written.qualified,
+                "key": written.key,
+                "committee": written.committee,
+                "config": written.config,
+                "transcript": written.transcript,
+            }));
+            return;
+        }
+        let (program, folder) = (output::program(), self.out.display());
+        output::line(&format!(
+            "Member {} has its keys in {folder}: key.toml, committee.toml, config.toml, transcript.json.\n\n\
+             Check how they came about:\n\n  {program} keys transcript {folder}/transcript.json\n\n\
+             and run with them:\n\n  {program} run --config {folder}/config.toml",
+            written.member
+        ));
+    }
+}
+
+impl Given<'_> {
+    fn participant(&self) -> Result<Participant, Failure> {
+        let seed = self.place.seed()?;
+        let identity = self.keys.identity.clone();
+        Participant::new(Arc::clone(&self.plan), identity, seed).ok_or_else(|| {
+            Failure::usage(format!(
+                "the identity key in {} is no member's of {}",
+                self.config.key.display(),
+                self.config.committee.display()
+            ))
+        })
+    }
+
+    /// What a member does that comes when the others have gone.
+    fn take_from(&self, participant: &Participant, file: &PathBuf) -> Result<Written, Failure> {
+        let transcript = transcript::read(file)?;
+        if transcript.founding.chain_id() != self.founding.chain_id()
+            || transcript.label != self.options.label
+        {
+            return Err(Failure::usage(format!(
+                "{} is of another committee or another generation (--label)",
+                file.display()
+            )));
+        }
+        let ceremony = transcript.replay().map_err(Failure::run)?;
+        self.write(participant, &ceremony)
+    }
+
+    /// Writes this member's files, once there are keys.
+    fn write(&self, participant: &Participant, ceremony: &Ceremony) -> Result<Written, Failure> {
+        let generated = generated(ceremony)?;
+        if !participant.is_known_to(ceremony) {
+            return Err(self.not_joined(ceremony, participant.member()));
+        }
+        let voting = participant.keys(ceremony).map_err(Failure::run)?;
+        let keys = KeyFile { identity: self.keys.identity.clone(), voting };
+        let mut config = self.config.clone();
+        config.replica.protocol = self.options.protocol;
+        let made = files::Made {
+            member: participant.member(),
+            keys: &keys,
+            passphrase: self.passphrase.as_ref(),
+            committee: generated.committee(&self.founding),
+            config,
+            transcript: transcript::text(&self.founding, &self.options.label, ceremony),
+        };
+        self.place.write(made, &generated.qualified)
+    }
+
+    /// Why a member has no part in a ceremony that has begun.
+    fn not_joined(&self, ceremony: &Ceremony, member: u16) -> Failure {
+        if ceremony.joined().contains(&member) {
+            return Failure::run(format!(
+                "member {member} joined before with a secret that is not in {}: it cannot read what \
+                 is dealt to it; the others go on without it",
+                self.place.generation().display()
+            ));
+        }
+        Failure::run(format!(
+            "the others went on without member {member}, which did not join in time: it has no keys; \
+             generate again with another --label, or do without it"
+        ))
+    }
+
+    fn join_patience(&self) -> Duration {
+        Duration::from_secs(self.options.join_patience)
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_secs(self.options.patience)
+    }
+
+    fn linger(&self) -> Duration {
+        Duration::from_secs(self.options.linger)
+    }
+}
+
+/// What a ceremony that is over came to.
+fn generated(ceremony: &Ceremony) -> Result<Arc<Generated>, Failure> {
+    match ceremony.result() {
+        Some(Ok(generated)) => Ok(Arc::clone(generated)),
+        Some(Err(failure)) => Err(Failure::run(format!("no keys were generated: {failure}"))),
+        None => Err(Failure::run("no keys are generated yet")),
+    }
+}
+
+/// The founding keys, and the passphrase that they were sealed under.
+fn open_keys(config: &NodeConfig) -> Result<(KeyFile, Option<Passphrase>), Failure> {
+    let sealed = match StoredKeys::read(&config.key).map_err(Failure::usage)? {
+        StoredKeys::Open(keys) => return Ok((keys, None)),
+        StoredKeys::Sealed(sealed) => sealed,
+    };
+    let passphrase = match keys::passphrase_file(config) {
+        Some((path, origin)) => keys::read_passphrase(&path, origin).map_err(Failure::usage)?,
+        None => passphrase::existing(&config.key, None)?,
+    };
+    let keys = sealed.open(&passphrase).map_err(Failure::usage)?;
+    Ok((keys, Some(passphrase)))
+}

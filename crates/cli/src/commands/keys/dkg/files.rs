@@ -1,0 +1,203 @@
+//! What is on disk: this member's secrets while keys are made, and the files that are there afterwards.
+//!
+//! ```text
+//! OUT/generation/     goes when the keys are written
+//!     seed            32 secret bytes, readable by the owner alone: all that this member deals and opens
+//!     committee.toml  the committee that generates keys
+//!     data/           its log
+//! OUT/transcript.json, committee.toml, config.toml, key.toml    in this order
+//! ```
+//!
+//! Keys come last: whoever finds them finds the rest.
+
+use crate::failure::Failure;
+use quorate_crypto::{KeyFile, KeyFileError, Passphrase, SealCost, StoredKeys, shared_mode};
+use quorate_ledger::keygen::KeyGeneration;
+use quorate_node::NodeConfig;
+use quorate_node::config::read_committee_file;
+use quorate_node::testnet::{committee_text, system_random};
+use quorate_types::CommitteeFile;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+const TRANSCRIPT: &str = "transcript.json";
+const COMMITTEE: &str = "committee.toml";
+const CONFIG: &str = "config.toml";
+const KEY: &str = "key.toml";
+
+/// The folder of one member.
+#[derive(Debug)]
+pub(super) struct Place {
+    out: PathBuf,
+}
+
+/// What is to be written.
+pub(super) struct Made<'a> {
+    pub(super) member: u16,
+    pub(super) keys: &'a KeyFile,
+    pub(super) passphrase: Option<&'a Passphrase>,
+    pub(super) committee: CommitteeFile,
+    /// The founding one, with the new protocol.
+    pub(super) config: NodeConfig,
+    pub(super) transcript: String,
+}
+
+/// What was written.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) member: u16,
+    pub(super) qualified: Vec<u16>,
+    pub(super) key: PathBuf,
+    pub(super) committee: PathBuf,
+    pub(super) config: PathBuf,
+    pub(super) transcript: PathBuf,
+}
+
+impl Place {
+    /// A folder that this generation may use: new, or used by the same generation before.
+    pub(super) fn claim(out: &Path, ceremony: &CommitteeFile) -> Result<Self, Failure> {
+        let out = std::path::absolute(out).map_err(Failure::usage)?;
+        let place = Self { out };
+        let key = place.out.join(KEY);
+        if key.exists() {
+            return Err(Failure::usage(KeyFileError::Exists { path: key }));
+        }
+        let folder = place.generation();
+        fs::create_dir_all(&folder).map_err(|error| failed("make the folder", &folder, &error))?;
+        let file = folder.join(COMMITTEE);
+        if !file.exists() {
+            create(&file, &committee_text(ceremony), 0o644)?;
+        }
+        if read_committee_file(&file).map_err(Failure::usage)? != *ceremony {
+            return Err(Failure::usage(format!(
+                "{} belongs to another generation: name a new folder, or remove this one if nothing \
+                 of it is needed",
+                folder.display()
+            )));
+        }
+        Ok(place)
+    }
+
+    pub(super) fn generation(&self) -> PathBuf {
+        self.out.join("generation")
+    }
+
+    /// This member's secret, drawn when it first takes part and durable before anything follows from it.
+    pub(super) fn seed(&self) -> Result<Zeroizing<[u8; 32]>, Failure> {
+        let path = self.generation().join("seed");
+        if !path.exists() {
+            let mut seed = Zeroizing::new([0; 32]);
+            system_random(&mut seed[..]);
+            create(&path, &Zeroizing::new(hex::encode(&seed[..])), 0o600)?;
+        }
+        let file = File::open(&path).map_err(|error| failed("open", &path, &error))?;
+        if let Some(mode) = shared_mode(&file, 0o077).map_err(Failure::usage)? {
+            return Err(Failure::usage(KeyFileError::Permissions { path, mode }));
+        }
+        let mut text = Zeroizing::new(String::with_capacity(65));
+        let read = file.take(65).read_to_string(&mut text);
+        read.map_err(|error| failed("read", &path, &error))?;
+        let mut seed = Zeroizing::new([0; 32]);
+        hex::decode_to_slice(&*text, &mut seed[..]).map_err(|_| {
+            Failure::usage(format!("{} is not 64 hexadecimal digits", path.display()))
+        })?;
+        Ok(seed)
+    }
+
+    /// How this member runs while keys are made: as in the founding committee, with a log of its own.
+    pub(super) fn ceremony_config(&self, founding: &NodeConfig) -> NodeConfig {
+        let folder = self.generation();
+        let mut config = NodeConfig {
+            committee: folder.join(COMMITTEE),
+            // No such file: the keys are handed over. What notes that they signed lies beside it.
+            key: folder.join("identity"),
+            data_dir: folder.join("data"),
+            gateway: None,
+            gateway_token_file: None,
+            service: KeyGeneration::NAME.to_owned(),
+            follow_only: false,
+            learner: false,
+            learners: Vec::new(),
+            ..founding.clone()
+        };
+        config.replica.execution_certificates = false;
+        config
+    }
+
+    /// Writes what is not there yet.
+    pub(super) fn write(&self, made: Made<'_>, qualified: &[u16]) -> Result<Written, Failure> {
+        let at = |name: &str| self.out.join(name);
+        let absolute = |path: Option<PathBuf>| path.map(std::path::absolute).transpose();
+        let config = NodeConfig {
+            committee: COMMITTEE.into(),
+            key: KEY.into(),
+            data_dir: "data".into(),
+            passphrase_file: absolute(made.config.passphrase_file).map_err(Failure::usage)?,
+            gateway_token_file: absolute(made.config.gateway_token_file).map_err(Failure::usage)?,
+            ..made.config
+        };
+        create_or_keep(&at(TRANSCRIPT), &made.transcript)?;
+        create_or_keep(&at(COMMITTEE), &committee_text(&made.committee))?;
+        create_or_keep(&at(CONFIG), &config.to_toml())?;
+        // What a validator would find: files that do not load are found out before there are keys.
+        NodeConfig::load(&at(CONFIG))
+            .and_then(|config| config.load_committee())
+            .map_err(Failure::run)?;
+        let key = at(KEY);
+        match made.passphrase {
+            Some(passphrase) => {
+                made.keys.write_sealed(&key, passphrase, SealCost::default(), &mut system_random)
+            }
+            None => made.keys.write(&key),
+        }
+        .map_err(Failure::usage)?;
+        StoredKeys::read(&key).map_err(Failure::run)?;
+        Ok(Written {
+            member: made.member,
+            qualified: qualified.to_vec(),
+            key,
+            committee: at(COMMITTEE),
+            config: at(CONFIG),
+            transcript: at(TRANSCRIPT),
+        })
+    }
+
+    /// The secrets that are not needed any more. Blocks that the disk does not overwrite may still hold
+    /// them, as with every file.
+    pub(super) fn forget_generation(&self) {
+        let seed = self.generation().join("seed");
+        if let Ok(mut file) = OpenOptions::new().write(true).open(&seed) {
+            let _ = file.write_all(&[b'0'; 64]).and_then(|()| file.sync_all());
+        }
+        if let Err(error) = fs::remove_dir_all(self.generation()) {
+            eprintln!("cannot remove {}: {error}; do so by hand", self.generation().display());
+        }
+    }
+}
+
+/// A file of an earlier start that was killed while it wrote is as it should be, or stops this one.
+fn create_or_keep(path: &Path, text: &str) -> Result<(), Failure> {
+    if fs::read_to_string(path).is_ok_and(|found| found == text) {
+        return Ok(());
+    }
+    create(path, text, 0o644)
+}
+
+fn create(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
+    let write = |mut file: File| file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    file.and_then(write).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Failure::usage(format!(
+            "{} exists already and says something else; move it away first",
+            path.display()
+        )),
+        _ => failed("write", path, &error),
+    })
+}
+
+fn failed(action: &str, path: &Path, error: &io::Error) -> Failure {
+    Failure::run(format!("cannot {action} {}: {error}", path.display()))
+}
