@@ -33,12 +33,21 @@ impl Processes {
     /// # Errors
     /// When a process or its log cannot be made; those already started are ended.
     pub fn start(executable: &Path, configs: &[PathBuf]) -> io::Result<Self> {
+        Self::start_but(executable, configs, &[])
+    }
+
+    /// As [`Processes::start`], without these, which are as if killed.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start_but(executable: &Path, configs: &[PathBuf], but: &[u16]) -> io::Result<Self> {
         let mut processes = Self {
             executable: executable.to_owned(),
             configs: configs.to_vec(),
             children: configs.iter().map(|_| None).collect(),
         };
-        for index in 0..configs.len() {
+        let starts = |index: &usize| !but.iter().any(|absent| usize::from(*absent) == *index);
+        for index in (0..configs.len()).filter(starts) {
             processes.start_one(index)?;
         }
         Ok(processes)

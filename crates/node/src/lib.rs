@@ -31,5 +31,7 @@ pub use client::{
 };
 pub use config::{ConfigError, LogFormat, LogLevel, NodeConfig};
 pub use error::NodeError;
-pub use testnet::{NewLearner, Testnet, TestnetError, TestnetPlan};
+pub use testnet::{
+    ExistingKeys, ExistingKeysError, NewLearner, Testnet, TestnetError, TestnetPlan,
+};
 pub use validator::{Shutdown, Validator, init_logging, run};

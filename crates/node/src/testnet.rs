@@ -1,6 +1,10 @@
 //! Writes the files of a whole committee: `committee.toml`, and a folder for each validator and learner
 //! with `key.toml` (readable by its owner alone) and a commented `config.toml`.
 
+mod existing;
+
+pub use existing::{ExistingKeys, ExistingKeysError};
+
 use crate::{LearnerAddress, NodeConfig};
 use quorate_crypto::{Dealing, KeyError, KeyFile, KeyFileError, SchemeKind, VotingSecret};
 use quorate_engine::{Settings, SettingsError, UnfitProtocol};
@@ -13,6 +17,7 @@ use quorate_wan::{Emulation, EmulationError};
 use rustls::crypto::ring;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// What to write.
@@ -30,6 +35,10 @@ pub struct TestnetPlan {
     pub redundancy: u64,
     /// The voting scheme.
     pub scheme: SchemeKind,
+    /// The members' keys, if they are not to be new. The committee file gives them another name and other
+    /// addresses: what they sign here counts nowhere else. Members, weights, redundancy and scheme
+    /// are then as it says, and members whose keys are not at hand get no key file.
+    pub keys: Option<Arc<ExistingKeys>>,
     /// The address that all listen on.
     pub host: String,
     /// Member `i` listens on this port plus `i`, and serves HTTP on this plus `members` plus `i`. The
@@ -56,6 +65,7 @@ impl Default for TestnetPlan {
             weights: None,
             redundancy: 0,
             scheme: SchemeKind::Ed25519,
+            keys: None,
             host: "127.0.0.1".into(),
             base_port: 7_000,
             durability: Durability::Fsync,
@@ -109,6 +119,14 @@ pub enum TestnetError {
         /// How many weights.
         weights: usize,
         /// How many members.
+        members: usize,
+    },
+    /// Existing keys of more or fewer members.
+    #[error("there are existing keys of {keys} members, and the testnet has {members}")]
+    Existing {
+        /// Members of the committee that the keys are of.
+        keys: usize,
+        /// Members asked for.
         members: usize,
     },
     /// Weights or keys that the protocol does not support.
@@ -185,14 +203,16 @@ impl Testnet {
         let known: Vec<String> = known.collect();
         for index in 0..plan.members {
             let folder = directory.join(format!("validator-{index}"));
+            make_folder(&folder)?;
             let dealt = dealing.as_ref().map(|dealing| dealing.secrets[index].clone());
-            members.push(plan.member(index, &plan.member_keys(&folder, dealt)?));
+            members.push(plan.place_member(index, &folder, dealt)?);
             let config = NodeConfig { learners: known.clone(), ..plan.config(index) };
             http.push(config.http.clone());
             configs.push(write_config(&folder, &config)?);
         }
         let committee = directory.join("committee.toml");
-        let groups = dealing.map(|dealing| Groups::from(&dealing.groups));
+        let existing = plan.keys.as_ref().and_then(|keys| keys.committee.groups.clone());
+        let groups = dealing.map(|dealing| Groups::from(&dealing.groups)).or(existing);
         write(&committee, &plan.committee(members, groups))?;
         Ok(Self { directory, committee, configs, http, learners })
     }
@@ -200,6 +220,12 @@ impl Testnet {
 
 impl TestnetPlan {
     fn check(&self) -> Result<(), TestnetError> {
+        if let Some(existing) = &self.keys
+            && existing.committee.members.len() != self.members
+        {
+            let (keys, members) = (existing.committee.members.len(), self.members);
+            return Err(TestnetError::Existing { keys, members });
+        }
         if self.members == 0 || self.members > Committee::MEMBERS_MAX {
             return Err(TestnetError::Size(self.members));
         }
@@ -231,12 +257,28 @@ impl TestnetPlan {
     /// Threshold keys for all members, if that is how they vote. Whoever writes a testnet is trusted:
     /// its files are all here for a moment.
     fn deal(&self) -> Result<Option<Dealing>, TestnetError> {
-        if self.scheme != SchemeKind::BlsThreshold {
+        if self.scheme != SchemeKind::BlsThreshold || self.keys.is_some() {
             return Ok(None);
         }
         let mut seed = Zeroizing::new([0; 32]);
         system_random(&mut seed[..]);
         Ok(Some(deal_keys(&self.weights()?, &seed)?))
+    }
+
+    /// Writes a member's keys, and gives its entry.
+    fn place_member(
+        &self,
+        index: usize,
+        folder: &Path,
+        dealt: Option<VotingSecret>,
+    ) -> Result<Member, TestnetError> {
+        let Some(existing) = &self.keys else {
+            return Ok(self.member(index, &self.member_keys(folder, dealt)?));
+        };
+        if let Some(keys) = &existing.keys[index] {
+            keys.write(&folder.join("key.toml"))?;
+        }
+        Ok(Member { address: self.address(index), ..existing.committee.members[index].clone() })
     }
 
     fn member(&self, index: usize, keys: &KeyFile) -> Member {

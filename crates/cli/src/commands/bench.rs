@@ -11,11 +11,13 @@ use quorate_lab::ServiceKind;
 use quorate_lab::bench::load::Shape;
 use quorate_lab::bench::{self, At, BenchConfig, BenchError, Pause, Progress, Report, SendTo};
 use quorate_lab::page::{self, file};
+use quorate_node::ExistingKeys;
 use quorate_storage::Durability;
 use quorate_types::Weights;
 use quorate_wan::Emulation;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// A view's span when all validators share this machine and no network is emulated.
@@ -43,6 +45,7 @@ const P99_LIMIT_MS: f64 = 1_000.0;
     quorate bench --kill 0@5 --restart 0@10           the first leader dies and comes back\n  \
     quorate bench --scheme bls --verify each --key-cache off --proposal-key voting\n                                                    \
     what the paper compares\n  \
+    quorate bench --protocol sbft --keys-from keys    keys of `quorate keys dkg`\n  \
     quorate bench --json > result.json\n\n\
     Exit code 1: a healthy validator exited, stood still, stayed behind or disagreed.")]
 pub(crate) struct Options {
@@ -67,6 +70,12 @@ pub(crate) struct Options {
     /// protocols)
     #[arg(long, default_value = "ed25519", value_parser = super::committee_scheme)]
     scheme: SchemeKind,
+    /// Run with the keys in this folder instead of new ones: validator-I/key.toml and a committee.toml,
+    /// as `quorate keys dkg` and `quorate testnet` write them; a validator whose keys are not there is
+    /// left out. They sign for a chain of the bench's own
+    #[arg(long, value_name = "FOLDER",
+          conflicts_with_all = ["validators", "weights", "redundancy", "scheme"])]
+    keys_from: Option<PathBuf>,
     /// Operations offered per second in an open loop; or 'max', to search for the highest rate that
     /// every validator keeps up with: short probes, then a run of the full length
     #[arg(long, default_value = "20000", value_name = "RATE|max")]
@@ -194,6 +203,15 @@ pub(crate) struct Options {
     quiet: bool,
 }
 
+/// Who runs.
+struct Members {
+    validators: u16,
+    weights: Option<Weights>,
+    redundancy: u64,
+    scheme: SchemeKind,
+    existing: Option<Arc<ExistingKeys>>,
+}
+
 /// How much is offered.
 #[derive(Clone, Copy, Debug)]
 enum Rate {
@@ -276,12 +294,14 @@ impl Options {
     fn config(&self) -> Result<BenchConfig, Failure> {
         let executable = std::env::current_exe();
         let emulation = self.wan.emulation();
-        let timeout_ms = self.timeout_ms(emulation.as_ref())?;
+        let members = self.members()?;
+        let timeout_ms = self.timeout_ms(members.validators, emulation.as_ref())?;
         Ok(BenchConfig {
-            validators: self.validators,
-            weights: self.weights.clone(),
-            redundancy: self.redundancy,
-            scheme: self.scheme,
+            validators: members.validators,
+            weights: members.weights,
+            redundancy: members.redundancy,
+            scheme: members.scheme,
+            members: members.existing,
             load: self.load,
             rate: self.rate.first(),
             outstanding: self.outstanding,
@@ -309,11 +329,33 @@ impl Options {
         })
     }
 
-    fn timeout_ms(&self, emulation: Option<&Emulation>) -> Result<u64, Failure> {
+    /// New members as the options say, or those that have keys already.
+    fn members(&self) -> Result<Members, Failure> {
+        let Some(folder) = &self.keys_from else {
+            return Ok(Members {
+                validators: self.validators,
+                weights: self.weights.clone(),
+                redundancy: self.redundancy,
+                scheme: self.scheme,
+                existing: None,
+            });
+        };
+        let existing = ExistingKeys::read(folder).map_err(Failure::usage)?;
+        let each = existing.committee.members.iter().map(|member| member.weight).collect();
+        Ok(Members {
+            validators: u16::try_from(existing.keys.len()).map_err(Failure::usage)?,
+            weights: Some(Weights::new(each).map_err(Failure::usage)?),
+            redundancy: existing.committee.redundancy,
+            scheme: existing.scheme().map_err(Failure::usage)?,
+            existing: Some(Arc::new(existing)),
+        })
+    }
+
+    fn timeout_ms(&self, validators: u16, emulation: Option<&Emulation>) -> Result<u64, Failure> {
         let (Some(emulation), None) = (emulation, self.timeout) else {
             return Ok(self.timeout.unwrap_or(TIMEOUT_MS));
         };
-        let network = emulation.topology(usize::from(self.validators)).map_err(Failure::usage)?;
+        let network = emulation.topology(usize::from(validators)).map_err(Failure::usage)?;
         Ok(bench::fitting_timeout_ms(&network).max(TIMEOUT_MS))
     }
 

@@ -30,6 +30,8 @@ pub(super) struct Committee {
     pub(super) processes: Processes,
     testnet: Testnet,
     place: Place,
+    /// Who does not run.
+    absent: Vec<u16>,
 }
 
 /// Where the files are.
@@ -54,6 +56,7 @@ impl Committee {
             weights: config.weights.clone(),
             redundancy: config.redundancy,
             scheme: config.scheme,
+            keys: config.members.clone(),
             base_port,
             durability: config.durability,
             retention_bytes: Some(config.retention_bytes),
@@ -64,8 +67,9 @@ impl Committee {
         };
         let testnet = Testnet::create(&folder, &plan)?;
         let processes =
-            Processes::start(&config.executable, &testnet.configs).map_err(BenchError::starting)?;
-        Ok(Self { processes, testnet, place })
+            Processes::start_but(&config.executable, &testnet.configs, &config.absent());
+        let processes = processes.map_err(BenchError::starting)?;
+        Ok(Self { processes, testnet, place, absent: config.absent() })
     }
 
     /// Reads the committee file.
@@ -80,11 +84,6 @@ impl Committee {
     /// Where the validators say how they are.
     pub(super) fn http(&self) -> &[String] {
         &self.testnet.http
-    }
-
-    /// Asks every validator how it is.
-    pub(super) fn look(&self) -> Vec<Option<ValidatorStatus>> {
-        self.look_but(&[])
     }
 
     /// Asks every validator how it is but those that cannot answer: waiting for them would be in vain.
@@ -102,7 +101,7 @@ impl Committee {
     /// Waits until every validator is connected to every other.
     pub(super) fn await_connected(&mut self, interrupted: &AtomicBool) -> Result<(), BenchError> {
         let deadline = Instant::now() + COMING_UP;
-        let others = self.testnet.http.len() as u64 - 1;
+        let others = (self.testnet.http.len() - self.absent.len()) as u64 - 1;
         loop {
             if interrupted.load(Ordering::Relaxed) {
                 return Err(BenchError::Interrupted);
@@ -112,11 +111,13 @@ impl Committee {
                 let ailment = super::health::Ailment::Exited(id, status.to_string());
                 return Err(self.explain(BenchError::Unwell(ailment), id));
             }
-            let looks = self.look();
+            let looks = self.look_but(&self.absent);
+            let is_absent = |id: usize| self.absent.iter().any(|absent| usize::from(*absent) == id);
             let ready = |look: &Option<ValidatorStatus>| {
                 look.as_ref().is_some_and(|status| status.peers_connected >= others)
             };
-            let Some(late) = looks.iter().position(|look| !ready(look)) else { return Ok(()) };
+            let late = (0..looks.len()).find(|id| !is_absent(*id) && !ready(&looks[*id]));
+            let Some(late) = late else { return Ok(()) };
             if Instant::now() >= deadline {
                 let (seconds, state) = (COMING_UP.as_secs(), describe(&looks));
                 let error = BenchError::NotConnected { seconds, state };

@@ -6,6 +6,7 @@ use crate::ServiceKind;
 use crate::text::thousands;
 use quorate_crypto::SchemeKind;
 use quorate_engine::{Bundling, Session, Settings};
+use quorate_node::ExistingKeys;
 use quorate_storage::Durability;
 use quorate_types::Weights;
 use quorate_wan::{Emulation, Topology};
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Everything that decides how a bench runs. All of it is repeated in the result.
@@ -26,6 +28,9 @@ pub struct BenchConfig {
     pub redundancy: u64,
     /// The voting scheme.
     pub scheme: SchemeKind,
+    /// The members' keys, if they are not to be new: then these members, weights and redundancy and this
+    /// scheme are theirs. Those whose keys are not at hand do not run.
+    pub members: Option<Arc<ExistingKeys>>,
     /// When operations are offered.
     pub load: Shape,
     /// Operations offered per second in an open loop, whether or not the committee keeps up.
@@ -169,13 +174,18 @@ impl BenchConfig {
             check(ok, format!("--restart {restart}: no --kill of that validator comes before"))?;
         }
         let weights = self.weights();
-        let dead = self.dead_at_the_end();
+        let mut dead = self.dead_at_the_end();
+        let absent = self.absent();
+        dead.retain(|who| !absent.iter().any(|id| *who == Who::Member(*id)));
+        dead.extend(absent.iter().map(|id| Who::Member(*id)));
         let weight: u64 = dead.into_iter().map(|who| self.weight_of(who)).sum();
         let what = if weights.are_equal() { "validators" } else { "units of weight" };
         let (total, bearable) = (weights.total(), weights.faulty_max());
+        let cause =
+            if absent.is_empty() { "--kill leaves" } else { "missing keys and --kill leave" };
         let rule = format!(
-            "--kill leaves {weight} of {total} {what} dead, and a committee of {total} bears \
-             {bearable}: kill fewer, or --restart some"
+            "{cause} {weight} of {total} {what} dead, and a committee of {total} bears {bearable}: \
+             kill fewer, or --restart some"
         );
         check(weight <= bearable, rule)
     }
@@ -229,6 +239,7 @@ impl BenchConfig {
             "validators": self.validators,
             "weights": self.weights().each(),
             "scheme": self.scheme.to_string(),
+            "existing_keys": self.members.is_some(),
             "load": self.load,
             "rate": self.rate,
             "outstanding": self.outstanding,
@@ -282,6 +293,13 @@ impl BenchConfig {
             operation_bytes: self.tx_bytes,
             seed: self.seed,
         }
+    }
+
+    /// Who does not run, for want of keys.
+    #[must_use]
+    pub fn absent(&self) -> Vec<u16> {
+        let absent = self.members.as_ref().map(|members| members.absent()).unwrap_or_default();
+        absent.into_iter().filter_map(|member| u16::try_from(member).ok()).collect()
     }
 
     /// Who is killed and not started again; a role is filled by somebody who is not known yet.

@@ -35,6 +35,8 @@ pub struct Sample {
 pub enum Fortune {
     /// It ran all along.
     Healthy,
+    /// It never ran: its keys are not at hand.
+    Absent,
     /// It was killed so many seconds into the window.
     Killed(f64),
     /// It was killed, and started again so many seconds into the window.
@@ -49,6 +51,7 @@ impl Fortune {
     pub fn describe(&self) -> (&'static str, Option<f64>) {
         match *self {
             Self::Healthy => ("healthy", None),
+            Self::Absent => ("absent", None),
             Self::Killed(second) => ("killed", Some(second)),
             Self::Restarted(second) => ("restarted", Some(second)),
             Self::Paused(second) => ("paused", Some(second)),

@@ -63,10 +63,16 @@ impl<'a> Run<'a> {
     pub(super) fn new(given: Given<'a>) -> Self {
         let config = given.config;
         let validators = usize::from(config.validators);
+        let mut health = Health::new(validators);
+        let mut fortunes = vec![Fortune::Healthy; validators];
+        for absent in config.absent() {
+            health.excuse(absent);
+            fortunes[usize::from(absent)] = Fortune::Absent;
+        }
         Self {
             started: SystemTime::now(),
-            health: Health::new(validators),
-            fortunes: vec![Fortune::Healthy; validators],
+            health,
+            fortunes,
             samples: Vec::new(),
             events: plan(&config.kills, &config.restarts, &config.pauses),
             happened: Vec::new(),
@@ -118,7 +124,7 @@ impl<'a> Run<'a> {
         let config = self.given.config;
         self.given.progress.say("waiting for the last answers and for every validator to catch up");
         let deadline = Instant::now() + Duration::from_secs(config.drain_s);
-        let living = self.with(|fortune| !matches!(fortune, Fortune::Killed(_)));
+        let living = self.with(|fortune| !matches!(fortune, Fortune::Killed(_) | Fortune::Absent));
         loop {
             self.sleep_until(Instant::now() + 5 * NAP)?;
             let looks = self.look()?;

@@ -45,9 +45,10 @@ pub(super) fn open(
         ..ClientConfig::new(committee, specs)
     });
     let client = client.map_err(|error| failed(&error))?;
-    if !client.wait_connected(members, CONNECTING) {
+    let running = members - config.absent().len();
+    if !client.wait_connected(running, CONNECTING) {
         let reached = client.members_connected();
-        let text = format!("after {} s one reaches {reached} of {members}", CONNECTING.as_secs());
+        let text = format!("after {} s one reaches {reached} of {running}", CONNECTING.as_secs());
         return Err(BenchError::Client(text));
     }
     let completions = Completions(client.completions().clone());

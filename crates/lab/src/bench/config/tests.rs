@@ -9,6 +9,7 @@ pub(in crate::bench) fn config() -> BenchConfig {
         redundancy: 0,
         weights: None,
         scheme: SchemeKind::Ed25519,
+        members: None,
         load: Shape::Fixed,
         rate: 20_000,
         outstanding: 64,

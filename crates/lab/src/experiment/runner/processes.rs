@@ -39,6 +39,7 @@ impl Processes {
             redundancy: u64::from(setup.redundancy),
             weights: None,
             scheme: setup.scheme,
+            members: None,
             load: setup.load,
             rate: setup.rate,
             outstanding: 256,
