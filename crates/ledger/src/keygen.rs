@@ -71,3 +71,6 @@ pub use plan::{Plan, PlanError, ceremony_committee};
 pub use service::KeyGeneration;
 pub use step::{Deal, Opening, SignedStep, Step};
 pub use transcript::{Transcript, TranscriptError};
+
+#[cfg(test)]
+mod tests;
