@@ -74,8 +74,8 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// The keys that certificates of a committee with threshold keys are checked with, as its dealer made
-/// them: 192 hex digits each.
+/// The keys that certificates of a committee with threshold keys are checked with, as its dealer or its
+/// members made them: 192 hex digits each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Groups {

@@ -183,10 +183,10 @@ pub const COMMITTEE: &[Section] = &[
     Section {
         name: "groups",
         title: "Keys of a committee with threshold keys",
-        optional: "What certificates are checked with, whoever signed: made by whoever dealt the \
-                   members' keys (`quorate testnet --scheme bls-threshold`), and checked against \
-                   every member's public shares when the file is read. Other schemes have no such \
-                   section.",
+        optional: "What certificates are checked with, whoever signed: made with the members' \
+                   keys (`quorate keys dkg`, or a dealer's `quorate testnet --scheme bls-threshold`), \
+                   and checked against every member's public shares when the file is read. Other \
+                   schemes have no such section.",
         fields: GROUPS,
     },
     Section { name: "members", title: "Each member", optional: "", fields: MEMBER },
@@ -560,9 +560,9 @@ const COMMITTEE_FIELDS: &[Field] = &[
         Otherwise::Required,
         "The voting scheme. \"ed25519\": certificates are lists of signatures, cheap to check in \
          small committees. \"bls\": one signature of 48 bytes however many signed, checked against \
-         the sum of the signers' keys. \"bls-threshold\": the same, checked against one key; all keys \
-         come from one dealer, whom the committee trusts to have forgotten them, and the chained \
-         protocols cannot use it.",
+         the sum of the signers' keys. \"bls-threshold\": the same, checked against one key; the \
+         members make their keys together (`quorate keys dkg`), or one dealer does, whom the committee \
+         trusts to have forgotten them; the chained protocols cannot use it.",
     ),
     field(
         "redundancy",

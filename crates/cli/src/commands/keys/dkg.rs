@@ -17,7 +17,7 @@ use quorate_node::config::LogSettings;
 use quorate_node::{LogLevel, NodeConfig, init_logging, keys};
 use quorate_types::{CommitteeFile, Weights};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -166,7 +166,7 @@ impl Given<'_> {
     }
 
     /// What a member does that comes when the others have gone.
-    fn take_from(&self, participant: &Participant, file: &PathBuf) -> Result<Written, Failure> {
+    fn take_from(&self, participant: &Participant, file: &Path) -> Result<Written, Failure> {
         let transcript = transcript::read(file)?;
         if transcript.founding.chain_id() != self.founding.chain_id()
             || transcript.label != self.options.label

@@ -19,6 +19,7 @@ const RATE: u64 = 1_000;
 fn config() -> BenchConfig {
     BenchConfig {
         validators: 4,
+        members: None,
         redundancy: 0,
         weights: None,
         scheme: SchemeKind::Bls,

@@ -3,7 +3,7 @@
 use super::*;
 use bytes::Bytes;
 use proptest::prelude::*;
-use quorate_crypto::Digest;
+use quorate_crypto::{BySharing, Digest, PossessionProof, VotingKey};
 use quorate_storage::{Executor, ExecutorConfig, MemoryStore};
 use quorate_types::machine::Block;
 use quorate_types::service::{Operation, Service};
@@ -166,11 +166,17 @@ fn strangers_operations_do_not_enter_the_log() {
 /// Deals are the largest steps: they fit at the most members that a plan takes.
 #[test]
 fn the_largest_deal_fits_into_an_operation() {
-    const MEMBERS: usize = 300;
-    let weak = MEMBERS.div_ceil(3);
-    let coefficients = MEMBERS + (MEMBERS - weak + 1) + weak;
-    let envelopes = MEMBERS * (2 + 32 + 4 + 96 + 16);
-    let deal = coefficients * (4 + 96) + 3 * (4 + 48) + envelopes;
-    assert!(deal + 1_024 < SignedStep::BYTES_MAX, "{deal} bytes");
-    assert!(SignedStep::BYTES_MAX < Request::BYTES_MAX);
+    let members = 300;
+    let thresholds = BySharing { fast: members, slow: 201, execution: 100 };
+    let keys = |count: &usize| vec![VotingKey(vec![0; 96]); *count];
+    let sealed = Envelope { encapsulated: [0; 32], ciphertext: vec![0; 96 + 16] };
+    let deal = Deal {
+        commitments: Sharing::ALL.map(|sharing| keys(thresholds.get(sharing))),
+        possession: Sharing::ALL.map(|_| PossessionProof(vec![0; 48])),
+        envelopes: (1..index(members)).map(|member| (member, sealed.clone())).collect(),
+    };
+    let plan = World::new(1).plan;
+    let bytes = SignedStep::sign(&plan, &identity(0), 0, &Step::Deal(Box::new(deal))).encode();
+    assert!(bytes.len() <= SignedStep::BYTES_MAX, "{} bytes", bytes.len());
+    Request::sign(&identity(0), ChainId::default(), 0, &[bytes]).expect("a request of one step");
 }
