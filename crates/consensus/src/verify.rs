@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{
     Certificate, Digest, IdentitySecret, PreparedIdentity, Scheme, Share, Signature, VotingSecret,
+    hash,
 };
 use quorate_types::{
     BlockId, Committee, Height, Peer, Purpose, Rejected, ReplicaId, Verify, View, sign,
@@ -29,6 +30,10 @@ pub const WINDOW: u64 = 8;
 const CACHE_MAX: usize = 64;
 /// And of slots: some of each under way.
 const SLOT_CACHE_MAX: usize = 4 * windowed::WINDOW as usize;
+
+/// Certificates remembered of one statement: several collectors make one each, of different signers, and
+/// the reports of a view change hold all of them.
+const VARIANTS_MAX: usize = 16;
 
 /// Which key signs proposals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,7 +86,7 @@ struct Checked {
     qcs: BTreeMap<(View, BlockId, sign::Kind), Qc>,
     tcs: BTreeMap<(View, Digest), Tc>,
     /// By what they say and how many said it (★).
-    slots: BTreeMap<(Place, sign::Kind, Purpose), Certificate>,
+    slots: BTreeMap<(Place, sign::Kind, Purpose), Vec<Digest>>,
 }
 
 /// Blocks that a replica missed, linked by hashes to a certified one.
@@ -265,8 +270,15 @@ impl Verifier {
         certificate: &SlotCertificate,
     ) {
         let mut checked = self.checked.lock();
-        let key = (certificate.at, kind, purpose);
-        checked.slots.insert(key, certificate.certificate.clone());
+        let known = checked.slots.entry((certificate.at, kind, purpose)).or_default();
+        let digest = digest_of(&certificate.certificate);
+        if known.contains(&digest) {
+            return;
+        }
+        if known.len() == VARIANTS_MAX {
+            known.remove(0);
+        }
+        known.push(digest);
         while checked.slots.len() > SLOT_CACHE_MAX {
             checked.slots.pop_first();
         }
@@ -281,13 +293,18 @@ impl Verifier {
         certificate: &SlotCertificate,
     ) -> bool {
         let key = (certificate.at, kind, purpose);
-        self.checked.lock().slots.get(&key) == Some(&certificate.certificate)
+        let digest = digest_of(&certificate.certificate);
+        self.checked.lock().slots.get(&key).is_some_and(|known| known.contains(&digest))
     }
 
     /// The checked copy of this timeout certificate, if it is known.
     pub(crate) fn known_tc(&self, tc: &Tc) -> Option<Tc> {
         self.checked.lock().tcs.get(&(tc.view, tc.content())).cloned()
     }
+}
+
+fn digest_of(certificate: &Certificate) -> Digest {
+    hash(&borsh::to_vec(certificate).expect("encoding into memory cannot fail"))
 }
 
 /// Keeps the highest views.

@@ -13,10 +13,10 @@ pub struct ViewChange {
     pub given_up_ms: f64,
     /// The last did.
     pub last_report_ms: f64,
-    /// The new primary had enough reports, checked, and proposed the new view.
-    pub new_view_ms: f64,
-    /// Something new was decided.
-    pub resumed_ms: f64,
+    /// The new primary had enough reports, checked, and proposed the new view, if it came to that.
+    pub new_view_ms: Option<f64>,
+    /// Something new was decided, if it was.
+    pub resumed_ms: Option<f64>,
     /// Bytes of the longest report.
     pub report_bytes: u64,
 }
@@ -63,15 +63,15 @@ impl Milestones {
         }
     }
 
-    /// All of them, if the change came to an end.
+    /// All of them, if a view was given up.
     pub(crate) fn view_change(&self) -> Option<ViewChange> {
         let crashed = self.crashed?;
         let ms = |at: Nanos| (at - crashed) as f64 / 1e6;
         Some(ViewChange {
             given_up_ms: ms(self.given_up?),
             last_report_ms: ms(self.last_report),
-            new_view_ms: ms(self.new_view?),
-            resumed_ms: ms(self.resumed?),
+            new_view_ms: self.new_view.map(ms),
+            resumed_ms: self.resumed.map(ms),
             report_bytes: self.report_bytes as u64,
         })
     }

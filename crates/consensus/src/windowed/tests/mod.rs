@@ -139,6 +139,24 @@ fn a_known_statement_does_not_excuse_another_signature() {
     assert_eq!(receive(&verifier, proof(bad)), Err(refused));
 }
 
+/// Several collectors make one certificate each of one statement, and reports of a view change hold them in
+/// any order: each is checked once, as long as there are few.
+#[test]
+fn each_certificate_of_a_statement_is_checked_once() {
+    let verifier = verifier(ProtocolKind::Sbft);
+    let at = place(1, 5, b"value");
+    let some = [[0, 1, 2], [0, 1, 3], [1, 2, 3]]
+        .map(|signers| certificate(&verifier, Kind::Commit, at, &signers));
+    let knows = |one| verifier.knows_slot(Kind::Commit, Purpose::Vote, one);
+    for one in &some[..2] {
+        let proof = Proof { path: Path::Slow, certificate: one.clone() };
+        assert!(receive(&verifier, Message::Proof(proof)).is_ok());
+    }
+    assert!(some[..2].iter().all(knows), "whichever came last");
+    assert!(!knows(&some[2]), "nobody checked it");
+    assert!(!verifier.knows_slot(Kind::Prepare, Purpose::Vote, &some[0]), "another statement");
+}
+
 fn new_view(verifier: &Verifier, members: &[u16]) -> Message {
     let changes = members.iter().map(|member| (ReplicaId(*member), hash(b"change"))).collect();
     let mut new_view = NewView { view: View(2), changes, signature: Vec::new() };

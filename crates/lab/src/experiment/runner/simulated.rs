@@ -173,8 +173,9 @@ fn measured(outcome: &Outcome, setup: &Setup) -> Measured {
     if let Some(change) = outcome.view_change {
         add("given_up_ms", change.given_up_ms);
         add("last_report_ms", change.last_report_ms);
-        add("new_view_ms", change.new_view_ms);
-        add("resumed_ms", change.resumed_ms);
+        for (name, ms) in [("new_view_ms", change.new_view_ms), ("resumed_ms", change.resumed_ms)] {
+            ms.map(|ms| add(name, ms));
+        }
         add("report_bytes", change.report_bytes as f64);
     }
     let slots = outcome.fast_decisions + outcome.slow_decisions;
