@@ -3,14 +3,28 @@
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use quorate_lab::text::thousands;
-use quorate_sim::priced::{Outcome, Percentiles, Scene};
+use quorate_sim::priced::{Arrivals, Outcome, Percentiles, Scene};
+use std::num::NonZeroUsize;
 
 /// Draws it.
 pub(super) fn render(scene: &Scene, outcome: &Outcome) -> String {
     let mut text = heading(scene, outcome);
     let committed = thousands(outcome.committed_tps.round() as u64);
-    let offered = thousands(scene.load.rate.round() as u64);
-    text.push_str(&format!("  committed     {committed}/s of {offered}/s offered\n"));
+    let of_what = match scene.load.arrivals {
+        Arrivals::Closed(operations) => {
+            let clients = scene.load.sessions.map_or(1, NonZeroUsize::get);
+            format!("by {clients} clients, {operations} a request, one after the other")
+        }
+        Arrivals::Fixed | Arrivals::Poisson => {
+            format!("of {}/s offered", thousands(scene.load.rate.round() as u64))
+        }
+    };
+    text.push_str(&format!("  committed     {committed}/s {of_what}\n"));
+    let slots = outcome.fast_decisions + outcome.slow_decisions;
+    if slots > 0 {
+        let share = 100.0 * outcome.fast_decisions as f64 / slots as f64;
+        text.push_str(&format!("  fast path     {share:.0} % of {} heights\n", thousands(slots)));
+    }
     let (views, timeouts) = (thousands(outcome.views), thousands(outcome.timeouts));
     text.push_str(&format!(
         "  views         {views}, {timeouts} given up · {} heights · certificates of {} bytes\n",

@@ -12,7 +12,7 @@ use quorate_types::executed::{CheckpointCertificate, checkpoint_statement};
 use quorate_types::machine::RecordKind;
 use quorate_types::{
     BlockId, BodyRef, Committee, CommitteeFile, Epoch, Groups, Height, Kind, Machine, Member,
-    Payload, Peer, Rejected, ReplicaId, Time, Verified, Verify, View, Weights, deal_keys,
+    Payload, Peer, Purpose, Rejected, ReplicaId, Time, Verified, Verify, View, Weights, deal_keys,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
