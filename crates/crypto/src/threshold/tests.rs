@@ -772,11 +772,17 @@ mod counted {
     #[test]
     fn good_shares_are_checked_once_under_aggregate_and_batch() {
         let committee = Committee::new(10, 7);
-        let shares = committee.shares(0..10);
-        for (policy, checks) in [(Policy::Each, 10), (Policy::Batch, 1), (Policy::Aggregate, 1)] {
-            let count = combining(&committee, &shares, policy);
-            assert_eq!(count.bls_verify, checks, "{policy}");
-            assert_eq!(count.bls_interpolated_points, 7, "{policy}");
+        for (signers, interpolated, added) in [(9, 7, 0), (10, 0, 9)] {
+            let shares = committee.shares(0..signers);
+            let each = signers as u64;
+            for (policy, checks) in
+                [(Policy::Each, each), (Policy::Batch, 1), (Policy::Aggregate, 1)]
+            {
+                let count = combining(&committee, &shares, policy);
+                assert_eq!(count.bls_verify, checks, "{policy}");
+                assert_eq!(count.bls_interpolated_points, interpolated, "{policy}");
+                assert_eq!(count.bls_share_additions, added, "{policy}");
+            }
         }
     }
 
