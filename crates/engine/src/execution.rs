@@ -64,8 +64,9 @@ pub(crate) struct Execution {
     open: BTreeMap<Height, Open>,
     certified: BTreeMap<Height, Known>,
     stagger: Stagger,
-    /// Who leads, as far as this member knows: the last to be asked.
-    leader: ReplicaId,
+    /// Who leads until it fails, as far as this member knows: the last to be asked. None where leaders
+    /// take turns, and members are seldom in one view.
+    leader: Option<ReplicaId>,
     executed: Height,
     /// The certificate says that the own state is wrong.
     diverged: Option<Height>,
@@ -139,7 +140,7 @@ impl Execution {
             open: BTreeMap::new(),
             certified: BTreeMap::new(),
             stagger: Stagger::new(config.settings.timeout() / 4),
-            leader: config.id,
+            leader: None,
             executed: Height(0),
             diverged: None,
             blamed: 0,
@@ -154,8 +155,8 @@ impl Execution {
         self.enabled
     }
 
-    /// Who leads now.
-    pub(crate) fn led_by(&mut self, leader: ReplicaId) {
+    /// Who leads until it fails, if anybody does.
+    pub(crate) fn led_by(&mut self, leader: Option<ReplicaId>) {
         self.leader = leader;
     }
 
@@ -270,11 +271,14 @@ impl Execution {
         if first.is_empty() && attempts < ATTEMPTS { awaited(leader) } else { first }
     }
 
-    /// The height's collectors in their order, whoever leads last.
+    /// The height's collectors in their order, the same for all who know the same leader: that one last,
+    /// or, where there is none, each member in its turn.
     fn collectors(&self, height: Height) -> Vec<ReplicaId> {
         let (epoch, members) = (self.committee.epoch(), self.committee.size());
         let redundancy = self.committee.weights().redundant_members();
-        execution_collectors(epoch, height, members, redundancy, self.leader)
+        let in_turn = u16::try_from(height.0 % members as u64).expect("members are few");
+        let last = self.leader.unwrap_or(ReplicaId(in_turn));
+        execution_collectors(epoch, height, members, redundancy, last)
     }
 
     /// The collectors whose turns come before this member's. Whoever leads, and everybody where the

@@ -34,7 +34,7 @@ impl Room {
         let settings = Settings { execution_certificates: true, ..Settings::default() };
         let member = |member| {
             let mut member = Execution::new(&config(member, settings.clone()));
-            member.led_by(LEADER);
+            member.led_by(Some(LEADER));
             member
         };
         Self {
@@ -187,6 +187,20 @@ fn a_silent_collector_is_passed_over() {
     assert_eq!(room.replies.len(), 1, "the next collector");
     room.execute(&alive, &block(heights[1], author), 1);
     assert_eq!(room.replies.len(), 2, "at once");
+}
+
+/// Where leaders take turns members are in different views, and send their shares to the same collectors.
+#[test]
+fn without_a_steady_leader_all_know_the_same_collectors() {
+    let mut room = Room::new();
+    room.members.iter_mut().for_each(|member| member.led_by(None));
+    for height in 1..30 {
+        let lists: BTreeSet<Vec<ReplicaId>> =
+            room.members.iter().map(|member| member.collectors(Height(height))).collect();
+        assert_eq!(lists.len(), 1, "{lists:?}");
+        let all: BTreeSet<&ReplicaId> = lists.iter().flatten().collect();
+        assert_eq!(all.len(), 2, "one, and another behind it");
+    }
 }
 
 /// Several heights wait for one dead collector: it alone is passed over, not whoever comes next.

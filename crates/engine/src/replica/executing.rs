@@ -59,7 +59,7 @@ impl Replica {
         self.certifier.executed(&done);
         self.root = executed.root();
         self.operations += executed.operations;
-        self.execution.led_by(self.protocol.status().leader);
+        self.note_leader();
         self.execution.executed(now, &executed);
         self.checkpoints.executed(now, &executed.header);
         self.snapshots.executed();
@@ -117,9 +117,15 @@ impl Replica {
         }
     }
 
+    /// Who leads until it fails is asked where collectors of what was executed are silent.
+    fn note_leader(&mut self) {
+        let is_steady = self.protocol.keeps_its_leader();
+        self.execution.led_by(is_steady.then(|| self.protocol.status().leader));
+    }
+
     /// Signs, collects and acknowledges what was executed, and answers questions about it.
     pub(super) fn certify_executed(&mut self, now: Time) {
-        self.execution.led_by(self.protocol.status().leader);
+        self.note_leader();
         self.execution.due(now);
         while let Some(job) = self.execution.poll_job() {
             self.effects.push_back(Effect::Combine(job));
