@@ -74,6 +74,12 @@ impl Committee {
         signers.enumerate().map(sign).collect()
     }
 
+    /// Everybody's: threshold signatures are not interpolated then.
+    fn all_shares(&self) -> Vec<(usize, Share)> {
+        let secrets = self.secrets.iter().enumerate();
+        secrets.map(|(signer, secret)| (signer, secret.sign(MESSAGE))).collect()
+    }
+
     fn combine(&self, shares: &[(usize, Share)]) -> Combined {
         let nobody = Bitmap::new(self.secrets.len());
         self.scheme.combine(MESSAGE, shares, &nobody, Policy::Aggregate)
@@ -126,13 +132,16 @@ const TURNS: usize = 60;
 
 fn in_turns() {
     println!("\nshortest of {TURNS}, ms; bls and bls-threshold of each");
-    println!("members quorum, combine, combine with one bad share, verify; deal, load");
+    println!(
+        "members quorum, combine, combine with one bad share, verify, combine all; deal, load"
+    );
     for members in MEMBERS {
         let committees = KINDS.map(|kind| Committee::new(kind, members));
         let good = committees.each_ref().map(|one| one.shares(0));
         let one_bad = committees.each_ref().map(|one| one.shares(1));
         let certificates = committees.each_ref().map(Committee::certificate);
-        let mut shortest = [f64::INFINITY; 6];
+        let all = committees.each_ref().map(Committee::all_shares);
+        let mut shortest = [f64::INFINITY; 8];
         let mut once = [f64::INFINITY; 2];
         let (dealing_once, thresholds) = dealing(members);
         let keys = keys(&dealing_once);
@@ -142,6 +151,7 @@ fn in_turns() {
                 keep(&mut shortest[at], || drop(one.combine(black_box(&good[at]))));
                 keep(&mut shortest[2 + at], || drop(one.combine(black_box(&one_bad[at]))));
                 keep(&mut shortest[4 + at], || assert!(verify()));
+                keep(&mut shortest[6 + at], || drop(one.combine(black_box(&all[at]))));
             }
             if turn % 6 == 0 {
                 let load = || threshold_schemes(&keys, &dealing_once.groups, &thresholds).is_ok();
