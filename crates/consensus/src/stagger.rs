@@ -76,9 +76,15 @@ pub enum Turn {
 }
 
 impl Turn {
+    /// Whether anything came.
+    #[must_use]
+    pub fn is_known(self) -> bool {
+        self != Self::Idle
+    }
+
     /// Something came: it is this one's turn from then on.
     pub fn start(&mut self, from: impl FnOnce() -> Time) {
-        if *self == Self::Idle {
+        if !self.is_known() {
             *self = Self::From(from());
         }
     }

@@ -269,9 +269,9 @@ impl Verifier {
         purpose: Purpose,
         certificate: &SlotCertificate,
     ) {
+        let digest = digest_of(&certificate.certificate);
         let mut checked = self.checked.lock();
         let known = checked.slots.entry((certificate.at, kind, purpose)).or_default();
-        let digest = digest_of(&certificate.certificate);
         if known.contains(&digest) {
             return;
         }

@@ -15,8 +15,8 @@
 //!
 //! Collectors are drawn by a hash of epoch and height. Those that show nothing in time are passed over
 //! for a while, and the share goes to whoever leads, then to everybody: so each member can make the
-//! certificate. How long that is follows what certificates usually take. A client that hears nothing asks again, and is answered with signed replies as
-//! without certificates.
+//! certificate. How long that is follows what certificates usually take. A client that hears nothing asks
+//! again, and is answered with signed replies as without certificates.
 //!
 //! ★ A member whose own root is not the certified one signs and answers nothing more: one of the
 //! signers is honest, so its own state is wrong.
@@ -319,9 +319,11 @@ impl Execution {
 
     fn count(&mut self, now: Time, from: ReplicaId, height: Height, root: Digest, share: Share) {
         let members = self.committee.size();
-        let earlier = self.earlier(height);
+        if !self.open.get(&height).is_some_and(|open| open.shares.turn.is_known()) {
+            let at = now + self.stagger.before(now, &self.earlier(height));
+            self.open.entry(height).or_default().shares.turn = Turn::From(at);
+        }
         let open = self.open.entry(height).or_default();
-        open.shares.turn.start(|| now + self.stagger.before(now, &earlier));
         let new = || Ballots::new(members, Duration::ZERO);
         let ballots = open.shares.by_root.get_or_insert_with(new);
         // ★ What is added up is one statement.

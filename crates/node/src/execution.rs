@@ -2,30 +2,12 @@
 //! everything durable at the end. Beside it a thread that writes snapshots.
 
 use crossbeam_channel::{Receiver, Sender};
-use quorate_crypto::Digest;
 use quorate_storage::{Executor, SnapshotJob, Snapshots, StorageError};
 use quorate_types::Height;
-use quorate_types::machine::{AskJob, Asked, Block, Executed, ExecutedUpTo, Install, StagedChunk};
+use quorate_types::machine::{AskJob, Asked, Executed, ExecutedUpTo, Task};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-
-/// What the machine asks of the execution thread, in its order.
-#[derive(Debug)]
-pub enum Task {
-    /// The next height.
-    Execute(Box<Block>),
-    /// A snapshot of the state as the height before left it.
-    Snapshot(Height),
-    /// Keep a chunk.
-    Stage(StagedChunk),
-    /// Let staged chunks go.
-    Unstage(Vec<Digest>),
-    /// Replace the state by what was staged.
-    Install(Box<Install>),
-    /// Put a question to the service.
-    Ask(AskJob),
-}
 
 /// What comes back.
 #[derive(Debug)]

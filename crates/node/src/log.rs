@@ -8,12 +8,11 @@
 //! Any error is final (★): nothing behind it is released, the thread ends, the validator stops.
 
 use crate::barrier::{Barrier, Released, Way, barrier};
-use crate::execution::Task;
 use crossbeam_channel::{Receiver, Select, Sender, never, unbounded};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_engine::Frame;
 use quorate_storage::{Entry, Journal, JournalStats, StorageError};
-use quorate_types::machine::{DecidedRecord, ReadRequest, Record, Release};
+use quorate_types::machine::{DecidedRecord, ReadRequest, Record, Release, Task};
 use quorate_types::{Body, BodyRef, Lane, Recipients};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

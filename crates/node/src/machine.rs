@@ -13,14 +13,13 @@
 //! the peers concerned. While the log is far behind, no bulk event is taken at all: a slow disk slows
 //! clients and bodies, never votes.
 
-use crate::execution::Task;
 use crate::log::{LogQueue, Outgoing};
 use crate::pool::{Inlet, Pool};
 use crate::transport::Network;
 use arc_swap::ArcSwap;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, never, select, unbounded};
 use quorate_engine::{Incoming, Message, Replica, Status};
-use quorate_types::machine::Halt;
+use quorate_types::machine::{Halt, Task};
 use quorate_types::{Effect, Event, Lane, Machine, Peer, Recipients, Time, Verified};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -195,12 +194,7 @@ impl MachineThread {
                 Effect::Store(body) => self.hands.log.store(body),
                 Effect::Read(request) => self.hands.log.read(request),
                 Effect::Combine(job) => self.hands.pool.combine(job),
-                Effect::Execute(block) => self.execute(Task::Execute(block)),
-                Effect::Snapshot(height) => self.execute(Task::Snapshot(height)),
-                Effect::Stage(chunk) => self.execute(Task::Stage(chunk)),
-                Effect::Unstage(chunks) => self.execute(Task::Unstage(chunks)),
-                Effect::Install(install) => self.execute(Task::Install(install)),
-                Effect::Ask(job) => self.execute(Task::Ask(job)),
+                Effect::Task(task) => self.execute(task),
                 Effect::Release(release) => self.hands.log.release(release),
                 Effect::Halt(reason) => return Err(reason),
             }

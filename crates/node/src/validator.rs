@@ -38,7 +38,7 @@ use quorate_storage::{
     DiskStore, Durability, Entry, Executor, ExecutorConfig, Journal, JournalReader, JournalStats,
     RealDisk, Snapshots, StorageError,
 };
-use quorate_types::machine::{ReadRequest, Recovery};
+use quorate_types::machine::{ReadRequest, Recovery, Task};
 use quorate_types::{BodyRef, ClientId, Committee, Event, ReplicaId, Service};
 use quorate_wan::Topology;
 use std::collections::BTreeSet;
@@ -602,7 +602,7 @@ fn warn_of_lost_disk(marker: &Marker, config: &NodeConfig) {
 /// Carries out what the log thread lets go.
 struct LogOutlet {
     network: Arc<Network>,
-    execution: Sender<execution::Task>,
+    execution: Sender<Task>,
     doors: Doors,
     read: Sender<ReadRequest>,
     metrics: Arc<Metrics>,
@@ -613,7 +613,7 @@ impl Outlet for LogOutlet {
         self.network.send(outgoing);
     }
 
-    fn execute(&self, task: execution::Task) {
+    fn execute(&self, task: Task) {
         // Fails only when the host stops.
         drop(self.execution.send(task));
     }

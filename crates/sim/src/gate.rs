@@ -3,11 +3,20 @@
 //! Entries queue up while a group is being synced; the next group takes them. A send in a lane that
 //! waits for records is held until the records persisted before it are durable.
 
+use quorate_engine::Message;
 use quorate_storage::Entry;
-use quorate_types::machine::{DecidedRecord, Record, Release};
-use quorate_types::{Body, BodyRef};
+use quorate_types::machine::{DecidedRecord, Record, Release, Task};
+use quorate_types::{Body, BodyRef, Recipients};
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+/// What waits for records to be durable.
+pub(crate) enum Held {
+    /// A message that may promise something.
+    Send(Recipients, Box<Message>),
+    /// Something for the execution.
+    Task(Task),
+}
 
 /// The queue in front of a log. `S` is what is held back.
 #[derive(Debug)]

@@ -26,7 +26,6 @@ pub mod recording;
 pub mod replay;
 pub mod scenario;
 pub mod shrink;
-mod tasks;
 pub mod trace;
 pub mod twins;
 pub mod world;

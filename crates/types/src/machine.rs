@@ -11,14 +11,14 @@
 //! 2. ★ **[`Effect::Persist`] is a barrier.** Nothing polled after it leaves in the vote, consensus
 //!    or client lane before the record is durable (its file *and*, for a new file, its directory). The
 //!    host may put many records into one sync. A record is one unit: torn, it is absent. Nor does
-//!    what [`Effect::Execute`] and its like ask for begin before: a replica's own vote may be the last that
+//!    what an [`Effect::Task`] asks for begin before: a replica's own vote may be the last that
 //!    a decision needs, and a state that knows a height of which the log forgot the votes would stay apart
 //!    from all others.
 //! 3. ★ **[`Effect::Store`] is answered** by [`Event::Stored`] once the body is as durable as a
 //!    record. [`Effect::Append`] is neither barrier nor answered, but it keeps its place among the
 //!    records: one that is durable has every append before it durable too.
-//! 4. **Computation is an effect with an answer**: [`Effect::Combine`], [`Effect::Execute`],
-//!    [`Effect::Ask`] and [`Effect::Read`] run elsewhere and come back as events. They never delay a vote.
+//! 4. **Computation is an effect with an answer**: [`Effect::Combine`], [`Task::Execute`],
+//!    [`Task::Ask`] and [`Effect::Read`] run elsewhere and come back as events. They never delay a vote.
 //! 5. **A failed write or sync stops the replica.** Never retry a sync, never go on.
 //! 6. **[`Event::Recovered`] comes first**, once, with what survived; also on the very first start.
 //! 7. **Time is monotonic** and never read by the machine itself. When [`Machine::next_timeout`] has
@@ -30,10 +30,10 @@
 //!    last [`Effect::Store`] on, a decided height from its [`Effect::Append`] on, the latest record of
 //!    each kind for ever. What was let go is kept as long as the host's retention allows, for members
 //!    that fell behind; the host gives up the oldest first.
-//! 10. **[`Effect::Snapshot`]** sees the state exactly as the [`Effect::Execute`] polled before it left
+//! 10. **[`Task::Snapshot`]** sees the state exactly as the [`Task::Execute`] polled before it left
 //!     it, and is written on the side: execution goes on. The last two complete ones are kept and read
 //!     back; [`Event::Snapshotted`] says which. The same heights give the same bytes at every replica.
-//! 11. ★ **[`Effect::Install`] is atomic and durable** before [`Event::Installed`]: after a crash the
+//! 11. ★ **[`Task::Install`] is atomic and durable** before [`Event::Installed`]: after a crash the
 //!     state is the old one or the new one. It takes its place among the executions.
 //!
 //! Lanes may drop a message when they are full or a peer is gone: every protocol here recovers from
@@ -131,13 +131,23 @@ pub enum Effect<M> {
     Read(ReadRequest),
     /// Combine shares on the pool, then answer [`Event::Combined`].
     Combine(CombineJob),
-    /// Execute the next height, then answer [`Event::Executed`].
-    Execute(Box<Block>),
-    /// Ask the service a question about the state as the execution polled before this left it, then
-    /// answer [`Event::Asked`].
-    Ask(AskJob),
+    /// Something for the execution.
+    Task(Task),
     /// What was executed durably: give up what the retention does not cover.
     Release(Release),
+    /// Stop for good: going on would be unsafe.
+    Halt(Halt),
+}
+
+/// What the execution does, in the order in which it was asked for. None begins before the records that
+/// were asked for before it are durable (★).
+#[derive(Debug)]
+pub enum Task {
+    /// Execute the next height, then answer [`Event::Executed`].
+    Execute(Box<Block>),
+    /// Ask the service a question about the state as the task before this left it, then answer
+    /// [`Event::Asked`].
+    Ask(AskJob),
     /// Take a snapshot of the state as the height executed last left it.
     Snapshot(Height),
     /// Keep a chunk of a snapshot until one is installed, also over a restart. Its hash was checked.
@@ -146,8 +156,6 @@ pub enum Effect<M> {
     Unstage(Vec<Digest>),
     /// Replace the state by a snapshot whose chunks are all staged, then answer [`Event::Installed`].
     Install(Box<Install>),
-    /// Stop for good: going on would be unsafe.
-    Halt(Halt),
 }
 
 /// What a replica is fed.
@@ -168,15 +176,15 @@ pub enum Event<M> {
     Read(ReadAnswer),
     /// The answer to [`Effect::Combine`].
     Combined(CombineOutcome),
-    /// The answer to [`Effect::Execute`].
+    /// The answer to [`Task::Execute`].
     Executed(Executed),
-    /// The answer to [`Effect::Ask`], with the job's number; nothing before anything was executed.
+    /// The answer to [`Task::Ask`], with the job's number; nothing before anything was executed.
     Asked(u64, Option<Asked>),
     /// Everything executed up to this height is durable in the state store.
     Durable(Height),
     /// These snapshots are complete, oldest first; earlier ones are gone.
     Snapshotted(Vec<Height>),
-    /// The answer to [`Effect::Install`].
+    /// The answer to [`Task::Install`].
     Installed(Box<ExecutedUpTo>),
 }
 

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use quorate_consensus::{Input, VerifiedRun};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, Digest};
-use quorate_types::machine::{DecidedRecord, ExecutedUpTo, ReadAnswer, ReadItem, Release};
+use quorate_types::machine::{DecidedRecord, ExecutedUpTo, ReadAnswer, ReadItem, Release, Task};
 use quorate_types::{Effect, Height, Manifest, Peer, Recipients, ReplicaId, Time};
 
 /// Blocks read for one answer when none of the first proves the others.
@@ -242,12 +242,12 @@ impl Replica {
         }
         let surplus = self.snapshots.take_surplus();
         if !surplus.is_empty() {
-            self.effects.push_back(Effect::Unstage(surplus));
+            self.effects.push_back(Effect::Task(Task::Unstage(surplus)));
         }
         if !self.schedule.is_executing()
             && let Some(install) = self.snapshots.install()
         {
-            self.effects.push_back(Effect::Install(Box::new(install)));
+            self.effects.push_back(Effect::Task(Task::Install(Box::new(install))));
         }
     }
 
@@ -334,7 +334,7 @@ impl Replica {
         content: Option<(Digest, Bytes)>,
     ) {
         match self.snapshots.chunk(from, which, content) {
-            Taken::Stage(chunk) => self.effects.push_back(Effect::Stage(chunk)),
+            Taken::Stage(chunk) => self.effects.push_back(Effect::Task(Task::Stage(chunk))),
             Taken::Wrong => self.faults += 1,
             Taken::Unasked | Taken::Gone => {}
         }

@@ -6,7 +6,7 @@ use crate::bodies::Need;
 use crate::message::Question;
 use crate::questions::DIVERGED;
 use quorate_consensus::{Decided, Input};
-use quorate_types::machine::{Block, Executed};
+use quorate_types::machine::{Block, Executed, Task};
 use quorate_types::request::Answer;
 use quorate_types::{BodyRef, ClientId, Effect, Recipients, Reply, Time};
 
@@ -44,9 +44,9 @@ impl Replica {
             let height = payload.header.height;
             let block = Block { payload, bodies, decided };
             self.execution.starts(&block);
-            self.effects.push_back(Effect::Execute(Box::new(block)));
+            self.effects.push_back(Effect::Task(Task::Execute(Box::new(block))));
             if height.0.is_multiple_of(self.config.settings.snapshot_every) {
-                self.effects.push_back(Effect::Snapshot(height));
+                self.effects.push_back(Effect::Task(Task::Snapshot(height)));
             }
         }
     }
@@ -135,7 +135,7 @@ impl Replica {
         }
         self.questions.settle(&self.execution);
         while let Some(job) = self.questions.poll_job() {
-            self.effects.push_back(Effect::Ask(job));
+            self.effects.push_back(Effect::Task(Task::Ask(job)));
         }
         while let Some((client, answered)) = self.questions.poll() {
             self.send(Recipients::Client(client), Message::Answered(Box::new(answered)));

@@ -4,7 +4,7 @@ use super::{client, committee, content, identity, request, voting};
 use crate::{Incoming, Message, Replica, ReplicaConfig, Settings, Verifier};
 use bytes::Bytes;
 use quorate_consensus::{ProposalKey, ProtocolKind};
-use quorate_types::machine::{CombineOutcome, Executed, ReadAnswer, ReadItem};
+use quorate_types::machine::{CombineOutcome, Executed, ReadAnswer, ReadItem, Task};
 use quorate_types::{
     BodyRef, ClientId, Effect, Event, Header, Height, Machine, Peer, Recipients, ReplicaId, Time,
     Verified,
@@ -100,7 +100,7 @@ impl Net {
                 Effect::Combine(job) => {
                     self.after(LATENCY, id, Happening::Combined(job.run()));
                 }
-                Effect::Execute(block) => {
+                Effect::Task(Task::Execute(block)) => {
                     self.members[id].executed.extend(&block.payload.bodies);
                     let header = Header { height: block.height(), ..Header::default() };
                     let (leaves, answers) = (Vec::new(), Vec::new());

@@ -4,9 +4,9 @@
 mod tasks;
 
 use super::chronicle::SharedChronicle;
+use crate::gate::Held;
 use crate::oracles::Observation;
 use crate::recording::{Recorder, RecordingService};
-use crate::tasks::{Held, Task};
 use bytes::Bytes;
 use quorate_crypto::KeyFile;
 use quorate_crypto::mutants::{self, Mutant};
@@ -16,7 +16,7 @@ use quorate_storage::{
     Entry, Executor, ExecutorConfig, Fault, FaultyDisk, Journal, LogConfig, MemoryDisk,
     MemoryStore, SnapshotJob, Snapshots, StorageError,
 };
-use quorate_types::machine::{CombineOutcome, ReadRequest, Recovery};
+use quorate_types::machine::{CombineOutcome, ReadRequest, Recovery, Task};
 use quorate_types::{
     Committee, Effect, Event, Height, Machine, Peer, Recipients, ReplicaId, Time, Verified,
 };
@@ -331,12 +331,7 @@ impl Room {
             Effect::Combine(job) => {
                 turn.later.push((COMBINE, Work::Combine(Box::new(job.run()))));
             }
-            task @ (Effect::Execute(_)
-            | Effect::Snapshot(_)
-            | Effect::Stage(_)
-            | Effect::Unstage(_)
-            | Effect::Install(_)
-            | Effect::Ask(_)) => self.ask_for(Task::of(task), turn),
+            Effect::Task(task) => self.ask_for(task, turn),
             Effect::Halt(halt) => {
                 let replica = self.id;
                 let halted = Observation::Halted { replica, halt: &halt };
@@ -403,6 +398,17 @@ pub(super) fn last_write(disk: &MemoryDisk) -> Option<UnsyncedWrite> {
     disk.unsynced().into_iter().rfind(|write| !write.file.contains("spare"))
 }
 
+fn name_of_task(task: &Task) -> &'static str {
+    match task {
+        Task::Execute(_) => "execute",
+        Task::Snapshot(_) => "take a snapshot",
+        Task::Stage(_) => "stage",
+        Task::Unstage(_) => "unstage",
+        Task::Install(_) => "install",
+        Task::Ask(_) => "ask",
+    }
+}
+
 fn name_of(effect: &Effect<Message>) -> &'static str {
     match effect {
         Effect::Send { .. } => "send",
@@ -411,13 +417,8 @@ fn name_of(effect: &Effect<Message>) -> &'static str {
         Effect::Store(_) => "store",
         Effect::Read(_) => "read",
         Effect::Combine(_) => "combine",
-        Effect::Execute(_) => "execute",
         Effect::Release(_) => "let go",
-        Effect::Snapshot(_) => "take a snapshot",
-        Effect::Stage(_) => "stage",
-        Effect::Unstage(_) => "unstage",
-        Effect::Install(_) => "install",
-        Effect::Ask(_) => "ask",
+        Effect::Task(task) => name_of_task(task),
         Effect::Halt(_) => "halt",
     }
 }

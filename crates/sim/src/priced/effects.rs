@@ -8,7 +8,7 @@ use super::stations::{Class, Job, Kind, Place};
 use quorate_crypto::Digest;
 use quorate_engine::{Incoming, Message};
 use quorate_storage::{Durability, Entry};
-use quorate_types::machine::{CombineOutcome, Executed};
+use quorate_types::machine::{CombineOutcome, Executed, Task};
 use quorate_types::{Effect, Event, Height, Lane, Peer, Recipients, ReplicaId};
 use std::ops::Range;
 use std::rc::Rc;
@@ -110,7 +110,7 @@ impl Stage {
     fn carry(&mut self, member: usize, out: Out) -> Result<(), String> {
         let waits = match &out {
             Out::Send(outgoing) => outgoing.frame.lane.waits_for_barrier(),
-            Out::Effect(effect) => matches!(**effect, Effect::Execute(_) | Effect::Snapshot(_)),
+            Out::Effect(effect) => matches!(**effect, Effect::Task(_)),
         };
         let gate = &mut self.cast.validators[member].gate;
         let out = if waits { gate.hold(out) } else { Some(out) };
@@ -147,18 +147,20 @@ impl Stage {
             Effect::Combine(job) => {
                 self.queue(member, Kind::Votes, Class::Answer, Job::Combine(Box::new(job)));
             }
-            Effect::Execute(block) => {
+            Effect::Task(Task::Execute(block)) => {
                 let lives = validator.lives;
                 if self.book.committed(self.now, member, lives, &block) {
                     self.milestones.decided(self.now);
                 }
                 self.queue(member, Kind::Execution, Class::Answer, Job::Execute(block));
             }
-            Effect::Snapshot(height) => {
+            Effect::Task(Task::Snapshot(height)) => {
                 self.queue(member, Kind::Execution, Class::Answer, Job::Snapshot(height));
             }
-            Effect::Ask(_) => return Err(format!("validator {member} was asked by nobody")),
-            Effect::Stage(_) | Effect::Unstage(_) | Effect::Install(_) => {
+            Effect::Task(Task::Ask(_)) => {
+                return Err(format!("validator {member} was asked by nobody"));
+            }
+            Effect::Task(Task::Stage(_) | Task::Unstage(_) | Task::Install(_)) => {
                 return Err(format!("validator {member} was given a snapshot that nobody has"));
             }
             Effect::Halt(halt) => return Err(format!("validator {member} halted: {halt}")),
@@ -278,21 +280,22 @@ impl Stage {
     }
 
     /// A group is durable.
-    pub(crate) fn synced(&mut self, member: usize) {
+    pub(crate) fn synced(&mut self, member: usize) -> Result<(), String> {
         let validator = &mut self.cast.validators[member];
         if !validator.alive {
-            return;
+            return Ok(());
         }
         let opened = validator.gate.finish();
         validator.log_bytes -= validator.group.0;
         for out in opened.released {
-            self.let_go(member, out).expect("sends and executions are always carried out");
+            self.let_go(member, out)?;
         }
         for body in opened.stored {
             self.answer(member, Event::Stored(body));
         }
         self.start_log(member);
         self.serve(member, Kind::Machine);
+        Ok(())
     }
 
     /// The state that all executed alike, for the trace.

@@ -61,12 +61,11 @@ fn sessions(scene: &Scene, place: usize, lives: &[bool]) -> (usize, usize) {
     let members = usize::from(scene.validators);
     let by_rate = || members.max((scene.load.rate / SESSION_RATE).ceil() as usize);
     let all = scene.load.sessions.map_or_else(by_rate, NonZeroUsize::get);
-    if !matches!(scene.load.arrivals, Arrivals::Closed(_)) {
-        return ((all + members - 1 - place) / members, all);
-    }
-    let turn = lives[..place].iter().filter(|lives| **lives).count();
-    let turns = lives.iter().filter(|lives| **lives).count();
-    (if lives[place] { (all + turns - 1 - turn) / turns } else { 0 }, all)
+    let is_open = !matches!(scene.load.arrivals, Arrivals::Closed(_));
+    let has_clients = |place: &usize| is_open || lives[*place];
+    let turn = (0..place).filter(has_clients).count();
+    let turns = (0..members).filter(has_clients).count();
+    (if has_clients(&place) { (all + turns - 1 - turn) / turns } else { 0 }, all)
 }
 
 /// One session, and when its operations were offered that are in no request yet.
@@ -107,11 +106,10 @@ impl Client {
         let beside = ReplicaId(u16::try_from(place).expect("a member"));
         let is_leader = scene.load.receivers == Receivers::Leader;
         let first = if is_leader { *leader } else { beside };
-        let bundling = match scene.load.arrivals {
-            Arrivals::Closed(operations) => {
-                Bundling::after(Duration::ZERO).at_most(operations.get())
-            }
-            Arrivals::Fixed | Arrivals::Poisson => Bundling::after(scene.load.bundle_delay),
+        let block_max = scene.settings.block_operations_max();
+        let (delay, most) = match scene.load.arrivals {
+            Arrivals::Closed(operations) => (Duration::ZERO, block_max.min(operations.get())),
+            Arrivals::Fixed | Arrivals::Poisson => (scene.load.bundle_delay, block_max),
         };
         let session = |seed: [u8; 32]| {
             let identity = Arc::new(KeyFile::from_seed(SchemeKind::Ed25519, &seed).identity);
@@ -120,12 +118,7 @@ impl Client {
                     committee: Arc::clone(verifier.committee()),
                     identity: Arc::clone(&identity),
                     first,
-                    bundling: Bundling {
-                        operations_max: bundling
-                            .operations_max
-                            .min(scene.settings.block_operations_max()),
-                        ..bundling
-                    },
+                    bundling: Bundling::after(delay).at_most(most),
                     retry_after: RETRY_AFTER.max(scene.settings.timeout() * 2),
                     next_sequence: 0,
                     check_answer: asks_nothing,

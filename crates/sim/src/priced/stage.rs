@@ -226,7 +226,7 @@ impl Stage {
                 }
             }
             Happening::In { to, frame } => self.come_in(to, frame),
-            Happening::Synced { member } => self.synced(member),
+            Happening::Synced { member } => return self.synced(member),
             Happening::Wake { member } => {
                 let validator = &mut self.cast.validators[member];
                 if validator.armed == Some(self.now) {

@@ -12,6 +12,7 @@ use crate::class::Class;
 use quorate_consensus::chained;
 use quorate_crypto::counts::{self, OpCounts};
 use quorate_engine::{Incoming, Message};
+use quorate_types::machine::Task;
 use quorate_types::{Effect, Event, Lane, Machine, Peer, Recipients, ReplicaId, Verified};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -273,10 +274,10 @@ impl Stage {
                 }
                 Some(Out::Send(Outgoing { to, frame }))
             }
-            Effect::Execute(block) => {
+            Effect::Task(Task::Execute(block)) => {
                 let requests: usize = block.bodies.iter().map(|body| body.requests.len()).sum();
                 *us += requests as f64 * prices.body_request_us;
-                Some(Out::Effect(Box::new(Effect::Execute(block))))
+                Some(Out::Effect(Box::new(Effect::Task(Task::Execute(block)))))
             }
             other => Some(Out::Effect(Box::new(other))),
         }

@@ -8,9 +8,9 @@ use crate::byzantine::{Behaviour, Liar};
 use crate::dice::Dice;
 use crate::faults::DiskFailure;
 use crate::gate::Gate;
+use crate::gate::Held;
 use crate::recording::{Recorder, RecordingService, Seen};
 use crate::scenario::Durations;
-use crate::tasks::{Held, Task};
 use bytes::Bytes;
 use quorate_crypto::{Digest, KeyFile};
 use quorate_engine::{Incoming, Message, Replica, ReplicaConfig, Settings, Status, Verifier};
@@ -19,7 +19,7 @@ use quorate_storage::{
     Executor, ExecutorConfig, Fault, FaultyDisk, Journal, LogConfig, MemoryDisk, MemoryStore,
     SnapshotJob, Snapshots, StorageError,
 };
-use quorate_types::machine::{CombineOutcome, ExecutedUpTo, Halt, ReadRequest, Recovery};
+use quorate_types::machine::{CombineOutcome, ExecutedUpTo, Halt, ReadRequest, Recovery, Task};
 use quorate_types::{
     BodyRef, ClientId, Committee, Event, Height, Machine, Peer, Recipients, Rejected, ReplicaId,
     Time, Verified, View,

@@ -1,11 +1,11 @@
 //! What the execution does, in the machine's order, and what is read back.
 
 use super::{Room, Turn, Work};
+use crate::gate::Held;
 use crate::oracles::{Observation, payload_hash};
-use crate::tasks::{Held, Task};
 use quorate_engine::Incoming;
 use quorate_storage::StorageError;
-use quorate_types::machine::{AskJob, Block, ReadRequest};
+use quorate_types::machine::{AskJob, Block, ReadRequest, Task};
 use quorate_types::{Event, Time};
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ impl Room {
         let mut event = None;
         match task {
             Task::Execute(block) => event = Some(self.execute(&block)?),
-            Task::Snapshot => {
+            Task::Snapshot(_) => {
                 self.jobs.push_back(self.executor.snapshot()?);
                 turn.later.push((SNAPSHOT, Work::Snapshot));
             }

@@ -1,11 +1,12 @@
 //! The contract with the machine: its effects carried out, in their order, with the barrier.
 
 use super::{Note, ReplicaHost, Turn, Work};
+use crate::gate::Held;
 use crate::gate::Opened;
-use crate::tasks::{Held, Task};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_engine::{Incoming, Message};
 use quorate_storage::StorageError;
+use quorate_types::machine::Task;
 use quorate_types::{Effect, Event, Machine, Recipients, Time};
 
 impl ReplicaHost {
@@ -46,12 +47,7 @@ impl ReplicaHost {
                 let work = Work::Combine(Box::new(job.run()));
                 turn.later.push((dice.span(&durations.combine_us), work));
             }
-            task @ (Effect::Execute(_)
-            | Effect::Snapshot(_)
-            | Effect::Stage(_)
-            | Effect::Unstage(_)
-            | Effect::Install(_)
-            | Effect::Ask(_)) => self.ask_for(Task::of(task), turn),
+            Effect::Task(task) => self.ask_for(task, turn),
             Effect::Release(release) => running.gate.release(release),
             Effect::Halt(halt) => {
                 turn.notes.push(Note::Halted(halt));

@@ -2,9 +2,8 @@
 
 use super::{Note, ReplicaHost, Turn, Work};
 use crate::oracles::payload_hash;
-use crate::tasks::Task;
 use quorate_storage::StorageError;
-use quorate_types::machine::{AskJob, Block, Executed, ReadRequest};
+use quorate_types::machine::{AskJob, Block, Executed, ReadRequest, Task};
 use quorate_types::{Event, Time};
 
 impl ReplicaHost {
@@ -19,7 +18,7 @@ impl ReplicaHost {
         }
         match task {
             Task::Execute(block) => self.execute(now, &block, turn)?,
-            Task::Snapshot => {
+            Task::Snapshot(_) => {
                 running.jobs.push_back(running.executor.snapshot()?);
                 // As long as some heights take: execution goes on meanwhile.
                 let span = self.dice.span(&self.config.durations.execute_us) * 4;
