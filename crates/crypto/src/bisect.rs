@@ -8,7 +8,7 @@
 ///
 /// Where errors cancel inside a part, `holds` accepts that part and its members are not found: the
 /// remaining sum is valid all the same, which is all it claims.
-pub(crate) fn bad_items<T: Copy>(items: &[T], mut holds: impl FnMut(&[T]) -> bool) -> Vec<T> {
+pub fn bad_items<T: Copy>(items: &[T], mut holds: impl FnMut(&[T]) -> bool) -> Vec<T> {
     let mut bad = Vec::new();
     if !items.is_empty() {
         search(items, &mut holds, false, &mut bad);

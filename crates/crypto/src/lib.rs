@@ -53,6 +53,7 @@ mod stub;
 mod threshold;
 mod voting;
 
+pub use bisect::bad_items;
 pub use bitmap::{Bitmap, BitmapError};
 pub use envelope::{Envelope, EnvelopeKey, EnvelopeSecret};
 pub use error::{KeyError, SignatureError, UnknownName};

@@ -94,7 +94,13 @@ impl Path {
     /// shorter than the place needs leads nowhere.
     #[must_use]
     pub fn leads(&self, from: &Digest, to: &Digest) -> bool {
-        self.climb(from).is_some_and(|top| root(self.count, &top) == *to)
+        self.root(from).is_some_and(|root| root == *to)
+    }
+
+    /// The root of the list that has this leaf at the path's place, if the path's length fits it.
+    #[must_use]
+    pub fn root(&self, leaf: &Digest) -> Option<Digest> {
+        self.climb(leaf).map(|top| root(self.count, &top))
     }
 
     fn climb(&self, from: &Digest) -> Option<Digest> {

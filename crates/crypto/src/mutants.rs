@@ -236,6 +236,36 @@ pub enum Mutant {
     KvTrustValues,
     /// Key-value: a batch that is refused leaves what its first steps did.
     KvPartialBatch,
+    /// Payments: a vote covers the name that a client gave to an output, not the transaction (paper 003).
+    PayVoteNamedOutputs,
+    /// Payments: an input is locked by its name alone, so whoever spends one of that name locks it (paper 003).
+    PayLockByName,
+    /// Payments: an authority votes again for what it did not lock.
+    PayNoLocks,
+    /// Payments: inputs are locked one after the other, though a later one is taken.
+    PayPartialLock,
+    /// Payments: a vote leaves before its lock is durable.
+    PayVoteBeforePersist,
+    /// Payments: an identical transaction is refused when it comes again (paper 003).
+    PayRefuseRepeats,
+    /// Payments: outputs may be worth more than inputs.
+    PayInflate,
+    /// Payments: sums wrap around.
+    PayOverflow,
+    /// Payments: an input may be named twice.
+    PayDuplicateInputs,
+    /// Payments: an owner's signature is not looked at.
+    PayAnyOwner,
+    /// Payments: certificates of inputs are not looked at.
+    PayTrustCertificates,
+    /// Payments: an input's place in its transaction is not looked at.
+    PayTrustPath,
+    /// Payments: authorities vote for other shards' owners.
+    PayAnyShard,
+    /// Payments: Merkle roots that were checked are remembered without whose they are (paper 003).
+    PayRootOfAnybody,
+    /// Payments: whoever signs may issue.
+    PayAnyIssuer,
 }
 
 #[cfg(feature = "mutants")]

@@ -49,11 +49,19 @@ pub enum Kind {
     Client,
     /// A replica's reply to a client.
     Reply,
+    /// An owner spends outputs, or an issuer issues some.
+    TxOwner,
+    /// An authority's vote for a transaction.
+    TxVote,
+    /// An authority's votes for all transactions in a tree.
+    MerkleRoot,
+    /// What a payer says to whom it pays.
+    TxMemo,
 }
 
 impl Kind {
     /// Every kind, for tests that replay each as each other.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 24] = [
         Self::Propose,
         Self::JolteonVote,
         Self::JolteonTimeout,
@@ -74,6 +82,10 @@ impl Kind {
         Self::KeyGeneration,
         Self::Client,
         Self::Reply,
+        Self::TxOwner,
+        Self::TxVote,
+        Self::MerkleRoot,
+        Self::TxMemo,
     ];
 
     /// The label in the signed bytes. Ends in a slash so that no label is a prefix of another.
@@ -100,6 +112,10 @@ impl Kind {
             Self::KeyGeneration => "KEY-GENERATION/",
             Self::Client => "CLIENT/",
             Self::Reply => "REPLY/",
+            Self::TxOwner => "TX-OWNER/",
+            Self::TxVote => "TX-VOTE/",
+            Self::MerkleRoot => "MERKLE-ROOT/",
+            Self::TxMemo => "TX-MEMO/",
         }
     }
 }

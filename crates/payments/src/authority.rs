@@ -1,0 +1,246 @@
+//! An authority: it locks the inputs of valid transactions, each once, and votes for them.
+//!
+//! Authorities never talk to each other. What makes a double spend impossible is that any two quorums
+//! share an honest authority, and that an honest authority votes for one transaction an input, for ever:
+//!
+//! * ★ All inputs of a transaction are judged and locked together, or none is.
+//! * ★ The lock is durable before the vote leaves ([`AuthorityEffect::Persist`] is a barrier).
+//! * A transaction that was voted for is voted for again, whenever it comes: its payer may have lost the
+//!   answer. Paper 003 refuses it, and the money is stuck.
+//! * A transaction whose input is taken is refused with the one that took it, signed by the same payer:
+//!   with both, anybody can prove who tried to spend twice.
+//!
+//! # What the host owes it
+//!
+//! The contract of [`quorate_types::machine`], with these words: locks before anything else (the
+//! [`SpentSet`] is restored before the machine is made); effects in order;
+//! nothing polled after a `Persist` leaves before it is durable; a failed write stops the authority;
+//! `Sign` and `Read` come back as events. An authority that lost its locks must never vote again under
+//! its keys.
+
+use crate::orders::{Looked, Orders};
+use crate::spent::{Lock, Locked, SpentSet, Standing};
+use crate::wire::{Answer, Verdict};
+use crate::{Core, Equivocation, Network, OutputId, TxId, Vote};
+use quorate_crypto::VotingSecret;
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_types::{Machine, ReplicaId, Time, Verified};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long votes wait for others to be signed with.
+const GATHER: Duration = Duration::from_millis(2);
+
+/// Questions about older locks under way; beyond that payers are asked to come again.
+const READS_MAX: usize = 256;
+
+/// What an authority is fed.
+#[derive(Debug)]
+pub enum AuthorityEvent {
+    /// Orders that were looked at.
+    Orders(Verified<Orders>),
+    /// The answer to [`AuthorityEffect::Sign`].
+    Signed(Signed),
+    /// The answer to [`AuthorityEffect::Read`].
+    Read {
+        /// Which lock.
+        sequence: u64,
+        /// What it says; `None` where its evidence was given up.
+        lock: Option<Box<Lock>>,
+    },
+}
+
+/// What an authority asks of its host.
+#[derive(Debug)]
+pub enum AuthorityEffect {
+    /// Make locks durable before anything that follows leaves (★).
+    Persist(Vec<Lock>),
+    /// Vote on the pool, then answer [`AuthorityEvent::Signed`]. Votes may be made before their locks are
+    /// durable: they leave after.
+    Sign(SignJob),
+    /// Read a lock back, then answer [`AuthorityEvent::Read`].
+    Read(u64),
+    /// Answer whoever's order came with this ticket.
+    Answer {
+        /// The order's ticket.
+        ticket: u64,
+        /// What to say.
+        answer: Answer,
+    },
+    /// A payer signed two transactions over one input: keep the proof.
+    Evidence(Box<Equivocation>),
+}
+
+/// Transactions to vote for, off the machine.
+#[derive(Clone, Debug)]
+pub struct SignJob {
+    /// Whom to answer, for each.
+    pub orders: Vec<(u64, TxId)>,
+}
+
+impl SignJob {
+    /// Does the work. Pure.
+    #[must_use]
+    pub fn run(self, network: &Network, secret: &VotingSecret, me: ReplicaId) -> Signed {
+        let ids: Vec<TxId> = self.orders.iter().map(|(_, id)| *id).collect();
+        let votes = network.votes().sign(secret, me, &ids);
+        Signed { votes: self.orders.into_iter().zip(votes).collect() }
+    }
+}
+
+/// Votes, each with its order's ticket.
+#[derive(Clone, Debug)]
+pub struct Signed {
+    votes: Vec<((u64, TxId), Vote)>,
+}
+
+/// The machine.
+#[derive(Debug)]
+pub struct Authority {
+    spent: Arc<SpentSet>,
+    next: u64,
+    /// How many votes are worth signing together.
+    together: usize,
+    unsigned: Vec<(u64, TxId)>,
+    sign_by: Option<Time>,
+    /// Orders that came too late, by the lock that took their input.
+    late: BTreeMap<u64, Vec<(u64, OutputId, Core)>>,
+    effects: VecDeque<AuthorityEffect>,
+}
+
+impl Authority {
+    /// An authority that locked what `spent` has; `next` is the number of its next lock.
+    #[must_use]
+    pub fn new(network: &Network, spent: Arc<SpentSet>, next: u64) -> Self {
+        Self {
+            spent,
+            next,
+            together: network.votes().together(),
+            unsigned: Vec::new(),
+            sign_by: None,
+            late: BTreeMap::new(),
+            effects: VecDeque::new(),
+        }
+    }
+
+    fn on_orders(&mut self, now: Time, orders: Verified<Orders>) {
+        let mut locks = Vec::new();
+        for (ticket, looked) in orders.into_inner().into_vec() {
+            match looked {
+                Looked::Valid(core) | Looked::Late(core) => self.on_valid(ticket, core, &mut locks),
+                Looked::Again(tx) => self.on_again(ticket, tx),
+                Looked::Invalid(tx, invalid) => {
+                    self.answer(ticket, tx, Verdict::Invalid(invalid));
+                }
+            }
+        }
+        if !locks.is_empty() && !mutants::active(Mutant::PayVoteBeforePersist) {
+            self.effects.push_back(AuthorityEffect::Persist(locks));
+        }
+        self.sign_if_due(now);
+    }
+
+    /// All inputs at once: every one is free, or locked for this transaction, or it is refused (★).
+    fn on_valid(&mut self, ticket: u64, core: Core, locks: &mut Vec<Lock>) {
+        let standing = self.spent.standing(core.id, &core.locks);
+        match standing {
+            _ if mutants::active(Mutant::PayNoLocks) => self.unsigned.push((ticket, core.id)),
+            Standing::Free => {
+                self.unsigned.push((ticket, core.id));
+                locks.push(self.lock(core));
+            }
+            Standing::Mine => self.on_again(ticket, core.id),
+            Standing::Taken(input, locked) => {
+                if mutants::active(Mutant::PayPartialLock) {
+                    self.lock(core.clone());
+                }
+                self.on_late(ticket, input, locked, core);
+            }
+        }
+    }
+
+    fn on_again(&mut self, ticket: u64, tx: TxId) {
+        if mutants::active(Mutant::PayRefuseRepeats) {
+            return self.answer(ticket, tx, Verdict::Busy);
+        }
+        self.unsigned.push((ticket, tx));
+    }
+
+    fn lock(&mut self, core: Core) -> Lock {
+        let lock = Lock { sequence: self.next, core };
+        self.next += 1;
+        self.spent.restore(&lock);
+        lock
+    }
+
+    fn on_late(&mut self, ticket: u64, input: OutputId, locked: Locked, core: Core) {
+        let waiting = self.late.values().map(Vec::len).sum::<usize>();
+        if waiting >= READS_MAX {
+            return self.answer(ticket, core.id, Verdict::Busy);
+        }
+        let asked = self.late.entry(locked.sequence).or_default();
+        if asked.is_empty() {
+            self.effects.push_back(AuthorityEffect::Read(locked.sequence));
+        }
+        asked.push((ticket, input, core));
+    }
+
+    fn on_read(&mut self, sequence: u64, lock: Option<Box<Lock>>) {
+        for (ticket, input, second) in self.late.remove(&sequence).unwrap_or_default() {
+            let tx = second.id;
+            let first = lock.as_ref().map(|lock| Box::new(lock.core.clone()));
+            if let Some(first) = first.as_deref().cloned() {
+                let equivocation = Equivocation { first, second };
+                self.effects.push_back(AuthorityEffect::Evidence(Box::new(equivocation)));
+            }
+            self.answer(ticket, tx, Verdict::Locked { input, first });
+        }
+    }
+
+    fn answer(&mut self, ticket: u64, tx: TxId, verdict: Verdict) {
+        self.effects.push_back(AuthorityEffect::Answer { ticket, answer: Answer { tx, verdict } });
+    }
+
+    /// Signs at once what nothing is gained by waiting for; else when there is enough, or after a while.
+    fn sign_if_due(&mut self, now: Time) {
+        if self.unsigned.is_empty() {
+            return;
+        }
+        let due = *self.sign_by.get_or_insert(now + GATHER);
+        if self.unsigned.len() >= self.together || due <= now {
+            self.sign_by = None;
+            let orders = std::mem::take(&mut self.unsigned);
+            self.effects.push_back(AuthorityEffect::Sign(SignJob { orders }));
+        }
+    }
+}
+
+impl Machine for Authority {
+    type Input = AuthorityEvent;
+    type Effect = AuthorityEffect;
+
+    fn handle(&mut self, now: Time, input: AuthorityEvent) {
+        match input {
+            AuthorityEvent::Orders(orders) => self.on_orders(now, orders),
+            AuthorityEvent::Signed(signed) => {
+                for ((ticket, tx), vote) in signed.votes {
+                    self.answer(ticket, tx, Verdict::Vote(vote));
+                }
+            }
+            AuthorityEvent::Read { sequence, lock } => self.on_read(sequence, lock),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.sign_if_due(now);
+    }
+
+    fn poll(&mut self) -> Option<AuthorityEffect> {
+        self.effects.pop_front()
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        self.sign_by
+    }
+}

@@ -1,0 +1,325 @@
+//! A payment network: its authorities, their shards, who issues, and what it began with.
+
+use crate::votes::{self, Votes};
+use crate::{Output, OutputId, TxId};
+use quorate_crypto::{IdentityKey, KeyCache, SchemeKind, hash_parts};
+use quorate_types::{ChainId, Committee, CommitteeError, CommitteeFile, Epoch, Groups, Member};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// How authorities vote (paper 003 §4.1 to §4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PayScheme {
+    /// An Ed25519 signature a vote.
+    Plain,
+    /// One Ed25519 signature for all votes of a few milliseconds, through a Merkle tree.
+    Merkle,
+    /// BLS signatures, added up.
+    Bls,
+    /// BLS signatures of shares that a dealer made, interpolated.
+    BlsThreshold,
+}
+
+impl PayScheme {
+    /// All of them, as tables list them.
+    pub const ALL: [Self; 4] = [Self::Plain, Self::Merkle, Self::Bls, Self::BlsThreshold];
+
+    /// The keys that it votes with.
+    #[must_use]
+    pub fn keys(self) -> SchemeKind {
+        match self {
+            Self::Plain | Self::Merkle => SchemeKind::Ed25519,
+            Self::Bls => SchemeKind::Bls,
+            Self::BlsThreshold => SchemeKind::BlsThreshold,
+        }
+    }
+}
+
+impl fmt::Display for PayScheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Plain => "plain",
+            Self::Merkle => "merkle",
+            Self::Bls => "bls",
+            Self::BlsThreshold => "bls-threshold",
+        })
+    }
+}
+
+/// A text that names no [`PayScheme`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no payment scheme: use plain, merkle, bls or bls-threshold")]
+pub struct UnknownPayScheme(String);
+
+impl FromStr for PayScheme {
+    type Err = UnknownPayScheme;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|scheme| scheme.to_string() == name);
+        found.ok_or_else(|| UnknownPayScheme(name.to_owned()))
+    }
+}
+
+/// One authority, as the network file states it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuthorityEntry {
+    /// Ed25519 identity key, 64 hexadecimal digits: proves its channels.
+    pub identity: String,
+    /// Voting key in hexadecimal.
+    pub voting: String,
+    /// Proof that it holds the voting key's secret; empty for Ed25519.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub possession: String,
+    /// Where payers reach each of its shards, in order: `host:port`.
+    pub addresses: Vec<String>,
+}
+
+/// Money that the network begins with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Endowment {
+    /// Whose it is: an identity key, 64 hexadecimal digits.
+    pub owner: String,
+    /// How much, in the smallest unit.
+    pub value: u64,
+}
+
+/// The network file: the same bytes for every authority and every wallet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkFile {
+    /// A name for people; part of the network's identity.
+    pub name: String,
+    /// The epoch in which this file is in force.
+    pub epoch: Epoch,
+    /// How authorities vote.
+    pub scheme: PayScheme,
+    /// How many processes each authority shares its payers among.
+    pub shards: u16,
+    /// Who issues money: an identity key, 64 hexadecimal digits.
+    pub issuer: String,
+    /// The groups' keys where voting keys come from a dealer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<Groups>,
+    /// What the network begins with.
+    #[serde(default)]
+    pub genesis: Vec<Endowment>,
+    /// The authorities in index order.
+    pub authorities: Vec<AuthorityEntry>,
+}
+
+/// Why a network file is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NetworkError {
+    /// The authorities make no committee.
+    #[error(transparent)]
+    Committee(#[from] CommitteeError),
+    /// No shards, or more than an owner can be mapped to.
+    #[error("an authority has 1 to {max} shards, not {0}", max = Network::SHARDS_MAX)]
+    Shards(u16),
+    /// An authority without an address for each shard.
+    #[error("authority {authority} states {found} addresses for {shards} shards")]
+    Addresses {
+        /// Which one.
+        authority: usize,
+        /// Its addresses.
+        found: usize,
+        /// How many there must be.
+        shards: u16,
+    },
+    /// A key that is none.
+    #[error("{what} is not an identity key of 64 hexadecimal digits")]
+    Key {
+        /// Whose.
+        what: String,
+    },
+    /// Genesis outputs worth nothing, or more together than 64 bits hold.
+    #[error("the genesis outputs must each be worth at least 1, and together less than 2^64")]
+    Genesis,
+    /// Two quorums might share liars alone.
+    #[error("two quorums of this committee need not share an honest authority")]
+    Quorums,
+}
+
+/// A loaded payment network: every key checked.
+#[derive(Clone, Debug)]
+pub struct Network {
+    name: String,
+    chain: ChainId,
+    committee: Arc<Committee>,
+    scheme: PayScheme,
+    shards: u16,
+    issuer: IdentityKey,
+    genesis: BTreeMap<OutputId, Output>,
+    addresses: Vec<Vec<String>>,
+    votes: Arc<dyn Votes>,
+}
+
+impl Network {
+    /// Most shards of an authority.
+    pub const SHARDS_MAX: u16 = 1_024;
+
+    /// Loads and checks a network file.
+    ///
+    /// # Errors
+    /// The first thing wrong with the file.
+    pub fn load(file: &NetworkFile) -> Result<Self, NetworkError> {
+        let committee = Arc::new(Committee::load(&file.committee(), KeyCache::On)?);
+        Self::with_committee(file, committee)
+    }
+
+    fn with_committee(file: &NetworkFile, committee: Arc<Committee>) -> Result<Self, NetworkError> {
+        if file.shards == 0 || file.shards > Self::SHARDS_MAX {
+            return Err(NetworkError::Shards(file.shards));
+        }
+        for (authority, entry) in file.authorities.iter().enumerate() {
+            let (found, shards) = (entry.addresses.len(), file.shards);
+            if found != usize::from(shards) {
+                return Err(NetworkError::Addresses { authority, found, shards });
+            }
+        }
+        // ★ Two quorums share more than the faulty, so an honest authority among them saw both.
+        let total = committee.weights().total();
+        if 2 * committee.quorum() < total + committee.faulty_max() + 1 {
+            return Err(NetworkError::Quorums);
+        }
+        let chain = file.chain_id(committee.chain());
+        let issuer = parse_key("the issuer", &file.issuer)?;
+        let genesis = genesis_outputs(chain, &file.genesis)?;
+        Ok(Self {
+            name: file.name.clone(),
+            chain,
+            scheme: file.scheme,
+            shards: file.shards,
+            issuer,
+            genesis,
+            addresses: file.authorities.iter().map(|entry| entry.addresses.clone()).collect(),
+            votes: votes::of(file.scheme, chain, &committee),
+            committee,
+        })
+    }
+
+    /// Its name for people.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What everything signed here names.
+    #[must_use]
+    pub fn chain(&self) -> ChainId {
+        self.chain
+    }
+
+    /// The authorities as a committee: keys, weights, quorum.
+    #[must_use]
+    pub fn committee(&self) -> &Arc<Committee> {
+        &self.committee
+    }
+
+    /// How authorities vote.
+    #[must_use]
+    pub fn scheme(&self) -> PayScheme {
+        self.scheme
+    }
+
+    /// What votes and certificates are made and checked with.
+    #[must_use]
+    pub fn votes(&self) -> &Arc<dyn Votes> {
+        &self.votes
+    }
+
+    /// How many shards each authority has.
+    #[must_use]
+    pub fn shards(&self) -> u16 {
+        self.shards
+    }
+
+    /// The shard that votes for what `payer` spends.
+    #[must_use]
+    pub fn shard_of(&self, payer: &IdentityKey) -> u16 {
+        let digest = hash_parts("quorate v1 payments: shard", &[&payer.0]);
+        let number = u64::from_le_bytes(digest.0[..8].try_into().expect("8 bytes"));
+        u16::try_from(number % u64::from(self.shards)).expect("fewer than 2^16 shards")
+    }
+
+    /// Where an authority's shard is reached.
+    #[must_use]
+    pub fn address(&self, authority: usize, shard: u16) -> Option<&str> {
+        self.addresses.get(authority)?.get(usize::from(shard)).map(String::as_str)
+    }
+
+    /// Who issues.
+    #[must_use]
+    pub fn issuer(&self) -> IdentityKey {
+        self.issuer
+    }
+
+    /// An output that the network began with.
+    #[must_use]
+    pub fn genesis(&self, id: OutputId) -> Option<Output> {
+        self.genesis.get(&id).copied()
+    }
+
+    /// Everything that the network began with.
+    pub fn genesis_outputs(&self) -> impl Iterator<Item = (OutputId, Output)> + '_ {
+        self.genesis.iter().map(|(id, output)| (*id, *output))
+    }
+}
+
+impl NetworkFile {
+    /// The authorities as a committee file. What is signed names [`Network::chain`], not this file's.
+    #[must_use]
+    pub fn committee(&self) -> CommitteeFile {
+        let member = |entry: &AuthorityEntry| Member {
+            identity: entry.identity.clone(),
+            voting: entry.voting.clone(),
+            possession: entry.possession.clone(),
+            address: entry.addresses.first().cloned().unwrap_or_default(),
+            weight: 1,
+        };
+        CommitteeFile {
+            name: self.name.clone(),
+            epoch: self.epoch,
+            scheme: self.scheme.keys().to_string(),
+            redundancy: 0,
+            groups: self.groups.clone(),
+            members: self.authorities.iter().map(member).collect(),
+        }
+    }
+
+    fn chain_id(&self, committee: ChainId) -> ChainId {
+        let genesis: Vec<_> = self.genesis.iter().map(|one| (&one.owner, one.value)).collect();
+        let content = (self.scheme.to_string(), self.shards, &self.issuer, genesis);
+        let content = borsh::to_vec(&content).expect("encoding into memory cannot fail");
+        ChainId(hash_parts("quorate v1 payment network", &[&committee.0, &content]).0)
+    }
+}
+
+fn genesis_outputs(
+    chain: ChainId,
+    endowments: &[Endowment],
+) -> Result<BTreeMap<OutputId, Output>, NetworkError> {
+    let tx = TxId(hash_parts("quorate v1 payments: genesis", &[&chain.0]));
+    let mut total = 0u64;
+    let mut outputs = BTreeMap::new();
+    for (index, one) in endowments.iter().enumerate() {
+        let owner = parse_key("a genesis owner", &one.owner)?;
+        total = total.checked_add(one.value).ok_or(NetworkError::Genesis)?;
+        let index = u16::try_from(index).map_err(|_| NetworkError::Genesis)?;
+        if one.value == 0 {
+            return Err(NetworkError::Genesis);
+        }
+        outputs.insert(OutputId { tx, index }, Output { owner, value: one.value });
+    }
+    Ok(outputs)
+}
+
+fn parse_key(what: &str, text: &str) -> Result<IdentityKey, NetworkError> {
+    text.parse().map_err(|_| NetworkError::Key { what: what.to_owned() })
+}

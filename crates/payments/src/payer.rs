@@ -1,0 +1,269 @@
+//! A payer: it shows a transaction to all authorities until a quorum's votes are a certificate.
+//!
+//! * A transaction is durable before it is sent first ([`PayerEffect::Store`]), so that a payer that
+//!   crashes sends the same one again: a second one over the same coins would lock them for good.
+//! * Silence and [`Verdict::Busy`] mean again later; what is sent again is the same bytes.
+//! * Votes are counted together ([`PayerEffect::Count`]); whoever sent a bad one is watched from then on.
+//! * Refusals that an honest authority is among end it: the transaction is invalid. Refusals for a taken input
+//!   end it when those who did not refuse are no quorum.
+
+use crate::wire::{Answer, Verdict};
+use crate::{Counted, Equivocation, Invalid, Network, Transaction, TxCertificate, TxId, Vote};
+use quorate_crypto::Bitmap;
+use quorate_types::{Machine, ReplicaId, Time};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// First wait before authorities that did not answer are asked again; twice as long each time.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Longest wait.
+const PATIENCE_MAX: Duration = Duration::from_secs(8);
+
+/// What a payer is fed.
+#[derive(Debug)]
+pub enum PayerEvent {
+    /// Pay this: valid, signed, and of this payer's network.
+    Pay(Arc<Transaction>),
+    /// The answer to [`PayerEffect::Store`].
+    Stored(TxId),
+    /// An authority's answer, as its channel proved.
+    Answer {
+        /// Who.
+        from: ReplicaId,
+        /// What.
+        answer: Answer,
+    },
+    /// The answer to [`PayerEffect::Count`].
+    Counted(TxId, Counted),
+}
+
+/// What a payer asks of its host.
+#[derive(Debug)]
+pub enum PayerEffect {
+    /// Make this transaction durable, then answer [`PayerEvent::Stored`].
+    Store(Arc<Transaction>),
+    /// Show it to an authority: to the shard of its payer.
+    Send {
+        /// To whom.
+        to: ReplicaId,
+        /// What.
+        transaction: Arc<Transaction>,
+    },
+    /// Make a certificate off the machine, then answer [`PayerEvent::Counted`].
+    Count(CountJob),
+    /// It is over.
+    Done(TxId, Outcome),
+}
+
+/// Votes to count, off the machine.
+#[derive(Clone, Debug)]
+pub struct CountJob {
+    /// For which transaction.
+    pub tx: TxId,
+    /// Whose votes.
+    pub votes: Vec<(ReplicaId, Vote)>,
+    /// Who sent bad ones before.
+    pub suspects: Bitmap,
+}
+
+impl CountJob {
+    /// Does the work. Pure.
+    #[must_use]
+    pub fn run(&self, network: &Network) -> Counted {
+        network.votes().count(self.tx, &self.votes, &self.suspects)
+    }
+}
+
+/// What became of a payment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Final: whoever is shown this believes it, without asking anybody.
+    Certified(Box<TxCertificate>),
+    /// It never will be: an honest authority found it invalid.
+    Refused(Invalid),
+    /// So many authorities are locked for another transaction of the same payer that this one
+    /// waits for nothing but liars. With the proof that the payer signed both, where one was shown.
+    Conflicting(Option<Box<Equivocation>>),
+}
+
+/// The machine. Payments are independent of each other; hundreds may be under way.
+#[derive(Debug)]
+pub struct Payer {
+    network: Arc<Network>,
+    under_way: BTreeMap<TxId, Payment>,
+    suspects: Bitmap,
+    effects: VecDeque<PayerEffect>,
+}
+
+/// A payment under way.
+#[derive(Debug)]
+struct Payment {
+    transaction: Arc<Transaction>,
+    votes: BTreeMap<ReplicaId, Vote>,
+    /// Votes that are being counted, and who answered meanwhile.
+    counting: bool,
+    invalid: BTreeMap<ReplicaId, Invalid>,
+    locked: Bitmap,
+    proof: Option<Box<Equivocation>>,
+    patience: Duration,
+    /// When to ask again those who did not answer; none before it is stored.
+    ask_at: Option<Time>,
+}
+
+impl Payer {
+    /// A payer with nothing to pay.
+    #[must_use]
+    pub fn new(network: Arc<Network>) -> Self {
+        let suspects = Bitmap::new(network.committee().size());
+        Self { network, under_way: BTreeMap::new(), suspects, effects: VecDeque::new() }
+    }
+
+    /// How many payments are under way.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        self.under_way.len()
+    }
+
+    fn on_pay(&mut self, transaction: Arc<Transaction>) {
+        let tx = transaction.id(self.network.chain());
+        let payment = Payment {
+            transaction: Arc::clone(&transaction),
+            votes: BTreeMap::new(),
+            counting: false,
+            invalid: BTreeMap::new(),
+            locked: Bitmap::new(self.network.committee().size()),
+            proof: None,
+            patience: PATIENCE,
+            ask_at: None,
+        };
+        if self.under_way.insert(tx, payment).is_none() {
+            self.effects.push_back(PayerEffect::Store(transaction));
+        }
+    }
+
+    fn on_stored(&mut self, now: Time, tx: TxId) {
+        if self.under_way.get(&tx).is_some_and(|payment| payment.ask_at.is_none()) {
+            self.ask(now, tx);
+        }
+    }
+
+    /// Shows it to everybody who neither voted nor refused for good.
+    fn ask(&mut self, now: Time, tx: TxId) {
+        let payment = self.under_way.get_mut(&tx).expect("the caller found it");
+        payment.ask_at = Some(now + payment.patience);
+        payment.patience = (payment.patience * 2).min(PATIENCE_MAX);
+        for to in self.network.committee().members() {
+            if !payment.votes.contains_key(&to) && !payment.locked.contains(to.index()) {
+                let transaction = Arc::clone(&payment.transaction);
+                self.effects.push_back(PayerEffect::Send { to, transaction });
+            }
+        }
+    }
+
+    fn on_answer(&mut self, from: ReplicaId, Answer { tx, verdict }: Answer) {
+        if !self.network.committee().contains(from) {
+            return;
+        }
+        let Some(payment) = self.under_way.get_mut(&tx) else { return };
+        match verdict {
+            Verdict::Vote(vote) => {
+                payment.votes.entry(from).or_insert(vote);
+                self.count(tx);
+            }
+            Verdict::Invalid(invalid) => {
+                payment.invalid.insert(from, invalid);
+                self.give_up_if_hopeless(tx);
+            }
+            Verdict::Locked { first, .. } => {
+                payment.locked.insert(from.index());
+                let second = payment.transaction.core(self.network.chain());
+                let shown = first.map(|first| Equivocation { first: *first, second });
+                let proof = shown.filter(|shown| shown.is_proven(&self.network)).map(Box::new);
+                payment.proof = payment.proof.take().or(proof);
+                self.give_up_if_hopeless(tx);
+            }
+            Verdict::Busy => {}
+        }
+    }
+
+    fn count(&mut self, tx: TxId) {
+        let payment = self.under_way.get_mut(&tx).expect("the caller found it");
+        let committee = self.network.committee();
+        let voters = payment.votes.keys().map(|voter| voter.index());
+        let voters = Bitmap::from_indices(committee.size(), voters);
+        if payment.counting || committee.weight_of(&voters) < committee.quorum() {
+            return;
+        }
+        payment.counting = true;
+        let votes = payment.votes.iter().map(|(voter, vote)| (*voter, vote.clone())).collect();
+        let suspects = self.suspects.clone();
+        self.effects.push_back(PayerEffect::Count(CountJob { tx, votes, suspects }));
+    }
+
+    fn on_counted(&mut self, tx: TxId, counted: Counted) {
+        let Some(payment) = self.under_way.get_mut(&tx) else { return };
+        payment.counting = false;
+        if let Some(certificate) = counted.certificate {
+            return self.end(tx, Outcome::Certified(Box::new(certificate)));
+        }
+        for bad in counted.bad {
+            self.suspects.insert(bad);
+            payment.votes.retain(|voter, _| voter.index() != bad);
+        }
+        self.count(tx);
+    }
+
+    fn give_up_if_hopeless(&mut self, tx: TxId) {
+        let payment = &self.under_way[&tx];
+        let committee = self.network.committee();
+        let refused = payment.invalid.keys().map(|one| one.index());
+        if committee.includes_honest(&Bitmap::from_indices(committee.size(), refused)) {
+            let reason = payment.invalid.values().next().expect("some refused").clone();
+            return self.end(tx, Outcome::Refused(reason));
+        }
+        let locked = committee.weight_of(&payment.locked);
+        let left = committee.weights().total() - locked;
+        // Without a proof some may lie; so many as a quorum do not.
+        if payment.proof.is_some() && left < committee.quorum() || locked >= committee.quorum() {
+            let proof = payment.proof.clone();
+            self.end(tx, Outcome::Conflicting(proof));
+        }
+    }
+
+    fn end(&mut self, tx: TxId, outcome: Outcome) {
+        self.under_way.remove(&tx);
+        self.effects.push_back(PayerEffect::Done(tx, outcome));
+    }
+}
+
+impl Machine for Payer {
+    type Input = PayerEvent;
+    type Effect = PayerEffect;
+
+    fn handle(&mut self, now: Time, input: PayerEvent) {
+        match input {
+            PayerEvent::Pay(transaction) => self.on_pay(transaction),
+            PayerEvent::Stored(tx) => self.on_stored(now, tx),
+            PayerEvent::Answer { from, answer } => self.on_answer(from, answer),
+            PayerEvent::Counted(tx, counted) => self.on_counted(tx, counted),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        let is_due = |payment: &Payment| payment.ask_at.is_some_and(|at| at <= now);
+        let due = self.under_way.iter().filter(|(_, payment)| is_due(payment));
+        for tx in due.map(|(tx, _)| *tx).collect::<Vec<_>>() {
+            self.ask(now, tx);
+        }
+    }
+
+    fn poll(&mut self) -> Option<PayerEffect> {
+        self.effects.pop_front()
+    }
+
+    fn next_timeout(&self) -> Option<Time> {
+        self.under_way.values().filter_map(|payment| payment.ask_at).min()
+    }
+}

@@ -1,0 +1,493 @@
+//! Coins and transactions, and what can be said of one without asking anybody.
+
+use crate::{Network, TxCertificate};
+use borsh::{BorshDeserialize, BorshSerialize};
+use quorate_crypto::merkle::{self, Tree};
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_crypto::{Digest, IdentityKey, IdentitySecret, Signature, hash_keyed, hash_parts};
+use quorate_types::{ChainId, Epoch, Kind, sign};
+use std::fmt;
+
+/// Names a transaction: the hash of everything that it does, and of no signature.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize,
+)]
+pub struct TxId(pub Digest);
+
+impl fmt::Display for TxId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.to_hex())
+    }
+}
+
+/// Names an output (★): its transaction and its place in it. Nobody chooses it.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize,
+)]
+pub struct OutputId {
+    /// The transaction that made it.
+    pub tx: TxId,
+    /// Its place among that transaction's outputs, from 0.
+    pub index: u16,
+}
+
+impl fmt::Display for OutputId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.tx, self.index)
+    }
+}
+
+/// Some money, and who may spend it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Output {
+    /// Who may spend it. Any 32 bytes: what encodes no key is never spent.
+    pub owner: IdentityKey,
+    /// How much, in the smallest unit; at least 1.
+    pub value: u64,
+}
+
+impl Output {
+    const LEAF: &[u8; 32] = b"quorate v1 payments: an output  ";
+
+    /// Pays to nobody: how money is redeemed. The issuer pays it out elsewhere, and what was burnt is
+    /// proven by the transaction's certificate.
+    pub const BURNT: IdentityKey = IdentityKey(*b"quorate payments: redeemed coins");
+
+    fn leaf(&self) -> Digest {
+        let mut bytes = [0; 40];
+        bytes[..32].copy_from_slice(&self.owner.0);
+        bytes[32..].copy_from_slice(&self.value.to_le_bytes());
+        hash_keyed(Self::LEAF, &bytes)
+    }
+}
+
+/// What opens a transaction's name as far as one of its outputs needs it.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Opening {
+    /// Whose inputs the transaction spent; the issuer, where it issued.
+    pub payer: IdentityKey,
+    /// The hash of what it spent.
+    pub sources: Digest,
+    /// The way from the output to the root over all of them; says the output's place and their number.
+    pub path: merkle::Path,
+}
+
+impl Opening {
+    /// The name of the transaction that has this output where the path says; `None` where the path fits
+    /// no place.
+    #[must_use]
+    pub fn opens(&self, chain: ChainId, output: &Output) -> Option<OutputId> {
+        let root = self.path.root(&output.leaf())?;
+        let index = u16::try_from(self.path.index).ok()?;
+        Some(OutputId { tx: name(chain, self.payer, self.sources, root), index })
+    }
+}
+
+/// How it is known that an output exists.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum Origin {
+    /// The network began with it.
+    Genesis,
+    /// A quorum voted for the transaction that made it.
+    Certified(Box<Proof>),
+}
+
+/// That a transaction with this output was certified.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Proof {
+    /// From the output to the transaction's name.
+    pub opening: Opening,
+    /// The quorum's votes for that name.
+    pub certificate: TxCertificate,
+}
+
+/// An output with the proof that it exists. Whoever holds it can show it to anybody, offline; only its
+/// owner can spend it.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Coin {
+    /// Its name.
+    pub id: OutputId,
+    /// Whose it is, and how much.
+    pub output: Output,
+    /// Why it exists.
+    pub origin: Origin,
+}
+
+/// What a transaction takes its money from.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum Source {
+    /// Outputs of one owner, in ascending order of their names.
+    Spend(Vec<Input>),
+    /// Nothing: the issuer makes money. A serial number is used once.
+    Issue {
+        /// The issuer's own count.
+        serial: u64,
+    },
+}
+
+/// An output that is spent. Whose it is, the transaction says once for all its inputs.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Input {
+    /// Which one.
+    pub id: OutputId,
+    /// What it is worth.
+    pub value: u64,
+    /// Why it exists.
+    pub origin: Origin,
+}
+
+/// A signed transaction, as it goes to every authority.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Transaction {
+    /// Whose money is spent, or who issues.
+    pub payer: IdentityKey,
+    /// Where it comes from.
+    pub source: Source,
+    /// Where it goes.
+    pub outputs: Vec<Output>,
+    /// The payer's signature over the transaction's name.
+    pub signature: Signature,
+}
+
+/// Why a transaction is invalid whoever looks at it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, BorshSerialize, BorshDeserialize)]
+pub enum Invalid {
+    /// The bytes are no transaction.
+    #[error("the bytes are no transaction: {0}")]
+    Malformed(String),
+    /// Too few or too many inputs.
+    #[error("a transaction has 1 to {max} inputs", max = Transaction::INPUTS_MAX)]
+    Inputs,
+    /// Too few or too many outputs.
+    #[error("a transaction has 1 to {max} outputs", max = Transaction::OUTPUTS_MAX)]
+    Outputs,
+    /// Inputs that are not in ascending order, or one of them twice.
+    #[error("inputs must be in ascending order, each named once")]
+    InputOrder,
+    /// An output of nothing.
+    #[error("an output is worth at least 1")]
+    ZeroValue,
+    /// Sums beyond 2⁶⁴ − 1.
+    #[error("the values add up to more than 64 bits hold")]
+    Overflow,
+    /// Inputs and outputs that are not worth the same.
+    #[error("inputs are worth {inputs}, outputs {outputs}: they must be worth the same")]
+    Conservation {
+        /// The inputs' sum.
+        inputs: u64,
+        /// The outputs' sum.
+        outputs: u64,
+    },
+    /// The payer did not sign.
+    #[error("the payer's signature does not verify")]
+    OwnerSignature,
+    /// An issue that somebody else signed.
+    #[error("only the network's issuer issues")]
+    NotTheIssuer,
+    /// An input that the network did not begin with.
+    #[error("input {0} is not in the genesis set, or not as stated")]
+    NotInGenesis(OutputId),
+    /// An input that is not what its certified transaction made.
+    #[error("input {0} is not an output of the transaction that is shown")]
+    Path(OutputId),
+    /// An input without a quorum's votes.
+    #[error("the certificate of input {0} does not verify")]
+    Certificate(OutputId),
+    /// An owner of another shard.
+    #[error("the payer belongs to shard {0}, not to this one")]
+    WrongShard(u16),
+}
+
+impl Transaction {
+    /// Most inputs.
+    pub const INPUTS_MAX: usize = 64;
+    /// Most outputs.
+    pub const OUTPUTS_MAX: usize = 64;
+
+    const SOURCES: &'static str = "quorate v1 payments: inputs";
+    const SERIAL: &'static str = "quorate v1 payments: an issuer's serial";
+
+    /// Makes and signs a transaction that spends coins of one owner. Sorts the coins; checks nothing else:
+    /// [`Transaction::check`] does.
+    #[must_use]
+    pub fn spend(
+        network: &Network,
+        secret: &IdentitySecret,
+        coins: &[Coin],
+        outputs: Vec<Output>,
+    ) -> Self {
+        let mut coins: Vec<&Coin> = coins.iter().collect();
+        coins.sort_by_key(|coin| coin.id);
+        let input = |coin: &Coin| Input {
+            id: coin.id,
+            value: coin.output.value,
+            origin: coin.origin.clone(),
+        };
+        let source = Source::Spend(coins.into_iter().map(input).collect());
+        Self::sign(network, secret, source, outputs)
+    }
+
+    /// Makes and signs an issue.
+    #[must_use]
+    pub fn issue(
+        network: &Network,
+        secret: &IdentitySecret,
+        serial: u64,
+        outputs: Vec<Output>,
+    ) -> Self {
+        Self::sign(network, secret, Source::Issue { serial }, outputs)
+    }
+
+    fn sign(
+        network: &Network,
+        secret: &IdentitySecret,
+        source: Source,
+        outputs: Vec<Output>,
+    ) -> Self {
+        let signature = Signature([0; 64]);
+        let mut tx = Self { payer: secret.public(), source, outputs, signature };
+        tx.signature = secret.sign(&owner_statement(network, tx.core(network.chain()).id));
+        tx
+    }
+
+    /// The hash of what it spends: names alone, so that it does not matter which of several certificates
+    /// for one parent is shown.
+    #[must_use]
+    pub fn sources(&self) -> Digest {
+        match &self.source {
+            Source::Spend(inputs) => {
+                let mut bytes = Vec::with_capacity(34 * inputs.len());
+                for input in inputs {
+                    bytes.extend_from_slice(&input.id.tx.0.0);
+                    bytes.extend_from_slice(&input.id.index.to_le_bytes());
+                }
+                hash_parts(Self::SOURCES, &[&bytes])
+            }
+            Source::Issue { serial } => hash_parts(Self::SERIAL, &[&serial.to_le_bytes()]),
+        }
+    }
+
+    /// The names that it locks: what it spends, or the serial number that it uses.
+    #[must_use]
+    pub fn locks(&self) -> Vec<OutputId> {
+        match &self.source {
+            Source::Spend(inputs) => inputs.iter().map(|input| input.id).collect(),
+            Source::Issue { .. } => vec![OutputId { tx: TxId(self.sources()), index: 0 }],
+        }
+    }
+
+    /// What an authority keeps of it: enough to show to anybody what its payer signed.
+    #[must_use]
+    pub fn core(&self, chain: ChainId) -> Core {
+        let (sources, outputs) = (self.sources(), self.tree().root());
+        Core {
+            id: name(chain, self.payer, sources, outputs),
+            payer: self.payer,
+            locks: self.locks(),
+            serial: match self.source {
+                Source::Issue { serial } => Some(serial),
+                Source::Spend(_) => None,
+            },
+            outputs,
+            signature: self.signature,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn id(&self, chain: ChainId) -> TxId {
+        name(chain, self.payer, self.sources(), self.tree().root())
+    }
+
+    fn tree(&self) -> Tree {
+        let leaves: Vec<Digest> = self.outputs.iter().map(Output::leaf).collect();
+        Tree::new(&leaves)
+    }
+
+    /// Its outputs with the proof that they exist, once a quorum voted for it.
+    #[must_use]
+    pub fn coins(&self, chain: ChainId, certificate: &TxCertificate) -> Vec<Coin> {
+        let (tree, sources) = (self.tree(), self.sources());
+        let tx = name(chain, self.payer, sources, tree.root());
+        let coin = |(index, output): (u16, &Output)| {
+            let path = tree.path(u32::from(index)).expect("as many leaves as outputs");
+            let opening = Opening { payer: self.payer, sources, path };
+            let proof = Proof { opening, certificate: certificate.clone() };
+            let origin = Origin::Certified(Box::new(proof));
+            Coin { id: OutputId { tx, index }, output: *output, origin }
+        };
+        (0..).zip(&self.outputs).map(coin).collect()
+    }
+
+    /// Everything that needs no cryptography but hashing (★): counts, order, conservation, where the
+    /// inputs come from.
+    ///
+    /// # Errors
+    /// The first rule that it breaks.
+    pub fn check_form(&self, network: &Network) -> Result<(), Invalid> {
+        if self.outputs.is_empty() || self.outputs.len() > Self::OUTPUTS_MAX {
+            return Err(Invalid::Outputs);
+        }
+        if self.outputs.iter().any(|output| output.value == 0) {
+            return Err(Invalid::ZeroValue);
+        }
+        let outputs = sum(self.outputs.iter().map(|output| output.value))?;
+        let Source::Spend(inputs) = &self.source else {
+            let is_issuer = self.payer == network.issuer() || mutants::active(Mutant::PayAnyIssuer);
+            return if is_issuer { Ok(()) } else { Err(Invalid::NotTheIssuer) };
+        };
+        if inputs.is_empty() || inputs.len() > Self::INPUTS_MAX {
+            return Err(Invalid::Inputs);
+        }
+        let ascending = inputs.windows(2).all(|pair| pair[0].id < pair[1].id);
+        if !ascending && !mutants::active(Mutant::PayDuplicateInputs) {
+            return Err(Invalid::InputOrder);
+        }
+        let inputs_sum = sum(inputs.iter().map(|input| input.value))?;
+        if inputs_sum != outputs && !mutants::active(Mutant::PayInflate) {
+            return Err(Invalid::Conservation { inputs: inputs_sum, outputs });
+        }
+        inputs.iter().try_for_each(|input| self.check_origin(network, input))
+    }
+
+    /// That an input is what its origin says, certificates apart.
+    fn check_origin(&self, network: &Network, input: &Input) -> Result<(), Invalid> {
+        let output = Output { owner: self.payer, value: input.value };
+        match &input.origin {
+            Origin::Genesis => match network.genesis(input.id) {
+                Some(known) if known == output => Ok(()),
+                _ => Err(Invalid::NotInGenesis(input.id)),
+            },
+            Origin::Certified(proof) => {
+                let opened = proof.opening.opens(network.chain(), &output);
+                if opened == Some(input.id) || mutants::active(Mutant::PayTrustPath) {
+                    Ok(())
+                } else {
+                    Err(Invalid::Path(input.id))
+                }
+            }
+        }
+    }
+
+    /// The certificates that its validity rests on: one for each parent, with the input that shows it.
+    pub fn certificates(&self) -> impl Iterator<Item = (OutputId, &TxCertificate)> {
+        let inputs = match &self.source {
+            Source::Spend(inputs) => inputs.as_slice(),
+            Source::Issue { .. } => &[],
+        };
+        let mut last = None;
+        inputs.iter().filter_map(move |input| match &input.origin {
+            Origin::Certified(proof) if last != Some(input.id.tx) => {
+                last = Some(input.id.tx);
+                Some((input.id, &proof.certificate))
+            }
+            _ => None,
+        })
+    }
+}
+
+/// What remains of a transaction that an authority voted for: who signed what over which inputs. Two of
+/// different names that share a lock prove that their payer tried to spend it twice.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Core {
+    /// The transaction's name.
+    pub id: TxId,
+    /// Who signed it.
+    pub payer: IdentityKey,
+    /// What it locks.
+    pub locks: Vec<OutputId>,
+    /// The serial number behind the lock of an issue.
+    pub serial: Option<u64>,
+    /// The root over its outputs.
+    pub outputs: Digest,
+    /// The payer's signature over the name.
+    pub signature: Signature,
+}
+
+impl Core {
+    /// Whether the payer signed a transaction of this name that locks what is stated.
+    #[must_use]
+    pub fn is_genuine(&self, network: &Network) -> bool {
+        let source = match self.serial {
+            Some(serial) => Source::Issue { serial },
+            None => Source::Spend(self.locks.iter().map(|id| bare_input(*id)).collect()),
+        };
+        let (outputs, signature) = (Vec::new(), self.signature);
+        let tx = Transaction { payer: self.payer, source, outputs, signature };
+        tx.locks() == self.locks
+            && name(network.chain(), self.payer, tx.sources(), self.outputs) == self.id
+            && self.payer.verify(&owner_statement(network, self.id), &self.signature).is_ok()
+    }
+}
+
+/// A name without the rest, which no hash of inputs covers.
+fn bare_input(id: OutputId) -> Input {
+    Input { id, value: 0, origin: Origin::Genesis }
+}
+
+/// Two transactions that one payer signed and that cannot both be.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Equivocation {
+    /// The one that was locked first, as far as whoever shows this knows.
+    pub first: Core,
+    /// The other.
+    pub second: Core,
+}
+
+impl Equivocation {
+    /// Whether it proves that the payer of both signed two transactions over one lock.
+    #[must_use]
+    pub fn is_proven(&self, network: &Network) -> bool {
+        let Self { first, second } = self;
+        first.id != second.id
+            && first.payer == second.payer
+            && first.locks.iter().any(|lock| second.locks.contains(lock))
+            && first.is_genuine(network)
+            && second.is_genuine(network)
+    }
+}
+
+impl Coin {
+    /// Whether it exists: its transaction is certified, or the network began with it. It may have been
+    /// spent since; only its owner can have done that.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self, network: &Network) -> Result<(), Invalid> {
+        match &self.origin {
+            Origin::Genesis if network.genesis(self.id) == Some(self.output) => Ok(()),
+            Origin::Genesis => Err(Invalid::NotInGenesis(self.id)),
+            Origin::Certified(proof) => {
+                if proof.opening.opens(network.chain(), &self.output) != Some(self.id) {
+                    return Err(Invalid::Path(self.id));
+                }
+                let verdicts = network.votes().verify(&[(self.id.tx, &proof.certificate)]);
+                if verdicts == [true] { Ok(()) } else { Err(Invalid::Certificate(self.id)) }
+            }
+        }
+    }
+}
+
+/// `H(chain ‖ payer ‖ H(inputs) ‖ root of outputs)`; the root covers how many there are.
+fn name(chain: ChainId, payer: IdentityKey, sources: Digest, outputs: Digest) -> TxId {
+    const NAME: &[u8; 32] = b"quorate v1 payments: transaction";
+    let sources = if mutants::active(Mutant::PayVoteNamedOutputs) { Digest::ZERO } else { sources };
+    let mut bytes = [0; 128];
+    bytes[..32].copy_from_slice(&chain.0);
+    bytes[32..64].copy_from_slice(&payer.0);
+    bytes[64..96].copy_from_slice(&sources.0);
+    bytes[96..].copy_from_slice(&outputs.0);
+    TxId(hash_keyed(NAME, &bytes))
+}
+
+/// What a payer signs. Its outputs outlive an epoch, and so does its word.
+pub(crate) fn owner_statement(network: &Network, id: TxId) -> Vec<u8> {
+    sign::statement(Kind::TxOwner, network.chain(), Epoch(0), &id)
+}
+
+fn sum(mut values: impl Iterator<Item = u64>) -> Result<u64, Invalid> {
+    if mutants::active(Mutant::PayOverflow) {
+        return Ok(values.fold(0, u64::wrapping_add));
+    }
+    values.try_fold(0, u64::checked_add).ok_or(Invalid::Overflow)
+}
