@@ -47,7 +47,7 @@ pub enum AuthorityEvent {
         /// Which lock.
         sequence: u64,
         /// What it says; `None` where its evidence was given up.
-        lock: Option<Box<Lock>>,
+        lock: Option<Lock>,
     },
 }
 
@@ -186,10 +186,10 @@ impl Authority {
         asked.push((ticket, input, core));
     }
 
-    fn on_read(&mut self, sequence: u64, lock: Option<Box<Lock>>) {
+    fn on_read(&mut self, sequence: u64, lock: Option<&Lock>) {
         for (ticket, input, second) in self.late.remove(&sequence).unwrap_or_default() {
             let tx = second.id;
-            let first = lock.as_ref().map(|lock| Box::new(lock.core.clone()));
+            let first = lock.map(|lock| Box::new(lock.core.clone()));
             if let Some(first) = first.as_deref().cloned() {
                 let equivocation = Equivocation { first, second };
                 self.effects.push_back(AuthorityEffect::Evidence(Box::new(equivocation)));
@@ -228,7 +228,7 @@ impl Machine for Authority {
                     self.answer(ticket, tx, Verdict::Vote(vote));
                 }
             }
-            AuthorityEvent::Read { sequence, lock } => self.on_read(sequence, lock),
+            AuthorityEvent::Read { sequence, lock } => self.on_read(sequence, lock.as_ref()),
         }
     }
 
