@@ -6,6 +6,7 @@
 //!   [`FaultyDisk`] over either in tests.
 //! * [`Executor`] wraps a [`Service`](quorate_types::Service): every request takes effect exactly
 //!   once, and state, sessions and height are committed in one transaction of a [`Store`].
+//! * [`Archive`] keeps numbered entries, and [`Checkpoints`] what they came to, for payment authorities.
 //! * [`Snapshots`] keeps the last two snapshots of that state, for members that fell further behind than
 //!   anybody's log.
 //!
@@ -31,6 +32,8 @@
 //! # Ok::<(), quorate_storage::StorageError>(())
 //! ```
 
+mod archive;
+mod checkpoints;
 pub mod disk;
 mod error;
 pub mod executor;
@@ -40,6 +43,8 @@ pub use quorate_crypto::mutants;
 pub mod snapshots;
 pub mod store;
 
+pub use archive::Archive;
+pub use checkpoints::{CheckpointWriter, Checkpoints};
 pub use disk::{Disk, DiskFile, Fault, FaultyDisk, MemoryDisk, RealDisk};
 pub use error::StorageError;
 pub use executor::{Executor, ExecutorConfig, Session, SnapshotJob};

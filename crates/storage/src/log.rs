@@ -203,7 +203,7 @@ impl Segment {
         StorageError::io(action, self.place.clone(), error)
     }
 
-    fn corrupt(&self, offset: u64, reason: &str) -> StorageError {
+    pub(crate) fn corrupt(&self, offset: u64, reason: &str) -> StorageError {
         StorageError::Corrupt { file: self.place.clone(), offset, reason: reason.to_owned() }
     }
 }
