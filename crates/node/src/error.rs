@@ -2,6 +2,7 @@
 
 use crate::ConfigError;
 use crate::keys::PassphraseFileError;
+use crate::payments::AuthorityConfigError;
 use quorate_crypto::KeyFileError;
 use quorate_storage::StorageError;
 use quorate_types::ReplicaId;
@@ -15,6 +16,19 @@ pub enum NodeError {
     /// The configuration or the committee file is refused.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// A payment authority's configuration is refused.
+    #[error(transparent)]
+    Authority(#[from] AuthorityConfigError),
+    /// An authority's locks are older than what it had voted for.
+    #[error("this authority had locked {marked} times and finds {found} locks: its disk was lost or set back, and it would vote twice for one coin; it must not start again under its keys: replace it in a network file of a new epoch ({mark} says so)", mark = mark.display())]
+    LocksLost {
+        /// How many there were at least.
+        marked: u64,
+        /// How many there are.
+        found: u64,
+        /// The file that says so.
+        mark: PathBuf,
+    },
     /// The key file is refused.
     #[error(transparent)]
     Key(#[from] KeyFileError),

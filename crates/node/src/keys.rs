@@ -109,15 +109,28 @@ pub fn load(
     config: &NodeConfig,
     ask: &mut dyn FnMut(&Path) -> Option<Passphrase>,
 ) -> Result<KeyFile, NodeError> {
-    let sealed = match StoredKeys::read(&config.key)? {
+    open(&config.key, passphrase_file(config), ask)
+}
+
+/// The keys in a file; a sealed one is opened with the passphrase in `named`, or of `ask`, which gets the key
+/// file's path.
+///
+/// # Errors
+/// When the file, or the passphrase, is refused.
+pub fn open(
+    key: &Path,
+    named: Option<(PathBuf, Origin)>,
+    ask: &mut dyn FnMut(&Path) -> Option<Passphrase>,
+) -> Result<KeyFile, NodeError> {
+    let sealed = match StoredKeys::read(key)? {
         StoredKeys::Open(keys) => return Ok(keys),
         StoredKeys::Sealed(sealed) => sealed,
     };
-    let passphrase = match passphrase_file(config) {
+    let passphrase = match named {
         Some((path, origin)) => Some(read_passphrase(&path, origin)?),
-        None => ask(&config.key),
+        None => ask(key),
     };
-    let missing = || NodeError::NoPassphrase { key: config.key.clone() };
+    let missing = || NodeError::NoPassphrase { key: key.to_owned() };
     Ok(sealed.open(&passphrase.ok_or_else(missing)?)?)
 }
 

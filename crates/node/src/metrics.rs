@@ -161,6 +161,13 @@ impl Metrics {
         self.dropped.get_or_create_owned(&labels)
     }
 
+    /// What counts answers or orders that a full queue of a payer's connection dropped.
+    pub(crate) fn answers_dropped(&self) -> Counter {
+        self.dropped
+            .get_or_create(&vec![("peer", "payer".into()), ("lane", "client".into())])
+            .clone()
+    }
+
     pub(crate) fn cut(&self, reason: &'static str) {
         self.cut.get_or_create(&vec![("reason", reason.into())]).inc();
     }

@@ -390,7 +390,7 @@ pub fn system_random(bytes: &mut [u8]) {
     provider.secure_random.fill(bytes).expect("the operating system gives randomness");
 }
 
-fn claim(directory: &Path) -> Result<PathBuf, TestnetError> {
+pub(crate) fn claim(directory: &Path) -> Result<PathBuf, TestnetError> {
     make_folder(directory)?;
     let mut entries =
         std::fs::read_dir(directory).map_err(|source| failed("list", directory, source))?;
@@ -400,11 +400,11 @@ fn claim(directory: &Path) -> Result<PathBuf, TestnetError> {
     std::path::absolute(directory).map_err(|source| failed("resolve", directory, source))
 }
 
-fn make_folder(path: &Path) -> Result<(), TestnetError> {
+pub(crate) fn make_folder(path: &Path) -> Result<(), TestnetError> {
     std::fs::create_dir_all(path).map_err(|source| failed("make the folder", path, source))
 }
 
-fn write_keys(folder: &Path, keys: KeyFile) -> Result<KeyFile, TestnetError> {
+pub(crate) fn write_keys(folder: &Path, keys: KeyFile) -> Result<KeyFile, TestnetError> {
     make_folder(folder)?;
     keys.write(&folder.join("key.toml"))?;
     Ok(keys)
@@ -416,7 +416,7 @@ fn write_config(folder: &Path, config: &NodeConfig) -> Result<PathBuf, TestnetEr
     Ok(path)
 }
 
-fn write(path: &Path, text: &str) -> Result<(), TestnetError> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), TestnetError> {
     std::fs::write(path, text).map_err(|source| failed("write", path, source))
 }
 

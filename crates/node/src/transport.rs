@@ -43,7 +43,8 @@ pub mod frames;
 pub mod hello;
 pub mod inbound;
 pub mod outbound;
-mod socket;
+pub(crate) mod pending;
+pub(crate) mod socket;
 
 use crate::log::Outgoing;
 use crate::metrics::Metrics;

@@ -23,7 +23,8 @@ use crate::log::{Device, Outgoing, Outlet, log_thread};
 use crate::machine::{Clock, Doors, Hands, MachineThread, queues};
 use crate::marker::{Marker, Standing};
 use crate::metrics::{Identity, Metrics};
-use crate::pool::{Pool, Worker};
+use crate::pool::Pool;
+use crate::threads::Threads;
 use crate::tls;
 use crate::transport::frames::Intake;
 use crate::transport::inbound::{Listener, Peers};
@@ -44,7 +45,6 @@ use quorate_wan::Topology;
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -76,7 +76,7 @@ pub fn run(
 #[derive(Clone, Debug)]
 pub struct Shutdown {
     trigger: Sender<()>,
-    triggered: Receiver<()>,
+    pub(crate) triggered: Receiver<()>,
 }
 
 impl Default for Shutdown {
@@ -669,52 +669,6 @@ fn read_back(
         }
     }
     Ok(())
-}
-
-/// Starts threads that report how they ended.
-struct Threads {
-    failed: Sender<NodeError>,
-    stopping: Arc<AtomicBool>,
-    handles: Vec<JoinHandle<()>>,
-}
-
-impl Threads {
-    fn spawn(
-        &mut self,
-        name: &'static str,
-        work: impl FnOnce() -> Result<(), NodeError> + Send + 'static,
-    ) -> Result<(), NodeError> {
-        let handle = self.start(name, work)?;
-        self.handles.push(handle);
-        Ok(())
-    }
-
-    fn spawn_unjoined(&self, name: &'static str, work: Worker) -> Result<(), NodeError> {
-        self.start(name, move || {
-            work();
-            Ok(())
-        })
-        .map(drop)
-    }
-
-    fn start(
-        &self,
-        name: &'static str,
-        work: impl FnOnce() -> Result<(), NodeError> + Send + 'static,
-    ) -> Result<JoinHandle<()>, NodeError> {
-        let failed = self.failed.clone();
-        let run = move || {
-            let result = catch_unwind(AssertUnwindSafe(work));
-            if let Err(error) = result.unwrap_or(Err(NodeError::Panicked(name))) {
-                tracing::error!(thread = name, %error, "the validator stops");
-                let _ = failed.send(error);
-            }
-        };
-        Builder::new()
-            .name(name.into())
-            .spawn(run)
-            .map_err(|source| NodeError::Start { what: name, source })
-    }
 }
 
 #[cfg(test)]

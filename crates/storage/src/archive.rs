@@ -75,15 +75,6 @@ impl Archive {
         self.places.front().map_or(self.next, |(number, _)| *number)
     }
 
-    /// Begins an empty archive at a number other than 0: what was before is in a checkpoint.
-    ///
-    /// # Panics
-    /// When it has entries.
-    pub fn continue_at(&mut self, next: u64) {
-        assert!(self.places.is_empty(), "an archive with entries goes on after them");
-        self.next = next;
-    }
-
     /// Adds an entry to the group; returns its number.
     ///
     /// # Errors

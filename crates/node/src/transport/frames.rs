@@ -97,18 +97,19 @@ pub struct Head {
 
 /// Takes frames off a stream.
 #[derive(Debug)]
-pub struct FrameReader<R> {
+pub struct FrameReader<R, C> {
     stream: R,
     /// Read and not yet taken: several small frames at a time.
     buffer: BytesMut,
-    lane: Lane,
+    cap: C,
     patience: Duration,
 }
 
-impl<R: AsyncRead + Unpin> FrameReader<R> {
-    /// A reader for one lane; a frame once begun has `patience` to be complete.
-    pub fn new(stream: R, lane: Lane, patience: Duration) -> Self {
-        Self { stream, buffer: BytesMut::with_capacity(READ_BYTES), lane, patience }
+impl<R: AsyncRead + Unpin, C: Fn(u8) -> Option<usize>> FrameReader<R, C> {
+    /// A reader of frames that have at most as many bytes as `cap` says of their tag, `None` for a tag
+    /// that is not expected. A frame once begun has `patience` to be complete.
+    pub fn new(stream: R, cap: C, patience: Duration) -> Self {
+        Self { stream, buffer: BytesMut::with_capacity(READ_BYTES), cap, patience }
     }
 
     /// Waits, without limit, for a frame to begin, and checks what it announces.
@@ -127,7 +128,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         if bytes == 0 {
             return Err(Cut::Empty);
         }
-        let max = content_bytes_max(self.lane, tag).ok_or(Cut::UnknownTag(tag))?;
+        let max = (self.cap)(tag).ok_or(Cut::UnknownTag(tag))?;
         if bytes > max {
             return Err(Cut::TooLarge { bytes, tag, max });
         }
@@ -204,7 +205,8 @@ impl Intake {
     /// Reads frames into the pool until the connection is cut.
     pub async fn read<R: AsyncRead + Unpin>(&self, stream: R, from: Peer, lane: Lane) -> Cut {
         let cut = Arc::new(Notify::new());
-        let mut reader = FrameReader::new(stream, lane, self.limits.frame);
+        let cap = move |tag| content_bytes_max(lane, tag);
+        let mut reader = FrameReader::new(stream, cap, self.limits.frame);
         let share = Arc::new(Semaphore::new(budget(from, lane)));
         loop {
             let next = async {

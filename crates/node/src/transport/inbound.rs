@@ -4,6 +4,7 @@ use super::Network;
 use super::frames::Intake;
 use super::hello::{self, Answer};
 use super::outbound::{Outbox, drain};
+use super::pending::{Pending, Visit};
 use super::socket;
 use crate::metrics::lane_name;
 use crate::tls;
@@ -11,14 +12,13 @@ use parking_lot::Mutex;
 use quorate_crypto::IdentityKey;
 use quorate_types::{ClientId, Committee, Lane, Peer};
 use rustls::ServerConfig;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -223,45 +223,6 @@ struct OnDrop<F: FnMut()>(F);
 impl<F: FnMut()> Drop for OnDrop<F> {
     fn drop(&mut self) {
         (self.0)();
-    }
-}
-
-/// One accepted connection.
-#[derive(Clone, Debug)]
-struct Visit {
-    ticket: u64,
-    /// Ends it.
-    leave: Arc<Notify>,
-}
-
-/// Connections that have not proven a key. When there are too many, the oldest is cut: whoever is
-/// honest needs milliseconds, whoever holds connections open for nothing is the oldest soon.
-#[derive(Debug)]
-struct Pending {
-    max: usize,
-    state: Mutex<(u64, VecDeque<Visit>)>,
-}
-
-impl Pending {
-    fn new(max: usize) -> Self {
-        Self { max, state: Mutex::default() }
-    }
-
-    /// A new visit, and whether another one had to go for it.
-    fn enter(&self) -> (Visit, bool) {
-        let (next, visits) = &mut *self.state.lock();
-        *next += 1;
-        let visit = Visit { ticket: *next, leave: Arc::new(Notify::new()) };
-        visits.push_back(visit.clone());
-        let oldest = if visits.len() > self.max { visits.pop_front() } else { None };
-        if let Some(oldest) = &oldest {
-            oldest.leave.notify_one();
-        }
-        (visit, oldest.is_some())
-    }
-
-    fn leave(&self, visit: &Visit) {
-        self.state.lock().1.retain(|other| other.ticket != visit.ticket);
     }
 }
 

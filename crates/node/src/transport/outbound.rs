@@ -421,22 +421,22 @@ pub fn member_links(
 /// Doubles from 50 ms to 2 s; each wait is drawn from the upper half of its span, so that a committee
 /// that starts together does not dial together.
 #[derive(Debug)]
-struct Backoff {
+pub(crate) struct Backoff {
     span: Duration,
     random: RandomState,
     draws: u64,
 }
 
 impl Backoff {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { span: BACKOFF_MIN, random: RandomState::new(), draws: 0 }
     }
 
-    fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.span = BACKOFF_MIN;
     }
 
-    fn next(&mut self) -> Duration {
+    pub(crate) fn next(&mut self) -> Duration {
         self.draws += 1;
         let draw = self.random.hash_one(self.draws) % 1_000;
         let wait = self.span / 2 + self.span / 2 * u32::try_from(draw).expect("small") / 1_000;

@@ -1,0 +1,63 @@
+//! Payment authorities and their payers as processes: the machines of [`quorate_payments`] over TLS and a
+//! real disk.
+//!
+//! [`Authority`] runs one shard of one authority; [`PayClient`] shows transactions to all of
+//! them; [`PayTestnet`] writes a network's files. Authorities never talk to each other.
+//!
+//! ```text
+//! readers (tokio) ──▶ check (N threads, many orders at a time) ──▶ machine ──▶ log ──▶ answers (tokio)
+//!                                  ▲────────────── Sign ────────────┘  │   one sync for all that is queued,
+//!                                                                       └── then the votes behind it (★)
+//! ```
+
+mod authority;
+mod client;
+mod config;
+mod evidence;
+mod locks;
+mod mark;
+mod server;
+mod status;
+mod testnet;
+
+pub use authority::Authority;
+pub use client::PayClient;
+pub use config::{AuthorityConfig, AuthorityConfigError, read_network};
+pub use locks::{Locks, recover};
+pub use status::AuthorityStatus;
+pub use testnet::{PayTestnet, PayTestnetPlan};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use quorate_engine::Frame;
+use quorate_payments::{ANSWER_BYTES_MAX, ORDER_BYTES_MAX};
+
+/// A payer's transaction.
+const ORDER: u8 = 1;
+/// An authority's answer.
+const ANSWER: u8 = 2;
+
+/// A frame: length, tag, content.
+fn frame(tag: u8, content: &impl borsh::BorshSerialize) -> Frame {
+    let mut bytes = BytesMut::with_capacity(512);
+    bytes.put_u32_le(0);
+    bytes.put_u8(tag);
+    let mut writer = bytes.writer();
+    borsh::to_writer(&mut writer, content).expect("encoding into memory cannot fail");
+    let mut bytes = writer.into_inner();
+    let length = u32::try_from(bytes.len() - 4).expect("frames are megabytes at most");
+    bytes[..4].copy_from_slice(&length.to_le_bytes());
+    Frame(vec![bytes.freeze()])
+}
+
+/// What a frame holds besides its tag.
+fn content(frame: &Bytes) -> &[u8] {
+    &frame[1..]
+}
+
+fn order_bytes_max(tag: u8) -> Option<usize> {
+    (tag == ORDER).then_some(ORDER_BYTES_MAX)
+}
+
+fn answer_bytes_max(tag: u8) -> Option<usize> {
+    (tag == ANSWER).then_some(ANSWER_BYTES_MAX)
+}

@@ -1,0 +1,498 @@
+//! One shard of an authority, on its threads.
+
+use super::config::{AuthorityConfig, AuthorityConfigError};
+use super::evidence::Evidence;
+use super::locks::{Locks, recover};
+use super::mark::Mark;
+use super::server::{Arrived, Payers, Server};
+use super::status::{self, Counts, Pages};
+use super::{ANSWER, frame, read_network};
+use crate::machine::Clock;
+use crate::metrics::Metrics;
+use crate::threads::Threads;
+use crate::transport::Limits;
+use crate::validator::{Shutdown, bind, start_runtime};
+use crate::{NodeError, keys, tls};
+use borsh::BorshDeserialize;
+use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
+use quorate_crypto::{KeyFile, VotingSecret};
+use quorate_engine::Frame;
+use quorate_payments::{
+    AuthorityEffect, AuthorityEvent, Equivocation, Lock, Network, OrderVerifier, SignJob,
+    Transaction, Verdict, look,
+};
+use quorate_storage::LogConfig;
+use quorate_types::{Machine, ReplicaId, Time};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+
+/// Orders that are checked together at most: signatures of many cost a fraction of each alone.
+const TOGETHER_MAX: usize = 512;
+
+/// Batches of checked orders that wait for the machine; then checking waits.
+const CHECKED_MAX: usize = 16;
+
+/// Effects that wait for the log thread; then the machine waits.
+const QUEUED_MAX: usize = 65_536;
+
+/// How often the file that notices lost locks is brought up to date.
+const MARK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long connections may take to end.
+const NETWORK_END: Duration = Duration::from_millis(200);
+
+/// What goes through the log thread, in the machine's order.
+enum Queued {
+    Persist(Vec<Lock>),
+    Answer(u64, Frame),
+    Read(u64),
+    Evidence(Box<Equivocation>),
+}
+
+/// One shard of an authority that runs. Dropping it stops it.
+pub struct Authority {
+    address: SocketAddr,
+    http_address: SocketAddr,
+    failures: Receiver<NodeError>,
+    stopping: Arc<AtomicBool>,
+    machine: Option<Sender<()>>,
+    threads: Vec<JoinHandle<()>>,
+    runtime: Option<Runtime>,
+}
+
+/// What all its threads know.
+struct Origin {
+    network: Arc<Network>,
+    me: ReplicaId,
+    shard: u16,
+    voting: Arc<VotingSecret>,
+    counts: Arc<Counts>,
+    payers: Arc<Payers>,
+}
+
+impl Authority {
+    /// Opens everything and starts all threads. Not to be called from a tokio task.
+    ///
+    /// # Errors
+    /// Why it cannot start.
+    pub fn start(config: &AuthorityConfig, keys: &KeyFile) -> Result<Self, NodeError> {
+        let origin = Origin::load(config, keys)?;
+        let runtime = start_runtime(config.network_threads)?;
+        let own = origin.network.address(origin.me.index(), config.shard).expect("checked");
+        let listen = config.listen.as_deref().unwrap_or(own);
+        let socket = runtime.block_on(bind(listen, "payers"))?;
+        let http = runtime.block_on(bind(&config.http, "status"))?;
+        let resolve = |source| NodeError::Start { what: "listener", source };
+        let address = socket.local_addr().map_err(resolve)?;
+        let http_address = http.local_addr().map_err(resolve)?;
+
+        let mark = Mark::beside(&config.key, origin.network.chain(), config.shard);
+        let locks = recover(&config.data_dir, log_config(config))?;
+        mark.check(locks.next())?;
+        mark.write(locks.next())?;
+        let evidence = Evidence::open(&config.data_dir.join("evidence"))?;
+
+        let (orders, arrived) = unbounded();
+        let metrics = Arc::new(Metrics::new());
+        let limits = Limits { clients_max: config.payers_max, ..Limits::default() };
+        let pages = origin.pages(&locks, &evidence);
+        let (failed, failures) = unbounded();
+        let stopping = Arc::new(AtomicBool::new(false));
+        let mut threads = Threads { failed, stopping: Arc::clone(&stopping), handles: Vec::new() };
+        let next = locks.next();
+        let stop = origin.spawn(&mut threads, config, (arrived, locks, evidence, mark))?;
+        let server = Server::new(
+            tls::listener(&keys.identity)?,
+            origin.network.chain(),
+            Arc::clone(&origin.payers),
+            orders,
+            (limits, metrics),
+        );
+        runtime.spawn(server.run(socket));
+        runtime.spawn(status::serve(http, pages));
+        let (authority, shard) = (origin.me, origin.shard);
+        tracing::info!(%authority, shard, %address, http = %http_address, locks = next, "authority started");
+        Ok(Self {
+            address,
+            http_address,
+            failures,
+            stopping,
+            machine: Some(stop),
+            threads: threads.handles,
+            runtime: Some(runtime),
+        })
+    }
+
+    /// Where it listens for payers.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where it serves status and evidence.
+    #[must_use]
+    pub fn http_address(&self) -> SocketAddr {
+        self.http_address
+    }
+
+    /// Blocks until `shutdown` is triggered or something fails, then stops.
+    ///
+    /// # Errors
+    /// What failed.
+    pub fn wait(mut self, shutdown: &Shutdown) -> Result<(), NodeError> {
+        let failure = select! {
+            recv(shutdown.triggered) -> _ => None,
+            recv(self.failures) -> failure => failure.ok(),
+        };
+        self.end();
+        failure.or_else(|| self.failures.try_recv().ok()).map_or(Ok(()), Err)
+    }
+
+    fn end(&mut self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        drop(self.machine.take());
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(NETWORK_END);
+        }
+    }
+}
+
+impl Drop for Authority {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Origin {
+    fn load(config: &AuthorityConfig, keys: &KeyFile) -> Result<Self, NodeError> {
+        let network = Arc::new(read_network(&config.network)?);
+        let stranger = || AuthorityConfigError::NotAnAuthority {
+            key: config.key.clone(),
+            network: config.network.clone(),
+        };
+        let me = network.committee().find(&keys.identity.public()).ok_or_else(stranger)?;
+        if keys.voting.kind() != network.scheme().keys() {
+            return Err(stranger().into());
+        }
+        if config.shard >= network.shards() {
+            let (path, found) = (config.network.clone(), u64::from(config.shard));
+            let most = u64::from(network.shards() - 1);
+            let range = AuthorityConfigError::Range { path, field: "shard", found, least: 0, most };
+            return Err(range.into());
+        }
+        Ok(Self {
+            network,
+            me,
+            shard: config.shard,
+            voting: Arc::new(keys.voting.clone()),
+            counts: Arc::new(Counts::new()),
+            payers: Arc::default(),
+        })
+    }
+
+    fn pages(&self, locks: &Locks, evidence: &Evidence) -> Pages {
+        Pages {
+            network: Arc::clone(&self.network),
+            authority: self.me.index(),
+            shard: self.shard,
+            spent: Arc::clone(locks.spent()),
+            payers: Arc::clone(&self.payers),
+            counts: Arc::clone(&self.counts),
+            evidence: Arc::clone(evidence.shown()),
+            since: Instant::now(),
+        }
+    }
+
+    /// Starts checking, machine, log and mark; they end when the sender that is returned is dropped.
+    fn spawn(
+        &self,
+        threads: &mut Threads,
+        config: &AuthorityConfig,
+        (arrived, locks, evidence, mark): (Receiver<Arrived>, Locks, Evidence, Mark),
+    ) -> Result<Sender<()>, NodeError> {
+        let (checked, checked_in) = bounded(CHECKED_MAX);
+        let (events, events_in) = unbounded();
+        let (jobs, jobs_in) = unbounded();
+        let (queue, queued) = bounded(QUEUED_MAX);
+        let (stop, stopped) = bounded(0);
+        let spent = locks.spent();
+        let verifier = OrderVerifier::new(Arc::clone(&self.network), self.shard, Arc::clone(spent));
+        let checking = Arc::new(Checking {
+            verifier,
+            voting: Arc::clone(&self.voting),
+            me: self.me,
+            counts: Arc::clone(&self.counts),
+            checked,
+            events: events.clone(),
+        });
+        for _ in 0..config.check_threads {
+            let (checking, arrived, jobs) =
+                (Arc::clone(&checking), arrived.clone(), jobs_in.clone());
+            let work = Box::new(move || checking.run(&arrived, &jobs));
+            threads.spawn_unjoined("check", work)?;
+        }
+        let machine = MachineThread {
+            machine: quorate_payments::Authority::new(
+                &self.network,
+                Arc::clone(spent),
+                locks.next(),
+            ),
+            clock: Clock::start(),
+            jobs,
+            queue,
+            counts: Arc::clone(&self.counts),
+        };
+        threads.spawn("machine", move || {
+            machine.run(&checked_in, &events_in, &stopped);
+            Ok(())
+        })?;
+        let durable = Arc::new(AtomicU64::new(locks.next()));
+        let log = LogThread {
+            locks,
+            evidence,
+            events,
+            payers: Arc::clone(&self.payers),
+            counts: Arc::clone(&self.counts),
+            durable: Arc::clone(&durable),
+        };
+        threads.spawn("log", move || log.run(&queued))?;
+        let stopping = Arc::clone(&threads.stopping);
+        threads.spawn("mark", move || keep_mark(&mark, &durable, &stopping))?;
+        Ok(stop)
+    }
+}
+
+fn log_config(config: &AuthorityConfig) -> LogConfig {
+    LogConfig {
+        durability: config.durability,
+        retention_bytes: config.evidence_bytes,
+        ..LogConfig::default()
+    }
+}
+
+/// Keys as a configuration names them, for hosts that ask nobody for a passphrase.
+impl AuthorityConfig {
+    /// Reads the keys that this configuration names; a sealed file is opened with the named passphrase, or
+    /// of `ask`.
+    ///
+    /// # Errors
+    /// When the file, or the passphrase, is refused.
+    pub fn load_keys(
+        &self,
+        ask: &mut dyn FnMut(&std::path::Path) -> Option<quorate_crypto::Passphrase>,
+    ) -> Result<KeyFile, NodeError> {
+        let named = self.passphrase_file.clone().map(|path| (path, keys::Origin::Configuration));
+        keys::open(&self.key, named.or_else(keys::passphrase_file_of_environment), ask)
+    }
+}
+
+/// What checking threads share.
+struct Checking {
+    verifier: OrderVerifier,
+    voting: Arc<VotingSecret>,
+    me: ReplicaId,
+    counts: Arc<Counts>,
+    checked: Sender<AuthorityEvent>,
+    events: Sender<AuthorityEvent>,
+}
+
+impl Checking {
+    /// Votes first: they complete what was checked before.
+    fn run(&self, arrived: &Receiver<Arrived>, jobs: &Receiver<SignJob>) {
+        loop {
+            while let Ok(job) = jobs.try_recv() {
+                self.sign(job);
+            }
+            select! {
+                recv(jobs) -> job => match job {
+                    Ok(job) => self.sign(job),
+                    Err(_) => return,
+                },
+                recv(arrived) -> first => match first {
+                    Ok(first) => self.check(first, arrived),
+                    Err(_) => return,
+                },
+            }
+        }
+    }
+
+    fn sign(&self, job: SignJob) {
+        let signed = job.run(self.verifier.network(), &self.voting, self.me);
+        let _ = self.events.send(AuthorityEvent::Signed(signed));
+    }
+
+    /// Checks an order and all that wait behind it.
+    fn check(&self, first: Arrived, arrived: &Receiver<Arrived>) {
+        let mut orders = Vec::new();
+        let mut permits = Vec::new();
+        let waiting = arrived.try_iter().take(TOGETHER_MAX - 1);
+        for order in std::iter::once(first).chain(waiting) {
+            match Transaction::try_from_slice(order.content()) {
+                Ok(transaction) => orders.push((order.ticket, transaction)),
+                // Nothing can be answered to what has no name.
+                Err(_) => self.counts.refused("malformed"),
+            }
+            permits.push(order);
+        }
+        if !orders.is_empty() {
+            // Fails only when the host stops.
+            let _ = self.checked.send(AuthorityEvent::Orders(look(orders, &self.verifier)));
+        }
+        drop(permits);
+    }
+}
+
+/// The machine's thread.
+struct MachineThread {
+    machine: quorate_payments::Authority,
+    clock: Clock,
+    jobs: Sender<SignJob>,
+    queue: Sender<Queued>,
+    counts: Arc<Counts>,
+}
+
+impl MachineThread {
+    fn run(
+        mut self,
+        checked: &Receiver<AuthorityEvent>,
+        events: &Receiver<AuthorityEvent>,
+        stopped: &Receiver<()>,
+    ) {
+        loop {
+            let wait = self.machine.next_timeout().map_or(Duration::from_secs(3_600), |due| {
+                Duration::from_micros(due.0.saturating_sub(self.clock.now().0))
+            });
+            let event = select! {
+                recv(events) -> event => event.ok(),
+                recv(checked) -> event => event.ok(),
+                recv(stopped) -> _ => return,
+                default(wait) => None,
+            };
+            let now: Time = self.clock.now();
+            match event {
+                Some(event) => self.machine.handle(now, event),
+                None => self.machine.handle_timeout(now),
+            }
+            if !self.carry_out() {
+                return;
+            }
+        }
+    }
+
+    /// `false`: the log thread is gone.
+    fn carry_out(&mut self) -> bool {
+        while let Some(effect) = self.machine.poll() {
+            let queued = match effect {
+                AuthorityEffect::Sign(job) => {
+                    let _ = self.jobs.send(job);
+                    continue;
+                }
+                AuthorityEffect::Persist(locks) => Queued::Persist(locks),
+                AuthorityEffect::Read(sequence) => Queued::Read(sequence),
+                AuthorityEffect::Evidence(proof) => Queued::Evidence(proof),
+                AuthorityEffect::Answer { ticket, answer } => {
+                    self.count(&answer.verdict);
+                    Queued::Answer(ticket, frame(ANSWER, &answer))
+                }
+            };
+            if self.queue.send(queued).is_err() {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn count(&self, verdict: &Verdict) {
+        match verdict {
+            Verdict::Vote(_) => {
+                self.counts.votes.inc();
+            }
+            Verdict::Locked { .. } => self.counts.refused("locked"),
+            Verdict::Invalid(_) => self.counts.refused("invalid"),
+            Verdict::Busy => self.counts.refused("busy"),
+        }
+    }
+}
+
+/// The log's thread: what is queued is one group, and nothing in it leaves before its locks are durable (★).
+struct LogThread {
+    locks: Locks,
+    evidence: Evidence,
+    events: Sender<AuthorityEvent>,
+    payers: Arc<Payers>,
+    counts: Arc<Counts>,
+    durable: Arc<AtomicU64>,
+}
+
+impl LogThread {
+    fn run(mut self, queued: &Receiver<Queued>) -> Result<(), NodeError> {
+        while let Ok(first) = queued.recv() {
+            let group: Vec<Queued> =
+                std::iter::once(first).chain(queued.try_iter().take(QUEUED_MAX)).collect();
+            self.write(&group)?;
+            self.release(group)?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, group: &[Queued]) -> Result<(), NodeError> {
+        let before = self.locks.next();
+        for queued in group {
+            if let Queued::Persist(locks) = queued {
+                locks.iter().try_for_each(|lock| self.locks.append(lock))?;
+            }
+        }
+        if self.locks.next() > before {
+            self.locks.commit()?;
+            self.counts.commits.inc();
+            self.counts.locks.inc_by(self.locks.next() - before);
+            self.durable.store(self.locks.next(), Ordering::Release);
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, group: Vec<Queued>) -> Result<(), NodeError> {
+        for queued in group {
+            match queued {
+                Queued::Persist(_) => {}
+                Queued::Answer(ticket, frame) => {
+                    if let Some(outbox) = self.payers.outbox(ticket) {
+                        outbox.push(frame);
+                    }
+                }
+                Queued::Read(sequence) => {
+                    let lock = self.locks.read(sequence)?;
+                    let _ = self.events.send(AuthorityEvent::Read { sequence, lock });
+                }
+                Queued::Evidence(proof) => self.evidence.keep(*proof)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn keep_mark(mark: &Mark, durable: &AtomicU64, stopping: &AtomicBool) -> Result<(), NodeError> {
+    let mut written = 0;
+    loop {
+        let ends = stopping.load(Ordering::Relaxed);
+        let now = durable.load(Ordering::Acquire);
+        if now != written {
+            mark.write(now)?;
+            written = now;
+        }
+        if ends {
+            return Ok(());
+        }
+        let until = Instant::now() + MARK_INTERVAL;
+        while Instant::now() < until && !stopping.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}

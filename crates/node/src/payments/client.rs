@@ -1,0 +1,258 @@
+//! A payer's end: a connection to each authority's shard, and the payer machine between them.
+
+use super::{ORDER, answer_bytes_max, content, frame};
+use crate::NodeError;
+use crate::metrics::Metrics;
+use crate::tls::Dialer;
+use crate::transport::Limits;
+use crate::transport::frames::FrameReader;
+use crate::transport::hello::Hello;
+use crate::transport::outbound::{Backoff, Full, Outbox, dial, drain};
+use borsh::BorshDeserialize;
+use quorate_crypto::IdentitySecret;
+use quorate_engine::Frame;
+use quorate_payments::{
+    Answer, Network, Outcome, Payer, PayerEffect, PayerEvent, Transaction, TxId,
+};
+use quorate_types::{Lane, Machine, ReplicaId, Time};
+use rustls::ClientConfig;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::io::AsyncRead;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until};
+
+/// Orders that wait for one authority.
+const ORDERS_MAX: (usize, usize) = (65_536, 64 * 1024 * 1024);
+
+/// Answers that wait for the machine.
+const ANSWERS_MAX: usize = 65_536;
+
+/// Shows transactions to all authorities. Cloning shares the connections; they end with the last clone.
+#[derive(Clone, Debug)]
+pub struct PayClient {
+    payments: mpsc::Sender<(Arc<Transaction>, oneshot::Sender<Outcome>)>,
+    links: Arc<Links>,
+}
+
+/// The connections of one payer.
+#[derive(Debug)]
+struct Links {
+    up: Vec<Arc<AtomicBool>>,
+    /// Ends them when dropped.
+    _tasks: JoinSet<()>,
+}
+
+impl PayClient {
+    /// Connects, in the background, to the shard of `identity` at every authority. Inside a tokio
+    /// runtime.
+    ///
+    /// # Errors
+    /// When the key is refused by the TLS library.
+    pub fn start(network: Arc<Network>, identity: &IdentitySecret) -> Result<Self, NodeError> {
+        let (answers_in, answers) = mpsc::channel(ANSWERS_MAX);
+        let shard = network.shard_of(&identity.public());
+        let links = open_links(&network, identity, shard)?;
+        let mut tasks = JoinSet::new();
+        let mut outboxes = Vec::with_capacity(links.len());
+        let mut up = Vec::with_capacity(links.len());
+        for link in links {
+            outboxes.push(Arc::clone(&link.outbox));
+            up.push(Arc::clone(&link.up));
+            tasks.spawn(link.run(answers_in.clone()));
+        }
+        let (payments, payments_in) = mpsc::channel(ANSWERS_MAX);
+        let driver = Driver {
+            payer: Payer::new(Arc::clone(&network)),
+            network,
+            outboxes,
+            waiting: BTreeMap::new(),
+            began: Instant::now(),
+        };
+        tokio::spawn(driver.run(payments_in, answers));
+        Ok(Self { payments, links: Arc::new(Links { up, _tasks: tasks }) })
+    }
+
+    /// Shows a transaction to all authorities until its outcome is known: as long as too few answer, for ever.
+    /// The caller has made it durable before (★ of the payer's contract).
+    ///
+    /// # Panics
+    /// When the runtime is shutting down.
+    pub async fn pay(&self, transaction: Arc<Transaction>) -> Outcome {
+        let (done, outcome) = oneshot::channel();
+        self.payments.send((transaction, done)).await.expect("the driver lives as long as we");
+        outcome.await.expect("the driver answers or lives on")
+    }
+
+    /// How many authorities are connected.
+    #[must_use]
+    pub fn connected(&self) -> usize {
+        self.links.up.iter().filter(|up| up.load(Ordering::Relaxed)).count()
+    }
+}
+
+/// A connection to one authority that is kept up.
+pub(super) struct PayLink {
+    peer: ReplicaId,
+    address: String,
+    tls: Arc<ClientConfig>,
+    hello: Hello,
+    pub(super) outbox: Arc<Outbox>,
+    pub(super) up: Arc<AtomicBool>,
+    metrics: Arc<Metrics>,
+}
+
+/// A link to this shard of every authority, in index order.
+pub(super) fn open_links(
+    network: &Network,
+    identity: &IdentitySecret,
+    shard: u16,
+) -> Result<Vec<PayLink>, NodeError> {
+    let dialer = Dialer::new(identity)?;
+    let metrics = Arc::new(Metrics::new());
+    let mut links = Vec::new();
+    for peer in network.committee().members() {
+        let key = network.committee().identity(peer).expect("a member has a key");
+        let address = network.address(peer.index(), shard).expect("a member has each shard");
+        let (frames, bytes) = ORDERS_MAX;
+        let outbox = Outbox::new(frames, bytes, Full::DropNewest, metrics.answers_dropped());
+        links.push(PayLink {
+            peer,
+            address: address.to_owned(),
+            tls: dialer.to(*key)?,
+            hello: Hello { chain: network.chain(), lane: Lane::Client },
+            outbox: Arc::new(outbox),
+            up: Arc::default(),
+            metrics: Arc::clone(&metrics),
+        });
+    }
+    Ok(links)
+}
+
+impl PayLink {
+    /// Keeps the connection up until nobody listens to its answers.
+    pub(super) async fn run(self, answers: mpsc::Sender<(ReplicaId, Answer)>) {
+        let limits = Limits::default();
+        let mut backoff = Backoff::new();
+        while !answers.is_closed() {
+            let tls = Arc::clone(&self.tls);
+            match dial(&self.address, tls, self.hello, limits.handshake).await {
+                Ok(stream) => {
+                    backoff.reset();
+                    self.up.store(true, Ordering::Relaxed);
+                    let (reader, writer) = tokio::io::split(stream);
+                    tokio::select! {
+                        () = self.listen(reader, &answers, limits.frame) => {}
+                        _ = drain(&self.outbox, writer, Lane::Client, &self.metrics, limits.write) => {}
+                    }
+                    self.up.store(false, Ordering::Relaxed);
+                }
+                Err(error) => {
+                    let authority = self.peer;
+                    tracing::debug!(%authority, %error, "an authority cannot be reached");
+                }
+            }
+            sleep(backoff.next()).await;
+        }
+    }
+
+    async fn listen(
+        &self,
+        reader: impl AsyncRead + Unpin,
+        answers: &mpsc::Sender<(ReplicaId, Answer)>,
+        patience: Duration,
+    ) {
+        let mut reader = FrameReader::new(reader, answer_bytes_max, patience);
+        while let Ok(head) = reader.begin().await
+            && let Ok(frame) = reader.finish(head).await
+            && let Ok(answer) = Answer::try_from_slice(content(&frame))
+        {
+            if answers.send((self.peer, answer)).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// An order as a frame.
+#[must_use]
+pub(super) fn order(transaction: &Transaction) -> Frame {
+    frame(ORDER, transaction)
+}
+
+/// Drives the payer machine.
+struct Driver {
+    payer: Payer,
+    network: Arc<Network>,
+    outboxes: Vec<Arc<Outbox>>,
+    waiting: BTreeMap<TxId, Vec<oneshot::Sender<Outcome>>>,
+    began: Instant,
+}
+
+impl Driver {
+    async fn run(
+        mut self,
+        mut payments: mpsc::Receiver<(Arc<Transaction>, oneshot::Sender<Outcome>)>,
+        mut answers: mpsc::Receiver<(ReplicaId, Answer)>,
+    ) {
+        loop {
+            let due = self.payer.next_timeout().map(|at| self.began + Duration::from_micros(at.0));
+            let wake = due.unwrap_or_else(|| Instant::now() + Duration::from_secs(3_600));
+            tokio::select! {
+                payment = payments.recv() => match payment {
+                    Some((transaction, done)) => self.begin(transaction, done),
+                    None => return,
+                },
+                answer = answers.recv() => {
+                    if let Some((from, answer)) = answer {
+                        self.payer.handle(self.now(), PayerEvent::Answer { from, answer });
+                    }
+                }
+                () = sleep_until(wake) => self.payer.handle_timeout(self.now()),
+            }
+            self.carry_out().await;
+        }
+    }
+
+    fn now(&self) -> Time {
+        Time(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX))
+    }
+
+    fn begin(&mut self, transaction: Arc<Transaction>, done: oneshot::Sender<Outcome>) {
+        let tx = transaction.id(self.network.chain());
+        let others = self.waiting.entry(tx).or_default();
+        others.push(done);
+        if others.len() == 1 {
+            self.payer.handle(self.now(), PayerEvent::Pay(transaction));
+        }
+    }
+
+    async fn carry_out(&mut self) {
+        while let Some(effect) = self.payer.poll() {
+            match effect {
+                // Whoever called has stored it.
+                PayerEffect::Store(transaction) => {
+                    let tx = transaction.id(self.network.chain());
+                    self.payer.handle(self.now(), PayerEvent::Stored(tx));
+                }
+                PayerEffect::Send { to, transaction } => {
+                    self.outboxes[to.index()].push(order(&transaction));
+                }
+                PayerEffect::Count(job) => {
+                    let (tx, network) = (job.tx, Arc::clone(&self.network));
+                    let counted = tokio::task::spawn_blocking(move || job.run(&network)).await;
+                    let counted = counted.expect("counting votes does not panic");
+                    self.payer.handle(self.now(), PayerEvent::Counted(tx, counted));
+                }
+                PayerEffect::Done(tx, outcome) => {
+                    for waiting in self.waiting.remove(&tx).unwrap_or_default() {
+                        let _ = waiting.send(outcome.clone());
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! How one shard of an authority runs: a TOML file beside its keys.
+
+use crate::config::LogSettings;
+use quorate_payments::{Network, NetworkError, NetworkFile};
+use quorate_storage::{Durability, LogConfig};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How one shard of an authority runs. Relative paths are meant from the file's folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuthorityConfig {
+    /// The network file: the same bytes for every authority and wallet.
+    pub network: PathBuf,
+    /// The authority's secret keys; all its shards have the same.
+    pub key: PathBuf,
+    /// A file with the passphrase of a sealed key file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passphrase_file: Option<PathBuf>,
+    /// Which shard this is, from 0.
+    #[serde(default)]
+    pub shard: u16,
+    /// Where its locks are kept. Made when it is missing; two processes never share one.
+    pub data_dir: PathBuf,
+    /// `address:port` to listen on for payers. Absent: the network file's address of this shard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listen: Option<String>,
+    /// `address:port` for status, metrics and evidence over plain HTTP, without authentication.
+    pub http: String,
+    /// What a lock survives. `fsync`: a power cut. `os`: the end of the process only, for measurements.
+    #[serde(default)]
+    pub durability: Durability,
+    /// Bytes of locks kept as they came, at least 1 MiB: with them a refusal shows whom an input is locked
+    /// for. Older ones stay locked, in the checkpoint, without that.
+    #[serde(default = "default_evidence")]
+    pub evidence_bytes: u64,
+    /// Threads that check transactions and vote, 1 to 64.
+    #[serde(default = "one")]
+    pub check_threads: usize,
+    /// Threads that encrypt and move bytes, 1 to 64.
+    #[serde(default = "one")]
+    pub network_threads: usize,
+    /// Most payers connected at once.
+    #[serde(default = "default_payers")]
+    pub payers_max: usize,
+    /// What is logged, to standard error.
+    #[serde(default)]
+    pub log: LogSettings,
+}
+
+fn default_evidence() -> u64 {
+    LogConfig::default().retention_bytes
+}
+
+fn one() -> usize {
+    1
+}
+
+fn default_payers() -> usize {
+    4_096
+}
+
+/// Why an authority's or a wallet's files are refused.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthorityConfigError {
+    /// A file cannot be read.
+    #[error("cannot read {path}: {source}", path = path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// A file is not what it should be.
+    #[error("{path}: {reason}", path = path.display())]
+    Parse {
+        /// Which.
+        path: PathBuf,
+        /// The parser's words.
+        reason: String,
+    },
+    /// The network file is refused.
+    #[error("{path}: {source}", path = path.display())]
+    Network {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: NetworkError,
+    },
+    /// A field out of its range.
+    #[error("{path}: '{field}' is {found}; it is from {least} to {most}", path = path.display())]
+    Range {
+        /// Which file.
+        path: PathBuf,
+        /// Which field.
+        field: &'static str,
+        /// What it says.
+        found: u64,
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
+    /// The keys are no authority's.
+    #[error("the keys in {key} are no authority's of {network}: use the file that names them, or an authority's keys", key = key.display(), network = network.display())]
+    NotAnAuthority {
+        /// The key file.
+        key: PathBuf,
+        /// The network file.
+        network: PathBuf,
+    },
+}
+
+/// Reads and checks a network file.
+///
+/// # Errors
+/// When it cannot be read or is refused.
+pub fn read_network(path: &Path) -> Result<Network, AuthorityConfigError> {
+    let file: NetworkFile = read_toml(path)?;
+    Network::load(&file)
+        .map_err(|source| AuthorityConfigError::Network { path: path.to_owned(), source })
+}
+
+impl AuthorityConfig {
+    /// Reads a configuration file; its paths become absolute or relative to the working directory.
+    ///
+    /// # Errors
+    /// When it cannot be read or a field is out of its range.
+    pub fn load(path: &Path) -> Result<Self, AuthorityConfigError> {
+        let mut config: Self = read_toml(path)?;
+        let folder = path.parent().unwrap_or(Path::new("."));
+        for part in [&mut config.network, &mut config.key, &mut config.data_dir] {
+            *part = folder.join(&*part);
+        }
+        if let Some(file) = &mut config.passphrase_file {
+            *file = folder.join(&*file);
+        }
+        config.check(path)?;
+        Ok(config)
+    }
+
+    fn check(&self, path: &Path) -> Result<(), AuthorityConfigError> {
+        let number = |value: usize| value as u64;
+        let ranges = [
+            ("check_threads", number(self.check_threads), 1, 64),
+            ("network_threads", number(self.network_threads), 1, 64),
+            ("payers_max", number(self.payers_max), 1, 65_536),
+            ("evidence_bytes", self.evidence_bytes, LogConfig::RETENTION_BYTES_MIN, u64::MAX),
+        ];
+        for (field, found, least, most) in ranges {
+            if found < least || found > most {
+                let path = path.to_owned();
+                return Err(AuthorityConfigError::Range { path, field, found, least, most });
+            }
+        }
+        Ok(())
+    }
+
+    /// As a file.
+    ///
+    /// # Panics
+    /// Never: it is a table.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let content = toml::to_string(self).expect("a plain struct is a table");
+        format!(
+            "# One shard of a payment authority; `quorate pay run --help` says what the fields mean.\n{content}"
+        )
+    }
+}
+
+fn read_toml<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T, AuthorityConfigError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| AuthorityConfigError::Read { path: path.to_owned(), source })?;
+    toml::from_str(&text).map_err(|error| AuthorityConfigError::Parse {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })
+}

@@ -1,0 +1,214 @@
+//! An authority's locks on disk: the archive of all of them in order, and the checkpoint of what they came
+//! to, from which the set in memory is made at a start.
+
+use borsh::BorshDeserialize;
+use parking_lot::Mutex;
+use quorate_payments::{Lock, Locked, OutputId, SpentSet};
+use quorate_storage::{Archive, Checkpoints, Disk, Durability, LogConfig, RealDisk, StorageError};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+
+/// Locks after which a checkpoint is worth writing, if it is not yet twice as many as the last one had.
+const CHECKPOINT_LOCKS: u64 = 1_000_000;
+
+/// An input with what it is locked for, in a checkpoint.
+const ITEM_BYTES: usize = 34 + 32 + 8;
+
+/// The locks on disk.
+#[derive(Debug)]
+pub struct Locks {
+    archive: Archive,
+    checkpoints: Arc<Mutex<Checkpoints>>,
+    spent: Arc<SpentSet>,
+    /// How far the newest checkpoint goes.
+    covered: u64,
+    writing: Option<JoinHandle<Result<u64, StorageError>>>,
+}
+
+/// Opens the locks in a folder, and the set that they come to.
+///
+/// # Errors
+/// When the disk fails, or something that was promised is gone.
+pub fn recover(folder: &Path, config: LogConfig) -> Result<Locks, StorageError> {
+    let open = |folder: &Path| match config.durability {
+        Durability::Fsync => RealDisk::open(folder),
+        Durability::Os => RealDisk::open(folder).map(RealDisk::without_zeroing),
+    };
+    let checkpoints = RealDisk::open(&folder.join("checkpoints"))?;
+    Locks::open(Box::new(open(&folder.join("locks"))?), Box::new(checkpoints), config)
+}
+
+impl Locks {
+    fn open(
+        log: Box<dyn Disk>,
+        checkpoints: Box<dyn Disk>,
+        config: LogConfig,
+    ) -> Result<Self, StorageError> {
+        let checkpoints = Checkpoints::open(checkpoints)?;
+        let spent = Arc::new(SpentSet::default());
+        checkpoints.read(|part| read_items(part, &spent))?;
+        let covered = checkpoints.sequence();
+        let mut first = None;
+        let archive = Archive::open(log, config, |number, entry| {
+            first.get_or_insert(number);
+            if number >= covered {
+                spent.restore(&read_lock(number, entry)?);
+            }
+            Ok(())
+        })?;
+        let begins = first.unwrap_or_else(|| archive.next());
+        if begins > covered || archive.next() < covered {
+            return Err(gap(begins, archive.next(), covered));
+        }
+        let checkpoints = Arc::new(Mutex::new(checkpoints));
+        Ok(Self { archive, checkpoints, spent, covered, writing: None })
+    }
+
+    /// What is locked.
+    #[must_use]
+    pub fn spent(&self) -> &Arc<SpentSet> {
+        &self.spent
+    }
+
+    /// How many locks there are: the number of the next one.
+    #[must_use]
+    pub fn next(&self) -> u64 {
+        self.archive.next()
+    }
+
+    /// Adds a lock to the group that [`Locks::commit`] ends.
+    ///
+    /// # Errors
+    /// When the disk failed: for good.
+    ///
+    /// # Panics
+    /// When locks do not come in their order, which is a defect.
+    pub fn append(&mut self, lock: &Lock) -> Result<(), StorageError> {
+        let bytes = borsh::to_vec(lock).expect("encoding into memory cannot fail");
+        let number = self.archive.append(&bytes)?;
+        assert_eq!(number, lock.sequence, "locks are appended in their order");
+        Ok(())
+    }
+
+    /// Makes the group durable, and begins a checkpoint where one is due.
+    ///
+    /// # Errors
+    /// When the disk failed: for good.
+    pub fn commit(&mut self) -> Result<(), StorageError> {
+        self.archive.commit()?;
+        self.take_checkpoint()?;
+        let since = self.next() - self.covered;
+        if self.writing.is_none() && since >= CHECKPOINT_LOCKS.max(self.covered / 2) {
+            self.begin_checkpoint();
+        }
+        Ok(())
+    }
+
+    /// A lock by its number; `None` when it was given up.
+    ///
+    /// # Errors
+    /// When the disk fails or the entry is damaged.
+    pub fn read(&self, number: u64) -> Result<Option<Lock>, StorageError> {
+        self.archive.read(number)?.map(|entry| read_lock(number, &entry)).transpose()
+    }
+
+    /// Writes a checkpoint of everything that is durable now, and waits for it.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn checkpoint(&mut self) -> Result<(), StorageError> {
+        self.archive.commit()?;
+        if self.writing.is_none() {
+            self.begin_checkpoint();
+        }
+        while self.writing.is_some() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            self.take_checkpoint()?;
+        }
+        Ok(())
+    }
+
+    /// On a thread of its own: entries are read out of the set while it grows.
+    fn begin_checkpoint(&mut self) {
+        let (checkpoints, spent) = (Arc::clone(&self.checkpoints), Arc::clone(&self.spent));
+        let sequence = self.next();
+        let write = move || write_checkpoint(&checkpoints, &spent, sequence);
+        // Without a thread the next commit tries again.
+        self.writing = Builder::new().name("checkpoint".into()).spawn(write).ok();
+    }
+
+    fn take_checkpoint(&mut self) -> Result<(), StorageError> {
+        let Some(done) = self.writing.take_if(|writing| writing.is_finished()) else {
+            return Ok(());
+        };
+        // A panic in there is a defect that shows itself in the log of panics; locks go on without.
+        if let Ok(sequence) = done.join() {
+            self.covered = sequence?;
+            self.archive.give_up_below(self.covered)?;
+        }
+        Ok(())
+    }
+}
+
+/// Everything locked by the first `sequence` locks (★: and nothing later, which may not be durable).
+fn write_checkpoint(
+    checkpoints: &Mutex<Checkpoints>,
+    spent: &SpentSet,
+    sequence: u64,
+) -> Result<u64, StorageError> {
+    let mut failure = None;
+    checkpoints.lock().write(sequence, |writer| {
+        spent.visit(|input, locked| {
+            if locked.sequence < sequence && failure.is_none() {
+                failure = writer.push(&item(input, locked)).err();
+            }
+        });
+        failure.map_or(Ok(()), Err)
+    })?;
+    Ok(sequence)
+}
+
+fn item(input: OutputId, locked: Locked) -> [u8; ITEM_BYTES] {
+    let mut bytes = [0; ITEM_BYTES];
+    bytes[..32].copy_from_slice(&input.tx.0.0);
+    bytes[32..34].copy_from_slice(&input.index.to_le_bytes());
+    bytes[34..66].copy_from_slice(&locked.tx.0.0);
+    bytes[66..].copy_from_slice(&locked.sequence.to_le_bytes());
+    bytes
+}
+
+fn read_items(part: &[u8], spent: &SpentSet) -> Result<(), StorageError> {
+    for bytes in part.chunks(ITEM_BYTES) {
+        let parsed = <(OutputId, quorate_payments::TxId, u64)>::try_from_slice(bytes);
+        let (input, tx, sequence) = parsed.map_err(|_| unreadable("a checkpoint's item", 0))?;
+        spent.insert(input, Locked { tx, sequence });
+    }
+    Ok(())
+}
+
+fn read_lock(number: u64, entry: &[u8]) -> Result<Lock, StorageError> {
+    let lock = Lock::try_from_slice(entry).ok().filter(|lock| lock.sequence == number);
+    lock.ok_or_else(|| unreadable("lock", number))
+}
+
+fn unreadable(what: &str, number: u64) -> StorageError {
+    StorageError::Corrupt {
+        file: "the locks".into(),
+        offset: 0,
+        reason: format!("{what} {number} does not decode"),
+    }
+}
+
+fn gap(begins: u64, ends: u64, covered: u64) -> StorageError {
+    StorageError::Corrupt {
+        file: "the locks".into(),
+        offset: 0,
+        reason: format!(
+            "the log has locks {begins} to {ends} and the checkpoint those before {covered}: some are missing"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! Accepting payers: TLS, hello, then orders one way and answers the other.
+
+use super::{content, order_bytes_max};
+use crate::metrics::Metrics;
+use crate::tls;
+use crate::transport::Limits;
+use crate::transport::frames::{Cut, FrameReader};
+use crate::transport::hello::{self, Answer};
+use crate::transport::outbound::{Full, Outbox, drain};
+use crate::transport::pending::{Pending, Visit};
+use crate::transport::socket;
+use bytes::Bytes;
+use crossbeam_channel::Sender;
+use parking_lot::RwLock;
+use quorate_types::{ChainId, ClientId, Lane, Peer};
+use rustls::ServerConfig;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// Bytes of orders of one payer between its connection and their check.
+const PAYER_BYTES: usize = 5 * 1024 * 1024;
+
+/// And of all payers together.
+const PAYERS_BYTES: usize = 64 * 1024 * 1024;
+
+/// Answers that wait for one payer: frames and bytes. The oldest go: the payer asks again.
+const ANSWERS_MAX: (usize, usize) = (32_768, 32 * 1024 * 1024);
+
+/// How long the listener rests when the system has no connection to give.
+const ACCEPT_REST: Duration = Duration::from_millis(100);
+
+/// An order as it came, with what it takes of the bounds until it is checked.
+pub(super) struct Arrived {
+    /// Of the connection that it came by.
+    pub(super) ticket: u64,
+    frame: Bytes,
+    _permits: (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>),
+}
+
+impl Arrived {
+    pub(super) fn content(&self) -> &[u8] {
+        content(&self.frame)
+    }
+}
+
+/// Who is connected: where answers go.
+#[derive(Debug, Default)]
+pub(super) struct Payers {
+    next: AtomicU64,
+    outboxes: RwLock<BTreeMap<u64, Arc<Outbox>>>,
+}
+
+impl Payers {
+    /// Where answers to this connection's orders go, while it lasts.
+    pub(super) fn outbox(&self, ticket: u64) -> Option<Arc<Outbox>> {
+        self.outboxes.read().get(&ticket).cloned()
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.outboxes.read().len()
+    }
+
+    fn enter(&self, outbox: &Arc<Outbox>, max: usize) -> Option<u64> {
+        let mut outboxes = self.outboxes.write();
+        if outboxes.len() >= max {
+            return None;
+        }
+        let ticket = self.next.fetch_add(1, Ordering::Relaxed);
+        outboxes.insert(ticket, Arc::clone(outbox));
+        Some(ticket)
+    }
+
+    fn leave(&self, ticket: u64) {
+        self.outboxes.write().remove(&ticket);
+    }
+}
+
+/// Everything that accepting needs.
+pub(super) struct Server {
+    tls: TlsAcceptor,
+    chain: ChainId,
+    payers: Arc<Payers>,
+    orders: Sender<Arrived>,
+    share: Arc<Semaphore>,
+    pending: Pending,
+    limits: Limits,
+    metrics: Arc<Metrics>,
+}
+
+impl Server {
+    pub(super) fn new(
+        tls: Arc<ServerConfig>,
+        chain: ChainId,
+        payers: Arc<Payers>,
+        orders: Sender<Arrived>,
+        (limits, metrics): (Limits, Arc<Metrics>),
+    ) -> Self {
+        let pending = Pending::new(limits.handshakes_max);
+        let share = Arc::new(Semaphore::new(PAYERS_BYTES));
+        let tls = TlsAcceptor::from(tls);
+        Self { tls, chain, payers, orders, share, pending, limits, metrics }
+    }
+
+    /// Accepts payers, for ever.
+    pub(super) async fn run(self, socket: TcpListener) {
+        let server = Arc::new(self);
+        loop {
+            match socket.accept().await {
+                Ok((tcp, _)) => server.take_on(tcp),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    sleep(ACCEPT_REST).await;
+                }
+            }
+        }
+    }
+
+    fn take_on(self: &Arc<Self>, tcp: TcpStream) {
+        let (visit, crowded) = self.pending.enter();
+        if crowded {
+            self.metrics.cut("too-many-handshakes");
+        }
+        let server = Arc::clone(self);
+        tokio::spawn(async move {
+            tokio::select! {
+                () = server.receive(tcp, &visit) => {}
+                () = visit.leave.notified() => {}
+            }
+            server.pending.leave(&visit);
+        });
+    }
+
+    async fn receive(&self, tcp: TcpStream, visit: &Visit) {
+        match timeout(self.limits.handshake, self.get_to_know(tcp)).await {
+            Ok(Ok(stream)) => {
+                self.pending.leave(visit);
+                self.serve(stream).await;
+            }
+            Ok(Err(error)) => {
+                self.metrics.cut("handshake");
+                tracing::debug!(%error, "a payer was turned away");
+            }
+            Err(_) => self.metrics.cut("handshake"),
+        }
+    }
+
+    async fn get_to_know(&self, tcp: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        socket::prepare(&tcp)?;
+        let mut stream = self.tls.accept(tcp).await?;
+        let connection = stream.get_ref().1;
+        let key = tls::proven_key(connection)
+            .filter(|_| tls::speaks_quorate(connection))
+            .ok_or_else(|| io::Error::other("not a peer of this protocol"))?;
+        let peer = Peer::Client(ClientId(key));
+        match hello::receive(&mut stream, self.chain, peer).await? {
+            Ok(_) => Ok(stream),
+            Err(refusal) => {
+                send(&mut stream, refusal).await?;
+                Err(io::Error::other(format!("{refusal:?}")))
+            }
+        }
+    }
+
+    async fn serve(&self, mut stream: TlsStream<TcpStream>) {
+        let (frames, bytes) = ANSWERS_MAX;
+        let dropped = self.metrics.answers_dropped();
+        let outbox = Arc::new(Outbox::new(frames, bytes, Full::DropOldest, dropped));
+        let Some(ticket) = self.payers.enter(&outbox, self.limits.clients_max) else {
+            self.metrics.cut("too-many-clients");
+            let _ = send(&mut stream, Answer::Full).await;
+            return;
+        };
+        if send(&mut stream, Answer::Welcome).await.is_ok() {
+            let (reader, writer) = tokio::io::split(stream);
+            let (metrics, patience) = (&self.metrics, self.limits.write);
+            tokio::select! {
+                cut = self.read(reader, ticket) => {
+                    if let Some(fault) = cut.fault() {
+                        self.metrics.cut(fault);
+                    }
+                }
+                _ = drain(&outbox, writer, Lane::Client, metrics, patience) => {}
+            }
+        }
+        self.payers.leave(ticket);
+    }
+
+    /// Reads orders until the connection is cut.
+    async fn read(&self, stream: impl AsyncRead + Unpin, ticket: u64) -> Cut {
+        let mut reader = FrameReader::new(stream, order_bytes_max, self.limits.frame);
+        let own = Arc::new(Semaphore::new(PAYER_BYTES));
+        loop {
+            let next = async {
+                let head = reader.begin().await?;
+                let own = take(&own, head.bytes).await;
+                let frame = reader.finish(head).await?;
+                let common = take(&self.share, frame.len()).await;
+                Ok::<_, Cut>(Arrived { ticket, frame, _permits: (own, common) })
+            };
+            match next.await {
+                Ok(order) => {
+                    self.metrics.received(Lane::Client, order.frame.len());
+                    if self.orders.send(order).is_err() {
+                        return Cut::Refused;
+                    }
+                }
+                Err(cut) => return cut,
+            }
+        }
+    }
+}
+
+/// The semaphores are never closed: there is always a permit, sooner or later.
+async fn take(share: &Arc<Semaphore>, bytes: usize) -> Option<OwnedSemaphorePermit> {
+    let bytes = u32::try_from(bytes).expect("orders are megabytes at most");
+    Arc::clone(share).acquire_many_owned(bytes).await.ok()
+}
+
+async fn send(stream: &mut TlsStream<TcpStream>, answer: Answer) -> io::Result<()> {
+    stream.write_all(&[answer as u8]).await?;
+    stream.flush().await
+}

@@ -1,0 +1,175 @@
+//! What an authority shows of itself: `/status`, `/metrics`, `/evidence` and `/healthz`, over plain HTTP.
+
+use super::evidence::Shown;
+use super::server::Payers;
+use crate::metrics::Process;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use quorate_payments::{Equivocation, Network, SpentSet};
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::net::TcpListener;
+
+type Labels = Vec<(&'static str, &'static str)>;
+
+/// What an authority counts.
+#[derive(Debug)]
+pub(super) struct Counts {
+    registry: Registry,
+    /// Votes that left.
+    pub(super) votes: Counter,
+    /// Transactions locked since the start.
+    pub(super) locks: Counter,
+    /// Syncs of the locks.
+    pub(super) commits: Counter,
+    refused: Family<Labels, Counter>,
+    inputs: Gauge,
+}
+
+impl Counts {
+    pub(super) fn new() -> Self {
+        let mut registry = Registry::with_prefix("quorate_pay");
+        let (votes, locks, commits) = (Counter::default(), Counter::default(), Counter::default());
+        let (refused, inputs) = (Family::default(), Gauge::default());
+        registry.register("votes", "Votes that left", votes.clone());
+        registry.register("locks", "Transactions locked", locks.clone());
+        registry.register("commits", "Groups of locks made durable", commits.clone());
+        registry.register("refused", "Orders refused, by reason", Family::clone(&refused));
+        registry.register("locked_inputs", "Inputs locked", inputs.clone());
+        Self { registry, votes, locks, commits, refused, inputs }
+    }
+
+    pub(super) fn refused(&self, reason: &'static str) {
+        self.refused.get_or_create(&vec![("reason", reason)]).inc();
+    }
+
+    fn refused_for(&self, reason: &'static str) -> u64 {
+        self.refused.get_or_create(&vec![("reason", reason)]).get()
+    }
+}
+
+/// What the pages are made from.
+#[derive(Clone, Debug)]
+pub(super) struct Pages {
+    pub(super) network: Arc<Network>,
+    pub(super) authority: usize,
+    pub(super) shard: u16,
+    pub(super) spent: Arc<SpentSet>,
+    pub(super) payers: Arc<Payers>,
+    pub(super) counts: Arc<Counts>,
+    pub(super) evidence: Shown,
+    pub(super) since: Instant,
+}
+
+/// The content of `/status`.
+#[derive(Clone, Debug, Serialize)]
+pub struct AuthorityStatus {
+    /// This program's version.
+    pub version: &'static str,
+    /// The network's identity, in hexadecimal.
+    pub chain: String,
+    /// Which authority it is.
+    pub authority: usize,
+    /// Which shard of it.
+    pub shard: u16,
+    /// How authorities vote.
+    pub scheme: String,
+    /// Votes since the start.
+    pub votes: u64,
+    /// Transactions locked since the start.
+    pub locks: u64,
+    /// Groups of locks made durable since the start.
+    pub commits: u64,
+    /// Inputs locked, ever.
+    pub locked_inputs: usize,
+    /// Invalid orders since the start.
+    pub refused_invalid: u64,
+    /// Orders over an input that is locked for another.
+    pub refused_locked: u64,
+    /// Payers connected.
+    pub payers: usize,
+    /// Seconds since the start.
+    pub uptime_s: u64,
+    /// Resident memory of the process in MiB.
+    pub rss_mb: Option<u64>,
+    /// Processor time of the process in seconds.
+    pub cpu_seconds: Option<f64>,
+}
+
+impl Pages {
+    fn status(&self) -> AuthorityStatus {
+        let process = Process::now();
+        AuthorityStatus {
+            version: env!("CARGO_PKG_VERSION"),
+            chain: hex::encode(self.network.chain().0),
+            authority: self.authority,
+            shard: self.shard,
+            scheme: self.network.scheme().to_string(),
+            votes: self.counts.votes.get(),
+            locks: self.counts.locks.get(),
+            commits: self.counts.commits.get(),
+            locked_inputs: self.spent.len(),
+            refused_invalid: self.counts.refused_for("invalid"),
+            refused_locked: self.counts.refused_for("locked"),
+            payers: self.payers.count(),
+            uptime_s: self.since.elapsed().as_secs(),
+            rss_mb: process.resident_bytes.map(|bytes| bytes >> 20),
+            cpu_seconds: process.cpu_seconds,
+        }
+    }
+}
+
+/// Serves the pages, for ever.
+pub(super) async fn serve(socket: TcpListener, pages: Pages) {
+    let router = Router::new()
+        .route("/status", get(|State(pages): State<Pages>| async move { Json(pages.status()) }))
+        .route("/metrics", get(metrics))
+        .route("/evidence", get(evidence))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .with_state(pages);
+    if let Err(error) = axum::serve(socket, router).await {
+        tracing::error!(%error, "the status pages are gone");
+    }
+}
+
+async fn metrics(State(pages): State<Pages>) -> Response {
+    pages.counts.inputs.set(i64::try_from(pages.spent.len()).unwrap_or(i64::MAX));
+    let mut text = String::new();
+    encode(&mut text, &pages.counts.registry).expect("writing into memory cannot fail");
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
+}
+
+/// A proof that somebody signed two transactions over one input; `proof` is for `quorate pay evidence verify`.
+#[derive(Clone, Debug, Serialize)]
+struct ShownProof {
+    payer: String,
+    first: String,
+    second: String,
+    proof: String,
+}
+
+impl From<&Equivocation> for ShownProof {
+    fn from(one: &Equivocation) -> Self {
+        let proof = borsh::to_vec(one).expect("encoding into memory cannot fail");
+        Self {
+            payer: one.first.payer.to_string(),
+            first: one.first.id.to_string(),
+            second: one.second.id.to_string(),
+            proof: hex::encode(proof),
+        }
+    }
+}
+
+async fn evidence(State(pages): State<Pages>) -> Json<Vec<ShownProof>> {
+    Json(pages.evidence.lock().iter().map(ShownProof::from).collect())
+}

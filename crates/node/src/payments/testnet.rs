@@ -1,0 +1,186 @@
+//! Writes the files of a payment network: `network.toml`, a folder for each authority with its key and a
+//! configuration for each shard, and the issuer's key.
+
+use super::AuthorityConfig;
+use crate::testnet::{TestnetError, claim, make_folder, system_random, write, write_keys};
+use quorate_crypto::{Dealing, KeyFile, SchemeKind};
+use quorate_payments::{AuthorityEntry, Endowment, Network, NetworkFile, PayScheme};
+use quorate_storage::Durability;
+use quorate_types::{Epoch, Groups, Weights, deal_keys};
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// What to write.
+#[derive(Clone, Debug)]
+pub struct PayTestnetPlan {
+    /// A name for people; part of the network's identity.
+    pub name: String,
+    /// How many authorities.
+    pub authorities: u16,
+    /// How many shards each.
+    pub shards: u16,
+    /// How they vote.
+    pub scheme: PayScheme,
+    /// The address that all listen on.
+    pub host: String,
+    /// Shard `s` of authority `a` listens on this port plus `a · shards + s`, and serves HTTP that many
+    /// ports above the last of those.
+    pub base_port: u16,
+    /// What a lock survives.
+    pub durability: Durability,
+    /// What the network begins with.
+    pub genesis: Vec<Endowment>,
+}
+
+impl Default for PayTestnetPlan {
+    fn default() -> Self {
+        Self {
+            name: "testnet".into(),
+            authorities: 4,
+            shards: 1,
+            scheme: PayScheme::Plain,
+            host: "127.0.0.1".into(),
+            base_port: 7_400,
+            durability: Durability::Fsync,
+            genesis: Vec::new(),
+        }
+    }
+}
+
+/// What was written.
+#[derive(Clone, Debug)]
+pub struct PayTestnet {
+    /// The folder of it all.
+    pub directory: PathBuf,
+    /// The network file.
+    pub network: PathBuf,
+    /// The issuer's key file.
+    pub issuer: PathBuf,
+    /// The configurations by authority and shard.
+    pub configs: Vec<Vec<PathBuf>>,
+    /// The HTTP addresses likewise.
+    pub http: Vec<Vec<String>>,
+}
+
+impl PayTestnet {
+    /// Writes the files of a new network with new keys into `directory`, which must be empty or absent.
+    ///
+    /// # Errors
+    /// When the plan is impossible or the file system refuses.
+    pub fn create(directory: &Path, plan: &PayTestnetPlan) -> Result<Self, TestnetError> {
+        plan.check()?;
+        let directory = claim(directory)?;
+        let dealing = plan.deal()?;
+        let issuer_folder = directory.join("issuer");
+        let issuer = write_keys(
+            &issuer_folder,
+            KeyFile::generate(SchemeKind::Ed25519, &mut system_random)?,
+        )?;
+        let mut authorities = Vec::new();
+        let mut configs = Vec::new();
+        let mut http = Vec::new();
+        for index in 0..plan.authorities {
+            let folder = directory.join(format!("authority-{index}"));
+            make_folder(&folder)?;
+            let keys = write_keys(&folder, plan.keys(usize::from(index), dealing.as_ref())?)?;
+            authorities.push(plan.entry(index, &keys));
+            let mut of_shards = Vec::new();
+            for shard in 0..plan.shards {
+                let path = folder.join(format!("shard-{shard}.toml"));
+                write(&path, &plan.config(index, shard).to_toml())?;
+                of_shards.push(path);
+            }
+            configs.push(of_shards);
+            http.push((0..plan.shards).map(|shard| plan.http(index, shard)).collect());
+        }
+        let file = NetworkFile {
+            name: plan.name.clone(),
+            epoch: Epoch(1),
+            scheme: plan.scheme,
+            shards: plan.shards,
+            issuer: issuer.identity.public().to_string(),
+            groups: dealing.map(|dealing| Groups::from(&dealing.groups)),
+            genesis: plan.genesis.clone(),
+            authorities,
+        };
+        let network = directory.join("network.toml");
+        write(&network, &network_text(&file))?;
+        Ok(Self { network, issuer: issuer_folder.join("key.toml"), configs, http, directory })
+    }
+}
+
+impl PayTestnetPlan {
+    fn check(&self) -> Result<(), TestnetError> {
+        if self.authorities == 0 {
+            return Err(TestnetError::Size(0));
+        }
+        let shards_max = usize::from(Network::SHARDS_MAX);
+        let (members, shards) = (usize::from(self.authorities), usize::from(self.shards));
+        let ports = 2 * members * shards.clamp(1, shards_max);
+        let last = usize::from(self.base_port) + ports - 1;
+        if self.base_port == 0 || last > usize::from(u16::MAX) {
+            let (base, highest) =
+                (self.base_port, (usize::from(u16::MAX) + 1).saturating_sub(ports));
+            return Err(TestnetError::Ports { members, learners: 0, base, last, highest });
+        }
+        Ok(())
+    }
+
+    fn deal(&self) -> Result<Option<Dealing>, TestnetError> {
+        if self.scheme != PayScheme::BlsThreshold {
+            return Ok(None);
+        }
+        let mut seed = Zeroizing::new([0; 32]);
+        system_random(&mut seed[..]);
+        Ok(Some(deal_keys(&Weights::equal(usize::from(self.authorities)), &seed)?))
+    }
+
+    fn keys(&self, index: usize, dealing: Option<&Dealing>) -> Result<KeyFile, TestnetError> {
+        let Some(dealing) = dealing else {
+            return Ok(KeyFile::generate(self.scheme.keys(), &mut system_random)?);
+        };
+        let own = KeyFile::generate(SchemeKind::Ed25519, &mut system_random)?;
+        Ok(KeyFile { voting: dealing.secrets[index].clone(), ..own })
+    }
+
+    fn entry(&self, index: u16, keys: &KeyFile) -> AuthorityEntry {
+        AuthorityEntry {
+            identity: keys.identity.public().to_string(),
+            voting: keys.voting.public().to_string(),
+            possession: keys.voting.prove_possession().to_string(),
+            addresses: (0..self.shards).map(|shard| self.address(index, shard)).collect(),
+        }
+    }
+
+    fn config(&self, index: u16, shard: u16) -> AuthorityConfig {
+        let text = format!(
+            "network = \"../network.toml\"\nkey = \"key.toml\"\nshard = {shard}\ndata_dir = \
+             \"data-{shard}\"\nhttp = {:?}\ndurability = \"{}\"",
+            self.http(index, shard),
+            self.durability
+        );
+        toml::from_str(&text).expect("a whole configuration")
+    }
+
+    fn address(&self, index: u16, shard: u16) -> String {
+        self.port(u32::from(index) * u32::from(self.shards) + u32::from(shard))
+    }
+
+    fn http(&self, index: u16, shard: u16) -> String {
+        let (shards, authorities) = (u32::from(self.shards), u32::from(self.authorities));
+        self.port((authorities + u32::from(index)) * shards + u32::from(shard))
+    }
+
+    fn port(&self, offset: u32) -> String {
+        format!("{}:{}", self.host, u32::from(self.base_port) + offset)
+    }
+}
+
+fn network_text(file: &NetworkFile) -> String {
+    let content = toml::to_string(file).expect("a plain struct is a table");
+    format!(
+        "# A Quorate payment network. Every authority and every wallet holds the same bytes: the hash of\n\
+         # names, epoch, scheme, shards, issuer, genesis and keys is its identity. Addresses may change\n\
+         # without changing it.\n{content}"
+    )
+}

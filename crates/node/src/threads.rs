@@ -1,0 +1,55 @@
+//! Threads that report how they ended: whoever fails stops the host.
+
+use crate::NodeError;
+use crate::pool::Worker;
+use crossbeam_channel::Sender;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread::{Builder, JoinHandle};
+
+/// Starts threads that report how they ended.
+pub(crate) struct Threads {
+    pub(crate) failed: Sender<NodeError>,
+    pub(crate) stopping: Arc<AtomicBool>,
+    pub(crate) handles: Vec<JoinHandle<()>>,
+}
+
+impl Threads {
+    pub(crate) fn spawn(
+        &mut self,
+        name: &'static str,
+        work: impl FnOnce() -> Result<(), NodeError> + Send + 'static,
+    ) -> Result<(), NodeError> {
+        let handle = self.start(name, work)?;
+        self.handles.push(handle);
+        Ok(())
+    }
+
+    pub(crate) fn spawn_unjoined(&self, name: &'static str, work: Worker) -> Result<(), NodeError> {
+        self.start(name, move || {
+            work();
+            Ok(())
+        })
+        .map(drop)
+    }
+
+    pub(crate) fn start(
+        &self,
+        name: &'static str,
+        work: impl FnOnce() -> Result<(), NodeError> + Send + 'static,
+    ) -> Result<JoinHandle<()>, NodeError> {
+        let failed = self.failed.clone();
+        let run = move || {
+            let result = catch_unwind(AssertUnwindSafe(work));
+            if let Err(error) = result.unwrap_or(Err(NodeError::Panicked(name))) {
+                tracing::error!(thread = name, %error, "the validator stops");
+                let _ = failed.send(error);
+            }
+        };
+        Builder::new()
+            .name(name.into())
+            .spawn(run)
+            .map_err(|source| NodeError::Start { what: name, source })
+    }
+}
