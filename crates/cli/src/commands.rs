@@ -9,6 +9,7 @@ pub(crate) mod estimate;
 pub(crate) mod keys;
 pub(crate) mod kv;
 pub(crate) mod man;
+pub(crate) mod pay;
 pub(crate) mod receipt;
 pub(crate) mod report;
 pub(crate) mod reproduce;

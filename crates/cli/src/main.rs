@@ -50,6 +50,8 @@ enum Command {
     Status(commands::status::Options),
     /// Read and write the key-value store of a running committee
     Kv(Box<commands::kv::Options>),
+    /// Pay without consensus: authorities, wallets, measurements
+    Pay(Box<commands::pay::Options>),
     /// Check a receipt offline
     Receipt(commands::receipt::Options),
     /// Make a validator's keys, or a committee's together; seal them, show their public parts
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         Command::Run(options) => options.run(),
         Command::Status(options) => options.run(),
         Command::Kv(options) => options.run(),
+        Command::Pay(options) => options.run(),
         Command::Receipt(options) => options.run(),
         Command::Keys(options) => options.run(),
         Command::Config(options) => options.run(),

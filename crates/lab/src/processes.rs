@@ -4,7 +4,6 @@
 //! pipe closes. So none survives us, whatever happens to us: not even SIGKILL leaves an orphan.
 
 use rustix::process::{Pid, Signal, kill_process};
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,17 +17,49 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// How much of a log is read for its last lines, in bytes.
 const LOG_TAIL_BYTES: u64 = 16 * 1024;
 
+/// What to start, with a configuration each.
+#[derive(Clone, Debug)]
+pub enum Program {
+    /// `quorate run`, at this path. Logs to `validator.log` beside the configuration.
+    Validator(PathBuf),
+    /// `quorate pay run`, at this path; on one processor alone, if one is named. Logs beside the
+    /// configuration, under its name.
+    Authority(PathBuf, Option<usize>),
+}
+
+impl Program {
+    fn command(&self) -> Command {
+        let (executable, arguments, core) = match self {
+            Self::Validator(executable) => (executable, &["run"][..], None),
+            Self::Authority(executable, core) => (executable, &["pay", "run"][..], *core),
+        };
+        let mut command = Command::new(executable);
+        command.args(arguments).arg("--exit-with-parent");
+        if let Some(core) = core {
+            command.args(["--core", &core.to_string()]);
+        }
+        command.arg("--config");
+        command
+    }
+
+    fn log_path(&self, config: &Path) -> PathBuf {
+        match self {
+            Self::Validator(_) => config.with_file_name("validator.log"),
+            Self::Authority(..) => config.with_extension("log"),
+        }
+    }
+}
+
 /// The processes. Dropping it ends them.
 #[derive(Debug)]
 pub struct Processes {
-    executable: PathBuf,
+    program: Program,
     configs: Vec<PathBuf>,
     children: Vec<Option<Child>>,
 }
 
 impl Processes {
-    /// Starts `executable run --config …` for every configuration. Each validator logs to
-    /// `validator.log` beside its configuration.
+    /// Starts a validator for every configuration.
     ///
     /// # Errors
     /// When a process or its log cannot be made; those already started are ended.
@@ -36,13 +67,25 @@ impl Processes {
         Self::start_but(executable, configs, &[])
     }
 
+    /// Starts a program for every configuration.
+    ///
+    /// # Errors
+    /// As [`Processes::start`].
+    pub fn start_all(program: Program, configs: &[PathBuf]) -> io::Result<Self> {
+        Self::start_some(program, configs, &[])
+    }
+
     /// As [`Processes::start`], without these, which are as if killed.
     ///
     /// # Errors
     /// As there.
     pub fn start_but(executable: &Path, configs: &[PathBuf], but: &[u16]) -> io::Result<Self> {
+        Self::start_some(Program::Validator(executable.to_owned()), configs, but)
+    }
+
+    fn start_some(program: Program, configs: &[PathBuf], but: &[u16]) -> io::Result<Self> {
         let mut processes = Self {
-            executable: executable.to_owned(),
+            program,
             configs: configs.to_vec(),
             children: configs.iter().map(|_| None).collect(),
         };
@@ -59,9 +102,9 @@ impl Processes {
     /// When the process or its log cannot be made.
     pub fn start_one(&mut self, index: usize) -> io::Result<()> {
         let log = File::options().create(true).append(true).open(self.log_path(index))?;
-        let arguments = ["run", "--exit-with-parent", "--config"].map(OsString::from);
-        let child = Command::new(&self.executable)
-            .args(arguments)
+        let child = self
+            .program
+            .command()
             .arg(&self.configs[index])
             .stdin(Stdio::piped())
             .stdout(log.try_clone()?)
@@ -143,7 +186,7 @@ impl Processes {
     }
 
     fn log_path(&self, index: usize) -> PathBuf {
-        self.configs[index].with_file_name("validator.log")
+        self.program.log_path(&self.configs[index])
     }
 }
 

@@ -192,7 +192,7 @@ fn start_gateway(
     started.map(Some)
 }
 
-fn end_with_parent(shutdown: Shutdown) {
+pub(crate) fn end_with_parent(shutdown: Shutdown) {
     thread::spawn(move || {
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
         shutdown.trigger();
@@ -202,9 +202,11 @@ fn end_with_parent(shutdown: Shutdown) {
     });
 }
 
-fn fail(error: NodeError) -> Failure {
+pub(crate) fn fail(error: NodeError) -> Failure {
     match error {
-        NodeError::Passphrase(_)
+        NodeError::Authority(_)
+        | NodeError::Key(_)
+        | NodeError::Passphrase(_)
         | NodeError::NoPassphrase { .. }
         | NodeError::OtherService { .. }
         | NodeError::Storage(
@@ -212,7 +214,9 @@ fn fail(error: NodeError) -> Failure {
             | StorageError::Format { .. }
             | StorageError::OtherService { .. },
         ) => Failure::usage(error),
-        NodeError::Halted(_) | NodeError::Storage(StorageError::FalseSnapshot { .. }) => {
+        NodeError::Halted(_)
+        | NodeError::LocksLost { .. }
+        | NodeError::Storage(StorageError::FalseSnapshot { .. }) => {
             Failure::Halted(error.to_string())
         }
         NodeError::Storage(_) | NodeError::Marker { .. } => Failure::Disk(error.to_string()),

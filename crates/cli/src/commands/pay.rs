@@ -1,0 +1,31 @@
+//! `quorate pay`: payments without consensus.
+
+mod run;
+mod testnet;
+
+use crate::failure::CommandResult;
+use clap::{Args, Subcommand};
+
+/// Pay without consensus: authorities, wallets, measurements.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    command: PayCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum PayCommand {
+    /// Write keys and configurations of a new payment network
+    Testnet(testnet::Options),
+    /// Run one shard of one authority
+    Run(run::Options),
+}
+
+impl Options {
+    pub(crate) fn run(&self) -> CommandResult {
+        match &self.command {
+            PayCommand::Testnet(options) => options.run(),
+            PayCommand::Run(options) => options.run(),
+        }
+    }
+}

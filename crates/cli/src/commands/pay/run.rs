@@ -1,0 +1,84 @@
+//! `quorate pay run`: one shard of one authority.
+
+use crate::commands::run::{end_with_parent, fail};
+use crate::failure::{CommandResult, Failure};
+use crate::{output, passphrase};
+use clap::Args;
+use quorate_crypto::KeyFile;
+use quorate_node::payments::{Authority, AuthorityConfig};
+use quorate_node::{NodeError, Shutdown, init_logging};
+use rustix::thread::{CpuSet, sched_setaffinity};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// Run one shard of one authority.
+///
+/// It logs to standard error, and serves status, metrics and evidence of double spends over HTTP at the
+/// address in its configuration. It may be killed at any time: what it voted for is on disk.
+///
+/// It exits with 3 when its locks are fewer than it had: it would vote twice for one coin, and must not
+/// start again under its keys. And with 4 when its disk failed.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  quorate pay run --config net/authority-0/shard-0.toml")]
+pub(crate) struct Options {
+    /// The shard's configuration file
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Run on this processor alone: for measurements
+    #[arg(long, value_name = "CPU")]
+    core: Option<usize>,
+    /// Print the addresses as one JSON object once it runs
+    #[arg(long)]
+    json: bool,
+    /// End when standard input is closed, and so with the process that holds its other end
+    #[arg(long)]
+    exit_with_parent: bool,
+}
+
+impl Options {
+    pub(super) fn run(&self) -> CommandResult {
+        if let Some(core) = self.core {
+            pin(core)?;
+        }
+        let config = AuthorityConfig::load(&self.config).map_err(Failure::usage)?;
+        init_logging(config.log);
+        let keys = load_keys(&config)?;
+        let shutdown = Shutdown::on_signals().map_err(fail)?;
+        if self.exit_with_parent {
+            end_with_parent(shutdown.clone());
+        }
+        let authority = Authority::start(&config, &keys).map_err(fail)?;
+        if self.json {
+            output::json(&json!({
+                "address": authority.address().to_string(),
+                "http": authority.http_address().to_string(),
+            }));
+        }
+        authority.wait(&shutdown).map_err(fail)
+    }
+}
+
+/// Before there are other threads, which inherit it.
+fn pin(core: usize) -> CommandResult {
+    let mut set = CpuSet::new();
+    if core >= CpuSet::MAX_CPU {
+        return Err(Failure::Usage(format!("there is no processor {core}")));
+    }
+    set.set(core);
+    sched_setaffinity(None, &set)
+        .map_err(|error| Failure::Usage(format!("cannot run on processor {core} alone: {error}")))
+}
+
+fn load_keys(config: &AuthorityConfig) -> Result<KeyFile, Failure> {
+    let mut refusal = None;
+    let loaded = config.load_keys(&mut |key| {
+        passphrase::ask(key).unwrap_or_else(|failure| {
+            refusal = Some(failure);
+            None
+        })
+    });
+    match refusal {
+        Some(failure) => Err(failure),
+        None => loaded.map_err(|error: NodeError| fail(error)),
+    }
+}
