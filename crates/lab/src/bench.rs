@@ -36,6 +36,7 @@ mod watch;
 pub use config::{BenchConfig, SendTo, fitting_timeout_ms, sessions_for};
 pub use error::BenchError;
 pub use events::{At, NotAnEvent, Pause, Who};
+pub use latencies::{Latencies, LatencyMs};
 pub use progress::Progress;
 pub use report::Report;
 pub use search::find_max;

@@ -15,6 +15,7 @@ pub mod http;
 pub mod machine;
 pub mod minimum;
 pub mod page;
+pub mod pay;
 pub mod ports;
 pub mod processes;
 pub mod service;

@@ -21,7 +21,7 @@ mod status;
 mod testnet;
 
 pub use authority::Authority;
-pub use client::PayClient;
+pub use client::{PayClient, PayFeed, PreparedOrder};
 pub use config::{AuthorityConfig, AuthorityConfigError, read_network};
 pub use locks::{Locks, recover};
 pub use status::AuthorityStatus;

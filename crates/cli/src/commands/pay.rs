@@ -1,5 +1,6 @@
 //! `quorate pay`: payments without consensus.
 
+mod bench;
 mod run;
 mod testnet;
 
@@ -19,6 +20,8 @@ enum PayCommand {
     Testnet(testnet::Options),
     /// Run one shard of one authority
     Run(run::Options),
+    /// Measure all schemes: real authorities under load, beside what their signatures cost
+    Bench(bench::Options),
 }
 
 impl Options {
@@ -26,6 +29,7 @@ impl Options {
         match &self.command {
             PayCommand::Testnet(options) => options.run(),
             PayCommand::Run(options) => options.run(),
+            PayCommand::Bench(options) => options.run(),
         }
     }
 }

@@ -256,3 +256,68 @@ impl Driver {
         }
     }
 }
+
+/// A raw connection to one shard of one authority, for load generators: frames that were made before go out,
+/// answers come in, and nothing is counted or asked again.
+#[derive(Debug)]
+pub struct PayFeed {
+    outbox: Arc<Outbox>,
+    up: Arc<AtomicBool>,
+    answers: mpsc::Receiver<(ReplicaId, Answer)>,
+    _tasks: JoinSet<()>,
+}
+
+/// An encoded order.
+#[derive(Clone, Debug)]
+pub struct PreparedOrder(Frame);
+
+impl PreparedOrder {
+    /// Encodes a transaction.
+    #[must_use]
+    pub fn new(transaction: &Transaction) -> Self {
+        Self(order(transaction))
+    }
+
+    /// Bytes on the wire, before encryption.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl PayFeed {
+    /// Connects to one shard of these authorities, inside a tokio runtime.
+    ///
+    /// # Errors
+    /// When the key is refused by the TLS library.
+    pub fn open(
+        network: &Network,
+        identity: &IdentitySecret,
+        (authority, shard): (ReplicaId, u16),
+    ) -> Result<Self, NodeError> {
+        let (answers_in, answers) = mpsc::channel(ANSWERS_MAX);
+        let mut links = open_links(network, identity, shard)?;
+        let link = links.swap_remove(authority.index());
+        let (outbox, up) = (Arc::clone(&link.outbox), Arc::clone(&link.up));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(link.run(answers_in));
+        Ok(Self { outbox, up, answers, _tasks: tasks })
+    }
+
+    /// Whether the connection is up.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        self.up.load(Ordering::Relaxed)
+    }
+
+    /// What queues orders: cloning shares the queue, which drops what does not fit.
+    pub fn sender(&self) -> impl Fn(&PreparedOrder) + Clone + Send + use<> {
+        let outbox = Arc::clone(&self.outbox);
+        move |order| outbox.push(order.0.clone())
+    }
+
+    /// The next answer.
+    pub async fn answer(&mut self) -> Option<Answer> {
+        self.answers.recv().await.map(|(_, answer)| answer)
+    }
+}

@@ -1,0 +1,122 @@
+//! `quorate pay bench`: all schemes under load.
+
+use crate::failure::{CommandResult, Failure};
+use crate::output;
+use clap::Args;
+use comfy_table::{Table, presets};
+use indicatif::ProgressBar;
+use quorate_lab::machine::MachineInfo;
+use quorate_lab::pay::{PayBenchConfig, PayReport, measure};
+use quorate_payments::PayScheme;
+use quorate_storage::Durability;
+use serde_json::json;
+use std::time::Duration;
+
+/// Measure all schemes: real authorities under load, beside what their signatures cost.
+///
+/// For each scheme: one authority on a processor of its own, fed with prepared payments as fast as it
+/// votes; then all authorities at half of what the machine can do, for latencies. Payments have one input, with
+/// a certificate of its own, and two outputs. Everything is checked and locks are durable.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quorate pay bench                four authorities, plain, merkle and bls\n  \
+    quorate pay bench -n 10          certificates of seven votes\n  \
+    quorate pay bench --shards 2     each authority in two processes")]
+pub(crate) struct Options {
+    /// How many authorities
+    #[arg(short = 'n', long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=100))]
+    authorities: u16,
+    /// How many processes each authority shares its payers among
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=16))]
+    shards: u16,
+    /// Which schemes: plain, merkle, bls, bls-threshold
+    #[arg(long, value_delimiter = ',', default_value = "plain,merkle,bls")]
+    scheme: Vec<PayScheme>,
+    /// Seconds of each load
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=600))]
+    duration: u64,
+    /// What a lock survives: a power cut (fsync), or the end of the process only (os)
+    #[arg(long, default_value = "fsync")]
+    durability: Durability,
+    /// Print the reports as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Options {
+    pub(super) fn run(&self) -> CommandResult {
+        let executable = std::env::current_exe().map_err(Failure::run)?;
+        let config = PayBenchConfig {
+            executable,
+            schemes: self.scheme.clone(),
+            authorities: self.authorities,
+            shards: self.shards,
+            duration: Duration::from_secs(self.duration),
+            durability: self.durability,
+        };
+        let progress = ProgressBar::new_spinner();
+        progress.enable_steady_tick(Duration::from_millis(100));
+        let mut reports = Vec::new();
+        for scheme in &config.schemes {
+            let say = |what: &str| progress.set_message(format!("{scheme}: {what}"));
+            reports.push(measure(&config, *scheme, &say).map_err(Failure::run)?);
+        }
+        progress.finish_and_clear();
+        if self.json {
+            output::json(&json!({ "machine": MachineInfo::here(), "reports": reports }));
+        } else {
+            output::line(&self.describe(&reports));
+        }
+        Ok(())
+    }
+
+    fn describe(&self, reports: &[PayReport]) -> String {
+        let mut table = Table::new();
+        table.load_preset(presets::NOTHING).set_header([
+            "scheme",
+            "order",
+            "µs a vote",
+            "per core",
+            "bound",
+            "of it",
+            "one authority",
+            "all",
+            "p50",
+            "p99",
+        ]);
+        for report in reports {
+            table.add_row(row(report));
+        }
+        let machine = MachineInfo::here();
+        let quorum = reports.first().map_or(0, |report| report.quorum);
+        format!(
+            "{n} authorities, certificates of {quorum} votes, {shards} shard{s} each, {durability}; {cores} cores, {cpu}, commit {commit}\n\n{table}\n\n\
+             per core: transactions a second by the processor time of one authority, everything included. bound: what\n\
+             its signatures and hashes alone allow there. one authority: measured, each shard on a processor of its own,\n\
+             fed from the others. all: payments a second with a quorum's votes by all authorities on this machine, at the\n\
+             rate that was due; p50, p99: from when they were due, in milliseconds.",
+            n = self.authorities,
+            shards = self.shards,
+            s = if self.shards == 1 { "" } else { "s" },
+            durability = self.durability,
+            cores = machine.cores,
+            cpu = machine.cpu,
+            commit = machine.commit,
+        )
+    }
+}
+
+fn row(report: &PayReport) -> Vec<String> {
+    vec![
+        report.scheme.to_string(),
+        format!("{} B", report.order_bytes),
+        format!("{:.1}", report.cpu_us),
+        format!("{:.0}/s", report.per_core_tx_s()),
+        format!("{:.0}/s", report.bound.tx_s()),
+        format!("{:.0} %", report.share_of_bound() * 100.0),
+        format!("{:.0}/s", report.one_authority_tx_s),
+        format!("{:.0} of {:.0}/s", report.all_tx_s, report.all_due_tx_s),
+        format!("{:.1}", report.latency_ms.p50),
+        format!("{:.1}", report.latency_ms.p99),
+    ]
+}

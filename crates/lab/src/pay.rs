@@ -1,0 +1,193 @@
+//! Payments under load: real authorities, prepared payments, and beside the rates what their signatures cost.
+//!
+//! Two measurements for each scheme. **One authority on one processor**, fed by the others as fast
+//! as it answers, is the figure per core: votes a second, durable, over TLS, everything checked. **All
+//! authorities**, sharing this machine with the load, at a rate of half of what they came to, is the figure for
+//! latency: from when a payment was due until a quorum had voted for it.
+
+mod bound;
+mod drive;
+mod place;
+mod prepare;
+
+pub use bound::{Bound, bound_of};
+
+use crate::bench::{Latencies, LatencyMs};
+use drive::{Load, drive};
+use place::Place;
+use prepare::{Prepared, prepare};
+use quorate_payments::PayScheme;
+use quorate_storage::Durability;
+use quorate_types::ReplicaId;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct PayBenchConfig {
+    /// This program.
+    pub executable: PathBuf,
+    /// The schemes, in the table's order.
+    pub schemes: Vec<PayScheme>,
+    /// How many authorities.
+    pub authorities: u16,
+    /// How many shards each.
+    pub shards: u16,
+    /// How long each load lasts.
+    pub duration: Duration,
+    /// What a lock survives.
+    pub durability: Durability,
+}
+
+/// Why nothing was measured.
+#[derive(Debug, thiserror::Error)]
+pub enum PayBenchError {
+    /// The system refused.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Its words.
+        source: io::Error,
+    },
+    /// The network's files were not written.
+    #[error(transparent)]
+    Testnet(#[from] quorate_node::TestnetError),
+    /// Keys or files of the network were refused.
+    #[error(transparent)]
+    Node(#[from] quorate_node::NodeError),
+    /// An authority does not answer.
+    #[error("authorities did not come up in {} s; the last one's log:\n{log}", .patience.as_secs())]
+    NotUp {
+        /// How long they had.
+        patience: Duration,
+        /// What one of them said.
+        log: String,
+    },
+    /// An authority refused what was prepared.
+    #[error("an authority refused a prepared payment: {0}")]
+    Refused(String),
+}
+
+/// What one scheme came to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PayReport {
+    /// Which scheme.
+    pub scheme: PayScheme,
+    /// Authorities.
+    pub authorities: u16,
+    /// Votes that a certificate takes.
+    pub quorum: u64,
+    /// Shards of each authority.
+    pub shards: u16,
+    /// Bytes of an order with one input and two outputs.
+    pub order_bytes: usize,
+    /// Transactions a second that one authority (its shards together) voted for, each shard on one processor.
+    pub one_authority_tx_s: f64,
+    /// Processor time that it took of the authority for each, in microseconds.
+    pub cpu_us: f64,
+    /// What signatures and hashes alone allow on one core.
+    pub bound: Bound,
+    /// Payments a second by all authorities on this machine, as many as were due.
+    pub all_tx_s: f64,
+    /// Payments a second that were due.
+    pub all_due_tx_s: f64,
+    /// Until a quorum had voted, at that rate.
+    pub latency_ms: LatencyMs,
+}
+
+impl PayReport {
+    /// Transactions a second that the authority's processor time allows on one core.
+    #[must_use]
+    pub fn per_core_tx_s(&self) -> f64 {
+        1e6 / self.cpu_us
+    }
+
+    /// What that is of what signatures and hashes allow.
+    #[must_use]
+    pub fn share_of_bound(&self) -> f64 {
+        self.per_core_tx_s() / self.bound.tx_s()
+    }
+}
+
+/// Measures one scheme; `say` hears what is being done.
+///
+/// # Errors
+/// When the system refuses, or an authority is not what it should be.
+pub fn measure(
+    config: &PayBenchConfig,
+    scheme: PayScheme,
+    say: &dyn Fn(&str),
+) -> Result<PayReport, PayBenchError> {
+    let place = Place::make(config, scheme)?;
+    say("pricing signatures");
+    let bound = bound_of(&place.network, &place.voting_secrets()?);
+    let seconds = config.duration.as_secs_f64();
+    // A little more than the bound allows, so that the load does not run dry.
+    let count = (bound.tx_s() * f64::from(config.shards) * (seconds + 1.0) * 1.1) as usize;
+    say(&format!("preparing {count} payments"));
+    let (saturating, paced) = prepare(&place, count)?;
+    say("one authority, on a processor of its own");
+    let alone = one_authority(config, &place, &saturating)?;
+    say("all authorities");
+    let rate = all_rate(config, alone.rate);
+    let all = all_authorities(config, &place, &paced, rate)?;
+    Ok(PayReport {
+        scheme,
+        authorities: config.authorities,
+        quorum: place.network.committee().quorum(),
+        shards: config.shards,
+        order_bytes: saturating.order_bytes(),
+        one_authority_tx_s: alone.rate,
+        cpu_us: alone.cpu_us,
+        bound,
+        all_tx_s: all.0,
+        all_due_tx_s: rate,
+        latency_ms: all.1,
+    })
+}
+
+/// What one authority came to.
+struct Alone {
+    rate: f64,
+    cpu_us: f64,
+}
+
+fn one_authority(
+    config: &PayBenchConfig,
+    place: &Place,
+    payments: &Prepared,
+) -> Result<Alone, PayBenchError> {
+    let running = place.start(&[ReplicaId(0)], true)?;
+    let before = running.cpu_seconds()?;
+    let load = Load { payments, rate: None, duration: config.duration, needed: 1 };
+    let outcome = drive(place, &[ReplicaId(0)], &load)?;
+    let after = running.cpu_seconds()?;
+    let votes = outcome.finished as f64;
+    Ok(Alone { rate: outcome.rate, cpu_us: (after - before) * 1e6 / votes.max(1.0) })
+}
+
+/// Half of what the machine's processors can do when every authority votes for everything.
+fn all_rate(config: &PayBenchConfig, alone: f64) -> f64 {
+    let cores = std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64);
+    // One processor's worth goes to the load.
+    let per_core = alone / f64::from(config.shards).min(cores);
+    let all = per_core * (cores - 1.0).max(0.5) / f64::from(config.authorities);
+    (all / 2.0).max(10.0)
+}
+
+fn all_authorities(
+    config: &PayBenchConfig,
+    place: &Place,
+    payments: &Prepared,
+    rate: f64,
+) -> Result<(f64, LatencyMs), PayBenchError> {
+    let authorities: Vec<ReplicaId> = place.network.committee().members().collect();
+    let _running = place.start(&authorities, false)?;
+    let needed = usize::try_from(place.network.committee().quorum()).expect("a few");
+    let load = Load { payments, rate: Some(rate), duration: config.duration, needed };
+    let outcome = drive(place, &authorities, &load)?;
+    Ok((outcome.rate, outcome.latencies.summary()))
+}

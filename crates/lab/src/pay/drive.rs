@@ -1,0 +1,219 @@
+//! Sends prepared payments to authorities and counts their votes.
+
+use super::place::Place;
+use super::prepare::{Payment, Prepared};
+use super::{Latencies, PayBenchError};
+use quorate_crypto::IdentitySecret;
+use quorate_node::payments::{PayFeed, PreparedOrder};
+use quorate_payments::{Answer, TxId, Verdict};
+use quorate_types::ReplicaId;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::runtime::Builder;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout};
+
+/// Payments under way at each shard when it is fed as fast as it answers.
+const WINDOW: usize = 4_096;
+
+/// How long connections may take to come up, and the last answers to come.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The first part of a load does not count.
+const WARM_UP: f64 = 0.2;
+
+/// How often a paced load sends what is due.
+const PACE: Duration = Duration::from_millis(1);
+
+/// What is sent, and how.
+pub(super) struct Load<'a> {
+    pub(super) payments: &'a Prepared,
+    /// Payments a second; `None`: as fast as they are answered.
+    pub(super) rate: Option<f64>,
+    pub(super) duration: Duration,
+    /// Votes that finish a payment.
+    pub(super) needed: usize,
+}
+
+/// What came of it.
+pub(super) struct Driven {
+    /// Payments finished.
+    pub(super) finished: u64,
+    /// Payments finished a second, after warming up.
+    pub(super) rate: f64,
+    pub(super) latencies: Latencies,
+}
+
+type Sender = Box<dyn Fn(&PreparedOrder) + Send>;
+
+/// What the receivers share.
+struct Tally {
+    began: Instant,
+    counted_us: std::ops::Range<u64>,
+    needed: usize,
+    state: Mutex<State>,
+    progress: Notify,
+}
+
+struct State {
+    under_way: BTreeMap<TxId, (u64, usize)>,
+    latencies: Latencies,
+    finished: u64,
+    in_time: u64,
+    refused: Option<String>,
+}
+
+/// Runs a load to its end.
+pub(super) fn drive(
+    place: &Place,
+    authorities: &[ReplicaId],
+    load: &Load<'_>,
+) -> Result<Driven, PayBenchError> {
+    let failed = |source| PayBenchError::System { what: "start the load", source };
+    let runtime =
+        Builder::new_multi_thread().worker_threads(1).enable_all().build().map_err(failed)?;
+    runtime.block_on(async { run(place, authorities, load).await })
+}
+
+async fn run(
+    place: &Place,
+    authorities: &[ReplicaId],
+    load: &Load<'_>,
+) -> Result<Driven, PayBenchError> {
+    let identity = IdentitySecret::from_seed([0x77; 32]);
+    let mut feeds = Vec::new();
+    for shard in 0..place.network.shards() {
+        for authority in authorities {
+            feeds.push((shard, PayFeed::open(&place.network, &identity, (*authority, shard))?));
+        }
+    }
+    let deadline = Instant::now() + PATIENCE;
+    while !feeds.iter().all(|(_, feed)| feed.is_up()) {
+        if Instant::now() >= deadline {
+            return Err(PayBenchError::NotUp { patience: PATIENCE, log: String::new() });
+        }
+        sleep(Duration::from_millis(5)).await;
+    }
+    let span = u64::try_from(load.duration.as_micros()).unwrap_or(u64::MAX);
+    let counted_us = (span as f64 * WARM_UP) as u64..span;
+    let tally = Arc::new(Tally {
+        began: Instant::now(),
+        needed: load.needed,
+        state: Mutex::new(State {
+            under_way: BTreeMap::new(),
+            latencies: Latencies::new(counted_us.clone()),
+            finished: 0,
+            in_time: 0,
+            refused: None,
+        }),
+        counted_us,
+        progress: Notify::new(),
+    });
+    let mut senders: BTreeMap<u16, Vec<Sender>> = BTreeMap::new();
+    let mut receivers = Vec::new();
+    for (shard, mut feed) in feeds {
+        senders.entry(shard).or_default().push(Box::new(feed.sender()));
+        let tally = Arc::clone(&tally);
+        receivers.push(tokio::spawn(async move {
+            while let Some(answer) = feed.answer().await {
+                tally.on_answer(answer);
+            }
+        }));
+    }
+    match load.rate {
+        Some(rate) => paced(load, rate, &senders, &tally).await,
+        None => saturating(load, &senders, &tally).await,
+    }
+    // What is under way still counts.
+    let _ = timeout(PATIENCE, tally.settled()).await;
+    receivers.iter().for_each(tokio::task::JoinHandle::abort);
+    tally.report()
+}
+
+/// Keeps a window full until the time is over.
+async fn saturating(load: &Load<'_>, senders: &BTreeMap<u16, Vec<Sender>>, tally: &Tally) {
+    let window = WINDOW * senders.len();
+    for payment in &load.payments.0 {
+        while tally.lock().under_way.len() >= window && tally.began.elapsed() < load.duration {
+            let _ = timeout(Duration::from_millis(20), tally.progress.notified()).await;
+        }
+        if tally.began.elapsed() >= load.duration {
+            return;
+        }
+        send(payment, tally.now_us(), senders, tally);
+    }
+}
+
+/// Sends what is due, whatever comes back.
+async fn paced(load: &Load<'_>, rate: f64, senders: &BTreeMap<u16, Vec<Sender>>, tally: &Tally) {
+    let mut payments = load.payments.0.iter().zip(0_u32..).peekable();
+    while tally.began.elapsed() < load.duration {
+        let now = tally.now_us();
+        while let Some((payment, number)) = payments.peek().copied() {
+            let due = (f64::from(number) * 1e6 / rate) as u64;
+            if due > now {
+                break;
+            }
+            payments.next();
+            send(payment, due, senders, tally);
+        }
+        sleep(PACE).await;
+    }
+}
+
+fn send(payment: &Payment, due_us: u64, senders: &BTreeMap<u16, Vec<Sender>>, tally: &Tally) {
+    tally.lock().under_way.insert(payment.tx, (due_us, 0));
+    for sender in senders.get(&payment.shard).into_iter().flatten() {
+        sender(&payment.order);
+    }
+}
+
+impl Tally {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no receiver panics")
+    }
+
+    fn now_us(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    fn on_answer(&self, answer: Answer) {
+        let now = self.now_us();
+        let mut state = self.lock();
+        match answer.verdict {
+            Verdict::Vote(_) => {
+                let Some((due, votes)) = state.under_way.get_mut(&answer.tx) else { return };
+                *votes += 1;
+                if *votes < self.needed {
+                    return;
+                }
+                let latency = now.saturating_sub(*due);
+                let due = *due;
+                state.under_way.remove(&answer.tx);
+                state.latencies.add(due, latency, 1);
+                state.finished += 1;
+                state.in_time += u64::from(self.counted_us.contains(&now));
+                self.progress.notify_one();
+            }
+            verdict => state.refused = Some(format!("{verdict:?}")),
+        }
+    }
+
+    async fn settled(&self) {
+        while !self.lock().under_way.is_empty() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    fn report(&self) -> Result<Driven, PayBenchError> {
+        let mut state = self.lock();
+        if let Some(refused) = state.refused.take() {
+            return Err(PayBenchError::Refused(refused));
+        }
+        let seconds = (self.counted_us.end - self.counted_us.start) as f64 / 1e6;
+        let latencies =
+            std::mem::replace(&mut state.latencies, Latencies::new(self.counted_us.clone()));
+        Ok(Driven { finished: state.finished, rate: state.in_time as f64 / seconds, latencies })
+    }
+}
