@@ -1,0 +1,217 @@
+//! Payments over TLS and real disks: authorities and payers as they run, in one process.
+
+use quorate_crypto::{IdentitySecret, KeyFile, StoredKeys};
+use quorate_node::payments::{
+    Authority, AuthorityConfig, PayClient, PayTestnet, PayTestnetPlan, read_network,
+};
+use quorate_node::{NodeError, Shutdown};
+use quorate_payments::{
+    Coin, Network, Outcome, Output, PayReceipt, PayScheme, Transaction, TxCertificate,
+};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+/// A network in a folder that goes away with it.
+struct Net {
+    testnet: PayTestnet,
+    network: Arc<Network>,
+    authorities: Vec<Vec<Option<Authority>>>,
+    issuer: IdentitySecret,
+    runtime: Runtime,
+    _folder: TempDir,
+}
+
+impl Net {
+    fn start(scheme: PayScheme, shards: u16) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let base_port = free_ports(8 * shards);
+        let plan = PayTestnetPlan { scheme, shards, base_port, ..PayTestnetPlan::default() };
+        let testnet = PayTestnet::create(&folder.path().join("net"), &plan).expect("written");
+        let network = Arc::new(read_network(&testnet.network).expect("a network"));
+        let issuer = keys(testnet.issuer.clone()).identity;
+        let runtime = Runtime::new().expect("a runtime");
+        let mut net =
+            Self { testnet, network, authorities: Vec::new(), issuer, runtime, _folder: folder };
+        for index in 0..4 {
+            let shards = (0..usize::from(shards)).map(|_| None).collect();
+            net.authorities.push(shards);
+            net.start_authority(index).expect("starts");
+        }
+        net
+    }
+
+    fn start_authority(&mut self, index: usize) -> Result<(), NodeError> {
+        for (shard, path) in self.testnet.configs[index].iter().enumerate() {
+            let config = AuthorityConfig::load(path).expect("a configuration");
+            let keys = config.load_keys(&mut |_| None)?;
+            self.authorities[index][shard] = Some(Authority::start(&config, &keys)?);
+        }
+        Ok(())
+    }
+
+    /// Drops an authority, all shards of it.
+    fn stop_authority(&mut self, index: usize) {
+        self.authorities[index].iter_mut().for_each(|shard| *shard = None);
+    }
+
+    fn client(&self, key: &IdentitySecret) -> PayClient {
+        let _inside = self.runtime.enter();
+        PayClient::start(Arc::clone(&self.network), key).expect("starts")
+    }
+
+    fn pay(&self, key: &IdentitySecret, transaction: &Transaction) -> Outcome {
+        let client = self.client(key);
+        let paying = client.pay(Arc::new(transaction.clone()));
+        self.runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), paying).await })
+            .expect("an outcome within a minute")
+    }
+
+    fn certified(&self, key: &IdentitySecret, transaction: &Transaction) -> TxCertificate {
+        match self.pay(key, transaction) {
+            Outcome::Certified(certificate) => *certificate,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Issues 100 units to somebody.
+    fn issue(&self, serial: u64, owner: &IdentitySecret) -> Vec<Coin> {
+        let outputs = vec![Output { owner: owner.public(), value: 100 }];
+        let issue = Transaction::issue(&self.network, &self.issuer, serial, outputs);
+        let certificate = self.certified(&self.issuer, &issue);
+        issue.coins(self.network.chain(), &certificate)
+    }
+
+    fn spend(&self, owner: &IdentitySecret, coins: &[Coin], to: &IdentitySecret) -> Transaction {
+        let outputs = vec![
+            Output { owner: to.public(), value: 40 },
+            Output { owner: owner.public(), value: 60 },
+        ];
+        Transaction::spend(&self.network, owner, coins, outputs)
+    }
+}
+
+fn keys(path: PathBuf) -> KeyFile {
+    match StoredKeys::read(&path).expect("a key file") {
+        StoredKeys::Open(keys) => keys,
+        StoredKeys::Sealed(_) => panic!("a testnet's keys are open"),
+    }
+}
+
+/// Ports that nobody listens on now, below those of outgoing connections.
+fn free_ports(count: u16) -> u16 {
+    let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+    let start = 20_000 + u16::try_from(std::process::id() % 50).expect("small") * 200;
+    let mut candidates = (start..32_000).step_by(usize::from(count));
+    let thread = format!("{:?}", std::thread::current().id());
+    let skip = thread.bytes().map(usize::from).sum::<usize>() % 40;
+    candidates
+        .by_ref()
+        .skip(skip)
+        .find(|base| (*base..base + count).all(free))
+        .expect("free ports")
+}
+
+fn owner(seed: u8) -> IdentitySecret {
+    IdentitySecret::from_seed([seed; 32])
+}
+
+#[test]
+fn every_scheme_pays_over_tls_and_its_receipt_verifies_offline() {
+    for scheme in PayScheme::ALL {
+        let net = Net::start(scheme, 1);
+        let (alice, bob) = (owner(1), owner(2));
+        let coins = net.issue(1, &alice);
+        let payment = net.spend(&alice, &coins, &bob);
+        let certificate = net.certified(&alice, &payment);
+        let coins = payment.coins(net.network.chain(), &certificate);
+        let receipt = PayReceipt { coins: vec![coins[0].clone()], memo: None };
+        let paid = receipt.check(&net.network).expect("a good receipt");
+        assert_eq!((paid.value, paid.payee), (40, bob.public()), "{scheme}");
+    }
+}
+
+#[test]
+fn shards_are_processes_of_their_own_owners() {
+    let net = Net::start(PayScheme::Plain, 2);
+    let shards: Vec<u16> = (1..9).map(|seed| net.network.shard_of(&owner(seed).public())).collect();
+    assert!(shards.contains(&0) && shards.contains(&1), "{shards:?}");
+    for seed in 1..9 {
+        let (alice, bob) = (owner(seed), owner(seed + 50));
+        let coins = net.issue(u64::from(seed), &alice);
+        let payment = net.spend(&alice, &coins, &bob);
+        net.certified(&alice, &payment);
+    }
+}
+
+#[test]
+fn a_double_spend_is_refused_with_evidence_that_is_served() {
+    let net = Net::start(PayScheme::Plain, 1);
+    let (alice, bob, carol) = (owner(1), owner(2), owner(3));
+    let coins = net.issue(1, &alice);
+    let first = net.spend(&alice, &coins, &bob);
+    net.certified(&alice, &first);
+    let second = net.spend(&alice, &coins, &carol);
+    let Outcome::Conflicting(Some(proof)) = net.pay(&alice, &second) else {
+        panic!("a double spend was not refused with a proof")
+    };
+    assert!(proof.is_proven(&net.network));
+    assert_eq!(proof.first.id, first.id(net.network.chain()));
+    let authority = net.authorities[0][0].as_ref().expect("it runs");
+    let page = get(authority.http_address(), "/evidence");
+    assert!(page.contains(&alice.public().to_string()), "{page}");
+}
+
+#[test]
+fn a_lock_survives_a_restart_and_a_payment_an_authority_that_is_away() {
+    let mut net = Net::start(PayScheme::Merkle, 1);
+    let (alice, bob, carol) = (owner(1), owner(2), owner(3));
+    let coins = net.issue(1, &alice);
+    net.stop_authority(3);
+    let first = net.spend(&alice, &coins, &bob);
+    let certificate = net.certified(&alice, &first);
+    for index in 0..3 {
+        net.stop_authority(index);
+    }
+    for index in 0..4 {
+        net.start_authority(index).expect("starts again");
+    }
+    // The lost answer's payment is voted for again; another one over the coin is not.
+    assert_eq!(certificate.signers().count(), net.certified(&alice, &first).signers().count());
+    let second = net.spend(&alice, &coins, &carol);
+    assert!(matches!(net.pay(&alice, &second), Outcome::Conflicting(Some(_))));
+}
+
+#[test]
+fn an_authority_that_lost_its_locks_does_not_start() {
+    let mut net = Net::start(PayScheme::Plain, 1);
+    let alice = owner(1);
+    net.issue(1, &alice);
+    net.stop_authority(0);
+    let data = net.testnet.configs[0][0].with_file_name("data-0");
+    std::fs::remove_dir_all(data).expect("removed");
+    let refused = net.start_authority(0);
+    assert!(matches!(refused, Err(NodeError::LocksLost { marked: 1, found: 0, .. })), "{refused:?}");
+}
+
+#[test]
+fn an_authority_stops_when_it_is_told_to() {
+    let mut net = Net::start(PayScheme::Plain, 1);
+    let authority = net.authorities[0][0].take().expect("it runs");
+    let shutdown = Shutdown::new();
+    shutdown.trigger();
+    assert!(authority.wait(&shutdown).is_ok());
+}
+
+fn get(address: std::net::SocketAddr, path: &str) -> String {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(address).expect("it listens");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: it\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    answer
+}
