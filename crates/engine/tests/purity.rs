@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-const PURE: [&str; 4] = ["quorate-crypto", "quorate-types", "quorate-consensus", "quorate-engine"];
+const PURE: [&str; 5] =
+    ["quorate-crypto", "quorate-types", "quorate-consensus", "quorate-payments", "quorate-engine"];
 const IMPURE: [&str; 8] =
     ["tokio", "mio", "async-std", "rustls", "quinn", "socket2", "hyper", "futures"];
 

@@ -9,7 +9,7 @@ use quorate_payments::{
     Coin, Network, Outcome, Output, PayReceipt, PayScheme, Transaction, TxCertificate,
 };
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -32,7 +32,7 @@ impl Net {
         let plan = PayTestnetPlan { scheme, shards, base_port, ..PayTestnetPlan::default() };
         let testnet = PayTestnet::create(&folder.path().join("net"), &plan).expect("written");
         let network = Arc::new(read_network(&testnet.network).expect("a network"));
-        let issuer = keys(testnet.issuer.clone()).identity;
+        let issuer = keys(&testnet.issuer).identity;
         let runtime = Runtime::new().expect("a runtime");
         let mut net =
             Self { testnet, network, authorities: Vec::new(), issuer, runtime, _folder: folder };
@@ -66,7 +66,8 @@ impl Net {
     fn pay(&self, key: &IdentitySecret, transaction: &Transaction) -> Outcome {
         let client = self.client(key);
         let paying = client.pay(Arc::new(transaction.clone()));
-        self.runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), paying).await })
+        self.runtime
+            .block_on(async { tokio::time::timeout(Duration::from_secs(60), paying).await })
             .expect("an outcome within a minute")
     }
 
@@ -94,8 +95,8 @@ impl Net {
     }
 }
 
-fn keys(path: PathBuf) -> KeyFile {
-    match StoredKeys::read(&path).expect("a key file") {
+fn keys(path: &Path) -> KeyFile {
+    match StoredKeys::read(path).expect("a key file") {
         StoredKeys::Open(keys) => keys,
         StoredKeys::Sealed(_) => panic!("a testnet's keys are open"),
     }
@@ -108,11 +109,7 @@ fn free_ports(count: u16) -> u16 {
     let mut candidates = (start..32_000).step_by(usize::from(count));
     let thread = format!("{:?}", std::thread::current().id());
     let skip = thread.bytes().map(usize::from).sum::<usize>() % 40;
-    candidates
-        .by_ref()
-        .skip(skip)
-        .find(|base| (*base..base + count).all(free))
-        .expect("free ports")
+    candidates.by_ref().skip(skip).find(|base| (*base..base + count).all(free)).expect("free ports")
 }
 
 fn owner(seed: u8) -> IdentitySecret {
@@ -194,7 +191,10 @@ fn an_authority_that_lost_its_locks_does_not_start() {
     let data = net.testnet.configs[0][0].with_file_name("data-0");
     std::fs::remove_dir_all(data).expect("removed");
     let refused = net.start_authority(0);
-    assert!(matches!(refused, Err(NodeError::LocksLost { marked: 1, found: 0, .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(NodeError::LocksLost { marked: 1, found: 0, .. })),
+        "{refused:?}"
+    );
 }
 
 #[test]

@@ -47,6 +47,12 @@ impl Checkpoints {
         self.latest.map_or(0, |manifest| manifest.sequence)
     }
 
+    /// About how many bytes the newest one has, rounded up to whole parts.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.latest.map_or(0, |manifest| u64::from(manifest.parts) * PART_BYTES as u64)
+    }
+
     /// Hands the newest one's bytes to `visit`, a part at a time, as they were written: no item is cut.
     ///
     /// # Errors

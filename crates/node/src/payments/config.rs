@@ -31,7 +31,7 @@ pub struct AuthorityConfig {
     /// What a lock survives. `fsync`: a power cut. `os`: the end of the process only, for measurements.
     #[serde(default)]
     pub durability: Durability,
-    /// Bytes of locks kept as they came, at least 1 MiB: with them a refusal shows whom an input is locked
+    /// Bytes of locks kept as they came, at least 1 MiB, 256 MiB unless told: with them a refusal shows whom an input is locked
     /// for. Older ones stay locked, in the checkpoint, without that.
     #[serde(default = "default_evidence")]
     pub evidence_bytes: u64,
@@ -49,8 +49,9 @@ pub struct AuthorityConfig {
     pub log: LogSettings,
 }
 
+/// About a million locks: what is kept is read at every start.
 fn default_evidence() -> u64 {
-    LogConfig::default().retention_bytes
+    256 * 1024 * 1024
 }
 
 fn one() -> usize {

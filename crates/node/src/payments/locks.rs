@@ -2,6 +2,7 @@
 //! to, from which the set in memory is made at a start.
 
 use borsh::BorshDeserialize;
+use crossbeam_channel::{Sender, bounded};
 use parking_lot::Mutex;
 use quorate_payments::{Lock, Locked, OutputId, SpentSet};
 use quorate_storage::{Archive, Checkpoints, Disk, Durability, LogConfig, RealDisk, StorageError};
@@ -14,6 +15,10 @@ const CHECKPOINT_LOCKS: u64 = 1_000_000;
 
 /// An input with what it is locked for, in a checkpoint.
 const ITEM_BYTES: usize = 34 + 32 + 8;
+
+/// Items that go to the set together at a start, and lots of them that wait.
+const LOT_ITEMS: usize = 8_192;
+const LOTS_MAX: usize = 16;
 
 /// The locks on disk.
 #[derive(Debug)]
@@ -46,21 +51,27 @@ impl Locks {
         config: LogConfig,
     ) -> Result<Self, StorageError> {
         let checkpoints = Checkpoints::open(checkpoints)?;
-        let spent = Arc::new(SpentSet::default());
-        checkpoints.read(|part| read_items(part, &spent))?;
         let covered = checkpoints.sequence();
-        let mut first = None;
-        let archive = Archive::open(log, config, |number, entry| {
-            first.get_or_insert(number);
-            if number >= covered {
-                spent.restore(&read_lock(number, entry)?);
+        let room = usize::try_from(checkpoints.bytes() / ITEM_BYTES as u64).unwrap_or(0);
+        let spent = Arc::new(SpentSet::with_capacity(room));
+        let archive = restore_beside(&spent, |restore| {
+            checkpoints.read(|part| read_items(part, restore))?;
+            let mut first = None;
+            let archive = Archive::open(log, config, |number, entry| {
+                first.get_or_insert(number);
+                if number >= covered {
+                    let Lock { sequence, core } = read_lock(number, entry)?;
+                    let locked = Locked { tx: core.id, sequence };
+                    core.locks.iter().for_each(|input| restore.add(*input, locked));
+                }
+                Ok(())
+            })?;
+            let begins = first.unwrap_or_else(|| archive.next());
+            if begins > covered || archive.next() < covered {
+                return Err(gap(begins, archive.next(), covered));
             }
-            Ok(())
+            Ok(archive)
         })?;
-        let begins = first.unwrap_or_else(|| archive.next());
-        if begins > covered || archive.next() < covered {
-            return Err(gap(begins, archive.next(), covered));
-        }
         let checkpoints = Arc::new(Mutex::new(checkpoints));
         Ok(Self { archive, checkpoints, spent, covered, writing: None })
     }
@@ -169,6 +180,46 @@ fn write_checkpoint(
     Ok(sequence)
 }
 
+/// What is read is put into the set on a thread of its own: reading and checking on one core, the set's
+/// memory on another.
+fn restore_beside<T>(
+    spent: &SpentSet,
+    read: impl FnOnce(&mut Restore) -> Result<T, StorageError>,
+) -> Result<T, StorageError> {
+    std::thread::scope(|scope| {
+        let (lots, taken) = bounded::<Vec<(OutputId, Locked)>>(LOTS_MAX);
+        scope.spawn(move || {
+            for (input, locked) in taken.iter().flatten() {
+                spent.insert(input, locked);
+            }
+        });
+        let mut restore = Restore { lots, lot: Vec::with_capacity(LOT_ITEMS) };
+        let result = read(&mut restore);
+        restore.send();
+        result
+    })
+}
+
+/// Gathers what was read for the thread that puts it into the set.
+struct Restore {
+    lots: Sender<Vec<(OutputId, Locked)>>,
+    lot: Vec<(OutputId, Locked)>,
+}
+
+impl Restore {
+    fn add(&mut self, input: OutputId, locked: Locked) {
+        self.lot.push((input, locked));
+        if self.lot.len() == LOT_ITEMS {
+            self.send();
+        }
+    }
+
+    fn send(&mut self) {
+        let lot = std::mem::replace(&mut self.lot, Vec::with_capacity(LOT_ITEMS));
+        self.lots.send(lot).expect("the other thread takes all that come");
+    }
+}
+
 fn item(input: OutputId, locked: Locked) -> [u8; ITEM_BYTES] {
     let mut bytes = [0; ITEM_BYTES];
     bytes[..32].copy_from_slice(&input.tx.0.0);
@@ -178,11 +229,11 @@ fn item(input: OutputId, locked: Locked) -> [u8; ITEM_BYTES] {
     bytes
 }
 
-fn read_items(part: &[u8], spent: &SpentSet) -> Result<(), StorageError> {
+fn read_items(part: &[u8], restore: &mut Restore) -> Result<(), StorageError> {
     for bytes in part.chunks(ITEM_BYTES) {
         let parsed = <(OutputId, quorate_payments::TxId, u64)>::try_from_slice(bytes);
         let (input, tx, sequence) = parsed.map_err(|_| unreadable("a checkpoint's item", 0))?;
-        spent.insert(input, Locked { tx, sequence });
+        restore.add(input, Locked { tx, sequence });
     }
     Ok(())
 }
