@@ -5,6 +5,7 @@
 //! * [`KvClient`] speaks to the [key-value store](quorate_ledger::kv): operations in order, and reads of
 //!   a single member that prove themselves.
 //! * [`receipt`] is the file that shows others what a request came to.
+//! * [`wallet`] keeps and pays the money of the payment network.
 //! * [`rest`] serves the key-value store, receipts and a status over HTTP.
 //!
 //! A client trusts no member: it believes signatures of so many that one of them is honest.
@@ -13,6 +14,7 @@ mod connection;
 mod kv;
 pub mod receipt;
 pub mod rest;
+pub mod wallet;
 
 pub use connection::{CallError, Connection, ConnectionConfig, Done};
 pub use kv::{Certified, KvClient, KvError, check_answer};

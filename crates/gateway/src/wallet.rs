@@ -1,0 +1,540 @@
+//! A wallet of the payment network ([`quorate_payments`]): it keeps coins, pays, and loses nothing when it
+//! is killed.
+//!
+//! ```text
+//! Order ─▶ Wallet::begin: coins chosen, transaction signed and stored ─▶ authorities ─▶ Wallet::end
+//!                                   │ killed here or later: Wallet::unfinished, the same bytes again
+//! receipt ─▶ Wallet::receive: checked offline, coins stored
+//! ```
+//!
+//! # Rules
+//!
+//! * ★ A transaction is durable before anybody is shown it, and what is sent again is the same bytes. Two
+//!   transactions over one coin would lock it for good.
+//! * Coins of a payment that is not finished are reserved. Coins of one that lost against another transaction
+//!   of the same owner, as when a copy of the wallet was used, are frozen, and the wallet says so.
+//! * A caller's key names one payment: asked for again with the same content, it is the same payment; with
+//!   another, it is refused.
+//! * An issuer's serial number is stored with the transaction that uses it, and never used again.
+//! * A receipt is checked offline. What is known already changes nothing; what this wallet spent does not come
+//!   back.
+//! * One process at a time ([`WalletError::InUse`]). **Copies of a wallet must not be used**: nothing but
+//!   the authorities would notice, and the coins that both spend are lost.
+//!
+//! [`Cashier`] shows payments to the authorities; [`Receipt`](PaymentReceipt), [`PaymentRequest`] and
+//! [`Evidence`] are files that go from hand to hand; [`rest`] is a till's door to all of it.
+
+mod book;
+mod cashier;
+mod export;
+mod file;
+mod papers;
+mod payment;
+mod select;
+#[cfg(test)]
+mod tests;
+
+pub use cashier::{Authorities, Cashier, Paying};
+pub use export::utc;
+pub use papers::{Evidence, PaperError, PaymentReceipt, PaymentRequest};
+pub use payment::{Entry, Incoming, Order, Payment, PaymentState, Purpose};
+
+use book::{Book, Ending, Held, Hold, Record};
+use file::RecordFile;
+use quorate_crypto::{IdentityKey, IdentitySecret};
+use quorate_payments::{
+    Coin, Invalid, Memo, Network, Origin, Outcome, Output, Paid, PayReceipt, ReceiptError,
+    Transaction, TxId,
+};
+use select::Short;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Most bytes of a caller's key.
+pub const KEY_BYTES_MAX: usize = 255;
+
+/// Why a wallet does not do what was wanted.
+#[derive(Debug, thiserror::Error)]
+pub enum WalletError {
+    /// There is no file.
+    #[error("there is no wallet at {path}: `quorate pay keys` makes one. If there was one, bring the file back: a new wallet for the same key would not know which payments were begun", path = path.display())]
+    Absent {
+        /// Where.
+        path: PathBuf,
+    },
+    /// There is a file.
+    #[error("{path} exists already; a wallet is never overwritten", path = path.display())]
+    Exists {
+        /// Which.
+        path: PathBuf,
+    },
+    /// Another process has it.
+    #[error("the wallet {path} is in use by another process: wait until that one ends, or ask it over HTTP if it is `quorate pay serve`", path = path.display())]
+    InUse {
+        /// Which.
+        path: PathBuf,
+    },
+    /// The file system refused.
+    #[error("cannot {action} the wallet {path}: {source}", path = path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// An earlier write failed.
+    #[error("nothing more is written to the wallet {path} after a write failed: mend the disk and start again", path = path.display())]
+    Stopped {
+        /// Which.
+        path: PathBuf,
+    },
+    /// The file was altered, or the disk is failing.
+    #[error("the wallet {path} is damaged at byte {offset}: it was left as it is. Use a copy of it from before the damage only if it was made after the last payment; else keep it for somebody to look at", path = path.display())]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// Where.
+        offset: u64,
+    },
+    /// The file's records contradict each other.
+    #[error("the wallet {path} was not written by a wallet: {problem}", path = path.display())]
+    Content {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Another key's wallet.
+    #[error(
+        "the wallet belongs to {expected}, and the key file is {found}'s: use the key file that it was made with"
+    )]
+    OtherOwner {
+        /// The wallet's.
+        expected: IdentityKey,
+        /// The key file's.
+        found: IdentityKey,
+    },
+    /// Another network's wallet.
+    #[error(
+        "the wallet is of network {expected}, and the network file is of {found}: a wallet serves one network for ever"
+    )]
+    OtherNetwork {
+        /// The wallet's.
+        expected: String,
+        /// The file's.
+        found: String,
+    },
+    /// A value, memo or key that is none.
+    #[error("{0}")]
+    Order(&'static str),
+    /// A payee that nobody can be.
+    #[error("the payee {0} is no key: money for it would be lost. Check for a mistyped digit")]
+    Payee(IdentityKey),
+    /// The key names another payment.
+    #[error(
+        "the key '{key}' names a payment with another content, {payment}: use a new key for a new payment"
+    )]
+    KeyTaken {
+        /// The key.
+        key: String,
+        /// The payment that has it.
+        payment: TxId,
+    },
+    /// Somebody else issues.
+    #[error("only the network's issuer, {issuer}, issues money")]
+    NotTheIssuer {
+        /// Who.
+        issuer: IdentityKey,
+    },
+    /// Too little money.
+    #[error(
+        "{needed} are needed, and {free} are free; {reserved} are in payments that are not finished (`quorate pay retry`), {frozen} are frozen"
+    )]
+    TooLittle {
+        /// How much is needed.
+        needed: u64,
+        /// How much can be spent.
+        free: u128,
+        /// How much is in unfinished payments.
+        reserved: u128,
+        /// How much is locked for good.
+        frozen: u128,
+    },
+    /// Enough money, in coins that are too small.
+    #[error("one payment takes {max} coins, and the largest are worth {most} of {needed}: run `quorate pay consolidate` first, or pay in parts", max = Transaction::INPUTS_MAX)]
+    TooManyCoins {
+        /// How much is needed.
+        needed: u64,
+        /// How much one transaction can take.
+        most: u128,
+    },
+    /// Fewer than two free coins.
+    #[error("there are fewer than two free coins: nothing is to be consolidated")]
+    NothingToConsolidate,
+    /// The transaction would be refused.
+    #[error("the payment would be refused: {0}")]
+    Invalid(#[from] Invalid),
+    /// A receipt that proves nothing.
+    #[error("the receipt proves nothing: {0}")]
+    Receipt(#[from] ReceiptError),
+    /// Somebody else's receipt.
+    #[error("the receipt pays {payee}, not this wallet, which is {owner}")]
+    NotMine {
+        /// Whom it pays.
+        payee: IdentityKey,
+        /// Whose wallet this is.
+        owner: IdentityKey,
+    },
+    /// A payment that is none of this wallet's.
+    #[error("this wallet has no payment {0}")]
+    NoPayment(TxId),
+}
+
+/// What a wallet is worth, in the smallest unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Balance {
+    /// What can be spent now.
+    pub free: u128,
+    /// What payments that are not finished take; their change comes back.
+    pub reserved: u128,
+    /// What is locked for good, since two transactions were signed over it.
+    pub frozen: u128,
+    /// How many coins can be spent.
+    pub coins_free: usize,
+}
+
+/// What came of a receipt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// What it proves.
+    pub paid: Paid,
+    /// How much of it was new; 0 where the receipt was known.
+    pub added: u128,
+}
+
+/// A wallet: its key, its network and its file.
+#[derive(Debug)]
+pub struct Wallet {
+    network: Arc<Network>,
+    secret: IdentitySecret,
+    file: RecordFile,
+    book: Book,
+}
+
+impl Wallet {
+    /// Makes an empty wallet for a key. Its network is that of its first use.
+    ///
+    /// # Errors
+    /// [`WalletError::Exists`] and [`WalletError::Io`].
+    pub fn create(path: &Path, owner: IdentityKey) -> Result<(), WalletError> {
+        RecordFile::create(path)?.append(&encode(&Record::Owner(owner)))
+    }
+
+    /// Opens a wallet, alone.
+    ///
+    /// # Errors
+    /// When it is absent, in use, damaged, or another key's or network's.
+    pub fn open(
+        path: &Path,
+        network: Arc<Network>,
+        secret: IdentitySecret,
+    ) -> Result<Self, WalletError> {
+        let (file, contents) = RecordFile::open(path)?;
+        let book = read(&contents)
+            .map_err(|problem| WalletError::Content { path: path.to_owned(), problem })?;
+        let found = secret.public();
+        match book.owner {
+            Some(expected) if expected != found => {
+                return Err(WalletError::OtherOwner { expected, found });
+            }
+            Some(_) => {}
+            // Making it was interrupted, or somebody emptied it: that is not known here.
+            None => {
+                let problem =
+                    "it is empty. If making it was interrupted, remove it and make it again";
+                let problem = problem.to_owned();
+                return Err(WalletError::Content { path: path.to_owned(), problem });
+            }
+        }
+        let mut wallet = Self { network, secret, file, book };
+        let chain = wallet.network.chain();
+        match wallet.book.chain {
+            None => wallet.write(Record::Network(chain))?,
+            Some(expected) if expected != chain => {
+                let (expected, found) = (hex::encode(expected.0), hex::encode(chain.0));
+                return Err(WalletError::OtherNetwork { expected, found });
+            }
+            Some(_) => {}
+        }
+        Ok(wallet)
+    }
+
+    /// Whose it is: what payers write as payee.
+    #[must_use]
+    pub fn owner(&self) -> IdentityKey {
+        self.secret.public()
+    }
+
+    /// Its network.
+    #[must_use]
+    pub fn network(&self) -> &Arc<Network> {
+        &self.network
+    }
+
+    /// Stores a payment (★) and reserves its coins; nobody was shown it yet. A key that was used for the
+    /// same order gives that payment, however it stands.
+    ///
+    /// # Errors
+    /// Why there is no such payment; nothing was stored then.
+    pub fn begin(&mut self, order: &Order, key: Option<&str>) -> Result<&Payment, WalletError> {
+        order.check().map_err(WalletError::Order)?;
+        if let Some(key) = key {
+            if key.is_empty() || key.len() > KEY_BYTES_MAX {
+                return Err(WalletError::Order("a key has 1 to 255 bytes"));
+            }
+            if let Some(earlier) = self.book.payment_of_key(key) {
+                let (same, payment) = (earlier.order == *order, earlier.id);
+                let taken = || WalletError::KeyTaken { key: key.to_owned(), payment };
+                return if same { self.payment(payment) } else { Err(taken()) };
+            }
+        }
+        let transaction = self.build(order)?;
+        transaction.check_form(&self.network)?;
+        let id = transaction.id(self.network.chain());
+        // The same coins for the same payee after a refusal are the same transaction: refused again.
+        if let Some(PaymentState::Refused { reason, .. }) =
+            self.book.payment(id).map(|one| &one.state)
+        {
+            return Err(WalletError::Invalid(reason.clone()));
+        }
+        let (order, key) = (order.clone(), key.map(str::to_owned));
+        self.write(Record::Begun { order, key, transaction, at_ms: now_ms() })?;
+        self.payment(id)
+    }
+
+    /// Stores what became of a payment: its change comes in, or its coins are free again, or frozen. Of a
+    /// payment that ended already nothing changes.
+    ///
+    /// # Errors
+    /// [`WalletError::NoPayment`], or when it could not be stored.
+    pub fn end(&mut self, tx: TxId, outcome: Outcome) -> Result<&Payment, WalletError> {
+        if self.payment(tx)?.state == PaymentState::Begun {
+            let ending = Ending::from(outcome);
+            self.write(Record::Ended { tx, ending, at_ms: now_ms() })?;
+        }
+        self.payment(tx)
+    }
+
+    /// Whether it can store anything.
+    ///
+    /// # Errors
+    /// [`WalletError::Stopped`] after a write failed: what is said of payments may be old.
+    pub fn check_usable(&self) -> Result<(), WalletError> {
+        self.file.check_usable()
+    }
+
+    /// Payments whose outcome is not known, in the order in which they began.
+    #[must_use]
+    pub fn unfinished(&self) -> Vec<(TxId, Arc<Transaction>)> {
+        let open = self.book.payments().filter(|payment| payment.state == PaymentState::Begun);
+        open.map(|payment| (payment.id, Arc::clone(&payment.transaction))).collect()
+    }
+
+    /// A payment of this wallet's.
+    ///
+    /// # Errors
+    /// [`WalletError::NoPayment`].
+    pub fn payment(&self, tx: TxId) -> Result<&Payment, WalletError> {
+        self.book.payment(tx).ok_or(WalletError::NoPayment(tx))
+    }
+
+    /// What the payee of a certified payment is shown; `None` while it is not certified.
+    #[must_use]
+    pub fn receipt(&self, tx: TxId) -> Option<PayReceipt> {
+        let payment = self.book.payment(tx)?;
+        let PaymentState::Certified { certificate, .. } = &payment.state else { return None };
+        let payee = payment.payee();
+        let mut coins = payment.transaction.coins(self.network.chain(), certificate);
+        coins.retain(|coin| coin.output.owner == payee);
+        let sign = |text: &String| Memo::sign(&self.network, &self.secret, tx, text.clone());
+        Some(PayReceipt { coins, memo: payment.order.memo.as_ref().map(sign) })
+    }
+
+    /// Checks a receipt offline and takes its coins in. Known coins are left as they are.
+    ///
+    /// # Errors
+    /// When it proves nothing or pays somebody else.
+    pub fn receive(&mut self, receipt: &PayReceipt) -> Result<Received, WalletError> {
+        let paid = receipt.check(&self.network)?;
+        let owner = self.owner();
+        if paid.payee != owner {
+            return Err(WalletError::NotMine { payee: paid.payee, owner });
+        }
+        let mut fresh = receipt.clone();
+        fresh.coins.retain(|coin| !self.book.knows(&coin.id));
+        let added = fresh.coins.iter().map(|coin| u128::from(coin.output.value)).sum();
+        if !fresh.coins.is_empty() {
+            self.write(Record::Received { receipt: fresh, at_ms: now_ms() })?;
+        }
+        Ok(Received { paid, added })
+    }
+
+    /// Takes in what the network began with and this wallet owns; returns how much of it was new.
+    ///
+    /// # Errors
+    /// When it could not be stored.
+    pub fn receive_genesis(&mut self) -> Result<u128, WalletError> {
+        let owner = self.owner();
+        let coin = |(id, output)| Coin { id, output, origin: Origin::Genesis };
+        let coins: Vec<Coin> = self
+            .network
+            .genesis_outputs()
+            .filter(|(_, output)| output.owner == owner)
+            .map(coin)
+            .collect();
+        if coins.is_empty() {
+            return Ok(0);
+        }
+        Ok(self.receive(&PayReceipt { coins, memo: None })?.added)
+    }
+
+    /// What it is worth.
+    #[must_use]
+    pub fn balance(&self) -> Balance {
+        let mut balance = Balance::default();
+        for Held { coin, hold } in self.book.coins.values() {
+            let value = u128::from(coin.output.value);
+            match hold {
+                Hold::Free => {
+                    balance.free += value;
+                    balance.coins_free += 1;
+                }
+                Hold::Reserved(_) => balance.reserved += value,
+                Hold::Frozen(_) => balance.frozen += value,
+            }
+        }
+        balance
+    }
+
+    /// What is frozen, by the payment that lost.
+    #[must_use]
+    pub fn frozen(&self) -> BTreeMap<TxId, u128> {
+        let mut frozen = BTreeMap::new();
+        for Held { coin, hold } in self.book.coins.values() {
+            if let Hold::Frozen(tx) = hold {
+                *frozen.entry(*tx).or_default() += u128::from(coin.output.value);
+            }
+        }
+        frozen
+    }
+
+    /// Everything that happened, in order.
+    #[must_use]
+    pub fn history(&self) -> &[Entry] {
+        &self.book.entries
+    }
+
+    fn build(&self, order: &Order) -> Result<Transaction, WalletError> {
+        let owner = self.owner();
+        match order.purpose {
+            Purpose::Pay { payee, .. } if payee == owner => {
+                Err(WalletError::Order("a wallet does not pay itself; it consolidates"))
+            }
+            Purpose::Pay { payee, .. } if payee == Output::BURNT => {
+                Err(WalletError::Order("money is burnt by redeeming it"))
+            }
+            Purpose::Pay { payee, value } => self.spend(checked_payee(payee)?, value),
+            Purpose::Redeem { value } => self.spend(Output::BURNT, value),
+            Purpose::Issue { payee, value } => {
+                let issuer = self.network.issuer();
+                if issuer != owner {
+                    return Err(WalletError::NotTheIssuer { issuer });
+                }
+                let outputs = vec![Output { owner: checked_payee(payee)?, value }];
+                let serial = self.book.serial_next;
+                Ok(Transaction::issue(&self.network, &self.secret, serial, outputs))
+            }
+            Purpose::Consolidate => self.consolidate(),
+        }
+    }
+
+    fn spend(&self, payee: IdentityKey, needed: u64) -> Result<Transaction, WalletError> {
+        let coins = select::select(self.book.free(), needed).map_err(|short| match short {
+            Short::Value { free } => {
+                let Balance { reserved, frozen, .. } = self.balance();
+                WalletError::TooLittle { needed, free, reserved, frozen }
+            }
+            Short::Count { most } => WalletError::TooManyCoins { needed, most },
+        })?;
+        let change = sum(&coins)? - needed;
+        let mut outputs = vec![Output { owner: payee, value: needed }];
+        if change > 0 {
+            outputs.push(Output { owner: self.owner(), value: change });
+        }
+        let coins: Vec<Coin> = coins.into_iter().cloned().collect();
+        Ok(Transaction::spend(&self.network, &self.secret, &coins, outputs))
+    }
+
+    fn consolidate(&self) -> Result<Transaction, WalletError> {
+        let coins = select::smallest(self.book.free());
+        if coins.len() < 2 {
+            return Err(WalletError::NothingToConsolidate);
+        }
+        let outputs = vec![Output { owner: self.owner(), value: sum(&coins)? }];
+        let coins: Vec<Coin> = coins.into_iter().cloned().collect();
+        Ok(Transaction::spend(&self.network, &self.secret, &coins, outputs))
+    }
+
+    /// Makes a record durable, then takes it in.
+    fn write(&mut self, record: Record) -> Result<(), WalletError> {
+        let content = encode(&record);
+        if content.len() > file::CONTENT_BYTES_MAX {
+            return Err(WalletError::Order("it takes more than the 16 MiB of a wallet's record"));
+        }
+        self.file.append(&content)?;
+        self.book.apply(record).expect("a record was made from this book");
+        Ok(())
+    }
+}
+
+/// Who paid a coin; `None` for what the network began with.
+fn payer_of(coin: &Coin) -> Option<IdentityKey> {
+    match &coin.origin {
+        Origin::Genesis => None,
+        Origin::Certified(proof) => Some(proof.opening.payer),
+    }
+}
+
+fn checked_payee(payee: IdentityKey) -> Result<IdentityKey, WalletError> {
+    payee.prepare().map(|_| payee).map_err(|_| WalletError::Payee(payee))
+}
+
+fn sum(coins: &[&Coin]) -> Result<u64, WalletError> {
+    let mut values = coins.iter().map(|coin| coin.output.value);
+    let sum = values.try_fold(0, u64::checked_add);
+    sum.ok_or(WalletError::Invalid(Invalid::Overflow))
+}
+
+fn encode(record: &Record) -> Vec<u8> {
+    borsh::to_vec(record).expect("encoding into memory cannot fail")
+}
+
+fn read(contents: &[Vec<u8>]) -> Result<Book, String> {
+    let mut book = Book::default();
+    for (number, content) in contents.iter().enumerate() {
+        let record = borsh::from_slice(content).map_err(|error| error.to_string());
+        let applied = record.and_then(|record| book.apply(record).map_err(str::to_owned));
+        applied.map_err(|problem| format!("record {number}: {problem}"))?;
+    }
+    Ok(book)
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
