@@ -21,23 +21,25 @@
 //! * One process at a time ([`WalletError::InUse`]). **Copies of a wallet must not be used**: nothing but
 //!   the authorities would notice, and the coins that both spend are lost.
 //!
-//! [`Cashier`] shows payments to the authorities; [`Receipt`](PaymentReceipt), [`PaymentRequest`] and
-//! [`Evidence`] are files that go from hand to hand; [`rest`] is a till's door to all of it.
+//! [`Cashier`] shows payments to the authorities; [`PaymentReceipt`], [`PaymentRequest`] and
+//! [`Evidence`] are files that go from hand to hand.
 
 mod book;
 mod cashier;
-mod export;
 mod file;
+mod history;
 mod papers;
 mod payment;
 mod select;
 #[cfg(test)]
 mod tests;
+mod view;
 
 pub use cashier::{Authorities, Cashier, Paying};
-pub use export::utc;
+pub use history::{HistoryLine, utc};
 pub use papers::{Evidence, PaperError, PaymentReceipt, PaymentRequest};
-pub use payment::{Entry, Incoming, Order, Payment, PaymentState, Purpose};
+pub use payment::{Order, Payment, PaymentState, Purpose};
+pub use view::PaymentView;
 
 use book::{Book, Ending, Held, Hold, Record};
 use file::RecordFile;
@@ -214,7 +216,7 @@ pub struct Received {
     /// What it proves.
     pub paid: Paid,
     /// How much of it was new; 0 where the receipt was known.
-    pub added: u128,
+    pub added: u64,
 }
 
 /// A wallet: its key, its network and its file.
@@ -377,7 +379,7 @@ impl Wallet {
         }
         let mut fresh = receipt.clone();
         fresh.coins.retain(|coin| !self.book.knows(&coin.id));
-        let added = fresh.coins.iter().map(|coin| u128::from(coin.output.value)).sum();
+        let added = fresh.coins.iter().map(|coin| coin.output.value).sum();
         if !fresh.coins.is_empty() {
             self.write(Record::Received { receipt: fresh, at_ms: now_ms() })?;
         }
@@ -388,7 +390,7 @@ impl Wallet {
     ///
     /// # Errors
     /// When it could not be stored.
-    pub fn receive_genesis(&mut self) -> Result<u128, WalletError> {
+    pub fn receive_genesis(&mut self) -> Result<u64, WalletError> {
         let owner = self.owner();
         let coin = |(id, output)| Coin { id, output, origin: Origin::Genesis };
         let coins: Vec<Coin> = self
@@ -431,12 +433,6 @@ impl Wallet {
             }
         }
         frozen
-    }
-
-    /// Everything that happened, in order.
-    #[must_use]
-    pub fn history(&self) -> &[Entry] {
-        &self.book.entries
     }
 
     fn build(&self, order: &Order) -> Result<Transaction, WalletError> {

@@ -1,14 +1,32 @@
 //! `quorate pay`: payments without consensus.
 
+mod address;
 mod bench;
+mod history;
+mod papers;
+mod place;
+mod receive;
 mod run;
+mod send;
 mod testnet;
 
 use crate::failure::CommandResult;
 use clap::{Args, Subcommand};
 
 /// Pay without consensus: authorities, wallets, measurements.
+///
+/// A wallet is a folder with a key and a file of its coins and payments. Whatever it sends is on its disk
+/// first: a command may be killed at any time, and `quorate pay retry` finishes what it began. Never use a copy of a
+/// wallet: coins that both spend are lost.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    quorate pay keys anne                                make a wallet, and say its address\n  \
+    quorate pay testnet net --genesis ADDRESS=1000       a network in which it has 1000 units\n  \
+    quorate pay genesis -w anne --network net/network.toml\n  \
+    quorate pay send -w anne --network net/network.toml --to ADDRESS --value 30 --memo 'invoice 7'\n  \
+    quorate pay receive -w bob --network net/network.toml receipt.json     offline\n  \
+    quorate pay balance -w bob --network net/network.toml\n\n\
+    A network file named network.toml in the wallet's folder, or beside that folder, is found by itself.")]
 pub(crate) struct Options {
     #[command(subcommand)]
     command: PayCommand,
@@ -20,6 +38,36 @@ enum PayCommand {
     Testnet(testnet::Options),
     /// Run one shard of one authority
     Run(run::Options),
+    /// Make a wallet
+    Keys(address::Keys),
+    /// Say a wallet's address, which payers write as payee
+    Address(address::Address),
+    /// Take in what the network began with for this wallet
+    Genesis(receive::Genesis),
+    /// Write a request for payment
+    Request(papers::Request),
+    /// Pay somebody, and write the receipt that they take
+    Send(send::Send),
+    /// Take in the coins of a receipt, offline
+    Receive(receive::Receive),
+    /// Check a receipt, offline, or write one again
+    Receipt(papers::Receipt),
+    /// Check the evidence of a double spend, offline
+    Evidence(papers::Evidence),
+    /// Say what a wallet is worth
+    Balance(history::Balance),
+    /// Show everything that a wallet did
+    History(history::History),
+    /// Write everything that a wallet did as a table for auditors
+    Export(history::Export),
+    /// Make money, as the network's issuer
+    Issue(send::Issue),
+    /// Burn money, which the issuer pays out elsewhere
+    Redeem(send::Redeem),
+    /// Make one coin of up to 64 small ones
+    Consolidate(send::Consolidate),
+    /// Finish payments that were begun: the same bytes are sent again
+    Retry(send::Retry),
     /// Measure all schemes: real authorities under load, beside what their signatures cost
     Bench(bench::Options),
 }
@@ -29,6 +77,21 @@ impl Options {
         match &self.command {
             PayCommand::Testnet(options) => options.run(),
             PayCommand::Run(options) => options.run(),
+            PayCommand::Keys(options) => options.run(),
+            PayCommand::Address(options) => options.run(),
+            PayCommand::Genesis(options) => options.run(),
+            PayCommand::Request(options) => options.run(),
+            PayCommand::Send(options) => options.run(),
+            PayCommand::Receive(options) => options.run(),
+            PayCommand::Receipt(options) => options.run(),
+            PayCommand::Evidence(options) => options.run(),
+            PayCommand::Balance(options) => options.run(),
+            PayCommand::History(options) => options.run(),
+            PayCommand::Export(options) => options.run(),
+            PayCommand::Issue(options) => options.run(),
+            PayCommand::Redeem(options) => options.run(),
+            PayCommand::Consolidate(options) => options.run(),
+            PayCommand::Retry(options) => options.run(),
             PayCommand::Bench(options) => options.run(),
         }
     }

@@ -123,7 +123,7 @@ impl Book {
         let incoming = Incoming {
             tx: first.id.tx,
             payer: super::payer_of(first),
-            value: receipt.coins.iter().map(|coin| u128::from(coin.output.value)).sum(),
+            value: receipt.coins.iter().map(|coin| coin.output.value).sum(),
             memo: receipt.memo.map(|memo| memo.text),
             at_ms,
         };

@@ -2,6 +2,8 @@
 
 use super::{Order, Payment, PaymentState, Wallet, WalletError};
 use parking_lot::Mutex;
+use quorate_node::NodeError;
+use quorate_node::payments::PayClient;
 use quorate_payments::{Outcome, Transaction, TxId};
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -20,6 +22,12 @@ pub trait Authorities: Send + Sync {
     fn pay(&self, transaction: Arc<Transaction>) -> Paying<'_>;
 }
 
+impl Authorities for PayClient {
+    fn pay(&self, transaction: Arc<Transaction>) -> Paying<'_> {
+        Box::pin(self.pay(transaction))
+    }
+}
+
 /// A wallet with its way to the authorities. Shared; to be used inside a tokio runtime.
 pub struct Cashier {
     wallet: Mutex<Wallet>,
@@ -34,6 +42,15 @@ impl Cashier {
     pub fn new(wallet: Wallet, authorities: Arc<dyn Authorities>) -> Arc<Self> {
         let (wallet, under_way) = (Mutex::new(wallet), Mutex::default());
         Arc::new(Self { wallet, authorities, under_way })
+    }
+
+    /// Opens a payer's connections to the authorities in the background, and serves a wallet by them.
+    ///
+    /// # Errors
+    /// When the key is refused by the TLS library.
+    pub fn connect(wallet: Wallet) -> Result<Arc<Self>, NodeError> {
+        let client = PayClient::start(Arc::clone(&wallet.network), &wallet.secret)?;
+        Ok(Self::new(wallet, Arc::new(client)))
     }
 
     /// Looks at the wallet, or changes it. Not to be called where threads must not wait for the disk.

@@ -166,22 +166,22 @@ impl From<Outcome> for Ending {
 
 /// Coins that came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Incoming {
+pub(super) struct Incoming {
     /// The transaction that made them.
-    pub tx: TxId,
+    pub(super) tx: TxId,
     /// Who paid; `None` for what the network began with.
-    pub payer: Option<IdentityKey>,
+    pub(super) payer: Option<IdentityKey>,
     /// How much of it was new here.
-    pub value: u128,
+    pub(super) value: u64,
     /// What the payer said.
-    pub memo: Option<String>,
+    pub(super) memo: Option<String>,
     /// When it was taken in, in milliseconds since the Unix epoch.
-    pub at_ms: u64,
+    pub(super) at_ms: u64,
 }
 
 /// A line of the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub(super) enum Entry {
     /// Coins came in.
     Incoming(Incoming),
     /// A payment was begun.

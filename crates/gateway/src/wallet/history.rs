@@ -1,68 +1,112 @@
-//! The history as a table for auditors.
+//! The history as lines: for programs, and as a table for auditors.
 
 use super::payment::{Entry, Incoming, Payment};
 use super::{Purpose, Wallet};
 use quorate_crypto::IdentityKey;
+use serde::Serialize;
 use std::fmt::Write as _;
 
 const HEAD: &str = "time,direction,kind,value,counterparty,transaction,memo,state,ended,key\n";
 
+/// A line of the history, in plain fields. Times are in milliseconds since the Unix epoch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HistoryLine {
+    /// When it was stored here.
+    pub at_ms: u64,
+    /// `in`, `out` or `self`.
+    pub direction: &'static str,
+    /// `genesis`, `receive`, `pay`, `issue`, `redeem` or `consolidate`.
+    pub kind: &'static str,
+    /// How much went there.
+    pub value: u64,
+    /// Whose key is at the other end; none for what the network began with.
+    pub counterparty: Option<String>,
+    /// The transaction.
+    pub transaction: String,
+    /// The payer's words.
+    pub memo: Option<String>,
+    /// `unfinished`, `certified`, `refused` or `conflicting`.
+    pub state: &'static str,
+    /// When that was known.
+    pub ended_ms: Option<u64>,
+    /// The caller's name for a payment.
+    pub key: Option<String>,
+}
+
 impl Wallet {
-    /// Every line of the history as comma-separated values (RFC 4180), times in UTC.
+    /// Everything that happened, in order.
+    #[must_use]
+    pub fn history(&self) -> Vec<HistoryLine> {
+        let line = |entry: &Entry| match entry {
+            Entry::Incoming(incoming) => of_incoming(incoming),
+            Entry::Payment(payment) => of_payment(payment, self.owner()),
+        };
+        self.book.entries.iter().map(line).collect()
+    }
+
+    /// The history as comma-separated values (RFC 4180), times in UTC.
     #[must_use]
     pub fn to_csv(&self) -> String {
         let mut text = HEAD.to_owned();
-        for entry in self.history() {
-            let fields = match entry {
-                Entry::Incoming(incoming) => of_incoming(incoming),
-                Entry::Payment(payment) => of_payment(payment, self.owner()),
-            };
-            let fields: Vec<String> = fields.iter().map(|field| quote(field)).collect();
+        for line in self.history() {
+            let fields = line.fields().map(|field| quote(&field));
             writeln!(text, "{}", fields.join(",")).expect("writing into memory cannot fail");
         }
         text
     }
 }
 
-fn of_incoming(incoming: &Incoming) -> [String; 10] {
-    let time = utc(incoming.at_ms);
-    let (kind, counterparty) = match incoming.payer {
-        Some(payer) => ("receive", payer.to_string()),
-        None => ("genesis", String::new()),
-    };
-    [
-        time.clone(),
-        "in".to_owned(),
-        kind.to_owned(),
-        incoming.value.to_string(),
-        counterparty,
-        incoming.tx.to_string(),
-        incoming.memo.clone().unwrap_or_default(),
-        "certified".to_owned(),
-        time,
-        String::new(),
-    ]
+impl HistoryLine {
+    fn fields(self) -> [String; 10] {
+        [
+            utc(self.at_ms),
+            self.direction.to_owned(),
+            self.kind.to_owned(),
+            self.value.to_string(),
+            self.counterparty.unwrap_or_default(),
+            self.transaction,
+            self.memo.unwrap_or_default(),
+            self.state.to_owned(),
+            self.ended_ms.map(utc).unwrap_or_default(),
+            self.key.unwrap_or_default(),
+        ]
+    }
 }
 
-fn of_payment(payment: &Payment, owner: IdentityKey) -> [String; 10] {
+fn of_incoming(incoming: &Incoming) -> HistoryLine {
+    HistoryLine {
+        at_ms: incoming.at_ms,
+        direction: "in",
+        kind: if incoming.payer.is_some() { "receive" } else { "genesis" },
+        value: incoming.value,
+        counterparty: incoming.payer.map(|payer| payer.to_string()),
+        transaction: incoming.tx.to_string(),
+        memo: incoming.memo.clone(),
+        state: "certified",
+        ended_ms: Some(incoming.at_ms),
+        key: None,
+    }
+}
+
+fn of_payment(payment: &Payment, owner: IdentityKey) -> HistoryLine {
     let payee = payment.payee();
     let direction = match payment.order.purpose {
         Purpose::Consolidate => "self",
         Purpose::Issue { .. } if payee == owner => "in",
         _ => "out",
     };
-    [
-        utc(payment.begun_ms),
-        direction.to_owned(),
-        payment.order.purpose.name().to_owned(),
-        payment.value().to_string(),
-        payee.to_string(),
-        payment.id.to_string(),
-        payment.order.memo.clone().unwrap_or_default(),
-        payment.state.name().to_owned(),
-        payment.state.ended_ms().map(utc).unwrap_or_default(),
-        payment.key.clone().unwrap_or_default(),
-    ]
+    HistoryLine {
+        at_ms: payment.begun_ms,
+        direction,
+        kind: payment.order.purpose.name(),
+        value: payment.value(),
+        counterparty: Some(payee.to_string()),
+        transaction: payment.id.to_string(),
+        memo: payment.order.memo.clone(),
+        state: payment.state.name(),
+        ended_ms: payment.state.ended_ms(),
+        key: payment.key.clone(),
+    }
 }
 
 /// A field as a table's program reads it back. Memos are a stranger's words: one that begins like a formula gets an

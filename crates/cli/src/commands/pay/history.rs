@@ -1,0 +1,113 @@
+//! `quorate pay balance`, `history` and `export`: what a wallet has and did.
+
+use super::place::{Place, printable};
+use crate::failure::{CommandResult, Failure};
+use crate::output;
+use clap::Args;
+use comfy_table::{Table, presets};
+use quorate_gateway::wallet::{HistoryLine, utc};
+use std::fs;
+use std::path::PathBuf;
+
+/// Say what a wallet is worth. No authority is asked.
+#[derive(Debug, Args)]
+pub(super) struct Balance {
+    #[command(flatten)]
+    place: Place,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Show everything that a wallet did, in order.
+#[derive(Debug, Args)]
+pub(super) struct History {
+    #[command(flatten)]
+    place: Place,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Write everything that a wallet did as a table for auditors: comma-separated values, times in UTC.
+#[derive(Debug, Args)]
+pub(super) struct Export {
+    #[command(flatten)]
+    place: Place,
+    /// The file to write; it is replaced. Absent: to standard output
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+}
+
+impl Balance {
+    pub(super) fn run(&self) -> CommandResult {
+        let wallet = self.place.open()?;
+        let balance = wallet.balance();
+        if self.json {
+            output::json(&balance);
+            return Ok(());
+        }
+        output::line(&format!("{} free, in {} coins", balance.free, balance.coins_free));
+        if balance.reserved > 0 {
+            output::line(&format!(
+                "{} in payments that are not finished: `quorate pay retry` finishes them",
+                balance.reserved
+            ));
+        }
+        for (payment, value) in wallet.frozen() {
+            output::line(&format!(
+                "{value} frozen: another transaction of this key took a coin of payment {payment}. \
+                 Was a copy of this wallet used?"
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl History {
+    pub(super) fn run(&self) -> CommandResult {
+        let lines = self.place.open()?.history();
+        if self.json {
+            output::json(&lines);
+        } else {
+            output::line(&table(&lines));
+        }
+        Ok(())
+    }
+}
+
+fn table(lines: &[HistoryLine]) -> String {
+    let mut table = Table::new();
+    let head = ["time", "kind", "value", "counterparty", "transaction", "state", "memo"];
+    table.load_preset(presets::NOTHING).set_header(head);
+    for line in lines {
+        let sign = if line.direction == "out" { "-" } else { "" };
+        table.add_row([
+            utc(line.at_ms),
+            line.kind.to_owned(),
+            format!("{sign}{}", line.value),
+            short(line.counterparty.as_deref().unwrap_or_default()),
+            short(&line.transaction),
+            line.state.to_owned(),
+            printable(line.memo.as_deref().unwrap_or_default()),
+        ]);
+    }
+    table.to_string()
+}
+
+/// Enough of a name to know it by; --json has all of it.
+fn short(name: &str) -> String {
+    name.chars().take(16).collect()
+}
+
+impl Export {
+    pub(super) fn run(&self) -> CommandResult {
+        let table = self.place.open()?.to_csv();
+        let Some(path) = &self.csv else {
+            output::text(&table);
+            return Ok(());
+        };
+        let failed = |error| Failure::usage(format!("cannot write {}: {error}", path.display()));
+        fs::write(path, table).map_err(failed)
+    }
+}

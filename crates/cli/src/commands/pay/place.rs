@@ -1,0 +1,149 @@
+//! Where a wallet and its network's file are, and how they are opened.
+
+use crate::failure::Failure;
+use crate::passphrase;
+use clap::Args;
+use quorate_crypto::{IdentityKey, IdentitySecret, StoredKeys};
+use quorate_gateway::wallet::{PaperError, Wallet, WalletError};
+use quorate_node::payments::read_network;
+use quorate_payments::Network;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The network file's name where none is given.
+const NETWORK: &str = "network.toml";
+
+/// Where a wallet is.
+#[derive(Debug, Args)]
+pub(super) struct Folder {
+    /// The wallet's folder, as `quorate pay keys` made it
+    #[arg(short = 'w', long, value_name = "FOLDER", default_value = ".")]
+    wallet: PathBuf,
+}
+
+/// Where a network's file is.
+#[derive(Debug, Args)]
+pub(super) struct NetworkPlace {
+    /// The network file; by default network.toml in the wallet's folder, or else beside that folder
+    #[arg(long, value_name = "FILE")]
+    network: Option<PathBuf>,
+}
+
+/// Where a wallet and its network are, and what opens its key.
+#[derive(Debug, Args)]
+pub(super) struct Place {
+    #[command(flatten)]
+    pub(super) folder: Folder,
+    #[command(flatten)]
+    network: NetworkPlace,
+    /// Take the passphrase of a sealed key from the first line of FILE instead of asking
+    #[arg(long, value_name = "FILE")]
+    passphrase_file: Option<PathBuf>,
+}
+
+/// The key file in a wallet's folder.
+pub(super) fn key_file(folder: &Path) -> PathBuf {
+    folder.join("key.toml")
+}
+
+/// The file of coins and payments in a wallet's folder.
+pub(super) fn wallet_file(folder: &Path) -> PathBuf {
+    folder.join("wallet")
+}
+
+/// The public key in a folder; a sealed key file shows it without its passphrase.
+pub(super) fn owner(folder: &Path) -> Result<IdentityKey, Failure> {
+    Ok(StoredKeys::read(&key_file(folder)).map_err(Failure::usage)?.public().identity)
+}
+
+impl Folder {
+    pub(super) fn path(&self) -> &Path {
+        &self.wallet
+    }
+}
+
+impl NetworkPlace {
+    /// The network file that was named, or one at a wallet's folder.
+    pub(super) fn load(&self, folder: &Path) -> Result<Arc<Network>, Failure> {
+        let path = match &self.network {
+            Some(path) => path.clone(),
+            None => beside(folder)?,
+        };
+        read_network(&path).map(Arc::new).map_err(Failure::usage)
+    }
+}
+
+fn beside(folder: &Path) -> Result<PathBuf, Failure> {
+    let within = folder.join(NETWORK);
+    // The folder itself may be `.`, whose parent only the file system knows.
+    let parent =
+        fs::canonicalize(folder).ok().and_then(|whole| Some(whole.parent()?.join(NETWORK)));
+    let found = [Some(within), parent].into_iter().flatten().find(|path| path.is_file());
+    found.ok_or_else(|| {
+        Failure::usage(format!(
+            "there is no {NETWORK} in {} or beside it: name the network file by --network",
+            folder.display()
+        ))
+    })
+}
+
+impl Place {
+    pub(super) fn network(&self) -> Result<Arc<Network>, Failure> {
+        self.network.load(self.folder.path())
+    }
+
+    /// Opens the wallet, alone.
+    pub(super) fn open(&self) -> Result<Wallet, Failure> {
+        let network = self.network()?;
+        let secret = self.secret()?;
+        Wallet::open(&wallet_file(self.folder.path()), network, secret).map_err(explain)
+    }
+
+    fn secret(&self) -> Result<IdentitySecret, Failure> {
+        let path = key_file(self.folder.path());
+        match StoredKeys::read(&path).map_err(Failure::usage)? {
+            StoredKeys::Open(keys) => Ok(keys.identity),
+            StoredKeys::Sealed(sealed) => {
+                let passphrase = passphrase::existing(&path, self.passphrase_file.as_deref())?;
+                Ok(sealed.open(&passphrase).map_err(Failure::usage)?.identity)
+            }
+        }
+    }
+}
+
+/// The exit code of a wallet's refusal.
+pub(super) fn explain(error: WalletError) -> Failure {
+    match error {
+        WalletError::Io { .. } | WalletError::Stopped { .. } | WalletError::Damaged { .. } => {
+            Failure::Disk(error.to_string())
+        }
+        WalletError::InUse { .. }
+        | WalletError::TooLittle { .. }
+        | WalletError::TooManyCoins { .. }
+        | WalletError::NothingToConsolidate
+        | WalletError::Receipt(_)
+        | WalletError::NotMine { .. }
+        | WalletError::Invalid(_) => Failure::run(error),
+        error => Failure::usage(error),
+    }
+}
+
+/// The exit code of a paper that is not taken: 1 where it proves nothing, 2 where it cannot be read.
+pub(super) fn explain_paper(path: &Path, error: PaperError) -> Failure {
+    match error {
+        PaperError::Read { .. } => Failure::usage(error),
+        error => Failure::run(format!("{}: {error}", path.display())),
+    }
+}
+
+/// Text for a terminal: a stranger's memo must not move the cursor.
+pub(super) fn printable(text: &str) -> String {
+    text.chars()
+        .flat_map(|letter| {
+            let escaped = letter.is_control().then(|| letter.escape_default());
+            let plain = (!letter.is_control()).then_some(letter);
+            escaped.into_iter().flatten().chain(plain)
+        })
+        .collect()
+}

@@ -1,0 +1,64 @@
+//! A payment in plain fields, for programs.
+
+use super::{Evidence, Payment, PaymentReceipt, PaymentState, Wallet};
+use serde::Serialize;
+
+/// A payment and what is to be shown of it. Times are in milliseconds since the Unix epoch.
+#[derive(Clone, Debug, Serialize)]
+pub struct PaymentView {
+    /// Its transaction's name.
+    pub id: String,
+    /// `pay`, `issue`, `redeem` or `consolidate`.
+    pub kind: &'static str,
+    /// Who gets it.
+    pub payee: String,
+    /// How much.
+    pub value: u64,
+    /// What is said with it.
+    pub memo: Option<String>,
+    /// The caller's name for it.
+    pub key: Option<String>,
+    /// `unfinished`, `certified`, `refused` or `conflicting`.
+    pub state: &'static str,
+    /// When it began.
+    pub begun_ms: u64,
+    /// When its outcome was known.
+    pub ended_ms: Option<u64>,
+    /// Why it was refused.
+    pub reason: Option<String>,
+    /// What the payee is to be shown, once it is certified.
+    pub receipt: Option<PaymentReceipt>,
+    /// That this wallet's key signed two transactions over one coin.
+    pub evidence: Option<Evidence>,
+}
+
+impl Wallet {
+    /// A payment of this wallet's in plain fields.
+    #[must_use]
+    pub fn view(&self, payment: &Payment) -> PaymentView {
+        let receipt = self.receipt(payment.id).map(|receipt| {
+            PaymentReceipt::new(&self.network, &receipt).expect("the payee's part of a payment")
+        });
+        let (reason, evidence) = match &payment.state {
+            PaymentState::Refused { reason, .. } => (Some(reason.to_string()), None),
+            PaymentState::Conflicting { evidence: Some(evidence), .. } => {
+                (None, Some(Evidence::new(&self.network, evidence)))
+            }
+            _ => (None, None),
+        };
+        PaymentView {
+            id: payment.id.to_string(),
+            kind: payment.order.purpose.name(),
+            payee: payment.payee().to_string(),
+            value: payment.value(),
+            memo: payment.order.memo.clone(),
+            key: payment.key.clone(),
+            state: payment.state.name(),
+            begun_ms: payment.begun_ms,
+            ended_ms: payment.state.ended_ms(),
+            reason,
+            receipt,
+            evidence,
+        }
+    }
+}
