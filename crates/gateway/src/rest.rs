@@ -19,14 +19,14 @@
 //! ([`RestLimits`]). Beyond them a request is refused with a status that says so.
 
 mod about;
-mod access;
+pub(crate) mod access;
 mod batch;
-mod failure;
+pub(crate) mod failure;
 mod keys;
 mod order;
-mod parameters;
+pub(crate) mod parameters;
 mod receipts;
-mod server;
+pub(crate) mod server;
 #[cfg(test)]
 mod tests;
 
@@ -34,6 +34,7 @@ pub use access::{Token, TokenError};
 pub use server::{Gateway, GatewayConfig, GatewayError};
 
 use crate::KvClient;
+use access::Door;
 use axum::Router;
 use axum::http::Method;
 use axum::middleware::from_fn_with_state;
@@ -41,7 +42,6 @@ use axum::routing::{MethodRouter, delete, get, post, put};
 use failure::Failure;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
 
 /// The gateway's description of itself, OpenAPI 3.1.
 pub const OPENAPI: &str = include_str!("rest/openapi.json");
@@ -75,43 +75,49 @@ impl Default for RestLimits {
 /// What all handlers share.
 struct Shared {
     client: KvClient,
-    token: Option<Token>,
-    requests: Arc<Semaphore>,
     limits: RestLimits,
 }
 
-/// A path of the gateway with one method.
-struct Route {
-    path: &'static str,
+/// A path with one method.
+pub(crate) struct Route<S> {
+    pub(crate) path: &'static str,
     #[cfg_attr(not(test), expect(dead_code, reason = "a test compares it with the description"))]
-    method: Method,
-    handler: MethodRouter<Arc<Shared>>,
+    pub(crate) method: Method,
+    handler: MethodRouter<Arc<S>>,
 }
 
-impl Route {
-    fn new(method: Method, path: &'static str, handler: MethodRouter<Arc<Shared>>) -> Self {
+impl<S> Route<S> {
+    pub(crate) fn new(method: Method, path: &'static str, handler: MethodRouter<Arc<S>>) -> Self {
         Self { path, method, handler }
     }
 }
 
 /// The pages of the gateway. With a token, all but the status and the description ask for it.
 pub fn router(client: KvClient, token: Option<Token>, limits: RestLimits) -> Router {
-    let requests = Arc::new(Semaphore::new(limits.requests_max.max(1)));
-    let shared = Arc::new(Shared { client, token, requests, limits });
-    let guard = from_fn_with_state(Arc::clone(&shared), access::guard);
-    build(guarded_routes())
-        .route_layer(guard)
-        .merge(build(open_routes()))
+    let door = Door::new(token, &limits);
+    pages(guarded_routes(), open_routes(), door, Arc::new(Shared { client, limits }))
+}
+
+/// Pages of which some are behind a door; what is none of them is refused in JSON.
+pub(crate) fn pages<S: Send + Sync + 'static>(
+    guarded: Vec<Route<S>>,
+    open: Vec<Route<S>>,
+    door: Arc<Door>,
+    shared: Arc<S>,
+) -> Router {
+    build(guarded)
+        .route_layer(from_fn_with_state(door, access::guard))
+        .merge(build(open))
         .fallback(Failure::no_such_path)
         .method_not_allowed_fallback(Failure::no_such_method)
         .with_state(shared)
 }
 
-fn build(routes: Vec<Route>) -> Router<Arc<Shared>> {
+fn build<S: Send + Sync + 'static>(routes: Vec<Route<S>>) -> Router<Arc<S>> {
     routes.into_iter().fold(Router::new(), |router, route| router.route(route.path, route.handler))
 }
 
-fn guarded_routes() -> Vec<Route> {
+fn guarded_routes() -> Vec<Route<Shared>> {
     vec![
         Route::new(Method::GET, "/v1/kv/{key}", get(keys::read)),
         Route::new(Method::PUT, "/v1/kv/{key}", put(keys::write)),
@@ -122,7 +128,7 @@ fn guarded_routes() -> Vec<Route> {
     ]
 }
 
-fn open_routes() -> Vec<Route> {
+fn open_routes() -> Vec<Route<Shared>> {
     vec![
         Route::new(Method::GET, "/v1/status", get(about::status)),
         Route::new(Method::GET, "/openapi.json", get(about::openapi)),

@@ -1,6 +1,6 @@
 //! Who is let in: the token, and how many at once.
 
-use super::Shared;
+use super::RestLimits;
 use super::failure::Failure;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// What callers show to be let in. Only its hash is kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -103,16 +104,28 @@ fn refuse_shared(file: &File, path: &Path) -> Result<(), TokenError> {
     }
 }
 
+/// Who is let in, and how many at once.
+pub(crate) struct Door {
+    token: Option<Token>,
+    requests: Semaphore,
+}
+
+impl Door {
+    pub(crate) fn new(token: Option<Token>, limits: &RestLimits) -> Arc<Self> {
+        Arc::new(Self { token, requests: Semaphore::new(limits.requests_max.max(1)) })
+    }
+}
+
 /// Lets a request through that shows the token, while there are not too many.
-pub(super) async fn guard(
-    State(shared): State<Arc<Shared>>,
+pub(crate) async fn guard(
+    State(door): State<Arc<Door>>,
     request: Request,
     next: Next,
 ) -> Result<Response, Failure> {
-    if shared.token.is_some_and(|token| !token.is_shown_by(request.headers())) {
+    if door.token.is_some_and(|token| !token.is_shown_by(request.headers())) {
         return Err(Failure::no_token());
     }
-    let _place = shared.requests.try_acquire().map_err(|_| Failure::busy())?;
+    let _place = door.requests.try_acquire().map_err(|_| Failure::busy())?;
     Ok(next.run(request).await)
 }
 

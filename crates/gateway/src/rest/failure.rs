@@ -10,27 +10,27 @@ use std::time::Duration;
 
 /// A request that came to nothing.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Failure {
-    pub(super) status: StatusCode,
-    pub(super) error: String,
+pub(crate) struct Failure {
+    pub(crate) status: StatusCode,
+    pub(crate) error: String,
     /// Further members of the answer's object.
-    pub(super) details: Map<String, Value>,
+    pub(crate) details: Map<String, Value>,
 }
 
 impl Failure {
-    pub(super) fn new(status: StatusCode, error: impl Into<String>) -> Self {
+    pub(crate) fn new(status: StatusCode, error: impl Into<String>) -> Self {
         Self { status, error: error.into(), details: Map::new() }
     }
 
-    pub(super) fn bad_input(error: impl Into<String>) -> Self {
+    pub(crate) fn bad_input(error: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, error)
     }
 
-    pub(super) fn too_large(error: impl Into<String>) -> Self {
+    pub(crate) fn too_large(error: impl Into<String>) -> Self {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, error)
     }
 
-    pub(super) fn slow_body(patience: Duration) -> Self {
+    pub(crate) fn slow_body(patience: Duration) -> Self {
         let error = format!(
             "the request's body did not come within {} s: send it again, faster",
             patience.as_secs_f64()
@@ -38,36 +38,36 @@ impl Failure {
         Self::new(StatusCode::REQUEST_TIMEOUT, error)
     }
 
-    pub(super) fn busy() -> Self {
+    pub(crate) fn busy() -> Self {
         let error = "too many requests are under way: try again in a second";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, error)
     }
 
-    pub(super) fn no_token() -> Self {
+    pub(crate) fn no_token() -> Self {
         let error = "this needs the gateway's token: send 'Authorization: Bearer TOKEN'";
         Self::new(StatusCode::UNAUTHORIZED, error)
     }
 
     /// The committee's answers do not fit the question.
-    pub(super) fn other_answer() -> Self {
+    pub(crate) fn other_answer() -> Self {
         OutcomeError::Undecodable.into()
     }
 
     /// The handler of paths that are none.
-    pub(super) async fn no_such_path(uri: Uri) -> Self {
+    pub(crate) async fn no_such_path(uri: Uri) -> Self {
         let error =
             format!("there is nothing at {}: /openapi.json describes what there is", uri.path());
         Self::new(StatusCode::NOT_FOUND, error)
     }
 
     /// The handler of methods that a path does not have.
-    pub(super) async fn no_such_method(method: Method, uri: Uri) -> Self {
+    pub(crate) async fn no_such_method(method: Method, uri: Uri) -> Self {
         let error = format!("{method} is none of the methods of {}: see /openapi.json", uri.path());
         Self::new(StatusCode::METHOD_NOT_ALLOWED, error)
     }
 
     /// Adds a member to the answer's object.
-    pub(super) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.details.insert(name.to_owned(), value.into());
         self
     }

@@ -15,11 +15,11 @@ const KEY_PREFIX: &str = "/v1/kv/";
 /// The parameters behind a path's question mark. Each is taken once; [`Parameters::finish`] refuses
 /// what nobody took.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Parameters(BTreeMap<String, String>);
+pub(crate) struct Parameters(BTreeMap<String, String>);
 
 impl Parameters {
     /// Reads `name=value` pairs between ampersands, percent-decoded; a plus sign is a plus sign.
-    pub(super) fn of(uri: &Uri) -> Result<Self, Failure> {
+    pub(crate) fn of(uri: &Uri) -> Result<Self, Failure> {
         let mut parameters = BTreeMap::new();
         let pairs = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
         for pair in pairs {
@@ -42,7 +42,7 @@ impl Parameters {
     }
 
     /// Takes `true` or `false`; false when it is absent.
-    pub(super) fn flag(&mut self, name: &str) -> Result<bool, Failure> {
+    pub(crate) fn flag(&mut self, name: &str) -> Result<bool, Failure> {
         match self.0.remove(name).as_deref() {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
@@ -51,7 +51,7 @@ impl Parameters {
     }
 
     /// Takes a number.
-    pub(super) fn number(&mut self, name: &str) -> Result<Option<u32>, Failure> {
+    pub(crate) fn number(&mut self, name: &str) -> Result<Option<u32>, Failure> {
         let Some(digits) = self.0.remove(name) else { return Ok(None) };
         let number = digits.parse().map_err(|_| {
             Failure::bad_input(format!("'{name}' is a whole number from 0 to {}", u32::MAX))
@@ -69,7 +69,7 @@ impl Parameters {
     }
 
     /// Refuses what was not taken: a misspelt name must not change what a request means.
-    pub(super) fn finish(self) -> Result<(), Failure> {
+    pub(crate) fn finish(self) -> Result<(), Failure> {
         match self.0.into_keys().next() {
             Some(name) => Err(Failure::bad_input(format!(
                 "there is no parameter '{name}' here: /openapi.json names those that there are"
@@ -92,7 +92,7 @@ pub(super) fn key(uri: &Uri) -> Bytes {
 }
 
 /// A request's body of at most `most` bytes.
-pub(super) async fn body(
+pub(crate) async fn body(
     mut request: Request,
     most: usize,
     limits: &RestLimits,

@@ -135,7 +135,7 @@ impl Drop for Gateway {
 }
 
 /// Accepts connections while there are not too many, for ever.
-async fn serve(listener: TcpListener, pages: Router, limits: RestLimits) {
+pub(crate) async fn serve(listener: TcpListener, pages: Router, limits: RestLimits) {
     let connections = Arc::new(Semaphore::new(limits.connections_max.max(1)));
     while let Ok(place) = Arc::clone(&connections).acquire_owned().await {
         match listener.accept().await {
