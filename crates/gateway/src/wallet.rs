@@ -22,7 +22,7 @@
 //!   the authorities would notice, and the coins that both spend are lost.
 //!
 //! [`Cashier`] shows payments to the authorities; [`PaymentReceipt`], [`PaymentRequest`] and
-//! [`Evidence`] are files that go from hand to hand.
+//! [`Evidence`] are files that go from hand to hand; [`rest`] is a till's door to all of it.
 
 mod book;
 mod cashier;
@@ -30,6 +30,7 @@ mod file;
 mod history;
 mod papers;
 mod payment;
+pub mod rest;
 mod select;
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ mod place;
 mod receive;
 mod run;
 mod send;
+mod serve;
 mod testnet;
 
 use crate::failure::CommandResult;
@@ -68,6 +69,8 @@ enum PayCommand {
     Consolidate(send::Consolidate),
     /// Finish payments that were begun: the same bytes are sent again
     Retry(send::Retry),
+    /// Serve a wallet over HTTP, for tills and shops
+    Serve(serve::Serve),
     /// Measure all schemes: real authorities under load, beside what their signatures cost
     Bench(bench::Options),
 }
@@ -92,6 +95,7 @@ impl Options {
             PayCommand::Redeem(options) => options.run(),
             PayCommand::Consolidate(options) => options.run(),
             PayCommand::Retry(options) => options.run(),
+            PayCommand::Serve(options) => options.run(),
             PayCommand::Bench(options) => options.run(),
         }
     }

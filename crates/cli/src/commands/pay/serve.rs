@@ -1,0 +1,70 @@
+//! `quorate pay serve`: a wallet over HTTP.
+
+use super::place::{Place, explain};
+use crate::failure::{CommandResult, Failure};
+use crate::output;
+use clap::Args;
+use quorate_gateway::rest::{RestLimits, Token};
+use quorate_gateway::wallet::rest::{router, serve};
+use quorate_gateway::wallet::{Cashier, Wallet};
+use serde_json::json;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+/// Serve a wallet over HTTP, for tills and shops.
+///
+/// Whoever shows the token spends the money, and HTTP is not encrypted: keep it on the loopback interface, or behind
+/// a proxy that encrypts. GET /openapi.json describes everything for programs.
+///
+/// Payments that are not finished are sent again at the start. It may be killed at any time.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  quorate pay serve -w shop --token-file token")]
+pub(super) struct Serve {
+    #[command(flatten)]
+    place: Place,
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7500")]
+    listen: String,
+    /// A file with the token that callers show: one line of 16 to 1024 characters, chmod 600
+    #[arg(long, value_name = "FILE", required_unless_present = "no_token")]
+    token_file: Option<PathBuf>,
+    /// Let everybody in who reaches the address: every user of this machine at least
+    #[arg(long, conflicts_with = "token_file")]
+    no_token: bool,
+    /// How long a payment may take before it is answered as unfinished, in seconds
+    #[arg(long, default_value_t = 10, value_name = "SECONDS",
+          value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    patience: u64,
+    /// Print the address as one JSON object once it listens
+    #[arg(long)]
+    json: bool,
+}
+
+impl Serve {
+    pub(super) fn run(&self) -> CommandResult {
+        let token = self.token_file.as_deref().map(Token::read).transpose();
+        let token = token.map_err(Failure::usage)?;
+        let wallet = self.place.open()?;
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        runtime.map_err(Failure::run)?.block_on(self.serve(wallet, token))
+    }
+
+    async fn serve(&self, wallet: Wallet, token: Option<Token>) -> CommandResult {
+        let limits = RestLimits::default();
+        let failed = |error| Failure::run(format!("cannot listen on {}: {error}", self.listen));
+        let listener = TcpListener::bind(&self.listen).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?.to_string();
+        let cashier = Cashier::connect(wallet).map_err(Failure::run)?;
+        let unfinished = cashier.resume().map_err(explain)?.len();
+        let pages = router(cashier, token, Duration::from_secs(self.patience), limits);
+        if self.json {
+            output::json(&json!({ "address": address, "unfinished": unfinished }));
+        } else {
+            output::line(&format!("http://{address}; {unfinished} unfinished payments sent again"));
+        }
+        serve(listener, pages, limits).await;
+        Ok(())
+    }
+}
