@@ -2,15 +2,20 @@
 
 mod common;
 
-use common::{json, quorate, stderr, stdout, wait_for};
+use common::{PATIENCE, json, quorate, stderr, stdout, wait_for};
 use quorate_lab::ports::free_ports;
 use serde_json::Value;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
-/// An authority's process, killed with the test.
+const TOKEN: &str = "a-token-of-some-length";
+
+/// A process, killed with the test.
 struct Process(Child);
 
 impl Drop for Process {
@@ -18,6 +23,23 @@ impl Drop for Process {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// One request over HTTP: the status, and the answer's JSON.
+fn ask(address: &str, method: &str, path: &str, headers: &str, body: &str) -> (u16, Value) {
+    let mut stream = TcpStream::connect(address).expect("a wallet that serves");
+    stream.set_read_timeout(Some(PATIENCE)).expect("set");
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\
+         Authorization: Bearer {TOKEN}\r\n{headers}\r\n",
+        body.len()
+    );
+    stream.write_all((head + body).as_bytes()).expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let (_, content) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    (status.expect("a status"), serde_json::from_str(content).expect("JSON"))
 }
 
 impl Process {
@@ -211,4 +233,45 @@ fn a_send_that_is_killed_is_finished_by_retry() {
     let receipt = place.path("anne").join(format!("receipt-{}.json", &id[..16]));
     assert_eq!(place.of("bob", &["receive", receipt.to_str().expect("plain")])["added"], 30);
     assert_eq!((place.free("anne"), place.free("bob")), (70, 30));
+}
+
+/// A till: paid over HTTP while too few authorities run, killed, started again.
+#[test]
+fn a_served_wallet_that_is_killed_finishes_its_payment_when_it_is_served_again() {
+    let mut place = Place::new(100);
+    place.start(0..2);
+    place.of("anne", &["genesis"]);
+    let bob = place.address("bob");
+    let token = place.text("token");
+    fs::write(&token, TOKEN).expect("written");
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).expect("set");
+    let address = format!("127.0.0.1:{}", free_ports(1).expect("a free port"));
+    let anne = place.text("anne");
+    let listen = ["--listen", &address, "--patience", "1"];
+    let serve = [&["pay", "serve", "-w", &anne, "--token-file", &token], &listen[..]].concat();
+    let start = || {
+        let till = Process::start(&serve);
+        wait_for("the wallet to serve", || TcpStream::connect(&address).ok());
+        till
+    };
+    let till = start();
+    let body = format!(r#"{{"to": "{bob}", "value": 30, "memo": "table 4"}}"#);
+    let key = "Idempotency-Key: till-1\r\n";
+    let (status, open) = ask(&address, "POST", "/v1/payments", key, &body);
+    assert_eq!((status, &open["state"]), (202, &"unfinished".into()));
+    drop(till);
+
+    place.start(2..4);
+    let _till = start();
+    let path = format!("/v1/payments/{}", open["id"].as_str().expect("a name"));
+    let paid = wait_for("the payment to be final", || {
+        let (status, payment) = ask(&address, "GET", &path, "", "");
+        (status == 200 && payment["state"] == "certified").then_some(payment)
+    });
+    let (status, again) = ask(&address, "POST", "/v1/payments", key, &body);
+    assert_eq!((status, &again["id"]), (200, &paid["id"]));
+    assert_eq!(ask(&address, "GET", "/v1/balance", "", "").1["free"], 70);
+    let receipt = place.text("receipt.json");
+    fs::write(&receipt, paid["receipt"].to_string()).expect("written");
+    assert_eq!(place.of("bob", &["receive", &receipt])["added"], 30);
 }

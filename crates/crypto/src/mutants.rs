@@ -266,6 +266,8 @@ pub enum Mutant {
     PayRootOfAnybody,
     /// Payments: whoever signs may issue.
     PayAnyIssuer,
+    /// Payments: a wallet shows a transaction that is not durable.
+    PayShowUnstored,
 }
 
 #[cfg(feature = "mutants")]

@@ -569,3 +569,13 @@ proptest! {
         world.finish();
     }
 }
+
+/// ★ A transaction is durable before anybody is shown it.
+#[cfg(feature = "mutants")]
+#[test]
+fn a_wallet_that_shows_before_it_stores_is_noticed() {
+    quorate_crypto::mutants::assert_noticed(
+        quorate_crypto::mutants::Mutant::PayShowUnstored,
+        coins_of_an_unfinished_payment_are_reserved_and_the_same_bytes_go_again,
+    );
+}
