@@ -126,6 +126,7 @@ impl Authority {
 
     fn on_orders(&mut self, now: Time, orders: Verified<Orders>) {
         let mut locks = Vec::new();
+        let begun = self.effects.len();
         for (ticket, looked) in orders.into_inner().into_vec() {
             match looked {
                 Looked::Valid(core) | Looked::Late(core) => self.on_valid(ticket, core, &mut locks),
@@ -136,7 +137,8 @@ impl Authority {
             }
         }
         if !locks.is_empty() && !mutants::active(Mutant::PayVoteBeforePersist) {
-            self.effects.push_back(AuthorityEffect::Persist(locks));
+            // Before all that these orders came to: one of them may ask to read what another locked.
+            self.effects.insert(begun, AuthorityEffect::Persist(locks));
         }
         self.sign_if_due(now);
     }
@@ -244,3 +246,6 @@ impl Machine for Authority {
         self.sign_by
     }
 }
+
+#[cfg(test)]
+mod tests;

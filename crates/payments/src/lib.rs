@@ -35,6 +35,8 @@ mod orders;
 mod payer;
 mod receipt;
 mod spent;
+#[cfg(test)]
+mod testing;
 mod transaction;
 pub mod votes;
 mod wire;

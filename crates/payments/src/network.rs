@@ -323,3 +323,6 @@ fn genesis_outputs(
 fn parse_key(what: &str, text: &str) -> Result<IdentityKey, NetworkError> {
     text.parse().map_err(|_| NetworkError::Key { what: what.to_owned() })
 }
+
+#[cfg(test)]
+mod tests;

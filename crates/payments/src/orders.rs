@@ -210,3 +210,6 @@ pub fn look(orders: Vec<(u64, Transaction)>, verifier: &OrderVerifier) -> Verifi
     let nobody = Peer::Client(quorate_types::ClientId(verifier.network.issuer()));
     Verified::check(orders, nobody, verifier).expect("orders are refused one by one")
 }
+
+#[cfg(test)]
+mod tests;

@@ -128,6 +128,9 @@ impl Payer {
 
     fn on_pay(&mut self, transaction: Arc<Transaction>) {
         let tx = transaction.id(self.network.chain());
+        if self.under_way.contains_key(&tx) {
+            return;
+        }
         let payment = Payment {
             transaction: Arc::clone(&transaction),
             votes: BTreeMap::new(),
@@ -138,9 +141,8 @@ impl Payer {
             patience: PATIENCE,
             ask_at: None,
         };
-        if self.under_way.insert(tx, payment).is_none() {
-            self.effects.push_back(PayerEffect::Store(transaction));
-        }
+        self.under_way.insert(tx, payment);
+        self.effects.push_back(PayerEffect::Store(transaction));
     }
 
     fn on_stored(&mut self, now: Time, tx: TxId) {
@@ -267,3 +269,6 @@ impl Machine for Payer {
         self.under_way.values().filter_map(|payment| payment.ask_at).min()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -103,3 +103,6 @@ fn memo_statement(network: &Network, tx: TxId, text: &str) -> Vec<u8> {
     let digest = quorate_crypto::hash(text.as_bytes());
     sign::statement(Kind::TxMemo, network.chain(), Epoch(0), &(tx, digest))
 }
+
+#[cfg(test)]
+mod tests;

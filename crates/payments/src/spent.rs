@@ -115,3 +115,6 @@ fn key(input: OutputId) -> OutputId {
     }
     input
 }
+
+#[cfg(test)]
+mod tests;

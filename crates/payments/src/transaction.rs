@@ -51,7 +51,7 @@ impl Output {
 
     /// Pays to nobody: how money is redeemed. The issuer pays it out elsewhere, and what was burnt is
     /// proven by the transaction's certificate.
-    pub const BURNT: IdentityKey = IdentityKey(*b"quorate payments: redeemed coins");
+    pub const BURNT: IdentityKey = IdentityKey(*b"quorate payments: redeemed money");
 
     fn leaf(&self) -> Digest {
         let mut bytes = [0; 40];
@@ -491,3 +491,6 @@ fn sum(mut values: impl Iterator<Item = u64>) -> Result<u64, Invalid> {
     }
     values.try_fold(0, u64::checked_add).ok_or(Invalid::Overflow)
 }
+
+#[cfg(test)]
+mod tests;

@@ -92,3 +92,6 @@ pub(crate) fn of(scheme: PayScheme, chain: ChainId, committee: &Arc<Committee>) 
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

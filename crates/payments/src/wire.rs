@@ -36,3 +36,6 @@ pub const ORDER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Largest answer.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests;

@@ -191,7 +191,8 @@ impl Votes for MerkleVotes {
             let signer = voter.index();
             match vote {
                 Vote::Merkle(vote)
-                    if self.open(signer, id, std::iter::once((signer, vote)), &mut claims) =>
+                    if signer < self.committee.size()
+                        && self.open(signer, id, std::iter::once((signer, vote)), &mut claims) =>
                 {
                     good.insert(signer, vote.clone());
                 }
@@ -229,3 +230,6 @@ impl Votes for MerkleVotes {
         good
     }
 }
+
+#[cfg(test)]
+mod tests;
