@@ -11,6 +11,17 @@ pub(crate) fn members(
     cache: KeyCache,
     weights: &Weights,
 ) -> (Vec<KeyFile>, Committee) {
+    let (keys, groups) = member_keys(seed, scheme, weights);
+    let committee = committee(seed, scheme, cache, &keys, groups, weights);
+    (keys, committee)
+}
+
+/// The members' keys; where a dealer made the voting keys, its groups.
+pub(crate) fn member_keys(
+    seed: u64,
+    scheme: SchemeKind,
+    weights: &Weights,
+) -> (Vec<KeyFile>, Option<Groups>) {
     let mut dice = Dice::new(seed, "keys", 0);
     let mut keys: Vec<KeyFile> =
         (0..weights.members()).map(|_| KeyFile::from_seed(scheme, &dice.bytes32())).collect();
@@ -21,8 +32,7 @@ pub(crate) fn members(
         }
         Groups::from(&dealing.groups)
     });
-    let committee = committee(seed, scheme, cache, &keys, groups, weights);
-    (keys, committee)
+    (keys, groups)
 }
 
 /// Each learner's keys.

@@ -21,6 +21,7 @@ mod genesis;
 pub mod mutants;
 pub mod network;
 pub mod oracles;
+pub mod payments;
 pub mod priced;
 pub mod recording;
 pub mod replay;

@@ -3,8 +3,8 @@
 pub use quorate_crypto::mutants::Mutant;
 
 /// The rules that a run can break: those of the machines, the checks before them, the host, the log
-/// and the executor. The others are about keys and shares that no scenario forges.
-pub const ALL: [Mutant; 67] = [
+/// and the executor; those of payments under [`crate::payments`]. The others are about keys and shares that no scenario forges.
+pub const ALL: [Mutant; 82] = [
     Mutant::SkipThreshold,
     Mutant::CertificateCountsHeads,
     Mutant::TallyCountsHeads,
@@ -72,6 +72,21 @@ pub const ALL: [Mutant; 67] = [
     Mutant::MixedRoots,
     Mutant::IgnoreCertifiedRoot,
     Mutant::AnswerUnsigned,
+    Mutant::PayVoteNamedOutputs,
+    Mutant::PayLockByName,
+    Mutant::PayNoLocks,
+    Mutant::PayPartialLock,
+    Mutant::PayVoteBeforePersist,
+    Mutant::PayRefuseRepeats,
+    Mutant::PayInflate,
+    Mutant::PayOverflow,
+    Mutant::PayDuplicateInputs,
+    Mutant::PayAnyOwner,
+    Mutant::PayTrustCertificates,
+    Mutant::PayTrustPath,
+    Mutant::PayAnyShard,
+    Mutant::PayRootOfAnybody,
+    Mutant::PayAnyIssuer,
 ];
 
 /// Leaves a rule out on this thread until it is dropped.

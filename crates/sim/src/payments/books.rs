@@ -1,0 +1,203 @@
+//! The judge: who owns what, who promised what, and what nobody may believe.
+//!
+//! It is told of every transaction that anybody makes, of every vote as it leaves an honest authority, and of
+//! every certificate that anybody accepts. It takes faulty authorities to have voted for everything: what
+//! they and the honest voters could certify counts as certified, whether anybody collects the votes or not.
+
+use quorate_crypto::IdentityKey;
+use quorate_payments::{Output, OutputId, Source, Transaction, TxCertificate, TxId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A property that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which one.
+    pub oracle: &'static str,
+    /// What was seen.
+    pub text: String,
+}
+
+/// What can be taken once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Taken {
+    Output(OutputId),
+    Serial(u64),
+}
+
+/// What a transaction does, without any proof.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Deed {
+    payer: IdentityKey,
+    takes: Vec<Taken>,
+    gives: Vec<Output>,
+}
+
+/// What is known of the world.
+#[derive(Debug)]
+pub(super) struct Books {
+    issuer: IdentityKey,
+    quorum: usize,
+    faulty: BTreeSet<usize>,
+    deeds: BTreeMap<TxId, Deed>,
+    /// What exists: genesis outputs, and those of what could be certified.
+    outputs: BTreeMap<OutputId, Output>,
+    voters: BTreeMap<TxId, BTreeSet<usize>>,
+    promises: BTreeMap<(usize, Taken), TxId>,
+    takers: BTreeMap<Taken, TxId>,
+    certifiable: BTreeSet<TxId>,
+    issued: u128,
+    unspent: u128,
+    redeemed: u128,
+}
+
+type Verdict = Result<(), Violation>;
+
+fn violation(oracle: &'static str, text: String) -> Verdict {
+    Err(Violation { oracle, text })
+}
+
+fn worth(outputs: &[Output]) -> u128 {
+    outputs.iter().map(|output| u128::from(output.value)).sum()
+}
+
+impl Books {
+    pub(super) fn new(
+        issuer: IdentityKey,
+        authorities: usize,
+        faulty: BTreeSet<usize>,
+        genesis: BTreeMap<OutputId, Output>,
+    ) -> Self {
+        let begun: u128 = genesis.values().map(|output| u128::from(output.value)).sum();
+        Self {
+            issuer,
+            quorum: authorities - (authorities - 1) / 3,
+            faulty,
+            deeds: BTreeMap::new(),
+            outputs: genesis,
+            voters: BTreeMap::new(),
+            promises: BTreeMap::new(),
+            takers: BTreeMap::new(),
+            certifiable: BTreeSet::new(),
+            issued: begun,
+            unspent: begun,
+            redeemed: 0,
+        }
+    }
+
+    /// Somebody made a transaction of this name.
+    pub(super) fn on_transaction(&mut self, id: TxId, tx: &Transaction) -> Verdict {
+        let takes = match &tx.source {
+            Source::Spend(inputs) => inputs.iter().map(|input| Taken::Output(input.id)).collect(),
+            Source::Issue { serial } => vec![Taken::Serial(*serial)],
+        };
+        let deed = Deed { payer: tx.payer, takes, gives: tx.outputs.clone() };
+        match self.deeds.insert(id, deed.clone()) {
+            Some(other) if other != deed => {
+                violation("names", format!("{id} names {other:?} and {deed:?}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// An honest authority's vote leaves it.
+    pub(super) fn on_vote(&mut self, authority: usize, id: TxId) -> Verdict {
+        let Some(deed) = self.deeds.get(&id).cloned() else {
+            return violation("validity", format!("{authority} votes for {id}, which nobody made"));
+        };
+        for taken in &deed.takes {
+            let promised = *self.promises.entry((authority, *taken)).or_insert(id);
+            if promised != id {
+                let text =
+                    format!("{authority} votes for {promised} and {id}, both take {taken:?}");
+                return violation("one vote an input", text);
+            }
+        }
+        if let Err(reason) = self.validity(&deed) {
+            return violation("validity", format!("{authority} votes for {id}: {reason}"));
+        }
+        let voters = self.voters.entry(id).or_default();
+        voters.insert(authority);
+        if voters.len() + self.faulty.len() >= self.quorum && self.certifiable.insert(id) {
+            self.take_effect(id, &deed)?;
+        }
+        Ok(())
+    }
+
+    fn validity(&self, deed: &Deed) -> Result<(), String> {
+        if deed.takes.is_empty() || deed.gives.is_empty() {
+            return Err("it takes or gives nothing".into());
+        }
+        if deed.gives.iter().any(|output| output.value == 0) {
+            return Err("it gives outputs of nothing".into());
+        }
+        let given = worth(&deed.gives);
+        if given > u128::from(u64::MAX) {
+            return Err(format!("{given} is more than there can be"));
+        }
+        let mut taken = 0;
+        let mut seen = BTreeSet::new();
+        for one in &deed.takes {
+            if !seen.insert(*one) {
+                return Err(format!("it takes {one:?} twice"));
+            }
+            match one {
+                Taken::Serial(_) if deed.payer == self.issuer => taken = given,
+                Taken::Serial(_) => return Err("somebody else issues".into()),
+                Taken::Output(id) => match self.outputs.get(id) {
+                    Some(output) if output.owner == deed.payer => taken += u128::from(output.value),
+                    Some(_) => return Err(format!("{id} is somebody else's")),
+                    None => return Err(format!("{id} does not exist")),
+                },
+            }
+        }
+        if taken == given { Ok(()) } else { Err(format!("it gives {given} for {taken}")) }
+    }
+
+    fn take_effect(&mut self, id: TxId, deed: &Deed) -> Verdict {
+        for taken in &deed.takes {
+            if let Some(other) = self.takers.insert(*taken, id) {
+                let text = format!("{other} and {id} can be certified, both take {taken:?}");
+                return violation("one certificate an input", text);
+            }
+            match taken {
+                Taken::Output(id) => self.unspent -= u128::from(self.outputs[id].value),
+                Taken::Serial(_) => self.issued += worth(&deed.gives),
+            }
+        }
+        for (index, output) in (0..).zip(&deed.gives) {
+            self.outputs.insert(OutputId { tx: id, index }, *output);
+            if output.owner == Output::BURNT {
+                self.redeemed += u128::from(output.value);
+            } else {
+                self.unspent += u128::from(output.value);
+            }
+        }
+        let Self { issued, unspent, redeemed, .. } = self;
+        if *unspent + *redeemed > *issued {
+            let text = format!("{unspent} unspent and {redeemed} redeemed of {issued} issued");
+            return violation("conservation", text);
+        }
+        Ok(())
+    }
+
+    /// Somebody believes a certificate: its honest signers voted, and they are a quorum with the others.
+    pub(super) fn on_certificate(&self, id: TxId, certificate: &TxCertificate) -> Verdict {
+        let signers: BTreeSet<usize> = certificate.signers().iter().collect();
+        let nobody = BTreeSet::new();
+        let voters = self.voters.get(&id).unwrap_or(&nobody);
+        let invented: Vec<_> = signers
+            .iter()
+            .filter(|one| !voters.contains(one) && !self.faulty.contains(one))
+            .collect();
+        if signers.len() < self.quorum || !invented.is_empty() {
+            let text = format!("{id} by {signers:?}; {invented:?} never voted for it");
+            return violation("certificates", text);
+        }
+        Ok(())
+    }
+
+    /// An output exists as far as anybody may believe.
+    pub(super) fn exists(&self, id: OutputId) -> bool {
+        self.outputs.contains_key(&id)
+    }
+}
