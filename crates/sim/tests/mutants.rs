@@ -12,7 +12,7 @@ use quorate_sim::mutants::Active;
 use quorate_sim::mutants::Mutant;
 use quorate_sim::shrink::{Size, file_of, shrink};
 use quorate_sim::twins::{Ground, Plan, PlanFile, PlanSize, run_plan, run_plans, shrink_plan};
-use quorate_sim::{Scenario, run};
+use quorate_sim::{Scenario, payments, run};
 use std::sync::Arc;
 
 /// In one of these many seeds an oracle complains, and does not when the rule is kept.
@@ -222,4 +222,45 @@ noticed_by_twins! {
     twins_notice_a_basic_promise_forgotten: ChainedAmnesia breaks "audit" in 500;
     twins_notice_a_phase_forgotten_in_a_restart: BasicForgetPhase breaks "audit" in 500;
     twins_notice_a_decision_by_two_phases: BasicDecideOnPreCommit breaks "progress" in 50;
+}
+
+/// As [`is_noticed`], of payments.
+#[track_caller]
+fn is_missed_by_payers(mutant: Mutant, seeds: u64) {
+    let draw = payments::Scenario::from_seed;
+    let failure = (0..seeds).find_map(|seed| {
+        let failure = payments::run(&draw(seed).with_mutant(mutant)).verdict.err()?;
+        payments::run(&draw(seed)).verdict.ok()?;
+        let replay = format!("quorate sim --payments --seed {seed} --mutant {mutant:?}");
+        assert_eq!(failure.replay, replay);
+        Some(failure)
+    });
+    assert!(failure.is_some(), "{mutant:?} was not noticed in {seeds} seeds");
+}
+
+macro_rules! missed_by_payers {
+    ($($name:ident: $mutant:ident in $seeds:literal;)*) => {$(
+        #[test]
+        fn $name() {
+            is_missed_by_payers(Mutant::$mutant, $seeds);
+        }
+    )*};
+}
+
+missed_by_payers! {
+    votes_for_outputs_that_payers_name: PayVoteNamedOutputs in 400;
+    locks_by_a_name_that_others_share: PayLockByName in 400;
+    votes_without_locks: PayNoLocks in 400;
+    locks_by_halves: PayPartialLock in 400;
+    votes_before_locks_are_durable: PayVoteBeforePersist in 400;
+    repeated_transactions_refused: PayRefuseRepeats in 400;
+    outputs_worth_more_than_inputs: PayInflate in 400;
+    sums_that_wrap_around: PayOverflow in 400;
+    inputs_named_twice: PayDuplicateInputs in 400;
+    owners_that_did_not_sign: PayAnyOwner in 400;
+    inputs_without_certificates: PayTrustCertificates in 400;
+    inputs_that_no_transaction_made: PayTrustPath in 400;
+    votes_of_two_shards: PayAnyShard in 400;
+    roots_of_anybody: PayRootOfAnybody in 400;
+    issues_by_anybody: PayAnyIssuer in 400;
 }
