@@ -3,6 +3,7 @@
 mod campaign;
 mod crash_points;
 mod mutants;
+mod payments;
 mod smallest;
 mod twins;
 
@@ -34,7 +35,9 @@ use std::time::Instant;
     a scenario from its file, such as the smallest one of a failure\n  \
     quorate sim --twins-scenarios 100000\n                                     \
     protocol machines alone: one member of four is two, who reaches whom changes\n                                     \
-    with every view")]
+    with every view\n  \
+    quorate sim --payments --seeds 2000\n                                     \
+    payments without consensus: authorities, payers and thieves")]
 pub(crate) struct Options {
     /// How many seeds to run
     #[arg(long, default_value_t = 100, conflicts_with = "seed")]
@@ -94,6 +97,12 @@ pub(crate) struct Options {
     /// Instead of seeds: crash a replica at each of its steps, in every way, and offer it conflicts
     #[arg(long, conflicts_with_all = ["seeds", "from", "seed", "replay", "twins_scenarios", "twins", "weights", "storm", "retention", "short"])]
     crash_points: bool,
+    /// Payments without consensus instead: authorities crash and lie, owners spend coins twice
+    #[arg(long, conflicts_with_all = ["replay", "twins_scenarios", "crash_points", "protocol", "leader_reputation", "ablations", "twins", "weights", "storm", "short", "retention", "learner"])]
+    payments: bool,
+    /// Instead of seeds: show an authority so many payments, and compare its answers with a model's
+    #[arg(long, value_name = "COUNT", conflicts_with_all = ["payments", "seeds", "from", "replay", "twins_scenarios", "crash_points", "protocol", "leader_reputation", "ablations", "twins", "weights", "storm", "short", "retention", "learner"])]
+    payments_model: Option<u64>,
     /// This crash point alone
     #[arg(long, requires = "crash_points")]
     point: Option<u64>,
@@ -120,6 +129,12 @@ impl Options {
         }
         if self.crash_points {
             return crash_points::run(self.protocol, self.threads(), self.point, mutant, self.json);
+        }
+        if let Some(count) = self.payments_model {
+            return payments::run_model(self.seed.unwrap_or(self.from), count, mutant, self.json);
+        }
+        if self.payments {
+            return payments::run(self.range()?, self.threads(), mutant, self.json);
         }
         if let Some(count) = self.twins_scenarios {
             let out = (self.shrink > 0).then_some(self.out.as_path());
@@ -168,12 +183,17 @@ impl Options {
     }
 
     fn run_seeds(&self, mutant: Option<Mutant>) -> Result<(u64, Vec<Report>), Failure> {
+        let seeds = self.range()?;
+        Ok((seeds.start, self.run_all(seeds, |seed| self.draw(seed, mutant))))
+    }
+
+    fn range(&self) -> Result<std::ops::Range<u64>, Failure> {
         let (first, count) = self.seed.map_or((self.from, self.seeds), |seed| (seed, 1));
         if count == 0 {
             return Err(Failure::usage("--seeds must be at least 1"));
         }
         let last = first.checked_add(count).ok_or_else(|| Failure::usage("seeds end at 2^64"))?;
-        Ok((first, self.run_all(first..last, |seed| self.draw(seed, mutant))))
+        Ok(first..last)
     }
 
     fn draw(&self, seed: u64, mutant: Option<Mutant>) -> Scenario {
