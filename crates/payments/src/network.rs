@@ -234,6 +234,12 @@ impl Network {
         &self.votes
     }
 
+    /// As [`Network::votes`], with nothing remembered of what was checked: for measurements.
+    #[must_use]
+    pub fn votes_apart(&self) -> Arc<dyn Votes> {
+        votes::of(self.scheme, self.chain, &self.committee)
+    }
+
     /// How many shards each authority has.
     #[must_use]
     pub fn shards(&self) -> u16 {

@@ -4,7 +4,7 @@ use super::{Experiment, ExperimentError};
 use std::path::Path;
 
 /// Each id with its file's text.
-const FILES: [(&str, &str); 17] = [
+const FILES: [(&str, &str); 22] = [
     ("A1", include_str!("../../../../experiments/A1.toml")),
     ("H1", include_str!("../../../../experiments/H1.toml")),
     ("H2", include_str!("../../../../experiments/H2.toml")),
@@ -19,6 +19,11 @@ const FILES: [(&str, &str); 17] = [
     ("J3", include_str!("../../../../experiments/J3.toml")),
     ("J4", include_str!("../../../../experiments/J4.toml")),
     ("J5", include_str!("../../../../experiments/J5.toml")),
+    ("P1", include_str!("../../../../experiments/P1.toml")),
+    ("P2", include_str!("../../../../experiments/P2.toml")),
+    ("P3", include_str!("../../../../experiments/P3.toml")),
+    ("P4", include_str!("../../../../experiments/P4.toml")),
+    ("P5", include_str!("../../../../experiments/P5.toml")),
     ("S1", include_str!("../../../../experiments/S1.toml")),
     ("V1", include_str!("../../../../experiments/V1.toml")),
     ("smoke", include_str!("../../../../experiments/smoke.toml")),

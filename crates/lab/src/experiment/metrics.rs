@@ -83,6 +83,22 @@ pub const METRICS: &[Metric] = &[
     metric("combine_us", "collecting a certificate's shares", "µs"),
     metric("aggregate_us", "adding up a certificate's shares", "µs"),
     metric("sign_us", "signing", "µs"),
+    // Votes for payments, each for one transaction.
+    metric("vote_us", "a vote", "µs"),
+    metric("first_us", "checking the first certificate of a tree", "µs"),
+    metric("again_us", "checking a certificate by itself", "µs"),
+    metric("batch_us", "checking a certificate among 64", "µs"),
+    metric("cost_us", "a vote, and checking an input's certificate", "µs"),
+    metric("hash_us", "hashing two nodes of a tree", "µs"),
+    metric("formula_leaves", "leaves of least cost by paper 003's formula", ""),
+    // Payment authorities.
+    metric("authority_tps", "voted for by one authority", "tx/s"),
+    metric("per_core_tps", "voted for by one authority, per core", "tx/s"),
+    metric("bound_tps", "what signatures and hashes allow per core", "tx/s"),
+    metric("paid_tps", "certified by all authorities on one machine", "tx/s"),
+    metric("paid_p50_ms", "until a quorum voted, median", "ms"),
+    metric("paid_p99_ms", "until a quorum voted, 99 %", "ms"),
+    metric("inserts_per_s", "inputs locked in memory", "1/s"),
 ];
 
 /// The name of the metric that tells what a station of a validator uses for an operation.
@@ -98,7 +114,10 @@ pub fn find(name: &str) -> Option<&'static Metric> {
 }
 
 /// Numbers among a point's settings that an axis may show: name, what it is, unit.
-const SETTINGS: [Metric; 13] = [
+const SETTINGS: [Metric; 16] = [
+    metric("leaves", "leaves in a tree of votes", ""),
+    metric("shards", "shards of each authority", ""),
+    metric("threads", "threads", ""),
     metric("validators", "validators", ""),
     metric("sessions", "clients", ""),
     metric("redundancy", "redundant validators", ""),

@@ -1,14 +1,20 @@
 //! What measures a point.
 
 mod certificates;
+mod payments;
 mod processes;
 mod simulated;
+mod spent;
 mod transport;
+mod votes;
 
 pub use certificates::Certificates;
+pub use payments::Payments;
 pub use processes::Processes;
 pub use simulated::{Simulated, scene};
+pub use spent::Spent;
 pub use transport::Transport;
+pub use votes::PayVotes;
 
 use super::{How, Setup};
 use serde::{Deserialize, Serialize};
@@ -73,6 +79,7 @@ pub struct Runners {
     processes: Processes,
     simulated: Simulated,
     transport: Transport,
+    payments: Payments,
 }
 
 impl Runners {
@@ -81,6 +88,7 @@ impl Runners {
     pub fn new(executable: PathBuf) -> Self {
         Self {
             certificates: Certificates,
+            payments: Payments::new(executable.clone()),
             processes: Processes::new(executable),
             simulated: Simulated,
             transport: Transport,
@@ -95,6 +103,9 @@ impl Runners {
             How::Processes => &self.processes,
             How::Simulated => &self.simulated,
             How::Transport => &self.transport,
+            How::Votes => &PayVotes,
+            How::Payments => &self.payments,
+            How::SpentSet => &Spent,
         }
     }
 }

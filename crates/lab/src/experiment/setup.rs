@@ -5,6 +5,7 @@ use crate::bench::SendTo;
 use crate::bench::load::Shape;
 use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
+use quorate_payments::PayScheme;
 use quorate_sim::priced::Profile;
 use quorate_storage::Durability;
 use quorate_types::{Body, ReplicaId, Weights, WeightsError, as_text};
@@ -25,6 +26,12 @@ pub enum How {
     Certificates,
     /// The transport alone: messages between members of this machine, without replicas.
     Transport,
+    /// Votes for payments and their certificates alone, made and checked on this machine.
+    Votes,
+    /// Payment authorities: real processes on this machine.
+    Payments,
+    /// The set of what an authority locked, in memory.
+    SpentSet,
 }
 
 /// How many members are not in a certificate.
@@ -139,6 +146,14 @@ pub struct Setup {
     pub measure_ms: u64,
     /// Commands in a message, each of `tx_bytes`; `rate` is that of messages. The transport only.
     pub message_commands: u64,
+    /// How payment authorities vote: `plain`, `merkle`, `bls` or `bls-threshold`. Votes and payments.
+    pub pay_scheme: PayScheme,
+    /// Processes that each payment authority shares its payers among. Payments only.
+    pub shards: u16,
+    /// Transactions under one signature in a Merkle tree of votes. Votes only.
+    pub leaves: u32,
+    /// Threads that insert. The spent set only.
+    pub threads: u16,
     /// Decides every draw. Repeats count up from it.
     pub seed: u64,
     /// The replicas' settings, by their names in a validator's configuration.
@@ -187,6 +202,10 @@ impl Default for Setup {
             keys_inside: false,
             measure_ms: 100,
             message_commands: 1,
+            pay_scheme: PayScheme::Plain,
+            shards: 1,
+            leaves: 64,
+            threads: 1,
             seed: 1,
             settings: Settings::default(),
         }
@@ -282,7 +301,7 @@ impl Setup {
         Ok(())
     }
 
-    fn ranges(&self) -> [Range; 15] {
+    fn ranges(&self) -> [Range; 18] {
         let n = u64::from(self.validators);
         let faulty = self.weights().faulty_max();
         [
@@ -301,6 +320,9 @@ impl Setup {
             ("validators_per_host", u64::from(self.validators_per_host), 1, 1_000),
             ("absent", self.absentees() as u64, 0, n.saturating_sub(1)),
             ("measure_ms", self.measure_ms, 1, 60_000),
+            ("shards", u64::from(self.shards), 1, 16),
+            ("leaves", u64::from(self.leaves), 1, 65_536),
+            ("threads", u64::from(self.threads), 1, 256),
         ]
     }
 
