@@ -133,7 +133,8 @@ fn a_genesis_input_is_in_the_genesis_set_as_stated() {
 fn an_input_is_what_its_transaction_made() {
     let town = Town::new();
     let coin = certified(&town);
-    let spend = |coin: &Coin| town.spend(ALICE, &[coin.clone()], &[to(BOB, coin.output.value)]);
+    let spend =
+        |coin: &Coin| town.spend(ALICE, std::slice::from_ref(coin), &[to(BOB, coin.output.value)]);
     let theft = town.spend(MALLORY, std::slice::from_ref(&coin), &[to(MALLORY, 10)]);
     let shorter = with_proof(&coin, |proof| proof.opening.path.siblings.truncate(1));
     let longer = with_proof(&coin, |proof| proof.opening.path.siblings.push(Digest::ZERO));
@@ -158,11 +159,12 @@ fn a_name_covers_all_but_signatures() {
     let other = town.certificate_by(&parent, 1..4).expect("a quorum");
     let shown = with_proof(&coin, |proof| proof.certificate = other);
     assert_ne!(shown, coin);
-    let id =
-        |coin: &Coin, outputs: &[Output]| town.spend(ALICE, &[coin.clone()], outputs).id(chain);
+    let id = |coin: &Coin, outputs: &[Output]| {
+        town.spend(ALICE, std::slice::from_ref(coin), outputs).id(chain)
+    };
     let first = id(&coin, &[to(BOB, 4), to(ALICE, 6)]);
     assert_eq!(id(&shown, &[to(BOB, 4), to(ALICE, 6)]), first);
-    let mut tx = town.spend(ALICE, &[coin.clone()], &[to(BOB, 4), to(ALICE, 6)]);
+    let mut tx = town.spend(ALICE, std::slice::from_ref(&coin), &[to(BOB, 4), to(ALICE, 6)]);
     tx.signature = Signature([1; 64]);
     assert_eq!(tx.id(chain), first);
     assert_ne!(id(&coin, &[to(ALICE, 6), to(BOB, 4)]), first, "the outputs' order");
