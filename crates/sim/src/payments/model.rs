@@ -150,7 +150,7 @@ impl Scene {
             if tx_of != id {
                 return Err(format!("an answer about {tx_of} to {id}"));
             }
-            self.compare(tx, id, expected, verdict)?;
+            self.compare(tx, id, &expected, &verdict)?;
         }
         if answers.is_empty() { Ok(()) } else { Err(format!("answers to nothing: {answers:?}")) }
     }
@@ -210,10 +210,10 @@ impl Scene {
         &mut self,
         tx: Transaction,
         id: TxId,
-        expected: Expected,
-        verdict: Verdict,
+        expected: &Expected,
+        verdict: &Verdict,
     ) -> Result<(), String> {
-        let word = match (&expected, &verdict) {
+        let word = match (expected, verdict) {
             (Expected::Vote, Verdict::Vote(vote)) => {
                 self.certify(&tx, id, vote)?;
                 "votes"
@@ -276,7 +276,7 @@ impl Scene {
         spoilt.unwrap_or_else(|| (self.payment(at), None))
     }
 
-    fn to_anybody(&mut self, value: u64) -> Output {
+    fn anybodys(&mut self, value: u64) -> Output {
         if self.dice.one_in(20) {
             return Output { owner: Output::BURNT, value };
         }
@@ -290,7 +290,7 @@ impl Scene {
         }
         let outputs = (0..=self.dice.below(3)).map(|_| self.dice.below(1_000) + 1);
         let outputs: Vec<u64> = outputs.collect();
-        let outputs = outputs.into_iter().map(|value| self.to_anybody(value)).collect();
+        let outputs = outputs.into_iter().map(|value| self.anybodys(value)).collect();
         let serial = self.serial.saturating_sub(back);
         Transaction::issue(&self.town.network, &self.town.owners[0], serial, outputs)
     }
@@ -318,9 +318,9 @@ impl Scene {
         }
         let total: u64 = coins.iter().map(|coin| coin.output.value).sum();
         let part = self.dice.below(total) + 1;
-        let mut outputs = vec![self.to_anybody(part)];
+        let mut outputs = vec![self.anybodys(part)];
         if part < total {
-            outputs.push(self.to_anybody(total - part));
+            outputs.push(self.anybodys(total - part));
         }
         let tx = self.sign(owner, &coins, outputs);
         for coin in coins {
@@ -345,7 +345,7 @@ impl Scene {
         let (tx, invalid) = match kind {
             7 => {
                 let (owner, used) = self.used.get(self.dice.index(self.used.len().max(1)))?.clone();
-                let output = self.to_anybody(used.output.value);
+                let output = self.anybodys(used.output.value);
                 (self.sign(owner, &[used], vec![output]), None)
             }
             8 => {
@@ -356,29 +356,29 @@ impl Scene {
                     .find(|(other, free)| *other == owner && free.id != used.id)?
                     .1
                     .clone();
-                let output = self.to_anybody(used.output.value + free.output.value);
+                let output = self.anybodys(used.output.value + free.output.value);
                 (self.sign(owner, &[used, free], vec![output]), None)
             }
             9 => {
-                let outputs = vec![self.to_anybody(value + 1)];
+                let outputs = vec![self.anybodys(value + 1)];
                 let reason = Invalid::Conservation { inputs: value, outputs: value + 1 };
                 (self.sign(owner, one, outputs), Some(reason))
             }
             10 => {
-                let outputs = vec![self.to_anybody(u64::MAX), self.to_anybody(value + 1)];
+                let outputs = vec![self.anybodys(u64::MAX), self.anybodys(value + 1)];
                 (self.sign(owner, one, outputs), Some(Invalid::Overflow))
             }
             11 => {
-                let outputs = vec![self.to_anybody(value), self.to_anybody(0)];
+                let outputs = vec![self.anybodys(value), self.anybodys(0)];
                 (self.sign(owner, one, outputs), Some(Invalid::ZeroValue))
             }
             12 => {
                 let twice = [coin.clone(), coin.clone()];
-                let outputs = vec![self.to_anybody(2 * value)];
+                let outputs = vec![self.anybodys(2 * value)];
                 (self.sign(owner, &twice, outputs), Some(Invalid::InputOrder))
             }
             13 => {
-                let output = self.to_anybody(value);
+                let output = self.anybodys(value);
                 let (inputs, outputs) = (Some(Invalid::Inputs), Some(Invalid::Outputs));
                 if self.dice.coin() {
                     (self.sign(owner, &[], vec![output]), inputs)
@@ -387,14 +387,14 @@ impl Scene {
                 }
             }
             14 => {
-                let outputs = vec![self.to_anybody(value)];
+                let outputs = vec![self.anybodys(value)];
                 let mut tx = self.sign(owner, one, outputs);
                 tx.signature = Signature([self.dice.bytes32(); 2].concat().try_into().expect("64"));
                 (tx, Some(Invalid::OwnerSignature))
             }
             15 => {
                 let thief = *self.here.iter().find(|other| **other != owner)?;
-                let outputs = vec![self.to_anybody(value)];
+                let outputs = vec![self.anybodys(value)];
                 let reason = match coin.origin {
                     Origin::Genesis => Invalid::NotInGenesis(coin.id),
                     Origin::Certified(_) => Invalid::Path(coin.id),
@@ -403,7 +403,7 @@ impl Scene {
             }
             16 => {
                 let stranger = *self.elsewhere.first()?;
-                let outputs = vec![self.to_anybody(value)];
+                let outputs = vec![self.anybodys(value)];
                 let shard = self.town.network.shard_of(&self.town.owners[stranger].public());
                 (self.sign(stranger, one, outputs), Some(Invalid::WrongShard(shard)))
             }

@@ -90,7 +90,7 @@ impl Thief {
                 let mut pair = vec![coin.clone(), second];
                 pair.dedup_by_key(|coin| coin.id);
                 vec![
-                    self.spend(&[coin.clone()], vec![to(victim, value)]),
+                    self.spend(std::slice::from_ref(&coin), vec![to(victim, value)]),
                     self.spend(&[coin], vec![mine(value)]),
                     self.spend(&pair, vec![mine(both)]),
                 ]
@@ -98,7 +98,10 @@ impl Thief {
             // The same outputs for different coins of one worth.
             2 => {
                 let alike = self.coins.iter().filter(|other| other.output.value == value);
-                alike.take(3).map(|coin| self.spend(&[coin.clone()], vec![mine(value)])).collect()
+                alike
+                    .take(3)
+                    .map(|coin| self.spend(std::slice::from_ref(coin), vec![mine(value)]))
+                    .collect()
             }
             3 => vec![self.spend(&[coin], vec![mine(value + 1)])],
             4 => vec![self.spend(&[coin], vec![mine(u64::MAX), mine(value + 1)])],

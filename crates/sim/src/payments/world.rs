@@ -13,7 +13,7 @@ use crate::dice::Dice;
 use crate::faults::Fault;
 use crate::network::Network as Links;
 use crate::trace::Trace;
-use quorate_crypto::IdentityKey;
+use quorate_crypto::{IdentityKey, IdentitySecret};
 use quorate_payments::{
     Answer, AuthorityEvent, Coin, Network, Outcome, PayerEffect, PayerEvent, Transaction, TxId,
     Verdict,
@@ -33,7 +33,7 @@ enum Frame {
 #[derive(Debug)]
 enum Back {
     Look,
-    Machine(AuthorityEvent),
+    Machine(Box<AuthorityEvent>),
     Synced(usize),
     Timer,
 }
@@ -118,7 +118,7 @@ impl World {
             hosts: (0..scenario.hosts()).map(host).collect(),
             wallets: (0..*payers).map(wallet).collect(),
             thieves: (*payers..payers + thieves).map(thief).collect(),
-            owners: town.owners.iter().map(|owner| owner.public()).collect(),
+            owners: town.owners.iter().map(IdentitySecret::public).collect(),
             books,
             dice: Dice::new(*seed, "payment world", 0),
             trace: Trace::default(),
@@ -291,11 +291,15 @@ impl World {
         let demands = match back {
             Back::Look => {
                 if let Some(orders) = self.hosts[host].look() {
-                    self.later(host, 1_000, Back::Machine(AuthorityEvent::Orders(orders)));
+                    self.later(
+                        host,
+                        1_000,
+                        Back::Machine(Box::new(AuthorityEvent::Orders(orders))),
+                    );
                 }
                 return Ok(());
             }
-            Back::Machine(event) => self.hosts[host].handle(now, event),
+            Back::Machine(event) => self.hosts[host].handle(now, *event),
             Back::Synced(up_to) => self.hosts[host].on_synced(up_to),
             Back::Timer => self.hosts[host].on_timeout(now),
         };
@@ -317,12 +321,16 @@ impl World {
                 Demand::Sign(job) => {
                     let AuthorityHost { keys, .. } = &self.hosts[host];
                     let signed = job.run(&self.network, &keys.voting, self.hosts[host].id());
-                    self.later(host, 1_000, Back::Machine(AuthorityEvent::Signed(signed)));
+                    self.later(
+                        host,
+                        1_000,
+                        Back::Machine(Box::new(AuthorityEvent::Signed(signed))),
+                    );
                 }
                 Demand::Read(sequence) => {
                     let lock = self.hosts[host].read(sequence);
                     let event = AuthorityEvent::Read { sequence, lock };
-                    self.later(host, 3_000, Back::Machine(event));
+                    self.later(host, 3_000, Back::Machine(Box::new(event)));
                 }
                 Demand::Send(ticket, answer) => self.answer(host, ticket, answer)?,
                 Demand::Evidence(proof) => {
