@@ -132,7 +132,8 @@ fn four_processes_make_keys_that_sbft_runs_with() {
         assert_eq!(mode & 0o777, 0o600);
         assert!(!out.join("generation").exists(), "what made them is gone");
         let checked = quorate(&["config", "check", text(&out.join("config.toml"))]);
-        assert_eq!(checked.status.code(), Some(0), "{}", stdout(&checked));
+        // 5: right, with a word about this machine, such as little room on its disk.
+        assert!(matches!(checked.status.code(), Some(0 | 5)), "{}", stdout(&checked));
     }
     let shown =
         json(&["keys", "transcript", text(&founders.out(3).join("transcript.json")), "--json"]);
