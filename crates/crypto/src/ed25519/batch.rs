@@ -69,28 +69,42 @@ pub(crate) fn check(items: &[(EdwardsPoint, Item)]) -> Result<(), SignatureError
     ))
 }
 
+/// Most items whose nonces are added up by tables of their multiples, next to the keys' own. Beyond that
+/// sorting them into buckets takes less time, the more so the more they are: half at 2,000, where the
+/// tables outgrow the caches (`cargo bench -p quorate-crypto --bench batches -- ways`).
+pub(super) const TABLES_MAX: usize = 320;
+
 /// A committee's keys with tables of their multiples: 10 KiB a member.
 pub(crate) struct TabulatedKeys {
     /// The base point, then the keys.
+    points: Vec<EdwardsPoint>,
     tables: VartimeEdwardsPrecomputation,
 }
 
 impl TabulatedKeys {
     pub(crate) fn new(keys: impl Iterator<Item = EdwardsPoint>) -> Self {
-        let tables = VartimeEdwardsPrecomputation::new(once(ED25519_BASEPOINT_POINT).chain(keys));
-        Self { tables }
+        let points: Vec<_> = once(ED25519_BASEPOINT_POINT).chain(keys).collect();
+        let tables = VartimeEdwardsPrecomputation::new(&points);
+        Self { points, tables }
     }
 
     /// Whether every item's equation holds, each for the key at its index.
     pub(crate) fn check(&self, items: &[(usize, Item)]) -> Result<(), SignatureError> {
         let weights = weights(items.iter().map(|(_, item)| item));
-        let mut scalars = vec![Scalar::ZERO; self.tables.len()];
+        let mut scalars = vec![Scalar::ZERO; self.points.len()];
         for ((key, item), weight) in items.iter().zip(&weights) {
             scalars[0] -= weight * item.response;
             scalars[1 + key] += weight * item.challenge;
         }
-        let nonces = items.iter().map(|(_, item)| item.nonce);
-        refuse_unless_zero(self.tables.vartime_mixed_multiscalar_mul(&scalars, &weights, nonces))
+        let nonces = items.iter().map(|(_, item)| &item.nonce);
+        refuse_unless_zero(if items.len() <= TABLES_MAX {
+            self.tables.vartime_mixed_multiscalar_mul(&scalars, &weights, nonces)
+        } else {
+            EdwardsPoint::vartime_multiscalar_mul(
+                scalars.iter().chain(&weights),
+                self.points.iter().chain(nonces),
+            )
+        })
     }
 }
 

@@ -68,24 +68,8 @@ fn errors_in_a_certificate_do_not_cancel() {
 #[test]
 fn torsion_in_a_share_splits_nobody() {
     let committee = Committee::new(SchemeKind::Ed25519, 4);
-    let seed = committee.secrets[0].to_bytes();
-    let expanded = {
-        use sha2::Digest;
-        sha2::Sha512::digest(&seed[..])
-    };
-    let mut clamped: [u8; 32] = expanded[..32].try_into().unwrap();
-    clamped[0] &= 248;
-    clamped[31] = (clamped[31] & 127) | 64;
-    let secret = Scalar::from_bytes_mod_order(clamped);
     for torsion in &EIGHT_TORSION {
-        let nonce = (ED25519_BASEPOINT_POINT + torsion).compress().to_bytes();
-        let challenge = {
-            use sha2::Digest;
-            let key = committee.secrets[0].public();
-            sha2::Sha512::new_with_prefix(nonce).chain_update(&key.0).chain_update(MESSAGE)
-        };
-        let response = Scalar::ONE + Scalar::from_hash(challenge) * secret;
-        let share = Share([nonce, response.to_bytes()].concat());
+        let share = shifted_share(&committee, MESSAGE, torsion);
         assert_eq!(committee.scheme.verify_share(MESSAGE, 0, &share), Ok(()));
         let mut shares = committee.shares(MESSAGE, 1..4);
         shares.push((0, share));
@@ -96,6 +80,64 @@ fn torsion_in_a_share_splits_nobody() {
             assert_eq!(committee.scheme.verify(MESSAGE, &certificate), Ok(()));
         }
     }
+}
+
+/// Certificates over messages of their own, as many as make a batch beyond what tables are for.
+fn beyond_tables(committee: &Committee) -> (Vec<Vec<u8>>, Vec<Certificate>) {
+    let messages: Vec<Vec<u8>> =
+        (0..batch::TABLES_MAX / 3 + 2).map(|number| number.to_le_bytes().to_vec()).collect();
+    let certificate = |text: &Vec<u8>| committee.certificate(text, 0..3);
+    let certificates: Vec<Certificate> = messages.iter().map(certificate).collect();
+    assert!(3 * certificates.len() > batch::TABLES_MAX);
+    (messages, certificates)
+}
+
+/// However many certificates are checked together, a bad signature in any of them is felt, wherever it
+/// stands in its certificate.
+#[test]
+fn a_bad_signature_is_felt_at_every_place_of_a_large_batch() {
+    let committee = Committee::new(SchemeKind::Ed25519, 4);
+    let (messages, mut certificates) = beyond_tables(&committee);
+    let check = |certificates: &[Certificate]| {
+        let items: Vec<_> = messages.iter().map(|text| &text[..]).zip(certificates).collect();
+        committee.scheme.verify_many(&items)
+    };
+    assert_eq!(check(&certificates), Ok(()));
+    for place in 0..certificates.len() {
+        let position = (place % 3) * SIGNATURE_BYTES + SIGNATURE_BYTES / 2;
+        certificates[place].aggregate.0[position] ^= 1;
+        assert_eq!(check(&certificates), Err(SignatureError::Mismatch), "certificate {place}");
+        certificates[place].aggregate.0[position] ^= 1;
+    }
+}
+
+/// Points of small order are judged in a large batch as they are alone: the cofactor is multiplied in.
+#[test]
+fn torsion_splits_nobody_in_a_large_batch() {
+    let committee = Committee::new(SchemeKind::Ed25519, 4);
+    let (messages, mut certificates) = beyond_tables(&committee);
+    for (place, torsion) in EIGHT_TORSION.iter().enumerate() {
+        let share = shifted_share(&committee, &messages[place], torsion);
+        certificates[place].aggregate.0[..SIGNATURE_BYTES].copy_from_slice(&share.0);
+        assert_eq!(committee.scheme.verify(&messages[place], &certificates[place]), Ok(()));
+    }
+    let items: Vec<_> = messages.iter().map(|text| &text[..]).zip(&certificates).collect();
+    assert_eq!(committee.scheme.verify_many(&items), Ok(()));
+}
+
+/// Member 0's signature with a point of small order added to `R`.
+fn shifted_share(committee: &Committee, message: &[u8], torsion: &EdwardsPoint) -> Share {
+    use sha2::{Digest, Sha512};
+    let expanded = Sha512::digest(&committee.secrets[0].to_bytes()[..]);
+    let mut clamped: [u8; 32] = expanded[..32].try_into().unwrap();
+    clamped[0] &= 248;
+    clamped[31] = (clamped[31] & 127) | 64;
+    let secret = Scalar::from_bytes_mod_order(clamped);
+    let nonce = (ED25519_BASEPOINT_POINT + torsion).compress().to_bytes();
+    let key = committee.secrets[0].public();
+    let challenge = Sha512::new_with_prefix(nonce).chain_update(&key.0).chain_update(message);
+    let response = Scalar::ONE + Scalar::from_hash(challenge) * secret;
+    Share([nonce, response.to_bytes()].concat())
 }
 
 proptest! {
