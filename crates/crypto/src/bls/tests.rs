@@ -334,18 +334,46 @@ fn bisect_bait_with_a_bad_share_blames_no_honest_member() {
     }
 }
 
-/// Errors that cancel between two certificates pass neither alone nor checked together.
+/// Errors that cancel between two certificates pass neither alone nor checked together, whether the same
+/// members signed both or not.
 #[test]
 fn errors_in_two_certificates_do_not_cancel() {
     let committee = Committee::new(SchemeKind::Bls, 4);
     let delta = secret(SchemeKind::Bls, 99).sign(b"delta").0;
-    let mut certificates =
-        [committee.certificate(b"one", 0..3), committee.certificate(b"two", 1..4)];
-    for (certificate, shift) in certificates.iter_mut().zip([delta.clone(), negate(&delta)]) {
-        certificate.aggregate = Aggregate(add(&Share(certificate.aggregate.0.clone()), &shift).0);
+    for second in [0..3, 1..4] {
+        let mut certificates =
+            [committee.certificate(b"one", 0..3), committee.certificate(b"two", second)];
+        for (certificate, shift) in certificates.iter_mut().zip([delta.clone(), negate(&delta)]) {
+            let share = Share(certificate.aggregate.0.clone());
+            certificate.aggregate = Aggregate(add(&share, &shift).0);
+        }
+        let items: [(&[u8], _); 2] = [(b"one", &certificates[0]), (b"two", &certificates[1])];
+        assert_eq!(committee.scheme.verify_many(&items), Err(SignatureError::Mismatch));
     }
-    let items: [(&[u8], _); 2] = [(b"one", &certificates[0]), (b"two", &certificates[1])];
-    assert_eq!(committee.scheme.verify_many(&items), Err(SignatureError::Mismatch));
+}
+
+/// Certificates of as many signer sets as there are, some sets twice: a bad one is felt at every place.
+#[test]
+fn a_bad_certificate_is_felt_wherever_it_stands() {
+    let committee = Committee::new(SchemeKind::Bls, 6);
+    let sets = (0..1_u8 << 6).filter(|set| set.count_ones() == 3);
+    let sets: Vec<u8> = sets.chain([0b0111, 0b11_1000]).collect();
+    let messages: Vec<Vec<u8>> = (0..sets.len()).map(|number| vec![number as u8]).collect();
+    let sign = |text: &[u8], set: u8| {
+        committee.certificate(text, (0..6).filter(|member| set >> member & 1 == 1))
+    };
+    let certificates: Vec<Certificate> =
+        messages.iter().zip(&sets).map(|(text, set)| sign(text, *set)).collect();
+    let items: Vec<(&[u8], &Certificate)> =
+        messages.iter().map(|text| &text[..]).zip(&certificates).collect();
+    assert_eq!(committee.scheme.verify_many(&items), Ok(()));
+    for place in 0..items.len() {
+        let bad = sign(b"something else", sets[place]);
+        let mut items = items.clone();
+        items[place].1 = &bad;
+        let verdict = committee.scheme.verify_many(&items);
+        assert_eq!(verdict, Err(SignatureError::Mismatch), "place {place}");
+    }
 }
 
 #[test]
