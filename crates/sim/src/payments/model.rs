@@ -16,7 +16,8 @@ use quorate_types::{Machine, ReplicaId, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-const OWNERS: usize = 9;
+/// So many that either shard has several whatever the seed.
+const OWNERS: usize = 32;
 const AUTHORITIES: usize = 4;
 
 /// Coins to pay with, and spent ones to spend again, that are kept at hand.
@@ -70,7 +71,8 @@ pub fn run(seed: u64, transactions: u64, mutant: Option<Mutant>) -> Result<Tally
         let orders = scene.dice.below(16) + 1;
         scene.show(orders).map_err(|text| Violation { oracle: "model", text })?;
         shown += orders;
-        if scene.dice.one_in(2_000) {
+        // Rarer as the log grows, for each reads all of it.
+        if scene.dice.one_in(200 + scene.log.len() as u64 / 16) {
             scene.restart();
         }
     }
