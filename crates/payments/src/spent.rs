@@ -39,17 +39,28 @@ pub enum Standing {
     Taken(OutputId, Locked),
 }
 
-/// The locked inputs.
-#[derive(Debug, Default)]
+/// Parts of the set. Each can be copied out in a millisecond or two while it has tens of thousands of inputs.
+const PARTS: usize = 256;
+
+/// The locked inputs, in parts by the first byte of their names.
+#[derive(Debug)]
 pub struct SpentSet {
-    inputs: DashMap<OutputId, Locked>,
+    parts: Vec<DashMap<OutputId, Locked>>,
+}
+
+impl Default for SpentSet {
+    fn default() -> Self {
+        Self::with_capacity(0)
+    }
 }
 
 impl SpentSet {
     /// None, with room for this many before memory is asked for again.
     #[must_use]
     pub fn with_capacity(inputs: usize) -> Self {
-        Self { inputs: DashMap::with_capacity(inputs) }
+        let each = inputs.div_ceil(PARTS);
+        let part = |_| DashMap::with_capacity_and_shard_amount(each, 2);
+        Self { parts: (0..PARTS).map(part).collect() }
     }
 
     /// What is known of a transaction's inputs, all together.
@@ -72,12 +83,14 @@ impl SpentSet {
     /// What an input is locked for.
     #[must_use]
     pub fn get(&self, input: OutputId) -> Option<Locked> {
-        self.inputs.get(&key(input)).map(|entry| *entry)
+        let input = key(input);
+        self.part(input).get(&input).map(|entry| *entry)
     }
 
     /// Locks one input. An input that is locked stays as it is.
     pub fn insert(&self, input: OutputId, locked: Locked) {
-        self.inputs.entry(key(input)).or_insert(locked);
+        let input = key(input);
+        self.part(input).entry(input).or_insert(locked);
     }
 
     /// Takes a recovered lock in.
@@ -91,20 +104,26 @@ impl SpentSet {
     /// How many inputs are locked.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.inputs.len()
+        self.parts.iter().map(DashMap::len).sum()
     }
 
     /// Whether none is.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.inputs.is_empty()
+        self.parts.iter().all(DashMap::is_empty)
     }
 
-    /// Hands out every entry, in no order; those added meanwhile may be among them.
+    /// Hands out every entry, in no order; those added meanwhile may be among them. `visit` may take its
+    /// time: a part is copied out before, so that whoever locks inputs does not wait for a disk.
     pub fn visit(&self, mut visit: impl FnMut(OutputId, Locked)) {
-        for entry in &self.inputs {
-            visit(*entry.key(), *entry.value());
+        for part in &self.parts {
+            let entries: Vec<_> = part.iter().map(|entry| (*entry.key(), *entry.value())).collect();
+            entries.into_iter().for_each(|(input, locked)| visit(input, locked));
         }
+    }
+
+    fn part(&self, input: OutputId) -> &DashMap<OutputId, Locked> {
+        &self.parts[usize::from(input.tx.0.0[0])]
     }
 }
 
