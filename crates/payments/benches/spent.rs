@@ -100,7 +100,7 @@ impl Candidate for Sharded {
     }
 }
 
-const CANDIDATES: [&str; 5] = ["SpentSet", "dashmap", "papaya", "scc", "locks, hashbrown"];
+const CANDIDATES: [&str; 5] = ["SpentSet", "papaya", "dashmap", "scc", "locks, hashbrown"];
 
 fn candidate(name: &str) -> Box<dyn Candidate> {
     match name {

@@ -6,9 +6,10 @@
 
 use crate::{Core, OutputId, TxId};
 use borsh::{BorshDeserialize, BorshSerialize};
-use dashmap::DashMap;
+use papaya::HashMap;
 use quorate_crypto::Digest;
 use quorate_crypto::mutants::{self, Mutant};
+use std::hash::{BuildHasher, Hash, Hasher};
 
 /// What an authority promises to keep (★): that it votes for no other transaction that takes these inputs.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -39,28 +40,19 @@ pub enum Standing {
     Taken(OutputId, Locked),
 }
 
-/// Parts of the set. Each can be copied out in a millisecond or two while it has tens of thousands of inputs.
-const PARTS: usize = 256;
-
-/// The locked inputs, in parts by the first byte of their names.
-#[derive(Debug)]
+/// The locked inputs. Looking takes no lock, whoever adds meanwhile.
+#[derive(Debug, Default)]
 pub struct SpentSet {
-    parts: Vec<DashMap<OutputId, Locked>>,
-}
-
-impl Default for SpentSet {
-    fn default() -> Self {
-        Self::with_capacity(0)
-    }
+    inputs: HashMap<Key, Locked, Seed>,
 }
 
 impl SpentSet {
-    /// None, with room for this many before memory is asked for again.
+    /// None, with room for this many before memory is asked for again. Where a host serves strangers, the
+    /// seed is drawn anew for each process and told to nobody; [`SpentSet::default`] has one that all
+    /// know.
     #[must_use]
-    pub fn with_capacity(inputs: usize) -> Self {
-        let each = inputs.div_ceil(PARTS);
-        let part = |_| DashMap::with_capacity_and_shard_amount(each, 2);
-        Self { parts: (0..PARTS).map(part).collect() }
+    pub fn new(inputs: usize, seed: [u64; 2]) -> Self {
+        Self { inputs: HashMap::builder().capacity(inputs).hasher(Seed(seed)).build() }
     }
 
     /// What is known of a transaction's inputs, all together.
@@ -83,14 +75,12 @@ impl SpentSet {
     /// What an input is locked for.
     #[must_use]
     pub fn get(&self, input: OutputId) -> Option<Locked> {
-        let input = key(input);
-        self.part(input).get(&input).map(|entry| *entry)
+        self.inputs.pin().get(&key(input)).copied()
     }
 
     /// Locks one input. An input that is locked stays as it is.
     pub fn insert(&self, input: OutputId, locked: Locked) {
-        let input = key(input);
-        self.part(input).entry(input).or_insert(locked);
+        self.inputs.pin().get_or_insert(key(input), locked);
     }
 
     /// Takes a recovered lock in.
@@ -104,35 +94,80 @@ impl SpentSet {
     /// How many inputs are locked.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.parts.iter().map(DashMap::len).sum()
+        self.inputs.len()
     }
 
     /// Whether none is.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.parts.iter().all(DashMap::is_empty)
+        self.inputs.is_empty()
     }
 
     /// Hands out every entry, in no order; those added meanwhile may be among them. `visit` may take its
-    /// time: a part is copied out before, so that whoever locks inputs does not wait for a disk.
+    /// time: nobody waits for it.
     pub fn visit(&self, mut visit: impl FnMut(OutputId, Locked)) {
-        for part in &self.parts {
-            let entries: Vec<_> = part.iter().map(|entry| (*entry.key(), *entry.value())).collect();
-            entries.into_iter().for_each(|(input, locked)| visit(input, locked));
+        for (key, locked) in &self.inputs.pin() {
+            visit(key.0, *locked);
         }
-    }
-
-    fn part(&self, input: OutputId) -> &DashMap<OutputId, Locked> {
-        &self.parts[usize::from(input.tx.0.0[0])]
     }
 }
 
 /// Paper 003 knows an output by the name that whoever made it picked.
-fn key(input: OutputId) -> OutputId {
+fn key(input: OutputId) -> Key {
     if mutants::active(Mutant::PayLockByName) {
-        return OutputId { tx: TxId(Digest::ZERO), index: input.index };
+        return Key(OutputId { tx: TxId(Digest::ZERO), index: input.index });
     }
-    input
+    Key(input)
+}
+
+/// An input as the map has it. Its name is a hash already, of which eight bytes and the index say enough where
+/// it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key(OutputId);
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let first = self.0.tx.0.0.first_chunk().expect("a name has 32 bytes");
+        state.write_u64(u64::from_le_bytes(*first) ^ u64::from(self.0.index));
+    }
+}
+
+/// Where names go, as nobody outside can tell.
+///
+/// Payers try names until they find what they like. Two with the same eight bytes take some 2³² tries, four
+/// 2⁴⁸: such share a place under every seed, and lengthen a search by that many. To crowd one
+/// place with names that differ one has to know the seed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seed([u64; 2]);
+
+impl BuildHasher for Seed {
+    type Hasher = Place;
+
+    fn build_hasher(&self) -> Place {
+        Place { seed: *self, place: 0 }
+    }
+}
+
+/// The hash of one [`Key`].
+struct Place {
+    seed: Seed,
+    place: u64,
+}
+
+impl Hasher for Place {
+    fn write_u64(&mut self, word: u64) {
+        let Seed([addend, factor]) = self.seed;
+        let product = u128::from(word ^ addend) * u128::from(factor | 1);
+        self.place = (product >> 64) as u64 ^ product as u64;
+    }
+
+    fn write(&mut self, _bytes: &[u8]) {
+        unreachable!("a key is one word");
+    }
+
+    fn finish(&self) -> u64 {
+        self.place
+    }
 }
 
 #[cfg(test)]

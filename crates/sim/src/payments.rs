@@ -1,9 +1,9 @@
 //! Payments in virtual time: authorities, payers and thieves under the eyes of oracles.
 //!
-//! Start with [`Scenario`], which is everything that a run depends on, and [`run`]. [`world`] hosts the
-//! two machines of `quorate_payments`; [`host`] is an authority's shard with a disk, [`payer`] a wallet,
-//! [`thief`] whoever tries to have more than is theirs, [`liar`] an authority that may say anything.
-//! [`books`] judges: it knows what is owned and what was promised, and shares no code with what it judges.
+//! Start with [`Scenario`], which is everything that a run depends on, and [`run`]. `world` hosts the
+//! two machines of `quorate_payments`; `host` is an authority's shard with a disk, `payer` a wallet,
+//! `thief` whoever tries to have more than is theirs, `liar` an authority that may say anything.
+//! `books` judges: it knows what is owned and what was promised, and shares no code with what it judges.
 //! [`model`] is a test of its own: one authority against plain maps, for a million transactions.
 
 mod books;

@@ -6,6 +6,7 @@ use crossbeam_channel::{Sender, bounded};
 use parking_lot::Mutex;
 use quorate_payments::{Lock, Locked, OutputId, SpentSet};
 use quorate_storage::{Archive, Checkpoints, Disk, Durability, LogConfig, RealDisk, StorageError};
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -53,7 +54,10 @@ impl Locks {
         let checkpoints = Checkpoints::open(checkpoints)?;
         let covered = checkpoints.sequence();
         let room = usize::try_from(checkpoints.bytes() / ITEM_BYTES as u64).unwrap_or(0);
-        let spent = Arc::new(SpentSet::with_capacity(room));
+        // Drawn by the system, anew for each map.
+        let random = RandomState::new();
+        let seed = [0_u8, 1].map(|word| random.hash_one(word));
+        let spent = Arc::new(SpentSet::new(room, seed));
         let archive = restore_beside(&spent, |restore| {
             checkpoints.read(|part| read_items(part, restore))?;
             let mut first = None;

@@ -29,7 +29,8 @@ impl Runner for Spent {
         if interrupted.load(Ordering::Relaxed) {
             return Err(RunError::Interrupted);
         }
-        let set = SpentSet::with_capacity(usize::try_from(INPUTS).expect("millions"));
+        let room = usize::try_from(INPUTS).expect("millions");
+        let set = SpentSet::new(room, [setup.seed, 0x9e37_79b9_7f4a_7c15]);
         let threads = u64::from(setup.threads);
         let began = Instant::now();
         thread::scope(|scope| {
