@@ -208,7 +208,7 @@ impl Transaction {
     const SERIAL: &'static str = "quorate v1 payments: an issuer's serial";
 
     /// Makes and signs a transaction that spends coins of one owner. Sorts the coins; checks nothing else:
-    /// [`Transaction::check`] does.
+    /// [`Transaction::check_form`] and a verifier of orders do.
     #[must_use]
     pub fn spend(
         network: &Network,

@@ -1,7 +1,7 @@
 //! How authorities vote for transactions, and how a quorum of votes becomes a certificate.
 //!
 //! Three schemes behind one interface (paper 003 §4.1 to §4.3): a signature a vote, or one signature of a
-//! sum, both in [`signatures`]; and one signature for many votes, in [`merkle`]. A vote is always
+//! sum, both in `signatures`; and one signature for many votes, in `merkle`. A vote is always
 //! for a transaction's name (★), which covers everything that it does: a vote for an output
 //! alone, under a name that its payer picks, as in the paper, lets three transactions certify one
 //! output with an honest vote each.

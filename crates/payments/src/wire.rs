@@ -1,4 +1,5 @@
-//! What travels between payers and authorities. An order is a [`Transaction`]'s encoding as it is.
+//! What travels between payers and authorities. An order is the encoding of a
+//! [`Transaction`](crate::Transaction) as it is.
 
 use crate::{Core, Invalid, OutputId, TxId, Vote};
 use borsh::{BorshDeserialize, BorshSerialize};
