@@ -38,6 +38,8 @@ pub struct OpCounts {
     pub bls_weighted_points: u64,
     /// Shares that were multiplied by Lagrange's coefficients.
     pub bls_interpolated_points: u64,
+    /// Signers recovered from ECDSA signatures on secp256k1.
+    pub secp256k1_recover: u64,
     /// Hashes finished with BLAKE3.
     pub hashes: u64,
     /// Bytes hashed with BLAKE3, length prefixes included.
@@ -98,6 +100,7 @@ mod enabled {
             bls_subgroup_checks: 0,
             bls_weighted_points: 0,
             bls_interpolated_points: 0,
+            secp256k1_recover: 0,
             hashes: 0,
             hashed_bytes: 0,
         }) };

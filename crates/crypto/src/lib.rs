@@ -28,8 +28,8 @@
 //! * `count`: thread-local counts of operations, in [`counts`].
 //! * `mutants`: rules that tests can switch off, in [`mutants`].
 //!
-//! No curve arithmetic is implemented here: it comes from `curve25519-dalek`, `ed25519-zebra` and
-//! `blst`, through their safe interfaces; but for numbers modulo the order of `blst`'s groups, which have
+//! No curve arithmetic is implemented here: it comes from `curve25519-dalek`, `ed25519-zebra`,
+//! `secp256k1` and `blst`, through their safe interfaces; but for numbers modulo the order of `blst`'s groups, which have
 //! none (`scalar.rs`).
 
 mod batch_weights;
@@ -37,6 +37,7 @@ mod bisect;
 mod bitmap;
 mod bls;
 pub mod counts;
+mod ecdsa;
 mod ed25519;
 mod envelope;
 mod error;
@@ -55,6 +56,7 @@ mod voting;
 
 pub use bisect::bad_items;
 pub use bitmap::{Bitmap, BitmapError};
+pub use ecdsa::{EcdsaSecret, EcdsaSignature, recover};
 pub use envelope::{Envelope, EnvelopeKey, EnvelopeSecret};
 pub use error::{KeyError, SignatureError, UnknownName};
 pub use hash::{Digest, ParseDigestError, PartsHasher, hash, hash_keyed, hash_parts};

@@ -236,6 +236,16 @@ pub enum Mutant {
     KvTrustValues,
     /// Key-value: a batch that is refused leaves what its first steps did.
     KvPartialBatch,
+    /// EVM: a transaction for another chain is executed.
+    EvmAnyChain,
+    /// EVM: a transaction is executed as often as it comes.
+    EvmAnyNonce,
+    /// EVM: a transaction is executed though its block has no gas left for it.
+    EvmUnboundedBlock,
+    /// EVM: both signatures that can be made of one are taken.
+    EvmTwinSignature,
+    /// EVM: a proof is not compared with the state that was certified.
+    EvmTrustProof,
     /// Payments: a vote covers the name that a client gave to an output, not the transaction (paper 003).
     PayVoteNamedOutputs,
     /// Payments: an input is locked by its name alone, so whoever spends one of that name locks it (paper 003).

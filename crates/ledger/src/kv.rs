@@ -10,25 +10,22 @@
 //!
 //! ADR 19 has the alternatives.
 
-mod bits;
 mod changes;
-mod entries;
-mod hashes;
 mod operation;
-mod proof;
 mod question;
 mod result;
-mod tree;
 
-pub use bits::KEY_BYTES_MAX;
+pub use crate::map::{
+    KEY_BYTES_MAX, PROOF_BYTES_MAX, ProofError, ProvenRange, value_hash, verify_get, verify_range,
+};
 pub use operation::{
     BATCH_STEPS_MAX, FormError, Operation, RESULT_BYTES_MAX, SCAN_ENTRIES_MAX, Scan, Step,
     VALUE_BYTES_MAX,
 };
-pub use proof::{PROOF_BYTES_MAX, ProofError, ProvenRange, value_hash, verify_get, verify_range};
 pub use question::{Answer, Question, verify_answer};
 pub use result::{Entry, OutcomeError, Output, Page, Refusal, StepOutput};
 
+use crate::map::{Tree, entries};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use changes::Changes;
@@ -37,7 +34,6 @@ use quorate_types::service::{
     self, BlockContext, KeyRange, Outcome, Proven, Service, State, StateError,
 };
 use std::ops::ControlFlow;
-use tree::Tree;
 
 /// The service. In memory it keeps the upper part of its tree: some 15 bytes a key.
 ///

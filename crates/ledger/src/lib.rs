@@ -62,8 +62,10 @@
 //! # Ok::<(), quorate_storage::StorageError>(())
 //! ```
 
+pub mod evm;
 pub mod keygen;
 pub mod kv;
+pub mod map;
 mod noop;
 mod ordered_log;
 

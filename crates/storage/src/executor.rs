@@ -34,9 +34,11 @@
 
 mod session;
 mod snapshot;
+mod view;
 
 pub use session::Session;
 pub use snapshot::SnapshotJob;
+pub use view::StateView;
 
 use crate::StorageError;
 use crate::store::{Store, Transaction};
@@ -49,12 +51,13 @@ use quorate_types::executed::Completion;
 use quorate_types::machine::{Asked, Block, DecidedRecord, Executed, ExecutedUpTo};
 use quorate_types::request::Answer;
 use quorate_types::service::{
-    BlockContext, KeyRange, Operation, Outcome, Service, State, StateError, Visitor,
+    BlockContext, KeyRange, Operation, Outcome, Reader, Service, State, StateError, Visitor,
 };
 use quorate_types::{ClientId, Header, Height, Request};
 use session::{CompletedResult, Standing};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 const EXECUTED: &[u8] = b"e";
 const SERVICE: u8 = b's';
@@ -134,6 +137,10 @@ impl Executor {
             });
         }
         let durable = progress.as_ref().map_or(Height(0), |progress| progress.header.height);
+        let (mut store, mut service) = (store, service);
+        if progress.is_none() {
+            fill(store.as_mut(), service.as_mut())?;
+        }
         let mut executor = Self {
             store,
             service,
@@ -236,6 +243,22 @@ impl Executor {
         Ok(Some(Asked { header: progress.header, answer }))
     }
 
+    /// The state as of the executed height, for reading on other threads.
+    ///
+    /// # Errors
+    /// [`StorageError::State`] when the store fails.
+    pub fn view(&self) -> Result<StateView, StorageError> {
+        self.check()?;
+        let height = self.progress.as_ref().map_or(Height(0), |progress| progress.header.height);
+        Ok(StateView { height, view: self.store.view()? })
+    }
+
+    /// Who answers questions from views, if the service has one.
+    #[must_use]
+    pub fn reader(&self) -> Option<Arc<dyn Reader>> {
+        self.service.reader()
+    }
+
     /// Shows the service its state, and compares that with what the last height came to.
     fn open_service(&mut self, header: Option<Header>) -> Result<(), StorageError> {
         let state = Committed { store: self.store.as_ref() };
@@ -335,6 +358,13 @@ impl Executor {
         let answers = answers.into_iter().filter_map(answer).collect();
         Ok((progress, Executed { header, leaves, answers, operations }))
     }
+}
+
+/// Writes the service's beginning, before anything is executed. A crash in between leaves none of it.
+fn fill(store: &mut dyn Store, service: &mut dyn Service) -> Result<(), StorageError> {
+    let mut transaction = store.begin()?;
+    service.genesis(&mut ServiceState { transaction: transaction.as_mut() })?;
+    Ok(transaction.commit(true)?)
 }
 
 /// A block's requests by what is to be done with them.

@@ -47,7 +47,7 @@ pub use archive::Archive;
 pub use checkpoints::{CheckpointWriter, Checkpoints};
 pub use disk::{Disk, DiskFile, Fault, FaultyDisk, MemoryDisk, RealDisk};
 pub use error::StorageError;
-pub use executor::{Executor, ExecutorConfig, Session, SnapshotJob};
+pub use executor::{Executor, ExecutorConfig, Session, SnapshotJob, StateView};
 pub use journal::{Entry, Journal, JournalReader, JournalStats};
 pub use log::{Durability, LogConfig};
 pub use snapshots::Snapshots;

@@ -50,7 +50,19 @@ pub trait Store: Send {
 pub type Entries<'a> = dyn Iterator<Item = Result<(Vec<u8>, Vec<u8>), StorageError>> + 'a;
 
 /// A store as it was at one moment.
-pub trait View: Send {
+pub trait View: Send + Sync {
+    /// The value under `key`.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError>;
+
+    /// Shows these keys with their values, in order.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn range(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError>;
+
     /// Shows every key with its value to `visit`, in the order of the keys.
     ///
     /// # Errors

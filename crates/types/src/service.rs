@@ -9,6 +9,7 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use quorate_crypto::Digest;
 use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
 
 /// One operation with what a service may know of its origin.
 #[derive(Clone, Copy, Debug)]
@@ -119,10 +120,48 @@ pub struct Proven {
     pub proof: Bytes,
 }
 
+/// Work on operations that needs neither state nor order: hosts do it ahead of execution, in parallel, for
+/// operations that came with a client's signature. What it finds is a cache that execution looks into.
+pub trait Preparation: Send + Sync + std::fmt::Debug {
+    /// Works on one operation, whatever its bytes are.
+    fn prepare(&self, operation: &Bytes);
+}
+
+/// Answers questions from a view of the state, on any thread, while execution goes on.
+pub trait Reader: Send + Sync + std::fmt::Debug {
+    /// Answers a question; the inner error is for whoever asked. `state` is not to be written.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    fn query(
+        &self,
+        state: &dyn State,
+        question: &[u8],
+    ) -> Result<Result<Bytes, String>, StateError>;
+}
+
 /// What a committee replicates.
 pub trait Service: Send {
     /// Its name in configurations and reports.
     fn name(&self) -> &'static str;
+
+    /// Fills a state that nothing was ever executed on. The same on every replica.
+    ///
+    /// # Errors
+    /// When the state cannot be written.
+    fn genesis(&mut self, _state: &mut dyn State) -> Result<(), StateError> {
+        Ok(())
+    }
+
+    /// What can be done ahead of execution, if anything can.
+    fn preparation(&self) -> Option<Arc<dyn Preparation>> {
+        None
+    }
+
+    /// Who answers questions beside execution, if the service has one.
+    fn reader(&self) -> Option<Arc<dyn Reader>> {
+        None
+    }
 
     /// The state is this now: at the start, and when a snapshot replaced it. A service that keeps
     /// anything of it in memory reads it here.

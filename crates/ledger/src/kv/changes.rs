@@ -1,8 +1,8 @@
 //! A block's operations, carried out one after the other.
 
-use super::entries;
 use super::operation::{Operation, RESULT_BYTES_MAX, Scan, Step};
 use super::result::{Entry, Output, Page, Refusal, StepOutput};
+use crate::map::entries;
 use bytes::Bytes;
 use quorate_crypto::Digest;
 use quorate_crypto::mutants::{self, Mutant};
@@ -24,7 +24,7 @@ impl<'a> Changes<'a> {
     }
 
     /// What was changed, in order.
-    pub(super) fn changed(&self) -> Vec<super::tree::Change<'_>> {
+    pub(super) fn changed(&self) -> Vec<crate::map::Change<'_>> {
         self.changed.iter().map(|(key, value)| (key.as_slice(), *value)).collect()
     }
 

@@ -1,6 +1,6 @@
 //! What clients may have done to the state, and its limits.
 
-use super::bits::KEY_BYTES_MAX;
+use crate::map::KEY_BYTES_MAX;
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 

@@ -1,9 +1,8 @@
 //! What clients may ask about the state, and how they check the answer.
 
-use super::hashes;
 use super::operation::{FormError, Scan, check_key};
-use super::proof::{ProofError, verify_get, verify_range};
 use super::result::Page;
+use crate::map::{ProofError, hashes, verify_get, verify_range};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use quorate_crypto::Digest;

@@ -1,7 +1,7 @@
 //! The service against a model, and its answers against their proofs.
 
-use super::tree::expected_root;
 use super::*;
+use crate::map::expected_root;
 use proptest::prelude::*;
 use quorate_crypto::{IdentitySecret, hash};
 use quorate_storage::{

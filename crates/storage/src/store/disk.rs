@@ -104,6 +104,14 @@ impl Store for DiskStore {
 struct DiskView(ReadOnlyTable<&'static [u8], &'static [u8]>);
 
 impl View for DiskView {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
+        get(&self.0, key)
+    }
+
+    fn range(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError> {
+        scan(&self.0, keys, visit)
+    }
+
     fn scan(&self, visit: &mut Visit<'_>) -> Result<(), StorageError> {
         for entry in self.0.iter().map_err(failed)? {
             let (key, value) = entry.map_err(failed)?;

@@ -97,6 +97,15 @@ impl Store for MemoryStore {
 struct MemoryView(BTreeMap<Vec<u8>, Vec<u8>>);
 
 impl View for MemoryView {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
+        Ok(self.0.get(key).cloned())
+    }
+
+    fn range(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError> {
+        part(&self.0, keys).find(|(key, value)| visit(key, value).is_break());
+        Ok(())
+    }
+
     fn scan(&self, visit: &mut Visit<'_>) -> Result<(), StorageError> {
         self.0.iter().try_for_each(|(key, value)| visit(key, value))
     }

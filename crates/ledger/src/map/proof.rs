@@ -288,20 +288,20 @@ impl<'a> Reader<'a> {
 }
 
 /// Writes a proof, a node before its children.
-pub(super) struct ProofWriter(Vec<u8>);
+pub(crate) struct ProofWriter(Vec<u8>);
 
 impl ProofWriter {
     /// A proof of a state with so many keys.
-    pub(super) fn new(count: u64) -> Self {
+    pub(crate) fn new(count: u64) -> Self {
         Self(count.to_le_bytes().to_vec())
     }
 
-    pub(super) fn pruned(&mut self, hash: &Digest) {
+    pub(crate) fn pruned(&mut self, hash: &Digest) {
         self.0.push(PRUNED);
         self.0.extend_from_slice(&hash.0);
     }
 
-    pub(super) fn leaf(&mut self, key: &[u8], value: &Digest) {
+    pub(crate) fn leaf(&mut self, key: &[u8], value: &Digest) {
         let length = u16::try_from(key.len()).expect("keys have at most 1,024 bytes");
         self.0.push(LEAF);
         self.0.extend_from_slice(&length.to_le_bytes());
@@ -309,12 +309,12 @@ impl ProofWriter {
         self.0.extend_from_slice(&value.0);
     }
 
-    pub(super) fn inner(&mut self, bit: u16) {
+    pub(crate) fn inner(&mut self, bit: u16) {
         self.0.push(INNER);
         self.0.extend_from_slice(&bit.to_le_bytes());
     }
 
-    pub(super) fn finish(self) -> Bytes {
+    pub(crate) fn finish(self) -> Bytes {
         self.0.into()
     }
 }

@@ -33,18 +33,18 @@ use std::mem;
 use std::ops::ControlFlow;
 
 /// Most keys of a bucket. More make memory smaller and updates slower: ADR 19.
-pub(super) const BUCKET_KEYS_MAX: u8 = 16;
+pub(crate) const BUCKET_KEYS_MAX: u8 = 16;
 
 /// The tree. What it stands for is in the [`State`] that is handed to it each time.
 #[derive(Debug, Default)]
-pub(super) struct Tree {
+pub(crate) struct Tree {
     arena: Arena,
     top: Option<NodeId>,
     count: u64,
 }
 
 /// A changed key, with the hash of its value if it has one now.
-pub(super) type Change<'a> = (&'a [u8], Option<Digest>);
+pub(crate) type Change<'a> = (&'a [u8], Option<Digest>);
 
 /// A key with its value's hash.
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ impl Tree {
     ///
     /// # Errors
     /// When the state cannot be read, or holds what this service did not write.
-    pub(super) fn open(state: &dyn State) -> Result<Self, StateError> {
+    pub(crate) fn open(state: &dyn State) -> Result<Self, StateError> {
         let mut tree = Self::default();
         let mut builder = Builder::new(&mut tree.arena);
         entries::scan(state, KeyRange::ALL, &mut |key, value, _| {
@@ -101,18 +101,18 @@ impl Tree {
     }
 
     /// The hash that stands for all keys and values.
-    pub(super) fn root(&self) -> Digest {
+    pub(crate) fn root(&self) -> Digest {
         let top = self.top.map_or(Digest::ZERO, |top| self.arena.hash(top));
         hashes::root(self.count, &top)
     }
 
     /// How many keys there are.
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
     /// Bytes of memory, without what the allocator adds.
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         let prefixes = self.arena.nodes.iter().map(|node| match node {
             Node::Bucket(bucket) => bucket.prefix.heap_bytes(),
             Node::Inner(_) | Node::Vacant => 0,
@@ -128,7 +128,7 @@ impl Tree {
     /// # Errors
     /// When the state cannot be read or is not the one that the tree knew; the tree is of no use
     /// then.
-    pub(super) fn update(
+    pub(crate) fn update(
         &mut self,
         state: &dyn State,
         mut changes: &[Change<'_>],
@@ -364,4 +364,4 @@ impl Arena {
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-pub(super) use tests::expected_root;
+pub(crate) use tests::expected_root;

@@ -1,9 +1,9 @@
 //! Proofs out of the tree: what is between two keys is shown, the rest pruned.
 
 use super::{Leaf, Node, NodeId, Tree};
-use crate::kv::bits::{bit, difference};
-use crate::kv::proof::ProofWriter;
-use crate::kv::{entries, hashes};
+use crate::map::bits::{bit, difference};
+use crate::map::proof::ProofWriter;
+use crate::map::{entries, hashes};
 use bytes::Bytes;
 use quorate_crypto::Digest;
 use quorate_types::service::{KeyRange, State, StateError};
@@ -30,7 +30,7 @@ impl Tree {
     ///
     /// # Errors
     /// When the state cannot be read or is not the one that the tree knows.
-    pub(in crate::kv) fn prove(
+    pub(crate) fn prove(
         &self,
         state: &dyn State,
         low: Option<&[u8]>,
@@ -86,7 +86,7 @@ impl Tree {
     ///
     /// # Errors
     /// When the state cannot be read or is not the one that the tree knows.
-    pub(in crate::kv) fn last_below(
+    pub(crate) fn last_below(
         &self,
         state: &dyn State,
         key: &[u8],

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 const NAMESPACE: u8 = b'k';
 
 /// What lies in the state for a key.
-pub(super) fn encode(value: &[u8]) -> Vec<u8> {
+pub(crate) fn encode(value: &[u8]) -> Vec<u8> {
     [&hashes::value(value).0, value].concat()
 }
 
@@ -17,7 +17,7 @@ pub(super) fn encode(value: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 /// When it is too short to be an entry.
-pub(super) fn decode(entry: &[u8]) -> Result<(Digest, &[u8]), StateError> {
+pub(crate) fn decode(entry: &[u8]) -> Result<(Digest, &[u8]), StateError> {
     let (hash, value) = entry.split_first_chunk().ok_or_else(damaged)?;
     Ok((Digest(*hash), value))
 }
@@ -26,7 +26,7 @@ pub(super) fn decode(entry: &[u8]) -> Result<(Digest, &[u8]), StateError> {
 ///
 /// # Errors
 /// When the state cannot be read.
-pub(super) fn get(state: &dyn State, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
+pub(crate) fn get(state: &dyn State, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
     state.get(&state_key(key))
 }
 
@@ -34,7 +34,7 @@ pub(super) fn get(state: &dyn State, key: &[u8]) -> Result<Option<Vec<u8>>, Stat
 ///
 /// # Errors
 /// When the state cannot be written.
-pub(super) fn set(
+pub(crate) fn set(
     state: &mut dyn State,
     key: &[u8],
     entry: Option<&[u8]>,
@@ -46,13 +46,13 @@ pub(super) fn set(
 }
 
 /// Is shown a key with its value's hash and the value, and says whether it wants to see more.
-pub(super) type Visit<'a> = dyn FnMut(&[u8], Digest, &[u8]) -> ControlFlow<()> + 'a;
+pub(crate) type Visit<'a> = dyn FnMut(&[u8], Digest, &[u8]) -> ControlFlow<()> + 'a;
 
 /// Shows these keys in order.
 ///
 /// # Errors
 /// When the state cannot be read, or holds what this service did not write.
-pub(super) fn scan(
+pub(crate) fn scan(
     state: &dyn State,
     keys: KeyRange<'_>,
     visit: &mut Visit<'_>,
@@ -74,8 +74,8 @@ pub(super) fn scan(
 }
 
 /// The state is not what the service left.
-pub(super) fn damaged() -> StateError {
-    StateError("the key-value state is damaged".into())
+pub(crate) fn damaged() -> StateError {
+    StateError("the state of the map is damaged".into())
 }
 
 fn stop(failure: &mut Option<StateError>, error: StateError) -> ControlFlow<()> {

@@ -11,12 +11,12 @@ const ROOT: &[u8; 32] = b"quorate v1 key-value: the root  ";
 const INNER: &[u8; 32] = b"quorate v1 key-value: a node, at";
 
 /// The hash that stands for a value.
-pub(super) fn value(value: &[u8]) -> Digest {
+pub(crate) fn value(value: &[u8]) -> Digest {
     hash_keyed(VALUE, value)
 }
 
 /// A key, of at most [`KEY_BYTES_MAX`], with its value's hash.
-pub(super) fn leaf(key: &[u8], value: &Digest) -> Digest {
+pub(crate) fn leaf(key: &[u8], value: &Digest) -> Digest {
     let length = u16::try_from(key.len()).expect("keys have at most 1,024 bytes");
     let mut content = [0; 2 + KEY_BYTES_MAX + 32];
     let (key_end, end) = (2 + key.len(), 2 + key.len() + 32);
@@ -27,7 +27,7 @@ pub(super) fn leaf(key: &[u8], value: &Digest) -> Digest {
 }
 
 /// The keys on both sides of a bit (★: a proof cannot choose which bit).
-pub(super) fn inner(bit: u16, left: &Digest, right: &Digest) -> Digest {
+pub(crate) fn inner(bit: u16, left: &Digest, right: &Digest) -> Digest {
     let mut key = *INNER;
     if !mutants::active(Mutant::KvUnboundPosition) {
         key[30..].copy_from_slice(&bit.to_le_bytes());
@@ -39,7 +39,7 @@ pub(super) fn inner(bit: u16, left: &Digest, right: &Digest) -> Digest {
 }
 
 /// So many keys below a top, which is zero where there are none (★).
-pub(super) fn root(count: u64, top: &Digest) -> Digest {
+pub(crate) fn root(count: u64, top: &Digest) -> Digest {
     let mut content = [0; 40];
     if !mutants::active(Mutant::KvForgetCount) {
         content[..8].copy_from_slice(&count.to_le_bytes());

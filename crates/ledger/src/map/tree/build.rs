@@ -1,11 +1,11 @@
 //! A tree out of keys that come in order.
 
 use super::{Arena, Node};
-use crate::kv::bits::difference;
+use crate::map::bits::difference;
 use quorate_crypto::Digest;
 
 /// Joins neighbours as soon as nothing can come between them: what waits is a way down the tree.
-pub(super) struct Builder<'a> {
+pub(crate) struct Builder<'a> {
     arena: &'a mut Arena,
     /// Left children whose right siblings are not complete, with the bits of their parents, which
     /// increase.
@@ -16,12 +16,12 @@ pub(super) struct Builder<'a> {
 
 impl<'a> Builder<'a> {
     /// No keys yet.
-    pub(super) fn new(arena: &'a mut Arena) -> Self {
+    pub(crate) fn new(arena: &'a mut Arena) -> Self {
         Self { arena, open: Vec::new(), last: None, last_key: Vec::new() }
     }
 
     /// The next key.
-    pub(super) fn push(&mut self, key: &[u8], value: &Digest) {
+    pub(crate) fn push(&mut self, key: &[u8], value: &Digest) {
         if let Some(last) = self.last.replace(Node::leaf(key, value)) {
             let bit = difference(&self.last_key, key).expect("a state's keys ascend");
             let left = self.close(last, bit);
@@ -32,7 +32,7 @@ impl<'a> Builder<'a> {
     }
 
     /// What stands above all keys, not in the arena yet; `None` when there were none.
-    pub(super) fn finish(mut self) -> Option<Node> {
+    pub(crate) fn finish(mut self) -> Option<Node> {
         let last = self.last.take()?;
         Some(self.close(last, 0))
     }

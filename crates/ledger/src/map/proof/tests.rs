@@ -1,6 +1,7 @@
 use super::*;
-use crate::kv::tree::Tree;
-use crate::kv::{Kv, entries};
+use crate::kv::Kv;
+use crate::map::entries;
+use crate::map::tree::Tree;
 use proptest::prelude::*;
 use quorate_storage::{MemoryStore, Store};
 use quorate_types::service::{Service, State};

@@ -8,12 +8,12 @@
 pub const KEY_BYTES_MAX: usize = 1024;
 
 /// No two keys agree so far: positions are below this.
-pub(super) const POSITIONS: u16 = BITS_A_BYTE * KEY_BYTES_MAX as u16;
+pub(crate) const POSITIONS: u16 = BITS_A_BYTE * KEY_BYTES_MAX as u16;
 
 const BITS_A_BYTE: u16 = 9;
 
 /// The bit of `key` at a position, from 0.
-pub(super) fn bit(key: &[u8], position: u16) -> bool {
+pub(crate) fn bit(key: &[u8], position: u16) -> bool {
     match (key.get(usize::from(position / BITS_A_BYTE)), position % BITS_A_BYTE) {
         (None, _) => false,
         (Some(_), 0) => true,
@@ -22,7 +22,7 @@ pub(super) fn bit(key: &[u8], position: u16) -> bool {
 }
 
 /// The first position at which two keys differ; `None` when they are equal.
-pub(super) fn difference(a: &[u8], b: &[u8]) -> Option<u16> {
+pub(crate) fn difference(a: &[u8], b: &[u8]) -> Option<u16> {
     let (byte, place) = match a.iter().zip(b).position(|(a, b)| a != b) {
         Some(byte) => (byte, 1 + (a[byte] ^ b[byte]).leading_zeros()),
         None if a.len() == b.len() => return None,
@@ -34,7 +34,7 @@ pub(super) fn difference(a: &[u8], b: &[u8]) -> Option<u16> {
 
 /// The first bits of some keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Prefix {
+pub(crate) struct Prefix {
     /// The lowest key with these bits: the last byte is filled up with zeroes.
     bytes: Box<[u8]>,
     bits: u16,
@@ -42,13 +42,13 @@ pub(super) struct Prefix {
 
 impl Prefix {
     /// All bits of a key, with the one that says that it has ended.
-    pub(super) fn whole(key: &[u8]) -> Self {
+    pub(crate) fn whole(key: &[u8]) -> Self {
         let bytes = u16::try_from(key.len()).expect("keys have at most 1,024 bytes");
         Self { bytes: key.into(), bits: BITS_A_BYTE * bytes + 1 }
     }
 
     /// The first `bits` of it; it has as many.
-    pub(super) fn cut(self, bits: u16) -> Self {
+    pub(crate) fn cut(self, bits: u16) -> Self {
         let mut bytes = self.bytes.into_vec();
         bytes.truncate(usize::from(bits.div_ceil(BITS_A_BYTE)));
         let known = known_of_last(&bytes, bits);
@@ -59,17 +59,17 @@ impl Prefix {
     }
 
     /// Where `key` departs from it; `None` when it has these bits.
-    pub(super) fn departure(&self, key: &[u8]) -> Option<u16> {
+    pub(crate) fn departure(&self, key: &[u8]) -> Option<u16> {
         difference(&self.bytes, key).filter(|position| *position < self.bits)
     }
 
     /// No key with these bits is below it.
-    pub(super) fn lowest(&self) -> &[u8] {
+    pub(crate) fn lowest(&self) -> &[u8] {
         &self.bytes
     }
 
     /// Every key with these bits is below it; `None` when nothing is above them.
-    pub(super) fn end(&self) -> Option<Vec<u8>> {
+    pub(crate) fn end(&self) -> Option<Vec<u8>> {
         let mut end = self.bytes.to_vec();
         if usize::from(self.bits) > end.len() * usize::from(BITS_A_BYTE) {
             end.push(0); // one key, with its end
@@ -87,7 +87,7 @@ impl Prefix {
     }
 
     /// Bytes on the heap.
-    pub(super) fn heap_bytes(&self) -> usize {
+    pub(crate) fn heap_bytes(&self) -> usize {
         self.bytes.len()
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::kv::proof::{verify_get, verify_range};
+use crate::map::proof::{verify_get, verify_range};
 use proptest::prelude::*;
 use quorate_crypto::hash_keyed;
 use quorate_storage::{MemoryStore, Store};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The root by the definition, key by key, sharing nothing with the tree.
-pub(in crate::kv) fn expected_root(model: &Model) -> Digest {
+pub(crate) fn expected_root(model: &Model) -> Digest {
     let leaves: Vec<(Vec<u8>, Digest)> =
         model.iter().map(|(key, value)| (bits_of(key), expected_leaf(key, value))).collect();
     let top = if leaves.is_empty() { [0; 32] } else { expected_top(&leaves).0 };
@@ -204,7 +204,7 @@ fn a_state_that_is_not_the_services_is_noticed() {
     state.delete(b"kb").unwrap();
     state.delete(b"ka").unwrap();
     let error = kept.tree.prove(&*state, None, None).unwrap_err();
-    assert_eq!(error.0, "the key-value state is damaged");
+    assert_eq!(error.0, "the state of the map is damaged");
 }
 
 /// Formats are for ever.

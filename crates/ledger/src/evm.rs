@@ -1,0 +1,187 @@
+//! Ethereum's machine on a replicated, authenticated state.
+//!
+//! * **Operations** are Ethereum's own signed transactions: legacy (EIP-155), EIP-2930, EIP-1559. Who signed
+//!   the request that carried one does not matter. Each comes to a [`TransactionResult`]; one that is
+//!   invalid where it stands is refused with the reason, and changes nothing.
+//! * **Blocks**: each height is one, and final. Its hash is Ethereum's, over a header with Ethereum's
+//!   own roots of transactions and receipts; its state root is that of the [map](crate::map).
+//! * **The service's root** is `H(root of the map ‖ hash of the newest block)`: a certificate of a height
+//!   covers the state and, through the hashes of parents, every transaction, receipt and log before.
+//! * **Questions** ([`Question`]) are answered from views of the state, beside execution. Proofs
+//!   ([`ProofOf`]) are answered in between heights, with a certificate.
+//!
+//! The machine is `revm`; who signed is recovered with `libsecp256k1`, ahead of execution. ADR 27 has the
+//! alternatives. Source: paper 002, §IV and §IX.
+
+mod call;
+mod execution;
+mod genesis;
+mod history;
+pub mod mix;
+mod proof;
+mod question;
+mod result;
+mod signer;
+mod stored;
+mod transaction;
+mod world;
+
+pub use genesis::{Genesis, GenesisError, HISTORY_BLOCKS, TRANSACTION_GAS_MAX};
+pub use history::{Place, StoredBlock, StoredLog, StoredTransaction};
+pub use proof::{AccountProof, ProofFailure, ProofOf, verify_account};
+pub use question::{
+    BlockAt, Call, Called, FoundBlock, FoundLog, FoundTransaction, Head, LOG_BLOCKS_MAX, LOGS_MAX,
+    LogFilter, Question,
+};
+pub use result::TransactionResult;
+pub use signer::Signer;
+pub use transaction::{Recovered, TRANSACTION_BYTES_MAX, TransactionError, address};
+pub use world::{Account, account_key, slot_key};
+
+use crate::map::Tree;
+use alloy_primitives::{B256, keccak256};
+use execution::{Candidate, Carried, Environment};
+use history::Meta;
+use question::EvmReader;
+use quorate_crypto::{Digest, hash_parts};
+use quorate_types::service::{
+    BlockContext, Operation, Outcome, Preparation, Proven, Reader, Service, State, StateError,
+};
+use std::mem;
+use std::sync::Arc;
+use transaction::Senders;
+use world::{Changed, Changes};
+
+/// The service. In memory it keeps the upper part of its map's tree, and senders recovered ahead.
+#[derive(Debug)]
+pub struct Evm {
+    genesis: Arc<Genesis>,
+    tree: Tree,
+    newest: Option<Meta>,
+    senders: Arc<Senders>,
+    reader: Arc<EvmReader>,
+}
+
+impl Evm {
+    /// As in a configuration file.
+    pub const NAME: &'static str = "evm";
+
+    /// A ledger that begins with this.
+    #[must_use]
+    pub fn new(genesis: Genesis) -> Self {
+        let genesis = Arc::new(genesis);
+        let reader = EvmReader { genesis: Arc::clone(&genesis), codes: world::Codes::default() };
+        Self {
+            senders: Arc::new(Senders::new(genesis.chain_id)),
+            genesis,
+            tree: Tree::default(),
+            newest: None,
+            reader: Arc::new(reader),
+        }
+    }
+
+    fn newest(&self) -> Result<&Meta, StateError> {
+        self.newest.as_ref().ok_or_else(stored::damaged)
+    }
+
+    /// Writes what changed, and follows it with the tree.
+    fn settle(&mut self, state: &mut dyn State, changes: Changes) -> Result<(), StateError> {
+        let changed: Vec<Changed> = changes.write(state)?;
+        let changed: Vec<_> = changed.iter().map(|(key, hash)| (key.as_slice(), *hash)).collect();
+        self.tree.update(state, &changed)
+    }
+
+    fn candidate(&self, operation: &Operation<'_>) -> Candidate {
+        let raw = alloy_primitives::Bytes::from(operation.bytes.clone());
+        let hash = keccak256(&raw);
+        Candidate { hash, read: self.senders.take(hash, &raw), raw }
+    }
+
+    fn append(
+        &mut self,
+        state: &mut dyn State,
+        environment: &Environment,
+        mut carried: Carried,
+    ) -> Result<Vec<Outcome>, StateError> {
+        self.settle(state, mem::take(&mut carried.changes))?;
+        let header = carried.header(environment, &self.genesis, B256::from(self.tree.root().0));
+        let history = self.genesis.history_blocks;
+        self.newest = Some(history::append(state, &header, &carried.included, history)?);
+        Ok(carried.outcomes)
+    }
+}
+
+impl Service for Evm {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn genesis(&mut self, state: &mut dyn State) -> Result<(), StateError> {
+        let mut changes = Changes::default();
+        for (address, account) in &self.genesis.accounts {
+            changes.put(*address, account);
+        }
+        self.settle(state, changes)?;
+        let root = B256::from(self.tree.root().0);
+        let header = execution::genesis_header(&self.genesis, root);
+        self.newest = Some(history::append(state, &header, &[], self.genesis.history_blocks)?);
+        Ok(())
+    }
+
+    fn preparation(&self) -> Option<Arc<dyn Preparation>> {
+        Some(Arc::clone(&self.senders) as Arc<dyn Preparation>)
+    }
+
+    fn reader(&self) -> Option<Arc<dyn Reader>> {
+        Some(Arc::clone(&self.reader) as Arc<dyn Reader>)
+    }
+
+    fn open(&mut self, state: &dyn State) -> Result<(), StateError> {
+        self.tree = Tree::open(state)?;
+        self.newest = history::meta(state)?;
+        Ok(())
+    }
+
+    /// Everything that is short enough: what it is shows when it is executed, once its sender is known.
+    fn admit(&self, operation: Operation<'_>) -> Result<(), String> {
+        let fits = operation.bytes.len() <= TRANSACTION_BYTES_MAX;
+        if fits { Ok(()) } else { Err(TransactionError::TooLong.to_string()) }
+    }
+
+    fn execute(
+        &mut self,
+        state: &mut dyn State,
+        block: BlockContext,
+        operations: &[Operation<'_>],
+    ) -> Result<Vec<Outcome>, StateError> {
+        let newest = self.newest()?;
+        assert_eq!(block.height.0, newest.height + 1, "each height is a block");
+        let environment = execution::next(newest, block.proposed_at_ms);
+        let candidates = operations.iter().map(|operation| self.candidate(operation)).collect();
+        let codes = &self.reader.codes;
+        let carried = execution::carry_out(state, codes, &self.genesis, &environment, candidates)?;
+        self.append(state, &environment, carried)
+    }
+
+    fn root(&self, _: &dyn State) -> Result<Digest, StateError> {
+        Ok(proof::root(&self.tree.root(), &self.newest()?.hash))
+    }
+
+    fn query(
+        &self,
+        state: &dyn State,
+        question: &[u8],
+    ) -> Result<Result<Proven, String>, StateError> {
+        match ProofOf::decode(question) {
+            Ok(of) => proof::prove(&self.tree, self.newest()?, state, &of).map(Ok),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+}
+
+fn service_root(map: &Digest, newest: &B256) -> Digest {
+    hash_parts("quorate v1 evm root", &[&map.0, &newest[..]])
+}
+
+#[cfg(test)]
+mod tests;

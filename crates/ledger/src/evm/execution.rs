@@ -1,0 +1,252 @@
+//! A block's transactions, carried out one after the other.
+
+use super::Genesis;
+use super::genesis::TRANSACTION_GAS_MAX;
+use super::history::{self, FullReceipt, Meta, StoredTransaction};
+use super::result::TransactionResult;
+use super::transaction::Recovered;
+use super::world::{Changes, Codes, ReadError, World};
+use alloy_consensus::Header;
+use alloy_consensus::constants::{EMPTY_OMMER_ROOT_HASH, EMPTY_WITHDRAWALS};
+use alloy_consensus::proofs::ordered_trie_root_with_encoder;
+use alloy_primitives::{B256, Bytes, U256, keccak256};
+use alloy_rlp::BufMut;
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_types::Outcome;
+use quorate_types::service::{State, StateError};
+use revm::context::result::{EVMError, ExecutionResult};
+use revm::context::{BlockEnv, CfgEnv, Context};
+use revm::context_interface::block::BlobExcessGasAndPrice;
+use revm::primitives::hardfork::SpecId;
+use revm::{ExecuteCommitEvm, MainBuilder, MainContext};
+use std::sync::Arc;
+
+/// The rules: those of Prague, from the first block on.
+pub(super) const RULES: SpecId = SpecId::PRAGUE;
+
+/// Bytes of a revert's reason that a result carries.
+const REASON_BYTES_MAX: usize = 256;
+
+/// What a block is, before its transactions are known to have come to anything.
+#[derive(Clone, Debug)]
+pub(super) struct Environment {
+    pub(super) height: u64,
+    pub(super) proposed_at_ms: u64,
+    pub(super) parent: B256,
+}
+
+impl Environment {
+    /// What PREVRANDAO gives: known as soon as the parent is, and no one's secret.
+    fn randomness(&self) -> B256 {
+        keccak256([&self.parent[..], &self.height.to_be_bytes()].concat())
+    }
+
+    /// As the machine takes it.
+    pub(super) fn block(&self, genesis: &Genesis) -> BlockEnv {
+        BlockEnv {
+            number: U256::from(self.height),
+            beneficiary: genesis.fees_to,
+            timestamp: U256::from(self.proposed_at_ms / 1_000),
+            gas_limit: genesis.gas_limit,
+            basefee: genesis.base_fee,
+            difficulty: U256::ZERO,
+            prevrandao: Some(self.randomness()),
+            blob_excess_gas_and_price: Some(BlobExcessGasAndPrice::new(0, 1)),
+            ..BlockEnv::default()
+        }
+    }
+
+    /// The block's header.
+    fn header(&self, genesis: &Genesis, state_root: B256) -> Header {
+        Header {
+            parent_hash: self.parent,
+            ommers_hash: EMPTY_OMMER_ROOT_HASH,
+            beneficiary: genesis.fees_to,
+            state_root,
+            number: self.height,
+            gas_limit: genesis.gas_limit,
+            timestamp: self.proposed_at_ms / 1_000,
+            extra_data: Bytes::copy_from_slice(&self.proposed_at_ms.to_be_bytes()),
+            mix_hash: self.randomness(),
+            base_fee_per_gas: Some(genesis.base_fee),
+            withdrawals_root: Some(EMPTY_WITHDRAWALS),
+            blob_gas_used: Some(0),
+            excess_blob_gas: Some(0),
+            parent_beacon_block_root: Some(B256::ZERO),
+            ..Header::default()
+        }
+    }
+}
+
+/// The machine's configuration for a chain.
+pub(super) fn configuration(chain_id: u64) -> CfgEnv {
+    let mut configuration = CfgEnv::new_with_spec(RULES);
+    configuration.chain_id = chain_id;
+    configuration.tx_gas_limit_cap = Some(TRANSACTION_GAS_MAX);
+    configuration.tx_chain_id_check = !mutants::active(Mutant::EvmAnyChain);
+    configuration.disable_nonce_check = mutants::active(Mutant::EvmAnyNonce);
+    configuration
+}
+
+/// What carrying out a block's transactions came to.
+#[derive(Debug, Default)]
+pub(super) struct Carried {
+    pub(super) outcomes: Vec<Outcome>,
+    pub(super) included: Vec<StoredTransaction>,
+    pub(super) changes: Changes,
+    gas_used: u64,
+    logs: u32,
+}
+
+/// A transaction with its hash and bytes, unless it is none.
+pub(super) struct Candidate {
+    pub(super) hash: B256,
+    pub(super) raw: Bytes,
+    pub(super) read: Result<Arc<Recovered>, super::TransactionError>,
+}
+
+/// Carries out a block's transactions in order. One that is invalid where it stands changes nothing, and its
+/// outcome says why.
+///
+/// # Errors
+/// When the state cannot be read.
+pub(super) fn carry_out(
+    state: &dyn State,
+    codes: &Codes,
+    genesis: &Genesis,
+    environment: &Environment,
+    candidates: Vec<Candidate>,
+) -> Result<Carried, StateError> {
+    let hashes = |height| hash_of(state, height);
+    let mut evm = Context::mainnet()
+        .with_db(World::new(state, codes, &hashes))
+        .with_cfg(configuration(genesis.chain_id))
+        .with_block(environment.block(genesis))
+        .build_mainnet();
+    let mut carried = Carried::default();
+    for Candidate { hash, raw, read } in candidates {
+        let transaction = match read {
+            Ok(transaction) => transaction,
+            Err(error) => {
+                carried.refuse(&error.to_string());
+                continue;
+            }
+        };
+        let tx = transaction.env();
+        let is_room = tx.gas_limit <= genesis.gas_limit - carried.gas_used;
+        if !is_room && !mutants::active(Mutant::EvmUnboundedBlock) {
+            carried.refuse("exceeds block gas limit");
+            continue;
+        }
+        match evm.transact_commit(tx) {
+            Ok(result) => carried.include((hash, raw), &transaction, result, genesis.base_fee),
+            Err(EVMError::Database(ReadError(error))) => return Err(error),
+            Err(error) => carried.refuse(&error.to_string()),
+        }
+    }
+    carried.changes = evm.ctx.journaled_state.database.take_changes();
+    Ok(carried)
+}
+
+/// The hash of a block, for BLOCKHASH.
+fn hash_of(state: &dyn State, height: u64) -> Result<B256, StateError> {
+    Ok(history::block(state, height)?.map_or(B256::ZERO, |block| block.hash))
+}
+
+impl Carried {
+    fn refuse(&mut self, reason: &str) {
+        self.outcomes.push(Outcome::Refused(bytes::Bytes::copy_from_slice(reason.as_bytes())));
+    }
+
+    fn include(
+        &mut self,
+        (hash, raw): (B256, Bytes),
+        transaction: &Recovered,
+        result: ExecutionResult,
+        base_fee: u64,
+    ) {
+        let gas_used = result.tx_gas_used();
+        self.gas_used += gas_used;
+        let (success, created) = (result.is_success(), result.created_address());
+        let outcome = TransactionResult {
+            transaction: hash,
+            index: u32::try_from(self.included.len()).expect("operations are counted in 32 bits"),
+            success,
+            gas_used,
+            created,
+            reason: reason(&result),
+        };
+        let logs: Vec<_> = result.into_logs().into_iter().map(Into::into).collect();
+        let logs_before = self.logs;
+        self.logs += u32::try_from(logs.len()).expect("gas bounds the logs");
+        self.outcomes.push(outcome.outcome());
+        self.included.push(StoredTransaction {
+            raw,
+            hash,
+            sender: transaction.sender,
+            success,
+            gas_used,
+            cumulative_gas: self.gas_used,
+            gas_price: history::gas_price(&transaction.envelope, base_fee),
+            created,
+            logs,
+            logs_before,
+        });
+    }
+
+    /// The header of the block that these make.
+    pub(super) fn header(
+        &self,
+        environment: &Environment,
+        genesis: &Genesis,
+        state_root: B256,
+    ) -> Header {
+        let receipts: Vec<_> = self.included.iter().map(StoredTransaction::receipt).collect();
+        let raw = |transaction: &StoredTransaction, buffer: &mut Vec<u8>| {
+            buffer.put_slice(&transaction.raw);
+        };
+        Header {
+            transactions_root: ordered_trie_root_with_encoder(&self.included, raw),
+            receipts_root: receipts_root(&self.included, &receipts),
+            logs_bloom: history::bloom(&receipts),
+            gas_used: self.gas_used,
+            ..environment.header(genesis, state_root)
+        }
+    }
+}
+
+/// What a transaction that failed says.
+fn reason(result: &ExecutionResult) -> bytes::Bytes {
+    match result {
+        ExecutionResult::Success { .. } => bytes::Bytes::new(),
+        ExecutionResult::Revert { output, .. } => {
+            bytes::Bytes::copy_from_slice(&output[..output.len().min(REASON_BYTES_MAX)])
+        }
+        ExecutionResult::Halt { reason, .. } => format!("{reason:?}").into(),
+    }
+}
+
+/// Ethereum's root over receipts: each is encoded after its transaction's type.
+fn receipts_root(transactions: &[StoredTransaction], receipts: &[FullReceipt]) -> B256 {
+    let pairs: Vec<_> = transactions.iter().zip(receipts).collect();
+    ordered_trie_root_with_encoder(&pairs, |(transaction, receipt), buffer| {
+        // A legacy transaction begins with its list's length, any other with its type.
+        let kind = transaction.raw[0];
+        if kind < 0xc0 {
+            buffer.put_u8(kind);
+        }
+        alloy_rlp::Encodable::encode(*receipt, buffer);
+    })
+}
+
+/// The first block.
+pub(super) fn genesis_header(genesis: &Genesis, state_root: B256) -> Header {
+    let proposed_at_ms = genesis.timestamp * 1_000;
+    let environment = Environment { height: 0, proposed_at_ms, parent: B256::ZERO };
+    Header { extra_data: genesis.extra_data.clone(), ..environment.header(genesis, state_root) }
+}
+
+/// The block that would follow the newest.
+pub(super) fn next(meta: &Meta, proposed_at_ms: u64) -> Environment {
+    Environment { height: meta.height + 1, proposed_at_ms, parent: meta.hash }
+}

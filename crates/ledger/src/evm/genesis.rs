@@ -1,0 +1,140 @@
+//! What a chain begins with: Ethereum's genesis file, as its tools write it.
+
+use alloy_genesis::GenesisAccount;
+use alloy_primitives::{Address, B256, Bytes};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Most gas of one transaction, whatever the block still holds.
+pub const TRANSACTION_GAS_MAX: u64 = 30_000_000;
+
+/// So many of the last blocks keep their transactions and receipts, unless a genesis file says otherwise.
+pub const HISTORY_BLOCKS: u64 = 1 << 20;
+
+/// Everything that replicas must agree on before the first block.
+///
+/// It is read from the `genesis.json` of Ethereum's tools. Of `config`, `chainId` counts, and
+/// `historyBlocks`, which is ours: how many blocks keep their transactions. The rules are those of
+/// Prague without blobs and without delegations, from the first block on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Genesis {
+    /// Which chain transactions must name (EIP-155).
+    pub chain_id: u64,
+    /// The first block's time, in seconds since the Unix epoch.
+    pub timestamp: u64,
+    /// Most gas of a block, at least [`TRANSACTION_GAS_MAX`].
+    pub gas_limit: u64,
+    /// Wei a unit of gas that every transaction pays at least, and that is burnt; 0 by default.
+    pub base_fee: u64,
+    /// Who gets what transactions pay beyond the base fee.
+    pub fees_to: Address,
+    /// So many of the last blocks keep their transactions and receipts.
+    pub history_blocks: u64,
+    /// Accounts with balances, nonces, code and storage.
+    pub accounts: BTreeMap<Address, GenesisAccount>,
+    /// The first block's extra data.
+    pub extra_data: Bytes,
+}
+
+/// Why a file is no genesis.
+#[derive(Debug, thiserror::Error)]
+pub enum GenesisError {
+    /// It cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// Which.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is not in the form that Ethereum's tools write.
+    #[error("this is no genesis: {0}")]
+    Form(#[from] serde_json::Error),
+    /// A value is out of range.
+    #[error("the genesis's {0}")]
+    Range(&'static str),
+}
+
+impl Genesis {
+    /// A chain without accounts or fees, whose blocks hold 300 million gas.
+    #[must_use]
+    pub fn new(chain_id: u64) -> Self {
+        Self {
+            chain_id,
+            timestamp: 0,
+            gas_limit: 300_000_000,
+            base_fee: 0,
+            fees_to: Address::ZERO,
+            history_blocks: HISTORY_BLOCKS,
+            accounts: BTreeMap::new(),
+            extra_data: Bytes::new(),
+        }
+    }
+
+    /// Reads a genesis file.
+    ///
+    /// # Errors
+    /// [`GenesisError`].
+    pub fn load(path: &Path) -> Result<Self, GenesisError> {
+        let read = |source| GenesisError::Read { path: path.display().to_string(), source };
+        Self::parse(&std::fs::read_to_string(path).map_err(read)?)
+    }
+
+    /// Reads the text of a genesis file.
+    ///
+    /// # Errors
+    /// [`GenesisError::Form`] and [`GenesisError::Range`].
+    pub fn parse(text: &str) -> Result<Self, GenesisError> {
+        let json: serde_json::Value = serde_json::from_str(text)?;
+        if json.pointer("/config/chainId").is_none() {
+            return Err(GenesisError::Range("config names no chainId"));
+        }
+        let file: alloy_genesis::Genesis = serde_json::from_value(json)?;
+        let base_fee = u64::try_from(file.base_fee_per_gas.unwrap_or(0));
+        let history = file.config.extra_fields.get_deserialized("historyBlocks").transpose()?;
+        let genesis = Self {
+            chain_id: file.config.chain_id,
+            timestamp: file.timestamp,
+            gas_limit: file.gas_limit,
+            base_fee: base_fee.map_err(|_| GenesisError::Range("baseFeePerGas exceeds 64 bits"))?,
+            fees_to: file.coinbase,
+            history_blocks: history.unwrap_or(HISTORY_BLOCKS),
+            accounts: file.alloc,
+            extra_data: file.extra_data,
+        };
+        genesis.check()?;
+        Ok(genesis)
+    }
+
+    /// The text of this genesis file.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut file = alloy_genesis::Genesis {
+            timestamp: self.timestamp,
+            gas_limit: self.gas_limit,
+            base_fee_per_gas: Some(self.base_fee.into()),
+            coinbase: self.fees_to,
+            alloc: self.accounts.clone(),
+            extra_data: self.extra_data.clone(),
+            ..alloy_genesis::Genesis::default()
+        };
+        file.config.chain_id = self.chain_id;
+        let history = serde_json::Value::from(self.history_blocks);
+        file.config.extra_fields.insert("historyBlocks".into(), history);
+        serde_json::to_string_pretty(&file).expect("a genesis is JSON")
+    }
+
+    fn check(&self) -> Result<(), GenesisError> {
+        let check = |ok: bool, rule| if ok { Ok(()) } else { Err(GenesisError::Range(rule)) };
+        check(self.chain_id > 0, "chainId must be at least 1")?;
+        check(self.gas_limit >= TRANSACTION_GAS_MAX, "gasLimit must be at least 30000000")?;
+        check(
+            self.history_blocks >= 256,
+            "historyBlocks must be at least 256: BLOCKHASH asks for them",
+        )?;
+        let is_zero = |account: &GenesisAccount| {
+            account.storage.iter().flatten().any(|(_, value)| *value == B256::ZERO)
+        };
+        check(!self.accounts.values().any(is_zero), "storage must not hold zeros: leave them out")
+    }
+}

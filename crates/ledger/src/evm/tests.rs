@@ -1,0 +1,462 @@
+use super::mix::{self, Mix, Shape};
+use super::*;
+use alloy_consensus::{TxEip1559, TxEip2930, TxLegacy};
+use alloy_eips::eip2930::{AccessList, AccessListItem};
+use alloy_primitives::{Address, Bytes as EvmBytes, TxKind, U256};
+use borsh::BorshDeserialize;
+use bytes::Bytes;
+use quorate_crypto::IdentitySecret;
+use quorate_crypto::mutants::Mutant;
+use quorate_storage::{Executor, ExecutorConfig, MemoryStore};
+use quorate_types::machine::{Block, Executed};
+use quorate_types::{Body, ChainId, Height, Payload, ReplicaId, Request};
+
+const CHAIN: u64 = 1_337;
+const RICH: &str = "rich";
+
+/// A ledger with one client, through whose requests everything comes.
+struct Ledger {
+    executor: Executor,
+    client: IdentitySecret,
+    sequence: u64,
+}
+
+impl Ledger {
+    fn new(genesis: Genesis) -> Self {
+        let store = Box::new(MemoryStore::new());
+        Self::over(store, genesis)
+    }
+
+    fn over(store: Box<dyn quorate_storage::Store>, genesis: Genesis) -> Self {
+        let opened = Executor::open(store, Box::new(Evm::new(genesis)), ExecutorConfig::default());
+        let (executor, executed) = opened.expect("opens");
+        let sequence = executed.map_or(0, |executed| executed.height().0);
+        Self { executor, client: IdentitySecret::from_seed([7; 32]), sequence }
+    }
+
+    fn execute_at(&mut self, proposed_at_ms: u64, transactions: &[Bytes]) -> Vec<Outcome> {
+        let request = Request::sign(&self.client, ChainId::default(), self.sequence, transactions);
+        let body = Arc::new(Body::seal(ReplicaId(0), self.sequence, &[request.expect("fits")]));
+        self.sequence += 1;
+        let payload = Payload::new(Height(self.sequence), proposed_at_ms, vec![body.reference]);
+        let block = Block { payload, bodies: vec![body], decided: Bytes::from("proof") };
+        let Executed { answers, .. } = self.executor.execute(&block).expect("executes");
+        answers.into_iter().next().expect("one request").results.to_vec()
+    }
+
+    fn execute(&mut self, transactions: &[Bytes]) -> Vec<Outcome> {
+        self.execute_at(1_000 * self.sequence, transactions)
+    }
+
+    fn ask<T: BorshDeserialize>(&self, question: &Question) -> Result<T, String> {
+        let view = self.executor.view().expect("a view");
+        let reader = self.executor.reader().expect("a reader");
+        let answer = view.query(reader.as_ref(), &question.encode()).expect("reads")?;
+        Ok(T::try_from_slice(&answer).expect("the question's answer"))
+    }
+
+    fn balance(&self, of: Address) -> U256 {
+        self.ask::<Account>(&Question::Account(of)).expect("an account").balance
+    }
+
+    fn state(&self) -> Digest {
+        self.executor.executed().expect("a height").header.state
+    }
+}
+
+fn signer(name: &str) -> Signer {
+    Signer::derived(name).0
+}
+
+fn ether(count: u64) -> U256 {
+    U256::from(count) * U256::from(10).pow(U256::from(18))
+}
+
+fn genesis() -> Genesis {
+    let mut genesis = Genesis::new(CHAIN);
+    let rich = alloy_genesis::GenesisAccount::default().with_balance(ether(1_000));
+    genesis.accounts.insert(signer(RICH).address(), rich);
+    genesis
+}
+
+fn payment(nonce: u64, to: Address, value: U256) -> TxEip1559 {
+    TxEip1559 {
+        chain_id: CHAIN,
+        nonce,
+        gas_limit: 21_000,
+        max_fee_per_gas: 10,
+        max_priority_fee_per_gas: 3,
+        to: TxKind::Call(to),
+        value,
+        ..TxEip1559::default()
+    }
+}
+
+fn applied(outcome: &Outcome) -> TransactionResult {
+    match outcome {
+        Outcome::Applied(bytes) => TransactionResult::read(bytes).expect("a result"),
+        Outcome::Refused(reason) => panic!("refused: {}", String::from_utf8_lossy(reason)),
+    }
+}
+
+fn refusal(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Applied(_) => panic!("it was applied"),
+        Outcome::Refused(reason) => String::from_utf8_lossy(reason).into_owned(),
+    }
+}
+
+fn assert_noticed(mutant: Mutant, test: impl FnOnce() + std::panic::UnwindSafe) {
+    #[cfg(feature = "mutants")]
+    assert!(quorate_crypto::mutants::is_noticed(mutant, test), "nothing notices {mutant:?}");
+    #[cfg(not(feature = "mutants"))]
+    let _ = (mutant, test);
+}
+
+#[test]
+fn all_three_kinds_of_transaction_pay() {
+    let (rich, poor) = (signer(RICH), signer("poor"));
+    let mut ledger = Ledger::new(Genesis { fees_to: Address::repeat_byte(9), ..genesis() });
+    let to = TxKind::Call(poor.address());
+    let legacy = TxLegacy {
+        chain_id: Some(CHAIN),
+        nonce: 0,
+        gas_price: 5,
+        gas_limit: 21_000,
+        to,
+        value: ether(1),
+        input: EvmBytes::new(),
+    };
+    let item = AccessListItem { address: poor.address(), storage_keys: vec![B256::ZERO] };
+    let listed = TxEip2930 {
+        chain_id: CHAIN,
+        nonce: 1,
+        gas_price: 5,
+        gas_limit: 30_000,
+        to,
+        value: ether(1),
+        access_list: AccessList(vec![item]),
+        input: EvmBytes::new(),
+    };
+    let transactions =
+        [rich.sign(legacy), rich.sign(listed), rich.sign(payment(2, poor.address(), ether(1)))];
+    let results: Vec<_> = ledger.execute(&transactions).iter().map(applied).collect();
+    assert!(results.iter().all(|result| result.success));
+    let gas: Vec<_> = results.iter().map(|result| result.gas_used).collect();
+    assert_eq!(gas, [21_000, 25_300, 21_000], "2,400 for an address, 1,900 for a slot");
+    assert_eq!(ledger.balance(poor.address()), ether(3));
+    let fees = U256::from(5 * 21_000 + 5 * 25_300 + 3 * 21_000);
+    assert_eq!(ledger.balance(Address::repeat_byte(9)), fees);
+    assert_eq!(ledger.balance(rich.address()), ether(997) - fees);
+}
+
+#[test]
+fn a_contract_is_created_called_and_logs() {
+    let rich = signer(RICH);
+    let mut ledger = Ledger::new(genesis());
+    let creation = TxEip1559 {
+        gas_limit: 3_000_000,
+        to: TxKind::Create,
+        input: mix::token_creation(),
+        ..payment(0, Address::ZERO, U256::ZERO)
+    };
+    let created = applied(&ledger.execute(&[rich.sign(creation)])[0]);
+    let token = created.created.expect("a contract");
+    assert_eq!(token, rich.address().create(0));
+    let code: EvmBytes = ledger.ask(&Question::Code(token)).expect("code");
+    assert_eq!(code, mix::Artefact::token().deployed_bytecode);
+
+    let to = Address::repeat_byte(5);
+    let transfer = TxEip1559 {
+        gas_limit: 100_000,
+        input: mix::transfer(to, U256::from(42)),
+        ..payment(1, token, U256::ZERO)
+    };
+    let result = applied(&ledger.execute(&[rich.sign(transfer)])[0]);
+    assert!(result.success);
+    let of = Call {
+        from: Address::ZERO,
+        to: Some(token),
+        gas: None,
+        gas_price: 0,
+        value: U256::ZERO,
+        data: mix::call("balanceOf(address)", &[to.into_word()]),
+        access_list: Vec::new(),
+    };
+    let called: Called = ledger.ask(&Question::Call(of)).expect("a call");
+    let Called::Success { output, .. } = called else { panic!("{called:?}") };
+    assert_eq!(U256::from_be_slice(&output), U256::from(42));
+
+    let transfers = keccak256("Transfer(address,address,uint256)");
+    let filter = LogFilter {
+        heights: (0, 100),
+        addresses: vec![token],
+        topics: vec![vec![transfers], Vec::new(), vec![to.into_word()]],
+    };
+    let found: Vec<FoundLog> = ledger.ask(&Question::Logs(filter.clone())).expect("logs");
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].height, found[0].index, found[0].transaction), (2, 0, result.transaction));
+    let anywhere = LogFilter { addresses: Vec::new(), ..filter.clone() };
+    assert_eq!(ledger.ask::<Vec<FoundLog>>(&Question::Logs(anywhere)).expect("logs"), found);
+    let elsewhere = LogFilter { addresses: vec![to], ..filter };
+    assert!(ledger.ask::<Vec<FoundLog>>(&Question::Logs(elsewhere)).expect("logs").is_empty());
+}
+
+#[test]
+fn what_is_invalid_is_refused_with_its_reason_and_changes_nothing() {
+    let (rich, poor) = (signer(RICH), signer("poor"));
+    let mut ledger = Ledger::new(genesis());
+    let good = payment(0, poor.address(), ether(1));
+    let transactions = [
+        Bytes::from("no transaction"),
+        rich.sign(TxEip1559 { chain_id: CHAIN + 1, ..good.clone() }),
+        rich.sign(TxEip1559 { nonce: 1, ..good.clone() }),
+        rich.sign(TxEip1559 { gas_limit: 20_000, ..good.clone() }),
+        rich.sign(TxEip1559 { gas_limit: TRANSACTION_GAS_MAX + 1, ..good.clone() }),
+        rich.sign(TxEip1559 { value: ether(2_000), ..good.clone() }),
+        rich.sign(good.clone()),
+        rich.sign(good),
+    ];
+    let outcomes = ledger.execute(&transactions);
+    let reasons: Vec<_> = outcomes[..6].iter().chain(&outcomes[7..]).map(refusal).collect();
+    let expected = [
+        "this is no transaction",
+        "invalid chain id: the transaction names 1338, this chain is 1337",
+        "nonce 1 too high, expected 0",
+        "call gas cost (21000) exceeds the gas limit (20000)",
+        "transaction gas limit (30000001) is greater than the cap (30000000)",
+        "lack of funds",
+        "nonce 0 too low, expected 1",
+    ];
+    for (reason, expected) in reasons.iter().zip(expected) {
+        assert!(reason.contains(expected), "{reason:?} does not say {expected:?}");
+    }
+    assert!(applied(&outcomes[6]).success);
+    assert_eq!(ledger.balance(poor.address()), ether(1));
+    let block: Option<FoundBlock> = ledger
+        .ask(&Question::Block { at: BlockAt::Height(1), transactions: true })
+        .expect("a block");
+    assert_eq!(block.expect("there").transactions.len(), 1, "what is refused is in no block");
+}
+
+fn a_block_holds_no_more_gas_than_its_limit() {
+    let rich = signer(RICH);
+    let limit = TRANSACTION_GAS_MAX;
+    let mut ledger = Ledger::new(Genesis { gas_limit: limit, ..genesis() });
+    let greedy = |nonce| TxEip1559 {
+        gas_limit: limit - 20_000,
+        ..payment(nonce, rich.address(), U256::ZERO)
+    };
+    let outcomes = ledger.execute(&[rich.sign(greedy(0)), rich.sign(greedy(1))]);
+    assert!(
+        applied(&outcomes[0]).success,
+        "what it may use counts, not what those before might have"
+    );
+    assert_eq!(refusal(&outcomes[1]), "exceeds block gas limit");
+    assert!(
+        applied(&ledger.execute(&[rich.sign(greedy(1))])[0]).success,
+        "there is room in the next"
+    );
+}
+
+fn another_chains_transaction_is_refused() {
+    let rich = signer(RICH);
+    let foreign = TxEip1559 { chain_id: CHAIN + 1, ..payment(0, rich.address(), U256::ZERO) };
+    let outcomes = Ledger::new(genesis()).execute(&[rich.sign(foreign)]);
+    assert!(refusal(&outcomes[0]).starts_with("invalid chain id"));
+}
+
+fn a_transaction_is_executed_once() {
+    let (rich, poor) = (signer(RICH), signer("poor"));
+    let mut ledger = Ledger::new(genesis());
+    let payment = rich.sign(payment(0, poor.address(), ether(1)));
+    ledger.execute(&[payment.clone(), payment.clone()]);
+    ledger.execute(&[payment]);
+    assert_eq!(ledger.balance(poor.address()), ether(1));
+}
+
+fn a_proof_of_another_state_proves_nothing() {
+    let rich = signer(RICH);
+    let mut ledger = Ledger::new(genesis());
+    ledger.execute(&[rich.sign(payment(0, Address::repeat_byte(1), ether(1)))]);
+    let before = ledger.state();
+    ledger.execute(&[rich.sign(payment(1, Address::repeat_byte(1), ether(1)))]);
+    let of = ProofOf { address: Address::repeat_byte(1), slots: vec![U256::from(3)] };
+    let asked = ledger.executor.ask(&of.encode()).expect("asks").expect("a height");
+    let proven = asked.answer.expect("an answer");
+    let shown = verify_account(ledger.state(), &of, &proven).expect("holds");
+    assert_eq!(shown.account.expect("an account").balance, ether(2));
+    assert_eq!(shown.slots[0].0, U256::ZERO);
+    assert_eq!(verify_account(before, &of, &proven), Err(ProofFailure::OtherState));
+    let other = ProofOf { address: Address::repeat_byte(2), ..of };
+    assert!(verify_account(ledger.state(), &other, &proven).is_err());
+}
+
+#[test]
+fn rules_hold_and_their_mutants_are_noticed() {
+    a_block_holds_no_more_gas_than_its_limit();
+    another_chains_transaction_is_refused();
+    a_transaction_is_executed_once();
+    a_proof_of_another_state_proves_nothing();
+    assert_noticed(Mutant::EvmUnboundedBlock, a_block_holds_no_more_gas_than_its_limit);
+    assert_noticed(Mutant::EvmAnyChain, another_chains_transaction_is_refused);
+    assert_noticed(Mutant::EvmAnyNonce, a_transaction_is_executed_once);
+    assert_noticed(Mutant::EvmTrustProof, a_proof_of_another_state_proves_nothing);
+}
+
+/// What ran ahead changes no outcome.
+#[test]
+fn senders_recovered_ahead_are_those_recovered_in_time() {
+    let mut mix = Mix::new(CHAIN, Shape::Mixed, 10, 1);
+    let genesis = mix.genesis();
+    let transactions: Vec<Bytes> = (0..200).map(|_| mix.next_transaction()).collect();
+    let mut plain = Ledger::new(genesis.clone());
+    let service = Evm::new(genesis);
+    let preparation = service.preparation().expect("senders");
+    transactions.iter().for_each(|bytes| preparation.prepare(bytes));
+    preparation.prepare(&Bytes::from("no transaction"));
+    let (executor, _) =
+        Executor::open(Box::new(MemoryStore::new()), Box::new(service), ExecutorConfig::default())
+            .expect("opens");
+    let mut ahead = Ledger { executor, client: IdentitySecret::from_seed([7; 32]), sequence: 0 };
+    let outcomes = plain.execute(&transactions);
+    assert_eq!(ahead.execute(&transactions), outcomes);
+    assert_eq!(ahead.state(), plain.state());
+    let failed: Vec<_> = outcomes.iter().map(applied).filter(|result| !result.success).collect();
+    assert!(failed.is_empty(), "the mix fails: {failed:?}");
+}
+
+/// Ethereum's own libraries agree with the header: its hash, and the roots over what was stored.
+#[test]
+fn a_blocks_header_covers_its_transactions_and_receipts() {
+    let mut mix = Mix::new(CHAIN, Shape::Mixed, 10, 2);
+    let mut ledger = Ledger::new(mix.genesis());
+    let transactions: Vec<Bytes> = (0..150).map(|_| mix.next_transaction()).collect();
+    ledger.execute_at(5_432, &transactions);
+    ledger.execute_at(6_000, &[mix.next_transaction()]);
+    let block = |height| {
+        let question = Question::Block { at: BlockAt::Height(height), transactions: true };
+        ledger.ask::<Option<FoundBlock>>(&question).expect("a block").expect("there")
+    };
+    let FoundBlock { block: first, transactions: stored } = block(1);
+    let header = first.header().expect("a header");
+    assert_eq!(header.hash_slow(), first.hash);
+    assert_eq!((header.timestamp, header.number), (5, 1));
+    assert_eq!(header.parent_hash, block(0).block.hash);
+    assert_eq!(block(2).block.header().expect("a header").parent_hash, first.hash);
+    assert_eq!(header.gas_used, stored.last().expect("150").cumulative_gas);
+    let envelopes: Vec<_> = stored.iter().map(|tx| tx.envelope().expect("decodes")).collect();
+    let root = alloy_consensus::proofs::calculate_transaction_root(&envelopes);
+    assert_eq!(header.transactions_root, root);
+    let receipts: Vec<_> =
+        stored.iter().map(|tx| alloy_consensus::ReceiptEnvelope::Eip1559(tx.receipt())).collect();
+    assert_eq!(header.receipts_root, alloy_consensus::proofs::calculate_receipt_root(&receipts));
+    let hash = stored[140].hash;
+    let found: Option<FoundTransaction> = ledger.ask(&Question::Transaction(hash)).expect("asks");
+    let found = found.expect("there");
+    assert_eq!(
+        (found.place, found.transaction),
+        (Place { height: 1, index: 140 }, stored[140].clone())
+    );
+}
+
+#[test]
+fn a_call_says_why_it_fails_and_an_estimate_is_enough() {
+    let mut mix = Mix::new(CHAIN, Shape::Transfers, 3, 3);
+    let mut ledger = Ledger::new(mix.genesis());
+    ledger.execute(&[mix.next_transaction()]);
+    let call = Call {
+        from: Address::repeat_byte(1),
+        to: Some(mix::TOKEN),
+        gas: None,
+        gas_price: 0,
+        value: U256::ZERO,
+        data: mix::transfer(Address::repeat_byte(2), U256::from(1)),
+        access_list: Vec::new(),
+    };
+    let Called::Reverted { output } = ledger.ask(&Question::Call(call.clone())).expect("a call")
+    else {
+        panic!("who has nothing pays")
+    };
+    let selector = keccak256("InsufficientBalance(address,uint256,uint256)");
+    assert_eq!(output[..4], selector[..4]);
+    let estimated: Result<u64, Called> =
+        ledger.ask(&Question::Estimate(call.clone())).expect("an estimate");
+    assert_eq!(estimated, Err(Called::Reverted { output }));
+
+    let holder = Signer::derived("quorate mix 3 0").0.address();
+    let call = Call { from: holder, ..call };
+    let estimate: Result<u64, Called> =
+        ledger.ask(&Question::Estimate(call.clone())).expect("an estimate");
+    let estimate = estimate.expect("it succeeds");
+    let with = |gas| Call { gas: Some(gas), ..call.clone() };
+    let called: Called = ledger.ask(&Question::Call(with(estimate))).expect("a call");
+    assert!(matches!(called, Called::Success { .. }), "{called:?}");
+    let called: Called = ledger.ask(&Question::Call(with(estimate * 9 / 10))).expect("a call");
+    assert!(!matches!(called, Called::Success { .. }), "the estimate is far too high");
+}
+
+#[test]
+fn old_transactions_are_forgotten_and_headers_are_not() {
+    let mut mix = Mix::new(CHAIN, Shape::Transfers, 3, 4);
+    let mut ledger = Ledger::new(Genesis { history_blocks: 256, ..mix.genesis() });
+    let first = mix.next_transaction();
+    ledger.execute(&[first.clone()]);
+    let hash = keccak256(&first);
+    let kept = |ledger: &Ledger| {
+        ledger
+            .ask::<Option<FoundTransaction>>(&Question::Transaction(hash))
+            .expect("asks")
+            .is_some()
+    };
+    for _ in 0..255 {
+        ledger.execute(&[Bytes::from("nothing")]);
+    }
+    assert!(kept(&ledger));
+    ledger.execute(&[Bytes::from("nothing")]);
+    assert!(!kept(&ledger));
+    let question = Question::Block { at: BlockAt::Height(1), transactions: true };
+    let block = ledger.ask::<Option<FoundBlock>>(&question).expect("asks").expect("there");
+    assert_eq!((block.block.transactions, block.transactions.len()), (1, 0));
+    let filter = LogFilter { heights: (0, 300), addresses: vec![mix::TOKEN], topics: Vec::new() };
+    assert!(ledger.ask::<Vec<FoundLog>>(&Question::Logs(filter)).expect("logs").is_empty());
+    assert_eq!(ledger.ask::<Head>(&Question::Head).expect("asks").oldest, 2);
+}
+
+#[test]
+fn a_restart_finds_the_same_state() {
+    let store = MemoryStore::new();
+    let mut mix = Mix::new(CHAIN, Shape::Mixed, 5, 5);
+    let genesis = mix.genesis();
+    let mut ledger = Ledger::over(Box::new(store.clone()), genesis.clone());
+    let transactions: Vec<Bytes> = (0..100).map(|_| mix.next_transaction()).collect();
+    ledger.execute(&transactions);
+    let state = ledger.state();
+    drop(ledger);
+    let mut again = Ledger::over(Box::new(store), genesis);
+    assert_eq!(again.state(), state);
+    assert!(applied(&again.execute(&[mix.next_transaction()])[0]).success);
+}
+
+#[test]
+fn a_genesis_file_is_read_as_ethereums_tools_write_it() {
+    let text = r#"{
+        "config": { "chainId": 4321, "historyBlocks": 1000, "londonBlock": 0 },
+        "gasLimit": "0x2faf080", "difficulty": "0x0", "timestamp": "0x10", "coinbase": "0x0000000000000000000000000000000000000009",
+        "alloc": { "f39fd6e51aad88f6f4ce6ab8827279cfffb92266": { "balance": "0x56bc75e2d63100000" } }
+    }"#;
+    let genesis = Genesis::parse(text).expect("reads");
+    assert_eq!((genesis.chain_id, genesis.history_blocks, genesis.timestamp), (4_321, 1_000, 16));
+    assert_eq!(genesis.accounts.values().next().expect("one").balance, ether(100));
+    assert_eq!(Genesis::parse(&genesis.to_json()).expect("reads"), genesis);
+    for (from, to, says) in [
+        ("0x2faf080", "0x10", "gasLimit must be at least"),
+        ("4321", "0", "chainId must be at least 1"),
+        ("1000", "10", "historyBlocks must be at least 256"),
+        ("\"config\"", "\"konfig\"", "config names no chainId"),
+        ("\"0x10\"", "\"soon\"", "this is no genesis"),
+    ] {
+        let error = Genesis::parse(&text.replacen(from, to, 1)).expect_err(to).to_string();
+        assert!(error.contains(says), "{error}");
+    }
+}

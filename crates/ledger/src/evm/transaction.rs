@@ -1,0 +1,177 @@
+//! Ethereum's transactions: what of them is taken, and who sent them.
+
+use alloy_consensus::{Transaction as _, TxEnvelope};
+use alloy_eips::eip2718::Decodable2718;
+use alloy_primitives::map::B256HashMap;
+use alloy_primitives::{Address, B256, TxKind, keccak256};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use quorate_crypto::EcdsaSignature;
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_types::service::Preparation;
+use revm::context::TxEnv;
+use std::mem;
+use std::sync::Arc;
+
+/// Most bytes of a transaction.
+pub const TRANSACTION_BYTES_MAX: usize = 128 * 1024;
+
+/// A transaction with its sender.
+#[derive(Clone, Debug)]
+pub struct Recovered {
+    /// What was signed, with the signature.
+    pub envelope: TxEnvelope,
+    /// Who signed it.
+    pub sender: Address,
+}
+
+/// Why bytes are no transaction of a chain. Nothing of the chain's state decides it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TransactionError {
+    /// Too long.
+    #[error("a transaction has at most {TRANSACTION_BYTES_MAX} bytes")]
+    TooLong,
+    /// Not in the form of EIP-2718, or followed by something.
+    #[error("this is no transaction: {0}")]
+    Form(String),
+    /// A kind that this ledger has no rules for: blobs (EIP-4844) and delegations (EIP-7702).
+    #[error("transactions of type {0} are not taken: use legacy (EIP-155), EIP-2930 or EIP-1559")]
+    Kind(u8),
+    /// For another chain, or for all of them.
+    #[error("invalid chain id: the transaction names {found}, this chain is {expected}", found = found.map_or("none".to_owned(), |id| id.to_string()))]
+    Chain {
+        /// What it names.
+        found: Option<u64>,
+        /// This chain.
+        expected: u64,
+    },
+    /// The signature is nobody's.
+    #[error("invalid signature: {0}")]
+    Signature(String),
+}
+
+impl Recovered {
+    /// Reads a transaction and recovers its sender: some 30 µs.
+    ///
+    /// # Errors
+    /// [`TransactionError`].
+    pub fn read(bytes: &[u8], chain_id: u64) -> Result<Self, TransactionError> {
+        if bytes.len() > TRANSACTION_BYTES_MAX {
+            return Err(TransactionError::TooLong);
+        }
+        let mut rest = bytes;
+        let envelope = TxEnvelope::decode_2718(&mut rest);
+        let envelope = envelope.map_err(|error| TransactionError::Form(error.to_string()))?;
+        if !rest.is_empty() {
+            return Err(TransactionError::Form("bytes follow it".into()));
+        }
+        if envelope.is_eip4844() || envelope.is_eip7702() {
+            return Err(TransactionError::Kind(envelope.tx_type() as u8));
+        }
+        if envelope.chain_id() != Some(chain_id) && !mutants::active(Mutant::EvmAnyChain) {
+            let found = envelope.chain_id();
+            return Err(TransactionError::Chain { found, expected: chain_id });
+        }
+        let sender = sender(&envelope)?;
+        Ok(Self { envelope, sender })
+    }
+
+    /// As the machine takes it.
+    pub(super) fn env(&self) -> TxEnv {
+        let tx = &self.envelope;
+        TxEnv {
+            tx_type: tx.tx_type() as u8,
+            caller: self.sender,
+            gas_limit: tx.gas_limit(),
+            gas_price: tx.max_fee_per_gas(),
+            kind: tx.to().map_or(TxKind::Create, TxKind::Call),
+            value: tx.value(),
+            data: tx.input().clone(),
+            nonce: tx.nonce(),
+            chain_id: tx.chain_id(),
+            access_list: tx.access_list().cloned().unwrap_or_default(),
+            gas_priority_fee: tx.max_priority_fee_per_gas(),
+            ..TxEnv::default()
+        }
+    }
+}
+
+fn sender(envelope: &TxEnvelope) -> Result<Address, TransactionError> {
+    let signature = envelope.signature();
+    let mut scalars = [0; 64];
+    scalars[..32].copy_from_slice(&signature.r().to_be_bytes::<32>());
+    scalars[32..].copy_from_slice(&signature.s().to_be_bytes::<32>());
+    let signature = EcdsaSignature { scalars, is_odd: signature.v() };
+    let key = quorate_crypto::recover(&envelope.signature_hash().0, &signature);
+    let key = key.map_err(|error| TransactionError::Signature(error.to_string()))?;
+    Ok(address(&key))
+}
+
+/// The address of a public key, given by its coordinates.
+#[must_use]
+pub fn address(key: &[u8; 64]) -> Address {
+    Address::from_raw_public_key(key)
+}
+
+/// What became of reading a transaction.
+type Read = Result<Arc<Recovered>, TransactionError>;
+
+/// Senders that were recovered ahead of execution, on other threads. A cache: what is not in it is
+/// recovered when it is needed.
+#[derive(Debug)]
+pub(super) struct Senders {
+    chain_id: u64,
+    read: Mutex<Generations>,
+}
+
+/// The newest, and those before them; older ones are forgotten.
+#[derive(Debug, Default)]
+struct Generations {
+    young: B256HashMap<Read>,
+    old: B256HashMap<Read>,
+}
+
+/// Transactions of one generation.
+const GENERATION: usize = 32_768;
+
+impl Senders {
+    pub(super) fn new(chain_id: u64) -> Self {
+        Self { chain_id, read: Mutex::default() }
+    }
+
+    /// The transaction of this hash, read now unless it was before.
+    pub(super) fn take(&self, hash: B256, bytes: &[u8]) -> Read {
+        let known = self.read.lock().take(&hash);
+        known.unwrap_or_else(|| Recovered::read(bytes, self.chain_id).map(Arc::new))
+    }
+}
+
+impl Generations {
+    fn take(&mut self, hash: &B256) -> Option<Read> {
+        self.young.remove(hash).or_else(|| self.old.remove(hash))
+    }
+
+    fn holds(&self, hash: &B256) -> bool {
+        self.young.contains_key(hash) || self.old.contains_key(hash)
+    }
+
+    fn put(&mut self, hash: B256, read: Read) {
+        if self.young.len() >= GENERATION {
+            self.old = mem::take(&mut self.young);
+        }
+        self.young.insert(hash, read);
+    }
+}
+
+impl Preparation for Senders {
+    fn prepare(&self, operation: &Bytes) {
+        if operation.len() > TRANSACTION_BYTES_MAX {
+            return;
+        }
+        let hash = keccak256(operation);
+        if !self.read.lock().holds(&hash) {
+            let read = Recovered::read(operation, self.chain_id).map(Arc::new);
+            self.read.lock().put(hash, read);
+        }
+    }
+}

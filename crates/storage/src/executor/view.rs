@@ -1,0 +1,60 @@
+//! The state as one height left it, to be read on any thread.
+
+use super::{scan_service, service_key};
+use crate::store::View;
+use bytes::Bytes;
+use quorate_types::Height;
+use quorate_types::service::{KeyRange, Reader, State, StateError, Visitor};
+
+/// The state as of a height; later heights do not change it. While it is kept, so is what they replaced.
+pub struct StateView {
+    pub(super) height: Height,
+    pub(super) view: Box<dyn View>,
+}
+
+impl std::fmt::Debug for StateView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "StateView(height {})", self.height)
+    }
+}
+
+impl StateView {
+    /// Which height; 0 before any was executed.
+    #[must_use]
+    pub fn height(&self) -> Height {
+        self.height
+    }
+
+    /// Has the service's reader answer a question about it.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn query(
+        &self,
+        reader: &dyn Reader,
+        question: &[u8],
+    ) -> Result<Result<Bytes, String>, StateError> {
+        reader.query(&Service(self.view.as_ref()), question)
+    }
+}
+
+/// The service's part of a view.
+struct Service<'a>(&'a dyn View);
+
+impl State for Service<'_> {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
+        self.0.get(&service_key(key))
+    }
+
+    fn put(&mut self, _: &[u8], _: &[u8]) -> Result<(), StateError> {
+        Err(StateError("a query cannot write".into()))
+    }
+
+    fn delete(&mut self, _: &[u8]) -> Result<(), StateError> {
+        Err(StateError("a query cannot write".into()))
+    }
+
+    fn scan(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError> {
+        scan_service(keys, visit, |keys, visit| self.0.range(keys, visit))
+    }
+}
