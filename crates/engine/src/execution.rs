@@ -73,6 +73,8 @@ pub(crate) struct Execution {
     blamed: u64,
     outbox: VecDeque<(Recipients, Message)>,
     jobs: VecDeque<CombineJob>,
+    /// Certificates that are new, for the host.
+    learnt: VecDeque<ExecutionCertificate>,
 }
 
 /// A height without a certificate.
@@ -146,6 +148,7 @@ impl Execution {
             blamed: 0,
             outbox: VecDeque::new(),
             jobs: VecDeque::new(),
+            learnt: VecDeque::new(),
             committee,
         }
     }
@@ -406,6 +409,7 @@ impl Execution {
             return;
         }
         self.close(&certificate);
+        self.learnt.push_back(certificate.clone());
         self.certified.insert(height, Known { certificate, since: now });
         if self.certified.len() > KEPT {
             self.certified.pop_first();
@@ -537,6 +541,11 @@ impl Execution {
     /// What to combine.
     pub(crate) fn poll_job(&mut self) -> Option<CombineJob> {
         self.jobs.pop_front()
+    }
+
+    /// The next certificate that is new.
+    pub(crate) fn poll_learnt(&mut self) -> Option<ExecutionCertificate> {
+        self.learnt.pop_front()
     }
 }
 

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use quorate_consensus as consensus;
 use quorate_crypto::{Digest, IdentityKey, Share, Signature, hash, verify_batch};
 use quorate_types::executed::{CertifiedReply, ExecutionCertificate};
+use quorate_types::service::Preparation;
 use quorate_types::{
     BlockId, Body, BodyRef, Committee, Height, Manifest, Peer, Rejected, ReplicaId, Reply, Request,
     Verified, Verify,
@@ -81,6 +82,8 @@ pub struct Verifier {
     seen: Mutex<Recent>,
     /// Execution certificates that were checked: many acknowledgements carry the same one.
     executed: Mutex<Recent>,
+    /// What the service does with operations before they are ordered.
+    preparation: Option<Arc<dyn Preparation>>,
 }
 
 /// The digests of what was checked, the oldest forgotten first.
@@ -116,7 +119,21 @@ impl Verifier {
         let certified = committee.members().map(|_| AtomicU64::new(0)).collect();
         let consensus = Arc::new(consensus::Verifier::new(committee, protocol, proposal_key));
         let (seen, executed) = (Mutex::default(), Mutex::default());
-        Self { consensus, certified, seen, executed }
+        Self { consensus, certified, seen, executed, preparation: None }
+    }
+
+    /// Has the operations of checked requests prepared for their execution.
+    #[must_use]
+    pub fn with_preparation(mut self, preparation: Option<Arc<dyn Preparation>>) -> Self {
+        self.preparation = preparation;
+        self
+    }
+
+    fn prepare(&self, requests: &[Request]) {
+        let Some(preparation) = &self.preparation else { return };
+        for operation in requests.iter().flat_map(|request| &request.operations) {
+            preparation.prepare(operation);
+        }
     }
 
     /// As [`parse_body`], but signatures in a body that was seen before are not checked again: its
@@ -127,7 +144,7 @@ impl Verifier {
             check_author(reference, self.committee())?;
             return Body::parse(reference, raw).map(Arc::new).map_err(malformed);
         }
-        let body = parse_body(reference, raw, self.committee())?;
+        let body = parse_body(reference, raw, self)?;
         seen().insert(reference.digest);
         Ok(body)
     }
@@ -298,7 +315,7 @@ fn check_inline(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Inco
         return Err(Rejected::RuleBroken("inline bodies are those that their proposal names"));
     }
     let message = Verified::check(message, from, verifier.consensus.as_ref())?;
-    let parse = |reference, raw| parse_body(reference, raw, verifier.committee());
+    let parse = |reference, raw| parse_body(reference, raw, verifier);
     let bodies = check_carried(named, rest, parse)?;
     Ok(Incoming::Inline(Box::new(message), bodies))
 }
@@ -344,16 +361,13 @@ fn check_carried(
 fn check_body(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
     from.replica()?;
     let (reference, raw): (BodyRef, Bytes) = decode_header(content)?;
-    parse_body(reference, raw, verifier.committee()).map(Incoming::Body)
+    parse_body(reference, raw, verifier).map(Incoming::Body)
 }
 
 /// A body is taken only whole: its name is its hash, its author a member, and every request in it is
 /// signed by its client.
-fn parse_body(
-    reference: BodyRef,
-    raw: Bytes,
-    committee: &Committee,
-) -> Result<Arc<Body>, Rejected> {
+fn parse_body(reference: BodyRef, raw: Bytes, verifier: &Verifier) -> Result<Arc<Body>, Rejected> {
+    let committee = verifier.committee();
     check_author(reference, committee)?;
     let body = Body::parse(reference, raw).map_err(malformed)?;
     let statements: Vec<Vec<u8>> =
@@ -365,6 +379,7 @@ fn parse_body(
         .map(|(request, statement)| (request.client.0, statement.as_slice(), request.signature()))
         .collect();
     verify_batch(&items).map_err(|_| Rejected::BadSignature("a request inside a body"))?;
+    verifier.prepare(&body.requests);
     Ok(Arc::new(body))
 }
 
@@ -386,6 +401,7 @@ fn check_request(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Inc
         .0
         .verify(&statement, &request.signature())
         .map_err(|_| Rejected::BadSignature("the request's signature"))?;
+    verifier.prepare(std::slice::from_ref(&request));
     Ok(Incoming::Request(request))
 }
 

@@ -1,6 +1,7 @@
 //! The execution thread: one height after the other, snapshots taken and installed in between, and
 //! everything durable at the end. Beside it a thread that writes snapshots.
 
+use crate::reading::Shelf;
 use crossbeam_channel::{Receiver, Sender};
 use quorate_storage::{Executor, SnapshotJob, Snapshots, StorageError};
 use quorate_types::Height;
@@ -26,6 +27,8 @@ pub(crate) struct Workshop {
     pub(crate) jobs: Sender<SnapshotJob>,
     /// It has one.
     pub(crate) writing: Arc<AtomicBool>,
+    /// Where views of the state are put out for readers.
+    pub(crate) shelf: Arc<Shelf>,
 }
 
 /// Works until the queue's other end is dropped or the validator stops, then makes the state
@@ -56,7 +59,11 @@ pub(crate) fn run(
 impl Workshop {
     fn carry_out(&mut self, task: Task) -> Result<Option<Outcome>, StorageError> {
         match task {
-            Task::Execute(block) => self.executor.execute(&block).map(Outcome::Executed).map(Some),
+            Task::Execute(block) => {
+                let executed = self.executor.execute(&block)?;
+                self.shelf.put(&self.executor)?;
+                Ok(Some(Outcome::Executed(executed)))
+            }
             Task::Snapshot(height) => self.begin_snapshot(height).map(|()| None),
             Task::Stage(chunk) => self.snapshots.stage(&chunk).map(|()| None),
             Task::Unstage(chunks) => self.snapshots.unstage(&chunks).map(|()| None),
@@ -64,6 +71,7 @@ impl Workshop {
                 let began = Instant::now();
                 let executed = self.executor.install(&install, &self.snapshots)?;
                 self.snapshots.clear_staged()?;
+                self.shelf.put(&self.executor)?;
                 let (height, chunks) = (executed.height(), install.manifest.chunks.len());
                 let seconds = began.elapsed().as_secs_f64();
                 tracing::info!(%height, chunks, seconds, "a snapshot of the state is installed");

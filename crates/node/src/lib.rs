@@ -21,6 +21,7 @@ mod marker;
 pub mod metrics;
 pub mod payments;
 pub mod pool;
+pub mod reading;
 pub mod testnet;
 mod threads;
 pub mod tls;
@@ -33,6 +34,7 @@ pub use client::{
 };
 pub use config::{ConfigError, LogFormat, LogLevel, NodeConfig};
 pub use error::NodeError;
+pub use reading::{Reading, ReadingError};
 pub use testnet::{
     ExistingKeys, ExistingKeysError, NewLearner, Testnet, TestnetError, TestnetPlan,
 };

@@ -15,6 +15,7 @@
 
 use crate::log::{LogQueue, Outgoing};
 use crate::pool::{Inlet, Pool};
+use crate::reading::Shelf;
 use crate::transport::Network;
 use arc_swap::ArcSwap;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, never, select, unbounded};
@@ -116,6 +117,8 @@ pub struct Hands {
     pub pool: Pool,
     /// Executes, takes and installs snapshots.
     pub execution: Sender<Task>,
+    /// Keeps what certifies heights.
+    pub shelf: Arc<Shelf>,
 }
 
 /// Where the status is shown.
@@ -195,6 +198,7 @@ impl MachineThread {
                 Effect::Read(request) => self.hands.log.read(request),
                 Effect::Combine(job) => self.hands.pool.combine(job),
                 Effect::Task(task) => self.execute(task),
+                Effect::Certified(certificate) => self.hands.shelf.certified(*certificate),
                 Effect::Release(release) => self.hands.log.release(release),
                 Effect::Halt(reason) => return Err(reason),
             }

@@ -24,6 +24,7 @@ use crate::machine::{Clock, Doors, Hands, MachineThread, queues};
 use crate::marker::{Marker, Standing};
 use crate::metrics::{Identity, Metrics};
 use crate::pool::Pool;
+use crate::reading::{Reading, Shelf};
 use crate::threads::Threads;
 use crate::tls;
 use crate::transport::frames::Intake;
@@ -158,6 +159,7 @@ pub struct Validator {
     stopping: Arc<AtomicBool>,
     failures: Receiver<NodeError>,
     machine: Option<Sender<()>>,
+    reading: Option<Reading>,
     /// In the order in which they end.
     threads: Vec<JoinHandle<()>>,
     runtime: Option<Runtime>,
@@ -212,6 +214,7 @@ impl Validator {
             stopping: Arc::clone(&threads.stopping),
             failures,
             machine: None,
+            reading: None,
             threads: Vec::new(),
             runtime: Some(runtime),
         };
@@ -253,6 +256,12 @@ impl Validator {
     #[must_use]
     pub fn shown(&self) -> &Shown {
         &self.shown
+    }
+
+    /// Reads its state beside execution, where the service has a reader.
+    #[must_use]
+    pub fn reading(&self) -> Option<&Reading> {
+        self.reading.as_ref()
     }
 
     /// Blocks until `shutdown` is triggered or something fails, then stops.
@@ -334,7 +343,11 @@ impl Validator {
         let (jobs, jobs_in) = bounded(1);
         let writing = Arc::new(AtomicBool::new(false));
         let busy = Arc::clone(&writing);
-        let hands = Hands { log, network: Arc::clone(&network), pool: pool.clone(), execution };
+        let shelf = Shelf::new(&executor)?;
+        self.reading = Reading::new(&shelf);
+        let views = Arc::clone(&shelf);
+        let hands =
+            Hands { log, network: Arc::clone(&network), pool: pool.clone(), execution, shelf };
         let replica = Replica::new(origin.replica(config, signs));
         let (machine, stop) = bounded(0);
         self.machine = Some(machine);
@@ -358,7 +371,7 @@ impl Validator {
                     Outcome::Asked(ticket, asked) => Event::Asked(ticket, asked),
                 })
             };
-            let workshop = Workshop { executor, snapshots, jobs, writing };
+            let workshop = Workshop { executor, snapshots, jobs, writing, shelf: views };
             Ok(execution::run(workshop, &tasks, &stopping, &answer)?)
         })?;
         threads.spawn("snapshots", move || {
@@ -436,7 +449,8 @@ impl Origin {
             Arc::clone(&committee),
             config.replica.protocol,
             config.replica.proposal_key,
-        );
+        )
+        .with_preparation(service.preparation());
         let wall_origin_ms = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
         let emulation = config.topology(committee.size())?;
         let verifier = Arc::new(verifier);

@@ -39,6 +39,7 @@
 //! Lanes may drop a message when they are full or a peer is gone: every protocol here recovers from
 //! loss. They never corrupt, and never deliver under another peer's name.
 
+use crate::executed::ExecutionCertificate;
 use crate::{
     Body, BodyRef, ClientId, Header, Height, Manifest, Payload, Peer, ReplicaId, Time, Verified,
     request::Answer, service::Proven,
@@ -133,6 +134,8 @@ pub enum Effect<M> {
     Combine(CombineJob),
     /// Something for the execution.
     Task(Task),
+    /// What a height came to is certified: for whoever asks the host.
+    Certified(Box<ExecutionCertificate>),
     /// What was executed durably: give up what the retention does not cover.
     Release(Release),
     /// Stop for good: going on would be unsafe.

@@ -133,6 +133,9 @@ impl Replica {
         while let Some((to, message)) = self.execution.poll() {
             self.send(to, message);
         }
+        while let Some(certificate) = self.execution.poll_learnt() {
+            self.effects.push_back(Effect::Certified(Box::new(certificate)));
+        }
         self.questions.settle(&self.execution);
         while let Some(job) = self.questions.poll_job() {
             self.effects.push_back(Effect::Task(Task::Ask(job)));

@@ -6,7 +6,7 @@ use alloy_primitives::{Address, Bytes as EvmBytes, TxKind, U256};
 use borsh::BorshDeserialize;
 use bytes::Bytes;
 use quorate_crypto::IdentitySecret;
-use quorate_crypto::mutants::Mutant;
+use quorate_crypto::mutants::{Mutant, assert_noticed};
 use quorate_storage::{Executor, ExecutorConfig, MemoryStore};
 use quorate_types::machine::{Block, Executed};
 use quorate_types::{Body, ChainId, Height, Payload, ReplicaId, Request};
@@ -104,13 +104,6 @@ fn refusal(outcome: &Outcome) -> String {
         Outcome::Applied(_) => panic!("it was applied"),
         Outcome::Refused(reason) => String::from_utf8_lossy(reason).into_owned(),
     }
-}
-
-fn assert_noticed(mutant: Mutant, test: impl FnOnce() + std::panic::UnwindSafe) {
-    #[cfg(feature = "mutants")]
-    assert!(quorate_crypto::mutants::is_noticed(mutant, test), "nothing notices {mutant:?}");
-    #[cfg(not(feature = "mutants"))]
-    let _ = (mutant, test);
 }
 
 #[test]

@@ -326,6 +326,7 @@ impl Room {
                 self.storing.push(body.reference);
                 self.write(&Entry::Body(body))?;
             }
+            Effect::Certified(_) => {}
             Effect::Release(release) => self.write(&Entry::Release(release))?,
             Effect::Read(request) => turn.later.push((READ, Work::Read(request))),
             Effect::Combine(job) => {
@@ -417,6 +418,7 @@ fn name_of(effect: &Effect<Message>) -> &'static str {
         Effect::Store(_) => "store",
         Effect::Read(_) => "read",
         Effect::Combine(_) => "combine",
+        Effect::Certified(_) => "certified",
         Effect::Release(_) => "let go",
         Effect::Task(task) => name_of_task(task),
         Effect::Halt(_) => "halt",

@@ -129,6 +129,7 @@ impl Stage {
         match effect {
             Effect::Persist(record) => validator.gate.persist(record),
             Effect::Append(record) => validator.gate.append(record),
+            Effect::Certified(_) => {}
             Effect::Release(release) => validator.gate.release(release),
             Effect::Store(body) => {
                 self.ledger.store(&body);

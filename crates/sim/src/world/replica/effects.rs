@@ -48,6 +48,7 @@ impl ReplicaHost {
                 turn.later.push((dice.span(&durations.combine_us), work));
             }
             Effect::Task(task) => self.ask_for(task, turn),
+            Effect::Certified(_) => {}
             Effect::Release(release) => running.gate.release(release),
             Effect::Halt(halt) => {
                 turn.notes.push(Note::Halted(halt));
