@@ -370,9 +370,22 @@ test("exchange", async () => {
   assert.equal(refused.data.errorName, "InsufficientOutput");
   assert.deepEqual(refused.data.args, [quote(1_000n, left, 1_010_000n), 1_000n]);
 
+  // A later deposit is taken at the pool's price: the shares rounded down, what they cost rounded up.
+  const shares = (100_000n * 2_000_000n) / 1_010_000n;
+  const more = await run(owner, exchange, "addLiquidity", 100_000n, SUPPLY / 2n);
+  const cost = (reserve) => (shares * reserve + 1_999_999n) / 2_000_000n;
+  const [amount0, amount1] = [cost(1_010_000n), cost(left)];
+  const [deposit] = events(exchange, "Liquidity", more.logs);
+  assert.deepEqual(deposit.args, { provider: owner.account.address, amount0, amount1, shares });
+
   await run(owner, exchange, "removeLiquidity", 1_000_000n);
-  assert.deepEqual(await read(exchange, "reserves"), [505_000n, left - left / 2n]);
-  assert.equal(await read(exchange, "sharesOf", owner.account.address), 999_000n);
+  const rest = [1_010_000n + amount0, left + amount1].map(
+    (reserve) => reserve - (reserve * 1_000_000n) / (2_000_000n + shares),
+  );
+  assert.deepEqual(await read(exchange, "reserves"), rest);
+  assert.equal(await read(exchange, "sharesOf", owner.account.address), 999_000n + shares);
+  assert.equal(await read(first, "balanceOf", exchange.address), rest[0]);
+  assert.equal(await read(second, "balanceOf", exchange.address), rest[1]);
 });
 
 test("a used nonce is refused", async () => {

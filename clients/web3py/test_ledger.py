@@ -332,9 +332,22 @@ def test_exchange(w3, owner, other, deploy, mined):
     offered = quote(1_000, 4_000_000 - out, 1_010_000)
     assert refused.value.data == custom_error(exchange, "InsufficientOutput", offered, 1_000)
 
+    # A later deposit is taken at the pool's price: the shares rounded down, what they cost rounded up.
+    shares = 100_000 * 2_000_000 // 1_010_000
+    more = run(exchange.functions.addLiquidity(100_000, SUPPLY // 2))
+    (liquidity,) = exchange.events.Liquidity().process_receipt(more, errors=DISCARD)
+    amounts = [-(-shares * reserve // 2_000_000) for reserve in (1_010_000, 4_000_000 - out)]
+    assert liquidity["args"]["shares"] == shares
+    assert [liquidity["args"]["amount0"], liquidity["args"]["amount1"]] == amounts
+
+    reserves = [1_010_000 + amounts[0], 4_000_000 - out + amounts[1]]
+    assert exchange.functions.reserves().call() == reserves
     run(exchange.functions.removeLiquidity(1_000_000))
-    assert exchange.functions.reserves().call() == [505_000, 4_000_000 - out - (4_000_000 - out) // 2]
-    assert exchange.functions.sharesOf(owner.address).call() == 999_000
+    left = [reserve - reserve * 1_000_000 // (2_000_000 + shares) for reserve in reserves]
+    assert exchange.functions.reserves().call() == left
+    assert exchange.functions.sharesOf(owner.address).call() == 999_000 + shares
+    assert first.functions.balanceOf(exchange.address).call() == left[0]
+    assert second.functions.balanceOf(exchange.address).call() == left[1]
 
 
 def test_a_used_nonce_is_refused(w3, owner, stranger, mined):
