@@ -436,30 +436,29 @@ function inputParts(input, creates) {
 
 // ---- Members and what they signed.
 
-function memberCells({ member, committee, signed }) {
-  const own = committee.validator === member.index ? quiet(" (serves this page)") : null;
-  return [[String(Number(member.index)), own], brief(member.identity), member.address, grouped(member.weight), signed];
+const MEMBER_COLUMNS = ["Validator", "Key", ["Address", "wide"], ["Weight", "number"]];
+
+/** The committee's members, with a last column of the given heading. */
+function membersTable(committee, heading) {
+  const own = (member) => (member.index === committee.validator ? quiet(" (serves this page)") : null);
+  const cells = ({ member, last }) => [[String(Number(member.index)), own(member)], brief(member.identity), member.address, grouped(member.weight), last];
+  const made = table([...MEMBER_COLUMNS, heading], cells, "The committee has no members.");
+  const show = (lastOf) => made.show(committee.members.map((member) => ({ key: `${member.index} ${lastOf(member)}`, member, last: lastOf(member) })));
+  return { node: made.node, show };
 }
 
-const memberColumns = (signed) => ["Validator", "Key", ["Address", "wide"], ["Weight", "number"], signed].filter(Boolean);
-
-function membersTable(committee, heading, signedBy) {
-  const items = committee.members.map((member) => ({ key: member.index, member, committee, signed: signedBy?.(member) }));
-  return filledTable(memberColumns(heading), (item) => memberCells(item).slice(0, heading ? 5 : 4), items, "The committee has no members.");
-}
-
-/** How often each member's signature stands in the certificates of these blocks. */
-function signatureCounts(blocks) {
+/** In how many of these blocks' certificates a member's signature stands. */
+function signaturesIn(blocks, member) {
   const certificates = blocks.map((each) => each.certificate).filter(Boolean);
-  const count = (member) => certificates.filter((certificate) => certificate.signers.includes(member.index)).length;
-  return { total: certificates.length, count };
+  return `${certificates.filter((each) => each.signers.includes(member.index)).length} of ${certificates.length}`;
 }
 
 function certificateSection(number, certificate, block, committee) {
   const heading = el("h2", {}, "Certificate");
   if (number === 0) return [heading, el("p", { class: "quiet" }, "Genesis is where every member starts; nobody signs it.")];
   if (!certificate) return [heading, el("p", { class: "quiet" }, "This validator does not hold a certificate for this block: not yet, or no longer.")];
-  const signed = (member) => (certificate.signers.includes(member.index) ? el("span", { class: "good" }, "signed") : quiet("not in it"));
+  const signatures = membersTable(committee, "In the certificate");
+  signatures.show((member) => (certificate.signers.includes(member.index) ? "signed" : "no signature"));
   const same = certificate.blockHash === block.hash;
   return [
     heading,
@@ -475,7 +474,7 @@ function certificateSection(number, certificate, block, committee) {
       ["Certificate", [bytes(certificate.certificate), quiet(plural(byteCount(certificate.certificate), "byte"))]],
     ]),
     el("h2", {}, "Signatures"),
-    membersTable(committee, "In the certificate", signed),
+    signatures.node,
   ];
 }
 
@@ -488,7 +487,7 @@ async function overviewPage() {
   const pool = card("Waiting transactions");
   const blocks = table(BLOCK_COLUMNS, blockCells, "There is no block yet.");
   const transactions = table(TRANSACTION_COLUMNS, transactionCells, "There is no transaction in the last blocks.");
-  const members = el("div");
+  const members = membersTable(committee, "In the last certificates");
   let known = new Map();
 
   async function showTransactions(latest) {
@@ -506,21 +505,13 @@ async function overviewPage() {
     else rate.show(rateText(ratePerSecond(latest)), `over the last ${plural(latest.length, "block")}`);
   }
 
-  let counted = null;
-  function showMembers(latest) {
-    if (counted === latest[0].key) return;
-    counted = latest[0].key;
-    const { total, count } = signatureCounts(latest);
-    members.replaceChildren(membersTable(committee, `In the last ${plural(total, "certificate")}`, (member) => String(count(member))));
-  }
-
   async function refresh() {
     const [status, latest] = await Promise.all([ask("txpool_status"), tail.advance()]);
     height.show(String(latest[0].number), timeOf(latest[0]) > 0 ? ago(timeOf(latest[0])) : "");
     pool.show(grouped(status.pending), `${grouped(status.queued)} queued behind a missing nonce`);
     showRate(latest);
     blocks.show(latest.slice(0, TAIL / 2));
-    showMembers(latest);
+    members.show((member) => signaturesIn(latest, member));
     await showTransactions(latest);
   }
 
@@ -540,7 +531,7 @@ async function overviewPage() {
     el("h2", {}, "Latest transactions"),
     transactions.node,
     el("h2", {}, "Validators"),
-    members,
+    members.node,
     el("p", { class: "quiet" }, version),
   ];
   return { title: "Overview", body, refresh };
@@ -701,6 +692,8 @@ async function addressPage(text) {
 
 async function committeePage() {
   const committee = await ask("quorate_committee");
+  const identity = ({ member }) => [String(Number(member.index)), bytes(member.identity), member.address, grouped(member.weight)];
+  const items = committee.members.map((member) => ({ key: member.index, member }));
   const body = [
     el("h1", {}, "Committee"),
     fields([
@@ -709,11 +702,12 @@ async function committeePage() {
       ["Protocol", committee.protocol],
       ["Signature scheme", committee.scheme],
       ["Members", grouped(committee.members.length)],
+      ["This validator", committee.validator ? String(Number(committee.validator)) : quiet("a learner, not a member")],
       ["Weight", grouped(committee.weight)],
       ["Quorum", `${grouped(committee.quorum)} of ${grouped(committee.weight)}`],
     ]),
     el("h2", {}, "Members"),
-    membersTable(committee),
+    filledTable(["Validator", "Key", "Address", ["Weight", "number"]], identity, items, "The committee has no members."),
   ];
   return { title: "Committee", body };
 }
@@ -780,7 +774,7 @@ async function route() {
 function show(view, name) {
   shown = view;
   document.title = `${view.title} · Quorate`;
-  document.querySelectorAll("nav [data-page]").forEach((each) => each.toggleAttribute("aria-current", each.dataset.page === name));
+  document.querySelectorAll("nav [data-page]").forEach((each) => each.setAttribute("aria-current", each.dataset.page === name ? "page" : "false"));
   main.replaceChildren(...view.body.flat(Infinity));
   main.setAttribute("aria-busy", "false");
   heard();
