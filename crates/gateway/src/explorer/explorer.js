@@ -305,13 +305,18 @@ function receiverOf({ transaction, receipt }) {
   return receipt?.contractAddress ? [quiet("new "), brief(receipt.contractAddress, "address")] : quiet("new contract");
 }
 
-const TRANSACTION_COLUMNS = ["Transaction", ["Block", "wide"], ["From", "wide"], ["To", "wide"], ["Ether", "number"], "Status"];
+const blockOf = ({ blockNumber }) => (blockNumber ? link("block", Number(blockNumber), String(Number(blockNumber))) : quiet("waiting"));
+const positionOf = ({ transactionIndex }) => String(Number(transactionIndex));
 
-function transactionCells(each) {
-  const { hash, blockNumber, from, value } = each.transaction;
-  const amount = el("span", { title: ether(value) }, rounded(value, ETHER));
-  const block = blockNumber ? link("block", Number(blockNumber), String(Number(blockNumber))) : quiet("waiting");
-  return [brief(hash, "tx"), block, brief(from, "address"), receiverOf(each), amount, statusOf(each)];
+/** A table of transactions, whose second column says where each one is. */
+function transactionTable(place, placeOf, empty) {
+  const columns = ["Transaction", [place, "wide"], ["From", "wide"], ["To", "wide"], ["Ether", "number"], "Status"];
+  const cells = (each) => {
+    const { hash, from, value } = each.transaction;
+    const amount = el("span", { title: ether(value) }, rounded(value, ETHER));
+    return [brief(hash, "tx"), placeOf(each.transaction), brief(from, "address"), receiverOf(each), amount, statusOf(each)];
+  };
+  return table(columns, cells, empty);
 }
 
 /** Pages through a block's transactions without asking for all of them at once. */
@@ -339,6 +344,7 @@ const CALLS = new Map([
 ]);
 
 const WORDS_SHOWN = 16;
+const UNLIMITED = "0x" + "f".repeat(64);
 
 /** The 32-byte words of bytes; the last may be shorter. */
 const words = (data) => (data.slice(2).match(/.{1,64}/g) ?? []).map((word) => "0x" + word);
@@ -367,13 +373,14 @@ function symbolFrom(data) {
 async function decoded(log) {
   const [name, ...inputs] = EVENTS.get(log.topics[0]) ?? [];
   const values = [...log.topics.slice(1), ...words(log.data)];
-  if (!name || values.length !== inputs.length) return { name: "Event not known here", inputs: undecoded(log) };
+  if (!name || values.length !== inputs.length) return { name: "Unknown event", inputs: undecoded(log) };
   const token = log.data === "0x" ? null : await tokenOf(log.address); // A token with numbers instead of amounts has no data.
   return { name, inputs: inputs.map(([label, kind], at) => [label, argument(kind, values[at], token)]) };
 }
 
 function argument(kind, word, token) {
   if (kind === "address") return brief("0x" + word.slice(26), "address");
+  if (word === UNLIMITED) return "unlimited (the largest number)";
   if (!token) return grouped(word);
   return el("span", { title: `${grouped(word)} units` }, `${decimal(word, token.decimals)} ${token.symbol}`);
 }
@@ -436,7 +443,7 @@ function inputParts(input, creates) {
 
 // ---- Members and what they signed.
 
-const MEMBER_COLUMNS = ["Validator", "Key", ["Address", "wide"], ["Weight", "number"]];
+const MEMBER_COLUMNS = ["Validator", "Key", ["Address", "wide"], ["Weight", "number wide"]];
 
 /** The committee's members, with a last column of the given heading. */
 function membersTable(committee, heading) {
@@ -450,6 +457,7 @@ function membersTable(committee, heading) {
 /** In how many of these blocks' certificates a member's signature stands. */
 function signaturesIn(blocks, member) {
   const certificates = blocks.map((each) => each.certificate).filter(Boolean);
+  if (certificates.length === 0) return "–";
   return `${certificates.filter((each) => each.signers.includes(member.index)).length} of ${certificates.length}`;
 }
 
@@ -486,7 +494,7 @@ async function overviewPage() {
   const rate = card("Transactions per second");
   const pool = card("Waiting transactions");
   const blocks = table(BLOCK_COLUMNS, blockCells, "There is no block yet.");
-  const transactions = table(TRANSACTION_COLUMNS, transactionCells, "There is no transaction in the last blocks.");
+  const transactions = transactionTable("Block", blockOf, "There is no transaction in the last blocks.");
   const members = membersTable(committee, "In the last certificates");
   let known = new Map();
 
@@ -508,7 +516,7 @@ async function overviewPage() {
   async function refresh() {
     const [status, latest] = await Promise.all([ask("txpool_status"), tail.advance()]);
     height.show(String(latest[0].number), timeOf(latest[0]) > 0 ? ago(timeOf(latest[0])) : "");
-    pool.show(grouped(status.pending), `${grouped(status.queued)} queued behind a missing nonce`);
+    pool.show(grouped(status.pending), `${grouped(status.queued)} queued`);
     showRate(latest);
     blocks.show(latest.slice(0, TAIL / 2));
     members.show((member) => signaturesIn(latest, member));
@@ -578,7 +586,7 @@ async function blockPage(argument) {
   if (!block) throw new NotFound(`This validator has no block ${argument}; its newest is ${Number(head)}.`);
   const number = Number(block.number);
   const certificate = await certificateOf(number);
-  const transactions = table(TRANSACTION_COLUMNS, transactionCells, "This block has no transactions.");
+  const transactions = transactionTable("Position", positionOf, "This block has no transactions.");
   const body = [
     el("div", { class: "title" }, el("h1", {}, `Block ${number}`), blockSteps(number, Number(head))),
     fields([["Time", moment(timeOf({ block, certificate }))], ["Transactions", grouped(block.transactions.length)], ...headerFields(block)]),
@@ -655,7 +663,7 @@ function transactionFields(transaction) {
 }
 
 async function logSection(logs) {
-  const columns = ["No.", "Contract", ["Event", "event"]];
+  const columns = ["No.", "Contract", ["Event", "event cut"]];
   const cells = ({ log, event }) => [String(Number(log.logIndex)), brief(log.address, "address"), eventCell(event)];
   return [el("h2", {}, "Events"), filledTable(columns, cells, await loadEvents(logs), "This transaction made no events.")];
 }
@@ -670,7 +678,7 @@ async function addressPage(text) {
     ask("eth_blockNumber"),
   ]);
   const contract = code !== "0x";
-  const columns = ["Block", "Transaction", ["Contract", "wide"], ["Event", "event"]];
+  const columns = ["Block", "Transaction", ["Contract", "wide"], ["Event", "event cut"]];
   const cells = ({ log, event }) => [link("block", Number(log.blockNumber), String(Number(log.blockNumber))), brief(log.transactionHash, "tx"), brief(log.address, "address"), eventCell(event)];
   const events = table(columns, cells, "No events found.");
   const kind = contract ? "Contract" : "Account";
@@ -707,7 +715,7 @@ async function committeePage() {
       ["Quorum", `${grouped(committee.quorum)} of ${grouped(committee.weight)}`],
     ]),
     el("h2", {}, "Members"),
-    filledTable(["Validator", "Key", "Address", ["Weight", "number"]], identity, items, "The committee has no members."),
+    filledTable(["Validator", ["Key", "cut"], "Address", ["Weight", "number"]], identity, items, "The committee has no members."),
   ];
   return { title: "Committee", body };
 }
