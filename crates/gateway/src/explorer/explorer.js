@@ -700,7 +700,7 @@ async function addressPage(text) {
 
 async function committeePage() {
   const committee = await ask("quorate_committee");
-  const identity = ({ member }) => [String(Number(member.index)), bytes(member.identity), member.address, grouped(member.weight)];
+  const cells = ({ member }) => [String(Number(member.index)), [bytes(member.identity), el("div", { class: "quiet" }, member.address)], grouped(member.weight)];
   const items = committee.members.map((member) => ({ key: member.index, member }));
   const body = [
     el("h1", {}, "Committee"),
@@ -715,7 +715,7 @@ async function committeePage() {
       ["Quorum", `${grouped(committee.quorum)} of ${grouped(committee.weight)}`],
     ]),
     el("h2", {}, "Members"),
-    filledTable(["Validator", ["Key", "cut"], "Address", ["Weight", "number"]], identity, items, "The committee has no members."),
+    filledTable(["Validator", ["Key and address", "cut"], ["Weight", "number"]], cells, items, "The committee has no members."),
   ];
   return { title: "Committee", body };
 }
