@@ -89,7 +89,7 @@ function utc(ms) {
   return new Date(ms).toISOString().replace("T", " ").replace(/(\.000)?Z$/, " UTC");
 }
 
-const clock = (ms) => utc(ms).replace(/^\S+ (\S{8})\S*/, "$1");
+const utcSecond = (ms) => utc(ms).replace(/\.\d+/, "");
 
 function ago(ms) {
   const seconds = Math.floor((Date.now() - ms) / 1000);
@@ -232,8 +232,15 @@ async function growing(made, next) {
 }
 
 async function copy(text) {
-  if (navigator.clipboard) return navigator.clipboard.writeText(text);
-  const area = el("textarea", { class: "hidden" }, text); // Without TLS there is no other way.
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    copyBySelection(text); // Browsers keep the clipboard from pages that come without TLS.
+  }
+}
+
+function copyBySelection(text) {
+  const area = el("textarea", { class: "hidden" }, text);
   document.body.append(area);
   area.select();
   document.execCommand("copy");
@@ -509,13 +516,13 @@ async function overviewPage() {
     const newest = timeOf(latest[0]);
     const over = `${rateText(ratePerSecond(latest))} over the last ${plural(latest.length, "block")}`;
     if (latest[0].number === 0) rate.show("idle", "no block since genesis");
-    else if (Date.now() - newest > IDLE) rate.show("idle", `since ${clock(newest)}; ${over}`);
+    else if (Date.now() - newest > IDLE) rate.show("idle", `since ${utcSecond(newest)}; ${over}`);
     else rate.show(rateText(ratePerSecond(latest)), `over the last ${plural(latest.length, "block")}`);
   }
 
   async function refresh() {
     const [status, latest] = await Promise.all([ask("txpool_status"), tail.advance()]);
-    height.show(String(latest[0].number), timeOf(latest[0]) > 0 ? ago(timeOf(latest[0])) : "");
+    height.show(String(latest[0].number), timeOf(latest[0]) > 0 ? utcSecond(timeOf(latest[0])) : "");
     pool.show(grouped(status.pending), `${grouped(status.queued)} queued`);
     showRate(latest);
     blocks.show(latest.slice(0, TAIL / 2));
@@ -808,7 +815,7 @@ function heard() {
 
 function notHeard(failure) {
   silentSince ??= Date.now();
-  const what = failure instanceof Unreachable ? `This validator does not answer since ${clock(silentSince)}` : explained(failure);
+  const what = failure instanceof Unreachable ? `This validator has not answered since ${utcSecond(silentSince)}` : explained(failure);
   say(trouble, `${what}. What is shown may be old; the page asks again every second.`);
   trouble.hidden = false;
 }
