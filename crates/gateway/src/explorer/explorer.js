@@ -461,11 +461,16 @@ function membersTable(committee, heading) {
   return { node: made.node, show };
 }
 
-/** In how many of these blocks' certificates a member's signature stands. */
+/** In how many of these blocks' certificates a member's signature stands; threshold signatures name nobody. */
 function signaturesIn(blocks, member) {
-  const certificates = blocks.map((each) => each.certificate).filter(Boolean);
+  const certificates = blocks.map((each) => each.certificate).filter((each) => each?.signers.length > 0);
   if (certificates.length === 0) return "–";
   return `${certificates.filter((each) => each.signers.includes(member.index)).length} of ${certificates.length}`;
+}
+
+function signersText({ signers }, { members }) {
+  if (signers.length === 0) return "a quorum; a threshold signature does not tell who";
+  return `${signers.length} of ${plural(members.length, "validator")}: ${signers.map(Number).join(", ")}`;
 }
 
 function certificateSection(number, certificate, block, committee) {
@@ -478,7 +483,7 @@ function certificateSection(number, certificate, block, committee) {
   return [
     heading,
     fields([
-      ["Signed by", `${certificate.signers.length} of ${plural(committee.members.length, "validator")}: ${certificate.signers.map(Number).join(", ")}`],
+      ["Signed by", signersText(certificate, committee)],
       ["Weight", `${grouped(certificate.weight)} of ${grouped(committee.weight)}, quorum ${grouped(committee.quorum)}`],
       ["Proposed", moment(Number(certificate.proposedAtMs))],
       ["Block hash", [bytes(certificate.blockHash), same ? null : el("span", { class: "bad" }, " is not the hash above")]],
@@ -488,8 +493,7 @@ function certificateSection(number, certificate, block, committee) {
       ["Requests", bytes(certificate.requests)],
       ["Certificate", [bytes(certificate.certificate), quiet(plural(byteCount(certificate.certificate), "byte"))]],
     ]),
-    el("h2", {}, "Signatures"),
-    signatures.node,
+    certificate.signers.length > 0 ? [el("h2", {}, "Signatures"), signatures.node] : [],
   ];
 }
 
