@@ -152,13 +152,16 @@ impl Connection {
     /// # Errors
     /// [`CallError`]; what the service refuses is an [`Outcome::Refused`].
     pub async fn execute(&self, operation: Bytes) -> Result<Done, CallError> {
-        match self.call(|session, tag| self.client.submit(session, tag, operation)).await? {
-            Finished::Executed { outcome, height, receipt } => {
-                Ok(Done { outcome, height, receipt })
-            }
-            Finished::Overloaded { reason } => Err(CallError::Overloaded { reason }),
-            Finished::Answered(_) => Err(CallError::Ended),
-        }
+        self.begin(operation)?.finish().await
+    }
+
+    /// As [`Connection::execute`], but the operation is handed in before this returns: of operations begun
+    /// one after the other on a connection with one session, the earlier go first.
+    ///
+    /// # Errors
+    /// [`CallError::Overloaded`] when it is not taken.
+    pub fn begin(&self, operation: Bytes) -> Result<Begun, CallError> {
+        self.hand_in(|session, tag| self.client.submit(session, tag, operation)).map(Begun)
     }
 
     /// Asks the learner, or one member, about the state; others, when it is silent or its answer does not pass.
@@ -166,24 +169,59 @@ impl Connection {
     /// # Errors
     /// [`CallError`].
     pub async fn ask(&self, question: Bytes) -> Result<(Proven, ExecutionCertificate), CallError> {
-        match self.call(|session, tag| self.client.ask(session, tag, question)).await? {
+        let asked = self.hand_in(|session, tag| self.client.ask(session, tag, question))?;
+        match asked.answer().await? {
             Finished::Answered(told) => told.result.map_err(CallError::Unanswered),
             Finished::Overloaded { reason } => Err(CallError::Overloaded { reason }),
             Finished::Executed { .. } => Err(CallError::Ended),
         }
     }
 
-    async fn call(
+    fn hand_in(
         &self,
         hand_in: impl FnOnce(usize, u64) -> Result<(), quorate_node::NotTaken>,
-    ) -> Result<Finished, CallError> {
+    ) -> Result<Asked, CallError> {
         let tag = self.next_tag.fetch_add(1, Ordering::Relaxed);
         let session = self.next_session.fetch_add(1, Ordering::Relaxed) % self.sessions;
         let (answer, answered) = oneshot::channel();
         self.waiting.lock().insert(tag, answer);
-        let _forget = Forget { waiting: &self.waiting, tag };
+        let forget = Forget { waiting: Arc::clone(&self.waiting), tag };
         hand_in(session, tag).map_err(|_| CallError::Overloaded { reason: None })?;
-        match tokio::time::timeout(self.patience, answered).await {
+        Ok(Asked { answered, patience: self.patience, _forget: forget })
+    }
+}
+
+/// An operation that was handed in.
+#[derive(Debug)]
+pub struct Begun(Asked);
+
+impl Begun {
+    /// Waits for what it comes to.
+    ///
+    /// # Errors
+    /// [`CallError`]; what the service refuses is an [`Outcome::Refused`].
+    pub async fn finish(self) -> Result<Done, CallError> {
+        match self.0.answer().await? {
+            Finished::Executed { outcome, height, receipt } => {
+                Ok(Done { outcome, height, receipt })
+            }
+            Finished::Overloaded { reason } => Err(CallError::Overloaded { reason }),
+            Finished::Answered(_) => Err(CallError::Ended),
+        }
+    }
+}
+
+/// Something was handed in, and its answer is waited for.
+#[derive(Debug)]
+struct Asked {
+    answered: oneshot::Receiver<Finished>,
+    patience: Duration,
+    _forget: Forget,
+}
+
+impl Asked {
+    async fn answer(self) -> Result<Finished, CallError> {
+        match tokio::time::timeout(self.patience, self.answered).await {
             Ok(finished) => finished.map_err(|_| CallError::Ended),
             Err(_) => Err(CallError::Timeout(self.patience)),
         }
@@ -191,12 +229,13 @@ impl Connection {
 }
 
 /// Whoever gives up waits no longer.
-struct Forget<'a> {
-    waiting: &'a Waiting,
+#[derive(Debug)]
+struct Forget {
+    waiting: Waiting,
     tag: u64,
 }
 
-impl Drop for Forget<'_> {
+impl Drop for Forget {
     fn drop(&mut self) {
         self.waiting.lock().remove(&self.tag);
     }

@@ -33,7 +33,7 @@ mod sessions;
 mod table;
 mod watch;
 
-pub use config::{BenchConfig, SendTo, fitting_timeout_ms, sessions_for};
+pub use config::{BenchConfig, MixPlan, SendTo, fitting_timeout_ms, sessions_for};
 pub use error::BenchError;
 pub use events::{At, NotAnEvent, Pause, Who};
 pub use latencies::{Latencies, LatencyMs};
@@ -45,7 +45,7 @@ pub use table::render;
 use crate::bounds::Parts;
 use beside::Beside;
 use committee::Committee;
-use load::Load;
+use load::{Load, Payload};
 use measure::{Recorder, Schedule};
 use parking_lot::Mutex;
 use run::{Given, Run};
@@ -142,13 +142,15 @@ fn measure(
     progress.say("opening client sessions");
     let members = committee.members(config)?;
     let (target, answers) = sessions::open(config, Arc::clone(&members))?;
+    let plan = config.plan();
+    let payload = Payload::new(&plan);
     let schedule = Schedule {
         start: Instant::now() + HEAD_START,
         warmup: Duration::from_secs(config.warmup_s),
         window: Duration::from_secs(config.duration_s),
     };
     let recorder = Arc::new(Mutex::new(Recorder::new(schedule)));
-    let load = Load::start(schedule, config.plan(), target, answers, Arc::clone(&recorder));
+    let load = Load::start(schedule, plan, payload, target, answers, Arc::clone(&recorder));
     let watch = Watch::start(committee.http(), schedule.start);
     progress.begin(config);
     let given = Given { config, committee, members, progress, interrupted, schedule, recorder };

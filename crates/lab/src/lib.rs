@@ -25,4 +25,4 @@ pub mod status;
 mod stopwatch;
 pub mod text;
 
-pub use service::{ServiceKind, UnknownService};
+pub use service::{NoGenesis, ServiceKind, UnknownService};

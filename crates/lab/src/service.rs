@@ -1,5 +1,6 @@
 //! The services that the binary can replicate, by name.
 
+use quorate_ledger::evm::{Evm, Genesis};
 use quorate_ledger::kv::Kv;
 use quorate_ledger::{Noop, OrderedLog};
 use quorate_types::Service;
@@ -16,29 +17,39 @@ pub enum ServiceKind {
     Noop,
     /// Keys and values whose state is proven to clients.
     Kv,
+    /// Ethereum's machine and accounts.
+    Evm,
 }
+
+/// A ledger was to be built without what it begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the service 'evm' needs a genesis file: name it as 'genesis'")]
+pub struct NoGenesis;
 
 /// A name that no service has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no service '{0}': use 'kv', 'log' or 'noop'")]
+#[error("there is no service '{0}': use 'evm', 'kv', 'log' or 'noop'")]
 pub struct UnknownService(String);
 
 impl ServiceKind {
-    /// A new service of this kind.
-    #[must_use]
-    pub fn build(self) -> Box<dyn Service> {
-        match self {
+    /// A new service of this kind; of all, the EVM ledger alone needs a genesis.
+    ///
+    /// # Errors
+    /// When it has none.
+    pub fn build(self, genesis: Option<Genesis>) -> Result<Box<dyn Service>, NoGenesis> {
+        Ok(match self {
             Self::Log => Box::new(OrderedLog),
             Self::Noop => Box::new(Noop),
             Self::Kv => Box::new(Kv::default()),
-        }
+            Self::Evm => Box::new(Evm::new(genesis.ok_or(NoGenesis)?)),
+        })
     }
 
     /// Whether its clients are answered with certificates unless a committee is told otherwise: where
     /// they can prove something with them.
     #[must_use]
     pub fn is_proven(self) -> bool {
-        self == Self::Kv
+        matches!(self, Self::Kv | Self::Evm)
     }
 }
 
@@ -50,6 +61,7 @@ impl FromStr for ServiceKind {
             "log" | OrderedLog::NAME => Ok(Self::Log),
             Noop::NAME => Ok(Self::Noop),
             Kv::NAME => Ok(Self::Kv),
+            Evm::NAME => Ok(Self::Evm),
             _ => Err(UnknownService(name.to_owned())),
         }
     }
@@ -61,6 +73,7 @@ impl fmt::Display for ServiceKind {
             Self::Log => OrderedLog::NAME,
             Self::Noop => Noop::NAME,
             Self::Kv => Kv::NAME,
+            Self::Evm => Evm::NAME,
         })
     }
 }

@@ -26,6 +26,8 @@ mod stored;
 mod transaction;
 mod world;
 
+pub use alloy_genesis::GenesisAccount;
+pub use alloy_primitives::U256;
 pub use genesis::{Genesis, GenesisError, HISTORY_BLOCKS, TRANSACTION_GAS_MAX};
 pub use history::{Place, StoredBlock, StoredLog, StoredTransaction};
 pub use proof::{AccountProof, ProofFailure, ProofOf, verify_account};

@@ -43,7 +43,8 @@ pub struct NodeConfig {
     /// the loopback interface or behind a firewall.
     #[serde(default = "default_http")]
     pub http: String,
-    /// `address:port` for the gateway: the key-value store over plain HTTP. Absent: there is none.
+    /// `address:port` for the gateway: the key-value store over plain HTTP, or Ethereum's JSON-RPC. Absent:
+    /// there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<String>,
     /// A file with the token that callers of the gateway show. Absent: it asks for none.
@@ -60,6 +61,9 @@ pub struct NodeConfig {
     /// What the committee replicates. Every member names the same one.
     #[serde(default = "default_service")]
     pub service: String,
+    /// What the EVM ledger begins with, in Ethereum's form. Every member has the same one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub genesis: Option<PathBuf>,
     /// Never vote, propose or time out; follow and serve only. For a validator that lost its disk
     /// and has no new key yet.
     #[serde(default)]
@@ -240,6 +244,7 @@ impl NodeConfig {
             durability: Durability::default(),
             retention_bytes: default_retention(),
             service: default_service(),
+            genesis: None,
             follow_only: false,
             learner: false,
             learners: Vec::new(),
@@ -268,7 +273,7 @@ impl NodeConfig {
     fn resolve(&mut self, folder: &Path) {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         let paths = [&mut self.committee, &mut self.key, &mut self.data_dir];
-        let optional = [&mut self.passphrase_file, &mut self.gateway_token_file];
+        let optional = [&mut self.passphrase_file, &mut self.gateway_token_file, &mut self.genesis];
         for relative in paths.into_iter().chain(optional.into_iter().flatten()) {
             *relative = folder.join(&*relative);
         }

@@ -20,6 +20,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
+/// The genesis file's name, beside the committee's.
+const GENESIS: &str = "genesis.json";
+
 /// What to write.
 #[derive(Clone, Debug)]
 pub struct TestnetPlan {
@@ -50,6 +53,10 @@ pub struct TestnetPlan {
     pub retention_bytes: Option<u64>,
     /// What is replicated.
     pub service: String,
+    /// The genesis file's text, where the service has one.
+    pub genesis: Option<String>,
+    /// Whether each has a gateway, on this port plus twice `members` and `learners` plus its index.
+    pub gateways: bool,
     /// The replicas' settings.
     pub settings: Settings,
     /// A network to emulate between them, for laboratories.
@@ -71,6 +78,8 @@ impl Default for TestnetPlan {
             durability: Durability::Fsync,
             retention_bytes: None,
             service: "ordered-log".into(),
+            genesis: None,
+            gateways: false,
             settings: Settings::default(),
             emulation: None,
         }
@@ -88,6 +97,8 @@ pub struct Testnet {
     pub configs: Vec<PathBuf>,
     /// The HTTP addresses in member order.
     pub http: Vec<String>,
+    /// The gateways' addresses in member order, where they have gateways.
+    pub gateways: Vec<String>,
     /// The learners.
     pub learners: Vec<NewLearner>,
 }
@@ -192,6 +203,10 @@ impl Testnet {
         let mut configs = Vec::with_capacity(plan.members);
         let mut http = Vec::with_capacity(plan.members);
         let mut learners = Vec::with_capacity(plan.learners);
+        let mut gateways = Vec::new();
+        if let Some(genesis) = &plan.genesis {
+            write(&directory.join(GENESIS), genesis)?;
+        }
         for index in 0..plan.learners {
             let folder = directory.join(format!("learner-{index}"));
             let identity = plan.learner_keys(&folder)?.identity.public();
@@ -208,13 +223,14 @@ impl Testnet {
             members.push(plan.place_member(index, &folder, dealt)?);
             let config = NodeConfig { learners: known.clone(), ..plan.config(index) };
             http.push(config.http.clone());
+            gateways.extend(config.gateway.clone());
             configs.push(write_config(&folder, &config)?);
         }
         let committee = directory.join("committee.toml");
         let existing = plan.keys.as_ref().and_then(|keys| keys.committee.groups.clone());
         let groups = dealing.map(|dealing| Groups::from(&dealing.groups)).or(existing);
         write(&committee, &plan.committee(members, groups))?;
-        Ok(Self { directory, committee, configs, http, learners })
+        Ok(Self { directory, committee, configs, http, gateways, learners })
     }
 }
 
@@ -237,7 +253,7 @@ impl TestnetPlan {
         }
         self.settings.protocol.check_committee(&self.weights()?, self.scheme)?;
         let (members, learners, base) = (self.members, self.learners, self.base_port);
-        let ports = 2 * (members + learners);
+        let ports = 2 * (members + learners) + if self.gateways { members } else { 0 };
         let last = usize::from(base) + ports - 1;
         if base == 0 || last > usize::from(u16::MAX) {
             let highest = usize::from(u16::MAX) + 1 - ports;
@@ -317,6 +333,7 @@ impl TestnetPlan {
             learner: true,
             listen: Some(self.learner_address(index)),
             http: self.address(2 * self.members + self.learners + index),
+            gateway: None,
             emulation: None,
             ..self.config(index)
         }
@@ -329,10 +346,16 @@ impl TestnetPlan {
             retention_bytes: self.retention_bytes.unwrap_or(default.retention_bytes),
             durability: self.durability,
             service: self.service.clone(),
+            genesis: self.genesis.as_ref().map(|_| Path::new("..").join(GENESIS)),
+            gateway: self.gateways.then(|| self.gateway_address(index)),
             replica: self.settings.clone(),
             emulation: self.emulation.clone(),
             ..default
         }
+    }
+
+    fn gateway_address(&self, index: usize) -> String {
+        self.address(2 * (self.members + self.learners) + index)
     }
 
     fn learner_address(&self, index: usize) -> String {

@@ -9,8 +9,11 @@ use quorate_crypto::{KeyCache, Policy, SchemeKind};
 use quorate_engine::{Availability, ProtocolKind, Settings};
 use quorate_lab::ServiceKind;
 use quorate_lab::bench::load::Shape;
-use quorate_lab::bench::{self, At, BenchConfig, BenchError, Pause, Progress, Report, SendTo};
+use quorate_lab::bench::{
+    self, At, BenchConfig, BenchError, MixPlan, Pause, Progress, Report, SendTo,
+};
 use quorate_lab::page::{self, file};
+use quorate_ledger::evm::mix;
 use quorate_node::ExistingKeys;
 use quorate_storage::Durability;
 use quorate_types::Weights;
@@ -158,16 +161,25 @@ pub(crate) struct Options {
     timeout: Option<u64>,
     #[command(flatten)]
     wan: Wan,
-    /// What is replicated: log (an ordered log), noop, or kv (a key-value store; the operations are puts,
-    /// and validators certify what they execute)
+    /// What is replicated: log (an ordered log), noop, kv (a key-value store; the operations are puts) or
+    /// evm (Ethereum's machine; the operations are signed transactions); of the last two, validators
+    /// certify what they execute
     #[arg(long, default_value = "log")]
     service: ServiceKind,
     /// Keys that the puts write, in random order, with --service kv
     #[arg(long, default_value_t = 100_000, value_name = "COUNT",
           value_parser = clap::value_parser!(u64).range(1..))]
     keys: u64,
+    /// What the transactions do, with --service evm: mixed (of a hundred, one creates a contract and
+    /// twenty swap tokens; the others transfer them) or transfers
+    #[arg(long, default_value = "mixed")]
+    mix: mix::Shape,
+    /// Accounts that send the transactions in turn, with --service evm
+    #[arg(long, default_value_t = 4_000, value_name = "COUNT",
+          value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    accounts: u32,
     /// Validators certify what they execute, and clients take one certified reply instead of f+1;
-    /// always so with --service kv
+    /// always so with --service kv and evm
     #[arg(long)]
     execution_certificates: bool,
     /// Client sessions; by default as many as the rate needs, and four in a closed loop
@@ -308,6 +320,7 @@ impl Options {
             send_to: self.send_to,
             tx_bytes: self.tx_bytes,
             keys: self.keys,
+            mix: MixPlan { shape: self.mix, accounts: self.accounts as usize },
             duration_s: self.duration,
             warmup_s: self.warmup,
             drain_s: self.drain,

@@ -5,8 +5,10 @@ use crate::failure::{CommandResult, Failure};
 use crate::{output, passphrase};
 use clap::Args;
 use quorate_crypto::{IdentityKey, KeyFile};
+use quorate_gateway::ethereum::{Ethereum, EthereumConfig, EthereumError};
 use quorate_gateway::rest::{Gateway, GatewayConfig, GatewayError, Token};
-use quorate_lab::ServiceKind;
+use quorate_lab::{NoGenesis, ServiceKind};
+use quorate_ledger::evm::Genesis;
 use quorate_node::transport::Limits;
 use quorate_node::{
     LearnerAddress, NodeConfig, NodeError, Shutdown, Validator, init_logging, keys,
@@ -16,6 +18,7 @@ use quorate_types::ReplicaId;
 use serde_json::json;
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -64,8 +67,9 @@ impl Options {
             Failure::usage(format!("{}: 'service': {error}", self.config.display()))
         })?;
         self.check_gateway(&config, service)?;
+        let genesis = self.genesis(&config, service)?;
         init_logging(config.log);
-        self.start(&config, service)
+        self.start(&config, service, genesis)
     }
 
     /// Refuses a gateway that could answer nothing, and a token file that is none.
@@ -78,8 +82,15 @@ impl Options {
                 None => Ok(()),
             };
         }
-        if service != ServiceKind::Kv {
-            return refused(format!("'gateway' needs service = \"kv\", not \"{service}\""));
+        if !service.is_proven() {
+            return refused(format!(
+                "'gateway' needs service = \"kv\" or \"evm\", not \"{service}\""
+            ));
+        }
+        if service == ServiceKind::Evm && config.gateway_token_file.is_some() {
+            return refused(
+                "'gateway_token_file' is for service = \"kv\": JSON-RPC has no token".into(),
+            );
         }
         if !config.replica.certifies_execution() {
             return refused("'gateway' needs execution_certificates = true in [replica]".into());
@@ -90,7 +101,30 @@ impl Options {
         }
     }
 
-    fn start(&self, config: &NodeConfig, service: ServiceKind) -> CommandResult {
+    /// What the EVM ledger begins with.
+    fn genesis(
+        &self,
+        config: &NodeConfig,
+        service: ServiceKind,
+    ) -> Result<Option<Genesis>, Failure> {
+        let refused = |error: String| Failure::usage(format!("{}: {error}", self.config.display()));
+        match (&config.genesis, service) {
+            (Some(path), ServiceKind::Evm) => {
+                let loaded = Genesis::load(path);
+                loaded.map(Some).map_err(|error| refused(format!("'genesis': {error}")))
+            }
+            (None, ServiceKind::Evm) => Err(refused(NoGenesis.to_string())),
+            (Some(_), _) => Err(refused("'genesis' needs service = \"evm\"".into())),
+            (None, _) => Ok(None),
+        }
+    }
+
+    fn start(
+        &self,
+        config: &NodeConfig,
+        service: ServiceKind,
+        genesis: Option<Genesis>,
+    ) -> CommandResult {
         let fail = |error| self.explain(error);
         make_data_dir(config)?;
         let keys = load_keys(config, &fail)?;
@@ -99,9 +133,13 @@ impl Options {
         if self.exit_with_parent {
             end_with_parent(shutdown.clone());
         }
-        let started = Validator::start_with_keys(config, keys, service.build(), Limits::default());
+        let built = service.build(genesis.clone()).map_err(Failure::usage)?;
+        let started = Validator::start_with_keys(config, keys, built, Limits::default());
         let validator = started.map_err(fail)?;
-        let gateway = start_gateway(config, &validator, identity)?;
+        let gateway = match genesis {
+            Some(genesis) => start_ethereum(config, &validator, genesis)?,
+            None => start_gateway(config, &validator, identity)?,
+        };
         if self.json {
             output::json(&json!({
                 "id": validator.id(),
@@ -174,7 +212,7 @@ fn start_gateway(
     config: &NodeConfig,
     beside: &Validator,
     identity: IdentityKey,
-) -> Result<Option<Gateway>, Failure> {
+) -> Result<Option<Door>, Failure> {
     let Some(address) = config.gateway.clone() else { return Ok(None) };
     let committee = config.load_committee().map_err(Failure::usage)?;
     let learner =
@@ -189,7 +227,46 @@ fn start_gateway(
         GatewayError::Listen { .. } | GatewayError::Token(_) => Failure::usage(error),
         GatewayError::Threads(_) | GatewayError::Client(_) => Failure::run(error),
     });
-    started.map(Some)
+    started.map(|gateway| Some(Door::Rest(gateway)))
+}
+
+/// Starts Ethereum's JSON-RPC beside a validator, where the configuration names a gateway.
+fn start_ethereum(
+    config: &NodeConfig,
+    beside: &Validator,
+    genesis: Genesis,
+) -> Result<Option<Door>, Failure> {
+    let (Some(address), Some(reading)) = (config.gateway.clone(), beside.reading()) else {
+        return Ok(None);
+    };
+    let committee = config.load_committee().map_err(Failure::usage)?;
+    let settings = EthereumConfig {
+        address,
+        committee: Arc::new(committee),
+        first: if config.learner { ReplicaId(0) } else { beside.id() },
+        protocol: config.replica.protocol.to_string(),
+        genesis: Arc::new(genesis),
+    };
+    let started = Ethereum::start(&settings, reading.clone()).map_err(|error| match error {
+        EthereumError::Listen { .. } => Failure::usage(error),
+        EthereumError::Threads(_) | EthereumError::Client(_) => Failure::run(error),
+    });
+    started.map(|ethereum| Some(Door::Ethereum(ethereum)))
+}
+
+/// What serves applications beside a validator until it is dropped.
+enum Door {
+    Rest(Gateway),
+    Ethereum(Ethereum),
+}
+
+impl Door {
+    fn address(&self) -> SocketAddr {
+        match self {
+            Self::Rest(gateway) => gateway.address(),
+            Self::Ethereum(ethereum) => ethereum.address(),
+        }
+    }
 }
 
 pub(crate) fn end_with_parent(shutdown: Shutdown) {

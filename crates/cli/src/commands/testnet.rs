@@ -8,6 +8,7 @@ use quorate_crypto::SchemeKind;
 use quorate_engine::{ProtocolKind, Settings};
 use quorate_lab::ServiceKind;
 use quorate_lab::bench::fitting_timeout_ms;
+use quorate_ledger::evm::{Genesis, GenesisAccount, Signer, U256};
 use quorate_node::{NewLearner, Testnet, TestnetError, TestnetPlan};
 use quorate_storage::Durability;
 use quorate_types::{Caution, Weights};
@@ -15,6 +16,7 @@ use quorate_wan::Emulation;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Write keys and configurations of a new committee.
 #[derive(Debug, Args)]
@@ -24,6 +26,7 @@ use std::path::{Path, PathBuf};
     quorate testnet net --weights 3,1,1,1      votes weigh differently; a quorum is 5 of 6\n  \
     quorate testnet net --wan us-east-1,eu-west-1   delays as between these regions (laboratories only)\n  \
     quorate testnet net --service kv           a key-value store: see `quorate kv`\n  \
+    quorate testnet net --service evm          Ethereum's machine, with JSON-RPC and funded keys\n  \
     quorate testnet net --force                again, over an earlier testnet")]
 pub(crate) struct Options {
     /// A new folder for the committee file, and a folder in it for each validator
@@ -60,10 +63,18 @@ pub(crate) struct Options {
     /// What a vote survives: a power cut (fsync), or the end of the process only (os)
     #[arg(long, default_value = "fsync")]
     durability: Durability,
-    /// What is replicated: kv (a key-value store whose state is proven to clients), log (an ordered log)
-    /// or noop
+    /// What is replicated: evm (Ethereum's machine, with its JSON-RPC), kv (a key-value store whose state
+    /// is proven to clients), log (an ordered log) or noop
     #[arg(long, default_value = "log")]
     service: ServiceKind,
+    /// Ethereum's name of the chain, with --service evm
+    #[arg(long, default_value_t = 7_770, value_name = "ID",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    chain_id: u64,
+    /// What the ledger begins with, with --service evm: a genesis file of Ethereum's tools, instead of ten
+    /// development accounts
+    #[arg(long, value_name = "FILE", conflicts_with = "chain_id")]
+    genesis: Option<PathBuf>,
     #[command(flatten)]
     wan: Wan,
     /// Remove an earlier testnet at DIRECTORY first, its keys and data included
@@ -81,6 +92,7 @@ impl Options {
         }
         let emulation = self.wan.emulation();
         let settings = self.settings(emulation.as_ref())?;
+        let genesis = self.genesis()?;
         let plan = TestnetPlan {
             members: usize::from(self.validators),
             learners: usize::from(self.learners),
@@ -90,6 +102,8 @@ impl Options {
             base_port: self.base_port,
             durability: self.durability,
             service: self.service.to_string(),
+            genesis: genesis.as_ref().map(Genesis::to_json),
+            gateways: genesis.is_some(),
             emulation,
             settings,
             ..TestnetPlan::default()
@@ -101,6 +115,9 @@ impl Options {
                 "committee": testnet.committee,
                 "configs": testnet.configs,
                 "http": testnet.http,
+                "gateways": testnet.gateways,
+                "chain_id": genesis.as_ref().map(|genesis| genesis.chain_id),
+                "accounts": self.accounts().iter().map(account).collect::<Vec<_>>(),
                 "learners": testnet.learners.iter().map(learner).collect::<Vec<_>>(),
                 "weights": self.weights().each(),
                 "caution": self.caution().map(|caution| caution.to_string()),
@@ -109,6 +126,52 @@ impl Options {
             output::line(&self.describe(&testnet));
         }
         Ok(())
+    }
+
+    /// What the EVM ledger begins with, if that is what is replicated.
+    fn genesis(&self) -> Result<Option<Genesis>, Failure> {
+        match (&self.genesis, self.service) {
+            (Some(path), ServiceKind::Evm) => Genesis::load(path).map(Some).map_err(Failure::usage),
+            (None, ServiceKind::Evm) => Ok(Some(self.development())),
+            (Some(_), _) => Err(Failure::usage("--genesis is for --service evm")),
+            (None, _) => Ok(None),
+        }
+    }
+
+    /// A chain that begins now, with ether for the development accounts.
+    fn development(&self) -> Genesis {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let funded =
+            GenesisAccount::default().with_balance(U256::from(ETHER_EACH) * wei_per_ether());
+        let accounts = Signer::development().into_iter();
+        Genesis {
+            timestamp: now.as_secs(),
+            accounts: accounts.map(|(signer, _)| (signer.address(), funded.clone())).collect(),
+            ..Genesis::new(self.chain_id)
+        }
+    }
+
+    /// The accounts that have ether and whose keys everybody knows.
+    fn accounts(&self) -> Vec<(Signer, [u8; 32])> {
+        let is_funded = self.service == ServiceKind::Evm && self.genesis.is_none();
+        if is_funded { Signer::development() } else { Vec::new() }
+    }
+
+    fn describe_ledger(&self, testnet: &Testnet) -> String {
+        let Some(rpc) = testnet.gateways.first() else { return String::new() };
+        let mut text = format!(
+            "\n\nJSON-RPC and the explorer are at http://{rpc} (validator 0), chain id {}.",
+            self.chain_id
+        );
+        if !self.accounts().is_empty() {
+            text.push_str(&format!(
+                "\n\nDevelopment accounts of {ETHER_EACH} ether. Everybody knows their keys:\n"
+            ));
+        }
+        for (signer, key) in self.accounts() {
+            text.push_str(&format!("\n  {}  0x{}", signer.address(), hex::encode(key)));
+        }
+        text
     }
 
     fn weights(&self) -> Weights {
@@ -156,7 +219,9 @@ impl Options {
             text.push_str(&format!("  {quorate} run --config {place}/{name}/config.toml\n"));
         }
         text.push_str(&format!("\nand then look at them:\n\n  {quorate} status {place}"));
-        if let Some(learner) = testnet.learners.first().filter(|_| self.service.is_proven()) {
+        text.push_str(&self.describe_ledger(testnet));
+        let has_keys = self.service == ServiceKind::Kv;
+        if let Some(learner) = testnet.learners.first().filter(|_| has_keys) {
             text.push_str(&format!(
                 "\n\nor read from a learner:\n\n  {quorate} kv --net {place} get KEY --certified \
                  --learner {}",
@@ -165,6 +230,17 @@ impl Options {
         }
         text
     }
+}
+
+/// What each development account has.
+const ETHER_EACH: u64 = 10_000;
+
+fn wei_per_ether() -> U256 {
+    U256::from(10).pow(U256::from(18))
+}
+
+fn account((signer, key): &(Signer, [u8; 32])) -> Value {
+    json!({ "address": signer.address().to_string(), "key": format!("0x{}", hex::encode(key)) })
 }
 
 fn learner(learner: &NewLearner) -> Value {

@@ -61,6 +61,7 @@ impl Committee {
             durability: config.durability,
             retention_bytes: Some(config.retention_bytes),
             service: config.service.to_string(),
+            genesis: config.genesis().map(|genesis| genesis.to_json()),
             settings: config.settings.clone(),
             emulation: config.emulation.clone(),
             ..TestnetPlan::default()

@@ -6,6 +6,8 @@ use crate::ServiceKind;
 use crate::text::thousands;
 use quorate_crypto::SchemeKind;
 use quorate_engine::{Bundling, Session, Settings};
+use quorate_ledger::evm::Genesis;
+use quorate_ledger::evm::mix::{self, Mix};
 use quorate_node::ExistingKeys;
 use quorate_storage::Durability;
 use quorate_types::Weights;
@@ -70,6 +72,8 @@ pub struct BenchConfig {
     pub seed: u64,
     /// Keys that are written, with the key-value store.
     pub keys: u64,
+    /// Who sends what, with the EVM ledger.
+    pub mix: MixPlan,
     /// The replicas' settings.
     pub settings: Settings,
     /// A network to emulate between members, and between them and the clients beside each.
@@ -80,6 +84,33 @@ pub struct BenchConfig {
     pub directory: Option<PathBuf>,
     /// The `quorate` binary that runs the validators.
     pub executable: PathBuf,
+}
+
+/// A load of the EVM ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MixPlan {
+    /// What the transactions are.
+    pub shape: mix::Shape,
+    /// Accounts that send them in turn, at least 1.
+    pub accounts: usize,
+}
+
+impl MixPlan {
+    /// Which chain the transactions are for.
+    pub const CHAIN_ID: u64 = 7_770;
+
+    /// The load from its first transaction on.
+    #[must_use]
+    pub fn start(self, seed: u64) -> Mix {
+        Mix::new(Self::CHAIN_ID, self.shape, self.accounts, seed)
+    }
+}
+
+impl Default for MixPlan {
+    /// Everything, from 4,000 accounts: each waits long enough for its last transaction.
+    fn default() -> Self {
+        Self { shape: mix::Shape::Mixed, accounts: 4_000 }
+    }
 }
 
 /// Who gets a client's requests.
@@ -288,11 +319,19 @@ impl BenchConfig {
             outstanding: self.outstanding,
             content: match self.service {
                 ServiceKind::Kv => Content::Puts { keys: self.keys },
+                ServiceKind::Evm => Content::Transactions(self.mix),
                 ServiceKind::Log | ServiceKind::Noop => Content::Random,
             },
+            ready: self.rate * (self.warmup_s + self.duration_s),
             operation_bytes: self.tx_bytes,
             seed: self.seed,
         }
+    }
+
+    /// What the EVM ledger begins with, if that is what is replicated.
+    pub(super) fn genesis(&self) -> Option<Genesis> {
+        let mix = || self.mix.start(self.seed).genesis();
+        (self.service == ServiceKind::Evm).then(mix)
     }
 
     /// Who does not run, for want of keys.

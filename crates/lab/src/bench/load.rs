@@ -8,15 +8,18 @@
 mod closed;
 mod open;
 
+use super::config::MixPlan;
 use super::measure::{Fate, Recorder, Schedule};
 use bytes::{Bytes, BytesMut};
 use closed::ClosedLoop;
 use open::{Arrivals, Pacer};
 use parking_lot::Mutex;
+use quorate_ledger::evm::mix::Mix;
 use quorate_ledger::kv::Operation;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -112,6 +115,8 @@ pub struct Plan {
     pub operation_bytes: usize,
     /// Decides their bytes, and random moments.
     pub seed: u64,
+    /// So many of them are made before the load starts, where making one costs a signature.
+    pub ready: u64,
 }
 
 /// What operations are, by the service that they are for.
@@ -125,6 +130,8 @@ pub enum Content {
         /// How many keys, at least 1.
         keys: u64,
     },
+    /// Signed transactions of the EVM ledger.
+    Transactions(MixPlan),
 }
 
 /// Bytes of a put without its value: the form, and a key of 12.
@@ -138,16 +145,16 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts to offer `plan` to `target` on `schedule`, counting what `answers` says.
+    /// Starts to offer `plan`, with its payload, to `target` on `schedule`, counting what `answers` says.
     pub fn start(
         schedule: Schedule,
         plan: Plan,
+        payload: Payload,
         target: impl Target + 'static,
         answers: impl Answers + 'static,
         recorder: Arc<Mutex<Recorder>>,
     ) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let payload = Payload::new(&plan);
         let mut load = Self { stop, threads: Vec::new() };
         if plan.shape == Shape::Closed {
             let outstanding = plan.outstanding;
@@ -189,24 +196,43 @@ fn count(mut answers: impl Answers, recorder: &Mutex<Recorder>, stop: &AtomicBoo
     }
 }
 
-/// Random operations, cheap: one fill for all that leave together.
+/// The operations' bytes. Random ones are cheap, one fill for all that leave together; signed ones are made
+/// ahead.
 #[derive(Debug)]
-struct Payload {
+pub struct Payload {
     random: ChaCha8Rng,
     content: Content,
     operation_bytes: usize,
+    ready: VecDeque<Bytes>,
+    mix: Option<Mix>,
 }
 
+/// Most transactions that are made ahead: some 500 MB of them.
+const READY_MAX: u64 = 2_000_000;
+
 impl Payload {
-    fn new(plan: &Plan) -> Self {
+    /// What `plan` offers. Takes some 40 µs for each transaction that is made ahead.
+    #[must_use]
+    pub fn new(plan: &Plan) -> Self {
         let Plan { content, operation_bytes, seed, .. } = *plan;
-        Self { random: ChaCha8Rng::seed_from_u64(seed), content, operation_bytes }
+        let random = ChaCha8Rng::seed_from_u64(seed);
+        let (mut ready, mut mix) = (VecDeque::new(), None);
+        if let Content::Transactions(plan_of_mix) = content {
+            let mut started = plan_of_mix.start(seed);
+            ready.extend((0..plan.ready.min(READY_MAX)).map(|_| started.next_transaction()));
+            mix = Some(started);
+        }
+        Self { random, content, operation_bytes, ready, mix }
     }
 
     fn take(&mut self, count: usize) -> Vec<Bytes> {
+        if let Some(mix) = &mut self.mix {
+            let next = || self.ready.pop_front().unwrap_or_else(|| mix.next_transaction());
+            return std::iter::repeat_with(next).take(count).collect();
+        }
         let bytes = match self.content {
-            Content::Random => self.operation_bytes,
             Content::Puts { .. } => self.operation_bytes.saturating_sub(PUT_BYTES),
+            Content::Random | Content::Transactions(_) => self.operation_bytes,
         };
         let mut buffer = BytesMut::zeroed(bytes * count);
         self.random.fill_bytes(&mut buffer);
@@ -216,7 +242,7 @@ impl Payload {
 
     fn operation(&mut self, random: Bytes) -> Bytes {
         match self.content {
-            Content::Random => random,
+            Content::Random | Content::Transactions(_) => random,
             Content::Puts { keys } => {
                 let key = format!("{:012x}", self.random.next_u64() % keys);
                 Operation::put(key, random).encode()

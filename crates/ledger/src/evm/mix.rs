@@ -10,6 +10,8 @@ use alloy_genesis::GenesisAccount;
 use alloy_primitives::{Address, B256, Bytes, TxKind, U256, address, keccak256};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
 /// The first token's address.
 pub const TOKEN: Address = address!("0000000000000000000000000000000000001001");
@@ -26,6 +28,32 @@ pub enum Shape {
     /// Creations, swaps and transfers of tokens.
     #[default]
     Mixed,
+}
+
+/// A name that no load has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no mix '{0}': use mixed or transfers")]
+pub struct UnknownShape(String);
+
+impl FromStr for Shape {
+    type Err = UnknownShape;
+
+    fn from_str(name: &str) -> Result<Self, UnknownShape> {
+        match name {
+            "mixed" => Ok(Self::Mixed),
+            "transfers" => Ok(Self::Transfers),
+            _ => Err(UnknownShape(name.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Mixed => "mixed",
+            Self::Transfers => "transfers",
+        })
+    }
 }
 
 /// A compiled contract.

@@ -67,7 +67,11 @@ impl ProofOf {
         stored::encode(self)
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self, String> {
+    /// Reads a question.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn decode(bytes: &[u8]) -> Result<Self, String> {
         let question = Self::try_from_slice(bytes);
         let question = question.map_err(|error| format!("this is no question: {error}"))?;
         if question.slots.len() > SLOTS_MAX {

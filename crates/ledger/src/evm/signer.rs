@@ -31,6 +31,15 @@ impl Signer {
         (Self::from_bytes(bytes).expect("a hash is beyond the order once in 2^127 times"), bytes)
     }
 
+    /// The keys of development networks, the same everywhere and known to everybody, so that tools can be set
+    /// up once. What they hold is worth nothing.
+    #[must_use]
+    pub fn development() -> Vec<(Self, [u8; 32])> {
+        (0..10)
+            .map(|index| Self::derived(&format!("quorate development account {index}")))
+            .collect()
+    }
+
     /// Its account.
     #[must_use]
     pub fn address(&self) -> Address {

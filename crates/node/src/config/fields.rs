@@ -243,9 +243,10 @@ const NODE: &[Field] = &[
         "gateway",
         Kind::Address,
         Otherwise::Words("none"),
-        "The key-value store over HTTP, for applications without a client of their own, as IP address \
-         and port. It needs service = \"kv\" and execution_certificates = true. Plain HTTP: keep it on \
-         the loopback interface, or behind a proxy that encrypts.",
+        "The service's door for applications without a client of their own, as IP address and port: the \
+         key-value store over HTTP, or Ethereum's JSON-RPC and the explorer. It needs service = \"kv\" or \
+         \"evm\" and execution_certificates = true. Plain HTTP: keep it on the loopback interface, or \
+         behind a proxy that encrypts.",
     ),
     field(
         "gateway_token_file",
@@ -273,8 +274,16 @@ const NODE: &[Field] = &[
         "service",
         Kind::Text,
         Otherwise::OfStruct,
-        "What the committee replicates: \"kv\", \"ordered-log\" or \"noop\". Every member names the same \
-         one; members with different services compute different roots.",
+        "What the committee replicates: \"evm\", \"kv\", \"ordered-log\" or \"noop\". Every member names \
+         the same one; members with different services compute different roots.",
+    ),
+    field(
+        "genesis",
+        Kind::Path,
+        Otherwise::Words("none"),
+        "What the ledger of service = \"evm\" begins with: the genesis file of Ethereum's tools, with \
+         `historyBlocks` beside `chainId` for how many blocks keep their transactions. Every member has \
+         the same one.",
     ),
     flag(
         "follow_only",

@@ -83,6 +83,7 @@ fn example(field: &Field) -> &'static str {
         _ if field.name == "gateway" => "\"127.0.0.1:9200\"",
         _ if field.name == "gateway_token_file" => "\"token\"",
         fields::Kind::Address => "\"0.0.0.0:7000\"",
+        _ if field.name == "genesis" => "\"../genesis.json\"",
         fields::Kind::Path => "\"passphrase\"",
         fields::Kind::Flag => "false",
         fields::Kind::Number { .. } => "1",

@@ -2,7 +2,7 @@
 
 use super::{Measured, RunError, Runner, Signatures};
 use crate::bench::latencies::LatencyMs;
-use crate::bench::{self, At, BenchConfig, BenchError, Progress, Report, Who};
+use crate::bench::{self, At, BenchConfig, BenchError, MixPlan, Progress, Report, Who};
 use crate::experiment::{Kept, Setup, metrics};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -46,6 +46,7 @@ impl Processes {
             send_to: setup.send_to,
             tx_bytes: setup.tx_bytes,
             keys: KEYS,
+            mix: MixPlan::default(),
             duration_s: setup.duration_s,
             warmup_s: setup.warmup_s,
             drain_s: setup.drain_s,

@@ -8,7 +8,7 @@
 
 use super::{Measured, RunError, Runner, Signatures};
 use crate::bench::latencies::LatencyMs;
-use crate::bench::load::{Answer, Answers, Content, Load, Operations, Plan, Target};
+use crate::bench::load::{Answer, Answers, Content, Load, Operations, Payload, Plan, Target};
 use crate::bench::measure::{Fate, Recorder, Schedule};
 use crate::experiment::{Kept, Setup};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -165,6 +165,7 @@ fn offer(
         content: Content::Random,
         operation_bytes: 0,
         seed: setup.seed,
+        ready: 0,
     };
     let bytes = (setup.message_commands as usize) * setup.tx_bytes;
     let sender = Senders {
@@ -173,7 +174,14 @@ fn offer(
         filler: vec![b'.'; bytes].into(),
     };
     let recorder = Arc::new(Mutex::new(Recorder::new(schedule)));
-    let load = Load::start(schedule, plan, sender, Heards(answers), Arc::clone(&recorder));
+    let load = Load::start(
+        schedule,
+        plan,
+        Payload::new(&plan),
+        sender,
+        Heards(answers),
+        Arc::clone(&recorder),
+    );
     let until = schedule.start + setup.load_span() + Duration::from_secs(setup.drain_s);
     while Instant::now() < until && !recorder.lock().is_settled() {
         stop_if(interrupted)?;

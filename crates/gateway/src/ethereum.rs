@@ -1,0 +1,174 @@
+//! Ethereum's JSON-RPC beside a validator of the EVM ledger, over HTTP and WebSocket on one port, and the
+//! explorer's page on the same.
+//!
+//! Whatever reads the state reads a view of the validator beside it, never its execution thread; whatever is
+//! sent goes into the order through the committee, as any client's operation. `docs/EVM.md` lists the methods
+//! and says where they differ from other nodes'.
+//!
+//! **Whom to trust.** A caller trusts this validator's word, as with any node. What needs no trust:
+//! `eth_getProof`, `quorate_getReceipt` and `quorate_getCertificate` carry the committee's signatures.
+
+mod arguments;
+mod chain;
+mod convert;
+mod error;
+mod fees;
+mod filters;
+mod methods;
+mod pages;
+mod pool;
+mod quorate;
+mod subscriptions;
+
+use crate::{Connection, ConnectionConfig};
+use chain::Chain;
+use jsonrpsee::RpcModule;
+use jsonrpsee::server::{BatchRequestConfig, Server, ServerConfig, ServerHandle};
+use methods::Context;
+use pool::Pool;
+use quorate_ledger::evm::Genesis;
+use quorate_node::{NodeError, Reading};
+use quorate_types::{Committee, ReplicaId};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+
+/// Threads that move bytes.
+const THREADS: usize = 1;
+
+/// Threads that read the state and compute: so many calls at once.
+const READERS: usize = 8;
+
+/// Most connections, bytes of a request, bytes of an answer, calls of a batch.
+const CONNECTIONS_MAX: u32 = 1_024;
+const REQUEST_BYTES_MAX: u32 = 4 << 20;
+const ANSWER_BYTES_MAX: u32 = 64 << 20;
+const BATCH_MAX: u32 = 1_000;
+
+/// How a server is started.
+#[derive(Clone, Debug)]
+pub struct EthereumConfig {
+    /// `address:port` to listen on.
+    pub address: String,
+    /// Whom transactions are sent to.
+    pub committee: Arc<Committee>,
+    /// The member that it sends to first: the one beside it.
+    pub first: ReplicaId,
+    /// The protocol's name, to show.
+    pub protocol: String,
+    /// What the ledger began with.
+    pub genesis: Arc<Genesis>,
+}
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum EthereumError {
+    /// The address cannot be listened on.
+    #[error(
+        "cannot listen on {address} for JSON-RPC: {source}; write an IP address of this machine and a free port into `gateway`"
+    )]
+    Listen {
+        /// The address.
+        address: String,
+        /// The system's words.
+        source: io::Error,
+    },
+    /// The system gave no threads.
+    #[error("cannot start the threads of JSON-RPC: {0}")]
+    Threads(io::Error),
+    /// The client did not start.
+    #[error(transparent)]
+    Client(#[from] NodeError),
+}
+
+/// A server that runs until it is dropped.
+#[derive(Debug)]
+pub struct Ethereum {
+    address: SocketAddr,
+    handle: ServerHandle,
+    runtime: Option<Runtime>,
+}
+
+impl Ethereum {
+    /// Listens, and begins to connect to the committee as a client with a new key. Not to be called
+    /// from a tokio task: it brings a runtime of its own.
+    ///
+    /// # Errors
+    /// Why it cannot start.
+    pub fn start(config: &EthereumConfig, reading: Reading) -> Result<Self, EthereumError> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .max_blocking_threads(READERS)
+            .thread_name("json-rpc")
+            .enable_all()
+            .build()
+            .map_err(EthereumError::Threads)?;
+        let failed = |source| EthereumError::Listen { address: config.address.clone(), source };
+        let context = context(config, reading)?;
+        let pool = Arc::clone(&context.pool);
+        let (handle, address) =
+            runtime.block_on(serve(&config.address, context)).map_err(failed)?;
+        runtime.spawn(pool.follow());
+        tracing::info!(%address, chain_id = config.genesis.chain_id, "JSON-RPC started");
+        Ok(Self { address, handle, runtime: Some(runtime) })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for Ethereum {
+    fn drop(&mut self) {
+        // Fails only where it has ended already.
+        let _ = self.handle.stop();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(Duration::from_millis(200));
+        }
+    }
+}
+
+fn context(config: &EthereumConfig, reading: Reading) -> Result<Context, NodeError> {
+    let connection = Connection::open(&ConnectionConfig {
+        first: config.first,
+        ..ConnectionConfig::new(Arc::clone(&config.committee), quorate::check_proof)
+    })?;
+    let (chain, genesis) = (Chain { reading }, Arc::clone(&config.genesis));
+    let terms = (genesis.chain_id, genesis.base_fee);
+    Ok(Context {
+        pool: Pool::new(connection.clone(), chain.clone(), terms),
+        chain,
+        genesis,
+        filters: filters::Filters::default(),
+        committee: Arc::clone(&config.committee),
+        description: quorate::Description {
+            protocol: config.protocol.clone(),
+            validator: config.first,
+        },
+        connection,
+    })
+}
+
+async fn serve(address: &str, context: Context) -> io::Result<(ServerHandle, SocketAddr)> {
+    let limits = ServerConfig::builder()
+        .max_connections(CONNECTIONS_MAX)
+        .max_request_body_size(REQUEST_BYTES_MAX)
+        .max_response_body_size(ANSWER_BYTES_MAX)
+        .set_batch_request_config(BatchRequestConfig::Limit(BATCH_MAX))
+        .set_id_provider(subscriptions::Numbers)
+        .build();
+    let server = Server::builder()
+        .set_config(limits)
+        .set_http_middleware(tower::ServiceBuilder::new().layer(pages::Pages))
+        .build(address)
+        .await?;
+    let address = server.local_addr()?;
+    let mut module = RpcModule::new(context);
+    methods::register(&mut module).expect("each name once");
+    subscriptions::register(&mut module).expect("each name once");
+    Ok((server.start(module), address))
+}

@@ -1,0 +1,113 @@
+//! A validator's chain as handlers read it.
+
+use super::error::{Failure, internal, invalid, not_found, reading};
+use alloy_eips::{BlockId, BlockNumberOrTag};
+use alloy_primitives::{Address, B256};
+use alloy_rpc_types_eth::{Filter, FilterBlockOption};
+use borsh::BorshDeserialize;
+use quorate_ledger::evm::{Account, BlockAt, FoundBlock, FoundLog, LogFilter, Question};
+use quorate_node::Reading;
+use quorate_types::Height;
+
+/// Questions to the validator's own state.
+#[derive(Clone, Debug)]
+pub(super) struct Chain {
+    pub(super) reading: Reading,
+}
+
+impl Chain {
+    /// Asks about the newest state.
+    pub(super) fn ask<T: BorshDeserialize>(&self, question: &Question) -> Result<T, Failure> {
+        self.ask_at(None, question)
+    }
+
+    /// Asks about the state as a height left it.
+    pub(super) fn ask_at<T: BorshDeserialize>(
+        &self,
+        at: Option<Height>,
+        question: &Question,
+    ) -> Result<T, Failure> {
+        let answer = self.reading.query(at, &question.encode()).map_err(reading)?;
+        T::try_from_slice(&answer).map_err(internal)
+    }
+
+    /// The newest height.
+    pub(super) fn newest(&self) -> u64 {
+        self.reading.heights().borrow().0
+    }
+
+    /// The height that a name means.
+    pub(super) fn height(&self, tag: BlockNumberOrTag) -> u64 {
+        match tag {
+            BlockNumberOrTag::Number(number) => number,
+            BlockNumberOrTag::Earliest => 0,
+            // What is executed here was decided, and nothing takes it back.
+            BlockNumberOrTag::Latest
+            | BlockNumberOrTag::Finalized
+            | BlockNumberOrTag::Safe
+            | BlockNumberOrTag::Pending => self.newest(),
+        }
+    }
+
+    /// Which state a name means: `None` is the newest.
+    pub(super) fn state(&self, at: Option<BlockId>) -> Result<Option<Height>, Failure> {
+        match at {
+            None => Ok(None),
+            Some(BlockId::Number(BlockNumberOrTag::Number(number))) => Ok(Some(Height(number))),
+            Some(BlockId::Number(BlockNumberOrTag::Earliest)) => Ok(Some(Height(0))),
+            Some(BlockId::Number(_)) => Ok(None),
+            Some(BlockId::Hash(hash)) => {
+                let found = self.block(BlockAt::Hash(hash.block_hash), false)?;
+                let found = found.ok_or_else(|| not_found("there is no block of this hash"))?;
+                Ok(Some(Height(found.block.header().map_err(internal)?.number)))
+            }
+        }
+    }
+
+    pub(super) fn block(
+        &self,
+        at: BlockAt,
+        transactions: bool,
+    ) -> Result<Option<FoundBlock>, Failure> {
+        self.ask(&Question::Block { at, transactions })
+    }
+
+    pub(super) fn block_by_tag(
+        &self,
+        tag: BlockNumberOrTag,
+        transactions: bool,
+    ) -> Result<Option<FoundBlock>, Failure> {
+        self.block(BlockAt::Height(self.height(tag)), transactions)
+    }
+
+    pub(super) fn account(&self, at: Option<Height>, of: Address) -> Result<Account, Failure> {
+        self.ask_at(at, &Question::Account(of))
+    }
+
+    /// A filter as the ledger knows it; `None` where it names a block that is not there.
+    pub(super) fn filter(&self, filter: &Filter) -> Result<Option<LogFilter>, Failure> {
+        let heights = match filter.block_option {
+            FilterBlockOption::Range { from_block, to_block } => {
+                let height = |tag: Option<BlockNumberOrTag>| self.height(tag.unwrap_or_default());
+                let (from, to) = (height(from_block), height(to_block));
+                if from > to && from_block.is_some_and(|tag| tag.is_number()) && to_block.is_some()
+                {
+                    return Err(invalid("fromBlock is above toBlock"));
+                }
+                (from, to)
+            }
+            FilterBlockOption::AtBlockHash(hash) => {
+                let Some(found) = self.block(BlockAt::Hash(hash), false)? else { return Ok(None) };
+                let number = found.block.header().map_err(internal)?.number;
+                (number, number)
+            }
+        };
+        let topics = filter.topics.iter().map(|any| any.iter().copied().collect::<Vec<B256>>());
+        let addresses = filter.address.iter().copied().collect();
+        Ok(Some(LogFilter { heights, addresses, topics: topics.collect() }))
+    }
+
+    pub(super) fn logs(&self, filter: LogFilter) -> Result<Vec<FoundLog>, Failure> {
+        self.ask(&Question::Logs(filter))
+    }
+}

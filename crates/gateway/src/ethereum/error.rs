@@ -1,0 +1,89 @@
+//! Errors as Ethereum's tools know them.
+
+use alloy_primitives::Bytes;
+use jsonrpsee::types::ErrorObjectOwned;
+use jsonrpsee::types::error::{INTERNAL_ERROR_CODE, INVALID_PARAMS_CODE};
+use quorate_ledger::evm::Called;
+use quorate_node::ReadingError;
+
+/// An error of a call.
+pub(super) type Failure = ErrorObjectOwned;
+
+/// A transaction or question that cannot be served, with nothing wrong in its form.
+const SERVER_ERROR: i32 = -32_000;
+
+/// What was named is not there.
+const NOT_FOUND: i32 = -32_001;
+
+/// The machine reverted; the data say why.
+const REVERTED: i32 = 3;
+
+pub(super) fn invalid(reason: impl ToString) -> Failure {
+    Failure::owned::<()>(INVALID_PARAMS_CODE, reason.to_string(), None)
+}
+
+pub(super) fn server(reason: impl ToString) -> Failure {
+    Failure::owned::<()>(SERVER_ERROR, reason.to_string(), None)
+}
+
+pub(super) fn not_found(reason: impl ToString) -> Failure {
+    Failure::owned::<()>(NOT_FOUND, reason.to_string(), None)
+}
+
+pub(super) fn internal(reason: impl ToString) -> Failure {
+    Failure::owned::<()>(INTERNAL_ERROR_CODE, reason.to_string(), None)
+}
+
+pub(super) fn reading(error: ReadingError) -> Failure {
+    match error {
+        ReadingError::NotKept { .. } | ReadingError::Refused(_) => server(error),
+        ReadingError::State(_) => internal(error),
+    }
+}
+
+/// Why a call does not succeed; `None` if it does.
+pub(super) fn of_call(called: &Called) -> Option<Failure> {
+    match called {
+        Called::Success { .. } => None,
+        Called::Reverted { output } => Some(reverted(output)),
+        Called::Halted { reason } => Some(server(format!("execution stopped: {reason}"))),
+        Called::Invalid { reason } => Some(server(reason)),
+    }
+}
+
+fn reverted(output: &Bytes) -> Failure {
+    let message = match text(output) {
+        Some(reason) => format!("execution reverted: {reason}"),
+        None => "execution reverted".to_owned(),
+    };
+    Failure::owned(REVERTED, message, Some(output))
+}
+
+/// The text of `Error(string)`, which `require` and `revert` of Solidity give.
+fn text(output: &[u8]) -> Option<String> {
+    let rest = output.strip_prefix(&[0x08, 0xc3, 0x79, 0xa0])?;
+    let length = u32::from_be_bytes(*rest.get(60..64)?.first_chunk()?) as usize;
+    let text = rest.get(64..)?.get(..length)?;
+    Some(String::from_utf8_lossy(text).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reverts_text_is_shown_and_anything_else_is_data() {
+        let word = |value: u8| [&[0; 31][..], &[value]].concat();
+        let output =
+            [&[0x08, 0xc3, 0x79, 0xa0][..], &word(32), &word(5), b"stop!", &[0; 27]].concat();
+        let failure = reverted(&Bytes::from(output.clone()));
+        assert_eq!((failure.code(), failure.message()), (3, "execution reverted: stop!"));
+        assert_eq!(failure.data().expect("data").get(), format!("\"0x{}\"", hex::encode(&output)));
+        for cut in 0..output.len() - 27 {
+            assert_eq!(
+                reverted(&Bytes::copy_from_slice(&output[..cut])).message(),
+                "execution reverted"
+            );
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Filters that clients poll, for those that have no open connection.
+
+use super::chain::Chain;
+use super::error::{Failure, not_found, server};
+use super::methods::as_logs;
+use alloy_primitives::U64;
+use alloy_rpc_types_eth::{Filter, FilterBlockOption};
+use parking_lot::Mutex;
+use quorate_ledger::evm::BlockAt;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Most filters at once.
+const FILTERS_MAX: usize = 4_096;
+
+/// A filter that nobody polled for so long is forgotten.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Most blocks' hashes that one answer lists.
+const HASHES_MAX: u64 = 10_000;
+
+/// The filters, by number.
+#[derive(Debug, Default)]
+pub(super) struct Filters(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    next: u64,
+    filters: BTreeMap<u64, Polled>,
+}
+
+#[derive(Clone, Debug)]
+struct Polled {
+    what: What,
+    /// The last height that was reported.
+    seen: u64,
+    polled: Instant,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    Blocks,
+    Logs(Box<Filter>),
+}
+
+impl Filters {
+    pub(super) fn add_logs(&self, newest: u64, filter: Filter) -> Result<U64, Failure> {
+        self.add(newest, What::Logs(Box::new(filter)))
+    }
+
+    pub(super) fn add_blocks(&self, newest: u64) -> Result<U64, Failure> {
+        self.add(newest, What::Blocks)
+    }
+
+    fn add(&self, seen: u64, what: What) -> Result<U64, Failure> {
+        let mut known = self.0.lock();
+        known.filters.retain(|_, filter| filter.polled.elapsed() < PATIENCE);
+        if known.filters.len() >= FILTERS_MAX {
+            return Err(server("there are too many filters; uninstall some, or subscribe"));
+        }
+        known.next += 1;
+        let number = known.next;
+        known.filters.insert(number, Polled { what, seen, polled: Instant::now() });
+        Ok(U64::from(number))
+    }
+
+    pub(super) fn remove(&self, number: U64) -> bool {
+        self.0.lock().filters.remove(&number.to()).is_some()
+    }
+
+    /// What came since the last call.
+    pub(super) fn changes(&self, chain: &Chain, number: U64) -> Result<Value, Failure> {
+        let newest = chain.newest();
+        let Polled { what, seen, .. } = self.take(number, newest)?;
+        match what {
+            What::Blocks => hashes(chain, seen + 1, newest),
+            What::Logs(options) => match chain.filter(&options)? {
+                Some(mut filter) => {
+                    // "latest" as the beginning means the block after the one that was then.
+                    let from = if begins(&options) { filter.heights.0 } else { 0 };
+                    filter.heights = (from.max(seen + 1), filter.heights.1.min(newest));
+                    let is_empty = filter.heights.0 > filter.heights.1;
+                    let logs = if is_empty { Vec::new() } else { as_logs(chain.logs(filter)?) };
+                    json(&logs)
+                }
+                None => Err(unknown()),
+            },
+        }
+    }
+
+    /// Everything that a filter of logs lets pass.
+    pub(super) fn all(&self, chain: &Chain, number: U64) -> Result<Value, Failure> {
+        let known = self.0.lock().filters.get(&number.to()).cloned();
+        let What::Logs(filter) = known.ok_or_else(unknown)?.what else { return Err(unknown()) };
+        let filter = chain.filter(&filter)?.ok_or_else(unknown)?;
+        json(&as_logs(chain.logs(filter)?))
+    }
+
+    fn take(&self, number: U64, newest: u64) -> Result<Polled, Failure> {
+        let mut known = self.0.lock();
+        let filter = known.filters.get_mut(&number.to()).ok_or_else(unknown)?;
+        let before = filter.clone();
+        filter.seen = newest;
+        filter.polled = Instant::now();
+        Ok(before)
+    }
+}
+
+/// Whether a filter names the block that it begins with.
+fn begins(filter: &Filter) -> bool {
+    match filter.block_option {
+        FilterBlockOption::Range { from_block, .. } => {
+            from_block.is_some_and(|tag| tag.is_number())
+        }
+        FilterBlockOption::AtBlockHash(_) => true,
+    }
+}
+
+fn unknown() -> Failure {
+    not_found("filter not found")
+}
+
+fn hashes(chain: &Chain, from: u64, to: u64) -> Result<Value, Failure> {
+    let from = from.max(to.saturating_sub(HASHES_MAX));
+    let hash =
+        |height| Ok(chain.block(BlockAt::Height(height), false)?.map(|found| found.block.hash));
+    json(&(from..=to).map(hash).collect::<Result<Vec<_>, Failure>>()?)
+}
+
+fn json(content: &impl serde::Serialize) -> Result<Value, Failure> {
+    serde_json::to_value(content).map_err(super::error::internal)
+}

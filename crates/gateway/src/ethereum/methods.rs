@@ -1,0 +1,297 @@
+//! The methods, by what they are about. All that read the state or compute run on threads for that.
+
+use super::arguments::Arguments;
+use super::chain::Chain;
+use super::error::{self, Failure, internal, invalid, server};
+use super::filters::Filters;
+use super::pool::Pool;
+use super::{convert, fees, quorate};
+use alloy_consensus::Transaction as _;
+use alloy_eips::{BlockId, BlockNumberOrTag};
+use alloy_primitives::{Address, B256, Bytes, U64, U256, keccak256};
+use alloy_rpc_types_eth::{
+    Block, Filter, Index, Log, Transaction, TransactionReceipt, TransactionRequest,
+};
+use jsonrpsee::RpcModule;
+use jsonrpsee::core::RegisterMethodError;
+use jsonrpsee::core::Serialize;
+use quorate_ledger::evm::{
+    BlockAt, Call, Called, FoundBlock, FoundTransaction, Genesis, Place, Question,
+};
+use quorate_types::{Committee, Height};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// What all methods share.
+#[derive(Debug)]
+pub(super) struct Context {
+    pub(super) chain: Chain,
+    pub(super) pool: Arc<Pool>,
+    pub(super) genesis: Arc<Genesis>,
+    pub(super) filters: Filters,
+    pub(super) committee: Arc<Committee>,
+    pub(super) description: quorate::Description,
+    pub(super) connection: crate::Connection,
+}
+
+/// The methods of a server.
+type Module = RpcModule<Context>;
+
+type Registered = Result<(), RegisterMethodError>;
+
+/// Registers a method that may read and compute.
+fn method<R: Serialize + Clone + Send + 'static>(
+    module: &mut Module,
+    name: &'static str,
+    answer: fn(&Context, Arguments<'_>) -> Result<R, Failure>,
+) -> Registered {
+    let call = move |params: jsonrpsee::types::Params<'_>, context: Arc<Context>, _| {
+        answer(&context, Arguments::of(&params))
+    };
+    module.register_blocking_method(name, call).map(drop)
+}
+
+/// All of them.
+pub(super) fn register(module: &mut Module) -> Registered {
+    network(module)?;
+    blocks(module)?;
+    transactions(module)?;
+    state(module)?;
+    money(module)?;
+    logs(module)?;
+    quorate::register(module)
+}
+
+fn network(module: &mut Module) -> Registered {
+    method(module, "web3_clientVersion", |_, _| {
+        Ok(format!("Quorate/v{}/{}", env!("CARGO_PKG_VERSION"), std::env::consts::OS))
+    })?;
+    method(module, "web3_sha3", |_, mut arguments| Ok(keccak256(arguments.next::<Bytes>()?)))?;
+    method(module, "net_version", |context, _| Ok(context.genesis.chain_id.to_string()))?;
+    method(module, "net_listening", |_, _| Ok(true))?;
+    method(module, "net_peerCount", |context, _| {
+        Ok(U64::from(context.connection.members_connected()))
+    })?;
+    method(module, "eth_chainId", |context, _| Ok(U64::from(context.genesis.chain_id)))?;
+    method(module, "eth_syncing", |_, _| Ok(false))?;
+    method(module, "eth_accounts", |_, _| Ok(Vec::<Address>::new()))?;
+    method(module, "eth_coinbase", |context, _| Ok(context.genesis.fees_to))?;
+    method(module, "txpool_status", |context, _| {
+        let counts = context.pool.counts();
+        Ok(json!({ "pending": U64::from(counts.pending), "queued": U64::from(counts.queued) }))
+    })
+}
+
+fn blocks(module: &mut Module) -> Registered {
+    method(module, "eth_blockNumber", |context, _| Ok(U64::from(context.chain.newest())))?;
+    method(module, "eth_getBlockByNumber", |context, mut arguments| {
+        let found = context.chain.block_by_tag(arguments.next()?, true)?;
+        block(found, arguments.optional()?)
+    })?;
+    method(module, "eth_getBlockByHash", |context, mut arguments| {
+        let found = context.chain.block(BlockAt::Hash(arguments.next()?), true)?;
+        block(found, arguments.optional()?)
+    })?;
+    method(module, "eth_getBlockTransactionCountByNumber", |context, mut arguments| {
+        Ok(context.chain.block_by_tag(arguments.next()?, false)?.map(|found| count(&found)))
+    })?;
+    method(module, "eth_getBlockTransactionCountByHash", |context, mut arguments| {
+        let at = BlockAt::Hash(arguments.next()?);
+        Ok(context.chain.block(at, false)?.map(|found| count(&found)))
+    })?;
+    for name in ["eth_getUncleCountByBlockNumber", "eth_getUncleCountByBlockHash"] {
+        method(module, name, |_, _| Ok(U64::ZERO))?;
+    }
+    method(module, "eth_getBlockReceipts", |context, mut arguments| {
+        let found = match arguments.next::<BlockId>()? {
+            BlockId::Number(tag) => context.chain.block_by_tag(tag, true)?,
+            BlockId::Hash(hash) => context.chain.block(BlockAt::Hash(hash.block_hash), true)?,
+        };
+        found.map(|found| receipts(&found)).transpose()
+    })
+}
+
+fn block(found: Option<FoundBlock>, full: Option<bool>) -> Result<Option<Block>, Failure> {
+    found.map(|found| convert::block(found, full.unwrap_or_default())).transpose()
+}
+
+fn count(found: &FoundBlock) -> U64 {
+    U64::from(found.block.transactions)
+}
+
+fn receipts(found: &FoundBlock) -> Result<Vec<TransactionReceipt>, Failure> {
+    let receipt = |(index, transaction)| convert::receipt(&found.block, index, transaction);
+    (0..).zip(&found.transactions).map(receipt).collect()
+}
+
+fn transactions(module: &mut Module) -> Registered {
+    method(module, "eth_sendRawTransaction", |context, mut arguments| {
+        context.pool.take(arguments.next::<Bytes>()?.0)
+    })?;
+    method(module, "eth_getTransactionByHash", |context, mut arguments| {
+        let hash = arguments.next()?;
+        match find(context, hash)? {
+            Some(found) => convert::found(&found).map(Some),
+            None => Ok(context
+                .pool
+                .get(&hash)
+                .map(|waiting| convert::pending(waiting.envelope.clone(), waiting.sender))),
+        }
+    })?;
+    method(module, "eth_getTransactionReceipt", |context, mut arguments| {
+        let found = find(context, arguments.next()?)?;
+        found.map(|found| receipt(&found)).transpose()
+    })?;
+    method(module, "eth_getTransactionByBlockNumberAndIndex", |context, mut arguments| {
+        let found = context.chain.block_by_tag(arguments.next()?, true)?;
+        in_block(found, arguments.next()?)
+    })?;
+    method(module, "eth_getTransactionByBlockHashAndIndex", |context, mut arguments| {
+        let found = context.chain.block(BlockAt::Hash(arguments.next()?), true)?;
+        in_block(found, arguments.next()?)
+    })
+}
+
+fn find(context: &Context, hash: B256) -> Result<Option<FoundTransaction>, Failure> {
+    context.chain.ask(&Question::Transaction(hash))
+}
+
+fn receipt(found: &FoundTransaction) -> Result<TransactionReceipt, Failure> {
+    convert::receipt(&found.block, u64::from(found.place.index), &found.transaction)
+}
+
+fn in_block(found: Option<FoundBlock>, index: Index) -> Result<Option<Transaction>, Failure> {
+    let Some(FoundBlock { block, mut transactions }) = found else { return Ok(None) };
+    if index.0 >= transactions.len() {
+        return Ok(None);
+    }
+    let transaction = transactions.swap_remove(index.0);
+    let height = block.header().map_err(internal)?.number;
+    let index = u32::try_from(index.0).map_err(invalid)?;
+    convert::found(&FoundTransaction { place: Place { height, index }, block, transaction })
+        .map(Some)
+}
+
+fn state(module: &mut Module) -> Registered {
+    method(module, "eth_getBalance", |context, mut arguments| {
+        let of = arguments.next()?;
+        let at = context.chain.state(arguments.optional()?)?;
+        Ok(context.chain.account(at, of)?.balance)
+    })?;
+    method(module, "eth_getTransactionCount", |context, mut arguments| {
+        let (of, at) = (arguments.next()?, arguments.optional::<BlockId>()?);
+        let account = context.chain.account(context.chain.state(at)?, of)?;
+        let is_pending = at == Some(BlockId::Number(BlockNumberOrTag::Pending));
+        let pending = || context.pool.next_nonce(of, account.nonce);
+        Ok(U64::from(if is_pending { pending() } else { account.nonce }))
+    })?;
+    method(module, "eth_getCode", |context, mut arguments| {
+        let question = Question::Code(arguments.next()?);
+        context.chain.ask_at::<Bytes>(context.chain.state(arguments.optional()?)?, &question)
+    })?;
+    method(module, "eth_getStorageAt", |context, mut arguments| {
+        let question = Question::Slot(arguments.next()?, arguments.next()?);
+        let at = context.chain.state(arguments.optional()?)?;
+        context.chain.ask_at::<U256>(at, &question).map(B256::from)
+    })?;
+    method(module, "eth_call", |context, mut arguments| {
+        let call = call(arguments.next()?)?;
+        let at = context.chain.state(arguments.optional()?)?;
+        refuse_overrides(&mut arguments)?;
+        match context.chain.ask_at(at, &Question::Call(call))? {
+            Called::Success { output, .. } => Ok(output),
+            called => Err(error::of_call(&called).expect("it did not succeed")),
+        }
+    })?;
+    method(module, "eth_estimateGas", |context, mut arguments| {
+        let call = call(arguments.next()?)?;
+        let at = context.chain.state(arguments.optional()?)?;
+        refuse_overrides(&mut arguments)?;
+        let estimate: Result<u64, Called> = context.chain.ask_at(at, &Question::Estimate(call))?;
+        let why = |called| error::of_call(&called).unwrap_or_else(|| internal("no estimate"));
+        estimate.map(U64::from).map_err(why)
+    })
+}
+
+fn refuse_overrides(arguments: &mut Arguments<'_>) -> Result<(), Failure> {
+    match arguments.optional::<Value>()? {
+        None => Ok(()),
+        Some(Value::Object(overrides)) if overrides.is_empty() => Ok(()),
+        Some(_) => Err(invalid("overrides of the state are not supported")),
+    }
+}
+
+fn call(request: TransactionRequest) -> Result<Call, Failure> {
+    let data = request.input.try_into_unique_input().map_err(invalid)?.unwrap_or_default();
+    let access_list = request.access_list.unwrap_or_default().0.into_iter();
+    Ok(Call {
+        from: request.from.unwrap_or_default(),
+        to: request.to.and_then(|to| to.to().copied()),
+        gas: request.gas,
+        // What a call would pay is not asked of its sender, who may have nothing.
+        gas_price: 0,
+        value: request.value.unwrap_or_default(),
+        data,
+        access_list: access_list.map(|item| (item.address, item.storage_keys)).collect(),
+    })
+}
+
+fn money(module: &mut Module) -> Registered {
+    method(module, "eth_gasPrice", |context, _| Ok(U256::from(context.genesis.base_fee)))?;
+    method(module, "eth_maxPriorityFeePerGas", |_, _| Ok(U256::ZERO))?;
+    method(module, "eth_feeHistory", |context, mut arguments| {
+        let count = arguments.next::<fees::BlockCount>()?;
+        let newest = context.chain.height(arguments.next()?);
+        let percentiles = arguments.optional::<Vec<f64>>()?;
+        fees::history(&context.chain, count, newest, percentiles.as_deref())
+    })
+}
+
+fn logs(module: &mut Module) -> Registered {
+    method(module, "eth_getLogs", |context, mut arguments| {
+        let filter = arguments.next::<Filter>()?;
+        let Some(filter) = context.chain.filter(&filter)? else {
+            return Err(error::not_found("unknown block"));
+        };
+        context.chain.logs(filter).map(as_logs)
+    })?;
+    method(module, "eth_newFilter", |context, mut arguments| {
+        let filter = arguments.next::<Filter>()?;
+        context.filters.add_logs(context.chain.newest(), filter)
+    })?;
+    method(module, "eth_newBlockFilter", |context, _| {
+        context.filters.add_blocks(context.chain.newest())
+    })?;
+    method(module, "eth_uninstallFilter", |context, mut arguments| {
+        Ok(context.filters.remove(arguments.next()?))
+    })?;
+    method(module, "eth_getFilterChanges", |context, mut arguments| {
+        context.filters.changes(&context.chain, arguments.next()?)
+    })?;
+    method(module, "eth_getFilterLogs", |context, mut arguments| {
+        context.filters.all(&context.chain, arguments.next()?)
+    })
+}
+
+pub(super) fn as_logs(found: Vec<quorate_ledger::evm::FoundLog>) -> Vec<Log> {
+    found.into_iter().map(convert::log).collect()
+}
+
+/// A block's effective tips with the gas that paid them.
+pub(super) fn tips(found: &FoundBlock, base_fee: u64) -> Result<Vec<(u128, u64)>, Failure> {
+    let tip = |stored: &quorate_ledger::evm::StoredTransaction| {
+        let envelope = stored.envelope().map_err(internal)?;
+        let tip = envelope.effective_tip_per_gas(base_fee).unwrap_or_default();
+        Ok((tip, stored.gas_used))
+    };
+    found.transactions.iter().map(tip).collect()
+}
+
+/// A height that was executed.
+pub(super) fn executed(context: &Context, height: U64) -> Result<Height, Failure> {
+    let height = height.to::<u64>();
+    if height > context.chain.newest() {
+        return Err(server(format!("block {height} is not executed yet")));
+    }
+    Ok(Height(height))
+}

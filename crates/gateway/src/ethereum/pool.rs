@@ -1,0 +1,330 @@
+//! Transactions that were sent here and are not executed yet.
+//!
+//! Each sender's go into the order as soon as those before them did, and stay until they are executed or
+//! cannot be any more. What the committee refuses for the moment (a nonce too high, a full block, nobody
+//! answered) is sent again.
+
+use super::chain::Chain;
+use super::error::{Failure, invalid, server};
+use crate::{CallError, Connection, Done};
+use alloy_consensus::Transaction as _;
+use alloy_primitives::map::B256HashMap;
+use alloy_primitives::{Address, B256, U256, keccak256};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use quorate_ledger::evm::{Account, Recovered, TRANSACTION_GAS_MAX};
+use quorate_types::{Outcome, Receipt};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Most transactions that wait.
+const WAITING_MAX: usize = 16_384;
+
+/// How far ahead of its account a transaction's nonce may be.
+const AHEAD_MAX: u64 = 256;
+
+/// Receipts of the last transactions that were sent here.
+const RECEIPTS: usize = 16_384;
+
+/// How long to wait before something that nobody took is sent again.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Gas that every transaction pays.
+const LEAST_GAS: u64 = 21_000;
+
+/// What shows a transaction's place: its request's receipt, and which operation it is.
+pub(super) type Shown = (Arc<Receipt>, usize);
+
+/// The transactions.
+#[derive(Debug)]
+pub(super) struct Pool {
+    connection: Connection,
+    chain: Chain,
+    chain_id: u64,
+    base_fee: u64,
+    content: Mutex<Content>,
+}
+
+#[derive(Debug, Default)]
+struct Content {
+    by_hash: B256HashMap<Waiting>,
+    by_sender: BTreeMap<Address, BTreeMap<u64, B256>>,
+    receipts: Receipts,
+}
+
+/// The newest, by hash.
+#[derive(Debug, Default)]
+struct Receipts {
+    by_hash: B256HashMap<Shown>,
+    order: VecDeque<B256>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    raw: Bytes,
+    transaction: Arc<Recovered>,
+    /// In the order, as far as is known here.
+    is_sent: bool,
+}
+
+/// How many wait to be executed, and how many for others before them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) pending: usize,
+    pub(super) queued: usize,
+}
+
+impl Pool {
+    pub(super) fn new(
+        connection: Connection,
+        chain: Chain,
+        (chain_id, base_fee): (u64, u64),
+    ) -> Arc<Self> {
+        Arc::new(Self { connection, chain, chain_id, base_fee, content: Mutex::default() })
+    }
+
+    /// Takes a transaction; its hash. Computes, and reads the state.
+    pub(super) fn take(self: &Arc<Self>, raw: Bytes) -> Result<B256, Failure> {
+        let hash = keccak256(&raw);
+        let transaction = Recovered::read(&raw, self.chain_id).map_err(invalid)?;
+        let account = self.chain.account(None, transaction.sender)?;
+        self.check(&transaction, &account)?;
+        let waiting = Waiting { raw, transaction: Arc::new(transaction), is_sent: false };
+        let sender = waiting.transaction.sender;
+        self.content.lock().insert(hash, waiting)?;
+        self.advance(sender, account.nonce);
+        Ok(hash)
+    }
+
+    fn check(&self, transaction: &Recovered, account: &Account) -> Result<(), Failure> {
+        let (tx, next) = (&transaction.envelope, account.nonce);
+        let nonce = tx.nonce();
+        if nonce < next {
+            let sender = transaction.sender;
+            let text = format!("nonce too low: address {sender}, tx: {nonce} state: {next}");
+            return Err(server(text));
+        }
+        if nonce - next >= AHEAD_MAX {
+            let text = format!("nonce too high: {nonce} is more than {AHEAD_MAX} ahead of {next}");
+            return Err(server(text));
+        }
+        if tx.gas_limit() > TRANSACTION_GAS_MAX {
+            return Err(server(format!(
+                "exceeds the gas limit of a transaction, {TRANSACTION_GAS_MAX}"
+            )));
+        }
+        if tx.gas_limit() < LEAST_GAS {
+            let text = format!(
+                "intrinsic gas too low: gas {}, minimum needed {LEAST_GAS}",
+                tx.gas_limit()
+            );
+            return Err(server(text));
+        }
+        if tx.max_fee_per_gas() < u128::from(self.base_fee) {
+            return Err(server("max fee per gas less than block base fee"));
+        }
+        let fee = U256::from(tx.max_fee_per_gas()) * U256::from(tx.gas_limit());
+        if fee.saturating_add(tx.value()) > account.balance {
+            return Err(server("insufficient funds for gas * price + value"));
+        }
+        Ok(())
+    }
+
+    /// Sends what follows a sender's account without a gap and was not sent, in order.
+    fn advance(self: &Arc<Self>, sender: Address, nonce: u64) {
+        let due = self.content.lock().due(sender, nonce);
+        for (hash, raw) in due {
+            // Handed in here, so that they are in order; waited for elsewhere.
+            let begun = self.connection.begin(raw);
+            let pool = Arc::clone(self);
+            tokio::spawn(async move {
+                let result = match begun {
+                    Ok(begun) => begun.finish().await,
+                    Err(error) => Err(error),
+                };
+                pool.settle(hash, sender, result).await;
+            });
+        }
+    }
+
+    async fn settle(
+        self: &Arc<Self>,
+        hash: B256,
+        sender: Address,
+        result: Result<Done, CallError>,
+    ) {
+        match result {
+            Ok(Done { outcome: Outcome::Applied(_), receipt, .. }) => {
+                self.content.lock().finish(hash, receipt);
+            }
+            Ok(Done { outcome: Outcome::Refused(reason), .. }) => {
+                let reason = String::from_utf8_lossy(&reason).into_owned();
+                let is_for_now = reason.contains("too high") || reason == "exceeds block gas limit";
+                if !is_for_now {
+                    tracing::debug!(%hash, reason, "a transaction is refused");
+                    self.content.lock().finish(hash, None);
+                    return;
+                }
+                self.content.lock().unsend(hash);
+            }
+            Err(error) => {
+                tracing::debug!(%hash, %error, "a transaction is sent again");
+                tokio::time::sleep(PAUSE).await;
+                self.content.lock().unsend(hash);
+            }
+        }
+        self.refresh(sender);
+    }
+
+    /// Looks at a sender's again, now that the state may be another.
+    fn refresh(self: &Arc<Self>, sender: Address) {
+        match self.chain.account(None, sender) {
+            Ok(account) => {
+                self.content.lock().forget_below(sender, account.nonce);
+                self.advance(sender, account.nonce);
+            }
+            Err(error) => tracing::warn!(%error, "the state cannot be read"),
+        }
+    }
+
+    /// Looks at those that wait for others, each time that a height is executed; for ever.
+    pub(super) async fn follow(self: Arc<Self>) {
+        let mut heights = self.chain.reading.heights();
+        while heights.changed().await.is_ok() {
+            let senders = self.content.lock().senders_with_gaps();
+            if senders.is_empty() {
+                continue;
+            }
+            let pool = Arc::clone(&self);
+            let refreshed = tokio::task::spawn_blocking(move || {
+                senders.into_iter().for_each(|sender| pool.refresh(sender));
+            });
+            // Fails only when the runtime ends.
+            drop(refreshed.await);
+        }
+    }
+
+    /// A transaction that waits.
+    pub(super) fn get(&self, hash: &B256) -> Option<Arc<Recovered>> {
+        let content = self.content.lock();
+        content.by_hash.get(hash).map(|waiting| Arc::clone(&waiting.transaction))
+    }
+
+    /// What shows a transaction's place to anybody, if it was sent here and not long ago.
+    pub(super) fn receipt(&self, hash: &B256) -> Option<Shown> {
+        self.content.lock().receipts.by_hash.get(hash).cloned()
+    }
+
+    /// The nonce after those that wait without a gap.
+    pub(super) fn next_nonce(&self, sender: Address, nonce: u64) -> u64 {
+        self.content.lock().next_nonce(sender, nonce)
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        let content = self.content.lock();
+        let pending = content.by_hash.values().filter(|waiting| waiting.is_sent).count();
+        Counts { pending, queued: content.by_hash.len() - pending }
+    }
+}
+
+impl Content {
+    fn insert(&mut self, hash: B256, waiting: Waiting) -> Result<(), Failure> {
+        if self.by_hash.contains_key(&hash) {
+            return Err(server("already known"));
+        }
+        let (sender, tx) = (waiting.transaction.sender, &waiting.transaction.envelope);
+        let nonce = tx.nonce();
+        let replaced = self.by_sender.get(&sender).and_then(|all| all.get(&nonce)).copied();
+        if let Some(replaced) = replaced {
+            let old = &self.by_hash[&replaced];
+            let least = old.transaction.envelope.max_fee_per_gas().saturating_mul(11) / 10;
+            if old.is_sent || tx.max_fee_per_gas() <= least {
+                return Err(server("replacement transaction underpriced"));
+            }
+            self.by_hash.remove(&replaced);
+        }
+        if self.by_hash.len() >= WAITING_MAX {
+            return Err(server("txpool is full"));
+        }
+        self.by_sender.entry(sender).or_default().insert(nonce, hash);
+        self.by_hash.insert(hash, waiting);
+        Ok(())
+    }
+
+    /// Those that follow without a gap.
+    fn row(&self, sender: Address, nonce: u64) -> impl Iterator<Item = (u64, B256)> {
+        let all = self.by_sender.get(&sender).into_iter().flat_map(move |all| all.range(nonce..));
+        all.zip(nonce..)
+            .take_while(|((at, _), next)| *at == next)
+            .map(|((at, hash), _)| (*at, *hash))
+    }
+
+    fn due(&mut self, sender: Address, nonce: u64) -> Vec<(B256, Bytes)> {
+        let row: Vec<B256> = self.row(sender, nonce).map(|(_, hash)| hash).collect();
+        let mut due = Vec::new();
+        for hash in row {
+            let waiting = self.by_hash.get_mut(&hash).expect("both maps hold it");
+            if !waiting.is_sent {
+                waiting.is_sent = true;
+                due.push((hash, waiting.raw.clone()));
+            }
+        }
+        due
+    }
+
+    fn next_nonce(&self, sender: Address, nonce: u64) -> u64 {
+        self.row(sender, nonce).last().map_or(nonce, |(last, _)| last + 1)
+    }
+
+    fn finish(&mut self, hash: B256, receipt: Option<Shown>) {
+        if let Some(shown) = receipt {
+            self.receipts.put(hash, shown);
+        }
+        let Some(waiting) = self.by_hash.remove(&hash) else { return };
+        let sender = waiting.transaction.sender;
+        let Some(all) = self.by_sender.get_mut(&sender) else { return };
+        all.remove(&waiting.transaction.envelope.nonce());
+        if all.is_empty() {
+            self.by_sender.remove(&sender);
+        }
+    }
+
+    fn unsend(&mut self, hash: B256) {
+        if let Some(waiting) = self.by_hash.get_mut(&hash) {
+            waiting.is_sent = false;
+        }
+    }
+
+    /// What others took the places of. What is under way is settled by its answer.
+    fn forget_below(&mut self, sender: Address, nonce: u64) {
+        let passed = self.by_sender.get(&sender).into_iter().flat_map(|all| all.range(..nonce));
+        let passed: Vec<B256> = passed.map(|(_, hash)| *hash).collect();
+        for hash in passed {
+            if !self.by_hash[&hash].is_sent {
+                self.finish(hash, None);
+            }
+        }
+    }
+
+    fn senders_with_gaps(&self) -> Vec<Address> {
+        let waits = |hash: &B256| !self.by_hash[hash].is_sent;
+        let with_gaps = self.by_sender.iter().filter(|(_, all)| all.values().any(waits));
+        with_gaps.map(|(sender, _)| *sender).collect()
+    }
+}
+
+impl Receipts {
+    fn put(&mut self, hash: B256, shown: Shown) {
+        if self.by_hash.insert(hash, shown).is_none() {
+            self.order.push_back(hash);
+        }
+        if self.order.len() > RECEIPTS {
+            let oldest = self.order.pop_front().expect("there are many");
+            self.by_hash.remove(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

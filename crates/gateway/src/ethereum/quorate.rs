@@ -1,0 +1,139 @@
+//! What is the committee's own: who certifies a block, proofs, and receipts that stand alone.
+
+use super::arguments::Arguments;
+use super::error::{Failure, internal, server};
+use super::methods::{Context, executed};
+use crate::receipt::ReceiptFile;
+use alloy_eips::BlockId;
+use alloy_primitives::{B256, Bytes, U64, U256};
+use jsonrpsee::RpcModule;
+use jsonrpsee::core::RegisterMethodError;
+use quorate_crypto::Digest;
+use quorate_ledger::evm::{BlockAt, ProofOf, verify_account};
+use quorate_types::executed::ExecutionCertificate;
+use quorate_types::{Committee, ReplicaId};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// What a validator says of itself.
+#[derive(Clone, Debug)]
+pub(super) struct Description {
+    pub(super) protocol: String,
+    pub(super) validator: ReplicaId,
+}
+
+pub(super) fn register(module: &mut RpcModule<Context>) -> Result<(), RegisterMethodError> {
+    module.register_method("quorate_committee", |_, context, _| describe(context))?;
+    module.register_blocking_method("quorate_getCertificate", |params, context, _| {
+        certificate(&context, Arguments::of(&params).next()?)
+    })?;
+    module.register_blocking_method("quorate_getReceipt", |params, context, _| {
+        receipt(&context, Arguments::of(&params).next()?)
+    })?;
+    module.register_async_method("eth_getProof", |params, context, _| async move {
+        let mut arguments = Arguments::of(&params);
+        let of = ProofOf { address: arguments.next()?, slots: arguments.next()? };
+        prove(&context, of, arguments.optional()?).await
+    })?;
+    Ok(())
+}
+
+fn hex_of(digest: &Digest) -> B256 {
+    B256::from(digest.0)
+}
+
+fn describe(context: &Context) -> Value {
+    let (committee, Description { protocol, validator }) =
+        (&context.committee, &context.description);
+    let member = |id: ReplicaId| {
+        json!({
+            "index": U64::from(id.index()),
+            "identity": committee.identity(id).map(|key| format!("0x{key}")),
+            "address": committee.address(id),
+            "weight": U64::from(committee.weight(id)),
+        })
+    };
+    json!({
+        "chain": Bytes::copy_from_slice(&committee.chain().0),
+        "epoch": U64::from(committee.epoch().0),
+        "protocol": protocol,
+        "scheme": committee.scheme_kind().to_string(),
+        "quorum": U64::from(committee.quorum()),
+        "weight": U64::from(committee.weights().total()),
+        "validator": U64::from(validator.index()),
+        "members": committee.members().map(member).collect::<Vec<_>>(),
+    })
+}
+
+/// Who signed what a block came to; null where this validator did not learn it, or forgot.
+fn certificate(context: &Context, height: U64) -> Result<Value, Failure> {
+    let height = executed(context, height)?;
+    let Some(certificate) = context.chain.reading.certificate(height) else {
+        return Ok(Value::Null);
+    };
+    let found = context.chain.block(BlockAt::Height(height.0), false)?;
+    let mut shown = show(&certificate, &context.committee);
+    shown["blockHash"] = json!(found.map(|found| found.block.hash));
+    Ok(shown)
+}
+
+fn show(of: &ExecutionCertificate, committee: &Committee) -> Value {
+    let ExecutionCertificate { header, certificate } = of;
+    let signed = |id: &ReplicaId| certificate.signers.contains(id.index());
+    let signers: Vec<ReplicaId> = committee.members().filter(signed).collect();
+    let weight: u64 = signers.iter().map(|id| committee.weight(*id)).sum();
+    let bytes = borsh::to_vec(of).expect("encoding into memory cannot fail");
+    json!({
+        "height": U64::from(header.height.0),
+        "proposedAtMs": U64::from(header.proposed_at_ms),
+        "root": hex_of(&header.root()),
+        "state": hex_of(&header.state),
+        "sessions": hex_of(&header.sessions),
+        "requests": hex_of(&header.requests),
+        "signers": signers.iter().map(|id| U64::from(id.index())).collect::<Vec<_>>(),
+        "weight": U64::from(weight),
+        "certificate": Bytes::from(bytes),
+    })
+}
+
+/// What shows to anybody, with the committee's file alone, what a transaction came to: the file of
+/// `quorate receipt`, and which of its operations the transaction is.
+fn receipt(context: &Context, hash: B256) -> Result<Value, Failure> {
+    let Some((receipt, operation)) = context.pool.receipt(&hash) else { return Ok(Value::Null) };
+    let file = ReceiptFile::new(&receipt, &context.committee).map_err(internal)?;
+    Ok(json!({ "operation": U64::from(operation), "receipt": file }))
+}
+
+/// An account and slots of the newest state, with proofs in the map's own form and what certifies its root.
+async fn prove(context: &Arc<Context>, of: ProofOf, at: Option<BlockId>) -> Result<Value, Failure> {
+    if at.is_some_and(|at| context.chain.state(Some(at)).is_ok_and(|state| state.is_some())) {
+        return Err(server("proofs are of the newest state: ask at 'latest'"));
+    }
+    let asked = context.connection.ask(of.encode().into()).await;
+    let (proven, certificate) = asked.map_err(server)?;
+    let shown = verify_account(certificate.header.state, &of, &proven).map_err(server)?;
+    let account = shown.account.unwrap_or_default();
+    let slot = |(slot, (value, proof)): (&U256, &(U256, bytes::Bytes))| json!({ "key": slot, "value": value, "proof": [Bytes::from(proof.clone())] });
+    Ok(json!({
+        "address": of.address,
+        "balance": account.balance,
+        "nonce": U64::from(account.nonce),
+        "codeHash": account.code_hash,
+        "storageHash": B256::ZERO,
+        "accountProof": [Bytes::from(shown.proof)],
+        "storageProof": of.slots.iter().zip(&shown.slots).map(slot).collect::<Vec<_>>(),
+        "blockHash": shown.block,
+        "stateRoot": hex_of(&shown.map),
+        "certificate": show(&certificate, &context.committee),
+    }))
+}
+
+/// The check of an answer to a [`ProofOf`].
+pub(super) fn check_proof(
+    question: &[u8],
+    header: &quorate_types::Header,
+    proven: &quorate_types::service::Proven,
+) -> Result<(), String> {
+    let of = ProofOf::decode(question)?;
+    verify_account(header.state, &of, proven).map(drop).map_err(|error| error.to_string())
+}

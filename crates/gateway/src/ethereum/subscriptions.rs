@@ -1,0 +1,128 @@
+//! Subscriptions over open connections: new blocks, and logs.
+
+use super::chain::Chain;
+use super::convert;
+use super::error::{Failure, internal, invalid};
+use super::methods::{Context, as_logs};
+use alloy_rpc_types_eth::Filter;
+use alloy_rpc_types_eth::pubsub::SubscriptionKind;
+use jsonrpsee::core::{RegisterMethodError, SubscriptionResult};
+use jsonrpsee::server::{
+    IdProvider, PendingSubscriptionSink, SubscriptionMessage, SubscriptionSink,
+};
+use jsonrpsee::types::{Params, SubscriptionId};
+use jsonrpsee::{Extensions, RpcModule};
+use quorate_ledger::evm::{BlockAt, LogFilter};
+use quorate_node::testnet::system_random;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+/// Numbers of subscriptions that nobody guesses, in the form that Ethereum's tools expect.
+#[derive(Debug)]
+pub(super) struct Numbers;
+
+impl IdProvider for Numbers {
+    fn next_id(&self) -> SubscriptionId<'static> {
+        let mut bytes = [0; 16];
+        system_random(&mut bytes);
+        SubscriptionId::Str(format!("0x{}", hex::encode(bytes)).into())
+    }
+}
+
+/// What is subscribed to.
+#[derive(Clone, Debug)]
+enum Topic {
+    Heads,
+    Logs(LogFilter),
+}
+
+pub(super) fn register(module: &mut RpcModule<Context>) -> Result<(), RegisterMethodError> {
+    module
+        .register_subscription("eth_subscribe", "eth_subscription", "eth_unsubscribe", subscribe)
+        .map(drop)
+}
+
+async fn subscribe(
+    params: Params<'static>,
+    pending: PendingSubscriptionSink,
+    context: Arc<Context>,
+    _: Extensions,
+) -> SubscriptionResult {
+    let topic = match topic(&params, &context.chain) {
+        Ok(topic) => topic,
+        Err(error) => {
+            pending.reject(error).await;
+            return Ok(());
+        }
+    };
+    let chain = context.chain.clone();
+    drop(context);
+    // Before the answer: whoever sends a transaction after it hears of its block.
+    let from = chain.newest();
+    let sink = pending.accept().await?;
+    tell(&chain, &topic, from, &sink).await;
+    Ok(())
+}
+
+fn topic(params: &Params<'_>, chain: &Chain) -> Result<Topic, Failure> {
+    let mut arguments = super::arguments::Arguments::of(params);
+    match arguments.next::<SubscriptionKind>()? {
+        SubscriptionKind::NewHeads => Ok(Topic::Heads),
+        SubscriptionKind::Logs => {
+            let filter = arguments.optional::<Filter>()?.unwrap_or_default();
+            let filter = chain.filter(&filter)?.ok_or_else(|| invalid("unknown block"))?;
+            Ok(Topic::Logs(filter))
+        }
+        other => {
+            Err(invalid(format!("there are subscriptions to newHeads and logs, not to {other:?}")))
+        }
+    }
+}
+
+/// Tells of every block after `seen` in order, until the subscriber is gone. One that reads slowly is told
+/// late, and keeps nobody else waiting.
+async fn tell(chain: &Chain, topic: &Topic, mut seen: u64, sink: &SubscriptionSink) {
+    let mut heights = chain.reading.heights();
+    loop {
+        let newest = heights.borrow_and_update().0;
+        while seen < newest {
+            seen += 1;
+            let (chain, topic) = (chain.clone(), topic.clone());
+            let found = tokio::task::spawn_blocking(move || messages(&chain, &topic, seen)).await;
+            let Ok(Ok(messages)) = found else { return };
+            for message in messages {
+                if sink.send(message).await.is_err() {
+                    return;
+                }
+            }
+        }
+        tokio::select! {
+            () = sink.closed() => return,
+            changed = heights.changed() => if changed.is_err() { return },
+        }
+    }
+}
+
+fn messages(
+    chain: &Chain,
+    topic: &Topic,
+    height: u64,
+) -> Result<Vec<SubscriptionMessage>, Failure> {
+    match topic {
+        Topic::Heads => {
+            let found = chain.block(BlockAt::Height(height), false)?;
+            let header = found.map(|found| convert::header(&found.block)).transpose()?;
+            header.iter().map(message).collect()
+        }
+        Topic::Logs(filter) => {
+            let filter = LogFilter { heights: (height, height), ..filter.clone() };
+            as_logs(chain.logs(filter)?).iter().map(message).collect()
+        }
+    }
+}
+
+fn message(content: &impl serde::Serialize) -> Result<SubscriptionMessage, Failure> {
+    serde_json::value::to_raw_value(content)
+        .map(|raw: Box<RawValue>| SubscriptionMessage::from(raw))
+        .map_err(internal)
+}
