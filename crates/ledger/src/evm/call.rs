@@ -80,14 +80,14 @@ fn run(
         .with_cfg(configuration)
         .with_block(next(&meta, newest.timestamp * 1_000).block(&reader.genesis))
         .build_mainnet();
-    match evm.transact_one(env(call, gas)) {
+    match evm.transact_one(env(call, gas, reader.genesis.chain_id)) {
         Ok(result) => Ok(called(result)),
         Err(EVMError::Database(ReadError(error))) => Err(error),
         Err(error) => Ok((Called::Invalid { reason: error.to_string() }, 0)),
     }
 }
 
-fn env(call: &Call, gas: u64) -> TxEnv {
+fn env(call: &Call, gas: u64, chain_id: u64) -> TxEnv {
     let item = |(address, keys): &(_, Vec<B256>)| AccessListItem {
         address: *address,
         storage_keys: keys.clone(),
@@ -101,7 +101,7 @@ fn env(call: &Call, gas: u64) -> TxEnv {
         kind: call.kind(),
         value: call.value,
         data: call.data.clone(),
-        chain_id: None,
+        chain_id: Some(chain_id),
         access_list,
         ..TxEnv::default()
     }

@@ -382,6 +382,9 @@ fn a_call_says_why_it_fails_and_an_estimate_is_enough() {
     let estimate: Result<u64, Called> =
         ledger.ask(&Question::Estimate(call.clone())).expect("an estimate");
     let estimate = estimate.expect("it succeeds");
+    let listed = Call { access_list: vec![(mix::TOKEN, vec![B256::ZERO])], ..call.clone() };
+    let called: Called = ledger.ask(&Question::Call(listed)).expect("a call");
+    assert!(matches!(called, Called::Success { .. }), "{called:?}");
     let with = |gas| Call { gas: Some(gas), ..call.clone() };
     let called: Called = ledger.ask(&Question::Call(with(estimate))).expect("a call");
     assert!(matches!(called, Called::Success { .. }), "{called:?}");
