@@ -19,6 +19,7 @@ mod config;
 mod error;
 mod events;
 mod evidence;
+mod evm;
 pub mod health;
 pub mod latencies;
 pub mod latency_grid;
@@ -33,19 +34,21 @@ mod sessions;
 mod table;
 mod watch;
 
-pub use config::{BenchConfig, MixPlan, SendTo, fitting_timeout_ms, sessions_for};
+pub use config::{BenchConfig, SendTo, fitting_timeout_ms, sessions_for};
 pub use error::BenchError;
 pub use events::{At, NotAnEvent, Pause, Who};
+pub use evm::{EvmBound, MixPlan, Trace, TraceError, Unreplicated};
 pub use latencies::{Latencies, LatencyMs};
 pub use progress::Progress;
 pub use report::Report;
 pub use search::find_max;
 pub use table::render;
 
+use crate::ServiceKind;
 use crate::bounds::Parts;
 use beside::Beside;
 use committee::Committee;
-use load::{Load, Payload};
+use load::Load;
 use measure::{Recorder, Schedule};
 use parking_lot::Mutex;
 use run::{Given, Run};
@@ -69,7 +72,10 @@ pub fn run(
 ) -> Result<Report, BenchError> {
     config.validate().map_err(BenchError::Config)?;
     let parts = measure_parts(config, progress)?;
+    let alone = if config.bounds { unreplicated(config)? } else { None };
     let report = run_once(config, progress, interrupted, true)?;
+    let evm = alone.map(|alone| beside::evm_bound(alone, config, &report));
+    let report = Report { beside: Beside { evm, ..report.beside }, ..report };
     Ok(beside_bounds(config, parts, report))
 }
 
@@ -90,6 +96,24 @@ fn measure_parts(config: &BenchConfig, progress: &Progress) -> Result<Option<Par
 fn beside_bounds(config: &BenchConfig, parts: Option<Parts>, report: Report) -> Report {
     let bounds = parts.map(|parts| beside::bounds(parts, config, &report));
     Report { beside: Beside { bounds, ..report.beside }, ..report }
+}
+
+/// What one core does with the load alone, where that says something: with the EVM ledger.
+///
+/// # Errors
+/// When the state cannot be kept.
+pub fn unreplicated(config: &BenchConfig) -> Result<Option<Unreplicated>, BenchError> {
+    if config.service != ServiceKind::Evm {
+        return Ok(None);
+    }
+    let folder = std::env::temp_dir();
+    match &config.trace {
+        Some(trace) => {
+            let transactions = trace.transactions.iter().cloned();
+            Unreplicated::measure(&trace.genesis, transactions, &folder).map(Some)
+        }
+        None => Unreplicated::of_mix(config.mix, config.seed, &folder).map(Some),
+    }
 }
 
 /// As [`run()`], without bounds, and with nothing left behind of a run that failed: for one of many,
@@ -143,7 +167,7 @@ fn measure(
     let members = committee.members(config)?;
     let (target, answers) = sessions::open(config, Arc::clone(&members))?;
     let plan = config.plan();
-    let payload = Payload::new(&plan);
+    let payload = config.payload();
     let schedule = Schedule {
         start: Instant::now() + HEAD_START,
         warmup: Duration::from_secs(config.warmup_s),

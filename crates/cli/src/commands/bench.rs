@@ -10,7 +10,7 @@ use quorate_engine::{Availability, ProtocolKind, Settings};
 use quorate_lab::ServiceKind;
 use quorate_lab::bench::load::Shape;
 use quorate_lab::bench::{
-    self, At, BenchConfig, BenchError, MixPlan, Pause, Progress, Report, SendTo,
+    self, At, BenchConfig, BenchError, MixPlan, Pause, Progress, Report, SendTo, Trace,
 };
 use quorate_lab::page::{self, file};
 use quorate_ledger::evm::mix;
@@ -178,6 +178,16 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 4_000, value_name = "COUNT",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     accounts: u32,
+    /// Replay the signed transactions in this file, one in hexadecimal a line, in their order, with
+    /// --service evm --load closed --sessions 1; they share requests as chunks of 12 KB do
+    #[arg(long, value_name = "FILE", requires = "genesis")]
+    trace: Option<PathBuf>,
+    /// What the trace's chain begins with: a genesis file of Ethereum's tools
+    #[arg(long, value_name = "FILE", requires = "trace")]
+    genesis: Option<PathBuf>,
+    /// Run no committee: measure what one core does with the load alone, with --service evm
+    #[arg(long)]
+    unreplicated: bool,
     /// Validators certify what they execute, and clients take one certified reply instead of f+1;
     /// always so with --service kv and evm
     #[arg(long)]
@@ -255,6 +265,9 @@ impl FromStr for Rate {
 impl Options {
     pub(crate) fn run(&self) -> CommandResult {
         let config = self.config()?;
+        if self.unreplicated {
+            return self.alone(&config);
+        }
         let interrupted = signals::interrupted().map_err(Failure::run)?;
         let progress = Progress::new(self.quiet);
         let result = match self.rate {
@@ -320,6 +333,7 @@ impl Options {
             send_to: self.send_to,
             tx_bytes: self.tx_bytes,
             keys: self.keys,
+            trace: self.trace()?,
             mix: MixPlan { shape: self.mix, accounts: self.accounts as usize },
             duration_s: self.duration,
             warmup_s: self.warmup,
@@ -340,6 +354,24 @@ impl Options {
             directory: self.dir.clone(),
             executable: executable.map_err(|error| Failure::run(format!("who am I? {error}")))?,
         })
+    }
+
+    fn trace(&self) -> Result<Option<Arc<Trace>>, Failure> {
+        let (Some(trace), Some(genesis)) = (&self.trace, &self.genesis) else { return Ok(None) };
+        Trace::load(trace, genesis).map(Arc::new).map(Some).map_err(Failure::usage)
+    }
+
+    /// What one core does with the load alone.
+    fn alone(&self, config: &BenchConfig) -> CommandResult {
+        let Some(alone) = bench::unreplicated(config).map_err(fail)? else {
+            return Err(Failure::usage("--unreplicated is for --service evm"));
+        };
+        if self.json {
+            output::json(&alone);
+        } else {
+            output::line(&format!("unreplicated: {}", alone.describe()));
+        }
+        Ok(())
     }
 
     /// New members as the options say, or those that have keys already.

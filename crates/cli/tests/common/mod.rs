@@ -69,6 +69,10 @@ pub(crate) struct Net {
     pub(crate) processes: Processes,
     pub(crate) configs: Vec<PathBuf>,
     pub(crate) http: Vec<String>,
+    /// Where each serves applications, where the service has a door for them.
+    pub(crate) gateways: Vec<String>,
+    /// Keys of accounts that have ether, where the service has accounts.
+    pub(crate) accounts: Vec<String>,
     /// Those that `--learners` asked for; they do not run.
     pub(crate) learners: Vec<Learner>,
     place: TempDir,
@@ -95,8 +99,8 @@ impl Net {
         prepare: impl FnOnce(&[PathBuf]),
     ) -> Self {
         let place = tempfile::tempdir().expect("a folder");
-        // Two for a learner.
-        let base = free_ports(2 * members + 2).expect("free ports").to_string();
+        // One for a gateway, and two for a learner.
+        let base = free_ports(3 * members + 2).expect("free ports").to_string();
         let folder = place.path().join("net");
         let count = members.to_string();
         let folder = folder.to_str().expect("a plain path");
@@ -111,8 +115,11 @@ impl Net {
             let text = |field: &str| learner[field].as_str().expect("a text").to_owned();
             Learner { config: text("config").into(), address: text("address") }
         });
-        let (http, learners) = (texts("http"), learners.collect());
-        Self { processes: processes(&configs), configs, http, learners, place }
+        let (http, gateways, learners) = (texts("http"), texts("gateways"), learners.collect());
+        let accounts = written["accounts"].as_array().expect("a list").iter();
+        let key = |account: &Value| account["key"].as_str().expect("a text").to_owned();
+        let accounts = accounts.map(key).collect();
+        Self { processes: processes(&configs), configs, http, gateways, accounts, learners, place }
     }
 
     pub(crate) fn folder(&self) -> PathBuf {

@@ -1,6 +1,7 @@
 //! What a result is judged by: computed or measured beside it.
 
 use super::config::BenchConfig;
+use super::evm::{EvmBound, Unreplicated};
 use super::latencies::LatencyMs;
 use super::recovery::Recovery;
 use super::report::Report;
@@ -26,6 +27,8 @@ pub struct Beside {
     pub logged_bytes_per_tx: Option<f64>,
     /// What the machine could do at most, unless it was not to be measured.
     pub bounds: Option<Bounds>,
+    /// What the EVM ledger could execute at most, unless it was not to be measured.
+    pub evm: Option<EvmBound>,
     /// How the highest rate was found, where it was asked for.
     pub searched: Option<Searched>,
     /// How long throughput took to recover from each thing done to a validator.
@@ -52,8 +55,19 @@ impl Beside {
         let searched = self.searched.iter().map(|searched| ("highest rate", searched.describe()));
         let recoveries = self.recoveries.iter().map(|recovery| ("recovery", recovery.describe()));
         let bounds = self.bounds.iter().flat_map(Bounds::figures);
-        minimum.chain(searched).chain(recoveries).chain(bounds).collect()
+        let evm = self.evm.iter().flat_map(EvmBound::figures);
+        minimum.chain(searched).chain(recoveries).chain(evm).chain(bounds).collect()
     }
+}
+
+/// What one core did alone, beside what a committee did.
+pub(super) fn evm_bound(alone: Unreplicated, config: &BenchConfig, report: &Report) -> EvmBound {
+    let bound_tps = alone.bound(u64::from(config.validators), cores());
+    EvmBound { unreplicated: alone, bound_tps, reached: report.committed_tps / bound_tps }
+}
+
+fn cores() -> u64 {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64)
 }
 
 /// The bounds for what a run did.
@@ -61,7 +75,7 @@ pub(super) fn bounds(parts: Parts, config: &BenchConfig, report: &Report) -> Bou
     let logged = report.beside.logged_bytes_per_tx;
     let workload = Workload {
         validators: u64::from(config.validators),
-        cores: std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64),
+        cores: cores(),
         tx_bytes: config.tx_bytes as u64,
         logged_bytes: logged.unwrap_or(config.tx_bytes as f64),
         synced: config.durability == Durability::Fsync,

@@ -1,13 +1,13 @@
 //! What a bench is asked to do.
 
 use super::events::{At, Pause, Who};
-use super::load::{Content, Plan, Shape};
+use super::evm::{CHUNK_TRANSACTIONS, MixPlan, Trace};
+use super::load::{Content, Payload, Plan, Shape};
 use crate::ServiceKind;
 use crate::text::thousands;
 use quorate_crypto::SchemeKind;
 use quorate_engine::{Bundling, Session, Settings};
 use quorate_ledger::evm::Genesis;
-use quorate_ledger::evm::mix::{self, Mix};
 use quorate_node::ExistingKeys;
 use quorate_storage::Durability;
 use quorate_types::Weights;
@@ -74,6 +74,8 @@ pub struct BenchConfig {
     pub keys: u64,
     /// Who sends what, with the EVM ledger.
     pub mix: MixPlan,
+    /// What to send instead, in order, with the EVM ledger: in a closed loop of one session.
+    pub trace: Option<Arc<Trace>>,
     /// The replicas' settings.
     pub settings: Settings,
     /// A network to emulate between members, and between them and the clients beside each.
@@ -84,33 +86,6 @@ pub struct BenchConfig {
     pub directory: Option<PathBuf>,
     /// The `quorate` binary that runs the validators.
     pub executable: PathBuf,
-}
-
-/// A load of the EVM ledger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MixPlan {
-    /// What the transactions are.
-    pub shape: mix::Shape,
-    /// Accounts that send them in turn, at least 1.
-    pub accounts: usize,
-}
-
-impl MixPlan {
-    /// Which chain the transactions are for.
-    pub const CHAIN_ID: u64 = 7_770;
-
-    /// The load from its first transaction on.
-    #[must_use]
-    pub fn start(self, seed: u64) -> Mix {
-        Mix::new(Self::CHAIN_ID, self.shape, self.accounts, seed)
-    }
-}
-
-impl Default for MixPlan {
-    /// Everything, from 4,000 accounts: each waits long enough for its last transaction.
-    fn default() -> Self {
-        Self { shape: mix::Shape::Mixed, accounts: 4_000 }
-    }
 }
 
 /// Who gets a client's requests.
@@ -180,6 +155,10 @@ impl BenchConfig {
         fits.map_err(|error| error.to_string())?;
         let emulated = self.emulation.as_ref().map_or(Ok(()), |wan| wan.topology(1).map(drop));
         emulated.map_err(|error| error.to_string())?;
+        let in_order = self.load == Shape::Closed && self.sessions == Some(1);
+        let fits = self.trace.is_none() || self.service == ServiceKind::Evm && in_order;
+        let rule = "--trace is for --service evm, --load closed and --sessions 1: in their order";
+        check(fits, rule.into())?;
         let most = Session::QUEUE_MAX as u64;
         let rule = format!("--outstanding must be 1 to {most}");
         check((1..=most).contains(&self.outstanding), rule)?;
@@ -246,8 +225,9 @@ impl BenchConfig {
     /// What shares a request: never more than a block takes.
     #[must_use]
     pub fn bundling(&self) -> Bundling {
+        let chunk = if self.trace.is_some() { CHUNK_TRANSACTIONS } else { usize::MAX };
         Bundling::after(Duration::from_millis(self.bundle_delay_ms))
-            .at_most(self.settings.block_operations_max())
+            .at_most(self.settings.block_operations_max().min(chunk))
     }
 
     /// The network to emulate, if there is one; `None` also for one that validation refuses.
@@ -285,6 +265,7 @@ impl BenchConfig {
             "durability": self.durability.to_string(),
             "retention_bytes": self.retention_bytes,
             "service": self.service.to_string(),
+            "mix": self.transactions(),
             "sessions": self.session_count(),
             "bundle_delay_ms": self.bundle_delay_ms,
             "retry_after_ms": self.retry_after_ms,
@@ -292,6 +273,12 @@ impl BenchConfig {
             "settings": self.settings,
             "emulation": self.emulation,
         })
+    }
+
+    /// What the EVM ledger's transactions are.
+    fn transactions(&self) -> Option<String> {
+        let kind = self.trace.as_ref().map_or(self.mix.shape.to_string(), |_| "recorded".into());
+        (self.service == ServiceKind::Evm).then_some(kind)
     }
 
     /// What is offered, in words.
@@ -322,7 +309,10 @@ impl BenchConfig {
                 ServiceKind::Evm => Content::Transactions(self.mix),
                 ServiceKind::Log | ServiceKind::Noop => Content::Random,
             },
-            ready: self.rate * (self.warmup_s + self.duration_s),
+            ready: match self.load {
+                Shape::Fixed | Shape::Poisson => self.rate * (self.warmup_s + self.duration_s),
+                Shape::Closed => 0,
+            },
             operation_bytes: self.tx_bytes,
             seed: self.seed,
         }
@@ -330,8 +320,17 @@ impl BenchConfig {
 
     /// What the EVM ledger begins with, if that is what is replicated.
     pub(super) fn genesis(&self) -> Option<Genesis> {
+        let recorded = self.trace.as_ref().map(|trace| trace.genesis.clone());
         let mix = || self.mix.start(self.seed).genesis();
-        (self.service == ServiceKind::Evm).then(mix)
+        (self.service == ServiceKind::Evm).then(|| recorded.unwrap_or_else(mix))
+    }
+
+    /// The operations of the load.
+    pub(super) fn payload(&self) -> Payload {
+        match &self.trace {
+            Some(trace) => Payload::recorded(&self.plan(), &trace.transactions),
+            None => Payload::new(&self.plan()),
+        }
     }
 
     /// Who does not run, for want of keys.

@@ -8,7 +8,7 @@
 mod closed;
 mod open;
 
-use super::config::MixPlan;
+use super::evm::MixPlan;
 use super::measure::{Fate, Recorder, Schedule};
 use bytes::{Bytes, BytesMut};
 use closed::ClosedLoop;
@@ -132,6 +132,8 @@ pub enum Content {
     },
     /// Signed transactions of the EVM ledger.
     Transactions(MixPlan),
+    /// What somebody recorded.
+    Recorded,
 }
 
 /// Bytes of a put without its value: the form, and a key of 12.
@@ -225,14 +227,26 @@ impl Payload {
         Self { random, content, operation_bytes, ready, mix }
     }
 
+    /// These, in their order, and nothing after them.
+    #[must_use]
+    pub fn recorded(plan: &Plan, operations: &[Bytes]) -> Self {
+        let ready = operations.iter().cloned().collect();
+        let random = ChaCha8Rng::seed_from_u64(plan.seed);
+        Self { random, content: Content::Recorded, operation_bytes: 0, ready, mix: None }
+    }
+
+    /// The next ones; fewer where no more were recorded.
     fn take(&mut self, count: usize) -> Vec<Bytes> {
+        if self.content == Content::Recorded {
+            return self.ready.drain(..count.min(self.ready.len())).collect();
+        }
         if let Some(mix) = &mut self.mix {
             let next = || self.ready.pop_front().unwrap_or_else(|| mix.next_transaction());
             return std::iter::repeat_with(next).take(count).collect();
         }
         let bytes = match self.content {
             Content::Puts { .. } => self.operation_bytes.saturating_sub(PUT_BYTES),
-            Content::Random | Content::Transactions(_) => self.operation_bytes,
+            Content::Random | Content::Transactions(_) | Content::Recorded => self.operation_bytes,
         };
         let mut buffer = BytesMut::zeroed(bytes * count);
         self.random.fill_bytes(&mut buffer);
@@ -242,7 +256,7 @@ impl Payload {
 
     fn operation(&mut self, random: Bytes) -> Bytes {
         match self.content {
-            Content::Random | Content::Transactions(_) => random,
+            Content::Random | Content::Transactions(_) | Content::Recorded => random,
             Content::Puts { keys } => {
                 let key = format!("{:012x}", self.random.next_u64() % keys);
                 Operation::put(key, random).encode()

@@ -14,11 +14,11 @@ const SECONDS_SHOWN_MAX: usize = 80;
 pub fn render(report: &Report) -> String {
     let setting = |path| report.setting(path);
     let mut text = format!(
-        "{} validators · {} · {}-byte operations · {} · {} · {} s after {} s of warm-up\n\
+        "{} validators · {} · {} · {} · {} · {} s after {} s of warm-up\n\
          {} cores, {}; validators and clients share them · quorate {}\n\n",
         setting("validators"),
         setting("scheme"),
-        setting("tx_bytes"),
+        operations(report),
         setting("durability"),
         setting("service"),
         setting("duration_s"),
@@ -44,6 +44,14 @@ pub fn render(report: &Report) -> String {
         text.push_str("\nThis binary is not optimised: build with --release for figures that mean something.\n");
     }
     text
+}
+
+/// What the operations were.
+fn operations(report: &Report) -> String {
+    match report.config["mix"].as_str() {
+        Some(mix) => format!("{mix} transactions"),
+        None => format!("{}-byte operations", report.setting("tx_bytes")),
+    }
 }
 
 fn figures(report: &Report) -> Vec<(&'static str, String)> {

@@ -38,11 +38,14 @@ impl<T: Target, A: Answers> ClosedLoop<T, A> {
 
     fn offer(&mut self, owed: &mut [u64]) {
         for (session, owed) in owed.iter_mut().enumerate().filter(|(_, owed)| **owed > 0) {
-            let count = std::mem::take(owed) as usize;
+            let payload = self.payload.take(std::mem::take(owed) as usize);
+            let count = payload.len();
+            if count == 0 {
+                continue;
+            }
             let mark = self.schedule.mark(Instant::now());
             self.recorder.lock().offer(std::iter::repeat_n(mark, count));
-            let operations =
-                self.payload.take(count).into_iter().map(|bytes| (mark, bytes)).collect();
+            let operations = payload.into_iter().map(|bytes| (mark, bytes)).collect();
             if !self.target.submit(session, operations) {
                 let mut recorder = self.recorder.lock();
                 (0..count).for_each(|_| recorder.record(mark, Fate::NotTaken));

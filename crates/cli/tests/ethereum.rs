@@ -1,0 +1,219 @@
+//! The EVM ledger as a client sees it that others wrote: alloy, against validators that are real processes.
+
+mod common;
+
+use alloy::network::TransactionBuilder;
+use alloy::primitives::{Address, Bytes, U64, U256, keccak256};
+use alloy::providers::{Provider, ProviderBuilder, WsConnect};
+use alloy::rpc::types::{BlockNumberOrTag, Filter, TransactionReceipt, TransactionRequest};
+use alloy::signers::local::PrivateKeySigner;
+use common::{Net, json, stderr, wait_for};
+use quorate_gateway::receipt::ReceiptFile;
+use quorate_ledger::evm::{TransactionResult, mix};
+use quorate_node::config::load_committee;
+use quorate_types::Outcome;
+use quorate_types::executed::ExecutionCertificate;
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::runtime::{Builder, Runtime};
+
+fn runtime() -> Runtime {
+    Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime")
+}
+
+fn ledger() -> Net {
+    let net = Net::start_with(4, "ed25519", &["--service", "evm", "--durability", "os"], |_| {});
+    net.wait_connected();
+    net
+}
+
+/// A client of validator `index` with the key of an account.
+fn provider(net: &Net, index: usize, account: usize) -> impl Provider + Clone + use<> {
+    let signer: PrivateKeySigner = net.accounts[account].parse().expect("a key");
+    let url = format!("http://{}", net.gateways[index]).parse().expect("an address");
+    ProviderBuilder::new().wallet(signer).connect_http(url)
+}
+
+async fn send(provider: &impl Provider, request: TransactionRequest) -> TransactionReceipt {
+    let pending = provider.send_transaction(request).await.expect("taken");
+    pending.get_receipt().await.expect("a receipt")
+}
+
+fn pay(to: Address, value: u64) -> TransactionRequest {
+    TransactionRequest::default().with_to(to).with_value(U256::from(value))
+}
+
+#[test]
+fn a_contract_is_deployed_and_used() {
+    let net = ledger();
+    runtime().block_on(async {
+        let client = provider(&net, 0, 0);
+        assert_eq!(client.get_chain_id().await.expect("answers"), 7_770);
+        let creation = TransactionRequest::default().with_deploy_code(mix::token_creation());
+        let created = send(&client, creation).await;
+        let token = created.contract_address.expect("a contract");
+        let code = client.get_code_at(token).await.expect("answers");
+        assert_eq!(code, mix::Artefact::token().deployed_bytecode);
+
+        let to = Address::repeat_byte(7);
+        let input = mix::transfer(to, U256::from(42));
+        let request = TransactionRequest::default().with_to(token).with_input(input.clone());
+        let paid = send(&client, request).await;
+        assert!(paid.status());
+        let filter = Filter::new().address(token).from_block(0).topic2(to.into_word());
+        let logs = client.get_logs(&filter).await.expect("answers");
+        assert_eq!(logs.len(), 1);
+        assert_eq!(logs[0].transaction_hash, Some(paid.transaction_hash));
+        assert_eq!(logs[0].topics()[0], keccak256("Transfer(address,address,uint256)"));
+
+        // Whoever has nothing is told why, at once.
+        let poor = TransactionRequest::default().with_from(to).with_to(Address::ZERO);
+        let error = client.call(poor.with_value(U256::from(1))).await.expect_err("no funds");
+        assert!(error.to_string().contains("lack of funds"), "{error}");
+        let input = mix::transfer(Address::repeat_byte(1), U256::from(43));
+        let request = TransactionRequest::default().with_from(to).with_to(token).with_input(input);
+        let error = client.estimate_gas(request).await.expect_err("too little");
+        let payload = error.as_error_resp().expect("an answer");
+        assert_eq!(payload.code, 3);
+        let data: Bytes = payload.try_data_as().expect("data").expect("bytes");
+        assert_eq!(data[..4], keccak256("InsufficientBalance(address,uint256,uint256)")[..4]);
+    });
+}
+
+#[test]
+fn a_dead_validator_is_missed_by_nobody_and_catches_up() {
+    let mut net = ledger();
+    let runtime = runtime();
+    let to = Address::repeat_byte(9);
+    net.processes.kill(3).expect("killed");
+    let last = runtime.block_on(async {
+        let client = provider(&net, 1, 1);
+        for value in 1..=5 {
+            assert!(send(&client, pay(to, value)).await.status());
+        }
+        send(&client, pay(to, 6)).await
+    });
+    net.processes.start_one(3).expect("started");
+    let client = provider(&net, 3, 2);
+    let height = last.block_number.expect("executed");
+    let block = wait_for("the validator to have the block", || {
+        runtime.block_on(async { client.get_block_by_number(height.into()).await.ok().flatten() })
+    });
+    assert_eq!(Some(block.header.hash), last.block_hash);
+    runtime.block_on(async {
+        assert_eq!(client.get_balance(to).await.expect("answers"), U256::from(21));
+        assert!(send(&client, pay(to, 4)).await.status());
+        let finalized = client.get_block_by_number(BlockNumberOrTag::Finalized).await;
+        let finalized = finalized.expect("answers").expect("there").header.number;
+        assert_eq!(client.get_block_number().await.expect("answers"), finalized);
+    });
+}
+
+/// Nonces that come in the wrong order, to different validators.
+#[test]
+fn transactions_wait_for_those_before_them() {
+    let net = ledger();
+    runtime().block_on(async {
+        let (first, second) = (provider(&net, 0, 3), provider(&net, 2, 3));
+        let to = Address::repeat_byte(8);
+        let numbered = |nonce| pay(to, 1).with_nonce(nonce).with_gas_limit(21_000);
+        let late = second.send_transaction(numbered(2)).await.expect("taken");
+        let later = second.send_transaction(numbered(1)).await.expect("taken");
+        let status: Value = second.raw_request("txpool_status".into(), ()).await.expect("answers");
+        assert_eq!(status["queued"], "0x2");
+        assert!(send(&first, numbered(0)).await.status());
+        for pending in [late, later] {
+            assert!(pending.get_receipt().await.expect("a receipt").status());
+        }
+        assert_eq!(first.get_balance(to).await.expect("answers"), U256::from(3));
+        let error = second.send_transaction(numbered(1)).await.expect_err("it is used");
+        assert!(error.to_string().contains("nonce too low"), "{error}");
+    });
+}
+
+#[test]
+fn what_the_committee_signed_needs_no_trust() {
+    let net = ledger();
+    let committee = load_committee(&net.folder().join("committee.toml"), Default::default());
+    let committee = Arc::new(committee.expect("a committee"));
+    let (height, shown) = runtime().block_on(async {
+        let client = provider(&net, 0, 4);
+        let paid = send(&client, pay(Address::repeat_byte(6), 5)).await;
+        let height = paid.block_number.expect("executed");
+        let shown: Value = client
+            .raw_request("quorate_getReceipt".into(), (paid.transaction_hash,))
+            .await
+            .expect("answers");
+        let file: ReceiptFile =
+            serde_json::from_value(shown["receipt"].clone()).expect("a receipt");
+        let receipt = file.verify(&committee).expect("it holds");
+        let operation: U64 = serde_json::from_value(shown["operation"].clone()).expect("a number");
+        let Outcome::Applied(result) = &receipt.reply.results[operation.to::<usize>()] else {
+            panic!("it was executed")
+        };
+        let result = TransactionResult::read(result).expect("a result");
+        assert_eq!((result.transaction, result.success), (paid.transaction_hash, true));
+
+        let proof: Value = client
+            .raw_request("eth_getProof".into(), (Address::repeat_byte(6), [U256::ZERO], "latest"))
+            .await
+            .expect("answers");
+        assert_eq!(proof["balance"], "0x5");
+        (height, proof["certificate"].clone())
+    });
+    let bytes: Bytes = serde_json::from_value(shown["certificate"].clone()).expect("bytes");
+    let certificate: ExecutionCertificate = borsh::from_slice(&bytes).expect("a certificate");
+    certificate.check(&committee).expect("it holds");
+    assert!(certificate.header.height.0 >= height);
+}
+
+#[test]
+fn new_blocks_and_logs_are_told_of() {
+    let net = ledger();
+    runtime().block_on(async {
+        let client = provider(&net, 0, 5);
+        let url = format!("ws://{}", net.gateways[0]);
+        let socket =
+            ProviderBuilder::new().connect_ws(WsConnect::new(url)).await.expect("connects");
+        let mut blocks = socket.subscribe_blocks().await.expect("subscribes");
+        let created = TransactionRequest::default().with_deploy_code(mix::token_creation());
+        let receipt = send(&client, created).await;
+        let token = receipt.contract_address.expect("a contract");
+        loop {
+            let header = blocks.recv().await.expect("a block");
+            if Some(header.hash) == receipt.block_hash {
+                break;
+            }
+            assert!(header.number < receipt.block_number.expect("executed"), "it was left out");
+        }
+        let filter = Filter::new().address(token);
+        let mut logs = socket.subscribe_logs(&filter).await.expect("subscribes");
+        let input = mix::transfer(Address::repeat_byte(1), U256::from(1));
+        let paid =
+            send(&client, TransactionRequest::default().with_to(token).with_input(input)).await;
+        let told = logs.recv().await.expect("a log");
+        assert_eq!(told.transaction_hash, Some(paid.transaction_hash));
+    });
+}
+
+#[test]
+fn what_is_wrong_with_a_ledgers_files_is_said() {
+    let place = tempfile::tempdir().expect("a folder");
+    let folder = place.path().join("net");
+    let folder = folder.to_str().expect("a plain path");
+    json(&["testnet", folder, "--service", "evm", "--json"]);
+    let genesis = place.path().join("net/genesis.json");
+    let config = place.path().join("net/validator-0/config.toml");
+    let run = || common::quorate(&["run", "--config", config.to_str().expect("a plain path")]);
+    std::fs::write(&genesis, "{}").expect("written");
+    let output = run();
+    assert_eq!(output.status.code(), Some(2));
+    let said = stderr(&output);
+    assert!(said.contains("'genesis': the genesis's config names no chainId"), "{said}");
+    common::edit(&config, "genesis = ", "# genesis = ");
+    let said = stderr(&run());
+    assert!(
+        said.contains("the service 'evm' needs a genesis file: name it as 'genesis'"),
+        "{said}"
+    );
+}
