@@ -112,13 +112,14 @@ mod tests {
         );
     }
 
+    #[cfg(feature = "mutants")]
     #[test]
-    fn there_is_one_signature_for_each_that_is_made() {
-        the_twin_of_a_signature_is_refused();
+    fn the_mutant_is_noticed() {
         mutants::assert_noticed(Mutant::EvmTwinSignature, the_twin_of_a_signature_is_refused);
     }
 
     /// `(r, n - s)` with the other parity is a signature by the same key.
+    #[test]
     fn the_twin_of_a_signature_is_refused() {
         let order = hex::decode("fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141");
         let order: [u8; 32] = order.expect("hex").try_into().expect("32 bytes");

@@ -115,7 +115,7 @@ pub(super) fn receipt(
 }
 
 /// A log that was found.
-pub(super) fn log(found: FoundLog) -> Log {
+pub(super) fn log(found: &FoundLog) -> Log {
     Log {
         inner: found.log.log(),
         block_hash: Some(found.block),

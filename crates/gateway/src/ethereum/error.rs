@@ -1,5 +1,7 @@
 //! Errors as Ethereum's tools know them.
 
+#![expect(clippy::needless_pass_by_value, reason = "these are what map_err is given")]
+
 use alloy_primitives::Bytes;
 use jsonrpsee::types::ErrorObjectOwned;
 use jsonrpsee::types::error::{INTERNAL_ERROR_CODE, INVALID_PARAMS_CODE};

@@ -81,7 +81,7 @@ impl Filters {
                     let from = if begins(&options) { filter.heights.0 } else { 0 };
                     filter.heights = (from.max(seen + 1), filter.heights.1.min(newest));
                     let is_empty = filter.heights.0 > filter.heights.1;
-                    let logs = if is_empty { Vec::new() } else { as_logs(chain.logs(filter)?) };
+                    let logs = if is_empty { Vec::new() } else { as_logs(&chain.logs(filter)?) };
                     json(&logs)
                 }
                 None => Err(unknown()),
@@ -94,7 +94,7 @@ impl Filters {
         let known = self.0.lock().filters.get(&number.to()).cloned();
         let What::Logs(filter) = known.ok_or_else(unknown)?.what else { return Err(unknown()) };
         let filter = chain.filter(&filter)?.ok_or_else(unknown)?;
-        json(&as_logs(chain.logs(filter)?))
+        json(&as_logs(&chain.logs(filter)?))
     }
 
     fn take(&self, number: U64, newest: u64) -> Result<Polled, Failure> {

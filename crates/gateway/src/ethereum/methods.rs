@@ -253,7 +253,7 @@ fn logs(module: &mut Module) -> Registered {
         let Some(filter) = context.chain.filter(&filter)? else {
             return Err(error::not_found("unknown block"));
         };
-        context.chain.logs(filter).map(as_logs)
+        context.chain.logs(filter).map(|found| as_logs(&found))
     })?;
     method(module, "eth_newFilter", |context, mut arguments| {
         let filter = arguments.next::<Filter>()?;
@@ -273,8 +273,8 @@ fn logs(module: &mut Module) -> Registered {
     })
 }
 
-pub(super) fn as_logs(found: Vec<quorate_ledger::evm::FoundLog>) -> Vec<Log> {
-    found.into_iter().map(convert::log).collect()
+pub(super) fn as_logs(found: &[quorate_ledger::evm::FoundLog]) -> Vec<Log> {
+    found.iter().map(convert::log).collect()
 }
 
 /// A block's effective tips with the gas that paid them.

@@ -116,7 +116,7 @@ fn messages(
         }
         Topic::Logs(filter) => {
             let filter = LogFilter { heights: (height, height), ..filter.clone() };
-            as_logs(chain.logs(filter)?).iter().map(message).collect()
+            as_logs(&chain.logs(filter)?).iter().map(message).collect()
         }
     }
 }

@@ -1,1 +1,78 @@
 use super::*;
+use alloy_consensus::TxEip1559;
+use alloy_primitives::TxKind;
+use quorate_ledger::evm::Signer;
+
+const CHAIN: u64 = 7;
+
+fn waiting(name: &str, nonce: u64, fee: u128) -> (B256, Waiting) {
+    let transaction = TxEip1559 {
+        chain_id: CHAIN,
+        nonce,
+        gas_limit: 21_000,
+        max_fee_per_gas: fee,
+        to: TxKind::Call(Address::ZERO),
+        ..TxEip1559::default()
+    };
+    let raw = Signer::derived(name).0.sign(transaction);
+    let transaction = Arc::new(Recovered::read(&raw, CHAIN).expect("a transaction"));
+    (keccak256(&raw), Waiting { raw, transaction, is_sent: false })
+}
+
+fn put(content: &mut Content, name: &str, nonce: u64, fee: u128) -> Result<B256, Failure> {
+    let (hash, waiting) = waiting(name, nonce, fee);
+    content.insert(hash, waiting).map(|()| hash)
+}
+
+fn address(name: &str) -> Address {
+    Signer::derived(name).0.address()
+}
+
+#[test]
+fn what_follows_without_a_gap_is_due_once() {
+    let mut content = Content::default();
+    for nonce in [7, 5, 6, 9] {
+        put(&mut content, "one", nonce, 1).expect("taken");
+    }
+    put(&mut content, "another", 5, 1).expect("taken");
+    let one = address("one");
+    assert_eq!(content.next_nonce(one, 5), 8);
+    assert_eq!(content.next_nonce(one, 4), 4);
+    let due = content.due(one, 5);
+    let nonces = due.iter().map(|(hash, _)| content.by_hash[hash].transaction.envelope.nonce());
+    assert_eq!(nonces.collect::<Vec<_>>(), [5, 6, 7]);
+    assert!(content.due(one, 5).is_empty(), "they are under way");
+    content.unsend(due[1].0);
+    assert_eq!(content.due(one, 5), [due[1].clone()], "what nobody took is sent again");
+}
+
+#[test]
+fn a_transaction_is_replaced_by_one_that_pays_more_and_only_before_it_is_sent() {
+    let mut content = Content::default();
+    let first = put(&mut content, "one", 3, 100).expect("taken");
+    let refusal = |result: Result<B256, Failure>| result.expect_err("refused").message().to_owned();
+    assert_eq!(refusal(put(&mut content, "one", 3, 100)), "already known");
+    let underpriced = "replacement transaction underpriced";
+    assert_eq!(refusal(put(&mut content, "one", 3, 110)), underpriced);
+    let second = put(&mut content, "one", 3, 111).expect("taken");
+    assert!(!content.by_hash.contains_key(&first));
+    assert_eq!(content.due(address("one"), 3).len(), 1);
+    assert_eq!(refusal(put(&mut content, "one", 3, 1_000)), underpriced);
+    content.finish(second, None);
+    assert!(content.by_sender.is_empty() && content.by_hash.is_empty());
+}
+
+#[test]
+fn what_others_took_the_place_of_is_forgotten() {
+    let mut content = Content::default();
+    for nonce in 0..4 {
+        put(&mut content, "one", nonce, 1).expect("taken");
+    }
+    assert_eq!(content.senders_with_gaps(), [address("one")]);
+    content.forget_below(address("one"), 3);
+    assert_eq!(content.by_hash.len(), 1);
+    content.due(address("one"), 3);
+    assert!(content.senders_with_gaps().is_empty());
+    content.forget_below(address("one"), 4);
+    assert_eq!(content.by_hash.len(), 1, "its answer is still to come");
+}

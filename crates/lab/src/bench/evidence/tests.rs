@@ -29,6 +29,8 @@ fn config() -> BenchConfig {
         send_to: SendTo::One,
         tx_bytes: 512,
         keys: 1_000,
+        mix: crate::bench::MixPlan::default(),
+        trace: None,
         duration_s: 4,
         warmup_s: 2,
         drain_s: 10,

@@ -41,14 +41,15 @@ fn schedule(window_ms: u64) -> Schedule {
 
 fn plan(shape: Shape) -> Plan {
     let content = Content::Random;
-    Plan { shape, rate: 5_000, outstanding: 20, content, operation_bytes: 64, seed: 7 }
+    Plan { shape, rate: 5_000, outstanding: 20, content, operation_bytes: 64, seed: 7, ready: 0 }
 }
 
 /// Runs a load to its end, and returns what was recorded.
 fn run(plan: Plan, window_ms: u64, target: impl Target + 'static, heard: Heard) -> Recorder {
     let schedule = schedule(window_ms);
     let recorder = Arc::new(Mutex::new(Recorder::new(schedule)));
-    let load = Load::start(schedule, plan, target, heard, Arc::clone(&recorder));
+    let load =
+        Load::start(schedule, plan, Payload::new(&plan), target, heard, Arc::clone(&recorder));
     while !recorder.lock().is_settled() {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -117,7 +118,9 @@ fn a_closed_loop_keeps_its_number_under_way() {
     let schedule = schedule(50);
     let recorder = Arc::new(Mutex::new(Recorder::new(schedule)));
     let counting = Arc::clone(&recorder);
-    let load = Load::start(schedule, plan(Shape::Closed), target, Heard(receiver), counting);
+    let plan = plan(Shape::Closed);
+    let payload = Payload::new(&plan);
+    let load = Load::start(schedule, plan, payload, target, Heard(receiver), counting);
     while Instant::now() < schedule.start + schedule.window {
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -3,7 +3,7 @@ use crate::bench::load::Content;
 
 fn marks(shape: Shape, rate: u64, seed: u64, end: u64) -> Vec<u64> {
     let content = Content::Random;
-    let plan = Plan { shape, rate, outstanding: 0, content, operation_bytes: 1, seed };
+    let plan = Plan { shape, rate, outstanding: 0, content, operation_bytes: 1, seed, ready: 0 };
     let mut arrivals = Arrivals::new(&plan);
     std::iter::from_fn(|| arrivals.next_before(end)).collect()
 }
@@ -17,7 +17,8 @@ fn even_operations_are_as_many_as_the_rate_says() {
 #[test]
 fn what_is_not_due_yet_comes_later() {
     let (shape, content) = (Shape::Fixed, Content::Random);
-    let plan = Plan { shape, rate: 10, outstanding: 0, content, operation_bytes: 1, seed: 1 };
+    let plan =
+        Plan { shape, rate: 10, outstanding: 0, content, operation_bytes: 1, seed: 1, ready: 0 };
     let mut arrivals = Arrivals::new(&plan);
     assert_eq!(arrivals.next_before(100_000), Some(0));
     assert_eq!(arrivals.next_before(100_000), None);
