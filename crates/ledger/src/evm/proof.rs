@@ -26,7 +26,7 @@ pub(super) const SLOTS_MAX: usize = 1_024;
 pub struct ProofOf {
     /// Whose.
     pub address: Address,
-    /// Which slots, at most [`SLOTS_MAX`].
+    /// Which slots, at most 1,024.
     pub slots: Vec<U256>,
 }
 
