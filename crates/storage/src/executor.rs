@@ -309,7 +309,7 @@ impl Executor {
         let context = BlockContext { height: block.height(), proposed_at_ms: self.stamp_of(block) };
         let mut transaction = self.store.begin()?;
         let sorted = sort_requests(transaction.as_ref(), block)?;
-        let mut state = ServiceState { transaction: transaction.as_mut() };
+        let mut state = ServiceState { transaction: transaction.as_mut(), is_changed: false };
         let outcomes = execute_requests(self.service.as_mut(), &mut state, context, &sorted.fresh)?;
         let state = self.service.root(&state)?;
         if mutants::active(Mutant::SplitCommit) {
@@ -363,8 +363,12 @@ impl Executor {
 /// Writes the service's beginning, before anything is executed. A crash in between leaves none of it.
 fn fill(store: &mut dyn Store, service: &mut dyn Service) -> Result<(), StorageError> {
     let mut transaction = store.begin()?;
-    service.genesis(&mut ServiceState { transaction: transaction.as_mut() })?;
-    Ok(transaction.commit(true)?)
+    let mut state = ServiceState { transaction: transaction.as_mut(), is_changed: false };
+    service.genesis(&mut state)?;
+    if state.is_changed {
+        transaction.commit(true)?;
+    }
+    Ok(())
 }
 
 /// A block's requests by what is to be done with them.
@@ -545,6 +549,7 @@ fn scan_service(
 /// The service's part of a transaction.
 struct ServiceState<'a, 'b> {
     transaction: &'a mut (dyn Transaction + 'b),
+    is_changed: bool,
 }
 
 impl State for ServiceState<'_, '_> {
@@ -553,10 +558,12 @@ impl State for ServiceState<'_, '_> {
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StateError> {
+        self.is_changed = true;
         self.transaction.put(&service_key(key), value)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<(), StateError> {
+        self.is_changed = true;
         self.transaction.delete(&service_key(key))
     }
 

@@ -255,6 +255,22 @@ fn a_block_holds_no_more_gas_than_its_limit() {
 }
 
 #[test]
+fn a_transaction_has_one_form() {
+    let rich = signer(RICH);
+    let good = rich.sign(payment(0, rich.address(), U256::ZERO));
+    // A length may not be longer than it need be, and nothing may be around it or behind.
+    assert_eq!(good[1], 0xf8, "a list whose length takes a byte");
+    let longer = [&[2, 0xf9, 0][..], &good[2..]].concat();
+    let followed = [&good[..], &[0]].concat();
+    let wrapped = [&[0xb8, u8::try_from(good.len()).expect("short")][..], &good].concat();
+    for other in [longer, followed, wrapped] {
+        let outcomes = Ledger::new(genesis()).execute(&[other.into()]);
+        assert!(refusal(&outcomes[0]).starts_with("this is no transaction"), "{outcomes:?}");
+    }
+    assert!(applied(&Ledger::new(genesis()).execute(&[good])[0]).success);
+}
+
+#[test]
 fn another_chains_transaction_is_refused() {
     let rich = signer(RICH);
     let foreign = TxEip1559 { chain_id: CHAIN + 1, ..payment(0, rich.address(), U256::ZERO) };

@@ -1,7 +1,7 @@
 //! Ethereum's transactions: what of them is taken, and who sent them.
 
 use alloy_consensus::{Transaction as _, TxEnvelope};
-use alloy_eips::eip2718::Decodable2718;
+use alloy_eips::eip2718::{Decodable2718, Encodable2718};
 use alloy_primitives::map::B256HashMap;
 use alloy_primitives::{Address, B256, TxKind, keccak256};
 use bytes::Bytes;
@@ -64,6 +64,10 @@ impl Recovered {
         let envelope = envelope.map_err(|error| TransactionError::Form(error.to_string()))?;
         if !rest.is_empty() {
             return Err(TransactionError::Form("bytes follow it".into()));
+        }
+        // ★ One transaction, one hash: whoever passes it on cannot have it executed under another.
+        if envelope.encoded_2718() != bytes {
+            return Err(TransactionError::Form("it can be written otherwise".into()));
         }
         if envelope.is_eip4844() || envelope.is_eip7702() {
             return Err(TransactionError::Kind(envelope.tx_type() as u8));
