@@ -157,9 +157,12 @@ fn a_double_spend_is_refused_with_evidence_that_is_served() {
     };
     assert!(proof.is_proven(&net.network));
     assert_eq!(proof.first.id, first.id(net.network.chain()));
-    let authority = net.authorities[0][0].as_ref().expect("it runs");
-    let page = get(authority.http_address(), "/evidence");
-    assert!(page.contains(&alice.public().to_string()), "{page}");
+    // Whoever refused had kept the proof before it answered; two refusals leave no quorum, and end it.
+    let serving = net.authorities.iter().filter(|shards| {
+        let authority = shards[0].as_ref().expect("it runs");
+        get(authority.http_address(), "/evidence").contains(&alice.public().to_string())
+    });
+    assert!(serving.count() >= 2);
 }
 
 #[test]
