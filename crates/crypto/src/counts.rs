@@ -116,6 +116,11 @@ mod enabled {
         COUNTS.get()
     }
 
+    /// Counts the recovery of a signer that nobody performs: for a model that charges for it.
+    pub fn add_recovery() {
+        add(|counts| counts.secp256k1_recover += 1);
+    }
+
     pub(crate) fn add(change: impl FnOnce(&mut OpCounts)) {
         COUNTS.with(|cell| {
             let mut counts = cell.get();
@@ -126,7 +131,7 @@ mod enabled {
 }
 
 #[cfg(feature = "count")]
-pub use enabled::{peek, take};
+pub use enabled::{add_recovery, peek, take};
 
 #[cfg(feature = "count")]
 pub(crate) use enabled::add;

@@ -59,6 +59,7 @@ pub fn calibrate(
 ) -> Result<Prices, CalibrateError> {
     begin(PARTS[0]);
     let (ed25519, bls) = (signatures::ed25519(), signatures::bls());
+    let secp256k1 = signatures::secp256k1();
     begin(PARTS[1]);
     let hash = signatures::hash();
     begin(PARTS[2]);
@@ -79,6 +80,7 @@ pub fn calibrate(
         cores: u16::try_from(cores).unwrap_or(u16::MAX),
         ed25519,
         bls,
+        secp256k1,
         hash,
         net,
         machine_thread,

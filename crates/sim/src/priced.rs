@@ -52,7 +52,7 @@ pub use observed::{Given, Observed, observe};
 pub use outcome::{Answered, Outcome, Percentiles, Second, Signatures, Utilisation};
 pub use prices::{
     BlsPrices, ClientPrices, Ed25519Prices, ExecutionPrices, HashPrices, LogPrices, MachinePrices,
-    NetPrices, PerStation, Prices, PricesError,
+    NetPrices, PerStation, Prices, PricesError, Secp256k1Prices,
 };
 pub use stations::Kind as Station;
 
@@ -189,6 +189,8 @@ pub enum Work {
     Noop,
     /// Puts into the authenticated key-value store.
     Kv,
+    /// Transactions of the EVM ledger, whose senders every validator recovers from their signatures.
+    Evm,
 }
 
 /// What clients offer.

@@ -67,7 +67,7 @@ pub(crate) struct Options {
     /// Send requests to the leader of the first view instead of the validator beside the client
     #[arg(long)]
     to_leader: bool,
-    /// What execution costs: kv (puts) or noop
+    /// What execution costs: evm (transactions), kv (puts) or noop
     #[arg(long, default_value = "noop", value_parser = work)]
     service: Work,
     /// How long a client waits for operations to share a request [default: 50; 20 with --local]
@@ -266,8 +266,9 @@ fn simulate(scene: &Scene) -> Result<priced::Outcome, Failure> {
 fn work(text: &str) -> Result<Work, String> {
     match text {
         "kv" => Ok(Work::Kv),
+        "evm" => Ok(Work::Evm),
         "noop" => Ok(Work::Noop),
-        _ => Err("use 'kv' or 'noop'".to_owned()),
+        _ => Err("use 'evm', 'kv' or 'noop'".to_owned()),
     }
 }
 

@@ -1,10 +1,13 @@
 //! The log, its disk, and the state store.
 
 use super::{figures, line};
+use crate::bench::MixPlan;
 use crate::bounds::DiskSpeed;
 use bytes::Bytes;
 use quorate_crypto::{Digest, IdentitySecret};
 use quorate_ledger::Noop;
+use quorate_ledger::evm::Evm;
+use quorate_ledger::evm::mix::Mix;
 use quorate_ledger::kv::{Kv, Operation};
 use quorate_sim::priced::{ExecutionPrices, HashPrices, LogPrices};
 use quorate_storage::{
@@ -12,7 +15,7 @@ use quorate_storage::{
     StorageError,
 };
 use quorate_types::machine::{Block, Record, RecordKind};
-use quorate_types::service::Service;
+use quorate_types::service::{Preparation, Service};
 use quorate_types::{Body, ChainId, Height, Payload, ReplicaId, Request};
 use std::path::Path;
 use std::sync::Arc;
@@ -121,12 +124,15 @@ pub(super) fn execution(folder: &Path) -> Result<ExecutionPrices, super::Calibra
     let mut store = PutTimer::new(&folder.path().join("kv"))?;
     let (one, ten) = (store.time(256)?, store.time(2_560)?);
     let (all_us, kv_put_us) = line((256.0, one - request_us), (2_560.0, ten - 10.0 * request_us));
+    let (evm_us, evm_tx_us) = transactions(&folder.path().join("evm"), request_us)?;
     Ok(ExecutionPrices {
         block_us,
         request_us: figures(request_us),
         operation_us: figures(operation_us),
         kv_block_us: figures((all_us - block_us).max(0.0)),
         kv_put_us,
+        evm_block_us: figures((evm_us - block_us).max(0.0)),
+        evm_tx_us,
     })
 }
 
@@ -174,6 +180,59 @@ impl PutTimer {
         let operations: Vec<Bytes> = (self.keys..).take(puts).map(operation).collect();
         let body = body(self.requests, &operations, 256);
         (self.height, self.keys) = (self.height + 1, self.keys + puts as u64);
+        self.requests += body.requests.len() as u64;
+        Ok(time(&mut self.executor, self.height, body)?)
+    }
+}
+
+/// What the EVM ledger asks for a height and for each transaction, requests apart, in microseconds.
+fn transactions(folder: &Path, request_us: f64) -> Result<(f64, f64), super::CalibrateError> {
+    let mut ledger = TransactionTimer::new(folder)?;
+    // Whole hundreds: the mix creates, swaps and transfers in the same parts each time.
+    let (few, many) = (ledger.time(100)?, ledger.time(1_000)?);
+    let without = |took: f64, transactions: usize| {
+        let requests = transactions / TRANSACTIONS_PER_REQUEST;
+        (transactions as f64, took - requests as f64 * request_us)
+    };
+    Ok(line(without(few, 100), without(many, 1_000)))
+}
+
+/// About 12 KB.
+const TRANSACTIONS_PER_REQUEST: usize = 50;
+
+/// Transactions of the mixed load, their senders recovered before.
+struct TransactionTimer {
+    executor: Executor,
+    preparation: Arc<dyn Preparation>,
+    mix: Mix,
+    height: u64,
+    requests: u64,
+}
+
+impl TransactionTimer {
+    fn new(folder: &Path) -> Result<Self, super::CalibrateError> {
+        let mix = MixPlan::default().start(1);
+        let service = Evm::new(mix.genesis());
+        let preparation = service.preparation().expect("senders are recovered ahead");
+        let executor = open_store(folder, Box::new(service))?;
+        let mut timer = Self { executor, preparation, mix, height: 0, requests: 0 };
+        timer.carry_out(1_000)?;
+        Ok(timer)
+    }
+
+    /// The median of so many transactions in one height, in microseconds.
+    fn time(&mut self, transactions: usize) -> Result<f64, super::CalibrateError> {
+        let times: Result<Vec<f64>, _> =
+            (0..HEIGHTS / 4).map(|_| self.carry_out(transactions)).collect();
+        Ok(median(times?))
+    }
+
+    fn carry_out(&mut self, transactions: usize) -> Result<f64, super::CalibrateError> {
+        let operations: Vec<Bytes> =
+            (0..transactions).map(|_| self.mix.next_transaction()).collect();
+        operations.iter().for_each(|operation| self.preparation.prepare(operation));
+        let body = body(self.requests, &operations, TRANSACTIONS_PER_REQUEST);
+        self.height += 1;
         self.requests += body.requests.len() as u64;
         Ok(time(&mut self.executor, self.height, body)?)
     }

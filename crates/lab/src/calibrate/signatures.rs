@@ -2,10 +2,11 @@
 
 use super::{figures, line, microseconds};
 use quorate_crypto::{
-    Bitmap, BySharing, Certificate, IdentitySecret, KeyCache, Policy, Scheme, SchemeKind, Share,
-    VotingSecret, committee_scheme, deal, hash as blake3, threshold_schemes, verify_batch,
+    Bitmap, BySharing, Certificate, EcdsaSecret, IdentitySecret, KeyCache, Policy, Scheme,
+    SchemeKind, Share, VotingSecret, committee_scheme, deal, hash as blake3, recover,
+    threshold_schemes, verify_batch,
 };
-use quorate_sim::priced::{BlsPrices, Ed25519Prices, HashPrices};
+use quorate_sim::priced::{BlsPrices, Ed25519Prices, HashPrices, Secp256k1Prices};
 use std::sync::Arc;
 
 const MESSAGE: &[u8] =
@@ -119,6 +120,14 @@ pub(super) fn bls() -> BlsPrices {
         ),
         interpolated_point_us: figures((interpolated - point_read_us).max(0.0)),
     }
+}
+
+pub(super) fn secp256k1() -> Secp256k1Prices {
+    let secret = EcdsaSecret::from_bytes([1; 32]).expect("less than the order");
+    let digest = blake3(MESSAGE).0;
+    let signature = secret.sign(&digest);
+    let recover_us = microseconds(|| recover(&digest, &signature).expect("honest"));
+    Secp256k1Prices { recover_us: figures(recover_us) }
 }
 
 /// Making a threshold signature of so many shares, in microseconds.

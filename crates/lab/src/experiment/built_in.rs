@@ -4,7 +4,7 @@ use super::{Experiment, ExperimentError};
 use std::path::Path;
 
 /// Each id with its file's text.
-const FILES: [(&str, &str); 22] = [
+const FILES: [(&str, &str); 24] = [
     ("A1", include_str!("../../../../experiments/A1.toml")),
     ("H1", include_str!("../../../../experiments/H1.toml")),
     ("H2", include_str!("../../../../experiments/H2.toml")),
@@ -25,6 +25,8 @@ const FILES: [(&str, &str); 22] = [
     ("P4", include_str!("../../../../experiments/P4.toml")),
     ("P5", include_str!("../../../../experiments/P5.toml")),
     ("S1", include_str!("../../../../experiments/S1.toml")),
+    ("S2", include_str!("../../../../experiments/S2.toml")),
+    ("S3", include_str!("../../../../experiments/S3.toml")),
     ("V1", include_str!("../../../../experiments/V1.toml")),
     ("smoke", include_str!("../../../../experiments/smoke.toml")),
 ];

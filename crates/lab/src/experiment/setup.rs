@@ -85,8 +85,8 @@ pub struct Setup {
     pub tx_bytes: usize,
     /// What a vote survives: `fsync` or `os`.
     pub durability: Durability,
-    /// What is replicated: `log`, `noop` or `kv`. A simulated state is always that of `noop`, and costs
-    /// what `kv` would where that is named.
+    /// What is replicated: `log`, `noop`, `kv` or, simulated, `evm`. A simulated state is always that of
+    /// `noop`, and costs what `kv` or `evm` would where that is named.
     #[serde(with = "as_text")]
     pub service: ServiceKind,
     /// The last so many members crash.

@@ -4,10 +4,13 @@ use super::effects::Out;
 use super::frames::Frame;
 use super::load::{Client, Company};
 use super::stations::{Kind, Station};
-use super::{Nanos, Scene};
+use super::{Nanos, Scene, Work};
 use crate::gate::Gate;
 use crate::genesis;
+use bytes::Bytes;
+use quorate_crypto::counts;
 use quorate_engine::{Replica, ReplicaConfig, Verifier};
+use quorate_types::service::Preparation;
 use quorate_types::{Committee, Recipients, ReplicaId};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -66,6 +69,17 @@ impl Validator {
     }
 }
 
+/// Recovers no sender, but counts one for each operation: its price is charged where the real ledger's
+/// work would be done.
+#[derive(Debug)]
+struct Senders;
+
+impl Preparation for Senders {
+    fn prepare(&self, _: &Bytes) {
+        counts::add_recovery();
+    }
+}
+
 /// Everybody.
 pub(crate) struct Cast {
     pub(crate) validators: Vec<Validator>,
@@ -82,11 +96,11 @@ impl Cast {
         let (keys, committee) = genesis::members(scene.seed, scheme, settings.key_cache, &weights);
         let committee = Arc::new(committee);
         let verifier = || {
-            Arc::new(Verifier::new(
-                Arc::<Committee>::clone(&committee),
-                settings.protocol,
-                settings.proposal_key,
-            ))
+            let committee = Arc::<Committee>::clone(&committee);
+            let verifier = Verifier::new(committee, settings.protocol, settings.proposal_key);
+            let recovers = scene.load.work == Work::Evm;
+            let senders = recovers.then(|| Arc::new(Senders) as Arc<dyn Preparation>);
+            Arc::new(verifier.with_preparation(senders))
         };
         let validators = (0..).zip(&keys).map(|(id, keys)| {
             let (id, verifier) = (ReplicaId(id), verifier());

@@ -29,6 +29,8 @@ pub struct Prices {
     pub ed25519: Ed25519Prices,
     /// BLS12-381 signatures.
     pub bls: BlsPrices,
+    /// ECDSA on secp256k1, as transactions of the EVM ledger are signed.
+    pub secp256k1: Secp256k1Prices,
     /// BLAKE3.
     pub hash: HashPrices,
     /// Connections.
@@ -91,6 +93,14 @@ pub struct BlsPrices {
     pub weighted_point_us: f64,
     /// Multiplying a share by its coefficient, to interpolate threshold signatures.
     pub interpolated_point_us: f64,
+}
+
+/// ECDSA on secp256k1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Secp256k1Prices {
+    /// Recovering who signed.
+    pub recover_us: f64,
 }
 
 /// BLAKE3.
@@ -165,6 +175,11 @@ pub struct ExecutionPrices {
     pub kv_block_us: f64,
     /// A put into it, in the place of an operation.
     pub kv_put_us: f64,
+    /// What a height costs more under the EVM ledger.
+    pub evm_block_us: f64,
+    /// A transaction of it, in the place of an operation, its sender recovered before: the mean of one
+    /// creation, twenty swaps and 79 transfers of tokens, with the state on disk.
+    pub evm_tx_us: f64,
 }
 
 impl ExecutionPrices {
@@ -174,6 +189,7 @@ impl ExecutionPrices {
         match work {
             Work::Noop => (self.block_us, self.operation_us),
             Work::Kv => (self.block_us + self.kv_block_us, self.kv_put_us),
+            Work::Evm => (self.block_us + self.evm_block_us, self.evm_tx_us),
         }
     }
 }
@@ -353,7 +369,7 @@ impl Prices {
     /// What counted operations cost, in nanoseconds.
     #[must_use]
     pub fn of(&self, counts: &OpCounts) -> f64 {
-        let Self { ed25519, bls, hash, .. } = self;
+        let Self { ed25519, bls, secp256k1, hash, .. } = self;
         let us = |count: u64, price: f64| count as f64 * price * 1e3;
         let further = counts.bls_hash_to_curve.saturating_sub(counts.bls_verify + counts.bls_sign);
         us(counts.ed25519_sign, ed25519.sign_us)
@@ -371,6 +387,7 @@ impl Prices {
             + us(counts.bls_share_additions, bls.share_addition_us)
             + us(counts.bls_weighted_points, bls.weighted_point_us)
             + us(counts.bls_interpolated_points, bls.interpolated_point_us)
+            + us(counts.secp256k1_recover, secp256k1.recover_us)
             + us(counts.hashes, hash.call_us)
             + counts.hashed_bytes as f64 * hash.byte_ns
     }

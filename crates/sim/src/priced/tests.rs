@@ -99,6 +99,27 @@ fn a_saturated_station_works_at_the_rate_of_its_price() {
     assert!(outcome.committed_tps > 1_100.0, "what is decided does not wait for it: {outcome:#?}");
 }
 
+/// Transactions cost their price at execution, and every validator pays for each sender once.
+#[test]
+fn transactions_cost_their_execution_and_every_validator_their_senders() {
+    let used = |work: Work, recover_us: f64| {
+        let mut scene = scene(4, 2_000.0);
+        scene.host.cores = 8;
+        scene.load.work = work;
+        scene.prices.secp256k1.recover_us = recover_us;
+        scene.prices.execution.evm_tx_us = 200.0;
+        let outcome = outcome(&scene);
+        let of = |station| outcome.station(station).unwrap().mean;
+        (of(Station::Checks), of(Station::Execution))
+    };
+    let (nothing, idle) = used(Work::Noop, 100.0);
+    let (free, executing) = used(Work::Evm, 0.0);
+    let (paid, _) = used(Work::Evm, 100.0);
+    assert!((free - nothing).abs() < 0.2 * nothing, "{free} {nothing}");
+    assert!((0.38..0.5).contains(&(executing - idle)), "2,000 times 200 µs: {executing} {idle}");
+    assert!((0.18..0.22).contains(&(paid - free)), "2,000 times 100 µs: {paid} {free}");
+}
+
 #[test]
 fn work_costs_its_multiple_while_all_cores_are_taken() {
     let executed = |cores: u32, times: f64| {

@@ -358,6 +358,8 @@ pub(crate) fn reference_prices(prices: &Prices) -> Prices {
     prices.execution.operation_us = 0.0;
     prices.execution.kv_block_us = 0.0;
     prices.execution.kv_put_us = 0.0;
+    prices.execution.evm_block_us = 0.0;
+    prices.execution.evm_tx_us = 0.0;
     prices.log.sync_us = 0.0;
     prices
 }

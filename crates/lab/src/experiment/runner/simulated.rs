@@ -107,7 +107,11 @@ pub fn scene(setup: &Setup) -> Result<Scene, String> {
             bundle_delay: Duration::from_millis(setup.bundle_delay_ms),
             sessions: NonZeroUsize::new(setup.sessions as usize),
             receivers: receivers(setup.send_to),
-            work: if setup.service == ServiceKind::Kv { Work::Kv } else { Work::Noop },
+            work: match setup.service {
+                ServiceKind::Kv => Work::Kv,
+                ServiceKind::Evm => Work::Evm,
+                _ => Work::Noop,
+            },
         },
         take_up: Duration::from_micros(setup.take_up_us),
         warmup: Duration::from_secs(setup.warmup_s),

@@ -51,7 +51,7 @@ impl Prices {
     #[must_use]
     pub fn without_signatures(&self) -> Self {
         let mut table = Table::try_from(self).expect("plain fields");
-        for scheme in ["ed25519", "bls"] {
+        for scheme in ["ed25519", "bls", "secp256k1"] {
             if let Some(Value::Table(prices)) = table.get_mut(scheme) {
                 scale(prices, 0.0);
             }

@@ -101,6 +101,14 @@ fn a_certificate_costs_what_its_operations_do() {
 }
 
 #[test]
+fn a_recovered_signer_costs_its_price() {
+    counts::take();
+    counts::add_recovery();
+    counts::add_recovery();
+    assert_near(list().of(&counts::take()) / 1e3, 2.0 * list().secp256k1.recover_us);
+}
+
+#[test]
 fn a_list_may_be_made_from_another() {
     let text = |scale: &str, change: &str| {
         format!(
