@@ -50,6 +50,8 @@ enum Command {
     Status(commands::status::Options),
     /// Read and write the key-value store of a running committee
     Kv(Box<commands::kv::Options>),
+    /// Run Ethereum's public execution tests on the EVM ledger
+    EvmTests(commands::evm_tests::Options),
     /// Pay without consensus: authorities, wallets, measurements
     Pay(Box<commands::pay::Options>),
     /// Check a receipt offline
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
         Command::Run(options) => options.run(),
         Command::Status(options) => options.run(),
         Command::Kv(options) => options.run(),
+        Command::EvmTests(options) => options.run(),
         Command::Pay(options) => options.run(),
         Command::Receipt(options) => options.run(),
         Command::Keys(options) => options.run(),

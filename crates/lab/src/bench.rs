@@ -26,6 +26,7 @@ pub mod latency_grid;
 pub mod load;
 pub mod measure;
 mod progress;
+mod readers;
 pub mod recovery;
 pub mod report;
 mod run;
@@ -40,6 +41,7 @@ pub use events::{At, NotAnEvent, Pause, Who};
 pub use evm::{EvmBound, MixPlan, Trace, TraceError, Unreplicated};
 pub use latencies::{Latencies, LatencyMs};
 pub use progress::Progress;
+pub use readers::Reads;
 pub use report::Report;
 pub use search::find_max;
 pub use table::render;
@@ -51,6 +53,7 @@ use committee::Committee;
 use load::Load;
 use measure::{Recorder, Schedule};
 use parking_lot::Mutex;
+use readers::Readers;
 use run::{Given, Run};
 use std::path::Path;
 use std::sync::Arc;
@@ -176,11 +179,17 @@ fn measure(
     let recorder = Arc::new(Mutex::new(Recorder::new(schedule)));
     let load = Load::start(schedule, plan, payload, target, answers, Arc::clone(&recorder));
     let watch = Watch::start(committee.http(), schedule.start);
+    let readers = config
+        .genesis()
+        .filter(|_| config.reads > 0)
+        .map(|genesis| Readers::start(committee.gateways(), config.reads, schedule, &genesis));
     progress.begin(config);
     let given = Given { config, committee, members, progress, interrupted, schedule, recorder };
     let mut run = Run::new(given);
     run.under_load()?;
     let last = run.drain()?;
     drop(load);
-    run.conclude(&last, &watch.finish())
+    let report = run.conclude(&last, &watch.finish())?;
+    let reads = readers.map(Readers::finish);
+    Ok(Report { beside: Beside { reads, ..report.beside }, ..report })
 }

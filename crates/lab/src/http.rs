@@ -1,4 +1,4 @@
-//! Blocking `GET` over HTTP/1.1: all that asking a validator how it is needs.
+//! Blocking `GET` and `POST` over HTTP/1.1: all that asking a validator how it is, or its gateway, needs.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -47,7 +47,22 @@ impl Connection {
     /// # Errors
     /// When the answer does not come in time, is not 200 or does not say how long it is.
     pub fn get(&mut self, path: &str) -> io::Result<String> {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address);
+        self.exchange(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address))
+    }
+
+    /// Sends JSON to `path` and returns the body of a 200 answer, as [`Connection::get`].
+    ///
+    /// # Errors
+    /// As [`Connection::get`].
+    pub fn post(&mut self, path: &str, json: &str) -> io::Result<String> {
+        let (address, length) = (&self.address, json.len());
+        self.exchange(&format!(
+            "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+             Content-Length: {length}\r\n\r\n{json}"
+        ))
+    }
+
+    fn exchange(&mut self, request: &str) -> io::Result<String> {
         self.stream.get_mut().write_all(request.as_bytes())?;
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
@@ -138,7 +153,7 @@ mod tests {
         let mut connection =
             Connection::open(&address, Duration::from_secs(10)).expect("connected");
         assert_eq!(connection.get("/a").expect("an answer"), "first");
-        assert_eq!(connection.get("/b").expect("an answer"), "");
+        assert_eq!(connection.post("/b", "{}").expect("an answer"), "");
         let error = connection.get("/c").expect_err("not 200").to_string();
         assert!(error.contains("404"), "{error}");
         let error = connection.get("/d").expect_err("closed");

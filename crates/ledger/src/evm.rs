@@ -14,6 +14,7 @@
 //! alternatives. Source: paper 002, §IV and §IX.
 
 mod call;
+pub mod conformance;
 mod execution;
 mod genesis;
 mod history;
@@ -27,7 +28,7 @@ mod transaction;
 mod world;
 
 pub use alloy_genesis::GenesisAccount;
-pub use alloy_primitives::U256;
+pub use alloy_primitives::{Address, U256};
 pub use genesis::{Genesis, GenesisError, HISTORY_BLOCKS, TRANSACTION_GAS_MAX};
 pub use history::{Place, StoredBlock, StoredLog, StoredTransaction};
 pub use proof::{AccountProof, ProofFailure, ProofOf, verify_account};

@@ -178,6 +178,11 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 4_000, value_name = "COUNT",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     accounts: u32,
+    /// Ask the validators' gateways so many questions a second beside the load, with --service evm:
+    /// balances, nonces, calls and blocks over JSON-RPC
+    #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "RATE",
+          value_parser = clap::value_parser!(u64).range(..=100_000))]
+    reads: u64,
     /// Replay the signed transactions in this file, one in hexadecimal a line, in their order, with
     /// --service evm --load closed --sessions 1; they share requests as chunks of 12 KB do
     #[arg(long, value_name = "FILE", requires = "genesis")]
@@ -334,6 +339,7 @@ impl Options {
             tx_bytes: self.tx_bytes,
             keys: self.keys,
             trace: self.trace()?,
+            reads: self.reads,
             mix: MixPlan { shape: self.mix, accounts: self.accounts as usize },
             duration_s: self.duration,
             warmup_s: self.warmup,

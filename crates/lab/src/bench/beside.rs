@@ -3,6 +3,7 @@
 use super::config::BenchConfig;
 use super::evm::{EvmBound, Unreplicated};
 use super::latencies::LatencyMs;
+use super::readers::Reads;
 use super::recovery::Recovery;
 use super::report::Report;
 use super::search::Searched;
@@ -29,6 +30,8 @@ pub struct Beside {
     pub bounds: Option<Bounds>,
     /// What the EVM ledger could execute at most, unless it was not to be measured.
     pub evm: Option<EvmBound>,
+    /// What readers of the EVM ledger saw, where there were any.
+    pub reads: Option<Reads>,
     /// How the highest rate was found, where it was asked for.
     pub searched: Option<Searched>,
     /// How long throughput took to recover from each thing done to a validator.
@@ -56,7 +59,8 @@ impl Beside {
         let recoveries = self.recoveries.iter().map(|recovery| ("recovery", recovery.describe()));
         let bounds = self.bounds.iter().flat_map(Bounds::figures);
         let evm = self.evm.iter().flat_map(EvmBound::figures);
-        minimum.chain(searched).chain(recoveries).chain(evm).chain(bounds).collect()
+        let reads = self.reads.iter().map(|reads| ("reads", reads.describe()));
+        minimum.chain(searched).chain(recoveries).chain(reads).chain(evm).chain(bounds).collect()
     }
 }
 

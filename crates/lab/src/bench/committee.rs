@@ -48,7 +48,8 @@ impl Committee {
     pub(super) fn create(config: &BenchConfig) -> Result<Self, BenchError> {
         let (place, folder) = claim(config)?;
         let system = |what| move |source| BenchError::System { what, source };
-        let ports = 2 * config.validators;
+        let gateways = if config.reads > 0 { config.validators } else { 0 };
+        let ports = 2 * config.validators + gateways;
         let base_port = free_ports(ports).map_err(system("find free ports"))?;
         let plan = TestnetPlan {
             name: format!("bench-{}", config.seed),
@@ -64,6 +65,7 @@ impl Committee {
             genesis: config.genesis().map(|genesis| genesis.to_json()),
             settings: config.settings.clone(),
             emulation: config.emulation.clone(),
+            gateways: config.reads > 0,
             ..TestnetPlan::default()
         };
         let testnet = Testnet::create(&folder, &plan)?;
@@ -85,6 +87,11 @@ impl Committee {
     /// Where the validators say how they are.
     pub(super) fn http(&self) -> &[String] {
         &self.testnet.http
+    }
+
+    /// Where their gateways are, if they have any.
+    pub(super) fn gateways(&self) -> &[String] {
+        &self.testnet.gateways
     }
 
     /// Asks every validator how it is but those that cannot answer: waiting for them would be in vain.

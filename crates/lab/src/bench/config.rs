@@ -76,6 +76,8 @@ pub struct BenchConfig {
     pub mix: MixPlan,
     /// What to send instead, in order, with the EVM ledger: in a closed loop of one session.
     pub trace: Option<Arc<Trace>>,
+    /// Questions a second to the validators' gateways beside the load, with the EVM ledger.
+    pub reads: u64,
     /// The replicas' settings.
     pub settings: Settings,
     /// A network to emulate between members, and between them and the clients beside each.
@@ -159,6 +161,8 @@ impl BenchConfig {
         let fits = self.trace.is_none() || self.service == ServiceKind::Evm && in_order;
         let rule = "--trace is for --service evm, --load closed and --sessions 1: in their order";
         check(fits, rule.into())?;
+        let fits = self.reads == 0 || self.service == ServiceKind::Evm;
+        check(fits, "--reads is for --service evm".into())?;
         let most = Session::QUEUE_MAX as u64;
         let rule = format!("--outstanding must be 1 to {most}");
         check((1..=most).contains(&self.outstanding), rule)?;
@@ -266,6 +270,7 @@ impl BenchConfig {
             "retention_bytes": self.retention_bytes,
             "service": self.service.to_string(),
             "mix": self.transactions(),
+            "reads": self.reads,
             "sessions": self.session_count(),
             "bundle_delay_ms": self.bundle_delay_ms,
             "retry_after_ms": self.retry_after_ms,

@@ -105,8 +105,15 @@ pub(super) struct Candidate {
     pub(super) read: Result<Arc<Recovered>, super::TransactionError>,
 }
 
-/// Carries out a block's transactions in order. One that is invalid where it stands changes nothing, and its
-/// outcome says why.
+/// What transactions are carried out under.
+pub(super) struct Setting<'a> {
+    pub(super) configuration: CfgEnv,
+    pub(super) block: BlockEnv,
+    /// The hashes of blocks, for BLOCKHASH.
+    pub(super) hashes: &'a dyn Fn(u64) -> Result<B256, StateError>,
+}
+
+/// Carries out the transactions of a chain's block.
 ///
 /// # Errors
 /// When the state cannot be read.
@@ -117,11 +124,30 @@ pub(super) fn carry_out(
     environment: &Environment,
     candidates: Vec<Candidate>,
 ) -> Result<Carried, StateError> {
-    let hashes = |height| hash_of(state, height);
+    let setting = Setting {
+        configuration: configuration(genesis.chain_id),
+        block: environment.block(genesis),
+        hashes: &|height| hash_of(state, height),
+    };
+    carry_out_under(setting, state, codes, candidates)
+}
+
+/// Carries out transactions in order. One that is invalid where it stands changes nothing, and its outcome
+/// says why.
+///
+/// # Errors
+/// When the state cannot be read.
+pub(super) fn carry_out_under(
+    setting: Setting<'_>,
+    state: &dyn State,
+    codes: &Codes,
+    candidates: Vec<Candidate>,
+) -> Result<Carried, StateError> {
+    let (gas_limit, base_fee) = (setting.block.gas_limit, setting.block.basefee);
     let mut evm = Context::mainnet()
-        .with_db(World::new(state, codes, &hashes))
-        .with_cfg(configuration(genesis.chain_id))
-        .with_block(environment.block(genesis))
+        .with_db(World::new(state, codes, setting.hashes))
+        .with_cfg(setting.configuration)
+        .with_block(setting.block)
         .build_mainnet();
     let mut carried = Carried::default();
     for Candidate { hash, raw, read } in candidates {
@@ -133,13 +159,13 @@ pub(super) fn carry_out(
             }
         };
         let tx = transaction.env();
-        let is_room = tx.gas_limit <= genesis.gas_limit - carried.gas_used;
+        let is_room = tx.gas_limit <= gas_limit - carried.gas_used;
         if !is_room && !mutants::active(Mutant::EvmUnboundedBlock) {
             carried.refuse("exceeds block gas limit");
             continue;
         }
         match evm.transact_commit(tx) {
-            Ok(result) => carried.include((hash, raw), &transaction, result, genesis.base_fee),
+            Ok(result) => carried.include((hash, raw), &transaction, result, base_fee),
             Err(EVMError::Database(ReadError(error))) => return Err(error),
             Err(error) => carried.refuse(&error.to_string()),
         }

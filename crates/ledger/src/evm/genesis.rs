@@ -124,7 +124,7 @@ impl Genesis {
         serde_json::to_string_pretty(&file).expect("a genesis is JSON")
     }
 
-    fn check(&self) -> Result<(), GenesisError> {
+    pub(super) fn check(&self) -> Result<(), GenesisError> {
         let check = |ok: bool, rule| if ok { Ok(()) } else { Err(GenesisError::Range(rule)) };
         check(self.chain_id > 0, "chainId must be at least 1")?;
         check(self.gas_limit >= TRANSACTION_GAS_MAX, "gasLimit must be at least 30000000")?;
@@ -135,6 +135,10 @@ impl Genesis {
         let is_zero = |account: &GenesisAccount| {
             account.storage.iter().flatten().any(|(_, value)| *value == B256::ZERO)
         };
-        check(!self.accounts.values().any(is_zero), "storage must not hold zeros: leave them out")
+        check(!self.accounts.values().any(is_zero), "storage must not hold zeros: leave them out")?;
+        let is_reserved = |account: &GenesisAccount| {
+            account.code.as_ref().is_some_and(|code| code.starts_with(&[0xef]))
+        };
+        check(!self.accounts.values().any(is_reserved), "code must not begin with 0xef (EIP-3541)")
     }
 }

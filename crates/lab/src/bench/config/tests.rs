@@ -17,6 +17,7 @@ pub(in crate::bench) fn config() -> BenchConfig {
         tx_bytes: 512,
         keys: 1_000,
         mix: crate::bench::MixPlan::default(),
+        reads: 0,
         trace: None,
         duration_s: 20,
         warmup_s: 2,

@@ -30,6 +30,7 @@ fn config() -> BenchConfig {
         tx_bytes: 512,
         keys: 1_000,
         mix: crate::bench::MixPlan::default(),
+        reads: 0,
         trace: None,
         duration_s: 4,
         warmup_s: 2,

@@ -47,6 +47,7 @@ impl Processes {
             tx_bytes: setup.tx_bytes,
             keys: KEYS,
             mix: MixPlan::default(),
+            reads: 0,
             trace: None,
             duration_s: setup.duration_s,
             warmup_s: setup.warmup_s,

@@ -1,0 +1,267 @@
+//! Ethereum's public execution tests ("state tests"), run on this ledger.
+//!
+//! Each gives accounts, a block and a transaction, and names the root of the accounts after it and the hash of
+//! its logs, as Ethereum commits to them. The transaction is signed, read, carried out and written as any other;
+//! the block is the test's, and what this ledger refuses by its own rules is left out and counted.
+//! Source: <https://github.com/ethereum/execution-spec-tests>, `state_tests`; the older
+//! <https://github.com/ethereum/tests>, `GeneralStateTests`.
+
+use super::execution::{self, Candidate, Carried, Setting};
+use super::history::StoredLog;
+use super::transaction::Recovered;
+use super::world::{self, Account, Changes, Codes};
+use super::{Genesis, Signer, TransactionError, stored};
+use crate::map::entries;
+use alloy_consensus::proofs::state_root_unhashed;
+use alloy_consensus::{TxEip1559, TxEip2930, TxLegacy};
+use alloy_genesis::GenesisAccount;
+use alloy_primitives::{Address, B256, Bytes, Log, TxKind, U256, keccak256};
+use quorate_types::Outcome;
+use quorate_types::service::{KeyRange, State, StateError, Visitor};
+use revm::context::{CfgEnv, TransactionType};
+use revm_statetest_types::{SpecName, Test, TestSuite, TestUnit};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// A transaction in a block of its own, and what became of the test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// The test's name, and which of its transactions.
+    pub name: String,
+    /// What became of it.
+    pub verdict: Verdict,
+}
+
+/// What became of a test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The accounts and the logs are those that the test names.
+    Passed,
+    /// They are not.
+    Failed(String),
+    /// This ledger's own rules have no place for it.
+    LeftOut(&'static str),
+}
+
+/// Runs the tests of a file, as far as they are for the rules of Prague.
+///
+/// # Errors
+/// When the text is no file of tests.
+pub fn run(text: &str) -> Result<Vec<Case>, serde_json::Error> {
+    let suite: TestSuite = serde_json::from_str(text)?;
+    let cases = suite.0.iter().flat_map(|(name, unit)| {
+        let Some(tests) = unit.post.get(&SpecName::Prague) else {
+            return vec![Case { name: name.clone(), verdict: Verdict::LeftOut(OTHER_RULES) }];
+        };
+        tests.iter().map(|test| case(name, unit, test)).collect()
+    });
+    Ok(cases.collect())
+}
+
+const OTHER_RULES: &str = "for other rules than Prague's";
+const BLOBS: &str = "a transaction with blobs (EIP-4844)";
+const DELEGATIONS: &str = "a transaction with delegations (EIP-7702)";
+const RESERVED_CODE: &str = "accounts whose code begins with 0xef";
+const NO_SUCH_FORM: &str = "a transaction that cannot be written";
+const TOO_LONG: &str = "a transaction beyond this ledger's length";
+
+fn case(name: &str, unit: &TestUnit, test: &Test) -> Case {
+    let at = &test.indexes;
+    let name = format!("{name} (data {}, gas {}, value {})", at.data, at.gas, at.value);
+    let verdict = attempt(unit, test).unwrap_or_else(Verdict::LeftOut);
+    Case { name, verdict }
+}
+
+/// `Err`: why it is left out.
+fn attempt(unit: &TestUnit, test: &Test) -> Result<Verdict, &'static str> {
+    let raw = transaction(unit, test)?;
+    let mut state = Memory::holding(&accounts_before(unit)?);
+    let setting = Setting {
+        configuration: configuration(),
+        block: unit.block_env(&mut configuration()),
+        // The older tests were made with these.
+        hashes: &|height| Ok(keccak256(height.to_string())),
+    };
+    let read = Recovered::read(&raw, CHAIN);
+    if matches!(read, Err(TransactionError::TooLong)) {
+        return Err(TOO_LONG);
+    }
+    let candidate = Candidate { hash: keccak256(&raw), raw, read: read.map(Arc::new) };
+    let carried = execution::carry_out_under(setting, &state, &Codes::default(), vec![candidate]);
+    Ok(judge(test, &mut state, carried.expect("memory can be read")))
+}
+
+fn judge(test: &Test, state: &mut Memory, carried: Carried) -> Verdict {
+    match (&carried.outcomes[0], &test.expect_exception) {
+        (Outcome::Refused(reason), None) => {
+            return Verdict::Failed(format!("refused: {}", String::from_utf8_lossy(reason)));
+        }
+        (Outcome::Applied(_), Some(reason)) => {
+            return Verdict::Failed(format!("carried out, where {reason} was expected"));
+        }
+        _ => {}
+    }
+    let logs: Vec<Log> =
+        carried.included.iter().flat_map(|one| one.logs.iter().map(StoredLog::log)).collect();
+    carried.changes.write(state).expect("memory can be written");
+    let root = state_root_unhashed(state.accounts());
+    let logs = keccak256(alloy_rlp::encode(&logs));
+    if root != test.hash {
+        return Verdict::Failed(format!("the accounts' root is {root}, not {}", test.hash));
+    }
+    if logs != test.logs {
+        return Verdict::Failed(format!("the logs' hash is {logs}, not {}", test.logs));
+    }
+    Verdict::Passed
+}
+
+/// The chain that the tests' transactions are for.
+const CHAIN: u64 = 1;
+
+/// The ledger's, but for its bound on a transaction's gas: here the test's block bounds it.
+fn configuration() -> CfgEnv {
+    let mut configuration = execution::configuration(CHAIN);
+    configuration.tx_gas_limit_cap = Some(u64::MAX);
+    configuration
+}
+
+fn accounts_before(unit: &TestUnit) -> Result<BTreeMap<Address, GenesisAccount>, &'static str> {
+    let account = |(address, account): (&Address, &revm_statetest_types::AccountInfo)| {
+        let slots = account.storage.iter().filter(|(_, value)| !value.is_zero());
+        let storage = slots.map(|(slot, value)| (B256::from(*slot), B256::from(*value))).collect();
+        let account = GenesisAccount::default()
+            .with_balance(account.balance)
+            .with_nonce(Some(account.nonce))
+            .with_code(Some(account.code.clone()))
+            .with_storage(Some(storage));
+        (*address, account)
+    };
+    let accounts = unit.pre.iter().map(account).collect();
+    let genesis = Genesis { accounts, ..Genesis::new(CHAIN) };
+    genesis.check().map_err(|_| RESERVED_CODE)?;
+    Ok(genesis.accounts)
+}
+
+/// The test's transaction, signed with its key.
+fn transaction(unit: &TestUnit, test: &Test) -> Result<Bytes, &'static str> {
+    let parts = &unit.transaction;
+    let Some(signer) = parts.secret_key.and_then(|key| Signer::from_bytes(key.0)) else {
+        // Signed by nobody on purpose.
+        return test.txbytes.clone().ok_or(NO_SUCH_FORM);
+    };
+    let narrow = |value: U256| u128::try_from(value).map_err(|_| NO_SUCH_FORM);
+    let price = |value: Option<U256>| narrow(value.unwrap_or_default());
+    let chain_id = u64::try_from(parts.chain_id.unwrap_or(U256::from(CHAIN)));
+    let chain_id = chain_id.map_err(|_| NO_SUCH_FORM)?;
+    let nonce = u64::try_from(parts.nonce).map_err(|_| NO_SUCH_FORM)?;
+    let gas_limit = parts.gas_limit.get(test.indexes.gas).ok_or(NO_SUCH_FORM)?;
+    let gas_limit = u64::try_from(*gas_limit).map_err(|_| NO_SUCH_FORM)?;
+    let to = parts.to.map_or(TxKind::Create, TxKind::Call);
+    let value = *parts.value.get(test.indexes.value).ok_or(NO_SUCH_FORM)?;
+    let input = parts.data.get(test.indexes.data).ok_or(NO_SUCH_FORM)?.clone();
+    let gas_price = price(parts.gas_price)?;
+    let access_list = parts.access_lists.get(test.indexes.data).cloned().flatten();
+    let access_list = access_list.unwrap_or_default();
+    let raw = match parts.tx_type(test.indexes.data).ok_or(NO_SUCH_FORM)? {
+        TransactionType::Legacy => {
+            let chain_id = Some(chain_id);
+            signer.sign(TxLegacy { chain_id, nonce, gas_price, gas_limit, to, value, input })
+        }
+        TransactionType::Eip2930 => signer.sign(TxEip2930 {
+            chain_id,
+            nonce,
+            gas_price,
+            gas_limit,
+            to,
+            value,
+            access_list,
+            input,
+        }),
+        TransactionType::Eip1559 => signer.sign(TxEip1559 {
+            chain_id,
+            nonce,
+            gas_limit,
+            max_fee_per_gas: price(parts.max_fee_per_gas)?,
+            max_priority_fee_per_gas: price(parts.max_priority_fee_per_gas)?,
+            to,
+            value,
+            access_list,
+            input,
+        }),
+        TransactionType::Eip4844 => return Err(BLOBS),
+        TransactionType::Eip7702 => return Err(DELEGATIONS),
+        TransactionType::Custom => return Err(NO_SUCH_FORM),
+    };
+    Ok(raw.into())
+}
+
+/// A state that is gone with its test.
+#[derive(Default)]
+struct Memory(BTreeMap<Vec<u8>, Vec<u8>>);
+
+impl Memory {
+    fn holding(accounts: &BTreeMap<Address, GenesisAccount>) -> Self {
+        let (mut state, mut changes) = (Self::default(), Changes::default());
+        accounts.iter().for_each(|(address, account)| changes.put(*address, account));
+        changes.write(&mut state).expect("memory can be written");
+        state
+    }
+
+    /// What the state holds, as Ethereum commits to it.
+    fn accounts(&self) -> BTreeMap<Address, GenesisAccount> {
+        let (mut accounts, mut slots) = (BTreeMap::new(), Vec::new());
+        let mut visit = |key: &[u8], _, value: &[u8]| {
+            let (address, slot) = key.split_at(Address::len_bytes());
+            let address = Address::from_slice(address);
+            if slot.is_empty() {
+                accounts.insert(address, value.to_vec());
+            } else {
+                slots.push((address, B256::from_slice(slot), B256::from_slice(value)));
+            }
+            ControlFlow::Continue(())
+        };
+        entries::scan(self, KeyRange::ALL, &mut visit).expect("memory can be read");
+        let account = |bytes: Vec<u8>| {
+            let account: Account = stored::decode(&bytes).expect("it was encoded");
+            GenesisAccount::default()
+                .with_balance(account.balance)
+                .with_nonce(Some(account.nonce))
+                .with_code(Some(world::code(self, account.code_hash).expect("it was written")))
+                .with_storage(Some(BTreeMap::new()))
+        };
+        let mut accounts: BTreeMap<_, _> =
+            accounts.into_iter().map(|(address, bytes)| (address, account(bytes))).collect();
+        for (address, slot, value) in slots {
+            let account: &mut GenesisAccount = accounts.entry(address).or_default();
+            account.storage.get_or_insert_default().insert(slot, value);
+        }
+        accounts
+    }
+}
+
+impl State for Memory {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StateError> {
+        Ok(self.0.get(key).cloned())
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StateError> {
+        self.0.insert(key.to_vec(), value.to_vec());
+        Ok(())
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<(), StateError> {
+        self.0.remove(key);
+        Ok(())
+    }
+
+    fn scan(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError> {
+        let Some(bounds) = keys.bounds() else { return Ok(()) };
+        let range = self.0.range::<[u8], _>(bounds);
+        let _ = range.into_iter().try_for_each(|(key, value)| visit(key, value));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
