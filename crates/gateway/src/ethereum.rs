@@ -138,9 +138,8 @@ fn context(config: &EthereumConfig, reading: Reading) -> Result<Context, NodeErr
         ..ConnectionConfig::new(Arc::clone(&config.committee), quorate::check_proof)
     })?;
     let (chain, genesis) = (Chain { reading }, Arc::clone(&config.genesis));
-    let terms = (genesis.chain_id, genesis.base_fee);
     Ok(Context {
-        pool: Pool::new(connection.clone(), chain.clone(), terms),
+        pool: Pool::new(connection.clone(), chain.clone(), Arc::clone(&genesis)),
         chain,
         genesis,
         filters: filters::Filters::default(),

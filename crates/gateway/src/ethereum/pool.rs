@@ -12,7 +12,7 @@ use alloy_primitives::map::B256HashMap;
 use alloy_primitives::{Address, B256, U256, keccak256};
 use bytes::Bytes;
 use parking_lot::Mutex;
-use quorate_ledger::evm::{Account, Recovered, TRANSACTION_GAS_MAX};
+use quorate_ledger::evm::{Account, Genesis, Recovered};
 use quorate_types::{Outcome, Receipt};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -30,9 +30,6 @@ const RECEIPTS: usize = 16_384;
 /// How long to wait before something that nobody took is sent again.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Gas that every transaction pays.
-const LEAST_GAS: u64 = 21_000;
-
 /// What shows a transaction's place: its request's receipt, and which operation it is.
 pub(super) type Shown = (Arc<Receipt>, usize);
 
@@ -41,8 +38,7 @@ pub(super) type Shown = (Arc<Receipt>, usize);
 pub(super) struct Pool {
     connection: Connection,
     chain: Chain,
-    chain_id: u64,
-    base_fee: u64,
+    genesis: Arc<Genesis>,
     content: Mutex<Content>,
 }
 
@@ -76,18 +72,14 @@ pub(super) struct Counts {
 }
 
 impl Pool {
-    pub(super) fn new(
-        connection: Connection,
-        chain: Chain,
-        (chain_id, base_fee): (u64, u64),
-    ) -> Arc<Self> {
-        Arc::new(Self { connection, chain, chain_id, base_fee, content: Mutex::default() })
+    pub(super) fn new(connection: Connection, chain: Chain, genesis: Arc<Genesis>) -> Arc<Self> {
+        Arc::new(Self { connection, chain, genesis, content: Mutex::default() })
     }
 
     /// Takes a transaction; its hash. Computes, and reads the state.
     pub(super) fn take(self: &Arc<Self>, raw: Bytes) -> Result<B256, Failure> {
         let hash = keccak256(&raw);
-        let transaction = Recovered::read(&raw, self.chain_id).map_err(invalid)?;
+        let transaction = Recovered::read(&raw, self.genesis.chain_id).map_err(invalid)?;
         let account = self.chain.account(None, transaction.sender)?;
         self.check(&transaction, &account)?;
         let waiting = Waiting { raw, transaction: Arc::new(transaction), is_sent: false };
@@ -109,21 +101,7 @@ impl Pool {
             let text = format!("nonce too high: {nonce} is more than {AHEAD_MAX} ahead of {next}");
             return Err(server(text));
         }
-        if tx.gas_limit() > TRANSACTION_GAS_MAX {
-            return Err(server(format!(
-                "exceeds the gas limit of a transaction, {TRANSACTION_GAS_MAX}"
-            )));
-        }
-        if tx.gas_limit() < LEAST_GAS {
-            let text = format!(
-                "intrinsic gas too low: gas {}, minimum needed {LEAST_GAS}",
-                tx.gas_limit()
-            );
-            return Err(server(text));
-        }
-        if tx.max_fee_per_gas() < u128::from(self.base_fee) {
-            return Err(server("max fee per gas less than block base fee"));
-        }
+        transaction.check_terms(&self.genesis).map_err(server)?;
         let fee = U256::from(tx.max_fee_per_gas()) * U256::from(tx.gas_limit());
         if fee.saturating_add(tx.value()) > account.balance {
             return Err(server("insufficient funds for gas * price + value"));

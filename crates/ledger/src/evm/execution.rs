@@ -14,11 +14,13 @@ use alloy_rlp::BufMut;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::Outcome;
 use quorate_types::service::{State, StateError};
-use revm::context::result::{EVMError, ExecutionResult};
-use revm::context::{BlockEnv, CfgEnv, Context};
+use revm::context::result::{EVMError, ExecutionResult, InvalidTransaction};
+use revm::context::{BlockEnv, CfgEnv, Context, ContextTr, TxEnv};
 use revm::context_interface::block::BlobExcessGasAndPrice;
+use revm::handler::validation::{validate_env, validate_initial_tx_gas};
 use revm::primitives::hardfork::SpecId;
 use revm::{ExecuteCommitEvm, MainBuilder, MainContext};
+use std::convert::Infallible;
 use std::sync::Arc;
 
 /// The rules: those of Prague, from the first block on.
@@ -86,6 +88,44 @@ pub(super) fn configuration(chain_id: u64) -> CfgEnv {
     configuration.tx_chain_id_check = !mutants::active(Mutant::EvmAnyChain);
     configuration.disable_nonce_check = mutants::active(Mutant::EvmAnyNonce);
     configuration
+}
+
+/// What the machine says of a transaction before it looks at an account: of its fees, its gas and its length, in
+/// the words that Ethereum's tools know.
+///
+/// # Errors
+/// Why no block of this chain will hold it.
+pub(super) fn check_terms(tx: TxEnv, genesis: &Genesis) -> Result<(), String> {
+    let environment = Environment { height: 0, proposed_at_ms: 0, parent: B256::ZERO };
+    let gas = tx.gas_limit;
+    let mut context = Context::mainnet()
+        .with_cfg(configuration(genesis.chain_id))
+        .with_block(environment.block(genesis))
+        .with_tx(tx);
+    validate_env(&mut context).map_err(|error: EVMError<Infallible>| said(&error, gas))?;
+    validate_initial_tx_gas(context.tx(), RULES, false, false, TRANSACTION_GAS_MAX, None)
+        .map(drop)
+        .map_err(|error| said(&error.into(), gas))
+}
+
+fn said(error: &EVMError<Infallible>, gas: u64) -> String {
+    use InvalidTransaction as Invalid;
+    let EVMError::Transaction(invalid) = error else { return error.to_string() };
+    match invalid {
+        Invalid::CallGasCostMoreThanGasLimit { initial_gas: least, .. }
+        | Invalid::GasFloorMoreThanGasLimit { gas_floor: least, .. } => {
+            format!("intrinsic gas too low: gas {gas}, minimum needed {least}")
+        }
+        Invalid::GasPriceLessThanBasefee => "max fee per gas less than block base fee".into(),
+        Invalid::PriorityFeeGreaterThanMaxFee => {
+            "max priority fee per gas higher than max fee per gas".into()
+        }
+        Invalid::TxGasLimitGreaterThanCap { cap, .. } => {
+            format!("exceeds the gas limit of a transaction, {cap}")
+        }
+        Invalid::CreateInitCodeSizeLimit => "max initcode size exceeded".into(),
+        other => other.to_string(),
+    }
 }
 
 /// What carrying out a block's transactions came to.

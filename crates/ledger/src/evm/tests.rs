@@ -108,6 +108,57 @@ fn refusal(outcome: &Outcome) -> String {
 }
 
 #[test]
+fn terms_that_no_block_meets_are_known_before() {
+    let rich = signer(RICH);
+    let genesis = Genesis { base_fee: 7, ..genesis() };
+    let good = payment(0, Address::repeat_byte(1), U256::from(1));
+    let created = TxEip1559 { to: TxKind::Create, gas_limit: 25_000_000, ..good.clone() };
+    let data = TxEip1559 { input: vec![0xff; 100].into(), ..good.clone() };
+    let cases = [
+        (
+            TxEip1559 { gas_limit: 20_999, ..good.clone() },
+            "intrinsic gas too low: gas 20999, minimum needed 21000",
+        ),
+        (data.clone(), "intrinsic gas too low: gas 21000, minimum needed 22600"),
+        (
+            TxEip1559 { gas_limit: 23_000, ..data },
+            "intrinsic gas too low: gas 23000, minimum needed 25000",
+        ),
+        (
+            TxEip1559 { max_fee_per_gas: 6, max_priority_fee_per_gas: 0, ..good.clone() },
+            "max fee per gas less than block base fee",
+        ),
+        (
+            TxEip1559 { max_priority_fee_per_gas: 11, ..good.clone() },
+            "max priority fee per gas higher than max fee per gas",
+        ),
+        (
+            TxEip1559 { gas_limit: TRANSACTION_GAS_MAX + 1, ..good.clone() },
+            "exceeds the gas limit of a transaction, 30000000",
+        ),
+        (
+            TxEip1559 { input: vec![0; 49_153].into(), ..created.clone() },
+            "max initcode size exceeded",
+        ),
+    ];
+    let mut ledger = Ledger::new(genesis.clone());
+    for (transaction, because) in cases {
+        let raw = rich.sign(transaction);
+        let read = Recovered::read(&raw, CHAIN).expect("a transaction");
+        assert_eq!(read.check_terms(&genesis), Err(because.to_owned()));
+        refusal(&ledger.execute(&[raw])[0]);
+    }
+    for (nonce, transaction) in (0..).zip([good, created]) {
+        let raw = rich.sign(TxEip1559 { nonce, ..transaction });
+        assert_eq!(
+            Recovered::read(&raw, CHAIN).expect("a transaction").check_terms(&genesis),
+            Ok(())
+        );
+        applied(&ledger.execute(&[raw])[0]);
+    }
+}
+
+#[test]
 fn all_three_kinds_of_transaction_pay() {
     let (rich, poor) = (signer(RICH), signer("poor"));
     let mut ledger = Ledger::new(Genesis { fees_to: Address::repeat_byte(9), ..genesis() });

@@ -1,5 +1,6 @@
 //! Ethereum's transactions: what of them is taken, and who sent them.
 
+use super::Genesis;
 use alloy_consensus::{Transaction as _, TxEnvelope};
 use alloy_eips::eip2718::{Decodable2718, Encodable2718};
 use alloy_primitives::map::B256HashMap;
@@ -78,6 +79,15 @@ impl Recovered {
         }
         let sender = sender(&envelope)?;
         Ok(Self { envelope, sender })
+    }
+
+    /// Whether a block of this chain can hold it at all, whatever its sender's account is: its fees, its gas
+    /// and its length.
+    ///
+    /// # Errors
+    /// Why not, in the words that Ethereum's tools know.
+    pub fn check_terms(&self, genesis: &Genesis) -> Result<(), String> {
+        super::execution::check_terms(self.env(), genesis)
     }
 
     /// As the machine takes it.
