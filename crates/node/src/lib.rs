@@ -9,6 +9,7 @@
 //! [`transport`] (lanes, authenticated) and [`machine`] (time, order).
 
 pub mod barrier;
+mod certificates;
 pub mod client;
 pub mod config;
 mod error;

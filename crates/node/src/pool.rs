@@ -10,6 +10,7 @@
 //! ([`Delivery::permit`]): a peer that sends faster than we check waits for itself alone.
 
 use crate::metrics::{Metrics, lane_name};
+use crate::threads::give_way;
 use crate::transport::frames::Permit;
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, select, unbounded};
@@ -84,7 +85,10 @@ impl Pool {
             let (sender, receiver) = unbounded();
             let checker = checker.clone();
             bulk.push(sender);
-            workers.push(Box::new(move || checker.run_bulk(&receiver)));
+            workers.push(Box::new(move || {
+                give_way();
+                checker.run_bulk(&receiver);
+            }));
         }
         (Self { urgent, combine, bulk: bulk.into() }, workers)
     }

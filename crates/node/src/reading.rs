@@ -3,21 +3,21 @@
 //! The execution thread puts out a view after each height where the service has a reader; readers take one
 //! and keep nobody waiting. A view keeps what later heights replaced from being given up, so few are kept.
 
+use crate::certificates::{Certificates, Keeper};
 use bytes::Bytes;
+use crossbeam_channel::Sender;
 use parking_lot::{Mutex, RwLock};
 use quorate_storage::{Executor, StateView, StorageError};
 use quorate_types::Height;
 use quorate_types::executed::ExecutionCertificate;
 use quorate_types::service::{Reader, StateError};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::watch;
 
 /// Views that are kept.
 const VIEWS: usize = 16;
-
-/// Certificates that are kept: some 20 MB of them.
-const CERTIFICATES: usize = 65_536;
 
 /// What execution puts out.
 #[derive(Debug)]
@@ -25,23 +25,37 @@ pub struct Shelf {
     reader: Option<Arc<dyn Reader>>,
     views: RwLock<VecDeque<Arc<StateView>>>,
     newest: watch::Sender<Height>,
-    certificates: Mutex<BTreeMap<Height, ExecutionCertificate>>,
+    certificates: Mutex<Certificates>,
+    /// To who keeps more of them, where there are readers.
+    outlet: Option<Sender<ExecutionCertificate>>,
 }
 
 impl Shelf {
-    /// A shelf with the state as it is.
+    /// A shelf with the state as it is, and the certificates that were kept in `data_dir`; with who keeps
+    /// more of them. For nobody where the service has no reader.
     ///
     /// # Errors
-    /// When the state cannot be read.
-    pub fn new(executor: &Executor) -> Result<Arc<Self>, StorageError> {
+    /// When the disk cannot be read.
+    pub(crate) fn open(
+        executor: &Executor,
+        data_dir: &Path,
+    ) -> Result<(Arc<Self>, Option<Keeper>), StorageError> {
+        let reader = executor.reader();
+        let folder = data_dir.join("certificates");
+        let kept = reader.as_ref().map(|_| Keeper::open(&folder)).transpose()?;
+        let (keeper, outlet, certificates) = match kept {
+            Some((keeper, outlet, certificates)) => (Some(keeper), Some(outlet), certificates),
+            None => (None, None, Certificates::default()),
+        };
         let shelf = Self {
-            reader: executor.reader(),
+            reader,
             views: RwLock::default(),
             newest: watch::Sender::new(Height(0)),
-            certificates: Mutex::default(),
+            certificates: Mutex::new(certificates),
+            outlet,
         };
         shelf.put(executor)?;
-        Ok(Arc::new(shelf))
+        Ok((Arc::new(shelf), keeper))
     }
 
     /// Puts out the state as it is, if anybody could read it.
@@ -66,14 +80,10 @@ impl Shelf {
 
     /// Keeps a certificate for whoever asks.
     pub fn certified(&self, certificate: ExecutionCertificate) {
-        if self.reader.is_none() {
-            return;
-        }
-        let mut certificates = self.certificates.lock();
-        certificates.insert(certificate.header.height, certificate);
-        if certificates.len() > CERTIFICATES {
-            certificates.pop_first();
-        }
+        let Some(outlet) = &self.outlet else { return };
+        self.certificates.lock().insert(certificate.clone());
+        // Fails only when the host stops.
+        let _ = outlet.send(certificate);
     }
 }
 
@@ -136,9 +146,9 @@ impl Reading {
         self.shelf.newest.subscribe()
     }
 
-    /// What certifies a height, if this validator learnt it since it was started, and not too long ago.
+    /// What certifies a height, if this validator learnt it, and not too long ago.
     #[must_use]
     pub fn certificate(&self, height: Height) -> Option<ExecutionCertificate> {
-        self.shelf.certificates.lock().get(&height).cloned()
+        self.shelf.certificates.lock().get(height).cloned()
     }
 }

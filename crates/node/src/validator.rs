@@ -25,7 +25,7 @@ use crate::marker::{Marker, Standing};
 use crate::metrics::{Identity, Metrics};
 use crate::pool::Pool;
 use crate::reading::{Reading, Shelf};
-use crate::threads::Threads;
+use crate::threads::{Threads, give_way};
 use crate::tls;
 use crate::transport::frames::Intake;
 use crate::transport::inbound::{Listener, Peers};
@@ -343,7 +343,7 @@ impl Validator {
         let (jobs, jobs_in) = bounded(1);
         let writing = Arc::new(AtomicBool::new(false));
         let busy = Arc::clone(&writing);
-        let shelf = Shelf::new(&executor)?;
+        let (shelf, keeper) = Shelf::open(&executor, &config.data_dir)?;
         self.reading = Reading::new(&shelf);
         let views = Arc::clone(&shelf);
         let hands =
@@ -354,7 +354,10 @@ impl Validator {
         let status = Arc::clone(&self.shown.status);
         let machine = MachineThread::new(replica, hands, queues, stop, origin.clock, status);
         let first = Event::Recovered(Box::new(recovery));
-        let stopping = Arc::clone(&threads.stopping);
+        let (stopping, ends) = (Arc::clone(&threads.stopping), Arc::clone(&threads.stopping));
+        if let Some(keeper) = keeper {
+            threads.spawn("certificates", move || Ok(keeper.run(&ends)?))?;
+        }
 
         threads.spawn("machine", move || Ok(machine.run(first)?))?;
         threads.spawn("log", move || Ok(log_thread.run()?))?;
@@ -375,6 +378,7 @@ impl Validator {
             Ok(execution::run(workshop, &tasks, &stopping, &answer)?)
         })?;
         threads.spawn("snapshots", move || {
+            give_way();
             let answer = |heights| taken.answer(Event::Snapshotted(heights));
             Ok(execution::write_snapshots(&jobs_in, &shelf, (&busy, &ending), &answer)?)
         })?;
