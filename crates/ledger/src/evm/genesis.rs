@@ -128,6 +128,11 @@ impl Genesis {
         let check = |ok: bool, rule| if ok { Ok(()) } else { Err(GenesisError::Range(rule)) };
         check(self.chain_id > 0, "chainId must be at least 1")?;
         check(self.gas_limit >= TRANSACTION_GAS_MAX, "gasLimit must be at least 30000000")?;
+        // Blocks count milliseconds.
+        check(
+            self.timestamp <= u64::MAX / 1_000,
+            "timestamp must be in seconds, at most 18446744073709551",
+        )?;
         check(
             self.history_blocks >= 256,
             "historyBlocks must be at least 256: BLOCKHASH asks for them",

@@ -520,6 +520,8 @@ fn a_genesis_file_is_read_as_ethereums_tools_write_it() {
         ("1000", "10", "historyBlocks must be at least 256"),
         ("\"config\"", "\"konfig\"", "config names no chainId"),
         ("\"0x10\"", "\"soon\"", "this is no genesis"),
+        ("\"0x10\"", "\"0xffffffffffffffff\"", "timestamp must be in seconds"),
+        ("100000\" }", "100000\", \"code\": \"0xef\" }", "code must not begin with 0xef"),
     ] {
         let error = Genesis::parse(&text.replacen(from, to, 1)).expect_err(to).to_string();
         assert!(error.contains(says), "{error}");
