@@ -114,7 +114,9 @@ impl Reader {
             }
             let due = self.schedule.due(due_us);
             thread::sleep(due.saturating_duration_since(Instant::now()));
-            let question = &self.questions[number as usize % self.questions.len()];
+            // Each connection goes through all kinds.
+            let turn = (number + number / CONNECTIONS) as usize;
+            let question = &self.questions[turn % self.questions.len()];
             let answered = self.ask(&mut open, question);
             let took = u64::try_from(due.elapsed().as_micros()).unwrap_or(u64::MAX);
             let mut seen = self.seen.lock();
