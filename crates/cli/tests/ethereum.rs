@@ -2,6 +2,7 @@
 
 mod common;
 
+use alloy::consensus::Transaction;
 use alloy::network::TransactionBuilder;
 use alloy::primitives::{Address, Bytes, U64, U256, keccak256};
 use alloy::providers::{Provider, ProviderBuilder, WsConnect};
@@ -125,9 +126,34 @@ fn transactions_wait_for_those_before_them() {
         for pending in [late, later] {
             assert!(pending.get_receipt().await.expect("a receipt").status());
         }
-        assert_eq!(first.get_balance(to).await.expect("answers"), U256::from(3));
+        assert_eq!(second.get_balance(to).await.expect("answers"), U256::from(3));
         let error = second.send_transaction(numbered(1)).await.expect_err("it is used");
         assert!(error.to_string().contains("nonce too low"), "{error}");
+    });
+}
+
+/// The committee's answer reaches this validator's gateway some 100 ms before its own execution does.
+#[test]
+fn what_a_far_validator_was_sent_is_never_out_of_sight() {
+    let regions = "ap-southeast-2,us-east-1,us-east-1,us-east-1";
+    let net = Net::start_with(4, "ed25519", &["--service", "evm", "--wan", regions], |_| {});
+    net.wait_connected();
+    runtime().block_on(async {
+        let client = provider(&net, 0, 6);
+        let from = net.accounts[6].parse::<PrivateKeySigner>().expect("a key").address();
+        for nonce in 0..3 {
+            let sent = client.send_transaction(pay(Address::repeat_byte(6), 1)).await;
+            let hash = *sent.expect("taken").tx_hash();
+            let mut receipt = None;
+            while receipt.is_none() {
+                let pending = client.get_transaction_count(from).pending().await;
+                assert_eq!(pending.expect("answers"), nonce + 1);
+                let transaction = client.get_transaction_by_hash(hash).await.expect("answers");
+                assert_eq!(transaction.expect("in sight").nonce(), nonce);
+                receipt = client.get_transaction_receipt(hash).await.expect("answers");
+            }
+            assert!(receipt.expect("executed").status());
+        }
     });
 }
 

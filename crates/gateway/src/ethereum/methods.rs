@@ -16,7 +16,7 @@ use jsonrpsee::RpcModule;
 use jsonrpsee::core::RegisterMethodError;
 use jsonrpsee::core::Serialize;
 use quorate_ledger::evm::{
-    BlockAt, Call, Called, FoundBlock, FoundTransaction, Genesis, Place, Question,
+    BlockAt, Call, Called, FoundBlock, FoundTransaction, Genesis, Place, Question, Recovered,
 };
 use quorate_types::{Committee, Height};
 use serde_json::{Value, json};
@@ -130,12 +130,12 @@ fn transactions(module: &mut Module) -> Registered {
     })?;
     method(module, "eth_getTransactionByHash", |context, mut arguments| {
         let hash = arguments.next()?;
+        // Looked for before the state is read: what leaves in between is in that state.
+        let waiting = context.pool.get(&hash);
+        let pending = |tx: Arc<Recovered>| convert::pending(tx.envelope.clone(), tx.sender);
         match find(context, hash)? {
             Some(found) => convert::found(&found).map(Some),
-            None => Ok(context
-                .pool
-                .get(&hash)
-                .map(|waiting| convert::pending(waiting.envelope.clone(), waiting.sender))),
+            None => Ok(waiting.map(pending)),
         }
     })?;
     method(module, "eth_getTransactionReceipt", |context, mut arguments| {
@@ -180,10 +180,11 @@ fn state(module: &mut Module) -> Registered {
     })?;
     method(module, "eth_getTransactionCount", |context, mut arguments| {
         let (of, at) = (arguments.next()?, arguments.optional::<BlockId>()?);
-        let account = context.chain.account(context.chain.state(at)?, of)?;
-        let is_pending = at == Some(BlockId::Number(BlockNumberOrTag::Pending));
-        let pending = || context.pool.next_nonce(of, account.nonce);
-        Ok(U64::from(if is_pending { pending() } else { account.nonce }))
+        let nonce = match at {
+            Some(BlockId::Number(BlockNumberOrTag::Pending)) => context.pool.next_nonce(of)?,
+            _ => context.chain.account(context.chain.state(at)?, of)?.nonce,
+        };
+        Ok(U64::from(nonce))
     })?;
     method(module, "eth_getCode", |context, mut arguments| {
         let question = Question::Code(arguments.next()?);

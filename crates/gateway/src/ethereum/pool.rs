@@ -1,8 +1,9 @@
 //! Transactions that were sent here and are not executed yet.
 //!
-//! Each sender's go into the order as soon as those before them did, and stay until they are executed or
-//! cannot be any more. What the committee refuses for the moment (a nonce too high, a full block, nobody
-//! answered) is sent again.
+//! Each sender's go into the order as soon as those before them did, and stay until the state here has
+//! executed them or they cannot be executed any more. The committee's answer may come before this validator's
+//! own execution: until that follows, a transaction is found here, and its nonce counts as used. What the
+//! committee refuses for the moment (a nonce too high, a full block, nobody answered) is sent again.
 
 use super::chain::Chain;
 use super::error::{Failure, invalid, server};
@@ -60,8 +61,18 @@ struct Receipts {
 struct Waiting {
     raw: Bytes,
     transaction: Arc<Recovered>,
-    /// In the order, as far as is known here.
-    is_sent: bool,
+    stage: Stage,
+}
+
+/// How far a transaction has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It waits for others before it, or to be sent again.
+    Held,
+    /// It is in the order, as far as is known here.
+    Sent,
+    /// The committee executed it; the state here may not have yet.
+    Applied,
 }
 
 /// How many wait to be executed, and how many for others before them.
@@ -82,10 +93,11 @@ impl Pool {
         let transaction = Recovered::read(&raw, self.genesis.chain_id).map_err(invalid)?;
         let account = self.chain.account(None, transaction.sender)?;
         self.check(&transaction, &account)?;
-        let waiting = Waiting { raw, transaction: Arc::new(transaction), is_sent: false };
+        let waiting = Waiting { raw, transaction: Arc::new(transaction), stage: Stage::Held };
         let sender = waiting.transaction.sender;
         self.content.lock().insert(hash, waiting)?;
-        self.advance(sender, account.nonce);
+        // With the state of now: those before it may have left since it was read.
+        self.refresh(sender);
         Ok(hash)
     }
 
@@ -134,22 +146,22 @@ impl Pool {
     ) {
         match result {
             Ok(Done { outcome: Outcome::Applied(_), receipt, .. }) => {
-                self.content.lock().finish(hash, receipt);
+                self.content.lock().apply(hash, receipt);
             }
             Ok(Done { outcome: Outcome::Refused(reason), .. }) => {
                 let reason = String::from_utf8_lossy(&reason).into_owned();
                 let is_for_now = reason.contains("too high") || reason == "exceeds block gas limit";
                 if !is_for_now {
                     tracing::debug!(%hash, reason, "a transaction is refused");
-                    self.content.lock().finish(hash, None);
+                    self.content.lock().remove(hash);
                     return;
                 }
-                self.content.lock().unsend(hash);
+                self.content.lock().put_at(hash, Stage::Held);
             }
             Err(error) => {
                 tracing::debug!(%hash, %error, "a transaction is sent again");
                 tokio::time::sleep(PAUSE).await;
-                self.content.lock().unsend(hash);
+                self.content.lock().put_at(hash, Stage::Held);
             }
         }
         self.refresh(sender);
@@ -166,11 +178,11 @@ impl Pool {
         }
     }
 
-    /// Looks at those that wait for others, each time that a height is executed; for ever.
+    /// Looks at those that wait for others or for the state, each time that a height is executed; for ever.
     pub(super) async fn follow(self: Arc<Self>) {
         let mut heights = self.chain.reading.heights();
         while heights.changed().await.is_ok() {
-            let senders = self.content.lock().senders_with_gaps();
+            let senders = self.content.lock().unsettled();
             if senders.is_empty() {
                 continue;
             }
@@ -195,13 +207,17 @@ impl Pool {
     }
 
     /// The nonce after those that wait without a gap.
-    pub(super) fn next_nonce(&self, sender: Address, nonce: u64) -> u64 {
-        self.content.lock().next_nonce(sender, nonce)
+    pub(super) fn next_nonce(&self, sender: Address) -> Result<u64, Failure> {
+        // Read before the state is: what leaves in between is in that state.
+        let waiting = self.content.lock().nonces(sender);
+        let nonce = self.chain.account(None, sender)?.nonce;
+        Ok(next_nonce(&waiting, nonce))
     }
 
     pub(super) fn counts(&self) -> Counts {
         let content = self.content.lock();
-        let pending = content.by_hash.values().filter(|waiting| waiting.is_sent).count();
+        let pending =
+            content.by_hash.values().filter(|waiting| waiting.stage != Stage::Held).count();
         Counts { pending, queued: content.by_hash.len() - pending }
     }
 }
@@ -217,7 +233,7 @@ impl Content {
         if let Some(replaced) = replaced {
             let old = &self.by_hash[&replaced];
             let least = old.transaction.envelope.max_fee_per_gas().saturating_mul(11) / 10;
-            if old.is_sent || tx.max_fee_per_gas() <= least {
+            if old.stage != Stage::Held || tx.max_fee_per_gas() <= least {
                 return Err(server("replacement transaction underpriced"));
             }
             self.by_hash.remove(&replaced);
@@ -230,35 +246,35 @@ impl Content {
         Ok(())
     }
 
-    /// Those that follow without a gap.
-    fn row(&self, sender: Address, nonce: u64) -> impl Iterator<Item = (u64, B256)> {
-        let all = self.by_sender.get(&sender).into_iter().flat_map(move |all| all.range(nonce..));
-        all.zip(nonce..)
-            .take_while(|((at, _), next)| *at == next)
-            .map(|((at, hash), _)| (*at, *hash))
-    }
-
+    /// Those that follow without a gap and were not sent, which now are.
     fn due(&mut self, sender: Address, nonce: u64) -> Vec<(B256, Bytes)> {
-        let row: Vec<B256> = self.row(sender, nonce).map(|(_, hash)| hash).collect();
+        let all = self.by_sender.get(&sender).into_iter().flat_map(|all| all.range(nonce..));
+        let row = all.zip(nonce..).take_while(|((at, _), next)| *at == next);
+        let row: Vec<B256> = row.map(|((_, hash), _)| *hash).collect();
         let mut due = Vec::new();
         for hash in row {
             let waiting = self.by_hash.get_mut(&hash).expect("both maps hold it");
-            if !waiting.is_sent {
-                waiting.is_sent = true;
+            if waiting.stage == Stage::Held {
+                waiting.stage = Stage::Sent;
                 due.push((hash, waiting.raw.clone()));
             }
         }
         due
     }
 
-    fn next_nonce(&self, sender: Address, nonce: u64) -> u64 {
-        self.row(sender, nonce).last().map_or(nonce, |(last, _)| last + 1)
+    /// In ascending order.
+    fn nonces(&self, sender: Address) -> Vec<u64> {
+        self.by_sender.get(&sender).into_iter().flat_map(BTreeMap::keys).copied().collect()
     }
 
-    fn finish(&mut self, hash: B256, receipt: Option<Shown>) {
+    fn apply(&mut self, hash: B256, receipt: Option<Shown>) {
         if let Some(shown) = receipt {
             self.receipts.put(hash, shown);
         }
+        self.put_at(hash, Stage::Applied);
+    }
+
+    fn remove(&mut self, hash: B256) {
         let Some(waiting) = self.by_hash.remove(&hash) else { return };
         let sender = waiting.transaction.sender;
         let Some(all) = self.by_sender.get_mut(&sender) else { return };
@@ -268,28 +284,36 @@ impl Content {
         }
     }
 
-    fn unsend(&mut self, hash: B256) {
+    fn put_at(&mut self, hash: B256, stage: Stage) {
         if let Some(waiting) = self.by_hash.get_mut(&hash) {
-            waiting.is_sent = false;
+            waiting.stage = stage;
         }
     }
 
-    /// What others took the places of. What is under way is settled by its answer.
+    /// What the state has executed, and what others took the places of. What is under way is settled by its
+    /// answer.
     fn forget_below(&mut self, sender: Address, nonce: u64) {
         let passed = self.by_sender.get(&sender).into_iter().flat_map(|all| all.range(..nonce));
         let passed: Vec<B256> = passed.map(|(_, hash)| *hash).collect();
         for hash in passed {
-            if !self.by_hash[&hash].is_sent {
-                self.finish(hash, None);
+            if self.by_hash[&hash].stage != Stage::Sent {
+                self.remove(hash);
             }
         }
     }
 
-    fn senders_with_gaps(&self) -> Vec<Address> {
-        let waits = |hash: &B256| !self.by_hash[hash].is_sent;
-        let with_gaps = self.by_sender.iter().filter(|(_, all)| all.values().any(waits));
-        with_gaps.map(|(sender, _)| *sender).collect()
+    /// Senders of which something may be sent or forgotten once the state is another.
+    fn unsettled(&self) -> Vec<Address> {
+        let waits = |hash: &B256| self.by_hash[hash].stage != Stage::Sent;
+        let unsettled = self.by_sender.iter().filter(|(_, all)| all.values().any(waits));
+        unsettled.map(|(sender, _)| *sender).collect()
     }
+}
+
+/// The nonce after those of `waiting`, in ascending order, that follow `nonce` without a gap.
+fn next_nonce(waiting: &[u64], nonce: u64) -> u64 {
+    let later = waiting.iter().filter(|at| **at >= nonce);
+    later.fold(nonce, |next, at| if *at == next { next + 1 } else { next })
 }
 
 impl Receipts {

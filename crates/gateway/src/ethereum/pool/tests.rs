@@ -16,7 +16,7 @@ fn waiting(name: &str, nonce: u64, fee: u128) -> (B256, Waiting) {
     };
     let raw = Signer::derived(name).0.sign(transaction);
     let transaction = Arc::new(Recovered::read(&raw, CHAIN).expect("a transaction"));
-    (keccak256(&raw), Waiting { raw, transaction, is_sent: false })
+    (keccak256(&raw), Waiting { raw, transaction, stage: Stage::Held })
 }
 
 fn put(content: &mut Content, name: &str, nonce: u64, fee: u128) -> Result<B256, Failure> {
@@ -36,13 +36,14 @@ fn what_follows_without_a_gap_is_due_once() {
     }
     put(&mut content, "another", 5, 1).expect("taken");
     let one = address("one");
-    assert_eq!(content.next_nonce(one, 5), 8);
-    assert_eq!(content.next_nonce(one, 4), 4);
+    let waiting = content.nonces(one);
+    let after: Vec<u64> = (4..=10).map(|nonce| next_nonce(&waiting, nonce)).collect();
+    assert_eq!(after, [4, 8, 8, 8, 8, 10, 10]);
     let due = content.due(one, 5);
     let nonces = due.iter().map(|(hash, _)| content.by_hash[hash].transaction.envelope.nonce());
     assert_eq!(nonces.collect::<Vec<_>>(), [5, 6, 7]);
     assert!(content.due(one, 5).is_empty(), "they are under way");
-    content.unsend(due[1].0);
+    content.put_at(due[1].0, Stage::Held);
     assert_eq!(content.due(one, 5), [due[1].clone()], "what nobody took is sent again");
 }
 
@@ -58,7 +59,7 @@ fn a_transaction_is_replaced_by_one_that_pays_more_and_only_before_it_is_sent() 
     assert!(!content.by_hash.contains_key(&first));
     assert_eq!(content.due(address("one"), 3).len(), 1);
     assert_eq!(refusal(put(&mut content, "one", 3, 1_000)), underpriced);
-    content.finish(second, None);
+    content.remove(second);
     assert!(content.by_sender.is_empty() && content.by_hash.is_empty());
 }
 
@@ -68,11 +69,29 @@ fn what_others_took_the_place_of_is_forgotten() {
     for nonce in 0..4 {
         put(&mut content, "one", nonce, 1).expect("taken");
     }
-    assert_eq!(content.senders_with_gaps(), [address("one")]);
+    assert_eq!(content.unsettled(), [address("one")]);
     content.forget_below(address("one"), 3);
     assert_eq!(content.by_hash.len(), 1);
     content.due(address("one"), 3);
-    assert!(content.senders_with_gaps().is_empty());
+    assert!(content.unsettled().is_empty());
     content.forget_below(address("one"), 4);
     assert_eq!(content.by_hash.len(), 1, "its answer is still to come");
+}
+
+#[test]
+fn what_the_committee_executed_stays_until_the_state_has_it() {
+    let mut content = Content::default();
+    let one = address("one");
+    let hashes = [5, 6].map(|nonce| put(&mut content, "one", nonce, 1).expect("taken"));
+    content.due(one, 5);
+    hashes.iter().for_each(|hash| content.apply(*hash, None));
+    assert_eq!(next_nonce(&content.nonces(one), 5), 7, "their nonces are used");
+    assert!(content.due(one, 5).is_empty(), "they are not sent again");
+    assert_eq!(content.unsettled(), [one], "the next state is looked at");
+    let again = put(&mut content, "one", 5, 1).expect_err("refused");
+    assert_eq!(again.message(), "already known");
+    content.forget_below(one, 6);
+    assert_eq!(content.nonces(one), [6]);
+    content.forget_below(one, 7);
+    assert!(content.by_sender.is_empty() && content.by_hash.is_empty());
 }
