@@ -3,15 +3,13 @@
 mod common;
 
 use bytes::Bytes;
-use common::{Cluster, client};
+use common::{Cluster, PATIENCE, client, wait_until};
 use quorate_crypto::SchemeKind;
 use quorate_engine::ProtocolKind;
 use quorate_node::{Client, Finished};
 use quorate_types::{Outcome, View};
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
-
-const PATIENCE: Duration = Duration::from_secs(30);
+use std::time::Duration;
 
 #[test]
 fn four_validators_execute_what_a_client_submits() {
@@ -29,11 +27,7 @@ fn four_validators_execute_what_a_client_submits() {
         };
         assert!(done.insert(completion.tag), "{} completed twice", completion.tag);
     }
-    let began = Instant::now();
-    while !cluster.all_executed(2_000) {
-        assert!(began.elapsed() < PATIENCE, "a healthy validator stays behind");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("all have executed it", || cluster.all_executed(2_000));
     cluster.stop();
 }
 
@@ -64,11 +58,7 @@ fn one_acknowledgement_is_enough_also_with_execution_collectors_dead() {
     assert!(before.fast_decisions > 0, "{before:?}");
     (5..7).rev().for_each(|index| cluster.stop_one(index));
     expect_acknowledgements(&cluster, &client, 30);
-    let began = Instant::now();
-    while !cluster.all_executed(40) {
-        assert!(began.elapsed() < PATIENCE, "a healthy validator stays behind");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("all have executed it", || cluster.all_executed(40));
     let after = cluster.validators[0].shown().now().replica;
     assert!(after.slow_decisions >= before.slow_decisions + 30, "{after:?}");
     assert_eq!(after.view_changes, 0, "the primary lives");
@@ -82,11 +72,7 @@ fn validators_that_are_stopped_go_on_where_they_were() {
     let cluster = cluster.restart();
     assert!(cluster.validators.iter().all(|validator| validator.shown().summary.signs));
     common::expect_progress(&cluster, 100);
-    let began = Instant::now();
-    while !cluster.all_executed(200) {
-        assert!(began.elapsed() < PATIENCE, "history was lost: {:?}", cluster.operations());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("history is there", || cluster.all_executed(200));
     cluster.stop();
 }
 
@@ -117,14 +103,18 @@ fn two_validators_never_share_a_folder_or_an_address() {
 fn the_status_pages_answer() {
     let cluster = Cluster::start(1);
     common::expect_progress(&cluster, 10);
-    std::thread::sleep(Duration::from_millis(100));
     let address = cluster.validators[0].http_address();
-    let (code, body) = common::get(address, "/status");
-    assert_eq!(code, 200);
-    let status: serde_json::Value = serde_json::from_str(&body).unwrap();
-    assert_eq!(status["operations"], 10);
+    let status = || -> serde_json::Value {
+        let (code, body) = common::get(address, "/status");
+        assert_eq!(code, 200);
+        serde_json::from_str(&body).unwrap()
+    };
+    wait_until("all is counted", || {
+        let status = status();
+        status["operations"] == 10 && status["log_bytes_written"].as_u64() > Some(0)
+    });
+    let status = status();
     assert_eq!(status["config"]["members"], 1);
-    assert!(status["log_bytes_written"].as_u64().unwrap() > 0, "{status}");
     assert!(status["rss_mb"].as_u64().unwrap() > 0, "{status}");
     assert!(status["cpu_seconds"].as_f64().is_some(), "{status}");
     let (code, body) = common::get(address, "/metrics");
@@ -139,12 +129,13 @@ fn the_status_pages_answer() {
 fn an_idle_committee_enters_no_view() {
     let cluster = Cluster::start(4);
     common::expect_progress(&cluster, 10);
-    std::thread::sleep(Duration::from_millis(500));
     let views = || -> Vec<View> {
         cluster.validators.iter().map(|v| v.shown().now().replica.view).collect()
     };
-    let before = views();
-    std::thread::sleep(Duration::from_secs(2));
-    assert_eq!(views(), before, "no payload, no rounds");
+    let mut before = views();
+    wait_until("no payload, no rounds", || {
+        std::thread::sleep(Duration::from_secs(2));
+        std::mem::replace(&mut before, views()) == before
+    });
     cluster.stop();
 }

@@ -33,11 +33,14 @@ struct Siege {
 
 impl Siege {
     fn begin() -> Self {
-        let limits = Limits {
+        Self::begin_with(Limits {
             handshake: Duration::from_millis(1_500),
             frame: Duration::from_millis(500),
             ..Limits::default()
-        };
+        })
+    }
+
+    fn begin_with(limits: Limits) -> Self {
         let mut cluster = Cluster::prepare(4, limits);
         (0..3).for_each(|index| cluster.start_one(index));
         let key = cluster.folder.path().join("net/validator-3/key.toml");
@@ -102,13 +105,11 @@ async fn send(stream: &mut TlsStream<TcpStream>, frame: &Frame) {
     stream.flush().await.unwrap();
 }
 
-/// Waits until the other end closes the connection; how long it took.
-async fn wait_for_the_end(stream: &mut (impl AsyncReadExt + Unpin)) -> Duration {
-    let began = Instant::now();
+/// Waits until the other end closes the connection.
+async fn wait_for_the_end(stream: &mut (impl AsyncReadExt + Unpin)) {
     let mut sink = [0; 1_024];
     let wait = async { while stream.read(&mut sink).await.is_ok_and(|bytes| bytes > 0) {} };
     tokio::time::timeout(PATIENCE, wait).await.expect("the connection stays open");
-    began.elapsed()
 }
 
 fn announce() -> Frame {
@@ -196,14 +197,14 @@ fn a_slow_handshake_is_cut() {
     let siege = Siege::begin();
     siege.runtime.block_on(async {
         let mut silent = TcpStream::connect(siege.address()).await.unwrap();
-        assert!(wait_for_the_end(&mut silent).await < Duration::from_secs(10));
+        wait_for_the_end(&mut silent).await;
 
         // One that gets through TLS and never says which lane it wants.
         let tcp = TcpStream::connect(siege.address()).await.unwrap();
         let key = *siege.cluster.committee.identity(ReplicaId(0)).unwrap();
         let tls = Dialer::new(&siege.member).unwrap().to(key).unwrap();
         let mut mute = TlsConnector::from(tls).connect(no_name(), tcp).await.unwrap();
-        assert!(wait_for_the_end(&mut mute).await < Duration::from_secs(10));
+        wait_for_the_end(&mut mute).await;
     });
     siege.wait_for_cuts("handshake", 2);
     siege.end();
@@ -219,7 +220,7 @@ fn a_slow_frame_is_cut_and_a_silent_connection_is_not() {
         let frame = announce();
         slow.write_all(&frame.0[0][..20]).await.unwrap();
         slow.flush().await.unwrap();
-        assert!(wait_for_the_end(&mut slow).await < Duration::from_secs(10));
+        wait_for_the_end(&mut slow).await;
 
         let mut stingy = siege.channel(&siege.member, Lane::Consensus).await;
         stingy.write_all(&frame.0[0][..3]).await.unwrap();
@@ -296,15 +297,14 @@ fn garbage_costs_its_sender_the_connection() {
 
 #[test]
 fn idle_strangers_do_not_keep_others_out() {
-    let siege = Siege::begin();
+    // Longer than anything here waits: who gets in does so beside the crowd, not after it.
+    let siege = Siege::begin_with(Limits { handshake: 10 * PATIENCE, ..Limits::default() });
     siege.runtime.block_on(async {
         let mut crowd = Vec::new();
         for _ in 0..300 {
             crowd.push(TcpStream::connect(siege.address()).await.unwrap());
         }
-        let began = Instant::now();
         drop(siege.channel(&siege.member, Lane::Votes).await);
-        assert!(began.elapsed() < Duration::from_millis(1_000), "{:?}", began.elapsed());
         assert!(siege.cuts("too-many-handshakes") > 0);
     });
     siege.end();

@@ -189,6 +189,8 @@ fn a_lock_survives_a_restart_and_a_payment_an_authority_that_is_away() {
 fn an_authority_that_lost_its_locks_does_not_start() {
     let mut net = Net::start(PayScheme::Plain, 1);
     let alice = owner(1);
+    // Of three, a quorum is all.
+    net.stop_authority(3);
     net.issue(1, &alice);
     net.stop_authority(0);
     let data = net.testnet.configs[0][0].with_file_name("data-0");

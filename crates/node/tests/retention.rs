@@ -3,12 +3,12 @@
 mod common;
 
 use bytes::Bytes;
-use common::{Cluster, PATIENCE, client};
+use common::{Cluster, PATIENCE, client, wait_until};
 use quorate_node::transport::Limits;
 use quorate_node::{Finished, Validator};
 use quorate_types::Height;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Operations under way at once: a load that is never idle and never more than the machine can take.
 const UNDER_WAY: u64 = 64;
@@ -41,15 +41,6 @@ fn under_load<T>(cluster: &Cluster, operation_bytes: usize, work: impl FnOnce() 
 
 fn executed(validator: &Validator) -> Height {
     validator.shown().now().replica.executed
-}
-
-#[track_caller]
-fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// It was away while the others went on: it comes to where they were when it came back.

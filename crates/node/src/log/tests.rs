@@ -1,11 +1,10 @@
 use super::*;
 use bytes::Bytes;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use quorate_crypto::hash;
 use quorate_types::machine::RecordKind;
 use quorate_types::{Height, ReplicaId};
 use std::thread;
-use std::time::Duration;
 
 /// What happened, in order, on the disk and behind it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,14 +28,41 @@ impl Journal {
     }
 }
 
-/// Takes its time to sync, or fails.
-struct SlowDevice {
-    journal: Journal,
-    sync: Duration,
-    failing: bool,
+/// Whether the disk gets on with its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Disk {
+    /// It syncs nothing until it is released.
+    Held,
+    Free,
+    Full,
 }
 
-impl Device for SlowDevice {
+/// What a disk that is held waits for.
+#[derive(Clone)]
+struct Gate(Arc<(Mutex<Disk>, Condvar)>);
+
+impl Gate {
+    fn release(&self) {
+        let (disk, changed) = &*self.0;
+        *disk.lock() = Disk::Free;
+        changed.notify_all();
+    }
+
+    fn pass(&self) -> Disk {
+        let (disk, changed) = &*self.0;
+        let mut disk = disk.lock();
+        changed.wait_while(&mut disk, |disk| *disk == Disk::Held);
+        *disk
+    }
+}
+
+/// A disk behind a gate.
+struct GatedDevice {
+    journal: Journal,
+    gate: Gate,
+}
+
+impl Device for GatedDevice {
     fn write(&mut self, entry: &Entry) -> Result<(), StorageError> {
         self.journal.note(Happened::Wrote(match entry {
             Entry::Record(_) => "record",
@@ -48,8 +74,7 @@ impl Device for SlowDevice {
     }
 
     fn commit(&mut self) -> Result<(), StorageError> {
-        thread::sleep(self.sync);
-        if self.failing {
+        if self.gate.pass() == Disk::Full {
             return Err(StorageError::Full { action: "write", file: "log-1".into() });
         }
         self.journal.note(Happened::Synced);
@@ -93,15 +118,38 @@ fn body(sequence: u64) -> Arc<Body> {
     Arc::new(Body { reference, raw, requests: Vec::new() })
 }
 
-fn start(
-    sync_ms: u64,
-    failing: bool,
-) -> (LogQueue, Journal, thread::JoinHandle<Result<(), StorageError>>) {
+/// A log thread at work.
+struct Running {
+    queue: LogQueue,
+    journal: Journal,
+    gate: Gate,
+    thread: thread::JoinHandle<Result<(), StorageError>>,
+}
+
+fn start(disk: Disk) -> Running {
     let journal = Journal::default();
-    let device =
-        SlowDevice { journal: journal.clone(), sync: Duration::from_millis(sync_ms), failing };
+    let gate = Gate(Arc::new((Mutex::new(disk), Condvar::new())));
+    let device = GatedDevice { journal: journal.clone(), gate: gate.clone() };
     let (queue, log) = log_thread(Box::new(device), Box::new(Notes(journal.clone())));
-    (queue, journal, thread::spawn(move || log.run()))
+    Running { queue, journal, gate, thread: thread::spawn(move || log.run()) }
+}
+
+impl Running {
+    /// Waits until a group has been written. Of a disk that is held, what is queued now makes the next.
+    fn wait_for_a_write(&self) {
+        while self.journal.events.lock().is_empty() {
+            thread::yield_now();
+        }
+    }
+
+    /// Lets the disk get on, and the thread come to its end; what happened.
+    fn end(self) -> Vec<Happened> {
+        self.gate.release();
+        drop(self.queue);
+        self.thread.join().unwrap().unwrap();
+        let events = self.journal.events.lock();
+        events.clone()
+    }
 }
 
 /// The rule itself, for any run: when a send left, every record handed over before it was synced.
@@ -120,18 +168,12 @@ fn sends_that_left_too_early(events: &[Happened]) -> usize {
 }
 
 fn vote_behind_a_slow_disk() -> Vec<Happened> {
-    let (mut queue, journal, thread) = start(50, false);
-    // What is queued while the first group is being synced makes one group.
-    queue.persist(record());
-    while journal.events.lock().is_empty() {
-        thread::yield_now();
-    }
-    queue.persist(record());
-    assert!(queue.hold_back(send(Lane::Votes, 1)).is_none());
-    drop(queue);
-    thread.join().unwrap().unwrap();
-    let events = journal.events.lock();
-    events.clone()
+    let mut log = start(Disk::Held);
+    log.queue.persist(record());
+    log.wait_for_a_write();
+    log.queue.persist(record());
+    assert!(log.queue.hold_back(send(Lane::Votes, 1)).is_none());
+    log.end()
 }
 
 #[test]
@@ -153,22 +195,18 @@ fn the_mutant_that_releases_early_is_noticed() {
 
 /// ★ What a height rests on is durable before it is executed: the state must not be ahead of the log.
 fn check_execution_waits() {
-    let (mut queue, journal, thread) = start(50, false);
-    queue.persist(record());
-    assert!(queue.hold_task(Task::Snapshot(Height(1))).is_none(), "it waits");
-    drop(queue);
-    thread.join().unwrap().unwrap();
-    let events = journal.events.lock();
-    assert_eq!(*events, [Happened::Wrote("record"), Happened::Synced, Happened::Executed]);
+    let mut log = start(Disk::Held);
+    log.queue.persist(record());
+    assert!(log.queue.hold_task(Task::Snapshot(Height(1))).is_none(), "it waits");
+    assert_eq!(log.end(), [Happened::Wrote("record"), Happened::Synced, Happened::Executed]);
 }
 
 #[test]
 fn nothing_is_executed_before_the_records_before_it_are_durable() {
     check_execution_waits();
-    let (mut queue, _, thread) = start(0, false);
-    assert!(queue.hold_task(Task::Snapshot(Height(1))).is_some(), "nothing is under way");
-    drop(queue);
-    thread.join().unwrap().unwrap();
+    let mut log = start(Disk::Free);
+    assert!(log.queue.hold_task(Task::Snapshot(Height(1))).is_some(), "nothing is under way");
+    assert_eq!(log.end(), []);
 }
 
 #[cfg(feature = "mutants")]
@@ -179,17 +217,16 @@ fn executing_early_is_noticed() {
 
 #[test]
 fn what_is_queued_shares_one_sync_and_keeps_its_order() {
-    let (mut queue, journal, thread) = start(50, false);
-    queue.persist(record());
-    thread::sleep(Duration::from_millis(20)); // the first group is being synced
+    let mut log = start(Disk::Held);
+    log.queue.persist(record());
+    log.wait_for_a_write();
     for mark in 1..=3 {
-        assert!(queue.hold_back(send(Lane::Consensus, mark)).is_none());
-        queue.persist(record());
+        assert!(log.queue.hold_back(send(Lane::Consensus, mark)).is_none());
+        log.queue.persist(record());
     }
-    assert!(queue.hold_back(send(Lane::Bulk, 9)).is_some(), "bulk waits for nothing");
-    drop(queue);
-    thread.join().unwrap().unwrap();
-    let events = journal.events.lock();
+    let bulk = log.queue.hold_back(send(Lane::Bulk, 9));
+    assert!(bulk.is_some(), "bulk waits for nothing");
+    let events = log.end();
     assert_eq!(events.iter().filter(|event| **event == Happened::Synced).count(), 2);
     let sent: Vec<_> = events.iter().filter(|event| matches!(event, Happened::Sent(_))).collect();
     assert_eq!(sent, [&Happened::Sent(1), &Happened::Sent(2), &Happened::Sent(3)]);
@@ -198,16 +235,14 @@ fn what_is_queued_shares_one_sync_and_keeps_its_order() {
 
 #[test]
 fn a_vote_does_not_wait_for_the_bodies_queued_before_it() {
-    let (mut queue, journal, thread) = start(20, false);
+    let mut log = start(Disk::Held);
     for sequence in 0..20 {
-        queue.store(body(sequence));
+        log.queue.store(body(sequence));
     }
-    assert!(queue.backlog_bytes() >= 400_000);
-    queue.persist(record());
-    assert!(queue.hold_back(send(Lane::Votes, 1)).is_none());
-    drop(queue);
-    thread.join().unwrap().unwrap();
-    let events = journal.events.lock();
+    assert!(log.queue.backlog_bytes() >= 400_000);
+    log.queue.persist(record());
+    assert!(log.queue.hold_back(send(Lane::Votes, 1)).is_none());
+    let events = log.end();
     let sent = events.iter().position(|event| *event == Happened::Sent(1)).unwrap();
     let before = events[..sent].iter().filter(|event| **event == Happened::Wrote("body")).count();
     assert!(before <= 6, "{before} bodies were written before the vote left");
@@ -217,13 +252,11 @@ fn a_vote_does_not_wait_for_the_bodies_queued_before_it() {
 
 #[test]
 fn a_body_is_answered_and_a_read_follows_what_was_appended() {
-    let (mut queue, journal, thread) = start(0, false);
-    queue.append(DecidedRecord { height: Height(1), bytes: Bytes::from_static(b"decided") });
-    queue.store(body(7));
-    queue.read(ReadRequest { ticket: 5, items: Vec::new() });
-    drop(queue);
-    thread.join().unwrap().unwrap();
-    let events = journal.events.lock();
+    let mut log = start(Disk::Free);
+    log.queue.append(DecidedRecord { height: Height(1), bytes: Bytes::from_static(b"decided") });
+    log.queue.store(body(7));
+    log.queue.read(ReadRequest { ticket: 5, items: Vec::new() });
+    let events = log.end();
     let order = |wanted| events.iter().position(|event| *event == wanted).unwrap();
     assert!(order(Happened::Wrote("decided")) < order(Happened::Read(5)));
     assert!(order(Happened::Synced) < order(Happened::Stored(7)));
@@ -231,7 +264,7 @@ fn a_body_is_answered_and_a_read_follows_what_was_appended() {
 
 #[test]
 fn after_a_failed_sync_nothing_leaves_ever() {
-    let (mut queue, journal, thread) = start(0, true);
+    let Running { mut queue, journal, thread, .. } = start(Disk::Full);
     queue.persist(record());
     assert!(queue.hold_back(send(Lane::Votes, 1)).is_none());
     queue.store(body(1));
