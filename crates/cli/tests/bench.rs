@@ -127,7 +127,7 @@ fn the_paper_s_options_work_together() {
 
 #[test]
 fn certified_bodies_are_ordered() {
-    let result = bench(&["--duration", "2", "--availability", "certified"]);
+    let result = bench(&["--duration", "5", "--availability", "certified"]);
     assert_eq!(result["config"]["settings"]["availability"], "certified");
     assert!(number(&result, "committed_tps") > 0.0);
 }
@@ -138,7 +138,7 @@ fn a_bench_keeps_its_folder_when_asked_and_prints_a_table() {
     let folder = place.path().join("kept");
     let path = folder.to_str().expect("a plain path");
     let page = place.path().join("page.html");
-    let options = ["bench", "--rate", "100", "--duration", "1", "--warmup", "1", "--dir", path];
+    let options = ["bench", "--rate", "100", "--duration", "5", "--warmup", "1", "--dir", path];
     let report = ["--report", page.to_str().expect("a plain path")];
     let output = quorate(&[&options[..], &report].concat());
     assert!(output.status.success(), "{}", stderr(&output));
@@ -274,7 +274,7 @@ fn a_closed_loop_sends_to_all_and_is_bounded() {
 
 #[test]
 fn a_bench_stands_beside_what_the_machine_could_do() {
-    let options = ["bench", "--rate", "500", "--warmup", "1", "--duration", "1", "--drain", "60"];
+    let options = ["bench", "--rate", "500", "--warmup", "1", "--duration", "5", "--drain", "60"];
     let result = json(&[&options[..], &["--json"]].concat());
     let bounds = &result["beside"]["bounds"];
     for field in ["disk_tps", "cpu_tps", "logged_bytes_per_tx", "reached"] {

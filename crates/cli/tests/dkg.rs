@@ -3,8 +3,8 @@
 mod common;
 
 use common::{PATIENCE, json, quorate, stderr, stdout, wait_for};
-use quorate_lab::ports::free_ports;
 use quorate_node::config::read_committee_file;
+use quorate_node::ports::free_ports;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -156,7 +156,7 @@ fn four_processes_make_keys_that_sbft_runs_with() {
 #[test]
 fn one_that_is_killed_in_the_middle_does_not_stop_it() {
     let founders = Founders::new(4);
-    let hasty = ["--patience", "2", "--linger", "2"];
+    let hasty = ["--patience", "2", "--linger", "6"];
     let mut early: Vec<Process> = (1..4).map(|member| founders.start(member, &hasty)).collect();
     early.iter().for_each(|process| process.wait_until_it_says("joined 3/4"));
     early.pop().expect("three").kill();

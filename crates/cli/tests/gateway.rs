@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Net, PATIENCE, edit, quorate, stderr, wait_for};
-use quorate_lab::ports::free_ports;
+use quorate_node::ports::free_ports;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{Read, Write};
@@ -94,6 +94,7 @@ fn start() -> (Net, Door, Door) {
     let guarded = Door { address: address(0), token: Some(TOKEN) };
     let open = Door { address: address(1), token: None };
     for door in [&guarded, &open] {
+        wait_for("the gateway to be open", || TcpStream::connect(&door.address).ok());
         wait_for("the gateway to be connected", || {
             let status = door.get("/v1/status").json(200);
             (status["members_connected"] == 4).then_some(())
@@ -183,9 +184,11 @@ fn batches(door: &Door) {
         {"replaced": true},
     ]);
     assert_eq!(done["results"], results);
-    let again = door.ask("POST", "/v1/batch?receipt=true", steps.to_string()).json(409);
-    assert_eq!((&again["step"], &again["actual"]), (&json!(0), &json!("01")));
-    assert!(again["receipt"].is_object(), "a refusal has its receipt, too");
+    wait_for("a refusal with its receipt", || {
+        let again = door.ask("POST", "/v1/batch?receipt=true", steps.to_string()).json(409);
+        assert_eq!((&again["step"], &again["actual"]), (&json!(0), &json!("01")));
+        again["receipt"].is_object().then_some(())
+    });
 
     let entries = json!([{"key": "7a30", "value": "01"}, {"key": "7a31", "value": "02"}]);
     let listed = door.get("/v1/kv?from=7a30&to=7a40&consistency=linearizable").json(200);
@@ -200,7 +203,11 @@ fn batches(door: &Door) {
 }
 
 fn receipts(first: &Door, second: &Door) {
-    let made = first.ask("PUT", "/v1/kv/proven?receipt=true", "x").json(200);
+    // What had to be sent again has none.
+    let made = wait_for("a write with its receipt", || {
+        let made = first.ask("PUT", "/v1/kv/proven?receipt=true", "x").json(200);
+        made["receipt"].is_object().then_some(made)
+    });
     let (receipt, index) = (&made["receipt"], &made["receipt_index"]);
     assert_eq!(receipt["height"], made["height"]);
     let operation = &receipt["operations"][index.as_u64().expect("a place") as usize];

@@ -117,7 +117,7 @@ fn passphrases_that_protect_nothing_are_refused() {
 fn sealed_validator() -> (TempDir, PathBuf, PathBuf) {
     let place = tempfile::tempdir().expect("a folder");
     let net = place.path().join("net");
-    let base = quorate_lab::ports::free_ports(2).expect("free ports").to_string();
+    let base = quorate_node::ports::free_ports(2).expect("free ports").to_string();
     works(&["testnet", text(&net), "-n", "1", "--base-port", &base]);
     let right = words(place.path(), "words", RIGHT);
     let key = net.join("validator-0/key.toml");

@@ -40,7 +40,7 @@ fn code(arguments: &[&str]) -> (Option<i32>, String) {
 fn testnet() -> (TempDir, PathBuf) {
     let place = tempfile::tempdir().expect("a folder");
     let folder = place.path().join("net");
-    let base = quorate_lab::ports::free_ports(8).expect("free ports").to_string();
+    let base = quorate_node::ports::free_ports(8).expect("free ports").to_string();
     let output = quorate(&["testnet", text(&folder), "--base-port", &base]);
     assert!(output.status.success(), "{}", stderr(&output));
     (place, folder)

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{PATIENCE, json, quorate, stderr, stdout, wait_for};
-use quorate_lab::ports::free_ports;
+use quorate_node::ports::free_ports;
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
@@ -48,6 +48,11 @@ impl Process {
         let command = command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
         Self(command.spawn().expect("started"))
     }
+}
+
+/// What is paid is waited for on a slow machine, too.
+fn patience(arguments: &[&str]) -> &'static [&'static str] {
+    if matches!(arguments[0], "send" | "issue") { &["--patience", "60"] } else { &[] }
 }
 
 /// A network of four, the issuer's wallet beside its file, and Anne's and Bob's.
@@ -98,7 +103,7 @@ impl Place {
     /// A command of a wallet that must succeed.
     fn of(&self, wallet: &str, arguments: &[&str]) -> Value {
         let place = ["-w", &self.text(wallet), "--json"];
-        json(&[&["pay"], arguments, &place[..]].concat())
+        json(&[&["pay"], arguments, patience(arguments), &place[..]].concat())
     }
 
     fn address(&self, wallet: &str) -> String {
@@ -111,7 +116,8 @@ impl Place {
 
     /// The exit code and words of a command that is refused.
     fn refused(&self, wallet: &str, arguments: &[&str]) -> (Option<i32>, String) {
-        let output = quorate(&[&["pay"], arguments, &["-w", &self.text(wallet)]].concat());
+        let place = ["-w", &self.text(wallet)];
+        let output = quorate(&[&["pay"], arguments, patience(arguments), &place[..]].concat());
         (output.status.code(), stderr(&output))
     }
 }

@@ -15,10 +15,10 @@ use quorate_gateway::rest::{OPENAPI, RestLimits, router};
 use quorate_gateway::{Connection, ConnectionConfig, KvClient, check_answer};
 use quorate_ledger::kv::Kv;
 use quorate_node::config::load_committee;
+use quorate_node::ports::free_ports;
 use quorate_node::{NodeConfig, Testnet, TestnetPlan, Validator};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -330,10 +330,9 @@ fn check_named(pages: &Router, named: &[(&str, &str, &str, &[u8], u16)]) {
 /// A committee of one with the files of its validator, which does not run yet.
 fn committee_of_one() -> (TempDir, Testnet) {
     let place = tempfile::tempdir().expect("a folder");
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let plan = TestnetPlan {
         members: 1,
-        base_port: free.expect("a free port").port(),
+        base_port: free_ports(2).expect("free ports"),
         service: Kv::NAME.into(),
         settings: Settings { execution_certificates: true, ..Settings::default() },
         ..TestnetPlan::default()

@@ -16,7 +16,6 @@ pub mod machine;
 pub mod minimum;
 pub mod page;
 pub mod pay;
-pub mod ports;
 pub mod processes;
 pub mod service;
 mod side_by_side;

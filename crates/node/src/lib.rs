@@ -22,6 +22,7 @@ mod marker;
 pub mod metrics;
 pub mod payments;
 pub mod pool;
+pub mod ports;
 pub mod reading;
 pub mod testnet;
 mod threads;

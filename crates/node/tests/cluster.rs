@@ -5,10 +5,12 @@ mod common;
 use bytes::Bytes;
 use common::{Cluster, PATIENCE, client, wait_until};
 use quorate_crypto::SchemeKind;
-use quorate_engine::ProtocolKind;
-use quorate_node::{Client, Finished};
-use quorate_types::{Outcome, View};
+use quorate_engine::{ProtocolKind, Settings};
+use quorate_node::{Client, ClientConfig, Finished, SessionSpec};
+use quorate_types::{Outcome, ReplicaId, View};
 use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 #[test]
@@ -33,8 +35,8 @@ fn four_validators_execute_what_a_client_submits() {
 
 /// Shown to somebody who knows the committee and nothing else.
 #[track_caller]
-fn expect_acknowledgements(cluster: &Cluster, client: &Client, operations: u64) {
-    for tag in 0..operations {
+fn expect_acknowledgements(cluster: &Cluster, client: &Client, tags: Range<u64>) {
+    for tag in tags {
         client.submit(0, tag, Bytes::from(format!("{tag}"))).unwrap();
         let completion = client.completions().recv_timeout(PATIENCE).expect("progress");
         let Finished::Executed { receipt, .. } = completion.finished else {
@@ -49,16 +51,25 @@ fn expect_acknowledgements(cluster: &Cluster, client: &Client, operations: u64) 
 /// shares go to the next collectors, and the client is answered as before.
 #[test]
 fn one_acknowledgement_is_enough_also_with_execution_collectors_dead() {
-    let mut cluster = Cluster::run(7, ProtocolKind::Sbft, SchemeKind::BlsThreshold);
-    let client = client(&cluster, 1);
+    // Of a primary that lives, and a client that is answered, nobody loses patience.
+    let settings = Settings { timeout_ms: 4_000, ..Settings::default() };
+    let settings = Settings { protocol: ProtocolKind::Sbft, ..settings };
+    let mut cluster = Cluster::run(7, SchemeKind::BlsThreshold, settings);
+    // What is sent again is answered by many, and proven by no one acknowledgement.
+    let sessions = vec![SessionSpec::fresh(common::new_identity(), ReplicaId(0))];
+    let config = ClientConfig::new(Arc::clone(&cluster.committee), sessions);
+    let client = Client::connect(&ClientConfig { retry_after: PATIENCE, ..config }).unwrap();
     assert!(client.wait_connected(7, PATIENCE));
-    expect_acknowledgements(&cluster, &client, 10);
-    let shown = || cluster.validators[0].shown().now().replica;
-    let before = shown();
-    assert!(before.fast_decisions > 0, "{before:?}");
+    let mut executed = 0;
+    wait_until("the fast path is taken", || {
+        expect_acknowledgements(&cluster, &client, executed..executed + 10);
+        executed += 10;
+        cluster.validators[0].shown().now().replica.fast_decisions > 0
+    });
+    let before = cluster.validators[0].shown().now().replica;
     (5..7).rev().for_each(|index| cluster.stop_one(index));
-    expect_acknowledgements(&cluster, &client, 30);
-    wait_until("all have executed it", || cluster.all_executed(40));
+    expect_acknowledgements(&cluster, &client, executed..executed + 30);
+    wait_until("all have executed it", || cluster.all_executed(executed + 30));
     let after = cluster.validators[0].shown().now().replica;
     assert!(after.slow_decisions >= before.slow_decisions + 30, "{after:?}");
     assert_eq!(after.view_changes, 0, "the primary lives");

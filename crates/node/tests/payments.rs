@@ -4,11 +4,11 @@ use quorate_crypto::{IdentitySecret, KeyFile, StoredKeys};
 use quorate_node::payments::{
     Authority, AuthorityConfig, PayClient, PayTestnet, PayTestnetPlan, read_network,
 };
+use quorate_node::ports::free_ports;
 use quorate_node::{NodeError, Shutdown};
 use quorate_payments::{
     Coin, Network, Outcome, Output, PayReceipt, PayScheme, Transaction, TxCertificate,
 };
-use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ struct Net {
 impl Net {
     fn start(scheme: PayScheme, shards: u16) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let base_port = free_ports(8 * shards);
+        let base_port = free_ports(8 * shards).expect("free ports");
         let plan = PayTestnetPlan { scheme, shards, base_port, ..PayTestnetPlan::default() };
         let testnet = PayTestnet::create(&folder.path().join("net"), &plan).expect("written");
         let network = Arc::new(read_network(&testnet.network).expect("a network"));
@@ -100,16 +100,6 @@ fn keys(path: &Path) -> KeyFile {
         StoredKeys::Open(keys) => keys,
         StoredKeys::Sealed(_) => panic!("a testnet's keys are open"),
     }
-}
-
-/// Ports that nobody listens on now, below those of outgoing connections.
-fn free_ports(count: u16) -> u16 {
-    let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-    let start = 20_000 + u16::try_from(std::process::id() % 50).expect("small") * 200;
-    let mut candidates = (start..32_000).step_by(usize::from(count));
-    let thread = format!("{:?}", std::thread::current().id());
-    let skip = thread.bytes().map(usize::from).sum::<usize>() % 40;
-    candidates.by_ref().skip(skip).find(|base| (*base..base + count).all(free)).expect("free ports")
 }
 
 fn owner(seed: u8) -> IdentitySecret {

@@ -8,7 +8,6 @@ use quorate_node::transport::Limits;
 use quorate_node::{Finished, Validator};
 use quorate_types::Height;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// Operations under way at once: a load that is never idle and never more than the machine can take.
 const UNDER_WAY: u64 = 64;

@@ -3,13 +3,14 @@
 #![allow(dead_code, reason = "each test program uses its own part")]
 
 use quorate_crypto::{IdentitySecret, KeyCache};
-use quorate_lab::ports::free_ports;
 use quorate_lab::processes::Processes;
 use quorate_lab::status::{ValidatorStatus, ask_all};
 use quorate_node::config::load_committee;
+use quorate_node::ports::free_ports;
 use quorate_node::{Client, ClientConfig, SessionSpec};
 use quorate_types::ReplicaId;
 use serde_json::Value;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -136,6 +137,9 @@ impl Net {
             look.as_ref().is_some_and(|status| status.peers_connected == others)
         };
         wait_for("all to be connected", || self.looks().iter().all(connected).then_some(()));
+        for gateway in &self.gateways {
+            wait_for("its gateway to be open", || TcpStream::connect(gateway).ok());
+        }
     }
 
     /// Waits until all have executed `operations`, at one height and with one root, and returns that

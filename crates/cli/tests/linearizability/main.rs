@@ -43,7 +43,7 @@ const SEED: u64 = 20;
 const CLIENTS: usize = 8;
 
 /// How long clients wait for a call, whatever the machine does besides.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// So long does the client wait that is there to leave calls open: about as long as a call takes.
 const IMPATIENCE: Duration = Duration::from_millis(60);

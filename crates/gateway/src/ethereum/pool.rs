@@ -71,7 +71,7 @@ enum Stage {
     Held,
     /// It is in the order, as far as is known here.
     Sent,
-    /// The committee executed it; the state here may not have yet.
+    /// The committee executed it, or another of its nonce; the state here may not have yet.
     Applied,
 }
 
@@ -149,14 +149,9 @@ impl Pool {
                 self.content.lock().apply(hash, receipt);
             }
             Ok(Done { outcome: Outcome::Refused(reason), .. }) => {
-                let reason = String::from_utf8_lossy(&reason).into_owned();
-                let is_for_now = reason.contains("too high") || reason == "exceeds block gas limit";
-                if !is_for_now {
-                    tracing::debug!(%hash, reason, "a transaction is refused");
-                    self.content.lock().remove(hash);
-                    return;
-                }
-                self.content.lock().put_at(hash, Stage::Held);
+                let reason = String::from_utf8_lossy(&reason);
+                tracing::debug!(%hash, %reason, "a transaction is refused");
+                self.content.lock().refuse(hash, &reason);
             }
             Err(error) => {
                 tracing::debug!(%hash, %error, "a transaction is sent again");
@@ -272,6 +267,19 @@ impl Content {
             self.receipts.put(hash, shown);
         }
         self.put_at(hash, Stage::Applied);
+    }
+
+    /// What becomes of a transaction that the committee refused.
+    fn refuse(&mut self, hash: B256, reason: &str) {
+        let is_of_nonce = reason.starts_with("nonce ");
+        if is_of_nonce && reason.contains("too low") {
+            // The committee has executed its nonce, perhaps with it; the state here follows.
+            self.put_at(hash, Stage::Applied);
+        } else if is_of_nonce || reason == "exceeds block gas limit" {
+            self.put_at(hash, Stage::Held);
+        } else {
+            self.remove(hash);
+        }
     }
 
     fn remove(&mut self, hash: B256) {

@@ -2,10 +2,10 @@
 
 use super::BenchError;
 use super::config::BenchConfig;
-use crate::ports::free_ports;
 use crate::processes::Processes;
 use crate::status::{ValidatorStatus, ask_all};
 use quorate_node::config::load_committee;
+use quorate_node::ports::free_ports;
 use quorate_node::{Testnet, TestnetPlan};
 use quorate_types::Committee as Members;
 use std::path::PathBuf;

@@ -182,7 +182,7 @@ fn testnet(folder: &Path) -> Result<Testnet, CalibrateError> {
     let plan = TestnetPlan {
         members: MEMBERS,
         scheme: SchemeKind::Ed25519,
-        base_port: crate::ports::free_ports(2 * MEMBERS as u16)?,
+        base_port: quorate_node::ports::free_ports(2 * MEMBERS as u16)?,
         durability: Durability::Os,
         service: Noop::NAME.into(),
         ..TestnetPlan::default()

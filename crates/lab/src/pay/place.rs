@@ -2,10 +2,10 @@
 
 use super::{PayBenchConfig, PayBenchError};
 use crate::http;
-use crate::ports::free_ports;
 use crate::processes::{Processes, Program};
 use quorate_crypto::{KeyFile, StoredKeys, VotingSecret};
 use quorate_node::payments::{PayTestnet, PayTestnetPlan, read_network};
+use quorate_node::ports::free_ports;
 use quorate_node::{NodeError, TestnetError};
 use quorate_payments::{Network, PayScheme};
 use quorate_types::ReplicaId;

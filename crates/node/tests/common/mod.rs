@@ -4,9 +4,10 @@
 
 use bytes::Bytes;
 use quorate_crypto::{IdentitySecret, KeyCache, SchemeKind};
-use quorate_engine::{ProtocolKind, Settings};
+use quorate_engine::Settings;
 use quorate_ledger::Noop;
 use quorate_node::config::load_committee;
+use quorate_node::ports::free_ports;
 use quorate_node::testnet::system_random;
 use quorate_node::transport::Limits;
 use quorate_node::{
@@ -16,12 +17,11 @@ use quorate_node::{
 use quorate_storage::Durability;
 use quorate_types::{Committee, ReplicaId};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until it holds, for as long as anything may take.
 #[track_caller]
@@ -30,21 +30,6 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     while !holds() {
         assert!(began.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
         std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// Every test has ports of its own, also against other test processes.
-static NEXT_PORT: AtomicU16 = AtomicU16::new(0);
-
-/// Below those that the system gives to whoever connects.
-fn free_ports(count: u16) -> u16 {
-    let start = 10_000 + (std::process::id() % 300) as u16 * 64;
-    loop {
-        let base = start + NEXT_PORT.fetch_add(count, Ordering::Relaxed) % 3_000;
-        let free = |port| TcpListener::bind(("127.0.0.1", port)).is_ok();
-        if (base..base + count).all(free) {
-            return base;
-        }
     }
 }
 
@@ -74,9 +59,8 @@ impl Cluster {
         Self::plan(TestnetPlan { members, ..TestnetPlan::default() }, limits)
     }
 
-    /// A committee of this protocol and scheme, running.
-    pub fn run(members: usize, protocol: ProtocolKind, scheme: SchemeKind) -> Self {
-        let settings = Settings { protocol, ..Settings::default() };
+    /// A committee of this scheme with these settings, running.
+    pub fn run(members: usize, scheme: SchemeKind, settings: Settings) -> Self {
         let plan = TestnetPlan { members, scheme, settings, ..TestnetPlan::default() };
         let mut cluster = Self::plan(plan, Limits::default());
         (0..members).for_each(|index| cluster.start_one(index));
@@ -86,7 +70,7 @@ impl Cluster {
     fn plan(plan: TestnetPlan, limits: Limits) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let plan = TestnetPlan {
-            base_port: free_ports(2 * plan.members as u16),
+            base_port: free_ports(2 * plan.members as u16).unwrap(),
             durability: Durability::Os,
             service: Noop::NAME.into(),
             ..plan

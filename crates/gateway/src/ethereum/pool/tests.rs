@@ -95,3 +95,23 @@ fn what_the_committee_executed_stays_until_the_state_has_it() {
     content.forget_below(one, 7);
     assert!(content.by_sender.is_empty() && content.by_hash.is_empty());
 }
+
+#[test]
+fn what_the_committee_refuses_waits_or_goes() {
+    let mut content = Content::default();
+    let one = address("one");
+    let hashes = [5, 6, 7, 8].map(|nonce| put(&mut content, "one", nonce, 1).expect("taken"));
+    let due = |content: &mut Content| content.due(one, 5).len();
+    assert_eq!(due(&mut content), 4);
+    let reasons = [
+        "nonce 5 too low, expected 6",
+        "nonce 6 too high, expected 5",
+        "exceeds block gas limit",
+        "intrinsic gas too low: gas 20999, minimum needed 21000",
+    ];
+    hashes.iter().zip(reasons).for_each(|(hash, reason)| content.refuse(*hash, reason));
+    assert_eq!(content.nonces(one), [5, 6, 7], "only the last can never be executed");
+    assert_eq!(due(&mut content), 2, "two are sent again");
+    content.forget_below(one, 6);
+    assert_eq!(content.nonces(one), [6, 7]);
+}

@@ -26,6 +26,10 @@ struct Shop {
 
 impl Shop {
     fn new(owner: u8, token: Option<&str>) -> Self {
+        Self::with_patience(Duration::from_secs(60), owner, token)
+    }
+
+    fn with_patience(patience: Duration, owner: u8, token: Option<&str>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let network = network("test", &[(ANNE, 100)]);
         let authorities = Local::new(&network);
@@ -35,7 +39,6 @@ impl Shop {
         wallet.receive_genesis().expect("stored");
         let cashier = Cashier::new(wallet, Arc::clone(&authorities) as _);
         let token = token.map(|text| Token::new(text).expect("a token"));
-        let patience = Duration::from_millis(200);
         let pages = router(Arc::clone(&cashier), token, patience, RestLimits::default());
         Self { _folder: folder, authorities, cashier, pages }
     }
@@ -156,7 +159,7 @@ async fn a_key_pays_once_and_the_payee_takes_the_receipt() {
 
 #[tokio::test]
 async fn a_payment_without_a_quorum_is_accepted_and_a_copys_is_lost() {
-    let shop = Shop::new(ANNE, None);
+    let shop = Shop::with_patience(Duration::from_millis(200), ANNE, None);
     shop.authorities.silence(&[0, 1]);
     let (status, open) = shop.pay("one", BOB, 30).await;
     assert_eq!((status, &open["state"]), (StatusCode::ACCEPTED, &json!("unfinished")));

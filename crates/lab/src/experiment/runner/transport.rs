@@ -79,7 +79,7 @@ fn members(
     let plan = TestnetPlan {
         members: usize::from(count),
         scheme: setup.scheme,
-        base_port: crate::ports::free_ports(2 * count).map_err(|error| refused(&error))?,
+        base_port: quorate_node::ports::free_ports(2 * count).map_err(|error| refused(&error))?,
         ..TestnetPlan::default()
     };
     let testnet = Testnet::create(folder, &plan).map_err(|error| refused(&error))?;

@@ -13,20 +13,23 @@ const LAST: u16 = 32_000;
 static GIVEN: AtomicU32 = AtomicU32::new(0);
 
 /// The first of `count` consecutive loopback ports that nobody listens on. The search begins at a
-/// place that depends on this process, so that several benches seldom meet, and behind the ports
-/// that it was given before.
+/// place that depends on this process, so that several seldom meet, and behind the ports that it was
+/// given before: nobody in a process is given the same twice before all were.
 ///
 /// # Errors
 /// When there are none.
 pub fn free_ports(count: u16) -> io::Result<u16> {
     let span = u32::from(LAST - FIRST);
     let own = std::process::id().wrapping_mul(2_654_435_761) >> 8;
-    let given = GIVEN.fetch_add(u32::from(count), Ordering::Relaxed);
-    let offset = own.wrapping_add(given) % span;
-    let begin = FIRST + u16::try_from(offset).expect("below the span");
-    let mut candidates = (begin..LAST).chain(FIRST..begin).step_by(usize::from(count.max(1)));
+    let next = || {
+        let given = GIVEN.fetch_add(u32::from(count), Ordering::Relaxed);
+        FIRST + u16::try_from(own.wrapping_add(given) % span).expect("below the span")
+    };
+    let mut candidates = (0..span / u32::from(count.max(1))).map(|_| next());
     candidates
-        .find(|&base| all_free(base, count))
+        .find(|&base| {
+            base.checked_add(count).is_some_and(|end| end <= LAST) && all_free(base, count)
+        })
         .ok_or_else(|| io::Error::other(format!("no {count} free ports in a row on the loopback")))
 }
 
