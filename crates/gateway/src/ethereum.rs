@@ -41,8 +41,9 @@ const THREADS: usize = 1;
 /// Threads that read the state and compute: so many calls at once.
 const READERS: usize = 8;
 
-/// Most connections, bytes of a request, bytes of an answer, calls of a batch.
+/// Most connections, subscriptions of one, bytes of a request, bytes of an answer, calls of a batch.
 const CONNECTIONS_MAX: u32 = 1_024;
+const SUBSCRIPTIONS_MAX: u32 = 64;
 const REQUEST_BYTES_MAX: u32 = 4 << 20;
 const ANSWER_BYTES_MAX: u32 = 64 << 20;
 const BATCH_MAX: u32 = 1_000;
@@ -155,6 +156,7 @@ fn context(config: &EthereumConfig, reading: Reading) -> Result<Context, NodeErr
 async fn serve(address: &str, context: Context) -> io::Result<(ServerHandle, SocketAddr)> {
     let limits = ServerConfig::builder()
         .max_connections(CONNECTIONS_MAX)
+        .max_subscriptions_per_connection(SUBSCRIPTIONS_MAX)
         .max_request_body_size(REQUEST_BYTES_MAX)
         .max_response_body_size(ANSWER_BYTES_MAX)
         .set_batch_request_config(BatchRequestConfig::Limit(BATCH_MAX))

@@ -9,6 +9,9 @@ use quorate_ledger::evm::{Account, BlockAt, FoundBlock, FoundLog, LogFilter, Que
 use quorate_node::Reading;
 use quorate_types::Height;
 
+/// Most addresses and topics that a filter names.
+const NAMED_MAX: usize = 1_000;
+
 /// Questions to the validator's own state.
 #[derive(Clone, Debug)]
 pub(super) struct Chain {
@@ -86,6 +89,7 @@ impl Chain {
 
     /// A filter as the ledger knows it; `None` where it names a block that is not there.
     pub(super) fn filter(&self, filter: &Filter) -> Result<Option<LogFilter>, Failure> {
+        check_filter(filter)?;
         let heights = match filter.block_option {
             FilterBlockOption::Range { from_block, to_block } => {
                 let height = |tag: Option<BlockNumberOrTag>| self.height(tag.unwrap_or_default());
@@ -109,5 +113,33 @@ impl Chain {
 
     pub(super) fn logs(&self, filter: LogFilter) -> Result<Vec<FoundLog>, Failure> {
         self.ask(&Question::Logs(filter))
+    }
+}
+
+/// Refuses a filter that takes too much to keep.
+pub(super) fn check_filter(filter: &Filter) -> Result<(), Failure> {
+    let topics: usize = filter.topics.iter().map(|any| any.iter().count()).sum();
+    if filter.address.iter().count() + topics > NAMED_MAX {
+        let text = format!("a filter names at most {NAMED_MAX} addresses and topics");
+        return Err(invalid(text));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_names_few() {
+        let of = |addresses: u16, topics: u16| {
+            let address = |number: u16| Address::left_padding_from(&number.to_be_bytes());
+            let topic = |number: u16| B256::left_padding_from(&number.to_be_bytes());
+            let filter = Filter::new().address((0..addresses).map(address).collect::<Vec<_>>());
+            filter.topic2((0..topics).map(topic).collect::<Vec<_>>())
+        };
+        assert!(check_filter(&Filter::new()).is_ok());
+        assert!(check_filter(&of(900, 100)).is_ok());
+        assert!(check_filter(&of(900, 101)).is_err());
     }
 }

@@ -11,6 +11,9 @@ use serde::Deserialize;
 /// Most blocks of one answer.
 const BLOCKS_MAX: u64 = 1_024;
 
+/// Most percentiles of one question.
+const PERCENTILES_MAX: usize = 100;
+
 /// How many blocks: a number, or one in hexadecimal.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(untagged)]
@@ -38,11 +41,7 @@ pub(super) fn history(
     if newest > chain.newest() {
         return Err(invalid("request beyond head block"));
     }
-    if percentiles
-        .is_some_and(|all| !all.is_sorted() || !all.iter().all(|p| (0.0..=100.0).contains(p)))
-    {
-        return Err(invalid("percentiles are 0 to 100, each at least the one before"));
-    }
+    check_percentiles(percentiles.unwrap_or_default())?;
     let oldest = (newest + 1).saturating_sub(count.number().min(BLOCKS_MAX));
     let mut history = FeeHistory { oldest_block: oldest, ..FeeHistory::default() };
     let mut rewards = Vec::new();
@@ -65,6 +64,16 @@ pub(super) fn history(
     Ok(history)
 }
 
+fn check_percentiles(all: &[f64]) -> Result<(), Failure> {
+    if all.len() > PERCENTILES_MAX {
+        return Err(invalid(format!("there are at most {PERCENTILES_MAX} percentiles")));
+    }
+    if !all.is_sorted() || !all.iter().all(|percentile| (0.0..=100.0).contains(percentile)) {
+        return Err(invalid("percentiles are 0 to 100, each at least the one before"));
+    }
+    Ok(())
+}
+
 /// The tips that so much of the gas was paid at most; 0 where there was none.
 fn at_percentiles(mut tips: Vec<(u128, u64)>, percentiles: &[f64]) -> Vec<u128> {
     tips.sort_unstable();
@@ -84,6 +93,13 @@ fn at_percentiles(mut tips: Vec<(u128, u64)>, percentiles: &[f64]) -> Vec<u128> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn percentiles_are_few_and_in_order() {
+        assert!(check_percentiles(&[0.0, 50.0, 50.0, 100.0]).is_ok());
+        let refused = [vec![2.0, 1.0], vec![-0.1], vec![100.1], vec![f64::NAN], vec![1.0; 101]];
+        assert!(refused.iter().all(|all| check_percentiles(all).is_err()));
+    }
 
     #[test]
     fn percentiles_are_weighed_by_gas() {

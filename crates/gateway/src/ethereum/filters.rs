@@ -1,6 +1,6 @@
 //! Filters that clients poll, for those that have no open connection.
 
-use super::chain::Chain;
+use super::chain::{Chain, check_filter};
 use super::error::{Failure, not_found, server};
 use super::methods::as_logs;
 use alloy_primitives::U64;
@@ -46,6 +46,7 @@ enum What {
 
 impl Filters {
     pub(super) fn add_logs(&self, newest: u64, filter: Filter) -> Result<U64, Failure> {
+        check_filter(&filter)?;
         self.add(newest, What::Logs(Box::new(filter)))
     }
 

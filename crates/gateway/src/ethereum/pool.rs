@@ -19,8 +19,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Most transactions that wait.
+/// Most transactions that wait, and most bytes of them.
 const WAITING_MAX: usize = 16_384;
+const WAITING_BYTES_MAX: usize = 256 << 20;
+
+/// Most that wait for others before them, which may never come: there is room for the rest.
+const QUEUED_MAX: usize = WAITING_MAX / 4;
 
 /// How far ahead of its account a transaction's nonce may be.
 const AHEAD_MAX: u64 = 256;
@@ -47,6 +51,8 @@ pub(super) struct Pool {
 struct Content {
     by_hash: B256HashMap<Waiting>,
     by_sender: BTreeMap<Address, BTreeMap<u64, B256>>,
+    /// Of the transactions as they were sent.
+    bytes: usize,
     receipts: Receipts,
 }
 
@@ -95,7 +101,7 @@ impl Pool {
         self.check(&transaction, &account)?;
         let waiting = Waiting { raw, transaction: Arc::new(transaction), stage: Stage::Held };
         let sender = waiting.transaction.sender;
-        self.content.lock().insert(hash, waiting)?;
+        self.content.lock().insert(hash, waiting, account.nonce)?;
         // With the state of now: those before it may have left since it was read.
         self.refresh(sender);
         Ok(hash)
@@ -218,7 +224,8 @@ impl Pool {
 }
 
 impl Content {
-    fn insert(&mut self, hash: B256, waiting: Waiting) -> Result<(), Failure> {
+    /// Takes a transaction; `next` is its sender's next nonce in the state.
+    fn insert(&mut self, hash: B256, waiting: Waiting, next: u64) -> Result<(), Failure> {
         if self.by_hash.contains_key(&hash) {
             return Err(server("already known"));
         }
@@ -231,14 +238,26 @@ impl Content {
             if old.stage != Stage::Held || tx.max_fee_per_gas() <= least {
                 return Err(server("replacement transaction underpriced"));
             }
-            self.by_hash.remove(&replaced);
-        }
-        if self.by_hash.len() >= WAITING_MAX {
+            self.remove(replaced);
+        } else if !self.has_room(waiting.raw.len(), self.has_gap(sender, next, nonce)) {
             return Err(server("txpool is full"));
         }
+        self.bytes += waiting.raw.len();
         self.by_sender.entry(sender).or_default().insert(nonce, hash);
         self.by_hash.insert(hash, waiting);
         Ok(())
+    }
+
+    /// Whether a nonce waits for others that are not here.
+    fn has_gap(&self, sender: Address, next: u64, nonce: u64) -> bool {
+        next_nonce(&self.nonces(sender), next) < nonce
+    }
+
+    fn has_room(&self, bytes: usize, is_queued: bool) -> bool {
+        let held = || self.by_hash.values().filter(|one| one.stage == Stage::Held).count();
+        self.by_hash.len() < WAITING_MAX
+            && self.bytes + bytes <= WAITING_BYTES_MAX
+            && (!is_queued || self.by_hash.len() < QUEUED_MAX || held() < QUEUED_MAX)
     }
 
     /// Those that follow without a gap and were not sent, which now are.
@@ -284,6 +303,7 @@ impl Content {
 
     fn remove(&mut self, hash: B256) {
         let Some(waiting) = self.by_hash.remove(&hash) else { return };
+        self.bytes -= waiting.raw.len();
         let sender = waiting.transaction.sender;
         let Some(all) = self.by_sender.get_mut(&sender) else { return };
         all.remove(&waiting.transaction.envelope.nonce());

@@ -28,7 +28,7 @@ pub(super) fn call(
     state: &dyn State,
     call: &Call,
 ) -> Result<Called, StateError> {
-    Ok(run(reader, state, call, call.gas.unwrap_or(TRANSACTION_GAS_MAX))?.0)
+    Ok(run(reader, state, call, gas(call))?.0)
 }
 
 /// How much gas a transaction needs, within a part in [`TOLERANCE`]; or what it comes to with all that it may
@@ -41,7 +41,7 @@ pub(super) fn estimate(
     state: &dyn State,
     call: &Call,
 ) -> Result<Result<u64, Called>, StateError> {
-    let mut enough = call.gas.unwrap_or(TRANSACTION_GAS_MAX).min(TRANSACTION_GAS_MAX);
+    let mut enough = gas(call);
     let (Called::Success { gas_used, .. }, refunded) = run(reader, state, call, enough)? else {
         return run(reader, state, call, enough).map(|(called, _)| Err(called));
     };
@@ -59,6 +59,11 @@ pub(super) fn estimate(
         attempt = too_little + (enough - too_little) / 2;
     }
     Ok(Ok(enough))
+}
+
+/// What a call may use: tools name more than any transaction may have where they mean all.
+fn gas(call: &Call) -> u64 {
+    call.gas.map_or(TRANSACTION_GAS_MAX, |gas| gas.min(TRANSACTION_GAS_MAX))
 }
 
 /// What it comes to with so much gas, and how much was refunded.

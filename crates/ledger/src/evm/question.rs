@@ -91,7 +91,7 @@ pub struct Call {
     pub from: Address,
     /// Whom it calls; without, it creates a contract.
     pub to: Option<Address>,
-    /// Most gas; by default as much as a transaction may use.
+    /// Most gas; by default, and at most, as much as a transaction may use.
     pub gas: Option<u64>,
     /// Wei a unit of gas.
     pub gas_price: u128,

@@ -457,6 +457,8 @@ fn a_call_says_why_it_fails_and_an_estimate_is_enough() {
     let with = |gas| Call { gas: Some(gas), ..call.clone() };
     let called: Called = ledger.ask(&Question::Call(with(estimate))).expect("a call");
     assert!(matches!(called, Called::Success { .. }), "{called:?}");
+    let unbounded: Called = ledger.ask(&Question::Call(with(u64::MAX))).expect("a call");
+    assert!(matches!(unbounded, Called::Success { .. }), "{unbounded:?}");
     let called: Called = ledger.ask(&Question::Call(with(estimate * 9 / 10))).expect("a call");
     assert!(!matches!(called, Called::Success { .. }), "the estimate is far too high");
 }

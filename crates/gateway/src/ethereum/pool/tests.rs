@@ -21,7 +21,7 @@ fn waiting(name: &str, nonce: u64, fee: u128) -> (B256, Waiting) {
 
 fn put(content: &mut Content, name: &str, nonce: u64, fee: u128) -> Result<B256, Failure> {
     let (hash, waiting) = waiting(name, nonce, fee);
-    content.insert(hash, waiting).map(|()| hash)
+    content.insert(hash, waiting, 0).map(|()| hash)
 }
 
 fn address(name: &str) -> Address {
@@ -114,4 +114,21 @@ fn what_the_committee_refuses_waits_or_goes() {
     assert_eq!(due(&mut content), 2, "two are sent again");
     content.forget_below(one, 6);
     assert_eq!(content.nonces(one), [6, 7]);
+}
+
+#[test]
+fn those_that_wait_for_others_leave_room_for_the_rest() {
+    let mut content = Content::default();
+    let mut take = |sender: usize, nonce: u64| {
+        put(&mut content, &sender.to_string(), nonce, 1).map_err(|full| full.message().to_owned())
+    };
+    assert!((0..QUEUED_MAX).all(|sender| take(sender, 1).is_ok()));
+    assert_eq!(take(QUEUED_MAX, 1), Err("txpool is full".into()));
+    let ready = take(QUEUED_MAX, 0).expect("it waits for nobody");
+    take(QUEUED_MAX, 1).expect("and this for one that is here");
+    let bytes: usize = content.by_hash.values().map(|waiting| waiting.raw.len()).sum();
+    assert_eq!(content.bytes, bytes);
+    content.remove(ready);
+    assert!(content.bytes < bytes && content.has_room(WAITING_BYTES_MAX - bytes, false));
+    assert!(!content.has_room(WAITING_BYTES_MAX, false), "of so many bytes");
 }
