@@ -31,7 +31,7 @@ pub use alloy_genesis::GenesisAccount;
 pub use alloy_primitives::{Address, U256};
 pub use genesis::{Genesis, GenesisError, HISTORY_BLOCKS, TRANSACTION_GAS_MAX};
 pub use history::{Place, StoredBlock, StoredLog, StoredTransaction};
-pub use proof::{AccountProof, ProofFailure, ProofOf, verify_account};
+pub use proof::{AccountProof, PROVEN_SLOTS_MAX, ProofFailure, ProofOf, verify_account};
 pub use question::{
     BlockAt, Call, Called, FoundBlock, FoundLog, FoundTransaction, Head, LOG_BLOCKS_MAX, LOGS_MAX,
     LogFilter, Question,

@@ -1,7 +1,7 @@
 //! Filters that clients poll, for those that have no open connection.
 
 use super::chain::{Chain, check_filter};
-use super::error::{Failure, not_found, server};
+use super::error::{Failure, server};
 use super::methods::as_logs;
 use alloy_primitives::U64;
 use alloy_rpc_types_eth::{Filter, FilterBlockOption};
@@ -102,7 +102,7 @@ impl Filters {
         let mut known = self.0.lock();
         let filter = known.filters.get_mut(&number.to()).ok_or_else(unknown)?;
         let before = filter.clone();
-        filter.seen = newest;
+        filter.seen = filter.seen.max(newest);
         filter.polled = Instant::now();
         Ok(before)
     }
@@ -119,7 +119,7 @@ fn begins(filter: &Filter) -> bool {
 }
 
 fn unknown() -> Failure {
-    not_found("filter not found")
+    server("filter not found")
 }
 
 fn hashes(chain: &Chain, from: u64, to: u64) -> Result<Value, Failure> {

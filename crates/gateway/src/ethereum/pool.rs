@@ -17,14 +17,19 @@ use quorate_ledger::evm::{Account, Genesis, Recovered};
 use quorate_types::{Outcome, Receipt};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Most transactions that wait, and most bytes of them.
 const WAITING_MAX: usize = 16_384;
 const WAITING_BYTES_MAX: usize = 256 << 20;
 
-/// Most that wait for others before them, which may never come: there is room for the rest.
+/// Most that wait for others before them, which may never come, and most bytes of them: there is room for
+/// the rest.
 const QUEUED_MAX: usize = WAITING_MAX / 4;
+const QUEUED_BYTES_MAX: usize = WAITING_BYTES_MAX / 4;
+
+/// One that waited so long makes room.
+const HELD_FOR: Duration = Duration::from_secs(600);
 
 /// How far ahead of its account a transaction's nonce may be.
 const AHEAD_MAX: u64 = 256;
@@ -68,6 +73,14 @@ struct Waiting {
     raw: Bytes,
     transaction: Arc<Recovered>,
     stage: Stage,
+    since: Instant,
+}
+
+impl Waiting {
+    fn new(raw: Bytes, transaction: Recovered) -> Self {
+        let transaction = Arc::new(transaction);
+        Self { raw, transaction, stage: Stage::Held, since: Instant::now() }
+    }
 }
 
 /// How far a transaction has come.
@@ -99,7 +112,7 @@ impl Pool {
         let transaction = Recovered::read(&raw, self.genesis.chain_id).map_err(invalid)?;
         let account = self.chain.account(None, transaction.sender)?;
         self.check(&transaction, &account)?;
-        let waiting = Waiting { raw, transaction: Arc::new(transaction), stage: Stage::Held };
+        let waiting = Waiting::new(raw, transaction);
         let sender = waiting.transaction.sender;
         self.content.lock().insert(hash, waiting, account.nonce)?;
         // With the state of now: those before it may have left since it was read.
@@ -231,6 +244,13 @@ impl Content {
         }
         let (sender, tx) = (waiting.transaction.sender, &waiting.transaction.envelope);
         let nonce = tx.nonce();
+        let (bytes, has_gap) = (waiting.raw.len(), self.has_gap(sender, next, nonce));
+        if !self.has_room(bytes, has_gap) {
+            self.forget_held_for(HELD_FOR);
+            if !self.has_room(bytes, has_gap) {
+                return Err(server("txpool is full"));
+            }
+        }
         let replaced = self.by_sender.get(&sender).and_then(|all| all.get(&nonce)).copied();
         if let Some(replaced) = replaced {
             let old = &self.by_hash[&replaced];
@@ -239,8 +259,6 @@ impl Content {
                 return Err(server("replacement transaction underpriced"));
             }
             self.remove(replaced);
-        } else if !self.has_room(waiting.raw.len(), self.has_gap(sender, next, nonce)) {
-            return Err(server("txpool is full"));
         }
         self.bytes += waiting.raw.len();
         self.by_sender.entry(sender).or_default().insert(nonce, hash);
@@ -253,11 +271,28 @@ impl Content {
         next_nonce(&self.nonces(sender), next) < nonce
     }
 
-    fn has_room(&self, bytes: usize, is_queued: bool) -> bool {
-        let held = || self.by_hash.values().filter(|one| one.stage == Stage::Held).count();
+    fn has_room(&self, bytes: usize, has_gap: bool) -> bool {
         self.by_hash.len() < WAITING_MAX
             && self.bytes + bytes <= WAITING_BYTES_MAX
-            && (!is_queued || self.by_hash.len() < QUEUED_MAX || held() < QUEUED_MAX)
+            && (!has_gap || self.has_room_in_queue(bytes))
+    }
+
+    fn has_room_in_queue(&self, bytes: usize) -> bool {
+        if self.by_hash.len() < QUEUED_MAX && self.bytes + bytes <= QUEUED_BYTES_MAX {
+            return true;
+        }
+        let held = || self.by_hash.values().filter(|waiting| waiting.stage == Stage::Held);
+        let held_bytes: usize = held().map(|waiting| waiting.raw.len()).sum();
+        held().count() < QUEUED_MAX && held_bytes + bytes <= QUEUED_BYTES_MAX
+    }
+
+    /// Forgets those that have waited for others for so long.
+    fn forget_held_for(&mut self, patience: Duration) {
+        let is_old =
+            |waiting: &Waiting| waiting.stage == Stage::Held && waiting.since.elapsed() >= patience;
+        let old = self.by_hash.iter().filter(|(_, waiting)| is_old(waiting));
+        let old: Vec<B256> = old.map(|(hash, _)| *hash).collect();
+        old.into_iter().for_each(|hash| self.remove(hash));
     }
 
     /// Those that follow without a gap and were not sent, which now are.

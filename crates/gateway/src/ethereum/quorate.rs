@@ -1,7 +1,7 @@
 //! What is the committee's own: who certifies a block, proofs, and receipts that stand alone.
 
 use super::arguments::Arguments;
-use super::error::{Failure, internal, server};
+use super::error::{Failure, internal, invalid, server};
 use super::methods::{Context, executed};
 use crate::receipt::ReceiptFile;
 use alloy_eips::BlockId;
@@ -106,9 +106,15 @@ fn receipt(context: &Context, hash: B256) -> Result<Value, Failure> {
 
 /// An account and slots of the newest state, with proofs in the map's own form and what certifies its root.
 async fn prove(context: &Arc<Context>, of: ProofOf, at: Option<BlockId>) -> Result<Value, Failure> {
-    if at.is_some_and(|at| context.chain.state(Some(at)).is_ok_and(|state| state.is_some())) {
+    let is_newest = match at {
+        None => true,
+        Some(BlockId::Number(tag)) => !tag.is_number() && !tag.is_earliest(),
+        Some(BlockId::Hash(_)) => false,
+    };
+    if !is_newest {
         return Err(server("proofs are of the newest state: ask at 'latest'"));
     }
+    of.check().map_err(invalid)?;
     let asked = context.connection.ask(of.encode().into()).await;
     let (proven, certificate) = asked.map_err(server)?;
     let shown = verify_account(certificate.header.state, &of, &proven).map_err(server)?;

@@ -207,6 +207,7 @@ pub(super) fn carry_out_under(
         match evm.transact_commit(tx) {
             Ok(result) => carried.include((hash, raw), &transaction, result, base_fee),
             Err(EVMError::Database(ReadError(error))) => return Err(error),
+            Err(EVMError::Transaction(invalid)) => carried.refuse(&invalid.to_string()),
             Err(error) => carried.refuse(&error.to_string()),
         }
     }

@@ -18,15 +18,15 @@ use quorate_crypto::Digest;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::service::{Proven, State, StateError};
 
-/// Most slots of one question.
-pub(super) const SLOTS_MAX: usize = 1_024;
+/// Most slots of one question: it is to fit into a frame of 8 KiB.
+pub const PROVEN_SLOTS_MAX: usize = 200;
 
 /// What is to be proven: an account and slots of its storage.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct ProofOf {
     /// Whose.
     pub address: Address,
-    /// Which slots, at most 1,024.
+    /// Which slots, at most [`PROVEN_SLOTS_MAX`].
     pub slots: Vec<U256>,
 }
 
@@ -74,10 +74,18 @@ impl ProofOf {
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
         let question = Self::try_from_slice(bytes);
         let question = question.map_err(|error| format!("this is no question: {error}"))?;
-        if question.slots.len() > SLOTS_MAX {
-            return Err(format!("one question is of at most {SLOTS_MAX} slots"));
+        question.check().map(|()| question)
+    }
+
+    /// Whether a member answers it.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub fn check(&self) -> Result<(), String> {
+        if self.slots.len() > PROVEN_SLOTS_MAX {
+            return Err(format!("one question is of at most {PROVEN_SLOTS_MAX} slots"));
         }
-        Ok(question)
+        Ok(())
     }
 }
 

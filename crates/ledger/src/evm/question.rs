@@ -177,13 +177,13 @@ impl LogFilter {
         is_asked && self.topics.iter().enumerate().all(topic)
     }
 
-    /// Whether a block with this filter may have a log that passes.
-    fn may_pass(&self, bloom: &Bloom) -> bool {
-        let holds = |bytes: &[u8]| bloom.contains_input(BloomInput::Raw(bytes));
-        let addresses =
-            self.addresses.is_empty() || self.addresses.iter().any(|address| holds(&address[..]));
-        let topics = self.topics.iter().filter(|any| !any.is_empty());
-        addresses && topics.into_iter().all(|any| any.iter().any(|topic| holds(&topic[..])))
+    /// What each block's filter is asked for: of each list one must be there.
+    fn blooms(&self) -> Vec<Vec<Bloom>> {
+        let bloom = |bytes: &[u8]| Bloom::from(BloomInput::Raw(bytes));
+        let addresses = self.addresses.iter().map(|address| bloom(&address[..])).collect();
+        let topics = self.topics.iter();
+        let topics = topics.map(|any| any.iter().map(|topic| bloom(&topic[..])).collect());
+        std::iter::once(addresses).chain(topics).filter(|any: &Vec<_>| !any.is_empty()).collect()
     }
 
     /// The heights that may have one.
@@ -207,10 +207,12 @@ impl LogFilter {
             return Ok(Err(format!("query exceeds max block range {LOG_BLOCKS_MAX}")));
         }
         let mut found = Vec::new();
+        let blooms = self.blooms();
         for height in self.heights(state)? {
             let Some(block) = history::block(state, height)? else { continue };
             let header = block.header()?;
-            if !self.may_pass(&header.logs_bloom) {
+            let holds = |one: &Bloom| header.logs_bloom.contains(one);
+            if !blooms.iter().all(|any| any.iter().any(holds)) {
                 continue;
             }
             for (at, transaction) in

@@ -274,7 +274,7 @@ fn what_is_invalid_is_refused_with_its_reason_and_changes_nothing() {
         "nonce 0 too low, expected 1",
     ];
     for (reason, expected) in reasons.iter().zip(expected) {
-        assert!(reason.contains(expected), "{reason:?} does not say {expected:?}");
+        assert!(reason.starts_with(expected), "{reason:?} does not say {expected:?}");
     }
     assert!(applied(&outcomes[6]).success);
     assert_eq!(ledger.balance(poor.address()), ether(1));

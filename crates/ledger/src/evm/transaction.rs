@@ -145,8 +145,10 @@ struct Generations {
     old: B256HashMap<Read>,
 }
 
-/// Transactions of one generation.
+/// Transactions of one generation, and most bytes of one that is kept: the few that are longer are read when
+/// they are carried out.
 const GENERATION: usize = 32_768;
+const KEPT_BYTES_MAX: usize = 4_096;
 
 impl Senders {
     pub(super) fn new(chain_id: u64) -> Self {
@@ -179,7 +181,7 @@ impl Generations {
 
 impl Preparation for Senders {
     fn prepare(&self, operation: &Bytes) {
-        if operation.len() > TRANSACTION_BYTES_MAX {
+        if operation.len() > KEPT_BYTES_MAX {
             return;
         }
         let hash = keccak256(operation);

@@ -15,8 +15,8 @@ fn waiting(name: &str, nonce: u64, fee: u128) -> (B256, Waiting) {
         ..TxEip1559::default()
     };
     let raw = Signer::derived(name).0.sign(transaction);
-    let transaction = Arc::new(Recovered::read(&raw, CHAIN).expect("a transaction"));
-    (keccak256(&raw), Waiting { raw, transaction, stage: Stage::Held })
+    let transaction = Recovered::read(&raw, CHAIN).expect("a transaction");
+    (keccak256(&raw), Waiting::new(raw, transaction))
 }
 
 fn put(content: &mut Content, name: &str, nonce: u64, fee: u128) -> Result<B256, Failure> {
@@ -131,4 +131,9 @@ fn those_that_wait_for_others_leave_room_for_the_rest() {
     content.remove(ready);
     assert!(content.bytes < bytes && content.has_room(WAITING_BYTES_MAX - bytes, false));
     assert!(!content.has_room(WAITING_BYTES_MAX, false), "of so many bytes");
+    assert!(!content.has_room_in_queue(QUEUED_BYTES_MAX) && !content.has_room(1, true));
+    content.forget_held_for(HELD_FOR);
+    assert!(!content.has_room(1, true), "they are young");
+    content.forget_held_for(Duration::ZERO);
+    assert!(content.has_room(1, true) && content.by_hash.is_empty());
 }
