@@ -9,6 +9,8 @@ pub(crate) mod estimate;
 pub(crate) mod evm_tests;
 pub(crate) mod keys;
 pub(crate) mod kv;
+#[cfg(feature = "liar")]
+mod liar;
 pub(crate) mod man;
 pub(crate) mod pay;
 pub(crate) mod receipt;
@@ -22,8 +24,8 @@ mod wan;
 
 use quorate_crypto::SchemeKind;
 
-/// A scheme that a committee may vote with. The simulator's stand-in, which anyone can forge, is not
-/// one of them, although the simulator that is part of this binary brings it along.
+/// A scheme that a committee may vote with. The simulator's stand-in, which anyone can forge, is
+/// not one of them, although the simulator that is part of this binary brings it along.
 pub(crate) fn scheme(name: &str) -> Result<SchemeKind, String> {
     match name {
         "ed25519" => Ok(SchemeKind::Ed25519),

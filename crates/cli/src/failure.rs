@@ -1,9 +1,9 @@
-//! How commands fail, and with which exit code.
+//! Failures of commands, and their exit codes.
 
 use std::fmt::Display;
 use std::process::ExitCode;
 
-/// What exit codes mean, for `--help` and the manual.
+/// Meanings of exit codes, for `--help` and the manual.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  success
@@ -15,12 +15,12 @@ Exit codes:
      somebody has looked at the disk
   5  nothing is wrong, but there are warnings (config check)";
 
-/// Why a command failed.
+/// Failure of a command, with the reason.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The options or files are wrong: the same command will fail again.
     Usage(String),
-    /// The run failed.
+    /// The run itself failed.
     Run(String),
     /// A validator halted itself: starting it again is no remedy.
     Halted(String),
@@ -33,13 +33,13 @@ pub(crate) enum Failure {
 /// The exit codes of commands whose output says what is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
-    /// The run failed.
+    /// The run itself failed.
     Run = 1,
-    /// Files are wrong.
+    /// Options or files are wrong.
     Usage = 2,
-    /// Validators disagree.
+    /// Validators disagree with one another.
     Safety = 3,
-    /// Only warnings.
+    /// Nothing failed but warnings.
     Warnings = 5,
 }
 

@@ -34,7 +34,8 @@ enum Command {
     Bench(Box<commands::bench::Options>),
     /// Estimate throughput and latency on machines and regions that are not here
     Estimate(Box<commands::estimate::Options>),
-    /// Measure what every operation of a validator costs on this machine: a price list for estimates
+    /// Measure what every operation of a validator costs on this machine: a price list for
+    /// estimates
     Calibrate(commands::calibrate::Options),
     /// Recommend a signature scheme for each committee size, with the table behind it
     Compare(Box<commands::compare::Options>),
@@ -44,9 +45,9 @@ enum Command {
     Reproduce(commands::reproduce::Options),
     /// Write keys and configurations of a new committee
     Testnet(commands::testnet::Options),
-    /// Run one validator
+    /// Run one validator of a committee
     Run(commands::run::Options),
-    /// Show how validators are, side by side, once or again and again
+    /// Show the status of validators side by side, once or continually
     Status(commands::status::Options),
     /// Read and write the key-value store of a running committee
     Kv(Box<commands::kv::Options>),

@@ -1,4 +1,4 @@
-//! What commands print.
+//! Printing of what commands return.
 
 use serde::Serialize;
 use std::io::Write;

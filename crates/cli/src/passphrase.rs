@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind, IsTerminal};
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// How often a new passphrase may be mistyped.
+/// Number of attempts at typing a new passphrase twice.
 const ATTEMPTS: usize = 3;
 
 /// The passphrase that opens a file: from `file`, from the environment, or typed.
@@ -74,8 +74,8 @@ fn choose(of: &Path) -> Result<Passphrase, Failure> {
     Err(Failure::usage("no passphrase was chosen"))
 }
 
-/// One line from the terminal, without echo; `None` when there is no terminal. A program whose input
-/// comes from elsewhere has nobody to ask, although it may have been started at a terminal.
+/// One line from the terminal, without echo; `None` when there is no terminal. A program whose
+/// input comes from elsewhere has nobody to ask, although it may have been started at a terminal.
 fn prompt(text: &str) -> Result<Option<Zeroizing<String>>, Failure> {
     if !io::stdin().is_terminal() {
         return Ok(None);
@@ -93,7 +93,7 @@ fn prompt(text: &str) -> Result<Option<Zeroizing<String>>, Failure> {
 struct Silence(Option<(File, Termios)>);
 
 impl Silence {
-    /// Where there is no terminal there is nothing to keep silent: whoever reads says so.
+    /// Without a terminal there is nothing to keep silent: whoever reads says so.
     fn begin() -> Self {
         let silence = || {
             let terminal = File::options().read(true).write(true).open("/dev/tty").ok()?;

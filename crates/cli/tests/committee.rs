@@ -3,15 +3,15 @@
 mod common;
 
 use bytes::Bytes;
-use common::{Net, PATIENCE, json, quorate, stdout, wait_for};
-use quorate_node::{Client, Completion, Finished};
+use common::{Net, TIMEOUT, json, quorate, stdout, wait_for};
+use quorate_node::{CallResult, Client, Completed, Completion};
 use quorate_types::{Height, Outcome};
 use std::collections::BTreeMap;
 
-/// What one operation came to: the ordered log answers with its position.
+/// Position of one operation: the ordered log answers with it.
 fn position(completion: &Completion) -> (u64, Height) {
-    match &completion.finished {
-        Finished::Executed { outcome: Outcome::Applied(bytes), height, .. } => {
+    match &completion.result {
+        CallResult::Completed(Completed { outcome: Outcome::Applied(bytes), height, .. }) => {
             let bytes = bytes.get(..8).expect("a position of eight bytes");
             (u64::from_le_bytes(bytes.try_into().expect("eight bytes")), *height)
         }
@@ -21,7 +21,7 @@ fn position(completion: &Completion) -> (u64, Height) {
 
 fn submit_one(client: &Client, operation: &'static str) -> (u64, Height) {
     client.submit(0, 0, Bytes::from(operation)).expect("taken");
-    position(&client.completions().recv_timeout(PATIENCE).expect("answered"))
+    position(&client.completions().recv_timeout(TIMEOUT).expect("answered"))
 }
 
 /// Operations handed in so far, and where those that were answered took effect.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{PATIENCE, json, quorate, stderr, stdout, wait_for};
+use common::{TIMEOUT, json, quorate, stderr, stdout, wait_for};
 use quorate_node::config::read_committee_file;
 use quorate_node::ports::free_ports;
 use std::fs::{self, File};
@@ -93,7 +93,7 @@ impl Process {
     }
 
     fn succeeds(mut self) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let status = loop {
             if let Some(status) = self.child.try_wait().expect("a child") {
                 break status;
@@ -151,12 +151,13 @@ fn four_processes_make_keys_that_sbft_runs_with() {
     assert!(stderr(&again).contains("exists already"), "{}", stderr(&again));
 }
 
-/// One is killed after it joined and before anything was dealt. The three others have keys, a committee of
-/// the three decides, and the one that comes back has its keys too, in one of two ways.
+/// One is killed after it joined and before anything was dealt. The three others have keys, a
+/// committee of the three decides, and the one that comes back has its keys too, in one of two
+/// ways.
 #[test]
 fn one_that_is_killed_in_the_middle_does_not_stop_it() {
     let founders = Founders::new(4);
-    let hasty = ["--patience", "2", "--linger", "6"];
+    let hasty = ["--timeout", "2", "--linger", "6"];
     let mut early: Vec<Process> = (1..4).map(|member| founders.start(member, &hasty)).collect();
     early.iter().for_each(|process| process.wait_until_it_says("joined 3/4"));
     early.pop().expect("three").kill();
@@ -187,8 +188,8 @@ fn one_that_is_killed_in_the_middle_does_not_stop_it() {
     assert_eq!(result["validators"][3]["state"], "healthy");
 }
 
-/// One is killed after it joined, and started again while the others still deal: it takes part as if
-/// nothing had been.
+/// One is killed after it joined, and started again while the others still deal: it takes part as
+/// if nothing had been.
 #[test]
 fn one_that_is_started_again_goes_on_where_it_was() {
     let founders = Founders::new(4);

@@ -1,4 +1,5 @@
-//! The EVM ledger as a client sees it that others wrote: alloy, against validators that are real processes.
+//! The EVM ledger as a client sees it that others wrote: alloy, against validators that are real
+//! processes.
 
 mod common;
 
@@ -133,7 +134,8 @@ fn transactions_wait_for_those_before_them() {
     });
 }
 
-/// The committee's answer reaches this validator's gateway some 100 ms before its own execution does.
+/// The committee's answer reaches this validator's gateway some 100 ms before its own execution
+/// does.
 #[test]
 fn what_a_far_validator_was_sent_is_never_out_of_sight() {
     let regions = "ap-southeast-2,us-east-1,us-east-1,us-east-1";
@@ -158,7 +160,8 @@ fn what_a_far_validator_was_sent_is_never_out_of_sight() {
     });
 }
 
-/// Sends until one is shown with what the committee signed: what had to be sent again has no such receipt.
+/// Sends until one is shown with what the committee signed: what had to be sent again has no such
+/// receipt.
 async fn certified(
     client: &impl Provider,
     request: TransactionRequest,

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Net, PATIENCE, edit, quorate, stderr, wait_for};
+use common::{Net, TIMEOUT, edit, quorate, stderr, wait_for};
 use quorate_node::ports::free_ports;
 use serde_json::{Value, json};
 use std::fs;
@@ -53,7 +53,7 @@ impl Door {
             token.unwrap_or_default()
         );
         let mut stream = TcpStream::connect(address).expect("a gateway");
-        stream.set_read_timeout(Some(PATIENCE)).expect("set");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("set");
         stream.write_all(&[head.as_bytes(), body.as_ref()].concat()).expect("sent");
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).expect("an answer");
@@ -273,6 +273,6 @@ fn a_gateway_that_could_answer_nothing_is_refused() {
     open_gateway(&config, "127.0.0.1:0");
     fs::write(config.with_file_name("token"), "short").expect("written");
     refused(&config, "a token is one line of 16 to 1024");
-    edit(&config, "execution_certificates = true", "execution_certificates = false");
+    edit(&config, "\nexecution_certificates = true", "\nexecution_certificates = false");
     refused(&config, "execution_certificates = true");
 }

@@ -164,7 +164,7 @@ struct Terminal {
     output: ChildStdout,
     /// All that was shown so far.
     shown: String,
-    /// How much of it was waited for.
+    /// Part of it that was waited for.
     seen: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Who comes late to a key-value store under load, when nobody keeps the first blocks any more: a
+//! Newcomers to a key-value store under load, when nobody keeps the first blocks any more: a
 //! learner, and a validator that lost its disk.
 
 mod common;
@@ -19,7 +19,7 @@ impl Load {
     fn on(net: &Net) -> Self {
         let child = Command::new(env!("CARGO_BIN_EXE_quorate"))
             .args(["kv", "bench", "--keys", "2000", "--batch", "20", "--callers", "4"])
-            .args(["--duration", "3600", "--patience", "60", "--net"])
+            .args(["--duration", "3600", "--timeout", "60", "--net"])
             .arg(net.folder())
             .stdout(Stdio::null())
             .spawn();
@@ -59,7 +59,7 @@ fn keep_little(config: &Path) {
     edit(config, "snapshot_every = 1024", "snapshot_every = 32");
 }
 
-/// Whether somebody took the state over and is as far as the others were.
+/// Returns `true` if somebody took the state over and is as far as the others were.
 fn has_joined(status: &ValidatorStatus, height: u64) -> bool {
     status.snapshots_installed > 0 && status.executed >= height && status.diverged.is_none()
 }
@@ -69,10 +69,10 @@ fn highest(net: &Net) -> u64 {
 }
 
 /// Puts a key, if that can be done in so many seconds; at which height it was.
-fn put(net: &Net, key: &str, patience: &str) -> Option<u64> {
+fn put(net: &Net, key: &str, timeout: &str) -> Option<u64> {
     let folder = net.folder();
     let folder = folder.to_str().expect("a plain path");
-    let put = ["--patience", patience, "--json", "put", key, "green"];
+    let put = ["--timeout", timeout, "--json", "put", key, "green"];
     let done = quorate(&[&["kv", "--net", folder][..], &put].concat());
     let height = || serde_json::from_slice::<Value>(&done.stdout).expect("JSON")["height"].as_u64();
     done.status.success().then(|| height().expect("a height"))
@@ -87,7 +87,7 @@ fn newcomers_take_the_state_over_and_never_sign() {
     keep_little(&net.learners[0].config);
     net.wait_connected();
     let load = Load::on(&net);
-    wait_for("the first blocks to be given up", || {
+    wait_for("the first blocks to be deleted", || {
         let is_short =
             |look: &Option<ValidatorStatus>| look.as_ref().is_some_and(|s| s.oldest_height > 1);
         net.looks().iter().all(is_short).then_some(())
@@ -124,7 +124,8 @@ fn learner_agrees(net: &Net, learner: &Newcomer, height: u64) {
     });
 }
 
-/// Three of four live, and one of them gives no signature: nothing is decided before the fourth is back.
+/// Three of four live, and one of them gives no signature: nothing is decided before the fourth is
+/// back.
 fn wiped_does_not_sign(net: &mut Net) -> u64 {
     net.processes.kill(2).expect("killed");
     assert_eq!(put(net, "form", "3"), None, "two signatures are no quorum");
@@ -143,6 +144,6 @@ fn learner_proves_what_it_says(net: &mut Net) {
     let shown = json(&[&["kv", "--net", folder][..], &read].concat());
     assert_eq!(shown["value_hex"], "677265656e");
     assert!(shown["age_ms"].is_u64(), "{shown}");
-    let write = quorate(&["kv", "--net", folder, "--patience", "2", "get", "colour"]);
+    let write = quorate(&["kv", "--net", folder, "--timeout", "2", "get", "colour"]);
     assert!(!write.status.success(), "nothing is ordered any more: {}", stdout(&write));
 }

@@ -1,4 +1,4 @@
-//! What operators run: checks, completions, manual pages, watching; and the files made for them.
+//! Commands of operators: checks, completions, manual pages, watching; and the files made for them.
 
 mod common;
 
@@ -219,7 +219,14 @@ fn a_running_validator_exports_what_its_dashboard_shows() {
     net.wait_connected();
     let printed = http::get(&net.http[0], "/metrics", Duration::from_secs(10)).expect("metrics");
     // These have no series before there is something to count.
-    let events = ["quorate_messages_rejected_total", "quorate_connections_cut_total"];
+    let events = [
+        "quorate_messages_rejected_total",
+        "quorate_messages_ignored_total",
+        "quorate_misbehaviour_total",
+        "quorate_connections_cut_total",
+        "quorate_check_wait_seconds_bucket",
+        "quorate_peers_barred_total",
+    ];
     let dashboard = include_str!("../../../packaging/grafana/quorate-validators.json");
     let alerts = include_str!("../../../packaging/prometheus/quorate-alerts.yml");
     for name in metrics_in(dashboard).into_iter().chain(metrics_in(alerts)) {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{PATIENCE, json, quorate, stderr, stdout, wait_for};
+use common::{TIMEOUT, json, quorate, stderr, stdout, wait_for};
 use quorate_node::ports::free_ports;
 use serde_json::Value;
 use std::fs;
@@ -28,7 +28,7 @@ impl Drop for Process {
 /// One request over HTTP: the status, and the answer's JSON.
 fn ask(address: &str, method: &str, path: &str, headers: &str, body: &str) -> (u16, Value) {
     let mut stream = TcpStream::connect(address).expect("a wallet that serves");
-    stream.set_read_timeout(Some(PATIENCE)).expect("set");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("set");
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\
          Authorization: Bearer {TOKEN}\r\n{headers}\r\n",
@@ -50,9 +50,9 @@ impl Process {
     }
 }
 
-/// What is paid is waited for on a slow machine, too.
-fn patience(arguments: &[&str]) -> &'static [&'static str] {
-    if matches!(arguments[0], "send" | "issue") { &["--patience", "60"] } else { &[] }
+/// Longer timeouts for payments, which a slow machine needs.
+fn timeout(arguments: &[&str]) -> &'static [&'static str] {
+    if matches!(arguments[0], "send" | "issue") { &["--timeout", "60"] } else { &[] }
 }
 
 /// A network of four, the issuer's wallet beside its file, and Anne's and Bob's.
@@ -103,7 +103,7 @@ impl Place {
     /// A command of a wallet that must succeed.
     fn of(&self, wallet: &str, arguments: &[&str]) -> Value {
         let place = ["-w", &self.text(wallet), "--json"];
-        json(&[&["pay"], arguments, patience(arguments), &place[..]].concat())
+        json(&[&["pay"], arguments, timeout(arguments), &place[..]].concat())
     }
 
     fn address(&self, wallet: &str) -> String {
@@ -117,7 +117,7 @@ impl Place {
     /// The exit code and words of a command that is refused.
     fn refused(&self, wallet: &str, arguments: &[&str]) -> (Option<i32>, String) {
         let place = ["-w", &self.text(wallet)];
-        let output = quorate(&[&["pay"], arguments, patience(arguments), &place[..]].concat());
+        let output = quorate(&[&["pay"], arguments, timeout(arguments), &place[..]].concat());
         (output.status.code(), stderr(&output))
     }
 }
@@ -228,11 +228,11 @@ fn a_send_that_is_killed_is_finished_by_retry() {
     sending.0.wait().expect("gone");
     let balance = place.of("anne", &["balance"]);
     assert_eq!((balance["free"].as_u64(), balance["reserved"].as_u64()), (Some(0), Some(100)));
-    let (code, words) = place.refused("anne", &["retry", "--patience", "1"]);
+    let (code, words) = place.refused("anne", &["retry", "--timeout", "1"]);
     assert!(code == Some(1) && words.contains("not known yet"), "{words}");
 
     place.start(2..4);
-    let retried = place.of("anne", &["retry", "--patience", "60"]);
+    let retried = place.of("anne", &["retry", "--timeout", "60"]);
     let payment = &retried["payments"][0];
     assert_eq!((&payment["state"], &payment["key"]), (&"certified".into(), &"order-1".into()));
     let id = payment["id"].as_str().expect("a name");
@@ -253,7 +253,7 @@ fn a_served_wallet_that_is_killed_finishes_its_payment_when_it_is_served_again()
     fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).expect("set");
     let address = format!("127.0.0.1:{}", free_ports(1).expect("a free port"));
     let anne = place.text("anne");
-    let listen = ["--listen", &address, "--patience", "1"];
+    let listen = ["--listen", &address, "--timeout", "1"];
     let serve = [&["pay", "serve", "-w", &anne, "--token-file", &token], &listen[..]].concat();
     let start = || {
         let till = Process::start(&serve);

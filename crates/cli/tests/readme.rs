@@ -1,12 +1,14 @@
-//! The README's commands are understood, and the first one works.
+//! The commands of the README and of the tour are understood, and the first one works.
 
 mod common;
 
 use common::{quorate, stderr, stdout};
 
-/// Every command in the README's fenced blocks that runs this binary, without the binary.
-fn commands() -> Vec<String> {
-    let text = include_str!("../../../README.md");
+const README: &str = include_str!("../../../README.md");
+const TOUR: &str = include_str!("../../../docs/README.md");
+
+/// Every command in a page's fenced blocks that runs this binary, without the binary.
+fn commands(text: &str) -> Vec<String> {
     let binary = ["cargo run --release -- ", "target/release/quorate "];
     let fenced = text.split("```").skip(1).step_by(2);
     let lines = fenced.flat_map(str::lines).filter_map(|line| {
@@ -18,7 +20,7 @@ fn commands() -> Vec<String> {
 
 #[test]
 fn the_first_command_works() {
-    let first = commands().into_iter().next().expect("a README with a command");
+    let first = commands(README).into_iter().next().expect("a README with a command");
     assert_eq!(first, "bench", "the first command is the one that shows it working");
     // At its full rate it would ask more of an unoptimised build than a test should.
     let output =
@@ -29,7 +31,7 @@ fn the_first_command_works() {
 
 #[test]
 fn every_command_is_understood() {
-    for command in commands() {
+    for command in [commands(README), commands(TOUR)].concat() {
         let mut arguments: Vec<&str> = command.split_whitespace().collect();
         arguments.push("--help");
         let output = quorate(&arguments);

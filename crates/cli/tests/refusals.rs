@@ -61,6 +61,8 @@ fn a_wrong_configuration_names_file_and_field() {
     assert!(said.contains("unknown field `timeout`"), "{said}");
     let said = said_of("verify_threads = 2", "verify_threads = 0");
     assert!(said.contains("verify_threads") && said.contains("1 to 64"), "{said}");
+    let said = said_of("[replica]", "[replica]\nkey_cache = \"off\"");
+    assert!(said.contains("'key_cache' is for comparisons with papers"), "{said}");
     let said = said_of("service = \"ordered-log\"", "service = \"ledger\"");
     assert!(said.contains("no service 'ledger'"), "{said}");
 }
@@ -173,14 +175,6 @@ fn impossible_options_are_refused_before_anything_starts() {
     }
 }
 
-#[cfg(not(feature = "mutants"))]
-#[test]
-fn a_build_with_every_rule_says_how_to_get_another() {
-    let said = refusal(&["sim", "--mutant", "ChainedDoubleVote"]);
-    assert!(said.contains("--features mutants"), "{said}");
-}
-
-#[cfg(feature = "mutants")]
 #[test]
 fn a_rule_left_out_is_missed_and_the_replay_misses_it_too() {
     let folder = tempfile::tempdir().unwrap();
@@ -197,7 +191,6 @@ fn a_rule_left_out_is_missed_and_the_replay_misses_it_too() {
     assert!(stdout(&again).contains(&format!("to run it again: {replay}")));
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn twins_write_the_smallest_plan_and_its_replay_breaks_the_same() {
     let place = tempfile::tempdir().expect("a folder");
@@ -271,4 +264,14 @@ fn an_emulated_testnet_says_so_in_every_configuration() {
         // Eight of 199.75 ms.
         assert!(config.contains("timeout_ms = 1598"), "{config}");
     }
+}
+
+/// Validators that lie are in builds of the laboratory alone.
+#[cfg(not(feature = "liar"))]
+#[test]
+fn no_validator_can_be_asked_to_lie() {
+    let said = refusal(&["bench", "--liar", "3=certificate-flood@1"]);
+    assert!(said.contains("unexpected argument '--liar'"), "{said}");
+    let said = refusal(&["run", "--config", "none.toml", "--lie", "silent"]);
+    assert!(said.contains("unexpected argument '--lie'"), "{said}");
 }

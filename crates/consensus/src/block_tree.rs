@@ -1,44 +1,44 @@
 //! The undecided blocks: a tree whose root is the last decided one.
 //!
-//! A block is in the tree only if its chain down to the root is: whoever asks for a path gets all of
-//! it. Blocks whose parent is missing wait outside, a bounded number of them.
+//! A block is in the tree only if its chain down to the root is: whoever asks for a path gets all
+//! of it. Blocks whose parent is missing wait outside, a bounded number of them.
 
-use crate::leader::Standing;
+use crate::leader::LeaderReputation;
 use quorate_types::{BlockId, BodyRef, Height, Payload, View};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What the tree must know of a block.
+/// Fields of a block that the tree must know.
 pub trait TreeBlock {
-    /// Its id.
+    /// Id of the block, its hash.
     fn id(&self) -> BlockId;
-    /// Its parent's id.
+    /// Id of the block that it extends.
     fn parent(&self) -> BlockId;
-    /// Its parent's view.
+    /// View of the block that it extends.
     fn parent_view(&self) -> View;
-    /// Its view.
+    /// View that it was proposed in.
     fn view(&self) -> View;
-    /// What it orders.
+    /// Payload that it orders.
     fn payload(&self) -> &Payload;
     /// The reputation of leaders after it.
-    fn standing(&self) -> &Standing;
+    fn reputation(&self) -> &LeaderReputation;
 }
 
 /// The last decided block, as far as the tree needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
-    /// Its id.
+    /// Id of the block.
     pub id: BlockId,
-    /// Its view.
+    /// View that it was proposed in.
     pub view: View,
     /// Its parent's view and id; the first block's own.
     pub parent: (View, BlockId),
-    /// Its height.
+    /// Height that it decides.
     pub height: Height,
-    /// Its stamp.
+    /// Proposer's clock, in milliseconds since the Unix epoch.
     pub proposed_at_ms: u64,
     /// The reputation of leaders after it.
-    pub standing: Standing,
+    pub reputation: LeaderReputation,
 }
 
 impl Root {
@@ -46,8 +46,8 @@ impl Root {
     #[must_use]
     pub fn genesis(id: BlockId) -> Self {
         let view = View(0);
-        let standing = Standing::new();
-        Self { id, view, parent: (view, id), height: Height(0), proposed_at_ms: 0, standing }
+        let reputation = LeaderReputation::new();
+        Self { id, view, parent: (view, id), height: Height(0), proposed_at_ms: 0, reputation }
     }
 
     /// The root that a decided block becomes.
@@ -60,7 +60,7 @@ impl Root {
             parent: (block.parent_view(), block.parent()),
             height: header.height,
             proposed_at_ms: header.proposed_at_ms,
-            standing: block.standing().clone(),
+            reputation: block.reputation().clone(),
         }
     }
 }
@@ -85,25 +85,25 @@ impl<B: TreeBlock> BlockTree<B> {
         &self.root
     }
 
-    /// How many undecided blocks it holds.
+    /// Number of undecided blocks that it holds.
     #[must_use]
     pub fn len(&self) -> usize {
         self.blocks.len()
     }
 
-    /// Whether it holds no undecided block.
+    /// Returns `true` if it holds no undecided block.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// Whether the block is the root or in the tree.
+    /// Returns `true` if the block is the root or in the tree.
     #[must_use]
     pub fn contains(&self, id: BlockId) -> bool {
         id == self.root.id || self.blocks.contains_key(&id)
     }
 
-    /// An undecided block.
+    /// An undecided block by its id.
     #[must_use]
     pub fn get(&self, id: BlockId) -> Option<&Arc<B>> {
         self.blocks.get(&id)
@@ -121,11 +121,11 @@ impl<B: TreeBlock> BlockTree<B> {
 
     /// The reputation of leaders after the root or an undecided block.
     #[must_use]
-    pub fn standing(&self, id: BlockId) -> Option<&Standing> {
+    pub fn reputation(&self, id: BlockId) -> Option<&LeaderReputation> {
         if id == self.root.id {
-            return Some(&self.root.standing);
+            return Some(&self.root.reputation);
         }
-        self.blocks.get(&id).map(|block| block.standing())
+        self.blocks.get(&id).map(|block| block.reputation())
     }
 
     /// The view and id of the parent of the root or of an undecided block.
@@ -137,8 +137,8 @@ impl<B: TreeBlock> BlockTree<B> {
         self.blocks.get(&id).map(|block| (block.parent_view(), block.parent()))
     }
 
-    /// Whether `id` is a descendant of a block of this view, or that block. Blocks before the root were
-    /// decided, and everything here descends from them.
+    /// Returns `true` if `id` is a descendant of a block of this view, or that block. Blocks before
+    /// the root were decided, and everything here descends from them.
     #[must_use]
     pub fn extends(&self, id: BlockId, ancestor: (View, BlockId)) -> bool {
         let (view, ancestor) = ancestor;
@@ -200,7 +200,7 @@ impl<B: TreeBlock> BlockTree<B> {
         self.drop_strangers();
     }
 
-    /// The undecided blocks.
+    /// All undecided blocks, in no order of views.
     pub fn blocks(&self) -> impl Iterator<Item = &Arc<B>> {
         self.blocks.values()
     }
@@ -210,7 +210,7 @@ impl<B: TreeBlock> BlockTree<B> {
         self.blocks.values().flat_map(|block| &block.payload().bodies)
     }
 
-    /// Whether any undecided block orders something.
+    /// Returns `true` if any undecided block orders something.
     #[must_use]
     pub fn has_payload(&self) -> bool {
         self.blocks.values().any(|block| !block.payload().is_empty())

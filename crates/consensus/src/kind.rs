@@ -1,13 +1,13 @@
-//! Which protocol a committee runs.
+//! Kinds of protocols that a committee can run.
 
-use crate::{Message, chained, hotstuff, jolteon, pbft, sbft, windowed};
+use crate::{chained, hotstuff, jolteon, pbft, sbft, windowed};
 use quorate_crypto::SchemeKind;
 use quorate_types::Weights;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Which protocol orders.
+/// Protocol that orders a committee's payloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProtocolKind {
@@ -106,7 +106,7 @@ impl ProtocolKind {
         }
     }
 
-    /// What it does otherwise than other chained protocols, if it is one.
+    /// Differences from other chained protocols, if it is one.
     #[must_use]
     pub const fn chained_rules(self) -> Option<&'static chained::Rules> {
         match self.family() {
@@ -115,7 +115,7 @@ impl ProtocolKind {
         }
     }
 
-    /// What it does otherwise than other windowed protocols, if it is one.
+    /// Differences from other windowed protocols, if it is one.
     #[must_use]
     pub const fn windowed_rules(self) -> Option<&'static windowed::Rules> {
         match self.family() {
@@ -124,43 +124,15 @@ impl ProtocolKind {
         }
     }
 
-    /// Whether a client is to be answered by one certified reply, whatever the settings say.
+    /// Returns `true` if a client is to be answered by one certified reply, whatever the settings
+    /// say.
     #[must_use]
     pub const fn certifies_replies(self) -> bool {
         matches!(self, Self::Sbft)
     }
 
-    /// A statement of a chained protocol's machine as it travels.
-    ///
-    /// # Panics
-    /// When the protocol is of another family.
-    #[must_use]
-    pub fn message(self, message: chained::Message) -> Message {
-        match self {
-            Self::Jolteon => Message::Jolteon(message),
-            Self::HotStuff => Message::HotStuff(message),
-            Self::HotStuffBasic => Message::HotStuffBasic(message),
-            _ => unreachable!("{self} is no chained protocol"),
-        }
-    }
-
-    /// A statement of a windowed protocol's machine as it travels.
-    ///
-    /// # Panics
-    /// When the protocol is of another family.
-    #[must_use]
-    pub fn windowed(self, message: windowed::Message) -> Message {
-        match self {
-            Self::Pbft => Message::Pbft(message),
-            Self::LinearPbft => Message::LinearPbft(message),
-            Self::LinearPbftFast => Message::LinearPbftFast(message),
-            Self::Sbft => Message::Sbft(message),
-            _ => unreachable!("{self} is no windowed protocol"),
-        }
-    }
-
-    /// Refuses a committee that the protocol is not for: its weights ([`Self::check_weights`]) or its
-    /// voting scheme ([`Self::check_scheme`]).
+    /// Refuses a committee that the protocol is not for: its weights ([`Self::check_weights`]) or
+    /// its voting scheme ([`Self::check_scheme`]).
     ///
     /// # Errors
     /// When the protocol does not support it.
@@ -173,8 +145,8 @@ impl ProtocolKind {
         self.check_scheme(scheme)
     }
 
-    /// Refuses threshold keys where members sign one statement in several wordings, each with too few
-    /// shares to be interpolated.
+    /// Refuses threshold keys where members sign one statement in several wordings, each with too
+    /// few shares to be interpolated.
     ///
     /// # Errors
     /// When the protocol does not support it.

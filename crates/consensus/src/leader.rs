@@ -1,8 +1,8 @@
-//! Who leads a view.
+//! Election of leaders by view.
 
-mod standing;
+mod reputation;
 
-pub use standing::Standing;
+pub use reputation::LeaderReputation;
 
 use quorate_types::{ReplicaId, View, Weights};
 use std::cmp::Reverse;
@@ -15,7 +15,7 @@ pub trait LeaderElection: Send + Debug {
     /// The leader of `view`, which is at least 1.
     fn leader(&self, view: View) -> ReplicaId;
 
-    /// How many views a turn has.
+    /// Number of consecutive views that a turn has.
     fn tenure(&self) -> u64 {
         1
     }
@@ -25,16 +25,16 @@ pub trait LeaderElection: Send + Debug {
 /// 0 in view 1, others interleaved as evenly as can be.
 ///
 /// In every round of `W` views (`W` the total weight over the weights' common divisor) each member
-/// leads exactly as many as it weighs. Faulty members, who weigh less than a third, lead less than a
-/// third of a round, so that each round has three views in a row with honest leaders: what a chain of
-/// two certificates needs to decide. Equal turns would not give that, since the faulty third may be
-/// most of the heads.
+/// leads exactly as many as it weighs. Faulty members, who weigh less than a third, lead less than
+/// a third of a round, so that each round has three views in a row with honest leaders: what a
+/// chain of two certificates needs to decide. Equal turns would not give that, since the faulty
+/// third may be most of the heads.
 ///
 /// The order is that of R. Tijdeman, "The chairman assignment problem" (Discrete Mathematics 32,
 /// 1980): after any number of views each member has led within one view of its share.
 #[derive(Clone, Debug)]
 pub struct RoundRobin {
-    /// One round.
+    /// Leaders of one round, in order.
     turns: Vec<ReplicaId>,
     /// Views of a turn, at least one.
     tenure: u64,
@@ -55,7 +55,7 @@ impl RoundRobin {
         Self { tenure: views.max(1), ..self }
     }
 
-    /// How many views a round has: after so many the leaders come again in the same order.
+    /// Number of views of a round: after so many the leaders come again in the same order.
     #[must_use]
     pub fn round(&self) -> u64 {
         self.turns.len() as u64 * self.tenure
@@ -73,23 +73,23 @@ impl LeaderElection for RoundRobin {
     }
 }
 
-/// One round of turns. A member's `k`-th turn (from 0) may not come before its share is so large that
-/// the turn keeps it within the bound, nor so late that missing it breaks the bound; of all that may
-/// come, the one that must come soonest does. Such a turn exists in every view: the shares of `n`
-/// members add up to one more view than was handed out, so one of them lacks `1/n` at least.
+/// One round of turns. A member's `k`-th turn (from 0) may not come before its share is so large
+/// that the turn keeps it within the bound, nor so late that missing it breaks the bound; of all
+/// that may come, the one that must come soonest does. Such a turn exists in every view: the shares
+/// of `n` members add up to one more view than was handed out, so one of them lacks `1/n` at least.
 fn order(each: &[u64]) -> Vec<ReplicaId> {
     let round: u64 = each.iter().sum();
-    let mut coming: Vec<Turn> = (0..)
+    let mut upcoming: Vec<Turn> = (0..)
         .zip(each)
         .flat_map(|(member, weight)| {
             (0..*weight).map(move |k| Turn::new(member, k, *weight, round, each.len() as u64))
         })
         .collect();
-    coming.sort_unstable_by_key(|turn| Reverse(turn.first));
+    upcoming.sort_unstable_by_key(|turn| Reverse(turn.first));
     let mut waiting: BinaryHeap<Reverse<(u64, u16)>> = BinaryHeap::new();
     let one = |view| {
-        while coming.last().is_some_and(|turn| turn.first <= view) {
-            waiting.extend(coming.pop().map(|turn| Reverse((turn.last, turn.member))));
+        while upcoming.last().is_some_and(|turn| turn.first <= view) {
+            waiting.extend(upcoming.pop().map(|turn| Reverse((turn.last, turn.member))));
         }
         let Reverse((_, member)) = waiting.pop().expect("in every view somebody's turn has come");
         ReplicaId(member)

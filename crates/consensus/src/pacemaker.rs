@@ -1,14 +1,14 @@
-//! When a view has taken too long.
+//! Timer of views.
 //!
 //! The timer runs only while there is work. A view's span grows (by half, unless it is set
-//! otherwise) for each view that was given up since the last decision, twelve times at most:
+//! otherwise) for each view that timed out since the last decision, twelve times at most:
 //! replicas whose clocks and delays differ come to stand in one view for long enough, and a single
 //! decision resets it. The first failure of each of so many leaders as may be faulty is excused:
 //! the dead answer no sooner for a longer wait (ADR 18).
 //!
-//! [`Patience`] shortens the span of views that depend on a member whose last turn came to nothing: a
-//! dead leader costs its full timeout once, not each time its turn comes. It is each replica's own
-//! judgement and decides nothing but how long it waits.
+//! [`LeaderFailures`] shortens the span of views that depend on a member whose last turn came to
+//! nothing: a dead leader costs its full timeout once, not each time its turn comes. It is each
+//! replica's own judgement and decides nothing but how long it waits.
 
 use quorate_types::{ReplicaId, Time, Weights};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Most times that the span grows.
 const BACKOFF_MAX: u32 = 12;
 
-/// A view without patience lasts this fraction of its span.
+/// A shortened view lasts this fraction of its span.
 const SHORT: u32 = 8;
 /// After so many failures in a row, and at each doubling, a member gets one full span again: it may
 /// have come back slow.
@@ -25,14 +25,14 @@ const PROBATION: u32 = 64;
 /// From here on it gets one every so many failures.
 const PROBATION_EVERY: u32 = 256;
 
-/// How often in a row each member's views were given up.
+/// Number of times in a row that each member's views timed out.
 #[derive(Debug, Default)]
-pub struct Patience {
+pub struct LeaderFailures {
     failures: BTreeMap<ReplicaId, u32>,
 }
 
-impl Patience {
-    /// A view that `leader` led was given up.
+impl LeaderFailures {
+    /// A view that `leader` led timed out.
     pub fn failed(&mut self, leader: ReplicaId) {
         let failures = self.failures.entry(leader).or_default();
         *failures = failures.saturating_add(1);
@@ -43,7 +43,7 @@ impl Patience {
         self.failures.remove(&leader);
     }
 
-    /// Whether a view that depends on this member deserves its full span.
+    /// Returns `true` if a view that depends on this member deserves its full span.
     #[must_use]
     pub fn trusts(&self, member: ReplicaId) -> bool {
         let Some(failures) = self.failures.get(&member) else { return true };
@@ -56,10 +56,10 @@ impl Patience {
 #[derive(Debug)]
 pub struct Pacemaker {
     span: Duration,
-    /// In per cent.
+    /// Growth of a view's span, in per cent.
     growth: u32,
-    patient: bool,
-    /// The leaders of views that were given up since the last decision.
+    full_span: bool,
+    /// The leaders of views that timed out since the last decision.
     failed: BTreeSet<ReplicaId>,
     /// Such views, but for those that are excused.
     growths: u32,
@@ -74,7 +74,7 @@ impl Pacemaker {
         Self {
             span,
             growth,
-            patient: true,
+            full_span: true,
             failed: BTreeSet::new(),
             growths: 0,
             working: false,
@@ -82,8 +82,8 @@ impl Pacemaker {
         }
     }
 
-    /// A view of this leader was given up. Excused are leaders who fail for the first time since the
-    /// last decision, while all such leaders together weigh no more than what may be faulty.
+    /// A view of this leader timed out. Excused are leaders who fail for the first time since
+    /// the last decision, while all such leaders together weigh no more than what may be faulty.
     pub fn failed(&mut self, leader: ReplicaId, weights: &Weights) {
         let is_first = self.failed.insert(leader);
         let weight: u64 = self.failed.iter().map(|member| weights.of(member.index())).sum();
@@ -97,19 +97,19 @@ impl Pacemaker {
         self.deadline = self.working.then(|| now + self.current_span());
     }
 
-    /// Whether views from the next one on deserve their full span, see [`Patience`].
-    pub fn set_patient(&mut self, patient: bool) {
-        self.patient = patient;
+    /// Gives views from the next one on their full span or an eighth of it, see [`LeaderFailures`].
+    pub fn set_full_span(&mut self, full_span: bool) {
+        self.full_span = full_span;
     }
 
-    /// Something was decided.
+    /// Takes note of a decision: failures are forgotten, and the span is the configured one again.
     pub fn decided(&mut self) {
         self.failed.clear();
         self.growths = 0;
     }
 
-    /// Whether there is work to wait for. The timer starts when work appears and stops when the last
-    /// of it is done.
+    /// Tells it if there is work to wait for. The timer starts when work appears and stops when the
+    /// last of it is done.
     pub fn set_working(&mut self, now: Time, working: bool) {
         if working == self.working {
             return;
@@ -118,7 +118,7 @@ impl Pacemaker {
         self.deadline = working.then(|| now + self.current_span());
     }
 
-    /// Whether there is work to wait for.
+    /// Returns `true` if there is work to wait for.
     #[must_use]
     pub fn is_working(&self) -> bool {
         self.working
@@ -134,21 +134,21 @@ impl Pacemaker {
         self.deadline = Some(now + self.current_span());
     }
 
-    /// Whether the view has taken too long.
+    /// Returns `true` if the view has timed out.
     #[must_use]
     pub fn is_due(&self, now: Time) -> bool {
         self.deadline.is_some_and(|deadline| deadline <= now)
     }
 
-    /// When it will have.
+    /// Time at which the view times out; `None` while there is no work.
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {
         self.deadline
     }
 
-    /// `span · (1 + growth)^min(k, 12)`, an eighth of it without patience.
+    /// `span · (1 + growth)^min(k, 12)`, an eighth of it when shortened.
     fn current_span(&self) -> Duration {
-        let span = if self.patient { self.span } else { self.span / SHORT };
+        let span = if self.full_span { self.span } else { self.span / SHORT };
         (0..self.growths.min(BACKOFF_MAX)).fold(span, |span, _| span * (100 + self.growth) / 100)
     }
 }

@@ -5,15 +5,16 @@
 //! shares blames their senders; collecting goes on with the good ones. What a job returns proves a
 //! sum: no single share in it may be taken as valid by itself.
 //!
-//! A tally counts one statement that may be signed in several wordings: all votes for a block say the
-//! same, while timeouts of one view differ in the certificate that each reports. The threshold is over
-//! all wordings together; each wording gets a certificate of its own.
+//! A tally counts one statement that may be signed in several wordings: all votes for a block say
+//! the same, while timeouts of one view differ in the certificate that each reports. The threshold
+//! is over all wordings together; each wording gets a certificate of its own.
 
 mod ballots;
 
+use crate::{Evidence, Misbehaviour, Rule};
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_crypto::{Bitmap, Certificate, Policy, Scheme, Share};
-use quorate_types::machine::{CombineJob, CombineOutcome};
+use quorate_crypto::{Bitmap, Certificate, Digest, Policy, Scheme, Share, hash};
+use quorate_types::machine::{CombineId, CombineJob, CombineOutcome};
 use quorate_types::{Committee, Purpose, ReplicaId, Time, Weights};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ pub struct Collector {
     scheme: Arc<dyn Scheme>,
     policy: Policy,
     suspects: Bitmap,
-    next_job: u64,
+    jobs: u64,
     /// A weight beyond the threshold at which nothing more is waited for.
     plenty: Option<u64>,
 }
@@ -40,14 +41,7 @@ impl Collector {
     pub fn new(committee: Arc<Committee>, purpose: Purpose, policy: Policy) -> Self {
         let (scheme, _) = committee.scheme(purpose);
         let suspects = Bitmap::new(committee.size());
-        Self { committee, purpose, scheme, policy, suspects, next_job: 0, plenty: None }
-    }
-
-    /// With jobs that are numbered from here on: where several collectors' jobs come back together,
-    /// their numbers must differ.
-    #[must_use]
-    pub fn numbered_from(self, first_job: u64) -> Self {
-        Self { next_job: first_job, ..self }
+        Self { committee, purpose, scheme, policy, suspects, jobs: 0, plenty: None }
     }
 
     /// With certificates that need not wait for anybody once their signers weigh so much.
@@ -72,8 +66,8 @@ impl Collector {
     }
 
     fn job(&mut self, message: Vec<u8>, shares: Vec<(usize, Share)>) -> CombineJob {
-        let id = self.next_job;
-        self.next_job += 1;
+        let id = CombineId { purpose: self.purpose, number: self.jobs };
+        self.jobs += 1;
         CombineJob {
             id,
             scheme: Arc::clone(&self.scheme),
@@ -91,7 +85,7 @@ struct Wording {
     message: Vec<u8>,
     shares: BTreeMap<usize, Share>,
     combined: Option<Certificate>,
-    job: Option<u64>,
+    job: Option<CombineId>,
 }
 
 /// Collects shares over one statement. `K` tells its wordings apart.
@@ -106,6 +100,22 @@ pub struct Tally<K> {
     wait: Duration,
     wait_until: Option<Time>,
     finished: bool,
+}
+
+/// Share that a combine job found not to verify.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidShare {
+    /// Member that sent it: the channel proved it.
+    pub signer: ReplicaId,
+    /// Hash of the bytes that were to be signed.
+    pub statement: Digest,
+}
+
+impl From<InvalidShare> for Misbehaviour {
+    fn from(share: InvalidShare) -> Self {
+        let evidence = Evidence::Share { statement: share.statement };
+        Self { member: share.signer, rule: Rule::InvalidShare, evidence }
+    }
 }
 
 /// What a combined job means for its tally.
@@ -166,7 +176,7 @@ impl<K: Ord + Clone> Tally<K> {
 
     /// Whether a job is this tally's.
     #[must_use]
-    pub fn awaits(&self, job: u64) -> bool {
+    pub fn awaits(&self, job: CombineId) -> bool {
         self.wordings.values().any(|wording| wording.job == Some(job))
     }
 
@@ -198,13 +208,14 @@ impl<K: Ord + Clone> Tally<K> {
         jobs
     }
 
-    /// Takes in what a job came to; `blamed` receives those who sent bad shares. When it returns
-    /// [`Progress::Waiting`], ask [`Tally::combine`] again: good shares may have come meanwhile.
+    /// Takes in what a job came to; `invalid` receives the shares that do not verify. When it
+    /// returns [`Progress::Waiting`], ask [`Tally::combine`] again: good shares may have come
+    /// meanwhile.
     pub fn combined(
         &mut self,
         outcome: &CombineOutcome,
         collector: &mut Collector,
-        blamed: &mut Vec<ReplicaId>,
+        invalid: &mut Vec<InvalidShare>,
     ) -> Progress<K> {
         let Some(wording) = self.wordings.values_mut().find(|w| w.job == Some(outcome.id)) else {
             return Progress::Waiting;
@@ -215,7 +226,8 @@ impl<K: Ord + Clone> Tally<K> {
             wording.shares.remove(bad);
             self.counted = without(&self.counted, *bad);
             collector.suspects.insert(*bad);
-            blamed.push(ReplicaId(u16::try_from(*bad).expect("a member's index")));
+            let signer = ReplicaId(u16::try_from(*bad).expect("a member's index"));
+            invalid.push(InvalidShare { signer, statement: hash(&wording.message) });
         }
         if !collector.is_reached_by(&self.counted) {
             self.wait_until = None;

@@ -6,312 +6,18 @@
 //! checked once: the [`Verifier`] remembers it by its identity (kind, view, ids), never by its
 //! signature bytes, and hands on the copy that was checked.
 
-use crate::chained::{self, Qc, Rules, Tc};
-use crate::windowed::{self, Place, SlotCertificate};
-use crate::{Family, Fault, Message, ProtocolKind};
+use crate::{Family, Message, Verifier, chained, windowed};
 use bytes::Bytes;
-use parking_lot::Mutex;
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_crypto::{
-    Certificate, Digest, IdentitySecret, PreparedIdentity, Scheme, Share, Signature, VotingSecret,
-    hash,
-};
-use quorate_types::{
-    BlockId, Committee, Height, Peer, Purpose, Rejected, ReplicaId, Verify, View, sign,
-};
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Messages for views further ahead than this are dropped unless a certificate in them leads there.
-pub const WINDOW: u64 = 8;
-
-/// Certificates remembered of each kind.
-const CACHE_MAX: usize = 64;
-/// And of slots: some of each under way.
-const SLOT_CACHE_MAX: usize = 4 * windowed::WINDOW as usize;
-
-/// Certificates remembered of one statement: several collectors make one each, of different signers, and
-/// the reports of a view change hold all of them.
-const VARIANTS_MAX: usize = 16;
-
-/// Which key signs proposals.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ProposalKey {
-    /// The Ed25519 identity key: cheap to check, whatever the voting scheme.
-    #[default]
-    Identity,
-    /// The voting key, as paper 000 does.
-    Voting,
-}
-
-impl std::fmt::Display for ProposalKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Identity => "identity",
-            Self::Voting => "voting",
-        })
-    }
-}
-
-impl std::str::FromStr for ProposalKey {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "identity" => Ok(Self::Identity),
-            "voting" => Ok(Self::Voting),
-            other => Err(format!("'{other}' is no proposal key: use 'identity' or 'voting'")),
-        }
-    }
-}
-
-/// What checking needs: the committee, its keys made ready, certificates seen before, and how far the
-/// machine has come. Shared by threads.
-#[derive(Debug)]
-pub struct Verifier {
-    committee: Arc<Committee>,
-    voting: Arc<dyn Scheme>,
-    identities: Vec<PreparedIdentity>,
-    protocol: ProtocolKind,
-    proposal_key: ProposalKey,
-    genesis: BlockId,
-    horizon: AtomicU64,
-    checked: Mutex<Checked>,
-}
-
-#[derive(Debug, Default)]
-struct Checked {
-    /// By what their votes signed, too (★): nothing else tells some phases of a block apart.
-    qcs: BTreeMap<(View, BlockId, sign::Kind), Qc>,
-    tcs: BTreeMap<(View, Digest), Tc>,
-    /// By what they say and how many said it (★).
-    slots: BTreeMap<(Place, sign::Kind, Purpose), Vec<Digest>>,
-}
+use quorate_types::{BlockId, Height, Peer, Rejected, Verify};
 
 /// Blocks that a replica missed, linked by hashes to a certified one.
 #[derive(Clone, Debug)]
 pub enum VerifiedRun {
-    /// A chained protocol's.
+    /// Blocks of a chained protocol.
     Chained(chained::Run),
-    /// A windowed protocol's.
+    /// Slots of a windowed protocol.
     Windowed(windowed::Run),
-}
-
-impl Verifier {
-    /// For one committee and the protocol that it runs. Identity keys were checked when it was loaded.
-    #[must_use]
-    pub fn new(
-        committee: Arc<Committee>,
-        protocol: ProtocolKind,
-        proposal_key: ProposalKey,
-    ) -> Self {
-        let identities = committee
-            .members()
-            .filter_map(|member| committee.identity(member))
-            .map(|key| key.prepare().expect("the committee checked its keys"))
-            .collect();
-        let (voting, _) = committee.scheme(Purpose::Vote);
-        let (chain, epoch) = (committee.chain(), committee.epoch());
-        let genesis = match protocol.family() {
-            Family::Chained(rules) => chained::genesis_id(rules, chain, epoch),
-            Family::Windowed(_) => windowed::genesis_id(chain, epoch),
-        };
-        Self {
-            committee,
-            voting,
-            identities,
-            protocol,
-            proposal_key,
-            genesis,
-            horizon: AtomicU64::new(1),
-            checked: Mutex::default(),
-        }
-    }
-
-    /// The committee.
-    #[must_use]
-    pub fn committee(&self) -> &Arc<Committee> {
-        &self.committee
-    }
-
-    /// The scheme of the voting keys.
-    #[must_use]
-    pub fn voting(&self) -> &Arc<dyn Scheme> {
-        &self.voting
-    }
-
-    /// The protocol that the committee runs.
-    #[must_use]
-    pub fn protocol(&self) -> ProtocolKind {
-        self.protocol
-    }
-
-    /// What its chained protocol does otherwise than others of its family.
-    ///
-    /// # Panics
-    /// When it runs another family's.
-    pub(crate) fn rules(&self) -> &'static Rules {
-        self.protocol.chained_rules().expect("only chained protocols ask")
-    }
-
-    /// Which key signs proposals.
-    #[must_use]
-    pub fn proposal_key(&self) -> ProposalKey {
-        self.proposal_key
-    }
-
-    /// The block before the first.
-    #[must_use]
-    pub fn genesis(&self) -> BlockId {
-        self.genesis
-    }
-
-    /// The machine's current view, as far as it was published: what is older dies before any
-    /// cryptography.
-    #[must_use]
-    pub fn horizon(&self) -> View {
-        View(self.horizon.load(Ordering::Acquire))
-    }
-
-    /// The machine entered a view.
-    pub fn publish(&self, view: View) {
-        self.horizon.fetch_max(view.0, Ordering::AcqRel);
-    }
-
-    /// The signed bytes of a statement of this chain and epoch.
-    pub fn statement(&self, kind: sign::Kind, payload: &impl borsh::BorshSerialize) -> Vec<u8> {
-        sign::statement(kind, self.committee.chain(), self.committee.epoch(), payload)
-    }
-
-    /// Checks a member's identity signature.
-    ///
-    /// # Errors
-    /// When it does not verify or there is no such member.
-    pub fn verify_identity(
-        &self,
-        member: ReplicaId,
-        message: &[u8],
-        signature: &Signature,
-    ) -> Result<(), Rejected> {
-        let key = self.identities.get(member.index()).ok_or(Rejected::NotAMember)?;
-        key.verify(message, signature).map_err(|_| Rejected::BadSignature("an identity signature"))
-    }
-
-    /// Signs what a member says alone, with the key that signs proposals.
-    #[must_use]
-    pub fn sign_alone(
-        &self,
-        identity: &IdentitySecret,
-        voting: &VotingSecret,
-        message: &[u8],
-    ) -> Vec<u8> {
-        match self.proposal_key {
-            ProposalKey::Identity => identity.sign(message).0.to_vec(),
-            ProposalKey::Voting => voting.sign(message).0,
-        }
-    }
-
-    /// Checks what [`Verifier::sign_alone`] made.
-    ///
-    /// # Errors
-    /// When it does not verify or there is no such member; `what` says of what it is.
-    pub(crate) fn check_alone(
-        &self,
-        member: ReplicaId,
-        message: &[u8],
-        signature: &[u8],
-        what: &'static str,
-    ) -> Result<(), Rejected> {
-        let refused = || Rejected::BadSignature(what);
-        match self.proposal_key {
-            ProposalKey::Identity => {
-                let bytes = signature.try_into().map_err(|_| refused())?;
-                self.verify_identity(member, message, &Signature(bytes))
-            }
-            ProposalKey::Voting if !self.committee.contains(member) => Err(Rejected::NotAMember),
-            ProposalKey::Voting => self
-                .voting
-                .verify_share(message, member.index(), &Share(signature.to_vec()))
-                .map_err(|_| refused()),
-        }
-    }
-
-    /// Remembers a certificate that this replica combined itself.
-    pub fn remember_qc(&self, kind: sign::Kind, qc: &Qc) {
-        let mut checked = self.checked.lock();
-        checked.qcs.insert((qc.view, qc.id, self.remembered_as(kind)), qc.clone());
-        trim(&mut checked.qcs);
-    }
-
-    /// Remembers a timeout certificate that this replica combined itself.
-    pub fn remember_tc(&self, tc: &Tc) {
-        let mut checked = self.checked.lock();
-        checked.tcs.insert((tc.view, tc.content()), tc.clone());
-        trim(&mut checked.tcs);
-    }
-
-    /// The checked copy of this certificate, if it is known.
-    pub(crate) fn known_qc(&self, kind: sign::Kind, qc: &Qc) -> Option<Qc> {
-        let checked = self.checked.lock();
-        let key = (qc.view, qc.id, self.remembered_as(kind));
-        checked.qcs.get(&key).filter(|known| *known == qc).cloned()
-    }
-
-    fn remembered_as(&self, kind: sign::Kind) -> sign::Kind {
-        if mutants::active(Mutant::BasicRememberByBlock) { self.rules().vote } else { kind }
-    }
-
-    /// Remembers a slot's certificate that was checked or made here.
-    pub(crate) fn remember_slot(
-        &self,
-        kind: sign::Kind,
-        purpose: Purpose,
-        certificate: &SlotCertificate,
-    ) {
-        let digest = digest_of(&certificate.certificate);
-        let mut checked = self.checked.lock();
-        let known = checked.slots.entry((certificate.at, kind, purpose)).or_default();
-        if known.contains(&digest) {
-            return;
-        }
-        if known.len() == VARIANTS_MAX {
-            known.remove(0);
-        }
-        known.push(digest);
-        while checked.slots.len() > SLOT_CACHE_MAX {
-            checked.slots.pop_first();
-        }
-    }
-
-    /// Whether exactly this certificate was checked before. Another one of the same statement was not:
-    /// what was not checked must not be shown to others.
-    pub(crate) fn knows_slot(
-        &self,
-        kind: sign::Kind,
-        purpose: Purpose,
-        certificate: &SlotCertificate,
-    ) -> bool {
-        let key = (certificate.at, kind, purpose);
-        let digest = digest_of(&certificate.certificate);
-        self.checked.lock().slots.get(&key).is_some_and(|known| known.contains(&digest))
-    }
-
-    /// The checked copy of this timeout certificate, if it is known.
-    pub(crate) fn known_tc(&self, tc: &Tc) -> Option<Tc> {
-        self.checked.lock().tcs.get(&(tc.view, tc.content())).cloned()
-    }
-}
-
-fn digest_of(certificate: &Certificate) -> Digest {
-    hash(&borsh::to_vec(certificate).expect("encoding into memory cannot fail"))
-}
-
-/// Keeps the highest views.
-fn trim<K: Ord, V>(cache: &mut BTreeMap<K, V>) {
-    while cache.len() > CACHE_MAX {
-        cache.pop_first();
-    }
 }
 
 impl Verify for Message {
@@ -320,14 +26,13 @@ impl Verify for Message {
 
     fn verify(raw: Self, from: Peer, verifier: &Verifier) -> Result<Self, Rejected> {
         let from = from.replica()?;
-        if raw.protocol() != verifier.protocol && !mutants::active(Mutant::AnyProtocol) {
-            return Err(Rejected::RuleBroken(
-                "a message is of the protocol that the committee runs",
-            ));
+        if raw.protocol() != verifier.protocol() && !mutants::active(Mutant::AnyProtocol) {
+            let frame = raw.kind().name().to_owned();
+            return Err(Rejected::RuledOut { frame, setting: "protocol" });
         }
-        let protocol = verifier.protocol;
+        let protocol = verifier.protocol();
         if let Some(said) = raw.windowed() {
-            return windowed::verify(said, verifier).map(|()| raw);
+            return windowed::verify(said, from, verifier).map(|()| raw);
         }
         let said = raw.into_chained().expect("of one family or the other");
         chained::verify(said, from, verifier).map(|said| protocol.message(said))
@@ -335,21 +40,12 @@ impl Verify for Message {
 }
 
 impl VerifiedRun {
-    /// Whether it brings nothing.
+    /// Returns `true` if it brings no block.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Chained(run) => run.decided.is_empty() && run.tail.is_empty(),
             Self::Windowed(run) => run.decided.is_empty(),
-        }
-    }
-
-    /// Whether it brings undecided blocks.
-    #[must_use]
-    pub fn has_tail(&self) -> bool {
-        match self {
-            Self::Chained(run) => !run.tail.is_empty(),
-            Self::Windowed(_) => false,
         }
     }
 
@@ -384,7 +80,7 @@ impl VerifiedRun {
         tail: &[Bytes],
         verifier: &Verifier,
     ) -> Result<Self, Rejected> {
-        match verifier.protocol.family() {
+        match verifier.protocol().family() {
             Family::Chained(_) => {
                 chained::verify_run(height, after, target, decided, tail, verifier)
                     .map(Self::Chained)
@@ -410,14 +106,15 @@ pub fn check_anchor(
     records: &[Bytes],
     verifier: &Verifier,
 ) -> Result<Bytes, Rejected> {
-    match verifier.protocol.family() {
+    match verifier.protocol().family() {
         Family::Chained(_) => chained::check_anchor(height, records, verifier),
         Family::Windowed(_) => windowed::check_anchor(height, records, verifier),
     }
 }
 
-/// Checks that `certificate`, as [`Protocol::rests_on`](crate::Protocol::rests_on) encodes it, is one
-/// of this block (★: blocks that nobody asked for are taken in only below a certified one).
+/// Checks that `certificate`, as [`ProtocolView::rests_on`](crate::ProtocolView::rests_on) encodes
+/// it, is one of this block (★: blocks that nobody asked for are taken in only below a certified
+/// one).
 ///
 /// # Errors
 /// When it is of another block, or no good certificate.
@@ -426,19 +123,8 @@ pub fn check_certified(
     certificate: &Bytes,
     verifier: &Verifier,
 ) -> Result<(), Rejected> {
-    match verifier.protocol.family() {
+    match verifier.protocol().family() {
         Family::Chained(_) => chained::check_certified(block, certificate, verifier),
         Family::Windowed(_) => Err(Rejected::RuleBroken("messages rest on no blocks here")),
-    }
-}
-
-impl std::fmt::Display for Fault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Equivocation => "two proposals for one view",
-            Self::DoubleVote => "two votes in one view",
-            Self::BadShare => "a share that does not verify",
-            Self::InvalidProposal => "a proposal that does not fit its ancestors",
-        })
     }
 }

@@ -148,7 +148,8 @@ fn ways(criterion: &mut Criterion) {
     }
 }
 
-/// The same for keys that are no committee's: each brings a scalar of full length, and its own point.
+/// The same for keys that are no committee's: each brings a scalar of full length, and its own
+/// point.
 fn ways_of_many_keys(criterion: &mut Criterion) {
     let scalar = |number: usize| Scalar::from_bytes_mod_order(seed(number));
     let points: Vec<EdwardsPoint> =

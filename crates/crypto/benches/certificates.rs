@@ -1,11 +1,11 @@
-//! What checking and making a certificate costs, by committee size, scheme and key cache.
+//! Cost of checking and making a certificate, by committee size, scheme and key cache.
 //!
 //! ```text
 //! cargo bench -p quorate-crypto
 //! ```
 //!
-//! To hold the check of one BLS certificate with up to five absentees against the verification of one
-//! BLS signature, measured in turns, with the ratios at the end:
+//! To hold the check of one BLS certificate with up to five absentees against the verification of
+//! one BLS signature, measured in turns, with the ratios at the end:
 //!
 //! ```text
 //! cargo bench -p quorate-crypto -- 'bls check'

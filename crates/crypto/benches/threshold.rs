@@ -1,5 +1,5 @@
-//! Threshold signatures beside multi-signatures of BLS, a quorum signing: making a certificate, checking
-//! it, its bytes; and what threshold keys cost beforehand.
+//! Threshold signatures beside multi-signatures of BLS, a quorum signing: making a certificate,
+//! checking it, its bytes; and what threshold keys cost beforehand.
 //!
 //! ```text
 //! cargo bench -p quorate-crypto --bench threshold -- --quick
@@ -112,7 +112,7 @@ fn certificates(criterion: &mut Criterion) {
     }
 }
 
-/// What happens once: dealing three sharings, and loading them with all checks.
+/// Costs of the start: dealing three sharings, and loading them with all checks.
 fn beforehand(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("beforehand");
     for members in MEMBERS {

@@ -2,13 +2,14 @@
 
 /// A stream of 128-bit weights determined by everything that is being weighed (Fiat–Shamir).
 ///
-/// A forger who wants chosen errors to cancel must fix the batch before learning its weights. Hashing
-/// the whole batch (keys, messages and signatures) gives exactly that: changing anything changes
-/// every weight, so a batch with a bad member passes with probability about 2⁻¹²⁸ per attempt.
+/// A forger who wants chosen errors to cancel must fix the batch before learning its weights.
+/// Hashing the whole batch (keys, messages and signatures) gives exactly that: changing anything
+/// changes every weight, so a batch with a bad member passes with probability about 2⁻¹²⁸ per
+/// attempt.
 pub(crate) struct BatchWeights(blake3::OutputReader);
 
 impl BatchWeights {
-    /// From a hasher that has absorbed the whole batch, unambiguously.
+    /// Weights from a hasher that has absorbed the whole batch, unambiguously.
     pub(crate) fn new(batch: &blake3::Hasher) -> Self {
         Self(batch.finalize_xof())
     }

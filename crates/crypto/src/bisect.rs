@@ -2,9 +2,9 @@
 
 /// Halves `items` until the bad ones stand alone, and returns them in order.
 ///
-/// `holds` must be linear: where it holds for one half and not for the whole, it cannot hold for the
-/// other half. That saves the check of every right half whose left half was clean, so one bad item
-/// among `n` costs between `log₂ n` and `2 log₂ n` checks after the first.
+/// `holds` must be linear: where it holds for one half and not for the whole, it cannot hold for
+/// the other half. That saves the check of every right half whose left half was clean, so one bad
+/// item among `n` costs between `log₂ n` and `2 log₂ n` checks after the first.
 ///
 /// Where errors cancel inside a part, `holds` accepts that part and its members are not found: the
 /// remaining sum is valid all the same, which is all it claims.

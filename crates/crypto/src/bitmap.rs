@@ -1,11 +1,12 @@
-//! Which members of a committee signed.
+//! Bit sets over the members of a committee: the signers of a certificate.
 
 use crate::mutants::{self, Mutant};
 use borsh::io::{self, Read, Write};
 use borsh::{BorshDeserialize, BorshSerialize};
 use std::fmt;
 
-/// A set of members of a committee of known size: one bit a member, in exactly `⌈members / 8⌉` bytes.
+/// A set of members of a committee of known size: one bit a member, in exactly `⌈members / 8⌉`
+/// bytes.
 ///
 /// There is one encoding of each set: the bits past the last member are zero, and decoding refuses
 /// anything else. Its size is part of it, so a bitmap for another committee is never equal and a
@@ -19,7 +20,7 @@ pub struct Bitmap {
     bytes: Vec<u8>,
 }
 
-/// Why bytes are not a [`Bitmap`].
+/// Reason for which bytes are not a [`Bitmap`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BitmapError {
     /// The byte count does not follow from the number of members.
@@ -29,7 +30,7 @@ pub enum BitmapError {
         members: usize,
         /// Bytes such a bitmap takes.
         expected: usize,
-        /// Bytes there were.
+        /// Number of bytes that were given.
         found: usize,
     },
     /// A bit past the last member is set.
@@ -81,7 +82,7 @@ impl Bitmap {
         &self.bytes
     }
 
-    /// How many members the committee has for which this bitmap was made.
+    /// Size of the committee that this bitmap is for.
     pub fn members(&self) -> usize {
         usize::from(self.members)
     }
@@ -101,17 +102,17 @@ impl Bitmap {
         added
     }
 
-    /// Whether member `index` is in; false for an index out of range.
+    /// Returns `true` if member `index` is in; `false` for an index out of range.
     pub fn contains(&self, index: usize) -> bool {
         index < self.members() && self.bytes[index / 8] & (1 << (index % 8)) != 0
     }
 
-    /// How many members are in.
+    /// Number of members that are in.
     pub fn count(&self) -> usize {
         self.bytes.iter().map(|byte| byte.count_ones() as usize).sum()
     }
 
-    /// Whether nobody is in.
+    /// Returns `true` if no member is in.
     pub fn is_empty(&self) -> bool {
         self.bytes.iter().all(|byte| *byte == 0)
     }

@@ -1,8 +1,8 @@
 //! BLS12-381 voting: a certificate is one 48-byte signature, whoever signed.
 //!
-//! The IETF's proof-of-possession ciphersuite, signatures in G1 (48 bytes) and keys in G2 (96 bytes).
-//! Keys are checked once, when the committee is loaded, and kept as affine points: most of a naive
-//! verifier's time goes into decompressing and checking them again.
+//! The IETF's proof-of-possession ciphersuite, signatures in G1 (48 bytes) and keys in G2 (96
+//! bytes). Keys are checked once, when the committee is loaded, and kept as affine points: most of
+//! a naive verifier's time goes into decompressing and checking them again.
 //!
 //! What is checked when (common rules, "Certificates"):
 //!
@@ -14,16 +14,17 @@
 //! | share about to be summed | each time | through the sum | refused |
 //! | aggregate | each time | each time | refused, and so is an identity sum of keys |
 //!
-//! Proofs of possession do not stop one party from registering both `x` and `−x`; their keys cancel,
-//! and without the last check the identity signature would be theirs on every message.
+//! Proofs of possession do not stop one party from registering both `x` and `−x`; their keys
+//! cancel, and without the last check the identity signature would be theirs on every message.
 
 pub(crate) mod points;
 pub(crate) mod shares;
 
 use crate::error::{KeyError, SignatureError};
+use crate::options::{KeyCache, Policy, SchemeKind};
 use crate::scheme::{
-    Aggregate, Certificate, Combined, KeyCache, Policy, Scheme, SchemeKind, Share, check_signer,
-    check_signers,
+    Aggregate, Certificate, Combined, Scheme, Share, SharePrimitives, check_signer, check_signers,
+    combine,
 };
 use crate::{Bitmap, PossessionProof, VotingKey};
 use blst::min_sig::{AggregatePublicKey, PublicKey, Signature};
@@ -76,7 +77,7 @@ impl BlsScheme {
         }
     }
 
-    /// What a certificate claims: its signature and its signers' key, both fit for a pairing.
+    /// Reads what a certificate claims, its signature and its signers' key, both fit for a pairing.
     fn open(&self, certificate: &Certificate) -> Result<(PublicKey, Signature), SignatureError> {
         check_signers(&certificate.signers, self.keys.len())?;
         let signature = points::read_signature(&certificate.aggregate.0)?;
@@ -85,15 +86,36 @@ impl BlsScheme {
         points::refuse_identity_key(&key)?;
         Ok((key, signature))
     }
+}
 
-    /// The certificate of shares whose sum is known to hold.
-    fn certificate(&self, good: &[Candidate]) -> Option<Certificate> {
-        if good.is_empty() {
+impl SharePrimitives for BlsScheme {
+    type Signature<'a> = Signature;
+    type Joined = Certificate;
+
+    fn read(&self, share: &Share) -> Option<Signature> {
+        points::read_signature(&share.0).ok()
+    }
+
+    fn bad_alone(&self, message: &[u8], shares: &[Candidate]) -> Vec<usize> {
+        shares::bad_alone(&self.keys, message, shares)
+    }
+
+    fn bad_by_weights(&self, message: &[u8], shares: &[Candidate]) -> Vec<usize> {
+        shares::bad_by_weights(&self.keys, message, shares)
+    }
+
+    fn bad_by_sums(&self, message: &[u8], shares: &[Candidate]) -> Vec<usize> {
+        shares::bad_by_sums(&self.keys, message, shares)
+    }
+
+    /// Adds the shares up. Every part of them was checked as a sum, and sums of valid sums are
+    /// valid, so the whole is not checked again.
+    fn join(&self, _message: &[u8], shares: &[Candidate]) -> Option<Certificate> {
+        if shares.is_empty() {
             return None;
         }
-        let signers =
-            Bitmap::from_indices(self.keys.len(), good.iter().map(|candidate| candidate.signer));
-        let signatures: Vec<Signature> = good.iter().map(|one| one.signature).collect();
+        let signers = Bitmap::from_indices(self.keys.len(), shares.iter().map(|one| one.signer));
+        let signatures: Vec<Signature> = shares.iter().map(|one| one.signature).collect();
         let sum = points::sum_signatures(&signatures);
         points::refuse_identity(&sum).ok()?;
         Some(Certificate { signers, aggregate: Aggregate(sum.to_bytes().to_vec()) })
@@ -128,9 +150,6 @@ impl Scheme for BlsScheme {
         shares::check_alone(&self.keys, message, &Candidate { signer, signature })
     }
 
-    /// Suspects are checked alone; the others under `policy`, halving until the bad ones are found.
-    /// Every part that remains was checked as a sum, and sums of valid sums are valid, so the whole is
-    /// not checked again.
     fn combine(
         &self,
         message: &[u8],
@@ -138,13 +157,7 @@ impl Scheme for BlsScheme {
         suspects: &Bitmap,
         policy: Policy,
     ) -> Combined {
-        let (mut candidates, mut bad) = shares::read(shares, self.keys.len());
-        let (suspected, others): (Vec<Candidate>, Vec<Candidate>) =
-            candidates.iter().partition(|one| suspects.contains(one.signer));
-        bad.extend(shares::bad_by_policy(&self.keys, message, &suspected, Policy::Each));
-        bad.extend(shares::bad_by_policy(&self.keys, message, &others, policy));
-        candidates.retain(|one| !bad.contains(&one.signer));
-        Combined { certificate: self.certificate(&candidates), bad: bad.into_iter().collect() }
+        combine(self, message, shares, suspects, policy)
     }
 
     fn verify(&self, message: &[u8], certificate: &Certificate) -> Result<(), SignatureError> {

@@ -1,14 +1,15 @@
 //! Counts of the operations performed on this thread, under the feature `count`.
 //!
-//! Papers compare protocols by operations; a measurement compares them by time. Counting both lets a
-//! report say which of the two it shows. Without the feature nothing is counted and nothing is paid.
+//! Papers compare protocols by operations; a measurement compares them by time. Counting both lets
+//! a report say which of the two it shows. Without the feature nothing is counted and nothing is
+//! paid.
 
 use crate::SchemeKind;
 
 /// Operations performed on one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OpCounts {
-    /// Ed25519 signatures made.
+    /// Signatures made with Ed25519 keys of either kind.
     pub ed25519_sign: u64,
     /// Ed25519 signatures checked one by one.
     pub ed25519_verify: u64,
@@ -18,11 +19,13 @@ pub struct OpCounts {
     pub ed25519_batches: u64,
     /// Ed25519 signatures that went through batch checks.
     pub ed25519_batch_items: u64,
-    /// Those of them whose keys were not tabulated before, but decompressed for the batch.
+    /// Number of those signatures whose keys were not tabulated before, but decompressed for the
+    /// batch.
     pub ed25519_batch_keys: u64,
-    /// BLS signatures made.
+    /// Signatures and shares made with BLS keys.
     pub bls_sign: u64,
-    /// BLS pairing checks: products of pairings compared with one, each with one final exponentiation.
+    /// BLS pairing checks: products of pairings compared with one, each with one final
+    /// exponentiation.
     pub bls_verify: u64,
     /// Messages hashed to the curve, for signing and for checking.
     pub bls_hash_to_curve: u64,
@@ -40,6 +43,8 @@ pub struct OpCounts {
     pub bls_interpolated_points: u64,
     /// Signers recovered from ECDSA signatures on secp256k1.
     pub secp256k1_recover: u64,
+    /// Shares and certificates of stubs checked.
+    pub stub_verify: u64,
     /// Hashes finished with BLAKE3.
     pub hashes: u64,
     /// Bytes hashed with BLAKE3, length prefixes included.
@@ -60,7 +65,7 @@ impl OpCounts {
                 ..Self::default()
             },
             #[cfg(feature = "stub")]
-            SchemeKind::Stub => Self::default(),
+            SchemeKind::Stub => Self { stub_verify: 1, ..Self::default() },
         }
     }
 
@@ -69,6 +74,13 @@ impl OpCounts {
     pub fn adding(&self) -> Self {
         let Self { bls_key_additions, bls_share_additions, .. } = *self;
         Self { bls_key_additions, bls_share_additions, ..Self::default() }
+    }
+
+    /// Number of checks among them, each of a signature, of a batch or of a certificate.
+    #[must_use]
+    pub fn checks(&self) -> u64 {
+        let Self { ed25519_verify, ed25519_batches, bls_verify, stub_verify, .. } = *self;
+        ed25519_verify + ed25519_batches + bls_verify + stub_verify
     }
 
     /// The hashes among them alone.
@@ -101,17 +113,18 @@ mod enabled {
             bls_weighted_points: 0,
             bls_interpolated_points: 0,
             secp256k1_recover: 0,
+            stub_verify: 0,
             hashes: 0,
             hashed_bytes: 0,
         }) };
     }
 
-    /// What this thread has done since the last call, which starts the count anew.
+    /// Takes the counts of this thread since the last call, and starts anew.
     pub fn take() -> OpCounts {
         COUNTS.take()
     }
 
-    /// What this thread has done since the last call of [`take`].
+    /// Counts of this thread since the last call of [`take`].
     pub fn peek() -> OpCounts {
         COUNTS.get()
     }

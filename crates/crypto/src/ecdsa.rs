@@ -1,7 +1,7 @@
 //! ECDSA on secp256k1 with recovery of the signer: how Ethereum's accounts sign.
 //!
-//! Signatures whose `s` is in the upper half of the order are refused: there is then one signature for
-//! each that a key makes (EIP-2, ★). All of it is `libsecp256k1`'s.
+//! Signatures whose `s` is in the upper half of the order are refused: there is then one signature
+//! for each that a key makes (EIP-2, ★). All of it is `libsecp256k1`'s.
 
 use crate::SignatureError;
 use crate::counts;
@@ -14,7 +14,7 @@ use secp256k1::{Message, PublicKey, SECP256K1, SecretKey};
 pub struct EcdsaSignature {
     /// `r` and `s`, big-endian.
     pub scalars: [u8; 64],
-    /// Whether the nonce's point has an odd `y`.
+    /// Parity of the nonce's point: set if its `y` is odd.
     pub is_odd: bool,
 }
 

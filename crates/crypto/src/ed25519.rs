@@ -5,13 +5,13 @@ pub(crate) mod batch;
 use crate::error::{KeyError, SignatureError};
 use crate::identity::{IdentityKey, PreparedIdentity, Signature};
 use crate::mutants::{self, Mutant};
+use crate::options::{Policy, SchemeKind};
 use crate::scheme::{
-    Aggregate, Certificate, Combined, Policy, Scheme, SchemeKind, Share, check_signer,
-    check_signers, distinct,
+    Aggregate, Candidate, Certificate, Combined, Scheme, Share, SharePrimitives, check_signer,
+    check_signers, combine,
 };
 use crate::{Bitmap, PossessionProof, VotingKey};
 use curve25519_dalek::edwards::EdwardsPoint;
-use std::collections::BTreeSet;
 use std::fmt;
 
 const KEY_BYTES: usize = 32;
@@ -37,10 +37,11 @@ struct Signed<'a> {
 }
 
 impl Ed25519Scheme {
-    /// The scheme for these keys, each of which must be a canonical point of the prime-order subgroup.
+    /// The scheme for these keys, each of which must be a canonical point of the prime-order
+    /// subgroup.
     ///
-    /// Signatures are judged by ZIP-215, which would allow other keys too. A committee's own keys are
-    /// held to more, because an honest member's key always satisfies it.
+    /// Signatures are judged by ZIP-215, which would allow other keys too. A committee's own keys
+    /// are held to more, because an honest member's key always satisfies it.
     pub(crate) fn new(keys: &[(VotingKey, PossessionProof)]) -> Result<Self, KeyError> {
         let mut members = Vec::with_capacity(keys.len());
         let mut points = Vec::with_capacity(keys.len());
@@ -84,6 +85,42 @@ impl Ed25519Scheme {
     }
 }
 
+impl SharePrimitives for Ed25519Scheme {
+    type Signature<'a> = &'a Share;
+    type Joined = Certificate;
+
+    fn read<'a>(&self, share: &'a Share) -> Option<&'a Share> {
+        Some(share)
+    }
+
+    fn bad_alone(&self, message: &[u8], shares: &[Candidate<&Share>]) -> Vec<usize> {
+        let is_good = |signer, share: &Share| self.verify_share(message, signer, share).is_ok();
+        Candidate::bad_signers(shares, is_good)
+    }
+
+    /// Checks one batch, and each share alone if that is refused.
+    fn bad_by_weights(&self, message: &[u8], shares: &[Candidate<&Share>]) -> Vec<usize> {
+        if shares.is_empty() {
+            return Vec::new();
+        }
+        let batch: Vec<Signed<'_>> = shares
+            .iter()
+            .map(|one| Signed { message, signer: one.signer, signature: &one.signature.0 })
+            .collect();
+        match self.check_batch(&batch) {
+            Ok(()) => Vec::new(),
+            Err(_) => self.bad_alone(message, shares),
+        }
+    }
+
+    /// Puts the signatures one after the other.
+    fn join(&self, _message: &[u8], shares: &[Candidate<&Share>]) -> Option<Certificate> {
+        let signers = Bitmap::from_indices(self.members.len(), shares.iter().map(|one| one.signer));
+        let bytes = || shares.iter().flat_map(|one| one.signature.0.iter().copied()).collect();
+        (!shares.is_empty()).then(|| Certificate { signers, aggregate: Aggregate(bytes()) })
+    }
+}
+
 impl Scheme for Ed25519Scheme {
     fn kind(&self) -> SchemeKind {
         SchemeKind::Ed25519
@@ -119,23 +156,7 @@ impl Scheme for Ed25519Scheme {
         suspects: &Bitmap,
         policy: Policy,
     ) -> Combined {
-        let shares = distinct(shares, self.members.len());
-        let (singly, together): (Vec<_>, Vec<_>) = shares
-            .iter()
-            .copied()
-            .partition(|(signer, _)| policy == Policy::Each || suspects.contains(*signer));
-        let is_bad =
-            |(signer, share): &(usize, &Share)| self.verify_share(message, *signer, share).is_err();
-        let mut bad: BTreeSet<usize> =
-            singly.iter().filter(|entry| is_bad(entry)).map(|entry| entry.0).collect();
-        let batch: Vec<Signed<'_>> = together
-            .iter()
-            .map(|(signer, share)| Signed { message, signer: *signer, signature: &share.0 })
-            .collect();
-        if !batch.is_empty() && self.check_batch(&batch).is_err() {
-            bad.extend(together.iter().filter(|entry| is_bad(entry)).map(|entry| entry.0));
-        }
-        certificate_of(&shares, bad, self.members.len())
+        combine(self, message, shares, suspects, policy)
     }
 
     fn verify(&self, message: &[u8], certificate: &Certificate) -> Result<(), SignatureError> {
@@ -189,16 +210,6 @@ fn signature_bytes(bytes: &[u8]) -> Result<[u8; SIGNATURE_BYTES], SignatureError
     bytes
         .try_into()
         .map_err(|_| SignatureError::Length { expected: SIGNATURE_BYTES, found: bytes.len() })
-}
-
-fn certificate_of(shares: &[(usize, &Share)], bad: BTreeSet<usize>, members: usize) -> Combined {
-    let mut good: Vec<_> = shares.iter().filter(|(signer, _)| !bad.contains(signer)).collect();
-    good.sort_by_key(|(signer, _)| *signer);
-    let certificate = (!good.is_empty()).then(|| Certificate {
-        signers: Bitmap::from_indices(members, good.iter().map(|(signer, _)| *signer)),
-        aggregate: Aggregate(good.iter().flat_map(|(_, share)| share.0.iter().copied()).collect()),
-    });
-    Combined { certificate, bad: bad.into_iter().collect() }
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Messages sealed for one reader, in public: HPKE (RFC 9180) in base mode with X25519,
 //! HKDF-SHA256 and ChaCha20-Poly1305, by the crate `hpke`.
 //!
-//! Who sealed an envelope it does not say: whoever publishes it signs it. What it is about goes into its
-//! `context`, without which it does not open, so that no envelope is of use in another's place.
+//! Who sealed an envelope it does not say: whoever publishes it signs it. What it is about goes
+//! into its `context`, without which it does not open, so that no envelope is of use in another's
+//! place.
 //!
-//! Sealing takes no randomness from the system. The sender's one-time key is derived from a secret seed, the
-//! reader, the context and the message, so that sealing the same again gives the same bytes, and sealing
-//! anything else takes another key.
+//! Sealing takes no randomness from the system. The sender's one-time key is derived from a secret
+//! seed, the reader, the context and the message, so that sealing the same again gives the same
+//! bytes, and sealing anything else takes another key.
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use hpke::aead::ChaCha20Poly1305;
@@ -23,15 +24,16 @@ use zeroize::Zeroizing;
 
 const INFO: &[u8] = b"quorate v1 envelope";
 
-/// What a reader publishes for whoever seals something for it: 32 bytes. Any bytes can be put here; those
-/// that are no key nobody can seal for.
+/// Public key that envelopes are sealed to: 32 bytes. Any bytes can be put here; those that are no
+/// key nobody can seal for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
 pub struct EnvelopeKey(pub [u8; 32]);
 
-/// What opens envelopes. Kept as the seed that it follows from, wiped when dropped; never printed.
+/// Secret key that opens envelopes. Kept as the seed that it follows from, wiped when dropped;
+/// never printed.
 pub struct EnvelopeSecret(Zeroizing<[u8; 32]>);
 
-/// A sealed message.
+/// Message sealed for one reader, with the one-time key that it was sealed under.
 #[derive(Clone, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Envelope {
     /// The sender's one-time key, encapsulated.
@@ -50,14 +52,14 @@ impl EnvelopeSecret {
         Self(Zeroizing::new(*hasher.finalize().as_bytes()))
     }
 
-    /// The public half.
+    /// The key that others seal envelopes to.
     #[must_use]
     pub fn public(&self) -> EnvelopeKey {
         let (_, public) = X25519HkdfSha256::derive_keypair(&self.0[..]);
         EnvelopeKey(public.to_bytes().into())
     }
 
-    /// What was sealed for this reader in this context; `None` if this is nothing of the kind.
+    /// Opens an envelope that was sealed for this reader in this context; `None` if it was not.
     #[must_use]
     pub fn open(&self, envelope: &Envelope, context: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         let (secret, _) = X25519HkdfSha256::derive_keypair(&self.0[..]);
@@ -77,7 +79,8 @@ impl EnvelopeSecret {
 }
 
 impl EnvelopeKey {
-    /// Seals `message` for this reader; `None` if this is nobody's key. `seed` is the sender's secret.
+    /// Seals `message` for this reader; `None` if this is nobody's key. `seed` is the sender's
+    /// secret.
     #[must_use]
     pub fn seal(&self, seed: &[u8; 32], context: &[u8], message: &[u8]) -> Option<Envelope> {
         let public = <X25519HkdfSha256 as Kem>::PublicKey::from_bytes(&self.0).ok()?;

@@ -1,8 +1,10 @@
-//! What can be wrong with a signature, a key, or a name given on a command line.
+//! Errors of signatures and of keys.
 
-use crate::{SchemeKind, Sharing};
+use crate::options::SchemeKind;
+use crate::threshold::Sharing;
 
-/// Why a signature, share or certificate was refused. The sender is at fault, never this replica.
+/// Reason for which a signature, share or certificate was refused. The sender is at fault, never
+/// this replica.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
     /// The bytes are too few or too many.
@@ -10,7 +12,7 @@ pub enum SignatureError {
     Length {
         /// Bytes such a signature takes.
         expected: usize,
-        /// Bytes there were.
+        /// Number of bytes that came.
         found: usize,
     },
     /// The bytes do not encode a signature: off the curve, not canonical, scalar out of range.
@@ -33,7 +35,7 @@ pub enum SignatureError {
     /// The signer's index is not one of the committee.
     #[error("signer {signer} does not exist in a committee of {members}")]
     Signer {
-        /// The index given.
+        /// Index that was given for the signer.
         signer: usize,
         /// Members of the committee.
         members: usize,
@@ -59,7 +61,7 @@ pub enum SignatureError {
     },
 }
 
-/// Why a key, or a committee's list of keys, was refused.
+/// Reason for which a key, or a committee's list of keys, was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// The bytes are too few or too many.
@@ -67,11 +69,11 @@ pub enum KeyError {
     Length {
         /// Scheme the key is for.
         kind: SchemeKind,
-        /// What was read.
+        /// Kind of bytes that were read, such as "public key".
         what: &'static str,
-        /// Bytes it takes.
+        /// Number of bytes that it takes.
         expected: usize,
-        /// Bytes there were.
+        /// Number of bytes that were given.
         found: usize,
     },
     /// The bytes do not encode a point of the curve in the one way allowed.
@@ -119,7 +121,7 @@ pub enum KeyError {
     /// A committee too large for a bitmap.
     #[error("a committee has at most 65535 members, but {members} keys were given")]
     TooManyMembers {
-        /// Keys given.
+        /// Number of keys that were given.
         members: usize,
     },
     /// Keys that a dealer makes were asked for, or given, as if each member made its own.
@@ -133,15 +135,15 @@ pub enum KeyError {
     /// Commitments to a polynomial of another degree.
     #[error("{found} commitments were given for a threshold of {expected}, which takes as many")]
     Coefficients {
-        /// The threshold.
+        /// Threshold of the sharing, and so the number of commitments that it takes.
         expected: usize,
-        /// Commitments there were.
+        /// Number of commitments that were given.
         found: usize,
     },
     /// A threshold that nobody need meet or nobody can.
     #[error("a threshold is 1 to the number of members; {threshold} of {members} is none")]
     Threshold {
-        /// The threshold.
+        /// Threshold that was asked for.
         threshold: usize,
         /// Members of the committee.
         members: usize,
@@ -149,7 +151,7 @@ pub enum KeyError {
     /// A member's public share is the group's key: it could sign for the group alone.
     #[error("member {member} has the group's own key for its share; deal anew")]
     GroupSecret {
-        /// Whose share.
+        /// Member that holds the share.
         member: usize,
     },
     /// The public shares and the group's key do not belong together.
@@ -157,23 +159,23 @@ pub enum KeyError {
         "the public shares and the group's key do not lie on one polynomial for a threshold of {threshold}: they were altered, or are of different dealings"
     )]
     Polynomial {
-        /// The threshold.
+        /// Threshold that gives the polynomial's degree.
         threshold: usize,
     },
     /// Two sharings have one group key, so that shares of one are shares of the other.
     #[error("the {first} and the {second} sharing share one secret; deal anew")]
     OneSecret {
-        /// The one.
+        /// One of the two sharings.
         first: Sharing,
-        /// The other.
+        /// The other of the two sharings.
         second: Sharing,
     },
     /// One sharing's keys are at fault.
     #[error("the {sharing} sharing: {cause}")]
     Sharing {
-        /// Which.
+        /// Sharing that the keys are of.
         sharing: Sharing,
-        /// What is wrong with it.
+        /// Reason for which its keys were refused.
         cause: Box<KeyError>,
     },
     /// The text is not hexadecimal.
@@ -182,21 +184,9 @@ pub enum KeyError {
     /// One member's key or proof is at fault.
     #[error("member {member}: {cause}")]
     Member {
-        /// Whose.
+        /// Member that the key is of, by its index.
         member: usize,
-        /// What is wrong with it.
+        /// Reason for which it was refused.
         cause: Box<KeyError>,
     },
-}
-
-/// A name that is none of the choices of an option.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} is not a {what}; choose one of: {choices}")]
-pub struct UnknownName {
-    /// What was to be chosen.
-    pub what: &'static str,
-    /// The name given.
-    pub name: String,
-    /// The names there are.
-    pub choices: &'static str,
 }

@@ -65,7 +65,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// BLAKE3 of `bytes`.
+/// Hash of `bytes` with BLAKE3, of 32 bytes.
 pub fn hash(bytes: &[u8]) -> Digest {
     counts::add(|count| {
         count.hashes += 1;
@@ -74,9 +74,9 @@ pub fn hash(bytes: &[u8]) -> Digest {
     Digest(*blake3::hash(bytes).as_bytes())
 }
 
-/// BLAKE3 of `bytes` under a key. The key is a constant of the program and its meaning: what is hashed
-/// under one key never equals what is hashed under another. For small things that are hashed often:
-/// [`hash_parts`] hashes its domain each time.
+/// BLAKE3 of `bytes` under a key. The key is a constant of the program and its meaning: what is
+/// hashed under one key never equals what is hashed under another. For small things that are hashed
+/// often: [`hash_parts`] hashes its domain each time.
 pub fn hash_keyed(key: &[u8; 32], bytes: &[u8]) -> Digest {
     counts::add(|count| {
         count.hashes += 1;
@@ -124,7 +124,7 @@ impl PartsHasher {
         }
     }
 
-    /// The next part.
+    /// Adds the next part, with its length before it.
     pub fn part(&mut self, part: &[u8]) {
         counts::add(|count| count.hashed_bytes += part.len() as u64 + 8);
         if self.gathered.len() + 8 + part.len() > Self::GATHERED_MAX {

@@ -32,7 +32,7 @@ impl IdentitySecret {
         Zeroizing::new(*self.0.as_bytes())
     }
 
-    /// The public half.
+    /// The public key that this secret signs for.
     pub fn public(&self) -> IdentityKey {
         IdentityKey(VerificationKeyBytes::from(&**self.0).into())
     }
@@ -122,7 +122,7 @@ pub struct PreparedIdentity {
 }
 
 impl PreparedIdentity {
-    /// The key itself.
+    /// The key that was prepared, in its encoding.
     pub fn key(&self) -> IdentityKey {
         IdentityKey(self.key.into())
     }
@@ -147,9 +147,9 @@ impl fmt::Debug for PreparedIdentity {
 
 /// Checks many signatures at once, at about half the cost of one by one.
 ///
-/// Accepts exactly the batches whose every signature [`IdentityKey::verify`] accepts (but for a chance
-/// of 2⁻¹²⁸). An error says only that some signature is bad; check singly to learn which. An empty
-/// batch is accepted.
+/// Accepts exactly the batches whose every signature [`IdentityKey::verify`] accepts (but for a
+/// chance of 2⁻¹²⁸). An error says only that some signature is bad; check singly to learn which. An
+/// empty batch is accepted.
 pub fn verify_batch(items: &[(IdentityKey, &[u8], Signature)]) -> Result<(), SignatureError> {
     if stand_in::active() {
         stand_in::count_batch(items.len(), true);

@@ -7,8 +7,8 @@
 //! voting = "<64 hexadecimal digits: voting secret; 192 for bls-threshold>"
 //! ```
 //!
-//! The text is a subset of TOML, read by hand: a general parser would leave copies of the secrets in
-//! memory that nobody wipes.
+//! The text is a subset of TOML, read by hand: a general parser would leave copies of the secrets
+//! in memory that nobody wipes.
 
 mod files;
 mod passphrase;
@@ -32,20 +32,20 @@ const HEADER: &str =
 /// The secrets of one replica.
 #[derive(Debug, Clone)]
 pub struct KeyFile {
-    /// Its identity.
+    /// Identity key: opens channels and signs what the replica says for itself.
     pub identity: IdentitySecret,
-    /// Its vote.
+    /// Voting key: signs the shares of certificates.
     pub voting: VotingSecret,
 }
 
-/// What everybody may know of a replica's keys: its entry in a committee file.
+/// Public half of a replica's keys: its entry in a committee file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicKeys {
     /// The scheme that the voting key belongs to.
     pub scheme: SchemeKind,
-    /// Who it is.
+    /// Identity key that names the replica.
     pub identity: IdentityKey,
-    /// What its votes are checked with.
+    /// Voting key that its shares are checked with.
     pub voting: VotingKey,
     /// Proof that the voting key's secret is held; empty for Ed25519.
     pub possession: PossessionProof,
@@ -54,83 +54,83 @@ pub struct PublicKeys {
 /// A key file as it is found on disk.
 #[derive(Debug, Clone)]
 pub enum StoredKeys {
-    /// In the clear.
+    /// Keys in the clear.
     Open(KeyFile),
     /// Sealed: it takes a passphrase to sign with these.
     Sealed(Box<SealedKeys>),
 }
 
-/// Why a key file was not read or written.
+/// Reason for which a key file was not read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     /// The file system refused.
     #[error("{action} the key file {path} failed: {source}", path = path.display())]
     Io {
-        /// What was tried.
+        /// Action that was tried, such as "reading".
         action: &'static str,
-        /// With which file.
+        /// File that it was tried with.
         path: PathBuf,
-        /// What the system said.
+        /// Error that the system reported.
         source: io::Error,
     },
     /// A file is there already, and secrets are never overwritten.
     #[error("{path} exists already; move it away first, for keys are never overwritten", path = path.display())]
     Exists {
-        /// Which file.
+        /// File that is in the way.
         path: PathBuf,
     },
     /// Others than the owner may read or write the file.
     #[error("{path} is open to others (mode {mode:04o}); run `chmod 600` on it, and replace the keys if it was copied", path = path.display())]
     Permissions {
-        /// Which file.
+        /// File that is open to others.
         path: PathBuf,
-        /// Its permission bits.
+        /// Permission bits that the file has.
         mode: u32,
     },
     /// The text is not that of a key file.
     #[error("{path} is not a key file: {problem}", path = path.display())]
     Format {
-        /// Which file.
+        /// File that was read.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Reason for which the text is not that of a key file.
         problem: String,
     },
     /// The file is sealed, and nobody gave a passphrase.
     #[error("{path} is sealed under a passphrase, and none was given", path = path.display())]
     Sealed {
-        /// Which file.
+        /// File that is sealed.
         path: PathBuf,
     },
     /// The file does not open.
     #[error("the passphrase does not open {path}: it is the wrong one, or the file was altered", path = path.display())]
     Passphrase {
-        /// Which file.
+        /// File that was to be opened.
         path: PathBuf,
     },
     /// Opening the file would cost more than a key file may.
     #[error("{path} asks for {what}, more than any key file needs ({most}): it was altered, or made to exhaust this machine", path = path.display())]
     Cost {
-        /// Which file.
+        /// File that asks for it.
         path: PathBuf,
-        /// What it asks for.
+        /// Resource that it asks for, with the amount.
         what: String,
-        /// The bound.
+        /// Bound that the amount exceeds.
         most: String,
     },
     /// Deriving a key needs memory that the system does not give.
     #[error("the system gave no {memory_kib} KiB of memory to open or seal {path}: free some, or run this where there is more", path = path.display())]
     Memory {
-        /// Which file.
+        /// File that was to be opened or sealed.
         path: PathBuf,
-        /// How much, in KiB.
+        /// Memory that was asked for, in KiB.
         memory_kib: u32,
     },
     /// The file is well formed but a key in it is not.
     #[error("the voting key in {path} is unusable: {source}", path = path.display())]
     Key {
-        /// Which file.
+        /// File that holds the key.
         path: PathBuf,
-        /// What is wrong with the key.
+        /// Reason for which the key was refused.
         source: KeyError,
     },
 }
@@ -164,7 +164,7 @@ impl KeyFile {
         }
     }
 
-    /// What everybody may know of them.
+    /// Public half of these keys, with a fresh proof of possession.
     pub fn public(&self) -> PublicKeys {
         PublicKeys {
             scheme: self.voting.kind(),
@@ -179,8 +179,8 @@ impl KeyFile {
         files::create(path, &self.text())
     }
 
-    /// As [`KeyFile::write`], sealed under a passphrase. `random` fills its argument with fresh
-    /// randomness.
+    /// Writes a new file as [`KeyFile::write`] does, sealed under a passphrase. `random` fills its
+    /// argument with fresh randomness.
     pub fn write_sealed(
         &self,
         path: &Path,
@@ -196,7 +196,7 @@ impl KeyFile {
         files::replace(path, &self.text())
     }
 
-    /// As [`KeyFile::replace`], sealed under a passphrase.
+    /// Replaces a file as [`KeyFile::replace`] does, sealed under a passphrase.
     pub fn replace_sealed(
         &self,
         path: &Path,
@@ -237,8 +237,8 @@ impl StoredKeys {
         parse(&text, path).map(Self::Open)
     }
 
-    /// What everybody may know of them. Of a sealed file it is what the file claims: proven only once
-    /// it is opened.
+    /// Public half of these keys. Of a sealed file it is the file's claim, proven only once it is
+    /// opened.
     pub fn public(&self) -> PublicKeys {
         match self {
             Self::Open(keys) => keys.public(),
@@ -246,7 +246,7 @@ impl StoredKeys {
         }
     }
 
-    /// Whether it takes a passphrase to sign with these.
+    /// Returns `true` if it takes a passphrase to sign with these.
     pub fn is_sealed(&self) -> bool {
         matches!(self, Self::Sealed(_))
     }

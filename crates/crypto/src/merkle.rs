@@ -1,9 +1,9 @@
 //! Merkle trees over a list: that something is at a place of the list is shown by a path of hashes.
 //!
 //! The shape is that of RFC 6962: of `n` leaves the left subtree has the largest power of two below
-//! `n`. A root commits to the number of leaves, to each of them and to its place: leaves, inner nodes
-//! and roots are hashed under three keys of their own, so that none passes for another (second
-//! preimages), and the root covers the count.
+//! `n`. A root commits to the number of leaves, to each of them and to its place: leaves, inner
+//! nodes and roots are hashed under three keys of their own, so that none passes for another
+//! (second preimages), and the root covers the count.
 
 use crate::{Digest, hash_keyed};
 
@@ -24,19 +24,19 @@ const ROOT: &[u8; 32] = b"quorate v1 merkle tree: the root";
 /// ```
 #[derive(Clone, Debug)]
 pub struct Tree {
-    /// From the leaves up; a node without a sibling stands on the next level as it is.
+    /// Hashes from the leaves up; a node without a sibling stands on the next level as it is.
     levels: Vec<Vec<Digest>>,
     count: u32,
 }
 
-/// Where a leaf is, and the hashes beside the way from it to the root.
+/// Place of a leaf, and the hashes beside the way from it to the root.
 #[derive(Clone, Debug, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Path {
     /// The leaf's place, from 0.
     pub index: u32,
-    /// How many leaves there are.
+    /// Number of leaves in the list.
     pub count: u32,
-    /// From the leaf's sibling up.
+    /// Hashes from the leaf's sibling up.
     pub siblings: Vec<Digest>,
 }
 
@@ -60,7 +60,7 @@ impl Tree {
         Self { levels, count }
     }
 
-    /// The hash that stands for all leaves; [`empty_root`] where there are none.
+    /// The hash that stands for all leaves; where there are none, that of a list of none.
     #[must_use]
     pub fn root(&self) -> Digest {
         let top = self.levels.last().and_then(|level| level.first());
@@ -83,15 +83,9 @@ impl Tree {
     }
 }
 
-/// The root over no leaves.
-#[must_use]
-pub fn empty_root() -> Digest {
-    root(0, &Digest::ZERO)
-}
-
 impl Path {
-    /// Whether a list with this root has this leaf at the path's place. A path that is longer or
-    /// shorter than the place needs leads nowhere.
+    /// Returns `true` if a list with this root has this leaf at the path's place. A path that is
+    /// longer or shorter than the place needs leads nowhere.
     #[must_use]
     pub fn leads(&self, from: &Digest, to: &Digest) -> bool {
         self.root(from).is_some_and(|root| root == *to)

@@ -1,8 +1,9 @@
 //! Rules of the whole workspace that a test can switch off, to prove that the tests would notice.
 //! They are listed here, in the lowest crate, so that one switch serves all.
 //!
-//! Under the feature `mutants`, `set` breaks one rule on the current thread. Without the feature
-//! [`active`] is the constant `false` and the compiler removes every trace.
+//! Tests are built with the feature `mutants`, under which [`set`] breaks one rule on the current
+//! thread. Without the feature [`active`] is the constant `false` and the compiler removes every
+//! trace.
 
 /// A rule left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +50,7 @@ pub enum Mutant {
     SkipSealCost,
     /// Chained protocols: a second vote in one view.
     ChainedDoubleVote,
-    /// Chained protocols: a vote in a view that was given up.
+    /// Chained protocols: a vote in a view that timed out.
     ChainedVoteAfterTimeout,
     /// Chained protocols: a vote that leaves without a durable promise.
     ChainedVoteBeforePersist,
@@ -57,7 +58,7 @@ pub enum Mutant {
     ChainedProposeBeforePersist,
     /// Chained protocols: a timeout that leaves before it is durable.
     ChainedTimeoutBeforePersist,
-    /// Chained protocols: a view that is given up is left without a certificate.
+    /// Chained protocols: a view that timed out is left without a certificate.
     ChainedEnterUncertified,
     /// Chained protocols: promises are forgotten in a restart.
     ChainedAmnesia,
@@ -67,7 +68,8 @@ pub enum Mutant {
     JolteonStaleJustify,
     /// Chained protocols: a timeout certificate may report views at or beyond its own.
     ChainedUnboundedTc,
-    /// Chained protocols: a timeout certificate need not show the highest certificate that it reports.
+    /// Chained protocols: a timeout certificate need not show the highest certificate that it
+    /// reports.
     ChainedTcMaximum,
     /// Chained protocols: a certificate over a gap in the views decides.
     ChainedCommitGap,
@@ -77,6 +79,16 @@ pub enum Mutant {
     WindowedAcceptTwice,
     /// Windowed protocols: a vote leaves without a durable promise.
     WindowedVoteBeforePersist,
+    /// Windowed protocols: a pre-prepare leaves without a durable promise.
+    WindowedProposeBeforePersist,
+    /// Windowed protocols: a primary may propose for slots that its view began with.
+    WindowedFillNewView,
+    /// Windowed protocols: a view change may report its own view and later ones.
+    ViewChangeAnyEvidence,
+    /// Windowed protocols: a view change may report a prepared value that nobody has.
+    ViewChangeWithoutValue,
+    /// Windowed protocols: a vote to commit a value that is not here.
+    WindowedCommitWithoutValue,
     /// Windowed protocols: a vote to commit leaves before its certificate is durable.
     WindowedCommitBeforePersist,
     /// Windowed protocols: a view change leaves before it is durable.
@@ -88,14 +100,17 @@ pub enum Mutant {
     WindowedForgetBase,
     /// Windowed protocols: a member acts in a view that it wants before that has begun.
     WindowedActBeforeNewView,
-    /// Windowed protocols: what may be forgotten is not durable before a later slot takes its place.
+    /// Windowed protocols: what may be forgotten is not durable before a later slot takes its
+    /// place.
     WindowedForgetStable,
     /// Windowed protocols: after a restart a vote is said again although its bodies were lost.
     WindowedSayWithoutBodies,
     /// Windowed protocols: a new view may name fewer view changes than the honest give.
     NewViewByFew,
-    /// Windowed protocols: a new view may name what members said as they gave up earlier views.
+    /// Windowed protocols: a new view may name what members said as earlier views timed out.
     NewViewByOldChanges,
+    /// Windowed protocols: a new view ends with the last slot of which a view change says anything.
+    NewViewToAnyClaim,
     /// SBFT: of values prepared and accepted in one view, the accepted one is proposed again.
     TieGoesToFast,
     /// SBFT: f+1 reports of an accepted value are enough to propose it again.
@@ -160,10 +175,10 @@ pub enum Mutant {
     VoteWithoutBodies,
     /// Bodies are acknowledged before they are stored.
     AcknowledgeBeforeStored,
-    /// Of two bodies under one number the latest is acknowledged.
+    /// The latest of two bodies under one number is acknowledged.
     AcknowledgeLatest,
-    /// A decided body is let go though an undecided block that was voted for orders it again.
-    LetGoOrderedAgain,
+    /// A decided body is released though an undecided block that was voted for orders it again.
+    ReleaseOrderedAgain,
     /// A certificate of availability counts whatever its signers weigh.
     AvailableBelowWeak,
     /// A body is taken for available because its number is certified, whatever its digest.
@@ -198,11 +213,11 @@ pub enum Mutant {
     ExecuteTwice,
     /// Storage: state is committed in a transaction of its own, before sessions and height.
     SplitCommit,
-    /// Storage: segments are given up before the log durably says so.
+    /// Storage: segments are pruned before the log durably says so.
     PruneBeforeCommit,
-    /// Storage: a segment is given up with the latest record of a kind in it.
+    /// Storage: a segment is pruned with the latest record of a kind in it.
     PruneLatestRecord,
-    /// Storage: a segment is given up with bodies or decided heights that are not executed durably.
+    /// Storage: a segment is pruned with bodies or decided heights that are not executed durably.
     PruneUnexecuted,
     /// Storage: a snapshot replaces the state in more than one transaction.
     SplitInstall,
@@ -246,9 +261,11 @@ pub enum Mutant {
     EvmTwinSignature,
     /// EVM: a proof is not compared with the state that was certified.
     EvmTrustProof,
-    /// Payments: a vote covers the name that a client gave to an output, not the transaction (paper 003).
+    /// Payments: a vote covers the name that a client gave to an output, not the transaction (paper
+    /// 003).
     PayVoteNamedOutputs,
-    /// Payments: an input is locked by its name alone, so whoever spends one of that name locks it (paper 003).
+    /// Payments: an input is locked by its name alone, so whoever spends one of that name locks it
+    /// (paper 003).
     PayLockByName,
     /// Payments: an authority votes again for what it did not lock.
     PayNoLocks,
@@ -278,9 +295,18 @@ pub enum Mutant {
     PayAnyIssuer,
     /// Payments: a wallet shows a transaction that is not durable.
     PayShowUnstored,
+    /// A pre-prepare, with its primary's vote, is taken from whoever sends it.
+    PrePrepareOfAnybody,
+    /// Whose messages are checked next does not depend on what the earlier ones cost.
+    ChecksCostNothing,
+    /// Wall clocks are read when a host starts and never again.
+    WallClockOnce,
 }
 
-#[cfg(feature = "mutants")]
+/// Tells whether this build can leave out rules at all: under the feature `mutants`, and in tests.
+pub const ENABLED: bool = cfg!(any(test, feature = "mutants"));
+
+#[cfg(any(test, feature = "mutants"))]
 mod enabled {
     use super::Mutant;
     use std::cell::Cell;
@@ -295,7 +321,7 @@ mod enabled {
         ACTIVE.set(mutant);
     }
 
-    /// Whether `mutant` is set on this thread.
+    /// Returns `true` if `mutant` is set on this thread.
     pub fn active(mutant: Mutant) -> bool {
         ACTIVE.get() == Some(mutant)
     }
@@ -322,15 +348,24 @@ mod enabled {
     }
 }
 
-#[cfg(feature = "mutants")]
+#[cfg(any(test, feature = "mutants"))]
 pub use enabled::{active, assert_noticed, set};
 
-/// Whether `mutant` is set: never, without the feature `mutants`.
-#[cfg(not(feature = "mutants"))]
+/// Returns `false`: without the feature `mutants` none is ever set.
+#[cfg(not(any(test, feature = "mutants")))]
 #[inline(always)]
 pub const fn active(_mutant: Mutant) -> bool {
     false
 }
 
-#[cfg(all(test, feature = "mutants"))]
+/// Keeps every rule.
+///
+/// # Panics
+/// When there is a mutant: this build has none.
+#[cfg(not(any(test, feature = "mutants")))]
+pub fn set(mutant: Option<Mutant>) {
+    assert!(mutant.is_none(), "build with the feature `mutants` to leave out a rule");
+}
+
+#[cfg(test)]
 mod tests;

@@ -1,8 +1,8 @@
 //! Numbers modulo the order of BLS12-381's groups, by `blst`.
 //!
 //! `blst` has no safe interface to them, so that this file alone calls its C functions. Each takes
-//! pointers to values of fixed size and writes its result to another; none keeps a pointer, allocates
-//! or fails.
+//! pointers to values of fixed size and writes its result to another; none keeps a pointer,
+//! allocates or fails.
 
 #![expect(unsafe_code, reason = "blst's scalars have no safe interface")]
 
@@ -32,8 +32,9 @@ impl Scalar {
     pub(crate) fn from_wide(bytes: &[u8; 64]) -> Self {
         let mut reduced = blst_scalar::default();
         let mut scalar = Self::ZERO;
-        // SAFETY: 64 readable bytes, as the length says; a scalar to write and then to read; a field
-        // element to write. What it returns tells zero from other remainders, and zero will do here.
+        // SAFETY: 64 readable bytes, as the length says; a scalar to write and then to read; a
+        // field element to write. What it returns tells zero from other remainders, and zero will
+        // do here.
         unsafe {
             let _ = blst_scalar_from_be_bytes(&mut reduced, bytes.as_ptr(), bytes.len());
             blst_fr_from_scalar(&mut scalar.0, &reduced);
@@ -70,7 +71,7 @@ impl Scalar {
         negated
     }
 
-    /// What it gives one with; zero for zero.
+    /// Multiplicative inverse; zero for zero.
     pub(crate) fn inverse(self) -> Self {
         let mut inverse = Self::ZERO;
         // SAFETY: a field element to read, one to write.
@@ -114,8 +115,8 @@ impl From<u64> for Scalar {
     }
 }
 
-/// The product of small factors, none of them zero. They are multiplied as machine words as long as they
-/// fit: with factors below 256, eight of them cost two multiplications of scalars.
+/// The product of small factors, none of them zero. They are multiplied as machine words as long as
+/// they fit: with factors below 256, eight of them cost two multiplications of scalars.
 pub(crate) fn product(factors: impl Iterator<Item = u64>) -> Scalar {
     let (mut product, mut word) = (Scalar::one(), 1_u64);
     for factor in factors {
@@ -127,7 +128,8 @@ pub(crate) fn product(factors: impl Iterator<Item = u64>) -> Scalar {
     product.times(Scalar::from(word))
 }
 
-/// The inverses of numbers of which none is zero: one inversion for all, and three multiplications each.
+/// The inverses of numbers of which none is zero: one inversion for all, and three multiplications
+/// each.
 pub(crate) fn inverses(numbers: &[Scalar]) -> Vec<Scalar> {
     let mut inverses = Vec::with_capacity(numbers.len());
     let mut product = Scalar::one();

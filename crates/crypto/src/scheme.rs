@@ -1,25 +1,22 @@
-//! How a committee votes: shares, certificates, and the trait that makes one from the others.
+//! Voting of a committee: shares, certificates, and the trait that makes one from the others.
 
-use crate::bls::BlsScheme;
-use crate::ed25519::Ed25519Scheme;
-use crate::error::{KeyError, SignatureError, UnknownName};
+use crate::Bitmap;
+use crate::error::SignatureError;
 use crate::mutants::{self, Mutant};
-use crate::{Bitmap, PossessionProof, VotingKey};
+use crate::options::{Policy, SchemeKind};
 use borsh::{BorshDeserialize, BorshSerialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::str::FromStr;
-use std::sync::Arc;
 
 /// A committee's voting keys, in member order, and what can be checked with them.
 ///
 /// Messages are domain-separated by the caller. Nothing here knows thresholds: a caller looks at
 /// [`Certificate::signers`] before it asks for the far dearer [`Scheme::verify`].
 pub trait Scheme: Send + Sync + fmt::Debug {
-    /// Which scheme this is.
+    /// The kind of signatures that the members vote with.
     fn kind(&self) -> SchemeKind;
 
-    /// How many members the committee has.
+    /// Number of members of the committee.
     fn members(&self) -> usize;
 
     /// Bytes of a well-formed share.
@@ -36,13 +33,13 @@ pub trait Scheme: Send + Sync + fmt::Debug {
         share: &Share,
     ) -> Result<(), SignatureError>;
 
-    /// Makes a certificate from shares over one message, leaving out the bad ones. A threshold scheme
-    /// makes none of fewer good shares than its threshold, and uses no more of them.
+    /// Makes a certificate from shares over one message, leaving out the bad ones. A threshold
+    /// scheme makes none of fewer good shares than its threshold, and uses no more of them.
     ///
-    /// The certificate passes [`Scheme::verify`]. It proves the *sum* of its shares: whether each was
-    /// valid alone is not said and need not be so, except for `suspects` (and under [`Policy::Each`]
-    /// and [`Policy::Batch`] for all), which are checked before they join. Of several shares by one
-    /// signer only the first counts.
+    /// The certificate passes [`Scheme::verify`]. It proves the *sum* of its shares: whether each
+    /// was valid alone is not said and need not be so, except for `suspects` (and under
+    /// [`Policy::Each`] and [`Policy::Batch`] for all), which are checked before they join. Of
+    /// several shares by one signer only the first counts.
     ///
     /// # Panics
     /// If a signer is not below [`Scheme::members`]: shares are attributed before they get here.
@@ -75,202 +72,40 @@ pub trait Scheme: Send + Sync + fmt::Debug {
     }
 }
 
-/// Builds the scheme for a committee, from each member's voting key and proof of possession.
-///
-/// Refuses keys that are malformed, not canonical, the identity or outside the prime-order subgroup,
-/// proofs that do not verify (without them a member could choose a key that cancels the others' out
-/// of every aggregate), duplicates, and a committee of nobody. Keys for threshold signatures come with
-/// their groups', from a dealer: [`threshold_schemes`](crate::threshold_schemes) takes those.
-pub fn committee_scheme(
-    kind: SchemeKind,
-    keys: &[(VotingKey, PossessionProof)],
-    cache: KeyCache,
-) -> Result<Arc<dyn Scheme>, KeyError> {
-    if keys.is_empty() {
-        return Err(KeyError::NoMembers);
-    }
-    if keys.len() > usize::from(u16::MAX) {
-        return Err(KeyError::TooManyMembers { members: keys.len() });
-    }
-    refuse_duplicates(keys)?;
-    #[cfg(feature = "stub")]
-    if crate::stand_in::active() && matches!(kind, SchemeKind::Ed25519 | SchemeKind::Bls) {
-        return Ok(Arc::new(crate::stand_in::StandInScheme::new(kind, keys, cache)));
-    }
-    Ok(match kind {
-        SchemeKind::Ed25519 => Arc::new(Ed25519Scheme::new(keys)?),
-        SchemeKind::Bls => Arc::new(BlsScheme::new(keys, cache)?),
-        SchemeKind::BlsThreshold => return Err(KeyError::Dealt { kind }),
-        #[cfg(feature = "stub")]
-        SchemeKind::Stub => Arc::new(crate::stub::StubScheme::new(keys)?),
-    })
-}
-
-/// One member's signature, as the scheme encodes it: 64 bytes for Ed25519, 48 for BLS of either kind.
+/// One member's signature, as the scheme encodes it: 64 bytes for Ed25519, 48 for BLS of either
+/// kind.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize)]
 pub struct Share(pub Vec<u8>);
 
-/// Several members' signatures combined: 64 bytes a signer, in signer order, for Ed25519; 48 bytes in
-/// all for BLS.
+/// Several members' signatures combined: 64 bytes a signer, in signer order, for Ed25519; 48 bytes
+/// in all for BLS.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize)]
 pub struct Aggregate(pub Vec<u8>);
 
-/// Who signed, and their combined signature.
+/// Statement's signers, and their combined signature.
 ///
 /// Two certificates for one statement can differ in both; whatever identifies a certificate must be
 /// the statement.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, BorshSerialize, BorshDeserialize)]
 pub struct Certificate {
-    /// The members that signed. Proven by the signature, except for threshold schemes: theirs proves
-    /// that so many signed, and this says who did as far as whoever made it tells the truth.
+    /// The members that signed. Proven by the signature, except for threshold schemes: theirs
+    /// proves that so many signed, and this says who did as far as whoever made it tells the truth.
     pub signers: Bitmap,
-    /// Their signatures.
+    /// Signatures of the signers, combined.
     pub aggregate: Aggregate,
 }
 
-/// What became of shares that were to be combined.
+/// Result of combining shares: a certificate of the good ones, and the signers of the bad.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Combined {
-    /// The certificate over all shares but the bad ones; `None` when no good one is left, or too few
-    /// for a threshold scheme.
+    /// The certificate over all shares but the bad ones; `None` when no good one is left, or too
+    /// few for a threshold scheme.
     ///
-    /// Also `None` in the freak case that the good shares' keys cancel out, which takes a committee's
-    /// members in collusion and nobody else among the signers.
+    /// Also `None` in the freak case that the good shares' keys cancel out, which takes a
+    /// committee's members in collusion and nobody else among the signers.
     pub certificate: Option<Certificate>,
     /// Signers whose shares are bad, ascending. Each was refused alone, so blaming them is safe.
     pub bad: Vec<usize>,
-}
-
-/// How voters sign.
-#[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, BorshSerialize, BorshDeserialize,
-)]
-pub enum SchemeKind {
-    /// Ed25519 signatures side by side.
-    Ed25519,
-    /// BLS12-381 signatures added up.
-    Bls,
-    /// BLS12-381 signatures of shares that a dealer made, interpolated to the group's one signature.
-    BlsThreshold,
-    /// Keyed hashes that anyone can compute: for the simulator only.
-    #[cfg(feature = "stub")]
-    Stub,
-}
-
-impl fmt::Display for SchemeKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Ed25519 => "ed25519",
-            Self::Bls => "bls",
-            Self::BlsThreshold => "bls-threshold",
-            #[cfg(feature = "stub")]
-            Self::Stub => "stub",
-        })
-    }
-}
-
-impl FromStr for SchemeKind {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name {
-            "ed25519" => Ok(Self::Ed25519),
-            "bls" => Ok(Self::Bls),
-            "bls-threshold" => Ok(Self::BlsThreshold),
-            #[cfg(feature = "stub")]
-            "stub" => Ok(Self::Stub),
-            _ => Err(UnknownName {
-                what: "signature scheme",
-                name: name.to_owned(),
-                choices: if cfg!(feature = "stub") {
-                    "ed25519, bls, bls-threshold, stub"
-                } else {
-                    "ed25519, bls, bls-threshold"
-                },
-            }),
-        }
-    }
-}
-
-/// How shares are checked when they are combined.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Policy {
-    /// Every share alone.
-    Each,
-    /// All shares at once with random weights: each is then valid alone.
-    Batch,
-    /// Add (or interpolate) the shares, check the result once, and look for culprits only if it is bad.
-    /// Proves the result alone. For Ed25519, whose shares do not add up, the same as [`Policy::Batch`].
-    #[default]
-    Aggregate,
-}
-
-impl fmt::Display for Policy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Each => "each",
-            Self::Batch => "batch",
-            Self::Aggregate => "aggregate",
-        })
-    }
-}
-
-impl FromStr for Policy {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name {
-            "each" => Ok(Self::Each),
-            "batch" => Ok(Self::Batch),
-            "aggregate" => Ok(Self::Aggregate),
-            _ => Err(UnknownName {
-                what: "way to check shares",
-                name: name.to_owned(),
-                choices: "each, batch, aggregate",
-            }),
-        }
-    }
-}
-
-/// Whether a BLS committee keeps the sum of all its members' keys. Other schemes have no use for it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum KeyCache {
-    /// Start from the sum of all keys and subtract the absentees', or add the signers', whichever
-    /// takes fewer additions.
-    #[default]
-    On,
-    /// Always start from the sum of all keys and subtract the absentees', as paper 000 (§3) does: for
-    /// comparison, since it is never quicker than [`KeyCache::On`].
-    Subtract,
-    /// Add the signers' keys for every certificate.
-    Off,
-}
-
-impl fmt::Display for KeyCache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::On => "on",
-            Self::Subtract => "subtract",
-            Self::Off => "off",
-        })
-    }
-}
-
-impl FromStr for KeyCache {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name {
-            "on" => Ok(Self::On),
-            "subtract" => Ok(Self::Subtract),
-            "off" => Ok(Self::Off),
-            _ => Err(UnknownName {
-                what: "key cache setting",
-                name: name.to_owned(),
-                choices: "on, subtract, off",
-            }),
-        }
-    }
 }
 
 impl fmt::Debug for Share {
@@ -306,24 +141,145 @@ pub(crate) fn check_signers(signers: &Bitmap, members: usize) -> Result<(), Sign
     Ok(())
 }
 
+/// Share that could be read, with the member that it is attributed to.
+#[derive(Clone, Copy)]
+pub(crate) struct Candidate<T> {
+    pub(crate) signer: usize,
+    pub(crate) signature: T,
+}
+
+impl<T: Copy> Candidate<T> {
+    /// Signers of those whose share is not good.
+    pub(crate) fn bad_signers(shares: &[Self], is_good: impl Fn(usize, T) -> bool) -> Vec<usize> {
+        let bad = shares.iter().filter(|one| !is_good(one.signer, one.signature));
+        bad.map(|one| one.signer).collect()
+    }
+}
+
+/// Primitives of a scheme that [`combine`] puts together.
+///
+/// A search returns signers whose shares are invalid. Each of the dearer searches falls back on the
+/// one before it, for schemes that have no other.
+pub(crate) trait SharePrimitives: Scheme {
+    /// Share as it was read.
+    type Signature<'a>: Copy;
+    /// Result of joining shares, which makes the certificate.
+    type Joined: Into<Certificate>;
+
+    /// Set unless [`Policy::Aggregate`] checks what shares are joined to
+    /// ([`SharePrimitives::holds`]), in place of the shares.
+    const SUMS_ARE_CHECKED_FIRST: bool = true;
+
+    /// Reads a share; `None` when its bytes encode none.
+    fn read<'a>(&self, share: &'a Share) -> Option<Self::Signature<'a>>;
+
+    /// Signers whose shares are invalid, each checked alone.
+    fn bad_alone(&self, message: &[u8], shares: &[Candidate<Self::Signature<'_>>]) -> Vec<usize>;
+
+    /// Signers whose shares are invalid, found with random weights.
+    fn bad_by_weights(
+        &self,
+        message: &[u8],
+        shares: &[Candidate<Self::Signature<'_>>],
+    ) -> Vec<usize> {
+        self.bad_alone(message, shares)
+    }
+
+    /// Signers whose shares are invalid, found by sums. The sum of the others is valid, but two of
+    /// them can be wrong by opposite errors.
+    fn bad_by_sums(&self, message: &[u8], shares: &[Candidate<Self::Signature<'_>>]) -> Vec<usize> {
+        self.bad_by_weights(message, shares)
+    }
+
+    /// Joins shares, in signer order; `None` if they are too few, or nothing comes of them.
+    fn join(
+        &self,
+        message: &[u8],
+        shares: &[Candidate<Self::Signature<'_>>],
+    ) -> Option<Self::Joined>;
+
+    /// Checks what shares were joined to under [`Policy::Aggregate`], where that does not follow
+    /// from their sums.
+    fn holds(&self, _message: &[u8], _joined: &Self::Joined) -> bool {
+        true
+    }
+}
+
+/// Combines shares as [`Scheme::combine`] promises: suspects are checked alone, the others under
+/// `policy`, and the good ones joined.
+///
+/// While what they are joined to is bad, shares are left out: first those that sums give away,
+/// which is cheap and finds whoever lies alone; then those that random weights do, which no two
+/// errors cancel. What is left after that is good, share by share.
+pub(crate) fn combine<S: SharePrimitives>(
+    scheme: &S,
+    message: &[u8],
+    shares: &[(usize, Share)],
+    suspects: &Bitmap,
+    policy: Policy,
+) -> Combined {
+    let (mut candidates, mut bad) = read(scheme, shares);
+    let (suspected, others): (Vec<_>, Vec<_>) =
+        candidates.iter().partition(|one| suspects.contains(one.signer));
+    bad.extend(invalid(scheme, message, &suspected, Policy::Each));
+    if policy != Policy::Aggregate || S::SUMS_ARE_CHECKED_FIRST {
+        bad.extend(invalid(scheme, message, &others, policy));
+    }
+    candidates.retain(|one| !bad.contains(&one.signer));
+    let mut joined = scheme.join(message, &candidates);
+    for search in [Policy::Aggregate, Policy::Batch] {
+        let holds = |one: &S::Joined| scheme.holds(message, one);
+        if policy != Policy::Aggregate || joined.as_ref().is_none_or(holds) {
+            break;
+        }
+        bad.extend(invalid(scheme, message, &candidates, search));
+        candidates.retain(|one| !bad.contains(&one.signer));
+        joined = scheme.join(message, &candidates);
+    }
+    Combined { certificate: joined.map(Into::into), bad: bad.into_iter().collect() }
+}
+
+/// The first share of each signer, in signer order, and the signers whose shares cannot be read.
+fn read<'a, S: SharePrimitives>(
+    scheme: &S,
+    shares: &'a [(usize, Share)],
+) -> (Vec<Candidate<S::Signature<'a>>>, BTreeSet<usize>) {
+    let mut candidates = Vec::with_capacity(shares.len());
+    let mut bad = BTreeSet::new();
+    for (signer, share) in distinct(shares, scheme.members()) {
+        match scheme.read(share) {
+            Some(signature) => candidates.push(Candidate { signer, signature }),
+            None => drop(bad.insert(signer)),
+        }
+    }
+    (candidates, bad)
+}
+
+/// Signers whose shares are found invalid, searched for as the policy says (★).
+fn invalid<S: SharePrimitives>(
+    scheme: &S,
+    message: &[u8],
+    shares: &[Candidate<S::Signature<'_>>],
+    policy: Policy,
+) -> Vec<usize> {
+    if mutants::active(Mutant::TrustShares) {
+        return Vec::new();
+    }
+    match policy {
+        Policy::Each => scheme.bad_alone(message, shares),
+        Policy::Batch => scheme.bad_by_weights(message, shares),
+        Policy::Aggregate => scheme.bad_by_sums(message, shares),
+    }
+}
+
 /// The first share of each signer, in signer order.
-pub(crate) fn distinct(shares: &[(usize, Share)], members: usize) -> Vec<(usize, &Share)> {
+fn distinct(shares: &[(usize, Share)], members: usize) -> Vec<(usize, &Share)> {
     let mut first = BTreeMap::new();
     for (signer, share) in shares {
         assert!(*signer < members, "a share came attributed to {signer}, of {members} members");
         first.entry(*signer).or_insert(share);
     }
     first.into_iter().collect()
-}
-
-fn refuse_duplicates(keys: &[(VotingKey, PossessionProof)]) -> Result<(), KeyError> {
-    let mut seen = BTreeMap::new();
-    for (second, (key, _)) in keys.iter().enumerate() {
-        if let Some(first) = seen.insert(key, second) {
-            return Err(KeyError::Duplicate { first, second });
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,15 +1,16 @@
 //! Signatures that look like Ed25519 and BLS, cost next to nothing and can be forged by anyone: for
 //! simulations that *price* cryptography instead of computing it.
 //!
-//! While a thread holds [`StandIns`], everything signed or checked on it is a stand-in: as many bytes
-//! on the wire, the same operations in [`counts`](crate::counts) under each policy and key cache, and a
-//! keyed hash under the signer's public key instead of arithmetic. Shares of a stand-in BLS certificate
-//! are added by exclusive or; a stand-in threshold certificate is a hash under the group's key. As an oracle they are sound like the stub scheme: a signature is bound to
+//! While a thread holds [`StandIns`], everything signed or checked on it is a stand-in: as many
+//! bytes on the wire, the same operations in [`counts`](crate::counts) under each policy and key
+//! cache, and a keyed hash under the signer's public key instead of arithmetic. Shares of a
+//! stand-in BLS certificate are added by exclusive or; a stand-in threshold certificate is a hash
+//! under the group's key. As an oracle they are sound like the stub scheme: a signature is bound to
 //! signer and message, and every mistake is refused.
 //!
-//! Keys, committees and signatures made under it are good under it alone. What the simulator drives is
-//! one thread for one scene, so that a thread-local switch reaches every signature of a scene and
-//! nothing else; no validator can be configured to have it.
+//! Keys, committees and signatures made under it are good under it alone. What the simulator drives
+//! is one thread for one scene, so that a thread-local switch reaches every signature of a scene
+//! and nothing else; no validator can be configured to have it.
 
 #[cfg(not(feature = "stub"))]
 pub(crate) use disabled::{active, check, count_batch, signature};
@@ -20,7 +21,7 @@ pub(crate) use enabled::{
     StandInScheme, active, bls_key, bls_share, check, count_batch, count_bls_sign, signature,
 };
 #[cfg(feature = "stub")]
-pub(crate) use threshold::{Shares, StandInThreshold, deal};
+pub(crate) use threshold::{Shares, StandInThreshold};
 
 #[cfg(feature = "stub")]
 mod enabled;
@@ -31,7 +32,7 @@ mod threshold;
 mod disabled {
     use crate::SignatureError;
 
-    /// Never, without the feature `stub`.
+    /// Returns `false`: without the feature `stub` there are none.
     #[inline(always)]
     pub(crate) const fn active() -> bool {
         false

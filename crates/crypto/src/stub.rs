@@ -1,14 +1,16 @@
 //! A signature scheme worth nothing outside the simulator.
 //!
-//! A share is a keyed hash of the message under the signer's *public* key, so anyone can make anyone's.
-//! The simulator's faults do not forge, and a thousand simulated replicas need signatures that cost
-//! nanoseconds. As an oracle for protocols it is sound: a share is bound to its signer and message, a
-//! certificate to its signers and message, and every mistake in either is refused.
+//! A share is a keyed hash of the message under the signer's *public* key, so anyone can make
+//! anyone's. The simulator's faults do not forge, and a thousand simulated replicas need signatures
+//! that cost nanoseconds. As an oracle for protocols it is sound: a share is bound to its signer
+//! and message, a certificate to its signers and message, and every mistake in either is refused.
 
+use crate::counts;
 use crate::error::{KeyError, SignatureError};
+use crate::options::{Policy, SchemeKind};
 use crate::scheme::{
-    Aggregate, Certificate, Combined, Policy, Scheme, SchemeKind, Share, check_signer,
-    check_signers, distinct,
+    Aggregate, Candidate, Certificate, Combined, Scheme, Share, SharePrimitives, check_signer,
+    check_signers, combine,
 };
 use crate::{Bitmap, PossessionProof, VotingKey};
 use std::fmt;
@@ -26,7 +28,7 @@ pub(crate) fn public(seed: &[u8; 32]) -> [u8; KEY_BYTES] {
     blake3::derive_key("quorate 2026-01 stub public key", seed)
 }
 
-/// What the holder of `key` (or anybody else) sends as a share.
+/// Share of the holder of `key`, which anybody else can make as well.
 pub(crate) fn tag(key: &[u8; KEY_BYTES], message: &[u8]) -> [u8; TAG_BYTES] {
     shorten(&blake3::keyed_hash(key, message))
 }
@@ -56,6 +58,28 @@ impl StubScheme {
     }
 }
 
+impl SharePrimitives for StubScheme {
+    type Signature<'a> = &'a Share;
+    type Joined = Certificate;
+
+    fn read<'a>(&self, share: &'a Share) -> Option<&'a Share> {
+        Some(share)
+    }
+
+    fn bad_alone(&self, message: &[u8], shares: &[Candidate<&Share>]) -> Vec<usize> {
+        let is_good = |signer, share: &Share| self.verify_share(message, signer, share).is_ok();
+        Candidate::bad_signers(shares, is_good)
+    }
+
+    fn join(&self, message: &[u8], shares: &[Candidate<&Share>]) -> Option<Certificate> {
+        let signers = Bitmap::from_indices(self.keys.len(), shares.iter().map(|one| one.signer));
+        (!signers.is_empty()).then(|| {
+            let aggregate = self.aggregate(message, &signers);
+            Certificate { signers, aggregate }
+        })
+    }
+}
+
 impl Scheme for StubScheme {
     fn kind(&self) -> SchemeKind {
         SchemeKind::Stub
@@ -80,6 +104,7 @@ impl Scheme for StubScheme {
         share: &Share,
     ) -> Result<(), SignatureError> {
         check_signer(signer, self.keys.len())?;
+        counts::add(|counts| counts.stub_verify += 1);
         check_tag(&share.0, &tag(&self.keys[signer], message))
     }
 
@@ -87,26 +112,15 @@ impl Scheme for StubScheme {
         &self,
         message: &[u8],
         shares: &[(usize, Share)],
-        _suspects: &Bitmap,
-        _policy: Policy,
+        suspects: &Bitmap,
+        policy: Policy,
     ) -> Combined {
-        let mut signers = Bitmap::new(self.keys.len());
-        let mut bad = Vec::new();
-        for (signer, share) in distinct(shares, self.keys.len()) {
-            match self.verify_share(message, signer, share) {
-                Ok(()) => drop(signers.insert(signer)),
-                Err(_) => bad.push(signer),
-            }
-        }
-        let certificate = (!signers.is_empty()).then(|| {
-            let aggregate = self.aggregate(message, &signers);
-            Certificate { signers, aggregate }
-        });
-        Combined { certificate, bad }
+        combine(self, message, shares, suspects, policy)
     }
 
     fn verify(&self, message: &[u8], certificate: &Certificate) -> Result<(), SignatureError> {
         check_signers(&certificate.signers, self.keys.len())?;
+        counts::add(|counts| counts.stub_verify += 1);
         check_tag(&certificate.aggregate.0, &self.aggregate(message, &certificate.signers).0)
     }
 }

@@ -1,28 +1,16 @@
-//! Voting keys: what a member holds to take part in a committee's [`Scheme`](crate::Scheme).
+//! Secret voting keys: what a member holds to take part in a committee's [`Scheme`](crate::Scheme).
 
-use crate::SchemeKind;
 use crate::bls;
 use crate::error::KeyError;
 use crate::identity::IdentitySecret;
+use crate::options::SchemeKind;
 use crate::scheme::Share;
 use crate::threshold::{self, BySharing, Sharing};
-use borsh::{BorshDeserialize, BorshSerialize};
+use crate::voting_key::{PossessionProof, VotingKey};
 use std::fmt;
-use std::str::FromStr;
 use zeroize::Zeroizing;
 
 const SECRET_BYTES: usize = 32;
-
-/// A public voting key, as the scheme encodes it: 32 bytes for Ed25519, 96 for BLS, 288 for threshold
-/// BLS, whose members have a public share for each [`Sharing`]. Shown in hexadecimal. Unchecked until it
-/// joins a committee.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize)]
-pub struct VotingKey(pub Vec<u8>);
-
-/// Evidence that whoever published a BLS voting key holds its secret: 48 bytes. Empty for schemes
-/// whose keys are never added up, and for keys that a dealer made. Shown in hexadecimal.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize)]
-pub struct PossessionProof(pub Vec<u8>);
 
 /// A member's secret voting key. Wiped from memory when dropped; never printed.
 #[derive(Clone)]
@@ -35,18 +23,18 @@ enum Inner {
     Threshold(Box<BySharing<bls::SecretKey>>),
     #[cfg(feature = "stub")]
     Stub(Zeroizing<[u8; SECRET_BYTES]>),
-    /// In the place of a BLS secret, see [`crate::stand_in`].
+    /// Stand-in for a BLS secret, see [`crate::stand_in`].
     #[cfg(feature = "stub")]
     StandIn(Zeroizing<[u8; SECRET_BYTES]>, Box<[u8; 96]>),
-    /// In the place of shares that a dealer made.
+    /// Stand-in for shares that a dealer made.
     #[cfg(feature = "stub")]
     StandInThreshold(Box<crate::stand_in::Shares>),
 }
 
 impl VotingSecret {
     /// The secret that a 32-byte seed determines: RFC 8032 for Ed25519, `KeyGen` of the IETF's BLS
-    /// draft for BLS. For threshold BLS it is what the only member of a committee of one is dealt with
-    /// this seed, and of no use to a larger committee: see [`deal`](crate::deal).
+    /// draft for BLS. For threshold BLS it is what the only member of a committee of one is dealt
+    /// with this seed, and of no use to a larger committee: see [`deal`](crate::deal).
     pub fn from_seed(kind: SchemeKind, seed: &[u8; 32]) -> Self {
         Self(match kind {
             SchemeKind::Ed25519 => Inner::Ed25519(IdentitySecret::from_seed(*seed)),
@@ -55,10 +43,20 @@ impl VotingSecret {
                 Inner::StandIn(Zeroizing::new(*seed), Box::new(crate::stand_in::bls_key(seed)))
             }
             SchemeKind::Bls => Inner::Bls(Box::new(bls::generate(seed))),
-            SchemeKind::BlsThreshold => return threshold::deal_to_one(seed),
+            SchemeKind::BlsThreshold => return Self::alone(seed),
             #[cfg(feature = "stub")]
             SchemeKind::Stub => Inner::Stub(Zeroizing::new(*seed)),
         })
+    }
+
+    /// Secret of the only member of a committee of one.
+    fn alone(seed: &[u8; 32]) -> Self {
+        #[cfg(feature = "stub")]
+        if crate::stand_in::active() {
+            return Self::from_stand_ins(crate::stand_in::Shares::deal(seed, 0));
+        }
+        let polynomials = threshold::polynomials(1, &BySharing::from_fn(|_| 1), seed);
+        Self::from_shares(threshold::member_shares(&polynomials, 0))
     }
 
     /// A member's shares of each sharing.
@@ -79,7 +77,7 @@ impl VotingSecret {
         Self(Inner::StandInThreshold(Box::new(shares)))
     }
 
-    /// How many bytes a secret of this kind takes.
+    /// Number of bytes that a secret of this kind takes.
     pub(crate) const fn bytes(kind: SchemeKind) -> usize {
         match kind {
             SchemeKind::BlsThreshold => threshold::SECRET_BYTES,
@@ -132,7 +130,7 @@ impl VotingSecret {
         }
     }
 
-    /// The public half.
+    /// The public key that this secret's shares are checked with.
     pub fn public(&self) -> VotingKey {
         VotingKey(match &self.0 {
             Inner::Ed25519(secret) => secret.public().0.to_vec(),
@@ -157,14 +155,14 @@ impl VotingSecret {
         })
     }
 
-    /// Signs `message`; the same message always gives the same share. With shares that a dealer made,
-    /// as [`Sharing::Slow`] does.
+    /// Signs `message`; the same message always gives the same share. With shares that a dealer
+    /// made, as [`Sharing::Slow`] does.
     pub fn sign(&self, message: &[u8]) -> Share {
         self.sign_with(Sharing::Slow, message)
     }
 
-    /// As [`VotingSecret::sign`], with the share of one sharing. Schemes whose members have one key sign
-    /// with that.
+    /// Signs as [`VotingSecret::sign`] does, with the share of one sharing. Schemes whose members
+    /// have one key sign with that.
     pub fn sign_with(&self, sharing: Sharing, message: &[u8]) -> Share {
         Share(match &self.0 {
             Inner::Ed25519(secret) => secret.sign(message).0.to_vec(),
@@ -191,34 +189,6 @@ impl fmt::Debug for VotingSecret {
         write!(f, "VotingSecret({}, {:?})", self.kind(), self.public())
     }
 }
-
-macro_rules! hexadecimal {
-    ($name:ident) => {
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&hex::encode(&self.0))
-            }
-        }
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let shown = hex::encode(&self.0[..self.0.len().min(4)]);
-                write!(f, "{}({shown})", stringify!($name))
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = KeyError;
-
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
-                hex::decode(text).map(Self).map_err(|_| KeyError::Hex)
-            }
-        }
-    };
-}
-
-hexadecimal!(VotingKey);
-hexadecimal!(PossessionProof);
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! What a client pays for an acknowledgement that proves itself.
+//! Cost to a client of an acknowledgement that proves itself.
 //!
 //! ```text
 //! cargo bench -p quorate-engine
@@ -6,11 +6,10 @@
 //!
 //! Measured in turns, so that a busy machine slows down both sides of a ratio: the check of one
 //! execution certificate alone, and of a whole acknowledgement as it comes off the wire, decoding,
-//! path, certificate and comparison with the request, in a client that saw nothing of the block before;
-//! then of all acknowledgements of a block of 64 requests, which share the certificate.
+//! path, certificate and comparison with the request, in a client that saw nothing of the block
+//! before; then of all acknowledgements of a block of 64 requests, which share the certificate.
 
 use bytes::Bytes;
-use quorate_consensus::{ProposalKey, ProtocolKind};
 use quorate_crypto::merkle::Tree;
 use quorate_crypto::{Bitmap, KeyCache, KeyFile, Policy, SchemeKind, hash};
 use quorate_engine::{Incoming, Message, Verifier};
@@ -79,7 +78,7 @@ impl Block {
 
     /// A client that has seen nothing yet.
     fn newcomer(&self) -> Verifier {
-        Verifier::new(Arc::clone(&self.committee), ProtocolKind::Jolteon, ProposalKey::Identity)
+        Verifier::for_client(Arc::clone(&self.committee))
     }
 
     /// All that a client does with an acknowledgement.

@@ -1,21 +1,22 @@
-//! Certificates of availability: the proof, made before ordering, that an honest member stores a body.
+//! Certificates of availability: the proof, made before ordering, that an honest member stores a
+//! body.
 //!
 //! ```text
 //!  author ──Body──▶ members ──(Stored)──Acknowledgement──▶ author ──Certificate──▶ all
 //! ```
 //!
-//! Every member follows each author's [chain](quorate_types::availability) of bodies as they are stored
-//! here, and acknowledges to the author how far it reaches. The author turns acknowledgements of `weak`
-//! weight into a certificate and broadcasts it. A leader proposes certified bodies, and a voter takes a
-//! certified body for available though it does not hold it.
+//! Every member follows each author's [chain](quorate_types::availability) of bodies as they are
+//! stored here, and acknowledges to the author how far it reaches. The author turns
+//! acknowledgements of `weak` weight into a certificate and broadcasts it. A leader proposes
+//! certified bodies, and a voter takes a certified body for available though it does not hold it.
 //!
-//! All of this is soft state and none of it is waited for: a leader proposes an uncertified body after
-//! two round trips, a voter fetches a body that it knows no certificate for, and a restart begins
-//! without any. What is lost is made good by the next acknowledgement or certificate, for each says all
-//! that its forerunners said.
+//! All of this is soft state and none of it is waited for: a leader proposes an uncertified body
+//! after two round trips, a voter fetches a body that it knows no certificate for, and a restart
+//! begins without any. What is lost is made good by the next acknowledgement or certificate, for
+//! each says all that its forerunners said.
 //!
-//! A member that lacks a body goes on after it once the body is certified; while it can chain nothing
-//! else of an author it asks the author for its last certificate and the names of the rest.
+//! A member that lacks a body goes on after it once the body is certified; while it can chain
+//! nothing else of an author it asks the author for its last certificate and the names of the rest.
 
 mod certificate;
 mod chain;
@@ -26,7 +27,6 @@ pub use certificate::{Acknowledged, Acknowledgement, AvailabilityCertificate, Co
 
 use crate::settings::Availability;
 use crate::{Message, ReplicaConfig, Verifier};
-use certificate::BODIES_MAX;
 use chain::Chain;
 use collector::Collector;
 use coverage::Coverage;
@@ -42,17 +42,12 @@ use std::time::Duration;
 const ROUND: Duration = Duration::from_millis(10);
 /// A missing body is usually on its way.
 const GAP_GRACE: Duration = Duration::from_millis(100);
-/// Between two questions about one gap.
+/// Time between two queries about one gap.
 const GAP_RETRY: Duration = Duration::from_millis(1_000);
-/// Questions about a gap while nothing more of its author is stored.
+/// Queries about a gap while nothing more of its author is stored.
 const GAP_ATTEMPTS: u32 = 4;
 /// Names told to a member with a gap: as many as it takes on hearsay.
 const NAMES_TOLD: usize = 64;
-
-/// The most bytes of a certificate's content.
-pub(crate) const fn certificate_bytes_max(members: usize) -> usize {
-    64 + BODIES_MAX * 32 + members * 72
-}
 
 /// A replica's part in certifying bodies: member, author, leader and voter.
 #[derive(Debug)]
@@ -63,7 +58,7 @@ pub(crate) struct Certifier {
     enabled: bool,
     signs: bool,
     /// A leader proposes uncertified bodies that are here for longer.
-    patience: Duration,
+    grace: Duration,
     chains: BTreeMap<ReplicaId, Chain>,
     gaps: BTreeMap<ReplicaId, Gap>,
     unacknowledged: BTreeSet<ReplicaId>,
@@ -95,7 +90,7 @@ impl Certifier {
                 && !config.is_learner(),
             signs: config.signs,
             // Certifying takes a round trip and two syncs; a timeout is at least eight round trips.
-            patience: config.settings.timeout() / 4,
+            grace: config.settings.timeout() / 4,
             chains: BTreeMap::new(),
             gaps: BTreeMap::new(),
             unacknowledged: BTreeSet::new(),
@@ -134,7 +129,8 @@ impl Certifier {
         self.chain_changed(now, name.author, grew);
     }
 
-    /// The chain that takes up this author's body; none for one from before the author's last start.
+    /// The chain that takes up this author's body; none for one from before the author's last
+    /// start.
     fn chain(&mut self, author: ReplicaId, sequence: u64) -> Option<&mut Chain> {
         let start = Available::first_sequence(sequence);
         let chain = self.chains.entry(author).or_insert_with(|| Chain::new(author, sequence));
@@ -208,22 +204,24 @@ impl Certifier {
         }
     }
 
-    /// Whether a certificate covers this body: a vote may name it though it is not here (★).
+    /// Returns `true` if a certificate covers this body: a vote may name it though it is not here
+    /// (★).
     pub(crate) fn covers(&self, name: &BodyRef) -> bool {
         self.coverage.contains(name)
     }
 
-    /// When a leader may propose a pending body that has been here `since` then.
+    /// Time at which a leader may propose a pending body that has been here `since` then.
     pub(crate) fn proposable_at(&self, name: &BodyRef, since: Time) -> Time {
-        if !self.enabled || self.covers(name) { since } else { since + self.patience }
+        if !self.enabled || self.covers(name) { since } else { since + self.grace }
     }
 
-    /// A member that acknowledged this body, if it is certified: different ones for different bodies.
+    /// A member that acknowledged this body, if it is certified: different ones for different
+    /// bodies.
     pub(crate) fn holder(&self, name: &BodyRef) -> Option<ReplicaId> {
         self.coverage.holder(name, self.id)
     }
 
-    /// These were decided.
+    /// Takes note of bodies that were decided.
     pub(crate) fn decided(&mut self, names: &[BodyRef]) {
         for name in names.iter().filter(|name| name.author == self.id) {
             self.collector.decide(name.sequence);
@@ -237,7 +235,7 @@ impl Certifier {
 
     // ---- what to say ----------------------------------------------------------------------------
 
-    /// What was covered since it was asked last.
+    /// Bodies that were covered since the last call.
     pub(crate) fn take_fresh(&mut self) -> Vec<BodyRef> {
         std::mem::take(&mut self.fresh)
     }
@@ -262,13 +260,13 @@ impl Certifier {
                 gap.ask_at = now + GAP_RETRY;
                 gap.asked += 1;
                 let next = self.chains.get(author).map_or(0, Chain::next);
-                let question = Message::FetchAvailable(next);
-                self.outbox.push_back((Recipients::One(*author), question));
+                let query = Message::FetchAvailable(next);
+                self.outbox.push_back((Recipients::One(*author), query));
             }
         }
     }
 
-    /// When [`Certifier::due`] has something.
+    /// Time at which [`Certifier::due`] has something.
     pub(crate) fn deadline(&self) -> Option<Time> {
         let acknowledge = (!self.unacknowledged.is_empty()).then_some(self.acknowledge_from);
         let certify = self.is_ripe.then_some(self.certify_from);
@@ -302,7 +300,7 @@ impl Certifier {
         self.collector.is_ripe(self.verifier.committee(), self.own().as_ref())
     }
 
-    /// How far this author's bodies are stored at itself.
+    /// Statement on this author's own bodies; `None` without any, or where it may not sign.
     fn own(&self) -> Option<Available> {
         self.chains.get(&self.id).and_then(Chain::available).filter(|_| self.signs)
     }

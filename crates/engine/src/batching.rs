@@ -1,18 +1,18 @@
-//! How many bodies a primary waits for before it fills a slot.
+//! Number of bodies that a primary waits for before it fills a slot.
 //!
 //! A protocol that keeps several payloads under way at once could propose each body alone, as it
 //! comes. Paper 002 (§VIII) spreads what is pending over half of the slots that may be under way:
-//! `⌈mean pending ÷ (concurrent ÷ 2)⌉` a payload, at least one; or, once the first of them has waited
-//! for as long as a batch may, what there is.
+//! `⌈mean pending ÷ (concurrent ÷ 2)⌉` a payload, at least one; or, once the first of them has
+//! waited for as long as a batch may, what there is.
 
 use std::time::Duration;
 
 /// The mean is kept in so many parts of a body.
 const PARTS: u64 = 1_024;
-/// So many payloads make up most of it.
+/// Number of payloads that make up most of the mean.
 const MEMORY: u64 = 8;
 
-/// What one primary has seen pending.
+/// Mean number of bodies that one primary has seen pending.
 #[derive(Debug)]
 pub(crate) struct Batching {
     delay: Duration,
@@ -25,8 +25,8 @@ impl Batching {
         Self { delay, mean: 0 }
     }
 
-    /// How long the first of these bodies may wait for more, where so many payloads may be under way;
-    /// `None` if they are enough.
+    /// Time that the first of these bodies may wait for more, where so many payloads may be under
+    /// way; `None` if they are enough.
     pub(crate) fn waits(&self, bodies: usize, concurrent: u64) -> Option<Duration> {
         (concurrent > 1 && (bodies as u64) < self.least(concurrent)).then_some(self.delay)
     }
@@ -35,7 +35,7 @@ impl Batching {
         (2 * self.mean).div_ceil(concurrent * PARTS).max(1)
     }
 
-    /// So many were pending as a payload was made.
+    /// Takes in the number of bodies that were pending as a payload was made.
     pub(crate) fn saw(&mut self, pending: usize) {
         let pending = (pending as u64).min(u64::from(u32::MAX)) * PARTS;
         self.mean = ((MEMORY - 1) * self.mean + pending) / MEMORY;

@@ -1,10 +1,10 @@
 //! The bodies that this replica holds, waits for, and may propose.
 //!
-//! A body becomes *pending* once it is stored: it may be proposed, and it counts as work. Deciding it
-//! ends that; executing it drops it from memory. Bodies that a proposal or a decision names and that
-//! are not here are *wanted*: after a moment's grace (they are usually on their way, unless they were
-//! ordered long ago) they are asked for, first of whoever must have them, then of everybody in turn.
-//! Reaching a quorum drops nothing.
+//! A body becomes *pending* once it is stored: it may be proposed, and it counts as work. Deciding
+//! it ends that; executing it drops it from memory. Bodies that a proposal or a decision names and
+//! that are not here are *wanted*: after a moment's grace (they are usually on their way, unless
+//! they were ordered long ago) they are asked for, first of whoever must have them, then of
+//! everybody in turn. Reaching a quorum drops nothing.
 
 mod lateness;
 
@@ -24,17 +24,17 @@ const FETCH_RETRY: Duration = Duration::from_millis(500);
 const FETCH_UNDER_WAY_MAX: usize = 32;
 /// Most of them from one member. It is asked again when half of them are here.
 const FETCH_PER_MEMBER_MAX: usize = 8;
-/// Most questions to one member under way: it would drop more. What is wanted meanwhile shares the
+/// Most requests to one member under way: it would drop more. What is wanted meanwhile shares the
 /// next.
 const QUESTIONS_PER_MEMBER_MAX: usize = 2;
-/// Names that an announcement made us want are given up after this many attempts.
+/// Names that an announcement made us want are dropped after this many attempts.
 const HEARSAY_ATTEMPTS: u32 = 8;
 /// Most names wanted on one member's hearsay.
 const HEARSAY_MAX: usize = 64;
 /// Decided names remembered, so that a late copy does not become pending again.
 const DECIDED_KEPT: usize = 65_536;
 
-/// Why a body is wanted.
+/// Reason for which a body is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {
     /// A block decided long ago orders it: it must come, and nobody is sending it.
@@ -61,8 +61,8 @@ struct Want {
 }
 
 impl Want {
-    /// One member at a time; a body without which nothing executes is asked of ever more of them, so
-    /// that in a large committee too it is soon known that nobody has it.
+    /// One member at a time; a body without which nothing executes is asked of ever more of them,
+    /// so that in a large committee too it is soon known that nobody has it.
     fn asks_at_once(&self) -> u32 {
         if self.need <= Need::Decided { (self.attempts / 3).max(1) } else { 1 }
     }
@@ -108,23 +108,23 @@ struct Held {
     stored: bool,
     arrival: u64,
     since: Time,
-    /// Since when it was missed before it came.
+    /// Time from which on it was missed before it came.
     wanted: Option<Time>,
     /// Members who said that it waits at theirs too.
     announced: Bitmap,
 }
 
-/// What to do about wanted bodies.
+/// Action to get wanted bodies.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fetch {
-    /// Ask a member.
-    Ask(ReplicaId, Vec<BodyRef>),
+    /// Request bodies of a member.
+    Request(ReplicaId, Vec<BodyRef>),
     /// Read it back from the own disk.
     Load(BodyRef),
 }
 
 impl Bodies {
-    /// An empty book.
+    /// A store of bodies without any.
     #[must_use]
     pub(crate) fn new(id: ReplicaId, members: usize, author_bytes_max: usize) -> Self {
         Self {
@@ -161,7 +161,7 @@ impl Bodies {
         }
     }
 
-    /// What an earlier run stored and nobody decided since becomes pending again: an author that is
+    /// Makes pending again what an earlier run stored and nobody decided since: an author that is
     /// gone cannot send it again, and what is pending nowhere is never ordered and stays on disk
     /// for ever.
     pub(crate) fn revive(&mut self, now: Time) {
@@ -185,14 +185,14 @@ impl Bodies {
         ReplicaId(u16::from(name.digest.0[0]) % self.members)
     }
 
-    /// How often it was asked for.
+    /// Number of times that it was asked for.
     pub(crate) fn attempts(&self, name: &BodyRef) -> u32 {
         self.wanted.get(name).map_or(0, |want| want.attempts)
     }
 
-    /// Takes a body that came from `from`; `true` if it is new and must be stored. Unless a block names
-    /// it, an author may have only so many undecided bytes here; unasked, a member may send only its
-    /// own bodies.
+    /// Takes a body that came from `from`; `true` if it is new and must be stored. Unless a block
+    /// names it, an author may have only so many undecided bytes here; unasked, a member may send
+    /// only its own bodies.
     pub(crate) fn take(&mut self, now: Time, from: ReplicaId, body: &Arc<Body>) -> bool {
         let name = body.reference;
         if name.author == from {
@@ -248,8 +248,8 @@ impl Bodies {
             .insert(name, Held { body, stored: false, arrival, since: now, wanted, announced });
     }
 
-    /// The body is durable: it is pending unless decided already. Returns the blocks that waited for
-    /// nothing else.
+    /// The body is durable: it is pending unless decided already. Returns the blocks that waited
+    /// for nothing else.
     pub(crate) fn stored(&mut self, name: BodyRef) -> Vec<BlockId> {
         let Some(held) = self.held.get_mut(&name) else {
             return Vec::new();
@@ -289,8 +289,9 @@ impl Bodies {
     }
 
     /// A proposal names these bodies: `true` when all are stored; otherwise the block waits and
-    /// [`Bodies::stored`] names it later. One that names more bytes than any honest leader would waits
-    /// for ever, and for nothing: what it names may have been decided long ago, and is on the disk.
+    /// [`Bodies::stored`] names it later. One that names more bytes than any honest leader would
+    /// waits for ever, and for nothing: what it names may have been decided long ago, and is on the
+    /// disk.
     pub(crate) fn require(
         &mut self,
         now: Time,
@@ -312,8 +313,8 @@ impl Bodies {
         false
     }
 
-    /// Lets go what nobody can need any more: blocks that may not be voted for wait no longer, nor does
-    /// what only they named; and decided bodies that no height `needs` leave memory.
+    /// Lets go what nobody can need any more: blocks that may not be voted for wait no longer, nor
+    /// does what only they named; and decided bodies that no height `needs` leave memory.
     pub(crate) fn tidy(
         &mut self,
         may_vote: impl Fn(BlockId) -> bool,
@@ -360,7 +361,7 @@ impl Bodies {
         self.lateness.get(&author).map_or(GRACE_MIN, Lateness::grace)
     }
 
-    /// What to ask for now: of several members at once.
+    /// Requests to send now: of several members at once.
     pub(crate) fn due(&mut self, now: Time) -> Vec<Fetch> {
         let is_optional = |want: &Want| want.need >= Need::Hearsay;
         self.wanted.retain(|_, w| !is_optional(w) || w.attempts < HEARSAY_ATTEMPTS);
@@ -394,11 +395,11 @@ impl Bodies {
                 }
             }
         }
-        fetches.extend(asks.into_iter().map(|(member, names)| Fetch::Ask(member, names)));
+        fetches.extend(asks.into_iter().map(|(member, names)| Fetch::Request(member, names)));
         fetches
     }
 
-    /// When [`Bodies::due`] has something; `now` tells what is under way.
+    /// Time at which [`Bodies::due`] has something; `now` tells what is under way.
     pub(crate) fn deadline(&self, now: Time) -> Option<Time> {
         // Asked after every event, and nearly always with nothing missing.
         if self.wanted.is_empty() {
@@ -408,26 +409,28 @@ impl Bodies {
         self.wanted.values().map(|want| want.ask_at).filter(|at| !full || *at > now).min()
     }
 
-    /// How many bodies more each member may be asked for; without those that have enough to do.
+    /// Number of bodies that each member may be asked for besides; without those that have enough
+    /// to do.
     fn rooms(&self, now: Time) -> BTreeMap<ReplicaId, usize> {
         let members = (0..self.members).map(ReplicaId).filter(|member| *member != self.id);
         let mut rooms: BTreeMap<_, _> = members.map(|m| (m, FETCH_PER_MEMBER_MAX)).collect();
-        let mut questions: BTreeSet<(ReplicaId, Time)> = BTreeSet::new();
+        let mut requests: BTreeSet<(ReplicaId, Time)> = BTreeSet::new();
         for want in self.wanted.values().filter(|want| want.ask_at > now) {
             let Some((member, at)) = want.asked else { continue };
             if let Some(room) = rooms.get_mut(&member) {
                 *room = room.saturating_sub(1);
             }
-            questions.insert((member, at));
+            requests.insert((member, at));
         }
-        let to = |member| questions.range((member, Time(0))..=(member, Time(u64::MAX))).count();
+        let to = |member| requests.range((member, Time(0))..=(member, Time(u64::MAX))).count();
         rooms.retain(|member, room| {
             *room > FETCH_PER_MEMBER_MAX / 2 && to(*member) < QUESTIONS_PER_MEMBER_MAX
         });
         rooms
     }
 
-    /// What to ask for next: decided before proposed before hearsay, and what was asked for least.
+    /// Bodies to ask for next: decided before proposed before hearsay, and what was asked for
+    /// least.
     fn most_needed(&self, now: Time, count: usize) -> Vec<BodyRef> {
         let mut due: Vec<(Need, u32, BodyRef)> = self
             .wanted
@@ -514,20 +517,21 @@ impl Bodies {
         }
     }
 
-    /// Whether a payload orders nothing, or something younger, while a body has been pending here for
-    /// `patience` longer, counted from `since` at the earliest. Leaders take what is pending in the
-    /// order of its arrival, and within that time all have it. Only what waits at enough members
-    /// counts (`is_shared`): what was decided while this one was away is pending here alone.
+    /// Returns `true` if a payload orders nothing, or something younger, while a body has been
+    /// pending here for longer than `limit`, counted from `since` at the earliest. Leaders take
+    /// what is pending in the order of its arrival, and within that time all have it. Only what
+    /// waits at enough members counts (`is_shared`): what was decided while this one was away is
+    /// pending here alone.
     #[must_use]
-    pub(crate) fn are_overtaken(
+    pub(crate) fn are_passed_over(
         &self,
         now: Time,
         decided: &Payload,
         since: Time,
-        patience: Duration,
+        limit: Duration,
         is_shared: impl Fn(&Bitmap) -> bool,
     ) -> bool {
-        let until = |held: &Held| held.since.max(since) + patience;
+        let until = |held: &Held| held.since.max(since) + limit;
         let pending = self.pending.values().filter_map(|name| self.held.get(name));
         let mut due = pending.take_while(|held| until(held) < now).peekable();
         if due.peek().is_none() {
@@ -554,17 +558,17 @@ impl Bodies {
             .collect()
     }
 
-    /// Whether it was decided, not long ago.
+    /// Returns `true` if it was decided, not long ago.
     pub(crate) fn is_decided(&self, name: &BodyRef) -> bool {
         self.decided.contains(name)
     }
 
-    /// How many are stored and not decided.
+    /// Number of bodies that are stored and not decided.
     pub(crate) fn pending_count(&self) -> usize {
         self.pending.len()
     }
 
-    /// Whether any body is stored and not decided.
+    /// Returns `true` if any body is stored and not decided.
     #[must_use]
     pub(crate) fn has_pending(&self) -> bool {
         !self.pending.is_empty()

@@ -1,13 +1,14 @@
 //! Checkpoints: states that a quorum keeps, after which what led to them may be forgotten.
 //!
-//! A protocol that keeps a window of slots moves it only past such a height (paper 002, §V-F). Every so
-//! many heights each member signs the root that it came to and sends its share to everybody; whoever
-//! has a quorum's over one root has the certificate. While the last one is open, its share goes out
-//! again every so often.
+//! A protocol that keeps a window of slots moves it only past such a height (paper 002, §V-F).
+//! Every so many heights each member signs the root that it came to and sends its share to
+//! everybody; whoever has a quorum's over one root has the certificate. While the last one is open,
+//! its share goes out again every so often.
 //!
 //! ★ A member whose own root is not the certified one has the wrong state.
 
 use crate::{Message, ReplicaConfig};
+use quorate_consensus::Misbehaviour;
 use quorate_consensus::tally::{Ballots, Collector};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, Share, VotingSecret};
@@ -18,8 +19,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Numbers of combine jobs: those of the protocol's collectors and of executed heights are below.
-pub(crate) const FIRST_JOB: u64 = 3 << 62;
 /// Checkpoints that are open at once: more than a window has room for are not looked at.
 const OPEN_MAX: usize = 4;
 
@@ -39,7 +38,7 @@ pub(crate) struct Checkpoints {
     send_at: Option<Time>,
     open: BTreeMap<Height, Ballots<Digest>>,
     stable: Height,
-    blamed: u64,
+    misbehaviour: VecDeque<Misbehaviour>,
     diverged: Option<Height>,
     outbox: VecDeque<(Recipients, Message)>,
     jobs: VecDeque<CombineJob>,
@@ -47,12 +46,11 @@ pub(crate) struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// One that knows nothing yet; `every` is the protocol's wish.
+    /// One that knows nothing yet; `every` is the protocol's interval.
     pub(crate) fn new(config: &ReplicaConfig, every: Option<u64>) -> Self {
         let committee = Arc::clone(config.verifier.committee());
         let collector =
-            Collector::new(Arc::clone(&committee), Purpose::Checkpoint, config.settings.verify)
-                .numbered_from(FIRST_JOB);
+            Collector::new(Arc::clone(&committee), Purpose::Checkpoint, config.settings.verify);
         Self {
             id: config.id,
             voting: Arc::clone(&config.voting),
@@ -64,7 +62,7 @@ impl Checkpoints {
             send_at: None,
             open: BTreeMap::new(),
             stable: Height(0),
-            blamed: 0,
+            misbehaviour: VecDeque::new(),
             diverged: None,
             outbox: VecDeque::new(),
             jobs: VecDeque::new(),
@@ -131,9 +129,9 @@ impl Checkpoints {
             return;
         };
         let height = *height;
-        let mut blamed = Vec::new();
-        let made = ballots.combined(outcome, &mut self.collector, &mut blamed);
-        self.blamed += blamed.len() as u64;
+        let mut invalid = Vec::new();
+        let made = ballots.combined(outcome, &mut self.collector, &mut invalid);
+        self.misbehaviour.extend(invalid.into_iter().map(Misbehaviour::from));
         match made {
             Some((root, certificate)) => {
                 let made = CheckpointCertificate { height, root, certificate };
@@ -193,9 +191,9 @@ impl Checkpoints {
         self.diverged.take()
     }
 
-    /// Members that sent bad shares.
-    pub(crate) fn blamed(&self) -> u64 {
-        self.blamed
+    /// Invalid shares that combining found.
+    pub(crate) fn poll_misbehaviour(&mut self) -> Option<Misbehaviour> {
+        self.misbehaviour.pop_front()
     }
 }
 

@@ -6,23 +6,24 @@
 //!                                          └─CertifiedReply▶ clients ◀┘
 //! ```
 //!
-//! Every member signs the root that a height came to and sends its share to the height's collectors,
-//! the first of whom adds up shares over one root and shows the certificate to everybody; each later
-//! one waits its turn (paper 002, §V-E: c + 1 of them, staggered). Whoever sealed the body
-//! that carried a request answers its client: with the results, the path from them to the root, and
-//! the certificate. That one answer proves itself; nobody else answers. Source: paper 002, §V-A and
-//! §V-D.
+//! Every member signs the root that a height came to and sends its share to the height's
+//! collectors, the first of whom adds up shares over one root and shows the certificate to
+//! everybody; each later one waits its turn (paper 002, §V-E: c + 1 of them, staggered). Whoever
+//! sealed the body that carried a request answers its client: with the results, the path from them
+//! to the root, and the certificate. That one answer proves itself; nobody else answers. Source:
+//! paper 002, §V-A and §V-D.
 //!
-//! Collectors are drawn by a hash of epoch and height. Those that show nothing in time are passed over
-//! for a while, and the share goes to whoever leads, then to everybody: so each member can make the
-//! certificate. How long that is follows what certificates usually take. A client that hears nothing asks
-//! again, and is answered with signed replies as without certificates.
+//! Collectors are drawn by a hash of epoch and height. Those that show nothing in time are passed
+//! over for a while, and the share goes to whoever leads, then to everybody: so each member can
+//! make the certificate. How long that is follows what certificates usually take. A client that
+//! hears nothing asks again, and is answered with signed replies as without certificates.
 //!
 //! ★ A member whose own root is not the certified one signs and answers nothing more: one of the
 //! signers is honest, so its own state is wrong.
 
 use crate::{Message, ReplicaConfig};
-use quorate_consensus::stagger::{Stagger, Turn};
+use quorate_consensus::Misbehaviour;
+use quorate_consensus::collector_backoff::{CollectorBackoff, Turn};
 use quorate_consensus::tally::{Ballots, Collector};
 use quorate_consensus::windowed::execution_collectors;
 use quorate_crypto::merkle::Tree;
@@ -38,8 +39,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Numbers of combine jobs: those of the protocol's collector are below.
-pub(crate) const FIRST_JOB: u64 = 1 << 63;
 /// So many of the last heights are remembered: certificates, to answer members that lack them and
 /// questions about their heights, and what is not certified yet. Clients of older ones ask again.
 const KEPT: usize = 256;
@@ -59,18 +58,18 @@ pub(crate) struct Execution {
     enabled: bool,
     signs: bool,
     collector: Collector,
-    /// How long a certificate may take at most.
-    patience: Duration,
+    /// Time after which the next collector is asked for a certificate.
+    certify_timeout: Duration,
     open: BTreeMap<Height, Open>,
     certified: BTreeMap<Height, Known>,
-    stagger: Stagger,
-    /// Who leads until it fails, as far as this member knows: the last to be asked. None where leaders
-    /// take turns, and members are seldom in one view.
+    collector_backoff: CollectorBackoff,
+    /// Who leads until it fails, as far as this member knows: the last to be asked. None where
+    /// leaders take turns, and members are seldom in one view.
     leader: Option<ReplicaId>,
     executed: Height,
     /// The certificate says that the own state is wrong.
     diverged: Option<Height>,
-    blamed: u64,
+    misbehaviour: VecDeque<Misbehaviour>,
     outbox: VecDeque<(Recipients, Message)>,
     jobs: VecDeque<CombineJob>,
     /// Certificates that are new, for the host.
@@ -135,17 +134,16 @@ impl Execution {
             voting: Arc::clone(&config.voting),
             enabled: config.settings.certifies_execution(),
             signs: config.signs,
-            collector: Collector::new(Arc::clone(&committee), Purpose::Execute, policy)
-                .numbered_from(FIRST_JOB),
+            collector: Collector::new(Arc::clone(&committee), Purpose::Execute, policy),
             // Two delays and two checks; a timeout is at least eight round trips.
-            patience: config.settings.timeout() / 4,
+            certify_timeout: config.settings.timeout() / 4,
             open: BTreeMap::new(),
             certified: BTreeMap::new(),
-            stagger: Stagger::new(config.settings.timeout() / 4),
+            collector_backoff: CollectorBackoff::new(config.settings.timeout() / 4),
             leader: None,
             executed: Height(0),
             diverged: None,
-            blamed: 0,
+            misbehaviour: VecDeque::new(),
             outbox: VecDeque::new(),
             jobs: VecDeque::new(),
             learnt: VecDeque::new(),
@@ -224,7 +222,7 @@ impl Execution {
 
     /// Whether this height is still of interest to anybody.
     fn is_recent(&self, height: Height) -> bool {
-        height.0 + KEPT as u64 > self.newest().max(self.executed).0
+        height.0.saturating_add(KEPT as u64) > self.newest().max(self.executed).0
     }
 
     /// Signs the root and sends the share to the collectors, or to everybody.
@@ -238,8 +236,8 @@ impl Execution {
         };
         let asked = self.to_be_asked(now, height, attempts);
         let wait = match &asked[..] {
-            [] => self.patience * (1 << attempts.saturating_sub(1).min(DOUBLINGS_MAX)),
-            some => self.stagger.before(now, some),
+            [] => self.certify_timeout * (1 << attempts.saturating_sub(1).min(DOUBLINGS_MAX)),
+            some => self.collector_backoff.delay_after(now, some),
         };
         let (chain, epoch) = (self.committee.chain(), self.committee.epoch());
         let statement = executed_statement(chain, epoch, height, root);
@@ -268,14 +266,14 @@ impl Execution {
         let mut collectors = self.collectors(height);
         let leader = collectors.pop().into_iter().collect();
         let awaited = |some: Vec<ReplicaId>| -> Vec<ReplicaId> {
-            some.into_iter().filter(|member| self.stagger.awaits(now, *member)).collect()
+            some.into_iter().filter(|member| self.collector_backoff.awaits(now, *member)).collect()
         };
         let first = if attempts == 0 { awaited(collectors) } else { Vec::new() };
         if first.is_empty() && attempts < ATTEMPTS { awaited(leader) } else { first }
     }
 
-    /// The height's collectors in their order, the same for all who know the same leader: that one last,
-    /// or, where there is none, each member in its turn.
+    /// The height's collectors in their order, the same for all who know the same leader: that one
+    /// last, or, where there is none, each member in its turn.
     fn collectors(&self, height: Height) -> Vec<ReplicaId> {
         let (epoch, members) = (self.committee.epoch(), self.committee.size());
         let redundancy = self.committee.weights().redundant_members();
@@ -309,13 +307,13 @@ impl Execution {
         }
         if let Some(known) = self.certified.get(&height) {
             // A share that was on its way when everybody was shown the proof asks for nothing.
-            if now.since(known.since) >= self.patience {
+            if now.since(known.since) >= self.certify_timeout {
                 let proof = Message::ExecutionProof(known.certificate.clone());
                 self.outbox.push_back((Recipients::One(from), proof));
             }
             return;
         }
-        if self.is_recent(height) && height.0 <= self.executed.0 + AHEAD_MAX {
+        if self.is_recent(height) && height.0 <= self.executed.0.saturating_add(AHEAD_MAX) {
             self.count(now, from, height, root, share);
         }
     }
@@ -323,7 +321,7 @@ impl Execution {
     fn count(&mut self, now: Time, from: ReplicaId, height: Height, root: Digest, share: Share) {
         let members = self.committee.size();
         if !self.open.get(&height).is_some_and(|open| open.shares.turn.is_known()) {
-            let at = now + self.stagger.before(now, &self.earlier(height));
+            let at = now + self.collector_backoff.delay_after(now, &self.earlier(height));
             self.open.entry(height).or_default().shares.turn = Turn::From(at);
         }
         let open = self.open.entry(height).or_default();
@@ -357,9 +355,9 @@ impl Execution {
         let Some((height, ballots)) = open.find(|(_, ballots)| ballots.awaits(outcome.id)) else {
             return;
         };
-        let mut blamed = Vec::new();
-        let made = ballots.combined(outcome, &mut self.collector, &mut blamed);
-        self.blamed += blamed.len() as u64;
+        let mut invalid = Vec::new();
+        let made = ballots.combined(outcome, &mut self.collector, &mut invalid);
+        self.misbehaviour.extend(invalid.into_iter().map(Misbehaviour::from));
         match made {
             Some((root, certificate)) => self.conclude(now, height, root, certificate),
             None => drop(self.add_up(now, height)),
@@ -391,12 +389,12 @@ impl Execution {
         from: ReplicaId,
         certificate: ExecutionCertificate,
     ) {
-        self.stagger.heard(from);
+        self.collector_backoff.heard(from);
         let own = self.open.get(&certificate.header.height);
         // An answer to a share that was sent twice tells nothing of the time that it took.
         let own = own.and_then(|open| open.executed.as_ref()).filter(|own| own.attempts == 1);
         if let Some(own) = own {
-            self.stagger.came(from, now.since(own.asked_at));
+            self.collector_backoff.observed(from, now.since(own.asked_at));
         }
         if self.enabled && self.is_recent(certificate.header.height) {
             self.keep(now, certificate);
@@ -476,9 +474,9 @@ impl Execution {
         self.certified.last_key_value().map_or(Height(0), |(height, _)| *height)
     }
 
-    /// Members that sent bad shares.
-    pub(crate) fn blamed(&self) -> u64 {
-        self.blamed
+    /// Invalid shares that combining found.
+    pub(crate) fn poll_misbehaviour(&mut self) -> Option<Misbehaviour> {
+        self.misbehaviour.pop_front()
     }
 
     // ---- time -----------------------------------------------------------------------------------
@@ -495,7 +493,7 @@ impl Execution {
         for height in self.those(is_due) {
             if self.add_up(now, height) {
                 let earlier = self.earlier(height);
-                self.stagger.passed(now, &earlier);
+                self.collector_backoff.timed_out(now, &earlier);
             }
         }
     }
@@ -512,7 +510,7 @@ impl Execution {
             };
             let silent = own.asked.iter().filter(|asked| **asked != self.id);
             let silent: Vec<ReplicaId> = silent.copied().collect();
-            self.stagger.passed(now, &silent);
+            self.collector_backoff.timed_out(now, &silent);
             let matters = height == self.executed || !own.answers.is_empty();
             if matters || own.attempts <= ATTEMPTS {
                 self.sign(now, height);

@@ -1,11 +1,12 @@
-//! How much of an author's own data may be under way: sealed, sent and not yet decided.
+//! Flow control: an author's own data that may be under way, sealed, sent and not yet decided.
 //!
 //! Without a bound an overloaded author fills every queue between itself and its peers, its bodies
 //! arrive after the proposals that name them, and views wait for megabytes. The bound cannot be a
 //! constant: four validators in a rack and twenty on four continents differ a thousandfold. So it
 //! follows the delay, as TCP Vegas and LEDBAT (RFC 6817) do: the shortest time from sealing to
-//! execution in the last half minute is what the committee needs; what is longer than that is waiting.
-//! While little is waiting the window grows with what is decided; when much is, it shrinks.
+//! execution in the last half minute is what the committee needs; what is longer than that is
+//! waiting. While little is waiting the window grows with what is decided; when much is, it
+//! shrinks.
 
 use quorate_types::Time;
 use std::collections::BTreeMap;
@@ -29,7 +30,7 @@ pub(crate) struct Flow {
     delay: Option<Delay>,
 }
 
-/// What the window follows.
+/// Delays that the window follows.
 #[derive(Debug)]
 struct Delay {
     slack: Duration,
@@ -42,14 +43,14 @@ struct Delay {
 pub(crate) struct Sealed {
     at: Time,
     bytes: usize,
-    /// Whether the window was at least half full: only then does its size matter.
+    /// Set if the window was at least half full: only then does its size matter.
     pressed: bool,
 }
 
 impl Flow {
-    /// A window of at most `window_max` bytes. `slack` is what may wait, on top of the time that the
-    /// committee needs, before the window stops growing: half a view's timeout, so that views given up
-    /// because a member is dead are not taken for too much data.
+    /// A window of at most `window_max` bytes. `slack` is what may wait, on top of the time that
+    /// the committee needs, before the window stops growing: half a view's timeout, so that views
+    /// that timed out because a member is dead are not taken for too much data.
     #[must_use]
     pub(crate) fn new(window_max: usize, slack: Duration) -> Self {
         Self {
@@ -68,20 +69,20 @@ impl Flow {
         Self { under_way, bytes: 0, window, window_max: window, delay: None }
     }
 
-    /// Whether another body may leave.
+    /// Returns `true` if another body may leave.
     #[must_use]
     pub(crate) fn has_room(&self) -> bool {
         self.under_way.is_empty() || self.bytes < self.window
     }
 
-    /// Whether nothing is under way, so that nothing is won by waiting for a body to fill. A fixed
-    /// window does not look.
+    /// Returns `true` if nothing is under way, so that nothing is won by waiting for a body to
+    /// fill. A fixed window does not look.
     #[must_use]
     pub(crate) fn is_idle(&self) -> bool {
         self.delay.is_some() && self.under_way.is_empty()
     }
 
-    /// How many bytes may be under way now.
+    /// Number of bytes that may be under way now.
     #[must_use]
     pub(crate) fn window(&self) -> usize {
         self.window

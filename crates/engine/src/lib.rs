@@ -5,18 +5,23 @@
 //! block synchronisation, and signed replies. [`Session`] is a client. Both are
 //! [`quorate_types::Machine`]s: read that contract first.
 //!
-//! Hosts decode and check what arrives with [`Incoming`]'s `Verified::check`, on a pool.
+//! Hosts decode and check what arrives with [`Incoming`]'s `Verified::check`, on a pool, and carry
+//! out the effects with [`host`].
 
-mod ancestry;
 mod availability;
 mod batching;
 mod bodies;
+mod chain_piggyback;
 mod checkpoints;
+mod config;
 mod execution;
+mod fair_queue;
 mod flow;
+mod frames;
+pub mod host;
 mod mempool;
 pub mod message;
-mod questions;
+mod queries;
 mod replica;
 mod replies;
 mod reply_gate;
@@ -29,16 +34,21 @@ mod sync;
 mod testing;
 mod verify;
 
-pub use ancestry::Truncation;
 pub use availability::{Acknowledged, Acknowledgement, AvailabilityCertificate, Covered};
-pub use message::{Answered, Frame, Message, Question, frame_bytes_max};
-pub use quorate_consensus::{ProtocolKind, UnfitProtocol};
-pub use replica::{Replica, ReplicaConfig, Status, SyncStatus};
+pub use chain_piggyback::Truncation;
+pub use config::ReplicaConfig;
+pub use fair_queue::{Budget, FairQueue, Verdict};
+pub use frames::{FrameRules, FrameSetting, FrameTag, is_urgent};
+pub use message::{Frame, Message, Query, QueryResponse};
+pub use quorate_consensus::{
+    IgnoredCounts, Misbehaviour, MisbehaviourLog, ProtocolKind, UnfitProtocol,
+};
+pub use replica::{Replica, Status, SyncStatus, Timer};
 pub use reply_gate::ReplyGate;
 pub use session::{
-    Bundling, CheckAnswer, Completed, Session, SessionConfig, SessionEffect, SessionEvent, Told,
-    asks_nothing,
+    Bundling, CallResult, CheckAnswer, ClientConfig, Completed, LearnerAddress, NoLearnerAddress,
+    Session, SessionEffect, SessionEvent, SessionSpec, reject_answers,
 };
-pub use settings::{Availability, FlowControl, Settings, SettingsError};
+pub use settings::{Availability, Comparison, FlowControl, Settings, SettingsError};
 pub use snapshots::Offered;
 pub use verify::{Incoming, Verifier};

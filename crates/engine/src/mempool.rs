@@ -1,10 +1,10 @@
 //! Requests that wait to be sealed into a body.
 //!
-//! A body is sealed when it is full, when its first request has waited for the batch delay, or at once
-//! when nothing of this author is under way: light load pays no delay, heavy load fills bodies. While
-//! as much is under way as [`Flow`] allows, requests wait; when too many wait, clients are told. What
-//! waits is shared among the clients: one that sends more than its share when room is scarce is told
-//! first, and costs the others nothing.
+//! A body is sealed when it is full, when its first request has waited for the batch delay, or at
+//! once when nothing of this author is under way: light load pays no delay, heavy load fills
+//! bodies. While as much is under way as [`Flow`] allows, requests wait; when too many wait,
+//! clients are told. What waits is shared among the clients: one that sends more than its share
+//! when room is scarce is told first, and costs the others nothing.
 
 mod open;
 
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 pub(crate) use open::Capacity;
 
-/// Why a request is not taken now.
+/// Reason for which a request is not taken now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     /// Too much waits already.
@@ -29,7 +29,7 @@ pub(crate) enum Refusal {
     Share,
 }
 
-/// So much may wait to be sealed however small the window is.
+/// Bytes that may wait to be sealed however small the window is.
 const WAITING_MIN: usize = 512 * 1024;
 
 /// The open body, and what this author has under way.
@@ -39,12 +39,12 @@ pub(crate) struct Mempool {
     next_sequence: u64,
     limits: Limits,
     open: Open,
-    /// Whether some of the open requests are in another author's body.
+    /// Set if some of the open requests are in another author's body.
     open_elsewhere: bool,
     /// Requests in undecided bodies, the open one among them: a repeat is dropped.
     pending: BTreeMap<(ClientId, u64), Pending>,
     pending_bytes: usize,
-    /// What of `pending_bytes` is whose.
+    /// Parts of `pending_bytes` by client.
     shares: BTreeMap<ClientId, usize>,
     flow: Flow,
 }
@@ -54,11 +54,11 @@ pub(crate) struct Mempool {
 struct Pending {
     /// The bytes of it that this author took.
     bytes: usize,
-    /// Whether another author's body carries it.
+    /// Set if another author's body carries it.
     elsewhere: bool,
 }
 
-/// When a body is full, how long it may stay open, and how much may wait.
+/// Limits of bodies: when one is full, how long it may stay open, and how much may wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// A body that fills this is sealed.
@@ -69,9 +69,9 @@ pub(crate) struct Limits {
     pub(crate) bytes_max: usize,
     /// Most bytes of bodies under way.
     pub(crate) window_max: usize,
-    /// Whether what another author's body carries is left out of the own ones.
+    /// Set if what another author's body carries is left out of the own ones.
     pub(crate) filters: bool,
-    /// How long bodies may wait under way, on top of what a decision takes; absent: however long.
+    /// Time that bodies may wait under way, on top of what a decision takes; absent: any.
     pub(crate) slack: Option<Duration>,
 }
 
@@ -131,7 +131,7 @@ impl Mempool {
         Some(body)
     }
 
-    /// When the open body has waited long enough; never while the window is full.
+    /// Time at which the open body has waited long enough; `None` while the window is full.
     #[must_use]
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.due().filter(|_| self.flow.has_room())
@@ -151,7 +151,8 @@ impl Mempool {
         }
     }
 
-    /// What came to two members in time for neither to know of the other is sealed by the quicker one.
+    /// Drops from the open body what others carry: of two members that got a request in time for
+    /// neither to know of the other, the quicker one seals it.
     fn drop_open_elsewhere(&mut self) {
         if !std::mem::take(&mut self.open_elsewhere) {
             return;
@@ -168,8 +169,8 @@ impl Mempool {
         }
     }
 
-    /// A body was decided some time ago, while this replica was away: as [`Mempool::decided`], but how
-    /// long it took says nothing.
+    /// A body was decided some time ago, while this replica was away: as [`Mempool::decided`], but
+    /// how long it took says nothing.
     pub(crate) fn skipped(&mut self, body: &Body) {
         self.forget_requests(body);
         if body.reference.author == self.author {

@@ -13,31 +13,37 @@ mod chain;
 mod dissemination;
 mod executing;
 mod proposing;
+mod timers;
 
-use crate::ancestry::Ancestry;
+pub use timers::Timer;
+
 use crate::availability::Certifier;
 use crate::batching::Batching;
 use crate::bodies::Bodies;
-use crate::checkpoints::{self, Checkpoints};
-use crate::execution::{self, Execution};
+use crate::chain_piggyback::ChainPiggyback;
+use crate::checkpoints::Checkpoints;
+use crate::execution::Execution;
 use crate::mempool::{Capacity, Limits, Mempool};
 use crate::message::{Busy, FetchBlocks};
-use crate::questions::Questions;
+use crate::queries::PendingQueries;
 use crate::replies::Replies;
 use crate::schedule::Schedule;
 use crate::settings::FlowControl;
 use crate::snapshots::SnapshotSync;
 use crate::sync::BlockSync;
-use crate::{Incoming, Message, Settings, Verifier};
+use crate::{Incoming, Message, ReplicaConfig};
 use bytes::Bytes;
-use quorate_consensus::{Input, Output, PayloadWish, Protocol, ProtocolConfig};
+use quorate_consensus::{
+    IgnoredCounts, Input, Misbehaviour, MisbehaviourLog, Output, ProposeRequest, Protocol,
+    ProtocolConfig,
+};
+use quorate_crypto::Digest;
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_crypto::{Digest, IdentitySecret, VotingSecret};
 use quorate_types::machine::{
-    DecidedRecord, ReadAnswer, ReadItem, ReadRequest, Record, RecordKind, Recovery,
+    CombineOutcome, DecidedRecord, ReadAnswer, ReadItem, ReadRequest, Record, RecordKind, Recovery,
 };
 use quorate_types::{
-    Available, Body, BodyRef, ClientId, Effect, Event, Height, Machine, Peer, Recipients,
+    Available, Body, BodyRef, ClientId, Effect, Event, Height, Machine, Peer, Purpose, Recipients,
     ReplicaId, Request, Time, View,
 };
 use serde::Serialize;
@@ -52,42 +58,12 @@ const SERVED_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Reads of one kind under way on behalf of one peer.
 const READS_PER_PEER_MAX: usize = 2;
 
-/// What a replica is made of.
-#[derive(Clone, Debug)]
-pub struct ReplicaConfig {
-    /// Its index in the committee; one beyond the members is a learner's.
-    pub id: ReplicaId,
-    /// Its identity key.
-    pub identity: Arc<IdentitySecret>,
-    /// Its voting key.
-    pub voting: Arc<VotingSecret>,
-    /// Committee, schemes and caches, shared with the host's pool.
-    pub verifier: Arc<Verifier>,
-    /// What may be tuned.
-    pub settings: Settings,
-    /// The wall clock at [`Time`] zero, in milliseconds since the Unix epoch. The clock advances with
-    /// the host's monotonic time: a step of the wall clock changes nothing.
-    pub wall_origin_ms: u64,
-    /// Whether it may sign. `false`: it follows and serves other members, and never votes,
-    /// proposes, times out or answers clients (a validator that lost its disk, and a learner).
-    pub signs: bool,
-}
-
-impl ReplicaConfig {
-    /// Whether it is no member: it asks for what was decided, executes it and answers questions about
-    /// the state.
-    #[must_use]
-    pub fn is_learner(&self) -> bool {
-        !self.verifier.committee().contains(self.id)
-    }
-}
-
-/// What a replica shows of itself.
+/// Figures of a replica for status pages, metrics and the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Status {
-    /// Its index.
+    /// Index in the committee, or beyond it.
     pub id: ReplicaId,
-    /// The current view.
+    /// View that its protocol is in.
     pub view: View,
     /// The leader of that view.
     pub leader: ReplicaId,
@@ -101,7 +77,8 @@ pub struct Status {
     pub operations: u64,
     /// Views left by a timeout certificate since the start.
     pub view_changes: u64,
-    /// Heights decided by the votes of almost all since the start, where the protocol has a fast path.
+    /// Heights decided by the votes of almost all since the start, where the protocol has a fast
+    /// path.
     pub fast_decisions: u64,
     /// Heights decided by two quorums' votes since the start, where it has one.
     pub slow_decisions: u64,
@@ -111,35 +88,44 @@ pub struct Status {
     pub mempool_bytes: u64,
     /// Bodies held in memory, in bytes.
     pub bodies_bytes: u64,
-    /// Whether it is fetching blocks, bodies or a snapshot that it missed.
+    /// `true` while it fetches blocks, bodies or a snapshot that it missed.
     pub syncing: bool,
-    /// How far that is, while it does.
+    /// Progress of that, while it does.
     pub sync: SyncStatus,
     /// Snapshots installed since the start, in the place of heights that nobody keeps any more.
     pub snapshots_installed: u64,
     /// The last height whose root is certified; 0 without execution certificates.
     pub certified: Height,
-    /// The height from which on the own state is not the committee's, if it is not: nothing is executed
-    /// or answered until a snapshot replaced it.
+    /// The height from which on the own state is not the committee's, if it is not: nothing is
+    /// executed or answered until a snapshot replaced it.
     pub diverged: Option<Height>,
     /// Messages that broke a rule of the protocol, since the start.
     pub faults: u64,
-    /// Whether it signs: `false` for one that lost its safety records.
+    /// `true` if it signs; `false` for one that lost its safety records.
     pub signs: bool,
+    /// Milliseconds until each timer that is set is due, from the last input before this was
+    /// taken; 0 for one that is late.
+    pub timers: BTreeMap<Timer, u64>,
+    /// Messages of the protocol that had no effect, since the start; in metrics alone.
+    #[serde(skip)]
+    pub ignored: IgnoredCounts,
+    /// Rules of the protocol that members broke, since the start; in metrics and the log alone.
+    #[serde(skip)]
+    pub misbehaviour: MisbehaviourLog,
 }
 
-/// How a replica that fell behind comes along.
+/// Progress of a replica that fell behind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SyncStatus {
     /// The last executed height.
     pub from: Height,
     /// The height that it is on its way to, as far as it knows.
     pub to: Height,
-    /// What it waits for, in words; empty when it misses nothing.
+    /// Blocks, bodies or snapshot that it waits for, in words; empty when it misses nothing.
     pub why: String,
 }
 
-/// A replica.
+/// Replica of a committee's service: the machine that a validator's host drives.
 #[derive(Debug)]
 pub struct Replica {
     config: ReplicaConfig,
@@ -147,11 +133,11 @@ pub struct Replica {
     effects: VecDeque<Effect<Message>>,
     mempool: Mempool,
     bodies: Bodies,
-    ancestry: Ancestry,
+    chain_piggyback: ChainPiggyback,
     certifier: Certifier,
     schedule: Schedule,
-    /// Something was stored since the start, and so the incarnation before it. Until then own bodies
-    /// stay here: their numbers must not be given out again after a crash.
+    /// Something was stored since the start, and so the incarnation before it. Until then own
+    /// bodies stay here: their numbers must not be given out again after a crash.
     started: bool,
     unsent: Vec<Arc<Body>>,
     /// Heights up to this one were appended in an earlier run.
@@ -162,36 +148,37 @@ pub struct Replica {
     oldest_snapshot: Option<Height>,
     /// Everything executed up to this height is durable.
     durable: Height,
-    /// What the host was told last.
+    /// Height below which the host was last told to release records.
     released_below: Height,
     snapshots_installed: u64,
     replies: Replies,
     execution: Execution,
     checkpoints: Checkpoints,
-    questions: Questions,
-    wish: Option<PayloadWish>,
-    /// When a pending body may be proposed that may not yet.
+    queries: PendingQueries,
+    propose_request: Option<ProposeRequest>,
+    /// Time at which a pending body may be proposed that may not yet.
     propose_at: Option<Time>,
     batching: Batching,
     /// The time of the last input.
     now: Time,
-    /// The current view.
+    /// View at the last input.
     view: View,
-    /// Since when.
+    /// Time at which that view was first seen.
     view_since: Time,
     /// The decided height at which the bodies' book was last tidied.
     tidied: Height,
     working: bool,
     announce_at: Option<Time>,
-    /// When each member was last shown what decided what it announced.
+    /// Time at which each member was last shown the decision of bodies that it announced.
     shown_at: BTreeMap<ReplicaId, Time>,
-    /// Up to which height each learner was shown what it came to.
+    /// Height up to which each learner was shown certificates of the state.
     proven: BTreeMap<ClientId, Height>,
     reads: BTreeMap<u64, Reading>,
     next_ticket: u64,
     root: Digest,
     operations: u64,
     faults: u64,
+    misbehaviour: MisbehaviourLog,
 }
 
 /// Why something is being read back.
@@ -232,12 +219,12 @@ impl Replica {
         let settings = &config.settings;
         let protocol = protocol(&config);
         Self {
-            checkpoints: Checkpoints::new(&config, protocol.checkpoint_every()),
+            checkpoints: Checkpoints::new(&config, protocol.state().checkpoint_every()),
             protocol,
             effects: VecDeque::new(),
             mempool: mempool(&config, 0),
             bodies: Bodies::new(config.id, members, settings.author_bytes_max),
-            ancestry: Ancestry::new(settings.truncation, members),
+            chain_piggyback: ChainPiggyback::new(settings.comparison.truncation, members),
             certifier: Certifier::new(&config),
             schedule: Schedule::default(),
             started: false,
@@ -255,8 +242,8 @@ impl Replica {
             snapshots_installed: 0,
             replies: Replies::default(),
             execution: Execution::new(&config),
-            questions: Questions::default(),
-            wish: None,
+            queries: PendingQueries::default(),
+            propose_request: None,
             propose_at: None,
             batching: Batching::new(Duration::from_millis(settings.batch_delay_ms)),
             now: Time(0),
@@ -272,6 +259,7 @@ impl Replica {
             root: Digest::ZERO,
             operations: 0,
             faults: 0,
+            misbehaviour: MisbehaviourLog::default(),
             config,
         }
     }
@@ -279,13 +267,13 @@ impl Replica {
     /// The protocol's current view.
     #[must_use]
     pub fn view(&self) -> View {
-        self.protocol.view()
+        self.protocol.state().view()
     }
 
-    /// What it shows of itself.
+    /// Figures for status pages and metrics.
     #[must_use]
     pub fn status(&self) -> Status {
-        let protocol = self.protocol.status();
+        let protocol = self.protocol.state().status();
         Status {
             id: self.config.id,
             view: protocol.view,
@@ -303,11 +291,19 @@ impl Replica {
             syncing: self.is_syncing(),
             sync: self.sync_status(),
             snapshots_installed: self.snapshots_installed,
-            faults: self.faults + self.execution.blamed() + self.checkpoints.blamed(),
+            faults: self.faults,
             certified: self.execution.newest(),
             diverged: self.execution.diverged(),
             signs: self.config.signs,
+            timers: self.timers_ms(),
+            ignored: self.protocol.state().ignored().clone(),
+            misbehaviour: self.misbehaviour.clone(),
         }
+    }
+
+    fn note_misbehaviour(&mut self, seen: &Misbehaviour) {
+        self.faults += 1;
+        self.misbehaviour.count(seen);
     }
 
     fn send(&mut self, to: Recipients, message: Message) {
@@ -362,8 +358,8 @@ impl Replica {
             (Peer::Client(client), Incoming::Request(request)) => {
                 self.on_request(now, client, request);
             }
-            (Peer::Client(client), Incoming::Question(question)) => {
-                self.on_question(client, question);
+            (Peer::Client(client), Incoming::Query(query)) => {
+                self.on_query(client, query);
             }
             (Peer::Replica(from), message) => self.on_peer_message(now, from, message),
             (Peer::Learner(_), message) => self.serve(from, message),
@@ -405,13 +401,13 @@ impl Replica {
             Incoming::ExecutionProof(certificate) => {
                 self.execution.on_proof(now, from, *certificate);
             }
-            question => self.serve(Peer::Replica(from), question),
+            request => self.serve(Peer::Replica(from), request),
         }
     }
 
-    /// What a peer that fell behind asks for.
-    fn serve(&mut self, to: Peer, question: Incoming) {
-        match question {
+    /// Answers a peer that fell behind.
+    fn serve(&mut self, to: Peer, request: Incoming) {
+        match request {
             Incoming::FetchBodies(names) => self.serve_bodies(to, names),
             Incoming::FetchBlocks(request) => self.serve_blocks(to, request),
             Incoming::FetchSnapshots(above) => self.serve_snapshots(to, above),
@@ -447,7 +443,7 @@ impl Replica {
             return;
         }
         if mutants::active(Mutant::HotStuffDropUnlessLeading)
-            && self.protocol.coming_leaders(1) != [self.config.id]
+            && self.protocol.state().upcoming_leaders(1) != [self.config.id]
         {
             return;
         }
@@ -495,12 +491,21 @@ impl Replica {
             }
             Some(Reading::Own) => {
                 for body in answer.items.into_iter().filter_map(parse_stored) {
-                    // Stored again: if it was let go before, it is needed again now.
+                    // Stored again: if it was released before, it is needed again now.
                     self.bodies.hold(now, Arc::clone(&body));
                     self.effects.push_back(Effect::Store(body));
                 }
             }
             None => {}
+        }
+    }
+
+    /// Each purpose has one collector: the protocol's, or one beside it.
+    fn on_combined(&mut self, now: Time, outcome: CombineOutcome) {
+        match outcome.id.purpose {
+            Purpose::Vote | Purpose::Fast => self.feed(now, Input::Combined(outcome)),
+            Purpose::Execute => self.execution.on_combined(now, &outcome),
+            Purpose::Checkpoint => self.checkpoints.on_combined(now, &outcome),
         }
     }
 
@@ -522,8 +527,8 @@ impl Replica {
             Output::Send { to, message } => self.send_protocol(to, message),
             Output::Persist(record) => self.effects.push_back(Effect::Persist(record)),
             Output::Combine(job) => self.effects.push_back(Effect::Combine(job)),
-            Output::WantPayload(wish) => self.wish = Some(wish),
-            Output::WantBodies { block, bodies, source } => {
+            Output::RequestPayload(request) => self.propose_request = Some(request),
+            Output::RequestBodies { block, bodies, source } => {
                 let uncovered: Vec<BodyRef> =
                     bodies.into_iter().filter(|name| !self.certifier.covers(name)).collect();
                 if self.bodies.require(now, block, &uncovered, source) {
@@ -536,20 +541,19 @@ impl Replica {
                     let bytes = decided.record.clone();
                     self.effects.push_back(Effect::Append(DecidedRecord { height, bytes }));
                 }
-                self.mind_order(now, &decided.payload);
+                self.check_for_censorship(now, &decided.payload);
                 self.schedule_decided(decided);
             }
             Output::Behind { target, source } => self.sync.behind(now, target, source),
             Output::Stable(checkpoint) => self.checkpoints.stable(&checkpoint),
-            Output::Blame(..) => self.faults += 1,
+            Output::Misbehaviour(seen) => self.note_misbehaviour(&seen),
             Output::Halt(halt) => self.effects.push_back(Effect::Halt(halt)),
         }
     }
 
     fn send_protocol(&mut self, to: Recipients, message: quorate_consensus::Message) {
-        let reports = message.chained().is_some_and(quorate_consensus::chained::Message::reports);
-        if self.ancestry.precedes(reports)
-            && let Some((target, certificate)) = self.protocol.rests_on(&message)
+        if self.chain_piggyback.precedes(message.reports())
+            && let Some((target, certificate)) = self.protocol.state().rests_on(&message)
         {
             let chain = self.chain_for(target, certificate);
             self.send(to, Message::Chain(chain));
@@ -562,7 +566,7 @@ impl Replica {
         self.send(to, message);
     }
 
-    /// What follows from any input: seal, propose, execute, ask.
+    /// Does the steps that follow any input: seal, propose, execute, ask.
     fn settle(&mut self, now: Time) {
         self.now = now;
         self.seal(now);
@@ -574,14 +578,14 @@ impl Replica {
             self.announce_at = working.then(|| now + self.announce_every());
             self.feed(now, Input::Work(working));
         }
-        let is_new_view = self.view != self.protocol.view();
+        let is_new_view = self.view != self.protocol.state().view();
         if is_new_view {
-            (self.view, self.view_since) = (self.protocol.view(), now);
+            (self.view, self.view_since) = (self.protocol.state().view(), now);
         }
         let untidied = self.schedule.decided().0 - self.tidied.0;
         if is_new_view || untidied >= TIDY_EVERY {
             self.tidied = self.schedule.decided();
-            let (protocol, schedule) = (&self.protocol, &self.schedule);
+            let (protocol, schedule) = (self.protocol.state(), &self.schedule);
             self.bodies.tidy(|block| protocol.may_vote(block), |name| schedule.needs(name));
         }
         self.propose(now);
@@ -632,8 +636,9 @@ fn mempool(config: &ReplicaConfig, incarnation: u64) -> Mempool {
         batch_delay: Duration::from_millis(settings.batch_delay_ms),
         bytes_max: settings.mempool_bytes_max,
         window_max: settings.author_bytes_max / 2,
-        filters: settings.filter_requests,
-        slack: (settings.flow_control == FlowControl::Delay).then(|| settings.timeout() / 2),
+        filters: settings.comparison.filter_requests,
+        slack: (settings.comparison.flow_control == FlowControl::Delay)
+            .then(|| settings.timeout() / 2),
     };
     Mempool::new(config.id, incarnation, limits)
 }
@@ -654,20 +659,18 @@ impl Machine for Replica {
         match input {
             Event::Recovered(recovery) => self.on_recovered(now, *recovery),
             Event::Message { from, message } => self.on_message(now, from, message.into_inner()),
+            Event::WallClock(origin_ms) => {
+                self.config.wall_origin_ms = origin_ms;
+                self.feed(now, Input::WallClock(origin_ms));
+            }
             Event::Stored(name) => {
                 self.start();
                 self.on_stored(now, name);
             }
             Event::Read(answer) => self.on_read(now, answer),
-            Event::Combined(outcome) if outcome.id >= checkpoints::FIRST_JOB => {
-                self.checkpoints.on_combined(now, &outcome);
-            }
-            Event::Combined(outcome) if outcome.id >= execution::FIRST_JOB => {
-                self.execution.on_combined(now, &outcome);
-            }
-            Event::Combined(outcome) => self.feed(now, Input::Combined(outcome)),
+            Event::Combined(outcome) => self.on_combined(now, outcome),
             Event::Executed(executed) => self.on_executed(now, executed),
-            Event::Asked(ticket, asked) => self.questions.on_asked(ticket, asked, &self.execution),
+            Event::Queried(ticket, asked) => self.queries.on_result(ticket, asked, &self.execution),
             Event::Durable(height) => {
                 self.durable = self.durable.max(height);
                 self.release();
@@ -692,21 +695,7 @@ impl Machine for Replica {
     }
 
     fn next_timeout(&self) -> Option<Time> {
-        [
-            self.protocol.next_timeout(),
-            self.mempool.deadline(),
-            self.bodies.deadline(self.now),
-            self.announce_at,
-            self.certifier.deadline(),
-            self.execution.deadline(),
-            self.checkpoints.deadline(),
-            self.propose_at,
-            self.sync.deadline().filter(|_| !self.is_sync_paused()),
-            self.snapshots.deadline(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        self.first_timer()
     }
 }
 

@@ -4,7 +4,7 @@ use quorate_types::ClientId;
 use quorate_types::request::Answer;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Most answers kept.
+/// Most answers that are kept.
 const KEPT_MAX: usize = 4_096;
 /// Most bytes of results kept.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -18,7 +18,7 @@ pub(crate) struct Replies {
 }
 
 impl Replies {
-    /// Keeps an answer.
+    /// Keeps an answer for requests that come again.
     pub(crate) fn keep(&mut self, answer: Answer) {
         let key = (answer.client, answer.sequence);
         self.bytes += size(&answer);

@@ -1,6 +1,7 @@
-//! Which replies a client still has to check: most of a large committee's come after the client knows.
+//! Filter of the replies that a client still has to check: most of a large committee's come after
+//! the client knows.
 
-use crate::message::Tag;
+use crate::frames::FrameTag;
 use quorate_crypto::{Bitmap, Digest};
 use quorate_types::{Committee, Height, ReplicaId, Reply};
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +35,7 @@ impl ReplyGate {
         Self { committee, counts: BTreeMap::new(), done: BTreeSet::new() }
     }
 
-    /// Whether a frame's content (tag and what follows, unchecked) is worth checking.
+    /// Returns `true` if a frame's content (tag and what follows, unchecked) is worth checking.
     #[must_use]
     pub fn wants(&self, content: &[u8]) -> bool {
         sequence_of(content).is_none_or(|sequence| !self.done.contains(&sequence))
@@ -74,9 +75,7 @@ fn forget_first(set: &mut BTreeSet<u64>, kept: usize) {
 /// The sequence number in an encoded [`Reply`]: after the tag, the replica and the client.
 fn sequence_of(content: &[u8]) -> Option<u64> {
     const AT: usize = 1 + 2 + 32;
-    if *content.first()? != Tag::Reply as u8 {
-        return None;
-    }
+    FrameTag::of(content).filter(|tag| *tag == FrameTag::Reply)?;
     let bytes = content.get(AT..AT + 8)?;
     Some(u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
 }

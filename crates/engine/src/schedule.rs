@@ -5,8 +5,8 @@ use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{BodyRef, Height, Payload};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Heights handed to execution and not back yet. Execution is a thread of its own; a few under way keep
-/// it busy, more would only hold memory.
+/// Heights handed to execution and not back yet. Execution is a thread of its own; a few under way
+/// keep it busy, more would only hold memory.
 const UNDER_WAY_MAX: usize = 8;
 
 /// Heights whose bodies are fetched ahead of their execution.
@@ -17,7 +17,7 @@ const UPCOMING: usize = 16;
 pub(crate) struct Schedule {
     waiting: VecDeque<(Payload, Bytes)>,
     under_way: VecDeque<(Height, Vec<BodyRef>)>,
-    /// How many heights not executed yet need each body.
+    /// Number of heights not executed yet that need each body.
     needed: BTreeMap<BodyRef, u32>,
     executed: Height,
     decided: Height,
@@ -57,7 +57,7 @@ impl Schedule {
         self.waiting.iter().take(UPCOMING).map(|(payload, _)| payload)
     }
 
-    /// Whether more heights wait than those.
+    /// Returns `true` if more heights wait than those.
     pub(crate) fn lags(&self) -> bool {
         self.waiting.len() > UPCOMING
     }
@@ -108,7 +108,7 @@ impl Schedule {
         let settled: Vec<_> = self.settled.drain(..count).collect();
         let mut done = Vec::with_capacity(count);
         let mut kept = Vec::new();
-        let stays = !mutants::active(Mutant::LetGoOrderedAgain);
+        let stays = !mutants::active(Mutant::ReleaseOrderedAgain);
         for (height, mut names) in settled {
             names.retain(|name| !self.needed.contains_key(name));
             let (later, now): (Vec<_>, Vec<_>) =
@@ -124,13 +124,13 @@ impl Schedule {
         done
     }
 
-    /// Whether [`Schedule::settle`] would find something.
+    /// Returns `true` if [`Schedule::settle`] would find something.
     #[must_use]
     pub(crate) fn has_settled(&self, height: Height) -> bool {
         self.settled.front().is_some_and(|(settled, _)| *settled <= height)
     }
 
-    /// Whether an execution is under way.
+    /// Returns `true` if an execution is under way.
     #[must_use]
     pub(crate) fn is_executing(&self) -> bool {
         !self.under_way.is_empty()
@@ -158,7 +158,7 @@ impl Schedule {
         skipped
     }
 
-    /// Whether a height that is not executed yet needs this body.
+    /// Returns `true` if a height that is not executed yet needs this body.
     #[must_use]
     pub(crate) fn needs(&self, name: &BodyRef) -> bool {
         self.needed.contains_key(name)

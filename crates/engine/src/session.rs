@@ -1,164 +1,107 @@
-//! A client, as a machine: numbers, bundles, signs, sends, retries, and counts equal replies. A replica
-//! that says it is busy slows it down.
+//! A client, as a machine: numbers, bundles, signs, sends, retries, and counts equal replies. A
+//! replica that says it is busy slows it down.
 
-mod asking;
+mod config;
 mod pace;
+mod queries;
 
 use crate::Incoming;
-use crate::message::{Busy, Question};
-use asking::Asking;
+use crate::message::{Busy, Query};
 use bytes::Bytes;
+pub use config::{
+    Bundling, CheckAnswer, ClientConfig, LearnerAddress, NoLearnerAddress, SessionSpec,
+    reject_answers,
+};
 use pace::Pace;
+use queries::Queries;
 use quorate_crypto::{Bitmap, Digest, IdentitySecret};
 use quorate_types::executed::{CertifiedReply, Completion, ExecutionCertificate};
 use quorate_types::service::Proven;
-use quorate_types::{
-    Committee, Header, Height, Machine, Outcome, Receipt, ReplicaId, Reply, Request, Time, Verified,
-};
+use quorate_types::{Height, Machine, Outcome, Receipt, ReplicaId, Reply, Request, Time, Verified};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
-/// Which operations share a request, and so a signature.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bundling {
-    /// How long an operation waits for others. Longer: fewer signatures, more latency.
-    pub delay: Duration,
-    /// Most operations of one request: at least one, and no more than [`Request::OPERATIONS_MAX`].
-    pub operations_max: usize,
-}
-
-impl Bundling {
-    /// As many as a request takes, after so long.
-    #[must_use]
-    pub const fn after(delay: Duration) -> Self {
-        Self { delay, operations_max: Request::OPERATIONS_MAX }
-    }
-
-    /// With no more operations in a request than this, for committees whose blocks take few: a
-    /// request is ordered whole.
-    #[must_use]
-    pub fn at_most(self, operations: usize) -> Self {
-        Self { operations_max: operations.clamp(1, Request::OPERATIONS_MAX), ..self }
-    }
-}
-
-/// How a session behaves.
-#[derive(Clone, Debug)]
-pub struct SessionConfig {
-    /// Whom it talks to.
-    pub committee: Arc<Committee>,
-    /// Its key: the client's identity on its channels and under its requests.
-    pub identity: Arc<IdentitySecret>,
-    /// The replica that it sends to first; the next ones follow when it is silent.
-    pub first: ReplicaId,
-    /// Which operations share a request.
-    pub bundling: Bundling,
-    /// How long a request may stay unanswered before it goes to the next replica.
-    pub retry_after: Duration,
-    /// The sequence number of the first request: one past the last one that this key ever used.
-    pub next_sequence: u64,
-    /// The service's check of an answer to a question.
-    pub check_answer: CheckAnswer,
-    /// Whether there is a learner, at the first index beyond the members: questions go to it first.
-    pub learner: bool,
-}
-
-/// Whether an answer to a question is true of a state with this header's root; otherwise what is wrong.
-/// A member whose answer does not pass is asked nothing more about it.
-pub type CheckAnswer = fn(&[u8], &Header, &Proven) -> Result<(), String>;
-
-/// The check of a session that asks nothing: no answer passes.
-///
-/// # Errors
-/// Always.
-pub fn asks_nothing(_: &[u8], _: &Header, _: &Proven) -> Result<(), String> {
-    Err("this session has no check for answers".to_owned())
-}
-
-/// What a session is fed.
+/// Input of a session.
 #[derive(Debug)]
 pub enum SessionEvent {
-    /// An operation to have executed; `tag` comes back with its outcome.
+    /// Submits an operation for ordering and execution.
     Submit {
-        /// The caller's own mark.
+        /// The caller's mark, which comes back with the result.
         tag: u64,
-        /// The operation.
+        /// Operation in the service's encoding.
         operation: Bytes,
     },
-    /// Many operations that came together: they share requests.
+    /// Submits many operations that came together: they share requests.
     SubmitMany(Vec<(u64, Bytes)>),
-    /// A question about the state; `tag` comes back with its answer.
-    Ask {
-        /// The caller's own mark.
+    /// Puts a query about the state, which is not ordered and changes nothing.
+    Query {
+        /// The caller's mark, which comes back with the result.
         tag: u64,
-        /// In the service's own words.
-        question: Bytes,
+        /// Query in the service's encoding.
+        query: Bytes,
     },
-    /// A checked message from a replica to a client.
+    /// Delivers a checked message from a replica to a client.
     Message {
-        /// Who sent it.
+        /// Replica that the channel authenticates.
         from: ReplicaId,
-        /// What.
+        /// Reply, answer or refusal, with its signatures checked.
         message: Verified<Incoming>,
     },
 }
 
-/// What a session asks of its host.
+/// Effect that a session requires of its host.
 #[derive(Debug)]
 pub enum SessionEffect {
-    /// Send a request in the client lane.
+    /// Sends a request in the client lane.
     Send {
-        /// To whom.
+        /// Member that receives it.
         to: ReplicaId,
-        /// What.
+        /// Request to send, signed.
         request: Request,
     },
-    /// Send a question in the client lane.
-    Ask {
-        /// To whom.
+    /// Sends a query in the client lane.
+    Query {
+        /// Member or learner that receives it.
         to: ReplicaId,
-        /// What.
-        question: Question,
+        /// Query with the session's number for it.
+        query: Query,
     },
-    /// An operation is done.
-    Completed(Completed),
-    /// A question is answered.
-    Answered(Told),
-    /// The window and the queue are full: this operation was not taken.
-    Overloaded {
-        /// The caller's mark.
+    /// Returns the result of an operation or a query to the caller, once for each tag.
+    Return {
+        /// Mark that the caller gave it.
         tag: u64,
-        /// What the replica that was busy last said, if one was.
+        /// Result of the operation or query.
+        result: CallResult,
+    },
+}
+
+/// Result of a call: of a submitted operation or of a query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallResult {
+    /// The operation was ordered and executed.
+    Completed(Completed),
+    /// The query's checked answer and the certified header of the height at which it is true;
+    /// otherwise the reason that the member that was asked last gave.
+    Answered(Result<(Proven, ExecutionCertificate), String>),
+    /// Window and queue of the session are full, or the operation is too large: it was never sent.
+    Overloaded {
+        /// Reason that a busy replica gave last, if one did.
         reason: Option<Arc<str>>,
     },
 }
 
-/// An operation whose result an honest replica vouches for: by a certificate, or since so many answered
-/// alike that one of them is honest (f+1, or more than the tolerated faulty weight).
+/// Executed operation whose result an honest replica vouches for: by a certificate, or by so many
+/// equal replies that one of them is honest (f+1, or more than the tolerated faulty weight).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completed {
-    /// The caller's mark.
-    pub tag: u64,
-    /// What the operation came to.
+    /// Result by the service: applied or refused.
     pub outcome: Outcome,
-    /// Where it took effect.
+    /// Height of the block that executed it.
     pub height: Height,
-    /// What proves it, where the committee certifies what it executes; shared by the operations of a
-    /// request, of which this is number `place`.
-    pub receipt: Option<Arc<Receipt>>,
-    /// The operation's place in its request, from 0.
-    pub place: usize,
-}
-
-/// What became of a question.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
-    /// The caller's mark.
-    pub tag: u64,
-    /// The answer, which was checked, and the certified header of the height that it is true of; or what
-    /// the member that was asked last said.
-    pub result: Result<(Proven, ExecutionCertificate), String>,
+    /// Proof for others, where the committee certifies what it executes, with the operation's
+    /// index among those of the receipt's request. An operation that had to be asked about again
+    /// is answered by equal replies, and has none.
+    pub receipt: Option<(Arc<Receipt>, usize)>,
 }
 
 /// The wait between two attempts doubles this often.
@@ -167,7 +110,8 @@ const RETRY_DOUBLINGS_MAX: u32 = 2;
 /// A client session: up to [`Session::WINDOW`] requests under way, more operations waiting.
 #[derive(Debug)]
 pub struct Session {
-    config: SessionConfig,
+    config: Arc<ClientConfig>,
+    identity: Arc<IdentitySecret>,
     effects: VecDeque<SessionEffect>,
     queue: VecDeque<(u64, Bytes)>,
     queued_bytes: usize,
@@ -175,28 +119,29 @@ pub struct Session {
     next_sequence: u64,
     under_way: BTreeMap<u64, UnderWay>,
     target: ReplicaId,
-    /// When each replica last answered anything.
+    /// Time at which each replica last answered anything.
     heard: BTreeMap<ReplicaId, Time>,
     pace: Pace,
-    /// Why a replica was busy, last.
+    /// Reason that the replica gave that was busy last.
     reason: Option<Arc<str>>,
-    asking: Asking,
+    queries: Queries,
 }
 
 #[derive(Debug)]
 struct UnderWay {
     request: Request,
     tags: Vec<u64>,
-    /// When it was sent last, and when it is sent again.
+    /// Time at which it was sent last, and at which it is sent again.
     sent_at: Time,
     retry_at: Time,
-    /// Who was asked last, how often it was sent again, and how often somebody had no room for it.
+    /// Replica that was asked last; it was sent again `retries` times, and found no room `refusals`
+    /// times.
     asked: ReplicaId,
     retries: u32,
     refusals: u32,
-    /// Each replica's first answer counts.
+    /// Members whose answer was counted: the first of each counts.
     answered: Bitmap,
-    /// Who gave which answer.
+    /// Replicas by the answer that they gave.
     answers: BTreeMap<(Height, Digest), Bitmap>,
 }
 
@@ -206,21 +151,26 @@ impl Session {
     /// Most operations that wait for a place in the window.
     pub const QUEUE_MAX: usize = 16_384;
 
-    /// A session with nothing under way.
+    /// The session with this index in [`ClientConfig::sessions`], with nothing under way.
+    ///
+    /// # Panics
+    /// When the configuration has no such session.
     #[must_use]
-    pub fn new(config: SessionConfig) -> Self {
+    pub fn new(config: Arc<ClientConfig>, index: usize) -> Self {
+        let SessionSpec { identity, first, next_sequence } = config.sessions[index].clone();
         Self {
+            identity,
             effects: VecDeque::new(),
             queue: VecDeque::new(),
             queued_bytes: 0,
             queued_since: None,
-            next_sequence: config.next_sequence,
+            next_sequence,
             under_way: BTreeMap::new(),
-            target: config.first,
+            target: first,
             heard: BTreeMap::new(),
             pace: Pace::new(Self::WINDOW),
             reason: None,
-            asking: Asking::new(&config),
+            queries: Queries::new(&config),
             config,
         }
     }
@@ -234,7 +184,8 @@ impl Session {
     fn submit(&mut self, now: Time, tag: u64, operation: Bytes) {
         if self.queue.len() >= Self::QUEUE_MAX || operation.len() > Request::BYTES_MAX {
             let reason = self.reason.clone();
-            self.effects.push_back(SessionEffect::Overloaded { tag, reason });
+            let result = CallResult::Overloaded { reason };
+            self.effects.push_back(SessionEffect::Return { tag, result });
             return;
         }
         self.queued_bytes += operation.len();
@@ -242,15 +193,15 @@ impl Session {
         self.queued_since.get_or_insert(now);
     }
 
-    /// Sends what is ready: a full bundle, one that has waited, or anything when nothing is under way.
+    /// Sends what is ready: a full bundle, one that has waited, or anything when nothing is under
+    /// way.
     fn flush(&mut self, now: Time) {
         while self.is_window_open() && self.is_bundle_ready(now) {
             let bundle = self.take_bundle(now);
             let (tags, operations): (Vec<u64>, Vec<Bytes>) = bundle.into_iter().unzip();
             let chain = self.config.committee.chain();
-            let request =
-                Request::sign(&self.config.identity, chain, self.next_sequence, &operations)
-                    .expect("a bundle is cut to a request's limits");
+            let request = Request::sign(&self.identity, chain, self.next_sequence, &operations)
+                .expect("a bundle is cut to a request's limits");
             self.next_sequence += 1;
             self.effects
                 .push_back(SessionEffect::Send { to: self.target, request: request.clone() });
@@ -258,7 +209,7 @@ impl Session {
                 request,
                 tags,
                 sent_at: now,
-                retry_at: now + self.pace.patience(self.config.retry_after),
+                retry_at: now + self.pace.timeout(self.config.retry_after),
                 asked: self.target,
                 retries: 0,
                 refusals: 0,
@@ -298,14 +249,14 @@ impl Session {
         bundle
     }
 
-    /// A learner answers questions, and nothing else that it says means anything.
+    /// Handles a message; of a learner's only answers to queries count.
     fn on_message(&mut self, now: Time, from: ReplicaId, message: Incoming) {
         let is_member = self.config.committee.contains(from);
         if is_member {
             self.heard.insert(from, now);
         }
         match message {
-            Incoming::Answered(answered) => self.asking.on_answered(now, from, *answered),
+            Incoming::QueryResponse(answered) => self.queries.on_response(now, from, *answered),
             Incoming::Reply(reply) if is_member => self.on_reply(now, from, reply),
             Incoming::Busy(busy) if is_member => self.on_busy(now, from, busy),
             Incoming::CertifiedReply(reply) if is_member => self.on_certified(now, *reply),
@@ -320,8 +271,8 @@ impl Session {
         let Some(under_way) = self.under_way.get_mut(&reply.sequence) else {
             return;
         };
-        let fits = reply.client.0 == self.config.identity.public()
-            && reply.results.len() == under_way.tags.len();
+        let fits =
+            reply.client.0 == self.identity.public() && reply.results.len() == under_way.tags.len();
         if !fits || !under_way.answered.insert(from.index()) {
             return;
         }
@@ -345,7 +296,7 @@ impl Session {
     /// One certified answer is enough.
     fn on_certified(&mut self, now: Time, reply: CertifiedReply) {
         let Completion { client, sequence, .. } = reply.completion;
-        let is_own = client.0 == self.config.identity.public();
+        let is_own = client.0 == self.identity.public();
         let Some(under_way) = self.under_way.get(&sequence).filter(|_| is_own) else { return };
         if !reply.answers(&under_way.request) {
             return;
@@ -367,14 +318,14 @@ impl Session {
     ) {
         self.pace.completed(done.sent_at, now);
         for (place, (tag, outcome)) in done.tags.into_iter().zip(results).enumerate() {
-            let receipt = receipt.cloned();
-            let completed = Completed { tag, outcome, height, receipt, place };
-            self.effects.push_back(SessionEffect::Completed(completed));
+            let receipt = receipt.map(|receipt| (Arc::clone(receipt), place));
+            let result = CallResult::Completed(Completed { outcome, height, receipt });
+            self.effects.push_back(SessionEffect::Return { tag, result });
         }
     }
 
-    /// A replica has no room: the request goes to the next one after a pause, new ones too, and fewer
-    /// are sent.
+    /// A replica has no room: the request goes to the next one after a pause, new ones too, and
+    /// fewer are sent.
     fn on_busy(&mut self, now: Time, from: ReplicaId, busy: Busy) {
         let Some(under_way) = self.under_way.get_mut(&busy.sequence) else {
             return;
@@ -391,10 +342,11 @@ impl Session {
         }
     }
 
-    /// Unanswered requests go to the next replica, one at a time: every replica that takes one seals it
-    /// into a body, so asking all of them at once would multiply the load just when there is too much
-    /// of it. The wait doubles with each attempt. New requests go elsewhere too. A request that
-    /// somebody answered was executed: it only lacks further answers, and all are asked for theirs.
+    /// Unanswered requests go to the next replica, one at a time: every replica that takes one
+    /// seals it into a body, so asking all of them at once would multiply the load just when there
+    /// is too much of it. The wait doubles with each attempt. New requests go elsewhere too. A
+    /// request that somebody answered was executed: it only lacks further answers, and all are
+    /// asked for theirs.
     fn retry(&mut self, now: Time) {
         let due: Vec<u64> =
             self.under_way.iter().filter(|(_, u)| u.retry_at <= now).map(|(seq, _)| *seq).collect();
@@ -420,7 +372,7 @@ impl Session {
             let doublings = (under_way.retries - under_way.refusals.min(under_way.retries))
                 .min(RETRY_DOUBLINGS_MAX);
             under_way.retry_at =
-                now + self.pace.patience(self.config.retry_after) * (1 << doublings);
+                now + self.pace.timeout(self.config.retry_after) * (1 << doublings);
             let request = &under_way.request;
             self.effects.extend(
                 to.into_iter().map(|to| SessionEffect::Send { to, request: request.clone() }),
@@ -428,8 +380,8 @@ impl Session {
         }
     }
 
-    /// Who is asked next for this. Replicas that say much and take nothing are lively too: once as
-    /// many were asked as there are, everybody's turn comes.
+    /// Replica that is asked next for this. Replicas that say much and take nothing are lively too:
+    /// once as many were asked as there are, everybody's turn comes.
     fn next_for(&self, under_way: &UnderWay) -> ReplicaId {
         let size = u32::try_from(self.config.committee.size()).expect("members are few");
         if under_way.retries < size {
@@ -439,8 +391,8 @@ impl Session {
         }
     }
 
-    /// The next replica in turn that answered about as lately as the latest to answer: one that fell
-    /// silent while others did not is passed over. Never the same one, if there is another.
+    /// The next replica in turn that answered about as lately as the latest to answer: one that
+    /// fell silent while others did not is passed over. Never the same one, if there is another.
     fn next_lively(&self, after: ReplicaId) -> ReplicaId {
         let heard = |member: ReplicaId| self.heard.get(&member).copied().unwrap_or_default();
         let latest = self.heard.values().copied().max().unwrap_or_default();
@@ -450,7 +402,7 @@ impl Session {
             .unwrap_or_else(|| self.turn(after, 1))
     }
 
-    /// So many members further.
+    /// Member so many places further in the ring.
     fn turn(&self, after: ReplicaId, steps: usize) -> ReplicaId {
         let index = (after.index() + steps) % self.config.committee.size();
         ReplicaId(u16::try_from(index).expect("members are few"))
@@ -467,7 +419,7 @@ impl Machine for Session {
             SessionEvent::SubmitMany(operations) => {
                 operations.into_iter().for_each(|(tag, bytes)| self.submit(now, tag, bytes));
             }
-            SessionEvent::Ask { tag, question } => self.asking.ask(now, tag, question, self.target),
+            SessionEvent::Query { tag, query } => self.queries.start(now, tag, query, self.target),
             SessionEvent::Message { from, message } => {
                 self.on_message(now, from, message.into_inner());
             }
@@ -477,12 +429,12 @@ impl Machine for Session {
 
     fn handle_timeout(&mut self, now: Time) {
         self.retry(now);
-        self.asking.due(now);
+        self.queries.retry(now);
         self.flush(now);
     }
 
     fn poll(&mut self) -> Option<SessionEffect> {
-        self.effects.pop_front().or_else(|| self.asking.poll())
+        self.effects.pop_front().or_else(|| self.queries.poll())
     }
 
     fn next_timeout(&self) -> Option<Time> {
@@ -491,7 +443,7 @@ impl Machine for Session {
             .queued_since
             .filter(|_| self.is_window_open())
             .map(|since| since + self.config.bundling.delay);
-        [retry, flush, self.asking.deadline()].into_iter().flatten().min()
+        [retry, flush, self.queries.next_timeout()].into_iter().flatten().min()
     }
 }
 

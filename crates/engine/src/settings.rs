@@ -1,18 +1,23 @@
 //! The settings of a replica: one plain struct, the same in configuration files, benches and
 //! simulations.
 
-use crate::Truncation;
-use quorate_consensus::{Liveness, ProposalKey, ProtocolKind};
-use quorate_crypto::{KeyCache, Policy};
-use quorate_types::as_text;
+mod comparison;
+mod table;
+
+pub use comparison::{Comparison, FlowControl};
+
+use quorate_consensus::{Liveness, ProtocolKind};
+use quorate_crypto::Policy;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use table::Table;
 
-/// When a body may be ordered: what a vote for a block that names it needs.
+/// Condition under which a body may be ordered: what a vote for a block that names it needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Availability {
-    /// The voter stores the body: the votes for a block are the proof that its bodies are available.
+    /// The voter stores the body: the votes for a block are the proof that its bodies are
+    /// available.
     #[default]
     Stored,
     /// The voter stores the body or holds a certificate that members of `weak` weight store it.
@@ -40,89 +45,54 @@ impl std::str::FromStr for Availability {
     }
 }
 
-/// What bounds how much of an author's own data is under way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FlowControl {
-    /// A window that follows the delay, so that bodies do not wait where proposals overtake them.
-    #[default]
-    Delay,
-    /// `author_bytes_max` alone: bodies leave when they are full or have waited, as they come.
-    Fixed,
-}
-
 /// Everything that may be tuned in a replica. Members must agree on `protocol`,
-/// `leader_reputation`, `leader_tenure`, `proposal_key`, `availability`, `execution_certificates` and
-/// `snapshot_every`, and
-/// should on `inline_bodies`; the rest is each member's own.
+/// `leader_reputation`, `leader_tenure`, `inline_bodies`, `availability`, `execution_certificates`,
+/// `snapshot_every`, `comparison.proposal_key` and `comparison.truncation`; the rest is each
+/// member's own. Frames that these rule out are refused ([`crate::FrameSetting`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(from = "Table", into = "Table")]
 pub struct Settings {
-    /// The ordering protocol.
+    /// Protocol that orders the payloads.
     pub protocol: ProtocolKind,
     /// A body is sealed when its requests reach this many bytes. 1 KiB to 3 MiB.
     pub batch_bytes: usize,
     /// A body that is not full is sealed after this long. Longer: fewer, larger bodies and a higher
     /// latency when load is light.
     pub batch_delay_ms: u64,
-    /// Most operations in a body, and in a block unless its only body has more; 0 for no limit. The
-    /// dissertation's batch limit (004 §3.3.2).
-    pub block_operations_max: u64,
-    /// Requests that another member's body carries are left out of the own ones (004 §3.3.2:
-    /// filtering). What is ordered twice takes effect once either way.
-    pub filter_requests: bool,
-    /// How long a view may take before its leader is given up: at least eight round trips between the
-    /// farthest members.
+    /// Time that a view may take before it times out, in milliseconds: at least eight round trips
+    /// between the farthest members.
     pub timeout_ms: u64,
     /// After a quorum of votes, how long the next leader waits for the rest, so that certificates
     /// name few absentees (000 §3). 0: not at all.
     pub vote_wait_ms: u64,
-    /// How votes are checked when they are collected: `each`, `batch` or `aggregate`.
-    #[serde(with = "as_text")]
+    /// Way in which votes are checked when they are collected: `each`, `batch` or `aggregate`.
     pub verify: Policy,
-    /// Whether certificates are checked against the cached committee key: `on`, `subtract` (always as
-    /// paper 000 does) or `off`.
-    #[serde(with = "as_text")]
-    pub key_cache: KeyCache,
-    /// Which key signs proposals: `identity` or `voting` (as paper 000 does).
-    #[serde(with = "as_text")]
-    pub proposal_key: ProposalKey,
     /// Leaders whose last turns came to nothing are passed over, longer each time. **Every member
     /// must say the same**, or they wait for different leaders.
     pub leader_reputation: bool,
     /// Views in a row that a member leads, 1 to 1,000: `⌊v/K⌋ mod n`. **Every member must say the
     /// same.**
     pub leader_tenure: u64,
-    /// Slots that a primary has under way at once, 1 to 256, in protocols that order in slots; never more
-    /// than ⌊(n−1)/(c+1)⌋. More of them hide long ways, and wait for one another's processors where those
-    /// are short.
+    /// Slots that a primary has under way at once, 1 to 256, in protocols that order in slots;
+    /// never more than ⌊(n−1)/(c+1)⌋. More of them hide long ways, and wait for one another's
+    /// processors where those are short.
     pub concurrent_slots: u64,
     /// Views that depend on a member whose last turn came to nothing get an eighth of their span.
-    pub leader_patience: bool,
-    /// By how much of itself a view's span grows for each view given up since the last decision,
-    /// but for the first of each of so many leaders as may be dead; twelve times at most. 0 to 100,
-    /// in per cent.
+    pub shorten_failed_turns: bool,
+    /// By how much of itself a view's span grows for each view that timed out since the last
+    /// decision, but for the first of each of so many leaders as may be dead; twelve times at most.
+    /// 0 to 100, in per cent.
     pub timeout_growth: u32,
-    /// Timeouts show their sender's last vote, so that a certificate that a collector took with it
-    /// can be made again. Without it chained HotStuff among four members with one dead may decide
-    /// nothing.
-    pub vote_salvage: bool,
-    /// Leaders carry their own bodies inside proposals instead of sending them ahead.
+    /// Leaders carry their own bodies inside proposals instead of sending them ahead. **Every
+    /// member must say the same**: without it such proposals are refused.
     pub inline_bodies: bool,
-    /// What of the chain travels with messages: `ids`, `heights` or `off`, see [`Truncation`].
-    /// Anything but ids is for comparisons; paper 004's nodes carry their commands, as
-    /// `inline_bodies` has it.
-    pub truncation: Truncation,
-    /// Whether anything is signed and checked at all. Without it there is no protection: only simulated
-    /// replicas may go without.
-    pub signatures: bool,
-    /// What a vote needs of the bodies that a block names: `stored` at the voter, or `certified`, which
-    /// costs every member signatures beside the votes and lets it vote for what it does not hold yet.
-    /// Not together with `inline_bodies`.
+    /// Condition of a vote on the bodies that a block names: `stored` at the voter, or `certified`,
+    /// which costs every member signatures beside the votes and lets it vote for what it does not
+    /// hold yet. Not together with `inline_bodies`.
     pub availability: Availability,
-    /// Members sign what each height came to, and a client gets one answer that proves itself, instead
-    /// of one from each member. It comes two message delays later. Needed for receipts and for questions
-    /// about the state. **Every member must say the same**, or too few sign.
+    /// Members sign what each height came to, and a client gets one answer that proves itself,
+    /// instead of one from each member. It comes two message delays later. Needed for receipts and
+    /// for questions about the state. **Every member must say the same**, or too few sign.
     pub execution_certificates: bool,
     /// A proposal stamped further ahead of the own clock than this gets no vote.
     pub clock_drift_max_ms: u64,
@@ -130,14 +100,14 @@ pub struct Settings {
     pub mempool_bytes_max: usize,
     /// Undecided bodies kept of each author, in bytes. Beyond it they are fetched when ordered.
     pub author_bytes_max: usize,
-    /// What bounds an author's own data under way: the `delay`, or half of `author_bytes_max` alone
-    /// (`fixed`), for comparisons.
-    pub flow_control: FlowControl,
-    /// Every so many heights a snapshot of the state is taken, 4 to 1,048,576. **Every member must say
-    /// the same**: only snapshots of one height can vouch for one another. Blocks are kept from the
-    /// last but one on, whatever the retention: rarer snapshots mean more disk, more frequent ones
-    /// write the whole state more often.
+    /// Every so many heights a snapshot of the state is taken, 4 to 1,048,576. **Every member must
+    /// say the same**: only snapshots of one height can vouch for one another. Blocks are kept from
+    /// the last but one on, whatever the retention: rarer snapshots mean more disk, more frequent
+    /// ones write the whole state more often.
     pub snapshot_every: u64,
+    /// Settings for comparisons with papers: at their defaults in any validator that orders for
+    /// others. Files and results name them beside the others.
+    pub comparison: Comparison,
 }
 
 impl Default for Settings {
@@ -146,34 +116,27 @@ impl Default for Settings {
             protocol: ProtocolKind::Jolteon,
             batch_bytes: 500_000,
             batch_delay_ms: 5,
-            block_operations_max: 0,
-            filter_requests: true,
             timeout_ms: 1_000,
             vote_wait_ms: 0,
             verify: Policy::Aggregate,
-            key_cache: KeyCache::On,
-            proposal_key: ProposalKey::Identity,
             leader_reputation: false,
             leader_tenure: 1,
             concurrent_slots: Liveness::default().concurrent_slots,
-            leader_patience: true,
+            shorten_failed_turns: true,
             timeout_growth: 50,
-            vote_salvage: true,
             inline_bodies: false,
-            truncation: Truncation::Ids,
-            signatures: true,
             availability: Availability::Stored,
             execution_certificates: false,
             clock_drift_max_ms: 5_000,
             mempool_bytes_max: 64 * 1024 * 1024,
             author_bytes_max: 64 * 1024 * 1024,
-            flow_control: FlowControl::Delay,
             snapshot_every: 1_024,
+            comparison: Comparison::default(),
         }
     }
 }
 
-/// Why settings are refused.
+/// Reason for which settings are refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("setting '{name}' is {value}; it must be {rule}")]
 pub struct SettingsError {
@@ -229,32 +192,32 @@ impl Settings {
         )
     }
 
-    /// [`Settings::block_operations_max`] as a number to compare with.
+    /// [`Comparison::block_operations_max`] as a number to compare with.
     #[must_use]
     pub fn block_operations_max(&self) -> usize {
-        match self.block_operations_max {
+        match self.comparison.block_operations_max {
             0 => usize::MAX,
             most => usize::try_from(most).unwrap_or(usize::MAX),
         }
     }
 
-    /// Whether members certify what heights come to: by [`Settings::execution_certificates`], or because
-    /// the protocol answers clients so.
+    /// Returns `true` if members certify what heights come to: by
+    /// [`Settings::execution_certificates`], or because the protocol answers clients so.
     #[must_use]
     pub fn certifies_execution(&self) -> bool {
         self.execution_certificates || self.protocol.certifies_replies()
     }
 
-    /// How the protocol keeps going.
+    /// Options that keep the protocol going.
     #[must_use]
     pub fn liveness(&self) -> Liveness {
         Liveness {
             leader_tenure: self.leader_tenure,
             concurrent_slots: self.concurrent_slots,
             leader_reputation: self.leader_reputation,
-            leader_patience: self.leader_patience,
+            shorten_failed_turns: self.shorten_failed_turns,
             timeout_growth: self.timeout_growth,
-            vote_salvage: self.vote_salvage,
+            vote_salvage: self.comparison.vote_salvage,
         }
     }
 

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! Idle ─ blocks or bodies are gone ─▶ Asking ─ enough members name one alike ─▶ Fetching
-//!   ▲                                    ▲                                        │ all chunks staged
-//!   └──────────── Installed ─────────────┼────────── Installing ◀─────────────────┘
-//!                                        └─ no source left, or none answers
+//!   ▲                                    ▲                                        │
+//!   └──────────── Installed ─────────────┼────────── Installing ◀─ all staged ────┤
+//!                                        └─ no source left, or none answers ──────┘
 //! ```
 //!
 //! What a snapshot holds cannot be checked against anything that was ordered. So (★) it is
@@ -12,8 +12,8 @@
 //! manifest, each over its own authenticated channel: one of them is honest. The block that it is
 //! of comes with a proof that a quorum decided it, which was checked before it came here. Every
 //! chunk is compared with its hash in the manifest (★); whoever sent another is not asked again for
-//! this snapshot. What is staged is known by its hash, and not fetched again: after a restart, or when
-//! another snapshot has the same chunk.
+//! this snapshot. What is staged is known by its hash, and not fetched again: after a restart, or
+//! when another snapshot has the same chunk.
 
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
@@ -24,12 +24,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long members may take to name their snapshots before they are asked again.
+/// Time that members may take to name their snapshots before they are asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(1_000);
-/// How long a chunk may take before another member is asked for it.
+/// Time that a chunk may take before another member is asked for it.
 const CHUNK_RETRY: Duration = Duration::from_millis(1_500);
 /// The longest wait for one.
-const CHUNK_PATIENCE_MAX: Duration = Duration::from_secs(24);
+const CHUNK_TIMEOUT_MAX: Duration = Duration::from_secs(24);
 /// Chunks under way from one member.
 const PER_MEMBER_MAX: usize = 2;
 /// Chunks that every source may leave unanswered in a row, for each that it may have under way.
@@ -40,15 +40,15 @@ const OFFERS_MAX: usize = 2;
 /// A snapshot that a member names, checked as far as it proves itself.
 #[derive(Clone, Debug)]
 pub struct Offered {
-    /// What it is.
+    /// Manifest of the snapshot.
     pub manifest: Manifest,
-    /// Its manifest's digest.
+    /// Digest of its manifest.
     pub digest: Digest,
     /// The decided record of its height, with the proof that was checked.
     pub decided: Bytes,
 }
 
-/// Where the replica stands with snapshots.
+/// State of fetching and serving snapshots.
 #[derive(Debug)]
 pub(crate) struct SnapshotSync {
     committee: Arc<Committee>,
@@ -76,29 +76,29 @@ struct Fetching {
     /// Chunks to ask for.
     missing: BTreeSet<u32>,
     /// Chunks that are not here, and who was asked for them and took too long.
-    given_up: BTreeSet<(u32, ReplicaId)>,
+    timed_out: BTreeSet<(u32, ReplicaId)>,
     staged: u32,
-    /// Who sent a wrong chunk or has none any more.
+    /// Members that sent a wrong chunk or have none any more.
     dismissed: BTreeSet<ReplicaId>,
     /// Chunks that came too late or not at all since the last good one.
     late: usize,
-    /// How long to wait for a chunk.
-    patience: Duration,
+    /// Time to wait for a chunk.
+    chunk_timeout: Duration,
 }
 
-/// What to send.
+/// Request to send to members.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum SnapshotFetch {
     /// Everybody: which snapshots beyond this height?
     Name(Height),
     /// One member: this chunk of that snapshot.
     Chunk(ReplicaId, Digest, u32),
 }
 
-/// What became of a chunk.
+/// Verdict on a chunk that came.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// Keep it.
+    /// Keep it on disk.
     Stage(StagedChunk),
     /// Nobody asked for it.
     Unasked,
@@ -125,7 +125,7 @@ impl SnapshotSync {
         }
     }
 
-    /// Staged chunks that the host may let go, once.
+    /// Staged chunks that the host may delete, once.
     pub(crate) fn take_surplus(&mut self) -> Vec<Digest> {
         std::mem::take(&mut self.surplus)
     }
@@ -144,12 +144,12 @@ impl SnapshotSync {
         }
     }
 
-    /// Whether it is under way.
+    /// Returns `true` while it is under way.
     pub(crate) fn is_active(&self) -> bool {
         !matches!(self.phase, Phase::Idle)
     }
 
-    /// Whether nothing may be executed: what is fetched is complete, or being installed.
+    /// Returns `true` if nothing may be executed: what is fetched is complete, or being installed.
     pub(crate) fn holds_execution(&self) -> bool {
         match &self.phase {
             Phase::Fetching(fetching) => fetching.is_complete(),
@@ -208,26 +208,26 @@ impl SnapshotSync {
         }
     }
 
-    /// What to ask for now.
-    pub(crate) fn due(&mut self, now: Time, executed: Height) -> Vec<Wish> {
+    /// Requests to send now.
+    pub(crate) fn due(&mut self, now: Time, executed: Height) -> Vec<SnapshotFetch> {
         match &mut self.phase {
             Phase::Idle | Phase::Installing(_) => Vec::new(),
             Phase::Asking { ask_at, .. } if *ask_at > now => Vec::new(),
             Phase::Asking { ask_at, .. } => {
                 *ask_at = now + ASK_AGAIN;
-                vec![Wish::Name(executed)]
+                vec![SnapshotFetch::Name(executed)]
             }
             Phase::Fetching(fetching) => {
                 if fetching.offered.manifest.header.height <= executed {
                     self.phase = Phase::Idle;
                     return Vec::new();
                 }
-                let wishes = fetching.ask(now);
+                let fetches = fetching.ask(now);
                 if fetching.is_hopeless() {
                     self.phase = Phase::Asking { ask_at: now, offers: BTreeMap::new() };
                     return self.due(now, executed);
                 }
-                wishes
+                fetches
             }
         }
     }
@@ -241,7 +241,7 @@ impl SnapshotSync {
     ) -> Taken {
         let Phase::Fetching(fetching) = &mut self.phase else { return Taken::Unasked };
         let is_asked = fetching.asked.get(&index).is_some_and(|(member, _)| *member == from);
-        let is_late = fetching.given_up.contains(&(index, from));
+        let is_late = fetching.timed_out.contains(&(index, from));
         if snapshot != fetching.offered.digest || !(is_asked || is_late) {
             return Taken::Unasked;
         }
@@ -283,7 +283,7 @@ impl SnapshotSync {
         self.staged.clear();
     }
 
-    /// When [`SnapshotSync::due`] has something.
+    /// Time at which [`SnapshotSync::due`] has something.
     pub(crate) fn deadline(&self) -> Option<Time> {
         match &self.phase {
             Phase::Idle | Phase::Installing(_) => None,
@@ -304,24 +304,24 @@ impl Fetching {
             sources,
             asked: BTreeMap::new(),
             missing,
-            given_up: BTreeSet::new(),
+            timed_out: BTreeSet::new(),
             staged: u32::try_from(staged).expect("chunks are megabytes"),
             dismissed: BTreeSet::new(),
             late: 0,
-            patience: CHUNK_RETRY,
+            chunk_timeout: CHUNK_RETRY,
         }
     }
 
-    /// The right chunk, whoever sent it: one that was given up as late says that the way here is slow,
-    /// and then patience costs less than asking again.
+    /// The right chunk, whoever sent it: one that had timed out says that the way here is
+    /// slow, and then waiting costs less than asking again.
     fn take(&mut self, index: u32, in_time: bool) {
         self.asked.remove(&index);
         self.missing.remove(&index);
-        self.given_up.retain(|(given_up, _)| *given_up != index);
+        self.timed_out.retain(|(timed_out, _)| *timed_out != index);
         self.staged += 1;
         self.late = 0;
         if !in_time {
-            self.patience = (self.patience * 2).min(CHUNK_PATIENCE_MAX);
+            self.chunk_timeout = (self.chunk_timeout * 2).min(CHUNK_TIMEOUT_MAX);
         }
     }
 
@@ -344,28 +344,28 @@ impl Fetching {
 
     /// Gives up on what was not answered in time, and asks every source for as much as it may have
     /// under way: those with the least first.
-    fn ask(&mut self, now: Time) -> Vec<Wish> {
+    fn ask(&mut self, now: Time) -> Vec<SnapshotFetch> {
         let late: Vec<u32> =
             self.asked.iter().filter(|(_, (_, until))| *until <= now).map(|(i, _)| *i).collect();
         let mut slow = BTreeSet::new();
         for index in late {
             let Some((member, _)) = self.asked.remove(&index) else { continue };
             slow.insert(member);
-            self.given_up.insert((index, member));
+            self.timed_out.insert((index, member));
             self.missing.insert(index);
             self.late += 1;
         }
-        let mut wishes = Vec::new();
+        let mut fetches = Vec::new();
         while let Some(member) = self.idlest(&slow) {
             let Some(index) = self.missing.pop_first() else { break };
-            self.asked.insert(index, (member, now + self.patience));
-            wishes.push(Wish::Chunk(member, self.offered.digest, index));
+            self.asked.insert(index, (member, now + self.chunk_timeout));
+            fetches.push(SnapshotFetch::Chunk(member, self.offered.digest, index));
         }
-        wishes
+        fetches
     }
 
-    /// The source with the fewest chunks under way, if it may have another; one that was just too slow
-    /// only when there is no other.
+    /// The source with the fewest chunks under way, if it may have another; one that was just too
+    /// slow only when there is no other.
     fn idlest(&self, slow: &BTreeSet<ReplicaId>) -> Option<ReplicaId> {
         let load = |member: &ReplicaId| self.asked.values().filter(|(m, _)| m == member).count();
         self.sources

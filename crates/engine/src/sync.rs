@@ -1,6 +1,6 @@
 //! Fetching blocks that this replica missed, from several members at once.
 //!
-//! One question is about what follows the last decided block: it goes to whoever showed the missing
+//! One fetch is about what follows the last decided block: it goes to whoever showed the missing
 //! block first, then to everybody in turn. It names what the asker has, by id, and the certified
 //! block that it lacks; the answer is checked link by link before the machine sees it. Up to
 //! [`AHEAD_MAX`] more go *ahead*, each to another member, about the heights after those asked for
@@ -10,8 +10,8 @@
 //! A learner, to whom nobody shows anything, asks for whatever comes next without end: everybody in
 //! turn, so that no member alone can keep it back, and every [`FOLLOW_EVERY`] while nothing is new.
 //!
-//! An answer also says which heights its sender keeps. Those that no longer keep what is missing are
-//! remembered: when they weigh enough, the replica needs a snapshot.
+//! An answer also says which heights its sender keeps. Those that no longer keep what is missing
+//! are remembered: when they weigh enough, the replica needs a snapshot.
 
 use crate::message::{FetchBlocks, Kept};
 use quorate_consensus::VerifiedRun;
@@ -19,20 +19,20 @@ use quorate_types::{BlockId, Height, ReplicaId, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How long an answer may take before the next member is asked.
+/// Time that an answer may take before the next member is asked.
 const RETRY: Duration = Duration::from_millis(300);
-/// How often a learner that has everything asks whether there is more.
+/// Interval at which a learner that has everything asks for more.
 const FOLLOW_EVERY: Duration = Duration::from_millis(100);
-/// Questions about heights further on, beside the one about the next height.
+/// Fetches of heights further on, beside the one about the next height.
 const AHEAD_MAX: usize = 3;
-/// Questions under way to one member.
+/// Fetches under way to one member.
 const PER_MEMBER_MAX: usize = 2;
-/// Questions remembered, so that late answers count.
+/// Fetches remembered, so that late answers count.
 const ASKED_MAX: usize = 16;
-/// Blocks in one answer: where the next question begins.
+/// Blocks in one answer: where the next fetch begins.
 pub(crate) const BLOCKS_MAX: u64 = 64;
 
-/// What is missing and who was asked.
+/// Heights that are missing, and the members that were asked for them.
 #[derive(Debug)]
 pub(crate) struct BlockSync {
     id: ReplicaId,
@@ -42,8 +42,8 @@ pub(crate) struct BlockSync {
     follows: bool,
     /// The last decided height.
     here: Height,
-    asked: Vec<Asked>,
-    /// Answers to questions ahead, by their first height.
+    asked: Vec<PendingFetch>,
+    /// Answers to fetches ahead, by their first height.
     ahead: BTreeMap<Height, Box<VerifiedRun>>,
     /// The newest height that a member claims to have; only decides what is asked for.
     newest: Height,
@@ -60,7 +60,7 @@ struct Missing {
 }
 
 #[derive(Debug)]
-struct Asked {
+struct PendingFetch {
     member: ReplicaId,
     request: FetchBlocks,
     until: Time,
@@ -69,7 +69,7 @@ struct Asked {
 }
 
 impl BlockSync {
-    /// Nothing missing.
+    /// State in which nothing is missing.
     #[must_use]
     pub(crate) fn new(id: ReplicaId, members: usize) -> Self {
         let members = u16::try_from(members).expect("committees are limited to 1,024");
@@ -93,7 +93,7 @@ impl BlockSync {
         Self { missing: Some(missing), follows: true, ..Self::new(id, members) }
     }
 
-    /// A certified block is missing. A newer one replaces it as the target; the questions under way
+    /// A certified block is missing. A newer one replaces it as the target; the fetches under way
     /// stay.
     pub(crate) fn behind(&mut self, now: Time, target: BlockId, source: Option<ReplicaId>) {
         match &mut self.missing {
@@ -106,7 +106,7 @@ impl BlockSync {
         }
     }
 
-    /// The questions to ask now; `has` says whether a block has come by itself.
+    /// The fetches to send now; `has` says whether a block has come by itself.
     pub(crate) fn due(
         &mut self,
         now: Time,
@@ -126,12 +126,12 @@ impl BlockSync {
         let surplus = self.asked.len().saturating_sub(ASKED_MAX);
         self.asked.drain(..surplus);
         self.ahead.retain(|_, run| run.heights().is_some_and(|(_, last)| last > height));
-        let mut questions = Vec::new();
-        questions.extend(self.ask_next(now, height, tip));
-        while let Some(question) = self.ask_ahead(now, height, tip) {
-            questions.push(question);
+        let mut fetches = Vec::new();
+        fetches.extend(self.ask_next(now, height, tip));
+        while let Some(fetch) = self.ask_ahead(now, height, tip) {
+            fetches.push(fetch);
         }
-        questions
+        fetches
     }
 
     fn ask_next(
@@ -143,7 +143,7 @@ impl BlockSync {
         let id = self.id;
         let next = |member: ReplicaId| ReplicaId((member.0 + 1) % self.members);
         let missing = self.missing.as_mut()?;
-        let is_it = |asked: &Asked| !asked.late && asked.request.after == Some(tip);
+        let is_it = |asked: &PendingFetch| !asked.late && asked.request.after == Some(tip);
         let is_asked = self.asked.iter().any(is_it);
         if missing.ask_at > now || is_asked {
             return None;
@@ -165,12 +165,12 @@ impl BlockSync {
         member: ReplicaId,
         request: FetchBlocks,
     ) -> Option<(ReplicaId, FetchBlocks)> {
-        self.asked.push(Asked { member, request, until: now + RETRY, late: false });
+        self.asked.push(PendingFetch { member, request, until: now + RETRY, late: false });
         Some((member, request))
     }
 
-    /// Questions ahead that may still be answered in time.
-    fn asked_ahead(&self) -> impl Iterator<Item = &Asked> {
+    /// Fetches ahead that may still be answered in time.
+    fn asked_ahead(&self) -> impl Iterator<Item = &PendingFetch> {
         self.asked.iter().filter(|asked| !asked.late && asked.request.after.is_none())
     }
 
@@ -195,9 +195,9 @@ impl BlockSync {
         self.ask(now, member, request)
     }
 
-    /// Whether what follows this height is here or asked for.
+    /// Returns `true` if what follows this height is here or asked for.
     fn covers(&self, height: Height) -> bool {
-        let within = |first: Height| first <= height && height.0 < first.0 + BLOCKS_MAX;
+        let within = |first: Height| first <= height && height.0 - first.0 < BLOCKS_MAX;
         self.asked_ahead().map(|asked| asked.request.height).any(within)
             || self
                 .ahead
@@ -206,8 +206,8 @@ impl BlockSync {
                 .any(|(first, last)| Height(first.0.saturating_sub(1)) <= height && height < last)
     }
 
-    /// Whom to ask ahead: the member with the fewest questions under way; whoever left this very part
-    /// unanswered only when there is no other.
+    /// Member to ask ahead: the one with the fewest fetches under way; one that left this very
+    /// part unanswered only when there is no other.
     fn idlest(&self, height: Height) -> Option<ReplicaId> {
         let of = |member| self.asked.iter().filter(move |asked| asked.member == member);
         let load = |member| of(member).filter(|asked| !asked.late).count();
@@ -221,9 +221,9 @@ impl BlockSync {
             .map(|(_, _, member)| member)
     }
 
-    /// Takes an answer to a question that was asked of its sender, late or not, also when the
+    /// Takes an answer to a fetch that was asked of its sender, late or not, also when the
     /// target has changed since: what of it goes to the protocol now. Decided blocks prove
-    /// themselves; an undecided tail ends in the target of its question, which was certified.
+    /// themselves; an undecided tail ends in the target of its fetch, which was certified.
     pub(crate) fn answered(
         &mut self,
         now: Time,
@@ -232,7 +232,7 @@ impl BlockSync {
         kept: Kept,
         run: Box<VerifiedRun>,
     ) -> Option<Box<VerifiedRun>> {
-        let is_it = |asked: &Asked| asked.member == from && asked.request == request;
+        let is_it = |asked: &PendingFetch| asked.member == from && asked.request == request;
         let asked = self.asked.swap_remove(self.asked.iter().position(is_it)?);
         let missing = self.missing.as_mut()?;
         self.newest = kept.newest;
@@ -302,18 +302,19 @@ impl BlockSync {
         ReplicaId((member.0 + 1) % self.members)
     }
 
-    /// When [`BlockSync::due`] has something.
+    /// Time at which [`BlockSync::due`] has something.
     #[must_use]
     pub(crate) fn deadline(&self) -> Option<Time> {
         let missing = self.missing.as_ref()?;
         let under_way = || self.asked.iter().filter(|asked| !asked.late);
-        // While somebody may still answer it, the question about the next height is not asked again.
+        // While somebody may still answer it, the fetch about the next height is not asked
+        // again.
         let is_asked = under_way().any(|asked| asked.request.after.is_some());
         let ask_at = (!is_asked).then_some(missing.ask_at);
         under_way().map(|asked| asked.until).chain(ask_at).min()
     }
 
-    /// Whether something is missing, as far as anybody said.
+    /// Returns `true` if something is missing, as far as anybody said.
     #[must_use]
     pub(crate) fn is_behind(&self) -> bool {
         self.missing.is_some() && (!self.follows || self.newest > self.here)

@@ -1,4 +1,4 @@
-//! What the tests share: a committee with its keys, clients, requests and bodies.
+//! Fixtures that the tests share: a committee with its keys, clients, requests and bodies.
 
 pub(crate) mod net;
 
@@ -6,8 +6,7 @@ use crate::availability::{Acknowledged, Acknowledgement, AvailabilityCertificate
 use crate::{Incoming, Message, ReplicaConfig, Settings, Verifier};
 use bytes::Bytes;
 use quorate_consensus::chained::{self, Block, Proposal, Qc};
-use quorate_consensus::leader::Standing;
-use quorate_consensus::{ProposalKey, ProtocolKind};
+use quorate_consensus::leader::LeaderReputation;
 use quorate_crypto::merkle::Tree;
 use quorate_crypto::{Bitmap, Digest, IdentitySecret, KeyCache, Policy, SchemeKind, VotingSecret};
 use quorate_types::executed::{
@@ -50,8 +49,9 @@ pub(crate) fn weighted(weights: &[u64]) -> Arc<Committee> {
     Arc::new(Committee::load_simulated(&file, KeyCache::Off).expect("a good file"))
 }
 
+/// Verifier that takes all frames, whatever the settings say.
 pub(crate) fn verifier() -> Verifier {
-    Verifier::new(committee(), ProtocolKind::Jolteon, ProposalKey::Identity)
+    Verifier::for_client(committee())
 }
 
 /// A member's, in a committee of four.
@@ -60,7 +60,7 @@ pub(crate) fn config(member: u8, settings: Settings) -> ReplicaConfig {
         id: ReplicaId(u16::from(member)),
         identity: Arc::new(identity(member)),
         voting: Arc::new(voting(member)),
-        verifier: Arc::new(verifier()),
+        verifier: Arc::new(Verifier::new(committee(), &settings)),
         settings,
         wall_origin_ms: 1_700_000_000_000,
         signs: true,
@@ -113,7 +113,7 @@ pub(crate) fn proposal(bodies: Vec<BodyRef>) -> quorate_consensus::Message {
         author: ReplicaId(0),
         justify: Qc::genesis(genesis, 4),
         tc: None,
-        standing: Standing::new(),
+        reputation: LeaderReputation::new(),
         payload: Payload::new(Height(1), 0, bodies),
     };
     let id = quorate_consensus::block_tree::TreeBlock::id(&block);
@@ -138,7 +138,7 @@ pub(crate) fn content(message: &Message) -> Bytes {
 /// The number of an author's first body since its first start.
 pub(crate) const FIRST: u64 = 1 << Available::SEQUENCE_BITS;
 
-/// What a member signs for these first bodies of an author.
+/// Acknowledgement that a member signs for these first bodies of an author.
 pub(crate) fn acknowledge(signer: u8, author: u16, bodies: &[Digest]) -> Acknowledgement {
     let author = ReplicaId(author);
     let link =
@@ -150,7 +150,8 @@ pub(crate) fn acknowledge(signer: u8, author: u16, bodies: &[Digest]) -> Acknowl
     Acknowledgement { available, signature: identity(signer).sign(&statement) }
 }
 
-/// A certificate that names these first bodies of an author, each signer acknowledging so many of them.
+/// A certificate that names these first bodies of an author, each signer acknowledging so many of
+/// them.
 pub(crate) fn certify(
     author: u16,
     bodies: &[Digest],

@@ -1,9 +1,9 @@
 //! Everything that is checked before a machine sees it: form, sender, limits, signatures.
 
 use crate::availability::{Acknowledgement, AvailabilityCertificate, Covered};
-use crate::message::{
-    Answered, Blocks, Busy, Chain, FetchBlocks, Kept, NAMES_MAX, Offer, Question, Tag,
-};
+use crate::frames::{AllowedFrames, FrameTag, NAMES_MAX};
+use crate::message::{Blocks, Busy, Chain, FetchBlocks, Kept, Offer, Query, QueryResponse};
+use crate::settings::Settings;
 use crate::snapshots::Offered;
 use borsh::BorshDeserialize;
 use bytes::Bytes;
@@ -62,27 +62,29 @@ pub enum Incoming {
     ExecutionShare(Height, Digest, Share),
     /// A member's share over a checkpoint, unchecked.
     CheckpointShare(Height, Digest, Share),
-    /// A certified root.
+    /// Certified root of an executed height.
     ExecutionProof(Box<ExecutionCertificate>),
-    /// What a client's request came to, certified (checked by clients).
+    /// Results of a client's request, certified (checked by clients).
     CertifiedReply(Box<CertifiedReply>),
-    /// A client's question about the state.
-    Question(Question),
+    /// A client's query of the state.
+    Query(Query),
     /// An answer to one; its certificate is checked, its proof is for whoever knows the service.
-    Answered(Box<Answered>),
+    QueryResponse(Box<QueryResponse>),
 }
 
-/// What checking needs. Shared by the pool's threads.
+/// Context of the checks, shared by the pool's threads.
 #[derive(Debug)]
 pub struct Verifier {
     consensus: Arc<consensus::Verifier>,
+    /// Frames that are looked at; others are refused by their tags.
+    allowed: AllowedFrames,
     /// By author: the number after the last body that is certified.
     certified: Vec<AtomicU64>,
     /// Bodies that came with a chain not long ago: where chains travel each comes again and again.
     seen: Mutex<Recent>,
     /// Execution certificates that were checked: many acknowledgements carry the same one.
     executed: Mutex<Recent>,
-    /// What the service does with operations before they are ordered.
+    /// Work of the service on operations before they are ordered.
     preparation: Option<Arc<dyn Preparation>>,
 }
 
@@ -94,7 +96,7 @@ struct Recent {
 }
 
 impl Recent {
-    /// Most digests.
+    /// Most digests that are remembered.
     const MOST: usize = 65_536;
 
     fn insert(&mut self, digest: Digest) {
@@ -109,17 +111,29 @@ impl Recent {
 }
 
 impl Verifier {
-    /// A verifier for one committee and its protocol.
+    /// Verifier of a replica with these settings. Frames that nobody sends whose settings are the
+    /// same are refused before anything of them is decoded.
     #[must_use]
-    pub fn new(
-        committee: Arc<Committee>,
-        protocol: consensus::ProtocolKind,
-        proposal_key: consensus::ProposalKey,
-    ) -> Self {
-        let certified = committee.members().map(|_| AtomicU64::new(0)).collect();
-        let consensus = Arc::new(consensus::Verifier::new(committee, protocol, proposal_key));
+    pub fn new(committee: Arc<Committee>, settings: &Settings) -> Self {
+        let (protocol, proposal_key) = (settings.protocol, settings.comparison.proposal_key);
+        let consensus = consensus::Verifier::new(committee, protocol, proposal_key);
+        Self::with(consensus, AllowedFrames::by(settings))
+    }
+
+    /// Verifier of a client, which need not know its committee's settings: it takes any answer, and
+    /// neither protocol nor keys of proposals have a part in those.
+    #[must_use]
+    pub fn for_client(committee: Arc<Committee>) -> Self {
+        let Settings { protocol, comparison, .. } = Settings::default();
+        let consensus = consensus::Verifier::new(committee, protocol, comparison.proposal_key);
+        Self::with(consensus, AllowedFrames::all())
+    }
+
+    fn with(consensus: consensus::Verifier, allowed: AllowedFrames) -> Self {
+        let certified = consensus.committee().members().map(|_| AtomicU64::new(0)).collect();
         let (seen, executed) = (Mutex::default(), Mutex::default());
-        Self { consensus, certified, seen, executed, preparation: None }
+        let consensus = Arc::new(consensus);
+        Self { consensus, allowed, certified, seen, executed, preparation: None }
     }
 
     /// Has the operations of checked requests prepared for their execution.
@@ -149,20 +163,20 @@ impl Verifier {
         Ok(body)
     }
 
-    /// The committee.
+    /// Committee whose messages are checked.
     #[must_use]
     pub fn committee(&self) -> &Arc<Committee> {
         self.consensus.committee()
     }
 
-    /// The protocols' part.
+    /// Verifier of the protocols' messages.
     #[must_use]
     pub fn consensus(&self) -> &Arc<consensus::Verifier> {
         &self.consensus
     }
 
-    /// Checks an execution certificate, each once. Other signers over the same header are checked too:
-    /// what is passed on is what was checked.
+    /// Checks an execution certificate, each once. Other signers over the same header are checked
+    /// too: what is passed on is what was checked.
     fn check_executed(&self, certificate: &ExecutionCertificate) -> Result<(), Rejected> {
         let digest = hash(&borsh::to_vec(certificate).expect("encoding into memory cannot fail"));
         let seen = || self.executed.lock().expect("nobody panics with it");
@@ -193,81 +207,61 @@ impl Verify for Incoming {
     type Verifier = Verifier;
 
     fn verify(raw: Bytes, from: Peer, verifier: &Verifier) -> Result<Self, Rejected> {
-        let tag = raw.first().copied().and_then(Tag::parse);
-        let tag = tag.ok_or_else(|| Rejected::Malformed("unknown tag".into()))?;
+        let tag = FrameTag::of(&raw).ok_or_else(|| Rejected::Malformed("unknown tag".into()))?;
+        verifier.allowed.check(tag)?;
         let content = raw.slice(1..);
         match tag {
-            Tag::Request => check_request(&content, from, verifier),
-            Tag::Reply => check_reply(decode(&content)?, from, verifier),
-            Tag::Busy => from_member(from, Self::Busy(decode(&content)?)),
-            Tag::Consensus => {
+            FrameTag::Request => check_request(&content, from, verifier),
+            FrameTag::Reply => check_reply(decode(&content)?, from, verifier),
+            FrameTag::Busy => from_member(from, Self::Busy(decode(&content)?)),
+            FrameTag::Consensus => {
                 from.replica()?;
                 let message =
                     Verified::check(decode(&content)?, from, verifier.consensus.as_ref())?;
                 Ok(Self::Consensus(Box::new(message)))
             }
-            Tag::Inline => check_inline(&content, from, verifier),
-            Tag::Body => check_body(&content, from, verifier),
-            Tag::Announce => {
+            FrameTag::Inline => check_inline(&content, from, verifier),
+            FrameTag::Body => check_body(&content, from, verifier),
+            FrameTag::Announce => {
                 from_member(from, Self::Announce(check_names(decode(&content)?, verifier)?))
             }
-            Tag::FetchBodies => {
+            FrameTag::FetchBodies => {
                 from_follower(from, Self::FetchBodies(check_names(decode(&content)?, verifier)?))
             }
-            Tag::FetchBlocks => from_follower(from, Self::FetchBlocks(decode(&content)?)),
-            Tag::Blocks => check_blocks(&decode(&content)?, from, verifier),
-            Tag::FetchSnapshots => from_follower(from, Self::FetchSnapshots(decode(&content)?)),
-            Tag::Chain => check_chain(&content, from, verifier),
-            Tag::Offer => check_offer(&decode(&content)?, from, verifier),
-            Tag::FetchChunk => {
+            FrameTag::FetchBlocks => from_follower(from, Self::FetchBlocks(decode(&content)?)),
+            FrameTag::Blocks => check_blocks(&decode(&content)?, from, verifier),
+            FrameTag::FetchSnapshots => {
+                from_follower(from, Self::FetchSnapshots(decode(&content)?))
+            }
+            FrameTag::Chain => check_chain(&content, from, verifier),
+            FrameTag::Offer => check_offer(&decode(&content)?, from, verifier),
+            FrameTag::FetchChunk => {
                 let (snapshot, index) = decode(&content)?;
                 from_follower(from, Self::FetchChunk(snapshot, index))
             }
-            Tag::Chunk => {
+            FrameTag::Chunk => {
                 let (which, bytes) = decode_header(&content)?;
                 let there = (!bytes.is_empty()).then(|| (hash(&bytes), bytes));
                 from_member(from, Self::Chunk(which, there))
             }
-            Tag::Acknowledgement => check_acknowledgement(decode(&content)?, from, verifier),
-            Tag::Available => {
-                from.replica()?;
-                let certificate: AvailabilityCertificate = decode(&content)?;
-                Ok(Self::Available(Box::new(certificate.check(verifier)?)))
-            }
-            Tag::FetchAvailable => from_member(from, Self::FetchAvailable(decode(&content)?)),
-            Tag::ExecutionShare => {
+            FrameTag::Acknowledgement => check_acknowledgement(decode(&content)?, from, verifier),
+            FrameTag::Available => check_available(&content, from, verifier),
+            FrameTag::FetchAvailable => from_member(from, Self::FetchAvailable(decode(&content)?)),
+            FrameTag::ExecutionShare => {
                 let (height, root, share) = decode(&content)?;
                 from_member(from, Self::ExecutionShare(height, root, share))
             }
-            Tag::CheckpointShare => {
+            FrameTag::CheckpointShare => {
                 let (height, root, share) = decode(&content)?;
                 from_member(from, Self::CheckpointShare(height, root, share))
             }
-            Tag::ExecutionProof => {
-                from.replica()?;
-                let certificate: Box<ExecutionCertificate> = decode(&content)?;
-                verifier.check_executed(&certificate)?;
-                Ok(Self::ExecutionProof(certificate))
-            }
-            Tag::CertifiedReply => {
-                from.replica()?;
-                let reply: Box<CertifiedReply> = decode(&content)?;
-                reply.check_path()?;
-                verifier.check_executed(&reply.executed)?;
-                Ok(Self::CertifiedReply(reply))
-            }
-            Tag::Question => match from {
-                Peer::Client(_) => Ok(Self::Question(decode(&content)?)),
+            FrameTag::ExecutionProof => check_execution_proof(&content, from, verifier),
+            FrameTag::CertifiedReply => check_certified_reply(&content, from, verifier),
+            FrameTag::Query => match from {
+                Peer::Client(_) => Ok(Self::Query(decode(&content)?)),
                 Peer::Replica(_) | Peer::Learner(_) => Err(Rejected::ForeignSender),
             },
-            Tag::Answered => {
-                from.replica()?;
-                let answered: Box<Answered> = decode(&content)?;
-                if let Ok((_, certificate)) = &answered.result {
-                    verifier.check_executed(certificate)?;
-                }
-                Ok(Self::Answered(answered))
-            }
+            FrameTag::QueryResponse => check_query_response(&content, from, verifier),
         }
     }
 }
@@ -300,7 +294,7 @@ fn check_names(names: Vec<BodyRef>, verifier: &Verifier) -> Result<Vec<BodyRef>,
     Ok(names)
 }
 
-/// What is kept of bodies is bounded for each author: there are as many as members.
+/// Refuses a body of no member: what is kept of bodies is bounded for each author.
 fn check_author(name: BodyRef, committee: &Committee) -> Result<(), Rejected> {
     let is_member = committee.contains(name.author);
     is_member.then_some(()).ok_or(Rejected::RuleBroken("a body's author is a member"))
@@ -364,8 +358,8 @@ fn check_body(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Incomi
     parse_body(reference, raw, verifier).map(Incoming::Body)
 }
 
-/// A body is taken only whole: its name is its hash, its author a member, and every request in it is
-/// signed by its client.
+/// A body is taken only whole: its name is its hash, its author a member, and every request in it
+/// is signed by its client.
 fn parse_body(reference: BodyRef, raw: Bytes, verifier: &Verifier) -> Result<Arc<Body>, Rejected> {
     let committee = verifier.committee();
     check_author(reference, committee)?;
@@ -434,6 +428,50 @@ fn check_acknowledgement(
     let statement = available.statement(committee.chain(), committee.epoch());
     verifier.consensus().verify_identity(signer, &statement, &given.signature)?;
     Ok(Incoming::Acknowledgement(given))
+}
+
+fn check_available(content: &[u8], from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
+    from.replica()?;
+    let certificate: AvailabilityCertificate = decode(content)?;
+    let known = verifier.certified(certificate.author);
+    let covered = certificate.check(verifier.committee(), known)?;
+    Ok(Incoming::Available(Box::new(covered)))
+}
+
+fn check_execution_proof(
+    content: &[u8],
+    from: Peer,
+    verifier: &Verifier,
+) -> Result<Incoming, Rejected> {
+    from.replica()?;
+    let certificate: Box<ExecutionCertificate> = decode(content)?;
+    verifier.check_executed(&certificate)?;
+    Ok(Incoming::ExecutionProof(certificate))
+}
+
+fn check_certified_reply(
+    content: &[u8],
+    from: Peer,
+    verifier: &Verifier,
+) -> Result<Incoming, Rejected> {
+    from.replica()?;
+    let reply: Box<CertifiedReply> = decode(content)?;
+    reply.check_path()?;
+    verifier.check_executed(&reply.executed)?;
+    Ok(Incoming::CertifiedReply(reply))
+}
+
+fn check_query_response(
+    content: &[u8],
+    from: Peer,
+    verifier: &Verifier,
+) -> Result<Incoming, Rejected> {
+    from.replica()?;
+    let answered: Box<QueryResponse> = decode(content)?;
+    if let Ok((_, certificate)) = &answered.result {
+        verifier.check_executed(certificate)?;
+    }
+    Ok(Incoming::QueryResponse(answered))
 }
 
 fn check_blocks(blocks: &Blocks, from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {

@@ -1,9 +1,17 @@
-//! The pure crates own no clock, socket or thread: nothing that could is among their dependencies.
+//! The pure crates own no clock, socket or thread: nothing that could is among their dependencies;
+//! nor among those of the crates that run them in virtual time.
 
 use std::process::Command;
 
-const PURE: [&str; 5] =
-    ["quorate-crypto", "quorate-types", "quorate-consensus", "quorate-payments", "quorate-engine"];
+const PURE: [&str; 7] = [
+    "quorate-crypto",
+    "quorate-types",
+    "quorate-consensus",
+    "quorate-payments",
+    "quorate-engine",
+    "quorate-deterministic",
+    "quorate-model",
+];
 const IMPURE: [&str; 8] =
     ["tokio", "mio", "async-std", "rustls", "quinn", "socket2", "hyper", "futures"];
 

@@ -4,14 +4,14 @@
 
 use bytes::Bytes;
 use quorate_crypto::{Digest, KeyCache, hash_parts};
-use quorate_engine::{Settings, asks_nothing};
-use quorate_gateway::{Connection, ConnectionConfig};
+use quorate_engine::{Settings, reject_answers};
+use quorate_gateway::Connection;
 use quorate_node::config::load_committee;
 use quorate_node::{NodeConfig, Testnet, TestnetPlan, Validator};
-use quorate_types::Committee;
 use quorate_types::service::{
     BlockContext, KeyRange, Operation, Outcome, Service, State, StateError,
 };
+use quorate_types::{Committee, ReplicaId};
 use std::error::Error;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Service for Poll {
         "poll"
     }
 
-    /// What may be ordered at all, whatever the state is.
+    /// Admits votes for a known choice, whatever the state is.
     fn admit(&self, operation: Operation<'_>) -> Result<(), String> {
         let is_choice = CHOICES.contains(&operation.bytes.as_ref());
         is_choice.then_some(()).ok_or_else(|| "choose tea, coffee or water".to_owned())
@@ -72,7 +72,8 @@ impl Service for Poll {
 
 async fn vote(committee: Arc<Committee>, choice: &'static str) -> Result<(), Box<dyn Error>> {
     // A connection has a key of its own: it is a voter.
-    let voter = Connection::open(&ConnectionConfig::new(Arc::clone(&committee), asks_nothing))?;
+    let config = Connection::config(Arc::clone(&committee), ReplicaId(0), reject_answers);
+    let voter = Connection::open(&config)?;
     let done = voter.execute(Bytes::from(choice)).await?;
     let (receipt, _) = done.receipt.ok_or("certificates are on")?;
     receipt.verify(&committee)?;

@@ -3,14 +3,12 @@
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_crypto::IdentitySecret;
-use quorate_engine::{Bundling, CheckAnswer};
+use quorate_engine::{Bundling, CallResult, CheckAnswer, ClientConfig, Completed, SessionSpec};
 use quorate_node::testnet::system_random;
-use quorate_node::{
-    Client, ClientConfig, Completion, Finished, LearnerAddress, NodeError, SessionSpec,
-};
+use quorate_node::{Client, Completion, NodeError};
 use quorate_types::executed::ExecutionCertificate;
 use quorate_types::service::Proven;
-use quorate_types::{Committee, Height, Outcome, Receipt, ReplicaId};
+use quorate_types::{Committee, ReplicaId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -18,68 +16,20 @@ use std::thread::Builder;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How a connection is made.
-#[derive(Clone, Debug)]
-pub struct ConnectionConfig {
-    /// Whom it talks to.
-    pub committee: Arc<Committee>,
-    /// Sessions, each with a new key of its own and with another member first: at least one. One
-    /// carries up to 64 requests at once.
-    pub sessions: usize,
-    /// The member that the first session sends to first.
-    pub first: ReplicaId,
-    /// How long an operation may take. One that takes longer may take effect all the same.
-    pub patience: Duration,
-    /// How long a member may be silent before another is asked.
-    pub retry_after: Duration,
-    /// The service's check of answers to questions.
-    pub check_answer: CheckAnswer,
-    /// A learner that is asked questions before members are.
-    pub learner: Option<LearnerAddress>,
-}
-
-impl ConnectionConfig {
-    /// One session, ten seconds for an operation, one for a member.
-    #[must_use]
-    pub fn new(committee: Arc<Committee>, check_answer: CheckAnswer) -> Self {
-        Self {
-            committee,
-            sessions: 1,
-            first: ReplicaId(0),
-            patience: Duration::from_secs(10),
-            retry_after: Duration::from_secs(1),
-            check_answer,
-            learner: None,
-        }
-    }
-}
-
-/// An operation took its place in the order.
-#[derive(Clone, Debug)]
-pub struct Done {
-    /// What it came to.
-    pub outcome: Outcome,
-    /// Where.
-    pub height: Height,
-    /// What proves it, where the committee certifies what it executes, and the operation's place among
-    /// those of the receipt's request. An operation that had to be asked about again is answered by
-    /// equal replies, and has none.
-    pub receipt: Option<(Arc<Receipt>, usize)>,
-}
-
-/// Why there is no result.
+/// Failure of a call to produce a result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// It was not sent: too much is under way.
+    /// The call was not sent: too much is under way.
     #[error("too much is under way{}", reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default())]
     Overloaded {
-        /// What the member that was busy last said, if one was.
+        /// Reason that a busy member gave last, if one did.
         reason: Option<Arc<str>>,
     },
-    /// Nothing came in time. An operation may take effect all the same.
+    /// No result came within [`ClientConfig::call_timeout`], which this holds. An operation may
+    /// take effect all the same.
     #[error("no answer within {} s; an operation may take effect all the same", .0.as_secs_f64())]
     Timeout(Duration),
-    /// No member has an answer that passes.
+    /// No member has an answer that passes the check; holds the reason of the last one.
     #[error("{0}")]
     Unanswered(String),
     /// The client has ended.
@@ -87,61 +37,76 @@ pub enum CallError {
     Ended,
 }
 
-/// Who waits for what, by tag.
-type Waiting = Arc<Mutex<BTreeMap<u64, oneshot::Sender<Finished>>>>;
+/// Calls without a result, by tag.
+type Waiting = Arc<Mutex<BTreeMap<u64, oneshot::Sender<CallResult>>>>;
 
-/// A client of a committee. Cheap to clone; ends when its last clone is dropped.
+/// Asynchronous client of a committee. Cheap to clone; ends when its last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct Connection {
     client: Arc<Client>,
-    committee: Arc<Committee>,
+    config: Arc<ClientConfig>,
     waiting: Waiting,
     next_tag: Arc<AtomicU64>,
     next_session: Arc<AtomicUsize>,
-    sessions: usize,
-    patience: Duration,
 }
 
 impl Connection {
-    /// Begins to connect to all members and does not wait: what is asked before leaves when a
-    /// connection is up.
+    /// A configuration for calls: one session with a new key that sends to `first`, and bundles of
+    /// 1 ms, since callers wait for results; the other defaults are those of [`ClientConfig`].
+    #[must_use]
+    pub fn config(
+        committee: Arc<Committee>,
+        first: ReplicaId,
+        check_answer: CheckAnswer,
+    ) -> ClientConfig {
+        let sessions = Self::new_sessions(&committee, first, 1);
+        ClientConfig {
+            bundling: Bundling::after(Duration::from_millis(1)),
+            check_answer,
+            ..ClientConfig::new(committee, sessions)
+        }
+    }
+
+    /// Sessions with new random keys, which send to the members from `first` on in turn.
+    #[must_use]
+    pub fn new_sessions(committee: &Committee, first: ReplicaId, count: usize) -> Vec<SessionSpec> {
+        let spec = |index: usize| {
+            let member = (first.index() + index) % committee.size();
+            let member = ReplicaId(u16::try_from(member).expect("members are few"));
+            SessionSpec::fresh(new_key(), member)
+        };
+        (0..count).map(spec).collect()
+    }
+
+    /// Begins to connect to all members and does not wait: calls made before leave when a
+    /// connection is up. Calls take the sessions in turn.
     ///
     /// # Errors
     /// When the system gives no threads.
-    pub fn open(config: &ConnectionConfig) -> Result<Self, NodeError> {
-        let members = config.committee.size();
-        let spec = |index: usize| {
-            let first = (config.first.index() + index) % members;
-            SessionSpec::fresh(new_key(), ReplicaId(u16::try_from(first).expect("members are few")))
-        };
-        let sessions = config.sessions.max(1);
-        let client = Client::connect(&ClientConfig {
-            bundling: Bundling::after(Duration::from_millis(1)),
-            retry_after: config.retry_after,
-            check_answer: config.check_answer,
-            learner: config.learner.clone(),
-            ..ClientConfig::new(Arc::clone(&config.committee), (0..sessions).map(spec).collect())
-        })?;
+    ///
+    /// # Panics
+    /// When the configuration has no session.
+    pub fn open(config: &ClientConfig) -> Result<Self, NodeError> {
+        assert!(!config.sessions.is_empty(), "a connection needs a session");
+        let client = Client::connect(config)?;
         let waiting = Waiting::default();
-        hand_out(&client, Arc::clone(&waiting))?;
+        dispatch_results(&client, Arc::clone(&waiting))?;
         Ok(Self {
             client: Arc::new(client),
-            committee: Arc::clone(&config.committee),
+            config: Arc::new(config.clone()),
             waiting,
             next_tag: Arc::default(),
             next_session: Arc::default(),
-            sessions,
-            patience: config.patience,
         })
     }
 
-    /// Whom it talks to.
+    /// Committee that executes the operations.
     #[must_use]
     pub fn committee(&self) -> &Arc<Committee> {
-        &self.committee
+        &self.config.committee
     }
 
-    /// How many members its worst connected session reaches.
+    /// Number of members that its worst connected session reaches.
     #[must_use]
     pub fn members_connected(&self) -> usize {
         self.client.members_connected()
@@ -150,85 +115,88 @@ impl Connection {
     /// Has an operation ordered and executed. Many calls at once share requests and signatures.
     ///
     /// # Errors
-    /// [`CallError`]; what the service refuses is an [`Outcome::Refused`].
-    pub async fn execute(&self, operation: Bytes) -> Result<Done, CallError> {
+    /// [`CallError`]; an operation that the service refuses is no error, but completes with
+    /// [`Outcome::Refused`](quorate_types::Outcome::Refused).
+    pub async fn execute(&self, operation: Bytes) -> Result<Completed, CallError> {
         self.begin(operation)?.finish().await
     }
 
-    /// As [`Connection::execute`], but the operation is handed in before this returns: of operations begun
-    /// one after the other on a connection with one session, the earlier go first.
+    /// As [`Connection::execute`], but the operation is submitted before this returns: of
+    /// operations begun one after the other on a connection with one session, the earlier go first.
     ///
     /// # Errors
-    /// [`CallError::Overloaded`] when it is not taken.
-    pub fn begin(&self, operation: Bytes) -> Result<Begun, CallError> {
-        self.hand_in(|session, tag| self.client.submit(session, tag, operation)).map(Begun)
+    /// [`CallError::Overloaded`] when the client's queue is full.
+    pub fn begin(&self, operation: Bytes) -> Result<PendingOperation, CallError> {
+        let call = self.submit(|session, tag| self.client.submit(session, tag, operation))?;
+        Ok(PendingOperation(call))
     }
 
-    /// Asks the learner, or one member, about the state; others, when it is silent or its answer does not pass.
+    /// Queries the learner, or one member, about the state; others, when it is silent or its
+    /// answer does not pass the check.
     ///
     /// # Errors
     /// [`CallError`].
-    pub async fn ask(&self, question: Bytes) -> Result<(Proven, ExecutionCertificate), CallError> {
-        let asked = self.hand_in(|session, tag| self.client.ask(session, tag, question))?;
-        match asked.answer().await? {
-            Finished::Answered(told) => told.result.map_err(CallError::Unanswered),
-            Finished::Overloaded { reason } => Err(CallError::Overloaded { reason }),
-            Finished::Executed { .. } => Err(CallError::Ended),
+    pub async fn query(&self, query: Bytes) -> Result<(Proven, ExecutionCertificate), CallError> {
+        let call = self.submit(|session, tag| self.client.query(session, tag, query))?;
+        match call.result().await? {
+            CallResult::Answered(answer) => answer.map_err(CallError::Unanswered),
+            CallResult::Overloaded { reason } => Err(CallError::Overloaded { reason }),
+            CallResult::Completed(_) => Err(CallError::Ended),
         }
     }
 
-    fn hand_in(
+    fn submit(
         &self,
-        hand_in: impl FnOnce(usize, u64) -> Result<(), quorate_node::NotTaken>,
-    ) -> Result<Asked, CallError> {
+        submit: impl FnOnce(usize, u64) -> Result<(), quorate_node::NotTaken>,
+    ) -> Result<PendingCall, CallError> {
         let tag = self.next_tag.fetch_add(1, Ordering::Relaxed);
-        let session = self.next_session.fetch_add(1, Ordering::Relaxed) % self.sessions;
-        let (answer, answered) = oneshot::channel();
+        let turn = self.next_session.fetch_add(1, Ordering::Relaxed);
+        let (answer, result) = oneshot::channel();
         self.waiting.lock().insert(tag, answer);
         let forget = Forget { waiting: Arc::clone(&self.waiting), tag };
-        hand_in(session, tag).map_err(|_| CallError::Overloaded { reason: None })?;
-        Ok(Asked { answered, patience: self.patience, _forget: forget })
+        submit(turn % self.config.sessions.len(), tag)
+            .map_err(|_| CallError::Overloaded { reason: None })?;
+        Ok(PendingCall { result, timeout: self.config.call_timeout, _forget: forget })
     }
 }
 
-/// An operation that was handed in.
+/// Operation that was submitted and has no result yet.
 #[derive(Debug)]
-pub struct Begun(Asked);
+pub struct PendingOperation(PendingCall);
 
-impl Begun {
-    /// Waits for what it comes to.
+impl PendingOperation {
+    /// Waits for the result, up to [`ClientConfig::call_timeout`].
     ///
     /// # Errors
-    /// [`CallError`]; what the service refuses is an [`Outcome::Refused`].
-    pub async fn finish(self) -> Result<Done, CallError> {
-        match self.0.answer().await? {
-            Finished::Executed { outcome, height, receipt } => {
-                Ok(Done { outcome, height, receipt })
-            }
-            Finished::Overloaded { reason } => Err(CallError::Overloaded { reason }),
-            Finished::Answered(_) => Err(CallError::Ended),
+    /// [`CallError`]; an operation that the service refuses is no error, but completes with
+    /// [`Outcome::Refused`](quorate_types::Outcome::Refused).
+    pub async fn finish(self) -> Result<Completed, CallError> {
+        match self.0.result().await? {
+            CallResult::Completed(completed) => Ok(completed),
+            CallResult::Overloaded { reason } => Err(CallError::Overloaded { reason }),
+            CallResult::Answered(_) => Err(CallError::Ended),
         }
     }
 }
 
-/// Something was handed in, and its answer is waited for.
+/// Operation or query without a result.
 #[derive(Debug)]
-struct Asked {
-    answered: oneshot::Receiver<Finished>,
-    patience: Duration,
+struct PendingCall {
+    result: oneshot::Receiver<CallResult>,
+    timeout: Duration,
     _forget: Forget,
 }
 
-impl Asked {
-    async fn answer(self) -> Result<Finished, CallError> {
-        match tokio::time::timeout(self.patience, self.answered).await {
-            Ok(finished) => finished.map_err(|_| CallError::Ended),
-            Err(_) => Err(CallError::Timeout(self.patience)),
+impl PendingCall {
+    async fn result(self) -> Result<CallResult, CallError> {
+        match tokio::time::timeout(self.timeout, self.result).await {
+            Ok(result) => result.map_err(|_| CallError::Ended),
+            Err(_) => Err(CallError::Timeout(self.timeout)),
         }
     }
 }
 
-/// Whoever gives up waits no longer.
+/// Removes a call from the waiting ones when its caller stops waiting.
 #[derive(Debug)]
 struct Forget {
     waiting: Waiting,
@@ -241,14 +209,14 @@ impl Drop for Forget {
     }
 }
 
-/// Tells those who wait, until the client ends.
-fn hand_out(client: &Client, waiting: Waiting) -> Result<(), NodeError> {
+/// Starts the thread that brings results to their callers, until the client ends.
+fn dispatch_results(client: &Client, waiting: Waiting) -> Result<(), NodeError> {
     let completions = client.completions().clone();
     let work = move || {
-        for Completion { tag, finished, .. } in completions {
-            if let Some(answer) = waiting.lock().remove(&tag) {
-                // Whoever asked may have given up meanwhile.
-                let _ = answer.send(finished);
+        for Completion { tag, result, .. } in completions {
+            if let Some(caller) = waiting.lock().remove(&tag) {
+                // The caller may have stopped waiting meanwhile.
+                let _ = caller.send(result);
             }
         }
     };

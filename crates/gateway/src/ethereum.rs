@@ -1,15 +1,17 @@
-//! Ethereum's JSON-RPC beside a validator of the EVM ledger, over HTTP and WebSocket on one port, and the
-//! explorer's page on the same.
+//! Ethereum's JSON-RPC beside a validator of the EVM ledger, over HTTP and WebSocket on one port,
+//! and the explorer's page on the same.
 //!
-//! Whatever reads the state reads a view of the validator beside it, never its execution thread; whatever is
-//! sent goes into the order through the committee, as any client's operation. `docs/EVM.md` lists the methods
-//! and says where they differ from other nodes'.
+//! Whatever reads the state reads a view of the validator beside it, never its execution thread;
+//! whatever is sent goes into the order through the committee, as any client's operation.
+//! `docs/EVM.md` lists the methods and says where they differ from other nodes'.
 //!
 //! **Whom to trust.** A caller trusts this validator's word, as with any node. What needs no trust:
-//! `eth_getProof`, `quorate_getReceipt` and `quorate_getCertificate` carry the committee's signatures.
+//! `eth_getProof`, `quorate_getReceipt` and `quorate_getCertificate` carry the committee's
+//! signatures.
 
 mod arguments;
 mod chain;
+mod context;
 mod convert;
 mod error;
 mod fees;
@@ -20,11 +22,11 @@ mod pool;
 mod quorate;
 mod subscriptions;
 
-use crate::{Connection, ConnectionConfig};
+use crate::Connection;
 use chain::Chain;
+use context::{Context, Description};
 use jsonrpsee::RpcModule;
 use jsonrpsee::server::{BatchRequestConfig, Server, ServerConfig, ServerHandle};
-use methods::Context;
 use pool::Pool;
 use quorate_ledger::evm::Genesis;
 use quorate_node::{NodeError, Reading};
@@ -41,29 +43,30 @@ const THREADS: usize = 1;
 /// Threads that read the state and compute: so many calls at once.
 const READERS: usize = 8;
 
-/// Most connections, subscriptions of one, bytes of a request, bytes of an answer, calls of a batch.
+/// Most connections, subscriptions of one, bytes of a request, bytes of an answer, calls of a
+/// batch.
 const CONNECTIONS_MAX: u32 = 1_024;
 const SUBSCRIPTIONS_MAX: u32 = 64;
 const REQUEST_BYTES_MAX: u32 = 4 << 20;
 const ANSWER_BYTES_MAX: u32 = 64 << 20;
 const BATCH_MAX: u32 = 1_000;
 
-/// How a server is started.
+/// Configuration of a JSON-RPC server beside a validator.
 #[derive(Clone, Debug)]
 pub struct EthereumConfig {
     /// `address:port` to listen on.
     pub address: String,
-    /// Whom transactions are sent to.
+    /// Committee that orders the transactions.
     pub committee: Arc<Committee>,
     /// The member that it sends to first: the one beside it.
     pub first: ReplicaId,
     /// The protocol's name, to show.
     pub protocol: String,
-    /// What the ledger began with.
+    /// Genesis of the ledger, which fixes chain id, gas limit and base fee.
     pub genesis: Arc<Genesis>,
 }
 
-/// Why a server does not start.
+/// Error that keeps a server from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum EthereumError {
     /// The address cannot be listened on.
@@ -71,9 +74,9 @@ pub enum EthereumError {
         "cannot listen on {address} for JSON-RPC: {source}; write an IP address of this machine and a free port into `gateway`"
     )]
     Listen {
-        /// The address.
+        /// Address from the configuration, as `address:port`.
         address: String,
-        /// The system's words.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The system gave no threads.
@@ -116,7 +119,7 @@ impl Ethereum {
         Ok(Self { address, handle, runtime: Some(runtime) })
     }
 
-    /// Where it listens.
+    /// Address that the server listens on, with the port that the system gave.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -134,10 +137,9 @@ impl Drop for Ethereum {
 }
 
 fn context(config: &EthereumConfig, reading: Reading) -> Result<Context, NodeError> {
-    let connection = Connection::open(&ConnectionConfig {
-        first: config.first,
-        ..ConnectionConfig::new(Arc::clone(&config.committee), quorate::check_proof)
-    })?;
+    let committee = Arc::clone(&config.committee);
+    let connection =
+        Connection::open(&Connection::config(committee, config.first, quorate::check_proof))?;
     let (chain, genesis) = (Chain { reading }, Arc::clone(&config.genesis));
     Ok(Context {
         pool: Pool::new(connection.clone(), chain.clone(), Arc::clone(&genesis)),
@@ -145,10 +147,7 @@ fn context(config: &EthereumConfig, reading: Reading) -> Result<Context, NodeErr
         genesis,
         filters: filters::Filters::default(),
         committee: Arc::clone(&config.committee),
-        description: quorate::Description {
-            protocol: config.protocol.clone(),
-            validator: config.first,
-        },
+        description: Description { protocol: config.protocol.clone(), validator: config.first },
         connection,
     })
 }

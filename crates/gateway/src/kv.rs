@@ -1,9 +1,9 @@
 //! The key-value store's client.
 
-use crate::{CallError, Connection, Done};
+use crate::{CallError, Completed, Connection};
 use bytes::Bytes;
 use quorate_ledger::kv::{
-    Answer, FormError, Operation, OutcomeError, Output, Page, Question, Scan, Step, StepOutput,
+    Answer, FormError, Operation, OutcomeError, Output, Page, Query, Scan, Step, StepOutput,
     verify_answer,
 };
 use quorate_types::service::Proven;
@@ -12,37 +12,37 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A client of a committee that replicates the key-value store.
 ///
-/// What goes through the order ([`KvClient::get`] and everything that writes) is linearizable. What one
-/// member answers ([`KvClient::get_certified`]) is proven to be what the committee's state held at
-/// some height; its age is said.
+/// What goes through the order ([`KvClient::get`] and everything that writes) is linearizable. What
+/// one member answers ([`KvClient::get_certified`]) is proven to be what the committee's state held
+/// at some height; its age is said.
 #[derive(Clone, Debug)]
 pub struct KvClient {
     connection: Connection,
 }
 
-/// Why the store gave no result.
+/// Error of an operation or a read of the store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KvError {
-    /// Nothing came back.
+    /// No result came back from the committee.
     #[error(transparent)]
     Call(#[from] CallError),
     /// The operation was refused, or the committee replicates something else.
     #[error(transparent)]
     Outcome(#[from] OutcomeError),
-    /// The operation or question is not one.
+    /// The operation or query is not one.
     #[error(transparent)]
     Form(#[from] FormError),
 }
 
-/// What a state held, proven.
+/// Value of a certified state, with the height at which it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certified<T> {
-    /// What it held.
+    /// Value that the state held.
     pub value: T,
     /// The height after which it did.
     pub height: Height,
-    /// How long ago that height was proposed, by the proposer's clock and this machine's: nothing that
-    /// was decided since is in it.
+    /// Time since that height was proposed, by the proposer's clock and this machine's: nothing
+    /// that was decided since is in it.
     pub age: Duration,
 }
 
@@ -53,7 +53,7 @@ impl KvClient {
         Self { connection }
     }
 
-    /// The connection.
+    /// Connection that carries the operations.
     #[must_use]
     pub fn connection(&self) -> &Connection {
         &self.connection
@@ -63,11 +63,11 @@ impl KvClient {
     ///
     /// # Errors
     /// [`KvError`].
-    pub async fn execute(&self, operation: &Operation) -> Result<(Output, Done), KvError> {
+    pub async fn execute(&self, operation: &Operation) -> Result<(Output, Completed), KvError> {
         let bytes = operation.encode();
         Operation::decode(&bytes)?;
-        let done = self.connection.execute(bytes).await?;
-        Ok((Output::read(&done.outcome)?, done))
+        let completed = self.connection.execute(bytes).await?;
+        Ok((Output::read(&completed.outcome)?, completed))
     }
 
     async fn step(&self, step: Step) -> Result<StepOutput, KvError> {
@@ -108,8 +108,8 @@ impl KvClient {
         replaced(&self.step(Step::delete(key)).await?)
     }
 
-    /// Makes the value of a key `new` if it is `expected`, where `None` is no value. The inner error is
-    /// the value that there is.
+    /// Makes the value of a key `new` if it is `expected`, where `None` is no value. The inner
+    /// error is the value that there is.
     ///
     /// # Errors
     /// [`KvError`].
@@ -145,7 +145,7 @@ impl KvClient {
         &self,
         key: impl Into<Bytes>,
     ) -> Result<Certified<Option<Bytes>>, KvError> {
-        let Certified { value, height, age } = self.ask(&Question::Get { key: key.into() }).await?;
+        let Certified { value, height, age } = self.query(&Query::Get { key: key.into() }).await?;
         match value {
             Answer::Value(value) => Ok(Certified { value, height, age }),
             Answer::Page(_) => Err(OutcomeError::Undecodable.into()),
@@ -157,19 +157,19 @@ impl KvClient {
     /// # Errors
     /// [`KvError`].
     pub async fn scan_certified(&self, scan: Scan) -> Result<Certified<Page>, KvError> {
-        let Certified { value, height, age } = self.ask(&Question::Scan(scan)).await?;
+        let Certified { value, height, age } = self.query(&Query::Scan(scan)).await?;
         match value {
             Answer::Page(value) => Ok(Certified { value, height, age }),
             Answer::Value(_) => Err(OutcomeError::Undecodable.into()),
         }
     }
 
-    async fn ask(&self, question: &Question) -> Result<Certified<Answer>, KvError> {
-        let bytes = question.encode();
-        Question::decode(&bytes)?;
-        let (proven, certificate) = self.connection.ask(bytes).await?;
+    async fn query(&self, query: &Query) -> Result<Certified<Answer>, KvError> {
+        let bytes = query.encode();
+        Query::decode(&bytes)?;
+        let (proven, certificate) = self.connection.query(bytes).await?;
         let header = certificate.header;
-        let value = verify_answer(header.state, question, &proven)
+        let value = verify_answer(header.state, query, &proven)
             .map_err(|reason| CallError::Unanswered(reason.to_string()))?;
         Ok(Certified { value, height: header.height, age: age(&header) })
     }
@@ -188,11 +188,11 @@ fn age(header: &Header) -> Duration {
     SystemTime::now().duration_since(proposed).unwrap_or_default()
 }
 
-/// The check of an answer to a question of the key-value store.
+/// The check of an answer to a query of the key-value store.
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn check_answer(question: &[u8], header: &Header, proven: &Proven) -> Result<(), String> {
-    let question = Question::decode(question).map_err(|error| error.to_string())?;
-    verify_answer(header.state, &question, proven).map(drop).map_err(|error| error.to_string())
+pub fn check_answer(query: &[u8], header: &Header, proven: &Proven) -> Result<(), String> {
+    let query = Query::decode(query).map_err(|error| error.to_string())?;
+    verify_answer(header.state, &query, proven).map(drop).map_err(|error| error.to_string())
 }

@@ -1,9 +1,9 @@
-//! The doors for applications.
+//! Interfaces for applications: client, key-value store, JSON-RPC, wallet and REST.
 //!
-//! * [`Connection`] is the asynchronous client of any service: operations in, what they came to out,
+//! * [`Connection`] is the asynchronous client of any service: operations in, results out,
 //!   with a receipt where the committee certifies what it executes.
-//! * [`KvClient`] speaks to the [key-value store](quorate_ledger::kv): operations in order, and reads of
-//!   a single member that prove themselves.
+//! * [`KvClient`] speaks to the [key-value store](quorate_ledger::kv): operations in order, and
+//!   reads of a single member that prove themselves.
 //! * [`ethereum`] serves the EVM ledger to Ethereum's own tools, and its explorer.
 //! * [`receipt`] is the file that shows others what a request came to.
 //! * [`wallet`] keeps and pays the money of the payment network.
@@ -18,5 +18,6 @@ pub mod receipt;
 pub mod rest;
 pub mod wallet;
 
-pub use connection::{Begun, CallError, Connection, ConnectionConfig, Done};
+pub use connection::{CallError, Connection, PendingOperation};
 pub use kv::{Certified, KvClient, KvError, check_answer};
+pub use quorate_engine::{ClientConfig, Completed, LearnerAddress, SessionSpec};

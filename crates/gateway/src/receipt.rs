@@ -1,13 +1,14 @@
 //! Receipts as files: one JSON object, for people above and for machines below.
 //!
-//! `proof` is the receipt itself (borsh, in hexadecimal); everything else in the file is there to be
-//! read, and is compared with it: a file that says anything else than its proof is refused.
+//! `proof` is the receipt itself (borsh, in hexadecimal); everything else in the file is there to
+//! be read, and is compared with it: a file that says anything else than its proof is refused.
 
 use quorate_types::{Committee, Receipt, Rejected, Request};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// What a receipt's file says.
+/// Content of a receipt's file, as JSON. The fields beside `proof` are for readers; a check decodes
+/// `proof` and trusts nothing else.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptFile {
@@ -15,54 +16,54 @@ pub struct ReceiptFile {
     pub format: String,
     /// The chain, in hexadecimal.
     pub chain: String,
-    /// Who signed the request.
+    /// Identity key that signed the request, in hexadecimal.
     pub client: String,
-    /// Which of its requests.
+    /// Sequence number of the request among its client's.
     pub sequence: u64,
-    /// Where it took effect.
+    /// Height at which the request was executed.
     pub height: u64,
-    /// When that height was proposed, in milliseconds since the Unix epoch.
+    /// Time at which that height was proposed, in milliseconds since the Unix epoch.
     pub proposed_at_ms: u64,
     /// The operations, in hexadecimal.
     pub operations: Vec<String>,
-    /// What each came to.
+    /// Result of each operation, in the operations' order.
     pub results: Vec<ResultText>,
     /// The members that signed what the height came to, by index.
     pub signers: Vec<usize>,
-    /// The receipt.
+    /// Encoded receipt, in hexadecimal.
     pub proof: String,
 }
 
-/// What an operation came to.
+/// Result of an operation in a receipt's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResultText {
-    /// It took effect; the service's result in hexadecimal.
+    /// The operation took effect; holds the service's result in hexadecimal.
     Applied(String),
-    /// It changed nothing; the service's reason in hexadecimal.
+    /// The operation changed nothing; holds the service's reason in hexadecimal.
     Refused(String),
 }
 
-/// Why a receipt proves nothing.
+/// Error of a receipt that proves nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum ReceiptError {
     /// The file cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// Which.
+        /// Path of the receipt's file.
         path: String,
-        /// Why.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The file is no receipt.
     #[error("this is no receipt: {0}")]
     Form(String),
-    /// Another committee's.
+    /// The receipt is of another committee's chain.
     #[error("the receipt is of chain {found}; the committee's is {expected}")]
     OtherChain {
-        /// The receipt's.
+        /// Chain that the receipt names.
         found: String,
-        /// The committee's.
+        /// Chain of the committee.
         expected: String,
     },
     /// The proof does not hold.
@@ -115,7 +116,7 @@ impl ReceiptFile {
         serde_json::from_str(&text).map_err(|error| ReceiptError::Form(error.to_string()))
     }
 
-    /// The file's text.
+    /// Encodes the file as indented JSON, with a newline at the end.
     #[must_use]
     pub fn to_text(&self) -> String {
         let text = serde_json::to_string_pretty(self).expect("plain fields have a JSON form");

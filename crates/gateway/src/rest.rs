@@ -12,8 +12,8 @@
 //! ```
 //!
 //! **Whom to trust.** The gateway checks what members tell it; whoever asks over HTTP trusts the
-//! gateway, and the network in between, for HTTP is not encrypted. A receipt needs no trust: it can be
-//! checked anywhere. It shows a whole request, with operations of others that shared it.
+//! gateway, and the network in between, for HTTP is not encrypted. A receipt needs no trust: it can
+//! be checked anywhere. It shows a whole request, with operations of others that shared it.
 //!
 //! **Bounds.** Bodies, connections, requests at once and the time of each step have limits
 //! ([`RestLimits`]). Beyond them a request is refused with a status that says so.
@@ -34,7 +34,7 @@ pub use access::{Token, TokenError};
 pub use server::{Gateway, GatewayConfig, GatewayError};
 
 use crate::KvClient;
-use access::Door;
+use access::Admission;
 use axum::Router;
 use axum::http::Method;
 use axum::middleware::from_fn_with_state;
@@ -46,7 +46,7 @@ use std::time::Duration;
 /// The gateway's description of itself, OpenAPI 3.1.
 pub const OPENAPI: &str = include_str!("rest/openapi.json");
 
-/// What the gateway takes at once.
+/// Limits on the work and the time that callers can take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RestLimits {
     /// Requests about keys, batches and receipts under way at once, at least 1; more are answered
@@ -54,10 +54,10 @@ pub struct RestLimits {
     pub requests_max: usize,
     /// Connections at once, at least 1; more wait until one ends.
     pub connections_max: usize,
-    /// How long a request's head may take to come, and a connection be idle.
-    pub head_patience: Duration,
-    /// How long a request's body may take to come.
-    pub body_patience: Duration,
+    /// Longest time for a request's head to come, and for a connection to be idle.
+    pub head_timeout: Duration,
+    /// Longest time for a request's body to come.
+    pub body_timeout: Duration,
 }
 
 impl Default for RestLimits {
@@ -66,13 +66,13 @@ impl Default for RestLimits {
         Self {
             requests_max: 256,
             connections_max: 1_024,
-            head_patience: Duration::from_secs(30),
-            body_patience: Duration::from_secs(10),
+            head_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(10),
         }
     }
 }
 
-/// What all handlers share.
+/// State that all handlers share.
 struct Shared {
     client: KvClient,
     limits: RestLimits,
@@ -94,19 +94,19 @@ impl<S> Route<S> {
 
 /// The pages of the gateway. With a token, all but the status and the description ask for it.
 pub fn router(client: KvClient, token: Option<Token>, limits: RestLimits) -> Router {
-    let door = Door::new(token, &limits);
-    pages(guarded_routes(), open_routes(), door, Arc::new(Shared { client, limits }))
+    let admission = Admission::new(token, &limits);
+    pages(guarded_routes(), open_routes(), admission, Arc::new(Shared { client, limits }))
 }
 
-/// Pages of which some are behind a door; what is none of them is refused in JSON.
+/// Routes of which some pass admission; any other path is refused in JSON.
 pub(crate) fn pages<S: Send + Sync + 'static>(
     guarded: Vec<Route<S>>,
     open: Vec<Route<S>>,
-    door: Arc<Door>,
+    admission: Arc<Admission>,
     shared: Arc<S>,
 ) -> Router {
     build(guarded)
-        .route_layer(from_fn_with_state(door, access::guard))
+        .route_layer(from_fn_with_state(admission, access::guard))
         .merge(build(open))
         .fallback(Failure::no_such_path)
         .method_not_allowed_fallback(Failure::no_such_method)

@@ -1,56 +1,58 @@
-//! A wallet of the payment network ([`quorate_payments`]): it keeps coins, pays, and loses nothing when it
-//! is killed.
+//! A wallet of the payment network ([`quorate_payments`]): it keeps coins, pays, and loses nothing
+//! when it is killed.
 //!
 //! ```text
-//! Order ─▶ Wallet::begin: coins chosen, transaction signed and stored ─▶ authorities ─▶ Wallet::end
-//!                                   │ killed here or later: Wallet::unfinished, the same bytes again
+//! Order ─▶ Wallet::begin: coins chosen, signed and stored ─▶ authorities ─▶ Wallet::end
+//!                         │ killed here or later: Wallet::unfinished, the same bytes again
 //! receipt ─▶ Wallet::receive: checked offline, coins stored
 //! ```
 //!
 //! # Rules
 //!
-//! * ★ A transaction is durable before anybody is shown it, and what is sent again is the same bytes. Two
-//!   transactions over one coin would lock it for good.
-//! * Coins of a payment that is not finished are reserved. Coins of one that lost against another transaction
-//!   of the same owner, as when a copy of the wallet was used, are frozen, and the wallet says so.
-//! * A caller's key names one payment: asked for again with the same content, it is the same payment; with
-//!   another, it is refused.
+//! * ★ A transaction is durable before anybody is shown it, and what is sent again is the same
+//!   bytes. Two transactions over one coin would lock it for good.
+//! * Coins of a payment that is not finished are reserved. Coins of one that lost against another
+//!   transaction of the same owner, as when a copy of the wallet was used, are frozen, and the
+//!   wallet says so.
+//! * A caller's key names one payment: asked for again with the same content, it is the same
+//!   payment; with another, it is refused.
 //! * An issuer's serial number is stored with the transaction that uses it, and never used again.
-//! * A receipt is checked offline. What is known already changes nothing; what this wallet spent does not come
-//!   back.
-//! * One process at a time ([`WalletError::InUse`]). **Copies of a wallet must not be used**: nothing but
-//!   the authorities would notice, and the coins that both spend are lost.
+//! * A receipt is checked offline. What is known already changes nothing; what this wallet spent
+//!   does not come back.
+//! * One process at a time ([`WalletError::InUse`]). **Copies of a wallet must not be used**:
+//!   nothing but the authorities would notice, and the coins that both spend are lost.
 //!
-//! [`Cashier`] shows payments to the authorities; [`PaymentReceipt`], [`PaymentRequest`] and
-//! [`Evidence`] are files that go from hand to hand; [`rest`] is a till's door to all of it.
+//! [`PaymentService`] shows payments to the authorities; [`PaymentReceipt`], [`PaymentRequest`] and
+//! [`Evidence`] are files that payers and payees exchange; [`rest`] serves all of it over HTTP, to
+//! a till for instance.
 
-mod book;
-mod cashier;
 mod file;
 mod history;
-mod papers;
 mod payment;
+mod payment_files;
 pub mod rest;
 mod select;
+mod service;
+mod state;
 #[cfg(test)]
 mod tests;
 mod view;
 
-pub use cashier::{Authorities, Cashier, Paying};
 pub use history::{HistoryLine, utc};
-pub use papers::{Evidence, PaperError, PaymentReceipt, PaymentRequest};
 pub use payment::{Order, Payment, PaymentState, Purpose};
+pub use payment_files::{Evidence, PaymentFileError, PaymentReceipt, PaymentRequest};
+pub use service::{Authorities, PaymentService, PendingOutcome};
 pub use view::PaymentView;
 
-use book::{Book, Ending, Held, Hold, Record};
 use file::RecordFile;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{IdentityKey, IdentitySecret};
 use quorate_payments::{
-    Coin, Invalid, Memo, Network, Origin, Outcome, Output, Paid, PayReceipt, ReceiptError,
+    Coin, Invalid, Memo, Network, Origin, Output, Paid, PayReceipt, PaymentOutcome, ReceiptError,
     Transaction, TxId,
 };
-use select::Short;
+use select::Insufficient;
+use state::{Held, Hold, Record, WalletState};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -60,77 +62,77 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Most bytes of a caller's key.
 pub const KEY_BYTES_MAX: usize = 255;
 
-/// Why a wallet does not do what was wanted.
+/// Error of an operation on a wallet.
 #[derive(Debug, thiserror::Error)]
 pub enum WalletError {
     /// There is no file.
     #[error("there is no wallet at {path}: `quorate pay keys` makes one. If there was one, bring the file back: a new wallet for the same key would not know which payments were begun", path = path.display())]
     Absent {
-        /// Where.
+        /// Path of the wallet's file.
         path: PathBuf,
     },
     /// There is a file.
     #[error("{path} exists already; a wallet is never overwritten", path = path.display())]
     Exists {
-        /// Which.
+        /// Path of the existing file.
         path: PathBuf,
     },
     /// Another process has it.
     #[error("the wallet {path} is in use by another process: wait until that one ends, or ask it over HTTP if it is `quorate pay serve`", path = path.display())]
     InUse {
-        /// Which.
+        /// Path of the wallet's file.
         path: PathBuf,
     },
     /// The file system refused.
     #[error("cannot {action} the wallet {path}: {source}", path = path.display())]
     Io {
-        /// What was tried.
+        /// Operation on the file, as a verb for the message.
         action: &'static str,
-        /// With which file.
+        /// Path of the file concerned.
         path: PathBuf,
-        /// The system's words.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// An earlier write failed.
     #[error("nothing more is written to the wallet {path} after a write failed: mend the disk and start again", path = path.display())]
     Stopped {
-        /// Which.
+        /// Path of the wallet's file.
         path: PathBuf,
     },
     /// The file was altered, or the disk is failing.
     #[error("the wallet {path} is damaged at byte {offset}: it was left as it is. Use a copy of it from before the damage only if it was made after the last payment; else keep it for somebody to look at", path = path.display())]
     Damaged {
-        /// Which.
+        /// Path of the wallet's file.
         path: PathBuf,
-        /// Where.
+        /// Offset of the first damaged record, in bytes.
         offset: u64,
     },
     /// The file's records contradict each other.
     #[error("the wallet {path} was not written by a wallet: {problem}", path = path.display())]
     Content {
-        /// Which.
+        /// Path of the wallet's file.
         path: PathBuf,
-        /// What is wrong.
+        /// Contradiction that the records contain.
         problem: String,
     },
-    /// Another key's wallet.
+    /// The wallet belongs to another key.
     #[error(
         "the wallet belongs to {expected}, and the key file is {found}'s: use the key file that it was made with"
     )]
     OtherOwner {
-        /// The wallet's.
+        /// Key that the wallet belongs to.
         expected: IdentityKey,
-        /// The key file's.
+        /// Key in the key file.
         found: IdentityKey,
     },
-    /// Another network's wallet.
+    /// The wallet is of another network.
     #[error(
         "the wallet is of network {expected}, and the network file is of {found}: a wallet serves one network for ever"
     )]
     OtherNetwork {
-        /// The wallet's.
+        /// Network that the wallet is of.
         expected: String,
-        /// The file's.
+        /// Network of the network file.
         found: String,
     },
     /// A value, memo or key that is none.
@@ -144,37 +146,37 @@ pub enum WalletError {
         "the key '{key}' names a payment with another content, {payment}: use a new key for a new payment"
     )]
     KeyTaken {
-        /// The key.
+        /// The caller's name for the payment.
         key: String,
         /// The payment that has it.
         payment: TxId,
     },
-    /// Somebody else issues.
+    /// Somebody else is the network's issuer.
     #[error("only the network's issuer, {issuer}, issues money")]
     NotTheIssuer {
-        /// Who.
+        /// Key of the network's issuer.
         issuer: IdentityKey,
     },
-    /// Too little money.
+    /// The coins that are free are worth too little.
     #[error(
         "{needed} are needed, and {free} are free; {reserved} are in payments that are not finished (`quorate pay retry`), {frozen} are frozen"
     )]
     TooLittle {
-        /// How much is needed.
+        /// Value of the payment, in the smallest unit.
         needed: u64,
-        /// How much can be spent.
+        /// Value that can be spent now.
         free: u128,
-        /// How much is in unfinished payments.
+        /// Value in payments that are not finished.
         reserved: u128,
-        /// How much is locked for good.
+        /// Value that is locked for good.
         frozen: u128,
     },
     /// Enough money, in coins that are too small.
     #[error("one payment takes {max} coins, and the largest are worth {most} of {needed}: run `quorate pay consolidate` first, or pay in parts", max = Transaction::INPUTS_MAX)]
     TooManyCoins {
-        /// How much is needed.
+        /// Value of the payment, in the smallest unit.
         needed: u64,
-        /// How much one transaction can take.
+        /// Largest value that one transaction can take now.
         most: u128,
     },
     /// Fewer than two free coins.
@@ -186,12 +188,12 @@ pub enum WalletError {
     /// A receipt that proves nothing.
     #[error("the receipt proves nothing: {0}")]
     Receipt(#[from] ReceiptError),
-    /// Somebody else's receipt.
+    /// The receipt pays somebody else.
     #[error("the receipt pays {payee}, not this wallet, which is {owner}")]
     NotMine {
-        /// Whom it pays.
+        /// Key that the receipt pays.
         payee: IdentityKey,
-        /// Whose wallet this is.
+        /// Key of this wallet.
         owner: IdentityKey,
     },
     /// A payment that is none of this wallet's.
@@ -199,25 +201,25 @@ pub enum WalletError {
     NoPayment(TxId),
 }
 
-/// What a wallet is worth, in the smallest unit.
+/// Value of a wallet's coins by their state, in the smallest unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Balance {
-    /// What can be spent now.
+    /// Value that can be spent now.
     pub free: u128,
-    /// What payments that are not finished take; their change comes back.
+    /// Value that unfinished payments take; their change comes back.
     pub reserved: u128,
-    /// What is locked for good, since two transactions were signed over it.
+    /// Value that is locked for good, since two transactions were signed over it.
     pub frozen: u128,
-    /// How many coins can be spent.
+    /// Number of coins that can be spent.
     pub coins_free: usize,
 }
 
-/// What came of a receipt.
+/// Result of taking in a receipt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// What it proves.
+    /// Payment that the receipt proves.
     pub paid: Paid,
-    /// How much of it was new; 0 where the receipt was known.
+    /// Value that was new here, in the smallest unit; 0 where the receipt was known.
     pub added: u64,
 }
 
@@ -227,7 +229,7 @@ pub struct Wallet {
     network: Arc<Network>,
     secret: IdentitySecret,
     file: RecordFile,
-    book: Book,
+    state: WalletState,
 }
 
 impl Wallet {
@@ -249,10 +251,10 @@ impl Wallet {
         secret: IdentitySecret,
     ) -> Result<Self, WalletError> {
         let (file, contents) = RecordFile::open(path)?;
-        let book = read(&contents)
+        let state = read(&contents)
             .map_err(|problem| WalletError::Content { path: path.to_owned(), problem })?;
         let found = secret.public();
-        match book.owner {
+        match state.owner {
             Some(expected) if expected != found => {
                 return Err(WalletError::OtherOwner { expected, found });
             }
@@ -265,9 +267,9 @@ impl Wallet {
                 return Err(WalletError::Content { path: path.to_owned(), problem });
             }
         }
-        let mut wallet = Self { network, secret, file, book };
+        let mut wallet = Self { network, secret, file, state };
         let chain = wallet.network.chain();
-        match wallet.book.chain {
+        match wallet.state.chain {
             None => wallet.write(Record::Network(chain))?,
             Some(expected) if expected != chain => {
                 let (expected, found) = (hex::encode(expected.0), hex::encode(chain.0));
@@ -278,20 +280,20 @@ impl Wallet {
         Ok(wallet)
     }
 
-    /// Whose it is: what payers write as payee.
+    /// Key of the wallet's owner: payers name it as the payee.
     #[must_use]
     pub fn owner(&self) -> IdentityKey {
         self.secret.public()
     }
 
-    /// Its network.
+    /// Network that the wallet pays in.
     #[must_use]
     pub fn network(&self) -> &Arc<Network> {
         &self.network
     }
 
-    /// Stores a payment (★) and reserves its coins; nobody was shown it yet. A key that was used for the
-    /// same order gives that payment, however it stands.
+    /// Stores a payment (★) and reserves its coins; nobody was shown it yet. A key that was used
+    /// for the same order gives that payment, however it stands.
     ///
     /// # Errors
     /// Why there is no such payment; nothing was stored then.
@@ -301,7 +303,7 @@ impl Wallet {
             if key.is_empty() || key.len() > KEY_BYTES_MAX {
                 return Err(WalletError::Order("a key has 1 to 255 bytes"));
             }
-            if let Some(earlier) = self.book.payment_of_key(key) {
+            if let Some(earlier) = self.state.payment_of_key(key) {
                 let (same, payment) = (earlier.order == *order, earlier.id);
                 let taken = || WalletError::KeyTaken { key: key.to_owned(), payment };
                 return if same { self.payment(payment) } else { Err(taken()) };
@@ -310,9 +312,10 @@ impl Wallet {
         let transaction = self.build(order)?;
         transaction.check_form(&self.network)?;
         let id = transaction.id(self.network.chain());
-        // The same coins for the same payee after a refusal are the same transaction: refused again.
+        // The same coins for the same payee after a refusal are the same transaction: refused
+        // again.
         if let Some(PaymentState::Refused { reason, .. }) =
-            self.book.payment(id).map(|one| &one.state)
+            self.state.payment(id).map(|one| &one.state)
         {
             return Err(WalletError::Invalid(reason.clone()));
         }
@@ -321,20 +324,19 @@ impl Wallet {
         self.payment(id)
     }
 
-    /// Stores what became of a payment: its change comes in, or its coins are free again, or frozen. Of a
-    /// payment that ended already nothing changes.
+    /// Stores a payment's outcome: its change comes in, or its coins are free again, or
+    /// frozen. Of a payment that ended already nothing changes.
     ///
     /// # Errors
     /// [`WalletError::NoPayment`], or when it could not be stored.
-    pub fn end(&mut self, tx: TxId, outcome: Outcome) -> Result<&Payment, WalletError> {
+    pub fn end(&mut self, tx: TxId, outcome: PaymentOutcome) -> Result<&Payment, WalletError> {
         if self.payment(tx)?.state == PaymentState::Begun {
-            let ending = Ending::from(outcome);
-            self.write(Record::Ended { tx, ending, at_ms: now_ms() })?;
+            self.write(Record::Ended { tx, outcome, at_ms: now_ms() })?;
         }
         self.payment(tx)
     }
 
-    /// Whether it can store anything.
+    /// Checks that the wallet can store records.
     ///
     /// # Errors
     /// [`WalletError::Stopped`] after a write failed: what is said of payments may be old.
@@ -345,7 +347,7 @@ impl Wallet {
     /// Payments whose outcome is not known, in the order in which they began.
     #[must_use]
     pub fn unfinished(&self) -> Vec<(TxId, Arc<Transaction>)> {
-        let open = self.book.payments().filter(|payment| payment.state == PaymentState::Begun);
+        let open = self.state.payments().filter(|payment| payment.state == PaymentState::Begun);
         open.map(|payment| (payment.id, Arc::clone(&payment.transaction))).collect()
     }
 
@@ -354,13 +356,13 @@ impl Wallet {
     /// # Errors
     /// [`WalletError::NoPayment`].
     pub fn payment(&self, tx: TxId) -> Result<&Payment, WalletError> {
-        self.book.payment(tx).ok_or(WalletError::NoPayment(tx))
+        self.state.payment(tx).ok_or(WalletError::NoPayment(tx))
     }
 
-    /// What the payee of a certified payment is shown; `None` while it is not certified.
+    /// Receipt to show to the payee of a certified payment; `None` while it is not certified.
     #[must_use]
     pub fn receipt(&self, tx: TxId) -> Option<PayReceipt> {
-        let payment = self.book.payment(tx)?;
+        let payment = self.state.payment(tx)?;
         let PaymentState::Certified { certificate, .. } = &payment.state else { return None };
         let payee = payment.payee();
         let mut coins = payment.transaction.coins(self.network.chain(), certificate);
@@ -380,7 +382,7 @@ impl Wallet {
             return Err(WalletError::NotMine { payee: paid.payee, owner });
         }
         let mut fresh = receipt.clone();
-        fresh.coins.retain(|coin| !self.book.knows(&coin.id));
+        fresh.coins.retain(|coin| !self.state.knows(&coin.id));
         let added = fresh.coins.iter().map(|coin| coin.output.value).sum();
         if !fresh.coins.is_empty() {
             self.write(Record::Received { receipt: fresh, at_ms: now_ms() })?;
@@ -407,11 +409,11 @@ impl Wallet {
         Ok(self.receive(&PayReceipt { coins, memo: None })?.added)
     }
 
-    /// What it is worth.
+    /// Value of the wallet's coins by their state.
     #[must_use]
     pub fn balance(&self) -> Balance {
         let mut balance = Balance::default();
-        for Held { coin, hold } in self.book.coins.values() {
+        for Held { coin, hold } in self.state.coins.values() {
             let value = u128::from(coin.output.value);
             match hold {
                 Hold::Free => {
@@ -425,11 +427,11 @@ impl Wallet {
         balance
     }
 
-    /// What is frozen, by the payment that lost.
+    /// Frozen value, by the payment that lost.
     #[must_use]
     pub fn frozen(&self) -> BTreeMap<TxId, u128> {
         let mut frozen = BTreeMap::new();
-        for Held { coin, hold } in self.book.coins.values() {
+        for Held { coin, hold } in self.state.coins.values() {
             if let Hold::Frozen(tx) = hold {
                 *frozen.entry(*tx).or_default() += u128::from(coin.output.value);
             }
@@ -454,7 +456,7 @@ impl Wallet {
                     return Err(WalletError::NotTheIssuer { issuer });
                 }
                 let outputs = vec![Output { owner: checked_payee(payee)?, value }];
-                let serial = self.book.serial_next;
+                let serial = self.state.serial_next;
                 Ok(Transaction::issue(&self.network, &self.secret, serial, outputs))
             }
             Purpose::Consolidate => self.consolidate(),
@@ -462,12 +464,12 @@ impl Wallet {
     }
 
     fn spend(&self, payee: IdentityKey, needed: u64) -> Result<Transaction, WalletError> {
-        let coins = select::select(self.book.free(), needed).map_err(|short| match short {
-            Short::Value { free } => {
+        let coins = select::select(self.state.free(), needed).map_err(|short| match short {
+            Insufficient::Value { free } => {
                 let Balance { reserved, frozen, .. } = self.balance();
                 WalletError::TooLittle { needed, free, reserved, frozen }
             }
-            Short::Count { most } => WalletError::TooManyCoins { needed, most },
+            Insufficient::Count { most } => WalletError::TooManyCoins { needed, most },
         })?;
         let change = sum(&coins)? - needed;
         let mut outputs = vec![Output { owner: payee, value: needed }];
@@ -479,7 +481,7 @@ impl Wallet {
     }
 
     fn consolidate(&self) -> Result<Transaction, WalletError> {
-        let coins = select::smallest(self.book.free());
+        let coins = select::smallest(self.state.free());
         if coins.len() < 2 {
             return Err(WalletError::NothingToConsolidate);
         }
@@ -498,16 +500,8 @@ impl Wallet {
         if !(is_left_out && matches!(record, Record::Begun { .. })) {
             self.file.append(&content)?;
         }
-        self.book.apply(record).expect("a record was made from this book");
+        self.state.apply(record).expect("a record was made from this state");
         Ok(())
-    }
-}
-
-/// Who paid a coin; `None` for what the network began with.
-fn payer_of(coin: &Coin) -> Option<IdentityKey> {
-    match &coin.origin {
-        Origin::Genesis => None,
-        Origin::Certified(proof) => Some(proof.opening.payer),
     }
 }
 
@@ -525,14 +519,14 @@ fn encode(record: &Record) -> Vec<u8> {
     borsh::to_vec(record).expect("encoding into memory cannot fail")
 }
 
-fn read(contents: &[Vec<u8>]) -> Result<Book, String> {
-    let mut book = Book::default();
+fn read(contents: &[Vec<u8>]) -> Result<WalletState, String> {
+    let mut state = WalletState::default();
     for (number, content) in contents.iter().enumerate() {
         let record = borsh::from_slice(content).map_err(|error| error.to_string());
-        let applied = record.and_then(|record| book.apply(record).map_err(str::to_owned));
+        let applied = record.and_then(|record| state.apply(record).map_err(str::to_owned));
         applied.map_err(|problem| format!("record {number}: {problem}"))?;
     }
-    Ok(book)
+    Ok(state)
 }
 
 fn now_ms() -> u64 {

@@ -1,5 +1,5 @@
-//! Requests that are made from the gateway's own description, good and bad, and answers that are held
-//! against it.
+//! Requests that are made from the gateway's own description, good and bad, and answers that are
+//! held against it.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -12,11 +12,12 @@ use proptest::test_runner::{Config, TestRunner};
 use quorate_crypto::KeyCache;
 use quorate_engine::Settings;
 use quorate_gateway::rest::{OPENAPI, RestLimits, router};
-use quorate_gateway::{Connection, ConnectionConfig, KvClient, check_answer};
+use quorate_gateway::{ClientConfig, Connection, KvClient, check_answer};
 use quorate_ledger::kv::Kv;
 use quorate_node::config::load_committee;
 use quorate_node::ports::free_ports;
 use quorate_node::{NodeConfig, Testnet, TestnetPlan, Validator};
+use quorate_types::ReplicaId;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ struct Sent {
     body: Vec<u8>,
 }
 
-/// What a reference stands for.
+/// Resolves a reference within the document.
 fn resolve<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     match value["$ref"].as_str() {
         Some(place) => document.pointer(&place[1..]).expect("a reference to something"),
@@ -188,7 +189,7 @@ fn requests(document: &Value) -> BoxedStrategy<Sent> {
     proptest::strategy::Union::new(each).boxed()
 }
 
-/// What of a value the schema does not allow.
+/// Checks a value against its schema; the error names the part that is not allowed.
 fn check(document: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     let schema = resolve(document, schema);
     if let Some(choices) = schema["oneOf"].as_array() {
@@ -241,7 +242,7 @@ fn check_object(
     })
 }
 
-/// What of an answer the document does not describe.
+/// Checks an answer against the document; the error names the part that is not described.
 fn check_answer_to(
     document: &Value,
     sent: &Sent,
@@ -341,10 +342,12 @@ fn committee_of_one() -> (TempDir, Testnet) {
     (place, testnet)
 }
 
-fn pages(testnet: &Testnet, patience: Duration) -> Router {
+fn pages(testnet: &Testnet, call_timeout: Duration) -> Router {
     let committee = load_committee(&testnet.committee, KeyCache::On).expect("a committee");
-    let config =
-        ConnectionConfig { patience, ..ConnectionConfig::new(Arc::new(committee), check_answer) };
+    let config = ClientConfig {
+        call_timeout,
+        ..Connection::config(Arc::new(committee), ReplicaId(0), check_answer)
+    };
     let connection = Connection::open(&config).expect("a connection");
     router(KvClient::new(connection), None, RestLimits::default())
 }

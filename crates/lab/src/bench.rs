@@ -5,15 +5,16 @@
 //! * **Open loop.** Operations are scheduled at a fixed rate, and latency runs from an operation's
 //!   scheduled time to its (f+1)-th equal signed reply. A committee or client that stalls cannot
 //!   hide what it delayed. ([`load`] has random arrivals and closed loops too.)
-//! * **The slowest counts.** The committed rate is that of the healthy validator that executed least.
-//!   A healthy validator that exits, stands still, stays behind or disagrees fails the run by name.
-//! * **Warm-up, window, drain.** The same load runs throughout the first two. Operations scheduled in
-//!   the warm-up are counted apart and in no figure. After the window the run waits, within a bound,
-//!   for the last answers and for every validator to reach the same point.
+//! * **The slowest counts.** The committed rate is that of the healthy validator that executed
+//!   least. A healthy validator that exits, stands still, stays behind or disagrees fails the run
+//!   by name.
+//! * **Warm-up, window, drain.** The same load runs throughout the first two. Operations scheduled
+//!   in the warm-up are counted apart and in no figure. After the window the run waits, within a
+//!   bound, for the last answers and for every validator to reach the same point.
 //! * **The load generator shares the machine** with the validators, as the result says; its own CPU
 //!   time is reported apart.
 
-pub mod beside;
+mod beside;
 mod committee;
 mod config;
 mod error;
@@ -22,13 +23,11 @@ mod evidence;
 mod evm;
 pub mod health;
 pub mod latencies;
-pub mod latency_grid;
 pub mod load;
 pub mod measure;
 mod progress;
 mod readers;
 pub mod recovery;
-pub mod report;
 mod run;
 pub mod search;
 mod sessions;
@@ -37,22 +36,25 @@ mod watch;
 
 pub use config::{BenchConfig, SendTo, fitting_timeout_ms, sessions_for};
 pub use error::BenchError;
-pub use events::{At, NotAnEvent, Pause, Who};
-pub use evm::{EvmBound, MixPlan, Trace, TraceError, Unreplicated};
-pub use latencies::{Latencies, LatencyMs};
+pub use events::{At, Lie, NotAnEvent, Pause, Target};
+pub use evm::{MixPlan, Trace, TraceError};
+pub use latencies::Latencies;
 pub use progress::Progress;
-pub use readers::Reads;
-pub use report::Report;
 pub use search::find_max;
 pub use table::render;
 
+#[cfg(test)]
+pub(crate) use evidence::tests::sample_report;
+
 use crate::ServiceKind;
-use crate::bounds::Parts;
-use beside::Beside;
+use crate::bounds;
 use committee::Committee;
 use load::Load;
 use measure::{Recorder, Schedule};
 use parking_lot::Mutex;
+use quorate_report::Report;
+use quorate_report::results::Beside;
+use quorate_report::results::bounds::{Parts, Unreplicated};
 use readers::Readers;
 use run::{Given, Run};
 use std::path::Path;
@@ -61,7 +63,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use watch::Watch;
 
-/// How long before its first operation a load is announced.
+/// Time between the announcement of a load and its first operation.
 const HEAD_START: Duration = Duration::from_millis(50);
 
 /// Runs a bench. Setting `interrupted` ends it early, with nothing left behind.
@@ -82,7 +84,7 @@ pub fn run(
     Ok(beside_bounds(config, parts, report))
 }
 
-/// What this machine does at most, on the disk that the committee will use.
+/// Measures this machine's parts, on the disk that the committee will use.
 fn measure_parts(config: &BenchConfig, progress: &Progress) -> Result<Option<Parts>, BenchError> {
     if !config.bounds {
         return Ok(None);
@@ -93,7 +95,7 @@ fn measure_parts(config: &BenchConfig, progress: &Progress) -> Result<Option<Par
     let wanted = config.directory.as_deref().unwrap_or(&temporary);
     let folder = wanted.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
     let failed = |source| BenchError::System { what: "measure the disk", source };
-    Parts::measure(folder).map(Some).map_err(failed)
+    bounds::measure(folder).map(Some).map_err(failed)
 }
 
 fn beside_bounds(config: &BenchConfig, parts: Option<Parts>, report: Report) -> Report {
@@ -101,7 +103,7 @@ fn beside_bounds(config: &BenchConfig, parts: Option<Parts>, report: Report) -> 
     Report { beside: Beside { bounds, ..report.beside }, ..report }
 }
 
-/// What one core does with the load alone, where that says something: with the EVM ledger.
+/// Measures one core with the load alone, where that means something: with the EVM ledger.
 ///
 /// # Errors
 /// When the state cannot be kept.
@@ -113,15 +115,15 @@ pub fn unreplicated(config: &BenchConfig) -> Result<Option<Unreplicated>, BenchE
     match &config.trace {
         Some(trace) => {
             let transactions = trace.transactions.iter().cloned();
-            Unreplicated::measure(&trace.genesis, transactions, &folder).map(Some)
+            evm::unreplicated(&trace.genesis, transactions, &folder).map(Some)
         }
-        None => Unreplicated::of_mix(config.mix, config.seed, &folder).map(Some),
+        None => evm::unreplicated_mix(config.mix, config.seed, &folder).map(Some),
     }
 }
 
-/// As [`run()`], without bounds, and with nothing left behind of a run that failed: for one of many,
-/// where failing is no surprise. A report of no answers is one: of a committee that is offered far
-/// more than it takes.
+/// As [`run()`], without bounds, and with nothing left behind of a run that failed: for one of
+/// many, where failing is no surprise. A report of no answers is one: of a committee that is
+/// offered far more than it takes.
 ///
 /// # Errors
 /// As [`run()`], but for [`BenchError::NothingAnswered`].

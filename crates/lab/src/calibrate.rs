@@ -14,18 +14,18 @@ mod signatures;
 mod threads;
 
 use crate::stopwatch;
-use quorate_sim::priced::{PerStation, Prices, SceneError};
+use quorate_model::{PerStation, Prices, SceneError};
 use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Why a machine could not be measured.
+/// Reason for which a machine could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrateError {
     /// A file or a socket.
     #[error("measuring needs a folder and a local socket: {0}")]
     Io(#[from] io::Error),
-    /// The disk.
+    /// The disk cannot be measured.
     #[error(transparent)]
     Storage(#[from] quorate_storage::StorageError),
     /// The small committee, in virtual time.
@@ -95,16 +95,17 @@ pub fn calibrate(
     Ok(prices)
 }
 
-/// How long each operation is repeated, so often.
+/// Length of a span of repetitions; the number of spans follows.
 const SPAN: Duration = Duration::from_millis(8);
 const SPANS: usize = 6;
 
-/// Mean time of `work` in the best of some spans, in microseconds, to a hundredth of a percent or so.
+/// Mean time of `work` in the best of some spans, in microseconds, to a hundredth of a percent or
+/// so.
 fn microseconds<T>(work: impl FnMut() -> T) -> f64 {
     stopwatch::microseconds(SPANS, SPAN, work)
 }
 
-/// What one costs and what each part adds, from two sizes.
+/// Fixed cost and cost of each part, from two sizes.
 fn line(small: (f64, f64), large: (f64, f64)) -> (f64, f64) {
     let each = ((large.1 - small.1) / (large.0 - small.0)).max(0.0);
     (figures((small.1 - each * small.0).max(0.0)), figures(each))

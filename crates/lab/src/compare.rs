@@ -1,4 +1,4 @@
-//! Which scheme and which way of checking votes fits a committee: `quorate compare`.
+//! Search for the scheme and the way of checking votes that fit a committee: `quorate compare`.
 //!
 //! For each size and each [`Candidate`] a search for the *knee*: the highest rate at which nearly
 //! everything offered is committed and the median latency is at most twice that under little load.
@@ -15,9 +15,9 @@ pub use search::{KEPT_UP, LATENCY_FACTOR, PRECISION};
 
 use crate::experiment::{Measured, Record, RunError, Runner, Setup, results};
 use crate::side_by_side::side_by_side;
-use crate::text::utc;
 use parking_lot::Mutex;
 use quorate_crypto::{Policy, SchemeKind};
+use quorate_report::text::utc;
 use quorate_types::as_text;
 use search::Knee;
 use serde::Serialize;
@@ -29,39 +29,40 @@ use std::time::{Instant, SystemTime};
 /// A scheme, and how votes are checked under it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Candidate {
-    /// The voting scheme.
+    /// The voting scheme of the committee.
     #[serde(serialize_with = "as_text::serialize")]
     pub scheme: SchemeKind,
-    /// How votes are checked.
+    /// Way of checking votes.
     #[serde(serialize_with = "as_text::serialize")]
     pub verify: Policy,
 }
 
-/// What is asked.
+/// Parameters of a comparison.
 #[derive(Clone, Debug)]
-pub struct Question {
-    /// Committee sizes.
+pub struct ComparisonSpec {
+    /// Numbers of members, one search for each.
     pub sizes: Vec<u16>,
-    /// What is compared.
+    /// Candidates that are compared with one another.
     pub candidates: Vec<Candidate>,
-    /// The rate that the committee must take, in operations a second; `None` to ask for the highest.
+    /// The rate that the committee must take, in operations a second; `None` to ask for the
+    /// highest.
     pub rate: Option<u64>,
     /// Everything else: network, prices, durability, length of a point.
     pub base: Setup,
 }
 
-/// What was found of one candidate at one size.
+/// Result of one candidate at one size.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
     /// Members of the committee.
     pub validators: u16,
-    /// Who.
+    /// Candidate that was measured.
     #[serde(flatten)]
     pub candidate: Candidate,
-    /// The highest rate that it kept up with, in operations a second; 0 when it did not keep up with
-    /// the lowest that was tried.
+    /// The highest rate that it kept up with, in operations a second; 0 when it did not keep up
+    /// with the lowest that was tried.
     pub knee_tps: f64,
-    /// Whether nothing beyond that was tried.
+    /// `true` if nothing beyond that was tried.
     pub is_capped: bool,
     /// Under little load: the median latency, in milliseconds.
     pub idle_ms: f64,
@@ -84,51 +85,51 @@ pub struct Comparison {
     pub findings: Vec<Finding>,
     /// One for each size.
     pub advice: Vec<Advice>,
-    /// How far a knee may be off, as a share of it.
+    /// Largest error of a knee, as a share of it.
     pub precision: f64,
     /// Every point that was measured.
     pub records: Vec<Record>,
 }
 
-/// How far a comparison is: searches done, and in all.
+/// Callback with the searches done, and all of them.
 pub type OnProgress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
-/// Answers a question.
+/// Answers a spec.
 ///
 /// # Errors
 /// When it was interrupted, or no point can be measured.
 pub fn compare(
-    question: &Question,
+    spec: &ComparisonSpec,
     runner: &dyn Runner,
     machine: &Value,
     threads: usize,
     progress: OnProgress<'_>,
     interrupted: &AtomicBool,
 ) -> Result<Comparison, RunError> {
-    let bench = Bench { question, runner, machine, interrupted, records: Mutex::default() };
+    let bench = Bench { spec, runner, machine, interrupted, records: Mutex::default() };
     let threads = if runner.is_parallel() { threads.max(1) } else { 1 };
-    let mut sizes = question.sizes.clone();
+    let mut sizes = spec.sizes.clone();
     sizes.sort_unstable();
-    let (steps, done) = (2 * sizes.len() * question.candidates.len(), AtomicUsize::new(0));
+    let (steps, done) = (2 * sizes.len() * spec.candidates.len(), AtomicUsize::new(0));
     let step = || progress(done.fetch_add(1, Ordering::Relaxed) + 1, steps);
-    let knees = side_by_side(&question.candidates, threads, |candidate| {
+    let knees = side_by_side(&spec.candidates, threads, |candidate| {
         knees(&bench, *candidate, &sizes, &step)
     })?;
     // The largest first, so that no core waits at the end for one that began late.
     let mut knees: Vec<(u16, Candidate, Knee)> = knees.into_iter().flatten().collect();
     knees.sort_by_key(|(size, ..)| Reverse(*size));
     let mut findings = side_by_side(&knees, threads, |(size, candidate, knee)| {
-        let found = bench.finding(*size, *candidate, knee, common_rate(question, &knees, *size));
+        let found = bench.finding(*size, *candidate, knee, common_rate(spec, &knees, *size));
         step();
         found
     })?;
     let place = |finding: &Finding| {
-        let size = question.sizes.iter().position(|size| *size == finding.validators);
-        let who = question.candidates.iter().position(|other| *other == finding.candidate);
+        let size = spec.sizes.iter().position(|size| *size == finding.validators);
+        let who = spec.candidates.iter().position(|other| *other == finding.candidate);
         (size, who)
     };
     findings.sort_by_key(place);
-    let advice = advise(question, &findings);
+    let advice = advise(spec, &findings);
     let records = bench.records.into_inner();
     Ok(Comparison { findings, advice, precision: PRECISION, records })
 }
@@ -149,10 +150,10 @@ fn knees(
     Ok(found)
 }
 
-/// Half of what the weakest of the better half takes, or what was asked for: a rate that a candidate
-/// which is far behind does not decide.
-fn common_rate(question: &Question, knees: &[(u16, Candidate, Knee)], size: u16) -> u64 {
-    if let Some(rate) = question.rate {
+/// Half of what the weakest of the better half takes, or what was asked for: a rate that a
+/// candidate which is far behind does not decide.
+fn common_rate(spec: &ComparisonSpec, knees: &[(u16, Candidate, Knee)], size: u16) -> u64 {
+    if let Some(rate) = spec.rate {
         return rate;
     }
     let of_size = knees.iter().filter(|(of, ..)| *of == size);
@@ -162,9 +163,9 @@ fn common_rate(question: &Question, knees: &[(u16, Candidate, Knee)], size: u16)
     (weakest / 2).max(search::RATE_MIN)
 }
 
-/// Where points are measured.
+/// Means of measuring points.
 struct Bench<'a> {
-    question: &'a Question,
+    spec: &'a ComparisonSpec,
     runner: &'a dyn Runner,
     machine: &'a Value,
     interrupted: &'a AtomicBool,
@@ -183,7 +184,7 @@ impl Bench<'_> {
             return Err(RunError::Interrupted);
         }
         let mut setup =
-            Setup { validators, scheme: candidate.scheme, rate, ..self.question.base.clone() };
+            Setup { validators, scheme: candidate.scheme, rate, ..self.spec.base.clone() };
         setup.settings.verify = candidate.verify;
         let (started, began) = (utc(SystemTime::now()), Instant::now());
         let (measured, failed) = match self.runner.run(&setup, self.interrupted) {

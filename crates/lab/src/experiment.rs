@@ -2,10 +2,12 @@
 //!
 //! * [`Experiment`]: one TOML file, one experiment. Fields that nobody knows are refused.
 //! * [`Setup`]: everything that decides one point; the matrix varies it.
-//! * [`runner`]: what measures a point: committees in virtual time or of real processes, this crate's
-//!   own signature code, the transport alone. All of them return [`Measured`], numbers by name ([`metrics`]).
+//! * [`runner`]: what measures a point: committees in virtual time or of real processes, this
+//!   crate's own signature code, the transport alone. All of them return [`Measured`], numbers by
+//!   name ([`metrics`]).
 //! * [`drive()`]: the points in random order, in parallel where they do not disturb one another;
-//!   every finished one is a line of the results file ([`results`]), so that a stopped run can go on.
+//!   every finished one is a line of the results file ([`results`]), so that a stopped run can go
+//!   on.
 //! * [`figure`] and [`page`]: what is drawn from nothing but those lines.
 //!
 //! `docs/laboratory.md` says how to write one, `quorate reproduce` runs them.
@@ -29,7 +31,7 @@ pub use kept::Kept;
 pub use matrix::Job;
 pub use results::{Record, ResultsError};
 pub use runner::{Measured, RunError, Runner, Runners, Signatures};
-pub use setup::{Absent, How, Setup};
+pub use setup::{Absent, RunnerKind, Setup};
 
 #[cfg(test)]
 mod tests;

@@ -1,53 +1,79 @@
-//! Blocking `GET` and `POST` over HTTP/1.1: all that asking a validator how it is, or its gateway, needs.
+//! Blocking `GET` and `POST` over HTTP/1.1, for threads that ask a validator for its status or its
+//! gateway for an answer.
+//!
+//! The protocol is hyper's. Each connection has a runtime of its own, which only works while its
+//! owner waits for an answer.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use hyper::body::{Body, Incoming};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::pin::Pin;
 use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time;
 
 /// Longest answer read, in bytes.
 const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// Longest head of an answer read, in bytes.
-const HEAD_BYTES_MAX: u64 = 16 * 1024;
+const HEAD_BYTES_MAX: usize = 16 * 1024;
 
-/// Fetches `path` from `address` and returns the body of a 200 answer.
+/// Fetches `path` from `address` over a connection of its own and returns the body of a 200 answer.
 ///
 /// # Errors
-/// When nobody answers within `patience` per step, or the answer is not 200.
-pub fn get(address: &str, path: &str, patience: Duration) -> io::Result<String> {
-    let mut stream = connect(address, patience)?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes())?;
-    let mut answer = String::new();
-    stream.take(ANSWER_BYTES_MAX).read_to_string(&mut answer)?;
-    body_of(&answer).map(str::to_owned)
+/// When a step takes longer than `timeout`, or the answer is not 200 or longer than 4 MiB.
+pub fn get(address: &str, path: &str, timeout: Duration) -> io::Result<String> {
+    let mut connection = Connection::open(address, timeout)?;
+    let request = Request::get(path).header(CONNECTION, "close").body(String::new());
+    connection.exchange(request.map_err(io::Error::other)?, Length::UntilClose)
 }
 
 /// A connection on which many requests follow one another.
 #[derive(Debug)]
 pub struct Connection {
-    stream: BufReader<TcpStream>,
+    runtime: Runtime,
+    sender: SendRequest<String>,
     address: String,
+    timeout: Duration,
+}
+
+/// Answers accepted, by what their heads say of their length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Length {
+    /// Only answers that say how long they are: the next one begins behind.
+    Declared,
+    /// Also answers that end with their connection.
+    UntilClose,
 }
 
 impl Connection {
-    /// Connects to `address`; no step on it will take longer than `patience`.
+    /// Connects to `address`; no step on the connection takes longer than `timeout`.
     ///
     /// # Errors
     /// When nobody listens there.
-    pub fn open(address: &str, patience: Duration) -> io::Result<Self> {
-        let stream = connect(address, patience)?;
-        stream.set_nodelay(true)?;
-        Ok(Self { stream: BufReader::new(stream), address: address.to_owned() })
+    pub fn open(address: &str, timeout: Duration) -> io::Result<Self> {
+        let resolved = address.to_socket_addrs()?.next();
+        let resolved = resolved.ok_or_else(|| invalid(format!("{address} has no address")))?;
+        let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+        let sender = runtime.block_on(within(timeout, connect(resolved)))?;
+        Ok(Self { runtime, sender, address: address.to_owned(), timeout })
     }
 
     /// Fetches `path` and returns the body of a 200 answer. After an error the connection is of no
     /// more use.
     ///
     /// # Errors
-    /// When the answer does not come in time, is not 200 or does not say how long it is.
+    /// When the answer does not come in time, is not 200, does not say how long it is or is longer
+    /// than 4 MiB.
     pub fn get(&mut self, path: &str) -> io::Result<String> {
-        self.exchange(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address))
+        let request = Request::get(path).body(String::new());
+        self.exchange(request.map_err(io::Error::other)?, Length::Declared)
     }
 
     /// Sends JSON to `path` and returns the body of a 200 answer, as [`Connection::get`].
@@ -55,56 +81,87 @@ impl Connection {
     /// # Errors
     /// As [`Connection::get`].
     pub fn post(&mut self, path: &str, json: &str) -> io::Result<String> {
-        let (address, length) = (&self.address, json.len());
-        self.exchange(&format!(
-            "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
-             Content-Length: {length}\r\n\r\n{json}"
-        ))
+        let request = Request::post(path).header(CONTENT_TYPE, "application/json");
+        let request = request.body(json.to_owned());
+        self.exchange(request.map_err(io::Error::other)?, Length::Declared)
     }
 
-    fn exchange(&mut self, request: &str) -> io::Result<String> {
-        self.stream.get_mut().write_all(request.as_bytes())?;
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            let read = (&mut self.stream).take(HEAD_BYTES_MAX).read_line(&mut head)?;
-            if read == 0 || head.len() as u64 > HEAD_BYTES_MAX {
-                return Err(invalid("the answer ends within its head".to_owned()));
-            }
+    fn exchange(&mut self, mut request: Request<String>, length: Length) -> io::Result<String> {
+        let host = HeaderValue::from_str(&self.address).map_err(io::Error::other)?;
+        request.headers_mut().insert(HOST, host);
+        let (sender, timeout) = (&mut self.sender, self.timeout);
+        self.runtime.block_on(async move {
+            let answer = within(timeout, async {
+                sender.ready().await.map_err(|error| failed(&error))?;
+                sender.send_request(request).await.map_err(|error| failed(&error))
+            });
+            let answer = accepted(answer.await?, length)?;
+            read(answer.into_body(), timeout).await
+        })
+    }
+}
+
+async fn connect(address: SocketAddr) -> io::Result<SendRequest<String>> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let (sender, connection) = http1::Builder::new()
+        .max_header_size(HEAD_BYTES_MAX)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| failed(&error))?;
+    // Errors of the connection reach whoever waits for an answer.
+    tokio::spawn(connection);
+    Ok(sender)
+}
+
+/// The answer, unless it is not 200 or its length is not accepted.
+fn accepted(answer: Response<Incoming>, length: Length) -> io::Result<Response<Incoming>> {
+    if answer.status() != StatusCode::OK {
+        let (version, status) = (answer.version(), answer.status());
+        return Err(invalid(format!("it answered '{version:?} {status}'")));
+    }
+    let said = answer.body().size_hint().exact();
+    if length == Length::Declared && said.is_none_or(|bytes| bytes > ANSWER_BYTES_MAX) {
+        return Err(invalid("the answer has no length".to_owned()));
+    }
+    Ok(answer)
+}
+
+/// The whole body as text; every part of it has `timeout` to come.
+async fn read(mut body: Incoming, timeout: Duration) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    loop {
+        let part = poll_fn(|context| Pin::new(&mut body).poll_frame(context));
+        let part =
+            within(timeout, async { part.await.transpose().map_err(|error| failed(&error)) })
+                .await?;
+        let Some(part) = part else { break };
+        bytes.extend_from_slice(part.data_ref().map_or(&[][..], |data| data));
+        if bytes.len() as u64 > ANSWER_BYTES_MAX {
+            return Err(invalid("the answer is too long".to_owned()));
         }
-        body_of(&head)?;
-        let length = length_of(&head).filter(|length| *length <= ANSWER_BYTES_MAX);
-        let length = length.ok_or_else(|| invalid("the answer has no length".to_owned()))?;
-        let mut body = vec![0; length as usize];
-        self.stream.read_exact(&mut body)?;
-        String::from_utf8(body).map_err(|error| invalid(error.to_string()))
     }
+    String::from_utf8(bytes).map_err(|error| invalid(error.to_string()))
 }
 
-fn length_of(head: &str) -> Option<u64> {
-    let fields = head.lines().filter_map(|line| line.split_once(':'));
-    let mut lengths = fields.filter(|field| field.0.eq_ignore_ascii_case("content-length"));
-    lengths.next()?.1.trim().parse().ok()
+async fn within<T>(timeout: Duration, step: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    time::timeout(timeout, step).await.unwrap_or_else(|_| {
+        Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer within {timeout:?}")))
+    })
 }
 
-fn connect(address: &str, patience: Duration) -> io::Result<TcpStream> {
-    let resolved = address.to_socket_addrs()?.next();
-    let resolved = resolved.ok_or_else(|| invalid(format!("{address} has no address")))?;
-    let stream = TcpStream::connect_timeout(&resolved, patience)?;
-    stream.set_read_timeout(Some(patience))?;
-    stream.set_write_timeout(Some(patience))?;
-    Ok(stream)
-}
-
-fn body_of(answer: &str) -> io::Result<&str> {
-    let (head, body) = answer
-        .split_once("\r\n\r\n")
-        .ok_or_else(|| invalid("the answer is not HTTP".to_owned()))?;
-    let status = head.lines().next().unwrap_or_default();
-    if status.split(' ').nth(1) == Some("200") {
-        Ok(body)
-    } else {
-        Err(invalid(format!("it answered '{status}'")))
+/// An error of the protocol or of the stream below it.
+fn failed(error: &hyper::Error) -> io::Error {
+    if error.is_parse() {
+        return invalid("the answer is not HTTP".to_owned());
     }
+    if error.is_incomplete_message() {
+        return invalid("the answer ends within its head".to_owned());
+    }
+    let below = std::error::Error::source(&error);
+    let system = below.and_then(|below| below.downcast_ref::<io::Error>());
+    let kind = system.map_or(io::ErrorKind::InvalidData, io::Error::kind);
+    io::Error::new(kind, system.map_or_else(|| error.to_string(), ToString::to_string))
 }
 
 fn invalid(reason: String) -> io::Error {
@@ -112,65 +169,4 @@ fn invalid(reason: String) -> io::Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Connection, body_of};
-    use std::io::{Read, Write};
-    use std::net::TcpListener;
-    use std::thread;
-    use std::time::Duration;
-
-    #[test]
-    fn only_200_has_a_body() {
-        assert_eq!(body_of("HTTP/1.1 200 OK\r\nA: b\r\n\r\n{}").expect("a body"), "{}");
-        let error = body_of("HTTP/1.1 404 Not Found\r\n\r\n").expect_err("refused");
-        assert_eq!(error.to_string(), "it answered 'HTTP/1.1 404 Not Found'");
-        let error = body_of("SSH-2.0\r\n").expect_err("refused");
-        assert_eq!(error.to_string(), "the answer is not HTTP");
-    }
-
-    /// Answers one connection with these texts, one for each request.
-    fn serve(answers: &'static [&'static str]) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = listener.local_addr().expect("an address").to_string();
-        thread::spawn(move || {
-            let (mut stream, _) = listener.accept().expect("a connection");
-            for answer in answers {
-                let mut request = [0; 1_024];
-                assert!(stream.read(&mut request).expect("a request") > 0);
-                stream.write_all(answer.as_bytes()).expect("written");
-            }
-        });
-        address
-    }
-
-    #[test]
-    fn one_connection_carries_many_requests() {
-        let address = serve(&[
-            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst",
-            "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
-            "HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\nno",
-        ]);
-        let mut connection =
-            Connection::open(&address, Duration::from_secs(10)).expect("connected");
-        assert_eq!(connection.get("/a").expect("an answer"), "first");
-        assert_eq!(connection.post("/b", "{}").expect("an answer"), "");
-        let error = connection.get("/c").expect_err("not 200").to_string();
-        assert!(error.contains("404"), "{error}");
-        let error = connection.get("/d").expect_err("closed");
-        assert!(!error.to_string().is_empty());
-    }
-
-    #[test]
-    fn an_answer_without_a_length_or_an_end_is_refused() {
-        for (answers, reason) in [
-            (&["HTTP/1.1 200 OK\r\n\r\nbody"][..], "no length"),
-            (&["HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n"], "no length"),
-            (&["HTTP/1.1 200 OK\r\n"], "within its head"),
-        ] {
-            let patience = Duration::from_secs(10);
-            let mut connection = Connection::open(&serve(answers), patience).expect("connected");
-            let error = connection.get("/").expect_err("no whole answer").to_string();
-            assert!(error.contains(reason), "{error}");
-        }
-    }
-}
+mod tests;

@@ -1,20 +1,18 @@
-//! Experiments on real committees: load generators, local runs, measurements, reports.
+//! Experiments on real committees: load generators, local runs, measurements.
 //!
 //! Start with [`mod@bench`]: it makes a local committee of processes, puts it under open-loop load,
-//! watches every member, and draws up a [`bench::Report`]. A [`page`] shows one or compares
-//! several, with [`chart`]s. The rest is what that needs: [`processes`] that never outlive us,
+//! watches every member, and fills in a [`quorate_report::Report`], from which that crate draws
+//! pages and charts. The rest is what that needs: [`processes`] that never outlive us, the
 //! [`status`] of validators over HTTP, the [`machine`] that the figures belong to.
 
 pub mod bench;
 pub mod bounds;
 pub mod calibrate;
-pub mod chart;
 pub mod compare;
 pub mod experiment;
 pub mod http;
 pub mod machine;
 pub mod minimum;
-pub mod page;
 pub mod pay;
 pub mod processes;
 pub mod service;
@@ -22,6 +20,5 @@ mod side_by_side;
 mod stations;
 pub mod status;
 mod stopwatch;
-pub mod text;
 
 pub use service::{NoGenesis, ServiceKind, UnknownService};

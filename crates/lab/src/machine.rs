@@ -4,14 +4,14 @@ use serde::Serialize;
 use std::fs;
 use std::path::Path;
 
-/// What a result says of where it was measured.
+/// Machine and binary of a measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct MachineInfo {
     /// Cores that this process may use.
     pub cores: usize,
-    /// The processor's name.
+    /// Name of the processor.
     pub cpu: String,
-    /// Memory in MiB.
+    /// Memory of the machine, in MiB.
     pub memory_mb: u64,
     /// The kernel's name and release.
     pub kernel: String,
@@ -23,7 +23,7 @@ pub struct MachineInfo {
     /// The commit that the binary was built from, `-dirty` when something was changed since;
     /// "unknown" outside a repository.
     pub commit: String,
-    /// Whether the binary was optimised.
+    /// `true` if the binary was optimised.
     pub optimised: bool,
 }
 
@@ -67,7 +67,8 @@ pub fn own_cpu_seconds() -> Option<f64> {
     Some((user + system) as f64 / 100.0)
 }
 
-/// The file system that holds `folder`, with its type and device; "unknown" where there is no `/proc`.
+/// The file system that holds `folder`, with its type and device; "unknown" where there is no
+/// `/proc`.
 #[must_use]
 pub fn filesystem(folder: &Path) -> String {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();

@@ -3,11 +3,12 @@
 //!
 //! # Jolteon and HotStuff, as implemented
 //!
-//! A client beside validator `v` sends an operation; `v` seals it into a body and sends that to all.
-//! The first leader that proposes after the body has reached it orders it, in view `r`:
+//! A client beside validator `v` sends an operation; `v` seals it into a body and sends that to
+//! all. The first leader that proposes after the body has reached it orders it, in view `r`:
 //!
 //! ```text
-//! client ─▶ v ──body──▶ L(r) ──proposal r──▶ all ──votes──▶ L(r+1) ──proposal r+1──▶ all ──votes──▶ L(r+2)
+//! client ─▶ v ──body──▶ L(r) ──proposal r──▶ all ──votes──▶ L(r+1)
+//!        L(r+1) ──proposal r+1──▶ all ──votes──▶ L(r+2)
 //!        L(r+2) decides r and sends proposal r+2 ──▶ all decide and execute r ──replies──▶ client
 //! ```
 //!
@@ -33,21 +34,8 @@ mod windowed;
 
 pub use windowed::{Slots, Votes, windowed};
 
+use quorate_report::results::beside::Minimum;
 use quorate_wan::Topology;
-use serde::{Deserialize, Serialize};
-
-/// The least latency.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Minimum {
-    /// Median over clients beside every validator and operations at any moment, in milliseconds.
-    pub p50_ms: f64,
-    /// Mean over the same.
-    pub mean_ms: f64,
-    /// The part of the mean that is not the wait for the next proposal.
-    pub mean_without_wait_ms: f64,
-    /// Mean length of a view.
-    pub view_ms: f64,
-}
 
 /// Operations whose latency lies between two bounds, evenly.
 #[derive(Clone, Copy, Debug)]
@@ -57,15 +45,15 @@ struct Piece {
     weight: f64,
 }
 
-/// Who leads, and who makes a certificate or an answer.
+/// Leaders, and makers of a certificate or an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Roster<'a> {
     /// The leaders of one round of views, by index; views go round and round. A long round may be
     /// given as a stretch of it.
     pub turns: &'a [usize],
-    /// Each member's weight.
+    /// Weight of each member's vote.
     pub weights: &'a [u64],
-    /// How a proposal is decided.
+    /// Way from a proposal to its decision.
     pub course: Course,
     /// The weight of a certificate's signers.
     pub quorum: u64,
@@ -120,8 +108,8 @@ impl Course {
 struct Model<'a> {
     network: &'a Topology,
     roster: Roster<'a>,
-    /// When each view's leader proposes, for three rounds and a decision; the second round stands for
-    /// all.
+    /// Moments at which each view's leader proposes, for three rounds and a decision; the second
+    /// round stands for all.
     proposals: Vec<f64>,
 }
 
@@ -173,12 +161,12 @@ impl Model<'_> {
         }
     }
 
-    /// When members of so much weight are done, given when each one is.
+    /// Moment at which members of so much weight are done, given the moment of each.
     fn done_by(&self, times: Vec<f64>, threshold: u64) -> f64 {
         done_by(times.into_iter().zip(self.roster.weights.iter().copied()).collect(), threshold)
     }
 
-    /// How long a round takes.
+    /// Length of a round, in milliseconds.
     fn round_ms(&self) -> f64 {
         let round = self.roster.turns.len();
         self.proposals[2 * round] - self.proposals[round]
@@ -221,7 +209,7 @@ impl Model<'_> {
     }
 }
 
-/// When members of so much weight are done, given when each one is and what it weighs.
+/// Moment at which members of so much weight are done, given the moment and weight of each.
 fn done_by(mut by_time: Vec<(f64, u64)>, threshold: u64) -> f64 {
     by_time.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut weight = 0;

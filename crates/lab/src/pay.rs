@@ -1,9 +1,10 @@
-//! Payments under load: real authorities, prepared payments, and beside the rates what their signatures cost.
+//! Payments under load: real authorities, prepared payments, and beside the rates what their
+//! signatures cost.
 //!
 //! Two measurements for each scheme. **One authority on one processor**, fed by the others as fast
-//! as it answers, is the figure per core: votes a second, durable, over TLS, everything checked. **All
-//! authorities**, sharing this machine with the load, at a rate of half of what they came to, is the figure for
-//! latency: from when a payment was due until a quorum had voted for it.
+//! as it answers, is the figure per core: votes a second, durable, over TLS, everything checked.
+//! **All authorities**, sharing this machine with the load, at a rate of half of what they came to,
+//! is the figure for latency: from when a payment was due until a quorum had voted for it.
 
 mod bound;
 mod drive;
@@ -12,11 +13,12 @@ mod prepare;
 
 pub use bound::{Bound, bound_of};
 
-use crate::bench::{Latencies, LatencyMs};
+use crate::bench::Latencies;
 use drive::{Load, drive};
 use place::Place;
 use prepare::{Prepared, prepare};
 use quorate_payments::PayScheme;
+use quorate_report::results::LatencyMs;
 use quorate_storage::Durability;
 use quorate_types::ReplicaId;
 use serde::{Deserialize, Serialize};
@@ -24,32 +26,32 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What to measure.
+/// Parameters of a measurement.
 #[derive(Clone, Debug)]
 pub struct PayBenchConfig {
-    /// This program.
+    /// Path of this program, which runs the authorities.
     pub executable: PathBuf,
     /// The schemes, in the table's order.
     pub schemes: Vec<PayScheme>,
-    /// How many authorities.
+    /// Number of authorities, one process or more each.
     pub authorities: u16,
-    /// How many shards each.
+    /// Number of shards of each authority.
     pub shards: u16,
-    /// How long each load lasts.
+    /// Length of each load.
     pub duration: Duration,
-    /// What a lock survives.
+    /// Failure that a lock survives.
     pub durability: Durability,
 }
 
-/// Why nothing was measured.
+/// Reason for which nothing was measured.
 #[derive(Debug, thiserror::Error)]
 pub enum PayBenchError {
-    /// The system refused.
+    /// The operating system refused something.
     #[error("cannot {what}: {source}")]
     System {
-        /// What was tried.
+        /// Attempt that was refused.
         what: &'static str,
-        /// Its words.
+        /// Error of the system.
         source: io::Error,
     },
     /// The network's files were not written.
@@ -59,11 +61,11 @@ pub enum PayBenchError {
     #[error(transparent)]
     Node(#[from] quorate_node::NodeError),
     /// An authority does not answer.
-    #[error("authorities did not come up in {} s; the last one's log:\n{log}", .patience.as_secs())]
+    #[error("authorities did not come up in {} s; the last one's log:\n{log}", .timeout.as_secs())]
     NotUp {
-        /// How long they had.
-        patience: Duration,
-        /// What one of them said.
+        /// Time that they had.
+        timeout: Duration,
+        /// Log of one of them.
         log: String,
     },
     /// An authority refused what was prepared.
@@ -71,12 +73,12 @@ pub enum PayBenchError {
     Refused(String),
 }
 
-/// What one scheme came to.
+/// Results of one scheme.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PayReport {
-    /// Which scheme.
+    /// Scheme of the votes.
     pub scheme: PayScheme,
-    /// Authorities.
+    /// Number of authorities measured.
     pub authorities: u16,
     /// Votes that a certificate takes.
     pub quorum: u64,
@@ -84,11 +86,12 @@ pub struct PayReport {
     pub shards: u16,
     /// Bytes of an order with one input and two outputs.
     pub order_bytes: usize,
-    /// Transactions a second that one authority (its shards together) voted for, each shard on one processor.
+    /// Transactions a second that one authority (its shards together) voted for, each shard on one
+    /// processor.
     pub one_authority_tx_s: f64,
     /// Processor time that it took of the authority for each, in microseconds.
     pub cpu_us: f64,
-    /// What signatures and hashes alone allow on one core.
+    /// Bound by signatures and hashes alone, on one core.
     pub bound: Bound,
     /// Payments a second by all authorities on this machine, as many as were due.
     pub all_tx_s: f64,
@@ -105,7 +108,7 @@ impl PayReport {
         1e6 / self.cpu_us
     }
 
-    /// What that is of what signatures and hashes allow.
+    /// Share of that bound that was reached.
     #[must_use]
     pub fn share_of_bound(&self) -> f64 {
         self.per_core_tx_s() / self.bound.tx_s()
@@ -149,7 +152,7 @@ pub fn measure(
     })
 }
 
-/// What one authority came to.
+/// Results of one authority.
 struct Alone {
     rate: f64,
     cpu_us: f64,

@@ -4,6 +4,7 @@
 //! pipe closes. So none survives us, whatever happens to us: not even SIGKILL leaves an orphan.
 
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,13 +12,13 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long validators may take to end by themselves.
+/// Time that validators have to end by themselves.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// How much of a log is read for its last lines, in bytes.
+/// Part of a log that is read for its last lines, in bytes.
 const LOG_TAIL_BYTES: u64 = 16 * 1024;
 
-/// What to start, with a configuration each.
+/// Programs to start, with a configuration each.
 #[derive(Clone, Debug)]
 pub enum Program {
     /// `quorate run`, at this path. Logs to `validator.log` beside the configuration.
@@ -56,6 +57,8 @@ pub struct Processes {
     program: Program,
     configs: Vec<PathBuf>,
     children: Vec<Option<Child>>,
+    /// Behaviours of validators that will lie.
+    liars: BTreeMap<u16, String>,
 }
 
 impl Processes {
@@ -64,7 +67,7 @@ impl Processes {
     /// # Errors
     /// When a process or its log cannot be made; those already started are ended.
     pub fn start(executable: &Path, configs: &[PathBuf]) -> io::Result<Self> {
-        Self::start_but(executable, configs, &[])
+        Self::start_but(executable, configs, &[], BTreeMap::new())
     }
 
     /// Starts a program for every configuration.
@@ -72,22 +75,34 @@ impl Processes {
     /// # Errors
     /// As [`Processes::start`].
     pub fn start_all(program: Program, configs: &[PathBuf]) -> io::Result<Self> {
-        Self::start_some(program, configs, &[])
+        Self::start_some(program, configs, &[], BTreeMap::new())
     }
 
-    /// As [`Processes::start`], without these, which are as if killed.
+    /// As [`Processes::start`], without some, which are as if killed, and with behaviours of some
+    /// that will lie once they are told to.
     ///
     /// # Errors
     /// As there.
-    pub fn start_but(executable: &Path, configs: &[PathBuf], but: &[u16]) -> io::Result<Self> {
-        Self::start_some(Program::Validator(executable.to_owned()), configs, but)
+    pub fn start_but(
+        executable: &Path,
+        configs: &[PathBuf],
+        but: &[u16],
+        liars: BTreeMap<u16, String>,
+    ) -> io::Result<Self> {
+        Self::start_some(Program::Validator(executable.to_owned()), configs, but, liars)
     }
 
-    fn start_some(program: Program, configs: &[PathBuf], but: &[u16]) -> io::Result<Self> {
+    fn start_some(
+        program: Program,
+        configs: &[PathBuf],
+        but: &[u16],
+        liars: BTreeMap<u16, String>,
+    ) -> io::Result<Self> {
         let mut processes = Self {
             program,
             configs: configs.to_vec(),
             children: configs.iter().map(|_| None).collect(),
+            liars,
         };
         let starts = |index: &usize| !but.iter().any(|absent| usize::from(*absent) == *index);
         for index in (0..configs.len()).filter(starts) {
@@ -106,12 +121,21 @@ impl Processes {
             .program
             .command()
             .arg(&self.configs[index])
+            .args(self.lies(index))
             .stdin(Stdio::piped())
             .stdout(log.try_clone()?)
             .stderr(log)
             .spawn()?;
         self.children[index] = Some(child);
         Ok(())
+    }
+
+    /// Has a validator begin to lie that was started for it, with SIGUSR1.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn begin_to_lie(&mut self, index: usize) -> io::Result<()> {
+        self.signal(index, Signal::USR1)
     }
 
     /// Ends a validator with SIGKILL and waits until it is gone.
@@ -138,6 +162,12 @@ impl Processes {
     /// When the system refuses.
     pub fn resume(&mut self, index: usize) -> io::Result<()> {
         self.signal(index, Signal::CONT)
+    }
+
+    /// Options of a validator that will lie.
+    fn lies(&self, index: usize) -> Vec<&str> {
+        let behaviour = u16::try_from(index).ok().and_then(|id| self.liars.get(&id));
+        behaviour.map(|behaviour| vec!["--lie", behaviour.as_str()]).unwrap_or_default()
     }
 
     fn signal(&mut self, index: usize, signal: Signal) -> io::Result<()> {
@@ -217,7 +247,7 @@ fn read_tail(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// What a folder takes on disk, as far as it can be read.
+/// Disk space of a folder, as far as it can be read.
 fn allocated(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     let size_of = |entry: fs::DirEntry| match entry.metadata() {

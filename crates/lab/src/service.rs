@@ -45,8 +45,8 @@ impl ServiceKind {
         })
     }
 
-    /// Whether its clients are answered with certificates unless a committee is told otherwise: where
-    /// they can prove something with them.
+    /// Default of answering its clients with certificates: where they can prove something with
+    /// them.
     #[must_use]
     pub fn is_proven(self) -> bool {
         matches!(self, Self::Kv | Self::Evm)

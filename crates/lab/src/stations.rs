@@ -1,22 +1,22 @@
-//! What the threads of validators use, by station, where the system tells.
+//! Processor time of validators' threads, by station, where the system tells.
 
-use quorate_sim::priced::Station;
+use quorate_model::Station;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
-/// A thread.
+/// One thread of a process.
 #[derive(Clone, Debug)]
 pub(crate) struct Thread {
     name: String,
-    /// What it has used so far.
+    /// Processor time so far, in nanoseconds.
     nanos: u64,
 }
 
 /// Threads by their numbers, which no two threads of a system share.
 pub(crate) type Threads = BTreeMap<u32, Thread>;
 
-/// Microseconds by station.
+/// Processor time in microseconds, by station.
 pub(crate) type Used = BTreeMap<Station, f64>;
 
 /// All threads of a process.
@@ -43,8 +43,8 @@ pub(crate) fn threads(process: u32) -> io::Result<Threads> {
     Ok(threads)
 }
 
-/// What threads used since `before`; `station` says whose each is by its name. Those that are no
-/// station's are left out.
+/// Processor time of threads since `before`; `station` maps the name of each to its station. Those
+/// that are no station's are left out.
 pub(crate) fn used<'a>(
     now: impl IntoIterator<Item = (&'a u32, &'a Thread)>,
     before: &Threads,
@@ -59,7 +59,7 @@ pub(crate) fn used<'a>(
     used
 }
 
-/// Whose thread it is, in a validator.
+/// Station of a validator's thread, by its name.
 pub(crate) fn of_validator(name: &str) -> Option<Station> {
     match name {
         "net" => Some(Station::Net),
@@ -75,7 +75,7 @@ pub(crate) fn of_validator(name: &str) -> Option<Station> {
 #[cfg(test)]
 mod tests {
     use super::{Thread, Threads, of_validator, used};
-    use quorate_sim::priced::Station;
+    use quorate_model::Station;
 
     #[test]
     fn what_is_used_is_added_up_by_station() {

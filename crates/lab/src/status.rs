@@ -6,15 +6,15 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a validator says of itself at `/status`. Fields that it does not send are zero.
+/// Answer of a validator at `/status`. Fields that it does not send are zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ValidatorStatus {
-    /// Its index.
+    /// Index in the committee.
     pub id: u16,
-    /// What its vote weighs.
+    /// Weight of its vote.
     pub weight: u64,
-    /// The current view.
+    /// View that it is in.
     pub view: u64,
     /// The leader of that view.
     pub leader: u16,
@@ -36,9 +36,9 @@ pub struct ValidatorStatus {
     pub slow_decisions: u64,
     /// Bytes of the last certificate.
     pub certificate_bytes: u64,
-    /// Whether it is fetching blocks, bodies or a snapshot that it missed.
+    /// `true` while it fetches blocks, bodies or a snapshot that it missed.
     pub syncing: bool,
-    /// How far that is.
+    /// Progress of its catching up.
     pub sync: SyncProgress,
     /// Snapshots installed since it started, in the place of heights that nobody keeps any more.
     pub snapshots_installed: u64,
@@ -62,24 +62,24 @@ pub struct ValidatorStatus {
     pub cpu_seconds: Option<f64>,
     /// Memory in use in MiB, where the system says.
     pub rss_mb: Option<f64>,
-    /// What it was started with.
+    /// Configuration that it was started with.
     pub config: StartedWith,
-    /// When it was so: half way between the question and the answer.
+    /// Moment of the answer: half way between the query and its arrival.
     #[serde(skip)]
     pub at: Option<Instant>,
 }
 
-/// What of a validator's configuration others ask for.
+/// Part of a validator's configuration that others ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StartedWith {
-    /// Whether it is no member.
+    /// `true` if it is no member.
     pub learner: bool,
-    /// Whether it may vote.
+    /// `true` if it may vote.
     pub signs: bool,
 }
 
-/// How a validator that fell behind comes along.
+/// Progress of a validator that fell behind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SyncProgress {
@@ -87,7 +87,7 @@ pub struct SyncProgress {
     pub from: u64,
     /// The height that it is on its way to, as far as it knows.
     pub to: u64,
-    /// What it waits for, in words.
+    /// Thing that it waits for, in words.
     pub why: String,
 }
 
@@ -98,12 +98,12 @@ const BYTES_SENT: &str = "quorate_bytes_sent_total{";
 ///
 /// # Errors
 /// When it does not answer in time, or not with a status.
-pub fn ask(address: &str, patience: Duration) -> io::Result<ValidatorStatus> {
+pub fn ask(address: &str, timeout: Duration) -> io::Result<ValidatorStatus> {
     let asked = Instant::now();
-    let body = http::get(address, "/status", patience)?;
+    let body = http::get(address, "/status", timeout)?;
     let mut status: ValidatorStatus = serde_json::from_str(&body)?;
     status.at = Some(asked + asked.elapsed() / 2);
-    status.bytes_sent = sum_of(BYTES_SENT, &http::get(address, "/metrics", patience)?);
+    status.bytes_sent = sum_of(BYTES_SENT, &http::get(address, "/metrics", timeout)?);
     Ok(status)
 }
 
@@ -118,10 +118,10 @@ fn sum_of(metric: &str, text: &str) -> u64 {
 /// # Panics
 /// Never: asking does not panic.
 #[must_use]
-pub fn ask_all(addresses: &[String], patience: Duration) -> Vec<io::Result<ValidatorStatus>> {
+pub fn ask_all(addresses: &[String], timeout: Duration) -> Vec<io::Result<ValidatorStatus>> {
     thread::scope(|scope| {
         let asked: Vec<_> =
-            addresses.iter().map(|address| scope.spawn(move || ask(address, patience))).collect();
+            addresses.iter().map(|address| scope.spawn(move || ask(address, timeout))).collect();
         asked.into_iter().map(|answer| answer.join().expect("asking does not panic")).collect()
     })
 }

@@ -1,10 +1,10 @@
-//! How long a piece of work takes, when nothing else gets in its way.
+//! Time of a piece of work that nothing else gets in the way of.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Mean time of `work` in the best of `spans` spans of this length, in microseconds. The best counts:
-/// whatever else runs on the machine only adds.
+/// Mean time of `work` in the best of `spans` spans of this length, in microseconds. The best
+/// counts: whatever else runs on the machine only adds.
 pub(crate) fn microseconds<T>(spans: usize, span: Duration, mut work: impl FnMut() -> T) -> f64 {
     black_box(work());
     let mut one = || {

@@ -1,19 +1,19 @@
-//! What the key-value service's tree costs: updates, proofs, memory, opening.
+//! Costs of the key-value service's tree: updates, proofs, memory, opening.
 //!
 //! ```text
 //! cargo run --release -p quorate-ledger --example state_tree -- [most keys [directory]]
 //! ```
 //!
-//! Keys of 32 bytes, values of 100; updates of random present keys, 64 operations a block. `direct` is the
-//! service on a transaction of a memory store; `memory` and `disk` are whole blocks through the
-//! executor, sessions and commits included. Runs up to a million keys unless told otherwise; the disk
-//! is left out above a million. Times are of the processor, as Linux counts them for the thread: what
-//! else the machine does matters less. Waiting for a disk is not among them.
+//! Keys of 32 bytes, values of 100; updates of random present keys, 64 operations a block. `direct`
+//! is the service on a transaction of a memory store; `memory` and `disk` are whole blocks through
+//! the executor, sessions and commits included. Runs up to a million keys unless told otherwise;
+//! the disk is left out above a million. Times are of the processor, as Linux counts them for the
+//! thread: what else the machine does matters less. Waiting for a disk is not among them.
 
 use bytes::Bytes;
 use quorate_crypto::{Digest, IdentitySecret, hash};
 use quorate_ledger::Kv;
-use quorate_ledger::kv::{Operation, Question, Scan, Step, verify_answer};
+use quorate_ledger::kv::{Operation, Query, Scan, Step, verify_answer};
 use quorate_storage::{DiskStore, Executor, ExecutorConfig, MemoryStore, Store};
 use quorate_types::machine::Block;
 use quorate_types::service::{self, BlockContext, Proven, Service};
@@ -65,10 +65,10 @@ fn direct(keys: u64) -> Fallible<()> {
     assert_eq!(opened.root(&*state)?, root, "opening gives the same tree");
     report("memory", "bytes a key", opened.memory_bytes() as f64 / keys as f64);
 
-    prove("present key", &kv, &*state, root, |n| Question::Get { key: key(random(n, keys)) })?;
-    prove("absent key", &kv, &*state, root, |n| Question::Get { key: key(keys + n) })?;
+    prove("present key", &kv, &*state, root, |n| Query::Get { key: key(random(n, keys)) })?;
+    prove("absent key", &kv, &*state, root, |n| Query::Get { key: key(keys + n) })?;
     prove("range of 100", &kv, &*state, root, |n| {
-        Question::Scan(Scan { from: key(keys + n), to: None, limit: 100 })
+        Query::Scan(Scan { from: key(keys + n), to: None, limit: 100 })
     })
 }
 
@@ -77,17 +77,17 @@ fn prove(
     kv: &Kv,
     state: &dyn service::State,
     root: Digest,
-    question: impl Fn(u64) -> Question,
+    query: impl Fn(u64) -> Query,
 ) -> Fallible<()> {
-    let questions: Vec<Question> = (0..PROOFS).map(question).collect();
-    let encoded: Vec<Bytes> = questions.iter().map(Question::encode).collect();
+    let queries: Vec<Query> = (0..PROOFS).map(query).collect();
+    let encoded: Vec<Bytes> = queries.iter().map(Query::encode).collect();
     let start = processor_ns()?;
-    let proven = encoded.iter().map(|question| Ok(kv.query(state, question)??));
+    let proven = encoded.iter().map(|query| Ok(kv.query(state, query)??));
     let proven = proven.collect::<Fallible<Vec<Proven>>>()?;
     report(&format!("{name}: make"), "µs", micros_since(start)? / PROOFS as f64);
     let start = processor_ns()?;
-    for (question, proven) in questions.iter().zip(&proven) {
-        verify_answer(root, question, proven)?;
+    for (query, proven) in queries.iter().zip(&proven) {
+        verify_answer(root, query, proven)?;
     }
     report(&format!("{name}: check"), "µs", micros_since(start)? / PROOFS as f64);
     let bytes: usize = proven.iter().map(|proven| proven.proof.len()).sum();
@@ -183,7 +183,7 @@ fn random(draw: u64, below: u64) -> u64 {
     u64::from_le_bytes(bytes[..8].try_into().expect("8 bytes")) % below
 }
 
-/// What this thread has used of a processor so far, in nanoseconds.
+/// Processor time that this thread has used so far, in nanoseconds.
 fn processor_ns() -> Fallible<u64> {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     Ok(statistics.split(' ').next().ok_or("an empty schedstat")?.parse()?)

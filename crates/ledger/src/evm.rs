@@ -1,17 +1,20 @@
 //! Ethereum's machine on a replicated, authenticated state.
 //!
-//! * **Operations** are Ethereum's own signed transactions: legacy (EIP-155), EIP-2930, EIP-1559. Who signed
-//!   the request that carried one does not matter. Each comes to a [`TransactionResult`]; one that is
-//!   invalid where it stands is refused with the reason, and changes nothing.
-//! * **Blocks**: each height is one, and final. Its hash is Ethereum's, over a header with Ethereum's
-//!   own roots of transactions and receipts; its state root is that of the [map](crate::map).
-//! * **The service's root** is `H(root of the map ‖ hash of the newest block)`: a certificate of a height
-//!   covers the state and, through the hashes of parents, every transaction, receipt and log before.
-//! * **Questions** ([`Question`]) are answered from views of the state, beside execution. Proofs
+//! * **Operations** are Ethereum's own signed transactions: legacy (EIP-155), EIP-2930, EIP-1559.
+//!   Who signed the request that executed one does not matter. Each comes to a
+//!   [`TransactionResult`]; one that is invalid where it stands is refused with the reason, and
+//!   changes nothing.
+//! * **Blocks**: each height is one, and final. Its hash is Ethereum's, over a header with
+//!   Ethereum's own roots of transactions and receipts; its state root is that of the
+//!   [map](crate::map).
+//! * **The service's root** is `H(root of the map ‖ hash of the newest block)`: a certificate of a
+//!   height covers the state and, through the hashes of parents, every transaction, receipt and log
+//!   before.
+//! * **Queries** ([`Query`]) are answered from views of the state, beside execution. Proofs
 //!   ([`ProofOf`]) are answered in between heights, with a certificate.
 //!
-//! The machine is `revm`; who signed is recovered with `libsecp256k1`, ahead of execution. ADR 27 has the
-//! alternatives. Source: paper 002, §IV and §IX.
+//! The machine is `revm`; who signed is recovered with `libsecp256k1`, ahead of execution. ADR 27
+//! has the alternatives. Source: paper 002, §IV and §IX.
 
 mod call;
 pub mod conformance;
@@ -20,7 +23,7 @@ mod genesis;
 mod history;
 pub mod mix;
 mod proof;
-mod question;
+mod query;
 mod result;
 mod signer;
 mod stored;
@@ -29,12 +32,13 @@ mod world;
 
 pub use alloy_genesis::GenesisAccount;
 pub use alloy_primitives::{Address, U256};
+pub use call::{Call, Called};
 pub use genesis::{Genesis, GenesisError, HISTORY_BLOCKS, TRANSACTION_GAS_MAX};
-pub use history::{Place, StoredBlock, StoredLog, StoredTransaction};
+pub use history::{StoredBlock, StoredLog, StoredTransaction, TransactionLocation};
 pub use proof::{AccountProof, PROVEN_SLOTS_MAX, ProofFailure, ProofOf, verify_account};
-pub use question::{
-    BlockAt, Call, Called, FoundBlock, FoundLog, FoundTransaction, Head, LOG_BLOCKS_MAX, LOGS_MAX,
-    LogFilter, Question,
+pub use query::{
+    BlockAt, FoundBlock, FoundLog, FoundTransaction, Head, LOG_BLOCKS_MAX, LOGS_MAX, LogFilter,
+    Query,
 };
 pub use result::TransactionResult;
 pub use signer::Signer;
@@ -43,9 +47,9 @@ pub use world::{Account, account_key, slot_key};
 
 use crate::map::Tree;
 use alloy_primitives::{B256, keccak256};
-use execution::{Candidate, Carried, Environment};
+use execution::{Candidate, Environment, ExecutedBlock};
 use history::Meta;
-use question::EvmReader;
+use query::EvmReader;
 use quorate_crypto::{Digest, hash_parts};
 use quorate_types::service::{
     BlockContext, Operation, Outcome, Preparation, Proven, Reader, Service, State, StateError,
@@ -66,7 +70,7 @@ pub struct Evm {
 }
 
 impl Evm {
-    /// As in a configuration file.
+    /// Name of the service in a configuration file.
     pub const NAME: &'static str = "evm";
 
     /// A ledger that begins with this.
@@ -104,13 +108,13 @@ impl Evm {
         &mut self,
         state: &mut dyn State,
         environment: &Environment,
-        mut carried: Carried,
+        mut executed: ExecutedBlock,
     ) -> Result<Vec<Outcome>, StateError> {
-        self.settle(state, mem::take(&mut carried.changes))?;
-        let header = carried.header(environment, &self.genesis, B256::from(self.tree.root().0));
+        self.settle(state, mem::take(&mut executed.changes))?;
+        let header = executed.header(environment, &self.genesis, B256::from(self.tree.root().0));
         let history = self.genesis.history_blocks;
-        self.newest = Some(history::append(state, &header, &carried.included, history)?);
-        Ok(carried.outcomes)
+        self.newest = Some(history::append(state, &header, &executed.included, history)?);
+        Ok(executed.outcomes)
     }
 }
 
@@ -145,7 +149,8 @@ impl Service for Evm {
         Ok(())
     }
 
-    /// Everything that is short enough: what it is shows when it is executed, once its sender is known.
+    /// Everything that is short enough: what it is shows when it is executed, once its sender is
+    /// known.
     fn admit(&self, operation: Operation<'_>) -> Result<(), String> {
         let fits = operation.bytes.len() <= TRANSACTION_BYTES_MAX;
         if fits { Ok(()) } else { Err(TransactionError::TooLong.to_string()) }
@@ -162,20 +167,16 @@ impl Service for Evm {
         let environment = execution::next(newest, block.proposed_at_ms);
         let candidates = operations.iter().map(|operation| self.candidate(operation)).collect();
         let codes = &self.reader.codes;
-        let carried = execution::carry_out(state, codes, &self.genesis, &environment, candidates)?;
-        self.append(state, &environment, carried)
+        let executed = execution::execute(state, codes, &self.genesis, &environment, candidates)?;
+        self.append(state, &environment, executed)
     }
 
     fn root(&self, _: &dyn State) -> Result<Digest, StateError> {
         Ok(proof::root(&self.tree.root(), &self.newest()?.hash))
     }
 
-    fn query(
-        &self,
-        state: &dyn State,
-        question: &[u8],
-    ) -> Result<Result<Proven, String>, StateError> {
-        match ProofOf::decode(question) {
+    fn query(&self, state: &dyn State, query: &[u8]) -> Result<Result<Proven, String>, StateError> {
+        match ProofOf::decode(query) {
             Ok(of) => proof::prove(&self.tree, self.newest()?, state, &of).map(Ok),
             Err(error) => Ok(Err(error)),
         }

@@ -1,18 +1,18 @@
 //! A key-value service whose state is proven to clients.
 //!
-//! * **Operations** ([`Operation`]): get, put, delete, compare-and-swap, scans, and batches of steps that
-//!   take effect together or not at all. Results are [`Output`]s, refusals [`Refusal`]s.
-//! * **Questions** ([`Question`]): a key or a range, answered by any one member, with a proof.
+//! * **Operations** ([`Operation`]): get, put, delete, compare-and-swap, scans, and batches of
+//!   steps that take effect together or not at all. Results are [`Output`]s, refusals [`Refusal`]s.
+//! * **Queries** ([`Query`]): a key or a range, answered by any one member, with a proof.
 //!   [`verify_answer`] checks it under the state's root, which a quorum signed.
-//! * **State**: under `k` ‖ key, the value's hash and the value. Its root is that of a tree over all
-//!   keys, which follows from what the state holds alone, not from its history: replicas that replayed
-//!   and replicas that took a snapshot agree.
+//! * **State**: under `k` ‖ key, the value's hash and the value. Its root is that of a tree over
+//!   all keys, which follows from what the state holds alone, not from its history: replicas that
+//!   replayed and replicas that took a snapshot agree.
 //!
 //! ADR 19 has the alternatives.
 
 mod changes;
 mod operation;
-mod question;
+mod query;
 mod result;
 
 pub use crate::map::{
@@ -22,7 +22,7 @@ pub use operation::{
     BATCH_STEPS_MAX, FormError, Operation, RESULT_BYTES_MAX, SCAN_ENTRIES_MAX, Scan, Step,
     VALUE_BYTES_MAX,
 };
-pub use question::{Answer, Question, verify_answer};
+pub use query::{Answer, Query, verify_answer};
 pub use result::{Entry, OutcomeError, Output, Page, Refusal, StepOutput};
 
 use crate::map::{Tree, entries};
@@ -40,7 +40,7 @@ use std::ops::ControlFlow;
 /// ```
 /// use bytes::Bytes;
 /// use quorate_crypto::IdentitySecret;
-/// use quorate_ledger::kv::{Answer, Kv, Operation, Output, Question, StepOutput, verify_answer};
+/// use quorate_ledger::kv::{Answer, Kv, Operation, Output, Query, StepOutput, verify_answer};
 /// use quorate_storage::{Executor, ExecutorConfig, MemoryStore};
 /// use quorate_types::machine::Block;
 /// use quorate_types::{Body, ChainId, Height, Payload, ReplicaId, Request};
@@ -66,9 +66,9 @@ use std::ops::ControlFlow;
 /// assert_eq!(output, Output::Step(StepOutput::Done { replaced: false }));
 ///
 /// // Anybody asks, and checks the answer under the root.
-/// let question = Question::Get { key: "colour".into() };
-/// let asked = executor.ask(&question.encode())?.expect("a height was executed");
-/// let answer = verify_answer(asked.header.state, &question, &asked.answer?)?;
+/// let query = Query::Get { key: "colour".into() };
+/// let asked = executor.answer(&query.encode())?.expect("a height was executed");
+/// let answer = verify_answer(asked.header.state, &query, &asked.answer?)?;
 /// assert_eq!(answer, Answer::Value(Some("green".into())));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -78,10 +78,10 @@ pub struct Kv {
 }
 
 impl Kv {
-    /// As in a configuration file.
+    /// Name of the service in a configuration file.
     pub const NAME: &'static str = "kv";
 
-    /// How many keys the state holds.
+    /// Number of keys that the state holds.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.tree.count()
@@ -93,16 +93,16 @@ impl Kv {
         self.tree.memory_bytes()
     }
 
-    fn answer(&self, state: &dyn State, question: &Question) -> Result<Proven, StateError> {
-        match question {
-            Question::Get { key } => {
+    fn answer(&self, state: &dyn State, query: &Query) -> Result<Proven, StateError> {
+        match query {
+            Query::Get { key } => {
                 let entry = entries::get(state, key)?;
                 let value = entry.as_deref().map(entries::decode).transpose()?;
                 let answer = Answer::Value(value.map(|(_, value)| Bytes::copy_from_slice(value)));
                 let proof = self.tree.prove(state, Some(key), Some(key))?;
                 Ok(Proven { answer: encode(&answer), proof })
             }
-            Question::Scan(scan) => {
+            Query::Scan(scan) => {
                 let page = changes::page(state, scan)?;
                 let proof = self.prove_page(state, scan, &page)?;
                 Ok(Proven { answer: encode(&Answer::Page(page)), proof })
@@ -110,8 +110,8 @@ impl Kv {
         }
     }
 
-    /// Shows the page's entries, the key before the range, and the one after it unless there are more
-    /// in the range.
+    /// Shows the page's entries, the key before the range, and the one after it unless there are
+    /// more in the range.
     fn prove_page(&self, state: &dyn State, scan: &Scan, page: &Page) -> Result<Bytes, StateError> {
         let before = self.tree.last_below(state, &scan.from)?;
         let after = match (page.entries.last().filter(|_| page.more), &scan.to) {
@@ -159,13 +159,9 @@ impl Service for Kv {
         Ok(self.tree.root())
     }
 
-    fn query(
-        &self,
-        state: &dyn State,
-        question: &[u8],
-    ) -> Result<Result<Proven, String>, StateError> {
-        match Question::decode(question) {
-            Ok(question) => self.answer(state, &question).map(Ok),
+    fn query(&self, state: &dyn State, query: &[u8]) -> Result<Result<Proven, String>, StateError> {
+        match Query::decode(query) {
+            Ok(query) => self.answer(state, &query).map(Ok),
             Err(error) => Ok(Err(error.to_string())),
         }
     }

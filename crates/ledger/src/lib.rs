@@ -6,15 +6,15 @@
 //! * [`Noop`] does nothing: it measures ordering alone.
 //! * [`OrderedLog`] numbers what it is given: the smallest service whose state can go wrong.
 //! * [`Kv`] keeps values under keys, and proves to clients what it holds.
-//! * [`keygen::KeyGeneration`] makes a committee threshold keys that no dealer knows; `quorate keys dkg` runs
-//!   it, and no configuration file names it.
+//! * [`keygen::KeyGeneration`] makes a committee threshold keys that no dealer knows;
+//!   `quorate keys dkg` runs it, and no configuration file names it.
 //!
 //! # Writing one
 //!
-//! A service says what may enter the log at all ([`Service::admit`], independent of state), executes
-//! operations in order ([`Service::execute`], one [`Outcome`](quorate_types::Outcome) for each), and
-//! names its state by a hash ([`Service::root`]). It never reads a clock and draws no randomness: the
-//! block's height and time are all it knows of the world. Here is a counter:
+//! A service says what may enter the log at all ([`Service::admit`], independent of state),
+//! executes operations in order ([`Service::execute`], one [`Outcome`](quorate_types::Outcome) for
+//! each), and names its state by a hash ([`Service::root`]). It never reads a clock and draws no
+//! randomness: the block's height and time are all it knows of the world. Here is a counter:
 //!
 //! ```
 //! use bytes::Bytes;
@@ -34,7 +34,7 @@
 //!         "counter"
 //!     }
 //!     fn admit(&self, operation: Operation<'_>) -> Result<(), String> {
-//!         if operation.bytes.len() == 1 { Ok(()) } else { Err("one byte: how much to add".into()) }
+//!         if operation.bytes.len() == 1 { Ok(()) } else { Err("one byte: what to add".into()) }
 //!     }
 //!     fn execute(
 //!         &mut self,
@@ -62,6 +62,7 @@
 //! # Ok::<(), quorate_storage::StorageError>(())
 //! ```
 
+#[cfg(feature = "evm")]
 pub mod evm;
 pub mod keygen;
 pub mod kv;

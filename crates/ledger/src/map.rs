@@ -1,8 +1,10 @@
-//! An authenticated map: ordered keys and values under one hash, for services to keep their state in.
+//! An authenticated map: ordered keys and values under one hash, for services to keep their state
+//! in.
 //!
 //! The entries lie in the service's [`State`](quorate_types::service::State) under `k` ‖ key, and a
-//! `Tree` over all of them follows each block's changes. Its root depends on what the map holds alone,
-//! not on its history. What it holds, and what it does not, is proven to whoever knows the root.
+//! `Tree` over all of them follows each block's changes. Its root depends on what the map holds
+//! alone, not on its history. What it holds, and what it does not, is proven to whoever knows the
+//! root.
 
 pub(crate) mod bits;
 pub(crate) mod entries;

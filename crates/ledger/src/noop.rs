@@ -10,7 +10,7 @@ use quorate_types::service::{BlockContext, Operation, Outcome, Service, State, S
 pub struct Noop;
 
 impl Noop {
-    /// As in a configuration file.
+    /// Name of the service in a configuration file.
     pub const NAME: &'static str = "noop";
 }
 

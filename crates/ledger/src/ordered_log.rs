@@ -11,8 +11,9 @@ const HEAD: &[u8] = b"head";
 ///
 /// * **Operation**: 1 byte to [`OrderedLog::OPERATION_BYTES_MAX`], any meaning.
 /// * **Result**: its position, from 0, as eight little-endian bytes.
-/// * **State**: the length, and the head of a hash chain over the blocks: `head' = H(head, operation,
-///   operation, …)`, from zeroes. The operations themselves are not kept here; they are in the blocks.
+/// * **State**: the length, and the head of a hash chain over the blocks:
+///   `head' = H(head, operation, operation, …)`, from zeroes. The operations themselves are not
+///   kept here; they are in the blocks.
 ///
 /// Two replicas with one head appended the same operations in the same order, which makes it the
 /// service to check the rest of a system with.
@@ -53,12 +54,12 @@ const HEAD: &[u8] = b"head";
 pub struct OrderedLog;
 
 impl OrderedLog {
-    /// As in a configuration file.
+    /// Name of the service in a configuration file.
     pub const NAME: &'static str = "ordered-log";
     /// Most bytes in one operation.
     pub const OPERATION_BYTES_MAX: usize = 64 * 1024;
 
-    /// How many operations were appended.
+    /// Number of operations that were appended.
     ///
     /// # Errors
     /// When the state cannot be read.

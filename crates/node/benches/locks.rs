@@ -1,5 +1,5 @@
-//! How long an authority takes to find ten million locked inputs again, and what each takes in memory and on
-//! disk: `cargo bench -p quorate-node --bench locks [-- LOCKS]`.
+//! Time in which an authority recovers ten million locked inputs, and what each takes in memory and
+//! on disk: `cargo bench -p quorate-node --bench locks [-- LOCKS]`.
 //!
 //! Twice: from the log alone, and from a checkpoint with the log after it.
 
@@ -26,7 +26,7 @@ fn main() {
     for sequence in 0..locks {
         let lock = lock(sequence);
         open.append(&lock).expect("appends");
-        open.spent().restore(&lock);
+        open.spent().lock(&lock);
         if sequence % GROUP == GROUP - 1 {
             open.commit().expect("commits");
         }

@@ -18,15 +18,15 @@ const CERTIFICATES: usize = 65_536;
 /// Bytes of log that keep them on disk.
 const KEPT_BYTES: u64 = 32 * 1024 * 1024;
 
-/// How long they are gathered before they are written together.
+/// Time for which certificates are gathered before they are written together.
 const GATHER: Duration = Duration::from_millis(250);
 
-/// Those that are known, the newest heights'.
+/// Certificates of the newest heights, in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Certificates(BTreeMap<Height, ExecutionCertificate>);
 
 impl Certificates {
-    /// Remembers one.
+    /// Keeps a certificate, and drops the lowest height's when there are too many.
     pub(crate) fn insert(&mut self, certificate: ExecutionCertificate) {
         self.0.insert(certificate.header.height, certificate);
         if self.0.len() > CERTIFICATES {
@@ -34,19 +34,19 @@ impl Certificates {
         }
     }
 
-    /// What certifies a height, if it is known.
+    /// Certificate of a height, if it is kept.
     pub(crate) fn get(&self, height: Height) -> Option<&ExecutionCertificate> {
         self.0.get(&height)
     }
 }
 
 /// Writes certificates to disk.
-pub(crate) struct Keeper {
+pub(crate) struct CertificateWriter {
     archive: Archive,
-    coming: Receiver<ExecutionCertificate>,
+    inbound: Receiver<ExecutionCertificate>,
 }
 
-impl Keeper {
+impl CertificateWriter {
     /// Opens a folder; with the way for more certificates, and those that are in it.
     pub(crate) fn open(
         folder: &Path,
@@ -65,8 +65,8 @@ impl Keeper {
             }
             Ok(())
         })?;
-        let (outlet, coming) = unbounded();
-        Ok((Self { archive, coming }, outlet, certificates))
+        let (outlet, inbound) = unbounded();
+        Ok((Self { archive, inbound }, outlet, certificates))
     }
 
     /// Writes what comes until the host stops.
@@ -83,7 +83,7 @@ impl Keeper {
 
     fn write(&mut self) -> Result<(), StorageError> {
         let before = self.archive.next();
-        for certificate in self.coming.try_iter() {
+        for certificate in self.inbound.try_iter() {
             let entry = borsh::to_vec(&certificate).expect("encoding into memory cannot fail");
             self.archive.append(&entry)?;
         }
@@ -91,7 +91,7 @@ impl Keeper {
             return Ok(());
         }
         self.archive.commit()?;
-        self.archive.give_up_below(self.archive.next())
+        self.archive.prune_below(self.archive.next())
     }
 }
 
@@ -114,13 +114,13 @@ mod tests {
     fn they_are_there_after_a_restart() {
         let folder = tempfile::tempdir().expect("a folder");
         for height in 1..=3 {
-            let (keeper, outlet, known) = Keeper::open(folder.path()).expect("opens");
+            let (writer, outlet, known) = CertificateWriter::open(folder.path()).expect("opens");
             assert_eq!(known.get(Height(height - 1)).is_some(), height > 1);
             assert_eq!(known.get(Height(height)), None);
             outlet.send(certificate(height)).expect("taken");
-            keeper.run(&AtomicBool::new(true)).expect("writes");
+            writer.run(&AtomicBool::new(true)).expect("writes");
         }
-        let (_, _, known) = Keeper::open(folder.path()).expect("opens");
+        let (_, _, known) = CertificateWriter::open(folder.path()).expect("opens");
         assert_eq!(known.get(Height(1)), Some(&certificate(1)));
     }
 

@@ -1,9 +1,9 @@
 //! Client sessions for applications and load generators.
 //!
 //! A [`Client`] hosts one or many [`Session`] machines on one thread, with a connection for each
-//! session to each member. Operations go in with [`Client::submit`], which never blocks; what became
-//! of them comes out of [`Client::completions`]. There is no task or thread per operation: tens of
-//! sessions carry a hundred thousand operations a second.
+//! session to each member. Operations go in with [`Client::submit`], which never blocks; their
+//! results come out of [`Client::completions`]. There is no task or thread per operation:
+//! tens of sessions carry a hundred thousand operations a second.
 //!
 //! ```text
 //! submit ──▶ sessions (1 thread) ──▶ outboxes ──▶ links (tokio) ──▶ members
@@ -12,29 +12,25 @@
 //! ```
 
 use crate::NodeError;
-use crate::machine::Clock;
+use crate::clock::Clock;
 use crate::metrics::Metrics;
-use crate::pool::{Inlet, Pool};
+use crate::pool::{MessageSink, Pool};
 use crate::tls::Dialer;
 use crate::transport::Limits;
 use crate::transport::emulated::Ways;
-use crate::transport::frames::Intake;
+use crate::transport::frames::IngressContext;
 use crate::transport::hello::Hello;
-use crate::transport::outbound::{Full, Link, Outbox};
+use crate::transport::outbound::Link;
+use crate::transport::outbox::{Full, Outbox};
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
 use parking_lot::Mutex;
-use quorate_crypto::{IdentityKey, IdentitySecret};
 use quorate_engine::{
-    Bundling, CheckAnswer, Incoming, Message, ReplyGate, Session, SessionConfig, SessionEffect,
-    SessionEvent, Settings, Told, Verifier, asks_nothing,
+    CallResult, ClientConfig, Incoming, LearnerAddress, Message, ReplyGate, Session, SessionEffect,
+    SessionEvent, SessionSpec, Verifier,
 };
-use quorate_types::{
-    Committee, Height, Lane, Machine, Outcome, Peer, Receipt, ReplicaId, Time, Verified,
-};
+use quorate_types::{Committee, Lane, Machine, Peer, ReplicaId, Time, Verified};
 use quorate_wan::Topology;
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Builder, JoinHandle};
@@ -47,149 +43,26 @@ const SUBMISSIONS_MAX: usize = 65_536;
 /// Checked replies that wait for the sessions' thread.
 const REPLIES_MAX: usize = 4_096;
 
-/// Events taken in before their effects are carried out.
+/// Events taken in before their effects are applied.
 const RUN_MAX: usize = 1_024;
 
-/// With nothing due, the thread still looks up so often; long enough to cost nothing.
+/// Interval at which the thread wakes with nothing due; long enough to cost nothing.
 const IDLE: Duration = Duration::from_secs(3_600);
 
-/// How often [`Client::wait_connected`] looks.
+/// Interval at which [`Client::wait_connected`] polls.
 const CONNECTED_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How a client is made.
-#[derive(Clone, Debug)]
-pub struct ClientConfig {
-    /// Whom it talks to.
-    pub committee: Arc<Committee>,
-    /// Its sessions; each with a key of its own.
-    pub sessions: Vec<SessionSpec>,
-    /// Which operations share a request.
-    pub bundling: Bundling,
-    /// How long a request may stay unanswered before it goes to all members.
-    pub retry_after: Duration,
-    /// Threads that encrypt and move bytes.
-    pub network_threads: usize,
-    /// Threads that check the members' signatures on replies.
-    pub check_threads: usize,
-    /// Whether every member gets every request at once, instead of one after the other for as long as
-    /// nobody answers. It survives a silent member without a pause, and every member's link and
-    /// verification carry everything once more.
-    pub send_to_all: bool,
-    /// A network to emulate: each session sits beside the member that it sends to first.
-    pub emulation: Option<Arc<Topology>>,
-    /// The service's check of answers to questions.
-    pub check_answer: CheckAnswer,
-    /// A learner that is asked questions before members are.
-    pub learner: Option<LearnerAddress>,
-}
-
-impl ClientConfig {
-    /// Sessions with the usual patience: 2 ms for bundles, 2 s for answers.
-    #[must_use]
-    pub fn new(committee: Arc<Committee>, sessions: Vec<SessionSpec>) -> Self {
-        Self {
-            committee,
-            sessions,
-            bundling: Bundling::after(Duration::from_millis(2)),
-            retry_after: Duration::from_secs(1),
-            network_threads: 1,
-            check_threads: 1,
-            send_to_all: false,
-            emulation: None,
-            check_answer: asks_nothing,
-            learner: None,
-        }
-    }
-}
-
-/// Where a learner answers questions, as text `KEY@ADDRESS`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LearnerAddress {
-    /// Its identity key: nobody else is spoken to there.
-    pub identity: IdentityKey,
-    /// `host:port`.
-    pub address: String,
-}
-
-/// A text that is not `KEY@ADDRESS`.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "'{0}' is not KEY@ADDRESS: a learner's identity key of 64 hexadecimal digits, '@', and where it \
-     listens, as in …@127.0.0.1:7008"
-)]
-pub struct NoLearnerAddress(String);
-
-impl FromStr for LearnerAddress {
-    type Err = NoLearnerAddress;
-
-    fn from_str(text: &str) -> Result<Self, NoLearnerAddress> {
-        let parse = || {
-            let (key, address) = text.split_once('@')?;
-            let (identity, address) = (key.parse().ok()?, address.to_owned());
-            address.contains(':').then_some(Self { identity, address })
-        };
-        parse().ok_or_else(|| NoLearnerAddress(text.to_owned()))
-    }
-}
-
-impl fmt::Display for LearnerAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}@{}", self.identity, self.address)
-    }
-}
-
-/// One session.
-#[derive(Clone, Debug)]
-pub struct SessionSpec {
-    /// Its key: the client's identity.
-    pub identity: Arc<IdentitySecret>,
-    /// The member that it sends to first.
-    pub first: ReplicaId,
-    /// One past the last sequence number that this key ever used; 0 for a new key.
-    pub next_sequence: u64,
-}
-
-impl SessionSpec {
-    /// A session for a key that was never used.
-    #[must_use]
-    pub fn fresh(identity: IdentitySecret, first: ReplicaId) -> Self {
-        Self { identity: Arc::new(identity), first, next_sequence: 0 }
-    }
-}
-
-/// What became of an operation.
+/// Completion of an operation or a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The session's index in [`ClientConfig::sessions`].
+    /// Index of the session in [`ClientConfig::sessions`].
     pub session: usize,
-    /// The caller's mark.
+    /// Mark that the caller gave it.
     pub tag: u64,
-    /// When it was known.
+    /// Time at which the session had the result.
     pub at: Instant,
-    /// What.
-    pub finished: Finished,
-}
-
-/// How an operation ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finished {
-    /// Enough members answered alike.
-    Executed {
-        /// What the operation came to.
-        outcome: Outcome,
-        /// Where it took effect.
-        height: Height,
-        /// What proves it, where the committee certifies what it executes, and the operation's place in
-        /// the receipt's request. What had to be asked about again has none.
-        receipt: Option<(Arc<Receipt>, usize)>,
-    },
-    /// A question was answered.
-    Answered(Told),
-    /// The session had no room for it: it was never sent. Submit more slowly.
-    Overloaded {
-        /// What the member that was busy last said, if one was.
-        reason: Option<Arc<str>>,
-    },
+    /// Result of the call.
+    pub result: CallResult,
 }
 
 /// The queue of submissions is full, or the client has ended; the operation was not taken.
@@ -219,7 +92,7 @@ struct Submission {
 enum Operations {
     One(u64, Bytes),
     Many(Vec<(u64, Bytes)>),
-    Question(u64, Bytes),
+    Query(u64, Bytes),
 }
 
 impl Client {
@@ -229,12 +102,25 @@ impl Client {
     /// # Errors
     /// When the system gives no threads or a key is refused.
     pub fn connect(config: &ClientConfig) -> Result<Self, NodeError> {
+        Self::start(config, None)
+    }
+
+    /// As [`Client::connect`], with the delays of an emulated network on its links: each session
+    /// sits beside the member that it sends to first.
+    ///
+    /// # Errors
+    /// When the system gives no threads or a key is refused.
+    pub fn connect_emulated(config: &ClientConfig, topology: &Topology) -> Result<Self, NodeError> {
+        Self::start(config, Some(topology))
+    }
+
+    fn start(config: &ClientConfig, emulation: Option<&Topology>) -> Result<Self, NodeError> {
         let runtime = crate::validator::start_runtime(config.network_threads.max(1))?;
         let (replies_in, replies) = bounded(REPLIES_MAX);
         let (submissions, submissions_in) = bounded(SUBMISSIONS_MAX);
         let (completed, completions) = unbounded();
         let (stop, stopped) = bounded(0);
-        let wiring = Wiring::new(config, replies_in)?;
+        let wiring = Wiring::new(config, emulation, replies_in)?;
         let mut outboxes = Vec::with_capacity(config.sessions.len());
         let mut ups = Vec::with_capacity(config.sessions.len());
         for (index, spec) in config.sessions.iter().enumerate() {
@@ -255,7 +141,8 @@ impl Client {
             completed,
             clock: Clock::start(),
         };
-        let driver = start("sessions", move || driver.run(&submissions_in, &replies, &stopped))?;
+        let driver =
+            start_thread("sessions", move || driver.run(&submissions_in, &replies, &stopped))?;
         Ok(Self {
             submissions,
             completions,
@@ -292,25 +179,26 @@ impl Client {
         self.queue(session, Operations::Many(operations))
     }
 
-    /// Asks about the state; `tag` comes back with the answer. It changes nothing and is not ordered.
+    /// Queries the state; `tag` comes back with the answer. A query changes nothing and is not
+    /// ordered.
     ///
     /// # Errors
     /// [`NotTaken`] when operations come faster than they are taken.
     ///
     /// # Panics
     /// When there is no such session.
-    pub fn ask(&self, session: usize, tag: u64, question: Bytes) -> Result<(), NotTaken> {
-        self.queue(session, Operations::Question(tag, question))
+    pub fn query(&self, session: usize, tag: u64, query: Bytes) -> Result<(), NotTaken> {
+        self.queue(session, Operations::Query(tag, query))
     }
 
-    /// What became of operations, as it becomes known. Whoever submits also takes these: they wait in
-    /// memory otherwise.
+    /// Queue of results, in the order in which they became known. A caller that submits also takes
+    /// these: they wait in memory otherwise.
     #[must_use]
     pub fn completions(&self) -> &Receiver<Completion> {
         &self.completions
     }
 
-    /// How many members the worst connected session reaches.
+    /// Number of members that the worst connected session reaches.
     #[must_use]
     pub fn members_connected(&self) -> usize {
         let count =
@@ -319,10 +207,10 @@ impl Client {
     }
 
     /// Blocks until every session reaches `members` members; `false` when that takes longer than
-    /// `patience`.
+    /// `timeout`.
     #[must_use]
-    pub fn wait_connected(&self, members: usize, patience: Duration) -> bool {
-        let until = Instant::now() + patience;
+    pub fn wait_connected(&self, members: usize, timeout: Duration) -> bool {
+        let until = Instant::now() + timeout;
         while self.members_connected() < members {
             if Instant::now() >= until {
                 return false;
@@ -351,22 +239,11 @@ impl Drop for Client {
 }
 
 fn sessions(config: &ClientConfig) -> Vec<Session> {
-    let session = |spec: &SessionSpec| {
-        Session::new(SessionConfig {
-            committee: Arc::clone(&config.committee),
-            identity: Arc::clone(&spec.identity),
-            first: spec.first,
-            bundling: config.bundling,
-            retry_after: config.retry_after,
-            next_sequence: spec.next_sequence,
-            check_answer: config.check_answer,
-            learner: config.learner.is_some(),
-        })
-    };
-    config.sessions.iter().map(session).collect()
+    let config = Arc::new(config.clone());
+    (0..config.sessions.len()).map(|index| Session::new(Arc::clone(&config), index)).collect()
 }
 
-fn start(
+fn start_thread(
     name: &'static str,
     work: impl FnOnce() + Send + 'static,
 ) -> Result<JoinHandle<()>, NodeError> {
@@ -382,7 +259,7 @@ struct Heard {
     message: Verified<Incoming>,
 }
 
-/// What the links of all sessions share.
+/// Parts that the links of all sessions share.
 struct Wiring<'a> {
     committee: &'a Arc<Committee>,
     emulation: Option<&'a Topology>,
@@ -393,18 +270,18 @@ struct Wiring<'a> {
 }
 
 impl<'a> Wiring<'a> {
-    fn new(config: &'a ClientConfig, replies: Sender<Heard>) -> Result<Self, NodeError> {
+    fn new(
+        config: &'a ClientConfig,
+        emulation: Option<&'a Topology>,
+        replies: Sender<Heard>,
+    ) -> Result<Self, NodeError> {
         let metrics = Arc::new(Metrics::new());
-        // Clients check replies alone, which neither protocol nor proposals' keys have a part in.
-        let Settings { protocol, proposal_key, .. } = Settings::default();
-        let verifier = Verifier::new(Arc::clone(&config.committee), protocol, proposal_key);
-        let nothing_combined = Arc::new(|_| true);
+        let verifier = Verifier::for_client(Arc::clone(&config.committee));
         let (pool, workers) =
-            Pool::new(&Arc::new(verifier), &metrics, nothing_combined, config.check_threads);
+            Pool::without_combining(&Arc::new(verifier), &metrics, config.check_threads);
         for worker in workers {
-            start("check-replies", worker)?;
+            start_thread("check-replies", worker)?;
         }
-        let emulation = config.emulation.as_deref();
         let (committee, learner) = (&config.committee, config.learner.as_ref());
         Ok(Self { committee, emulation, learner, pool, metrics, replies })
     }
@@ -414,8 +291,9 @@ impl<'a> Wiring<'a> {
         let dialer = Dialer::new(&spec.identity)?;
         let limits = Limits::default();
         let gate = Mutex::new(ReplyGate::new(Arc::clone(self.committee)));
-        let inlet = Arc::new(SessionInlet { session, gate, replies: self.replies.clone() });
-        let intake = Intake::new(self.pool.clone(), inlet, Arc::clone(&self.metrics), limits);
+        let sink = Arc::new(SessionSink { session, gate, replies: self.replies.clone() });
+        let ingress =
+            IngressContext::new(self.pool.clone(), sink, Arc::clone(&self.metrics), limits);
         let mut links = Vec::with_capacity(self.committee.size() + 1);
         let members = self.committee.members().map(|peer| {
             let key = self.committee.identity(peer).expect("a member has a key");
@@ -436,9 +314,9 @@ impl<'a> Wiring<'a> {
                 hello: Hello { chain: self.committee.chain(), lane: Lane::Client },
                 outbox: Arc::new(Outbox::new(1_024, 32 << 20, Full::DropOldest, drops)),
                 up: Arc::default(),
-                replies: Some(intake.clone()),
+                replies: Some(ingress.clone()),
                 metrics: Arc::clone(&self.metrics),
-                patience: (limits.handshake, limits.write),
+                timeouts: (limits.handshake, limits.write),
                 ways,
             });
         }
@@ -447,13 +325,13 @@ impl<'a> Wiring<'a> {
 }
 
 #[derive(Debug)]
-struct SessionInlet {
+struct SessionSink {
     session: usize,
     gate: Mutex<ReplyGate>,
     replies: Sender<Heard>,
 }
 
-impl Inlet for SessionInlet {
+impl MessageSink for SessionSink {
     fn message(&self, from: Peer, _urgent: bool, message: Verified<Incoming>) -> bool {
         let Peer::Replica(from) = from else {
             return true;
@@ -472,9 +350,9 @@ impl Inlet for SessionInlet {
 /// The sessions on their thread.
 struct Driver {
     sessions: Vec<Session>,
-    /// When each session wants to be told the time.
+    /// Next timeout of each session.
     due: Vec<Option<Time>>,
-    /// By session, then by member; a learner's comes last.
+    /// Queues by session, then by member; a learner's comes last.
     outboxes: Vec<Vec<Arc<Outbox>>>,
     send_to_all: bool,
     members: usize,
@@ -501,14 +379,14 @@ impl Driver {
                     Err(_) => return,
                 },
                 recv(stopped) -> _ => return,
-                default(self.patience(now)) => {}
+                default(self.time_left(now)) => {}
             }
-            // What has queued meanwhile, replies first: they make room.
+            // Events that have queued meanwhile, replies first: they make room.
             let now = self.clock.now();
             replies.try_iter().take(RUN_MAX).for_each(|heard| self.hear(now, heard));
             submissions.try_iter().take(RUN_MAX).for_each(|item| self.submit(now, item));
-            self.tell_time(now);
-            self.carry_out();
+            self.fire_timers(now);
+            self.apply_effects();
         }
     }
 
@@ -516,7 +394,7 @@ impl Driver {
         let event = match operations {
             Operations::One(tag, operation) => SessionEvent::Submit { tag, operation },
             Operations::Many(operations) => SessionEvent::SubmitMany(operations),
-            Operations::Question(tag, question) => SessionEvent::Ask { tag, question },
+            Operations::Query(tag, query) => SessionEvent::Query { tag, query },
         };
         self.sessions[session].handle(now, event);
         self.due[session] = Some(now);
@@ -527,8 +405,8 @@ impl Driver {
         self.due[session] = Some(now);
     }
 
-    /// Marks every session that was fed or whose time has come with the time that it wants next.
-    fn tell_time(&mut self, now: Time) {
+    /// Fires the timers of every session that had an input or whose timeout has come.
+    fn fire_timers(&mut self, now: Time) {
         for (machine, due) in self.sessions.iter_mut().zip(&mut self.due) {
             if due.is_some_and(|due| due <= now) {
                 machine.handle_timeout(now);
@@ -537,45 +415,34 @@ impl Driver {
         }
     }
 
-    fn carry_out(&mut self) {
+    fn apply_effects(&mut self) {
         let at = Instant::now();
         for (session, machine) in self.sessions.iter_mut().enumerate() {
+            let outboxes = &self.outboxes[session];
             while let Some(effect) = machine.poll() {
-                let (tag, finished) = match effect {
+                match effect {
                     SessionEffect::Send { to, request } => {
                         let frame = Message::Request(request).frame();
-                        let members = &self.outboxes[session];
                         if self.send_to_all {
-                            let members = members.iter().take(self.members);
+                            let members = outboxes.iter().take(self.members);
                             members.for_each(|member| member.push(frame.clone()));
                         } else {
-                            members[to.index()].push(frame);
+                            outboxes[to.index()].push(frame);
                         }
-                        continue;
                     }
-                    SessionEffect::Completed(done) => {
-                        let place = done.place;
-                        let receipt = done.receipt.map(|receipt| (receipt, place));
-                        let (outcome, height) = (done.outcome, done.height);
-                        (done.tag, Finished::Executed { outcome, height, receipt })
+                    SessionEffect::Query { to, query } => {
+                        outboxes[to.index()].push(Message::Query(query).frame());
                     }
-                    SessionEffect::Ask { to, question } => {
-                        let frame = Message::Question(question).frame();
-                        self.outboxes[session][to.index()].push(frame);
-                        continue;
+                    SessionEffect::Return { tag, result } => {
+                        // Fails only when the client has ended.
+                        let _ = self.completed.send(Completion { session, tag, at, result });
                     }
-                    SessionEffect::Answered(told) => (told.tag, Finished::Answered(told)),
-                    SessionEffect::Overloaded { tag, reason } => {
-                        (tag, Finished::Overloaded { reason })
-                    }
-                };
-                // Fails only when the client has ended.
-                let _ = self.completed.send(Completion { session, tag, at, finished });
+                }
             }
         }
     }
 
-    fn patience(&self, now: Time) -> Duration {
+    fn time_left(&self, now: Time) -> Duration {
         self.due.iter().flatten().min().map_or(IDLE, |due| due.since(now))
     }
 }

@@ -21,7 +21,8 @@ pub mod fields;
 pub mod names;
 mod template;
 
-/// How one validator runs. [`NodeConfig::to_toml`] writes it with a comment for every field.
+/// Configuration of one validator. [`NodeConfig::to_toml`] writes it with a comment for every
+/// field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeConfig {
@@ -32,8 +33,7 @@ pub struct NodeConfig {
     /// A file with the passphrase of a sealed key file. Absent: see [`crate::keys`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passphrase_file: Option<PathBuf>,
-    /// Where the log and the state are kept. Made when it is missing. Two validators never share
-    /// one.
+    /// Folder of the log and the state. Made when it is missing. Two validators never share one.
     pub data_dir: PathBuf,
     /// `address:port` to listen on for peers and clients. Absent: the port of the committee file's
     /// address, on the same interface.
@@ -43,25 +43,29 @@ pub struct NodeConfig {
     /// the loopback interface or behind a firewall.
     #[serde(default = "default_http")]
     pub http: String,
-    /// `address:port` for the gateway: the key-value store over plain HTTP, or Ethereum's JSON-RPC. Absent:
-    /// there is none.
+    /// `address:port` for the gateway: the key-value store over plain HTTP, or Ethereum's JSON-RPC.
+    /// Absent: there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<String>,
     /// A file with the token that callers of the gateway show. Absent: it asks for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway_token_file: Option<PathBuf>,
-    /// What a vote survives. `fsync`: a power cut. `os`: the end of the process only, for
+    /// Failures that a vote survives. `fsync`: a power cut. `os`: the end of the process only, for
     /// measurements.
     #[serde(default)]
     pub durability: Durability,
     /// Bytes of log kept for members that fell behind, at least 1 MiB: records and bodies together.
-    /// What is executed durably and covered by a snapshot is given up beyond it.
+    /// Beyond it, heights that are executed durably and covered by a snapshot are deleted.
     #[serde(default = "default_retention")]
     pub retention_bytes: u64,
-    /// What the committee replicates. Every member names the same one.
+    /// Part of a bench or an experiment: settings for comparisons with papers are taken
+    /// ([`quorate_engine::Comparison`]).
+    #[serde(default)]
+    pub comparison: bool,
+    /// Name of the replicated service. Every member names the same one.
     #[serde(default = "default_service")]
     pub service: String,
-    /// What the EVM ledger begins with, in Ethereum's form. Every member has the same one.
+    /// Genesis file of the EVM ledger, in Ethereum's form. Every member has the same one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub genesis: Option<PathBuf>,
     /// Never vote, propose or time out; follow and serve only. For a validator that lost its disk
@@ -83,13 +87,14 @@ pub struct NodeConfig {
     /// Most clients connected at once, 1 to 65536. Each may have up to 512 KiB under way.
     #[serde(default = "default_clients")]
     pub clients_max: usize,
-    /// What is logged, to standard error.
+    /// Level and format of the log, which goes to standard error.
     #[serde(default)]
     pub log: LogSettings,
-    /// The replica itself.
+    /// Settings of the replica, section `[replica]`.
     #[serde(default)]
     pub replica: Settings,
-    /// A network to emulate, for laboratories only: what this validator sends to others is held back.
+    /// A network to emulate, for laboratories only: what this validator sends to others is held
+    /// back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulation: Option<Emulation>,
 }
@@ -97,7 +102,8 @@ pub struct NodeConfig {
 /// Most learners of one member.
 const LEARNERS_MAX: usize = 64;
 
-/// Refuses a field's value when it is not as it must be: whether it is, its name, the value, the rule.
+/// Refuses a field's value when it is not as it must be: whether it is, its name, the value, the
+/// rule.
 type Check<'a> =
     &'a dyn Fn(bool, &'static str, &dyn fmt::Display, &'static str) -> Result<(), ConfigError>;
 
@@ -121,7 +127,7 @@ fn default_clients() -> usize {
     1_024
 }
 
-/// What is logged.
+/// Level and format of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LogSettings {
@@ -135,95 +141,103 @@ pub struct LogSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
-    /// What stops the validator.
+    /// Failures that stop the validator.
     Error,
-    /// What an operator should look at.
+    /// Conditions that need an operator's attention.
     Warn,
     /// Starts, stops, peers that come and go.
     #[default]
     Info,
-    /// Every connection.
+    /// Connections that open and close.
     Debug,
-    /// Everything.
+    /// Every message, for hunting defects.
     Trace,
 }
 
-/// How a line of the log is written.
+/// Format of a line of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// For people.
+    /// Plain text for people.
     #[default]
     Text,
-    /// One JSON object a line.
+    /// One JSON object a line, for programs.
     Json,
 }
 
-/// Why a configuration is refused. Each message names the file, the field and what to do.
+/// Error in a configuration. Each message names the file, the field and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A file that is not there or not readable.
     #[error("cannot read {what} {path}: {source}; check the path, and who may read it", path = path.display())]
     Read {
-        /// Which file it is.
+        /// Kind of file, for the message.
         what: &'static str,
-        /// Where.
+        /// Path of the file.
         path: PathBuf,
-        /// The system's words.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// A file that is not TOML, or has a field that nobody knows.
     #[error("{path} is not a valid {what}: {}", source.to_string().trim_end(), path = path.display())]
     Parse {
-        /// Which file it is.
+        /// Kind of file, for the message.
         what: &'static str,
-        /// Where.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong, and on which line.
+        /// Error of the parser, with its line.
         source: Box<toml::de::Error>,
     },
     /// A value out of its range.
     #[error("{path}: '{field}' is {value}; {rule}", path = path.display())]
     Field {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
-        /// What it says.
+        /// Value that it has.
         value: String,
-        /// What it must be.
+        /// Rule that the value breaks.
         rule: &'static str,
     },
     /// A replica's setting out of its range.
     #[error("{path}, section [replica]: {source}", path = path.display())]
     Replica {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Which setting.
+        /// Setting and the rule that it breaks.
         source: SettingsError,
+    },
+    /// A setting for comparisons with papers that is not at its default.
+    #[error("{path}, section [replica]: {}", for_comparisons(setting), path = path.display())]
+    Comparison {
+        /// Path of the file.
+        path: PathBuf,
+        /// Name of the setting.
+        setting: &'static str,
     },
     /// An emulation that cannot be.
     #[error("{path}, section [emulation]: {source}", path = path.display())]
     Emulation {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// Reason that it cannot be.
         source: EmulationError,
     },
     /// A committee whose weights the protocol does not support.
     #[error("the committee file {path}: {source}", path = path.display())]
     Unweighted {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Reason that the protocol does not support it.
         source: UnfitProtocol,
     },
     /// A committee file with something wrong in it.
     #[error("the committee file {path} is refused: {source}", path = path.display())]
     Committee {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// First problem in the committee.
         source: CommitteeError,
     },
 }
@@ -243,6 +257,7 @@ impl NodeConfig {
             gateway_token_file: None,
             durability: Durability::default(),
             retention_bytes: default_retention(),
+            comparison: false,
             service: default_service(),
             genesis: None,
             follow_only: false,
@@ -336,17 +351,26 @@ impl NodeConfig {
             &self.clients_max,
             "it must be 1 to 65536",
         )?;
-        check(
-            self.replica.signatures,
-            "signatures",
-            &self.replica.signatures,
-            "it must be true: only simulated replicas go without",
-        )?;
+        self.check_comparison(path, check)?;
         self.replica
             .validate()
             .map_err(|source| ConfigError::Replica { path: path.to_owned(), source })?;
         let emulation = self.emulation.as_ref().map_or(Ok(()), |wan| wan.topology(1).map(drop));
         emulation.map_err(|source| ConfigError::Emulation { path: path.to_owned(), source })
+    }
+
+    /// Refuses settings for comparisons unless the file is a bench's, and what no bench has.
+    fn check_comparison(&self, path: &Path, check: Check<'_>) -> Result<(), ConfigError> {
+        let comparison = &self.replica.comparison;
+        if let Some(setting) = comparison.departures().first().filter(|_| !self.comparison) {
+            return Err(ConfigError::Comparison { path: path.to_owned(), setting });
+        }
+        check(
+            comparison.signatures,
+            "signatures",
+            &comparison.signatures,
+            "it must be true: only simulated replicas go without",
+        )
     }
 
     fn check_learners(&self, check: Check<'_>) -> Result<(), ConfigError> {
@@ -396,9 +420,10 @@ impl NodeConfig {
     /// Reads and checks the committee file that the configuration names.
     ///
     /// # Errors
-    /// When it cannot be read, its first unusable key, or weights or keys that the protocol does not support.
+    /// When it cannot be read, its first unusable key, or weights or keys that the protocol does
+    /// not support.
     pub fn load_committee(&self) -> Result<Committee, ConfigError> {
-        let committee = load_committee(&self.committee, self.replica.key_cache)?;
+        let committee = load_committee(&self.committee, self.replica.comparison.key_cache)?;
         let path = || self.committee.clone();
         let supported =
             self.replica.protocol.check_committee(committee.weights(), committee.scheme_kind());
@@ -414,8 +439,8 @@ impl NodeConfig {
         read_committee_file(&self.committee)
     }
 
-    /// How the log is kept. A segment is given up as a whole, so it is no more than an eighth of
-    /// what is kept.
+    /// Configuration of the log. A segment is deleted as a whole, so it is no more than an eighth
+    /// of the retention.
     #[must_use]
     pub fn log_config(&self) -> LogConfig {
         let (durability, retention_bytes) = (self.durability, self.retention_bytes);
@@ -430,7 +455,15 @@ impl NodeConfig {
     }
 }
 
-/// What a configuration amounts to: every value without its meaning, and a mark where it is not the
+/// Reason for refusing a setting, in words.
+fn for_comparisons(setting: &str) -> String {
+    format!(
+        "'{setting}' is for comparisons with papers, in `quorate bench`, `quorate sim` and the \
+         laboratory; a validator takes its default alone: remove it"
+    )
+}
+
+/// Effective configuration: every value without its meaning, and a mark where it is not the
 /// default.
 #[must_use]
 pub fn effective(config: &NodeConfig) -> String {

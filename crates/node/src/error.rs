@@ -1,16 +1,16 @@
-//! Why a validator or a client stopped.
+//! Errors that stop a validator or a client.
 
 use crate::ConfigError;
-use crate::keys::PassphraseFileError;
 use crate::payments::AuthorityConfigError;
-use quorate_crypto::KeyFileError;
+use quorate_crypto::{KeyFileError, PassphraseError};
 use quorate_storage::StorageError;
 use quorate_types::ReplicaId;
 use quorate_types::machine::Halt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a validator or a client stopped, or did not start. Each message is for an operator.
+/// Error that stops a validator or a client, or keeps it from starting. Each message is for an
+/// operator.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
     /// The configuration or the committee file is refused.
@@ -22,9 +22,9 @@ pub enum NodeError {
     /// An authority's locks are older than what it had voted for.
     #[error("this authority had locked {marked} times and finds {found} locks: its disk was lost or set back, and it would vote twice for one coin; it must not start again under its keys: replace it in a network file of a new epoch ({mark} says so)", mark = mark.display())]
     LocksLost {
-        /// How many there were at least.
+        /// Number of locks that the mark states, at least.
         marked: u64,
-        /// How many there are.
+        /// Number of locks found.
         found: u64,
         /// The file that says so.
         mark: PathBuf,
@@ -35,33 +35,33 @@ pub enum NodeError {
     /// The keys are no member's.
     #[error("the identity key in {key} is no member's of {committee}: use the committee file that names it, or the key of a member", key = key.display(), committee = committee.display())]
     NotAMember {
-        /// The key file.
+        /// Path of the key file.
         key: PathBuf,
-        /// The committee file.
+        /// Path of the committee file.
         committee: PathBuf,
     },
     /// A member that is configured as none.
     #[error("the identity key in {key} is member {member}'s, and the configuration says `learner = true`: a member that is not to vote has `follow_only = true`, a learner has a key of its own (`quorate keys generate`)", key = key.display())]
     LearnerIsMember {
-        /// The key file.
+        /// Path of the key file.
         key: PathBuf,
-        /// The member.
+        /// Member whose key it is.
         member: ReplicaId,
     },
     /// The committee knows this member with another voting key.
     #[error("the voting key in {key} is not the one that {committee} names for member {member}, so that its votes would be refused: use the key file that was made with that entry, or correct the entry (`quorate keys show`)", key = key.display(), committee = committee.display())]
     OtherVotingKey {
-        /// The key file.
+        /// Path of the key file.
         key: PathBuf,
-        /// The committee file.
+        /// Path of the committee file.
         committee: PathBuf,
-        /// The member.
+        /// Member whose entry differs.
         member: ReplicaId,
     },
     /// The key file is sealed and nobody gave a passphrase.
     #[error("{key} is sealed under a passphrase and there is no terminal to ask at: name a file with the passphrase by passphrase_file in the configuration, by QUORATE_PASSPHRASE_FILE, or as the systemd credential quorate-passphrase", key = key.display())]
     NoPassphrase {
-        /// The key file.
+        /// Path of the key file.
         key: PathBuf,
     },
     /// The passphrase file is refused.
@@ -72,19 +72,19 @@ pub enum NodeError {
         "the configuration names the service '{configured}', the program provides '{provided}'"
     )]
     OtherService {
-        /// What the configuration says.
+        /// Service that the configuration names.
         configured: String,
-        /// What was handed in.
+        /// Service that the program provides.
         provided: String,
     },
     /// An address that cannot be listened on.
     #[error("cannot listen on {address} for {purpose}: {source}; {advice}", advice = listen_advice(source))]
     Listen {
-        /// The address.
+        /// Address as it was configured.
         address: String,
-        /// For what.
+        /// Purpose of the listener, for the message.
         purpose: &'static str,
-        /// The system's words.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The disk failed: nothing was sent that depends on what was not written.
@@ -93,11 +93,11 @@ pub enum NodeError {
     /// The marker beside the key file could not be kept.
     #[error("cannot {action} {path}: {source}; the validator notes there that its key has signed, and does not start without: let its user write in that folder", path = path.display())]
     Marker {
-        /// What was tried.
+        /// Operation on the file, as a verb for the message.
         action: &'static str,
-        /// With which file.
+        /// Path of the marker file.
         path: PathBuf,
-        /// The system's words.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The replica stopped itself.
@@ -111,9 +111,9 @@ pub enum NodeError {
     /// The system gave no thread or runtime.
     #[error("cannot start the {what}: {source}")]
     Start {
-        /// What.
+        /// Part that did not start, for the message.
         what: &'static str,
-        /// The system's words.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The TLS library refused the key.
@@ -121,7 +121,7 @@ pub enum NodeError {
     Tls(#[from] rustls::Error),
 }
 
-/// What to do about an address that cannot be listened on.
+/// Remedy for an address that cannot be listened on.
 fn listen_advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
@@ -135,4 +135,33 @@ fn listen_advice(error: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied => "choose a port from 1024 on",
         _ => "write an IP address of this machine and a port into `listen` or `http`",
     }
+}
+
+/// Reason that a passphrase file is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum PassphraseFileError {
+    /// The file system refused.
+    #[error("cannot read the passphrase file {path}: {source}", path = path.display())]
+    Read {
+        /// Path of the passphrase file.
+        path: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+    /// Others may read it, or its group may write it.
+    #[error("the passphrase file {path} is open to others (mode {mode:04o}): run `chmod 600` on it, and change the passphrase if somebody may have read it", path = path.display())]
+    Shared {
+        /// Path of the passphrase file.
+        path: PathBuf,
+        /// Permission bits of the file.
+        mode: u32,
+    },
+    /// The file's content is no passphrase.
+    #[error("the passphrase file {path} is not taken: {source}", path = path.display())]
+    Content {
+        /// Path of the passphrase file.
+        path: PathBuf,
+        /// Rule that the content breaks.
+        source: PassphraseError,
+    },
 }

@@ -2,9 +2,10 @@
 //!
 //! There is no authentication: the default address is on the loopback interface.
 
-use crate::log::Backlog;
-use crate::machine::{Doors, ShownStatus};
+use crate::log::{Backlog, LogQueue};
+use crate::machine::{EventSender, ShownStatus};
 use crate::metrics::{Disk, HostFigures, Metrics, Process};
+use crate::pool::{CheckBacklog, Pool};
 use crate::transport::Network;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -20,22 +21,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use tokio::net::TcpListener;
 
-/// What the pages are made from.
+/// State from which the pages are made.
 #[derive(Clone, Debug)]
 pub struct Shown {
     /// The replica's own view.
     pub status: ShownStatus,
-    /// Counts.
+    /// Counters and gauges of the validator.
     pub metrics: Arc<Metrics>,
-    /// Who is connected.
+    /// Connections to members and clients.
     pub network: Arc<Network>,
     /// The validator's own weight in the committee.
     pub weight: u64,
-    /// What does not change.
+    /// Facts that do not change while it runs.
     pub summary: Summary,
-    /// When the validator started.
+    /// Time at which the validator started.
     pub since: Instant,
-    /// Where its data are.
+    /// Folder of its data, for disk figures.
     pub data_dir: PathBuf,
     /// The queues between its threads, once they run.
     pub queues: Option<Queues>,
@@ -47,33 +48,47 @@ pub struct Shown {
 #[derive(Clone, Debug)]
 pub struct Queues {
     /// Into the machine thread.
-    pub doors: Doors,
+    pub events: EventSender,
     /// Into the log thread.
     pub log: Backlog,
+    /// Into the threads that check.
+    pub checks: CheckBacklog,
 }
 
-/// What a validator was started with.
+impl Queues {
+    /// Queues into a validator's threads.
+    pub(crate) fn of(events: &EventSender, log: &LogQueue, checks: &Pool) -> Self {
+        Self { events: events.clone(), log: log.backlog(), checks: checks.backlog() }
+    }
+
+    /// Number of events and frames that wait, by queue.
+    fn waiting(&self) -> Vec<(&'static str, usize)> {
+        self.events.waiting().into_iter().chain(self.checks.waiting()).collect()
+    }
+}
+
+/// Facts that a validator was started with.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
-    /// This program's version.
+    /// Version of this program.
     pub version: &'static str,
     /// The chain, in hex.
     pub chain: String,
-    /// How many members the committee has.
+    /// Number of members of the committee.
     pub members: usize,
-    /// What all members weigh together.
+    /// Weight of all members together.
     pub weight_total: u64,
     /// The weight of a quorum.
     pub quorum: u64,
-    /// The replicated service.
+    /// Name of the replicated service.
     pub service: String,
-    /// What a vote survives.
+    /// Failures that a vote survives.
     pub durability: String,
     /// The ordering protocol and its settings.
     pub replica: quorate_engine::Settings,
-    /// Whether it may vote.
+    /// True if it may vote.
     pub signs: bool,
-    /// Whether it is no member.
+    /// True if it is no member, but a learner.
     pub learner: bool,
 }
 
@@ -83,13 +98,13 @@ pub struct NodeStatus {
     /// The replica's own view.
     #[serde(flatten)]
     pub replica: Status,
-    /// What its vote weighs.
+    /// Weight of its vote.
     pub weight: u64,
     /// Seconds since the start.
     pub uptime_s: u64,
     /// Other members whose lanes are all connected.
     pub peers_connected: usize,
-    /// Clients connected.
+    /// Number of connected clients.
     pub clients_connected: usize,
     /// Bytes written to the log since the start.
     pub log_bytes_written: u64,
@@ -103,7 +118,7 @@ pub struct NodeStatus {
     pub rss_mb: Option<u64>,
     /// Processor time of the process in seconds; `null` where the system does not say.
     pub cpu_seconds: Option<f64>,
-    /// What it was started with.
+    /// Facts that it was started with.
     pub config: Summary,
 }
 
@@ -153,7 +168,7 @@ impl Shown {
             peers: self.network.peers(),
             clients: self.network.clients_connected(),
             outboxes: self.network.queued(),
-            events: queues.map(|queues| queues.doors.waiting()).unwrap_or_default(),
+            events: queues.map(Queues::waiting).unwrap_or_default(),
             log_backlog_bytes: queues.map_or(0, |queues| queues.log.bytes()),
         };
         self.metrics.print(&self.status.load(), &host)

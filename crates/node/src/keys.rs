@@ -5,13 +5,14 @@
 //!
 //! 1. `passphrase_file` in the configuration (`--passphrase-file` takes its place);
 //! 2. the file that the environment's `QUORATE_PASSPHRASE_FILE` names;
-//! 3. the systemd credential `quorate-passphrase`, in the folder that `CREDENTIALS_DIRECTORY` names.
+//! 3. the systemd credential `quorate-passphrase`, in the folder that `CREDENTIALS_DIRECTORY`
+//!    names.
 
-use crate::{NodeConfig, NodeError};
-use quorate_crypto::{KeyFile, Passphrase, PassphraseError, PublicKeys, StoredKeys, shared_mode};
+use crate::{NodeConfig, NodeError, PassphraseFileError};
+use quorate_crypto::{KeyFile, Passphrase, PublicKeys, StoredKeys, shared_mode};
 use quorate_types::{Committee, CommitteeFile, ReplicaId};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -21,44 +22,15 @@ pub const PASSPHRASE_VARIABLE: &str = "QUORATE_PASSPHRASE_FILE";
 /// The systemd credential that holds a passphrase.
 pub const CREDENTIAL: &str = "quorate-passphrase";
 
-/// Who named a passphrase file.
+/// Origin of a passphrase file's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The configuration, or an option in its place.
     Configuration,
-    /// The environment.
+    /// The environment variable names it.
     Environment,
     /// systemd, which guards the file itself.
     Credential,
-}
-
-/// Why a passphrase file is not taken.
-#[derive(Debug, thiserror::Error)]
-pub enum PassphraseFileError {
-    /// The file system refused.
-    #[error("cannot read the passphrase file {path}: {source}", path = path.display())]
-    Read {
-        /// Which file.
-        path: PathBuf,
-        /// The system's words.
-        source: io::Error,
-    },
-    /// Others may read it, or its group may write it.
-    #[error("the passphrase file {path} is open to others (mode {mode:04o}): run `chmod 600` on it, and change the passphrase if somebody may have read it", path = path.display())]
-    Shared {
-        /// Which file.
-        path: PathBuf,
-        /// Its permission bits.
-        mode: u32,
-    },
-    /// What is in it is no passphrase.
-    #[error("the passphrase file {path} is not taken: {source}", path = path.display())]
-    Content {
-        /// Which file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: PassphraseError,
-    },
 }
 
 /// The passphrase file that is named first, and by whom.
@@ -100,8 +72,8 @@ pub fn read_passphrase(path: &Path, origin: Origin) -> Result<Passphrase, Passph
         .map_err(|source| PassphraseFileError::Content { path: path.to_owned(), source })
 }
 
-/// The keys that a configuration names; a sealed file is opened with the passphrase of the first file
-/// named, or of `ask`, which gets the key file's path.
+/// The keys that a configuration names; a sealed file is opened with the passphrase of the first
+/// file named, or of `ask`, which gets the key file's path.
 ///
 /// # Errors
 /// When the file, or the passphrase, is refused.
@@ -112,8 +84,8 @@ pub fn load(
     open(&config.key, passphrase_file(config), ask)
 }
 
-/// The keys in a file; a sealed one is opened with the passphrase in `named`, or of `ask`, which gets the key
-/// file's path.
+/// The keys in a file; a sealed one is opened with the passphrase in `named`, or of `ask`, which
+/// gets the key file's path.
 ///
 /// # Errors
 /// When the file, or the passphrase, is refused.
@@ -137,8 +109,8 @@ pub fn open(
 /// The member that these keys belong to.
 ///
 /// # Errors
-/// [`NodeError::NotAMember`], or [`NodeError::OtherVotingKey`] when the committee knows the identity
-/// with another voting key, whose votes it would refuse.
+/// [`NodeError::NotAMember`], or [`NodeError::OtherVotingKey`] when the committee knows the
+/// identity with another voting key, whose votes it would refuse.
 pub fn member_of(
     config: &NodeConfig,
     committee: &Committee,
@@ -163,7 +135,8 @@ pub fn member_of(
 /// The index that these keys' owner has: a member's own, or for a learner the first beyond them.
 ///
 /// # Errors
-/// As [`member_of`]; [`NodeError::LearnerIsMember`] when the configuration says `learner` of a member.
+/// As [`member_of`]; [`NodeError::LearnerIsMember`] when the configuration says `learner` of a
+/// member.
 pub fn place_of(
     config: &NodeConfig,
     committee: &Committee,

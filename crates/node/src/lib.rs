@@ -5,17 +5,19 @@
 //! generators. [`testnet`] writes a committee's files, [`config`] reads one validator's.
 //!
 //! What a machine is owed by its host is listed in [`quorate_types::machine`]; here it is kept by
-//! [`barrier`] and [`log`] (persist before you send), [`pool`] (checked before it is seen),
-//! [`transport`] (lanes, authenticated) and [`machine`] (time, order).
+//! [`quorate_engine::host`] and [`log`] (persist before you send), [`pool`] (checked before it is
+//! seen), [`transport`] (lanes, authenticated) and [`machine`] (time, order).
 
-pub mod barrier;
 mod certificates;
 pub mod client;
+mod clock;
 pub mod config;
 mod error;
 pub mod execution;
 pub mod http;
 pub mod keys;
+#[cfg(feature = "liar")]
+pub mod liar;
 pub mod log;
 pub mod machine;
 mod marker;
@@ -30,12 +32,12 @@ pub mod tls;
 pub mod transport;
 pub mod validator;
 
-pub use client::{
-    Client, ClientConfig, Completion, Finished, LearnerAddress, NoLearnerAddress, NotTaken,
-    SessionSpec,
-};
+pub use client::{Client, Completion, NotTaken};
 pub use config::{ConfigError, LogFormat, LogLevel, NodeConfig};
-pub use error::NodeError;
+pub use error::{NodeError, PassphraseFileError};
+pub use quorate_engine::{
+    CallResult, ClientConfig, Completed, LearnerAddress, NoLearnerAddress, SessionSpec,
+};
 pub use reading::{Reading, ReadingError};
 pub use testnet::{
     ExistingKeys, ExistingKeysError, NewLearner, Testnet, TestnetError, TestnetPlan,

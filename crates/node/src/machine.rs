@@ -1,4 +1,4 @@
-//! The machine thread: owns the replica, feeds it events and the time, carries out its effects.
+//! The machine thread: owns the replica, feeds it events and the time, dispatches its effects.
 //!
 //! It never computes, reads or writes anything slow. What it waits for comes back as an event:
 //!
@@ -8,20 +8,23 @@
 //! | urgent | 4,096 messages | pool: votes, proposals, certificates |
 //! | bulk | 256 messages | pool: bodies, blocks, requests |
 //!
-//! Answers go first, then what is urgent; one bulk event gets its turn after every
-//! 64 others. A full queue makes the pool's thread wait, and through it the readers of
-//! the peers concerned. While the log is far behind, no bulk event is taken at all: a slow disk slows
-//! clients and bodies, never votes.
+//! Answers go first, then what is urgent; one bulk event gets its turn after every 64 others. A
+//! full queue makes the pool's thread wait, and through it the readers of the peers concerned.
+//! While the log is far behind, no bulk event is taken at all: a slow disk slows clients and
+//! bodies, never votes.
 
+use crate::clock::{Clock, WallClock};
 use crate::log::{LogQueue, Outgoing};
-use crate::pool::{Inlet, Pool};
-use crate::reading::Shelf;
+use crate::pool::{MessageSink, Pool};
+use crate::reading::StateViews;
 use crate::transport::Network;
 use arc_swap::ArcSwap;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, never, select, unbounded};
-use quorate_engine::{Incoming, Message, Replica, Status};
-use quorate_types::machine::{Halt, Task};
-use quorate_types::{Effect, Event, Lane, Machine, Peer, Recipients, Time, Verified};
+use quorate_engine::host::{Barrier, EffectPorts, Gated, LOG_BACKLOG_BYTES_MAX, dispatch};
+use quorate_engine::{Incoming, Message, Misbehaviour, Replica, Status};
+use quorate_types::executed::ExecutionCertificate;
+use quorate_types::machine::{CombineJob, Entry, Halt, ReadRequest, Task};
+use quorate_types::{Event, Lane, Machine, Peer, Recipients, Verified};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -31,9 +34,6 @@ const BULK_MAX: usize = 256;
 /// After so many events in a row that are not bulk, a bulk event gets its turn.
 const URGENT_RUN_MAX: u32 = 64;
 
-/// Bytes that wait to be written to the log; beyond it no bulk events are taken.
-const LOG_BACKLOG_BYTES_MAX: u64 = 32 * 1024 * 1024;
-
 /// The status is shown at most so often.
 const STATUS_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -42,27 +42,9 @@ const IDLE: Duration = Duration::from_secs(3_600);
 
 type Input = Event<Incoming>;
 
-/// Monotonic time since the host's start.
-#[derive(Clone, Copy, Debug)]
-pub struct Clock(Instant);
-
-impl Clock {
-    /// Time zero is now.
-    #[must_use]
-    pub fn start() -> Self {
-        Self(Instant::now())
-    }
-
-    /// The time now.
-    #[must_use]
-    pub fn now(self) -> Time {
-        Time(u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX))
-    }
-}
-
 /// Hands events to the machine thread. Cloning shares the queues.
 #[derive(Clone, Debug)]
-pub struct Doors {
+pub struct EventSender {
     answers: Sender<Input>,
     urgent: Sender<Input>,
     bulk: Sender<Input>,
@@ -78,21 +60,21 @@ pub struct Queues {
 
 /// The queues into the machine thread.
 #[must_use]
-pub fn queues() -> (Doors, Queues) {
+pub fn queues() -> (EventSender, Queues) {
     let (answers, answers_in) = unbounded();
     let (urgent, urgent_in) = bounded(URGENT_MAX);
     let (bulk, bulk_in) = bounded(BULK_MAX);
     let queues = Queues { answers: answers_in, urgent: urgent_in, bulk: bulk_in };
-    (Doors { answers, urgent, bulk }, queues)
+    (EventSender { answers, urgent, bulk }, queues)
 }
 
-impl Doors {
+impl EventSender {
     /// An answer to something that the machine asked for. `false`: the machine has stopped.
     pub fn answer(&self, event: Input) -> bool {
         self.answers.send(event).is_ok()
     }
 
-    /// How many events wait in each queue.
+    /// Number of events that wait in each queue.
     #[must_use]
     pub fn waiting(&self) -> Vec<(&'static str, usize)> {
         let queues = [("answers", &self.answers), ("urgent", &self.urgent), ("bulk", &self.bulk)];
@@ -100,43 +82,89 @@ impl Doors {
     }
 }
 
-impl Inlet for Doors {
+impl MessageSink for EventSender {
     fn message(&self, from: Peer, urgent: bool, message: Verified<Incoming>) -> bool {
         let queue = if urgent { &self.urgent } else { &self.bulk };
         queue.send(Event::Message { from, message }).is_ok()
     }
 }
 
-/// Who carries out the effects.
-pub struct Hands {
+/// Ports from the machine thread to the threads that carry out its effects.
+pub struct ThreadPorts {
     /// Records, bodies, decided heights, reads; and the sends that wait for records.
     pub log: LogQueue,
     /// Everything else that is sent.
     pub network: Arc<Network>,
-    /// Combines shares.
+    /// Pool that combines shares.
     pub pool: Pool,
     /// Executes, takes and installs snapshots.
     pub execution: Sender<Task>,
-    /// Keeps what certifies heights.
-    pub shelf: Arc<Shelf>,
+    /// Keeps the certificates of heights.
+    pub views: Arc<StateViews>,
 }
 
-/// Where the status is shown.
+impl EffectPorts for ThreadPorts {
+    type Stop = Halt;
+
+    fn barrier(&mut self) -> &mut Barrier {
+        self.log.barrier()
+    }
+
+    fn write(&mut self, entry: Entry) -> Result<(), Halt> {
+        self.log.write(entry);
+        Ok(())
+    }
+
+    fn hold(&mut self, gated: Gated) {
+        self.log.hold(gated);
+    }
+
+    fn send(&mut self, to: Recipients, lane: Lane, message: Message) {
+        self.network.send(Outgoing { to, lane, frame: message.frame() });
+    }
+
+    fn execute(&mut self, task: Task) {
+        // Fails only when the host stops.
+        drop(self.execution.send(task));
+    }
+
+    fn read(&mut self, request: ReadRequest) {
+        self.log.read(request);
+    }
+
+    fn combine(&mut self, job: CombineJob) {
+        self.pool.combine(job);
+    }
+
+    fn certified(&mut self, certificate: Box<ExecutionCertificate>) {
+        self.views.certified(*certificate);
+    }
+
+    fn halt(&mut self, halt: Halt) -> Result<(), Halt> {
+        Err(halt)
+    }
+}
+
+/// The status as readers see it, replaced by the machine thread.
 pub type ShownStatus = Arc<ArcSwap<Status>>;
 
 /// A replica on its thread.
 pub struct MachineThread {
     replica: Replica,
-    hands: Hands,
+    ports: ThreadPorts,
     queues: Queues,
     stop: Receiver<()>,
     clock: Clock,
+    wall: WallClock,
     status: ShownStatus,
     shown_at: Instant,
     /// Something happened since the status was shown.
     changed: bool,
     /// Events in a row that were not bulk.
     urgent_run: u32,
+    /// Voice in the place of the machine's own.
+    #[cfg(feature = "liar")]
+    voice: Option<crate::liar::Voice>,
 }
 
 #[expect(clippy::large_enum_variant, reason = "it lives for one turn of the loop, on the stack")]
@@ -151,14 +179,34 @@ impl MachineThread {
     #[must_use]
     pub fn new(
         replica: Replica,
-        hands: Hands,
+        ports: ThreadPorts,
         queues: Queues,
         stop: Receiver<()>,
-        clock: Clock,
+        wall: WallClock,
         status: ShownStatus,
     ) -> Self {
         let shown_at = Instant::now();
-        Self { replica, hands, queues, stop, clock, status, shown_at, changed: true, urgent_run: 0 }
+        Self {
+            replica,
+            ports,
+            queues,
+            stop,
+            clock: wall.clock(),
+            wall,
+            status,
+            shown_at,
+            changed: true,
+            urgent_run: 0,
+            #[cfg(feature = "liar")]
+            voice: None,
+        }
+    }
+
+    /// Has it say what this voice says in the place of what the machine says.
+    #[cfg(feature = "liar")]
+    #[must_use]
+    pub fn speaking_with(self, voice: Option<crate::liar::Voice>) -> Self {
+        Self { voice, ..self }
     }
 
     /// Runs from the `first` event, which is [`Event::Recovered`], until it is stopped.
@@ -169,8 +217,17 @@ impl MachineThread {
         let mut next = Next::Event(first);
         loop {
             let now = self.clock.now();
+            let is_first = matches!(next, Next::Event(Event::Recovered(_)));
+            if let Some(origin_ms) = self.wall.follow(WallClock::read(self.clock))
+                && !is_first
+            {
+                tracing::warn!("the wall clock moved, or this machine was suspended");
+                self.replica.handle(now, Event::WallClock(origin_ms));
+            }
             match next {
                 Next::Event(event) => {
+                    #[cfg(feature = "liar")]
+                    self.voice.iter().for_each(|voice| voice.hear(&event));
                     self.replica.handle(now, event);
                     self.changed = true;
                 }
@@ -181,43 +238,25 @@ impl MachineThread {
                 self.replica.handle_timeout(now);
                 self.changed = true;
             }
-            self.carry_out()?;
+            self.dispatch_all()?;
             self.show_status();
             next = self.next();
         }
     }
 
-    /// Carries out everything that the replica asks for, in its order.
-    fn carry_out(&mut self) -> Result<(), Halt> {
+    /// Dispatches everything that the replica asks for, in its order.
+    fn dispatch_all(&mut self) -> Result<(), Halt> {
         while let Some(effect) = self.replica.poll() {
-            match effect {
-                Effect::Send { to, lane, message } => self.send(to, lane, &message),
-                Effect::Persist(record) => self.hands.log.persist(record),
-                Effect::Append(record) => self.hands.log.append(record),
-                Effect::Store(body) => self.hands.log.store(body),
-                Effect::Read(request) => self.hands.log.read(request),
-                Effect::Combine(job) => self.hands.pool.combine(job),
-                Effect::Task(task) => self.execute(task),
-                Effect::Certified(certificate) => self.hands.shelf.certified(*certificate),
-                Effect::Release(release) => self.hands.log.release(release),
-                Effect::Halt(reason) => return Err(reason),
+            #[cfg(feature = "liar")]
+            if let Some(voice) = &self.voice {
+                for effect in voice.instead_of(effect) {
+                    dispatch(effect, &mut self.ports)?;
+                }
+                continue;
             }
+            dispatch(effect, &mut self.ports)?;
         }
         Ok(())
-    }
-
-    fn execute(&mut self, task: Task) {
-        if let Some(task) = self.hands.log.hold_task(task) {
-            // Fails only when the host stops.
-            drop(self.hands.execution.send(task));
-        }
-    }
-
-    fn send(&mut self, to: Recipients, lane: Lane, message: &Message) {
-        let outgoing = Outgoing { to, lane, frame: message.frame() };
-        if let Some(outgoing) = self.hands.log.hold_back(outgoing) {
-            self.hands.network.send(outgoing);
-        }
     }
 
     /// The next thing to do; blocks when there is nothing.
@@ -236,12 +275,12 @@ impl MachineThread {
             recv(self.queues.urgent) -> event => event,
             recv(bulk) -> event => event,
             recv(self.stop) -> _ => return Next::Stop,
-            default(self.patience()) => return Next::TimePassed,
+            default(self.timeout()) => return Next::TimePassed,
         };
         event.map_or(Next::Stop, Next::Event)
     }
 
-    /// What is queued already, the most urgent first.
+    /// Takes what is queued already, the most urgent first.
     fn ready(&mut self) -> Option<Input> {
         if self.urgent_run < URGENT_RUN_MAX {
             self.urgent_run += 1;
@@ -258,11 +297,11 @@ impl MachineThread {
     }
 
     fn log_is_behind(&self) -> bool {
-        self.hands.log.backlog_bytes() > LOG_BACKLOG_BYTES_MAX
+        self.ports.log.backlog_bytes() > LOG_BACKLOG_BYTES_MAX as u64
     }
 
-    /// How long there is nothing to do but wait for events.
-    fn patience(&self) -> Duration {
+    /// Time for which there is nothing to do but wait for events.
+    fn timeout(&self) -> Duration {
         let due = self.replica.next_timeout().map(|due| due.since(self.clock.now()));
         let show = self.changed.then(|| STATUS_INTERVAL.saturating_sub(self.shown_at.elapsed()));
         let backlog = self.log_is_behind().then_some(STATUS_INTERVAL);
@@ -271,9 +310,20 @@ impl MachineThread {
 
     fn show_status(&mut self) {
         if self.changed && self.shown_at.elapsed() >= STATUS_INTERVAL {
-            self.status.store(Arc::new(self.replica.status()));
+            let status = self.replica.status();
+            log_misbehaviour(&self.status.load(), &status);
+            self.status.store(Arc::new(status));
             self.shown_at = Instant::now();
             self.changed = false;
         }
+    }
+}
+
+/// Writes one line for each member and rule, with the first evidence; metrics count the rest.
+fn log_misbehaviour(earlier: &Status, status: &Status) {
+    for Misbehaviour { member, rule, evidence } in status.misbehaviour.since(&earlier.misbehaviour)
+    {
+        let rule = rule.name();
+        tracing::warn!(%member, rule, %evidence, "a member broke a rule of the protocol");
     }
 }

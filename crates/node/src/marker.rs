@@ -1,9 +1,9 @@
 //! Noticing a lost disk (★): a small file beside the key says that the key was used on a chain.
 //!
 //! A validator whose log is gone cannot know what it voted for, so it must never sign under its old
-//! key again. A data folder without a log alone does not tell a lost disk from a first start; this file
-//! does, as long as it is kept with the key and not with the data. Whoever restores a key from a
-//! copy made before its first start has to set `follow_only` by hand.
+//! key again. A data folder without a log alone does not tell a lost disk from a first start; this
+//! file does, as long as it is kept with the key and not with the data. Whoever restores a key from
+//! a copy made before its first start has to set `follow_only` by hand.
 
 use crate::NodeError;
 use quorate_crypto::mutants::{self, Mutant};
@@ -13,16 +13,16 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// What the file says of the key on the chain at hand.
+/// Status of the key on the chain at hand, as the file states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// It signs, and there is a log of what it signed.
+pub(crate) enum KeyStatus {
+    /// The key signs, and there is a log of what it signed.
     Used,
     /// There was a log, and it is gone.
     Lost,
 }
 
-/// The file.
+/// File beside a key that says on which chain the key was used.
 #[derive(Debug)]
 pub(crate) struct Marker(PathBuf);
 
@@ -36,8 +36,8 @@ impl Marker {
         &self.0
     }
 
-    /// What it says of `chain`; `None` when it says nothing.
-    pub(crate) fn read(&self, chain: ChainId) -> Result<Option<Standing>, NodeError> {
+    /// Status that the file states for `chain`; `None` when it states nothing.
+    pub(crate) fn read(&self, chain: ChainId) -> Result<Option<KeyStatus>, NodeError> {
         let text = match std::fs::read_to_string(&self.0) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -48,31 +48,31 @@ impl Marker {
             return Ok(None);
         }
         match words.next() {
-            Some("used") => Ok(Some(Standing::Used)),
+            Some("used") => Ok(Some(KeyStatus::Used)),
             // Anything else was not written by us: no reason to sign.
-            _ => Ok(Some(Standing::Lost)),
+            _ => Ok(Some(KeyStatus::Lost)),
         }
     }
 
-    /// ★ Whether the key signed on `chain` and what it signed is not known any more: it is marked as
-    /// used, and there is no log of promises in `log`; or this was found out at an earlier start.
+    /// ★ Tells whether the key signed on `chain` and the log of its promises is lost: the key is
+    /// marked as used and there is none in `log`, or an earlier start found so.
     pub(crate) fn is_lost(&self, chain: ChainId, log: &Path) -> Result<bool, NodeError> {
         match self.read(chain)? {
             None => Ok(false),
-            Some(Standing::Lost) => Ok(true),
-            Some(Standing::Used) if mutants::active(Mutant::SignAfterLoss) => Ok(false),
-            Some(Standing::Used) => Ok(!Journal::has_begun(log)?),
+            Some(KeyStatus::Lost) => Ok(true),
+            Some(KeyStatus::Used) if mutants::active(Mutant::SignAfterLoss) => Ok(false),
+            Some(KeyStatus::Used) => Ok(!Journal::has_begun(log)?),
         }
     }
 
-    /// Writes it, durably; nothing when it says so already.
-    pub(crate) fn write(&self, chain: ChainId, standing: Standing) -> Result<(), NodeError> {
-        if self.read(chain)? == Some(standing) {
+    /// Writes a status durably; nothing when the file states it already.
+    pub(crate) fn write(&self, chain: ChainId, status: KeyStatus) -> Result<(), NodeError> {
+        if self.read(chain)? == Some(status) {
             return Ok(());
         }
-        let word = match standing {
-            Standing::Used => "used",
-            Standing::Lost => "lost",
+        let word = match status {
+            KeyStatus::Used => "used",
+            KeyStatus::Lost => "lost",
         };
         let text = format!("{} {word}\n", hex::encode(chain.0));
         self.replace(text.as_bytes()).map_err(|source| self.failed("write", source))

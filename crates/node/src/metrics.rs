@@ -1,4 +1,4 @@
-//! What is counted, in one registry that `/metrics` prints.
+//! Counters and gauges of a validator, in one registry that `/metrics` prints.
 
 mod host;
 
@@ -16,6 +16,7 @@ use quorate_engine::Status;
 use quorate_storage::JournalStats;
 use quorate_types::{Height, Lane, Peer, Rejected};
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 type Labels = Vec<(&'static str, String)>;
@@ -34,6 +35,8 @@ pub struct Metrics {
     rejected: Family<Labels, Counter>,
     /// Connections that were turned away or cut, by reason.
     cut: Family<Labels, Counter>,
+    checks: CheckMetrics,
+    protocol: ProtocolCounters,
     log_bytes: Gauge,
     log_syncs: Gauge,
     log_used: Gauge,
@@ -50,6 +53,15 @@ struct LaneMetrics {
     bytes_in: Counter,
     frames_out: Counter,
     bytes_out: Counter,
+}
+
+/// Fairness of the pool's checks.
+#[derive(Debug)]
+struct CheckMetrics {
+    /// Time that votes, proposals and certificates wait to be checked.
+    wait_seconds: Family<Labels, Histogram, fn() -> Histogram>,
+    /// Times that a peer was cut off for what no correct peer sends.
+    barred: Family<Labels, Counter>,
 }
 
 #[derive(Debug, Default)]
@@ -69,6 +81,15 @@ struct ReplicaGauges {
     faults: Gauge,
     syncing: Gauge,
     signs: Gauge,
+}
+
+/// Counters of protocol messages in the replica, by labels.
+#[derive(Debug, Default)]
+struct ProtocolCounters {
+    /// By kind of message and reason.
+    ignored: Family<Labels, Counter>,
+    /// By member and rule.
+    misbehaviour: Family<Labels, Counter>,
 }
 
 #[derive(Debug)]
@@ -97,7 +118,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Everything at zero.
+    /// A registry with everything at zero.
     #[must_use]
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("quorate");
@@ -124,6 +145,8 @@ impl Metrics {
             "Time that a group of records takes to become durable",
             commit_seconds.clone(),
         );
+        let checks = CheckMetrics::register(&mut registry);
+        let protocol = ProtocolCounters::register(&mut registry);
         let replica = ReplicaGauges::register(&mut registry);
         let host = HostGauges::register(&mut registry);
         let complaints = Mutex::default();
@@ -133,6 +156,8 @@ impl Metrics {
             dropped,
             rejected,
             cut,
+            checks,
+            protocol,
             log_bytes,
             log_syncs,
             log_used,
@@ -161,7 +186,7 @@ impl Metrics {
         self.dropped.get_or_create_owned(&labels)
     }
 
-    /// What counts answers or orders that a full queue of a payer's connection dropped.
+    /// Counter of answers or orders that a full queue of a payer's connection dropped.
     pub(crate) fn answers_dropped(&self) -> Counter {
         self.dropped
             .get_or_create(&vec![("peer", "payer".into()), ("lane", "client".into())])
@@ -170,6 +195,17 @@ impl Metrics {
 
     pub(crate) fn cut(&self, reason: &'static str) {
         self.cut.get_or_create(&vec![("reason", reason.into())]).inc();
+    }
+
+    /// Takes note of how long a frame waited that goes before bodies and requests.
+    pub(crate) fn check_waited(&self, peer: Peer, span: Duration) {
+        let labels = vec![("peer", peer_label(peer))];
+        self.checks.wait_seconds.get_or_create(&labels).observe(span.as_secs_f64());
+    }
+
+    /// Counts that nothing is taken from this peer for a while.
+    pub(crate) fn barred(&self, peer: Peer) {
+        self.checks.barred.get_or_create(&vec![("peer", peer_label(peer))]).inc();
     }
 
     /// Counts a refused message; for a member's fault that is due to be logged, how many went
@@ -206,14 +242,14 @@ impl Metrics {
         (self.log_used.get().cast_unsigned(), Height(self.oldest.get().cast_unsigned()))
     }
 
-    /// How many messages were refused with this reason, from all peers.
+    /// Number of messages that were refused with this reason, from all peers.
     #[must_use]
     pub fn rejections(&self, peer: Peer, reason: &Rejected) -> u64 {
         let labels = vec![("peer", peer_label(peer)), ("reason", reason_label(reason).into())];
         self.rejected.get_or_create(&labels).get()
     }
 
-    /// How many connections were turned away or cut for this reason.
+    /// Number of connections that were turned away or cut for this reason.
     #[must_use]
     pub fn cuts(&self, reason: &'static str) -> u64 {
         self.cut.get_or_create(&vec![("reason", reason.into())]).get()
@@ -228,6 +264,7 @@ impl Metrics {
     #[must_use]
     pub(crate) fn print(&self, status: &Status, host: &HostFigures) -> String {
         self.replica.set(status);
+        self.protocol.set(status);
         self.host.show(host);
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing into memory cannot fail");
@@ -257,6 +294,25 @@ impl LaneMetrics {
         lane.register("bytes_received", "Bytes of frames received", metrics.bytes_in.clone());
         lane.register("frames_sent", "Frames written to connections", metrics.frames_out.clone());
         lane.register("bytes_sent", "Bytes of frames written", metrics.bytes_out.clone());
+        metrics
+    }
+}
+
+impl CheckMetrics {
+    fn register(registry: &mut Registry) -> Self {
+        let wait_seconds = || Histogram::new(exponential_buckets(0.000_05, 2.0, 16));
+        let wait_seconds = Family::new_with_constructor(wait_seconds as fn() -> Histogram);
+        let metrics = Self { wait_seconds, barred: Family::default() };
+        registry.register(
+            "check_wait_seconds",
+            "Time that votes, proposals and certificates wait to be checked",
+            metrics.wait_seconds.clone(),
+        );
+        registry.register(
+            "peers_barred",
+            "Times that a peer was cut off for what no correct peer sends",
+            metrics.barred.clone(),
+        );
         metrics
     }
 }
@@ -302,6 +358,39 @@ impl ReplicaGauges {
     }
 }
 
+impl ProtocolCounters {
+    fn register(registry: &mut Registry) -> Self {
+        let counters = Self::default();
+        registry.register(
+            "messages_ignored",
+            "Messages of the protocol that passed their check and had no effect",
+            counters.ignored.clone(),
+        );
+        registry.register(
+            "misbehaviour",
+            "Rules of the protocol that members broke",
+            counters.misbehaviour.clone(),
+        );
+        counters
+    }
+
+    fn set(&self, status: &Status) {
+        for (kind, reason, total) in status.ignored.iter() {
+            let labels = vec![("message", kind.name().into()), ("reason", reason.name().into())];
+            raise(&self.ignored, &labels, total);
+        }
+        for (member, rule, total, _) in status.misbehaviour.iter() {
+            let peer = peer_label(Peer::Replica(member));
+            raise(&self.misbehaviour, &vec![("peer", peer), ("rule", rule.name().into())], total);
+        }
+    }
+}
+
+/// Raises a counter to a total that only grows, whoever else does so at the same time.
+fn raise(family: &Family<Labels, Counter>, labels: &Labels, total: u64) {
+    family.get_or_create(labels).inner().fetch_max(total, Ordering::Relaxed);
+}
+
 fn peer_label(peer: Peer) -> String {
     match peer {
         Peer::Replica(id) => id.to_string(),
@@ -321,6 +410,7 @@ fn reason_label(reason: &Rejected) -> &'static str {
         Rejected::RuleBroken(_) => "rule-broken",
         Rejected::Stale => "stale",
         Rejected::TooFarAhead => "too-far-ahead",
+        Rejected::RuledOut { .. } => "ruled-out",
         Rejected::TooLarge(_) => "too-large",
     }
 }

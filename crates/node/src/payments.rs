@@ -1,13 +1,14 @@
-//! Payment authorities and their payers as processes: the machines of [`quorate_payments`] over TLS and a
-//! real disk.
+//! Payment authorities and their payers as processes: the machines of [`quorate_payments`] over TLS
+//! and a real disk.
 //!
 //! [`Authority`] runs one shard of one authority; [`PayClient`] shows transactions to all of
 //! them; [`PayTestnet`] writes a network's files. Authorities never talk to each other.
 //!
 //! ```text
-//! readers (tokio) ──▶ check (N threads, many orders at a time) ──▶ machine ──▶ log ──▶ answers (tokio)
-//!                                  ▲────────────── Sign ────────────┘  │   one sync for all that is queued,
-//!                                                                       └── then the votes behind it (★)
+//! readers (tokio) ──▶ check (N threads) ──▶ machine ──▶ log ──▶ answers (tokio)
+//!                       ▲────── Sign ──────────┘         │
+//!                                                        └── one sync for all that is queued,
+//!                                                            then the votes behind it (★)
 //! ```
 
 mod authority;
@@ -31,9 +32,9 @@ use bytes::{BufMut, Bytes, BytesMut};
 use quorate_engine::Frame;
 use quorate_payments::{ANSWER_BYTES_MAX, ORDER_BYTES_MAX};
 
-/// A payer's transaction.
+/// Tag of a payer's transaction.
 const ORDER: u8 = 1;
-/// An authority's answer.
+/// Tag of an authority's answer.
 const ANSWER: u8 = 2;
 
 /// A frame: length, tag, content.
@@ -49,7 +50,7 @@ fn frame(tag: u8, content: &impl borsh::BorshSerialize) -> Frame {
     Frame(vec![bytes.freeze()])
 }
 
-/// What a frame holds besides its tag.
+/// Content of a frame, behind its tag.
 fn content(frame: &Bytes) -> &[u8] {
     &frame[1..]
 }

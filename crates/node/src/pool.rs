@@ -1,122 +1,193 @@
 //! The pool: checks what arrived before any machine sees it, and combines shares.
 //!
 //! ```text
-//! readers ──▶ urgent ──▶ 1 thread  ──▶ machine (urgent)     votes, proposals, certificates; Combine first
-//!         └─▶ bulk   ──▶ N threads ──▶ machine (bulk)       bodies, blocks, requests
+//! readers ──▶ urgent ──▶ 1 thread  ──▶ machine (urgent)   Combine, votes, proposals, certificates
+//!         └─▶ bulk   ──▶ N threads ──▶ machine (bulk)     bodies, blocks, requests
 //! ```
 //!
-//! One connection's frames stay in order: it is always the same thread that checks them. A vote never
-//! waits for a body. The queues are bounded by what each connection may have under way
-//! ([`Delivery::permit`]): a peer that sends faster than we check waits for itself alone.
+//! One connection's frames stay in order: it is always the same thread that checks them. A vote
+//! never waits for a body. The queues are bounded by what each connection may have under way
+//! ([`Delivery::permit`]), and peers share them fairly ([`FairQueue`](quorate_engine::FairQueue),
+//! ★): a peer that sends faster than we check waits for itself alone. Whoever sends what no correct
+//! peer sends, or shares that are refused alone, is cut off for a while and checked last after it.
 
+mod queue;
+
+use crate::clock::Clock;
 use crate::metrics::{Metrics, lane_name};
-use crate::threads::give_way;
-use crate::transport::frames::Permit;
+use crate::threads::{Worker, give_way};
 use bytes::Bytes;
-use crossbeam_channel::{Receiver, Sender, select, unbounded};
-use quorate_engine::{Incoming, Verifier};
+use queue::{CheckQueue, Stopwatch, Work};
+use quorate_engine::{Budget, Incoming, Verdict, Verifier, is_urgent};
 use quorate_types::machine::{CombineJob, CombineOutcome};
-use quorate_types::{Lane, Peer, Rejected, Verified};
+use quorate_types::{Lane, Peer, Rejected, ReplicaId, Verified};
+use std::fmt::Display;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use tokio::sync::Notify;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 /// A frame as it came from an authenticated connection.
+#[derive(Debug)]
 pub struct Delivery {
-    /// Who is at the other end.
+    /// Peer at the other end, as TLS proved it.
     pub from: Peer,
-    /// Which stream.
+    /// Lane that the frame came by.
     pub lane: Lane,
     /// Tag and what follows.
     pub content: Bytes,
-    /// Where it goes once it is checked.
-    pub inlet: Arc<dyn Inlet>,
-    /// Cuts the connection.
+    /// Receiver of the message once it is checked.
+    pub sink: Arc<dyn MessageSink>,
+    /// Notification that cuts the connection.
     pub cut: Arc<Notify>,
-    /// What the frame takes of its connection's share of the queues; given back once it is checked
-    /// and handed on.
+    /// Time at which the frame was complete.
+    pub received: Instant,
+    /// Share of the connection's bounds that the frame takes; given back once it is checked and
+    /// passed on.
     pub permit: Permit,
 }
 
-/// Where checked messages go. May block: only the thread that checks for the same peers waits.
-pub trait Inlet: Send + Sync + std::fmt::Debug {
+/// Share of the bounds on frames under way; given back when dropped.
+#[derive(Debug)]
+pub struct Permit {
+    _own: Option<OwnedSemaphorePermit>,
+    _common: Option<OwnedSemaphorePermit>,
+}
+
+impl Permit {
+    /// Permit of a frame: its part of the connection's bound, and of the one that all clients have
+    /// together.
+    #[must_use]
+    pub fn new(own: Option<OwnedSemaphorePermit>, common: Option<OwnedSemaphorePermit>) -> Self {
+        Self { _own: own, _common: common }
+    }
+}
+
+/// Sink of checked messages. It may block: only the thread that checks for the same peers waits.
+pub trait MessageSink: Send + Sync + std::fmt::Debug {
     /// A checked message. `false`: nobody listens any more.
     fn message(&self, from: Peer, urgent: bool, message: Verified<Incoming>) -> bool;
 
-    /// Whether a frame's content is worth checking. What is not is dropped.
+    /// Tells whether a frame's content is worth checking. Other frames are dropped.
     fn wants(&self, _content: &[u8]) -> bool {
         true
     }
 }
 
-/// Where combined certificates go. `false`: nobody listens any more.
+/// Sink of combined certificates. `false`: the receiver has ended.
 pub type Combiner = Arc<dyn Fn(CombineOutcome) -> bool + Send + Sync>;
+
+type Queue = CheckQueue<Box<Delivery>>;
 
 /// The queues of the pool. Cloning shares them; the threads end when all clones are dropped.
 #[derive(Clone, Debug)]
-pub struct Pool {
-    urgent: Sender<Delivery>,
-    combine: Sender<CombineJob>,
-    bulk: Arc<[Sender<Delivery>]>,
+pub struct Pool(Arc<Queues>);
+
+#[derive(Debug)]
+struct Queues {
+    urgent: Arc<Queue>,
+    bulk: Vec<Arc<Queue>>,
 }
 
-/// One thread's work, to be run on it.
-pub type Worker = Box<dyn FnOnce() + Send>;
+impl Drop for Queues {
+    fn drop(&mut self) {
+        self.all().for_each(Queue::close);
+    }
+}
+
+impl Queues {
+    fn all(&self) -> impl Iterator<Item = &Queue> {
+        std::iter::once(&self.urgent).chain(&self.bulk).map(Arc::as_ref)
+    }
+}
 
 impl Pool {
-    /// The queues, and what each thread is to run: one for what is urgent and `bulk_threads` for the
-    /// rest.
+    /// The queues, and what each thread is to run: one for what is urgent and `bulk_threads` for
+    /// the rest.
     #[must_use]
     pub fn new(
         verifier: &Arc<Verifier>,
         metrics: &Arc<Metrics>,
-        combined: Combiner,
+        combined: &Combiner,
         bulk_threads: usize,
     ) -> (Self, Vec<Worker>) {
-        let checker = Checker { verifier: Arc::clone(verifier), metrics: Arc::clone(metrics) };
-        let (urgent, urgent_in) = unbounded();
-        let (combine, combine_in) = unbounded();
-        let first = checker.clone();
-        let mut workers: Vec<Worker> =
-            vec![Box::new(move || first.run_urgent(&urgent_in, &combine_in, &*combined))];
-        let mut bulk = Vec::with_capacity(bulk_threads);
-        for _ in 0..bulk_threads.max(1) {
-            let (sender, receiver) = unbounded();
-            let checker = checker.clone();
-            bulk.push(sender);
+        let clock = Clock::start();
+        let urgent = Arc::new(Queue::new(clock, Some(Budget::URGENT)));
+        let bulk: Vec<_> =
+            (0..bulk_threads.max(1)).map(|_| Arc::new(Queue::new(clock, None))).collect();
+        let all: Arc<[_]> = std::iter::once(&urgent).chain(&bulk).cloned().collect();
+        let checker = |own: &Arc<Queue>| Checker {
+            verifier: Arc::clone(verifier),
+            metrics: Arc::clone(metrics),
+            combined: Arc::clone(combined),
+            own: Arc::clone(own),
+            all: Arc::clone(&all),
+        };
+        let first = checker(&urgent);
+        let mut workers: Vec<Worker> = vec![Box::new(move || first.run(true))];
+        for queue in &bulk {
+            let checker = checker(queue);
             workers.push(Box::new(move || {
                 give_way();
-                checker.run_bulk(&receiver);
+                checker.run(false);
             }));
         }
-        (Self { urgent, combine, bulk: bulk.into() }, workers)
+        (Self(Arc::new(Queues { urgent, bulk })), workers)
     }
 
-    /// Queues a frame to be checked.
-    pub fn deliver(&self, delivery: Delivery) {
-        let queue = if is_urgent(&delivery) {
-            &self.urgent
+    /// As [`Pool::new`], for hosts without shares to combine.
+    #[must_use]
+    pub fn without_combining(
+        verifier: &Arc<Verifier>,
+        metrics: &Arc<Metrics>,
+        bulk_threads: usize,
+    ) -> (Self, Vec<Worker>) {
+        let combined: Combiner = Arc::new(|_| true);
+        Self::new(verifier, metrics, &combined, bulk_threads)
+    }
+
+    /// Queues a frame to be checked; `false` when nothing is taken from its sender now.
+    pub fn deliver(&self, delivery: Delivery) -> bool {
+        let queue = if is_urgent(delivery.lane, &delivery.content) {
+            &self.0.urgent
         } else {
-            &self.bulk[shard(delivery.from, delivery.lane, self.bulk.len())]
+            &self.0.bulk[shard(delivery.from, delivery.lane, self.0.bulk.len())]
         };
-        // Fails only when the host stops.
-        let _ = queue.send(delivery);
+        queue.push(delivery.from, Box::new(delivery))
     }
 
     /// Queues shares to be combined, ahead of everything else.
     pub fn combine(&self, job: CombineJob) {
-        let _ = self.combine.send(job);
+        self.0.urgent.combine(job);
+    }
+
+    /// Returns `true` if nothing is taken from this peer now, for what it sent before.
+    #[must_use]
+    pub fn is_barred(&self, peer: Peer) -> bool {
+        self.0.urgent.is_barred(peer)
+    }
+
+    /// Lengths of its queues, for whoever shows them.
+    #[must_use]
+    pub fn backlog(&self) -> CheckBacklog {
+        CheckBacklog(Arc::downgrade(&self.0))
     }
 }
 
-/// Tags whose frames carry bodies or requests, each with many signatures to check: whatever lane a
-/// member puts them in, they stay out of the votes' way.
-const BULKY: [u8; 4] = [2, 3, 7, 8];
+/// Lengths of a pool's queues. It does not keep the pool's threads alive.
+#[derive(Clone, Debug)]
+pub struct CheckBacklog(Weak<Queues>);
 
-fn is_urgent(delivery: &Delivery) -> bool {
-    let lane = matches!(delivery.lane, Lane::Votes | Lane::Consensus);
-    lane && !delivery.content.first().is_some_and(|tag| BULKY.contains(tag))
+impl CheckBacklog {
+    /// Number of frames that wait: those ahead of bodies and requests, and the others.
+    #[must_use]
+    pub fn waiting(&self) -> [(&'static str, usize); 2] {
+        let (urgent, bulk) = self.0.upgrade().map_or((0, 0), |queues| {
+            (queues.urgent.len(), queues.bulk.iter().map(|queue| queue.len()).sum())
+        });
+        [("urgent-checks", urgent), ("bulk-checks", bulk)]
+    }
 }
 
 fn shard(from: Peer, lane: Lane, shards: usize) -> usize {
@@ -125,29 +196,24 @@ fn shard(from: Peer, lane: Lane, shards: usize) -> usize {
     usize::try_from(hasher.finish() % shards as u64).expect("less than the number of shards")
 }
 
-#[derive(Clone)]
+/// One thread of the pool.
 struct Checker {
     verifier: Arc<Verifier>,
     metrics: Arc<Metrics>,
+    combined: Combiner,
+    own: Arc<Queue>,
+    /// The queues of all threads: what one finds out about a peer holds in all of them.
+    all: Arc<[Arc<Queue>]>,
 }
 
 impl Checker {
-    fn run_urgent(
-        &self,
-        frames: &Receiver<Delivery>,
-        jobs: &Receiver<CombineJob>,
-        combined: &dyn Fn(CombineOutcome) -> bool,
-    ) {
-        loop {
-            // A job completes a quorum: it goes before votes that are not needed any more.
-            while let Ok(job) = jobs.try_recv() {
-                if !combined(job.run()) {
-                    return;
-                }
-            }
-            let goes_on = select! {
-                recv(jobs) -> job => job.is_ok_and(|job| combined(job.run())),
-                recv(frames) -> frame => frame.is_ok_and(|frame| self.check(frame, true)),
+    /// Works until the pool is gone or nobody listens any more.
+    fn run(&self, urgent: bool) {
+        let mut stopwatch = Stopwatch::start();
+        while let Some(work) = self.own.next() {
+            let goes_on = match work {
+                Work::Combine(job) => self.combine(&job),
+                Work::Check(delivery) => self.check(*delivery, urgent, &mut stopwatch),
             };
             if !goes_on {
                 return;
@@ -155,30 +221,37 @@ impl Checker {
         }
     }
 
-    fn run_bulk(&self, frames: &Receiver<Delivery>) {
-        while let Ok(frame) = frames.recv() {
-            if !self.check(frame, false) {
-                return;
-            }
+    fn combine(&self, job: &CombineJob) -> bool {
+        let outcome = job.run();
+        for signer in &outcome.combined.bad {
+            let member =
+                ReplicaId(u16::try_from(*signer).expect("a committee's indices are 16 bits"));
+            self.hold_against(Peer::Replica(member), &"a share of it does not verify");
         }
+        (self.combined)(outcome)
     }
 
     /// `false`: nobody listens any more.
-    fn check(&self, delivery: Delivery, urgent: bool) -> bool {
-        let Delivery { from, lane, content, inlet, cut, permit } = delivery;
-        if !inlet.wants(&content) {
-            return true;
+    fn check(&self, delivery: Delivery, urgent: bool, stopwatch: &mut Stopwatch) -> bool {
+        let Delivery { from, lane, content, sink, cut, received, permit } = delivery;
+        if urgent {
+            self.metrics.check_waited(from, received.elapsed());
         }
-        match self.verify(content, from) {
-            Ok(message) => {
-                let listens = inlet.message(from, urgent, message);
+        let wanted = sink.wants(&content);
+        stopwatch.lap();
+        let checked = if wanted { Some(self.verify(content, from)) } else { None };
+        self.own.charge(from, stopwatch.lap(), Verdict::Sound);
+        match checked {
+            Some(Ok(message)) => {
+                let listens = sink.message(from, urgent, message);
                 drop(permit);
                 listens
             }
-            Err(reason) => {
+            Some(Err(reason)) => {
                 self.refuse(from, lane, &reason, &cut);
                 true
             }
+            None => true,
         }
     }
 
@@ -199,9 +272,23 @@ impl Checker {
             let lane = lane_name(lane);
             tracing::warn!(%member, lane, %reason, unlogged, "a member sent a message that is refused");
         }
-        if !matches!(from, Peer::Replica(_)) && !reason.is_innocent() {
-            self.metrics.cut("client-message-refused");
+        if reason.is_fault() {
+            if !matches!(from, Peer::Replica(_)) {
+                self.metrics.cut("client-message-refused");
+            }
+            self.hold_against(from, reason);
             cut.notify_one();
+        }
+    }
+
+    /// Takes nothing more from this peer for a while.
+    fn hold_against(&self, from: Peer, reason: &dyn Display) {
+        let fault = |queue: &Arc<Queue>| queue.charge(from, Duration::ZERO, Verdict::Faulty);
+        let barred = self.all.iter().filter_map(fault).max().unwrap_or_default();
+        self.metrics.barred(from);
+        if let Peer::Replica(member) = from {
+            let barred_ms = barred.as_millis();
+            tracing::warn!(%member, %reason, barred_ms, "a member is cut off for a while");
         }
     }
 }

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const FIRST: u16 = 10_000;
 const LAST: u16 = 32_000;
 
-/// How many ports this process was given already.
+/// Number of ports that this process was given already.
 static GIVEN: AtomicU32 = AtomicU32::new(0);
 
 /// The first of `count` consecutive loopback ports that nobody listens on. The search begins at a
-/// place that depends on this process, so that several seldom meet, and behind the ports that it was
-/// given before: nobody in a process is given the same twice before all were.
+/// place that depends on this process, so that several seldom meet, and behind the ports that it
+/// was given before: nobody in a process is given the same twice before all were.
 ///
 /// # Errors
 /// When there are none.

@@ -1,9 +1,9 @@
-//! Reading beside execution: views of the last heights' states, and what certifies heights.
+//! Reads beside execution: views of the last heights' states, and certificates of heights.
 //!
-//! The execution thread puts out a view after each height where the service has a reader; readers take one
-//! and keep nobody waiting. A view keeps what later heights replaced from being given up, so few are kept.
+//! The execution thread publishes a view after each height where the service has a reader; readers
+//! take one and keep nobody waiting. A view keeps replaced state alive on disk, so few are kept.
 
-use crate::certificates::{Certificates, Keeper};
+use crate::certificates::{CertificateWriter, Certificates};
 use bytes::Bytes;
 use crossbeam_channel::Sender;
 use parking_lot::{Mutex, RwLock};
@@ -19,46 +19,46 @@ use tokio::sync::watch;
 /// Views that are kept.
 const VIEWS: usize = 16;
 
-/// What execution puts out.
+/// State views and certificates that the execution thread publishes.
 #[derive(Debug)]
-pub struct Shelf {
+pub struct StateViews {
     reader: Option<Arc<dyn Reader>>,
-    views: RwLock<VecDeque<Arc<StateView>>>,
+    kept: RwLock<VecDeque<Arc<StateView>>>,
     newest: watch::Sender<Height>,
     certificates: Mutex<Certificates>,
     /// To who keeps more of them, where there are readers.
     outlet: Option<Sender<ExecutionCertificate>>,
 }
 
-impl Shelf {
-    /// A shelf with the state as it is, and the certificates that were kept in `data_dir`; with who keeps
-    /// more of them. For nobody where the service has no reader.
+impl StateViews {
+    /// Views with the state as it is, and the certificates that were kept in `data_dir`; with the
+    /// writer that keeps more of them. For nobody where the service has no reader.
     ///
     /// # Errors
     /// When the disk cannot be read.
     pub(crate) fn open(
         executor: &Executor,
         data_dir: &Path,
-    ) -> Result<(Arc<Self>, Option<Keeper>), StorageError> {
+    ) -> Result<(Arc<Self>, Option<CertificateWriter>), StorageError> {
         let reader = executor.reader();
         let folder = data_dir.join("certificates");
-        let kept = reader.as_ref().map(|_| Keeper::open(&folder)).transpose()?;
-        let (keeper, outlet, certificates) = match kept {
-            Some((keeper, outlet, certificates)) => (Some(keeper), Some(outlet), certificates),
+        let kept = reader.as_ref().map(|_| CertificateWriter::open(&folder)).transpose()?;
+        let (writer, outlet, certificates) = match kept {
+            Some((writer, outlet, certificates)) => (Some(writer), Some(outlet), certificates),
             None => (None, None, Certificates::default()),
         };
-        let shelf = Self {
+        let views = Self {
             reader,
-            views: RwLock::default(),
+            kept: RwLock::default(),
             newest: watch::Sender::new(Height(0)),
             certificates: Mutex::new(certificates),
             outlet,
         };
-        shelf.put(executor)?;
-        Ok((Arc::new(shelf), keeper))
+        views.put(executor)?;
+        Ok((Arc::new(views), writer))
     }
 
-    /// Puts out the state as it is, if anybody could read it.
+    /// Publishes a view of the state as it is, if the service has a reader.
     ///
     /// # Errors
     /// When the state cannot be read.
@@ -68,17 +68,17 @@ impl Shelf {
         }
         let view = Arc::new(executor.view()?);
         let height = view.height();
-        let mut views = self.views.write();
-        views.push_back(view);
-        if views.len() > VIEWS {
-            views.pop_front();
+        let mut kept = self.kept.write();
+        kept.push_back(view);
+        if kept.len() > VIEWS {
+            kept.pop_front();
         }
-        drop(views);
+        drop(kept);
         self.newest.send_replace(height);
         Ok(())
     }
 
-    /// Keeps a certificate for whoever asks.
+    /// Keeps a certificate for readers.
     pub fn certified(&self, certificate: ExecutionCertificate) {
         let Some(outlet) = &self.outlet else { return };
         self.certificates.lock().insert(certificate.clone());
@@ -91,20 +91,20 @@ impl Shelf {
 #[derive(Clone, Debug)]
 pub struct Reading {
     reader: Arc<dyn Reader>,
-    shelf: Arc<Shelf>,
+    views: Arc<StateViews>,
 }
 
-/// Why a question has no answer.
+/// Reason that a query has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadingError {
     /// The height is not executed yet, or too old.
     #[error("the state of height {asked} is not at hand: those of {oldest} to {newest} are")]
     NotKept {
-        /// Which was asked for.
+        /// Height that was asked for.
         asked: Height,
         /// The oldest that is kept.
         oldest: Height,
-        /// The newest.
+        /// Newest height that is kept.
         newest: Height,
     },
     /// The service has no answer.
@@ -116,11 +116,11 @@ pub enum ReadingError {
 }
 
 impl Reading {
-    pub(crate) fn new(shelf: &Arc<Shelf>) -> Option<Self> {
-        Some(Self { reader: shelf.reader.clone()?, shelf: Arc::clone(shelf) })
+    pub(crate) fn new(views: &Arc<StateViews>) -> Option<Self> {
+        Some(Self { reader: views.reader.clone()?, views: Arc::clone(views) })
     }
 
-    /// Has a question answered about the state as a height left it, or as the newest did. Reads the disk, and
+    /// Answers a query of the state after a height, or after the newest. Reads the disk and
     /// computes: not for threads that move bytes.
     ///
     /// # Errors
@@ -131,11 +131,11 @@ impl Reading {
     }
 
     fn view(&self, at: Option<Height>) -> Result<Arc<StateView>, ReadingError> {
-        let views = self.shelf.views.read();
-        let (oldest, newest) = (views.front(), views.back());
+        let kept = self.views.kept.read();
+        let (oldest, newest) = (kept.front(), kept.back());
         let (oldest, newest) = oldest.zip(newest).expect("one is put out at the start");
         let asked = at.unwrap_or(newest.height());
-        let found = views.iter().rev().find(|view| view.height() == asked);
+        let found = kept.iter().rev().find(|view| view.height() == asked);
         let (oldest, newest) = (oldest.height(), newest.height());
         found.cloned().ok_or(ReadingError::NotKept { asked, oldest, newest })
     }
@@ -143,12 +143,12 @@ impl Reading {
     /// The newest height, and notice of later ones. Its view is out before it shows here.
     #[must_use]
     pub fn heights(&self) -> watch::Receiver<Height> {
-        self.shelf.newest.subscribe()
+        self.views.newest.subscribe()
     }
 
-    /// What certifies a height, if this validator learnt it, and not too long ago.
+    /// Certificate of a height, if this validator learnt it, and not too long ago.
     #[must_use]
     pub fn certificate(&self, height: Height) -> Option<ExecutionCertificate> {
-        self.shelf.certificates.lock().get(height).cloned()
+        self.views.certificates.lock().get(height).cloned()
     }
 }

@@ -1,5 +1,5 @@
-//! Writes the files of a whole committee: `committee.toml`, and a folder for each validator and learner
-//! with `key.toml` (readable by its owner alone) and a commented `config.toml`.
+//! Writes the files of a whole committee: `committee.toml`, and a folder for each validator and
+//! learner with `key.toml` (readable by its owner alone) and a commented `config.toml`.
 
 mod existing;
 
@@ -23,41 +23,42 @@ use zeroize::Zeroizing;
 /// The genesis file's name, beside the committee's.
 const GENESIS: &str = "genesis.json";
 
-/// What to write.
+/// Plan of a new test network.
 #[derive(Clone, Debug)]
 pub struct TestnetPlan {
     /// A name for people; part of the chain's identity.
     pub name: String,
-    /// How many members, 1 to [`Committee::MEMBERS_MAX`].
+    /// Number of members, 1 to [`Committee::MEMBERS_MAX`].
     pub members: usize,
-    /// How many learners beside them, who follow without a vote.
+    /// Number of learners beside them, which follow without a vote.
     pub learners: usize,
     /// The members' voting weights, as many as there are members; `None` for 1 each.
     pub weights: Option<Weights>,
-    /// How many members more than faults alone ask for (`c` of `n = 3f+2c+1`).
+    /// Number of members beyond those that faults alone ask for (`c` of `n = 3f+2c+1`).
     pub redundancy: u64,
-    /// The voting scheme.
+    /// Voting scheme of the committee.
     pub scheme: SchemeKind,
-    /// The members' keys, if they are not to be new. The committee file gives them another name and other
-    /// addresses: what they sign here counts nowhere else. Members, weights, redundancy and scheme
-    /// are then as it says, and members whose keys are not at hand get no key file.
+    /// The members' keys, if they are not to be new. The committee file gives them another name and
+    /// other addresses: what they sign here counts nowhere else. Members, weights, redundancy and
+    /// scheme are then as it says, and members whose keys are not at hand get no key file.
     pub keys: Option<Arc<ExistingKeys>>,
     /// The address that all listen on.
     pub host: String,
-    /// Member `i` listens on this port plus `i`, and serves HTTP on this plus `members` plus `i`. The
-    /// learners' ports follow in the same way.
+    /// Member `i` listens on this port plus `i`, and serves HTTP on this plus `members` plus `i`.
+    /// The learners' ports follow in the same way.
     pub base_port: u16,
-    /// What a vote survives.
+    /// Failures that a vote survives.
     pub durability: Durability,
     /// Bytes of log that each keeps for members that fell behind; `None` for the usual.
     pub retention_bytes: Option<u64>,
-    /// What is replicated.
+    /// Name of the replicated service.
     pub service: String,
     /// The genesis file's text, where the service has one.
     pub genesis: Option<String>,
-    /// Whether each has a gateway, on this port plus twice `members` and `learners` plus its index.
+    /// Gives each member a gateway, on this port plus twice `members` and `learners` plus its
+    /// index.
     pub gateways: bool,
-    /// The replicas' settings.
+    /// Settings of all replicas.
     pub settings: Settings,
     /// A network to emulate between them, for laboratories.
     pub emulation: Option<Emulation>,
@@ -86,12 +87,12 @@ impl Default for TestnetPlan {
     }
 }
 
-/// What was written.
+/// Paths of a test network's files.
 #[derive(Clone, Debug)]
 pub struct Testnet {
     /// The folder of it all.
     pub directory: PathBuf,
-    /// The committee file.
+    /// Path of the committee file.
     pub committee: PathBuf,
     /// The configuration files in member order.
     pub configs: Vec<PathBuf>,
@@ -99,26 +100,26 @@ pub struct Testnet {
     pub http: Vec<String>,
     /// The gateways' addresses in member order, where they have gateways.
     pub gateways: Vec<String>,
-    /// The learners.
+    /// Learners in index order.
     pub learners: Vec<NewLearner>,
 }
 
 /// A learner that was written.
 #[derive(Clone, Debug)]
 pub struct NewLearner {
-    /// Its configuration file.
+    /// Path of its configuration file.
     pub config: PathBuf,
-    /// Where clients find it.
+    /// Address at which clients find it.
     pub address: LearnerAddress,
 }
 
-/// Why a testnet was not written.
+/// Reason that a test network was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum TestnetError {
     /// There is something in the folder.
     #[error("{path} is not empty; name a new folder, or remove this one if its keys and data are of no use any more", path = path.display())]
     NotEmpty {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
     },
     /// A size that no committee has.
@@ -127,9 +128,9 @@ pub enum TestnetError {
     /// More or fewer weights than members.
     #[error("{weights} weights for {members} members: give one a member")]
     Weights {
-        /// How many weights.
+        /// Number of weights given.
         weights: usize,
-        /// How many members.
+        /// Number of members planned.
         members: usize,
     },
     /// Existing keys of more or fewer members.
@@ -137,7 +138,7 @@ pub enum TestnetError {
     Existing {
         /// Members of the committee that the keys are of.
         keys: usize,
-        /// Members asked for.
+        /// Number of members planned.
         members: usize,
     },
     /// Weights or keys that the protocol does not support.
@@ -151,11 +152,11 @@ pub enum TestnetError {
         "{members} members{} need the ports {base} to {last}; choose a base port from 1 to {highest}", and_learners(*learners)
     )]
     Ports {
-        /// How many members.
+        /// Number of members planned.
         members: usize,
-        /// How many learners.
+        /// Number of learners planned.
         learners: usize,
-        /// The first port.
+        /// First port of the network.
         base: u16,
         /// The last port that they would need.
         last: usize,
@@ -180,11 +181,11 @@ pub enum TestnetError {
     /// The file system refused.
     #[error("cannot {action} {path}: {source}", path = path.display())]
     Io {
-        /// What was tried.
+        /// Operation on the file, as a verb for the message.
         action: &'static str,
-        /// With what.
+        /// Path of the file or folder.
         path: PathBuf,
-        /// The system's words.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
@@ -270,8 +271,8 @@ impl TestnetPlan {
         weights.with_redundancy(self.redundancy)
     }
 
-    /// Threshold keys for all members, if that is how they vote. Whoever writes a testnet is trusted:
-    /// its files are all here for a moment.
+    /// Threshold keys for all members, if that is how they vote. Whoever writes a testnet is
+    /// trusted: its files are all here for a moment.
     fn deal(&self) -> Result<Option<Dealing>, TestnetError> {
         if self.scheme != SchemeKind::BlsThreshold || self.keys.is_some() {
             return Ok(None);
@@ -345,6 +346,7 @@ impl TestnetPlan {
             http: self.address(self.members + index),
             retention_bytes: self.retention_bytes.unwrap_or(default.retention_bytes),
             durability: self.durability,
+            comparison: !self.settings.comparison.departures().is_empty(),
             service: self.service.clone(),
             genesis: self.genesis.as_ref().map(|_| Path::new("..").join(GENESIS)),
             gateway: self.gateways.then(|| self.gateway_address(index)),

@@ -1,12 +1,14 @@
 //! Threads that report how they ended: whoever fails stops the host.
 
 use crate::NodeError;
-use crate::pool::Worker;
 use crossbeam_channel::Sender;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::{Builder, JoinHandle};
+
+/// Work of one thread, to be run on it.
+pub(crate) type Worker = Box<dyn FnOnce() + Send>;
 
 /// Starts threads that report how they ended.
 pub(crate) struct Threads {
@@ -54,8 +56,9 @@ impl Threads {
     }
 }
 
-/// Lets the other threads of a full machine go first from now on: votes, the machine and readers before what is
-/// long and can wait. Nothing happens where the system has no such order among threads.
+/// Lets the other threads of a full machine go first from now on: votes, the machine and readers
+/// before what is long and can wait. Nothing happens where the system has no such order among
+/// threads.
 pub(crate) fn give_way() {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::nice(NICENESS);

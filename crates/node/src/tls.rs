@@ -34,7 +34,7 @@ const PKCS8_PREFIX: [u8; 16] = [
     0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
 ];
 
-/// What a listener presents and demands.
+/// TLS configuration of a listener: presents the identity's key, and demands one of every dialer.
 ///
 /// # Errors
 /// When the key is refused by the TLS library.
@@ -52,7 +52,7 @@ pub fn listener(identity: &IdentitySecret) -> Result<Arc<ServerConfig>, Error> {
     Ok(Arc::new(config))
 }
 
-/// What a dialer presents, and the one key that it accepts.
+/// TLS configurations of a dialer, each of which accepts one key alone.
 #[derive(Clone, Debug)]
 pub struct Dialer {
     provider: Arc<CryptoProvider>,
@@ -68,7 +68,7 @@ impl Dialer {
         Ok(Self { provider: provider(), key: certified(identity)? })
     }
 
-    /// For connections to the owner of `expected` and nobody else.
+    /// TLS configuration for connections to the owner of `expected` and nobody else.
     ///
     /// # Errors
     /// Never with the provider that this crate uses.
@@ -102,7 +102,7 @@ pub fn proven_key(connection: &CommonState) -> Option<IdentityKey> {
     parse_spki(presented.as_ref())
 }
 
-/// Whether both ends agreed on this protocol.
+/// Returns `true` if both ends agreed on this protocol by ALPN.
 #[must_use]
 pub fn speaks_quorate(connection: &CommonState) -> bool {
     connection.alpn_protocol() == Some(ALPN)
@@ -179,7 +179,7 @@ impl ServerCertVerifier for PinnedKey {
     }
 }
 
-/// Accepts whoever proves possession of some Ed25519 key.
+/// Accepts any client that proves possession of an Ed25519 key.
 #[derive(Debug)]
 struct AnyKey {
     provider: Arc<CryptoProvider>,

@@ -1,10 +1,11 @@
 //! Connections: who talks to whom, in which lane, and what happens when a queue is full.
 //!
-//! Members dial one another: what A sends to B travels in connections that A opened, one for each of
-//! the three member lanes, so that a body never delays a vote, not even in the kernel. Clients dial
-//! members, one connection each, with requests one way and replies the other.
+//! Members dial one another: what A sends to B travels in connections that A opened, one for each
+//! of the three member lanes, so that a body never delays a vote, not even in the kernel. Clients
+//! dial members, one connection each, with requests one way and replies the other.
 //!
-//! A learner dials members too, one bulk connection each: its questions one way, the answers the other.
+//! A learner dials members too, one bulk connection each: its questions one way, the answers the
+//! other.
 //!
 //! ```text
 //! A ──votes──────▶ B      client ──requests──▶ B
@@ -13,16 +14,17 @@
 //!                                 ◀──answers───
 //! ```
 //!
-//! A connection opens with TLS ([`crate::tls`]), then the dialer's [`hello::Hello`] and the listener's
-//! one-byte answer, then frames ([`frames`]). The identity proven by TLS is the only one that a frame
-//! may claim; it says whether the other end is a member or a client, and so which lanes it may open.
+//! A connection opens with TLS ([`crate::tls`]), then the dialer's [`hello::Hello`] and the
+//! listener's one-byte answer, then frames ([`frames`]). The identity proven by TLS is the only one
+//! that a frame may claim; it says whether the other end is a member or a client, and so which
+//! lanes it may open.
 //!
 //! # Bounds
 //!
 //! | what | bound | when it is full |
 //! |---|---|---|
-//! | votes, consensus to one member | 4,096 frames, 8 and 32 MiB | the oldest goes: the newest supersedes it |
-//! | bulk to one member | 4,096 frames, 32 MiB | the newest goes: it is fetched when it is ordered |
+//! | votes, consensus to one member | 4,096 frames, 8, 32 MiB | the oldest goes: it is superseded |
+//! | bulk to one member | 4,096 frames, 32 MiB | the newest goes: it is fetched once ordered |
 //! | replies to one client | 1,024 frames, 8 MiB | the oldest goes: the client asks again |
 //! | a learner's questions to one member | 64 frames, 1 MiB | the oldest goes: it asks again |
 //! | answers to one learner | 4,096 frames, 32 MiB | the newest goes: the learner asks again |
@@ -34,8 +36,8 @@
 //!
 //! Frames can be held back as if they had far to go ([`emulated`]): for laboratories.
 //!
-//! Queued frames survive a reconnection, and a batch whose write failed is sent again, so a peer may
-//! see a frame twice.
+//! Queued frames survive a reconnection, and a batch whose write failed is sent again, so a peer
+//! may see a frame twice.
 
 pub mod emulated;
 pub mod endpoint;
@@ -43,12 +45,13 @@ pub mod frames;
 pub mod hello;
 pub mod inbound;
 pub mod outbound;
+pub mod outbox;
 pub(crate) mod pending;
 pub(crate) mod socket;
 
 use crate::log::Outgoing;
 use crate::metrics::Metrics;
-use outbound::{Full, Outbox};
+use outbox::{Full, Outbox};
 use parking_lot::RwLock;
 use quorate_engine::Frame;
 use quorate_types::{ClientId, Lane, Peer, Recipients, ReplicaId};
@@ -65,14 +68,14 @@ pub const LEARNER_LANE: Lane = Lane::Bulk;
 
 const MIB: usize = 1024 * 1024;
 
-/// How patient a host is. The defaults are for real networks; tests have less time.
+/// Time limits and counts of connections. The defaults are for real networks; tests have less time.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// From the accepted connection to the end of the hello.
+    /// Time from the accepted connection to the end of the hello.
     pub handshake: Duration,
-    /// From a frame's first byte to its last, not counting the time that we let it wait.
+    /// Time from a frame's first byte to its last, not counting the time that we let it wait.
     pub frame: Duration,
-    /// How long the other end may take no byte of what we write.
+    /// Longest time that the other end may take no byte of a write.
     pub write: Duration,
     /// Connections that have not proven a key yet.
     pub handshakes_max: usize,
@@ -95,22 +98,22 @@ impl Default for Limits {
 /// One member's queues, one for each lane.
 type Outboxes = Vec<Arc<Outbox>>;
 
-/// Everything that this validator can send to.
+/// Queues to everybody that this validator can send to.
 #[derive(Debug)]
 pub struct Network {
     /// The lanes to each member: a learner has one for everything.
     lanes: &'static [Lane],
-    /// In member order; `None` for this validator itself.
+    /// Queues in member order; `None` for this validator itself.
     members: Vec<Option<Outboxes>>,
-    /// Whether the connection of each lane is up, in the same order.
+    /// Connection state of each lane, in the same order.
     connected: Vec<Vec<Arc<AtomicBool>>>,
     clients: RwLock<BTreeMap<ClientId, Arc<Outbox>>>,
     metrics: Arc<Metrics>,
 }
 
 impl Network {
-    /// Queues to `members` members, without connections; `me` is this validator, or a learner with an
-    /// index beyond them.
+    /// Queues to `members` members, without connections; `me` is this validator, or a learner with
+    /// an index beyond them.
     #[must_use]
     pub fn new(me: ReplicaId, members: usize, metrics: Arc<Metrics>) -> Self {
         let lanes = if me.index() < members { &MEMBER_LANES[..] } else { &[LEARNER_LANE] };
@@ -162,13 +165,13 @@ impl Network {
         }
     }
 
-    /// How many members have all their lanes connected.
+    /// Number of members with all their lanes connected.
     #[must_use]
     pub fn members_connected(&self) -> usize {
         self.connected.iter().filter(|lanes| are_up(lanes)).count()
     }
 
-    /// Every other member, and whether all its lanes are connected.
+    /// Other members, each with `true` if all its lanes are connected.
     #[must_use]
     pub fn peers(&self) -> Vec<(ReplicaId, bool)> {
         let id =
@@ -178,7 +181,7 @@ impl Network {
         others.map(|(index, (_, lanes))| (id(index), are_up(lanes))).collect()
     }
 
-    /// By lane, over all members: frames and bytes that wait to be sent.
+    /// Frames and bytes that wait to be sent, by lane, over all members.
     #[must_use]
     pub fn queued(&self) -> Vec<(Lane, usize, usize)> {
         let waiting = |index: usize| {
@@ -189,7 +192,18 @@ impl Network {
         lanes.map(|(index, lane)| (*lane, waiting(index).0, waiting(index).1)).collect()
     }
 
-    /// How many clients are connected.
+    /// Members that are connected in all lanes and have fewer frames than these waiting in each.
+    #[cfg(feature = "liar")]
+    pub(crate) fn open_to(&self, frames: usize) -> Vec<ReplicaId> {
+        let has_room = |member: &ReplicaId| {
+            let outboxes = self.members[member.index()].iter().flatten();
+            outboxes.map(|outbox| outbox.len()).all(|waiting| waiting < frames)
+        };
+        let up = self.peers().into_iter().filter(|(_, is_up)| *is_up);
+        up.map(|(member, _)| member).filter(has_room).collect()
+    }
+
+    /// Number of connected clients.
     #[must_use]
     pub fn clients_connected(&self) -> usize {
         self.clients.read().len()
@@ -200,8 +214,8 @@ impl Network {
         Some((outbox, Arc::clone(&self.connected[peer.index()][index])))
     }
 
-    /// A queue for a client that has just connected, in the place of any other; `None` when there are
-    /// too many clients.
+    /// A queue for a client that has just connected, in the place of any other; `None` when there
+    /// are too many clients.
     fn admit_client(&self, client: ClientId, clients_max: usize) -> Option<Arc<Outbox>> {
         let mut clients = self.clients.write();
         if clients.len() >= clients_max && !clients.contains_key(&client) {
@@ -233,7 +247,7 @@ fn are_up(lanes: &[Arc<AtomicBool>]) -> bool {
     lanes.iter().all(|up| up.load(Ordering::Relaxed))
 }
 
-/// Of questions, of which a late one is worth nothing.
+/// Queue of queries, of which a late one is worth nothing.
 fn learner_outbox(peer: ReplicaId, metrics: &Metrics) -> Arc<Outbox> {
     let drops = metrics.drops(Peer::Replica(peer), LEARNER_LANE);
     Arc::new(Outbox::new(64, MIB, Full::DropOldest, drops))

@@ -5,29 +5,30 @@
 //!  peers ──▶ listener ─▶ frame readers ──▶ pool: urgent ×1, bulk ×N ──▶ machine ──▶ log ──▶ disk
 //!  clients                                   ▲  shares to combine ────────┤ ▲ ▲      │
 //!  peers ◀── links ◀── outboxes ◀────────────────── sends ────────────────┤ │ └──────┤ stored,
-//!  clients ◀─────────────────▲────────── sends that waited for a record ──│─│────────┘ then reader
-//!  operator ◀── http         │                                            └─┴── execution ──▶ store
+//!  clients ◀─────────────────▲─────── sends that waited for a record ─────│─│────────┘ then read
+//!  operator ◀── http         │                                            └─┴── execution ─▶ store
 //! ```
 //!
 //! Threads by name: `net` (tokio's), `check-votes`, `check-bulk-N`, `machine`, `log`, `read`,
 //! `execute`, `snapshots`. All block when idle: nothing polls.
 //!
 //! It stops in the order in which work flows: the machine first, then the log writes what is queued
-//! and lets go what waited for it, then execution makes the state durable, then the network ends.
+//! and releases what waited for it, then execution makes the state durable, then the network ends.
 //! A failed write, a halt or a panic of any thread stops everything, with the reason as the error.
 
+use crate::clock::{Clock, WallClock};
 use crate::config::{LogFormat, LogLevel, LogSettings};
-use crate::execution::{Outcome, Workshop};
+use crate::execution::{ExecutionWorker, Outcome};
 use crate::http::{self, Queues, Shown, Summary};
 use crate::log::{Device, Outgoing, Outlet, log_thread};
-use crate::machine::{Clock, Doors, Hands, MachineThread, queues};
-use crate::marker::{Marker, Standing};
+use crate::machine::{EventSender, MachineThread, ThreadPorts, queues};
+use crate::marker::{KeyStatus, Marker};
 use crate::metrics::{Identity, Metrics};
-use crate::pool::Pool;
-use crate::reading::{Reading, Shelf};
+use crate::pool::{Combiner, Pool};
+use crate::reading::{Reading, StateViews};
 use crate::threads::{Threads, give_way};
 use crate::tls;
-use crate::transport::frames::Intake;
+use crate::transport::frames::IngressContext;
 use crate::transport::inbound::{Listener, Peers};
 use crate::transport::outbound::member_links;
 use crate::transport::{Limits, Network};
@@ -38,7 +39,7 @@ use quorate_crypto::KeyFile;
 use quorate_engine::{Replica, ReplicaConfig, Status, Verifier};
 use quorate_storage::{
     DiskStore, Durability, Entry, Executor, ExecutorConfig, Journal, JournalReader, JournalStats,
-    RealDisk, Snapshots, StorageError,
+    RealDisk, SnapshotJob, Snapshots, StorageError,
 };
 use quorate_types::machine::{ReadRequest, Recovery, Task};
 use quorate_types::{BodyRef, ClientId, Committee, Event, ReplicaId, Service};
@@ -50,12 +51,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How long the network may take to end.
+/// Longest time for the network to end.
 const NETWORK_END: Duration = Duration::from_secs(1);
 
 /// Runs a validator until `shutdown` is triggered or something fails. Blocks.
@@ -87,14 +88,14 @@ impl Default for Shutdown {
 }
 
 impl Shutdown {
-    /// One that only [`Shutdown::trigger`] triggers.
+    /// A shutdown that only [`Shutdown::trigger`] triggers.
     #[must_use]
     pub fn new() -> Self {
         let (trigger, triggered) = bounded(1);
         Self { trigger, triggered }
     }
 
-    /// One that SIGTERM and SIGINT trigger too, for the rest of the process.
+    /// A shutdown that SIGTERM and SIGINT trigger too, for the rest of the process.
     ///
     /// # Errors
     /// When the system gives no thread or no signal handler.
@@ -160,7 +161,7 @@ pub struct Validator {
     failures: Receiver<NodeError>,
     machine: Option<Sender<()>>,
     reading: Option<Reading>,
-    /// In the order in which they end.
+    /// Threads in the order in which they end.
     threads: Vec<JoinHandle<()>>,
     runtime: Option<Runtime>,
 }
@@ -174,7 +175,7 @@ impl Validator {
         Self::start_with(config, service, Limits::default())
     }
 
-    /// As [`Validator::start`], with another patience.
+    /// As [`Validator::start`], with other limits.
     ///
     /// # Errors
     /// Why it cannot start.
@@ -198,12 +199,37 @@ impl Validator {
         service: Box<dyn Service>,
         limits: Limits,
     ) -> Result<Self, NodeError> {
-        let limits = Limits { clients_max: config.clients_max, ..limits };
         let origin = Origin::load(config, keys, service.as_ref())?;
+        Self::start_from(config, &origin, service, limits)
+    }
+
+    /// As [`Validator::start_with_keys`], for one that will lie with this voice.
+    ///
+    /// # Errors
+    /// Why it cannot start.
+    #[cfg(feature = "liar")]
+    pub fn start_lying(
+        config: &NodeConfig,
+        keys: KeyFile,
+        service: Box<dyn Service>,
+        voice: crate::liar::Voice,
+    ) -> Result<Self, NodeError> {
+        let origin = Origin::load(config, keys, service.as_ref())?;
+        let origin = Origin { voice: Some(voice), ..origin };
+        Self::start_from(config, &origin, service, Limits::default())
+    }
+
+    fn start_from(
+        config: &NodeConfig,
+        origin: &Origin,
+        service: Box<dyn Service>,
+        limits: Limits,
+    ) -> Result<Self, NodeError> {
+        let limits = Limits { clients_max: config.clients_max, ..limits };
         let runtime = start_runtime(config.network_threads)?;
-        let sockets = runtime.block_on(Sockets::bind(config, &origin))?;
+        let sockets = runtime.block_on(Sockets::bind(config, origin))?;
         let (address, http_address) = sockets.addresses()?;
-        let disk = Opened::open(config, service, &origin)?;
+        let disk = Opened::open(config, service, origin)?;
         let (failed, failures) = unbounded();
         let threads = Threads { failed, stopping: Arc::default(), handles: Vec::new() };
         let mut validator = Self {
@@ -218,7 +244,7 @@ impl Validator {
             threads: Vec::new(),
             runtime: Some(runtime),
         };
-        validator.start_threads(config, &origin, disk, threads, (sockets, limits))?;
+        validator.start_threads(config, origin, disk, threads, (sockets, limits))?;
         tracing::info!(
             member = %origin.id,
             %address,
@@ -228,31 +254,31 @@ impl Validator {
             signs = validator.shown.summary.signs,
             "validator started"
         );
-        if let Some(caution) = origin.committee.weights().caution() {
-            tracing::warn!("{caution}");
+        if let Some(warning) = origin.committee.weights().warning() {
+            tracing::warn!("{warning}");
         }
         Ok(validator)
     }
 
-    /// Its index in the committee; the first beyond the members for a learner.
+    /// Index in the committee; the first beyond the members for a learner.
     #[must_use]
     pub fn id(&self) -> ReplicaId {
         self.id
     }
 
-    /// Where it listens for peers and clients.
+    /// Address that it listens on for peers and clients.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where it serves status and metrics.
+    /// Address that serves status and metrics.
     #[must_use]
     pub fn http_address(&self) -> SocketAddr {
         self.http_address
     }
 
-    /// What it shows on `/status` and `/metrics`.
+    /// State that it shows on `/status` and `/metrics`.
     #[must_use]
     pub fn shown(&self) -> &Shown {
         &self.shown
@@ -297,7 +323,8 @@ impl Validator {
         self.shown.healthy.store(false, Ordering::Relaxed);
         self.stopping.store(true, Ordering::Relaxed);
         drop(self.machine.take());
-        // The pool's threads end with the network, which holds their queues: they are not waited for.
+        // The pool's threads end with the network, which holds their queues: they are not waited
+        // for.
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
@@ -316,74 +343,63 @@ impl Validator {
     ) -> Result<(), NodeError> {
         let Opened { journal, recovery, executor, snapshots, signs } = disk;
         let (network, metrics) = (Arc::clone(&self.shown.network), Arc::clone(&self.shown.metrics));
-        let (doors, queues) = queues();
-        let combiner = doors.clone();
-        let combined = Arc::new(move |outcome| combiner.answer(Event::Combined(outcome)));
-        let (pool, workers) =
-            Pool::new(&origin.verifier, &metrics, combined, config.verify_threads);
-        for (index, worker) in workers.into_iter().enumerate() {
-            let name = if index == 0 { "check-votes" } else { "check-bulk" };
-            threads.spawn_unjoined(name, worker)?;
-        }
-
+        let (events, queues) = queues();
+        let pool = start_pool(&threads, origin, &metrics, events.clone(), config.verify_threads)?;
         metrics.log(journal.stats());
         let (read, reads) = unbounded();
-        let (reader, answers) = (journal.reader(), doors.clone());
+        let (reader, answers) = (journal.reader(), events.clone());
         let (execution, tasks) = unbounded();
         let outlet = LogOutlet {
             network: Arc::clone(&network),
             execution: execution.clone(),
-            doors: doors.clone(),
+            events: events.clone(),
             read,
             metrics: Arc::clone(&metrics),
         };
         let device = TimedJournal { journal, metrics: Arc::clone(&metrics) };
         let (log, log_thread) = log_thread(Box::new(device), Box::new(outlet));
-        self.shown.queues = Some(Queues { doors: doors.clone(), log: log.backlog() });
+        self.shown.queues = Some(Queues::of(&events, &log, &pool));
         let (jobs, jobs_in) = bounded(1);
         let writing = Arc::new(AtomicBool::new(false));
-        let busy = Arc::clone(&writing);
-        let (shelf, keeper) = Shelf::open(&executor, &config.data_dir)?;
-        self.reading = Reading::new(&shelf);
-        let views = Arc::clone(&shelf);
-        let hands =
-            Hands { log, network: Arc::clone(&network), pool: pool.clone(), execution, shelf };
+        let (views, writer) = StateViews::open(&executor, &config.data_dir)?;
+        self.reading = Reading::new(&views);
+        let put_out = Arc::clone(&views);
+        let ports = ThreadPorts {
+            log,
+            network: Arc::clone(&network),
+            pool: pool.clone(),
+            execution,
+            views,
+        };
         let replica = Replica::new(origin.replica(config, signs));
         let (machine, stop) = bounded(0);
         self.machine = Some(machine);
         let status = Arc::clone(&self.shown.status);
-        let machine = MachineThread::new(replica, hands, queues, stop, origin.clock, status);
+        let machine = MachineThread::new(replica, ports, queues, stop, origin.wall, status);
+        #[cfg(feature = "liar")]
+        let machine = machine.speaking_with(origin.start_voice(&threads, &network)?);
         let first = Event::Recovered(Box::new(recovery));
-        let (stopping, ends) = (Arc::clone(&threads.stopping), Arc::clone(&threads.stopping));
-        if let Some(keeper) = keeper {
-            threads.spawn("certificates", move || Ok(keeper.run(&ends)?))?;
+        if let Some(writer) = writer {
+            let ends = Arc::clone(&threads.stopping);
+            threads.spawn("certificates", move || Ok(writer.run(&ends)?))?;
         }
 
         threads.spawn("machine", move || Ok(machine.run(first)?))?;
         threads.spawn("log", move || Ok(log_thread.run()?))?;
-        let shelf = snapshots.clone();
-        threads.spawn("read", move || Ok(read_back(&reader, &shelf, &reads, &answers)?))?;
-        let inlet = Arc::new(doors.clone());
-        let (taken, shelf, ending) = (doors.clone(), snapshots.clone(), Arc::clone(&stopping));
-        threads.spawn("execute", move || {
-            let answer = |outcome| {
-                doors.answer(match outcome {
-                    Outcome::Executed(executed) => Event::Executed(executed),
-                    Outcome::Durable(height) => Event::Durable(height),
-                    Outcome::Installed(executed) => Event::Installed(executed),
-                    Outcome::Asked(ticket, asked) => Event::Asked(ticket, asked),
-                })
-            };
-            let workshop = Workshop { executor, snapshots, jobs, writing, shelf: views };
-            Ok(execution::run(workshop, &tasks, &stopping, &answer)?)
-        })?;
-        threads.spawn("snapshots", move || {
-            give_way();
-            let answer = |heights| taken.answer(Event::Snapshotted(heights));
-            Ok(execution::write_snapshots(&jobs_in, &shelf, (&busy, &ending), &answer)?)
-        })?;
+        let stored = snapshots.clone();
+        threads.spawn("read", move || Ok(read_back(&reader, &stored, &reads, &answers)?))?;
+        let sink = Arc::new(events.clone());
+        let worker = ExecutionWorker {
+            executor,
+            snapshots: snapshots.clone(),
+            jobs,
+            writing: Arc::clone(&writing),
+            views: put_out,
+        };
+        spawn_execution(&mut threads, worker, tasks, events.clone())?;
+        spawn_snapshots(&mut threads, snapshots, jobs_in, writing, events)?;
         self.threads = threads.handles;
-        self.start_network(origin, Intake::new(pool, inlet, metrics, limits), sockets)?;
+        self.start_network(origin, IngressContext::new(pool, sink, metrics, limits), sockets)?;
         self.shown.healthy.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -391,21 +407,21 @@ impl Validator {
     fn start_network(
         &self,
         origin: &Origin,
-        intake: Intake,
+        ingress: IngressContext,
         sockets: Sockets,
     ) -> Result<(), NodeError> {
         let network = Arc::clone(&self.shown.network);
         let dialer = tls::Dialer::new(&origin.keys.identity)?;
         let runtime = self.runtime.as_ref().expect("present until the end");
         let emulated = origin.emulation.as_ref().map(|topology| (topology, origin.id));
-        let answers = (!origin.committee.contains(origin.id)).then_some(&intake);
-        let (committee, limits) = (&origin.committee, intake.limits);
+        let answers = (!origin.committee.contains(origin.id)).then_some(&ingress);
+        let (committee, limits) = (&origin.committee, ingress.limits);
         for link in member_links(&network, committee, &dialer, limits, emulated, answers)? {
             runtime.spawn(link.run());
         }
         let tls = tls::listener(&origin.keys.identity)?;
         let peers = Peers { committee: Arc::clone(committee), learners: origin.learners.clone() };
-        let listener = Listener::new(tls, peers, network, intake);
+        let listener = Listener::new(tls, peers, network, ingress);
         runtime.spawn(listener.run(sockets.peers));
         runtime.spawn(http::serve(sockets.http, self.shown.clone()));
         Ok(())
@@ -424,22 +440,22 @@ impl Drop for Validator {
     }
 }
 
-/// What the files say.
+/// Configuration, committee and keys, as the files state them.
 struct Origin {
     id: ReplicaId,
     keys: KeyFile,
     committee: Arc<Committee>,
     verifier: Arc<Verifier>,
-    clock: Clock,
-    wall_origin_ms: u64,
+    wall: WallClock,
     emulation: Option<Topology>,
     learners: BTreeSet<ClientId>,
+    #[cfg(feature = "liar")]
+    voice: Option<crate::liar::Voice>,
 }
 
 impl Origin {
     fn load(config: &NodeConfig, keys: KeyFile, service: &dyn Service) -> Result<Self, NodeError> {
-        let clock = Clock::start();
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let wall = WallClock::read(Clock::start());
         let committee = Arc::new(config.load_committee()?);
         let file = config.read_committee_file()?;
         let id = keys::place_of(config, &committee, &file, &keys.public())?;
@@ -449,17 +465,31 @@ impl Origin {
                 provided: service.name().to_owned(),
             });
         }
-        let verifier = Verifier::new(
-            Arc::clone(&committee),
-            config.replica.protocol,
-            config.replica.proposal_key,
-        )
-        .with_preparation(service.preparation());
-        let wall_origin_ms = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
+        let verifier = Verifier::new(Arc::clone(&committee), &config.replica)
+            .with_preparation(service.preparation());
         let emulation = config.topology(committee.size())?;
         let verifier = Arc::new(verifier);
         let learners = config.learner_ids();
-        Ok(Self { id, keys, committee, verifier, clock, wall_origin_ms, emulation, learners })
+        Ok(Self {
+            id,
+            keys,
+            committee,
+            verifier,
+            wall,
+            emulation,
+            learners,
+            #[cfg(feature = "liar")]
+            voice: None,
+        })
+    }
+
+    #[cfg(feature = "liar")]
+    fn start_voice(
+        &self,
+        threads: &Threads,
+        network: &Arc<Network>,
+    ) -> Result<Option<crate::liar::Voice>, NodeError> {
+        self.voice.as_ref().map(|voice| voice.start(threads, network)).transpose()
     }
 
     fn replica(&self, config: &NodeConfig, signs: bool) -> ReplicaConfig {
@@ -469,7 +499,7 @@ impl Origin {
             voting: Arc::new(self.keys.voting.clone()),
             verifier: Arc::clone(&self.verifier),
             settings: config.replica.clone(),
-            wall_origin_ms: self.wall_origin_ms,
+            wall_origin_ms: self.wall.origin_ms(),
             signs,
         }
     }
@@ -555,7 +585,7 @@ pub(crate) fn start_runtime(threads: usize) -> Result<Runtime, NodeError> {
         .map_err(|source| NodeError::Start { what: "network threads", source })
 }
 
-/// What the disk gave back.
+/// Stores that were opened, with the state that they held.
 struct Opened {
     journal: Journal,
     recovery: Recovery,
@@ -578,7 +608,7 @@ impl Opened {
         if lost {
             warn_of_lost_disk(&marker, config);
             // Before there is a log again: the next start must not take it for the lost one.
-            marker.write(chain, Standing::Lost)?;
+            marker.write(chain, KeyStatus::Lost)?;
         }
         let open = |folder: &Path| match config.durability {
             Durability::Fsync => RealDisk::open(folder),
@@ -600,7 +630,7 @@ impl Opened {
             // Before anything is signed, and after there is a log to find again.
             journal.begin()?;
             if !config.learner {
-                marker.write(chain, Standing::Used)?;
+                marker.write(chain, KeyStatus::Used)?;
             }
         }
         let signs = !config.follow_only && !config.learner && !lost;
@@ -617,11 +647,11 @@ fn warn_of_lost_disk(marker: &Marker, config: &NodeConfig) {
     );
 }
 
-/// Carries out what the log thread lets go.
+/// Applies the effects that the log thread releases.
 struct LogOutlet {
     network: Arc<Network>,
     execution: Sender<Task>,
-    doors: Doors,
+    events: EventSender,
     read: Sender<ReadRequest>,
     metrics: Arc<Metrics>,
 }
@@ -637,7 +667,7 @@ impl Outlet for LogOutlet {
     }
 
     fn stored(&self, body: BodyRef) {
-        self.doors.answer(Event::Stored(body));
+        self.events.answer(Event::Stored(body));
     }
 
     fn read(&self, request: ReadRequest) {
@@ -672,17 +702,71 @@ impl Device for TimedJournal {
     }
 }
 
+/// Starts the threads that check messages and combine shares.
+fn start_pool(
+    threads: &Threads,
+    origin: &Origin,
+    metrics: &Arc<Metrics>,
+    events: EventSender,
+    bulk_threads: usize,
+) -> Result<Pool, NodeError> {
+    let combined: Combiner = Arc::new(move |outcome| events.answer(Event::Combined(outcome)));
+    let (pool, workers) = Pool::new(&origin.verifier, metrics, &combined, bulk_threads);
+    for (index, worker) in workers.into_iter().enumerate() {
+        let name = if index == 0 { "check-votes" } else { "check-bulk" };
+        threads.spawn_unjoined(name, worker)?;
+    }
+    Ok(pool)
+}
+
+/// Starts the thread that executes what is decided.
+fn spawn_execution(
+    threads: &mut Threads,
+    worker: ExecutionWorker,
+    tasks: Receiver<Task>,
+    events: EventSender,
+) -> Result<(), NodeError> {
+    let stopping = Arc::clone(&threads.stopping);
+    threads.spawn("execute", move || {
+        let answer = |outcome| {
+            events.answer(match outcome {
+                Outcome::Executed(executed) => Event::Executed(executed),
+                Outcome::Durable(height) => Event::Durable(height),
+                Outcome::Installed(executed) => Event::Installed(executed),
+                Outcome::Queried(ticket, asked) => Event::Queried(ticket, asked),
+            })
+        };
+        Ok(execution::run(worker, &tasks, &stopping, &answer)?)
+    })
+}
+
+/// Starts the thread that writes snapshots; `writing` is set while it has one under way.
+fn spawn_snapshots(
+    threads: &mut Threads,
+    snapshots: Snapshots,
+    jobs: Receiver<SnapshotJob>,
+    writing: Arc<AtomicBool>,
+    events: EventSender,
+) -> Result<(), NodeError> {
+    let stopping = Arc::clone(&threads.stopping);
+    threads.spawn("snapshots", move || {
+        give_way();
+        let answer = |heights| events.answer(Event::Snapshotted(heights));
+        Ok(execution::write_snapshots(&jobs, &snapshots, (&writing, &stopping), &answer)?)
+    })
+}
+
 /// The reading thread: a block for a peer that fell behind never delays a vote's sync.
 fn read_back(
     journal: &JournalReader,
     snapshots: &Snapshots,
     requests: &Receiver<ReadRequest>,
-    doors: &Doors,
+    events: &EventSender,
 ) -> Result<(), StorageError> {
     while let Ok(request) = requests.recv() {
         let mut answer = journal.read(&request)?;
         snapshots.fill(&mut answer)?;
-        if !doors.answer(Event::Read(answer)) {
+        if !events.answer(Event::Read(answer)) {
             break;
         }
     }

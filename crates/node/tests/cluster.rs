@@ -3,10 +3,10 @@
 mod common;
 
 use bytes::Bytes;
-use common::{Cluster, PATIENCE, client, wait_until};
+use common::{Cluster, TIMEOUT, client, wait_until};
 use quorate_crypto::SchemeKind;
 use quorate_engine::{ProtocolKind, Settings};
-use quorate_node::{Client, ClientConfig, Finished, SessionSpec};
+use quorate_node::{CallResult, Client, ClientConfig, SessionSpec};
 use quorate_types::{Outcome, ReplicaId, View};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -17,16 +17,17 @@ use std::time::Duration;
 fn four_validators_execute_what_a_client_submits() {
     let cluster = Cluster::start(4);
     let client = client(&cluster, 2);
-    assert!(client.wait_connected(4, PATIENCE));
+    assert!(client.wait_connected(4, TIMEOUT));
     for tag in 0..2_000 {
         client.submit(usize::from(tag % 2 == 1), tag, Bytes::from(format!("{tag}"))).unwrap();
     }
     let mut done = BTreeSet::new();
     while done.len() < 2_000 {
-        let completion = client.completions().recv_timeout(PATIENCE).expect("progress");
-        let Finished::Executed { outcome: Outcome::Applied(_), .. } = completion.finished else {
+        let completion = client.completions().recv_timeout(TIMEOUT).expect("progress");
+        let CallResult::Completed(completed) = &completion.result else {
             panic!("unexpected: {completion:?}");
         };
+        assert!(matches!(completed.outcome, Outcome::Applied(_)), "unexpected: {completed:?}");
         assert!(done.insert(completion.tag), "{} completed twice", completion.tag);
     }
     wait_until("all have executed it", || cluster.all_executed(2_000));
@@ -38,28 +39,28 @@ fn four_validators_execute_what_a_client_submits() {
 fn expect_acknowledgements(cluster: &Cluster, client: &Client, tags: Range<u64>) {
     for tag in tags {
         client.submit(0, tag, Bytes::from(format!("{tag}"))).unwrap();
-        let completion = client.completions().recv_timeout(PATIENCE).expect("progress");
-        let Finished::Executed { receipt, .. } = completion.finished else {
+        let completion = client.completions().recv_timeout(TIMEOUT).expect("progress");
+        let CallResult::Completed(completed) = completion.result else {
             panic!("unexpected: {completion:?}");
         };
-        let (receipt, _) = receipt.expect("one acknowledgement that proves itself");
+        let (receipt, _) = completed.receipt.expect("one acknowledgement that proves itself");
         receipt.verify(&cluster.committee).expect("it convinces anybody");
     }
 }
 
-/// Two of seven are dead, and with them whoever collects for many a height: the fast path is closed,
-/// shares go to the next collectors, and the client is answered as before.
+/// Two of seven are dead, and with them whoever collects for many a height: the fast path is
+/// closed, shares go to the next collectors, and the client is answered as before.
 #[test]
 fn one_acknowledgement_is_enough_also_with_execution_collectors_dead() {
-    // Of a primary that lives, and a client that is answered, nobody loses patience.
+    // Of a primary that lives, and a client that is answered, nothing times out.
     let settings = Settings { timeout_ms: 4_000, ..Settings::default() };
     let settings = Settings { protocol: ProtocolKind::Sbft, ..settings };
     let mut cluster = Cluster::run(7, SchemeKind::BlsThreshold, settings);
     // What is sent again is answered by many, and proven by no one acknowledgement.
     let sessions = vec![SessionSpec::fresh(common::new_identity(), ReplicaId(0))];
     let config = ClientConfig::new(Arc::clone(&cluster.committee), sessions);
-    let client = Client::connect(&ClientConfig { retry_after: PATIENCE, ..config }).unwrap();
-    assert!(client.wait_connected(7, PATIENCE));
+    let client = Client::connect(&ClientConfig { retry_after: TIMEOUT, ..config }).unwrap();
+    assert!(client.wait_connected(7, TIMEOUT));
     let mut executed = 0;
     wait_until("the fast path is taken", || {
         expect_acknowledgements(&cluster, &client, executed..executed + 10);

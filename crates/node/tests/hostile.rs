@@ -5,11 +5,11 @@
 mod common;
 
 use bytes::Bytes;
-use common::{Cluster, PATIENCE, expect_progress, new_identity};
+use common::{Cluster, TIMEOUT, expect_progress, new_identity};
 use quorate_consensus as consensus;
 use quorate_consensus::chained;
 use quorate_crypto::{Digest, IdentitySecret, KeyFile, Share};
-use quorate_engine::{Frame, Message};
+use quorate_engine::{Frame, FrameTag, Message};
 use quorate_node::tls::{Dialer, no_name};
 use quorate_node::transport::Limits;
 use quorate_node::transport::hello::Hello;
@@ -65,7 +65,7 @@ impl Siege {
     ) -> io::Result<TlsStream<TcpStream>> {
         let key = *self.cluster.committee.identity(expected).unwrap();
         let tls = Dialer::new(identity).unwrap().to(key).unwrap();
-        dial(&self.address(), tls, Hello { chain, lane }, PATIENCE).await
+        dial(&self.address(), tls, Hello { chain, lane }, TIMEOUT).await
     }
 
     async fn channel(&self, identity: &IdentitySecret, lane: Lane) -> TlsStream<TcpStream> {
@@ -80,7 +80,7 @@ impl Siege {
     fn wait_for_cuts(&self, reason: &'static str, count: u64) {
         let began = Instant::now();
         while self.cuts(reason) < count {
-            assert!(began.elapsed() < PATIENCE, "{} cut for {reason}", self.cuts(reason));
+            assert!(began.elapsed() < TIMEOUT, "{} cut for {reason}", self.cuts(reason));
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -88,24 +88,29 @@ impl Siege {
     fn wait_for_rejection(&self, peer: Peer, reason: &Rejected) {
         let began = Instant::now();
         while self.cluster.validators[0].shown().metrics.rejections(peer, reason) == 0 {
-            assert!(began.elapsed() < PATIENCE, "nothing was refused as: {reason}");
+            assert!(began.elapsed() < TIMEOUT, "nothing was refused as: {reason}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 }
 
 async fn send(stream: &mut TlsStream<TcpStream>, frame: &Frame) {
+    try_send(stream, frame).await.unwrap();
+}
+
+/// Fails once the other end has closed the connection.
+async fn try_send(stream: &mut TlsStream<TcpStream>, frame: &Frame) -> io::Result<()> {
     for piece in &frame.0 {
-        stream.write_all(piece).await.unwrap();
+        stream.write_all(piece).await?;
     }
-    stream.flush().await.unwrap();
+    stream.flush().await
 }
 
 /// Waits until the other end closes the connection.
 async fn wait_for_the_end(stream: &mut (impl AsyncReadExt + Unpin)) {
     let mut sink = [0; 1_024];
     let wait = async { while stream.read(&mut sink).await.is_ok_and(|bytes| bytes > 0) {} };
-    tokio::time::timeout(PATIENCE, wait).await.expect("the connection stays open");
+    tokio::time::timeout(TIMEOUT, wait).await.expect("the connection stays open");
 }
 
 fn announce() -> Frame {
@@ -187,6 +192,37 @@ fn a_member_that_speaks_as_another_is_refused() {
     siege.end();
 }
 
+/// It is told so when it comes back, and its other connections end with the next frame on them.
+#[test]
+fn a_member_that_lies_is_cut_off_for_a_while() {
+    let siege = Siege::begin();
+    expect_progress(&siege.cluster, 5);
+    siege.runtime.block_on(async {
+        let mut votes = siege.channel(&siege.member, Lane::Votes).await;
+        let mut consensus = siege.channel(&siege.member, Lane::Consensus).await;
+        send(&mut votes, &vote(&siege, ReplicaId(1))).await;
+        wait_for_the_end(&mut votes).await;
+        send(&mut consensus, &announce()).await;
+        wait_for_the_end(&mut consensus).await;
+        // Once more for as long as it takes to be turned away: the bar grows each time.
+        let chain = siege.cluster.committee.chain();
+        let error = loop {
+            match siege.open(&siege.member, ReplicaId(0), chain, Lane::Votes).await {
+                Ok(mut votes) => {
+                    let _ = try_send(&mut votes, &vote(&siege, ReplicaId(1))).await;
+                    wait_for_the_end(&mut votes).await;
+                }
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(
+            error.to_string(),
+            "it refused what this key's owner sent, and takes no more for a while"
+        );
+    });
+    siege.end();
+}
+
 // testing.md 45
 #[test]
 fn a_slow_handshake_is_cut() {
@@ -240,13 +276,13 @@ fn an_oversized_frame_is_refused_by_its_length_alone() {
     let siege = Siege::begin();
     siege.runtime.block_on(async {
         for (lane, tag, bytes) in [
-            (Lane::Votes, 1, u32::MAX),
-            (Lane::Consensus, 1, 4 * 1024 * 1024 + 1),
-            (Lane::Bulk, 3, 64 + Body::BYTES_MAX as u32 + 1),
+            (Lane::Votes, FrameTag::Consensus, u32::MAX),
+            (Lane::Consensus, FrameTag::Consensus, 4 * 1024 * 1024 + 1),
+            (Lane::Bulk, FrameTag::Body, 64 + Body::BYTES_MAX as u32 + 1),
         ] {
             let mut channel = siege.channel(&siege.member, lane).await;
             channel.write_all(&bytes.to_le_bytes()).await.unwrap();
-            channel.write_all(&[tag]).await.unwrap();
+            channel.write_all(&[tag.number()]).await.unwrap();
             channel.flush().await.unwrap();
             wait_for_the_end(&mut channel).await;
         }
@@ -279,16 +315,19 @@ fn garbage_costs_its_sender_the_connection() {
         wait_for_the_end(&mut channel).await;
         assert_eq!(siege.cuts("unknown-tag"), 1);
 
-        // Instead of messages, under every tag there is.
+        // Instead of messages, under every tag there is, until the connection is cut.
         let mut channel = siege.channel(&siege.member, Lane::Consensus).await;
-        for tag in 1..=10 {
-            let content = [&[tag][..], &noise[..200]].concat();
+        for tag in FrameTag::all() {
+            let content = [&[tag.number()][..], &noise[..200]].concat();
             let mut frame = (content.len() as u32).to_le_bytes().to_vec();
             frame.extend_from_slice(&content);
-            if tag != 6 {
-                send(&mut channel, &Frame(vec![Bytes::from(frame)])).await;
+            if tag.rules().bytes_max >= content.len()
+                && try_send(&mut channel, &Frame(vec![Bytes::from(frame)])).await.is_err()
+            {
+                break;
             }
         }
+        wait_for_the_end(&mut channel).await;
         siege.wait_for_rejection(Peer::Replica(ATTACKER), &Rejected::Malformed(String::new()));
     });
     siege.end();
@@ -297,7 +336,7 @@ fn garbage_costs_its_sender_the_connection() {
 #[test]
 fn idle_strangers_do_not_keep_others_out() {
     // Longer than anything here waits: who gets in does so beside the crowd, not after it.
-    let siege = Siege::begin_with(Limits { handshake: 10 * PATIENCE, ..Limits::default() });
+    let siege = Siege::begin_with(Limits { handshake: 10 * TIMEOUT, ..Limits::default() });
     siege.runtime.block_on(async {
         let mut crowd = Vec::new();
         for _ in 0..300 {

@@ -7,7 +7,7 @@ use quorate_node::payments::{
 use quorate_node::ports::free_ports;
 use quorate_node::{NodeError, Shutdown};
 use quorate_payments::{
-    Coin, Network, Outcome, Output, PayReceipt, PayScheme, Transaction, TxCertificate,
+    Coin, Network, Output, PayReceipt, PayScheme, PaymentOutcome, Transaction, TxCertificate,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl Net {
         PayClient::start(Arc::clone(&self.network), key).expect("starts")
     }
 
-    fn pay(&self, key: &IdentitySecret, transaction: &Transaction) -> Outcome {
+    fn pay(&self, key: &IdentitySecret, transaction: &Transaction) -> PaymentOutcome {
         let client = self.client(key);
         let paying = client.pay(Arc::new(transaction.clone()));
         self.runtime
@@ -73,7 +73,7 @@ impl Net {
 
     fn certified(&self, key: &IdentitySecret, transaction: &Transaction) -> TxCertificate {
         match self.pay(key, transaction) {
-            Outcome::Certified(certificate) => *certificate,
+            PaymentOutcome::Certified(certificate) => *certificate,
             other => panic!("{other:?}"),
         }
     }
@@ -142,12 +142,13 @@ fn a_double_spend_is_refused_with_evidence_that_is_served() {
     let first = net.spend(&alice, &coins, &bob);
     net.certified(&alice, &first);
     let second = net.spend(&alice, &coins, &carol);
-    let Outcome::Conflicting(Some(proof)) = net.pay(&alice, &second) else {
+    let PaymentOutcome::Conflicting(Some(proof)) = net.pay(&alice, &second) else {
         panic!("a double spend was not refused with a proof")
     };
     assert!(proof.is_proven(&net.network));
     assert_eq!(proof.first.id, first.id(net.network.chain()));
-    // Whoever refused had kept the proof before it answered; two refusals leave no quorum, and end it.
+    // Whoever refused had kept the proof before it answered; two refusals leave no quorum, and end
+    // it.
     let serving = net.authorities.iter().filter(|shards| {
         let authority = shards[0].as_ref().expect("it runs");
         get(authority.http_address(), "/evidence").contains(&alice.public().to_string())
@@ -172,7 +173,7 @@ fn a_lock_survives_a_restart_and_a_payment_an_authority_that_is_away() {
     // The lost answer's payment is voted for again; another one over the coin is not.
     assert_eq!(certificate.signers().count(), net.certified(&alice, &first).signers().count());
     let second = net.spend(&alice, &coins, &carol);
-    assert!(matches!(net.pay(&alice, &second), Outcome::Conflicting(Some(_))));
+    assert!(matches!(net.pay(&alice, &second), PaymentOutcome::Conflicting(Some(_))));
 }
 
 #[test]

@@ -3,13 +3,14 @@
 mod common;
 
 use bytes::Bytes;
-use common::{Cluster, PATIENCE, client, wait_until};
+use common::{Cluster, TIMEOUT, client, wait_until};
 use quorate_node::transport::Limits;
-use quorate_node::{Finished, Validator};
+use quorate_node::{CallResult, Validator};
 use quorate_types::Height;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Operations under way at once: a load that is never idle and never more than the machine can take.
+/// Operations under way at once: a load that is never idle and never more than the machine can
+/// take.
 const UNDER_WAY: u64 = 64;
 
 /// Keeps a client busy on a thread of its own for as long as `work` takes; what it comes to.
@@ -26,8 +27,8 @@ fn under_load<T>(cluster: &Cluster, operation_bytes: usize, work: impl FnOnce() 
             (0..UNDER_WAY).for_each(submit);
             let mut next = UNDER_WAY;
             while !done.load(Ordering::Relaxed) {
-                let completion = client.completions().recv_timeout(PATIENCE).expect("progress");
-                assert!(matches!(completion.finished, Finished::Executed { .. }));
+                let completion = client.completions().recv_timeout(TIMEOUT).expect("progress");
+                assert!(matches!(completion.result, CallResult::Completed(_)));
                 submit(next);
                 next += 1;
             }

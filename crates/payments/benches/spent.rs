@@ -5,8 +5,8 @@
 //! cargo bench -p quorate-payments --bench spent -- 1000000
 //! ```
 //!
-//! Keys are hashes, as names of transactions are. Each candidate has a process of its own, since memory that
-//! one gave back would be counted as the next one's. Rates are the best of three maps.
+//! Keys are hashes, as names of transactions are. Each candidate has a process of its own, since
+//! memory that one gave back would be counted as the next one's. Rates are the best of three maps.
 
 use dashmap::DashMap;
 use parking_lot::Mutex;
@@ -117,9 +117,9 @@ fn key(number: u64) -> OutputId {
     OutputId { tx: TxId(hash(&number.to_le_bytes())), index: (number % 4) as u16 }
 }
 
-/// Keys a second through `work`, which is done by so many threads, each on its part of the keys. Seconds
-/// are those of the threads' processor time, so that others on the machine count as little as may be; a thread
-/// that sleeps for a lock is not charged for it.
+/// Keys a second through `work`, which is done by so many threads, each on its part of the keys.
+/// Seconds are those of the threads' processor time, so that others on the machine count as little
+/// as may be; a thread that sleeps for a lock is not charged for it.
 fn rate(keys: &[OutputId], threads: usize, work: impl Fn(&OutputId) + Sync) -> f64 {
     let seconds: f64 = std::thread::scope(|scope| {
         let work = &work;

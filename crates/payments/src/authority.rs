@@ -1,25 +1,26 @@
 //! An authority: it locks the inputs of valid transactions, each once, and votes for them.
 //!
-//! Authorities never talk to each other. What makes a double spend impossible is that any two quorums
-//! share an honest authority, and that an honest authority votes for one transaction an input, for ever:
+//! Authorities never talk to each other. What makes a double spend impossible is that any two
+//! quorums share an honest authority, and that an honest authority votes for one transaction an
+//! input, for ever:
 //!
 //! * ★ All inputs of a transaction are judged and locked together, or none is.
 //! * ★ The lock is durable before the vote leaves ([`AuthorityEffect::Persist`] is a barrier).
-//! * A transaction that was voted for is voted for again, whenever it comes: its payer may have lost the
-//!   answer. Paper 003 refuses it, and the money is stuck.
-//! * A transaction whose input is taken is refused with the one that took it, signed by the same payer:
-//!   with both, anybody can prove who tried to spend twice.
+//! * A transaction that was voted for is voted for again, whenever it comes: its payer may have
+//!   lost the answer. Paper 003 refuses it, and the money is stuck.
+//! * A transaction whose input is taken is refused with the one that took it, signed by the same
+//!   payer: with both, anybody can prove who tried to spend twice.
 //!
 //! # What the host owes it
 //!
 //! The contract of [`quorate_types::machine`], with these words: locks before anything else (the
-//! [`SpentSet`] is restored before the machine is made); effects in order;
-//! nothing polled after a `Persist` leaves before it is durable; a failed write stops the authority;
-//! `Sign` and `Read` come back as events. An authority that lost its locks must never vote again under
-//! its keys.
+//! [`SpentSet`] holds every lock before the machine is made); effects in order; nothing polled
+//! after a `Persist` leaves before it is durable; a failed write stops the authority; `Sign` and
+//! `Read` come back as events. An authority that lost its locks must never vote again under its
+//! keys.
 
-use crate::orders::{Looked, Orders};
-use crate::spent::{Lock, Locked, SpentSet, Standing};
+use crate::orders::{CheckedOrder, Orders};
+use crate::spent::{Lock, LockStatus, Locked, SpentSet};
 use crate::wire::{Answer, Verdict};
 use crate::{Core, Equivocation, Network, OutputId, TxId, Vote};
 use quorate_crypto::VotingSecret;
@@ -29,43 +30,43 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long votes wait for others to be signed with.
+/// Longest time that votes wait for others to be signed with.
 const GATHER: Duration = Duration::from_millis(2);
 
-/// Questions about older locks under way; beyond that payers are asked to come again.
+/// Reads of older locks under way; beyond that payers are answered [`Verdict::Busy`].
 const READS_MAX: usize = 256;
 
-/// What an authority is fed.
+/// Input of an authority.
 #[derive(Debug)]
 pub enum AuthorityEvent {
-    /// Orders that were looked at.
+    /// Orders that were checked off the machine.
     Orders(Verified<Orders>),
     /// The answer to [`AuthorityEffect::Sign`].
     Signed(Signed),
     /// The answer to [`AuthorityEffect::Read`].
     Read {
-        /// Which lock.
+        /// Sequence number of the lock.
         sequence: u64,
-        /// What it says; `None` where its evidence was given up.
+        /// Lock as it was stored; `None` where its evidence was pruned.
         lock: Option<Lock>,
     },
 }
 
-/// What an authority asks of its host.
+/// Effect that an authority requires of its host.
 #[derive(Debug)]
 pub enum AuthorityEffect {
     /// Make locks durable before anything that follows leaves (★).
     Persist(Vec<Lock>),
-    /// Vote on the pool, then answer [`AuthorityEvent::Signed`]. Votes may be made before their locks are
-    /// durable: they leave after.
+    /// Vote on the pool, then answer [`AuthorityEvent::Signed`]. Votes may be made before their
+    /// locks are durable: they leave after.
     Sign(SignJob),
     /// Read a lock back, then answer [`AuthorityEvent::Read`].
     Read(u64),
-    /// Answer whoever's order came with this ticket.
+    /// Answer the sender of the order with this ticket.
     Answer {
-        /// The order's ticket.
+        /// Ticket that the order came with.
         ticket: u64,
-        /// What to say.
+        /// Answer for the payer.
         answer: Answer,
     },
     /// A payer signed two transactions over one input: keep the proof.
@@ -75,12 +76,12 @@ pub enum AuthorityEffect {
 /// Transactions to vote for, off the machine.
 #[derive(Clone, Debug)]
 pub struct SignJob {
-    /// Whom to answer, for each.
+    /// Transactions to vote for, each with the ticket of its order.
     pub orders: Vec<(u64, TxId)>,
 }
 
 impl SignJob {
-    /// Does the work. Pure.
+    /// Signs the votes. Pure.
     #[must_use]
     pub fn run(self, network: &Network, secret: &VotingSecret, me: ReplicaId) -> Signed {
         let ids: Vec<TxId> = self.orders.iter().map(|(_, id)| *id).collect();
@@ -95,13 +96,13 @@ pub struct Signed {
     votes: Vec<((u64, TxId), Vote)>,
 }
 
-/// The machine.
+/// Machine of an authority: locks inputs, and votes.
 #[derive(Debug)]
 pub struct Authority {
     spent: Arc<SpentSet>,
     next: u64,
-    /// How many votes are worth signing together.
-    together: usize,
+    /// Number of votes that are worth signing together.
+    batch_size: usize,
     unsigned: Vec<(u64, TxId)>,
     sign_by: Option<Time>,
     /// Orders that came too late, by the lock that took their input.
@@ -116,7 +117,7 @@ impl Authority {
         Self {
             spent,
             next,
-            together: network.votes().together(),
+            batch_size: network.votes().batch_size(),
             unsigned: Vec::new(),
             sign_by: None,
             late: BTreeMap::new(),
@@ -129,15 +130,18 @@ impl Authority {
         let begun = self.effects.len();
         for (ticket, looked) in orders.into_inner().into_vec() {
             match looked {
-                Looked::Valid(core) | Looked::Late(core) => self.on_valid(ticket, core, &mut locks),
-                Looked::Again(tx) => self.on_again(ticket, tx),
-                Looked::Invalid(tx, invalid) => {
+                CheckedOrder::Valid(core) | CheckedOrder::Late(core) => {
+                    self.on_valid(ticket, core, &mut locks);
+                }
+                CheckedOrder::Repeated(tx) => self.on_again(ticket, tx),
+                CheckedOrder::Invalid(tx, invalid) => {
                     self.answer(ticket, tx, Verdict::Invalid(invalid));
                 }
             }
         }
         if !locks.is_empty() && !mutants::active(Mutant::PayVoteBeforePersist) {
-            // Before all that these orders came to: one of them may ask to read what another locked.
+            // Before all that these orders came to: one of them may ask to read what another
+            // locked.
             self.effects.insert(begun, AuthorityEffect::Persist(locks));
         }
         self.sign_if_due(now);
@@ -145,15 +149,15 @@ impl Authority {
 
     /// All inputs at once: every one is free, or locked for this transaction, or it is refused (★).
     fn on_valid(&mut self, ticket: u64, core: Core, locks: &mut Vec<Lock>) {
-        let standing = self.spent.standing(core.id, &core.locks);
-        match standing {
+        let status = self.spent.status(core.id, &core.locks);
+        match status {
             _ if mutants::active(Mutant::PayNoLocks) => self.unsigned.push((ticket, core.id)),
-            Standing::Free => {
+            LockStatus::Free => {
                 self.unsigned.push((ticket, core.id));
                 locks.push(self.lock(core));
             }
-            Standing::Mine => self.on_again(ticket, core.id),
-            Standing::Taken(input, locked) => {
+            LockStatus::Own => self.on_again(ticket, core.id),
+            LockStatus::Taken(input, locked) => {
                 if mutants::active(Mutant::PayPartialLock) {
                     self.lock(core.clone());
                 }
@@ -172,7 +176,7 @@ impl Authority {
     fn lock(&mut self, core: Core) -> Lock {
         let lock = Lock { sequence: self.next, core };
         self.next += 1;
-        self.spent.restore(&lock);
+        self.spent.lock(&lock);
         lock
     }
 
@@ -204,13 +208,14 @@ impl Authority {
         self.effects.push_back(AuthorityEffect::Answer { ticket, answer: Answer { tx, verdict } });
     }
 
-    /// Signs at once what nothing is gained by waiting for; else when there is enough, or after a while.
+    /// Signs at once what nothing is gained by waiting for; else when there is enough, or after a
+    /// while.
     fn sign_if_due(&mut self, now: Time) {
         if self.unsigned.is_empty() {
             return;
         }
         let due = *self.sign_by.get_or_insert(now + GATHER);
-        if self.unsigned.len() >= self.together || due <= now {
+        if self.unsigned.len() >= self.batch_size || due <= now {
             self.sign_by = None;
             let orders = std::mem::take(&mut self.unsigned);
             self.effects.push_back(AuthorityEffect::Sign(SignJob { orders }));

@@ -1,68 +1,12 @@
 //! A payment network: its authorities, their shards, who issues, and what it began with.
 
 use crate::votes::{self, Votes};
-use crate::{Output, OutputId, TxId};
-use quorate_crypto::{IdentityKey, KeyCache, SchemeKind, hash_parts};
+use crate::{Output, OutputId, PayScheme, TxId};
+use quorate_crypto::{IdentityKey, KeyCache, hash_parts};
 use quorate_types::{ChainId, Committee, CommitteeError, CommitteeFile, Epoch, Groups, Member};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
-
-/// How authorities vote (paper 003 §4.1 to §4.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PayScheme {
-    /// An Ed25519 signature a vote.
-    Plain,
-    /// One Ed25519 signature for all votes of a few milliseconds, through a Merkle tree.
-    Merkle,
-    /// BLS signatures, added up.
-    Bls,
-    /// BLS signatures of shares that a dealer made, interpolated.
-    BlsThreshold,
-}
-
-impl PayScheme {
-    /// All of them, as tables list them.
-    pub const ALL: [Self; 4] = [Self::Plain, Self::Merkle, Self::Bls, Self::BlsThreshold];
-
-    /// The keys that it votes with.
-    #[must_use]
-    pub fn keys(self) -> SchemeKind {
-        match self {
-            Self::Plain | Self::Merkle => SchemeKind::Ed25519,
-            Self::Bls => SchemeKind::Bls,
-            Self::BlsThreshold => SchemeKind::BlsThreshold,
-        }
-    }
-}
-
-impl fmt::Display for PayScheme {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Plain => "plain",
-            Self::Merkle => "merkle",
-            Self::Bls => "bls",
-            Self::BlsThreshold => "bls-threshold",
-        })
-    }
-}
-
-/// A text that names no [`PayScheme`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no payment scheme: use plain, merkle, bls or bls-threshold")]
-pub struct UnknownPayScheme(String);
-
-impl FromStr for PayScheme {
-    type Err = UnknownPayScheme;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.into_iter().find(|scheme| scheme.to_string() == name);
-        found.ok_or_else(|| UnknownPayScheme(name.to_owned()))
-    }
-}
 
 /// One authority, as the network file states it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,7 +19,7 @@ pub struct AuthorityEntry {
     /// Proof that it holds the voting key's secret; empty for Ed25519.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub possession: String,
-    /// Where payers reach each of its shards, in order: `host:port`.
+    /// Addresses at which payers reach its shards, in shard order: `host:port`.
     pub addresses: Vec<String>,
 }
 
@@ -83,9 +27,9 @@ pub struct AuthorityEntry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Endowment {
-    /// Whose it is: an identity key, 64 hexadecimal digits.
+    /// Owner's identity key, 64 hexadecimal digits.
     pub owner: String,
-    /// How much, in the smallest unit.
+    /// Value in the smallest unit, at least 1.
     pub value: u64,
 }
 
@@ -97,23 +41,23 @@ pub struct NetworkFile {
     pub name: String,
     /// The epoch in which this file is in force.
     pub epoch: Epoch,
-    /// How authorities vote.
+    /// Scheme by which the authorities vote.
     pub scheme: PayScheme,
-    /// How many processes each authority shares its payers among.
+    /// Number of processes among which each authority shares its payers.
     pub shards: u16,
-    /// Who issues money: an identity key, 64 hexadecimal digits.
+    /// Issuer's identity key, 64 hexadecimal digits.
     pub issuer: String,
     /// The groups' keys where voting keys come from a dealer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<Groups>,
-    /// What the network begins with.
+    /// Outputs that exist from the beginning.
     #[serde(default)]
     pub genesis: Vec<Endowment>,
     /// The authorities in index order.
     pub authorities: Vec<AuthorityEntry>,
 }
 
-/// Why a network file is refused.
+/// Error in a network file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// The authorities make no committee.
@@ -125,23 +69,23 @@ pub enum NetworkError {
     /// An authority without an address for each shard.
     #[error("authority {authority} states {found} addresses for {shards} shards")]
     Addresses {
-        /// Which one.
+        /// Index of the authority.
         authority: usize,
-        /// Its addresses.
+        /// Number of addresses that it states.
         found: usize,
-        /// How many there must be.
+        /// Number of shards, each of which needs an address.
         shards: u16,
     },
     /// A key that is none.
     #[error("{what} is not an identity key of 64 hexadecimal digits")]
     Key {
-        /// Whose.
+        /// Description of the key's place in the file.
         what: String,
     },
     /// Genesis outputs worth nothing, or more together than 64 bits hold.
     #[error("the genesis outputs must each be worth at least 1, and together less than 2^64")]
     Genesis,
-    /// Two quorums might share liars alone.
+    /// Quorums of which two might share faulty authorities alone.
     #[error("two quorums of this committee need not share an honest authority")]
     Quorums,
 }
@@ -204,13 +148,13 @@ impl Network {
         })
     }
 
-    /// Its name for people.
+    /// Name of the network, for people.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What everything signed here names.
+    /// Identifier that everything signed in this network names.
     #[must_use]
     pub fn chain(&self) -> ChainId {
         self.chain
@@ -222,25 +166,25 @@ impl Network {
         &self.committee
     }
 
-    /// How authorities vote.
+    /// Scheme by which the authorities vote.
     #[must_use]
     pub fn scheme(&self) -> PayScheme {
         self.scheme
     }
 
-    /// What votes and certificates are made and checked with.
+    /// Implementation of the scheme, which makes and checks votes and certificates.
     #[must_use]
     pub fn votes(&self) -> &Arc<dyn Votes> {
         &self.votes
     }
 
-    /// As [`Network::votes`], with nothing remembered of what was checked: for measurements.
+    /// Implementation of the scheme that remembers nothing of what it checked: for measurements.
     #[must_use]
-    pub fn votes_apart(&self) -> Arc<dyn Votes> {
+    pub fn votes_uncached(&self) -> Arc<dyn Votes> {
         votes::of(self.scheme, self.chain, &self.committee)
     }
 
-    /// How many shards each authority has.
+    /// Number of shards of each authority.
     #[must_use]
     pub fn shards(&self) -> u16 {
         self.shards
@@ -254,13 +198,13 @@ impl Network {
         u16::try_from(number % u64::from(self.shards)).expect("fewer than 2^16 shards")
     }
 
-    /// Where an authority's shard is reached.
+    /// Address of an authority's shard, as `host:port`; `None` when there is no such shard.
     #[must_use]
     pub fn address(&self, authority: usize, shard: u16) -> Option<&str> {
         self.addresses.get(authority)?.get(usize::from(shard)).map(String::as_str)
     }
 
-    /// Who issues.
+    /// Key that may issue money.
     #[must_use]
     pub fn issuer(&self) -> IdentityKey {
         self.issuer
@@ -272,14 +216,15 @@ impl Network {
         self.genesis.get(&id).copied()
     }
 
-    /// Everything that the network began with.
+    /// Outputs that exist from the beginning, in the order of their names.
     pub fn genesis_outputs(&self) -> impl Iterator<Item = (OutputId, Output)> + '_ {
         self.genesis.iter().map(|(id, output)| (*id, *output))
     }
 }
 
 impl NetworkFile {
-    /// The authorities as a committee file. What is signed names [`Network::chain`], not this file's.
+    /// The authorities as a committee file. What is signed names [`Network::chain`], not this
+    /// file's.
     #[must_use]
     pub fn committee(&self) -> CommitteeFile {
         let member = |entry: &AuthorityEntry| Member {

@@ -1,7 +1,7 @@
-//! Checking orders before an authority's machine sees them: many at a time, since signatures of many
-//! cost a fraction of each alone.
+//! Checking orders before an authority's machine sees them: many at a time, since signatures of
+//! many cost a fraction of each alone.
 
-use crate::spent::{SpentSet, Standing};
+use crate::spent::{LockStatus, SpentSet};
 use crate::transaction::owner_statement;
 use crate::{Core, Invalid, Network, Transaction, TxId};
 use parking_lot::Mutex;
@@ -14,7 +14,8 @@ use std::sync::Arc;
 /// Certified transactions remembered, in each of two generations.
 const CERTIFIED_MAX: usize = 65_536;
 
-/// What checking needs: the network, the shard, what is locked, and what was checked before.
+/// Verifier of orders: knows the network, the shard, the locked inputs, and the certificates that
+/// were checked before.
 #[derive(Debug)]
 pub struct OrderVerifier {
     network: Arc<Network>,
@@ -23,8 +24,8 @@ pub struct OrderVerifier {
     certified: Mutex<Certified>,
 }
 
-/// Names of transactions of which a certificate was seen and checked: that they are certified is a fact,
-/// whichever certificate is shown next.
+/// Names of transactions of which a certificate was seen and checked: that they are certified is a
+/// fact, whichever certificate is shown next.
 #[derive(Debug, Default)]
 struct Certified {
     young: BTreeSet<TxId>,
@@ -44,58 +45,60 @@ impl Certified {
     }
 }
 
-/// An order that was looked at.
+/// Result of checking an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Looked {
+pub enum CheckedOrder {
     /// Valid, and its payer signed it: to be voted for unless an input is taken.
     Valid(Core),
-    /// Its inputs are locked for it already, so it was found valid before.
-    Again(TxId),
+    /// The order is a repetition: its inputs are locked for it, so it was found valid before.
+    Repeated(TxId),
     /// An input is locked for another transaction, and the payer of both signed this one too.
     Late(Core),
-    /// Refused.
+    /// The order is refused.
     Invalid(TxId, Invalid),
 }
 
-/// Orders that arrived together, looked at together. In their order, each with the ticket that it came
+/// Orders that arrived and were checked together, in their order, each with the ticket that it came
 /// with.
 #[derive(Clone, Debug)]
-pub struct Orders(Vec<(u64, Looked)>);
+pub struct Orders(Vec<(u64, CheckedOrder)>);
 
 impl Orders {
-    /// What was found, in the order of arrival.
+    /// Results of the checks, in the order of arrival, each with its order's ticket.
     #[must_use]
-    pub fn into_vec(self) -> Vec<(u64, Looked)> {
+    pub fn into_vec(self) -> Vec<(u64, CheckedOrder)> {
         self.0
     }
 }
 
 impl OrderVerifier {
-    /// A verifier for one shard, which looks at `spent` to spare itself what was checked before.
+    /// A verifier for one shard. Inputs that `spent` holds for an order spare its checks: they were
+    /// made before.
     #[must_use]
     pub fn new(network: Arc<Network>, shard: u16, spent: Arc<SpentSet>) -> Self {
         Self { network, shard, spent, certified: Mutex::default() }
     }
 
-    /// The network.
+    /// Network that the orders are of.
     #[must_use]
     pub fn network(&self) -> &Arc<Network> {
         &self.network
     }
 
-    /// Looks at orders, in three steps of rising cost: form and hashes, payers' signatures, certificates.
-    fn look(&self, orders: Vec<(u64, Transaction)>) -> Vec<(u64, Looked)> {
-        let mut seen: Vec<Seen> = orders.into_iter().map(|one| self.begin(one)).collect();
+    /// Checks orders in three steps of rising cost: form and hashes, payers' signatures,
+    /// certificates.
+    fn check(&self, orders: Vec<(u64, Transaction)>) -> Vec<(u64, CheckedOrder)> {
+        let mut seen: Vec<PendingOrder> = orders.into_iter().map(|one| self.begin(one)).collect();
         self.check_payers(&mut seen);
         self.check_certificates(&mut seen);
         seen.into_iter().map(|one| (one.ticket, one.finish())).collect()
     }
 
-    fn begin(&self, (ticket, tx): (u64, Transaction)) -> Seen {
+    fn begin(&self, (ticket, tx): (u64, Transaction)) -> PendingOrder {
         let core = tx.core(self.network.chain());
         let invalid = self.form(&tx).err();
-        let standing = self.spent.standing(core.id, &core.locks);
-        Seen { ticket, tx, core, standing, invalid }
+        let status = self.spent.status(core.id, &core.locks);
+        PendingOrder { ticket, tx, core, status, invalid }
     }
 
     fn form(&self, tx: &Transaction) -> Result<(), Invalid> {
@@ -106,11 +109,11 @@ impl OrderVerifier {
         tx.check_form(&self.network)
     }
 
-    fn check_payers(&self, seen: &mut [Seen]) {
+    fn check_payers(&self, seen: &mut [PendingOrder]) {
         if mutants::active(Mutant::PayAnyOwner) {
             return;
         }
-        let open: Vec<usize> = indices(seen, Seen::is_new_to_us);
+        let open: Vec<usize> = indices(seen, PendingOrder::needs_payer_check);
         let statements: Vec<Vec<u8>> =
             open.iter().map(|at| owner_statement(&self.network, seen[*at].core.id)).collect();
         let numbers: Vec<usize> = (0..open.len()).collect();
@@ -126,12 +129,13 @@ impl OrderVerifier {
         }
     }
 
-    /// Of orders whose inputs are free; the others are voted for, or never will be.
-    fn check_certificates(&self, seen: &mut [Seen]) {
+    /// Checks the certificates of orders whose inputs are free; the others are voted for, or never
+    /// will be.
+    fn check_certificates(&self, seen: &mut [PendingOrder]) {
         if mutants::active(Mutant::PayTrustCertificates) {
             return;
         }
-        let open = indices(seen, |one| one.is_open() && one.standing == Standing::Free);
+        let open = indices(seen, |one| one.is_open() && one.status == LockStatus::Free);
         let mut claims = Vec::new();
         let known = self.certified.lock();
         for at in open {
@@ -160,53 +164,53 @@ impl OrderVerifier {
     }
 }
 
-/// An order being looked at.
-struct Seen {
+/// Order under check, with the first rule that it breaks.
+struct PendingOrder {
     ticket: u64,
     tx: Transaction,
     core: Core,
-    standing: Standing,
+    status: LockStatus,
     invalid: Option<Invalid>,
 }
 
-impl Seen {
+impl PendingOrder {
     fn is_open(&self) -> bool {
         self.invalid.is_none()
     }
 
-    /// Whether its payer's signature was never checked.
-    fn is_new_to_us(&self) -> bool {
-        self.is_open() && self.standing != Standing::Mine
+    /// Tells whether its payer's signature was never checked here.
+    fn needs_payer_check(&self) -> bool {
+        self.is_open() && self.status != LockStatus::Own
     }
 
-    fn finish(self) -> Looked {
-        match (self.invalid, self.standing) {
-            (Some(invalid), _) => Looked::Invalid(self.core.id, invalid),
-            (None, Standing::Free) => Looked::Valid(self.core),
-            (None, Standing::Mine) => Looked::Again(self.core.id),
-            (None, Standing::Taken(..)) => Looked::Late(self.core),
+    fn finish(self) -> CheckedOrder {
+        match (self.invalid, self.status) {
+            (Some(invalid), _) => CheckedOrder::Invalid(self.core.id, invalid),
+            (None, LockStatus::Free) => CheckedOrder::Valid(self.core),
+            (None, LockStatus::Own) => CheckedOrder::Repeated(self.core.id),
+            (None, LockStatus::Taken(..)) => CheckedOrder::Late(self.core),
         }
     }
 }
 
-fn indices(seen: &[Seen], keep: impl Fn(&Seen) -> bool) -> Vec<usize> {
+fn indices(seen: &[PendingOrder], keep: impl Fn(&PendingOrder) -> bool) -> Vec<usize> {
     seen.iter().enumerate().filter(|(_, one)| keep(one)).map(|(at, _)| at).collect()
 }
 
 impl Verify for Orders {
-    /// Each with a ticket of the host's: whom to answer.
+    /// Transactions, each with a ticket by which the host answers its sender.
     type Raw = Vec<(u64, Transaction)>;
     type Verifier = OrderVerifier;
 
     /// Never fails as a whole: each order has its own verdict.
     fn verify(raw: Self::Raw, _from: Peer, verifier: &OrderVerifier) -> Result<Self, Rejected> {
-        Ok(Self(verifier.look(raw)))
+        Ok(Self(verifier.check(raw)))
     }
 }
 
 /// [`Verified::check`] for orders of several payers at once.
 #[must_use]
-pub fn look(orders: Vec<(u64, Transaction)>, verifier: &OrderVerifier) -> Verified<Orders> {
+pub fn check_orders(orders: Vec<(u64, Transaction)>, verifier: &OrderVerifier) -> Verified<Orders> {
     let nobody = Peer::Client(quorate_types::ClientId(verifier.network.issuer()));
     Verified::check(orders, nobody, verifier).expect("orders are refused one by one")
 }

@@ -1,14 +1,17 @@
 //! A payer: it shows a transaction to all authorities until a quorum's votes are a certificate.
 //!
-//! * A transaction is durable before it is sent first ([`PayerEffect::Store`]), so that a payer that
-//!   crashes sends the same one again: a second one over the same coins would lock them for good.
+//! * A transaction is durable before it is sent first ([`PayerEffect::Store`]), so that a payer
+//!   that crashes sends the same one again: a second one over the same coins would lock them for
+//!   good.
 //! * Silence and [`Verdict::Busy`] mean again later; what is sent again is the same bytes.
-//! * Votes are counted together ([`PayerEffect::Count`]); whoever sent a bad one is watched from then on.
-//! * Refusals that an honest authority is among end it: the transaction is invalid. Refusals for a taken input
-//!   end it when those who did not refuse are no quorum.
+//! * Votes are counted together ([`PayerEffect::Count`]); those of an authority that sent a bad one
+//!   are checked alone from then on.
+//! * Refusals that an honest authority is among end it: the transaction is invalid. Refusals for a
+//!   taken input end it when those who did not refuse are no quorum.
 
 use crate::wire::{Answer, Verdict};
 use crate::{Counted, Equivocation, Invalid, Network, Transaction, TxCertificate, TxId, Vote};
+use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::Bitmap;
 use quorate_types::{Machine, ReplicaId, Time};
 use std::collections::{BTreeMap, VecDeque};
@@ -16,12 +19,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// First wait before authorities that did not answer are asked again; twice as long each time.
-const PATIENCE: Duration = Duration::from_millis(500);
+const RETRY_AFTER: Duration = Duration::from_millis(500);
 
-/// Longest wait.
-const PATIENCE_MAX: Duration = Duration::from_secs(8);
+/// Longest wait before authorities are asked again.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(8);
 
-/// What a payer is fed.
+/// Input of a payer.
 #[derive(Debug)]
 pub enum PayerEvent {
     /// Pay this: valid, signed, and of this payer's network.
@@ -30,65 +33,65 @@ pub enum PayerEvent {
     Stored(TxId),
     /// An authority's answer, as its channel proved.
     Answer {
-        /// Who.
+        /// Authority that answered, as its channel proved.
         from: ReplicaId,
-        /// What.
+        /// Answer to the transaction.
         answer: Answer,
     },
     /// The answer to [`PayerEffect::Count`].
     Counted(TxId, Counted),
 }
 
-/// What a payer asks of its host.
+/// Effect that a payer requires of its host.
 #[derive(Debug)]
 pub enum PayerEffect {
     /// Make this transaction durable, then answer [`PayerEvent::Stored`].
     Store(Arc<Transaction>),
     /// Show it to an authority: to the shard of its payer.
     Send {
-        /// To whom.
+        /// Authority that is shown the transaction.
         to: ReplicaId,
-        /// What.
+        /// Transaction, as it was stored.
         transaction: Arc<Transaction>,
     },
     /// Make a certificate off the machine, then answer [`PayerEvent::Counted`].
     Count(CountJob),
-    /// It is over.
-    Done(TxId, Outcome),
+    /// The payment has ended, with this outcome.
+    Done(TxId, PaymentOutcome),
 }
 
 /// Votes to count, off the machine.
 #[derive(Clone, Debug)]
 pub struct CountJob {
-    /// For which transaction.
+    /// Transaction that the votes are for.
     pub tx: TxId,
-    /// Whose votes.
+    /// Votes by the authorities that gave them.
     pub votes: Vec<(ReplicaId, Vote)>,
-    /// Who sent bad ones before.
+    /// Authorities that sent bad votes before: theirs are checked alone.
     pub suspects: Bitmap,
 }
 
 impl CountJob {
-    /// Does the work. Pure.
+    /// Counts the votes, and checks the certificate. Pure.
     #[must_use]
     pub fn run(&self, network: &Network) -> Counted {
         network.votes().count(self.tx, &self.votes, &self.suspects)
     }
 }
 
-/// What became of a payment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Final: whoever is shown this believes it, without asking anybody.
+/// Outcome of a payment, which is final.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum PaymentOutcome {
+    /// Final: the certificate convinces anybody, offline.
     Certified(Box<TxCertificate>),
-    /// It never will be: an honest authority found it invalid.
+    /// The transaction will never be certified: an honest authority found it invalid.
     Refused(Invalid),
     /// So many authorities are locked for another transaction of the same payer that this one
     /// waits for nothing but liars. With the proof that the payer signed both, where one was shown.
     Conflicting(Option<Box<Equivocation>>),
 }
 
-/// The machine. Payments are independent of each other; hundreds may be under way.
+/// Machine of a payer. Payments are independent of each other; hundreds may be under way.
 #[derive(Debug)]
 pub struct Payer {
     network: Arc<Network>,
@@ -102,13 +105,14 @@ pub struct Payer {
 struct Payment {
     transaction: Arc<Transaction>,
     votes: BTreeMap<ReplicaId, Vote>,
-    /// Votes that are being counted, and who answered meanwhile.
+    /// True while votes are being counted.
     counting: bool,
     invalid: BTreeMap<ReplicaId, Invalid>,
     locked: Bitmap,
     proof: Option<Box<Equivocation>>,
-    patience: Duration,
-    /// When to ask again those who did not answer; none before it is stored.
+    retry_after: Duration,
+    /// Time at which the authorities that did not answer are asked again; none before the
+    /// transaction is stored.
     ask_at: Option<Time>,
 }
 
@@ -120,7 +124,7 @@ impl Payer {
         Self { network, under_way: BTreeMap::new(), suspects, effects: VecDeque::new() }
     }
 
-    /// How many payments are under way.
+    /// Number of payments under way.
     #[must_use]
     pub fn under_way(&self) -> usize {
         self.under_way.len()
@@ -138,7 +142,7 @@ impl Payer {
             invalid: BTreeMap::new(),
             locked: Bitmap::new(self.network.committee().size()),
             proof: None,
-            patience: PATIENCE,
+            retry_after: RETRY_AFTER,
             ask_at: None,
         };
         self.under_way.insert(tx, payment);
@@ -154,8 +158,8 @@ impl Payer {
     /// Shows it to everybody who neither voted nor refused for good.
     fn ask(&mut self, now: Time, tx: TxId) {
         let payment = self.under_way.get_mut(&tx).expect("the caller found it");
-        payment.ask_at = Some(now + payment.patience);
-        payment.patience = (payment.patience * 2).min(PATIENCE_MAX);
+        payment.ask_at = Some(now + payment.retry_after);
+        payment.retry_after = (payment.retry_after * 2).min(RETRY_AFTER_MAX);
         for to in self.network.committee().members() {
             if !payment.votes.contains_key(&to) && !payment.locked.contains(to.index()) {
                 let transaction = Arc::clone(&payment.transaction);
@@ -176,7 +180,7 @@ impl Payer {
             }
             Verdict::Invalid(invalid) => {
                 payment.invalid.insert(from, invalid);
-                self.give_up_if_hopeless(tx);
+                self.end_if_decided(tx);
             }
             Verdict::Locked { first, .. } => {
                 payment.locked.insert(from.index());
@@ -184,7 +188,7 @@ impl Payer {
                 let shown = first.map(|first| Equivocation { first: *first, second });
                 let proof = shown.filter(|shown| shown.is_proven(&self.network)).map(Box::new);
                 payment.proof = payment.proof.take().or(proof);
-                self.give_up_if_hopeless(tx);
+                self.end_if_decided(tx);
             }
             Verdict::Busy => {}
         }
@@ -208,7 +212,7 @@ impl Payer {
         let Some(payment) = self.under_way.get_mut(&tx) else { return };
         payment.counting = false;
         if let Some(certificate) = counted.certificate {
-            return self.end(tx, Outcome::Certified(Box::new(certificate)));
+            return self.end(tx, PaymentOutcome::Certified(Box::new(certificate)));
         }
         for bad in counted.bad {
             self.suspects.insert(bad);
@@ -217,24 +221,24 @@ impl Payer {
         self.count(tx);
     }
 
-    fn give_up_if_hopeless(&mut self, tx: TxId) {
+    fn end_if_decided(&mut self, tx: TxId) {
         let payment = &self.under_way[&tx];
         let committee = self.network.committee();
         let refused = payment.invalid.keys().map(|one| one.index());
         if committee.includes_honest(&Bitmap::from_indices(committee.size(), refused)) {
             let reason = payment.invalid.values().next().expect("some refused").clone();
-            return self.end(tx, Outcome::Refused(reason));
+            return self.end(tx, PaymentOutcome::Refused(reason));
         }
         let locked = committee.weight_of(&payment.locked);
         let left = committee.weights().total() - locked;
         // Without a proof some may lie; so many as a quorum do not.
         if payment.proof.is_some() && left < committee.quorum() || locked >= committee.quorum() {
             let proof = payment.proof.clone();
-            self.end(tx, Outcome::Conflicting(proof));
+            self.end(tx, PaymentOutcome::Conflicting(proof));
         }
     }
 
-    fn end(&mut self, tx: TxId, outcome: Outcome) {
+    fn end(&mut self, tx: TxId, outcome: PaymentOutcome) {
         self.under_way.remove(&tx);
         self.effects.push_back(PayerEffect::Done(tx, outcome));
     }

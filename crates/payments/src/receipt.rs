@@ -1,6 +1,7 @@
-//! A receipt: a payment as whoever was paid can show it to anybody, for ever, without asking an authority.
+//! Receipt of a payment, which the payee can show to anybody, for ever, without asking an
+//! authority.
 
-use crate::{Coin, Invalid, Network, Origin, TxId};
+use crate::{Coin, Invalid, Network, TxId};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::{IdentityKey, IdentitySecret, Signature};
 use quorate_types::{Epoch, Kind, sign};
@@ -10,36 +11,36 @@ use quorate_types::{Epoch, Kind, sign};
 pub struct PayReceipt {
     /// The coins: all of one transaction and one owner.
     pub coins: Vec<Coin>,
-    /// What the payer says of it: an invoice's number, perhaps.
+    /// Memo of the payer: an invoice's number, perhaps.
     pub memo: Option<Memo>,
 }
 
 /// A payer's word about a payment. The authorities neither see it nor vote for it.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Memo {
-    /// The words.
+    /// Text of at most [`Memo::BYTES_MAX`] bytes.
     pub text: String,
     /// The payer's signature over the transaction's name and the words.
     pub signature: Signature,
 }
 
-/// What a receipt proves.
+/// Statement that a valid receipt proves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paid {
-    /// By which transaction.
+    /// Transaction that paid it.
     pub tx: TxId,
-    /// Who paid; `None` for what the network began with.
+    /// Key of the payer; `None` for outputs of the genesis.
     pub payer: Option<IdentityKey>,
-    /// Who was paid.
+    /// Key of the payee.
     pub payee: IdentityKey,
-    /// How much in all.
+    /// Sum of the coins, in the smallest unit.
     pub value: u64,
 }
 
-/// Why a receipt proves nothing.
+/// Reason that a receipt proves nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReceiptError {
-    /// No coins.
+    /// The receipt has no coins.
     #[error("the receipt has no coins")]
     Empty,
     /// Coins that do not belong together.
@@ -57,7 +58,7 @@ impl Memo {
     /// Most bytes of text.
     pub const BYTES_MAX: usize = 1_024;
 
-    /// Signs a memo.
+    /// Signs a memo about a transaction as its payer.
     #[must_use]
     pub fn sign(network: &Network, secret: &IdentitySecret, tx: TxId, text: String) -> Self {
         let signature = secret.sign(&memo_statement(network, tx, &text));
@@ -83,10 +84,7 @@ impl PayReceipt {
             coin.check(network)?;
             value = value.checked_add(coin.output.value).ok_or(Invalid::Overflow)?;
         }
-        let payer = match &first.origin {
-            Origin::Genesis => None,
-            Origin::Certified(proof) => Some(proof.opening.payer),
-        };
+        let payer = first.payer();
         if let Some(memo) = &self.memo {
             let statement = memo_statement(network, tx, &memo.text);
             let is_signed =

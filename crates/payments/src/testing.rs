@@ -3,7 +3,7 @@
 use crate::{
     Answer, Authority, AuthorityEffect, AuthorityEntry, AuthorityEvent, Coin, Endowment,
     Equivocation, Lock, Network, NetworkFile, OrderVerifier, Output, OutputId, PayScheme, SpentSet,
-    Transaction, TxCertificate, Verdict, Vote, look,
+    Transaction, TxCertificate, Verdict, Vote, check_orders,
 };
 use quorate_crypto::{Bitmap, IdentityKey, IdentitySecret, KeyFile};
 use quorate_types::{Epoch, Groups, Machine, ReplicaId, Time, Weights, deal_keys};
@@ -27,14 +27,15 @@ pub(crate) fn to(person: u8, value: u64) -> Output {
 }
 
 /// A network and the secrets of its authorities.
-pub(crate) struct Town {
+pub(crate) struct TestNetwork {
     pub(crate) file: NetworkFile,
     pub(crate) keys: Vec<KeyFile>,
     pub(crate) network: Arc<Network>,
 }
 
-impl Town {
-    /// Four authorities under plain signatures, one shard; Alice has 10, 20 and 30, Mallory 5 and 7.
+impl TestNetwork {
+    /// Four authorities under plain signatures, one shard; Alice has 10, 20 and 30, Mallory 5 and
+    /// 7.
     pub(crate) fn new() -> Self {
         Self::with(PayScheme::Plain, 4, 1)
     }
@@ -45,7 +46,7 @@ impl Town {
         Self { file, keys, network }
     }
 
-    /// What a person was endowed with.
+    /// Coins that a person was endowed with in the genesis.
     pub(crate) fn endowed(&self, person: u8) -> Vec<Coin> {
         let outputs = self.network.genesis_outputs();
         let own = outputs.filter(|(_, output)| output.owner == key(person));
@@ -88,13 +89,13 @@ impl Town {
         self.certificate_by(tx, 0..self.quorum()).expect("a quorum's votes")
     }
 
-    /// Its outputs, certified.
+    /// Outputs of a transaction, certified.
     pub(crate) fn coins(&self, tx: &Transaction) -> Vec<Coin> {
         tx.coins(self.network.chain(), &self.certificate(tx))
     }
 
-    pub(crate) fn offices(&self) -> Vec<Office> {
-        (0..self.keys.len()).map(|one| Office::new(self, one, 0)).collect()
+    pub(crate) fn hosts(&self) -> Vec<AuthorityHost> {
+        (0..self.keys.len()).map(|one| AuthorityHost::new(self, one, 0)).collect()
     }
 }
 
@@ -134,7 +135,7 @@ pub(crate) fn file(scheme: PayScheme, authorities: u8, shards: u16) -> (NetworkF
 }
 
 /// An authority's shard with a host that carries out every effect at once, and counts them.
-pub(crate) struct Office {
+pub(crate) struct AuthorityHost {
     network: Arc<Network>,
     keys: KeyFile,
     index: usize,
@@ -146,10 +147,10 @@ pub(crate) struct Office {
     pub(crate) evidence: Vec<Equivocation>,
 }
 
-impl Office {
-    pub(crate) fn new(town: &Town, index: usize, shard: u16) -> Self {
-        let network = Arc::clone(&town.network);
-        Self::recovered(network, town.keys[index].clone(), index, shard, Vec::new())
+impl AuthorityHost {
+    pub(crate) fn new(testnet: &TestNetwork, index: usize, shard: u16) -> Self {
+        let network = Arc::clone(&testnet.network);
+        Self::recovered(network, testnet.keys[index].clone(), index, shard, Vec::new())
     }
 
     fn recovered(
@@ -160,7 +161,7 @@ impl Office {
         log: Vec<Lock>,
     ) -> Self {
         let spent = Arc::new(SpentSet::default());
-        log.iter().for_each(|lock| spent.restore(lock));
+        log.iter().for_each(|lock| spent.lock(lock));
         let verifier = OrderVerifier::new(Arc::clone(&network), shard, Arc::clone(&spent));
         let machine = Authority::new(&network, Arc::clone(&spent), log.len() as u64);
         Self { network, keys, index, shard, log, spent, verifier, machine, evidence: Vec::new() }
@@ -174,7 +175,7 @@ impl Office {
     /// Shows it orders together; its answers in the order in which they leave.
     pub(crate) fn show(&mut self, orders: &[&Transaction]) -> Vec<(u64, Answer)> {
         let orders = (0..).zip(orders.iter().map(|tx| (*tx).clone())).collect();
-        let looked = look(orders, &self.verifier);
+        let looked = check_orders(orders, &self.verifier);
         self.machine.handle(Time(0), AuthorityEvent::Orders(looked));
         // Whatever waits for company waits no longer than this.
         let mut answers = self.answers();
@@ -212,16 +213,16 @@ impl Office {
 
 /// Shows a transaction to these authorities and counts their votes.
 pub(crate) fn certify(
-    town: &Town,
-    offices: &mut [Office],
+    testnet: &TestNetwork,
+    hosts: &mut [AuthorityHost],
     shown_to: &[usize],
     tx: &Transaction,
 ) -> Votes {
-    let vote = |one: &usize| match offices[*one].verdict(tx) {
+    let vote = |one: &usize| match hosts[*one].verdict(tx) {
         Verdict::Vote(vote) => Some((replica(*one), vote)),
         _ => None,
     };
-    Votes { id: tx.id(town.network.chain()), votes: shown_to.iter().filter_map(vote).collect() }
+    Votes { id: tx.id(testnet.network.chain()), votes: shown_to.iter().filter_map(vote).collect() }
 }
 
 /// Votes for a name.
@@ -231,9 +232,9 @@ pub(crate) struct Votes {
 }
 
 impl Votes {
-    pub(crate) fn certificate(&self, town: &Town) -> Option<TxCertificate> {
-        let suspects = Bitmap::new(town.keys.len());
-        town.network.votes().count(self.id, &self.votes, &suspects).certificate
+    pub(crate) fn certificate(&self, testnet: &TestNetwork) -> Option<TxCertificate> {
+        let suspects = Bitmap::new(testnet.keys.len());
+        testnet.network.votes().count(self.id, &self.votes, &suspects).certificate
     }
 }
 

@@ -1,80 +1,27 @@
 //! Coins and transactions, and what can be said of one without asking anybody.
 
-use crate::{Network, TxCertificate};
+use crate::{Network, Output, OutputId, TxCertificate, TxId};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::merkle::{self, Tree};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, IdentityKey, IdentitySecret, Signature, hash_keyed, hash_parts};
 use quorate_types::{ChainId, Epoch, Kind, sign};
-use std::fmt;
 
-/// Names a transaction: the hash of everything that it does, and of no signature.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize,
-)]
-pub struct TxId(pub Digest);
-
-impl fmt::Display for TxId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.to_hex())
-    }
-}
-
-/// Names an output (★): its transaction and its place in it. Nobody chooses it.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize,
-)]
-pub struct OutputId {
-    /// The transaction that made it.
-    pub tx: TxId,
-    /// Its place among that transaction's outputs, from 0.
-    pub index: u16,
-}
-
-impl fmt::Display for OutputId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.tx, self.index)
-    }
-}
-
-/// Some money, and who may spend it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
-pub struct Output {
-    /// Who may spend it. Any 32 bytes: what encodes no key is never spent.
-    pub owner: IdentityKey,
-    /// How much, in the smallest unit; at least 1.
-    pub value: u64,
-}
-
-impl Output {
-    const LEAF: &[u8; 32] = b"quorate v1 payments: an output  ";
-
-    /// Pays to nobody: how money is redeemed. The issuer pays it out elsewhere, and what was burnt is
-    /// proven by the transaction's certificate.
-    pub const BURNT: IdentityKey = IdentityKey(*b"quorate payments: redeemed money");
-
-    fn leaf(&self) -> Digest {
-        let mut bytes = [0; 40];
-        bytes[..32].copy_from_slice(&self.owner.0);
-        bytes[32..].copy_from_slice(&self.value.to_le_bytes());
-        hash_keyed(Self::LEAF, &bytes)
-    }
-}
-
-/// What opens a transaction's name as far as one of its outputs needs it.
+/// Opening of a transaction's name for one of its outputs.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Opening {
-    /// Whose inputs the transaction spent; the issuer, where it issued.
+    /// Payer of the transaction; the issuer, where it issued.
     pub payer: IdentityKey,
     /// The hash of what it spent.
     pub sources: Digest,
-    /// The way from the output to the root over all of them; says the output's place and their number.
+    /// The way from the output to the root over all of them; says the output's place and their
+    /// number.
     pub path: merkle::Path,
 }
 
 impl Opening {
-    /// The name of the transaction that has this output where the path says; `None` where the path fits
-    /// no place.
+    /// The name of the transaction that has this output where the path says; `None` where the path
+    /// fits no place.
     #[must_use]
     pub fn opens(&self, chain: ChainId, output: &Output) -> Option<OutputId> {
         let root = self.path.root(&output.leaf())?;
@@ -83,7 +30,7 @@ impl Opening {
     }
 }
 
-/// How it is known that an output exists.
+/// Origin of an output, which proves that it exists.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum Origin {
     /// The network began with it.
@@ -92,33 +39,33 @@ pub enum Origin {
     Certified(Box<Proof>),
 }
 
-/// That a transaction with this output was certified.
+/// Proof that a transaction with this output was certified.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Proof {
-    /// From the output to the transaction's name.
+    /// Opening of the transaction's name, from the output on.
     pub opening: Opening,
     /// The quorum's votes for that name.
     pub certificate: TxCertificate,
 }
 
-/// An output with the proof that it exists. Whoever holds it can show it to anybody, offline; only its
-/// owner can spend it.
+/// An output with the proof that it exists. Its holder can show it to anybody, offline; only
+/// its owner can spend it.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Coin {
-    /// Its name.
+    /// Name of the output.
     pub id: OutputId,
-    /// Whose it is, and how much.
+    /// Owner and value of the output.
     pub output: Output,
-    /// Why it exists.
+    /// Proof of its existence.
     pub origin: Origin,
 }
 
-/// What a transaction takes its money from.
+/// Source of a transaction's money.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum Source {
     /// Outputs of one owner, in ascending order of their names.
     Spend(Vec<Input>),
-    /// Nothing: the issuer makes money. A serial number is used once.
+    /// An issue of new money by the issuer. A serial number is used once.
     Issue {
         /// The issuer's own count.
         serial: u64,
@@ -128,28 +75,28 @@ pub enum Source {
 /// An output that is spent. Whose it is, the transaction says once for all its inputs.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Input {
-    /// Which one.
+    /// Name of the output that is spent.
     pub id: OutputId,
-    /// What it is worth.
+    /// Value of that output, in the smallest unit.
     pub value: u64,
-    /// Why it exists.
+    /// Proof of its existence.
     pub origin: Origin,
 }
 
 /// A signed transaction, as it goes to every authority.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Transaction {
-    /// Whose money is spent, or who issues.
+    /// Key of the owner whose coins are spent; the issuer's, where money is issued.
     pub payer: IdentityKey,
-    /// Where it comes from.
+    /// Source of the money: coins, or an issue.
     pub source: Source,
-    /// Where it goes.
+    /// New outputs, 1 to [`Transaction::OUTPUTS_MAX`].
     pub outputs: Vec<Output>,
     /// The payer's signature over the transaction's name.
     pub signature: Signature,
 }
 
-/// Why a transaction is invalid whoever looks at it.
+/// Rule that a transaction breaks, whoever checks it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, BorshSerialize, BorshDeserialize)]
 pub enum Invalid {
     /// The bytes are no transaction.
@@ -173,9 +120,9 @@ pub enum Invalid {
     /// Inputs and outputs that are not worth the same.
     #[error("inputs are worth {inputs}, outputs {outputs}: they must be worth the same")]
     Conservation {
-        /// The inputs' sum.
+        /// Sum of the inputs' values.
         inputs: u64,
-        /// The outputs' sum.
+        /// Sum of the outputs' values.
         outputs: u64,
     },
     /// The payer did not sign.
@@ -199,16 +146,16 @@ pub enum Invalid {
 }
 
 impl Transaction {
-    /// Most inputs.
+    /// Most inputs of a transaction.
     pub const INPUTS_MAX: usize = 64;
-    /// Most outputs.
+    /// Most outputs of a transaction.
     pub const OUTPUTS_MAX: usize = 64;
 
     const SOURCES: &'static str = "quorate v1 payments: inputs";
     const SERIAL: &'static str = "quorate v1 payments: an issuer's serial";
 
-    /// Makes and signs a transaction that spends coins of one owner. Sorts the coins; checks nothing else:
-    /// [`Transaction::check_form`] and a verifier of orders do.
+    /// Makes and signs a transaction that spends coins of one owner. Sorts the coins; checks
+    /// nothing else: [`Transaction::check_form`] and a verifier of orders do.
     #[must_use]
     pub fn spend(
         network: &Network,
@@ -250,8 +197,8 @@ impl Transaction {
         tx
     }
 
-    /// The hash of what it spends: names alone, so that it does not matter which of several certificates
-    /// for one parent is shown.
+    /// The hash of what it spends: names alone, so that it does not matter which of several
+    /// certificates for one parent is shown.
     #[must_use]
     pub fn sources(&self) -> Digest {
         match &self.source {
@@ -276,7 +223,7 @@ impl Transaction {
         }
     }
 
-    /// What an authority keeps of it: enough to show to anybody what its payer signed.
+    /// Core that an authority keeps of it: enough to show to anybody what its payer signed.
     #[must_use]
     pub fn core(&self, chain: ChainId) -> Core {
         let (sources, outputs) = (self.sources(), self.tree().root());
@@ -293,7 +240,7 @@ impl Transaction {
         }
     }
 
-    /// Its name.
+    /// Name of the transaction in this network.
     #[must_use]
     pub fn id(&self, chain: ChainId) -> TxId {
         name(chain, self.payer, self.sources(), self.tree().root())
@@ -304,7 +251,7 @@ impl Transaction {
         Tree::new(&leaves)
     }
 
-    /// Its outputs with the proof that they exist, once a quorum voted for it.
+    /// Outputs as coins, with the proof that they exist, once a quorum voted for it.
     #[must_use]
     pub fn coins(&self, chain: ChainId, certificate: &TxCertificate) -> Vec<Coin> {
         let (tree, sources) = (self.tree(), self.sources());
@@ -319,8 +266,8 @@ impl Transaction {
         (0..).zip(&self.outputs).map(coin).collect()
     }
 
-    /// Everything that needs no cryptography but hashing (★): counts, order, conservation, where the
-    /// inputs come from.
+    /// Checks everything that needs no cryptography but hashing (★): counts, order, conservation,
+    /// the origin of inputs.
     ///
     /// # Errors
     /// The first rule that it breaks.
@@ -350,7 +297,7 @@ impl Transaction {
         inputs.iter().try_for_each(|input| self.check_origin(network, input))
     }
 
-    /// That an input is what its origin says, certificates apart.
+    /// Checks that an input is what its origin says, certificates apart.
     fn check_origin(&self, network: &Network, input: &Input) -> Result<(), Invalid> {
         let output = Output { owner: self.payer, value: input.value };
         match &input.origin {
@@ -369,7 +316,8 @@ impl Transaction {
         }
     }
 
-    /// The certificates that its validity rests on: one for each parent, with the input that shows it.
+    /// The certificates that its validity rests on: one for each parent, with the input that shows
+    /// it.
     pub fn certificates(&self) -> impl Iterator<Item = (OutputId, &TxCertificate)> {
         let inputs = match &self.source {
             Source::Spend(inputs) => inputs.as_slice(),
@@ -386,15 +334,15 @@ impl Transaction {
     }
 }
 
-/// What remains of a transaction that an authority voted for: who signed what over which inputs. Two of
+/// Rest of a transaction that an authority voted for: its payer, inputs and signature. Two of
 /// different names that share a lock prove that their payer tried to spend it twice.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Core {
-    /// The transaction's name.
+    /// Name of the transaction.
     pub id: TxId,
-    /// Who signed it.
+    /// Key of the payer, whose signature it bears.
     pub payer: IdentityKey,
-    /// What it locks.
+    /// Names that the transaction locks.
     pub locks: Vec<OutputId>,
     /// The serial number behind the lock of an issue.
     pub serial: Option<u64>,
@@ -405,7 +353,7 @@ pub struct Core {
 }
 
 impl Core {
-    /// Whether the payer signed a transaction of this name that locks what is stated.
+    /// Returns `true` if the payer signed a transaction of this name that locks what is stated.
     #[must_use]
     pub fn is_genuine(&self, network: &Network) -> bool {
         let source = match self.serial {
@@ -428,14 +376,14 @@ fn bare_input(id: OutputId) -> Input {
 /// Two transactions that one payer signed and that cannot both be.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Equivocation {
-    /// The one that was locked first, as far as whoever shows this knows.
+    /// Transaction that was locked first, as far as the reporter knows.
     pub first: Core,
-    /// The other.
+    /// Transaction that was refused for it.
     pub second: Core,
 }
 
 impl Equivocation {
-    /// Whether it proves that the payer of both signed two transactions over one lock.
+    /// Returns `true` if the payer of both signed two transactions over one lock.
     #[must_use]
     pub fn is_proven(&self, network: &Network) -> bool {
         let Self { first, second } = self;
@@ -448,8 +396,17 @@ impl Equivocation {
 }
 
 impl Coin {
-    /// Whether it exists: its transaction is certified, or the network began with it. It may have been
-    /// spent since; only its owner can have done that.
+    /// Payer of the transaction that made it; `None` for an output of the genesis.
+    #[must_use]
+    pub fn payer(&self) -> Option<IdentityKey> {
+        match &self.origin {
+            Origin::Genesis => None,
+            Origin::Certified(proof) => Some(proof.opening.payer),
+        }
+    }
+
+    /// Checks that the coin exists: its transaction is certified, or it is in the genesis. It may
+    /// have been spent since; only its owner can have done that.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -480,7 +437,7 @@ fn name(chain: ChainId, payer: IdentityKey, sources: Digest, outputs: Digest) ->
     TxId(hash_keyed(NAME, &bytes))
 }
 
-/// What a payer signs. Its outputs outlive an epoch, and so does its word.
+/// Statement that a payer signs. Its outputs outlive an epoch, and so does its signature.
 pub(crate) fn owner_statement(network: &Network, id: TxId) -> Vec<u8> {
     sign::statement(Kind::TxOwner, network.chain(), Epoch(0), &id)
 }

@@ -1,4 +1,4 @@
-//! What travels between payers and authorities. An order is the encoding of a
+//! Messages between payers and authorities. An order is the encoding of a
 //! [`Transaction`](crate::Transaction) as it is.
 
 use crate::{Core, Invalid, OutputId, TxId, Vote};
@@ -7,26 +7,26 @@ use borsh::{BorshDeserialize, BorshSerialize};
 /// An authority's answer to an order.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Answer {
-    /// Which transaction.
+    /// Transaction that the answer is about.
     pub tx: TxId,
-    /// What the authority says of it.
+    /// Verdict of the authority.
     pub verdict: Verdict,
 }
 
-/// What an authority says of a transaction.
+/// Verdict of an authority on a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum Verdict {
-    /// It votes for it.
+    /// The authority votes for the transaction.
     Vote(Vote),
     /// An input is locked for another transaction of the same payer, which this is.
     Locked {
-        /// Which input.
+        /// Input that is locked.
         input: OutputId,
-        /// What it is locked for: with the refused one, proof that its payer signed two. `None` where the
-        /// authority gave it up since.
+        /// Transaction that the input is locked for: with the refused one, proof that its payer
+        /// signed two. `None` where the authority has pruned it since.
         first: Option<Box<Core>>,
     },
-    /// It is invalid.
+    /// The transaction breaks this rule.
     Invalid(Invalid),
     /// The authority has too much to do: ask again later.
     Busy,
@@ -35,7 +35,7 @@ pub enum Verdict {
 /// Largest order: inputs with the largest certificates that a network of hundreds makes.
 pub const ORDER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Largest answer.
+/// Largest encoding of an answer, in bytes.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 #[cfg(test)]

@@ -1,30 +1,32 @@
-//! ADR 26 as a model: every order of votes, freezes, reports, lies and decisions over one coin and two transactions
-//! that spend it, with one Byzantine authority. Nothing of it is built yet; the model is the design's check.
+//! ADR 26 as a model: every order of votes, freezes, reports, lies and decisions over one coin and
+//! two transactions that spend it, with one Byzantine authority. Nothing of it is built yet; the
+//! model is the design's check.
 //!
-//! What is left out cannot help a liar: signatures (nobody forges), the log's own workings (an ordered report is
-//! counted by all alike), messages (a vote counts as soon as it was given, and whoever wants collects it). The Byzantine authority
-//! votes for everything, and reports what it likes.
+//! What is left out cannot help a liar: signatures (nobody forges), the log's own workings (an
+//! ordered report is counted by all alike), messages (a vote counts as soon as it was given, and
+//! whoever wants collects it). The Byzantine authority votes for everything, and reports what it
+//! likes.
 
 use stateright::{Checker, Model, Property};
 
-/// What the coin may go to.
+/// Transaction that may get the coin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Tx {
     /// One that its payer signed.
     One,
-    /// The other.
+    /// The other one that its payer signed.
     Two,
     /// Back to the payer, by decision alone.
     Refund,
 }
 
-/// What a payer can show to authorities.
+/// Transactions that a payer can show to authorities.
 const SIGNED: [Tx; 2] = [Tx::One, Tx::Two];
 
-/// How coins are released.
+/// Rule by which coins are released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
-    /// As ADR 26 has it.
+    /// The rule of ADR 26.
     Designed,
     /// Authorities report, and go on voting.
     WithoutFreeze,
@@ -42,24 +44,24 @@ struct Release {
 
 const FAULTY: usize = 1;
 
-/// Where an honest authority is in the log.
+/// Progress of an honest authority in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Stage {
-    /// Before the freeze.
+    /// Nothing is executed: before the freeze.
     Open,
-    /// It executed the freeze.
+    /// The freeze is executed, and nothing after it.
     Frozen,
     /// The log has its report, too.
     Reported,
-    /// It executed the decision.
+    /// The decision is executed as well.
     Done,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Honest {
-    /// What it locked the coin for, and voted for.
+    /// Transaction that it locked the coin for, and voted for.
     locked: Option<Tx>,
-    /// What it voted for because of the decision.
+    /// Transaction that it voted for because of the decision.
     followed: Option<Tx>,
     stage: Stage,
 }
@@ -68,9 +70,9 @@ struct Honest {
 struct State {
     /// Sorted: who is who makes no difference.
     honest: Vec<Honest>,
-    /// What the log has been told, in sorted order, lies among it.
+    /// Reports in the log, in sorted order; a lie is among them.
     reports: Vec<Option<Tx>>,
-    /// Whether the Byzantine authority reported: once, as everybody.
+    /// True once the Byzantine authority reported: once, as everybody.
     lied: bool,
     decided: Option<Tx>,
 }
@@ -111,13 +113,14 @@ impl Release {
         state.reports.iter().filter(|report| **report == Some(tx)).count()
     }
 
-    /// Whether honest authorities may have voted for it in such number that with the liars it is certified.
+    /// Tells whether so many honest authorities may have voted for it that with the liars it is
+    /// certified.
     fn is_possible(&self, state: &State, tx: Tx) -> bool {
         let unheard = self.authorities - state.reports.len();
         Self::named(state, tx) + unheard >= self.quorum() - FAULTY
     }
 
-    /// What follows from the reports so far.
+    /// Decision that follows from the reports so far.
     fn decide(&self, state: &State) -> Option<Tx> {
         if state.reports.len() < self.quorum() {
             return None;
@@ -174,7 +177,8 @@ impl Model for Release {
                 Stage::Frozen => actions.push(Action::Report(at)),
                 Stage::Reported | Stage::Done => {}
             }
-            // Who executes the decision has executed the freeze, whether or not its report was counted.
+            // Who executes the decision has executed the freeze, whether or not its report was
+            // counted.
             if let (Stage::Frozen | Stage::Reported, Some(decided)) = (one.stage, state.decided) {
                 if self.rule == Rule::SetFree && decided == Tx::Refund {
                     actions.extend(SIGNED.map(|tx| Action::Follow(at, tx)));

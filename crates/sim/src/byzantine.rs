@@ -1,20 +1,28 @@
 //! Members that do not follow the protocol, built by wrapping the machine that does.
 
+mod floods;
+mod impostor;
 mod liar;
 mod lies;
 mod reach;
 mod slot_lies;
+mod variants;
 
+pub use impostor::Impostor;
 pub(crate) use liar::Liar;
 pub use reach::Twins;
 
+use serde::de::IntoDeserializer;
+use serde::de::value::Error;
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
 
-/// How a member behaves.
+/// Behaviour of a member, honest or in one way faulty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Behaviour {
-    /// As it should.
+    /// Follows the protocol in all it does.
     #[default]
     Honest,
     /// It hears everything and never says a word.
@@ -25,14 +33,14 @@ pub enum Behaviour {
     FutureFlood,
     /// With every vote it sends a certificate over something else that it alone signed.
     Forger,
-    /// After a view was given up it proposes a block that extends less than it must.
+    /// After a view timed out it proposes a block that extends less than it must.
     StaleLeader,
-    /// It proposes and disseminates, and never votes nor gives up.
+    /// It proposes and disseminates, and never votes nor times out.
     Mute,
     /// It answers clients with results that it made up, the same as all who do.
     FalseReplies,
-    /// It names snapshots that nobody took and serves chunks that are not what they should be, and says
-    /// that it keeps nothing.
+    /// It names snapshots that nobody took and serves chunks that are not what they should be, and
+    /// says that it keeps nothing.
     BadServer,
     /// Two machines run under its key, each believing that it is the only one, and each reaching
     /// only some of the others: it equivocates in every way that two correct replicas with one name
@@ -42,7 +50,7 @@ pub enum Behaviour {
     CrashAtCertificate,
     /// It proposes one block to some and another to others, or to each member one of its own.
     Equivocator,
-    /// What is meant for all it sends to some, others each time.
+    /// Sends what is meant for all to some, others each time.
     SelectiveSend,
     /// It keeps certificates to itself and shows them much later.
     WithheldCertificate,
@@ -50,7 +58,7 @@ pub enum Behaviour {
     WrongParent,
     /// With each vote it votes for something else in the same view, and shows both to all.
     DoubleVote,
-    /// It gives up a view and then votes in it.
+    /// It signs a timeout of a view and then votes in it.
     TimeoutThenVote,
     /// It reports a lower certificate than it has.
     LyingHighQc,
@@ -70,16 +78,58 @@ pub enum Behaviour {
     SyncAmplifier,
     /// It forgets its promises whenever it starts again, and goes on signing.
     Amnesiac,
+    /// With every statement it sends certificates that have everything but valid signatures, in
+    /// every kind of message that shows one.
+    CertificateFlood,
+    /// With every statement it sends again what was said before, by itself or by others.
+    ReplayFlood,
+    /// With every statement it votes for many things that nobody proposed, in the view and the
+    /// slots that are under way.
+    VoteFlood,
+    /// With every statement it leaves views: those that are over, or one after another to come.
+    TimeoutFlood,
+    /// With every statement it disseminates the requests of its last body under new numbers.
+    BodyFlood,
+    /// It sends its own statements with a byte changed, and does not sign them again.
+    Mutator,
+    /// It signs its own statements with a byte changed.
+    SigningMutator,
+    /// It says one thing to one half of the members and to the other half the same with a byte
+    /// changed, both well signed.
+    TwoFaced,
+    /// It says everything to members late, and nothing out of order.
+    LateSender,
+    /// Its proposals are late, and nothing else.
+    SlowLeader,
+    /// It sends everything twice.
+    DoubleSender,
+    /// It never says a word to some of the members.
+    Partisan,
+}
+
+impl fmt::Display for Behaviour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+impl FromStr for Behaviour {
+    type Err = Error;
+
+    /// Parses its name as scenario files have it.
+    fn from_str(name: &str) -> Result<Self, Error> {
+        Self::deserialize(name.into_deserializer())
+    }
 }
 
 impl Behaviour {
-    /// Whether its machine speaks for itself.
+    /// Returns `true` if its machine speaks for itself.
     #[must_use]
     pub fn says_what_its_machine_says(self) -> bool {
         matches!(self, Self::Honest | Self::Twin | Self::Amnesiac)
     }
 
-    /// Whether it says what its machine says too.
+    /// Returns `true` if it says what its machine says too.
     pub(crate) fn adds_to_the_truth(self) -> bool {
         matches!(
             self,
@@ -91,7 +141,25 @@ impl Behaviour {
         )
     }
 
-    /// What several members that behave so are called.
+    /// All faulty behaviours: those that members are drawn from, and those that come with little
+    /// retention or with weights.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::FAULTY.into_iter().chain([Self::FalseReplies, Self::BadServer])
+    }
+
+    /// Returns `true` if it sends many messages with each statement.
+    pub(crate) fn is_flood(self) -> bool {
+        matches!(
+            self,
+            Self::CertificateFlood
+                | Self::ReplayFlood
+                | Self::VoteFlood
+                | Self::TimeoutFlood
+                | Self::BodyFlood
+        )
+    }
+
+    /// Name for several members that behave so, in statistics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -121,12 +189,24 @@ impl Behaviour {
             Self::Censor => "censors",
             Self::SyncAmplifier => "sync amplifiers",
             Self::Amnesiac => "amnesiacs",
+            Self::CertificateFlood => "floods of certificates",
+            Self::ReplayFlood => "floods of replays",
+            Self::VoteFlood => "floods of votes",
+            Self::TimeoutFlood => "floods of timeouts",
+            Self::BodyFlood => "floods of bodies",
+            Self::Mutator => "mutators",
+            Self::SigningMutator => "mutators that sign",
+            Self::TwoFaced => "two-faced members",
+            Self::LateSender => "late senders",
+            Self::SlowLeader => "slow leaders",
+            Self::DoubleSender => "double senders",
+            Self::Partisan => "partisans",
         }
     }
 
-    /// What faulty members are drawn from, where all weigh the same; [`Behaviour::BadServer`] comes
-    /// with little retention.
-    pub const FAULTY: [Self; 23] = [
+    /// Behaviours that faulty members are drawn from, where all weigh the same;
+    /// [`Behaviour::BadServer`] comes with little retention.
+    pub const FAULTY: [Self; 35] = [
         Self::Silent,
         Self::SilentLeader,
         Self::FutureFlood,
@@ -150,9 +230,22 @@ impl Behaviour {
         Self::Censor,
         Self::SyncAmplifier,
         Self::Amnesiac,
+        Self::CertificateFlood,
+        Self::ReplayFlood,
+        Self::VoteFlood,
+        Self::TimeoutFlood,
+        Self::BodyFlood,
+        Self::Mutator,
+        Self::SigningMutator,
+        Self::TwoFaced,
+        Self::LateSender,
+        Self::SlowLeader,
+        Self::DoubleSender,
+        Self::Partisan,
     ];
 
-    /// What they are drawn from where a coalition of light members may be faulty at once.
+    /// Behaviours that they are drawn from where a coalition of light members may be faulty at
+    /// once.
     pub const FAULTY_IF_WEIGHTED: [Self; 5] =
         [Self::FalseReplies, Self::Twin, Self::Forger, Self::Mute, Self::StaleLeader];
 }

@@ -1,14 +1,15 @@
-//! Many seeds.
+//! Runs over many seeds, on several threads.
 
-use crate::scenario::{Report, Scenario, run};
+use crate::run::{Report, run};
+use crate::scenario::Scenario;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
 /// Runs the scenarios that `draw` makes of `seeds` on `threads` threads. Each report is shown to
-/// `progress` as it comes; all of them are returned in the order of their seeds. What is in a report
-/// does not depend on the number of threads.
+/// `progress` as it comes; all of them are returned in the order of their seeds. What is in a
+/// report does not depend on the number of threads.
 ///
 /// # Panics
 /// When a scenario cannot be set up.

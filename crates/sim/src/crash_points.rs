@@ -1,7 +1,7 @@
 //! Every crash point of a replica: each boundary between two of its effects, crashed in every way.
 //!
-//! One run of a small committee is recorded: work, views given up, turns as the leader, bodies,
-//! snapshots, a log that gives up its oldest segments, a member that fetches what it missed. One
+//! One run of a small committee is recorded: work, views timed out, turns as the leader, bodies,
+//! snapshots, a log that deletes its oldest segments, a member that fetches what it missed. One
 //! replica of it is the *subject*. At each boundary between two of its effects, and at each step of
 //! its host, its disks are forked and crashed: cleanly; with everything unsynced lost; with the
 //! last record torn at each of its bytes; with nothing unsynced but the last write kept; with a bit
@@ -10,13 +10,13 @@
 //!
 //! After each of them the subject recovers, and
 //!
-//! - what it recovers is a beginning of what it wrote, and holds all that was called durable (`model`);
-//!   a flipped bit that can be told from a torn end stops it;
+//! - what it recovers is a beginning of what it wrote, and holds all that was called durable
+//!   (`model`); a flipped bit that can be told from a torn end stops it;
 //! - a failed disk stopped it, and the journal says so again when asked again;
-//! - members that contradict themselves offer it other blocks in the views in which it has signed, blocks
-//!   that extend too little, and older ones (`offers`): it contradicts nothing that left before the crash,
-//!   votes for nothing whose bodies it lost, and executes the same heights to the same roots, no request
-//!   twice (the [oracles](crate::oracles));
+//! - members that contradict themselves offer it other blocks in the views in which it has signed,
+//!   blocks that extend too little, and older ones (`offers`): it contradicts nothing that left
+//!   before the crash, votes for nothing whose bodies it lost, and executes the same heights to the
+//!   same roots, no request twice (the [oracles](crate::oracles));
 //! - the recovery itself is cut short, by the failure of each of its steps and by a second crash;
 //! - in a committee that works it goes on to commit.
 //!
@@ -27,22 +27,26 @@
 mod cases;
 mod chronicle;
 mod committee;
+mod disks;
 mod failures;
+mod host;
 mod model;
 mod offers;
 mod recorded;
-mod room;
+mod report;
+mod shared;
 
 use crate::mutants::{Active, Mutant};
 use crate::oracles::Violation;
-use cases::{Counts, Moment, every_failure};
+use cases::{Counts, Moment};
 use chronicle::Chronicle;
+use disks::{Disks, LogKind, every_failure, full_at_each_write};
 use quorate_consensus::ProtocolKind;
 use quorate_storage::Fault;
-use quorate_storage::disk::Faults;
 use quorate_types::Time;
 use recorded::{Recorded, SUBJECT};
-use room::{Disks, Shared, Which};
+pub use report::{Broken, Report};
+use shared::Shared;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,16 +56,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-/// What to look at.
+/// Selection of crash points, and how they are visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// At how many points at once.
     pub threads: usize,
-    /// One point alone.
+    /// Number of the one point to look at; all where it is absent.
     pub only: Option<u64>,
     /// Every so many-th point; 1 for all of them.
     pub every: u64,
-    /// What the committee runs.
+    /// Protocol that the committee runs.
     pub protocol: ProtocolKind,
     /// A rule that is left out.
     pub mutant: Option<Mutant>,
@@ -76,46 +80,12 @@ impl Options {
     }
 }
 
-/// What came of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    /// Boundaries of the recorded run, and failures of its disks.
-    pub points: u64,
-    /// What the subject had done last at the boundaries, with their number.
-    pub steps: BTreeMap<&'static str, u64>,
-    /// How many cases of each kind were looked at.
-    pub cases: BTreeMap<&'static str, u64>,
-    /// What was wrong, by point; the search ends soon after the first.
-    pub broken: Vec<Broken>,
-}
-
-/// A case in which something is wrong.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken {
-    /// The point.
-    pub point: u64,
-    /// What the subject did last before it.
-    pub after: &'static str,
-    /// How it crashed.
-    pub mode: String,
-    /// What is wrong.
-    pub violation: Violation,
-}
-
-impl std::fmt::Display for Broken {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { point, after, mode, violation } = self;
-        let Violation { oracle, text } = violation;
-        write!(f, "point {point}, after \"{after}\", crashed \"{mode}\": {oracle}: {text}")
-    }
-}
-
 /// The points of the recorded run: its boundaries by number, then the failures of its disks.
 #[derive(Clone, Debug)]
 struct Points {
     boundaries: u64,
     steps: BTreeMap<&'static str, u64>,
-    failures: Vec<(Which, Fault)>,
+    failures: Vec<(LogKind, Fault)>,
 }
 
 impl Points {
@@ -190,23 +160,12 @@ fn survey(shared: &Arc<Shared>) -> Result<Points, Broken> {
             let (point, after, mode) = (0, "the recorded run", "not at all".to_owned());
             return Err(Broken { point, after, mode, violation });
         }
-        let faults = recorded.committee.room(SUBJECT).faults();
+        let faults = recorded.committee.host(SUBJECT).faults();
         let mut failures = every_failure(faults);
         failures.extend(full_at_each_write(faults));
         let steps: BTreeMap<&'static str, u64> = steps.borrow().clone();
         Ok(Points { boundaries: steps.values().sum(), steps, failures })
     })
-}
-
-/// The disk is full after so many bytes.
-fn full_at_each_write(faults: &[Faults; 2]) -> Vec<(Which, Fault)> {
-    const STEPS: u64 = 48;
-    let mut all = Vec::new();
-    for (which, faults) in [Which::Records, Which::Bodies].into_iter().zip(faults) {
-        let bytes = faults.bytes();
-        all.extend((1..STEPS).map(|step| (which, Fault::Full { bytes: bytes * step / STEPS })));
-    }
-    all
 }
 
 /// A panic counts as a violation.
@@ -251,7 +210,7 @@ impl Lane {
         if outcome.is_err() {
             self.stop.store(true, Ordering::Relaxed);
         }
-        // Nobody listens any more only when the whole search was given up.
+        // Nobody listens any more only when the whole search was abandoned.
         let _ = self.sender.send((counts, outcome));
     }
 

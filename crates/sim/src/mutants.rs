@@ -1,10 +1,12 @@
 //! Rules that a scenario can have left out, to prove that the oracles notice.
 
+use quorate_crypto::mutants;
 pub use quorate_crypto::mutants::Mutant;
 
 /// The rules that a run can break: those of the machines, the checks before them, the host, the log
-/// and the executor; those of payments under [`crate::payments`]. The others are about keys and shares that no scenario forges.
-pub const ALL: [Mutant; 82] = [
+/// and the executor; those of payments under [`crate::payments`]. The others are about keys and
+/// shares that no scenario forges.
+pub const ALL: [Mutant; 84] = [
     Mutant::SkipThreshold,
     Mutant::CertificateCountsHeads,
     Mutant::TallyCountsHeads,
@@ -53,6 +55,8 @@ pub const ALL: [Mutant; 82] = [
     Mutant::VoteWithoutBodies,
     Mutant::AcknowledgeBeforeStored,
     Mutant::HostSendsEarly,
+    Mutant::ChecksCostNothing,
+    Mutant::WallClockOnce,
     Mutant::SkipSync,
     Mutant::SkipDirectorySync,
     Mutant::AcceptTornRecord,
@@ -97,26 +101,16 @@ impl Active {
     /// From now on.
     ///
     /// # Panics
-    /// When there is a mutant and the crate was built without the feature `mutants`.
+    /// When there is a mutant and this build leaves out no rules ([`mutants::ENABLED`]).
     #[must_use]
     pub fn set(mutant: Option<Mutant>) -> Self {
-        switch(mutant);
+        mutants::set(mutant);
         Self(())
     }
 }
 
 impl Drop for Active {
     fn drop(&mut self) {
-        switch(None);
+        mutants::set(None);
     }
-}
-
-#[cfg(feature = "mutants")]
-fn switch(mutant: Option<Mutant>) {
-    quorate_crypto::mutants::set(mutant);
-}
-
-#[cfg(not(feature = "mutants"))]
-fn switch(mutant: Option<Mutant>) {
-    assert!(mutant.is_none(), "build with the feature `mutants` to run one");
 }

@@ -1,22 +1,22 @@
 //! Links between endpoints: latency, loss, duplicates, reordering, partitions and clogs.
 //!
-//! Endpoints are numbered: hosts of replicas first, clients after them. A lane of a link is first in,
-//! first out, unless the conditions say that it reorders.
+//! Endpoints are numbered: hosts of replicas first, clients after them. A lane of a link is first
+//! in, first out, unless the conditions say that it reorders.
 
-use crate::dice::Dice;
-use crate::scenario::text;
+use crate::forms;
+use quorate_deterministic::Rng;
 use quorate_types::{Lane, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// How the links behave, the same for all but for their base latency.
+/// Conditions of the links, the same for all but for their base latency.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Conditions {
     /// Each directed link draws its base latency from this range, in microseconds.
-    #[serde(with = "text::range")]
+    #[serde(with = "forms::range")]
     pub base_us: RangeInclusive<u64>,
     /// Each frame takes up to this much longer.
     pub jitter_us: u64,
@@ -26,8 +26,8 @@ pub struct Conditions {
     pub duplicate_percent: u64,
     /// Frames in a hundred that overtake, or are overtaken by, the others of their lane.
     pub reorder_percent: u64,
-    /// Frames in a thousand in which a bit flips on the way. Between correct ends the channel notices:
-    /// the frame and the connection are lost, and a new one takes a moment.
+    /// Frames in a thousand in which a bit flips on the way. Between correct ends the channel
+    /// notices: the frame and the connection are lost, and a new one takes a moment.
     #[serde(default)]
     pub corrupt_permille: u64,
     /// Frames are lost, doubled, reordered and corrupted in spells of so many microseconds, with as
@@ -36,7 +36,7 @@ pub struct Conditions {
     pub spell_us: u64,
 }
 
-/// What a frame that is sent now is up against: none of it between two bad spells.
+/// Chances that a frame sent now is up against: none of it between two bad spells.
 #[derive(Clone, Copy, Debug, Default)]
 struct Odds {
     loss_percent: u64,
@@ -63,11 +63,11 @@ impl Conditions {
 /// A set of endpoints, one bit each.
 pub type Side = u64;
 
-/// Which of the links across a partition are cut.
+/// Directions in which the links across a partition are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
-    /// Both ways.
+    /// Cut in both directions.
     Symmetric,
     /// From the side to the rest only.
     OneWay,
@@ -89,7 +89,7 @@ struct Clog {
     until: Time,
 }
 
-/// How long a link carries nothing after a corrupted frame.
+/// Time for which a link carries nothing after a corrupted frame.
 const RECONNECT_US: RangeInclusive<u64> = 1_000..=200_000;
 
 /// The network of one world.
@@ -103,7 +103,7 @@ pub struct Network {
     /// Links that carry nothing until then.
     reconnecting: BTreeMap<(usize, usize), Time>,
     last_arrivals: BTreeMap<(usize, usize, Lane), Time>,
-    dice: Dice,
+    rng: Rng,
 }
 
 impl Network {
@@ -115,10 +115,10 @@ impl Network {
     /// # Panics
     /// When there are more than [`Network::ENDPOINTS_MAX`].
     #[must_use]
-    pub fn new(endpoints: usize, conditions: Conditions, mut dice: Dice) -> Self {
+    pub fn new(endpoints: usize, conditions: Conditions, mut rng: Rng) -> Self {
         assert!(endpoints <= Self::ENDPOINTS_MAX, "a side has a bit for each endpoint");
         let links = endpoints * endpoints;
-        let base_us = (0..links).map(|_| dice.between(&conditions.base_us)).collect();
+        let base_us = (0..links).map(|_| rng.between(&conditions.base_us)).collect();
         Self {
             conditions,
             endpoints,
@@ -127,7 +127,7 @@ impl Network {
             clogs: Vec::new(),
             reconnecting: BTreeMap::new(),
             last_arrivals: BTreeMap::new(),
-            dice,
+            rng,
         }
     }
 
@@ -152,29 +152,29 @@ impl Network {
         self.conditions.corrupt_permille = 0;
     }
 
-    /// When a frame that is sent now arrives: never, once or twice.
+    /// Times at which a frame sent now arrives: none, one or two.
     pub fn route(&mut self, now: Time, from: usize, to: usize, lane: Lane) -> Vec<Time> {
         let odds = self.conditions.odds(now);
         let reconnecting = self.reconnecting.get(&(from, to)).is_some_and(|until| now < *until);
-        if reconnecting || self.is_cut(now, from, to) || self.dice.percent(odds.loss_percent) {
+        if reconnecting || self.is_cut(now, from, to) || self.rng.percent(odds.loss_percent) {
             return Vec::new();
         }
-        if self.dice.below(1_000) < odds.corrupt_permille {
-            self.reconnecting.insert((from, to), now + self.dice.span(&RECONNECT_US));
+        if self.rng.below(1_000) < odds.corrupt_permille {
+            self.reconnecting.insert((from, to), now + self.rng.span(&RECONNECT_US));
             return Vec::new();
         }
-        let copies = if self.dice.percent(odds.duplicate_percent) { 2 } else { 1 };
+        let copies = if self.rng.percent(odds.duplicate_percent) { 2 } else { 1 };
         (0..copies).map(|_| self.arrival(now, from, to, lane, odds)).collect()
     }
 
     fn arrival(&mut self, now: Time, from: usize, to: usize, lane: Lane, odds: Odds) -> Time {
         let base = self.base_us[from * self.endpoints + to];
-        let jitter = self.dice.below(self.conditions.jitter_us + 1);
+        let jitter = self.rng.below(self.conditions.jitter_us + 1);
         let free = now.max(self.clogged_until(now, from, to));
         let direct = free + Duration::from_micros(base + jitter);
-        if self.dice.percent(odds.reorder_percent) {
+        if self.rng.percent(odds.reorder_percent) {
             // Held back, and no reason for the others to wait: it arrives out of order.
-            let extra = self.dice.below(4 * (base + self.conditions.jitter_us) + 1);
+            let extra = self.rng.below(4 * (base + self.conditions.jitter_us) + 1);
             return direct + Duration::from_micros(extra);
         }
         let last = self.last_arrivals.entry((from, to, lane)).or_default();

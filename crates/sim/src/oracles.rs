@@ -1,16 +1,17 @@
-//! What judges a run. Oracles see what correct members do, and share no code with the protocols.
+//! Judges of a run. Oracles see what correct members do, and share no code with the protocols.
 //!
-//! The world shows every [`Observation`] to every [`Oracle`]; the first complaint ends the run. Members
-//! that are Byzantine by the scenario are not shown: nothing is promised about them.
+//! The world shows every [`Observation`] to every [`Oracle`]; the first complaint ends the run.
+//! Members that are Byzantine by the scenario are not shown: nothing is promised about them.
 
 mod acknowledged;
 mod agreement;
 mod audit;
 mod availability;
 mod caps;
-mod conduct;
 mod departures;
 mod exactly_once;
+mod fair_checks;
+mod false_accusations;
 mod halting;
 mod prefix;
 mod progress;
@@ -25,9 +26,10 @@ pub use agreement::Agreement;
 pub use audit::Audit;
 pub use availability::Availability;
 pub use caps::Caps;
-pub use conduct::Conduct;
 pub use departures::Departures;
 pub use exactly_once::ExactlyOnce;
+pub use fair_checks::FairChecks;
+pub use false_accusations::FalseAccusations;
 pub use halting::Halting;
 pub use prefix::Prefix;
 pub use progress::Progress;
@@ -41,37 +43,38 @@ use bytes::Bytes;
 use quorate_crypto::{Digest, hash};
 use quorate_engine::{Completed, Message, Status};
 use quorate_types::machine::{ExecutedUpTo, Halt};
-use quorate_types::{BodyRef, Height, Payload, Rejected, ReplicaId};
+use quorate_types::{BodyRef, Height, Payload, Peer, Rejected, ReplicaId, Time};
+use std::time::Duration;
 
 /// Something that a correct member or a client did, or that became of it.
 #[derive(Debug)]
 pub enum Observation<'a> {
     /// A replica started; `executed` is what its state store remembers.
     Booted {
-        /// Which.
+        /// Replica that this is about.
         replica: ReplicaId,
-        /// How far its state had come durably.
+        /// Last height whose state was durable, with its root.
         executed: Option<&'a ExecutedUpTo>,
     },
     /// These bodies survived on a replica's disk; no others did.
     Kept {
-        /// Which replica.
+        /// Replica that this is about.
         replica: ReplicaId,
-        /// Their names.
+        /// Names of the bodies.
         bodies: &'a [BodyRef],
     },
     /// A body became durable.
     Stored {
         /// On the disk of this replica.
         replica: ReplicaId,
-        /// Its name.
+        /// Name of the body.
         body: BodyRef,
     },
     /// The host let a message of this replica go.
     Released {
-        /// The sender.
+        /// Replica that sent it.
         replica: ReplicaId,
-        /// What.
+        /// Message as it left.
         message: &'a Message,
         /// The first byte of its frame's content.
         tag: u8,
@@ -80,71 +83,104 @@ pub enum Observation<'a> {
     },
     /// A replica executed a height.
     Executed {
-        /// Which replica.
+        /// Replica that this is about.
         replica: ReplicaId,
-        /// Which height.
+        /// Height that this is about.
         height: Height,
         /// The root that it came to.
         root: Digest,
         /// The [`payload_hash`] of what was ordered.
         payload: Digest,
-        /// What the service was asked to execute: no repeats.
+        /// Operations that the service was asked to execute: no repeats.
         operations: &'a [Seen],
     },
     /// A replica took the state of this height over from others.
     Installed {
-        /// Which replica.
+        /// Replica that this is about.
         replica: ReplicaId,
-        /// Which height.
+        /// Height that this is about.
         height: Height,
         /// The root that the snapshot names.
         root: Digest,
     },
     /// A client handed an operation to its session. No two operations of a run have the same bytes.
     Submitted {
-        /// The operation.
+        /// Bytes of the operation.
         operation: &'a Bytes,
     },
     /// A session reported an operation done.
     Completed {
-        /// The operation.
+        /// Bytes of the operation.
         operation: &'a Bytes,
-        /// What it came to.
+        /// Result that the client was given.
         completed: &'a Completed,
     },
     /// A correct replica or client refused a frame of a correct sender.
     Refused {
-        /// What was wrong with it.
+        /// Reason for which it was refused.
         reason: &'a Rejected,
         /// The first byte of the frame.
         tag: u8,
     },
+    /// A replica begins to check a frame.
+    Checked(CheckedFrame),
     /// A replica lost everything on its disk.
     Wiped {
-        /// Which.
+        /// Replica that this is about.
         replica: ReplicaId,
     },
     /// A replica stopped itself.
     Halted {
-        /// Which.
+        /// Replica that this is about.
         replica: ReplicaId,
-        /// Why.
+        /// Reason that it gave.
         halt: &'a Halt,
     },
-    /// What a replica shows of itself after a turn.
+    /// A replica takes nothing from a peer for a while, for what it sent.
+    Barred {
+        /// Replica that this is about.
+        replica: ReplicaId,
+        /// Peer that is cut off.
+        peer: Peer,
+        /// `true` if that is a correct one.
+        is_correct: bool,
+    },
+    /// A replica shows its status after a turn.
     Shown {
-        /// The status.
+        /// Status as it was shown.
         status: &'a Status,
     },
 }
 
-/// How a run ended.
+/// A frame whose check begins, and what was checked since it arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckedFrame {
+    /// Replica that checks it.
+    pub replica: ReplicaId,
+    /// Peer that sent it.
+    pub from: Peer,
+    /// `true` if that is a correct one.
+    pub honest: bool,
+    /// `true` for what goes before bodies and requests.
+    pub urgent: bool,
+    /// Time at which its check began.
+    pub began: Time,
+    /// Time that its check takes.
+    pub cost: Duration,
+    /// Time of checks since it arrived that count against the same share: a member's own, or the
+    /// one that clients and learners have together.
+    pub own_checks: Duration,
+    /// Time of checks of liars' frames since it arrived.
+    pub liars_checks: Duration,
+}
+
+/// State of the members at the end of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Ending {
+pub struct RunEnd {
     /// The last executed height of each correct replica; `None` when it is down.
     pub heights: Vec<(ReplicaId, Option<Height>)>,
-    /// Whether, after the faults were over, all correct members that sign stood in one view under a
-    /// correct leader.
+    /// `true` if, after the faults were over, all correct members that sign stood in one view under
+    /// a correct leader.
     pub together: bool,
     /// Views that a correct member went through after the faults were over.
     pub views_after: u64,
@@ -165,12 +201,12 @@ pub trait Oracle {
     ///
     /// # Errors
     /// As [`Oracle::observe`].
-    fn finish(&mut self, _ending: &Ending) -> Result<(), String> {
+    fn finish(&mut self, _ending: &RunEnd) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// What tells one payload from another, in [`Observation::Executed`].
+/// Hash that tells one payload from another, in [`Observation::Executed`].
 #[must_use]
 pub fn payload_hash(payload: &Payload) -> Digest {
     hash(&borsh::to_vec(payload).expect("encoding into memory"))
@@ -181,7 +217,7 @@ pub fn payload_hash(payload: &Payload) -> Digest {
 pub struct Violation {
     /// The oracle that says so.
     pub oracle: &'static str,
-    /// What it saw.
+    /// Contradiction that it saw, in words.
     pub text: String,
 }
 
@@ -212,7 +248,7 @@ impl Oracles {
     ///
     /// # Errors
     /// The first complaint.
-    pub fn finish(&mut self, ending: &Ending) -> Result<(), Violation> {
+    pub fn finish(&mut self, ending: &RunEnd) -> Result<(), Violation> {
         self.all.iter_mut().try_for_each(|oracle| {
             let name = oracle.name();
             oracle.finish(ending).map_err(|text| Violation { oracle: name, text })

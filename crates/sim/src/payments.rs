@@ -1,10 +1,11 @@
 //! Payments in virtual time: authorities, payers and thieves under the eyes of oracles.
 //!
-//! Start with [`Scenario`], which is everything that a run depends on, and [`run`]. `world` hosts the
-//! two machines of `quorate_payments`; `host` is an authority's shard with a disk, `payer` a wallet,
-//! `thief` whoever tries to have more than is theirs, `liar` an authority that may say anything.
-//! `books` judges: it knows what is owned and what was promised, and shares no code with what it judges.
-//! [`model`] is a test of its own: one authority against plain maps, for a million transactions.
+//! Start with [`Scenario`], which is everything that a run depends on, and [`run`]. `world` hosts
+//! the two machines of `quorate_payments`; `host` is an authority's shard with a disk, `payer` a
+//! wallet, `thief` whoever tries to have more than is theirs, `liar` an authority that may say
+//! anything. `books` judges: it knows what is owned and what was promised, and shares no code with
+//! what it judges. [`model`] is a test of its own: one authority against plain maps, for a million
+//! transactions.
 
 mod books;
 mod host;
@@ -12,14 +13,14 @@ mod liar;
 pub mod model;
 mod payer;
 mod scenario;
+mod test_network;
 mod thief;
-mod town;
 mod world;
 
 pub use books::Violation;
-pub use liar::Conduct;
+pub use liar::Behaviour;
 pub use scenario::Scenario;
-pub use town::Town;
+pub use test_network::TestNetwork;
 
 use crate::campaign::each_seed;
 use crate::mutants::Active;
@@ -32,16 +33,16 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use world::World;
 
-/// What came of a run.
+/// Result of a run, with its verdict.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Its seed.
+    /// Seed of its scenario.
     pub seed: u64,
     /// The hash of all events.
     pub trace_hash: Digest,
-    /// How many.
+    /// Number of events processed.
     pub events: u64,
-    /// How long it lasted in the world.
+    /// Duration in the world's time.
     pub virtual_time: Time,
     /// Payments of honest payers that became certificates.
     pub certified: u64,
@@ -51,9 +52,9 @@ pub struct Report {
     pub conflicts: u64,
     /// Orders refused as invalid.
     pub invalid: u64,
-    /// How often each kind of fault was tried.
+    /// Number of faults tried, by kind.
     pub tried: BTreeMap<&'static str, u64>,
-    /// Whether all held.
+    /// First property that did not hold, if any.
     pub verdict: Result<(), Failure>,
 }
 

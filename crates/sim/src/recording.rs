@@ -31,7 +31,7 @@ pub struct RecordingService {
 }
 
 impl RecordingService {
-    /// Around `inner`.
+    /// Wraps `inner`, and gives the reader of what it saw.
     #[must_use]
     pub fn new(inner: Box<dyn Service>) -> (Self, Recorder) {
         let recorder = Recorder::default();

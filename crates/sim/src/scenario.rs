@@ -1,52 +1,66 @@
-//! Everything that a run depends on, drawn from one seed; and what comes of it.
+//! Everything that a run depends on, drawn from one seed.
 
 pub(crate) mod text;
 mod weights;
 
 use crate::byzantine::Behaviour;
-use crate::dice::Dice;
 use crate::faults::{self, Fault, Schedule};
-use crate::mutants::{Active, Mutant};
+use crate::forms;
+use crate::mutants::Mutant;
 use crate::network::Conditions;
 use crate::oracles::{
-    Acknowledged, Agreement, Audit, Availability, Caps, Conduct, Departures, ExactlyOnce, Halting,
-    Oracle, Prefix, Progress, Quorums, Slots, Together, Violation, Wiped,
+    Acknowledged, Agreement, Audit, Availability, Caps, Departures, ExactlyOnce, FairChecks,
+    FalseAccusations, Halting, Oracle, Prefix, Progress, Quorums, Slots, Together, Wiped,
 };
 use crate::replay;
-use crate::world::World;
-use quorate_crypto::{Digest, Policy, SchemeKind};
+use quorate_crypto::{Policy, SchemeKind};
+use quorate_deterministic::Rng;
 use quorate_engine::{Availability as Proof, ProtocolKind, Settings, Truncation};
 use quorate_storage::{ExecutorConfig, LogConfig};
-use quorate_types::{Height, Time, View, Weights, as_text};
+use quorate_types::{Time, Weights, as_text};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::RangeInclusive;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-/// How long the work beside the machine takes, in microseconds.
+/// Durations of the work beside the machine, in microseconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Durations {
     /// A sync of the log.
-    #[serde(with = "text::range")]
+    #[serde(with = "forms::range")]
     pub sync_us: RangeInclusive<u64>,
-    /// Executing a block.
-    #[serde(with = "text::range")]
+    /// Time to execute a block.
+    #[serde(with = "forms::range")]
     pub execute_us: RangeInclusive<u64>,
-    /// Combining shares.
-    #[serde(with = "text::range")]
+    /// Time to combine shares.
+    #[serde(with = "forms::range")]
     pub combine_us: RangeInclusive<u64>,
-    /// Reading back.
-    #[serde(with = "text::range")]
+    /// Time to read back.
+    #[serde(with = "forms::range")]
     pub read_us: RangeInclusive<u64>,
+    /// Time to check a signature or a certificate that arrives. Where it is none, checks are made
+    /// at once and nothing is held against whoever lies, so that its later lies are heard too.
+    #[serde(with = "forms::range", default = "no_time")]
+    pub check_us: RangeInclusive<u64>,
 }
 
-/// How many times longer the fault phase is than what its faults are drawn for.
+fn no_time() -> RangeInclusive<u64> {
+    0..=0
+}
+
+impl Durations {
+    /// Returns `true` if checks take time.
+    #[must_use]
+    pub fn prices_checks(&self) -> bool {
+        *self.check_us.end() > 0
+    }
+}
+
+/// Factor by which the fault phase is longer than what its faults are drawn for.
 const SPREAD: u32 = 6;
 
-/// How long links are bad before they are fair for as long.
+/// Time for which links are bad before they are fair for as long.
 const SPELL_US: RangeInclusive<u64> = 500_000..=4_000_000;
 
 /// Everything that a run depends on.
@@ -58,9 +72,9 @@ pub struct Scenario {
     pub seed: u64,
     /// Members of the committee.
     pub replicas: usize,
-    /// Learners beside them.
+    /// Number of learners beside them.
     pub learners: usize,
-    /// What each member's vote weighs; who may be faulty follows from it.
+    /// Weight of each member's vote; the tolerated faults follow from it.
     #[serde(with = "as_text")]
     pub weights: Weights,
     /// The voting scheme; identities are always Ed25519.
@@ -72,83 +86,38 @@ pub struct Scenario {
     pub log: LogConfig,
     /// The executor of all replicas.
     pub executor: ExecutorConfig,
-    /// Clients.
+    /// Number of clients that submit operations.
     pub clients: usize,
-    /// Operations that they hand in while there are faults.
+    /// Operations that they submit while there are faults.
     pub operations: usize,
-    /// How links behave while there are faults.
+    /// Conditions of the links while there are faults.
     pub conditions: Conditions,
-    /// How long the work of hosts takes.
+    /// Durations of the hosts' own work.
     pub durations: Durations,
     /// Microseconds on each member's clock to a second.
     pub clock_rates: Vec<u64>,
-    /// How each member behaves.
+    /// Behaviour of each member, by index.
     pub behaviours: Vec<Behaviour>,
-    /// What goes wrong and when.
+    /// Faults with their times.
     #[serde(with = "text::schedule")]
     pub schedule: Schedule,
-    /// How long faults go on.
-    #[serde(with = "text::micros", rename = "fault_phase_us")]
+    /// Time for which faults go on.
+    #[serde(with = "forms::micros", rename = "fault_phase_us")]
     pub fault_phase: Duration,
-    /// How long after them everything must be done.
-    #[serde(with = "text::micros", rename = "liveness_bound_us")]
+    /// Time after them in which everything must be done.
+    #[serde(with = "forms::micros", rename = "liveness_bound_us")]
     pub liveness_bound: Duration,
     /// More members are faulty than is tolerated, see [`Scenario::is_beyond_tolerance`].
     pub excessive: bool,
     /// A rule that is left out.
-    #[serde(with = "text::mutant", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "forms::mutant", skip_serializing_if = "Option::is_none")]
     pub mutant: Option<Mutant>,
-    /// What it takes on the command line, besides the seed, to draw the same.
+    /// Arguments of the command line, besides the seed, that draw the same.
     #[serde(skip)]
     pub options: Vec<String>,
     /// The file that it was read from: it cannot be drawn from its seed.
     #[serde(skip)]
     pub file: Option<String>,
-}
-
-/// What came of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
-    /// The scenario's.
-    pub seed: u64,
-    /// The hash of every event.
-    pub trace_hash: Digest,
-    /// Events processed.
-    pub events: u64,
-    /// How long it took, in the world's time.
-    pub virtual_time: Time,
-    /// The highest height that a correct replica decided and executed.
-    pub decided_height: Height,
-    /// Operations completed.
-    pub completed: u64,
-    /// Snapshots that correct replicas installed instead of executing what they missed.
-    pub installed: u64,
-    /// The highest view of a correct replica.
-    pub views: View,
-    /// What was tried, and how often: kinds of faults and of behaviours.
-    pub tried: BTreeMap<&'static str, u64>,
-    /// Whether every property held.
-    pub verdict: Result<(), Failure>,
-}
-
-/// A property was broken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// Which oracle says so.
-    pub oracle: &'static str,
-    /// What it saw.
-    pub text: String,
-    /// How everybody stood.
-    pub state: String,
-    /// The command that runs it again.
-    pub replay: String,
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { oracle, text, state, replay } = self;
-        write!(f, "{oracle}: {text}\n{state}\nto run it again: {replay}")
-    }
 }
 
 impl Scenario {
@@ -186,6 +155,7 @@ impl Scenario {
                 execute_us: 20..=1_000,
                 combine_us: 10..=500,
                 read_us: 20..=1_000,
+                check_us: no_time(),
             },
             clock_rates: vec![1_000_000; replicas],
             behaviours: vec![Behaviour::Honest; replicas],
@@ -199,12 +169,12 @@ impl Scenario {
         }
     }
 
-    /// The scenario of a seed: each fault with a chance of one half. In a quarter of the seeds members
-    /// weigh differently.
+    /// The scenario of a seed: each fault with a chance of one half. In a quarter of the seeds
+    /// members weigh differently.
     #[must_use]
     pub fn from_seed(seed: u64) -> Self {
-        let replicas = Self::drawn_replicas(&mut Dice::new(seed, "scenario", 0));
-        let weights = weights::draw(&mut Dice::new(seed, "weights", 0), replicas);
+        let replicas = Self::drawn_replicas(&mut Rng::new(seed, "scenario", 0));
+        let weights = weights::draw(&mut Rng::new(seed, "weights", 0), replicas);
         let scenario = Self::draw(seed, weights);
         if scenario.weights.are_equal() { scenario } else { scenario.noting_weights() }
     }
@@ -215,52 +185,76 @@ impl Scenario {
         Self::draw(seed, weights).noting_weights()
     }
 
-    fn drawn_replicas(dice: &mut Dice) -> usize {
-        *dice.choose(&[4, 4, 4, 4, 5, 6, 7, 7, 8, 10, 13])
+    fn drawn_replicas(rng: &mut Rng) -> usize {
+        *rng.choose(&[4, 4, 4, 4, 5, 6, 7, 7, 8, 10, 13])
     }
 
     fn draw(seed: u64, weights: Weights) -> Self {
-        let mut dice = Dice::new(seed, "scenario", 0);
+        let mut rng = Rng::new(seed, "scenario", 0);
         // Drawn again, so that the draws after it are the same whoever chose the weights.
-        let _ = Self::drawn_replicas(&mut dice);
+        let _ = Self::drawn_replicas(&mut rng);
         let replicas = weights.members();
         let mut scenario = Self::calm(seed, replicas);
         scenario.weights = weights;
-        scenario.scheme = if dice.one_in(64) { SchemeKind::Ed25519 } else { SchemeKind::Stub };
-        scenario.fault_phase = dice.span(&(4_000_000..=10_000_000));
-        scenario.operations = usize::try_from(dice.between(&(400..=800))).expect("few");
-        scenario.clients = usize::try_from(dice.between(&(1..=4))).expect("few");
-        scenario.draw_settings(&mut dice);
-        // From dice of its own, so that all other draws are as they were without it.
-        if !scenario.settings.inline_bodies && Dice::new(seed, "availability", 0).one_in(3) {
+        scenario.scheme = if rng.one_in(64) { SchemeKind::Ed25519 } else { SchemeKind::Stub };
+        scenario.fault_phase = rng.span(&(4_000_000..=10_000_000));
+        scenario.operations = usize::try_from(rng.between(&(400..=800))).expect("few");
+        scenario.clients = usize::try_from(rng.between(&(1..=4))).expect("few");
+        scenario.draw_settings(&mut rng);
+        // From a stream of its own, so that all other draws are as they were without it.
+        if !scenario.settings.inline_bodies && Rng::new(seed, "availability", 0).one_in(3) {
             scenario.settings.availability = Proof::Certified;
         }
-        scenario.settings.execution_certificates = Dice::new(seed, "certificates", 0).one_in(3);
-        scenario.draw_conditions(&mut dice);
-        scenario.draw_behaviours(&mut dice);
-        if dice.coin() {
-            let rates = (0..replicas).map(|_| dice.between(&(900_000..=1_100_000)));
+        scenario.settings.execution_certificates = Rng::new(seed, "certificates", 0).one_in(3);
+        scenario.draw_checks();
+        scenario.draw_conditions(&mut rng);
+        scenario.draw_behaviours(&mut rng);
+        if rng.coin() {
+            let rates = (0..replicas).map(|_| rng.between(&(900_000..=1_100_000)));
             scenario.clock_rates = rates.collect();
         }
-        if dice.one_in(4) {
-            scenario.draw_storm(&mut dice);
+        if rng.one_in(4) {
+            scenario.draw_storm(&mut rng);
         }
         let hosts = scenario.hosts();
         let endpoints = hosts + scenario.clients;
-        scenario.schedule.extend(faults::draw(&mut dice, hosts, endpoints, scenario.fault_phase));
-        let mut retention = Dice::new(seed, "retention", 0);
+        scenario.schedule.extend(faults::draw(&mut rng, hosts, endpoints, scenario.fault_phase));
+        let mut retention = Rng::new(seed, "retention", 0);
         if retention.one_in(4) {
             scenario.draw_retention(&mut retention);
         }
-        if Dice::new(seed, "too many", 0).one_in(10) {
+        if Rng::new(seed, "too many", 0).one_in(10) {
             scenario = scenario.with_too_many_faulty();
         } else {
             scenario.draw_lost_disk();
         }
         scenario.draw_forgetting();
+        scenario.draw_suspensions();
         scenario.schedule.sort_by_key(|(at, _)| *at);
         scenario.spread_out();
         scenario
+    }
+
+    /// In half of the scenarios checks take time, up to what a pairing takes.
+    fn draw_checks(&mut self) {
+        let mut rng = Rng::new(self.seed, "checks", 0);
+        if rng.coin() {
+            self.durations.check_us = 10..=*rng.choose(&[50, 200, 1_000, 2_000]);
+        }
+    }
+
+    /// In one of eight scenarios machines are suspended, for longer than members' clocks may be
+    /// apart; these run as they should otherwise.
+    fn draw_suspensions(&mut self) {
+        let mut rng = Rng::new(self.seed, "suspensions", 0);
+        if !rng.one_in(8) {
+            return;
+        }
+        let (hosts, phase) = (self.hosts(), self.fault_phase);
+        faults::draw_suspensions(&mut rng, &mut self.schedule, hosts, phase);
+        self.schedule.retain(|(_, fault)| !matches!(fault, Fault::ClockStep { .. }));
+        self.clock_rates.fill(1_000_000);
+        self.settings.clock_drift_max_ms = 500;
     }
 
     /// As many faults over a longer time, so that the committee decides between them; and links
@@ -269,20 +263,20 @@ impl Scenario {
         self.fault_phase *= SPREAD;
         self.schedule.iter_mut().for_each(|(at, _)| at.0 *= u64::from(SPREAD));
         self.operations /= 2;
-        self.conditions.spell_us = Dice::new(self.seed, "spells", 0).between(&SPELL_US);
+        self.conditions.spell_us = Rng::new(self.seed, "spells", 0).between(&SPELL_US);
     }
 
     /// With more members faulty than is tolerated: as many as are, and one more.
     #[must_use]
     fn with_too_many_faulty(mut self) -> Self {
-        let mut dice = Dice::new(self.seed, "one too many", 0);
+        let mut rng = Rng::new(self.seed, "one too many", 0);
         while self.faulty_weight() <= self.weights.faulty_max() {
             let honest: Vec<usize> = (0..self.replicas)
                 .filter(|member| self.behaviours[*member] == Behaviour::Honest)
                 .collect();
-            let member = *dice.choose(&honest);
+            let member = *rng.choose(&honest);
             // No second machines: schedules know the hosts by now.
-            let behaviour = *dice.choose(&Behaviour::FAULTY);
+            let behaviour = *rng.choose(&Behaviour::FAULTY);
             let twin = behaviour == Behaviour::Twin;
             self.behaviours[member] = if twin { Behaviour::DoubleVote } else { behaviour };
         }
@@ -293,8 +287,8 @@ impl Scenario {
 
     /// In one of eight scenarios a member loses its whole disk, if that is still tolerated.
     fn draw_lost_disk(&mut self) {
-        let mut dice = Dice::new(self.seed, "lost disk", 0);
-        if !dice.one_in(8) {
+        let mut rng = Rng::new(self.seed, "lost disk", 0);
+        if !rng.one_in(8) {
             return;
         }
         let left = self.weights.faulty_max().saturating_sub(self.faulty_weight());
@@ -306,20 +300,20 @@ impl Scenario {
             return;
         }
         let phase_us = u64::try_from(self.fault_phase.as_micros()).expect("seconds");
-        let (host, at) = (*dice.choose(&may_fail), Time(dice.below(phase_us)));
-        let down = dice.span(&(1_000..=800_000));
+        let (host, at) = (*rng.choose(&may_fail), Time(rng.below(phase_us)));
+        let down = rng.span(&(1_000..=800_000));
         self.schedule.push((at, Fault::Wipe { host, down }));
     }
 
-    /// Who forgets when it starts again does so now and then.
+    /// Restarts now and then those that forget in a restart.
     fn draw_forgetting(&mut self) {
-        let mut dice = Dice::new(self.seed, "forgetting", 0);
+        let mut rng = Rng::new(self.seed, "forgetting", 0);
         let phase_us = u64::try_from(self.fault_phase.as_micros()).expect("seconds");
         for host in 0..self.replicas {
             if self.behaviours[host] == Behaviour::Amnesiac {
-                for _ in 0..dice.between(&(1..=4)) {
-                    let at = Time(dice.below(phase_us));
-                    let down = dice.span(&(1_000..=50_000));
+                for _ in 0..rng.between(&(1..=4)) {
+                    let at = Time(rng.below(phase_us));
+                    let down = rng.span(&(1_000..=50_000));
                     self.schedule.push((at, Fault::Crash { host, down }));
                 }
             }
@@ -330,7 +324,7 @@ impl Scenario {
     /// and one whose bodies are lost.
     #[must_use]
     pub fn with_retention(mut self) -> Self {
-        self.draw_retention(&mut Dice::new(self.seed, "little is kept", 0));
+        self.draw_retention(&mut Rng::new(self.seed, "little is kept", 0));
         self.schedule.sort_by_key(|(at, _)| *at);
         self.options.push("--retention".to_owned());
         self
@@ -351,9 +345,9 @@ impl Scenario {
         self
     }
 
-    /// With the committee running this protocol. Where it counts heads, weights that differ are drawn
-    /// again; where redundancy is of use, some committees have it, and where it orders in slots, others than two are under
-    /// way at once. Before any other change.
+    /// With the committee running this protocol. Where it counts heads, weights that differ are
+    /// drawn again; where redundancy is of use, some committees have it, and where it orders in
+    /// slots, others than two are under way at once. Before any other change.
     #[must_use]
     pub fn running(self, protocol: ProtocolKind) -> Self {
         let weights = weights::fitting(protocol, self.seed, &self.weights);
@@ -361,12 +355,12 @@ impl Scenario {
         let mut scenario = if redrawn { Self::draw(self.seed, weights) } else { self };
         scenario.settings.protocol = protocol;
         let takes_shares = protocol.check_scheme(SchemeKind::BlsThreshold) == Ok(());
-        if takes_shares && Dice::new(scenario.seed, "threshold keys", 0).one_in(3) {
+        if takes_shares && Rng::new(scenario.seed, "threshold keys", 0).one_in(3) {
             scenario.scheme = SchemeKind::BlsThreshold;
         }
         if protocol.windowed_rules().is_some() {
-            let mut dice = Dice::new(scenario.seed, "slots under way", 0);
-            scenario.settings.concurrent_slots = *dice.choose(&[1, 2, 2, 8]);
+            let mut rng = Rng::new(scenario.seed, "slots under way", 0);
+            scenario.settings.concurrent_slots = *rng.choose(&[1, 2, 2, 8]);
         }
         scenario
     }
@@ -383,17 +377,17 @@ impl Scenario {
     /// requests ordered twice, chains that travel.
     #[must_use]
     pub fn with_ablations(mut self) -> Self {
-        let mut dice = Dice::new(self.seed, "ablations", 0);
+        let mut rng = Rng::new(self.seed, "ablations", 0);
         let settings = &mut self.settings;
-        settings.leader_tenure = dice.between(&(1..=3));
-        settings.block_operations_max = *dice.choose(&[0, 1, 5, 50]);
-        settings.filter_requests = dice.coin();
-        settings.leader_patience = dice.coin();
-        settings.timeout_growth = *dice.choose(&[25, 50, 100]);
-        if dice.coin() {
+        settings.leader_tenure = rng.between(&(1..=3));
+        settings.comparison.block_operations_max = *rng.choose(&[0, 1, 5, 50]);
+        settings.comparison.filter_requests = rng.coin();
+        settings.shorten_failed_turns = rng.coin();
+        settings.timeout_growth = *rng.choose(&[25, 50, 100]);
+        if rng.coin() {
             settings.inline_bodies = true;
             settings.availability = Proof::Stored;
-            settings.truncation = *dice.choose(&[Truncation::Heights, Truncation::Off]);
+            settings.comparison.truncation = *rng.choose(&[Truncation::Heights, Truncation::Off]);
         }
         self.options.push("--ablations".to_owned());
         self
@@ -414,7 +408,8 @@ impl Scenario {
         scenario
     }
 
-    /// With this behaviour in place of whatever Byzantine members there are: as many as are tolerated.
+    /// With this behaviour in place of whatever Byzantine members there are: as many as are
+    /// tolerated.
     #[must_use]
     pub fn with_faulty(mut self, behaviour: Behaviour) -> Self {
         self.behaviours = weights::fill_budget(&self.weights, behaviour);
@@ -428,10 +423,18 @@ impl Scenario {
         self
     }
 
+    /// As [`Scenario::with_faulty`], as the command line has it.
+    #[must_use]
+    pub fn lying(self, behaviour: Behaviour) -> Self {
+        let mut scenario = self.with_faulty(behaviour);
+        scenario.options.push(format!("--behaviour {behaviour}"));
+        scenario
+    }
+
     /// With slow disks and power cuts of the whole committee on top of whatever else goes wrong.
     #[must_use]
     pub fn with_storm(mut self) -> Self {
-        self.draw_storm(&mut Dice::new(self.seed, "storm", 0));
+        self.draw_storm(&mut Rng::new(self.seed, "storm", 0));
         self.schedule.sort_by_key(|(at, _)| *at);
         self.options.push("--storm".to_owned());
         self
@@ -440,15 +443,15 @@ impl Scenario {
     /// With a learner that comes late, goes now and then, and may lose its disk.
     #[must_use]
     pub fn with_learner(mut self) -> Self {
-        let mut dice = Dice::new(self.seed, "learner", 0);
+        let mut rng = Rng::new(self.seed, "learner", 0);
         let host = self.hosts();
         self.learners = 1;
         let phase_us = u64::try_from(self.fault_phase.as_micros()).expect("seconds");
-        let late = Fault::Crash { host, down: dice.span(&(0..=phase_us / 2)) };
+        let late = Fault::Crash { host, down: rng.span(&(0..=phase_us / 2)) };
         self.schedule.push((Time(20_000), late));
-        for _ in 0..dice.below(3) {
-            let (at, down) = (Time(dice.below(phase_us)), dice.span(&(1_000..=800_000)));
-            let loses = dice.one_in(3);
+        for _ in 0..rng.below(3) {
+            let (at, down) = (Time(rng.below(phase_us)), rng.span(&(1_000..=800_000)));
+            let loses = rng.one_in(3);
             let fault =
                 if loses { Fault::Wipe { host, down } } else { Fault::Crash { host, down } };
             self.schedule.push((at, fault));
@@ -476,7 +479,7 @@ impl Scenario {
         format!("quorate sim --seed {}{protocol}{rest}{mutant}", self.seed)
     }
 
-    /// Who judges it.
+    /// Oracles that judge its run.
     pub(crate) fn oracles(&self) -> Vec<Box<dyn Oracle>> {
         let redundant = usize::try_from(self.weights.redundant_members()).expect("few");
         let rules = self.settings.protocol.windowed_rules();
@@ -495,7 +498,7 @@ impl Scenario {
             Box::new(Wiped::default()),
             Box::new(Departures::new(self.correct())),
             Box::new(Together::new(self.replicas)),
-            Box::new(Conduct),
+            Box::new(FalseAccusations),
             Box::new(Audit::default()),
             Box::new(slots),
             Box::new(Quorums::new(self.weights.each())),
@@ -504,12 +507,13 @@ impl Scenario {
             Box::new(Prefix::default()),
             Box::new(ExactlyOnce::default()),
             Box::new(Caps::new(&self.settings, self.replicas)),
+            Box::new(FairChecks::new(self.liars())),
             Box::new(Acknowledged::default()),
             Box::new(Progress::default()),
         ]
     }
 
-    /// What the members weigh together that do not behave, or lose what they promised to keep.
+    /// Total weight of the members that do not behave, or lose what they promised to keep.
     #[must_use]
     pub fn faulty_weight(&self) -> u64 {
         let loses = |member: usize| {
@@ -521,13 +525,19 @@ impl Scenario {
         (0..self.replicas).filter(is_faulty).map(|member| self.weights.of(member)).sum()
     }
 
+    /// Number of members that are not correct.
+    fn liars(&self) -> u32 {
+        let liars = self.correct().iter().filter(|is_correct| !**is_correct).count();
+        u32::try_from(liars).expect("few")
+    }
+
     fn correct(&self) -> Vec<bool> {
         self.behaviours.iter().map(|behaviour| *behaviour == Behaviour::Honest).collect()
     }
 
-    /// Whether more is wrong with its members than is tolerated: neither agreement nor progress is
-    /// promised, and correct members must still not contradict themselves, panic, nor go on after
-    /// halting.
+    /// Returns `true` if more is wrong with its members than is tolerated: neither agreement nor
+    /// progress is promised, and correct members must still not contradict themselves, panic, nor
+    /// go on after halting.
     #[must_use]
     pub fn is_beyond_tolerance(&self) -> bool {
         self.excessive
@@ -564,38 +574,39 @@ impl Scenario {
         self.behaviours.iter().filter(|behaviour| **behaviour == Behaviour::Twin).count()
     }
 
-    fn draw_settings(&mut self, dice: &mut Dice) {
+    fn draw_settings(&mut self, rng: &mut Rng) {
         let settings = &mut self.settings;
-        settings.timeout_ms = dice.between(&(100..=600));
-        settings.batch_delay_ms = dice.between(&(0..=10));
-        settings.batch_bytes = *dice.choose(&[1_024, 4_096, 500_000]);
-        settings.vote_wait_ms = dice.perhaps(&(1..=20));
-        settings.inline_bodies = dice.one_in(4);
-        settings.verify = *dice.choose(&[Policy::Each, Policy::Batch, Policy::Aggregate]);
-        self.executor.durable_every = dice.between(&(1..=12));
+        settings.timeout_ms = rng.between(&(100..=600));
+        settings.batch_delay_ms = rng.between(&(0..=10));
+        settings.batch_bytes = *rng.choose(&[1_024, 4_096, 500_000]);
+        settings.vote_wait_ms = rng.perhaps(&(1..=20));
+        settings.inline_bodies = rng.one_in(4);
+        settings.verify = *rng.choose(&[Policy::Each, Policy::Batch, Policy::Aggregate]);
+        self.executor.durable_every = rng.between(&(1..=12));
         // Every start reads whole segments.
-        self.log.segment_bytes = *dice.choose(&[16 * 1024, 64 * 1024, 128 * 1024]);
+        self.log.segment_bytes = *rng.choose(&[16 * 1024, 64 * 1024, 128 * 1024]);
     }
 
-    fn draw_conditions(&mut self, dice: &mut Dice) {
+    fn draw_conditions(&mut self, rng: &mut Rng) {
         let conditions = &mut self.conditions;
-        conditions.base_us = 100..=*dice.choose(&[1_000, 1_000, 5_000, 10_000, 50_000]);
-        conditions.jitter_us = *dice.choose(&[0, 500, 5_000, 20_000]);
-        conditions.loss_percent = dice.perhaps(&(1..=30));
-        conditions.duplicate_percent = dice.perhaps(&(1..=50));
-        conditions.reorder_percent = dice.perhaps(&(1..=30));
-        conditions.corrupt_permille = dice.perhaps(&(1..=20));
+        conditions.base_us = 100..=*rng.choose(&[1_000, 1_000, 5_000, 10_000, 50_000]);
+        conditions.jitter_us = *rng.choose(&[0, 500, 5_000, 20_000]);
+        conditions.loss_percent = rng.perhaps(&(1..=30));
+        conditions.duplicate_percent = rng.perhaps(&(1..=50));
+        conditions.reorder_percent = rng.perhaps(&(1..=30));
+        conditions.corrupt_permille = rng.perhaps(&(1..=20));
     }
 
-    /// Slow disks and an unreliable mains: what was said and not yet durable is lost, again and again.
-    fn draw_storm(&mut self, dice: &mut Dice) {
-        self.durations.sync_us = 1_000..=dice.between(&(5_000..=80_000));
-        self.settings.timeout_ms = dice.between(&(200..=600));
-        self.executor.durable_every = dice.between(&(1..=2));
+    /// Slow disks and an unreliable mains: what was said and not yet durable is lost, again and
+    /// again.
+    fn draw_storm(&mut self, rng: &mut Rng) {
+        self.durations.sync_us = 1_000..=rng.between(&(5_000..=80_000));
+        self.settings.timeout_ms = rng.between(&(200..=600));
+        self.executor.durable_every = rng.between(&(1..=2));
         let phase_us = u64::try_from(self.fault_phase.as_micros()).expect("seconds");
-        for _ in 0..dice.between(&(2..=8)) {
-            let at = Time(dice.below(phase_us));
-            let down = dice.span(&(1_000..=50_000));
+        for _ in 0..rng.between(&(2..=8)) {
+            let at = Time(rng.below(phase_us));
+            let down = rng.span(&(1_000..=50_000));
             self.schedule.push((at, Fault::PowerCut { down }));
         }
     }
@@ -603,15 +614,15 @@ impl Scenario {
     /// Little is kept: whoever was away needs a snapshot. Lost bodies count as a fault of their
     /// owner, who promised to keep them: it and the Byzantine members together are no more than are
     /// tolerated.
-    fn draw_retention(&mut self, dice: &mut Dice) {
+    fn draw_retention(&mut self, rng: &mut Rng) {
         // Certified bodies and next to nothing kept do not go together (ADR 11): what one honest
         // member stored and gave up after executing it, nobody can fetch, and nobody else vouches
         // for its snapshot.
         self.settings.availability = Proof::Stored;
-        self.log.segment_bytes = *dice.choose(&[2_048, 4_096, 16 * 1024]);
+        self.log.segment_bytes = *rng.choose(&[2_048, 4_096, 16 * 1024]);
         self.log.retention_bytes = 2 * self.log.segment_bytes;
-        self.settings.snapshot_every = dice.between(&(4..=12));
-        self.executor.durable_every = dice.between(&(1..=4));
+        self.settings.snapshot_every = rng.between(&(4..=12));
+        self.executor.durable_every = rng.between(&(1..=4));
         let phase_us = u64::try_from(self.fault_phase.as_micros()).expect("seconds");
         let honest: Vec<usize> = (0..self.replicas)
             .filter(|member| self.behaviours[*member] == Behaviour::Honest)
@@ -620,71 +631,37 @@ impl Scenario {
         let fits = |host: &usize| self.weights.of(*host) <= left;
         let may_fail: Vec<usize> = honest.iter().copied().filter(fits).collect();
         if !may_fail.is_empty() {
-            let host = *dice.choose(&may_fail);
-            for _ in 0..dice.between(&(1..=2)) {
-                let at = Time(dice.below(phase_us));
-                let down = dice.span(&(1_000..=400_000));
+            let host = *rng.choose(&may_fail);
+            for _ in 0..rng.between(&(1..=2)) {
+                let at = Time(rng.below(phase_us));
+                let down = rng.span(&(1_000..=400_000));
                 self.schedule.push((at, Fault::WipeBodies { host, down }));
             }
         }
-        let host = *dice.choose(&honest);
-        let at = Time(dice.below(phase_us / 4));
-        let down = dice.span(&(phase_us / 2..=phase_us));
+        let host = *rng.choose(&honest);
+        let at = Time(rng.below(phase_us / 4));
+        let down = rng.span(&(phase_us / 2..=phase_us));
         self.schedule.push((at, Fault::Crash { host, down }));
         // Lost bodies are asked for again and again, of everybody, before a snapshot is.
         self.liveness_bound = self.liveness_bound.max(Duration::from_secs(300));
         for member in 0..self.replicas {
             let lies = !self.behaviours[member].says_what_its_machine_says();
-            if lies && dice.coin() {
+            if lies && rng.coin() {
                 self.behaviours[member] = Behaviour::BadServer;
             }
         }
     }
 
-    fn draw_behaviours(&mut self, dice: &mut Dice) {
+    fn draw_behaviours(&mut self, rng: &mut Rng) {
         let tolerated = (self.replicas as u64 - 1) / 3;
-        for _ in 0..dice.perhaps(&(1..=tolerated)) {
-            let member = dice.index(self.replicas);
-            self.behaviours[member] = *dice.choose(&Behaviour::FAULTY);
+        for _ in 0..rng.perhaps(&(1..=tolerated)) {
+            let member = rng.index(self.replicas);
+            self.behaviours[member] = *rng.choose(&Behaviour::FAULTY);
         }
         if !self.weights.are_equal() {
-            let mut dice = Dice::new(self.seed, "weighted faults", 0);
-            weights::keep_budget(&self.weights, &mut self.behaviours, &mut dice);
+            let mut rng = Rng::new(self.seed, "weighted faults", 0);
+            weights::keep_budget(&self.weights, &mut self.behaviours, &mut rng);
         }
-    }
-}
-
-/// Runs a scenario to its end. A panic in a machine is a failure like any other.
-#[must_use]
-pub fn run(scenario: &Scenario) -> Report {
-    let _active = Active::set(scenario.mutant);
-    let mut world = World::new(scenario);
-    let outcome = catch_unwind(AssertUnwindSafe(|| world.run()));
-    let panicked = outcome.is_err();
-    let verdict = outcome.unwrap_or_else(|panic| {
-        let text = panic
-            .downcast_ref::<String>()
-            .cloned()
-            .or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        Err(Violation { oracle: "panic", text: text.unwrap_or_default() })
-    });
-    let summary = world.summary();
-    Report {
-        seed: scenario.seed,
-        trace_hash: summary.trace,
-        events: summary.events,
-        virtual_time: summary.now,
-        decided_height: summary.height,
-        completed: summary.completed,
-        installed: summary.installed,
-        views: summary.view,
-        tried: scenario.tried(),
-        verdict: verdict.map_err(|Violation { oracle, text }| Failure {
-            oracle,
-            text,
-            state: if panicked { String::new() } else { world.describe() },
-            replay: scenario.replay(),
-        }),
     }
 }
 

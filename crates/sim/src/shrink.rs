@@ -1,39 +1,40 @@
 //! From a scenario that fails to the smallest one found that fails in the same way.
 //!
 //! Each pass proposes simpler scenarios, boldest first; one that still breaks the same oracle is
-//! taken and the pass begins again. When no pass finds anything more, or the budget is spent, what is
-//! left is the smallest. Nothing is drawn: the same scenario shrinks the same way every time.
+//! taken and the pass begins again. When no pass finds anything more, or the budget is spent, what
+//! is left is the smallest. Nothing is drawn: the same scenario shrinks the same way every time.
 //!
-//! A simpler scenario must be one that a correct committee survives, or anything would fail in it: no
-//! step makes more members faulty than the weights tolerate (unless they were from the start), and none
-//! touches the time that progress is given.
+//! A simpler scenario must be one that a correct committee survives, or anything would fail in it:
+//! no step makes more members faulty than the weights tolerate (unless they were from the start),
+//! and none touches the time that progress is given.
 
 use crate::byzantine::Behaviour;
 use crate::faults::Fault;
 use crate::network::Conditions;
-use crate::scenario::{Failure, Report, Scenario, run};
+use crate::run::{Failure, Report, run};
+use crate::scenario::Scenario;
 use quorate_crypto::SchemeKind;
 use quorate_types::Weights;
 use std::fmt;
 use std::time::Duration;
 
-/// How large a scenario is, to people.
+/// Size of a scenario, as people see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Members.
+    /// Number of members, faulty ones included.
     pub replicas: usize,
     /// Members that do not behave.
     pub faulty: usize,
     /// Faults in its schedule.
     pub faults: usize,
-    /// Operations.
+    /// Number of operations that clients submit.
     pub operations: usize,
-    /// Clients.
+    /// Number of clients that submit them.
     pub clients: usize,
 }
 
 impl Size {
-    /// A scenario's.
+    /// Counts the parts of a scenario.
     #[must_use]
     pub fn of(scenario: &Scenario) -> Self {
         let is_faulty = |behaviour: &&Behaviour| **behaviour != Behaviour::Honest;
@@ -58,27 +59,27 @@ impl fmt::Display for Size {
     }
 }
 
-/// How far shrinking has come.
+/// State of a search for a smaller scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     /// Scenarios run so far.
     pub runs: u64,
     /// The smallest that fails so far.
     pub size: Size,
-    /// What is being simplified.
+    /// Name of the pass under way.
     pub pass: &'static str,
 }
 
-/// What shrinking came to.
+/// Smallest scenario that was found.
 #[derive(Clone, Debug)]
 pub struct Shrunk {
     /// The smallest scenario found.
     pub scenario: Scenario,
     /// Its report; its verdict is the same oracle's complaint.
     pub report: Report,
-    /// Scenarios run.
+    /// Number of scenarios run.
     pub runs: u64,
-    /// Whether nothing simpler fails, as far as the passes go; otherwise the budget was spent.
+    /// `true` if nothing simpler fails, as far as the passes go; otherwise the budget was spent.
     pub complete: bool,
 }
 
@@ -89,7 +90,7 @@ struct Pass {
     propose: fn(&Scenario) -> Vec<Scenario>,
 }
 
-/// What costs most to understand goes first.
+/// Passes in their order: parts that cost most to understand go first.
 const PASSES: [Pass; 9] = [
     Pass { name: "faults", propose: fewer_faults },
     Pass { name: "behaviours", propose: fewer_liars },
@@ -102,8 +103,8 @@ const PASSES: [Pass; 9] = [
     Pass { name: "time", propose: shorter },
 ];
 
-/// Shrinks a scenario that breaks `oracle`. `proceed` hears of every step, and ends it all by answering
-/// no. `None` when the scenario does not break that oracle.
+/// Shrinks a scenario that breaks `oracle`. `proceed` hears of every step, and ends it all by
+/// answering no. `None` when the scenario does not break that oracle.
 pub fn shrink(
     scenario: &Scenario,
     oracle: &str,
@@ -256,16 +257,18 @@ fn plainer_settings(scenario: &Scenario) -> Vec<Scenario> {
         with(scenario, |s| s.settings.availability = calm.availability),
         with(scenario, |s| s.settings.execution_certificates = calm.execution_certificates),
         with(scenario, |s| {
-            s.settings.truncation = calm.truncation;
+            s.settings.comparison.truncation = calm.comparison.truncation;
             s.settings.inline_bodies = calm.inline_bodies;
         }),
-        with(scenario, |s| s.settings.truncation = calm.truncation),
+        with(scenario, |s| s.settings.comparison.truncation = calm.comparison.truncation),
         with(scenario, |s| s.settings.leader_tenure = calm.leader_tenure),
         with(scenario, |s| s.settings.concurrent_slots = calm.concurrent_slots),
-        with(scenario, |s| s.settings.leader_patience = calm.leader_patience),
+        with(scenario, |s| s.settings.shorten_failed_turns = calm.shorten_failed_turns),
         with(scenario, |s| s.settings.timeout_growth = calm.timeout_growth),
-        with(scenario, |s| s.settings.block_operations_max = calm.block_operations_max),
-        with(scenario, |s| s.settings.filter_requests = calm.filter_requests),
+        with(scenario, |s| {
+            s.settings.comparison.block_operations_max = calm.comparison.block_operations_max;
+        }),
+        with(scenario, |s| s.settings.comparison.filter_requests = calm.comparison.filter_requests),
         with(scenario, |s| s.settings.vote_wait_ms = 0),
         with(scenario, |s| s.settings.verify = calm.verify),
         with(scenario, |s| s.settings.batch_bytes = calm.batch_bytes),

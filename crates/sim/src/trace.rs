@@ -29,7 +29,7 @@ impl Trace {
         self.events += 1;
     }
 
-    /// How many events.
+    /// Number of events recorded.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.events

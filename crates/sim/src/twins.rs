@@ -1,5 +1,5 @@
-//! Twins at scale: protocol machines alone, five of them for four members, in so small a world that a
-//! hundred thousand scenarios take minutes.
+//! Twins at scale: protocol machines alone, five of them for four members, in so small a world that
+//! a hundred thousand scenarios take minutes.
 //!
 //! After Bano et al., "Twins: BFT Systems Made Robust" (OPODIS 2021): a Byzantine member is two
 //! correct machines with one key, each believing that it is the only one. Everything such a pair
@@ -13,21 +13,22 @@
 //! [`crate::world`].
 //!
 //! Oracles: agreement, one certified block a view, one statement a slot and member across restarts,
-//! certificates that quorums signed, no refusal and no halt among honest members, and in the end two
-//! more decisions everywhere, with all honest members together in one view under an honest leader
-//! (004's theorem of progress).
+//! certificates that quorums signed, no refusal and no halt among honest members, and in the end
+//! two more decisions everywhere, with all honest members together in one view under an honest
+//! leader (004's theorem of progress).
 
 mod campaign;
+mod ground;
 mod plan;
 mod seat;
 mod shrink;
 mod world;
 
-pub use crate::class::Class;
 pub use campaign::{Campaign, Found, run_plan, run_plans};
+pub use ground::Ground;
 pub use plan::{MACHINES, MEMBERS, Plan, PlanFile, Reach, ViewPlan, is_plan_file};
 pub use shrink::{PlanSize, ShrunkPlan, shrink_plan};
-pub use world::{Ground, Outcome};
+pub use world::Outcome;
 
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,9 @@
 //! The world: virtual time, hosts, links, and what happens to them.
 //!
-//! One agenda holds everything that is going to happen, by time and then by the order in which it was
-//! put there. The world takes the first, hands it to a host, and puts what comes of it back: frames
-//! that leave, work that takes a while, timers. No event costs any time but what is drawn for it.
+//! One queue holds everything that is going to happen, by time and then by the order in which it
+//! was put there. The world takes the first, hands it to a host, and puts what comes of it back:
+//! frames that leave, work that takes a while, timers. No event costs any time but what is drawn
+//! for it.
 //!
 //! `events` is what happens to hosts, `effects` what comes of it, `setup` how it begins.
 
@@ -10,26 +11,28 @@ mod client;
 mod clock;
 mod effects;
 mod events;
+mod reactions;
 mod replica;
 mod setup;
 
-use crate::agenda::Agenda;
 use crate::byzantine::Twins;
-use crate::dice::Dice;
 use crate::faults::Fault;
 use crate::network::Network;
-use crate::oracles::{Ending, Observation, Oracles, Violation};
+use crate::oracles::{Observation, Oracles, RunEnd, Violation};
 use crate::scenario::Scenario;
 use crate::trace::Trace;
 use bytes::Bytes;
 use client::ClientHost;
 use quorate_crypto::stand_in::StandIns;
 use quorate_crypto::{SchemeKind, hash};
+use quorate_deterministic::{EventQueue, Rng};
 use quorate_engine::Verifier;
 use quorate_types::{Height, Peer, ReplicaId, Time, View};
-use replica::{ReplicaHost, Work};
+use replica::{Checked, ReplicaHost, Station, Work};
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use reactions::Reactions;
 
 /// A run with more events than this is stuck in one moment, or close to it.
 const EVENTS_MAX: u64 = 3_000_000;
@@ -37,14 +40,14 @@ const EVENTS_MAX: u64 = 3_000_000;
 /// A host's status is looked at once in so many of the world's events.
 const STATUS_EVERY: u64 = 16;
 
-/// How often twins change whom they reach.
+/// Time between changes of the endpoints that twins reach.
 const SHUFFLE_EVERY: Duration = Duration::from_millis(250);
 
 /// One committee, its clients, and everything around them.
 pub struct World {
     scenario: Scenario,
     now: Time,
-    agenda: Agenda<Happening>,
+    events: EventQueue<SimEvent>,
     network: Network,
     twins: Twins,
     hosts: Vec<ReplicaHost>,
@@ -55,52 +58,58 @@ pub struct World {
     view_at_calm: View,
     /// Since then all correct replicas that sign stood in one view under a correct leader.
     together: bool,
-    /// Operations that the clients will still hand in.
+    /// Operations that the clients will still submit.
     unsubmitted: usize,
     completed: u64,
     /// Snapshots installed by correct replicas.
     installed: u64,
+    /// Frames that did not pass the checks.
+    refused: u64,
     /// The highest height at which a correct replica executed an operation.
     last_filled: Height,
     oracles: Oracles,
     trace: Trace,
-    dice: Dice,
+    rng: Rng,
     listener: Option<Listener>,
-    /// Where the voting keys are stubs, so are the identities.
+    /// Stand-ins for identities, as long as the voting keys are stubs too.
     _stand_ins: Option<StandIns>,
 }
 
 /// Hears what happens, line by line.
 pub type Listener = Box<dyn FnMut(&str)>;
 
-/// What a world shows of itself at the end.
+/// Summary of a world's run, up to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Virtual time.
+    /// Virtual time of the last event.
     pub now: Time,
     /// The highest executed height of a correct replica.
     pub height: Height,
     /// The highest view of a correct replica.
     pub view: View,
-    /// Operations completed.
+    /// Number of operations completed.
     pub completed: u64,
     /// Snapshots installed by correct replicas.
     pub installed: u64,
-    /// Events processed.
+    /// Number of events processed.
     pub events: u64,
     /// The hash over all of them.
     pub trace: quorate_crypto::Digest,
 }
 
 #[derive(Debug)]
-enum Happening {
-    /// A frame arrives.
+enum SimEvent {
+    /// A frame arrives at an endpoint.
     Frame { to: usize, from: Peer, honest: bool, content: Bytes, digest: [u8; 32] },
     /// A timer rings, if it is still the one that is set.
     Timer { endpoint: usize },
     /// A host's work is complete, if the host still is the one that began it.
     Work { host: usize, incarnation: u32, work: Work },
-    /// A client hands in an operation.
+    /// A host has checked a frame, if the host still is the one that began to.
+    Checked { host: usize, incarnation: u32, checked: Box<Checked> },
+    /// A host may go on with checks that were over a peer's budget.
+    Resume { host: usize, incarnation: u32, station: Station },
+    /// A client submits an operation.
     Submit { client: usize, operation: Bytes },
     /// Something begins to go wrong.
     Fault(Fault),
@@ -116,30 +125,26 @@ impl World {
     /// A world at its beginning: everything is scheduled, nothing has happened.
     #[must_use]
     pub fn new(scenario: &Scenario) -> Self {
-        let dice = |purpose| Dice::new(scenario.seed, purpose, 0);
+        let rng = |purpose| Rng::new(scenario.seed, purpose, 0);
         let is_pretended = matches!(scenario.scheme, SchemeKind::Stub | SchemeKind::BlsThreshold);
         let stand_ins = is_pretended.then(StandIns::begin);
         let (keys, committee) = setup::committee(scenario);
         let (hosts, pairs) = setup::hosts(scenario, &keys, &committee);
         let endpoints = hosts.len() + scenario.clients;
-        let verifier = Arc::new(Verifier::new(
-            committee,
-            scenario.settings.protocol,
-            scenario.settings.proposal_key,
-        ));
-        let mut client_dice = dice("clients");
+        let verifier = Arc::new(Verifier::for_client(committee));
+        let mut client_rng = rng("clients");
         let clients: Vec<_> = (0..scenario.clients)
             .map(|_| {
-                let first = ReplicaId(u16::try_from(client_dice.index(keys.len())).expect("few"));
-                ClientHost::new(&client_dice.bytes32(), first, Arc::clone(&verifier))
+                let first = ReplicaId(u16::try_from(client_rng.index(keys.len())).expect("few"));
+                ClientHost::new(&client_rng.bytes32(), first, Arc::clone(&verifier))
             })
             .collect();
         let mut world = Self {
             scenario: scenario.clone(),
             now: Time(0),
-            agenda: Agenda::default(),
-            network: Network::new(endpoints, scenario.conditions.clone(), dice("network")),
-            twins: Twins::new(pairs, endpoints, dice("twins")),
+            events: EventQueue::default(),
+            network: Network::new(endpoints, scenario.conditions.clone(), rng("network")),
+            twins: Twins::new(pairs, endpoints, rng("twins")),
             hosts,
             clients,
             members: scenario.replicas,
@@ -149,14 +154,15 @@ impl World {
             unsubmitted: 0,
             completed: 0,
             installed: 0,
+            refused: 0,
             last_filled: Height(0),
             oracles: Oracles::new(scenario.oracles()),
             trace: Trace::default(),
-            dice: dice("world"),
+            rng: rng("world"),
             listener: None,
             _stand_ins: stand_ins,
         };
-        world.schedule_all(&mut client_dice);
+        world.schedule_all(&mut client_rng);
         world
     }
 
@@ -177,18 +183,18 @@ impl World {
     /// The first broken property.
     pub fn run(&mut self) -> Result<(), Violation> {
         let deadline = Time(0) + self.scenario.fault_phase + self.scenario.liveness_bound;
-        while let Some((at, what)) = self.agenda.pop() {
+        while let Some((at, what)) = self.events.pop() {
             if at > deadline || (self.calm && self.is_done()) {
                 break;
             }
             self.now = at;
-            self.happen(what)?;
+            self.apply(what)?;
             if self.trace.events() > EVENTS_MAX {
                 let text = format!("{EVENTS_MAX} events by {} µs", self.now.0);
                 return Err(Violation { oracle: "livelock", text });
             }
         }
-        let ending = Ending {
+        let ending = RunEnd {
             heights: self.correct().map(|host| (host.config.id, host.executed())).collect(),
             together: self.together,
             views_after: self.summary().view.0.saturating_sub(self.view_at_calm.0),
@@ -196,7 +202,7 @@ impl World {
         self.oracles.finish(&ending)
     }
 
-    /// What can be said of the run so far.
+    /// Summarises the run so far.
     #[must_use]
     pub fn summary(&self) -> Summary {
         let statuses = || self.correct().filter_map(ReplicaHost::status);
@@ -225,45 +231,46 @@ impl World {
         text
     }
 
-    fn schedule_all(&mut self, dice: &mut Dice) {
+    fn schedule_all(&mut self, rng: &mut Rng) {
         for learner in self.hosts.iter().filter(|host| host.config.is_learner()) {
             // It has no voice: whoever judges members that lost theirs judges it too.
             let replica = learner.config.id;
             self.oracles.observe(&Observation::Wiped { replica }).expect("nothing was said yet");
         }
         for host in 0..self.hosts.len() {
-            self.schedule(Time(dice.below(20_000)), Happening::Boot { host });
+            self.schedule(Time(rng.below(20_000)), SimEvent::Boot { host });
         }
         for (at, fault) in self.scenario.schedule.clone() {
-            self.schedule(at, Happening::Fault(fault));
+            self.schedule(at, SimEvent::Fault(fault));
         }
         let calm = Time(0) + self.scenario.fault_phase;
-        self.schedule(calm, Happening::Calm);
-        for (number, (at, client)) in (0_u32..).zip(setup::load(&self.scenario, dice)) {
-            let padding = dice.index(200);
+        self.schedule(calm, SimEvent::Calm);
+        for (number, (at, client)) in (0_u32..).zip(setup::load(&self.scenario, rng)) {
+            let padding = rng.index(200);
             let mut operation = number.to_le_bytes().to_vec();
             operation.resize(4 + padding, b'.');
             let operation = Bytes::from(operation);
-            self.schedule(at, Happening::Submit { client, operation });
+            self.schedule(at, SimEvent::Submit { client, operation });
             self.unsubmitted += 1;
         }
         if !self.twins.is_empty() {
-            self.schedule(Time(0) + SHUFFLE_EVERY, Happening::Shuffle);
+            self.schedule(Time(0) + SHUFFLE_EVERY, SimEvent::Shuffle);
         }
     }
 
-    fn schedule(&mut self, at: Time, what: Happening) {
-        self.agenda.schedule(at, what);
+    fn schedule(&mut self, at: Time, what: SimEvent) {
+        self.events.schedule(at, what);
     }
 
-    /// How many members the committee has; hosts after them are second machines of twins, and learners.
+    /// Number of members in the committee; hosts after them are second machines of twins, and
+    /// learners.
     #[must_use]
     pub fn members(&self) -> usize {
         self.members
     }
 }
 
-impl Happening {
+impl SimEvent {
     fn fingerprint(&self) -> (u8, usize, [u8; 32]) {
         let of = |content: &str| hash(content.as_bytes()).0;
         match self {
@@ -276,6 +283,7 @@ impl Happening {
                     Work::Combine(_) => 2,
                     Work::Read(_) => 3,
                     Work::Snapshot => 4,
+                    Work::WakeUp => 5,
                 };
                 let mut content = [0; 32];
                 content[0] = kind;
@@ -287,6 +295,8 @@ impl Happening {
             Self::Boot { host } => (6, *host, [0; 32]),
             Self::Shuffle => (7, 0, [0; 32]),
             Self::Calm => (8, 0, [0; 32]),
+            Self::Checked { host, checked, .. } => (9, *host, [checked.tag; 32]),
+            Self::Resume { host, station, .. } => (10, *host, [*station as u8; 32]),
         }
     }
 }

@@ -1,5 +1,4 @@
 //! The rules whose absence the crash points show, each within the first points that they concern.
-#![cfg(feature = "mutants")]
 
 use quorate_engine::ProtocolKind;
 use quorate_sim::crash_points::{Options, run};

@@ -1,19 +1,21 @@
-//! The proof that the oracles see: for every rule that a scenario can break, leaving it out is noticed
-//! within a few seeds, and the failure says how to see it again.
+//! The proof that the oracles see: for every rule that a scenario can break, leaving it out is
+//! noticed within a few seeds, and the failure says how to see it again.
 //!
 //! Not here, for no member of a scenario forges what they guard against: `ChainedUnboundedTc`,
-//! `ChainedTcMaximum`, `AcceptWrongChunk`, `AvailableBelowWeak`, `AvailableByNumber`, and the rules of
-//! damaged disks and of what is given up on them. Their crates test them at the surface.
-#![cfg(feature = "mutants")]
+//! `ChainedTcMaximum`, `AcceptWrongChunk`, `AvailableBelowWeak`, `AvailableByNumber`, and the rules
+//! of damaged disks and of what is deleted from them. Their crates test them at the surface.
 
 use quorate_engine::ProtocolKind;
 use quorate_sim::byzantine::Behaviour;
+use quorate_sim::faults::Fault;
 use quorate_sim::mutants::Active;
 use quorate_sim::mutants::Mutant;
 use quorate_sim::shrink::{Size, file_of, shrink};
 use quorate_sim::twins::{Ground, Plan, PlanFile, PlanSize, run_plan, run_plans, shrink_plan};
 use quorate_sim::{Scenario, payments, run};
+use quorate_types::Time;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// In one of these many seeds an oracle complains, and does not when the rule is kept.
 #[track_caller]
@@ -46,7 +48,7 @@ fn storm(seed: u64) -> Scenario {
     short(seed).with_twins().with_storm()
 }
 
-/// Many views are given up, and some of their successors' leaders make use of it.
+/// Many views time out, and some of their successors' leaders make use of it.
 fn stale(seed: u64) -> Scenario {
     let mut scenario = short(seed).with_faulty(Behaviour::StaleLeader);
     scenario.conditions.loss_percent = 20;
@@ -76,8 +78,23 @@ fn bad_servers(seed: u64) -> Scenario {
     short(seed).with_faulty(Behaviour::BadServer).with_retention()
 }
 
+/// More members than may fail are suspended one after the other, for longer than clocks may differ.
+/// A quorum then takes the proposals of the two whose clocks are last; these do not lead one after
+/// the other, as a decision needs.
+fn suspended(seed: u64) -> Scenario {
+    let mut scenario = Scenario::calm(seed, 4);
+    scenario.fault_phase = Duration::from_secs(12);
+    scenario.settings.clock_drift_max_ms = 500;
+    for (host, at) in [1, 2, 0].into_iter().zip(1..) {
+        let lasts = Duration::from_secs(2 * at);
+        scenario.schedule.push((Time(1_000_000 * at), Fault::Suspend { host, lasts }));
+    }
+    scenario
+}
+
 noticed! {
     Jolteon:
+    wall_clocks_that_stood_still: WallClockOnce in 1 of suspended;
     a_certificate_of_many_light_members: CertificateCountsHeads in 40 of light;
     shares_of_many_light_members: TallyCountsHeads in 40 of light;
     replies_of_many_light_members: WeakCountsHeads in 40 of liars;
@@ -148,8 +165,8 @@ fn a_planted_mutant_is_found_shrunk_and_replayed() {
     assert_eq!(run(&kept).verdict, Ok(()));
 }
 
-/// As the swarm's: a planted mutant is found, shrunk, and its file fails in the same way; without the
-/// mutant nothing is wrong with what is left.
+/// As the swarm's: a planted mutant is found, shrunk, and its file fails in the same way; without
+/// the mutant nothing is wrong with what is left.
 #[test]
 fn a_mutant_found_by_twins_is_shrunk_and_replayed() {
     for mutant in [Mutant::ChainedDoubleVote, Mutant::ChainedNewestFirst] {
@@ -182,7 +199,10 @@ fn twins_notice(protocol: ProtocolKind, mutant: Mutant, plans: u64, oracle: &str
 }
 
 macro_rules! noticed_by_twins {
-    ($protocol:ident: $($name:ident: $mutant:ident breaks $oracle:literal in $plans:literal;)*) => {$(
+    (
+        $protocol:ident:
+        $($name:ident: $mutant:ident breaks $oracle:literal in $plans:literal;)*
+    ) => {$(
         #[test]
         fn $name() {
             twins_notice(ProtocolKind::$protocol, Mutant::$mutant, $plans, $oracle);

@@ -1,17 +1,17 @@
-//! Every order in which four authorities can be shown two conflicting transactions, with nobody faulty
-//! and with one authority that votes for everything: never two certificates.
+//! Every order in which four authorities can be shown two conflicting transactions, with nobody
+//! faulty and with one authority that votes for everything: never two certificates.
 //!
-//! What an authority does depends on the order in which it is shown things, and on nothing that others
-//! are shown; the orders are enumerated all the same, delivery by delivery, so that this is found and not
-//! assumed: 8 deliveries in 8! orders.
+//! What an authority does depends on the order in which it is shown things, and on nothing that
+//! others are shown; the orders are enumerated all the same, delivery by delivery, so that this is
+//! found and not assumed: 8 deliveries in 8! orders.
 
 use quorate_crypto::Bitmap;
 use quorate_crypto::stand_in::StandIns;
 use quorate_payments::{
     Authority, AuthorityEffect, AuthorityEvent, Coin, Lock, OrderVerifier, Origin, Output,
-    PayScheme, SpentSet, Transaction, TxId, Verdict, Vote, look,
+    PayScheme, SpentSet, Transaction, TxId, Verdict, Vote, check_orders,
 };
-use quorate_sim::payments::Town;
+use quorate_sim::payments::TestNetwork;
 use quorate_types::{Machine, ReplicaId, Time};
 use std::sync::Arc;
 
@@ -19,29 +19,29 @@ const AUTHORITIES: usize = 4;
 const OWNER: usize = 1;
 
 /// An authority whose host does everything at once.
-struct Office {
+struct AuthorityHost {
     verifier: OrderVerifier,
     machine: Authority,
     log: Vec<Lock>,
 }
 
-impl Office {
-    fn new(town: &Town) -> Self {
+impl AuthorityHost {
+    fn new(setup: &TestNetwork) -> Self {
         let spent = Arc::new(SpentSet::default());
-        let machine = Authority::new(&town.network, Arc::clone(&spent), 0);
-        let verifier = OrderVerifier::new(Arc::clone(&town.network), 0, spent);
+        let machine = Authority::new(&setup.network, Arc::clone(&spent), 0);
+        let verifier = OrderVerifier::new(Arc::clone(&setup.network), 0, spent);
         Self { verifier, machine, log: Vec::new() }
     }
 
-    fn show(&mut self, town: &Town, me: usize, tx: &Transaction) -> Option<Vote> {
-        let looked = look(vec![(0, tx.clone())], &self.verifier);
+    fn show(&mut self, setup: &TestNetwork, me: usize, tx: &Transaction) -> Option<Vote> {
+        let looked = check_orders(vec![(0, tx.clone())], &self.verifier);
         self.machine.handle(Time(0), AuthorityEvent::Orders(looked));
         let mut vote = None;
         while let Some(effect) = self.machine.poll() {
             match effect {
                 AuthorityEffect::Persist(locks) => self.log.extend(locks),
                 AuthorityEffect::Sign(job) => {
-                    let signed = job.run(&town.network, &town.keys[me].voting, replica(me));
+                    let signed = job.run(&setup.network, &setup.keys[me].voting, replica(me));
                     self.machine.handle(Time(0), AuthorityEvent::Signed(signed));
                 }
                 AuthorityEffect::Read(sequence) => {
@@ -52,7 +52,9 @@ impl Office {
                     Verdict::Vote(one) => vote = Some(one),
                     other => assert!(matches!(other, Verdict::Locked { .. }), "{other:?}"),
                 },
-                AuthorityEffect::Evidence(proof) => assert!(proof.is_proven(&town.network)),
+                AuthorityEffect::Evidence(proof) => {
+                    assert!(proof.is_proven(&setup.network));
+                }
             }
         }
         vote
@@ -64,7 +66,7 @@ fn replica(index: usize) -> ReplicaId {
 }
 
 struct Search {
-    town: Town,
+    setup: TestNetwork,
     pair: [Transaction; 2],
     /// Votes for either on any, whoever makes them.
     liar: Option<usize>,
@@ -74,17 +76,17 @@ struct Search {
 
 impl Search {
     fn new(liar: Option<usize>) -> Self {
-        let town = Town::new(3, PayScheme::Plain, AUTHORITIES, 1, 3);
-        let secret = &town.owners[OWNER];
-        let mut coins = town.network.genesis_outputs();
+        let setup = TestNetwork::new(3, PayScheme::Plain, AUTHORITIES, 1, 3);
+        let secret = &setup.owners[OWNER];
+        let mut coins = setup.network.genesis_outputs();
         let (id, output) = coins.find(|(_, one)| one.owner == secret.public()).expect("endowed");
         let coin = Coin { id, output, origin: Origin::Genesis };
         let pair = [0, 2].map(|payee| {
-            let to = Output { owner: town.owners[payee].public(), value: output.value };
-            Transaction::spend(&town.network, secret, std::slice::from_ref(&coin), vec![to])
+            let to = Output { owner: setup.owners[payee].public(), value: output.value };
+            Transaction::spend(&setup.network, secret, std::slice::from_ref(&coin), vec![to])
         });
         drop(coins);
-        Self { town, pair, liar, orders: 0, certified: [0; 2] }
+        Self { setup, pair, liar, orders: 0, certified: [0; 2] }
     }
 
     /// All orders of what is left to deliver: bit `2 * authority + transaction`.
@@ -102,24 +104,25 @@ impl Search {
     }
 
     fn judge(&mut self, order: &[usize]) {
-        let mut offices: Vec<Office> = (0..AUTHORITIES).map(|_| Office::new(&self.town)).collect();
+        let mut hosts: Vec<AuthorityHost> =
+            (0..AUTHORITIES).map(|_| AuthorityHost::new(&self.setup)).collect();
         let mut votes: [Vec<(ReplicaId, Vote)>; 2] = Default::default();
         for delivery in order {
             let (one, which) = (delivery / 2, delivery % 2);
             let tx = &self.pair[which];
             let vote = if self.liar == Some(one) {
-                let secret = &self.town.keys[one].voting;
-                let id = tx.id(self.town.network.chain());
-                Some(self.town.network.votes().sign(secret, replica(one), &[id]).remove(0))
+                let secret = &self.setup.keys[one].voting;
+                let id = tx.id(self.setup.network.chain());
+                Some(self.setup.network.votes().sign(secret, replica(one), &[id]).remove(0))
             } else {
-                offices[one].show(&self.town, one, tx)
+                hosts[one].show(&self.setup, one, tx)
             };
             votes[which].extend(vote.map(|vote| (replica(one), vote)));
         }
-        let ids: [TxId; 2] = [0, 1].map(|which| self.pair[which].id(self.town.network.chain()));
+        let ids: [TxId; 2] = [0, 1].map(|which| self.pair[which].id(self.setup.network.chain()));
         let certified = [0, 1].map(|which| {
             let suspects = Bitmap::new(AUTHORITIES);
-            self.town.network.votes().count(ids[which], &votes[which], &suspects).certificate
+            self.setup.network.votes().count(ids[which], &votes[which], &suspects).certificate
         });
         assert!(certified.iter().flatten().count() < 2, "two certificates by {order:?}");
         for (count, certificate) in self.certified.iter_mut().zip(&certified) {
@@ -149,7 +152,6 @@ fn nor_with_one_authority_that_signs_everything() {
     assert_eq!(all_orders(Some(2)), (40_320, [40_320 / 2; 2]));
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn two_certificates_are_noticed() {
     use quorate_crypto::mutants::{Mutant, assert_noticed};

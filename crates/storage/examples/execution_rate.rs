@@ -1,4 +1,4 @@
-//! How many requests a second the executor brings into a store.
+//! Rate at which the executor brings requests into a store.
 //!
 //! ```text
 //! cargo run --release -p quorate-storage --example execution_rate -- [directory]

@@ -1,4 +1,4 @@
-//! What a commit costs on the disk under a directory.
+//! Cost of a commit on the disk under a directory.
 //!
 //! ```text
 //! cargo run --release -p quorate-storage --example log_latency -- [directory]

@@ -1,9 +1,9 @@
 //! Numbered entries that are kept in order, and read back by number: what an authority locked.
 //!
-//! Entries are written in groups to a log like the journal's (its promises hold here: a committed entry
-//! is there after a crash, or its loss is an error). What the entries came to is kept beside them as a
-//! [checkpoint](crate::Checkpoints), so that recovery reads that and the entries after it alone, and the
-//! log gives up its oldest segments.
+//! Entries are written in groups to a log like the journal's (its promises hold here: a committed
+//! entry is there after a crash, or its loss is an error). What the entries came to is kept beside
+//! them as a [checkpoint](crate::Checkpoints), so that recovery reads that and the entries after it
+//! alone, and the log prunes its oldest segments.
 
 use crate::disk::Disk;
 use crate::log::{Location, Log, LogConfig, LogName, Segment, record};
@@ -24,7 +24,7 @@ pub struct Archive {
     log: Log,
     retention_bytes: u64,
     next: u64,
-    /// Of some entries, among them the first of each segment: number and place.
+    /// Places of some entries, among them the first of each segment, by number.
     places: VecDeque<(u64, Location)>,
     segments: BTreeMap<u64, Segment>,
 }
@@ -103,7 +103,7 @@ impl Archive {
         self.log.commit()
     }
 
-    /// Reads a committed entry back; `None` when it was given up, or never written.
+    /// Reads a committed entry back; `None` when it was pruned, or never written.
     ///
     /// # Errors
     /// When the disk fails or the entry is damaged.
@@ -128,12 +128,12 @@ impl Archive {
         }
     }
 
-    /// Gives up entries below `number` as far as the retention allows: a durable checkpoint has what they
-    /// came to (★). The segment in use stays.
+    /// Prunes entries below `number` as far as the retention allows: a durable checkpoint has
+    /// what they came to (★). The segment in use stays.
     ///
     /// # Errors
     /// When the disk failed: for good.
-    pub fn give_up_below(&mut self, number: u64) -> Result<(), StorageError> {
+    pub fn prune_below(&mut self, number: u64) -> Result<(), StorageError> {
         let mut kept = self.log.used_bytes();
         let mut floor = None;
         for (segment, bytes) in self.log.full() {
@@ -147,7 +147,7 @@ impl Archive {
         let Some(floor) = floor else { return Ok(()) };
         self.places.retain(|(_, location)| location.segment >= floor);
         self.segments.retain(|segment, _| *segment >= floor);
-        self.log.give_up(floor)
+        self.log.prune_before(floor)
     }
 
     /// The first entry in the segments after this one.
@@ -155,7 +155,7 @@ impl Archive {
         self.places.iter().find(|(_, place)| place.segment > segment).map(|(number, _)| *number)
     }
 
-    /// What was written and synced since it was opened.
+    /// Counts of what was written and synced since it was opened.
     #[must_use]
     pub fn stats(&self) -> JournalStats {
         self.log.stats()

@@ -1,7 +1,9 @@
-//! What an archive's entries came to, in files of some megabytes and a manifest: the newest complete one.
+//! State that an archive's entries add up to, in files of some megabytes and a manifest: the newest
+//! complete one.
 //!
-//! A checkpoint counts once its manifest is durable, and that is written last; only then does the one before
-//! go, and may the archive give entries up. Parts without a manifest are remains of a crash, and removed.
+//! A checkpoint counts once its manifest is durable, and that is written last; only then does the
+//! one before go, and may the archive give entries up. Parts without a manifest are remains of a
+//! crash, and removed.
 
 use crate::StorageError;
 use crate::disk::Disk;
@@ -20,7 +22,7 @@ pub struct Checkpoints {
     latest: Option<Manifest>,
 }
 
-/// What a complete checkpoint says of itself.
+/// Header of a complete checkpoint: the entries that it covers, and its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Manifest {
     sequence: u64,
@@ -41,7 +43,7 @@ impl Checkpoints {
         Ok(checkpoints)
     }
 
-    /// How many entries the newest one covers; 0 without one.
+    /// Number of entries that the newest one covers; 0 without one.
     #[must_use]
     pub fn sequence(&self) -> u64 {
         self.latest.map_or(0, |manifest| manifest.sequence)
@@ -53,7 +55,8 @@ impl Checkpoints {
         self.latest.map_or(0, |manifest| u64::from(manifest.parts) * PART_BYTES as u64)
     }
 
-    /// Hands the newest one's bytes to `visit`, a part at a time, as they were written: no item is cut.
+    /// Hands the newest one's bytes to `visit`, a part at a time, as they were written: no item is
+    /// cut.
     ///
     /// # Errors
     /// When the disk fails, or a part is damaged.
@@ -74,8 +77,8 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Writes a checkpoint that covers the first `sequence` entries, and removes the one before. `fill`
-    /// pushes the items.
+    /// Writes a checkpoint that covers the first `sequence` entries, and removes the one before.
+    /// `fill` pushes the items.
     ///
     /// # Errors
     /// When the disk fails; the one before then stays.

@@ -14,7 +14,7 @@ pub use real::RealDisk;
 use std::io;
 use std::sync::Arc;
 
-/// One directory.
+/// Directory of files that are written at their places and synced.
 pub trait Disk: Send {
     /// The names of its files, sorted.
     ///
@@ -50,7 +50,8 @@ pub trait Disk: Send {
         file.sync_data()
     }
 
-    /// Gives a file another name, which nothing has. Durable after the next [`Disk::sync_directory`].
+    /// Gives a file another name, which nothing has. Durable after the next
+    /// [`Disk::sync_directory`].
     ///
     /// # Errors
     /// When there is no such file or the name cannot be changed.

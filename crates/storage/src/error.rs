@@ -1,4 +1,4 @@
-//! What can go wrong between a replica and its disk.
+//! Errors between a replica and its disk.
 
 use quorate_types::Height;
 use quorate_types::service::StateError;
@@ -13,15 +13,15 @@ pub enum StorageError {
          against each other: stop the other one, or give this one a directory of its own"
     )]
     InUse {
-        /// The directory.
+        /// Directory that is held.
         directory: String,
     },
     /// The file system is full.
     #[error("no space left to {action} {file}: free some space, then start the replica again")]
     Full {
-        /// What was tried.
+        /// Action that was tried, such as "write".
         action: &'static str,
-        /// With which file.
+        /// File that it was tried with.
         file: String,
     },
     /// The operating system refused.
@@ -30,25 +30,25 @@ pub enum StorageError {
          stops: check the disk, then start it again"
     )]
     Io {
-        /// What was tried.
+        /// Action that was tried, such as "sync".
         action: &'static str,
-        /// With which file.
+        /// File that it was tried with.
         file: String,
-        /// The system's words.
+        /// Reason that the system gave.
         reason: String,
     },
-    /// What the log gives back is not what was committed to it.
+    /// The log gives back something else than was committed to it.
     #[error(
         "{file} is damaged at byte {offset}: {reason}; records that this replica relied on are \
          gone, so it must not sign again under its present key: replace the disk and rejoin with \
          a new key, or restore the file if a byte-for-byte copy exists"
     )]
     Corrupt {
-        /// Which file.
+        /// File that is damaged.
         file: String,
-        /// Where in it.
+        /// Offset in the file at which the damage begins.
         offset: u64,
-        /// What is wrong with it.
+        /// Kind of the damage.
         reason: String,
     },
     /// The log was written by another version.
@@ -56,11 +56,11 @@ pub enum StorageError {
         "{file} has log format {found}, this program reads format {expected}: use the version that wrote it"
     )]
     Format {
-        /// Which file.
+        /// File of the other version.
         file: String,
-        /// Its format.
+        /// Format that the file has.
         found: u32,
-        /// Ours.
+        /// Format that this version reads.
         expected: u32,
     },
     /// The state store failed.
@@ -71,7 +71,7 @@ pub enum StorageError {
         "the state store's entry {entry} does not decode: the store is damaged; remove it and let the replica fetch the state from its peers"
     )]
     StateDamaged {
-        /// Which entry.
+        /// Kind of the entry that is damaged.
         entry: &'static str,
     },
     /// A snapshot that was vouched for is not what it says.
@@ -79,7 +79,7 @@ pub enum StorageError {
         "the snapshot at {height}, which enough members named alike, does not come to the root that it names: more members are faulty than the committee tolerates; do not start this validator again before its operators have spoken to each other"
     )]
     FalseSnapshot {
-        /// Of which height.
+        /// Height that the snapshot is of.
         height: Height,
     },
     /// The state store belongs to another service.
@@ -87,11 +87,11 @@ pub enum StorageError {
         "the state store holds the state of service {found:?} at {height}, not of {configured:?}: correct the configuration or use another directory"
     )]
     OtherService {
-        /// Whose state it holds.
+        /// Service whose state the store holds.
         found: String,
-        /// Which service is configured.
+        /// Service that the configuration names.
         configured: String,
-        /// How far it came.
+        /// Height that the other service came to.
         height: Height,
     },
 }

@@ -16,21 +16,21 @@
 //! | `s` ‖ key | the service's own |
 //!
 //! The log may lose the decided records of its unsynced end, and the store may become durable past
-//! them. The records kept here fill that hole when the log is opened; without them a height could be
-//! executed everywhere and served by nobody after a power cut of the whole committee.
+//! them. The records kept here fill that hole when the log is opened; without them a height could
+//! be executed everywhere and served by nobody after a power cut of the whole committee.
 //!
 //! # The root
 //!
-//! [`Header`] says what a height's root covers. The session root chains over the blocks: `H(previous
-//! session root, changed sessions in the order of their clients, the requests' root)`. It depends on
-//! the history, as cheap as the change is small; two replicas that executed the same blocks agree on
-//! it.
+//! [`Header`] says what a height's root covers. The session root chains over the blocks:
+//! `H(previous session root, changed sessions in the order of their clients, the requests' root)`.
+//! It depends on the history, as cheap as the change is small; two replicas that executed the same
+//! blocks agree on it.
 //!
 //! # Snapshots
 //!
-//! A snapshot holds the keys `c`, `r` and `s` as they are, and the figures of `e` in its manifest; not
-//! what differs from replica to replica, the decided records with their certificates. Neither root can
-//! be computed from it: whoever installs one relies on members that vouch for it.
+//! A snapshot holds the keys `c`, `r` and `s` as they are, and the figures of `e` in its manifest;
+//! not what differs from replica to replica, the decided records with their certificates. Neither
+//! root can be computed from it: whoever installs one relies on members that vouch for it.
 
 mod session;
 mod snapshot;
@@ -48,13 +48,13 @@ use quorate_crypto::merkle::Tree;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, hash_parts};
 use quorate_types::executed::Completion;
-use quorate_types::machine::{Asked, Block, DecidedRecord, Executed, ExecutedUpTo};
+use quorate_types::machine::{Block, DecidedRecord, Executed, ExecutedUpTo, QueryResult};
 use quorate_types::request::Answer;
 use quorate_types::service::{
     BlockContext, KeyRange, Operation, Outcome, Reader, Service, State, StateError, Visitor,
 };
 use quorate_types::{ClientId, Header, Height, Request};
-use session::{CompletedResult, Standing};
+use session::{CompletedResult, RequestStatus};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -65,7 +65,7 @@ const DECIDED: u8 = b'd';
 /// Heights whose decided records are kept: twice as many as may be undurable.
 const DECIDED_KEPT: u64 = 512;
 
-/// How an executor commits.
+/// Schedule of an executor's durable commits.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExecutorConfig {
@@ -87,7 +87,7 @@ pub struct Executor {
     store: Box<dyn Store>,
     service: Box<dyn Service>,
     config: ExecutorConfig,
-    progress: Option<Progress>,
+    record: Option<ExecutedRecord>,
     /// Heights and bytes executed since the last durable commit.
     heights_undurable: u64,
     bytes_undurable: u64,
@@ -95,16 +95,16 @@ pub struct Executor {
     failure: Option<StorageError>,
 }
 
-/// What is stored under [`EXECUTED`].
+/// Entry that is stored under [`EXECUTED`].
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
-struct Progress {
+struct ExecutedRecord {
     service: String,
     header: Header,
     operations: u64,
     decided: Vec<u8>,
 }
 
-impl Progress {
+impl ExecutedRecord {
     fn executed(&self) -> ExecutedUpTo {
         ExecutedUpTo {
             header: self.header,
@@ -126,32 +126,32 @@ impl Executor {
         service: Box<dyn Service>,
         config: ExecutorConfig,
     ) -> Result<(Self, Option<ExecutedUpTo>), StorageError> {
-        let progress = load_progress(store.as_ref())?;
-        if let Some(progress) = &progress
-            && progress.service != service.name()
+        let record = load_record(store.as_ref())?;
+        if let Some(record) = &record
+            && record.service != service.name()
         {
             return Err(StorageError::OtherService {
-                found: progress.service.clone(),
+                found: record.service.clone(),
                 configured: service.name().to_owned(),
-                height: progress.header.height,
+                height: record.header.height,
             });
         }
-        let durable = progress.as_ref().map_or(Height(0), |progress| progress.header.height);
+        let durable = record.as_ref().map_or(Height(0), |record| record.header.height);
         let (mut store, mut service) = (store, service);
-        if progress.is_none() {
+        if record.is_none() {
             fill(store.as_mut(), service.as_mut())?;
         }
         let mut executor = Self {
             store,
             service,
             config,
-            progress,
+            record,
             heights_undurable: 0,
             bytes_undurable: 0,
             durable,
             failure: None,
         };
-        executor.open_service(executor.progress.as_ref().map(|progress| progress.header))?;
+        executor.open_service(executor.record.as_ref().map(|record| record.header))?;
         let mut executed = executor.executed();
         if let Some(executed) = &mut executed {
             executed.recent = load_recent(executor.store.as_ref(), executed.height())?;
@@ -159,17 +159,18 @@ impl Executor {
         Ok((executor, executed))
     }
 
-    /// How far execution came, durably or not.
+    /// Height that execution came to, durably or not; `None` before any.
     #[must_use]
     pub fn executed(&self) -> Option<ExecutedUpTo> {
-        self.progress.as_ref().map(Progress::executed)
+        self.record.as_ref().map(ExecutedRecord::executed)
     }
 
     /// Executes the next height.
     ///
     /// Every request that its client had not completed is executed, whole and in the block's order;
     /// operations that the service does not admit are refused with its reason. A repeat is not
-    /// executed: its first answer goes out again, if it is still kept ([`Session`] says when it is).
+    /// executed: its first answer goes out again, if it is still kept ([`Session`] says when it
+    /// is).
     ///
     /// # Errors
     /// [`StorageError::State`] when the store fails, and the same for ever after.
@@ -178,14 +179,13 @@ impl Executor {
     /// When the height is not the next one, or the service does not give one outcome for each
     /// operation: going on would part this replica from the others.
     pub fn execute(&mut self, block: &Block) -> Result<Executed, StorageError> {
-        let next =
-            self.progress.as_ref().map_or(Height(0), |progress| progress.header.height).next();
+        let next = self.record.as_ref().map_or(Height(0), |record| record.header.height).next();
         assert_eq!(block.height(), next, "heights execute one after the other");
         self.check()?;
         let durable = self.is_durable_commit_due(block);
         let result = self.execute_block(block, durable);
-        let (progress, executed) = self.settle(result)?;
-        self.progress = Some(progress);
+        let (record, executed) = self.settle(result)?;
+        self.record = Some(record);
         if durable {
             self.is_durable();
         }
@@ -201,7 +201,7 @@ impl Executor {
     fn is_durable(&mut self) {
         self.heights_undurable = 0;
         self.bytes_undurable = 0;
-        self.durable = self.progress.as_ref().map_or(Height(0), |progress| progress.header.height);
+        self.durable = self.record.as_ref().map_or(Height(0), |record| record.header.height);
     }
 
     /// Makes everything executed so far durable.
@@ -230,17 +230,17 @@ impl Executor {
         Ok(read(&Committed { store: self.store.as_ref() })?)
     }
 
-    /// Asks the service a question about the state as of the executed height: its answer with a proof,
-    /// or why there is none, and the height's header. `None` before anything was executed.
+    /// Puts a query of the state to the service, as of the executed height: its answer with a
+    /// proof, or why there is none, and the height's header. `None` before anything was executed.
     ///
     /// # Errors
     /// [`StorageError::State`] when the store fails.
-    pub fn ask(&self, question: &[u8]) -> Result<Option<Asked>, StorageError> {
+    pub fn answer(&self, query: &[u8]) -> Result<Option<QueryResult>, StorageError> {
         self.check()?;
-        let Some(progress) = &self.progress else { return Ok(None) };
+        let Some(record) = &self.record else { return Ok(None) };
         let state = Committed { store: self.store.as_ref() };
-        let answer = self.service.query(&state, question)?;
-        Ok(Some(Asked { header: progress.header, answer }))
+        let answer = self.service.query(&state, query)?;
+        Ok(Some(QueryResult { header: record.header, answer }))
     }
 
     /// The state as of the executed height, for reading on other threads.
@@ -249,11 +249,11 @@ impl Executor {
     /// [`StorageError::State`] when the store fails.
     pub fn view(&self) -> Result<StateView, StorageError> {
         self.check()?;
-        let height = self.progress.as_ref().map_or(Height(0), |progress| progress.header.height);
+        let height = self.record.as_ref().map_or(Height(0), |record| record.header.height);
         Ok(StateView { height, view: self.store.view()? })
     }
 
-    /// Who answers questions from views, if the service has one.
+    /// Reader that answers queries of views; `None` if the service has none.
     #[must_use]
     pub fn reader(&self) -> Option<Arc<dyn Reader>> {
         self.service.reader()
@@ -270,7 +270,7 @@ impl Executor {
         is_whole.then_some(()).ok_or(StorageError::StateDamaged { entry: "service's state" })
     }
 
-    /// What is kept of a client.
+    /// Session of a client: the requests of it that took effect.
     ///
     /// # Errors
     /// [`StorageError::State`] when the store fails.
@@ -287,10 +287,10 @@ impl Executor {
         result.inspect_err(|error| self.failure = Some(error.clone()))
     }
 
-    /// Time does not go backwards for a service, though what fills a slot that nothing was decided for
-    /// has no time, and slots of several views were stamped by several clocks.
+    /// Time does not go backwards for a service, though what fills a slot that nothing was decided
+    /// for has no time, and slots of several views were stamped by several clocks.
     fn stamp_of(&self, block: &Block) -> u64 {
-        let before = self.progress.as_ref().map_or(0, |before| before.header.proposed_at_ms);
+        let before = self.record.as_ref().map_or(0, |before| before.header.proposed_at_ms);
         block.payload.header.proposed_at_ms.max(before)
     }
 
@@ -305,7 +305,7 @@ impl Executor {
         &mut self,
         block: &Block,
         durable: bool,
-    ) -> Result<(Progress, Executed), StorageError> {
+    ) -> Result<(ExecutedRecord, Executed), StorageError> {
         let context = BlockContext { height: block.height(), proposed_at_ms: self.stamp_of(block) };
         let mut transaction = self.store.begin()?;
         let sorted = sort_requests(transaction.as_ref(), block)?;
@@ -334,20 +334,20 @@ impl Executor {
             state,
             sessions: store_sessions(
                 transaction.as_mut(),
-                self.progress.as_ref().map_or(Digest::ZERO, |progress| progress.header.sessions),
+                self.record.as_ref().map_or(Digest::ZERO, |record| record.header.sessions),
                 &sessions,
                 requests,
             )?,
             requests,
         };
         let operations = sorted.fresh.iter().map(|request| request.operations.len() as u64).sum();
-        let progress = Progress {
+        let record = ExecutedRecord {
             service: self.service.name().to_owned(),
             header,
-            operations: operations + self.progress.as_ref().map_or(0, |before| before.operations),
+            operations: operations + self.record.as_ref().map_or(0, |before| before.operations),
             decided: block.decided.to_vec(),
         };
-        let encoded = borsh::to_vec(&progress).expect("encoding into memory cannot fail");
+        let encoded = borsh::to_vec(&record).expect("encoding into memory cannot fail");
         transaction.put(EXECUTED, &encoded)?;
         transaction.put(&decided_key(block.height()), &block.decided)?;
         if let Some(old) = block.height().0.checked_sub(DECIDED_KEPT) {
@@ -356,11 +356,12 @@ impl Executor {
         transaction.commit(durable)?;
 
         let answers = answers.into_iter().filter_map(answer).collect();
-        Ok((progress, Executed { header, leaves, answers, operations }))
+        Ok((record, Executed { header, leaves, answers, operations }))
     }
 }
 
-/// Writes the service's beginning, before anything is executed. A crash in between leaves none of it.
+/// Writes the service's beginning, before anything is executed. A crash in between leaves none of
+/// it.
 fn fill(store: &mut dyn Store, service: &mut dyn Service) -> Result<(), StorageError> {
     let mut transaction = store.begin()?;
     let mut state = ServiceState { transaction: transaction.as_mut(), is_changed: false };
@@ -373,7 +374,7 @@ fn fill(store: &mut dyn Store, service: &mut dyn Service) -> Result<(), StorageE
 
 /// A block's requests by what is to be done with them.
 struct Sorted<'a> {
-    /// To be executed, in the block's order.
+    /// Requests to be executed, in the block's order.
     fresh: Vec<&'a Request>,
     /// Executed before, and the answer is still there.
     repeats: Vec<Completed<'a>>,
@@ -403,13 +404,13 @@ fn sort_requests<'a>(
                 entry.insert(session)
             }
         };
-        match session.standing(request.sequence) {
-            Standing::Fresh => {
+        match session.status(request.sequence) {
+            RequestStatus::Fresh => {
                 session.mark(request.sequence);
                 answered.insert((client, request.sequence));
                 sorted.fresh.push(request);
             }
-            Standing::Completed => {
+            RequestStatus::Completed => {
                 if mutants::active(Mutant::ExecuteTwice) {
                     sorted.fresh.push(request);
                 } else if answered.insert((client, request.sequence))
@@ -418,7 +419,7 @@ fn sort_requests<'a>(
                     sorted.repeats.push((request, result, None));
                 }
             }
-            Standing::TooFarAhead => {}
+            RequestStatus::TooFarAhead => {}
         }
     }
     let executing: BTreeSet<ClientId> = sorted.fresh.iter().map(|request| request.client).collect();
@@ -502,12 +503,12 @@ fn answer((request, result, index): Completed<'_>) -> Option<Answer> {
     Some(Answer { client: request.client, sequence: request.sequence, height, results, index })
 }
 
-fn load_progress(store: &dyn Store) -> Result<Option<Progress>, StorageError> {
+fn load_record(store: &dyn Store) -> Result<Option<ExecutedRecord>, StorageError> {
     let Some(bytes) = store.get(EXECUTED)? else {
         return Ok(None);
     };
     let damaged = |_| StorageError::StateDamaged { entry: "executed height" };
-    Progress::try_from_slice(&bytes).map(Some).map_err(damaged)
+    ExecutedRecord::try_from_slice(&bytes).map(Some).map_err(damaged)
 }
 
 fn decided_key(height: Height) -> [u8; 9] {

@@ -1,13 +1,14 @@
 //! The journal: carries out a machine's `Persist`, `Append`, `Store`, `Release` and `Read` over two
 //! logs.
 //!
-//! Records and decided heights are in one, bodies in the other: the bodies' files may be lost, or on
-//! another disk, and the promises survive. A commit makes both durable. Nothing is relied on across
-//! them but through an answer: a vote's record is written after the [`quorate_types::Event::Stored`] of
-//! its bodies, so a commit syncs bodies first and the order within each log is all that counts.
+//! Records and decided heights are in one, bodies in the other: the bodies' files may be lost, or
+//! on another disk, and the promises survive. A commit makes both durable. Nothing is relied on
+//! across them but through an answer: a vote's record is written after the
+//! [`quorate_types::Event::Stored`] of its bodies, so a commit syncs bodies first and the order
+//! within each log is all that counts.
 //!
 //! A host queues what its machine asks for, then for every group: [`Journal::write`] each entry,
-//! one [`Journal::commit`], and only then lets go what waited for it. Any error is final: the
+//! one [`Journal::commit`], and only then releases what waited for it. Any error is final: the
 //! journal gives the same one to every later call, and the replica stops (a failed sync may have
 //! dropped pages that a second sync would report clean).
 
@@ -15,18 +16,18 @@ mod index;
 mod recover;
 mod retention;
 
-use crate::StorageError;
 use crate::disk::Disk;
 use crate::log::{BODIES, Durability, Location, Log, LogConfig, RECORDS, scan};
+use crate::{JournalStats, StorageError};
 use bytes::Bytes;
 use index::Index;
 use parking_lot::Mutex;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::machine::{
-    DecidedRecord, ExecutedUpTo, ReadAnswer, ReadItem, ReadRequest, Record, RecordKind, Recovery,
-    Release,
+    DecidedRecord, Entry, ExecutedUpTo, ReadAnswer, ReadItem, ReadRequest, Record, RecordKind,
+    Recovery, Release,
 };
-use quorate_types::{Body, BodyRef, Height};
+use quorate_types::{BodyRef, Height};
 use recover::{Collected, lost_body};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,41 +40,13 @@ const INCARNATION: u8 = 2;
 const SLOT: u8 = 3;
 const DECIDED: u8 = 16;
 const BODY: u8 = 17;
-/// A height was let go: its number and the names of its bodies.
-const LET_GO: u8 = 18;
+/// A height was released: its number and the names of its bodies.
+const RELEASED: u8 = 18;
 
 /// Bytes before a decided record's own: its height.
 const DECIDED_HEAD_BYTES: usize = 8;
 /// Bytes before a body's own: its reference.
 const BODY_HEAD_BYTES: usize = 2 + 8 + 32;
-
-/// Something to write.
-#[derive(Clone, Debug)]
-pub enum Entry {
-    /// [`quorate_types::Effect::Persist`]: durable after the next commit.
-    Record(Record),
-    /// [`quorate_types::Effect::Append`]: written with the next commit, durable with some later one.
-    Decided(DecidedRecord),
-    /// [`quorate_types::Effect::Store`]: durable after the next commit.
-    Body(Arc<Body>),
-    /// [`quorate_types::Effect::Release`]: what it lets go may be gone after the next commit.
-    Release(Release),
-}
-
-/// What a journal has done since it was opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct JournalStats {
-    /// Bytes handed to the operating system.
-    pub bytes_written: u64,
-    /// Syncs of a file or the directory.
-    pub syncs: u64,
-    /// Records, without the segments' own.
-    pub records: u64,
-    /// Bytes in use now, by records and bodies; space set aside for later does not count.
-    pub bytes_used: u64,
-    /// The lowest height from which on decided records and bodies are all here.
-    pub oldest: Height,
-}
 
 /// The latest record of each kind, with its segment.
 type Latest = BTreeMap<RecordKind, (Bytes, u64)>;
@@ -83,16 +56,17 @@ pub struct Journal {
     records: Log,
     bodies: Log,
     shared: Arc<Shared>,
-    /// Written since the last flush: not yet in the file, so not yet in the index.
+    /// Index of what was written since the last flush: not yet in the file, so not yet in the
+    /// shared index.
     staged: Index,
     latest: Latest,
     /// Something in the group waits for durability: a record, or a body.
     record_barrier: bool,
     body_barrier: bool,
     retention_bytes: u64,
-    /// Decided heights below this one were let go.
+    /// Decided heights below this one were released.
     below: Height,
-    /// Something was let go since the last look at the retention.
+    /// Something was released since the last look at the retention.
     prune_due: bool,
 }
 
@@ -104,8 +78,8 @@ struct Shared {
 
 impl Journal {
     /// Opens the logs, or begins them, and collects what survived: records and decided heights on
-    /// `disk`, bodies on `bodies` (which may be the same). `executed` is what the state store remembers
-    /// ([`crate::Executor::open`]).
+    /// `disk`, bodies on `bodies` (which may be the same). `executed` is what the state store
+    /// remembers ([`crate::Executor::open`]).
     ///
     /// # Errors
     /// [`StorageError::Corrupt`] when committed records are damaged or missing; others when the
@@ -147,9 +121,9 @@ impl Journal {
         Ok((journal, recovery))
     }
 
-    /// Whether a journal was begun in this folder: some segment of its records has a sound start.
-    /// Of one that was, [`Journal::open`] finds every promise or says that it is damaged. Locks
-    /// nothing.
+    /// Returns `true` if a journal was begun in this folder: some segment of its records has a
+    /// sound start. Of one that was, [`Journal::open`] finds every promise or says that it is
+    /// damaged. Locks nothing.
     ///
     /// # Errors
     /// [`StorageError::Io`] when the folder or a file in it cannot be read.
@@ -201,8 +175,8 @@ impl Journal {
     }
 
     /// Ends the group: what was written is as durable as the configuration says. A group of decided
-    /// records alone is handed to the operating system and not synced: nothing waits for it. What was
-    /// let go is given up, as far as there is more than the retention.
+    /// records alone is handed to the operating system and not synced: nothing waits for it. What
+    /// was released is pruned, as far as there is more than the retention.
     ///
     /// # Errors
     /// When the disk failed, now or earlier. What was written since the last commit may or may not
@@ -238,7 +212,7 @@ impl Journal {
         JournalReader { shared: Arc::clone(&self.shared) }
     }
 
-    /// What was done since it was opened, and what is in use.
+    /// Counts of what was done since it was opened, and of what is in use.
     #[must_use]
     pub fn stats(&self) -> JournalStats {
         let (records, bodies) = (self.records.stats(), self.bodies.stats());
@@ -274,22 +248,22 @@ impl Journal {
             Entry::Release(Release { below, bodies }) => {
                 self.below = self.below.max(*below);
                 self.prune_due = true;
-                // What is let go may have been written in this very group.
+                // What is released may have been written in this very group.
                 self.bodies.flush()?;
                 self.records.flush()?;
                 self.publish();
                 for mark in bodies {
                     let payload = borsh::to_vec(mark).expect("encoding into memory");
-                    self.bodies.append(LET_GO, &payload, &Bytes::new())?;
+                    self.bodies.append(RELEASED, &payload, &Bytes::new())?;
                     // At once: a store of the same body after this makes it live again.
-                    self.shared.index.lock().let_go(mark.0, &mark.1);
+                    self.shared.index.lock().release(mark.0, &mark.1);
                 }
             }
         }
         Ok(())
     }
 
-    /// Stored and not let go. One that was let go may be gone soon, so it is written again.
+    /// Stored and not released. One that was released may be gone soon, so it is written again.
     fn is_live(&self, name: &BodyRef) -> bool {
         let live = |index: &Index| index.bodies.get(name).is_some_and(|body| body.height.is_none());
         live(&self.staged) || live(&self.shared.index.lock())
@@ -322,7 +296,7 @@ pub struct JournalReader {
 }
 
 impl JournalReader {
-    /// As [`Journal::read`], without the group that is being written.
+    /// Reads as [`Journal::read`] does, without the group that is being written.
     ///
     /// # Errors
     /// As [`Journal::read`].
@@ -365,7 +339,7 @@ impl Shared {
         let Some((segment, location)) = found else { return Ok(None) };
         match segment.read(location) {
             Ok(bytes) => Ok(Some(bytes.slice(head..))),
-            // Given up while it was read, and its file used again.
+            // Pruned while it was read, and its file used again.
             Err(_) if !self.is_at(item, location) => Ok(None),
             Err(error) => Err(error),
         }

@@ -1,18 +1,19 @@
 //! Everything a validator keeps: its log, its state and what came of executing its blocks.
 //!
-//! * [`Journal`] carries out a machine's `Persist`, `Append`, `Store`, `Release` and `Read` effects over
-//!   two pre-zeroed, checksummed logs of segments: promises and decisions, and bodies. They stand on
-//!   a [`Disk`]: a [`RealDisk`] in a validator, a [`MemoryDisk`] in the simulator, and a
+//! * [`Journal`] carries out a machine's `Persist`, `Append`, `Store`, `Release` and `Read` effects
+//!   over two pre-zeroed, checksummed logs of segments: promises and decisions, and bodies. They
+//!   stand on a [`Disk`]: a [`RealDisk`] in a validator, a [`MemoryDisk`] in the simulator, and a
 //!   [`FaultyDisk`] over either in tests.
 //! * [`Executor`] wraps a [`Service`](quorate_types::Service): every request takes effect exactly
 //!   once, and state, sessions and height are committed in one transaction of a [`Store`].
-//! * [`Archive`] keeps numbered entries, and [`Checkpoints`] what they came to, for payment authorities.
-//! * [`Snapshots`] keeps the last two snapshots of that state, for members that fell further behind than
-//!   anybody's log.
+//! * [`Archive`] keeps numbered entries, and [`Checkpoints`] what they came to, for payment
+//!   authorities.
+//! * [`Snapshots`] keeps the last two snapshots of that state, for members that fell further behind
+//!   than anybody's log.
 //!
-//! Log and state meet at recovery. The store remembers how far execution came ([`Executor::open`]); the
-//! log replays the decided heights after that ([`Journal::open`]). So the store need not be synced
-//! at every height, and only the log is.
+//! Log and state meet at recovery. The store remembers how far execution came ([`Executor::open`]);
+//! the log replays the decided heights after that ([`Journal::open`]). So the store need not be
+//! synced at every height, and only the log is.
 //!
 //! Everything is synchronous: a host puts a journal and an executor each on a thread of its own.
 //!
@@ -21,13 +22,17 @@
 //! use quorate_types::machine::{Record, RecordKind};
 //!
 //! let disk = MemoryDisk::new();
-//! let (mut journal, _) = Journal::open(Box::new(disk.clone()), Box::new(disk.clone()), LogConfig::default(), None)?;
+//! let open = || {
+//!     let (records, bodies) = (Box::new(disk.clone()), Box::new(disk.clone()));
+//!     Journal::open(records, bodies, LogConfig::default(), None)
+//! };
+//! let (mut journal, _) = open()?;
 //! let promise = Record { kind: RecordKind::Safety, bytes: "voted in view 7".into() };
 //! journal.write(&Entry::Record(promise.clone()))?;
 //! journal.commit()?; // durable: the vote may leave
 //!
 //! disk.crash(&mut || true); // the power fails, everything unsynced is lost
-//! let (_, recovery) = Journal::open(Box::new(disk.clone()), Box::new(disk), LogConfig::default(), None)?;
+//! let (_, recovery) = open()?;
 //! assert_eq!(recovery.safety, Some(promise.bytes));
 //! # Ok::<(), quorate_storage::StorageError>(())
 //! ```
@@ -41,6 +46,7 @@ pub mod journal;
 mod log;
 pub use quorate_crypto::mutants;
 pub mod snapshots;
+mod stats;
 pub mod store;
 
 pub use archive::Archive;
@@ -48,7 +54,9 @@ pub use checkpoints::{CheckpointWriter, Checkpoints};
 pub use disk::{Disk, DiskFile, Fault, FaultyDisk, MemoryDisk, RealDisk};
 pub use error::StorageError;
 pub use executor::{Executor, ExecutorConfig, Session, SnapshotJob, StateView};
-pub use journal::{Entry, Journal, JournalReader, JournalStats};
+pub use journal::{Journal, JournalReader};
 pub use log::{Durability, LogConfig};
+pub use quorate_types::machine::Entry;
 pub use snapshots::Snapshots;
+pub use stats::JournalStats;
 pub use store::{DiskStore, MemoryStore, Store, Transaction};

@@ -2,16 +2,17 @@
 //!
 //! # What a group promises
 //!
-//! Everything appended between two syncs is one *group*. Its records reach the disk in any order, so
-//! a crash may keep the third and lose the first. Each record therefore names the first sequence
+//! Everything appended between two syncs is one *group*. Its records reach the disk in any order,
+//! so a crash may keep the third and lose the first. Each record therefore names the first sequence
 //! number of its group: a record that is found says that everything *before its group* was durable
 //! when it was written. That makes the two kinds of damage tell themselves apart at recovery:
 //!
 //! * The first bad record has only records of its own group after it, or none: the group was never
-//!   committed. It is *torn*; the log ends before the bad record, and the remains are zeroed, so that
-//!   nothing of them can ever be read as if it followed what is written next.
+//!   committed. It is *torn*; the log ends before the bad record, and the remains are zeroed, so
+//!   that nothing of them can ever be read as if it followed what is written next.
 //! * Some record of a later group exists: what is bad had been committed, and promises were made on
-//!   it. That is *corruption*, an error that names the file and the place ([`StorageError::Corrupt`]).
+//!   it. That is *corruption*, an error that names the file and the place
+//!   ([`StorageError::Corrupt`]).
 //!
 //! Damage to the very last group cannot be told from a crash and counts as torn.
 //!
@@ -20,7 +21,7 @@
 //! A segment is a file of zeroes of a fixed size, filled from its start; its first record carries
 //! the format version. When a record does not fit, what is buffered is synced and the next segment
 //! begins. Checksums are keyed by the log's name and the segment's number, so the old content of a
-//! recycled file never verifies under its new number. The oldest segments are given up and their
+//! recycled file never verifies under its new number. The oldest segments are pruned and their
 //! files used again: [`prune`] says how.
 
 pub(crate) mod prune;
@@ -39,7 +40,7 @@ use std::io;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Written into the first record of every segment.
+/// Format version, written into the first record of every segment.
 pub(crate) const FORMAT: u32 = 2;
 
 /// A group is handed to the operating system when it has grown to this size, and synced with the
@@ -49,7 +50,7 @@ const BUFFER_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Payloads from this size on are written from where they lie instead of being copied.
 const COPY_BYTES_MAX: usize = 16 * 1024;
 
-/// How a log is kept.
+/// Configuration of a log on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LogConfig {
@@ -57,16 +58,17 @@ pub struct LogConfig {
     /// one before it is in use: larger ones take longer to start with, smaller ones sync their
     /// directory more often. A record that is larger gets a segment of its own size.
     pub segment_bytes: u64,
-    /// What a commit means.
+    /// Guarantee that a commit gives.
     pub durability: Durability,
     /// Bytes of log kept for members that fell behind, 1 GiB unless told: records and bodies
-    /// together. What is executed durably, covered by a snapshot and beyond this is given up, a segment
-    /// at a time. Less: members that were away longer need a snapshot instead of the blocks.
+    /// together. What is executed durably, covered by a snapshot and beyond this is pruned, a
+    /// segment at a time. Less: members that were away longer need a snapshot instead of the
+    /// blocks.
     pub retention_bytes: u64,
 }
 
 impl LogConfig {
-    /// The least [`LogConfig::retention_bytes`].
+    /// Least value of [`LogConfig::retention_bytes`].
     pub const RETENTION_BYTES_MIN: u64 = 1024 * 1024;
 }
 
@@ -86,7 +88,7 @@ pub(crate) struct LogName(pub(crate) &'static str);
 
 /// Records and decided heights.
 pub(crate) const RECORDS: LogName = LogName("log");
-/// Bodies.
+/// Log that holds the bodies.
 pub(crate) const BODIES: LogName = LogName("body");
 
 impl LogName {
@@ -94,7 +96,7 @@ impl LogName {
         format!("{}-{segment:012}", self.0)
     }
 
-    /// A file that was given up and waits to be used again.
+    /// A file that was pruned and waits to be used again.
     fn spare(self, segment: u64) -> String {
         format!("{}-spare-{segment:012}", self.0)
     }
@@ -117,7 +119,7 @@ impl LogName {
     }
 }
 
-/// What a committed record survives.
+/// Accident that a committed record survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
@@ -155,12 +157,12 @@ impl fmt::Display for Durability {
     }
 }
 
-/// Where a record lies.
+/// Place of a record in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Location {
     pub(crate) segment: u64,
     pub(crate) offset: u64,
-    /// Of the payload.
+    /// Length of the payload, without the header.
     pub(crate) bytes: u32,
 }
 
@@ -168,7 +170,7 @@ pub(crate) struct Location {
 #[derive(Clone)]
 pub(crate) struct Segment {
     pub(crate) number: u64,
-    /// As an operator would look for it.
+    /// Path as an operator would look for it.
     pub(crate) place: String,
     pub(crate) file: Arc<dyn DiskFile>,
     pub(crate) capacity: u64,
@@ -214,9 +216,9 @@ pub(crate) struct Log {
     name: LogName,
     config: LogConfig,
     segment: Segment,
-    /// Where the buffer begins in the segment.
+    /// Offset in the segment at which the buffer begins.
     flushed: u64,
-    /// Where it ends.
+    /// Offset in the segment at which the buffer ends.
     end: u64,
     buffer: Vec<Bytes>,
     /// The copied part of the buffer that still grows.
@@ -228,9 +230,9 @@ pub(crate) struct Log {
     prepared: bool,
     /// The segments before the present one, oldest first, with their used bytes.
     full: VecDeque<(u64, u64)>,
-    /// Nothing before this segment is part of the log any more.
+    /// Oldest segment that is part of the log.
     floor: u64,
-    /// Files of the configured size that were given up, by name.
+    /// Files of the configured size that were pruned, by name.
     spares: Vec<String>,
     stats: JournalStats,
 }
@@ -443,8 +445,8 @@ fn begin_segment(
     Ok(Segment { number, place, file, capacity: bytes, key: log.key(number) })
 }
 
-/// What a process that died had written but not synced is readable now and would be lost with the
-/// next power cut. The machine is about to rely on it, so it is synced first.
+/// Syncs what a process that died had written and not synced: it is readable now and would be lost
+/// with the next power cut, and the machine is about to rely on it.
 fn make_durable(
     disk: &mut dyn Disk,
     log: LogName,

@@ -7,8 +7,8 @@
 //! | `staged-<hash>` | a chunk of somebody else's, until one is installed |
 //!
 //! Every file is durable before the manifest's name is. What a crash left without a manifest is
-//! removed at the next start, like everything older than the last two, and staged chunks that are not
-//! whole: fetching goes on with the others.
+//! removed at the next start, like everything older than the last two, and staged chunks that are
+//! not whole: fetching goes on with the others.
 
 use crate::StorageError;
 use crate::disk::Disk;
@@ -59,7 +59,8 @@ impl Snapshots {
         self.shared.lock().complete.keys().copied().collect()
     }
 
-    /// A manifest or a chunk of a complete snapshot; `None` where there is none, or for other items.
+    /// A manifest or a chunk of a complete snapshot; `None` where there is none, or for other
+    /// items.
     ///
     /// # Errors
     /// When the disk fails.
@@ -241,7 +242,7 @@ impl Shared {
         Ok((0..chunks).all(is_there).then_some(manifest))
     }
 
-    /// Gives up all but the last two. The manifest goes first: half a snapshot is none.
+    /// Deletes all but the last two. The manifest goes first: half a snapshot is none.
     fn drop_old(&mut self) -> Result<(), StorageError> {
         while self.complete.len() > KEPT {
             let Some((height, (_, manifest))) = self.complete.pop_first() else { break };
@@ -271,7 +272,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether a chunk that an earlier run staged is what its name says. One that cannot be read is not.
+    /// Returns `true` if a chunk that an earlier run staged is what its name says. One that cannot
+    /// be read is not.
     fn take_stock(&mut self, name: &str) -> bool {
         let Ok(content) = self.content(name) else { return false };
         let found = hash(&content);

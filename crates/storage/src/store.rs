@@ -1,4 +1,4 @@
-//! Where executed state lives: ordered keys and values, changed in transactions.
+//! Store of executed state: ordered keys and values, changed in transactions.
 
 mod disk;
 mod memory;
@@ -31,18 +31,19 @@ pub trait Store: Send {
     /// When the store cannot be read.
     fn scan(&self, keys: KeyRange<'_>, visit: &mut Visitor<'_>) -> Result<(), StateError>;
 
-    /// What is committed now, durably or not, for reading on another thread. Later commits do not
-    /// change it and are not delayed by it.
+    /// View of what is committed now, durably or not, for reading on another thread. Later commits
+    /// do not change it and are not delayed by it.
     ///
     /// # Errors
     /// When the store cannot be read.
     fn view(&self) -> Result<Box<dyn View>, StateError>;
 
-    /// Replaces everything by `entries`, durably: after a crash all of the old is there or all of the
-    /// new (★).
+    /// Replaces everything by `entries`, durably: after a crash all of the old is there or all of
+    /// the new (★).
     ///
     /// # Errors
-    /// The first error among the entries, which changes nothing; or when the store cannot be written.
+    /// The first error among the entries, which changes nothing; or when the store cannot be
+    /// written.
     fn replace(&mut self, entries: &mut Entries<'_>) -> Result<(), StorageError>;
 }
 
@@ -84,7 +85,7 @@ pub trait Transaction: State {
     fn commit(self: Box<Self>, durable: bool) -> Result<(), StateError>;
 }
 
-/// What a transaction changed: key by key the new value, or its removal.
+/// Changes of a transaction: key by key the new value, or its removal.
 type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 /// The part of an ordered map whose keys are these.
@@ -96,8 +97,8 @@ fn part<'a, T>(
     range.into_iter().flatten()
 }
 
-/// Shows what is committed as the changes on top of it leave it. `committed` shows the keys that are
-/// committed, in order.
+/// Shows what is committed as the changes on top of it leave it. `committed` shows the keys that
+/// are committed, in order.
 fn scan_changed<'a>(
     changed: impl Iterator<Item = (&'a Vec<u8>, &'a Option<Vec<u8>>)>,
     committed: impl FnOnce(&mut Visitor<'_>) -> Result<(), StateError>,

@@ -1,10 +1,10 @@
-//! How a type with a text form of its own stands in a file: `#[serde(with = "as_text")]`.
+//! Text forms in files, for types that have one: `#[serde(with = "as_text")]`.
 
 use serde::{Deserialize, Deserializer, Serializer};
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// As [`Display`] writes it.
+/// Writes the text that [`Display`] gives.
 ///
 /// # Errors
 /// Those of the format.
@@ -12,7 +12,7 @@ pub fn serialize<T: Display, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S
     to.collect_str(value)
 }
 
-/// As [`FromStr`] reads it.
+/// Reads the text that [`FromStr`] takes.
 ///
 /// # Errors
 /// When it is no text, or not one of this type.

@@ -1,9 +1,9 @@
-//! What a member signs when it acknowledges bodies: that an author's bodies are available without a
-//! gap, up to one of them.
+//! Statement of a member that acknowledges bodies: an author's bodies are available without a gap,
+//! up to one of them.
 //!
-//! The bodies that an author seals from one start to the next are a chain: the link at each of them is
-//! the hash of the link before it, its sequence number and its digest. A link therefore names every
-//! body up to its own, and one signature over it acknowledges them all.
+//! The bodies that an author seals from one start to the next are a chain: the link at each of them
+//! is the hash of the link before it, its sequence number and its digest. A link therefore names
+//! every body up to its own, and one signature over it acknowledges them all.
 
 use crate::{ChainId, Epoch, Kind, ReplicaId, sign};
 use borsh::{BorshDeserialize, BorshSerialize};
@@ -14,7 +14,7 @@ use quorate_crypto::{Digest, hash_parts};
 /// `weak` weight acknowledge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Available {
-    /// Whose bodies.
+    /// Author of the bodies, a member.
     pub author: ReplicaId,
     /// The last of them; its upper part is the author's start to which the chain belongs.
     pub sequence: u64,
@@ -23,8 +23,8 @@ pub struct Available {
 }
 
 impl Available {
-    /// How many of a sequence number's lower bits count bodies. The bits above them count the author's
-    /// starts: numbers begin anew, higher, with each.
+    /// Number of a sequence number's lower bits that count bodies. The bits above them count the
+    /// author's starts: numbers begin anew, higher, with each.
     pub const SEQUENCE_BITS: u32 = 40;
 
     /// The first sequence number of the start to which `sequence` belongs.
@@ -33,7 +33,8 @@ impl Available {
         sequence >> Self::SEQUENCE_BITS << Self::SEQUENCE_BITS
     }
 
-    /// The link before an author's first body since a start; `first` is that body's sequence number.
+    /// The link before an author's first body since a start; `first` is that body's sequence
+    /// number.
     #[must_use]
     pub fn start(author: ReplicaId, first: u64) -> Digest {
         let parts: [&[u8]; 2] = [&author.0.to_le_bytes(), &first.to_le_bytes()];

@@ -16,6 +16,11 @@ pub struct BodyRef {
     pub digest: Digest,
 }
 
+impl BodyRef {
+    /// Encoded length in bytes.
+    pub const BYTES: usize = 2 + 8 + size_of::<Digest>();
+}
+
 impl std::fmt::Debug for BodyRef {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}#{}:{}", self.author, self.sequence, self.digest)
@@ -25,7 +30,7 @@ impl std::fmt::Debug for BodyRef {
 /// A body: the wire forms of its requests, one after the other. Cloning shares the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Body {
-    /// Its name.
+    /// Name by which payloads order it.
     pub reference: BodyRef,
     /// The bytes as they travel and as they are stored.
     pub raw: Bytes,
@@ -102,7 +107,7 @@ impl Body {
         Ok(Self { reference, raw, requests })
     }
 
-    /// How many operations it carries.
+    /// Number of operations that it carries.
     #[must_use]
     pub fn operations(&self) -> usize {
         self.requests.iter().map(|request| request.operations.len()).sum()

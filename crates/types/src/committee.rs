@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What a voting key is used for. Multi-signatures map every purpose to one key; threshold keys map
-/// them to independent sharings.
+/// Use of a voting key. Multi-signatures map every purpose to one key; threshold keys map them to
+/// independent sharings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Purpose {
     /// Votes and timeouts of the chained protocols: a quorum.
     Vote,
     /// A vote that decides at once: of all but the redundant members.
     Fast,
-    /// What executing a height came to: enough to include an honest member.
+    /// The root of an executed height: enough to include an honest member.
     Execute,
     /// The state that replaces everything before it: a quorum has it.
     Checkpoint,
@@ -58,7 +58,7 @@ pub struct Member {
     /// Proof that the member holds the voting key's secret, in hex; empty for Ed25519.
     #[serde(default)]
     pub possession: String,
-    /// Where its peers and clients reach it: `host:port`.
+    /// Address at which its peers and clients reach it: `host:port`.
     pub address: String,
     /// Voting weight, 1 if absent. What it means for thresholds and turns: [`Weights`].
     #[serde(default = "one")]
@@ -74,16 +74,16 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// The keys that certificates of a committee with threshold keys are checked with, as its dealer or its
-/// members made them: 192 hex digits each.
+/// The keys that certificates of a committee with threshold keys are checked with, as its dealer or
+/// its members made them: 192 hex digits each.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Groups {
-    /// Of all but the redundant members (paper 002: σ).
+    /// Key of all but the redundant members (paper 002: σ).
     pub fast: String,
-    /// Of a quorum (τ).
+    /// Key of a quorum of the members (τ).
     pub slow: String,
-    /// Of enough to include an honest member (π).
+    /// Key of enough members to include an honest one (π).
     pub execution: String,
 }
 
@@ -97,7 +97,7 @@ pub struct CommitteeFile {
     pub epoch: Epoch,
     /// The voting scheme: `ed25519`, `bls` or `bls-threshold`.
     pub scheme: String,
-    /// How many members more than faults alone ask for (paper 002: `c`); 0 if absent. Of use to a
+    /// Number of members more than faults alone ask for (paper 002: `c`); 0 if absent. Of use to a
     /// protocol with a fast path, which then goes on while so many are slow or dead.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub redundancy: u64,
@@ -108,7 +108,7 @@ pub struct CommitteeFile {
     pub members: Vec<Member>,
 }
 
-/// Why a committee file is refused.
+/// Reason for which a committee file is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommitteeError {
     /// No members, or more than an index can name.
@@ -117,9 +117,9 @@ pub enum CommitteeError {
     /// A key that is not hex of the right length, or otherwise unusable.
     #[error("member {member}: {reason}")]
     Member {
-        /// Its index.
+        /// Index of the member in the file.
         member: usize,
-        /// What is wrong.
+        /// Reason for which its entry is refused.
         reason: String,
     },
     /// Two members with one key.
@@ -128,7 +128,7 @@ pub enum CommitteeError {
     /// Weights that make no committee.
     #[error(transparent)]
     Weights(#[from] WeightsError),
-    /// An unknown scheme.
+    /// A scheme that has no such name.
     #[error("the voting scheme '{0}' is unknown: use 'ed25519', 'bls' or 'bls-threshold'")]
     Scheme(String),
     /// Members of different weights, of whom threshold keys count heads.
@@ -156,7 +156,7 @@ pub struct Committee {
     voting: Voting,
 }
 
-/// What a committee votes with.
+/// Keys that a committee votes with.
 #[derive(Clone, Debug)]
 enum Voting {
     /// One key a member, for every purpose.
@@ -183,8 +183,8 @@ impl Committee {
         Self::load_simulated(file, cache)
     }
 
-    /// As [`Committee::load`], and takes the simulator's scheme too, whose signatures anybody can
-    /// forge.
+    /// Loads as [`Committee::load`] does, and takes the simulator's scheme too, whose signatures
+    /// anybody can forge.
     ///
     /// # Errors
     /// The first thing wrong with the file.
@@ -230,18 +230,18 @@ impl Committee {
         self.epoch
     }
 
-    /// How many members.
+    /// Number of members in the committee.
     #[must_use]
     pub fn size(&self) -> usize {
         self.identities.len()
     }
 
-    /// Every member's index.
+    /// Every member's index, ascending.
     pub fn members(&self) -> impl Iterator<Item = ReplicaId> + use<> {
         (0..self.size()).map(|i| ReplicaId(u16::try_from(i).expect("limited at load")))
     }
 
-    /// Whether `replica` is a member's index.
+    /// Returns `true` if `replica` is a member's index.
     #[must_use]
     pub fn contains(&self, replica: ReplicaId) -> bool {
         replica.index() < self.size()
@@ -260,19 +260,19 @@ impl Committee {
         Some(ReplicaId(u16::try_from(index).expect("limited at load")))
     }
 
-    /// Where a member is reached.
+    /// Address at which a member is reached; `None` when there is no such member.
     #[must_use]
     pub fn address(&self, replica: ReplicaId) -> Option<&str> {
         self.addresses.get(replica.index()).map(String::as_str)
     }
 
-    /// The members' weights.
+    /// Weights of the members, with their thresholds.
     #[must_use]
     pub fn weights(&self) -> &Weights {
         &self.weights
     }
 
-    /// How much of the committee may be Byzantine, by weight ([`Weights::faulty_max`]).
+    /// Weight that may be Byzantine without harm ([`Weights::faulty_max`]).
     #[must_use]
     pub fn faulty_max(&self) -> u64 {
         self.weights.faulty_max()
@@ -302,8 +302,8 @@ impl Committee {
         self.weights.of_all(members)
     }
 
-    /// Whether these members weigh so much that an honest one is among them (★): what they all say, an
-    /// honest member says.
+    /// Returns `true` if these members weigh so much that an honest one is among them (★): what
+    /// they all say, an honest member says.
     #[must_use]
     pub fn includes_honest(&self, members: &Bitmap) -> bool {
         if mutants::active(Mutant::WeakCountsHeads) {
@@ -322,7 +322,7 @@ impl Committee {
         (Arc::clone(scheme), purpose.threshold(&self.weights))
     }
 
-    /// Which scheme its members vote with.
+    /// Kind of signatures that its members vote with.
     #[must_use]
     pub fn scheme_kind(&self) -> SchemeKind {
         match &self.voting {
@@ -331,15 +331,16 @@ impl Committee {
         }
     }
 
-    /// Whether votes that decide at once are signed with keys of their own, as threshold keys ask
-    /// for. Otherwise one vote serves both thresholds.
+    /// Returns `true` if votes that decide at once are signed with keys of their own, as threshold
+    /// keys ask for. Otherwise one vote serves both thresholds.
     #[must_use]
     pub fn splits_keys(&self) -> bool {
         matches!(self.voting, Voting::Shared(_))
     }
 
-    /// How many members' shares make a certificate of each sharing of threshold keys, if this committee
-    /// had some; `None` where members weigh differently, whose weights no number of heads stands for.
+    /// Number of shares that make a certificate of each sharing of threshold keys, if this
+    /// committee had some; `None` where members weigh differently, whose weights no number of heads
+    /// stands for.
     #[must_use]
     pub fn sharing_thresholds(&self) -> Option<BySharing<usize>> {
         sharing_thresholds(&self.weights)
@@ -352,14 +353,15 @@ impl Committee {
         secret.sign_with(if one { Sharing::Slow } else { purpose.sharing() }, statement)
     }
 
-    /// Whether the certificate's signers are members of this committee and weigh enough for
-    /// `purpose` (★: asked before any pairing). The signature is the scheme's to check.
+    /// Returns `true` if the certificate's signers are members of this committee and weigh enough
+    /// for `purpose` (★: asked before any pairing). The signature is the scheme's to check.
     #[must_use]
     pub fn is_enough(&self, purpose: Purpose, certificate: &Certificate) -> bool {
         self.are_enough(purpose, &certificate.signers)
     }
 
-    /// Whether these signers are members of this committee and weigh enough for `purpose` (★).
+    /// Returns `true` if these signers are members of this committee and weigh enough for `purpose`
+    /// (★).
     #[must_use]
     pub fn are_enough(&self, purpose: Purpose, signers: &Bitmap) -> bool {
         if signers.members() != self.size() {
@@ -405,7 +407,7 @@ impl From<&BySharing<VotingKey>> for Groups {
     }
 }
 
-/// How many members' shares make a certificate of each sharing, in a committee where all weigh the
+/// Number of shares that make a certificate of each sharing, in a committee where all weigh the
 /// same; `None` in others, whose weights no number of heads stands for.
 fn sharing_thresholds(weights: &Weights) -> Option<BySharing<usize>> {
     let each = weights.each().first().filter(|_| weights.are_equal())?;

@@ -1,4 +1,4 @@
-//! What executing a height came to, and how one hash stands for all of it.
+//! Result of executing a height, and the one hash that stands for all of it.
 //!
 //! ```text
 //! root = H(height ‖ proposed_at_ms ‖ state ‖ sessions ‖ requests)
@@ -17,14 +17,16 @@ use quorate_crypto::merkle::Path;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Certificate, Digest, hash, hash_parts};
 
-/// What a height's root is the hash of.
+pub use crate::service::digest_of_results;
+
+/// Content that a height's root is the hash of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Header {
-    /// The height.
+    /// Height that was executed.
     pub height: Height,
     /// Its proposer's clock, in milliseconds since the Unix epoch.
     pub proposed_at_ms: u64,
-    /// The service's root.
+    /// Root of the service's state after it.
     pub state: Digest,
     /// The hash chain over the sessions' changes.
     pub sessions: Digest,
@@ -56,9 +58,9 @@ pub fn executed_statement(chain: ChainId, epoch: Epoch, height: Height, root: Di
 /// A header that members sign of whom one at least is honest: what it says is so.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct ExecutionCertificate {
-    /// What executing a height came to.
+    /// Header of the executed height.
     pub header: Header,
-    /// Over [`Header::statement`], by members of [`Purpose::Execute`]'s weight.
+    /// Signatures over [`Header::statement`], by members of [`Purpose::Execute`]'s weight.
     pub certificate: Certificate,
 }
 
@@ -86,15 +88,15 @@ pub fn checkpoint_statement(chain: ChainId, epoch: Epoch, height: Height, root: 
     sign::statement(Kind::Checkpoint, chain, epoch, &(height, root))
 }
 
-/// A quorum has executed everything up to a height and keeps its state: who needs what was before it
-/// fetches that state (paper 002, §V-F).
+/// A quorum has executed everything up to a height and keeps its state: who needs what was before
+/// it fetches that state (paper 002, §V-F).
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct CheckpointCertificate {
-    /// The height.
+    /// Height whose state it is.
     pub height: Height,
     /// [`Header::root`] at that height.
     pub root: Digest,
-    /// Over [`checkpoint_statement`], by members of [`Purpose::Checkpoint`]'s weight.
+    /// Signatures over [`checkpoint_statement`], by members of [`Purpose::Checkpoint`]'s weight.
     pub certificate: Certificate,
 }
 
@@ -124,15 +126,15 @@ pub struct CertifiedReply {
     pub completion: Completion,
     /// One result per operation.
     pub results: Vec<Outcome>,
-    /// From the request's leaf to [`Header::requests`].
+    /// Path from the request's leaf to [`Header::requests`].
     pub path: Path,
-    /// Of the height where it took effect.
+    /// Certificate of the height where it took effect.
     pub executed: ExecutionCertificate,
 }
 
 impl CertifiedReply {
-    /// Whether it is of this request (★): a client signs what it asks for, and takes no other's results
-    /// for its own.
+    /// Returns `true` if it is of this request (★): a client signs what it asks for, and takes no
+    /// other's results for its own.
     #[must_use]
     pub fn answers(&self, request: &Request) -> bool {
         let Completion { client, sequence, request: digest, .. } = self.completion;
@@ -163,13 +165,13 @@ impl CertifiedReply {
 /// A request that took effect, as the tree of its height holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Completion {
-    /// Whose request.
+    /// Client that signed the request.
     pub client: ClientId,
-    /// Which of its requests.
+    /// Sequence number that the client gave the request.
     pub sequence: u64,
     /// [`Request::digest`](crate::Request::digest): everything in it but the signature.
     pub request: Digest,
-    /// [`digest_of_results`].
+    /// Hash of the results, as [`digest_of_results`] computes it.
     pub results: Digest,
 }
 
@@ -181,10 +183,4 @@ impl Completion {
             borsh::to_vec(&(height, index, self)).expect("encoding into memory cannot fail");
         hash(&content)
     }
-}
-
-/// The hash of a request's results in order.
-#[must_use]
-pub fn digest_of_results(results: &[Outcome]) -> Digest {
-    hash(&borsh::to_vec(results).expect("encoding into memory cannot fail"))
 }

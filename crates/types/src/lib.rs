@@ -35,4 +35,4 @@ pub use service::{Operation, Outcome, Service};
 pub use sign::Kind;
 pub use snapshot::Manifest;
 pub use verified::{Peer, Rejected, Verified, Verify};
-pub use weights::{Caution, Weights, WeightsError};
+pub use weights::{Weights, WeightsError, WeightsWarning};

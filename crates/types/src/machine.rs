@@ -1,38 +1,44 @@
-//! The machine contract: what every protocol, replica, client and payer is, and what its host owes it.
+//! The machine contract: what every protocol, replica, client and payer is, and what its host owes
+//! it.
 //!
-//! A [`Machine`] is a value. It is fed an input and the time, and then drained of effects. It owns no
-//! clock, socket, thread or disk, and draws no randomness of its own: the same inputs at the same
-//! times give the same effects, in a validator over TLS and in the simulator.
+//! A [`Machine`] is a value. It is fed an input and the time, and then drained of effects. It owns
+//! no clock, socket, thread or disk, and draws no randomness of its own: the same inputs at the
+//! same times give the same effects, in a validator over TLS and in the simulator.
+//!
+//! The order that a host owes, and its barrier, are code in the engine's `host`, which every host
+//! here stands on.
 //!
 //! # What the host owes a replica
 //!
 //! 1. **Order.** Effects are carried out in the order in which they were polled, as seen from each
 //!    lane: two sends to one peer in one [`Lane`] arrive in order or not at all.
 //! 2. ★ **[`Effect::Persist`] is a barrier.** Nothing polled after it leaves in the vote, consensus
-//!    or client lane before the record is durable (its file *and*, for a new file, its directory). The
-//!    host may put many records into one sync. A record is one unit: torn, it is absent. Nor does
-//!    what an [`Effect::Task`] asks for begin before: a replica's own vote may be the last that
-//!    a decision needs, and a state that knows a height of which the log forgot the votes would stay apart
-//!    from all others.
+//!    or client lane before the record is durable (its file *and*, for a new file, its directory).
+//!    The host may put many records into one sync. A record is one unit: torn, it is absent. Nor
+//!    does what an [`Effect::Task`] asks for begin before: a replica's own vote may be the last
+//!    that a decision needs, and a state that knows a height of which the log forgot the votes
+//!    would stay apart from all others.
 //! 3. ★ **[`Effect::Store`] is answered** by [`Event::Stored`] once the body is as durable as a
 //!    record. [`Effect::Append`] is neither barrier nor answered, but it keeps its place among the
 //!    records: one that is durable has every append before it durable too.
 //! 4. **Computation is an effect with an answer**: [`Effect::Combine`], [`Task::Execute`],
-//!    [`Task::Ask`] and [`Effect::Read`] run elsewhere and come back as events. They never delay a vote.
+//!    [`Task::Query`] and [`Effect::Read`] run elsewhere and come back as events. They never delay
+//!    a vote.
 //! 5. **A failed write or sync stops the replica.** Never retry a sync, never go on.
 //! 6. **[`Event::Recovered`] comes first**, once, with what survived; also on the very first start.
-//! 7. **Time is monotonic** and never read by the machine itself. When [`Machine::next_timeout`] has
-//!    come, the host calls [`Machine::handle_timeout`].
+//! 7. **Time is monotonic** and never read by the machine itself. When [`Machine::next_timeout`]
+//!    has come, the host calls [`Machine::handle_timeout`].
 //! 8. **Messages were checked**: they arrive as [`Verified`], made by the pure `verify` functions
 //!    that both hosts run on their pools.
 //!
-//! 9. ★ **What is stored stays** until the machine lets it go with [`Effect::Release`]: a body from its
-//!    last [`Effect::Store`] on, a decided height from its [`Effect::Append`] on, the latest record of
-//!    each kind for ever. What was let go is kept as long as the host's retention allows, for members
-//!    that fell behind; the host gives up the oldest first.
+//! 9. ★ **What is stored stays** until the machine releases it with [`Effect::Release`]: a body
+//!    from its last [`Effect::Store`] on, a decided height from its [`Effect::Append`] on, the
+//!    latest record of each kind for ever. What was released is kept as long as the host's
+//!    retention allows, for members that fell behind; the host deletes the oldest first.
 //! 10. **[`Task::Snapshot`]** sees the state exactly as the [`Task::Execute`] polled before it left
-//!     it, and is written on the side: execution goes on. The last two complete ones are kept and read
-//!     back; [`Event::Snapshotted`] says which. The same heights give the same bytes at every replica.
+//!     it, and is written on the side: execution goes on. The last two complete ones are kept and
+//!     read back; [`Event::Snapshotted`] says which. The same heights give the same bytes at every
+//!     replica.
 //! 11. ★ **[`Task::Install`] is atomic and durable** before [`Event::Installed`]: after a crash the
 //!     state is the old one or the new one. It takes its place among the executions.
 //!
@@ -41,8 +47,8 @@
 
 use crate::executed::ExecutionCertificate;
 use crate::{
-    Body, BodyRef, ClientId, Header, Height, Manifest, Payload, Peer, ReplicaId, Time, Verified,
-    request::Answer, service::Proven,
+    Body, BodyRef, ClientId, Header, Height, Manifest, Payload, Peer, Purpose, ReplicaId, Time,
+    Verified, request::Answer, service::Proven,
 };
 use bytes::Bytes;
 use quorate_crypto::{Bitmap, Combined, Digest, Policy, Scheme, Share};
@@ -50,9 +56,9 @@ use std::sync::Arc;
 
 /// A deterministic machine: `handle` an input, then `poll` until it has nothing more to say.
 pub trait Machine {
-    /// What it is fed.
+    /// Events and messages that it is fed.
     type Input;
-    /// What it asks of its host.
+    /// Requests that it makes of its host.
     type Effect;
 
     /// Takes one input in.
@@ -64,7 +70,7 @@ pub trait Machine {
     /// The next effect, in the order in which the host must carry them out.
     fn poll(&mut self) -> Option<Self::Effect>;
 
-    /// When [`Machine::handle_timeout`] is due next, if ever.
+    /// Time at which [`Machine::handle_timeout`] is due next; `None` when nothing is.
     fn next_timeout(&self) -> Option<Time>;
 }
 
@@ -73,7 +79,7 @@ pub trait Machine {
 pub enum Lane {
     /// Votes and timeouts: small and urgent.
     Votes,
-    /// Proposals and certificates.
+    /// Proposals and certificates of the protocols.
     Consensus,
     /// Bodies, and blocks for those who fell behind.
     Bulk,
@@ -82,17 +88,17 @@ pub enum Lane {
 }
 
 impl Lane {
-    /// Whether what is sent here must wait for the records persisted before it.
+    /// Returns `true` if what is sent here must wait for the records persisted before it.
     #[must_use]
     pub fn waits_for_barrier(self) -> bool {
         !matches!(self, Self::Bulk)
     }
 }
 
-/// Where a message goes.
+/// Receivers of a message that a replica sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Recipients {
-    /// Every other member.
+    /// Every member but the sender.
     All,
     /// One member, never the sender itself.
     One(ReplicaId),
@@ -109,16 +115,16 @@ impl From<Peer> for Recipients {
     }
 }
 
-/// What a replica asks of its host. `M` is its message type.
+/// Request of a replica to its host. `M` is its message type.
 #[derive(Debug)]
 pub enum Effect<M> {
-    /// Send a message.
+    /// Send a message to peers, without an answer.
     Send {
-        /// To whom.
+        /// Receivers of the message.
         to: Recipients,
-        /// In which stream.
+        /// Stream that the message keeps its order in.
         lane: Lane,
-        /// What.
+        /// Message to send, not yet encoded.
         message: M,
     },
     /// Make a small record durable before anything that follows leaves (★). It replaces the earlier
@@ -134,45 +140,74 @@ pub enum Effect<M> {
     Combine(CombineJob),
     /// Something for the execution.
     Task(Task),
-    /// What a height came to is certified: for whoever asks the host.
+    /// An execution certificate was formed, for those who wait for it at the host.
     Certified(Box<ExecutionCertificate>),
-    /// What was executed durably: give up what the retention does not cover.
+    /// Release what was executed durably: the host deletes what its retention does not cover.
     Release(Release),
     /// Stop for good: going on would be unsafe.
     Halt(Halt),
 }
 
-/// What the execution does, in the order in which it was asked for. None begins before the records that
-/// were asked for before it are durable (★).
+impl<M> Effect<M> {
+    /// The same effect with its message, if it sends one, turned into another form of it; `None`
+    /// where `form` gives none.
+    pub fn try_map_message<N>(
+        self,
+        form: impl FnOnce(Recipients, M) -> Option<N>,
+    ) -> Option<Effect<N>> {
+        Some(match self {
+            Self::Send { to, lane, message } => {
+                Effect::Send { to, lane, message: form(to, message)? }
+            }
+            Self::Persist(record) => Effect::Persist(record),
+            Self::Append(record) => Effect::Append(record),
+            Self::Store(body) => Effect::Store(body),
+            Self::Read(request) => Effect::Read(request),
+            Self::Combine(job) => Effect::Combine(job),
+            Self::Task(task) => Effect::Task(task),
+            Self::Certified(certificate) => Effect::Certified(certificate),
+            Self::Release(release) => Effect::Release(release),
+            Self::Halt(halt) => Effect::Halt(halt),
+        })
+    }
+}
+
+/// Work for the execution, in the order in which it was asked for. None begins before the records
+/// that were asked for before it are durable (★).
 #[derive(Debug)]
 pub enum Task {
     /// Execute the next height, then answer [`Event::Executed`].
     Execute(Box<Block>),
-    /// Ask the service a question about the state as the task before this left it, then answer
-    /// [`Event::Asked`].
-    Ask(AskJob),
+    /// Put a query of the state to the service, as the task before this left it, then answer
+    /// [`Event::Queried`].
+    Query(QueryJob),
     /// Take a snapshot of the state as the height executed last left it.
     Snapshot(Height),
-    /// Keep a chunk of a snapshot until one is installed, also over a restart. Its hash was checked.
+    /// Keep a chunk of a snapshot until one is installed, also over a restart. Its hash was
+    /// checked.
     Stage(StagedChunk),
     /// These chunks are not needed any more.
     Unstage(Vec<Digest>),
-    /// Replace the state by a snapshot whose chunks are all staged, then answer [`Event::Installed`].
+    /// Replace the state by a snapshot whose chunks are all staged, then answer
+    /// [`Event::Installed`].
     Install(Box<Install>),
 }
 
-/// What a replica is fed.
+/// Input of a replica: messages, answers to its effects, and what survived.
 #[derive(Debug)]
 pub enum Event<M> {
     /// The first event: what survived.
     Recovered(Box<Recovery>),
     /// A checked message from an authenticated peer.
     Message {
-        /// Who sent it: the identity that its channel proved.
+        /// Identity of the sender, which its channel proved.
         from: Peer,
-        /// What.
+        /// Message, checked by its `verify`.
         message: Verified<M>,
     },
+    /// Wall clock at [`Time`] zero, in milliseconds since the Unix epoch, when it is no longer what
+    /// it was: the host was suspended, so that its time stood still, or its clock was set.
+    WallClock(u64),
     /// The body is durable.
     Stored(BodyRef),
     /// The answer to [`Effect::Read`].
@@ -181,8 +216,8 @@ pub enum Event<M> {
     Combined(CombineOutcome),
     /// The answer to [`Task::Execute`].
     Executed(Executed),
-    /// The answer to [`Task::Ask`], with the job's number; nothing before anything was executed.
-    Asked(u64, Option<Asked>),
+    /// The answer to [`Task::Query`], with the job's number; nothing before anything was executed.
+    Queried(u64, Option<QueryResult>),
     /// Everything executed up to this height is durable in the state store.
     Durable(Height),
     /// These snapshots are complete, oldest first; earlier ones are gone.
@@ -191,7 +226,7 @@ pub enum Event<M> {
     Installed(Box<ExecutedUpTo>),
 }
 
-/// Which of its durable records a machine replaces.
+/// Kind of durable record; a new record replaces the last one of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RecordKind {
     /// The protocol's promises: what it voted for, what it locked.
@@ -206,20 +241,21 @@ pub enum RecordKind {
 /// A small record that replaces the last one of its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Which record it replaces.
+    /// Kind of the record that it replaces.
     pub kind: RecordKind,
     /// Its bytes; opaque to the host. Kilobytes at most.
     pub bytes: Bytes,
 }
 
-/// What may be given up, as far as the machine is concerned. Each one replaces the one before.
+/// Heights and bodies that may be deleted, as far as the machine is concerned. Each release
+/// replaces the one before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
     /// Heights below this one are executed durably and covered by a snapshot. Their decided
     /// records, and the bodies that only they order, are kept for others alone.
     pub below: Height,
-    /// The bodies of heights that became durable since the last release, each with its height. A body
-    /// that is stored again later is live again.
+    /// The bodies of heights that became durable since the last release, each with its height. A
+    /// body that is stored again later is live again.
     pub bodies: Vec<(Height, Vec<BodyRef>)>,
 }
 
@@ -228,14 +264,14 @@ pub struct Release {
 pub struct StagedChunk {
     /// The hash that a manifest has for it.
     pub hash: Digest,
-    /// Its bytes.
+    /// Content of the chunk; it has this hash.
     pub bytes: Bytes,
 }
 
 /// A snapshot that members vouched for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Install {
-    /// What it is.
+    /// Manifest that the members vouched for.
     pub manifest: Manifest,
     /// The decided record of its height, as checked here.
     pub decided: Bytes,
@@ -248,6 +284,19 @@ pub struct DecidedRecord {
     pub height: Height,
     /// Payload and proof; opaque to the host.
     pub bytes: Bytes,
+}
+
+/// An entry of a replica's log, as an effect asks for it.
+#[derive(Clone, Debug)]
+pub enum Entry {
+    /// [`Effect::Persist`]: durable after the next commit.
+    Record(Record),
+    /// [`Effect::Append`]: written with the next commit, durable with some later one.
+    Decided(DecidedRecord),
+    /// [`Effect::Store`]: durable after the next commit.
+    Body(Arc<Body>),
+    /// [`Effect::Release`]: what it releases may be gone after the next commit.
+    Release(Release),
 }
 
 /// Something to read back.
@@ -268,14 +317,14 @@ pub enum ReadItem {
 pub struct ReadRequest {
     /// Comes back with the answer.
     pub ticket: u64,
-    /// At most a few dozen.
+    /// Items to read, a few dozen at most.
     pub items: Vec<ReadItem>,
 }
 
-/// What was read; `None` where nothing is stored.
+/// Bytes that were read; `None` where nothing is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadAnswer {
-    /// The request's.
+    /// Ticket of the request that this answers.
     pub ticket: u64,
     /// The request's items in order, each with its bytes.
     pub items: Vec<(ReadItem, Option<Bytes>)>,
@@ -283,20 +332,30 @@ pub struct ReadAnswer {
     pub oldest: Height,
 }
 
+/// Identity of a combine job: the machine's collector that it belongs to, and its number among that
+/// collector's. A machine has one collector for each purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CombineId {
+    /// Purpose of the shares, by which the outcome finds its way back.
+    pub purpose: Purpose,
+    /// Number of the job, counted from 0 since the start.
+    pub number: u64,
+}
+
 /// Shares to combine into a certificate, off the machine.
 #[derive(Clone, Debug)]
 pub struct CombineJob {
     /// Comes back with the outcome.
-    pub id: u64,
-    /// The voting keys.
+    pub id: CombineId,
+    /// Scheme with the members' voting keys.
     pub scheme: Arc<dyn Scheme>,
-    /// What was signed.
+    /// Statement that the shares sign.
     pub message: Vec<u8>,
     /// Distinct signers with their unchecked shares.
     pub shares: Vec<(usize, Share)>,
     /// Signers that sent bad shares before: checked singly.
     pub suspects: Bitmap,
-    /// How the rest is checked.
+    /// Way in which the other shares are checked.
     pub policy: Policy,
 }
 
@@ -310,11 +369,11 @@ impl CombineJob {
     }
 }
 
-/// What combining came to.
+/// Result of a [`CombineJob`].
 #[derive(Clone, Debug)]
 pub struct CombineOutcome {
-    /// The job's.
-    pub id: u64,
+    /// Identity of the job that this is the outcome of.
+    pub id: CombineId,
     /// The certificate over the good shares, and who sent bad ones.
     pub combined: Combined,
 }
@@ -322,7 +381,7 @@ pub struct CombineOutcome {
 /// A decided height with every body at hand, ready to execute.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// What was decided.
+    /// Payload that was decided, in its order.
     pub payload: Payload,
     /// The payload's bodies in its order.
     pub bodies: Vec<Arc<Body>>,
@@ -337,7 +396,7 @@ impl ExecutedUpTo {
         self.header.height
     }
 
-    /// Its root.
+    /// Root of the last executed height ([`Header::root`]).
     #[must_use]
     pub fn root(&self) -> Digest {
         self.header.root()
@@ -351,7 +410,7 @@ impl Executed {
         self.header.height
     }
 
-    /// Its root.
+    /// Root of the height that was executed ([`Header::root`]).
     #[must_use]
     pub fn root(&self) -> Digest {
         self.header.root()
@@ -366,38 +425,38 @@ impl Block {
     }
 }
 
-/// What executing a height came to.
+/// Result of executing a height.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Executed {
-    /// Which height, and what stands for everything at it.
+    /// Header of the height, whose hash stands for everything at it.
     pub header: Header,
     /// The leaves of the tree over the requests that took effect, in their order.
     pub leaves: Vec<Digest>,
-    /// What to answer the clients, also for requests that had been executed before.
+    /// Answers for the clients, also for requests that had been executed before.
     pub answers: Vec<Answer>,
     /// Operations that took effect or were refused at this height; repeats do not count.
     pub operations: u64,
 }
 
-/// A question about the state.
+/// Query of the state, put to the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AskJob {
+pub struct QueryJob {
     /// Comes back with the answer.
     pub ticket: u64,
-    /// In the service's own words.
-    pub question: Bytes,
+    /// Query in the service's own encoding.
+    pub query: Bytes,
 }
 
-/// An answer to a question about the state.
+/// Result of a query, or the reason that there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct QueryResult {
     /// The height that it is true of, and what stands for everything at it.
     pub header: Header,
     /// The answer, or why there is none.
     pub answer: Result<Proven, String>,
 }
 
-/// What survived the last run.
+/// State that survived the last run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
     /// The latest protocol record.
@@ -410,7 +469,7 @@ pub struct Recovery {
     pub executed: Option<ExecutedUpTo>,
     /// Decided heights after the executed one, without a gap.
     pub decided: Vec<DecidedRecord>,
-    /// Every stored body that was not let go.
+    /// Every stored body that was not released.
     pub bodies: Vec<BodyRef>,
     /// The heights of the complete snapshots, oldest first.
     pub snapshots: Vec<Height>,
@@ -418,12 +477,12 @@ pub struct Recovery {
     pub staged: Vec<Digest>,
 }
 
-/// How far execution had come, durably.
+/// Height up to which execution had come, durably.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecutedUpTo {
     /// The last executed height, and what it came to.
     pub header: Header,
-    /// Its decided record.
+    /// Decided record of that height.
     pub decided: Bytes,
     /// Operations executed so far, over the whole history.
     pub operations: u64,
@@ -433,7 +492,7 @@ pub struct ExecutedUpTo {
     pub recent: Vec<DecidedRecord>,
 }
 
-/// Why a machine stopped itself.
+/// Reason for which a machine stopped itself.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Halt {
     /// More than f members are faulty: the evidence is complete, nothing after it can be trusted.
@@ -441,12 +500,12 @@ pub enum Halt {
         "two conflicting decisions at {height}: more members are faulty than the committee tolerates; evidence: {evidence}"
     )]
     ConflictingDecisions {
-        /// Where.
+        /// Height that both decide.
         height: Height,
         /// Both, for the operator.
         evidence: String,
     },
-    /// What the disk gave back is not what this replica wrote.
+    /// The disk gave back something else than this replica wrote.
     #[error(
         "the recovered records contradict each other: {0}; this validator must not vote again under its present key"
     )]

@@ -1,4 +1,5 @@
-//! What a protocol orders: a small header over the digests of bodies that travel on their own.
+//! Payload that a protocol orders: a small header over the digests of bodies that travel on their
+//! own.
 
 use crate::{BodyRef, Height};
 use borsh::{BorshDeserialize, BorshSerialize};
@@ -18,7 +19,7 @@ pub struct PayloadHeader {
 /// A header with what it commits to.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Payload {
-    /// What the block's id covers.
+    /// Header, which the block's id covers.
     pub header: PayloadHeader,
     /// The bodies in the order in which they execute.
     pub bodies: Vec<BodyRef>,
@@ -35,7 +36,7 @@ impl Payload {
         Self { header: PayloadHeader { height, proposed_at_ms, payload_root }, bodies }
     }
 
-    /// Whether the header commits to these bodies, no more than the limit and none twice.
+    /// Returns `true` if the header commits to these bodies, no more than the limit and none twice.
     #[must_use]
     pub fn is_consistent(&self) -> bool {
         self.bodies.len() <= Self::BODIES_MAX
@@ -43,7 +44,7 @@ impl Payload {
             && self.has_no_repeats()
     }
 
-    /// Whether it orders nothing.
+    /// Returns `true` if it orders nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bodies.is_empty()

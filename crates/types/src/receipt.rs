@@ -1,4 +1,4 @@
-//! What a client keeps to show others that its request took effect, and what it came to.
+//! Evidence for a client to show others: its request took effect, with these results.
 
 use crate::executed::CertifiedReply;
 use crate::{Committee, Outcome, Rejected, Request};
@@ -8,16 +8,16 @@ use bytes::Bytes;
 /// A signed request with its acknowledgement: all that is needed to check both, but the committee.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Receipt {
-    /// [`Request::raw`].
+    /// Bytes of the request, as [`Request::raw`] gives them.
     pub request: Bytes,
-    /// What it came to, with the proof.
+    /// Results of the request, with the proof.
     pub reply: CertifiedReply,
 }
 
 impl Receipt {
     /// Checks everything, offline: that the client signed this request for this chain, that it took
-    /// effect where the receipt says, with these results, and that enough members of the committee say
-    /// so for one of them to be honest. Returns the request.
+    /// effect where the receipt says, with these results, and that enough members of the committee
+    /// say so for one of them to be honest. Returns the request.
     ///
     /// # Errors
     /// What does not fit.

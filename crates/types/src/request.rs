@@ -1,14 +1,15 @@
-//! What clients sign and what they get back.
+//! Requests that clients sign, and the replies to them.
 //!
 //! A request is a bundle of operations under one sequence number and one signature, so that one
 //! check per validator serves up to [`Request::OPERATIONS_MAX`] operations. Its wire form is flat
 //! and travels unchanged from the client into the body that orders it:
 //!
 //! ```text
-//! client[32] ‖ sequence u64 ‖ count u16 ‖ bytes u32 ‖ (length u32)×count ‖ operations ‖ signature[64]
+//! client[32] ‖ sequence u64 ‖ count u16 ‖ bytes u32 ‖ (length u32)×count
+//!     ‖ operations ‖ signature[64]
 //! ```
 
-use crate::executed::digest_of_results;
+use crate::service::digest_of_results;
 use crate::{ChainId, ClientId, Epoch, Height, Kind, Outcome, ReplicaId, sign};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -20,7 +21,7 @@ const SIGNATURE_BYTES: usize = 64;
 /// A decoded request. Cloning shares the bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Who asks.
+    /// Client that signs the request.
     pub client: ClientId,
     /// The client's own count of its requests, from 0.
     pub sequence: u64,
@@ -30,7 +31,7 @@ pub struct Request {
     digest: Digest,
 }
 
-/// Why bytes are not a request.
+/// Reason for which bytes are not a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// Cut short, or lengths that do not add up.
@@ -39,7 +40,7 @@ pub enum RequestError {
     /// No operation, or more than [`Request::OPERATIONS_MAX`].
     #[error("a request carries 1 to {} operations", Request::OPERATIONS_MAX)]
     OperationCount,
-    /// Over [`Request::BYTES_MAX`].
+    /// Operations of more than [`Request::BYTES_MAX`] bytes together.
     #[error("a request's operations take at most {} bytes", Request::BYTES_MAX)]
     TooLarge,
 }
@@ -133,7 +134,7 @@ impl Request {
         Self { client: self.client, sequence: self.sequence, operations, raw, digest: self.digest }
     }
 
-    /// The wire form.
+    /// Bytes of the wire form, signature included.
     #[must_use]
     pub fn raw(&self) -> &Bytes {
         &self.raw
@@ -191,24 +192,24 @@ fn client_statement(chain: ChainId, digest: Digest) -> Vec<u8> {
 /// who give them weigh enough to include an honest member (`f+1` equals).
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Reply {
-    /// Who answers.
+    /// Replica that signs the reply.
     pub replica: ReplicaId,
-    /// Who asked.
+    /// Client that signed the request.
     pub client: ClientId,
-    /// Which of its requests.
+    /// Sequence number that the client gave the request.
     pub sequence: u64,
-    /// Where the request took effect.
+    /// Height at which the request took effect.
     pub height: Height,
     /// The hash of the results in order.
     pub results_digest: Digest,
     /// One result per operation.
     pub results: Vec<Outcome>,
-    /// Over everything above but `replica` and `results`, which the digest stands for.
+    /// Signature over everything above but `replica` and `results`, which the digest stands for.
     pub signature: Signature,
 }
 
 impl Reply {
-    /// Signs an answer.
+    /// Signs the answer to a request, for its client.
     #[must_use]
     pub fn sign(
         secret: &IdentitySecret,
@@ -224,7 +225,7 @@ impl Reply {
         Self { replica, client, sequence, height, results_digest, results, signature }
     }
 
-    /// Whether the results are what the digest names.
+    /// Returns `true` if the results are those that the digest names.
     #[must_use]
     pub fn is_consistent(&self) -> bool {
         digest_of_results(&self.results) == self.results_digest
@@ -237,19 +238,19 @@ impl Reply {
     }
 }
 
-/// What executing a request came to.
+/// Result of executing a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Who asked.
+    /// Client that signed the request.
     pub client: ClientId,
-    /// Which of its requests.
+    /// Sequence number that the client gave the request.
     pub sequence: u64,
-    /// Where the request took effect first.
+    /// Height at which the request took effect first.
     pub height: Height,
     /// One result per operation.
     pub results: Vec<Outcome>,
-    /// Its place in the tree of the height that was executed now; none for a repeat, which took effect
-    /// at an earlier one.
+    /// Its place in the tree of the height that was executed now; none for a repeat, which took
+    /// effect at an earlier one.
     pub index: Option<u32>,
 }
 

@@ -1,26 +1,28 @@
 //! The service contract: what is replicated.
 //!
-//! A [`Service`] is deterministic: the same operations in the same order over the same state give the
-//! same outcomes and the same state on every replica. It keeps its state in the [`State`] it is
-//! handed, and commits nothing itself: the executor commits state, client sessions and height together.
+//! A [`Service`] is deterministic: the same operations in the same order over the same state give
+//! the same outcomes and the same state on every replica. It keeps its state in the [`State`] it is
+//! handed, and commits nothing itself: the executor commits state, client sessions and height
+//! together.
 
 use crate::{ClientId, Height};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
-use quorate_crypto::Digest;
+use quorate_crypto::{Digest, hash};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 /// One operation with what a service may know of its origin.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation<'a> {
-    /// Who signed the request that carried it.
+    /// Client that signed the request that carried it.
     pub client: ClientId,
     /// The bytes; their meaning is the service's.
     pub bytes: &'a Bytes,
 }
 
-/// What an operation came to. Both ways it is executed, once, and takes its place in the order.
+/// Result of executing an operation. Applied or refused, it is executed once and takes its place in
+/// the order.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum Outcome {
     /// It took effect, with this result.
@@ -39,13 +41,19 @@ impl Outcome {
     }
 }
 
-/// Where and when a block executes; the same on every replica.
+/// Hash of a request's results in order.
+#[must_use]
+pub fn digest_of_results(results: &[Outcome]) -> Digest {
+    hash(&borsh::to_vec(results).expect("encoding into memory cannot fail"))
+}
+
+/// Place and time of a block's execution; the same on every replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockContext {
-    /// The block's height.
+    /// Height that the block is executed at.
     pub height: Height,
-    /// The proposer's clock in milliseconds since the Unix epoch: monotone, and within the drift that
-    /// a quorum accepted.
+    /// The proposer's clock in milliseconds since the Unix epoch: monotone, and within the drift
+    /// that a quorum accepted.
     pub proposed_at_ms: u64,
 }
 
@@ -74,8 +82,8 @@ pub trait State {
     /// When the store cannot be written.
     fn delete(&mut self, key: &[u8]) -> Result<(), StateError>;
 
-    /// Shows these keys to `visit`, in order with their values, until it breaks. `visit` must not use the
-    /// state.
+    /// Shows these keys to `visit`, in order with their values, until it breaks. `visit` must not
+    /// use the state.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -95,10 +103,11 @@ pub struct KeyRange<'a> {
 pub type KeyBounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 impl<'a> KeyRange<'a> {
-    /// All keys.
+    /// All keys of the state.
     pub const ALL: KeyRange<'static> = KeyRange { from: &[], to: None };
 
-    /// As ordered maps take it; `None` where no key is in it, which they would refuse.
+    /// Bounds as ordered maps take them; `None` where no key is in the range, which they would
+    /// refuse.
     #[must_use]
     pub fn bounds(self) -> Option<KeyBounds<'a>> {
         let is_empty = self.to.is_some_and(|to| to <= self.from);
@@ -110,37 +119,34 @@ impl<'a> KeyRange<'a> {
 /// Is shown a key with its value, and says whether it wants to see more.
 pub type Visitor<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
 
-/// An answer to a question about the state.
+/// Answer to a query of the state.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Proven {
     /// The answer; its meaning is the service's.
     pub answer: Bytes,
-    /// What shows to whoever knows the state's root that the answer is true of it. The service's
+    /// Evidence, for whoever knows the state's root, that the answer is true of it. The service's
     /// library checks it for clients.
     pub proof: Bytes,
 }
 
-/// Work on operations that needs neither state nor order: hosts do it ahead of execution, in parallel, for
-/// operations that came with a client's signature. What it finds is a cache that execution looks into.
+/// Work on operations that needs neither state nor order: hosts do it ahead of execution, in
+/// parallel, for operations that came with a client's signature. What it finds is a cache that
+/// execution looks into.
 pub trait Preparation: Send + Sync + std::fmt::Debug {
     /// Works on one operation, whatever its bytes are.
     fn prepare(&self, operation: &Bytes);
 }
 
-/// Answers questions from a view of the state, on any thread, while execution goes on.
+/// Answers queries of a view of the state, on any thread, while execution goes on.
 pub trait Reader: Send + Sync + std::fmt::Debug {
-    /// Answers a question; the inner error is for whoever asked. `state` is not to be written.
+    /// Answers a query; the inner error is for whoever asked. `state` is not to be written.
     ///
     /// # Errors
     /// When the state cannot be read.
-    fn query(
-        &self,
-        state: &dyn State,
-        question: &[u8],
-    ) -> Result<Result<Bytes, String>, StateError>;
+    fn query(&self, state: &dyn State, query: &[u8]) -> Result<Result<Bytes, String>, StateError>;
 }
 
-/// What a committee replicates.
+/// Service that a committee replicates.
 pub trait Service: Send {
     /// Its name in configurations and reports.
     fn name(&self) -> &'static str;
@@ -153,12 +159,12 @@ pub trait Service: Send {
         Ok(())
     }
 
-    /// What can be done ahead of execution, if anything can.
+    /// Work that can be done ahead of execution; `None` if there is none.
     fn preparation(&self) -> Option<Arc<dyn Preparation>> {
         None
     }
 
-    /// Who answers questions beside execution, if the service has one.
+    /// Reader that answers queries beside execution; `None` if the service has none.
     fn reader(&self) -> Option<Arc<dyn Reader>> {
         None
     }
@@ -172,8 +178,8 @@ pub trait Service: Send {
         Ok(())
     }
 
-    /// Whether an operation may enter the log at all: independent of state, so that every replica
-    /// decides alike. The reason is shown to the client.
+    /// Decides if an operation may enter the log at all: independent of state, so that every
+    /// replica decides alike. The reason for a refusal is shown to the client.
     ///
     /// # Errors
     /// Why not.
@@ -197,7 +203,7 @@ pub trait Service: Send {
     /// When the state cannot be read.
     fn root(&self, state: &dyn State) -> Result<Digest, StateError>;
 
-    /// Answers a question about the state as it is, with a proof under its root. The inner error is
+    /// Answers a query of the state as it is, with a proof under its root. The inner error is
     /// for whoever asked.
     ///
     /// # Errors

@@ -1,4 +1,5 @@
-//! What is signed (★): `"quorate/v1/" ‖ kind ‖ chain_id[32] ‖ epoch u64 ‖ canonical payload`.
+//! Statements that are signed (★):
+//! `"quorate/v1/" ‖ kind ‖ chain_id[32] ‖ epoch u64 ‖ canonical payload`.
 //!
 //! One kind per statement, never shared: a signature made for one kind, chain or epoch is refused
 //! for every other.
@@ -9,15 +10,15 @@ use borsh::BorshSerialize;
 /// The statement a signature makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// A leader's proposal.
+    /// A leader's proposal for a view.
     Propose,
-    /// A Jolteon vote.
+    /// A vote for a block in Jolteon.
     JolteonVote,
-    /// A Jolteon timeout.
+    /// A member's timeout of a view in Jolteon.
     JolteonTimeout,
     /// A vote of chained HotStuff.
     HotStuffVote,
-    /// A complaint of chained HotStuff: a view is given up.
+    /// A complaint of chained HotStuff: a view timed out.
     HotStuffComplaint,
     /// A vote of basic HotStuff's first phase.
     HotStuffBasicPrepare,
@@ -33,19 +34,19 @@ pub enum Kind {
     Prepare,
     /// A vote to decide what was prepared for a slot.
     Commit,
-    /// What a member knows of the slots as it gives a view up.
+    /// A member's view change: the slots as it knows them when its view timed out.
     ViewChange,
-    /// What a primary begins its view with.
+    /// A primary's new view: the values that its view begins with.
     NewView,
     /// The state at a height, which may replace everything before it.
     Checkpoint,
     /// A member's acknowledgement of an author's bodies.
     Available,
-    /// What a member's state came to at a height.
+    /// The root that a member came to by executing a height.
     Executed,
     /// A member's step in generating keys.
     KeyGeneration,
-    /// A client's request.
+    /// A client's request for operations.
     Client,
     /// A replica's reply to a client.
     Reply,
@@ -55,7 +56,7 @@ pub enum Kind {
     TxVote,
     /// An authority's votes for all transactions in a tree.
     MerkleRoot,
-    /// What a payer says to whom it pays.
+    /// A payer's memo to the one whom it pays.
     TxMemo,
 }
 

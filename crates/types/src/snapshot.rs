@@ -1,19 +1,20 @@
-//! What a snapshot of the executed state consists of.
+//! Snapshots of the executed state, as chunks and a manifest of them.
 //!
-//! A snapshot is a stream of bytes, cut into chunks, and a [`Manifest`] that names every chunk by its
-//! hash. Replicas that executed the same heights make the same snapshots, to the byte: what differs
-//! from member to member, such as who signed the certificate that decided a height, is not in it.
+//! A snapshot is a stream of bytes, cut into chunks, and a [`Manifest`] that names every chunk by
+//! its hash. Replicas that executed the same heights make the same snapshots, to the byte: what
+//! differs from member to member, such as who signed the certificate that decided a height, is not
+//! in it.
 
 use crate::Header;
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::{Digest, hash_parts};
 
-/// What a snapshot is: the same bytes at every replica that executed the height.
+/// Description of a snapshot: the same bytes at every replica that executed the height.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Manifest {
     /// The service whose state it holds.
     pub service: String,
-    /// What the last height whose effects are in it came to.
+    /// Header of the last height whose effects are in it.
     pub header: Header,
     /// Operations executed up to that height, over the whole history.
     pub operations: u64,
@@ -27,7 +28,7 @@ impl Manifest {
     /// Most chunks: a state of 24 GiB.
     pub const CHUNKS_MAX: usize = 24 * 1024;
 
-    /// What members vouch for: two manifests with one digest are the same.
+    /// Digest that members vouch for: two manifests with one digest are the same.
     ///
     /// # Panics
     /// Never: encoding into memory cannot fail.

@@ -6,7 +6,7 @@
 use crate::{ClientId, ReplicaId};
 use std::ops::Deref;
 
-/// Who is at the other end of an authenticated channel. A frame may claim no other name.
+/// Identity at the other end of an authenticated channel. A frame may claim no other name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Peer {
     /// A member of the committee.
@@ -41,7 +41,7 @@ impl Peer {
     }
 }
 
-/// Why a message died before any machine saw it.
+/// Reason for which a message was dropped before any machine saw it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
     /// The bytes are not the canonical encoding of any message.
@@ -53,7 +53,7 @@ pub enum Rejected {
     /// The message names a sender other than the channel's.
     #[error("the message names a sender other than the one that its channel proved")]
     ForeignSender,
-    /// Another epoch's message.
+    /// A message of another epoch.
     #[error("the message belongs to another epoch")]
     ForeignEpoch,
     /// A signature or certificate does not verify.
@@ -71,24 +71,39 @@ pub enum Rejected {
     /// Too far ahead to be looked at; not a fault.
     #[error("the message is beyond this replica's horizon")]
     TooFarAhead,
-    /// Over the limit of its type.
+    /// A frame that nobody sends whose settings are the receiver's.
+    #[error("the setting '{setting}' rules {frame} frames out: every member must say the same")]
+    RuledOut {
+        /// Name of the frame's tag.
+        frame: String,
+        /// Setting of the receiver that rules it out.
+        setting: &'static str,
+    },
+    /// A part over the limit of its type.
     #[error("{0} exceeds its limit")]
     TooLarge(&'static str),
 }
 
 impl Rejected {
-    /// Whether an honest sender could have sent this: late or early, but not wrong.
+    /// Returns `true` if an honest sender could have sent this: late or early, but not wrong.
     #[must_use]
     pub fn is_innocent(&self) -> bool {
         matches!(self, Self::Stale | Self::TooFarAhead)
     }
+
+    /// Returns `true` if no correct peer sends this whose keys and way of signing proposals are
+    /// those of its committee file.
+    #[must_use]
+    pub fn is_fault(&self) -> bool {
+        !self.is_innocent() && !matches!(self, Self::RuledOut { .. } | Self::ForeignEpoch)
+    }
 }
 
-/// How raw bytes become a message that may be trusted as far as its type says.
+/// Conversion of raw bytes into a message that may be trusted as far as its type says.
 pub trait Verify: Sized {
-    /// What arrives.
+    /// Form in which it arrives.
     type Raw;
-    /// What the checks need: committee, schemes, caches.
+    /// Context of the checks: committee, schemes, caches.
     type Verifier;
 
     /// Decodes and checks. Pure but for the verifier's caches; runs on a pool in a node.
@@ -111,7 +126,7 @@ impl<M: Verify> Verified<M> {
         M::verify(raw, from, verifier).map(Self)
     }
 
-    /// The message.
+    /// Gives the checked message up as its plain type.
     pub fn into_inner(self) -> M {
         self.0
     }

@@ -1,7 +1,7 @@
 //! Voting weights, and the thresholds that follow from them.
 //!
-//! Everything that other code asks a committee about "enough" goes back to the three numbers computed
-//! here. With `W` the sum of all weights:
+//! Everything that other code asks a committee about "enough" goes back to the three numbers
+//! computed here. With `W` the sum of all weights:
 //!
 //! | | weights differ | all weigh the same `w`, `n` members, `f = ⌊(n−1)/3⌋` |
 //! |---|---|---|
@@ -9,9 +9,10 @@
 //! | quorum | `⌊2W/3⌋+1` | `(⌊(n+f)/2⌋+1)·w` |
 //! | weak, certain to include an honest member | `F+1` | `f·w+1` |
 //!
-//! The two quorums are the same sets of members unless 3 divides `n`; there the rule by weight asks for
-//! one member more. Both hold what the protocols need, for any faulty set of weight `F` at most: two
-//! quorums share an honest member, and the honest are a quorum. ADR 7 says why there are two rules.
+//! The two quorums are the same sets of members unless 3 divides `n`; there the rule by weight asks
+//! for one member more. Both hold what the protocols need, for any faulty set of weight `F` at
+//! most: two quorums share an honest member, and the honest are a quorum. ADR 7 says why there are
+//! two rules.
 
 use quorate_crypto::Bitmap;
 use std::fmt;
@@ -21,7 +22,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Weights {
     each: Vec<u64>,
-    /// What each weighs, if all weigh the same.
+    /// Weight of each member, if all weigh the same.
     same: Option<u64>,
     total: u64,
     faulty_max: u64,
@@ -29,10 +30,10 @@ pub struct Weights {
     redundancy: u64,
 }
 
-/// Why weights are refused.
+/// Reason for which weights are refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WeightsError {
-    /// Nobody to weigh.
+    /// A committee of no members.
     #[error("a committee has at least one member")]
     None,
     /// A member that weighs nothing.
@@ -52,9 +53,9 @@ pub enum WeightsError {
         2 * redundancy + 1
     )]
     Redundancy {
-        /// How many there are.
+        /// Number of members that there are.
         members: u64,
-        /// How many redundant ones were asked for.
+        /// Number of redundant members that were asked for.
         redundancy: u64,
     },
     /// One member that needs no other.
@@ -63,25 +64,25 @@ pub enum WeightsError {
          others' votes would decide nothing; give it at most {most}"
     )]
     Dictator {
-        /// Which member.
+        /// Index of the member.
         member: usize,
-        /// What it weighs.
+        /// Weight that it has.
         weight: u64,
-        /// What all weigh together.
+        /// Weight of all members together.
         total: u64,
         /// The largest weight that it may have beside these others.
         most: u64,
     },
 }
 
-/// What an operator should know of weights that are accepted.
+/// Warning to an operator about weights that are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Caution {
+pub enum WeightsWarning {
     /// No member may fail in an arbitrary way.
     ToleratesNobody,
     /// These members outweigh what is tolerated: without any one of them there is no quorum.
     Indispensable {
-        /// Their indices, ascending.
+        /// Indices of the members, ascending.
         members: Vec<usize>,
         /// The weight that may fail.
         faulty_max: u64,
@@ -89,8 +90,8 @@ pub enum Caution {
 }
 
 impl Weights {
-    /// Largest sum of all weights. Members lead in exact proportion to their weights, and the order of
-    /// turns is a table with one entry a unit.
+    /// Largest sum of all weights. Members lead in exact proportion to their weights, and the order
+    /// of turns is a table with one entry a unit.
     pub const TOTAL_MAX: u64 = 65_536;
 
     /// Checks weights and computes their thresholds.
@@ -117,11 +118,13 @@ impl Weights {
         Ok(weights)
     }
 
-    /// With so many members more than faults alone ask for (paper 002: `c` of `n = 3f+2c+1`): the fast
-    /// path goes on while as many are slow or dead. Fewer of the others may be faulty.
+    /// Adds redundancy: so many members more than faults alone ask for (paper 002: `c` of
+    /// `n = 3f+2c+1`). The fast path goes on while as many are slow or dead. Fewer of the others
+    /// may be faulty.
     ///
     /// # Errors
-    /// When members weigh differently, or so many members are no `3f+2c+1` for an `f` of at least 1.
+    /// When members weigh differently, or so many members are no `3f+2c+1` for an `f` of at least
+    /// 1.
     pub fn with_redundancy(self, redundancy: u64) -> Result<Self, WeightsError> {
         if redundancy == 0 {
             return Ok(self);
@@ -146,7 +149,7 @@ impl Weights {
         Self::new(vec![1; members]).expect("a committee of equals is sound")
     }
 
-    /// How many members.
+    /// Number of members that are weighed.
     #[must_use]
     pub fn members(&self) -> usize {
         self.each.len()
@@ -158,13 +161,13 @@ impl Weights {
         &self.each
     }
 
-    /// Whether all weigh the same.
+    /// Returns `true` if all members weigh the same.
     #[must_use]
     pub fn are_equal(&self) -> bool {
         self.same.is_some()
     }
 
-    /// What all members weigh together: `W`.
+    /// Weight of all members together: `W`.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.total
@@ -188,27 +191,27 @@ impl Weights {
         self.faulty_max + 1
     }
 
-    /// How many members more than faults alone ask for (paper 002: `c`).
+    /// Number of members more than faults alone ask for (paper 002: `c`).
     #[must_use]
     pub fn redundant_members(&self) -> u64 {
         self.redundancy / self.each[0]
     }
 
-    /// The weight of those without whom a decision needs no second vote: all but the redundant (paper
-    /// 002: `3f+c+1`).
+    /// The weight of those without whom a decision needs no second vote: all but the redundant
+    /// (paper 002: `3f+c+1`).
     #[must_use]
     pub fn fast(&self) -> u64 {
         self.total - self.redundancy
     }
 
-    /// What is certain to be left of a fast decision among any [`Weights::honest`] reports of it: those
-    /// of honest members (paper 002: `f+c+1`).
+    /// Weight that is certain to be left of a fast decision among any [`Weights::honest`] reports
+    /// of it: that of honest members (paper 002: `f+c+1`).
     #[must_use]
     pub fn fast_remnant(&self) -> u64 {
         self.weak() + self.redundancy
     }
 
-    /// What the honest weigh at least: as much answers whatever the faulty do (`n−f`).
+    /// Least weight of the honest: as much answers whatever the faulty do (`n−f`).
     #[must_use]
     pub fn honest(&self) -> u64 {
         self.total - self.faulty_max
@@ -229,16 +232,16 @@ impl Weights {
         }
     }
 
-    /// What the operator of such a committee should be told, if anything.
+    /// Warning for the operator of such a committee; `None` if all is well.
     #[must_use]
-    pub fn caution(&self) -> Option<Caution> {
+    pub fn warning(&self) -> Option<WeightsWarning> {
         let outweighs = |member: &usize| self.of(*member) > self.faulty_max;
         let members: Vec<usize> = (0..self.members()).filter(outweighs).collect();
         if members.len() == self.members() {
-            return Some(Caution::ToleratesNobody);
+            return Some(WeightsWarning::ToleratesNobody);
         }
         let faulty_max = self.faulty_max;
-        (!members.is_empty()).then_some(Caution::Indispensable { members, faulty_max })
+        (!members.is_empty()).then_some(WeightsWarning::Indispensable { members, faulty_max })
     }
 
     fn refuse_dictator(&self) -> Result<(), WeightsError> {
@@ -255,7 +258,7 @@ impl Weights {
     }
 }
 
-/// Between the weights and how many members are redundant.
+/// Separator between the weights and the number of redundant members.
 const REDUNDANT: &str = ";c=";
 
 /// The tolerated faulty weight and the quorum's.
@@ -272,7 +275,7 @@ fn are_equal(each: &[u64]) -> bool {
     each.iter().all(|weight| *weight == each[0])
 }
 
-/// As [`Weights::from_str`] reads them: `3,1,1,1`, or `1,1,1,1,1,1;c=1`.
+/// Writes weights as [`Weights::from_str`] reads them: `3,1,1,1`, or `1,1,1,1,1,1;c=1`.
 impl fmt::Display for Weights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let texts: Vec<String> = self.each.iter().map(u64::to_string).collect();
@@ -303,7 +306,7 @@ impl FromStr for Weights {
     }
 }
 
-impl fmt::Display for Caution {
+impl fmt::Display for WeightsWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ToleratesNobody => f.write_str("this committee tolerates no faulty member"),

@@ -1,4 +1,4 @@
-//! What a configuration says of a network that is not there.
+//! Configuration of a network that is not there.
 
 use crate::{Matrix, Region, Topology, UnknownRegion};
 use serde::{Deserialize, Serialize};
@@ -16,15 +16,15 @@ const BANDWIDTH_MBIT_MAX: u64 = 100_000;
 pub struct Emulation {
     /// AWS regions: member 0 is in the first, member 1 in the next, and round again.
     pub regions: Vec<String>,
-    /// Without regions: the one-way delay between any two members, in milliseconds.
+    /// One-way delay between any two members, in milliseconds, without regions.
     pub delay_ms: u64,
     /// Megabits a second on each link; 0: as many as the host gives.
     pub bandwidth_mbit: u64,
-    /// Whether delays vary as they were measured to, or are always at their median.
+    /// Set for delays that vary as they were measured to; unset, they are always at their median.
     pub jitter: bool,
 }
 
-/// Why an emulation is refused.
+/// Reason for which an emulation is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EmulationError {
     /// A region that nobody measured.
@@ -36,9 +36,9 @@ pub enum EmulationError {
     /// A value out of its range.
     #[error("{what} is {value}; it must be at most {max}")]
     Range {
-        /// Which value.
+        /// Name of the value in the configuration.
         what: &'static str,
-        /// What it says.
+        /// Value that was given.
         value: u64,
         /// The most that it may be.
         max: u64,
@@ -52,7 +52,7 @@ impl Default for Emulation {
 }
 
 impl Emulation {
-    /// What it means for a committee of so many.
+    /// Topology of this network for a committee of so many.
     ///
     /// # Errors
     /// What is wrong with it.

@@ -9,9 +9,9 @@ const QUANTILE_MAX: f64 = 0.999;
 /// A floor, and above it an exponential tail: `base + scale · −ln(1 − u)` for a uniform `u`.
 ///
 /// Fitted to half of a measured round trip so that the median and the 90th percentile are met
-/// exactly: with `spread = p90 − p50`, `scale = spread / ln 5` and `base = p50 − scale · ln 2`. Paths
-/// have a floor, the way that light takes, and queues on top; a symmetric distribution would have
-/// packets arrive before they could.
+/// exactly: with `spread = p90 − p50`, `scale = spread / ln 5` and `base = p50 − scale · ln 2`.
+/// Paths have a floor, the way that light takes, and queues on top; a symmetric distribution would
+/// have packets arrive before they could.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Latency {
     base_s: f64,
@@ -19,7 +19,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Always the same.
+    /// A delay that is always the same.
     #[must_use]
     pub fn constant(delay: Duration) -> Self {
         Self { base_s: delay.as_secs_f64(), scale_s: 0.0 }
@@ -41,7 +41,7 @@ impl Latency {
         Self { base_s: self.median_s(), scale_s: 0.0 }
     }
 
-    /// The median.
+    /// Median delay: half of all are shorter.
     #[must_use]
     pub fn median(self) -> Duration {
         Duration::from_secs_f64(self.median_s())
@@ -54,7 +54,7 @@ impl Latency {
         Duration::from_secs_f64(self.base_s - self.scale_s * (1.0 - share).ln())
     }
 
-    /// The longest delay.
+    /// Longest delay that is drawn: one in a thousand.
     #[must_use]
     pub fn longest(self) -> Duration {
         self.quantile(1.0)

@@ -1,8 +1,9 @@
 //! Wide-area networks by measurement: what lies between the members of a committee that is spread
 //! over regions.
 //!
-//! Pure: no socket, no clock, no randomness of its own. A validator's transport holds its frames back
-//! by it, and a simulator can schedule deliveries by it, so that both speak of the same network.
+//! Pure: no socket, no clock, no randomness of its own. A validator's transport holds its frames
+//! back by it, and a simulator can schedule deliveries by it, so that both speak of the same
+//! network.
 //!
 //! * [`Matrix`]: measured round trips between regions, median and 90th percentile.
 //! * [`Latency`]: a one-way delay as a distribution through both.

@@ -1,35 +1,35 @@
-//! What is under way on a route: late, in order, bounded.
+//! Queue of things on a route: late, in order, bounded.
 
 use crate::Route;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What a link without a bandwidth of its own is taken to hold, in bytes a second: one gigabit.
+/// Bandwidth assumed for a link without one of its own, in bytes a second: one gigabit.
 const BYTES_PER_SECOND: u64 = 125_000_000;
 
-/// What the shortest link holds, in bytes.
+/// Least capacity of a line, in bytes.
 const ROOM_BYTES_MIN: usize = 256 * 1024;
 
 /// Things on their way, in the order in which they left. Time counts from any fixed moment.
 ///
-/// A thing first waits until the link has sent those before it, then takes as long as its bytes need
-/// at the link's bandwidth, then travels for the route's delay, and never arrives before one that left
-/// earlier. The line holds the bandwidth-delay product and no more: when [`Line::has_room`] says no,
-/// things wait where they are.
+/// A thing first waits until the link has sent those before it, then takes as long as its bytes
+/// need at the link's bandwidth, then travels for the route's delay, and never arrives before one
+/// that left earlier. The line holds the bandwidth-delay product and no more: when
+/// [`Line::has_room`] says no, things wait where they are.
 #[derive(Debug)]
 pub struct Line<T> {
     route: Route,
     under_way: VecDeque<(Duration, usize, T)>,
     bytes: usize,
     room_bytes: usize,
-    /// When the link has sent everything.
+    /// Time at which the link has sent everything.
     idle_at: Duration,
-    /// When the last thing arrives.
+    /// Time at which the last thing arrives.
     last: Duration,
 }
 
 impl<T> Line<T> {
-    /// An empty line.
+    /// A line on which nothing is under way.
     #[must_use]
     pub fn new(route: Route) -> Self {
         let rate = route.bytes_per_second().unwrap_or(BYTES_PER_SECOND);
@@ -44,13 +44,14 @@ impl<T> Line<T> {
         }
     }
 
-    /// Whether another thing may leave. One that exceeds the room finds place all the same.
+    /// Returns `true` if another thing may leave. One that exceeds the room finds place all the
+    /// same.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.bytes < self.room_bytes
     }
 
-    /// Whether nothing is under way.
+    /// Returns `true` if nothing is under way.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.under_way.is_empty()
@@ -64,7 +65,7 @@ impl<T> Line<T> {
         self.under_way.push_back((self.last, bytes, thing));
     }
 
-    /// When the next thing arrives.
+    /// Time at which the next thing arrives; `None` if nothing is under way.
     #[must_use]
     pub fn due(&self) -> Option<Duration> {
         self.under_way.front().map(|(due, ..)| *due)

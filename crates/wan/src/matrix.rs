@@ -25,7 +25,7 @@ pub struct Region(usize);
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix {
     names: Vec<String>,
-    /// By row of the origin.
+    /// Round trips by row of the origin.
     round_trips: Vec<RoundTrip>,
 }
 
@@ -33,7 +33,7 @@ pub struct Matrix {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no region '{name}'; near it are {}", near.join(", "))]
 pub struct UnknownRegion {
-    /// The name.
+    /// Name that was asked for.
     pub name: String,
     /// The names most like it, the nearest first.
     pub near: Vec<String>,
@@ -50,8 +50,8 @@ impl Matrix {
         MATRIX.get_or_init(|| Self::parse(AWS).expect("a constant that parses"))
     }
 
-    /// Reads lines of `from,to,p50_ms,p90_ms` under a heading, every pair of regions once. `None` when
-    /// a line is not one or a pair is missing.
+    /// Reads lines of `from,to,p50_ms,p90_ms` under a heading, every pair of regions once. `None`
+    /// when a line is not one or a pair is missing.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut rows = Vec::new();
@@ -88,7 +88,7 @@ impl Matrix {
         &self.names
     }
 
-    /// A region's name.
+    /// Name of a region, as AWS gives it.
     #[must_use]
     pub fn name(&self, region: Region) -> &str {
         &self.names[region.0]
@@ -108,7 +108,7 @@ impl Matrix {
     }
 }
 
-/// How many letters one must add, drop or replace to turn one name into the other.
+/// Edit distance: letters to add, drop or replace to turn one name into the other.
 fn edits(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

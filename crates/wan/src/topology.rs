@@ -3,15 +3,15 @@
 use crate::{Latency, Matrix, Region};
 use std::time::Duration;
 
-/// How long a draw of the jitter lasts. Queues fill and drain over such times; drawn anew for every
-/// packet, an ordered connection would always wait for the slowest of the last few.
+/// Time for which a draw of the jitter lasts. Queues fill and drain over such times; drawn anew for
+/// every packet, an ordered connection would always wait for the slowest of the last few.
 const JITTER_SPAN: Duration = Duration::from_millis(100);
 
-/// Where the members are, and what lies between them.
+/// Places of the members, and the delays and bandwidth between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
-    /// From each member to each, by row of the sender. The diagonal is between two hosts in one place:
-    /// a member and a client beside it.
+    /// Delays from each member to each, by row of the sender. The diagonal is between two hosts in
+    /// one place: a member and a client beside it.
     latencies: Vec<Latency>,
     /// Each member's region; empty where there are none.
     regions: Vec<String>,
@@ -71,7 +71,7 @@ impl Topology {
         self
     }
 
-    /// How many members.
+    /// Number of members that have a place.
     #[must_use]
     pub fn members(&self) -> usize {
         self.latencies.len().isqrt()
@@ -125,7 +125,7 @@ impl Route {
         self.latency.quantile((draw >> 11) as f64 / (1_u64 << 53) as f64)
     }
 
-    /// How long the link is busy with so many bytes.
+    /// Time for which the link is busy with so many bytes.
     #[must_use]
     pub fn transmission(&self, bytes: usize) -> Duration {
         let Some(rate) = self.bytes_per_second else { return Duration::ZERO };

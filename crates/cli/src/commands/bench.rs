@@ -6,15 +6,16 @@ use crate::{output, signals};
 use clap::Args;
 use quorate_consensus::ProposalKey;
 use quorate_crypto::{KeyCache, Policy, SchemeKind};
-use quorate_engine::{Availability, ProtocolKind, Settings};
+use quorate_engine::{Availability, Comparison, ProtocolKind, Settings};
 use quorate_lab::ServiceKind;
 use quorate_lab::bench::load::Shape;
 use quorate_lab::bench::{
-    self, At, BenchConfig, BenchError, MixPlan, Pause, Progress, Report, SendTo, Trace,
+    self, At, BenchConfig, BenchError, Lie, MixPlan, Pause, Progress, SendTo, Trace,
 };
-use quorate_lab::page::{self, file};
 use quorate_ledger::evm::mix;
 use quorate_node::ExistingKeys;
+use quorate_report::Report;
+use quorate_report::page::{self, file};
 use quorate_storage::Durability;
 use quorate_types::Weights;
 use quorate_wan::Emulation;
@@ -26,7 +27,7 @@ use std::sync::atomic::AtomicBool;
 /// A view's span when all validators share this machine and no network is emulated.
 pub(super) const TIMEOUT_MS: u64 = 500;
 
-/// How long a client waits for operations to share a request, in milliseconds.
+/// Time that a client waits for operations to share a request, in milliseconds.
 pub(super) const BUNDLE_DELAY_MS: u64 = 20;
 
 /// A p99 above this is not keeping up, in milliseconds.
@@ -35,8 +36,9 @@ const P99_LIMIT_MS: f64 = 1_000.0;
 /// Measure a real local committee under open-loop load.
 ///
 /// Writes a committee to a temporary folder, starts one process a validator, opens client sessions
-/// in this process, and offers operations at a fixed rate. The committed rate is that of the slowest
-/// healthy validator; latency runs from an operation's scheduled time to f+1 equal signed replies.
+/// in this process, and offers operations at a fixed rate. The committed rate is that of the
+/// slowest healthy validator; latency runs from an operation's scheduled time to f+1 equal signed
+/// replies.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     quorate bench                                     four validators, 20,000 tx/s, 20 s\n  \
@@ -52,30 +54,30 @@ const P99_LIMIT_MS: f64 = 1_000.0;
     quorate bench --json > result.json\n\n\
     Exit code 1: a healthy validator exited, stood still, stayed behind or disagreed.")]
 pub(crate) struct Options {
-    /// How many validators, one process each
+    /// Number of validators, one process each
     #[arg(short = 'n', long, default_value_t = 4)]
     validators: u16,
-    /// What each validator's vote weighs, as in 3,1,1,1; by default all weigh the same
+    /// Weights of the validators' votes, as in 3,1,1,1; by default all weigh the same
     #[arg(long, value_name = "W,W,...")]
     weights: Option<Weights>,
     /// The protocol that orders: jolteon, hotstuff (chained), hotstuff-basic, pbft, linear-pbft,
     /// linear-pbft-fast (with the fast path) or sbft (and one certified reply a client)
     #[arg(long, default_value_t)]
     protocol: ProtocolKind,
-    /// How many of the validators are redundant: the fast path goes on while so many are slow or dead.
-    /// It takes 3f + 2C + 1 validators for an f of at least 1
+    /// Number of redundant validators: the fast path goes on while so many are slow or dead. It
+    /// takes 3f + 2C + 1 validators for an f of at least 1
     #[arg(short = 'c', long, default_value_t = 0, value_name = "C")]
     redundancy: u64,
-    /// Pass over leaders whose last turns came to nothing
+    /// Pass over leaders whose last turns decided nothing
     #[arg(long)]
     leader_reputation: bool,
     /// The voting scheme: ed25519, bls, or bls-threshold (keys from one dealer; not for the chained
     /// protocols)
     #[arg(long, default_value = "ed25519", value_parser = super::committee_scheme)]
     scheme: SchemeKind,
-    /// Run with the keys in this folder instead of new ones: validator-I/key.toml and a committee.toml,
-    /// as `quorate keys dkg` and `quorate testnet` write them; a validator whose keys are not there is
-    /// left out. They sign for a chain of the bench's own
+    /// Run with the keys in this folder instead of new ones: validator-I/key.toml and a
+    /// committee.toml, as `quorate keys dkg` and `quorate testnet` write them; a validator whose
+    /// keys are not there is left out. They sign for a chain of the bench's own
     #[arg(long, value_name = "FOLDER",
           conflicts_with_all = ["validators", "weights", "redundancy", "scheme"])]
     keys_from: Option<PathBuf>,
@@ -83,36 +85,36 @@ pub(crate) struct Options {
     /// every validator keeps up with: short probes, then a run of the full length
     #[arg(long, default_value = "20000", value_name = "RATE|max")]
     rate: Rate,
-    /// With --rate max: a p99 above this is not keeping up, in milliseconds; by default 1000, and on
-    /// an emulated network at least eight times its farthest round trip
+    /// Highest p99 latency that counts as keeping up, with --rate max, in milliseconds; by default
+    /// 1000, and on an emulated network at least eight times its farthest round trip
     #[arg(long, value_name = "MS")]
     p99_limit: Option<f64>,
-    /// How they are offered: fixed (evenly), poisson (at random moments), or closed (as earlier ones
-    /// are answered)
+    /// Pace of the operations: fixed (at even intervals), poisson (at random moments) or closed
+    /// (each as an earlier one is answered)
     #[arg(long, default_value = "fixed")]
     load: Shape,
-    /// Operations that each session has under way in a closed loop
+    /// Operations that each session has under way at once, with --load closed
     #[arg(long, default_value_t = 256, value_name = "COUNT")]
     outstanding: u64,
-    /// Who gets each request: one validator, and the next when it is silent; or all of them
+    /// Validators that get each request: one, and the next when it is silent; or all of them
     #[arg(long, default_value = "one", value_name = "one|all")]
     send_to: SendTo,
     /// Bytes of an operation
     #[arg(long, default_value_t = 512, value_name = "BYTES")]
     tx_bytes: usize,
-    /// Bytes at which a batch of operations is full
+    /// Bytes at which a batch of operations is full; by default 500000
     #[arg(long, value_name = "BYTES")]
     batch_bytes: Option<usize>,
-    /// How long a batch that is not full waits, in milliseconds
+    /// Longest time that a batch waits to be full, in milliseconds; by default 5
     #[arg(long, value_name = "MS")]
     batch_delay: Option<u64>,
-    /// Seconds that count
+    /// Length of the measured window, in seconds
     #[arg(long, default_value_t = 20, value_name = "SECONDS")]
     duration: u64,
-    /// Seconds of load before them that do not
+    /// Seconds of load before the measured window, which do not count
     #[arg(long, default_value_t = 2, value_name = "SECONDS")]
     warmup: u64,
-    /// Most seconds to wait afterwards for the last answers
+    /// Longest wait for the last answers after the load, in seconds
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
     drain: u64,
     /// Kill validator I with SIGKILL T seconds into the measured window; may be repeated. I may be
@@ -122,64 +124,74 @@ pub(crate) struct Options {
     /// Start a killed validator I again T seconds into the measured window; may be repeated
     #[arg(long, value_name = "I@T")]
     restart: Vec<At>,
-    /// Stop validator I with SIGSTOP T seconds into the measured window, for D seconds; may be repeated
+    /// Stop validator I with SIGSTOP T seconds into the measured window, for D seconds; may be
+    /// repeated
     #[arg(long, value_name = "I@T+D")]
     pause: Vec<Pause>,
-    /// What a vote survives: a power cut (fsync), or the end of the process only (os)
+    /// Have validator I lie from T seconds into the measured window on, as in
+    /// 3=certificate-flood@3; may be repeated. A wrong name lists all behaviours
+    #[cfg(feature = "liar")]
+    #[arg(long, value_name = "I=BEHAVIOUR@T", value_parser = parse_lie)]
+    liar: Vec<Lie>,
+    /// Durability of votes: against a power cut (fsync), or only against the end of the process
+    /// (os)
     #[arg(long, default_value = "fsync")]
     durability: Durability,
     /// Log that a validator keeps for members that fell behind, in MiB; small, so that a short run
     /// reaches the state of a long one, in which files are used again
-    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    #[arg(long, value_name = "MIB", default_value_t = 64,
+          value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     retention: u64,
     /// Heights from one snapshot to the next; blocks are kept from the last but one on
     #[arg(long, value_name = "HEIGHTS", default_value_t = 128)]
     snapshot_every: u64,
-    /// How long a leader with a quorum waits for the remaining votes, in milliseconds
+    /// Time that a leader with a quorum waits for the remaining votes, in milliseconds; by default
+    /// 0
     #[arg(long, value_name = "MS")]
     vote_wait: Option<u64>,
-    /// How votes are checked: each, batch or aggregate
+    /// Verification of votes: each (one by one), batch, or aggregate (once, at the quorum); by
+    /// default aggregate
     #[arg(long)]
     verify: Option<Policy>,
-    /// Whether the committee's aggregate key is cached: on, off, or subtract (absentees are always
-    /// subtracted from it, as the paper does)
+    /// Use of the committee's cached aggregate key: on, off, or subtract (always subtract absentees
+    /// from it, as paper 000 does); by default on
     #[arg(long, value_name = "HOW")]
     key_cache: Option<KeyCache>,
-    /// Which key signs proposals: identity or voting
+    /// Key that signs proposals: identity, or voting as in paper 000; by default identity
     #[arg(long)]
     proposal_key: Option<ProposalKey>,
-    /// Leaders carry bodies inside their proposals instead of authors sending them ahead
+    /// Carry bodies inside leaders' proposals, instead of sending them ahead
     #[arg(long)]
     inline_bodies: bool,
-    /// What a vote needs of the bodies that a block names: stored (at the voter) or certified (a
-    /// certificate that members store them)
+    /// Condition of a vote on the bodies that a block names: stored (at the voter) or certified (by
+    /// members that store them); by default stored
     #[arg(long, value_name = "PROOF", conflicts_with = "inline_bodies")]
     availability: Option<Availability>,
-    /// How long a view may take, in milliseconds; by default 500, and on an emulated network at least
-    /// eight times the farthest round trip
+    /// View timeout, in milliseconds; by default 500, and on an emulated network at least eight
+    /// times the farthest round trip
     #[arg(long, value_name = "MS")]
     timeout: Option<u64>,
     #[command(flatten)]
     wan: Wan,
-    /// What is replicated: log (an ordered log), noop, kv (a key-value store; the operations are puts) or
-    /// evm (Ethereum's machine; the operations are signed transactions); of the last two, validators
-    /// certify what they execute
+    /// Service to replicate: log (an ordered log), noop, kv (a key-value store; the operations are
+    /// puts) or evm (Ethereum's machine; the operations are signed transactions); of the last two,
+    /// validators certify what they execute
     #[arg(long, default_value = "log")]
     service: ServiceKind,
-    /// Keys that the puts write, in random order, with --service kv
+    /// Number of keys that the puts write, in random order, with --service kv
     #[arg(long, default_value_t = 100_000, value_name = "COUNT",
           value_parser = clap::value_parser!(u64).range(1..))]
     keys: u64,
-    /// What the transactions do, with --service evm: mixed (of a hundred, one creates a contract and
+    /// Kinds of transactions, with --service evm: mixed (of a hundred, one creates a contract and
     /// twenty swap tokens; the others transfer them) or transfers
     #[arg(long, default_value = "mixed")]
     mix: mix::Shape,
-    /// Accounts that send the transactions in turn, with --service evm
+    /// Number of accounts that send the transactions in turn, with --service evm
     #[arg(long, default_value_t = 4_000, value_name = "COUNT",
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     accounts: u32,
-    /// Ask the validators' gateways so many questions a second beside the load, with --service evm:
-    /// balances, nonces, calls and blocks over JSON-RPC
+    /// Queries a second to the validators' gateways beside the load, with --service evm: balances,
+    /// nonces, calls and blocks over JSON-RPC; by default none
     #[arg(long, default_value_t = 0, hide_default_value = true, value_name = "RATE",
           value_parser = clap::value_parser!(u64).range(..=100_000))]
     reads: u64,
@@ -187,33 +199,33 @@ pub(crate) struct Options {
     /// --service evm --load closed --sessions 1; they share requests as chunks of 12 KB do
     #[arg(long, value_name = "FILE", requires = "genesis")]
     trace: Option<PathBuf>,
-    /// What the trace's chain begins with: a genesis file of Ethereum's tools
+    /// Genesis of the trace's chain: a genesis file of Ethereum's tools
     #[arg(long, value_name = "FILE", requires = "trace")]
     genesis: Option<PathBuf>,
     /// Run no committee: measure what one core does with the load alone, with --service evm
     #[arg(long)]
     unreplicated: bool,
-    /// Validators certify what they execute, and clients take one certified reply instead of f+1;
-    /// always so with --service kv and evm
+    /// Certify results: clients take one certified reply instead of f+1 equal ones; always so with
+    /// --service kv and evm
     #[arg(long)]
     execution_certificates: bool,
     /// Client sessions; by default as many as the rate needs, and four in a closed loop
     #[arg(long, visible_alias = "clients")]
     sessions: Option<usize>,
-    /// How long a client waits for operations to share a request, in milliseconds
+    /// Time that a client waits for operations to share a request, in milliseconds
     #[arg(long, default_value_t = BUNDLE_DELAY_MS, value_name = "MS")]
     bundle_delay: u64,
-    /// How long a request may stay unanswered before it goes to the next validator, in milliseconds;
-    /// by default twice the view timeout
+    /// Time until an unanswered request goes to the next validator, in milliseconds; by default
+    /// twice the view timeout
     #[arg(long, value_name = "MS")]
     retry_after: Option<u64>,
-    /// Do not measure first what this machine's disk and cores could do at most
+    /// Skip the measurement of what this machine's disk and cores could do at most
     #[arg(long)]
     no_bounds: bool,
     /// Put the committee into this new folder and keep it
     #[arg(long, value_name = "FOLDER")]
     dir: Option<PathBuf>,
-    /// Decides the clients' keys and the operations' bytes
+    /// Seed that decides the clients' keys and the operations' bytes
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Write the report page to this file; a name that ends in .json gets the result alone
@@ -225,12 +237,12 @@ pub(crate) struct Options {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// No progress
+    /// Show no progress meanwhile
     #[arg(long)]
     quiet: bool,
 }
 
-/// Who runs.
+/// Members of the committee and their weights.
 struct Members {
     validators: u16,
     weights: Option<Weights>,
@@ -239,7 +251,7 @@ struct Members {
     existing: Option<Arc<ExistingKeys>>,
 }
 
-/// How much is offered.
+/// Rate of operations to offer.
 #[derive(Clone, Copy, Debug)]
 enum Rate {
     Fixed(u64),
@@ -247,7 +259,7 @@ enum Rate {
 }
 
 impl Rate {
-    /// What the configuration names until a search has found another.
+    /// Rate that the configuration names until a search has found another.
     fn first(self) -> u64 {
         match self {
             Self::Fixed(rate) => rate,
@@ -295,7 +307,7 @@ impl Options {
         progress: &Progress,
         interrupted: &AtomicBool,
     ) -> Result<Report, BenchError> {
-        let disturbed = !(self.kill.is_empty() && self.pause.is_empty());
+        let disturbed = !(self.kill.is_empty() && self.pause.is_empty() && self.lies().is_empty());
         if disturbed || self.load == Shape::Closed {
             let rule = "--rate max is for a healthy committee in an open loop: leave --kill, --pause \
                         and --load closed out";
@@ -347,6 +359,7 @@ impl Options {
             kills: self.kill.clone(),
             restarts: self.restart.clone(),
             pauses: self.pause.clone(),
+            lies: self.lies(),
             durability: self.durability,
             retention_bytes: self.retention << 20,
             service: self.service,
@@ -367,7 +380,19 @@ impl Options {
         Trace::load(trace, genesis).map(Arc::new).map(Some).map_err(Failure::usage)
     }
 
-    /// What one core does with the load alone.
+    /// Validators that are to lie.
+    #[cfg(feature = "liar")]
+    fn lies(&self) -> Vec<Lie> {
+        self.liar.clone()
+    }
+
+    /// No validator of this build can lie.
+    #[cfg(not(feature = "liar"))]
+    fn lies(&self) -> Vec<Lie> {
+        Vec::new()
+    }
+
+    /// Measures one core with the load alone.
     fn alone(&self, config: &BenchConfig) -> CommandResult {
         let Some(alone) = bench::unreplicated(config).map_err(fail)? else {
             return Err(Failure::usage("--unreplicated is for --service evm"));
@@ -420,15 +445,33 @@ impl Options {
             timeout_ms,
             vote_wait_ms: self.vote_wait.unwrap_or(default.vote_wait_ms),
             verify: self.verify.unwrap_or(default.verify),
-            key_cache: self.key_cache.unwrap_or(default.key_cache),
-            proposal_key: self.proposal_key.unwrap_or(default.proposal_key),
             inline_bodies: self.inline_bodies,
             availability: self.availability.unwrap_or(default.availability),
             snapshot_every: self.snapshot_every,
             execution_certificates: self.execution_certificates || self.service.is_proven(),
+            comparison: self.comparison(),
             ..default
         }
     }
+
+    fn comparison(&self) -> Comparison {
+        let default = Comparison::default();
+        Comparison {
+            key_cache: self.key_cache.unwrap_or(default.key_cache),
+            proposal_key: self.proposal_key.unwrap_or(default.proposal_key),
+            ..default
+        }
+    }
+}
+
+/// A lie whose behaviour there is.
+#[cfg(feature = "liar")]
+fn parse_lie(text: &str) -> Result<Lie, String> {
+    let lie: Lie = text.parse().map_err(|error: bench::NotAnEvent| error.to_string())?;
+    lie.behaviour
+        .parse::<quorate_sim::byzantine::Behaviour>()
+        .map_err(|error| error.to_string())?;
+    Ok(lie)
 }
 
 fn fail(error: BenchError) -> Failure {

@@ -5,7 +5,7 @@ use crate::output;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use quorate_lab::calibrate::{self, CalibrateError};
-use quorate_sim::priced::Prices;
+use quorate_model::Prices;
 use std::path::{Path, PathBuf};
 
 /// Measure what every operation of a validator costs on this machine.

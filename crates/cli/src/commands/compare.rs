@@ -8,11 +8,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use quorate_consensus::ProtocolKind;
 use quorate_crypto::{Policy, SchemeKind};
 use quorate_engine::Settings;
-use quorate_lab::compare::{self, Candidate, Comparison, Question};
+use quorate_lab::compare::{self, Candidate, Comparison, ComparisonSpec};
 use quorate_lab::experiment::page::{self, Origin};
-use quorate_lab::experiment::{How, RunError, Runners, Setup};
+use quorate_lab::experiment::{RunError, RunnerKind, Runners, Setup};
 use quorate_lab::machine::MachineInfo;
-use quorate_sim::priced::Prices;
+use quorate_model::Prices;
 use quorate_storage::Durability;
 use serde_json::json;
 use std::path::PathBuf;
@@ -35,58 +35,62 @@ const WARMUP_S: u64 = 8;
     Kept up with is a rate of which 92 % are committed, at a median latency of at most twice that\n\
     under little load. Points are short: rates are known to within 8 %.")]
 pub(crate) struct Options {
-    /// Committee sizes
+    /// Committee sizes to compare, in members
     #[arg(short = 'n', long, value_name = "N,N,...", value_delimiter = ',',
-          default_values_t = [4, 20, 40, 60, 80], value_parser = clap::value_parser!(u16).range(1..=1_000))]
+          default_values_t = [4, 20, 40, 60, 80],
+          value_parser = clap::value_parser!(u16).range(1..=1_000))]
     validators: Vec<u16>,
-    /// The rate that the committee must take, in operations a second; by default the highest counts
+    /// Rate that the committee must take, in operations a second; by default the highest rate wins
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=400_000))]
     rate: Option<u64>,
-    /// What operations cost on the machines: a price list that comes with this program, or a file
+    /// Prices of operations on the machines: a list that comes with this program, or a file
     #[arg(long, visible_alias = "prices", default_value = "this-machine", value_name = "PRICES")]
     machine: String,
     /// Cores of each machine [default: as many as the price list's has]
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1_024))]
     cores: Option<u16>,
-    /// Megabits a second of each machine, in each direction
+    /// Bandwidth of each machine in each direction, in megabits a second
     #[arg(long, default_value_t = 5_000, value_name = "MBIT")]
     mbps: u64,
     #[command(flatten)]
     wan: Wan,
-    /// The protocol that orders: jolteon, hotstuff (chained) or hotstuff-basic
+    /// Protocol that orders: jolteon, hotstuff (chained), hotstuff-basic, pbft, linear-pbft,
+    /// linear-pbft-fast or sbft
     #[arg(long, default_value_t)]
     protocol: ProtocolKind,
-    /// Schemes to compare
+    /// Voting schemes to compare
     #[arg(long, value_delimiter = ',', default_value = "ed25519,bls", value_parser = super::scheme)]
     schemes: Vec<SchemeKind>,
-    /// Ways of checking votes to compare: each, batch, aggregate
+    /// Verifications of votes to compare: each, batch, aggregate
     #[arg(long, value_delimiter = ',', default_value = "aggregate,each")]
     policies: Vec<Policy>,
     /// Bytes of an operation
     #[arg(long, default_value_t = 512, value_name = "BYTES")]
     tx_bytes: usize,
-    /// How long a batch that is not full waits, in milliseconds
+    /// Longest time that a batch waits to be full, in milliseconds
     #[arg(long, default_value_t = 100, value_name = "MS")]
     batch_delay: u64,
-    /// How long a view may take before its leader is given up, in milliseconds
+    /// View timeout, in milliseconds
     #[arg(long, default_value_t = 5_000, value_name = "MS")]
     timeout: u64,
-    /// What a vote survives: a power cut (fsync), or the end of the process only (os)
+    /// Durability of votes: against a power cut (fsync), or only against the end of the process
+    /// (os)
     #[arg(long, default_value = "fsync")]
     durability: Durability,
-    /// Seconds of a point that count, after eight that do not
-    #[arg(long, default_value_t = 4, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=600))]
+    /// Length of a point's measured window, in seconds, after eight that do not count
+    #[arg(long, default_value_t = 4, value_name = "SECONDS",
+          value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
-    /// Decides every draw
+    /// Seed that decides every draw
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Measure real processes on this machine instead of simulating machines
     #[arg(long)]
     processes: bool,
-    /// Searches side by side; the cores of this machine by default
+    /// Number of searches side by side; by default one a core
     #[arg(long, value_name = "COUNT")]
     threads: Option<usize>,
-    /// Where the page, its figures and its results go
+    /// Directory for the page, its figures and its results
     #[arg(long, value_name = "DIR", default_value = "quorate-results")]
     out: PathBuf,
     /// Write no page
@@ -95,14 +99,14 @@ pub(crate) struct Options {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// No progress
+    /// Show no progress meanwhile
     #[arg(long)]
     quiet: bool,
 }
 
 impl Options {
     pub(crate) fn run(&self) -> CommandResult {
-        let question = self.question()?;
+        let spec = self.spec()?;
         let executable =
             std::env::current_exe().map_err(|error| Failure::run(format!("who am I? {error}")))?;
         let interrupted = signals::interrupted().map_err(Failure::run)?;
@@ -114,8 +118,8 @@ impl Options {
         };
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let comparison = compare::compare(
-            &question,
-            runners.of(question.base.how),
+            &spec,
+            runners.of(spec.base.runner),
             &json!(MachineInfo::here()),
             self.threads.unwrap_or_else(cores),
             &progress,
@@ -123,11 +127,11 @@ impl Options {
         );
         bar.finish_and_clear();
         let comparison = comparison.map_err(fail)?;
-        self.print(&question, &comparison);
-        self.write(&question, &comparison)
+        self.print(&spec, &comparison);
+        self.write(&spec, &comparison)
     }
 
-    fn question(&self) -> Result<Question, Failure> {
+    fn spec(&self) -> Result<ComparisonSpec, Failure> {
         let mut candidates: Vec<Candidate> = Vec::new();
         for &scheme in &self.schemes {
             for &verify in &self.policies {
@@ -147,9 +151,9 @@ impl Options {
         }
         let list = Prices::find(&self.machine).map_err(Failure::usage)?;
         let emulation = self.wan.emulation().unwrap_or_default();
-        let how = if self.processes { How::Processes } else { How::Simulated };
+        let runner = if self.processes { RunnerKind::Processes } else { RunnerKind::Simulated };
         let base = Setup {
-            how,
+            runner,
             regions: emulation.regions,
             delay_ms: emulation.delay_ms,
             bandwidth_mbit: emulation.bandwidth_mbit,
@@ -176,7 +180,7 @@ impl Options {
         for &validators in &sizes {
             Setup { validators, ..base.clone() }.validate().map_err(Failure::usage)?;
         }
-        Ok(Question { sizes, candidates, rate: self.rate, base })
+        Ok(ComparisonSpec { sizes, candidates, rate: self.rate, base })
     }
 
     fn bar(&self) -> ProgressBar {
@@ -190,18 +194,18 @@ impl Options {
         bar
     }
 
-    fn print(&self, question: &Question, comparison: &Comparison) {
+    fn print(&self, spec: &ComparisonSpec, comparison: &Comparison) {
         if self.json {
             output::json(&json!({
-                "setup": question.base,
-                "rate": question.rate,
+                "setup": spec.base,
+                "rate": spec.rate,
                 "precision": comparison.precision,
                 "findings": comparison.findings,
                 "advice": comparison.advice,
             }));
             return;
         }
-        let real = question.base.how == How::Processes;
+        let real = spec.base.runner == RunnerKind::Processes;
         let origin = if real {
             "measured on real processes on this machine".to_owned()
         } else {
@@ -217,11 +221,11 @@ impl Options {
         }
     }
 
-    fn write(&self, question: &Question, comparison: &Comparison) -> CommandResult {
+    fn write(&self, spec: &ComparisonSpec, comparison: &Comparison) -> CommandResult {
         if self.no_page {
             return Ok(());
         }
-        let (experiment, records) = compare::experiment(question, comparison);
+        let (experiment, records) = compare::experiment(spec, comparison);
         let origin = Origin { preset: "points".to_owned(), command: super::report::command() };
         let written = page::write(&self.out, &experiment, &records, &origin);
         let unwritable = |error| format!("cannot write to {}: {error}", self.out.display());

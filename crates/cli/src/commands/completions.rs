@@ -12,7 +12,7 @@ use clap_complete::{Shell, generate};
     quorate completions zsh > ~/.zfunc/_quorate     (with ~/.zfunc in fpath)\n  \
     quorate completions fish > ~/.config/fish/completions/quorate.fish")]
 pub(crate) struct Options {
-    /// The shell
+    /// Shell that the script is for
     #[arg(value_enum)]
     shell: Shell,
 }

@@ -34,9 +34,9 @@ enum Action {
     ///
     /// Paths are shown as they are resolved. Values that differ from the default are marked.
     Show {
-        /// The configuration file
+        /// Path of the configuration file
         file: PathBuf,
-        /// Print as JSON
+        /// Print the result as JSON
         #[arg(long)]
         json: bool,
     },

@@ -12,9 +12,7 @@ use quorate_consensus::ProposalKey;
 use quorate_crypto::{KeyCache, Policy, SchemeKind};
 use quorate_engine::{Availability, ProtocolKind, Settings};
 use quorate_lab::bench;
-use quorate_sim::priced::{
-    self, Arrivals, HostProfile, Prices, Receivers, Scene, SceneError, Work,
-};
+use quorate_model::{Arrivals, HostProfile, Prices, Receivers, Scene, SceneError, Work};
 use quorate_storage::Durability;
 use quorate_types::ReplicaId;
 use quorate_wan::{Emulation, Topology};
@@ -32,17 +30,18 @@ use std::time::Duration;
     The real replicas run in virtual time; signatures, hashes, bytes and writes cost what the price\n\
     list says. The same command gives the same figures.")]
 pub(crate) struct Options {
-    /// Members of the committee
-    #[arg(short = 'n', long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    /// Number of members in the committee
+    #[arg(short = 'n', long, default_value_t = 4,
+          value_parser = clap::value_parser!(u16).range(1..=1_024))]
     validators: u16,
-    /// How many of them are there beyond what faults ask for: c of n = 3f+2c+1
+    /// Number of redundant members, beyond those that faults ask for: c of n = 3f + 2c + 1
     #[arg(short = 'c', long, default_value_t = 0)]
     redundancy: u64,
-    /// The protocol that orders: jolteon, hotstuff (chained), hotstuff-basic, pbft, linear-pbft,
+    /// Protocol that orders: jolteon, hotstuff (chained), hotstuff-basic, pbft, linear-pbft,
     /// linear-pbft-fast or sbft
     #[arg(long, default_value_t)]
     protocol: ProtocolKind,
-    /// The voting scheme: ed25519, bls, or bls-threshold where the protocol takes it
+    /// Voting scheme: ed25519, bls, or bls-threshold where the protocol takes it
     #[arg(long, default_value = "ed25519", value_parser = super::scheme)]
     scheme: SchemeKind,
     /// Operations offered per second, by one client beside each validator
@@ -57,8 +56,8 @@ pub(crate) struct Options {
     /// Sessions of all clients together [default: as many as the rate needs]
     #[arg(long, value_name = "COUNT")]
     sessions: Option<NonZeroUsize>,
-    /// A closed loop of so many clients instead of a rate: each sends a request when its last one is
-    /// answered
+    /// Number of clients in a closed loop, instead of a rate: each sends a request when its last
+    /// one is answered
     #[arg(long, value_name = "COUNT", conflicts_with_all = ["rate", "poisson", "sessions", "bundle_delay"])]
     clients: Option<NonZeroUsize>,
     /// Operations of a request in a closed loop
@@ -67,83 +66,86 @@ pub(crate) struct Options {
     /// Send requests to the leader of the first view instead of the validator beside the client
     #[arg(long)]
     to_leader: bool,
-    /// What execution costs: evm (transactions), kv (puts) or noop
+    /// Service that executes operations at its price: evm (transactions), kv (puts) or noop
     #[arg(long, default_value = "noop", value_parser = work)]
     service: Work,
-    /// How long a client waits for operations to share a request [default: 50; 20 with --local]
+    /// Time that a client waits for operations to share a request, in milliseconds [default: 50; 20
+    /// with --local]
     #[arg(long, value_name = "MS")]
     bundle_delay: Option<u64>,
-    /// What operations cost: a list that comes with this program ('list' names them), or a file
+    /// Prices of operations: a list that comes with this program ('list' names them), or a file
     #[arg(long, default_value = "this-machine", value_name = "NAME|FILE")]
     prices: String,
     /// Cores of each host [default: as many as the price list's machine has]
     #[arg(long)]
     cores: Option<u32>,
-    /// Megabits a second of each host, in each direction
+    /// Bandwidth of each host in each direction, in megabits a second
     #[arg(long, default_value_t = 5_000.0)]
     mbps: f64,
     /// Validators that share a host, each with its client
     #[arg(long, default_value_t = 1, conflicts_with = "local", value_name = "COUNT")]
     per_host: u16,
-    /// Take up together what reaches a validator within so many microseconds: less exact, and quicker
-    /// with hundreds of validators
+    /// Span within which what reaches a validator is handled together, in microseconds: less exact,
+    /// and quicker with hundreds of validators
     #[arg(long, default_value_t = 0, value_name = "US")]
     take_up: u64,
-    /// All validators and clients on one host, without a network card in between, and the defaults of
-    /// `quorate bench`
+    /// Put all validators and clients on one host, without a network card in between, and take the
+    /// defaults of `quorate bench`
     #[arg(long, conflicts_with = "mbps")]
     local: bool,
     #[command(flatten)]
     wan: Wan,
-    /// What a vote survives: a power cut (fsync), or the end of the process only (os)
+    /// Durability of votes: against a power cut (fsync), or only against the end of the process
+    /// (os)
     #[arg(long, default_value = "fsync")]
     durability: Durability,
-    /// A body is sealed when its requests reach this many bytes
+    /// Bytes at which a batch of operations is full [default: 500000]
     #[arg(long, value_name = "BYTES")]
     batch_bytes: Option<usize>,
-    /// A body that is not full is sealed after this long [default: 100; 5 with --local]
+    /// Longest time that a batch waits to be full, in milliseconds [default: 100; 5 with --local]
     #[arg(long, value_name = "MS")]
     batch_delay: Option<u64>,
-    /// How long a view may take before its leader is given up [default: 5000; 500 or what the network
-    /// needs with --local]
+    /// View timeout, in milliseconds [default: 5000; 500 or what the network needs with --local]
     #[arg(long, value_name = "MS")]
     timeout: Option<u64>,
-    /// How long the next leader waits for votes beyond a quorum
+    /// Time that a leader with a quorum waits for the remaining votes, in milliseconds [default: 0]
     #[arg(long, value_name = "MS")]
     vote_wait: Option<u64>,
-    /// How votes are checked: each, batch or aggregate
+    /// Verification of votes: each (one by one), batch, or aggregate (once, at the quorum)
+    /// [default: aggregate]
     #[arg(long)]
     verify: Option<Policy>,
-    /// Whether the committee's aggregate key is cached: on or off
-    #[arg(long, value_name = "ON|OFF")]
+    /// Use of the committee's cached aggregate key: on, off or subtract [default: on]
+    #[arg(long, value_name = "HOW")]
     key_cache: Option<KeyCache>,
-    /// Which key signs proposals: identity or voting
+    /// Key that signs proposals: identity, or voting as in paper 000 [default: identity]
     #[arg(long)]
     proposal_key: Option<ProposalKey>,
-    /// What a vote needs of the bodies that a block names: stored or certified
+    /// Condition of a vote on the bodies that a block names: stored (at the voter) or certified (by
+    /// members that store them) [default: stored]
     #[arg(long, value_name = "PROOF")]
     availability: Option<Availability>,
-    /// The reference implementation of the papers instead of this program's: votes checked singly, no
-    /// TLS, no sync, no execution, 500 KB or 100 ms batches, 5 s timeout
+    /// Estimate the reference implementation of paper 000 instead of this program: votes checked
+    /// one by one, no TLS, no sync, no execution, 500 KB or 100 ms batches, 5 s timeout
     #[arg(long, conflicts_with_all = ["verify", "batch_bytes", "batch_delay", "timeout", "vote_wait",
         "proposal_key", "durability"])]
     reference: bool,
-    /// Make and check real signatures; they are charged by the list all the same
+    /// Make and check real signatures, at the price list's cost all the same
     #[arg(long)]
     real_signatures: bool,
-    /// End a validator after so many seconds of the load that counts, as in 3@10
+    /// Crash validator I T seconds into the measured window, as in 3@10; may be repeated
     #[arg(long, value_name = "I@T", value_parser = crash)]
     kill: Vec<(ReplicaId, Duration)>,
-    /// Share of frames that come one round trip late
+    /// Share of frames that come one round trip late, 0 to 1
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     loss: f64,
-    /// Seconds of load that count
+    /// Length of the measured window, in seconds
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
     duration: u64,
-    /// Seconds of load before them
+    /// Seconds of load before the measured window, which do not count
     #[arg(long, default_value_t = 5, value_name = "SECONDS")]
     warmup: u64,
-    /// Keys, delays and arrivals come from it
+    /// Seed that decides keys, delays and arrivals
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print one JSON object
@@ -227,8 +229,9 @@ impl Options {
         settings.batch_bytes = self.batch_bytes.unwrap_or(settings.batch_bytes);
         settings.vote_wait_ms = self.vote_wait.unwrap_or(settings.vote_wait_ms);
         settings.verify = self.verify.unwrap_or(settings.verify);
-        settings.key_cache = self.key_cache.unwrap_or(settings.key_cache);
-        settings.proposal_key = self.proposal_key.unwrap_or(settings.proposal_key);
+        let comparison = &mut settings.comparison;
+        comparison.key_cache = self.key_cache.unwrap_or(comparison.key_cache);
+        comparison.proposal_key = self.proposal_key.unwrap_or(comparison.proposal_key);
         settings.availability = self.availability.unwrap_or(settings.availability);
     }
 
@@ -248,11 +251,11 @@ impl Options {
 /// One way between two hosts in one place, without a wide-area network.
 const NEAR: Duration = Duration::from_micros(100);
 
-fn simulate(scene: &Scene) -> Result<priced::Outcome, Failure> {
+fn simulate(scene: &Scene) -> Result<quorate_model::Estimate, Failure> {
     let bar = ProgressBar::new((scene.warmup + scene.duration).as_millis() as u64);
     let style = ProgressStyle::with_template("{bar:30} {percent} % · {eta} left · {msg}");
     bar.set_style(style.expect("a constant that parses"));
-    let outcome = priced::run(scene, &mut |progress| {
+    let outcome = quorate_model::run(scene, &mut |progress| {
         bar.set_position(progress.virtual_time.as_millis() as u64);
         bar.set_message(format!("{} operations committed", progress.committed));
     });

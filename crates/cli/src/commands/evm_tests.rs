@@ -26,7 +26,7 @@ pub(crate) struct Options {
     json: bool,
 }
 
-/// What became of all tests.
+/// Results of all tests.
 #[derive(Debug, Default, Serialize)]
 struct Summary {
     files: usize,

@@ -10,8 +10,8 @@ use quorate_node::testnet::system_random;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Make a validator's keys, alone or together with the others, seal them under a passphrase, or show their
-/// public parts.
+/// Make a validator's keys, alone or together with the others, seal them under a passphrase, or
+/// show their public parts.
 ///
 /// A key file holds two secrets: the identity, which proves who the validator is, and the voting
 /// key. Whoever reads it can sign as this validator. A sealed key file is of use only together
@@ -55,9 +55,9 @@ enum Action {
     Dkg(Box<dkg::Options>),
     /// Check how threshold keys came about, offline
     ///
-    /// Takes every step that members signed again: their signatures, commitments and proofs, and compares
-    /// what they come to with the committee file. No validator is asked. Exit code 0: it holds. 1: it
-    /// does not, and the reason is said. 2: a file cannot be read.
+    /// Takes every step that members signed again: their signatures, commitments and proofs, and
+    /// compares what they come to with the committee file. No validator is asked. Exit code 0: it
+    /// holds. 1: it does not, and the reason is said. 2: a file cannot be read.
     Transcript(dkg::transcript::Options),
     /// Print the public parts of a key file: the member's entry in a committee file
     ///
@@ -66,7 +66,7 @@ enum Action {
     Show {
         /// The file to read
         file: PathBuf,
-        /// Print as JSON
+        /// Print the result as JSON
         #[arg(long)]
         json: bool,
     },
@@ -83,7 +83,7 @@ enum Action {
     /// The file is replaced at once or not at all. Copies made before, and blocks that the disk
     /// does not overwrite, still hold the keys in the clear: make new keys where that matters.
     Encrypt {
-        /// The key file
+        /// Path of the key file
         file: PathBuf,
         /// Take the passphrase from the first line of FILE instead of asking
         #[arg(long, value_name = "FILE")]
@@ -91,7 +91,7 @@ enum Action {
     },
     /// Write a sealed key file in the clear, in place
     Decrypt {
-        /// The key file
+        /// Path of the key file
         file: PathBuf,
         /// Take the passphrase from the first line of FILE instead of asking
         #[arg(long, value_name = "FILE")]
@@ -102,7 +102,7 @@ enum Action {
     /// Copies made before still open with the old passphrase: if somebody else knows it, the keys
     /// have to be replaced in a new epoch, not their passphrase.
     Passphrase {
-        /// The key file
+        /// Path of the key file
         file: PathBuf,
         /// Take the present passphrase from the first line of FILE instead of asking
         #[arg(long, value_name = "FILE")]

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use quorate_crypto::KeyCache;
 use quorate_gateway::receipt::ReceiptFile;
 use quorate_gateway::{
-    CallError, Certified, Connection, ConnectionConfig, Done, KvClient, KvError, check_answer,
+    CallError, Certified, ClientConfig, Completed, Connection, KvClient, KvError, check_answer,
 };
 use quorate_ledger::kv::{Operation, Output, Page, Scan, Step, StepOutput};
 use quorate_node::LearnerAddress;
@@ -38,24 +38,24 @@ use std::time::Duration;
 pub(crate) struct Options {
     #[command(flatten)]
     place: Place,
-    /// How long an operation may take, in seconds
+    /// Longest wait for an operation, in seconds
     #[arg(long, default_value_t = 10, value_name = "SECONDS", global = true,
           value_parser = clap::value_parser!(u64).range(1..=3_600))]
-    patience: u64,
-    /// The validator that is asked first
+    timeout: u64,
+    /// Index of the validator that is asked first
     #[arg(long, default_value_t = 0, value_name = "INDEX", global = true)]
     first: u16,
-    /// Keys and values are given and shown in hexadecimal
+    /// Read and show keys and values in hexadecimal
     #[arg(long, global = true)]
     hex: bool,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
     command: Command,
 }
 
-/// Where a committee's file is.
+/// Path of a committee's file.
 #[derive(Debug, Args)]
 pub(crate) struct Place {
     /// A folder that `quorate testnet` wrote
@@ -77,41 +77,41 @@ impl Place {
 enum Command {
     /// Show the value of a key
     Get {
-        /// The key
+        /// Key to read, as text
         key: String,
         #[command(flatten)]
         read: Read,
     },
     /// Set the value of a key
     Put {
-        /// The key
+        /// Key to write, as text
         key: String,
-        /// The value
+        /// Value to write, as text
         value: String,
         #[command(flatten)]
         keep: Keep,
     },
-    /// Remove a key
+    /// Remove a key and its value
     Delete {
-        /// The key
+        /// Key to remove, as text
         key: String,
         #[command(flatten)]
         keep: Keep,
     },
     /// Change a value if it is the expected one
     Cas {
-        /// The key
+        /// Key to write, as text
         key: String,
-        /// What the value has to be
+        /// Value that the key must have
         #[arg(long, value_name = "VALUE", required_unless_present = "absent")]
         expected: Option<String>,
-        /// There has to be none
+        /// Require that the key has no value
         #[arg(long, conflicts_with = "expected")]
         absent: bool,
-        /// What it is to be
+        /// Value to write instead
         #[arg(long, value_name = "VALUE", required_unless_present = "remove")]
         new: Option<String>,
-        /// It is to be removed
+        /// Remove the key instead of writing a value
         #[arg(long, conflicts_with = "new")]
         remove: bool,
         #[command(flatten)]
@@ -119,37 +119,37 @@ enum Command {
     },
     /// Show keys in order, with their values
     Scan {
-        /// The first key
+        /// First key of the range
         #[arg(long, value_name = "KEY", default_value = "")]
         from: String,
-        /// The first key that is not shown any more
+        /// First key beyond the range; by default the range has no end
         #[arg(long, value_name = "KEY")]
         to: Option<String>,
-        /// Most keys, up to 1,000
+        /// Most keys to show, up to 1,000
         #[arg(long, default_value_t = 100, value_name = "COUNT")]
         limit: u32,
         #[command(flatten)]
         read: Read,
     },
-    /// Put values as fast as so many callers can, and say how fast that was
+    /// Put values from several callers at once, and show the rate
     Bench(bench::Options),
 }
 
-/// How to read.
+/// Ways of reading a key.
 #[derive(Clone, Debug, Args)]
 struct Read {
     /// Ask one validator for a proof instead of reading in the order: quicker, and a little old
     #[arg(long)]
     certified: bool,
-    /// Ask this learner for it, and validators only when it does not answer
+    /// Ask this learner first, and validators only when it does not answer
     #[arg(long, value_name = "KEY@ADDRESS", requires = "certified")]
     learner: Option<LearnerAddress>,
 }
 
-/// What to keep of a write.
+/// Evidence of a write to keep.
 #[derive(Debug, Args)]
 struct Keep {
-    /// Write a receipt here: it shows others what was done, offline
+    /// File to write a receipt to, which proves offline what was done
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
 }
@@ -166,17 +166,16 @@ impl Options {
             let last = committee.size() - 1;
             return Err(Failure::usage(format!("--first is an index of 0 to {last}")));
         }
-        let config = ConnectionConfig {
-            first: ReplicaId(self.first),
-            patience: Duration::from_secs(self.patience),
+        let config = ClientConfig {
+            call_timeout: Duration::from_secs(self.timeout),
             learner: self.learner().cloned(),
-            ..ConnectionConfig::new(committee, check_answer)
+            ..Connection::config(committee, ReplicaId(self.first), check_answer)
         };
         if let Command::Bench(options) = &self.command {
             return options.run(config, self.json).await;
         }
         let store = KvClient::new(Connection::open(&config).map_err(Failure::run)?);
-        self.carry_out(&store).await
+        self.apply(&store).await
     }
 
     fn learner(&self) -> Option<&LearnerAddress> {
@@ -186,7 +185,7 @@ impl Options {
         }
     }
 
-    async fn carry_out(&self, store: &KvClient) -> CommandResult {
+    async fn apply(&self, store: &KvClient) -> CommandResult {
         match &self.command {
             Command::Get { key, read } => {
                 let key = self.bytes(key)?;
@@ -275,7 +274,12 @@ impl Options {
 
     fn show_page(&self, page: &Page, age: Option<(u64, u64)>) {
         if self.json {
-            let entry = |entry: &quorate_ledger::kv::Entry| json!({ "key_hex": hex::encode(&entry.key), "value_hex": hex::encode(&entry.value) });
+            let entry = |entry: &quorate_ledger::kv::Entry| {
+                json!({
+                    "key_hex": hex::encode(&entry.key),
+                    "value_hex": hex::encode(&entry.value),
+                })
+            };
             let entries: Vec<Value> = page.entries.iter().map(entry).collect();
             output::json(&with_age(json!({ "entries": entries, "more": page.more }), age));
             return;
@@ -292,7 +296,7 @@ impl Options {
     fn show_write(
         &self,
         output: &StepOutput,
-        done: &Done,
+        done: &Completed,
         receipt: Option<&Path>,
     ) -> CommandResult {
         let (text, swapped) = match output {
@@ -348,7 +352,7 @@ fn say_age(age: Option<(u64, u64)>) {
     }
 }
 
-fn write_receipt(path: &Path, done: &Done, committee: &Committee) -> CommandResult {
+fn write_receipt(path: &Path, done: &Completed, committee: &Committee) -> CommandResult {
     let Some((receipt, _)) = &done.receipt else {
         return Err(Failure::run(
             "it was done, and there is no receipt: the committee answered without a certificate. \

@@ -3,7 +3,7 @@
 mod address;
 mod bench;
 mod history;
-mod papers;
+mod payment_files;
 mod place;
 mod receive;
 mod run;
@@ -16,9 +16,9 @@ use clap::{Args, Subcommand};
 
 /// Pay without consensus: authorities, wallets, measurements.
 ///
-/// A wallet is a folder with a key and a file of its coins and payments. Whatever it sends is on its disk
-/// first: a command may be killed at any time, and `quorate pay retry` finishes what it began. Never use a copy of a
-/// wallet: coins that both spend are lost.
+/// A wallet is a folder with a key and a file of its coins and payments. Whatever it sends is on
+/// its disk first: a command may be killed at any time, and `quorate pay retry` finishes what it
+/// began. Never use a copy of a wallet: coins that both spend are lost.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     quorate pay keys anne                                make a wallet, and say its address\n  \
@@ -39,33 +39,33 @@ enum PayCommand {
     Testnet(testnet::Options),
     /// Run one shard of one authority
     Run(run::Options),
-    /// Make a wallet
+    /// Make a wallet of one key
     Keys(address::Keys),
-    /// Say a wallet's address, which payers write as payee
+    /// Show a wallet's address, which payers write as payee
     Address(address::Address),
-    /// Take in what the network began with for this wallet
+    /// Collect the coins that the network began with for this wallet
     Genesis(receive::Genesis),
     /// Write a request for payment
-    Request(papers::Request),
-    /// Pay somebody, and write the receipt that they take
+    Request(payment_files::Request),
+    /// Pay somebody, and write the receipt that they collect
     Send(send::Send),
-    /// Take in the coins of a receipt, offline
+    /// Collect the coins of a receipt, offline
     Receive(receive::Receive),
-    /// Check a receipt, offline, or write one again
-    Receipt(papers::Receipt),
-    /// Check the evidence of a double spend, offline
-    Evidence(papers::Evidence),
-    /// Say what a wallet is worth
+    /// Check a receipt offline, or write one again
+    Receipt(payment_files::Receipt),
+    /// Check evidence of a double spend offline
+    Evidence(payment_files::Evidence),
+    /// Show a wallet's balance
     Balance(history::Balance),
-    /// Show everything that a wallet did
+    /// Show a wallet's history
     History(history::History),
-    /// Write everything that a wallet did as a table for auditors
+    /// Export a wallet's history as a table for auditors
     Export(history::Export),
-    /// Make money, as the network's issuer
+    /// Issue coins, as the network's issuer
     Issue(send::Issue),
-    /// Burn money, which the issuer pays out elsewhere
+    /// Burn coins, which the issuer pays out elsewhere
     Redeem(send::Redeem),
-    /// Make one coin of up to 64 small ones
+    /// Merge up to 64 small coins into one
     Consolidate(send::Consolidate),
     /// Finish payments that were begun: the same bytes are sent again
     Retry(send::Retry),

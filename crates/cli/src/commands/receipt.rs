@@ -21,8 +21,8 @@ pub(crate) struct Options {
 enum Command {
     /// Check a receipt under a committee's file, and show what it proves
     ///
-    /// No validator is asked. Exit code 0: it holds. 1: it proves nothing, and the reason is said. 2:
-    /// a file cannot be read.
+    /// No validator is asked. Exit code 0: it holds. 1: it proves nothing, and the reason is said.
+    /// 2: a file cannot be read.
     Verify(Verify),
 }
 
@@ -32,7 +32,7 @@ struct Verify {
     file: PathBuf,
     #[command(flatten)]
     place: Place,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -82,7 +82,8 @@ fn describe(file: &ReceiptFile, receipt: &Receipt) -> String {
     text
 }
 
-/// An operation of the key-value store and what it came to, in its words; `None` of another service.
+/// An operation of the key-value store and what it came to, in its words; `None` of another
+/// service.
 fn in_words(operation: &[u8], outcome: &Outcome) -> Option<String> {
     let operation = Operation::decode(operation).ok()?;
     match Output::read(outcome) {

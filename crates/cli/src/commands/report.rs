@@ -3,17 +3,18 @@
 use crate::failure::{CommandResult, Failure};
 use crate::output;
 use clap::Args;
-use quorate_lab::bench::{self, Report};
-use quorate_lab::chart::{self, Plot, Size};
-use quorate_lab::page::{Run, caption, charts, compare, file, name_runs, title};
+use quorate_lab::bench;
+use quorate_report::Report;
+use quorate_report::chart::{self, Plot, Size};
+use quorate_report::page::{Run, caption, charts, compare, file, name_runs, title};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Draw results of benches again, or compare them.
 ///
-/// Reads report pages and the output of `quorate bench --json`. One result gives its page again; two
-/// or more give a page that compares them, and a table with ratios to the first. No page is written
-/// when only a chart is asked for.
+/// Reads report pages and the output of `quorate bench --json`. One result gives its page again;
+/// two or more give a page that compares them, and a table with ratios to the first. No page is
+/// written when only a chart is asked for.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     quorate report quorate-results/*.html             compare everything there\n  \
@@ -26,20 +27,20 @@ pub(crate) struct Options {
     /// Report pages or JSON results; the first is what the others are compared with
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// What to call the runs, in their order; by default by what differs in their settings
+    /// Names of the runs, in their order; by default what differs in their settings
     #[arg(long, value_name = "NAME")]
     label: Vec<String>,
-    /// Where the page goes; by default beside the first file
+    /// Path of the page; by default beside the first file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Write charts as one SVG file that stands alone
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Which charts go into the SVG file; may be repeated
+    /// Charts to put into the SVG file; may be repeated
     #[arg(long, value_name = "NAME", default_value = "throughput", requires = "svg",
           value_parser = clap::builder::PossibleValuesParser::new(charts::NAMES))]
     chart: Vec<String>,
-    /// A heading for the SVG file; by default what a page would be called
+    /// Heading of the SVG file; by default the page's title
     #[arg(long, requires = "svg")]
     title: Option<String>,
     /// Width of the SVG file, in pixels
@@ -102,7 +103,7 @@ impl Options {
         Ok(())
     }
 
-    /// Where the page goes: nowhere when only something else was asked for.
+    /// Path of the page: none when only something else was asked for.
     fn page(&self, runs: &[Run]) -> Option<PathBuf> {
         if self.html.is_some() || self.svg.is_some() || self.json {
             return self.html.clone();

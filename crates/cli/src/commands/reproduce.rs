@@ -9,18 +9,18 @@ use clap::Args;
 use progress::Progress;
 use quorate_lab::experiment::page::{self, Origin};
 use quorate_lab::experiment::{
-    DriveError, Experiment, How, Job, Plan, Record, Runners, Setup, built_in, drive, estimate_s,
-    results,
+    DriveError, Experiment, Job, Plan, Record, RunnerKind, Runners, Setup, built_in, drive,
+    estimate_s, results,
 };
 use quorate_lab::machine::MachineInfo;
-use quorate_lab::text::span;
+use quorate_report::text::span;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Run an experiment: measure its points, draw its figures beside the paper's.
+/// Run an experiment: measure its points, and draw its figures beside the paper's.
 ///
-/// Every finished point is a line of JSON in the results file, with its full configuration. At the end
-/// come one page that needs nothing but itself, and each figure as an SVG file.
+/// Every finished point is a line of JSON in the results file, with its full configuration. At the
+/// end come one page that needs nothing but itself, and each figure as an SVG file.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     quorate reproduce --list            what there is, and how long it takes\n  \
@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
     Exit code 1: interrupted, or nothing could be measured. Exit code 2: there is no such\n\
     experiment, or its file is refused.")]
 pub(crate) struct Options {
-    /// The experiment: an id of --list, or a file's name
+    /// Experiment to run: an id of --list, or a file's name
     #[arg(value_name = "ID", required_unless_present = "list")]
     experiment: Option<String>,
     /// Show all experiments, what they show and how long their default preset takes here
@@ -53,16 +53,16 @@ pub(crate) struct Options {
     /// Measure what would be simulated on real processes on this machine instead
     #[arg(long)]
     processes: bool,
-    /// Where results and figures go
+    /// Directory for results and figures
     #[arg(long, value_name = "DIR", default_value = "quorate-results")]
     out: PathBuf,
-    /// Points simulated side by side; the cores of this machine by default
+    /// Number of points simulated side by side; by default one a core
     #[arg(long, value_name = "COUNT")]
     threads: Option<usize>,
     /// Print one JSON object: what was measured, and what was written
     #[arg(long)]
     json: bool,
-    /// No progress
+    /// Show no progress meanwhile
     #[arg(long)]
     quiet: bool,
 }
@@ -104,8 +104,11 @@ impl Options {
 
     fn jobs(&self, experiment: &Experiment, preset: &str) -> Result<Vec<Job>, Failure> {
         let mut jobs = experiment.jobs(preset).map_err(Failure::usage)?;
-        for job in jobs.iter_mut().filter(|job| self.processes && job.setup.how == How::Simulated) {
-            job.setup = Setup { how: How::Processes, ..job.setup.clone() };
+        for job in jobs
+            .iter_mut()
+            .filter(|job| self.processes && job.setup.runner == RunnerKind::Simulated)
+        {
+            job.setup = Setup { runner: RunnerKind::Processes, ..job.setup.clone() };
             job.key = job.setup.key();
         }
         Ok(jobs)

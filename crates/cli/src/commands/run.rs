@@ -14,7 +14,7 @@ use quorate_node::{
     LearnerAddress, NodeConfig, NodeError, Shutdown, Validator, init_logging, keys,
 };
 use quorate_storage::StorageError;
-use quorate_types::ReplicaId;
+use quorate_types::{ReplicaId, Service};
 use serde_json::json;
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -24,14 +24,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// How long a validator may take to end after whoever started it has gone.
+/// Time that a validator has to end after the process that started it is gone.
 const FAREWELL: Duration = Duration::from_secs(4);
 
 /// Run one validator.
 ///
 /// It logs to standard error, and serves status and metrics over HTTP at the address in its
-/// configuration; the key-value store as well, where the configuration names a `gateway`. Ctrl-C and
-/// SIGTERM end it in good order; it may be killed at any time.
+/// configuration; the key-value store as well, where the configuration names a `gateway`. Ctrl-C
+/// and SIGTERM end it in good order; it may be killed at any time.
 ///
 /// A sealed key file is opened with the passphrase in the file that --passphrase-file, the
 /// configuration's passphrase_file or the environment's QUORATE_PASSPHRASE_FILE names, with the
@@ -54,6 +54,10 @@ pub(crate) struct Options {
     /// End when standard input is closed, and so with the process that holds its other end
     #[arg(long)]
     exit_with_parent: bool,
+    /// Behave so from SIGUSR1 on: for the laboratory
+    #[cfg(feature = "liar")]
+    #[arg(long, value_name = "BEHAVIOUR", hide = true)]
+    lie: Option<quorate_sim::byzantine::Behaviour>,
 }
 
 impl Options {
@@ -101,7 +105,7 @@ impl Options {
         }
     }
 
-    /// What the EVM ledger begins with.
+    /// Genesis of the EVM ledger.
     fn genesis(
         &self,
         config: &NodeConfig,
@@ -134,8 +138,7 @@ impl Options {
             end_with_parent(shutdown.clone());
         }
         let built = service.build(genesis.clone()).map_err(Failure::usage)?;
-        let started = Validator::start_with_keys(config, keys, built, Limits::default());
-        let validator = started.map_err(fail)?;
+        let validator = self.start_validator(config, keys, built).map_err(fail)?;
         let gateway = match genesis {
             Some(genesis) => start_ethereum(config, &validator, genesis)?,
             None => start_gateway(config, &validator, identity)?,
@@ -151,7 +154,23 @@ impl Options {
         validator.wait(&shutdown).map_err(fail)
     }
 
-    /// Which exit code an error means, and where to look further.
+    /// Starts an honest validator; in builds with the feature `liar`, one that will lie if it is
+    /// asked for.
+    fn start_validator(
+        &self,
+        config: &NodeConfig,
+        keys: KeyFile,
+        service: Box<dyn Service>,
+    ) -> Result<Validator, NodeError> {
+        #[cfg(feature = "liar")]
+        if let Some(behaviour) = self.lie {
+            let voice = super::liar::voice(config, &keys, behaviour)?;
+            return Validator::start_lying(config, keys, service, voice);
+        }
+        Validator::start_with_keys(config, keys, service, Limits::default())
+    }
+
+    /// Failure that an error means: its exit code, and where to look further.
     fn explain(&self, error: NodeError) -> Failure {
         match error {
             NodeError::Config(_)
@@ -183,7 +202,7 @@ fn make_data_dir(config: &NodeConfig) -> CommandResult {
     fs::create_dir_all(folder).map_err(refused)
 }
 
-/// Whether the system was asked for something that it does not allow, rather than failed.
+/// Returns `true` if the system was asked for something that it does not allow, rather than failed.
 fn is_refusal(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -206,8 +225,8 @@ fn load_keys(config: &NodeConfig, fail: &dyn Fn(NodeError) -> Failure) -> Result
     }
 }
 
-/// Starts the gateway beside a validator or learner, where the configuration names one. It ends when
-/// it is dropped.
+/// Starts the gateway beside a validator or learner, where the configuration names one. It ends
+/// when it is dropped.
 fn start_gateway(
     config: &NodeConfig,
     beside: &Validator,
@@ -254,7 +273,7 @@ fn start_ethereum(
     started.map(|ethereum| Some(Door::Ethereum(ethereum)))
 }
 
-/// What serves applications beside a validator until it is dropped.
+/// Gateway beside a validator, which serves applications until it is dropped.
 enum Door {
     Rest(Gateway),
     Ethereum(Ethereum),

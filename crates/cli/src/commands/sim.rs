@@ -14,6 +14,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use mutants::MutantName;
 use quorate_engine::ProtocolKind;
+use quorate_sim::byzantine::Behaviour;
 use quorate_sim::mutants::Mutant;
 use quorate_sim::twins::is_plan_file;
 use quorate_sim::{Report, Scenario, run, run_many};
@@ -30,34 +31,34 @@ use std::time::Instant;
     quorate sim --weights 4,4,4,4,1,1,1 --twins\n                                     \
     members weigh differently, all that may fail are twins\n  \
     quorate sim --mutant ChainedDoubleVote --seeds 200\n                                     \
-    a rule left out: must fail (needs a build with --features mutants)\n  \
+    a rule left out: must fail (in builds with --features mutants)\n  \
     quorate sim --replay sim-failures/seed-17.toml\n                                     \
-    a scenario from its file, such as the smallest one of a failure\n  \
+    a scenario from its file, as the smallest one of a failure\n  \
     quorate sim --twins-scenarios 100000\n                                     \
-    protocol machines alone: one member of four is two, who reaches whom changes\n                                     \
-    with every view\n  \
+    protocol machines alone: one member is two, links change each view\n  \
     quorate sim --payments --seeds 2000\n                                     \
     payments without consensus: authorities, payers and thieves")]
 pub(crate) struct Options {
-    /// How many seeds to run
+    /// Number of seeds to run
     #[arg(long, default_value_t = 100, conflicts_with = "seed")]
     seeds: u64,
-    /// The first seed
+    /// First seed of the run
     #[arg(long, default_value_t = 0, conflicts_with = "seed")]
     from: u64,
     /// Run this seed alone
     #[arg(long)]
     seed: Option<u64>,
-    /// Threads; the cores of this machine by default
+    /// Number of threads; by default one a core
     #[arg(long)]
     threads: Option<usize>,
-    /// Leave out a rule, to see that it is missed; `list` names them all
+    /// Leave out a safety rule, to see that its absence is noticed; `list` names all of them
     #[arg(long, value_name = "NAME")]
     mutant: Option<MutantName>,
-    /// The protocol that orders: jolteon, hotstuff (chained) or hotstuff-basic
+    /// Protocol that orders: jolteon, hotstuff (chained), hotstuff-basic, pbft, linear-pbft,
+    /// linear-pbft-fast or sbft
     #[arg(long, default_value_t, conflicts_with = "replay")]
     protocol: ProtocolKind,
-    /// Pass over leaders whose last turns came to nothing
+    /// Pass over leaders whose last turns decided nothing
     #[arg(long, conflicts_with_all = ["replay", "twins_scenarios", "crash_points"])]
     leader_reputation: bool,
     /// Draw the settings of ablation studies too: turns of several views, small blocks, requests
@@ -67,7 +68,11 @@ pub(crate) struct Options {
     /// Replace the Byzantine members by twins: two machines with one key
     #[arg(long)]
     twins: bool,
-    /// What each member's vote weighs, as in 3,1,1,1, instead of what the seed draws
+    /// Replace the Byzantine members by as many as are tolerated that all behave so, as in
+    /// certificate-flood; a wrong name lists all
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["twins", "replay", "twins_scenarios", "crash_points"])]
+    behaviour: Option<Behaviour>,
+    /// Weights of the members' votes, as in 3,1,1,1, instead of what the seed draws
     #[arg(long, value_name = "W,W,...")]
     weights: Option<Weights>,
     /// Add slow disks and power cuts of the whole committee
@@ -76,7 +81,8 @@ pub(crate) struct Options {
     /// Make each scenario a few seconds long, with half of the load and links that are always bad
     #[arg(long)]
     short: bool,
-    /// Keep next to no log and take snapshots often; replicas are away for long, one loses its bodies
+    /// Keep next to no log and take snapshots often; replicas are away for long, one loses its
+    /// bodies
     #[arg(long)]
     retention: bool,
     /// Add a learner, which is no member: it comes late, goes now and then, and may lose its disk
@@ -85,25 +91,34 @@ pub(crate) struct Options {
     /// Run the scenario in this file, of the swarm or of Twins
     #[arg(long, value_name = "FILE", conflicts_with_all = ["seeds", "seed", "from", "mutant", "twins", "weights", "storm", "retention", "short"])]
     replay: Option<PathBuf>,
-    /// Run so many scenarios of Twins instead: machines of the protocol without engine or disk
+    /// Run so many scenarios of Twins instead of seeds: machines of the protocol without engine or
+    /// disk
     #[arg(long, value_name = "COUNT", conflicts_with_all = ["seeds", "seed", "replay", "twins", "weights", "storm", "retention", "short"])]
     twins_scenarios: Option<u64>,
-    /// How long to look for the smallest scenario that fails like the first broken seed; 0: not at all
+    /// Longest search for the smallest scenario that fails like the first broken seed, in seconds;
+    /// 0 for none
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     shrink: u64,
-    /// Where the smallest scenario of a failure is written
+    /// Directory for the smallest scenario of a failure
     #[arg(long, value_name = "DIR", default_value = "sim-failures")]
     out: PathBuf,
-    /// Instead of seeds: crash a replica at each of its steps, in every way, and offer it conflicts
+    /// Crash a replica at each of its steps in every way, and offer it conflicts, instead of
+    /// running seeds
     #[arg(long, conflicts_with_all = ["seeds", "from", "seed", "replay", "twins_scenarios", "twins", "weights", "storm", "retention", "short"])]
     crash_points: bool,
-    /// Payments without consensus instead: authorities crash and lie, owners spend coins twice
-    #[arg(long, conflicts_with_all = ["replay", "twins_scenarios", "crash_points", "protocol", "leader_reputation", "ablations", "twins", "weights", "storm", "short", "retention", "learner"])]
+    /// Simulate payments without consensus instead: authorities crash and lie, owners spend coins
+    /// twice
+    #[arg(long, conflicts_with_all = ["replay", "twins_scenarios", "crash_points", "protocol", "leader_reputation", "ablations", "twins", "behaviour", "weights", "storm", "short", "retention", "learner"])]
     payments: bool,
-    /// Instead of seeds: show an authority so many payments, and compare its answers with a model's
-    #[arg(long, value_name = "COUNT", conflicts_with_all = ["payments", "seeds", "from", "replay", "twins_scenarios", "crash_points", "protocol", "leader_reputation", "ablations", "twins", "weights", "storm", "short", "retention", "learner"])]
+    /// Show an authority so many payments, and compare its answers with a model's, instead of
+    /// running seeds
+    #[arg(long, value_name = "COUNT", conflicts_with_all = [
+        "payments", "seeds", "from", "replay", "twins_scenarios", "crash_points", "protocol",
+        "leader_reputation", "ablations", "twins", "behaviour", "weights", "storm", "short",
+        "retention", "learner",
+    ])]
     payments_model: Option<u64>,
-    /// This crash point alone
+    /// Run this crash point alone
     #[arg(long, requires = "crash_points")]
     point: Option<u64>,
     /// Print one JSON object
@@ -121,7 +136,7 @@ impl Options {
             Some(MutantName::One(mutant)) => Some(*mutant),
             None => None,
         };
-        if mutant.is_some() && !cfg!(feature = "mutants") {
+        if mutant.is_some() && !quorate_crypto::mutants::ENABLED {
             return Err(Failure::usage(
                 "this build leaves out no rules; use \
                  `cargo run --release -p quorate-cli --features mutants -- sim …`",
@@ -213,6 +228,9 @@ impl Options {
         }
         if self.twins {
             scenario = scenario.with_twins();
+        }
+        if let Some(behaviour) = self.behaviour {
+            scenario = scenario.lying(behaviour);
         }
         if self.retention {
             scenario = scenario.with_retention();

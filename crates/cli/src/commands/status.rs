@@ -6,8 +6,8 @@ use clap::Args;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use quorate_lab::status::{SyncProgress, ValidatorStatus, ask_all};
-use quorate_lab::text::thousands;
 use quorate_node::NodeConfig;
+use quorate_report::text::thousands;
 use serde_json::{Value, json};
 use std::fmt;
 use std::io::{self, IsTerminal};
@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a validator may take to answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Time for a validator's answer.
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Hexadecimal digits of a root shown.
 const ROOT_DIGITS: usize = 8;
@@ -28,7 +28,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// Moves a terminal's cursor home and clears what is below.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
-/// Show how validators are, side by side.
+/// Show the status of validators side by side.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     quorate status net                                  all validators of a testnet\n  \
@@ -39,24 +39,24 @@ const CLEAR: &str = "\x1b[H\x1b[J";
     Exit code 0: all answer and agree. 1: somebody is silent. 3: two validators\n\
     disagree, which must never be. With --watch: as the last look found it.")]
 pub(crate) struct Options {
-    /// A folder that `quorate testnet` wrote
+    /// Folder that `quorate testnet` wrote
     #[arg(conflicts_with_all = ["config", "http"])]
     directory: Option<PathBuf>,
     /// A validator's configuration file; may be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "http")]
     config: Vec<PathBuf>,
-    /// Status addresses
+    /// Addresses of the validators' status
     #[arg(long, value_name = "ADDRESS", num_args = 1..)]
     http: Vec<String>,
-    /// Look again every SECONDS (2 if no number is given), until Ctrl-C
+    /// Refresh every SECONDS (2 if no number is given), until Ctrl-C
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2",
           require_equals = true, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     watch: Option<u64>,
-    /// With --watch: end after so many looks
+    /// End after so many refreshes, with --watch
     #[arg(long, value_name = "N", requires = "watch",
           value_parser = clap::value_parser!(u64).range(1..))]
     times: Option<u64>,
-    /// Print one JSON object; with --watch, one a line for each look
+    /// Print one JSON object; with --watch, one a line for each refresh
     #[arg(long)]
     json: bool,
 }
@@ -157,7 +157,7 @@ struct Look {
 impl Look {
     fn now(addresses: &[String]) -> Self {
         let at = Instant::now();
-        Self { at, entries: judge(addresses, ask_all(addresses, PATIENCE)) }
+        Self { at, entries: judge(addresses, ask_all(addresses, TIMEOUT)) }
     }
 
     fn verdict(&self) -> CommandResult {
@@ -180,7 +180,7 @@ struct Entry {
     standing: Standing,
 }
 
-/// How a validator compares with the others.
+/// Comparison of a validator with the others.
 #[derive(Clone, Debug, PartialEq)]
 enum Standing {
     /// It has the root that all others at its height have.
@@ -275,7 +275,7 @@ impl Entry {
         row
     }
 
-    /// How it stands, and what it waits for when it is catching up.
+    /// State of a validator, and what it waits for while it is catching up.
     fn progress(&self, status: &ValidatorStatus) -> String {
         let mut text = self.standing.to_string();
         if let Some(height) = status.diverged {

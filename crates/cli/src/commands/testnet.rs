@@ -11,7 +11,7 @@ use quorate_lab::bench::fitting_timeout_ms;
 use quorate_ledger::evm::{Genesis, GenesisAccount, Signer, U256};
 use quorate_node::{NewLearner, Testnet, TestnetError, TestnetPlan};
 use quorate_storage::Durability;
-use quorate_types::{Caution, Weights};
+use quorate_types::{Weights, WeightsWarning};
 use quorate_wan::Emulation;
 use serde_json::{Value, json};
 use std::fs;
@@ -29,16 +29,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
     quorate testnet net --service evm          Ethereum's machine, with JSON-RPC and funded keys\n  \
     quorate testnet net --force                again, over an earlier testnet")]
 pub(crate) struct Options {
-    /// A new folder for the committee file, and a folder in it for each validator
+    /// New folder for the committee file, with a folder in it for each validator
     directory: PathBuf,
-    /// How many validators
+    /// Number of validators in the committee
     #[arg(short = 'n', long, default_value_t = 4)]
     validators: u16,
-    /// How many learners beside them: they follow and answer questions, and have no vote
+    /// Number of learners beside them: they follow and answer queries, and have no vote
     #[arg(long, default_value_t = 0, value_name = "N",
           value_parser = clap::value_parser!(u16).range(..=64))]
     learners: u16,
-    /// What each validator's vote weighs, as in 3,1,1,1; by default all weigh the same.
+    /// Weights of the validators' votes, as in 3,1,1,1; by default all weigh the same.
     ///
     /// Certificates then need more than two thirds of the total weight, validators of less than a
     /// third may fail, and each leads in proportion to its weight
@@ -48,30 +48,31 @@ pub(crate) struct Options {
     /// linear-pbft-fast (with the fast path) or sbft (and one certified reply a client)
     #[arg(long, default_value_t)]
     protocol: ProtocolKind,
-    /// How many of the validators are redundant: the fast path goes on while so many are slow or dead.
-    /// It takes 3f + 2C + 1 validators for an f of at least 1
+    /// Number of redundant validators: the fast path goes on while so many are slow or dead. It
+    /// takes 3f + 2C + 1 validators for an f of at least 1
     #[arg(short = 'c', long, default_value_t = 0, value_name = "C")]
     redundancy: u64,
     /// The voting scheme: ed25519, bls, or bls-threshold (keys from one dealer; not for the chained
     /// protocols)
     #[arg(long, default_value = "ed25519", value_parser = super::committee_scheme)]
     scheme: SchemeKind,
-    /// Validator I listens on this port plus I, and serves HTTP on this plus N plus I; the learners'
-    /// ports follow in the same way
+    /// First port: validator I listens on it plus I, and serves HTTP on it plus N plus I; the
+    /// learners' ports follow in the same way
     #[arg(long, default_value_t = 7_000, value_name = "PORT")]
     base_port: u16,
-    /// What a vote survives: a power cut (fsync), or the end of the process only (os)
+    /// Durability of votes: against a power cut (fsync), or only against the end of the process
+    /// (os)
     #[arg(long, default_value = "fsync")]
     durability: Durability,
-    /// What is replicated: evm (Ethereum's machine, with its JSON-RPC), kv (a key-value store whose state
-    /// is proven to clients), log (an ordered log) or noop
+    /// Service to replicate: evm (Ethereum's machine, with its JSON-RPC), kv (a key-value store
+    /// whose state is proven to clients), log (an ordered log) or noop
     #[arg(long, default_value = "log")]
     service: ServiceKind,
-    /// Ethereum's name of the chain, with --service evm
+    /// Chain id that Ethereum's tools see, with --service evm
     #[arg(long, default_value_t = 7_770, value_name = "ID",
           value_parser = clap::value_parser!(u64).range(1..))]
     chain_id: u64,
-    /// What the ledger begins with, with --service evm: a genesis file of Ethereum's tools, instead of ten
+    /// Genesis of the ledger, with --service evm: a file of Ethereum's tools, instead of ten
     /// development accounts
     #[arg(long, value_name = "FILE", conflicts_with = "chain_id")]
     genesis: Option<PathBuf>,
@@ -120,7 +121,7 @@ impl Options {
                 "accounts": self.accounts().iter().map(account).collect::<Vec<_>>(),
                 "learners": testnet.learners.iter().map(learner).collect::<Vec<_>>(),
                 "weights": self.weights().each(),
-                "caution": self.caution().map(|caution| caution.to_string()),
+                "caution": self.warning().map(|warning| warning.to_string()),
             }));
         } else {
             output::line(&self.describe(&testnet));
@@ -128,7 +129,7 @@ impl Options {
         Ok(())
     }
 
-    /// What the EVM ledger begins with, if that is what is replicated.
+    /// Genesis of the EVM ledger, if that is what is replicated.
     fn genesis(&self) -> Result<Option<Genesis>, Failure> {
         match (&self.genesis, self.service) {
             (Some(path), ServiceKind::Evm) => Genesis::load(path).map(Some).map_err(Failure::usage),
@@ -180,10 +181,10 @@ impl Options {
         weights.clone().with_redundancy(self.redundancy).unwrap_or(weights)
     }
 
-    /// What to be told of the committee, unless it has one member: that it tolerates no failure is
+    /// Warning about the committee, unless it has one member: that it tolerates no failure is
     /// plain.
-    fn caution(&self) -> Option<Caution> {
-        self.weights().caution().filter(|_| self.validators > 1)
+    fn warning(&self) -> Option<WeightsWarning> {
+        self.weights().warning().filter(|_| self.validators > 1)
     }
 
     /// The defaults, with a view timeout that fits the network.
@@ -210,8 +211,8 @@ impl Options {
                 "Votes weigh {weights}: a quorum is {quorum} of {total}, and {f} may fail.\n\n"
             ));
         }
-        if let Some(caution) = self.caution() {
-            text.push_str(&format!("Mind: {caution}.\n\n"));
+        if let Some(warning) = self.warning() {
+            text.push_str(&format!("Mind: {warning}.\n\n"));
         }
         text.push_str("Run each in a terminal of its own:\n\n");
         let validators = (0..n).map(|index| format!("validator-{index}"));
@@ -232,7 +233,7 @@ impl Options {
     }
 }
 
-/// What each development account has.
+/// Balance of each development account, in ether.
 const ETHER_EACH: u64 = 10_000;
 
 fn wei_per_ether() -> U256 {

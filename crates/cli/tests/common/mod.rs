@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// So long a test waits for what must come; how soon it comes is not tested.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn quorate(arguments: &[&str]) -> Output {
     let output = Command::new(env!("CARGO_BIN_EXE_quorate")).args(arguments).output();
@@ -42,7 +42,7 @@ pub(crate) fn json(arguments: &[&str]) -> Value {
 
 /// Waits until `look` finds something.
 pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         if let Some(found) = look() {
             return found;
@@ -70,7 +70,7 @@ pub(crate) struct Net {
     pub(crate) processes: Processes,
     pub(crate) configs: Vec<PathBuf>,
     pub(crate) http: Vec<String>,
-    /// Where each serves applications, where the service has a door for them.
+    /// Addresses at which each serves applications, where the service has a gateway.
     pub(crate) gateways: Vec<String>,
     /// Keys of accounts that have ether, where the service has accounts.
     pub(crate) accounts: Vec<String>,
@@ -79,10 +79,10 @@ pub(crate) struct Net {
     place: TempDir,
 }
 
-/// A learner's files.
+/// Files of a learner.
 pub(crate) struct Learner {
     pub(crate) config: PathBuf,
-    /// `KEY@ADDRESS`.
+    /// Address of the form `KEY@ADDRESS`.
     pub(crate) address: String,
 }
 
@@ -92,7 +92,8 @@ impl Net {
         Self::start_with(members, scheme, &[], |_| {})
     }
 
-    /// The same with more options for `quorate testnet`, after something was done with what it wrote.
+    /// The same with more options for `quorate testnet`, after something was done with what it
+    /// wrote.
     pub(crate) fn start_with(
         members: u16,
         scheme: &str,
@@ -142,14 +143,14 @@ impl Net {
         }
     }
 
-    /// Waits until all have executed `operations`, at one height and with one root, and returns that
-    /// root.
+    /// Waits until all have executed `operations`, at one height and with one root, and returns
+    /// that root.
     pub(crate) fn wait_level(&self, operations: u64) -> String {
         let level = || self.level().filter(|look| look.operations == operations);
         wait_for("all to be at one point", level).root
     }
 
-    /// How all are, if all are at one height and with one root.
+    /// Status of all, if all are at one height and with one root.
     pub(crate) fn level(&self) -> Option<ValidatorStatus> {
         let looks: Option<Vec<_>> = self.looks().into_iter().collect();
         let looks = looks?;

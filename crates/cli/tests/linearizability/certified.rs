@@ -1,9 +1,9 @@
-//! What members prove without a place in the order: it may be old, but it was so.
+//! Reads that members prove without a place in the order: they may be old, but they were so.
 
 use super::history::{Call, CertifiedRead, End, History, Value};
 use std::collections::BTreeMap;
 
-/// Why a certified read of a key cannot be.
+/// Reason for which a certified read of a key cannot be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Lie<'a> {
     /// Two differ about one height.
@@ -75,7 +75,8 @@ fn check_absence<'a>(
     refute(read, calls.iter().find(|call| wrote_between(call, since, read)))
 }
 
-/// Whether the call wrote another value for certain, above `after` and at the read's height or before.
+/// Returns `true` if the call wrote another value for certain, above `after` and at the read's
+/// height or before.
 fn wrote_between(call: &Call, after: u64, read: &CertifiedRead) -> bool {
     let is_between = |height: u64| after < height && height <= read.height;
     let is_other = |value: Value| value != read.value;
@@ -86,7 +87,8 @@ fn refute<'a>(read: &'a CertifiedRead, by: Option<&'a Call>) -> Result<(), Lie<'
     by.map_or(Ok(()), |call| Err(Lie::Replaced(read, call)))
 }
 
-/// Two calls of which the second began when the first had returned, and took effect at a lower height.
+/// Two calls of which the second began when the first had returned, and took effect at a lower
+/// height.
 pub(crate) fn find_disorder(calls: &[Call]) -> Option<(Call, Call)> {
     let ended = || calls.iter().filter_map(|call| Some((call, call.end?)));
     ended().find_map(|(first, end)| {

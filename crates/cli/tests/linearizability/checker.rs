@@ -1,13 +1,13 @@
-//! Whether the calls of one key are linearizable: whether there is an order of them, with each
+//! Checker of the calls of one key: they are linearizable if there is an order of them, with each
 //! between its invocation and its return, in which each gets the reply that a register gives.
 //!
 //! The search of Wing and Gong (1993), with Lowe's memory (2017) of the sets of calls that were
-//! ordered before and the value that they left. Calls that ended are tried by their return, and those
-//! without a definite end after all others: they need not be ordered at all, so most often the search
-//! goes straight on.
+//! ordered before and the value that they left. Calls that ended are tried by their return, and
+//! those without a definite end after all others: they need not be ordered at all, so most often
+//! the search goes straight on.
 //!
-//! Own, because `stateright`'s tester remembers nothing of where it was, which takes exponential time
-//! where calls overlap, and lets a client go on only after its last call returned.
+//! Own, because `stateright`'s tester remembers nothing of where it was, which takes exponential
+//! time where calls overlap, and lets a client go on only after its last call returned.
 
 use super::history::{Action, Call, Reply, Value};
 use std::collections::BTreeSet;
@@ -22,9 +22,9 @@ const POINTS_MAX: usize = 100_000;
 pub(crate) struct Violation {
     /// The longest order that was found.
     pub(crate) ordered: Vec<Call>,
-    /// What the key held then.
+    /// Value that the key held then.
     pub(crate) value: Value,
-    /// What could have come next, and did not fit.
+    /// Calls that could have come next, and did not fit.
     pub(crate) misfits: Vec<Call>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn check(calls: &[Call]) -> Result<(), Violation> {
     Ok(())
 }
 
-/// What a register that holds `value` replies, and what it holds then.
+/// Reply of a register that holds `value`, and the value that it holds then.
 fn apply(value: Value, action: Action) -> (Reply, Value) {
     let replaced = value.is_some();
     match action {

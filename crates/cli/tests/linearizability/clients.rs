@@ -2,15 +2,15 @@
 
 use super::history::{Action, Call, CertifiedRead, End, History, Reply, Value};
 use bytes::Bytes;
-use quorate_gateway::{Connection, ConnectionConfig, Done, KvClient, KvError, check_answer};
+use quorate_deterministic::Rng;
+use quorate_gateway::{ClientConfig, Completed, Connection, KvClient, KvError, check_answer};
 use quorate_ledger::kv::{Operation, Output, StepOutput};
-use quorate_sim::dice::Dice;
 use quorate_types::{Committee, ReplicaId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How many keys there are.
+/// Number of keys in use.
 pub(crate) const KEYS: usize = 6;
 
 /// Calls of every client after the faults. All of them must succeed.
@@ -20,7 +20,7 @@ pub(crate) const CALM_CALLS: usize = 20;
 /// longer.
 const OPEN_MAX: usize = 12;
 
-/// How long the impatient client rests before it begins, and after each call that it left open.
+/// Rest of the impatient client before it begins, and after each call that it left open.
 const REST: Duration = Duration::from_secs(1);
 
 /// Values of one client, so that no two write the same.
@@ -31,7 +31,7 @@ pub(crate) struct Client {
     index: usize,
     kv: KvClient,
     began: Instant,
-    dice: Dice,
+    rng: Rng,
     /// The last value it saw of each key.
     seen: [Value; KEYS],
     written: u64,
@@ -42,22 +42,21 @@ impl Client {
     pub(crate) fn new(
         index: usize,
         committee: &Arc<Committee>,
-        patience: Duration,
+        timeout: Duration,
         seed: u64,
         began: Instant,
     ) -> Self {
         let first = u16::try_from(index % committee.size()).expect("few");
-        let connection = Connection::open(&ConnectionConfig {
-            first: ReplicaId(first),
-            patience,
+        let connection = Connection::open(&ClientConfig {
+            call_timeout: timeout,
             retry_after: Duration::from_millis(500),
-            ..ConnectionConfig::new(Arc::clone(committee), check_answer)
+            ..Connection::config(Arc::clone(committee), ReplicaId(first), check_answer)
         });
         Self {
             index,
             kv: KvClient::new(connection.expect("a connection")),
             began,
-            dice: Dice::new(seed, "client", index as u64),
+            rng: Rng::new(seed, "client", index as u64),
             seen: [None; KEYS],
             written: 0,
             history: History::default(),
@@ -95,8 +94,8 @@ impl Client {
     }
 
     async fn do_something(&mut self) {
-        let key = self.dice.index(KEYS);
-        match self.dice.below(20) {
+        let key = self.rng.index(KEYS);
+        match self.rng.below(20) {
             0..=5 => self.call(key, Action::Get).await,
             6..=9 => {
                 let value = self.new_value();
@@ -109,7 +108,7 @@ impl Client {
             15..=16 => self.call(key, Action::Delete).await,
             _ => self.read_certified(key).await,
         }
-        tokio::time::sleep(self.dice.span(&(0..=10_000))).await;
+        tokio::time::sleep(self.rng.span(&(0..=10_000))).await;
     }
 
     fn new_value(&mut self) -> u64 {
@@ -174,7 +173,7 @@ fn operation(key: usize, action: Action) -> Operation {
     }
 }
 
-fn end(output: Output, done: &Done, returned: Duration) -> End {
+fn end(output: Output, done: &Completed, returned: Duration) -> End {
     let Output::Step(output) = output else { panic!("{output:?} is not of a step") };
     let reply = match output {
         StepOutput::Value(value) => Reply::Value(read_value(value)),

@@ -1,12 +1,12 @@
-//! What clients did and saw.
+//! History of calls of all clients.
 
 use std::fmt;
 use std::time::Duration;
 
-/// What a key may hold. Every value is written by one call only.
+/// Value of a key, if any. Every value is written by one call only.
 pub(crate) type Value = Option<u64>;
 
-/// What a call asks for.
+/// Action that a call asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Get,
@@ -15,7 +15,7 @@ pub(crate) enum Action {
     Swap { expected: Value, new: Value },
 }
 
-/// What a call came to.
+/// Result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     Value(Value),
@@ -24,14 +24,14 @@ pub(crate) enum Reply {
     NotSwapped { actual: Value },
 }
 
-/// When and where a call came to something.
+/// Moment and place of a call's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct End {
     /// Since the history began, as all times.
     pub(crate) returned: Duration,
     pub(crate) reply: Reply,
     pub(crate) height: u64,
-    /// Whether a receipt came with it. Who had to ask again is answered without one.
+    /// `true` if a receipt came with it. Who had to ask again is answered without one.
     pub(crate) is_proven: bool,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Call {
     pub(crate) end: Option<End>,
 }
 
-/// What one member proved that a key held after some height.
+/// Proof of one member that a key held a value after some height.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CertifiedRead {
     pub(crate) key: usize,
@@ -56,7 +56,7 @@ pub(crate) struct CertifiedRead {
     pub(crate) height: u64,
 }
 
-/// What all clients did and saw.
+/// Calls of all clients, with their results.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     pub(crate) calls: Vec<Call>,
@@ -82,7 +82,8 @@ impl Call {
         self.end.map(|end| end.reply)
     }
 
-    /// The value that the key had after this call for certain or perhaps; `None` if it wrote nothing.
+    /// The value that the key had after this call for certain or perhaps; `None` if it wrote
+    /// nothing.
     pub(crate) fn written(&self) -> Option<Value> {
         match self.reply() {
             Some(Reply::NotSwapped { .. }) => None,
@@ -98,7 +99,7 @@ impl History {
         self.unread += other.unread;
     }
 
-    /// What concerns one key: linearizability is a matter of each key alone.
+    /// Calls that concern one key: linearizability is a matter of each key alone.
     pub(crate) fn of_key(&self, key: usize) -> Self {
         Self {
             calls: self.calls.iter().filter(|call| call.key == key).copied().collect(),
@@ -107,7 +108,7 @@ impl History {
         }
     }
 
-    /// How many calls got such a reply.
+    /// Number of calls that got such a reply.
     pub(crate) fn count(&self, fits: impl Fn(Action, Reply) -> bool) -> usize {
         let ended = self.calls.iter().filter_map(|call| Some((call.action, call.reply()?)));
         ended.filter(|(action, reply)| fits(*action, *reply)).count()

@@ -1,8 +1,8 @@
 //! Links between validators that can be cut.
 //!
-//! Every validator gets a committee file of its own in which the others have the addresses of relays
-//! here, one for each pair and direction. A relay hands bytes on as they come; while its link is cut it
-//! holds them back, as a network does that loses packets until TCP sends them again.
+//! Every validator gets a committee file of its own in which the others have the addresses of
+//! relays here, one for each pair and direction. A relay hands bytes on as they come; while its
+//! link is cut it holds them back, as a network does that loses packets until TCP sends them again.
 
 use std::fs;
 use std::net::TcpListener as Socket;
@@ -78,7 +78,7 @@ impl Link {
     }
 }
 
-/// What bytes of a link pass.
+/// Gate that the bytes of a link pass.
 #[derive(Clone)]
 struct Gate {
     is_open: watch::Receiver<bool>,

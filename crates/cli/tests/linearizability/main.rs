@@ -1,15 +1,15 @@
-//! What clients see of real validators that are killed, paused and cut off is linearizable.
+//! Linearizability of real validators that are killed, paused and cut off, as clients see them.
 //!
-//! Four processes replicate the key-value store. Clients get, put, delete and compare-and-swap a few
-//! keys and record what they asked and were told, and when; meanwhile a nemesis breaks one member
-//! after another. Then a checker that shares no code with the store looks for an order of the calls of
-//! each key that explains all replies, and the recorded history is spoilt in several ways that the
-//! checker must notice.
+//! Four processes replicate the key-value store. Clients get, put, delete and compare-and-swap a
+//! few keys and record what they asked and were told, and when; meanwhile a nemesis breaks one
+//! member after another. Then a checker that shares no code with the store looks for an order of
+//! the calls of each key that explains all replies, and the recorded history is spoilt in several
+//! ways that the checker must notice.
 //!
 //! Links are cut by relays between the validators that hold back what passes ([`links`]), not in
-//! network namespaces: no privileges are needed. A cut delays bytes and lets connections time out; no
-//! packet is lost. Clients reach all members at all times. Disks do not fail here, and no member lies:
-//! the simulator has both.
+//! network namespaces: no privileges are needed. A cut delays bytes and lets connections time out;
+//! no packet is lost. Clients reach all members at all times. Disks do not fail here, and no member
+//! lies: the simulator has both.
 //!
 //! The seed gives the faults and what clients ask for. When what happens is up to the machine, so a
 //! failure prints the calls that show it; it need not come again.
@@ -42,8 +42,8 @@ use tokio::task::JoinHandle;
 const SEED: u64 = 20;
 const CLIENTS: usize = 8;
 
-/// How long clients wait for a call, whatever the machine does besides.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time that clients wait for a call, whatever the machine does besides.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// So long does the client wait that is there to leave calls open: about as long as a call takes.
 const IMPATIENCE: Duration = Duration::from_millis(60);
@@ -93,9 +93,9 @@ fn start_clients(
     let committee = load_committee(&net.folder().join("committee.toml"), KeyCache::On);
     let committee: Arc<Committee> = Arc::new(committee.expect("a committee"));
     let began = Instant::now();
-    let client = |index, patience| Client::new(index, &committee, patience, SEED, began);
+    let client = |index, timeout| Client::new(index, &committee, timeout, SEED, began);
     let patient =
-        (0..CLIENTS).map(|index| runtime.spawn(client(index, PATIENCE).run(Arc::clone(is_over))));
+        (0..CLIENTS).map(|index| runtime.spawn(client(index, TIMEOUT).run(Arc::clone(is_over))));
     let impatient = client(CLIENTS, IMPATIENCE).run_impatiently(Arc::clone(is_over));
     patient.chain([runtime.spawn(impatient)]).collect()
 }

@@ -1,17 +1,17 @@
-//! What breaks validators and links, one member at a time.
+//! Faults of validators and links, one member at a time.
 
 use super::common::{Net, wait_for};
 use super::links::Links;
-use quorate_sim::dice::Dice;
+use quorate_deterministic::Rng;
 use std::collections::BTreeSet;
 use std::thread::sleep;
 
-/// How a member becomes faulty.
+/// Kind of a member's fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fault {
     /// SIGKILL, and a new start on the same disk.
     Kill,
-    /// SIGSTOP and SIGCONT.
+    /// SIGSTOP, and SIGCONT after a while.
     Pause,
     /// No link to or from the other members; clients reach it.
     Isolate,
@@ -24,32 +24,32 @@ pub(crate) enum Fault {
 pub(crate) const FAULTS: [Fault; 5] =
     [Fault::Kill, Fault::Pause, Fault::Isolate, Fault::Mute, Fault::Part];
 
-/// How often each kind strikes: once whoever leads, once anybody.
+/// Number of strikes of each kind: once whoever leads, once anybody.
 const ROUNDS: usize = 2;
 
-/// Every kind of fault against the leader, then every kind against anybody, in an order that the seed
-/// gives. The next waits until the last one's victim is well again.
+/// Every kind of fault against the leader, then every kind against anybody, in an order that the
+/// seed gives. The next waits until the last one's victim is well again.
 pub(crate) fn strike(net: &mut Net, links: &Links, seed: u64) -> Vec<(Fault, usize)> {
-    let mut dice = Dice::new(seed, "nemesis", 0);
+    let mut rng = Rng::new(seed, "nemesis", 0);
     let mut struck = Vec::new();
     for round in 0..ROUNDS {
-        for fault in shuffled(&mut dice) {
-            let anybody = dice.index(net.http.len());
+        for fault in shuffled(&mut rng) {
+            let anybody = rng.index(net.http.len());
             let victim = if round == 0 { leader(net) } else { anybody };
             begin(net, links, fault, victim);
-            sleep(dice.span(&(700_000..=1_800_000)));
+            sleep(rng.span(&(700_000..=1_800_000)));
             end(net, links, fault, victim);
             wait_well(net, victim);
-            sleep(dice.span(&(200_000..=600_000)));
+            sleep(rng.span(&(200_000..=600_000)));
             struck.push((fault, victim));
         }
     }
     struck
 }
 
-fn shuffled(dice: &mut Dice) -> Vec<Fault> {
+fn shuffled(rng: &mut Rng) -> Vec<Fault> {
     let mut left = FAULTS.to_vec();
-    FAULTS.iter().map(|_| left.remove(dice.index(left.len()))).collect()
+    FAULTS.iter().map(|_| left.remove(rng.index(left.len()))).collect()
 }
 
 fn begin(net: &mut Net, links: &Links, fault: Fault, victim: usize) {
@@ -78,7 +78,8 @@ fn leader(net: &Net) -> usize {
     usize::from(wait_for("a validator that says who leads", leader))
 }
 
-/// Waits until the victim has all its connections and has executed what anybody had when it came back.
+/// Waits until the victim has all its connections and has executed what anybody had when it came
+/// back.
 fn wait_well(net: &Net, victim: usize) {
     let goal = net.looks().into_iter().flatten().map(|look| look.executed).max();
     let goal = goal.expect("a validator that answers");

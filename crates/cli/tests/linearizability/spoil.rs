@@ -113,7 +113,7 @@ fn swap_twice(calls: &[Call]) -> Option<Vec<Call>> {
     Some([calls, &[Call { action, ..*swapped }]].concat())
 }
 
-/// What it expected had been swapped away by another.
+/// A compare-and-swap whose expected value had been swapped away by another.
 fn swap_refused(calls: &[Call]) -> Option<Vec<Call>> {
     let expected = |call: &Call, reply: fn(Reply) -> bool| match call.action {
         Action::Swap { expected: Some(expected), .. } => {

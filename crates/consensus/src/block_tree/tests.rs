@@ -1,5 +1,5 @@
 use super::{BlockTree, Root, TreeBlock};
-use crate::leader::Standing;
+use crate::leader::LeaderReputation;
 use quorate_crypto::hash;
 use quorate_types::{BlockId, BodyRef, Height, Payload, ReplicaId, View};
 use std::sync::Arc;
@@ -31,8 +31,8 @@ impl TreeBlock for Leaf {
     fn payload(&self) -> &Payload {
         &self.payload
     }
-    fn standing(&self) -> &Standing {
-        const NOBODY: &Standing = &Standing::new();
+    fn reputation(&self) -> &LeaderReputation {
+        const NOBODY: &LeaderReputation = &LeaderReputation::new();
         NOBODY
     }
 }

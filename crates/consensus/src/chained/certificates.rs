@@ -4,22 +4,23 @@ use super::messages::{Qc, Tc};
 use super::records::Lock;
 use super::state::Chained;
 use crate::Output;
-use crate::verify::WINDOW;
+use crate::verifier::WINDOW;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{BlockId, ReplicaId, Time, View};
 
 impl Chained {
-    /// Takes a checked certificate in, wherever it came from: it may decide, and it may end the view.
+    /// Takes a checked certificate in, wherever it came from: it may decide, and it may end the
+    /// view.
     pub(super) fn on_qc(&mut self, now: Time, qc: &Qc) {
         let rules = self.verifier.rules();
         let led = (self.view, self.leader());
         // Deciding may take the block out of the tree.
         let author = self.tree.get(qc.id).map(|block| block.author);
-        if rules.outranks(qc, &self.high_qc) && !mutants::active(Mutant::HotStuffStuckHighQc) {
+        if qc.outranks(&self.high_qc, rules) && !mutants::active(Mutant::HotStuffStuckHighQc) {
             self.high_qc = qc.clone();
         }
         self.raise_lock(qc);
-        if rules.is_commit(qc) {
+        if qc.is_commit(rules) {
             self.commit(now, qc);
         }
         if qc.view >= self.high_qc.view {
@@ -34,7 +35,7 @@ impl Chained {
     /// that they led to: it proposes, unless somebody did.
     fn take_over(&mut self, (view, leader): (View, ReplicaId)) {
         if self.view == view && self.leader() != leader && self.voted_view < view {
-            self.wish_to_propose();
+            self.request_payload();
         }
     }
 
@@ -78,50 +79,52 @@ impl Chained {
         if target <= self.view {
             return;
         }
-        let given_up = by_tc.next() > by_qc;
-        if given_up {
-            self.on_given_up(by_tc);
+        let timed_out = by_tc.next() > by_qc;
+        if timed_out {
+            self.on_view_timed_out(by_tc);
         } else if let Some(author) = author {
-            self.patience.succeeded(author);
+            self.leader_failures.succeeded(author);
         }
-        self.view_changes += u64::from(given_up);
+        self.view_changes += u64::from(timed_out);
         self.enter(now, target);
     }
 
-    /// A view was given up: for whom others wait less from now on, and the timer perhaps longer.
-    fn on_given_up(&mut self, view: View) {
+    /// A view timed out: for whom others wait less from now on, and the timer perhaps longer.
+    fn on_view_timed_out(&mut self, view: View) {
         let current = if view == self.view { Some(self.leader()) } else { None };
         let leader = current.unwrap_or_else(|| self.leaders.leader(view));
-        self.patience.failed(leader);
+        self.leader_failures.failed(leader);
         self.pacemaker.failed(leader, self.verifier.committee().weights());
     }
 
     /// The view that the highest certificate leads to.
     pub(super) fn view_by_qc(&self) -> View {
-        self.verifier.rules().leads_to(&self.high_qc)
+        self.high_qc.leads_to(self.verifier.rules())
     }
 
-    /// Whether that is the current view.
+    /// Returns `true` if the current view was entered by the highest certificate.
     pub(super) fn entered_by_qc(&self) -> bool {
         self.view_by_qc() == self.view
     }
 
-    /// What led to the current view unless the highest certificate did.
+    /// Timeout certificate that led to the current view, unless the highest certificate did.
     pub(crate) fn entered_by_tc(&self) -> Option<Tc> {
         self.high_tc.clone().filter(|_| !self.entered_by_qc())
     }
 
     pub(super) fn enter(&mut self, now: Time, view: View) {
+        assert!(view >= self.view, "views only grow");
         self.view = view;
         self.verifier.publish(view);
         self.prune();
         // The view depends on its leader to propose and on somebody to collect.
-        let is_trusted = self.depends_on().iter().all(|member| self.patience.trusts(*member));
-        self.pacemaker.set_patient(is_trusted || !self.config.liveness.leader_patience);
+        let is_trusted =
+            self.depends_on().iter().all(|member| self.leader_failures.trusts(*member));
+        self.pacemaker.set_full_span(is_trusted || !self.config.liveness.shorten_failed_turns);
         self.update_work(now);
         self.pacemaker.enter(now);
         self.say_new_view();
-        self.wish_to_propose();
+        self.request_payload();
         let waiting: Vec<BlockId> =
             self.proposals_seen.get(&view).into_iter().flatten().map(|(id, _)| *id).collect();
         for id in waiting {
@@ -132,7 +135,8 @@ impl Chained {
     fn prune(&mut self) {
         let view = self.view;
         self.proposals_seen.retain(|v, _| *v >= view);
-        // Blocks of views that went by while their ancestors were asked for still lead to later ones.
+        // Blocks of views that went by while their ancestors were asked for still lead to later
+        // ones.
         self.parked.retain(|(v, _), _| v.0.saturating_add(WINDOW) >= view.0);
         self.votes.prune(view);
         self.timeouts.prune(view);

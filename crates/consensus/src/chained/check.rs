@@ -1,12 +1,10 @@
-//! What makes a message valid, as far as no state is needed.
+//! Validity of messages, as far as no state is needed.
 
-use super::messages::{
-    Block, Message, PhaseVote, Proposal, Qc, Tc, Timeout, Vote, proposal_message, timeout_message,
-    vote_message,
-};
+use super::messages::{Block, Message, PhaseVote, Proposal, Qc, Tc, Timeout, Vote};
 use super::rules::{Phase, Rules};
+use super::statements::{proposal_message, timeout_message, vote_message};
 use crate::block_tree::TreeBlock;
-use crate::verify::{Verifier, WINDOW};
+use crate::verifier::{Verifier, WINDOW};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, Certificate, Share};
 use quorate_types::{BlockId, BodyRef, Purpose, Rejected, ReplicaId, View};
@@ -40,7 +38,7 @@ pub fn verify(message: Message, from: ReplicaId, verifier: &Verifier) -> Result<
         Message::Certificates { high_qc, high_tc } => {
             let newest = high_tc.as_ref().map_or(high_qc.view, |tc| tc.view.max(high_qc.view));
             // One that decides may be news however old it is: a later one may have hidden it.
-            if newest.next() < verifier.horizon() && !verifier.rules().is_commit(&high_qc) {
+            if newest.next() < verifier.horizon() && !high_qc.is_commit(verifier.rules()) {
                 return Err(Rejected::Stale);
             }
             Message::Certificates {
@@ -51,7 +49,8 @@ pub fn verify(message: Message, from: ReplicaId, verifier: &Verifier) -> Result<
     })
 }
 
-/// Where a view has one phase, nothing is said of others; and the first one's votes are no others'.
+/// Refuses mentions of phases where a view has only one, and votes of the first phase in the place
+/// of others.
 fn check_phases(message: &Message, rules: &Rules) -> Result<(), Rejected> {
     let is_later = match message {
         Message::Proposal(_)
@@ -72,7 +71,7 @@ fn check_new_view(qc: Qc, verifier: &Verifier) -> Result<Qc, Rejected> {
     if qc.view.next() < verifier.horizon() {
         return Err(Rejected::Stale);
     }
-    if !verifier.rules().is_commit(&qc) {
+    if !qc.is_commit(verifier.rules()) {
         return Err(Rejected::RuleBroken("a new-view shows what decided the view before"));
     }
     check_qc(qc, verifier)
@@ -124,13 +123,13 @@ fn check_proposal_signature(
 }
 
 /// The Block rule: (A) it follows its parent's view, or (B) a timeout certificate explains the gap
-/// and, where the protocol's voters have no locks, its parent is no older than what that certificate
-/// reports (★).
+/// and, where the protocol's voters have no locks, its parent is no older than what that
+/// certificate reports (★).
 fn check_succession(block: &Block, rules: &Rules) -> Result<(), Rejected> {
     if block.view <= block.justify.view {
         return Err(Rejected::RuleBroken("a block's view is later than its parent's"));
     }
-    let entered_by_qc = block.view == rules.leads_to(&block.justify);
+    let entered_by_qc = block.view == block.justify.leads_to(rules);
     let Some(tc) = &block.tc else {
         return entered_by_qc.then_some(()).ok_or(Rejected::RuleBroken(
             "a block follows its parent's view or carries a timeout certificate",
@@ -200,8 +199,8 @@ fn check_window(view: View, verifier: &Verifier) -> Result<(), Rejected> {
     Ok(())
 }
 
-/// A timeout for an older view gets an answer whatever it carries, so nothing in it is checked but its
-/// sender; the machine takes nothing from it but a sound vote. One for a later view carries the
+/// A timeout for an older view gets an answer whatever it carries, so nothing in it is checked but
+/// its sender; the machine takes nothing from it but a sound vote. One for a later view carries the
 /// certificate that leads there, so it is never too far ahead.
 fn check_timeout(
     timeout: Timeout,
@@ -219,7 +218,7 @@ fn check_timeout(
     if let Some(vote) = &timeout.last_vote {
         check_last_vote(vote, timeout.view, from, verifier)?;
     }
-    let leads_to = verifier.rules().leads_to(&timeout.high_qc);
+    let leads_to = timeout.high_qc.leads_to(verifier.rules());
     let entered_by_qc = timeout.view == leads_to;
     let tc_fits = match &timeout.high_tc {
         None => entered_by_qc,
@@ -233,8 +232,8 @@ fn check_timeout(
     Ok(Timeout { high_qc, high_tc, ..timeout })
 }
 
-/// QC valid: exactly genesis, or a quorum's votes for a block: those of the last phase if it says so by
-/// its base, otherwise those of the first.
+/// QC valid: exactly genesis, or a quorum's votes for a block: those of the last phase if it says
+/// so by its base, otherwise those of the first.
 pub(super) fn check_qc(qc: Qc, verifier: &Verifier) -> Result<Qc, Rejected> {
     if qc.view == View(0) {
         return check_genesis(qc, verifier);

@@ -69,7 +69,8 @@ impl Chained {
         }
     }
 
-    /// A commit certificate for something older than the last decided block must name a decided block.
+    /// A commit certificate for something older than the last decided block must name a decided
+    /// block.
     fn check_against_decided(&mut self, qc: &Qc) {
         let Some((oldest, _)) = self.decided.first_key_value() else {
             return;
@@ -90,8 +91,8 @@ impl Chained {
     }
 
     /// The collector of a deciding certificate is the only one that knows it. With work left, its
-    /// proposal carries it; with none, or where the collector does not lead next, it is broadcast, or
-    /// everybody else would wait and time out.
+    /// proposal carries it; with none, or where the collector does not lead next, it is broadcast,
+    /// or everybody else would wait and time out.
     fn announce(&mut self) {
         let by_itself = self.verifier.rules().is_phased() || !self.tree.has_payload();
         if by_itself && self.config.signs {

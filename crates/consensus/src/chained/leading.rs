@@ -1,4 +1,4 @@
-//! Who leads, and who collects.
+//! Leaders and collectors of views.
 //!
 //! By turns; or, where leaders have a reputation, whoever comes next in turn and is not passed
 //! over, as the block says whose certificate leads to the view. After timeouts always by turns:
@@ -7,12 +7,12 @@
 use super::messages::Block;
 use super::state::Chained;
 use crate::block_tree::TreeBlock;
-use crate::leader::Standing;
+use crate::leader::LeaderReputation;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{BlockId, ReplicaId, View};
 
 impl Chained {
-    /// Who leads the current view.
+    /// Leader of the current view.
     pub(super) fn leader(&self) -> ReplicaId {
         if !self.entered_by_qc() {
             return self.leaders.leader(self.view);
@@ -24,14 +24,14 @@ impl Chained {
         self.leader() == self.config.id
     }
 
-    /// Who leads a view that this block's certificate leads to; unknown where the block is.
+    /// Leader of a view that this block's certificate leads to; unknown where the block is.
     fn leader_after(&self, block: BlockId, view: View) -> Option<ReplicaId> {
         if !self.config.liveness.leader_reputation {
             return Some(self.leaders.leader(view));
         }
         let members = self.verifier.committee().size();
-        let standing = self.tree.standing(block)?;
-        Some(standing.leader(view, self.leaders.as_ref(), members))
+        let reputation = self.tree.reputation(block)?;
+        Some(reputation.leader(view, self.leaders.as_ref(), members))
     }
 
     /// The same, as far as this replica can tell: by turns where the block is missing.
@@ -39,7 +39,8 @@ impl Chained {
         self.leader_after(block, view).unwrap_or_else(|| self.leaders.leader(view))
     }
 
-    /// Whether this block is of its view's leader; it may be as long as its parent is not here.
+    /// Returns `true` if this block is of its view's leader; it may be as long as its parent is not
+    /// here.
     pub(super) fn may_be_its_leaders(&self, block: &Block) -> bool {
         let leader = match block.tc {
             Some(_) => Some(self.leaders.leader(block.view)),
@@ -48,18 +49,18 @@ impl Chained {
         leader.is_none_or(|leader| leader == block.author)
     }
 
-    /// The standing that a block of this author has to have; unknown where its parent is.
-    pub(super) fn standing_of(&self, block: &Block) -> Option<Standing> {
+    /// The reputation that a block of this author has to have; unknown where its parent is.
+    pub(super) fn reputation_of(&self, block: &Block) -> Option<LeaderReputation> {
         if !self.config.liveness.leader_reputation {
-            return Some(Standing::new());
+            return Some(LeaderReputation::new());
         }
         let views = (block.parent_view(), block.view);
         let weights = self.verifier.committee().weights();
-        let parent = self.tree.standing(block.parent())?;
+        let parent = self.tree.reputation(block.parent())?;
         Some(parent.after(views, block.author, self.leaders.as_ref(), weights))
     }
 
-    /// Who collects the votes for a block: the next leader, whose block shows what they make; or
+    /// Collector of the votes for a block: the next leader, whose block shows what they make; or
     /// its own, where more phases follow.
     pub(super) fn collector(&self, view: View, id: BlockId) -> ReplicaId {
         if mutants::active(Mutant::HotStuffVoteToProposer) {
@@ -85,11 +86,11 @@ impl Chained {
         [leader, self.expected_leader(self.high_qc.id, self.view.next())]
     }
 
-    /// The leaders of the current view and of those after it, if nothing goes wrong.
-    #[must_use]
-    pub fn coming_leaders(&self, views: u64) -> Vec<ReplicaId> {
-        let later = |ahead: u64| self.expected_leader(self.high_qc.id, View(self.view.0 + ahead));
-        let first = (views > 0).then(|| self.leader());
-        first.into_iter().chain((1..views).map(later)).collect()
+    /// Leader of the view that is so many views ahead of the current one, if nothing goes wrong.
+    pub(super) fn coming_leader(&self, ahead: u64) -> ReplicaId {
+        if ahead == 0 {
+            return self.leader();
+        }
+        self.expected_leader(self.high_qc.id, View(self.view.0.saturating_add(ahead)))
     }
 }

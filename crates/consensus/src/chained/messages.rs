@@ -2,33 +2,33 @@
 
 use super::rules::{Phase, Rules};
 use crate::block_tree::TreeBlock;
-use crate::leader::Standing;
+use crate::leader::LeaderReputation;
 use borsh::{BorshDeserialize, BorshSerialize};
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Aggregate, Bitmap, Certificate, Digest, Share, hash_parts};
-use quorate_types::{BlockId, ChainId, Epoch, Kind, Lane, Payload, PayloadHeader, ReplicaId, View};
+use quorate_types::{BlockId, ChainId, Epoch, Lane, Payload, PayloadHeader, ReplicaId, View};
 
-use crate::Verifier;
-
-/// What a chained protocol sends.
+/// Message of a chained protocol.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum Message {
-    /// A leader's block.
+    /// Block of a leader, signed.
     Proposal(Proposal),
     /// A vote for a block, to the next leader or, where a view has several phases, to its own.
     Vote(Vote),
-    /// A view is given up.
+    /// Timeout of a view, by one member.
     Timeout(Timeout),
     /// Certificates that move their receiver: after an older timeout, when a leader decides and has
     /// nothing to propose, or, where a view has several phases, into the next one.
     Certificates {
-        /// The sender's highest.
+        /// Highest certificate that the sender has.
         high_qc: Qc,
         /// The sender's highest, when it is what the view was entered by.
         high_tc: Option<Tc>,
     },
     /// A vote of a later phase, to the view's leader.
     PhaseVote(PhaseVote),
-    /// A leader's certificate of pre-commit votes: what a replica locks on and asks commit votes for.
+    /// A leader's certificate of pre-commit votes: what a replica locks on and asks commit votes
+    /// for.
     PreCommitted(Qc),
     /// To the next leader: the certificate that decided the view before.
     NewView(Qc),
@@ -63,7 +63,7 @@ impl Message {
         }
     }
 
-    /// Whether it tells where its sender stands: proposals, new-views and timeouts do.
+    /// Returns `true` if it tells where its sender stands: proposals, new-views and timeouts do.
     #[must_use]
     pub fn reports(&self) -> bool {
         matches!(self, Self::Proposal(_) | Self::Timeout(_) | Self::NewView(_))
@@ -82,10 +82,11 @@ impl Message {
     }
 }
 
-/// A block: what is proposed, voted for and decided. Its parent is the block that `justify` certifies.
+/// A block: what is proposed, voted for and decided. Its parent is the block that `justify`
+/// certifies.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Block {
-    /// The committee's epoch.
+    /// Epoch of the committee.
     pub epoch: Epoch,
     /// The view that it is proposed in.
     pub view: View,
@@ -93,16 +94,16 @@ pub struct Block {
     pub author: ReplicaId,
     /// The certificate of its parent.
     pub justify: Qc,
-    /// Why views between `justify` and this one were skipped.
+    /// Timeout certificate for which views between `justify` and this one were skipped.
     pub tc: Option<Tc>,
     /// The reputation of leaders after it; empty where leaders have none.
-    pub standing: Standing,
-    /// What it orders. The id covers its header, which covers the rest.
+    pub reputation: LeaderReputation,
+    /// Payload that it orders. The id covers its header, which covers the rest.
     pub payload: Payload,
 }
 
-/// What a block's id hashes: every header field. Of certificates the identity, never the signature
-/// bytes, so that two valid certificates of one block make no two children.
+/// Content that a block's id hashes: every header field. Of certificates the identity, never the
+/// signature bytes, so that two valid certificates of one block make no two children.
 #[derive(BorshSerialize)]
 struct IdContent {
     epoch: Epoch,
@@ -125,10 +126,10 @@ impl TreeBlock for Block {
         };
         let content = encode(&content);
         let hash = |parts: &[&[u8]]| BlockId(hash_parts("quorate v1 jolteon block", parts));
-        if self.standing.is_empty() {
+        if self.reputation.is_empty() {
             return hash(&[&content]);
         }
-        hash(&[&content, &encode(&self.standing)])
+        hash(&[&content, &encode(&self.reputation)])
     }
 
     fn parent(&self) -> BlockId {
@@ -147,15 +148,15 @@ impl TreeBlock for Block {
         &self.payload
     }
 
-    fn standing(&self) -> &Standing {
-        &self.standing
+    fn reputation(&self) -> &LeaderReputation {
+        &self.reputation
     }
 }
 
-/// A signed block.
+/// Block with its leader's signature.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Proposal {
-    /// The block.
+    /// Block that is proposed.
     pub block: Block,
     /// The author's signature over view and id: by its identity key (64 bytes) or its voting key.
     pub signature: Vec<u8>,
@@ -164,68 +165,42 @@ pub struct Proposal {
 /// A vote. It names the block's base too, so that a certificate alone shows what it decides.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Vote {
-    /// The block's view.
+    /// View of the block.
     pub view: View,
-    /// The block.
+    /// Id of the block that is voted for.
     pub id: BlockId,
-    /// Its base's view.
+    /// View of the block's base.
     pub base_view: View,
-    /// Its base: the ancestor so many links below as the protocol's [`Rules`] say; in a view of several
-    /// phases the parent, and in the last of them the block itself.
+    /// Its base: the ancestor so many links below as the protocol's [`Rules`] say; in a view of
+    /// several phases the parent, and in the last of them the block itself.
     pub base_id: BlockId,
-    /// Who votes.
+    /// Member that votes for the block.
     pub signer: ReplicaId,
     /// Its share; checked when it is combined.
     pub share: Share,
 }
 
-impl Vote {
-    /// What is signed in this phase.
-    #[must_use]
-    pub fn message(&self, verifier: &Verifier, phase: Phase) -> Vec<u8> {
-        let (block, base) = ((self.view, self.id), (self.base_view, self.base_id));
-        vote_message(verifier, phase, block, base)
-    }
-}
-
 /// A vote with its phase.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct PhaseVote {
-    /// Which one; as a message of its own never the first.
+    /// Phase of the vote; as a message of its own never the first.
     pub phase: Phase,
-    /// The vote.
+    /// Vote that is cast in that phase.
     pub vote: Vote,
-}
-
-pub(super) fn vote_message(
-    verifier: &Verifier,
-    phase: Phase,
-    block: (View, BlockId),
-    base: (View, BlockId),
-) -> Vec<u8> {
-    verifier.statement(verifier.rules().kind(phase), &(block, base))
-}
-
-pub(super) fn timeout_message(verifier: &Verifier, view: View, high_qc_view: View) -> Vec<u8> {
-    verifier.statement(verifier.rules().timeout, &(view, high_qc_view))
-}
-
-pub(super) fn proposal_message(verifier: &Verifier, view: View, id: BlockId) -> Vec<u8> {
-    verifier.statement(Kind::Propose, &(view, id))
 }
 
 /// A quorum's votes for one block. Two are equal when they certify the same, whoever signed.
 #[derive(Clone, BorshSerialize, BorshDeserialize)]
 pub struct Qc {
-    /// The block's view.
+    /// View of the block.
     pub view: View,
-    /// The block.
+    /// Id of the block that is certified.
     pub id: BlockId,
-    /// Its base's view.
+    /// View of the block's base.
     pub base_view: View,
     /// Its base, as its votes name it.
     pub base_id: BlockId,
-    /// Signers and signature.
+    /// Signers of the votes, and their signatures.
     pub certificate: Certificate,
 }
 
@@ -261,28 +236,50 @@ impl std::fmt::Debug for Qc {
     }
 }
 
-/// A view is given up. The share covers the view and the high certificate's view.
+/// A timeout of a view. The share covers the view and the high certificate's view.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Timeout {
-    /// The view.
+    /// View that timed out.
     pub view: View,
     /// The signer's highest certificate.
     pub high_qc: Qc,
     /// Present exactly when `high_qc` does not lead to the view: what the view was entered by.
     pub high_tc: Option<Tc>,
-    /// The signer's last vote (of a view's first phase or its last one), so that a certificate which a
-    /// collector withheld can be made again.
+    /// The signer's last vote (of a view's first phase or its last one), so that a certificate
+    /// which a collector withheld can be made again.
     pub last_vote: Option<Vote>,
-    /// Who gives up.
+    /// Member whose view timed out.
     pub signer: ReplicaId,
     /// Its share; checked when it is combined.
     pub share: Share,
 }
 
-/// A quorum gave up a view.
+impl Qc {
+    /// Returns `true` if it decides its block's base: every view from there to its own has a block
+    /// (★). Views grow along links, so the distance alone says so.
+    #[must_use]
+    pub fn is_commit(&self, rules: &Rules) -> bool {
+        let (gap, links) = (self.view.0.saturating_sub(self.base_view.0), rules.links());
+        gap == links || (gap > links && mutants::active(Mutant::ChainedCommitGap))
+    }
+
+    /// View that it leads to: the next one, unless phases of its own are still to come.
+    #[must_use]
+    pub fn leads_to(&self, rules: &Rules) -> View {
+        if rules.is_phased() && !self.is_commit(rules) { self.view } else { self.view.next() }
+    }
+
+    /// Returns `true` if it says more than another: it is of a later view, or of a later phase.
+    #[must_use]
+    pub fn outranks(&self, other: &Self, rules: &Rules) -> bool {
+        (self.view, self.leads_to(rules)) > (other.view, other.leads_to(rules))
+    }
+}
+
+/// Timeouts of a quorum in one view.
 #[derive(Clone, Debug, BorshSerialize, BorshDeserialize)]
 pub struct Tc {
-    /// The view.
+    /// View that timed out.
     pub view: View,
     /// The highest certificate among the signers'.
     pub high_qc: Qc,

@@ -9,28 +9,31 @@
 //! | what is said | where | who checks it before |
 //! |---|---|---|
 //! | proposals | `proposing`, `proposals` | `check` |
-//! | votes | `votes` | `check`; shares when they are combined |
+//! | votes | `votes`, `collecting` | `check`; shares when they are combined |
 //! | timeouts, and what they make | `timeouts` | `check`; shares when they are combined |
 //! | certificates | `certificates`, `deciding` | `check` |
 //! | later phases of a view, and that it is over | `phases` | `check` |
 //! | runs of blocks for those who missed them | `synchronise` | `runs` |
 //!
-//! `records` are what is written down, `state` holds the machine and hands its inputs out,
-//! `recovery` starts it again.
+//! `statements` are what is signed, `records` what is written down, `state` holds the machine and
+//! hands its inputs out, `recovery` starts it again.
 
 mod certificates;
 mod check;
+mod collecting;
 mod deciding;
 mod leading;
 mod messages;
 mod phases;
 mod proposals;
 mod proposing;
+mod protocol_view;
 mod records;
 mod recovery;
 mod rules;
 mod runs;
 mod state;
+mod statements;
 mod synchronise;
 mod timeouts;
 mod votes;

@@ -1,28 +1,17 @@
 //! Views of several phases: what comes after the first certificate of a block, until the last
 //! decides it.
 //!
-//! The leader shows each certificate that it collects, and whoever holds it votes in the phase that it
-//! begins; the last one ends the view, and everybody tells the next leader so.
+//! The leader shows each certificate that it collects, and whoever holds it votes in the phase that
+//! it begins; the last one ends the view, and everybody tells the next leader so.
 
 use super::messages::{Message, PhaseVote, Qc, Vote};
 use super::records::{LaterVotes, Lock};
 use super::rules::Phase;
 use super::state::Chained;
+use crate::{Ignored, MessageKind};
 use quorate_crypto::Bitmap;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{BlockId, Purpose, Recipients, ReplicaId, Time, View};
-use std::collections::BTreeSet;
-
-/// How far the current view has come.
-#[derive(Debug, Default)]
-pub(super) struct Phases {
-    /// The highest certificate of pre-commit votes.
-    pub(super) pre_committed: Option<Qc>,
-    /// What was voted in the later phases of the view that was voted in last.
-    pub(super) voted: LaterVotes,
-    /// Who has told this leader that the view before the current one was decided.
-    new_views: BTreeSet<usize>,
-}
 
 impl Chained {
     /// Votes in the phase that the view has come to, if every rule allows it, durably first (★).
@@ -79,12 +68,25 @@ impl Chained {
         vote
     }
 
-    /// A certificate of pre-commit votes locks (★): its block may be decided from here on.
+    /// The leader's certificate of pre-commit votes.
     pub(super) fn on_pre_committed(&mut self, now: Time, qc: Qc) {
+        match self.ignore_pre_committed(&qc) {
+            Some(reason) => self.ignored.count(MessageKind::PreCommitted, reason),
+            None => self.take_pre_committed(now, qc),
+        }
+    }
+
+    fn ignore_pre_committed(&self, qc: &Qc) -> Option<Ignored> {
+        let known = self.phases.pre_committed.as_ref();
+        known.filter(|known| known.view >= qc.view).map(|_| Ignored::AlreadyCertified)
+    }
+
+    /// A certificate of pre-commit votes locks (★): its block may be decided from here on.
+    pub(super) fn take_pre_committed(&mut self, now: Time, qc: Qc) {
         if mutants::active(Mutant::BasicDecideOnPreCommit) {
             self.commit(now, &Qc { base_view: qc.view, base_id: qc.id, ..qc.clone() });
         }
-        if self.phases.pre_committed.as_ref().is_some_and(|known| known.view >= qc.view) {
+        if self.ignore_pre_committed(&qc).is_some() {
             return;
         }
         if qc.view > self.lock.view && !mutants::active(Mutant::BasicNoLock) {
@@ -117,12 +119,12 @@ impl Chained {
         }
     }
 
-    /// A view was entered: its leader hears of it, if a decision led here. A timeout certificate stands
-    /// for the new-views of those in it.
+    /// A view was entered: its leader hears of it, if a decision led here. A timeout certificate
+    /// stands for the new-views of those in it.
     pub(super) fn say_new_view(&mut self) {
         self.phases.new_views.clear();
         let rules = self.verifier.rules();
-        let decided = rules.is_commit(&self.high_qc) && self.high_qc.view.next() == self.view;
+        let decided = self.high_qc.is_commit(rules) && self.high_qc.view.next() == self.view;
         let begins = self.view == View(1);
         if !rules.is_phased() || !decided || begins || !self.config.signs {
             return;
@@ -137,19 +139,29 @@ impl Chained {
 
     pub(super) fn on_new_view(&mut self, now: Time, from: ReplicaId, qc: &Qc) {
         self.on_qc(now, qc);
-        if qc.view.next() != self.view || !self.leads() {
+        if let Some(reason) = self.ignore_new_view(qc) {
+            self.ignored.count(MessageKind::NewView, reason);
             return;
         }
+        assert!(from.index() < self.verifier.committee().size());
         let waited = !self.may_propose();
         self.phases.new_views.insert(from.index());
         if waited && self.may_propose() {
-            self.wish_to_propose();
+            self.request_payload();
             self.show_decision_to_the_silent();
         }
     }
 
-    /// While there is work the next proposal shows what was decided. When there is none, whoever was
-    /// left out by the leader before would hear of it from nobody.
+    /// Asked after its certificate was taken in, which leads to its view at least.
+    fn ignore_new_view(&self, qc: &Qc) -> Option<Ignored> {
+        if qc.view.next() != self.view {
+            return Some(Ignored::StaleView);
+        }
+        (!self.leads()).then_some(Ignored::NotLeader)
+    }
+
+    /// While there is work the next proposal shows what was decided. When there is none, whoever
+    /// was left out by the leader before would hear of it from nobody.
     fn show_decision_to_the_silent(&mut self) {
         if self.pacemaker.is_working() || !self.config.signs {
             return;

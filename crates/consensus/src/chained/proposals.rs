@@ -3,8 +3,8 @@
 use super::messages::{Block, Proposal};
 use super::state::Chained;
 use crate::block_tree::TreeBlock;
-use crate::verify::WINDOW;
-use crate::{Fault, Output};
+use crate::verifier::WINDOW;
+use crate::{Evidence, Ignored, MessageKind, Output, Rule};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{BlockId, Height, ReplicaId, Time};
 use std::sync::Arc;
@@ -15,6 +15,7 @@ const PARKED_MAX: usize = 2 * WINDOW as usize;
 impl Chained {
     pub(super) fn on_proposal(&mut self, now: Time, from: ReplicaId, proposal: Proposal) {
         let block = Arc::new(proposal.block);
+        assert_eq!(block.author, from, "a proposal is checked to be its sender's");
         // The certificates first: they move us whatever becomes of the block.
         if !mutants::active(Mutant::HotStuffLearnVotedOnly) {
             self.on_qc(now, &block.justify);
@@ -23,64 +24,69 @@ impl Chained {
             self.on_tc(now, tc);
         }
         let id = block.id();
-        if self.ignore_proposal(from, id, &block) {
+        let ignored = self.ignore_proposal(id, &block);
+        if let Some(reason) = ignored.or_else(|| self.remember_proposal(id, &block)) {
+            self.ignored.count(MessageKind::Proposal, reason);
             return;
         }
         self.accept(now, id, block);
     }
 
-    /// Whether the block is not worth keeping: too late, the wrong leader's, a second or third of one
-    /// view, or at odds with its parent.
-    fn ignore_proposal(&mut self, from: ReplicaId, id: BlockId, block: &Block) -> bool {
-        let wanted = block.view >= self.view || id == self.high_qc.id;
-        if !wanted || !self.may_be_its_leaders(block) {
-            return true;
+    /// The certificate may come before the block under it: then the block is wanted, however late.
+    fn ignore_proposal(&self, id: BlockId, block: &Block) -> Option<Ignored> {
+        if block.view < self.view && id != self.high_qc.id {
+            return Some(Ignored::StaleView);
         }
+        (!self.may_be_its_leaders(block)).then_some(Ignored::NotFromLeader)
+    }
+
+    /// Remembers whose block it is, to recognise a second one of the view. Two are the evidence;
+    /// more would only be memory.
+    fn remember_proposal(&mut self, id: BlockId, block: &Block) -> Option<Ignored> {
         let seen = self.proposals_seen.entry(block.view).or_default();
-        let others = seen.iter().filter(|(other, by)| **by == from && **other != id).count();
-        if others > 0 && !seen.contains_key(&id) {
-            self.outputs.push_back(Output::Blame(from, Fault::Equivocation));
+        let is_other = |(other, by): &(&BlockId, &ReplicaId)| **by == block.author && **other != id;
+        let mut others = seen.iter().filter(is_other).map(|(other, _)| *other);
+        let (first, is_third) = (others.next(), others.next().is_some());
+        let is_new = !seen.contains_key(&id);
+        if !is_third {
+            seen.insert(id, block.author);
         }
-        // Two are the evidence; more would only be memory.
-        if others >= 2 {
-            return true;
+        if let Some(first) = first.filter(|_| is_new) {
+            let evidence = Evidence::Conflict { view: block.view, first: first.0, second: id.0 };
+            self.report(block.author, Rule::Equivocation, evidence);
         }
-        seen.insert(id, from);
-        false
+        is_third.then_some(Ignored::Conflicting)
     }
 
     /// Puts a block whose certificates are good into the tree, or aside until its parent is here.
     fn accept(&mut self, now: Time, id: BlockId, block: Arc<Block>) {
         if self.tree.contains(id) {
-            // Said again by its leader: our vote may have been lost.
+            // FamilyMessage again by its leader: our vote may have been lost.
             self.resend_votes(id);
             self.try_vote(now, id);
             return;
         }
-        let Some((height, stamp)) = self.tree.position(block.parent()) else {
+        let Some(parent) = self.tree.position(block.parent()) else {
             self.park(id, block);
             return;
         };
-        let fits = self.may_be_its_leaders(&block)
-            && self.standing_of(&block).is_some_and(|standing| standing == block.standing)
-            && self.fits(now, &block, height, stamp);
-        if !fits {
-            self.outputs.push_back(Output::Blame(block.author, Fault::InvalidProposal));
+        if let Some(rule) = self.broken_rule(now, &block, parent) {
+            self.report_proposal(rule, id, &block);
             return;
         }
         self.plant(Arc::clone(&block));
         self.update_work(now);
-        self.want_bodies(&block);
+        self.request_bodies(&block);
         self.retry_pending_commit(now);
         if id == self.high_qc.id {
             // Its certificate came first: what waited for it can go on.
-            self.wish_to_propose();
+            self.request_payload();
             self.unpark(now);
         }
     }
 
-    pub(super) fn want_bodies(&mut self, block: &Block) {
-        self.outputs.push_back(Output::WantBodies {
+    pub(super) fn request_bodies(&mut self, block: &Block) {
+        self.outputs.push_back(Output::RequestBodies {
             block: block.id(),
             bodies: block.payload.bodies.clone(),
             source: block.author,
@@ -98,14 +104,38 @@ impl Chained {
         }
     }
 
-    /// The height follows the parent's; the stamp is not before the parent's nor far ahead of our
-    /// clock.
-    fn fits(&self, now: Time, block: &Block, parent: Height, parent_stamp: u64) -> bool {
+    /// The first rule that the block breaks, of those that only its parent shows.
+    fn broken_rule(
+        &self,
+        now: Time,
+        block: &Block,
+        (parent_height, parent_time_ms): (Height, u64),
+    ) -> Option<Rule> {
         let header = block.payload.header;
-        let newest = self.config.wall_origin_ms + now.as_millis() + self.config.clock_drift_max_ms;
-        header.height == parent.next()
-            && header.proposed_at_ms >= parent_stamp
-            && header.proposed_at_ms <= newest
+        let newest_ms =
+            self.config.wall_origin_ms + now.as_millis() + self.config.clock_drift_max_ms;
+        if !self.may_be_its_leaders(block) {
+            return Some(Rule::WrongLeader);
+        }
+        if self.reputation_of(block).is_none_or(|reputation| reputation != block.reputation) {
+            return Some(Rule::LeaderReputation);
+        }
+        if header.height != parent_height.next() {
+            return Some(Rule::HeightSuccession);
+        }
+        let fits = (parent_time_ms..=newest_ms).contains(&header.proposed_at_ms);
+        (!fits).then_some(Rule::ProposalTime)
+    }
+
+    fn report_proposal(&mut self, rule: Rule, id: BlockId, block: &Block) {
+        let header = block.payload.header;
+        let evidence = Evidence::Proposal {
+            view: block.view,
+            digest: id.0,
+            height: header.height,
+            proposed_at_ms: header.proposed_at_ms,
+        };
+        self.report(block.author, rule, evidence);
     }
 
     fn park(&mut self, id: BlockId, block: Arc<Block>) {

@@ -1,23 +1,24 @@
-//! Leading a view.
+//! Duties of a view's leader.
 
-use super::messages::{Block, Message, PhaseVote, Proposal, proposal_message};
+use super::messages::{Block, Message, PhaseVote, Proposal};
 use super::rules::Phase;
 use super::state::Chained;
+use super::statements::proposal_message;
 use crate::block_tree::TreeBlock;
-use crate::leader::Standing;
-use crate::{Output, PayloadWish};
+use crate::leader::LeaderReputation;
+use crate::{Output, ProposeRequest};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{BlockId, Payload, Recipients, Time, View};
 use std::sync::Arc;
 
-/// With so many blocks undecided before it, a block orders nothing: every promise is written with the
-/// whole chain, and a chain that only grows must at least not grow by megabytes. It cannot be bounded
-/// in length, since whatever ends it is two blocks more.
+/// With so many blocks undecided before it, a block orders nothing: every promise is written with
+/// the whole chain, and a chain that only grows must at least not grow by megabytes. It cannot be
+/// bounded in length, since whatever ends it is two blocks more.
 pub(super) const LADEN_MAX: usize = 32;
 
 impl Chained {
     /// As the leader of the current view: sends again what it proposed, or asks for a payload.
-    pub(super) fn wish_to_propose(&mut self) {
+    pub(super) fn request_payload(&mut self) {
         if !self.leads() || !self.config.signs {
             return;
         }
@@ -35,7 +36,7 @@ impl Chained {
             return;
         };
         let (height, stamp) = self.tree.position(self.high_qc.id).expect("its path is known");
-        self.outputs.push_back(Output::WantPayload(PayloadWish {
+        self.outputs.push_back(Output::RequestPayload(ProposeRequest {
             view: self.view,
             parent: self.high_qc.id,
             height: height.next(),
@@ -52,9 +53,13 @@ impl Chained {
         if view != self.view || !is_new || !self.leads() || !self.config.signs {
             return;
         }
+        if self.high_qc.view >= view {
+            // Another machine proposed in this view under the same key, and its block is certified.
+            return;
+        }
         if parent != self.high_qc.id || !self.tree.contains(parent) {
             // A higher certificate came while the payload was made.
-            self.wish_to_propose();
+            self.request_payload();
             return;
         }
         let mut block = Block {
@@ -63,10 +68,10 @@ impl Chained {
             author: self.config.id,
             justify: self.high_qc.clone(),
             tc: self.entered_by_tc(),
-            standing: Standing::new(),
+            reputation: LeaderReputation::new(),
             payload,
         };
-        block.standing = self.standing_of(&block).expect("its parent is here");
+        block.reputation = self.reputation_of(&block).expect("its parent is here");
         let block = Arc::new(block);
         let id = block.id();
         let signature = self.sign_proposal(view, id);

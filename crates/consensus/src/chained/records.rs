@@ -1,4 +1,4 @@
-//! What is written down: decided heights, and what a replica must never forget.
+//! Durable records: decided heights, and what a replica must never forget.
 
 use super::messages::{Block, PhaseVote, Proposal, Qc, Tc, Vote};
 use super::rules::Phase;
@@ -9,13 +9,13 @@ use std::io::{self, Read, Write};
 /// A decided block with the certificate that decided it: itself or a descendant.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct DecidedBlock {
-    /// The block.
+    /// Block that is decided.
     pub block: Block,
     /// Its base is this block or a descendant.
     pub commit: Qc,
 }
 
-/// What a replica must never forget (★), as one record.
+/// Promises that a replica must never forget (★), as one record.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct SafetyRecord {
     /// The epoch of these promises.
@@ -28,17 +28,17 @@ pub struct SafetyRecord {
     pub high_qc: Qc,
     /// The highest timeout certificate: with it the view is known again.
     pub high_tc: Option<Tc>,
-    /// The last view given up.
+    /// The last view that timed out.
     pub timeout_view: View,
     /// The last proposal, to send it again byte for byte.
     pub last_proposal: Option<Proposal>,
-    /// The undecided chains up to the highest certificate's block and to every block voted for since:
-    /// if everybody loses power at once, a certified block must still be somewhere.
+    /// The undecided chains up to the highest certificate's block and to every block voted for
+    /// since: if everybody loses power at once, a certified block must still be somewhere.
     pub blocks: Vec<Block>,
-    /// What the last votes were locked on; absent, to the last byte, where the protocol has no locks.
+    /// Lock of the last votes; absent, to the last byte, where the protocol has no locks.
     #[borsh(serialize_with = "write_if_any", deserialize_with = "read_if_any")]
     pub lock: Option<Lock>,
-    /// How far the phases of `voted_view` were voted in; absent likewise where there is but one.
+    /// Phases of `voted_view` that were voted in; absent likewise where there is but one.
     #[borsh(serialize_with = "write_if_any", deserialize_with = "read_if_any")]
     pub later: Option<LaterVotes>,
 }
@@ -48,9 +48,9 @@ pub struct SafetyRecord {
 /// later certificate shows that this is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Lock {
-    /// The block's view.
+    /// View of the block.
     pub view: View,
-    /// The block.
+    /// Id of the block that is locked.
     pub id: BlockId,
 }
 

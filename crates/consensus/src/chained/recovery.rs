@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 impl Chained {
     /// Restores promises and position. Decided blocks after the executed one are decided again, for
-    /// the engine to execute. The view is the one that the certificates lead to; what was said in it
-    /// is said again, byte for byte.
+    /// the engine to execute. The view is the one that the certificates lead to; what was said in
+    /// it is said again, byte for byte.
     pub(super) fn recover(
         &mut self,
         now: Time,
@@ -50,16 +50,16 @@ impl Chained {
         self.stored = self.tree.blocks().filter(is_here).map(|block| block.id()).collect();
     }
 
-    /// A vote says that its block's bodies are stored (★). When they are not any more, because their
-    /// files were lost, it waits until they were fetched: also a vote of an earlier view, which a
-    /// timeout would show.
+    /// A vote says that its block's bodies are stored (★). When they are not any more, because
+    /// their files were lost, it waits until they were fetched: also a vote of an earlier view,
+    /// which a timeout would show.
     fn withhold_vote(&mut self) {
         let Some(id) = self.last_voted() else { return };
         let is_lost = !self.stored.contains(&id) && !mutants::active(Mutant::VoteWithoutBodies);
         let lost = self.tree.get(id).filter(|_| is_lost);
         if let Some(block) = lost.cloned() {
             self.withheld = Some(id);
-            self.want_bodies(&block);
+            self.request_bodies(&block);
         }
     }
 
@@ -117,7 +117,7 @@ impl Chained {
         self.retry_pending_commit(now);
         let high_qc = self.high_qc.clone();
         self.on_qc(now, &high_qc);
-        self.wish_to_propose();
+        self.request_payload();
     }
 
     fn restore(
@@ -157,7 +157,7 @@ impl Chained {
         self.decided.insert(record.block.view, record.block.id());
         self.tree.reset(Root::of(&record.block));
         self.last_commit = Some(record.commit.clone());
-        if self.verifier.rules().outranks(&record.commit, &self.high_qc) {
+        if record.commit.outranks(&self.high_qc, self.verifier.rules()) {
             self.high_qc = record.commit.clone();
         }
     }
@@ -179,7 +179,7 @@ impl Chained {
         self.last_vote = record.last_vote;
         self.timeout_view = record.timeout_view;
         self.last_proposal = record.last_proposal;
-        if rules.outranks(&record.high_qc, &self.high_qc) {
+        if record.high_qc.outranks(&self.high_qc, rules) {
             self.high_qc = record.high_qc;
         }
         if let Some(lock) = record.lock.filter(|_| !mutants::active(Mutant::HotStuffForgetLock)) {

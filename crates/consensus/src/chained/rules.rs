@@ -2,27 +2,26 @@
 //!
 //! | | Jolteon | HotStuff | basic HotStuff |
 //! |---|---|---|---|
-//! | a certificate decides | its block's parent | its block's grandparent | its block, if it is of the third phase |
+//! | a certificate decides | its block's parent | its grandparent | its block (third phase) |
 //! | if views follow one another over | one link | two links | – |
 //! | a view ends with | a certificate | a certificate | a certificate of the third phase |
 //! | votes go to | the next leader | the next leader | the view's own leader |
-//! | a leader waits for | the certificate | the certificate | the certificate, and a quorum's new-views |
-//! | a replica is locked | by giving a view up | on the parent of a certified block | on a block with a certificate of the second phase |
+//! | a leader waits for | the certificate | the certificate | it, and a quorum's new-views |
+//! | a replica locks | by timing out | a certified block's parent | a block of phase two |
 //! | after a timeout it votes in that view | never | if its lock allows | if its lock allows |
-//! | a block after a timeout certificate extends | at least what that reports | anything; the voters' locks decide | as HotStuff |
+//! | after a timeout extends | at least what is reported | anything: locks decide | as HotStuff |
 
-use super::messages::Qc;
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{BlockId, Kind, View};
 
-/// The votes of a view, in the order in which they are cast. Where there is one phase alone, it is the
-/// first.
+/// The votes of a view, in the order in which they are cast. Where there is one phase alone, it is
+/// the first.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize,
 )]
 pub enum Phase {
-    /// For a block.
+    /// Vote for a block.
     #[default]
     Prepare,
     /// For the first certificate of a block.
@@ -34,44 +33,44 @@ pub enum Phase {
 /// One protocol's side of the differences.
 #[derive(Debug)]
 pub struct Rules {
-    /// The domain of the first block's id, from which, link by link, all ids follow: no block, vote or
-    /// certificate of one protocol means anything in another (★).
+    /// The domain of the first block's id, from which, link by link, all ids follow: no block, vote
+    /// or certificate of one protocol means anything in another (★).
     pub genesis: &'static str,
-    /// What a vote for a block signs.
+    /// Kind of statement that a vote for a block signs.
     pub vote: Kind,
-    /// Where it takes more phases to decide a block within its view: what their votes sign (★: each
-    /// something else).
+    /// Kinds of the later phases, where it takes more to decide a block within its view (★: each
+    /// another).
     pub later: Option<LaterPhases>,
-    /// What a timeout signs.
+    /// Kind of statement that a timeout signs.
     pub timeout: Kind,
     /// Links from a certificate's block down to the one that it decides, its *base*.
     pub links: u64,
-    /// Whether a block is voted for only if it extends the lock or its certificate is of a later view
-    /// than the lock (★).
+    /// Set if a block is voted for only if it extends the lock or its certificate is of a later
+    /// view than the lock (★).
     pub locks: bool,
-    /// Whether a replica that gave a view up never votes in it (★).
+    /// Set if a replica whose view timed out never votes in it (★).
     pub timeout_ends_voting: bool,
-    /// Whether a block after a timeout certificate must extend at least what that reports (★).
+    /// Set if a block after a timeout certificate must extend at least what that reports (★).
     pub extends_report: bool,
 }
 
-/// What the votes after the first phase sign.
+/// Kinds of statements that votes after the first phase sign.
 #[derive(Debug)]
 pub struct LaterPhases {
-    /// Those of [`Phase::PreCommit`].
+    /// Kind of votes of [`Phase::PreCommit`].
     pub pre_commit: Kind,
-    /// Those of [`Phase::Commit`].
+    /// Kind of votes of [`Phase::Commit`].
     pub commit: Kind,
 }
 
 impl Rules {
-    /// Whether a view has several phases.
+    /// Returns `true` if a view has several phases.
     #[must_use]
     pub fn is_phased(&self) -> bool {
         self.later.is_some()
     }
 
-    /// What the votes of a phase sign.
+    /// Kind of statement that votes of a phase sign.
     #[must_use]
     pub fn kind(&self, phase: Phase) -> Kind {
         match &self.later {
@@ -89,30 +88,10 @@ impl Rules {
         if self.is_phased() && base_view == view { Phase::Commit } else { Phase::Prepare }
     }
 
-    /// Whether votes of a phase may name this base.
+    /// Returns `true` if votes of a phase may name this base.
     #[must_use]
     pub fn is_base(&self, phase: Phase, block: (View, BlockId), base: (View, BlockId)) -> bool {
         if self.is_phased() && phase == Phase::Commit { base == block } else { base.0 < block.0 }
-    }
-
-    /// Whether a certificate decides its block's base: every view from there to its own has a block
-    /// (★). Views grow along links, so the distance alone says so.
-    #[must_use]
-    pub fn is_commit(&self, qc: &Qc) -> bool {
-        let gap = qc.view.0.saturating_sub(qc.base_view.0);
-        gap == self.links() || (gap > self.links() && mutants::active(Mutant::ChainedCommitGap))
-    }
-
-    /// The view that a certificate leads to: the next one, unless phases of its own are still to come.
-    #[must_use]
-    pub fn leads_to(&self, qc: &Qc) -> View {
-        if self.is_phased() && !self.is_commit(qc) { qc.view } else { qc.view.next() }
-    }
-
-    /// Whether a certificate says more than another: it is of a later view, or of a later phase.
-    #[must_use]
-    pub fn outranks(&self, qc: &Qc, other: &Qc) -> bool {
-        (qc.view, self.leads_to(qc)) > (other.view, self.leads_to(other))
     }
 
     /// The first view that nobody who gives `view` up can have a certificate of.

@@ -15,7 +15,7 @@ use quorate_types::{BlockId, Height, Payload, Rejected};
 pub struct Run {
     /// Decided blocks, oldest first.
     pub decided: Vec<Block>,
-    /// What decided the last of them.
+    /// Certificate that decided the last of them.
     pub proof: Option<Qc>,
     /// Undecided blocks after them, oldest first, the last one the target.
     pub tail: Vec<Block>,
@@ -73,9 +73,9 @@ fn check_commit(record: &DecidedBlock, verifier: &Verifier) -> Result<Qc, Reject
     check_qc(record.commit.clone(), verifier)
 }
 
-/// Whether the record's certificate decides its own block, not a descendant.
+/// Returns `true` if the record's certificate decides its own block, not a descendant.
 fn is_direct(record: &DecidedBlock, rules: &Rules) -> bool {
-    rules.is_commit(&record.commit) && record.commit.base_id == record.block.id()
+    record.commit.is_commit(rules) && record.commit.base_id == record.block.id()
 }
 
 fn decode_all<T: borsh::BorshDeserialize>(encoded: &[Bytes]) -> Result<Vec<T>, Rejected> {
@@ -124,7 +124,7 @@ pub fn check_certified(
     is_it.then_some(()).ok_or(Rejected::RuleBroken("a chain leads to a certified block"))
 }
 
-/// What a decided record orders.
+/// Payload that a decided record orders; `None` for bytes that are none.
 #[must_use]
 pub fn record_payload(record: &Bytes) -> Option<Payload> {
     borsh::from_slice::<DecidedBlock>(record).ok().map(|record| record.block.payload)
@@ -136,8 +136,8 @@ pub fn record_id(record: &Bytes) -> Option<BlockId> {
     borsh::from_slice::<DecidedBlock>(record).ok().map(|record| record.block.id())
 }
 
-/// How many of these records, oldest first, can be served together: up to the last whose own proof
-/// commits it directly.
+/// Number of these records, oldest first, that can be served together: up to the last whose own
+/// proof commits it directly.
 #[must_use]
 pub fn servable(records: &[Bytes], rules: &Rules) -> usize {
     let proves_itself = |bytes: &Bytes| {

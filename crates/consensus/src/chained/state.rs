@@ -1,18 +1,18 @@
 //! The machine: its state, its inputs, and the normal case from proposal to decision.
 
-use super::messages::{Block, Message, PhaseVote, Proposal, Qc, Tc, encode};
-use super::phases::Phases;
+use super::collecting::{Phases, Timeouts, Votes};
+use super::messages::{Block, Message, PhaseVote, Proposal, Qc, Tc};
 use super::records::Lock;
 use super::rules::Phase;
-use super::timeouts::Timeouts;
-use super::votes::Votes;
 use crate::block_tree::{BlockTree, Root};
 use crate::leader::{LeaderElection, RoundRobin};
-use crate::pacemaker::{Pacemaker, Patience};
+use crate::pacemaker::{LeaderFailures, Pacemaker};
 use crate::tally::Collector;
-use crate::verify::Verifier;
-use crate::{Input, Output, ProtocolConfig, ProtocolStatus, VerifiedRun};
-use quorate_types::{BlockId, BodyRef, Machine, Purpose, Recipients, ReplicaId, Time, View};
+use crate::verifier::Verifier;
+use crate::{
+    Evidence, IgnoredCounts, Input, Misbehaviour, Output, ProtocolConfig, Rule, VerifiedRun,
+};
+use quorate_types::{BlockId, Machine, Purpose, Recipients, ReplicaId, Time, View};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -34,9 +34,9 @@ pub struct Chained {
     /// A vote for this block was promised, and its bodies were lost since: nobody hears of it until
     /// they were fetched.
     pub(super) withheld: Option<BlockId>,
-    /// What the protocol's votes are locked on, if they are.
+    /// Block on which votes are locked, in protocols that lock.
     pub(super) lock: Lock,
-    /// Where a view has several phases.
+    /// Later phases of the view, in protocols that have them.
     pub(super) phases: Phases,
     pub(super) timeout_view: View,
     /// The last timeout of this run, to send it again byte for byte.
@@ -49,16 +49,17 @@ pub struct Chained {
     pub(super) stored: BTreeSet<BlockId>,
     pub(super) decided: BTreeMap<View, BlockId>,
     pub(super) pending_commit: Option<Qc>,
-    /// What decided the last decided block.
+    /// Certificate that decided the last decided block.
     pub(super) last_commit: Option<Qc>,
 
     pub(super) votes: Votes,
     pub(super) timeouts: Timeouts,
     pub(super) collector: Collector,
     pub(super) pacemaker: Pacemaker,
-    pub(super) patience: Patience,
+    pub(super) leader_failures: LeaderFailures,
     pub(super) engine_has_work: bool,
     pub(super) view_changes: u64,
+    pub(super) ignored: IgnoredCounts,
     pub(super) halted: bool,
 }
 
@@ -97,9 +98,10 @@ impl Chained {
             timeouts: Timeouts::default(),
             collector: Collector::new(Arc::clone(committee), Purpose::Vote, config.policy),
             pacemaker: Pacemaker::new(config.timeout, config.liveness.timeout_growth),
-            patience: Patience::default(),
+            leader_failures: LeaderFailures::default(),
             engine_has_work: false,
             view_changes: 0,
+            ignored: IgnoredCounts::default(),
             halted: false,
             verifier,
             config,
@@ -113,51 +115,10 @@ impl Chained {
         self
     }
 
-    /// What it shows of itself.
-    #[must_use]
-    pub fn status(&self) -> ProtocolStatus {
-        ProtocolStatus {
-            view: self.view,
-            leader: self.leader(),
-            view_changes: self.view_changes,
-            certificate_bytes: encode(&self.high_qc.certificate).len() as u64,
-            ..ProtocolStatus::default()
-        }
-    }
-
-    /// The current view.
-    #[must_use]
-    pub fn view(&self) -> View {
-        self.view
-    }
-
     /// The highest certificate that it knows.
     #[must_use]
     pub fn high_qc(&self) -> &Qc {
         &self.high_qc
-    }
-
-    /// The last decided block.
-    #[must_use]
-    pub fn tip(&self) -> BlockId {
-        self.tree.root().id
-    }
-
-    /// Whether it has this block undecided, or decided it not long ago.
-    #[must_use]
-    pub fn has_block(&self, id: BlockId) -> bool {
-        self.tree.contains(id) || self.decided.values().any(|decided| *decided == id)
-    }
-
-    /// Whether a vote for this block could still be cast.
-    #[must_use]
-    pub fn may_vote(&self, id: BlockId) -> bool {
-        self.tree.get(id).is_some_and(|block| block.view >= self.view)
-    }
-
-    /// The bodies that undecided blocks order.
-    pub fn undecided_bodies(&self) -> impl Iterator<Item = &BodyRef> {
-        self.tree.bodies()
     }
 
     pub(super) fn send(&mut self, to: Recipients, message: Message) {
@@ -167,6 +128,10 @@ impl Chained {
 
     pub(super) fn show_qc(&mut self, to: Recipients, high_qc: Qc) {
         self.send(to, Message::Certificates { high_qc, high_tc: None });
+    }
+
+    pub(super) fn report(&mut self, member: ReplicaId, rule: Rule, evidence: Evidence) {
+        self.outputs.push_back(Output::Misbehaviour(Misbehaviour { member, rule, evidence }));
     }
 
     pub(super) fn update_work(&mut self, now: Time) {
@@ -185,16 +150,17 @@ impl Chained {
         match message {
             Message::Proposal(proposal) => self.on_proposal(now, from, proposal),
             Message::Vote(vote) => {
-                self.on_vote(now, PhaseVote { phase: Phase::Prepare, vote });
+                self.on_vote(now, from, PhaseVote { phase: Phase::Prepare, vote });
             }
-            Message::Timeout(timeout) => self.on_timeout(now, timeout),
+            Message::Timeout(timeout) => self.on_timeout(now, from, timeout),
+            // Never ignored: one that is known may be what a fetch that failed is tried again for.
             Message::Certificates { high_qc, high_tc } => {
                 self.on_qc(now, &high_qc);
                 if let Some(tc) = high_tc {
                     self.on_tc(now, tc);
                 }
             }
-            Message::PhaseVote(vote) => self.on_vote(now, vote),
+            Message::PhaseVote(vote) => self.on_vote(now, from, vote),
             Message::PreCommitted(qc) => self.on_pre_committed(now, qc),
             Message::NewView(qc) => self.on_new_view(now, from, &qc),
         }
@@ -214,6 +180,7 @@ impl Machine for Chained {
                 self.recover(now, safety.as_ref(), executed.as_ref(), &decided, &stored);
             }
             Input::Installed(record) => self.on_installed(now, &record),
+            Input::WallClock(origin_ms) => self.config.wall_origin_ms = origin_ms,
             Input::Message { from, message } => {
                 if let Some(message) = message.into_inner().into_chained() {
                     self.on_message(now, from, message);
@@ -229,9 +196,10 @@ impl Machine for Chained {
                     self.on_run(now, run);
                 }
             }
-            // Its certificates keep nothing open that a state could close, and the next leader orders
-            // what this one passed over.
-            Input::Stable(_) | Input::Overtaken => {}
+            // Its certificates keep nothing open that a state could close, and the next leader
+            // orders what this one passed over.
+            Input::Stable(_) | Input::CensorshipSuspected => {}
+            Input::ShowDecision { to } => self.show_last_decision(to),
             Input::Work(working) => {
                 self.engine_has_work = working;
                 self.update_work(now);
@@ -246,7 +214,7 @@ impl Machine for Chained {
         }
         self.combine_ripe_votes(now);
         if self.pacemaker.is_due(now) {
-            self.give_up(now);
+            self.time_out(now);
         }
     }
 

@@ -1,49 +1,20 @@
 //! Voting and collecting votes.
 
-use super::messages::{Block, Message, PhaseVote, Qc, Vote, encode, vote_message};
+use super::collecting::Subject;
+use super::messages::{Block, Message, PhaseVote, Qc, Vote, encode};
 use super::records::{LaterVotes, SafetyRecord};
 use super::rules::Phase;
 use super::state::Chained;
+use super::statements::vote_message;
 use crate::block_tree::TreeBlock;
-use crate::tally::{Progress, Tally};
-use crate::{Fault, Output};
+use crate::tally::{InvalidShare, Progress, Tally};
+use crate::{Evidence, Ignored, MessageKind, Output, Rule};
 use bytes::Bytes;
 use quorate_crypto::Share;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::machine::{CombineOutcome, Record, RecordKind};
 use quorate_types::{BlockId, Recipients, ReplicaId, Time, View};
 use std::collections::BTreeMap;
-
-/// What a vote is for. Votes that differ in anything sign differently, and are counted apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Subject {
-    phase: Phase,
-    id: BlockId,
-    base_view: View,
-    base_id: BlockId,
-}
-
-/// The votes under way, by view and block. Each signer fills at most two tallies a view and phase.
-#[derive(Debug, Default)]
-pub(super) struct Votes {
-    tallies: BTreeMap<View, BTreeMap<Subject, Tally<()>>>,
-}
-
-impl Votes {
-    pub(super) fn prune(&mut self, view: View) {
-        self.tallies.retain(|v, _| v.next() >= view);
-    }
-
-    /// How many tallies are kept.
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        self.tallies.values().map(BTreeMap::len).sum()
-    }
-
-    pub(super) fn deadline(&self) -> Option<Time> {
-        self.tallies.values().flat_map(BTreeMap::values).filter_map(Tally::deadline).min()
-    }
-}
 
 impl Chained {
     /// Votes for a block if every rule allows it, durably first.
@@ -71,6 +42,7 @@ impl Chained {
             return None;
         }
         let (view, (base_view, base_id)) = (block.view, self.base_of(block)?);
+        assert!(base_view < view, "views grow from block to block");
         let share = self.sign_vote(Phase::Prepare, (view, id), (base_view, base_id));
         let vote = Vote { view, id, base_view, base_id, signer: self.config.id, share };
         self.voted_view = view;
@@ -106,7 +78,7 @@ impl Chained {
     /// Sends the vote to its collector, who may be ourselves.
     pub(super) fn deliver_vote(&mut self, now: Time, vote: PhaseVote) {
         if self.collects(vote.vote.view, vote.vote.id) {
-            self.on_vote(now, vote);
+            let _ = self.count_vote(now, vote);
         } else {
             self.send_vote(vote);
         }
@@ -139,7 +111,7 @@ impl Chained {
         }
     }
 
-    /// Whether a certificate of these votes would be no news.
+    /// Returns `true` if a certificate of these votes would be no news.
     fn is_past(&self, phase: Phase, view: View) -> bool {
         let decided = self.view_by_qc() > view;
         let pre_committed = self.phases.pre_committed.as_ref().map_or(View(0), |qc| qc.view);
@@ -150,29 +122,58 @@ impl Chained {
         }
     }
 
-    /// Takes a vote in: sent to us as the collector, or found in a timeout.
-    pub(super) fn on_vote(&mut self, now: Time, PhaseVote { phase, vote }: PhaseVote) {
-        if vote.view.next() < self.view || self.is_past(phase, vote.view) {
-            return;
+    /// Takes a vote in that was sent to us as the collector.
+    pub(super) fn on_vote(&mut self, now: Time, from: ReplicaId, said: PhaseVote) {
+        assert_eq!(said.vote.signer, from, "a vote is checked to be its sender's");
+        let kind = match said.phase {
+            Phase::Prepare => MessageKind::Vote,
+            Phase::PreCommit | Phase::Commit => MessageKind::PhaseVote,
+        };
+        if let Some(reason) = self.count_vote(now, said) {
+            self.ignored.count(kind, reason);
+        }
+    }
+
+    fn ignore_vote(&self, phase: Phase, vote: &Vote) -> Option<Ignored> {
+        if vote.view.next() < self.view {
+            return Some(Ignored::StaleView);
+        }
+        self.is_past(phase, vote.view).then_some(Ignored::AlreadyCertified)
+    }
+
+    /// Counts a vote: sent to us, our own, or found in a timeout. Returns why it was not counted.
+    pub(super) fn count_vote(
+        &mut self,
+        now: Time,
+        PhaseVote { phase, vote }: PhaseVote,
+    ) -> Option<Ignored> {
+        if let Some(reason) = self.ignore_vote(phase, &vote) {
+            return Some(reason);
         }
         let (members, wait) = (self.verifier.committee().size(), self.config.vote_wait);
         let (id, base_view, base_id) = (vote.id, vote.base_view, vote.base_id);
         let subject = Subject { phase, id, base_view, base_id };
         let tallies = self.votes.tallies.entry(vote.view).or_default();
         let is_other = |other: &Subject| other.phase == phase && *other != subject;
-        let others = tallies.iter().filter(|(o, t)| is_other(o) && t.has(vote.signer)).count();
-        if others > 0 {
-            self.outputs.push_back(Output::Blame(vote.signer, Fault::DoubleVote));
+        let mut others = tallies.iter().filter(|(o, t)| is_other(o) && t.has(vote.signer));
+        let (first, is_third) = (others.next().map(|(other, _)| other.id), others.next().is_some());
+        if let Some(first) = first {
+            let evidence = Evidence::Conflict { view: vote.view, first: first.0, second: id.0 };
+            self.report(vote.signer, Rule::DoubleVote, evidence);
         }
-        if others > 1 {
-            return;
+        if is_third {
+            return Some(Ignored::Conflicting);
         }
         let message = vote.message(&self.verifier, phase);
+        let tallies = self.votes.tallies.entry(vote.view).or_default();
         let tally = tallies.entry(subject).or_insert_with(|| Tally::new(members, wait));
-        if tally.add(vote.signer, (), || message, vote.share) {
-            let jobs = tally.combine(now, &mut self.collector);
-            self.outputs.extend(jobs.into_iter().map(Output::Combine));
+        if !tally.add(vote.signer, (), || message, vote.share) {
+            return Some(Ignored::Duplicate);
         }
+        assert!(tally.counted().contains(vote.signer.index()));
+        let jobs = tally.combine(now, &mut self.collector);
+        self.outputs.extend(jobs.into_iter().map(Output::Combine));
+        None
     }
 
     /// Starts what has waited long enough for votes beyond the quorum.
@@ -187,9 +188,9 @@ impl Chained {
 
     /// A combining job came back: for votes or for timeouts.
     pub(super) fn on_combined(&mut self, now: Time, outcome: &CombineOutcome) {
-        let mut blamed = Vec::new();
-        let certificate = self.certificate_from(now, outcome, &mut blamed);
-        self.blame(blamed);
+        let mut invalid = Vec::new();
+        let certificate = self.certificate_from(now, outcome, &mut invalid);
+        self.report_shares(invalid);
         match certificate {
             Some((phase, qc)) => self.on_collected(now, phase, qc),
             None => self.on_combined_timeouts(now, outcome),
@@ -202,7 +203,7 @@ impl Chained {
         self.show_phase(phase, &qc);
         match phase {
             Phase::Prepare | Phase::Commit => self.on_qc(now, &qc),
-            Phase::PreCommit => self.on_pre_committed(now, qc),
+            Phase::PreCommit => self.take_pre_committed(now, qc),
         }
     }
 
@@ -210,12 +211,12 @@ impl Chained {
         &mut self,
         now: Time,
         outcome: &CombineOutcome,
-        blamed: &mut Vec<ReplicaId>,
+        invalid: &mut Vec<InvalidShare>,
     ) -> Option<(Phase, Qc)> {
         for (view, tallies) in &mut self.votes.tallies {
             for (subject, tally) in tallies {
                 if let Progress::Done(mut certificates) =
-                    tally.combined(outcome, &mut self.collector, blamed)
+                    tally.combined(outcome, &mut self.collector, invalid)
                 {
                     let ((), certificate) = certificates.pop()?;
                     let Subject { phase, id, base_view, base_id } = *subject;
@@ -228,14 +229,13 @@ impl Chained {
         None
     }
 
-    pub(super) fn blame(&mut self, blamed: Vec<ReplicaId>) {
-        self.outputs
-            .extend(blamed.into_iter().map(|member| Output::Blame(member, Fault::BadShare)));
+    pub(super) fn report_shares(&mut self, invalid: Vec<InvalidShare>) {
+        self.outputs.extend(invalid.into_iter().map(|share| Output::Misbehaviour(share.into())));
     }
 
-    /// The tips of what must not be lost: the highest certificate's block, and every block voted for
-    /// since. A collector may show a certificate for any of these at any time, and then it is the
-    /// highest, and somebody must still have the block.
+    /// The tips of what must not be lost: the highest certificate's block, and every block voted
+    /// for since. A collector may show a certificate for any of these at any time, and then it is
+    /// the highest, and somebody must still have the block.
     pub(super) fn indispensable(&self) -> Vec<BlockId> {
         let mut tips = vec![self.high_qc.id];
         tips.extend(self.voted.range(self.high_qc.view.next()..).map(|(_, id)| *id));

@@ -15,32 +15,34 @@
 //!  view v:    leader proposes b,  justify QC(a)    all vote, to leader(v+1)
 //!  view v+1:  leader proposes b′, justify QC(b)    voters lock on a
 //!  view v+2:  leader proposes b″, justify QC(b′)   voters lock on b
-//!  view v+3:  leader proposes …,  justify QC(b″)   b is decided, if v, v+1 and v+2 are its links' views
+//!  view v+3:  leader proposes …,  justify QC(b″)   b is decided: its links are of v, v+1, v+2
 //! ```
 //!
-//! - **Block.** By the leader of its view; its certificate is of the view before, or a timeout certificate
-//!   explains the gap. What a block after a timeout certificate extends is not checked: the locks are.
-//! - **Vote.** In the current view, in no view twice, for a block that extends the lock or whose own
-//!   certificate is of a later view than the lock (★).
+//! - **Block.** By the leader of its view; its certificate is of the view before, or a timeout
+//!   certificate explains the gap. What a block after a timeout certificate extends is not checked:
+//!   the locks are.
+//! - **Vote.** In the current view, in no view twice, for a block that extends the lock or whose
+//!   own certificate is of a later view than the lock (★).
 //! - **Lock.** Whatever block comes, voted for or not: the parent of the block that its certificate
 //!   certifies, if that is later than the old lock.
-//! - **Decision.** Three blocks in consecutive *views*, the last of them certified, decide the first and
-//!   its ancestors, oldest first. Links alone decide nothing: a lock is let go for a certificate of a later
-//!   view, and a gap between views leaves room for one (★).
-//! - **Complaint.** When a view takes too long: to everybody, with the highest certificate and the last
-//!   vote. A complaint binds its sender to nothing: a proposal that comes late still gets its vote.
-//!   A quorum of complaints is a timeout certificate and leads to the next view; it stands for the
-//!   new-view messages of the paper, so its leader goes on at once with the highest certificate in it.
+//! - **Decision.** Three blocks in consecutive *views*, the last of them certified, decide the
+//!   first and its ancestors, oldest first. Links alone decide nothing: a lock is released for a
+//!   certificate of a later view, and a gap between views leaves room for one (★).
+//! - **Complaint.** When a view takes too long: to everybody, with the highest certificate and the
+//!   last vote. A complaint binds its sender to nothing: a proposal that comes late still gets its
+//!   vote. A quorum of complaints is a timeout certificate and leads to the next view; it stands
+//!   for the new-view messages of the paper, so its leader goes on at once with the highest
+//!   certificate in it.
 //!
 //! # Deviations from the papers
 //!
 //! - A vote names its block's grandparent, so that a certificate alone shows what it decides.
 //! - Parent and certified block are one link: there are no dummy blocks, and views are compared.
-//! - Votes inside complaints make the certificate that a dead collector took with it. Three leaders in
-//!   a row are then enough for a decision, where votes to the next leader alone need four: of four
-//!   members with one crashed, no four in a row are up, and nothing would ever be decided.
-//! - Complaints go to all, with view, certificate and signature: to the next leader alone, two faulty
-//!   leaders in a row stop everything.
+//! - Votes inside complaints make the certificate that a dead collector took with it. Three leaders
+//!   in a row are then enough for a decision, where votes to the next leader alone need four: of
+//!   four members with one crashed, no four in a row are up, and nothing would ever be decided.
+//! - Complaints go to all, with view, certificate and signature: to the next leader alone, two
+//!   faulty leaders in a row stop everything.
 //! - What the pacemaker, the safety record, idling and the shared checks do otherwise is said with
 //!   [Jolteon](crate::jolteon#deviations-from-the-papers).
 //!

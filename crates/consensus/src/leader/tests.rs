@@ -63,8 +63,8 @@ fn many() -> Vec<Vec<u64>> {
     all
 }
 
-/// Tijdeman's bound: after any number of views each member has led within one view of its share, and
-/// after a round exactly its share.
+/// Tijdeman's bound: after any number of views each member has led within one view of its share,
+/// and after a round exactly its share.
 #[test]
 fn nobody_is_ever_a_turn_ahead_or_behind() {
     for each in many() {
@@ -82,8 +82,8 @@ fn nobody_is_ever_a_turn_ahead_or_behind() {
     }
 }
 
-/// Whoever is faulty, as long as they weigh no more than is tolerated: some three views in a row are
-/// led by honest members, so the chain decides. Turns by heads would not do.
+/// Whoever is faulty, as long as they weigh no more than is tolerated: some three views in a row
+/// are led by honest members, so the chain decides. Turns by heads would not do.
 #[test]
 fn three_honest_leaders_follow_each_other_in_every_round() {
     for each in many().into_iter().filter(|each| each.len() <= 10) {

@@ -1,11 +1,11 @@
-use super::{Pacemaker, Patience};
+use super::{LeaderFailures, Pacemaker};
 use quorate_types::{ReplicaId, Time, Weights};
 use std::time::Duration;
 
 const SPAN: Duration = Duration::from_secs(1);
 
-/// Views led by these members of four were given up, one after the other.
-fn give_up(pacemaker: &mut Pacemaker, leaders: &[u16]) {
+/// Views led by these members of four timed out, one after the other.
+fn time_out(pacemaker: &mut Pacemaker, leaders: &[u16]) {
     for leader in leaders {
         pacemaker.failed(ReplicaId(*leader), &Weights::equal(4));
         pacemaker.enter(Time(0));
@@ -32,9 +32,9 @@ fn the_span_grows_by_half_twelve_times_and_a_decision_resets_it() {
     let mut pacemaker = Pacemaker::new(SPAN, 50);
     pacemaker.set_working(Time(0), true);
     let mut spans = Vec::new();
-    give_up(&mut pacemaker, &[3]);
+    time_out(&mut pacemaker, &[3]);
     for view in 0..14 {
-        give_up(&mut pacemaker, &[view % 4]);
+        time_out(&mut pacemaker, &[view % 4]);
         spans.push(pacemaker.deadline().expect("it works").0);
     }
     assert_eq!(&spans[..3], [1_500_000, 2_250_000, 3_375_000]);
@@ -71,7 +71,7 @@ fn a_decision_excuses_the_same_leaders_again() {
     let mut pacemaker = Pacemaker::new(SPAN, 50);
     pacemaker.set_working(Time(0), true);
     for _ in 0..3 {
-        give_up(&mut pacemaker, &[3]);
+        time_out(&mut pacemaker, &[3]);
         assert_eq!(pacemaker.deadline(), Some(Time(1_000_000)));
         pacemaker.decided();
     }
@@ -82,21 +82,21 @@ fn how_much_the_span_grows_is_set() {
     for (growth, expected) in [(0, 1_000_000), (25, 1_562_500), (100, 4_000_000)] {
         let mut pacemaker = Pacemaker::new(SPAN, growth);
         pacemaker.set_working(Time(0), true);
-        give_up(&mut pacemaker, &[3, 0, 1]);
+        time_out(&mut pacemaker, &[3, 0, 1]);
         assert_eq!(pacemaker.deadline(), Some(Time(expected)), "{growth} %");
     }
 }
 
 #[test]
-fn without_patience_a_view_lasts_an_eighth_and_still_backs_off() {
+fn without_trust_a_view_lasts_an_eighth_and_still_backs_off() {
     let mut pacemaker = Pacemaker::new(SPAN, 50);
     pacemaker.set_working(Time(0), true);
-    pacemaker.set_patient(false);
+    pacemaker.set_full_span(false);
     pacemaker.enter(Time(0));
     assert_eq!(pacemaker.deadline(), Some(Time(125_000)));
-    give_up(&mut pacemaker, &[3, 0]);
+    time_out(&mut pacemaker, &[3, 0]);
     assert_eq!(pacemaker.deadline(), Some(Time(187_500)));
-    pacemaker.set_patient(true);
+    pacemaker.set_full_span(true);
     pacemaker.enter(Time(0));
     assert_eq!(pacemaker.deadline(), Some(Time(1_500_000)));
 }
@@ -104,18 +104,18 @@ fn without_patience_a_view_lasts_an_eighth_and_still_backs_off() {
 #[test]
 fn a_member_that_failed_is_trusted_again_after_a_success_or_now_and_then() {
     let member = ReplicaId(2);
-    let mut patience = Patience::default();
-    assert!(patience.trusts(member));
-    patience.failed(member);
-    assert!(!patience.trusts(member));
-    assert!(patience.trusts(ReplicaId(1)), "the others' turns are their own");
+    let mut failures = LeaderFailures::default();
+    assert!(failures.trusts(member));
+    failures.failed(member);
+    assert!(!failures.trusts(member));
+    assert!(failures.trusts(ReplicaId(1)), "the others' turns are their own");
     for _ in 1..64 {
-        assert!(!patience.trusts(member));
-        patience.failed(member);
+        assert!(!failures.trusts(member));
+        failures.failed(member);
     }
-    assert!(patience.trusts(member), "it may have come back slow");
-    patience.failed(member);
-    assert!(!patience.trusts(member));
-    patience.succeeded(member);
-    assert!(patience.trusts(member));
+    assert!(failures.trusts(member), "it may have come back slow");
+    failures.failed(member);
+    assert!(!failures.trusts(member));
+    failures.succeeded(member);
+    assert!(failures.trusts(member));
 }

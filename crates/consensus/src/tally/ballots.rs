@@ -1,8 +1,8 @@
 //! Shares by members that may differ in what they state.
 
-use super::{Collector, Progress, Tally};
+use super::{Collector, InvalidShare, Progress, Tally};
 use quorate_crypto::{Bitmap, Certificate, Share};
-use quorate_types::machine::{CombineJob, CombineOutcome};
+use quorate_types::machine::{CombineId, CombineJob, CombineOutcome};
 use quorate_types::{ReplicaId, Time};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -38,6 +38,12 @@ impl<K: Ord + Clone> Ballots<K> {
         self.tallies.entry(statement).or_insert_with(new).add(signer, (), message, share)
     }
 
+    /// Number of statements that shares came for.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.tallies.len()
+    }
+
     /// Whether this member was counted.
     #[must_use]
     pub fn has(&self, signer: ReplicaId) -> bool {
@@ -51,7 +57,7 @@ impl<K: Ord + Clone> Ballots<K> {
 
     /// Whether a job is one of these tallies'.
     #[must_use]
-    pub fn awaits(&self, job: u64) -> bool {
+    pub fn awaits(&self, job: CombineId) -> bool {
         self.tallies.values().any(|tally| tally.awaits(job))
     }
 
@@ -67,11 +73,11 @@ impl<K: Ord + Clone> Ballots<K> {
         &mut self,
         outcome: &CombineOutcome,
         collector: &mut Collector,
-        blamed: &mut Vec<ReplicaId>,
+        invalid: &mut Vec<InvalidShare>,
     ) -> Option<(K, Certificate)> {
         let mut tallies = self.tallies.iter_mut();
         let (statement, tally) = tallies.find(|(_, tally)| tally.awaits(outcome.id))?;
-        match tally.combined(outcome, collector, blamed) {
+        match tally.combined(outcome, collector, invalid) {
             Progress::Done(certificates) => {
                 certificates.into_iter().next().map(|((), made)| (statement.clone(), made))
             }

@@ -51,7 +51,7 @@ fn run(
     for job in &jobs {
         progress = tally.combined(&job.run(), collector, &mut blamed);
     }
-    (jobs.len(), progress, blamed.into_iter().map(|b| b.0).collect())
+    (jobs.len(), progress, blamed.into_iter().map(|bad| bad.signer.0).collect())
 }
 
 fn signers(progress: &Progress<u8>) -> Vec<(u8, Vec<usize>)> {

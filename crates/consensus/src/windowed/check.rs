@@ -1,37 +1,41 @@
-//! What makes a message valid, as far as no state is needed.
+//! Checks of messages that need no state: signatures, thresholds, shapes.
 
 use super::collectors::primary;
-use super::messages::{
-    FastReport, Message, NewView, Path, Place, PrePrepare, Proof, Shares, SlotCertificate,
-    SlotReport, SlowReport, Status, ViewChange, digest_of,
-};
-use super::records::DecidedSlot;
+use super::messages::{FastReport, Message, NewView, SlotReport, SlowReport, Status, ViewChange};
 use super::rules::WINDOW;
-use crate::verify::Verifier;
+use super::values::{
+    DecidedSlot, Path, PrePrepare, Proof, Proposal, Shares, SlotCertificate, digest_of,
+};
+use crate::verifier::Verifier;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, Share};
-use quorate_types::{Height, Kind, Payload, Purpose, Rejected, View};
+use quorate_types::{Height, Kind, Payload, Purpose, Rejected, ReplicaId, View};
 
-/// Checks a message. Who sent it matters for votes alone, and those are counted as their sender's.
+/// Checks a message of `from`. Votes are counted as their sender's, and so are those of a primary
+/// in its pre-prepare, which nothing else ties to it: nobody may send another's.
 ///
 /// # Errors
 /// The first rule that it breaks.
-pub fn verify(message: &Message, verifier: &Verifier) -> Result<(), Rejected> {
+pub fn verify(message: &Message, from: ReplicaId, verifier: &Verifier) -> Result<(), Rejected> {
     match message {
         Message::PrePrepare(proposed) => {
             fresh(proposed.view, verifier)?;
+            let is_its = from == primary(proposed.view, verifier.committee().size());
+            if !is_its && !mutants::active(Mutant::PrePrepareOfAnybody) {
+                return Err(Rejected::ForeignSender);
+            }
             check_pre_prepare(proposed, verifier)?;
         }
         Message::SignShare(share) => {
-            fresh(share.at.view, verifier)?;
+            fresh(share.proposal.view, verifier)?;
             check_shares(&share.shares, verifier)?;
         }
         Message::Prepare(prepared) => {
-            fresh(prepared.at.view, verifier)?;
+            fresh(prepared.proposal.view, verifier)?;
             check_certificate(Kind::Prepare, Purpose::Vote, prepared, verifier)?;
         }
         Message::CommitShare(share) => {
-            fresh(share.at.view, verifier)?;
+            fresh(share.proposal.view, verifier)?;
             check_share(Purpose::Vote, &share.share, verifier)?;
         }
         Message::Proof(proof) => check_proof(proof, verifier)?,
@@ -49,7 +53,7 @@ pub fn verify(message: &Message, verifier: &Verifier) -> Result<(), Rejected> {
     Ok(())
 }
 
-/// What is of an earlier view asks for nothing any more.
+/// Refuses messages of views before the machine's own.
 fn fresh(view: View, verifier: &Verifier) -> Result<(), Rejected> {
     if view < verifier.horizon() { Err(Rejected::Stale) } else { Ok(()) }
 }
@@ -71,7 +75,7 @@ pub(super) fn check_payload(payload: &Payload, verifier: &Verifier) -> Result<()
 fn check_pre_prepare(proposed: &PrePrepare, verifier: &Verifier) -> Result<(), Rejected> {
     check_payload(&proposed.payload, verifier)?;
     check_shares(&proposed.shares, verifier)?;
-    let statement = proposed.place().statement(Kind::PrePrepare, verifier);
+    let statement = verifier.statement(Kind::PrePrepare, &proposed.proposal());
     let signer = primary(proposed.view, verifier.committee().size());
     verifier.check_alone(signer, &statement, &proposed.signature, "a pre-prepare")
 }
@@ -87,12 +91,10 @@ fn check_share(purpose: Purpose, share: &Share, verifier: &Verifier) -> Result<(
     fits.then_some(()).ok_or(Rejected::BadSignature("a share of the wrong length"))
 }
 
-/// A decided slot proves itself: its value is that of its proof.
+/// Checks that a decided slot's payload is the one that its proof decides, and the proof.
 pub(super) fn check_decided(slot: &DecidedSlot, verifier: &Verifier) -> Result<(), Rejected> {
     check_payload(&slot.payload, verifier)?;
-    let place = slot.proof.certificate.at;
-    let fits = slot.payload.header.height == place.slot && digest_of(&slot.payload) == place.digest;
-    if !fits {
+    if !is_value_of(&slot.payload, &slot.proof.certificate.proposal) {
         return Err(Rejected::RuleBroken(
             "a decided slot's value is the one that its proof decides",
         ));
@@ -100,7 +102,11 @@ pub(super) fn check_decided(slot: &DecidedSlot, verifier: &Verifier) -> Result<(
     check_proof(&slot.proof, verifier)
 }
 
-/// ★ Enough signers, and a good signature over what they voted for.
+fn is_value_of(payload: &Payload, proposal: &Proposal) -> bool {
+    payload.header.height == proposal.slot && digest_of(payload) == proposal.digest
+}
+
+/// ★ Checks that a certificate has enough signers, and their signature over the proposal.
 pub(super) fn check_certificate(
     kind: Kind,
     purpose: Purpose,
@@ -118,7 +124,7 @@ pub(super) fn check_certificate(
     }
     let (scheme, _) = committee.scheme(purpose);
     scheme
-        .verify(&certificate.at.statement(kind, verifier), &certificate.certificate)
+        .verify(&verifier.statement(kind, &certificate.proposal), &certificate.certificate)
         .map_err(|_| Rejected::BadSignature("a slot's certificate"))?;
     verifier.remember_slot(kind, purpose, certificate);
     Ok(())
@@ -131,9 +137,12 @@ pub(super) fn check_proof(proof: &Proof, verifier: &Verifier) -> Result<(), Reje
     }
 }
 
+fn has_fast_path(verifier: &Verifier) -> bool {
+    verifier.protocol().windowed_rules().is_some_and(|rules| rules.fast_path)
+}
+
 fn check_fast(certificate: &SlotCertificate, verifier: &Verifier) -> Result<(), Rejected> {
-    let has_fast_path = verifier.protocol().windowed_rules().is_some_and(|rules| rules.fast_path);
-    if !has_fast_path {
+    if !has_fast_path(verifier) {
         return Err(Rejected::RuleBroken("nothing is decided fast where there is no fast path"));
     }
     let purpose =
@@ -141,11 +150,19 @@ fn check_fast(certificate: &SlotCertificate, verifier: &Verifier) -> Result<(), 
     check_certificate(Kind::Prepare, purpose, certificate, verifier)
 }
 
-/// A view change is sound by itself: signed, of slots in its window, each once, with evidence for each
-/// of views before its own (★).
+/// ★ Checks a view change: of no earlier view, signed, of slots in its window, each once, all
+/// evidence of views before its own and every certificate in it valid (PBFT §4.4, paper 002 §V-G).
 fn check_view_change(change: &ViewChange, verifier: &Verifier) -> Result<(), Rejected> {
-    let statement = verifier.statement(Kind::ViewChange, &change.digest());
+    fresh(change.view, verifier)?;
+    let digest = change.digest();
+    let statement = verifier.statement(Kind::ViewChange, &digest);
     verifier.check_alone(change.signer, &statement, &change.signature, "a view change")?;
+    let name = (change.signer, digest);
+    verifier.check_change_once(change.view, name, || check_evidence(change, verifier))
+}
+
+/// ★ Checks all that a view change reports.
+fn check_evidence(change: &ViewChange, verifier: &Verifier) -> Result<(), Rejected> {
     if let Some(stable) = &change.stable {
         stable.check(verifier.committee())?;
     }
@@ -161,30 +178,49 @@ fn check_view_change(change: &ViewChange, verifier: &Verifier) -> Result<(), Rej
 }
 
 fn check_report(report: &SlotReport, view: View, verifier: &Verifier) -> Result<(), Rejected> {
-    let earlier = |place: &Place| place.slot == report.slot && place.view < view;
+    let is_earlier = |of: View| of < view || mutants::active(Mutant::ViewChangeAnyEvidence);
+    let earlier = |proposal: &Proposal| proposal.slot == report.slot && is_earlier(proposal.view);
     let rule = Rejected::RuleBroken("a view change reports earlier views of its slots");
     match &report.slow {
         SlowReport::Nothing => {}
-        SlowReport::Prepared(certificate) if earlier(&certificate.at) => {
+        SlowReport::Prepared(certificate, value) if earlier(&certificate.proposal) => {
+            check_prepared_value(value, &certificate.proposal, verifier)?;
             check_certificate(Kind::Prepare, Purpose::Vote, certificate, verifier)?;
         }
-        SlowReport::Decided(certificate) if certificate.at.slot == report.slot => {
+        SlowReport::Decided(certificate) if certificate.proposal.slot == report.slot => {
             check_certificate(Kind::Commit, Purpose::Vote, certificate, verifier)?;
         }
         _ => return Err(rule),
     }
     match &report.fast {
         FastReport::Nothing => Ok(()),
-        FastReport::Accepted(accepted, _) if *accepted < view => Ok(()),
-        FastReport::Decided(certificate) if certificate.at.slot == report.slot => {
+        FastReport::Accepted(..) if !has_fast_path(verifier) => {
+            Err(Rejected::RuleBroken("nothing is reported fast where there is no fast path"))
+        }
+        FastReport::Accepted(accepted, _) if is_earlier(*accepted) => Ok(()),
+        FastReport::Decided(certificate) if certificate.proposal.slot == report.slot => {
             check_fast(certificate, verifier)
         }
         _ => Err(rule),
     }
 }
 
-/// ★ A new view is its primary's, and names exactly as many view changes as the honest can give: with
-/// fewer a decision may be hidden, with more the primary would choose among conclusions.
+/// ★ Checks that a prepared certificate comes with its value: what is proposed again must be here,
+/// whoever else has lost it.
+fn check_prepared_value(
+    value: &Payload,
+    proposal: &Proposal,
+    verifier: &Verifier,
+) -> Result<(), Rejected> {
+    check_payload(value, verifier)?;
+    if !is_value_of(value, proposal) && !mutants::active(Mutant::ViewChangeWithoutValue) {
+        return Err(Rejected::RuleBroken("a prepared certificate comes with its value"));
+    }
+    Ok(())
+}
+
+/// ★ Checks a new view: signed by its primary, naming view changes of exactly `n−f` members. With
+/// fewer a decision may be hidden; with more the primary could choose among results.
 fn check_new_view(new_view: &NewView, verifier: &Verifier) -> Result<(), Rejected> {
     fresh(new_view.view, verifier)?;
     let committee = verifier.committee();
@@ -213,14 +249,14 @@ fn check_status(status: &Status) -> Result<(), Rejected> {
     at_most(status.lacks.len(), WINDOW as usize, "values of a status")
 }
 
-/// Two values for one slot and view, signed by the same primary.
+/// Checks an equivocation: two values for one slot and view, signed by the same primary.
 fn check_equivocation(
     one: &PrePrepare,
     other: &PrePrepare,
     verifier: &Verifier,
 ) -> Result<(), Rejected> {
     fresh(one.view, verifier)?;
-    let (first, second) = (one.place(), other.place());
+    let (first, second) = (one.proposal(), other.proposal());
     let same_slot = (first.view, first.slot) == (second.view, second.slot);
     if !same_slot || first.digest == second.digest {
         return Err(Rejected::RuleBroken("an equivocation is two values for one slot and view"));

@@ -1,200 +1,138 @@
-//! A collector's part: votes in, certificates out.
+//! Normal case at a collector: votes in, certificates and proofs out (paper 002 §V-B, §V-C, §V-E).
 //!
-//! The first collector of a slot acts when it can; each later one waits its turn, and only acts if
-//! nobody before it did (paper 002, §V-E: staggered, the primary last).
+//! The first collector of a slot acts when it can; each later one waits for its turn, and acts only
+//! if none before it did (§V-E: staggered, the primary last). In PBFT every member collects for
+//! itself.
 
-use super::messages::{CommitShare, Path, Place, Proof, Shares, SignShare, SlotCertificate};
+use super::messages::{CommitShare, SignShare};
+use super::slot_votes::{INTERPOLATION_TIME, Lags, SlotVotes, Waits};
 use super::state::Windowed;
-use crate::stagger::Turn;
-use crate::tally::Ballots;
-use crate::{Fault, Output};
-use quorate_crypto::{Bitmap, Certificate, Digest, Share};
+use super::values::{Path, Proof, Proposal, Shares, SlotCertificate};
+use crate::tally::InvalidShare;
+use crate::{Ignored, Output};
+use quorate_crypto::{Certificate, Digest, Share};
 use quorate_types::machine::{CombineJob, CombineOutcome};
-use quorate_types::{Committee, Height, Kind, Purpose, ReplicaId, Time, View};
-use std::time::Duration;
-
-/// About how long it takes to interpolate two hundred threshold shares, which adding all of them up saves:
-/// nobody waits longer for the votes of the redundant (paper 002, §VIII).
-pub(super) const INTERPOLATING: Duration = Duration::from_millis(4);
-
-/// The votes of one slot in one view, as one collector gathers them.
-#[derive(Debug)]
-pub(super) struct Collecting {
-    prepares: Ballots<Digest>,
-    /// Those with keys of their own that decide at once.
-    fast: Ballots<Digest>,
-    commits: Ballots<Digest>,
-    prepares_turn: Turn,
-    commits_turn: Turn,
-    /// Who voted, in time or not: what the fast timer learns from.
-    arrived: Bitmap,
-    quorum_at: Option<Time>,
-    fast_at: Option<Time>,
-    /// A certificate was shown, or a proof.
-    prepared: bool,
-    /// The collectors whose turns come before this one's.
-    earlier: Vec<ReplicaId>,
-}
-
-impl Collecting {
-    fn new(members: usize, waits: Waits, earlier: Vec<ReplicaId>) -> Self {
-        Self {
-            prepares: Ballots::new(members, waits.fast),
-            fast: Ballots::new(members, waits.whole),
-            commits: Ballots::new(members, Duration::ZERO),
-            prepares_turn: Turn::default(),
-            commits_turn: Turn::default(),
-            arrived: Bitmap::new(members),
-            quorum_at: None,
-            fast_at: None,
-            prepared: false,
-            earlier,
-        }
-    }
-
-    /// Somebody's vote came: what that tells of the pace.
-    fn lags(&mut self, now: Time, from: ReplicaId, committee: &Committee) -> Lags {
-        if !self.arrived.insert(from.index()) {
-            return Lags::default();
-        }
-        let weight = committee.weight_of(&self.arrived);
-        if weight < committee.quorum() {
-            return Lags::default();
-        }
-        let quorum_at = *self.quorum_at.get_or_insert(now);
-        let is_first = weight >= committee.weights().fast() && self.fast_at.is_none();
-        if is_first {
-            self.fast_at = Some(now);
-        }
-        let is_all = weight == committee.weights().total();
-        Lags {
-            fast: is_first.then(|| now.since(quorum_at)),
-            whole: self.fast_at.filter(|_| is_all).map(|fast_at| now.since(fast_at)),
-        }
-    }
-
-    /// Whether what decides at once is being made, or waits a moment for the votes of all.
-    fn is_fast_near(&self) -> bool {
-        self.fast.is_combining() || self.fast.deadline().is_some()
-    }
-
-    /// When there may be something to add up that waits for its time.
-    fn deadline(&self) -> Option<Time> {
-        let awaits_slow = !self.prepared && !self.is_fast_near();
-        let more = self.prepares.deadline().filter(|_| awaits_slow);
-        let waiting = [more, self.fast.deadline()];
-        let waiting = waiting.into_iter().filter(|_| self.prepares_turn == Turn::Come);
-        [self.prepares_turn.deadline(), self.commits_turn.deadline()]
-            .into_iter()
-            .chain(waiting)
-            .flatten()
-            .min()
-    }
-}
-
-/// How long to wait for votes beyond a quorum's, and for those of the redundant beyond that.
-#[derive(Clone, Copy, Debug, Default)]
-struct Waits {
-    fast: Duration,
-    whole: Duration,
-}
-
-/// How long after a quorum's votes those of all but the redundant came, and how long after these all.
-#[derive(Clone, Copy, Debug, Default)]
-struct Lags {
-    fast: Option<Duration>,
-    whole: Option<Duration>,
-}
+use quorate_types::{Height, Kind, Purpose, ReplicaId, Time, View};
 
 impl Windowed {
-    /// A member's vote, unchecked until it is added up.
-    pub(super) fn on_sign_share(&mut self, now: Time, from: ReplicaId, share: SignShare) {
-        self.count_shares(now, from, share.at, share.shares);
-    }
-
-    /// Likewise a vote to commit.
-    pub(super) fn on_commit_share(&mut self, now: Time, from: ReplicaId, share: CommitShare) {
-        self.count_commit(now, from, share.at, share.share);
-    }
-
-    pub(super) fn count_shares(
+    /// Member's vote, its share unchecked until it is combined (§V-C, §V-E).
+    pub(super) fn on_sign_share(
         &mut self,
         now: Time,
         from: ReplicaId,
-        place: Place,
+        share: SignShare,
+    ) -> Option<Ignored> {
+        self.add_sign_share(now, from, share.proposal, share.shares)
+    }
+
+    /// Member's vote to commit, unchecked likewise (§V-E).
+    pub(super) fn on_commit_share(
+        &mut self,
+        now: Time,
+        from: ReplicaId,
+        share: CommitShare,
+    ) -> Option<Ignored> {
+        self.add_commit_share(now, from, share.proposal, share.share)
+    }
+
+    pub(super) fn add_sign_share(
+        &mut self,
+        now: Time,
+        from: ReplicaId,
+        proposal: Proposal,
         shares: Shares,
-    ) {
-        if !self.gathers(place.view, place.slot) {
-            return;
+    ) -> Option<Ignored> {
+        if let Some(reason) = self.ignore_vote(&proposal) {
+            return Some(reason);
         }
-        let Some(collecting) = self.window.collecting(place.view, place.slot) else { return };
-        let Collecting { earlier, prepares_turn, .. } = collecting;
-        prepares_turn.start(|| now + self.stagger.before(now, earlier));
-        let statement = || place.statement(Kind::Prepare, &self.verifier);
-        collecting.prepares.add(from, place.digest, statement, shares.slow);
+        self.collect(proposal.view, proposal.slot);
+        let votes = self.window.votes(proposal.view, proposal.slot)?;
+        let SlotVotes { earlier, prepares_turn, .. } = votes;
+        prepares_turn.start(|| now + self.collector_backoff.delay_after(now, earlier));
+        let statement = || self.verifier.statement(Kind::Prepare, &proposal);
+        let is_new = votes.prepares.add(from, proposal.digest, statement, shares.slow);
         let committee = self.verifier.committee();
         let may_decide =
             self.rules.fast_path && (shares.fast.is_some() || !committee.splits_keys());
         if let Some(fast) = shares.fast {
-            collecting.fast.add(from, place.digest, statement, fast);
+            votes.fast.add(from, proposal.digest, statement, fast);
         }
-        let lags = if may_decide { collecting.lags(now, from, committee) } else { Lags::default() };
+        let lags = if may_decide { votes.lags(now, from, committee) } else { Lags::default() };
         if let Some(lag) = lags.fast {
-            self.fast_timer.came(lag);
+            self.fast_timer.observed(lag);
         }
-        if let Some(lag) = lags.whole.filter(|lag| *lag <= INTERPOLATING) {
-            self.whole_timer.came(lag);
+        if let Some(lag) = lags.whole.filter(|lag| *lag <= INTERPOLATION_TIME) {
+            self.whole_timer.observed(lag);
         }
-        self.add_up(now, place.view, place.slot);
+        self.combine_votes(now, proposal.view, proposal.slot);
+        (!is_new).then_some(Ignored::Duplicate)
     }
 
-    pub(super) fn count_commit(&mut self, now: Time, from: ReplicaId, place: Place, share: Share) {
-        if !self.gathers(place.view, place.slot) {
-            return;
+    pub(super) fn add_commit_share(
+        &mut self,
+        now: Time,
+        from: ReplicaId,
+        proposal: Proposal,
+        share: Share,
+    ) -> Option<Ignored> {
+        if let Some(reason) = self.ignore_vote(&proposal) {
+            return Some(reason);
         }
-        let Some(collecting) = self.window.collecting(place.view, place.slot) else { return };
-        let Collecting { earlier, commits_turn, .. } = collecting;
-        commits_turn.start(|| now + self.stagger.before(now, earlier));
-        let statement = || place.statement(Kind::Commit, &self.verifier);
-        collecting.commits.add(from, place.digest, statement, share);
-        self.add_up(now, place.view, place.slot);
+        self.collect(proposal.view, proposal.slot);
+        let votes = self.window.votes(proposal.view, proposal.slot)?;
+        let SlotVotes { earlier, commits_turn, .. } = votes;
+        commits_turn.start(|| now + self.collector_backoff.delay_after(now, earlier));
+        let statement = || self.verifier.statement(Kind::Commit, &proposal);
+        let is_new = votes.commits.add(from, proposal.digest, statement, share);
+        self.combine_votes(now, proposal.view, proposal.slot);
+        (!is_new).then_some(Ignored::Duplicate)
     }
 
-    /// A certificate of a slot came: how long it took tells how long to wait for others.
-    pub(super) fn learn_pace(&mut self, now: Time, from: ReplicaId, slot: Height) {
+    /// Reason to ignore a vote: it is neither of this view nor of the next, its slot is decided or
+    /// not within the window, or others collect it.
+    fn ignore_vote(&self, proposal: &Proposal) -> Option<Ignored> {
+        let Proposal { view, slot, .. } = *proposal;
+        if view < self.view {
+            return Some(Ignored::StaleView);
+        }
+        if view > self.view.next() {
+            return Some(Ignored::FutureView);
+        }
+        if !self.window.covers(slot) {
+            return Some(Ignored::OutsideWindow);
+        }
+        match self.window.get(slot) {
+            Some(known) if known.proof.is_some() => Some(Ignored::AlreadyDecided),
+            Some(known) if known.votes.contains_key(&view) => None,
+            _ => self.earlier(view, slot).is_none().then_some(Ignored::NotCollector),
+        }
+    }
+
+    /// Learns from a certificate how long collectors take.
+    pub(super) fn observe_collector(&mut self, now: Time, from: ReplicaId, slot: Height) {
         if !self.rules.collectors || from == self.id() {
             return;
         }
         let voted_at = self.window.get_mut(slot).and_then(|known| known.voted_at.take());
         if let Some(voted_at) = voted_at {
-            self.stagger.came(from, now.since(voted_at));
+            self.collector_backoff.observed(from, now.since(voted_at));
         }
     }
 
-    /// Those before this replica showed nothing of a slot at their turns.
-    fn pass_over(&mut self, now: Time, view: View, slot: Height) {
-        if let Some(collecting) = self.window.collecting(view, slot) {
-            self.stagger.passed(now, &collecting.earlier);
+    /// Backs off from the collectors before this one, which missed their turns.
+    fn back_off_earlier(&mut self, now: Time, view: View, slot: Height) {
+        if let Some(collecting) = self.window.votes(view, slot) {
+            self.collector_backoff.timed_out(now, &collecting.earlier);
         }
     }
 
-    /// Whether this replica gathers votes for a slot: one that is not decided, in this view or the
-    /// next.
-    fn gathers(&mut self, view: View, slot: Height) -> bool {
-        let is_near = view == self.view || view == self.view.next();
-        if !is_near || !self.window.covers(slot) {
-            return false;
+    /// Begins to collect the votes of a slot in a view, as one of its collectors.
+    fn collect(&mut self, view: View, slot: Height) {
+        let is_new = self.window.get(slot).is_none_or(|known| !known.votes.contains_key(&view));
+        if let Some(earlier) = self.earlier(view, slot).filter(|_| is_new) {
+            let votes = SlotVotes::new(self.members(), self.waits_at(slot), earlier);
+            self.window.open(slot).expect("covered").votes.insert(view, votes);
         }
-        match self.window.get(slot) {
-            Some(known) if known.proof.is_some() => return false,
-            Some(known) if known.collecting.contains_key(&view) => return true,
-            _ => {}
-        }
-        let Some(earlier) = self.earlier(view, slot) else { return false };
-        let collecting = Collecting::new(self.members(), self.waits_at(slot), earlier);
-        let known = self.window.open(slot).expect("covered");
-        known.collecting.insert(view, collecting);
-        true
     }
 
     fn waits_at(&self, slot: Height) -> Waits {
@@ -204,31 +142,31 @@ impl Windowed {
         Waits { fast: self.fast_timer.wait_at(slot), whole: self.whole_timer.wait_at(slot) }
     }
 
-    /// The collectors of a slot before this one; `None` if it is none.
+    /// Collectors of a slot before this one; `None` if this replica is none of them.
     fn earlier(&self, view: View, slot: Height) -> Option<Vec<ReplicaId>> {
         if !self.rules.collectors {
             return Some(Vec::new());
         }
         let mut ranked = self.ranked(view, slot);
-        let place = ranked.iter().position(|member| *member == self.id())?;
-        ranked.truncate(place);
+        let rank = ranked.iter().position(|member| *member == self.id())?;
+        ranked.truncate(rank);
         Some(ranked)
     }
 
-    /// Starts whatever can be added up now; whether that is anything.
-    fn add_up(&mut self, now: Time, view: View, slot: Height) -> bool {
-        let is_over = self.changing || view != self.view;
+    /// Starts the combining jobs that are ripe; `true` if there are any.
+    fn combine_votes(&mut self, now: Time, view: View, slot: Height) -> bool {
+        let is_over = self.in_view_change || view != self.view;
         let splits = self.verifier.committee().splits_keys();
         let Some(known) = self.window.get_mut(slot).filter(|_| !is_over) else { return false };
-        let shown = known.prepared.as_ref().is_some_and(|prepared| prepared.at.view == view);
-        let Some(collecting) = known.collecting.get_mut(&view) else { return false };
+        let shown = known.is_certified_in(view);
+        let Some(collecting) = known.votes.get_mut(&view) else { return false };
         collecting.prepared |= shown;
         let mut jobs: Vec<CombineJob> = Vec::new();
         if collecting.prepares_turn.has_come(now) {
             if splits && self.rules.fast_path {
                 jobs.extend(collecting.fast.combine(now, &mut self.fast_collector));
             }
-            if !collecting.prepared && !collecting.is_fast_near() {
+            if !collecting.prepared && !collecting.is_fast_imminent() {
                 jobs.extend(collecting.prepares.combine(now, &mut self.collector));
             }
         }
@@ -240,78 +178,76 @@ impl Windowed {
         is_any
     }
 
-    /// What waited for its time is added up.
+    /// Combines votes whose waits are over.
     pub(super) fn combine_due(&mut self, now: Time) {
-        let is_due = |collecting: &Collecting| collecting.deadline().is_some_and(|at| at <= now);
+        let is_due = |collecting: &SlotVotes| collecting.deadline().is_some_and(|at| at <= now);
         let view = self.view;
         let due: Vec<Height> = self
             .window
             .after(self.decided)
-            .filter(|(_, slot)| slot.collecting.get(&view).is_some_and(is_due))
+            .filter(|(_, slot)| slot.votes.get(&view).is_some_and(is_due))
             .map(|(slot, _)| slot)
             .collect();
         for slot in due {
-            let acts = self.add_up(now, view, slot);
+            let acts = self.combine_votes(now, view, slot);
             if acts && self.rules.collectors {
-                self.pass_over(now, view, slot);
+                self.back_off_earlier(now, view, slot);
             }
         }
     }
 
-    /// When [`Windowed::combine_due`] has something.
-    pub(super) fn combine_at(&self) -> Option<Time> {
-        if self.changing {
+    /// Time at which [`Windowed::combine_due`] has something to combine.
+    pub(super) fn combine_deadline(&self) -> Option<Time> {
+        if self.in_view_change {
             return None;
         }
         let undelivered = self.window.after(self.decided);
-        let collecting = undelivered.filter_map(|(_, slot)| slot.collecting.get(&self.view));
-        collecting.filter_map(Collecting::deadline).min()
+        let collecting = undelivered.filter_map(|(_, slot)| slot.votes.get(&self.view));
+        collecting.filter_map(SlotVotes::deadline).min()
     }
 
-    /// A job came back.
+    /// Result of a combining job: a certificate, or members whose shares are bad.
     pub(super) fn on_combined(&mut self, now: Time, outcome: &CombineOutcome) {
-        let mut blamed = Vec::new();
-        let made = self.take_combined(outcome, &mut blamed);
-        for member in blamed {
-            self.blame(member, Fault::BadShare);
-        }
+        let mut invalid = Vec::new();
+        let made = self.take_combined(outcome, &mut invalid);
+        self.outputs.extend(invalid.into_iter().map(|share| Output::Misbehaviour(share.into())));
         let Some((view, slot, made)) = made else { return };
-        let place = |digest| Place { view, slot, digest };
+        let proposal = |digest| Proposal { view, slot, digest };
         match made {
             Made::Prepared(digest, certificate) => {
-                let certificate = SlotCertificate { at: place(digest), certificate };
+                let certificate = SlotCertificate { proposal: proposal(digest), certificate };
                 self.on_prepared(now, certificate);
             }
             Made::Fast(digest, certificate) => {
-                let certificate = SlotCertificate { at: place(digest), certificate };
-                self.note_made(Kind::Prepare, Purpose::Fast, &certificate);
-                self.show_proof(now, Proof { path: Path::Fast, certificate });
+                let certificate = SlotCertificate { proposal: proposal(digest), certificate };
+                self.remember_certificate(Kind::Prepare, Purpose::Fast, &certificate);
+                self.broadcast_proof(now, Proof { path: Path::Fast, certificate });
             }
             Made::Committed(digest, certificate) => {
-                let certificate = SlotCertificate { at: place(digest), certificate };
-                self.note_made(Kind::Commit, Purpose::Vote, &certificate);
-                self.show_proof(now, Proof { path: Path::Slow, certificate });
+                let certificate = SlotCertificate { proposal: proposal(digest), certificate };
+                self.remember_certificate(Kind::Commit, Purpose::Vote, &certificate);
+                self.broadcast_proof(now, Proof { path: Path::Slow, certificate });
             }
-            Made::Nothing => drop(self.add_up(now, view, slot)),
+            Made::Nothing => drop(self.combine_votes(now, view, slot)),
         }
     }
 
     fn take_combined(
         &mut self,
         outcome: &CombineOutcome,
-        blamed: &mut Vec<ReplicaId>,
+        invalid: &mut Vec<InvalidShare>,
     ) -> Option<(View, Height, Made)> {
         for (slot, known) in self.window.after_mut(self.decided) {
-            for (view, collecting) in &mut known.collecting {
+            for (view, collecting) in &mut known.votes {
                 let made = if collecting.prepares.awaits(outcome.id) {
-                    let made = collecting.prepares.combined(outcome, &mut self.collector, blamed);
+                    let made = collecting.prepares.combined(outcome, &mut self.collector, invalid);
                     collecting.prepared |= made.is_some();
                     made.map(|(digest, made)| Made::Prepared(digest, made))
                 } else if collecting.fast.awaits(outcome.id) {
-                    let made = collecting.fast.combined(outcome, &mut self.fast_collector, blamed);
+                    let made = collecting.fast.combined(outcome, &mut self.fast_collector, invalid);
                     made.map(|(digest, made)| Made::Fast(digest, made))
                 } else if collecting.commits.awaits(outcome.id) {
-                    let made = collecting.commits.combined(outcome, &mut self.collector, blamed);
+                    let made = collecting.commits.combined(outcome, &mut self.collector, invalid);
                     made.map(|(digest, made)| Made::Committed(digest, made))
                 } else {
                     continue;
@@ -322,7 +258,8 @@ impl Windowed {
         None
     }
 
-    /// A quorum's votes at least: of almost all, they decide, where one key serves both thresholds.
+    /// Certificate of a quorum's votes or more: where one key serves both thresholds, one by all
+    /// but the redundant members is a fast proof (§V-C); otherwise it prepares (§V-E).
     fn on_prepared(&mut self, now: Time, certificate: SlotCertificate) {
         let committee = self.verifier.committee();
         let signers = &certificate.certificate.signers;
@@ -330,21 +267,21 @@ impl Windowed {
             && !committee.splits_keys()
             && committee.are_enough(Purpose::Fast, signers);
         if decides {
-            self.note_made(Kind::Prepare, Purpose::Fast, &certificate);
-            self.show_proof(now, Proof { path: Path::Fast, certificate });
+            self.remember_certificate(Kind::Prepare, Purpose::Fast, &certificate);
+            self.broadcast_proof(now, Proof { path: Path::Fast, certificate });
             return;
         }
-        self.note_made(Kind::Prepare, Purpose::Vote, &certificate);
-        self.show_prepare(now, certificate);
+        self.remember_certificate(Kind::Prepare, Purpose::Vote, &certificate);
+        self.broadcast_prepare(now, certificate);
     }
 
-    /// What was made here needs no check when it comes back.
-    fn note_made(&self, kind: Kind, purpose: Purpose, certificate: &SlotCertificate) {
+    /// Remembers a certificate made here: it needs no check when it comes back.
+    fn remember_certificate(&self, kind: Kind, purpose: Purpose, certificate: &SlotCertificate) {
         self.verifier.remember_slot(kind, purpose, certificate);
     }
 }
 
-/// What a job came to.
+/// Certificate that a combining job made, by the votes in it.
 enum Made {
     Prepared(Digest, Certificate),
     Fast(Digest, Certificate),

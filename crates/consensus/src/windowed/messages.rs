@@ -1,92 +1,55 @@
-//! What the members of a windowed protocol say, and what of it is signed and hashed.
+//! Messages between members of a windowed protocol, and the parts of them that are signed or
+//! hashed.
 
-use super::records::DecidedSlot;
-use crate::Verifier;
+use super::values::{DecidedSlot, PrePrepare, Proof, Proposal, Shares, SlotCertificate, encode};
 use borsh::{BorshDeserialize, BorshSerialize};
-use quorate_crypto::{Certificate, Digest, Share, hash_parts};
+use quorate_crypto::{Digest, Share, hash_parts};
 use quorate_types::executed::CheckpointCertificate;
-use quorate_types::{BlockId, ChainId, Epoch, Height, Kind, Lane, Payload, ReplicaId, View};
+use quorate_types::{Height, Lane, Payload, ReplicaId, View};
 
-/// A value for a slot, as a view has it: what prepares and commits are about.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize,
-)]
-pub struct Place {
-    /// The view.
-    pub view: View,
-    /// The slot: the height that is decided there.
-    pub slot: Height,
-    /// The value: [`digest_of`] its payload.
-    pub digest: Digest,
-}
-
-impl Place {
-    /// The bytes that are signed to say something of it.
-    #[must_use]
-    pub fn statement(&self, kind: Kind, verifier: &Verifier) -> Vec<u8> {
-        verifier.statement(kind, self)
-    }
-}
-
-/// The value that a payload is, wherever and by whomever it is proposed.
-#[must_use]
-pub fn digest_of(payload: &Payload) -> Digest {
-    hash_parts("quorate v1 slot value", &[&encode(&payload.header)])
-}
-
-/// The name of what is before the first slot.
-pub(crate) fn genesis_id(chain: ChainId, epoch: Epoch) -> BlockId {
-    BlockId(hash_parts("quorate v1 windowed genesis", &[&encode(&(chain, epoch))]))
-}
-
-/// What fills a slot that nothing was decided for: nothing, at no time.
-#[must_use]
-pub fn null_operation(slot: Height) -> Payload {
-    Payload::new(slot, 0, Vec::new())
-}
-
-/// What a windowed protocol sends.
+/// Message of a windowed protocol.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum Message {
-    /// A primary's value for a slot.
+    /// Primary's proposal for a slot (PBFT §4.2).
     PrePrepare(PrePrepare),
-    /// A vote for it: PBFT's prepare, SBFT's sign-share.
+    /// Vote for a proposal: PBFT's prepare, paper 002's sign-share (§V-C).
     SignShare(SignShare),
-    /// A collector's certificate of votes.
+    /// Certificate of a quorum's votes, made by a collector (paper 002 §V-E).
     Prepare(SlotCertificate),
-    /// A vote to decide what was prepared.
+    /// Vote to decide a prepared proposal: PBFT's commit.
     CommitShare(CommitShare),
-    /// What decides a slot.
+    /// Commit proof of a slot, made by a collector (§V-C, §V-E).
     Proof(Proof),
-    /// The value of a slot, for whoever knows its digest alone.
+    /// Payload for a member that knows its digest alone.
     Payload(Payload),
-    /// A decided slot as a whole, for whoever missed it.
+    /// Decided slot with payload and proof, for a member that missed it.
     Decided(Box<DecidedSlot>),
-    /// A member gives a view up, and says what it knows.
+    /// Report of a member that leaves a view (PBFT §4.4, paper 002 §V-G).
     ViewChange(Box<ViewChange>),
-    /// A primary begins its view.
+    /// Start of a view by its primary (PBFT §4.4).
     NewView(NewView),
-    /// Asks for the view changes of these members into a view.
+    /// Request for the view changes of these members into a view.
     FetchViewChanges(View, Vec<ReplicaId>),
-    /// What its sender lacks.
+    /// State of a member that waits for something: answered by retransmission.
     Status(Status),
-    /// Everything up to a height may be forgotten.
+    /// Stable checkpoint: everything up to its height may be discarded (PBFT §4.3).
     Stable(CheckpointCertificate),
-    /// A primary proposed both: its view is at an end.
+    /// Two proposals for one slot and view, signed by the same primary (paper 002 §V-G: publicly
+    /// verifiable contradiction).
     Equivocation(Box<(PrePrepare, PrePrepare)>),
 }
 
 impl Message {
-    /// The view that it is about; the first for what is about none.
+    /// View of the message; zero for messages that are of none.
     #[must_use]
     pub fn view(&self) -> View {
         match self {
             Self::PrePrepare(proposed) => proposed.view,
-            Self::SignShare(share) => share.at.view,
-            Self::Prepare(prepared) => prepared.at.view,
-            Self::CommitShare(share) => share.at.view,
-            Self::Proof(proof) => proof.certificate.at.view,
-            Self::Decided(slot) => slot.proof.certificate.at.view,
+            Self::SignShare(share) => share.proposal.view,
+            Self::Prepare(prepared) => prepared.proposal.view,
+            Self::CommitShare(share) => share.proposal.view,
+            Self::Proof(proof) => proof.certificate.proposal.view,
+            Self::Decided(slot) => slot.proof.certificate.proposal.view,
             Self::ViewChange(change) => change.view,
             Self::NewView(new_view) => new_view.view,
             Self::FetchViewChanges(view, _) => *view,
@@ -96,7 +59,7 @@ impl Message {
         }
     }
 
-    /// The lane that it travels in.
+    /// Lane in which it travels: votes and statuses are small and go first.
     #[must_use]
     pub fn lane(&self) -> Lane {
         match self {
@@ -115,192 +78,124 @@ impl Message {
     }
 }
 
-/// A primary's value for a slot, with its own vote for it: it needs no other.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
-pub struct PrePrepare {
-    /// The view that it leads.
-    pub view: View,
-    /// The value; its header names the slot.
-    pub payload: Payload,
-    /// Its vote.
-    pub shares: Shares,
-    /// By its own key: two of these for one slot convict it.
-    pub signature: Vec<u8>,
-}
-
-impl PrePrepare {
-    /// What it proposes.
-    #[must_use]
-    pub fn place(&self) -> Place {
-        let slot = self.payload.header.height;
-        Place { view: self.view, slot, digest: digest_of(&self.payload) }
-    }
-}
-
-/// A vote for a value. Where one key serves both thresholds, one share does.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
-pub struct Shares {
-    /// For a certificate of a quorum (paper 002: `τ`).
-    pub slow: Share,
-    /// For one that decides at once (`σ`), where its keys are others and its signer is close enough
-    /// behind what it executed.
-    pub fast: Option<Share>,
-}
-
-/// A member's vote for a value.
+/// Member's vote for a proposal (PBFT §4.2: prepare; paper 002 §V-C and §V-E: sign-share).
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct SignShare {
-    /// What for.
-    pub at: Place,
-    /// The vote.
+    /// Proposal that it votes for.
+    pub proposal: Proposal,
+    /// Shares over it, for one path or both.
     pub shares: Shares,
 }
 
-/// A member's vote to decide a value that was prepared.
+/// Member's vote to decide a prepared proposal (PBFT §4.2, paper 002 §V-E: commit).
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct CommitShare {
-    /// What for.
-    pub at: Place,
-    /// The vote.
+    /// Prepared proposal that it votes for.
+    pub proposal: Proposal,
+    /// Share over it, under a kind of its own.
     pub share: Share,
 }
 
-/// Votes for one value. Two of one value are equal, whoever signed them.
-#[derive(Clone, Debug, BorshSerialize, BorshDeserialize)]
-pub struct SlotCertificate {
-    /// What for.
-    pub at: Place,
-    /// The votes.
-    pub certificate: Certificate,
-}
-
-impl PartialEq for SlotCertificate {
-    fn eq(&self, other: &Self) -> bool {
-        self.at == other.at
-    }
-}
-
-impl Eq for SlotCertificate {}
-
-/// How a slot was decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
-pub enum Path {
-    /// All but the redundant members voted for it.
-    Fast,
-    /// A quorum voted to decide what a quorum had voted for.
-    Slow,
-}
-
-/// What decides a slot, whoever shows it and in whatever view.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
-pub struct Proof {
-    /// By which of both.
-    pub path: Path,
-    /// The votes.
-    pub certificate: SlotCertificate,
-}
-
-/// What a member knows as it gives a view up.
+/// Member's report as it leaves a view (PBFT §4.4: `⟨VIEW-CHANGE, v+1, n, C, P, i⟩`; paper 002
+/// §V-G).
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct ViewChange {
-    /// The view that it wants.
+    /// View that it moves to.
     pub view: View,
-    /// Who.
+    /// Member whose report it is.
     pub signer: ReplicaId,
-    /// Everything up to here may be forgotten; nothing, if absent.
+    /// Its last stable checkpoint (`C`); `None` before the first.
     pub stable: Option<CheckpointCertificate>,
-    /// What it knows of each slot after that, ascending; of others it knows nothing.
+    /// Its evidence of slots after that checkpoint (`P`), ascending by slot, each once.
     pub slots: Vec<SlotReport>,
-    /// By its own key, over [`ViewChange::digest`].
+    /// Signature by the signer's proposal key, over [`ViewChange::digest`].
     pub signature: Vec<u8>,
 }
 
 impl ViewChange {
-    /// The hash that a new view names it by: of everything but the signature.
+    /// Hash by which a new view names it: of everything but the signature.
     #[must_use]
     pub fn digest(&self) -> Digest {
         let content = encode(&(self.view, self.signer, &self.stable, &self.slots));
         hash_parts("quorate v1 view change", &[&content])
     }
 
-    /// The height up to which everything may be forgotten.
+    /// Height of its stable checkpoint, zero before the first.
     #[must_use]
     pub fn stable_height(&self) -> Height {
         self.stable.as_ref().map_or(Height(0), |stable| stable.height)
     }
 }
 
-/// What a member knows of a slot.
+/// Evidence of one slot in a view change (paper 002 §V-G: `x_j = (lm_j, fm_j)`).
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct SlotReport {
-    /// Which.
+    /// Slot that it is of.
     pub slot: Height,
-    /// How far it came by a quorum's votes (paper 002: `lm`).
+    /// Evidence on the slow path (`lm`).
     pub slow: SlowReport,
-    /// How far by those of almost all (`fm`); absent where no decision is made so.
+    /// Evidence on the fast path (`fm`); nothing where there is no fast path.
     pub fast: FastReport,
 }
 
-/// How far a slot came by a quorum's votes.
+/// Evidence of a slot on the slow path.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum SlowReport {
-    /// Not at all.
+    /// Neither prepared nor decided there.
     Nothing,
-    /// Prepared, in the highest such view.
-    Prepared(SlotCertificate),
-    /// Decided.
+    /// Prepared certificate of the highest view, and its value: of those who signed it nobody need
+    /// have kept that.
+    Prepared(SlotCertificate, Payload),
+    /// Slow proof, of any view.
     Decided(SlotCertificate),
 }
 
-/// How far a slot came by the votes of almost all.
+/// Evidence of a slot on the fast path.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum FastReport {
-    /// Not at all.
+    /// No proposal was accepted there.
     Nothing,
-    /// Accepted, in the highest such view. The signature of the view change stands for the share's.
+    /// Last proposal accepted. The signature of the view change stands for that of the share.
     Accepted(View, Digest),
-    /// Decided.
+    /// Fast proof, of any view.
     Decided(SlotCertificate),
 }
 
-/// How a view begins: with these view changes, from which everybody draws the same conclusions.
+/// Start of a view (PBFT §4.4): names the view changes from which every member computes the same
+/// [safe values](crate::windowed::safe_values).
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct NewView {
-    /// The view.
+    /// View that it begins.
     pub view: View,
-    /// Whose view changes, ascending, each by [`ViewChange::digest`].
+    /// Signers and [digests](ViewChange::digest) of the view changes, ascending by signer (`V`).
     pub changes: Vec<(ReplicaId, Digest)>,
-    /// By its primary's own key, over [`NewView::digest`].
+    /// Signature by the primary's proposal key, over [`NewView::digest`].
     pub signature: Vec<u8>,
 }
 
 impl NewView {
-    /// The hash of what is signed.
+    /// Hash of view and changes, which is signed.
     #[must_use]
     pub fn digest(&self) -> Digest {
         hash_parts("quorate v1 new view", &[&encode(&(self.view, &self.changes))])
     }
 }
 
-/// Where a member stands that waits for something: whoever can, helps.
+/// State of a member that waits for something. Members that have what it lacks send it again.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Status {
-    /// Its view.
+    /// View that it is in, or that it moves to.
     pub view: View,
-    /// Whether it waits for that view to begin.
-    pub changing: bool,
-    /// Its last stable height.
+    /// `true` while it waits for that view to begin.
+    pub in_view_change: bool,
+    /// Height of its last stable checkpoint.
     pub stable: Height,
-    /// Everything up to here is decided for it.
+    /// Height up to which it has delivered everything.
     pub decided: Height,
-    /// And these slots beyond.
+    /// Later slots of which it has the proof.
     pub has: Vec<Height>,
-    /// Values that it knows the digests of alone.
+    /// Values of which it knows the digest alone.
     pub lacks: Vec<(Height, Digest)>,
-    /// Counts its questions: each is answered by others.
+    /// Number of its statuses so far: each is answered by other members.
     pub turn: u32,
-}
-
-pub(super) fn encode(value: &impl BorshSerialize) -> Vec<u8> {
-    borsh::to_vec(value).expect("encoding into memory cannot fail")
 }

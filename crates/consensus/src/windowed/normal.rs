@@ -1,111 +1,135 @@
-//! The normal case, as every member takes part in it: accept, prepare, commit.
+//! Normal case at every member: accept a pre-prepare, prepare, commit (PBFT §4.2; paper 002 §V-C,
+//! §V-E).
 
 use super::collectors::collectors;
-use super::messages::{
-    CommitShare, Message, Place, PrePrepare, Proof, Shares, SignShare, SlotCertificate,
-};
-use super::rules::WINDOW;
+use super::messages::{CommitShare, Message, SignShare};
+use super::rules::{VALUES_BYTES_MAX, WINDOW};
+use super::slots::Slot;
 use super::state::Windowed;
-use crate::{Fault, Output};
-use quorate_crypto::Share;
+use super::values::{PrePrepare, Proof, Proposal, Shares, SlotCertificate};
+use crate::{Evidence, Ignored, Output, Rule};
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_types::{BlockId, Height, Kind, Payload, Purpose, Recipients, ReplicaId, Time, View};
+use quorate_crypto::{Bitmap, Digest, Share};
+use quorate_types::{
+    BlockId, BodyRef, Height, Kind, Payload, Purpose, Recipients, ReplicaId, Time, View,
+};
+use std::cmp::Ordering;
 
-/// Slots of a view that is about to begin, kept until it does.
+/// Pre-prepares of the next view that are kept until it begins.
 const EARLY_MAX: usize = 64;
 
 impl Windowed {
-    // ---- proposing ------------------------------------------------------------------------------
-
-    /// The engine hands over what to propose.
-    pub(super) fn on_payload(&mut self, now: Time, view: View, payload: Payload) {
-        let slot = payload.header.height;
-        let is_wished = view == self.view && slot == self.next && self.takes_part();
-        if !is_wished || !self.is_primary() || !self.window.covers(slot) {
-            return;
-        }
-        self.next = slot.next();
-        let place = Place { view, slot, digest: super::messages::digest_of(&payload) };
-        let known = self.window.open(slot).expect("covered");
-        known.proposed = Some((view, place.digest));
-        known.accepted = known.proposed;
-        known.is_stored = true;
-        known.keep(payload.clone());
-        self.persist_slot(slot);
-        let shares = self.shares(&place);
-        let signature = self.sign_alone(&self.statement(Kind::PrePrepare, &place));
-        let proposed = PrePrepare { view, payload, shares: shares.clone(), signature };
-        if let Some(known) = self.window.get_mut(slot) {
-            known.pre_prepare = Some(proposed.clone());
-        }
-        self.send(Recipients::All, Message::PrePrepare(proposed));
-        self.count_shares(now, self.id(), place, shares);
-    }
-
     // ---- accepting ------------------------------------------------------------------------------
 
-    /// The primary's value for a slot, its signature checked.
-    pub(super) fn on_pre_prepare(&mut self, now: Time, proposed: PrePrepare) {
-        let place = proposed.place();
-        if self.ignores_view(place.view) {
-            self.keep_early(proposed);
-            return;
-        }
-        if place.slot <= self.base || !self.window.covers(place.slot) || self.is_primary() {
-            return;
+    /// Pre-prepare, its signature checked (PBFT §4.2, paper 002 §V-C).
+    pub(super) fn on_pre_prepare(&mut self, now: Time, proposed: PrePrepare) -> Option<Ignored> {
+        let proposal = proposed.proposal();
+        if let Some(reason) = self.ignore_pre_prepare(&proposal, &proposed.payload) {
+            let is_kept = self.buffer_early(proposed);
+            return (!is_kept).then_some(reason);
         }
         if self.is_too_early(now, &proposed.payload) {
-            self.blame(self.primary(), Fault::InvalidProposal);
-            return;
+            let evidence = Evidence::Proposal {
+                view: proposal.view,
+                digest: proposal.digest,
+                height: proposal.slot,
+                proposed_at_ms: proposed.payload.header.proposed_at_ms,
+            };
+            self.report(self.primary(), Rule::ProposalTime, evidence);
+            return None;
         }
-        let slot = self.window.open(place.slot).expect("covered");
-        let current = |known: &Option<(View, _)>| known.filter(|(view, _)| *view == place.view);
-        let known = current(&slot.proposed).or_else(|| current(&slot.accepted));
-        match known {
-            Some((_, digest)) if digest != place.digest => {
-                let other = slot.pre_prepare.clone();
-                if !mutants::active(Mutant::WindowedAcceptTwice) {
-                    self.on_two_values(now, other, proposed);
-                    return;
-                }
-            }
-            Some(_) if slot.pre_prepare.is_some() => return,
-            _ => {}
+        let slot = self.window.open(proposal.slot).expect("covered");
+        let known = slot.value_in(proposal.view);
+        if let Some(first) = known.filter(|known| *known != proposal.digest)
+            && !mutants::active(Mutant::WindowedAcceptTwice)
+        {
+            let other = slot.pre_prepare.clone();
+            self.convict_primary(now, first, other, proposed);
+            return None;
         }
         let shares = proposed.shares.clone();
-        slot.is_stored &= known == Some((place.view, place.digest));
-        slot.proposed = Some((place.view, place.digest));
+        slot.is_stored &= known == Some(proposal.digest);
+        slot.proposed = Some((proposal.view, proposal.digest));
         slot.keep(proposed.payload.clone());
         slot.pre_prepare = Some(proposed);
         let primary = self.primary();
-        self.count_shares(now, primary, place, shares);
-        self.want_bodies(place.slot);
+        self.add_sign_share(now, primary, proposal, shares);
+        self.request_bodies(proposal.slot);
+        self.prepare_valued(now, proposal.slot);
+        if mutants::active(Mutant::VoteWithoutBodies) {
+            self.accept(now, proposal.slot);
+        }
+        None
     }
 
-    /// A value that its primary stamped so far ahead of the own clock gets no vote.
+    fn ignore_pre_prepare(&self, proposal: &Proposal, payload: &Payload) -> Option<Ignored> {
+        let Proposal { view, slot, digest } = *proposal;
+        let ignored = self.ignore_view(view);
+        if ignored.is_some() {
+            return ignored;
+        }
+        if self.is_begun_with(slot) || !self.window.covers(slot) {
+            return Some(Ignored::OutsideWindow);
+        }
+        if self.is_primary() {
+            return Some(Ignored::NotNeeded);
+        }
+        let repeats = self.window.get(slot).is_some_and(|known| {
+            known.pre_prepare.is_some() && known.value_in(view) == Some(digest)
+        });
+        if repeats {
+            return Some(Ignored::Duplicate);
+        }
+        self.is_full_with(payload).then_some(Ignored::WindowFull)
+    }
+
+    /// Returns `true` if the values of undecided slots and this one would not fit a view change,
+    /// which shows those that are prepared: a primary could end all view changes by filling the
+    /// window. The slots before are decided first, and this one is proposed again.
+    fn is_full_with(&self, payload: &Payload) -> bool {
+        let undecided = self.window.after(self.decided);
+        let bodies: usize = undecided.map(|(_, slot)| slot.reported_bodies(self.view)).sum();
+        (bodies + payload.bodies.len()) * BodyRef::BYTES > VALUES_BYTES_MAX
+    }
+
+    /// ★ Returns `true` for slots that the view itself began with (PBFT §4.4).
+    fn is_begun_with(&self, slot: Height) -> bool {
+        slot <= self.base && !mutants::active(Mutant::WindowedFillNewView)
+    }
+
+    /// Reason to ignore proposals and certificates of any view but the one that has begun.
+    fn ignore_view(&self, view: View) -> Option<Ignored> {
+        match view.cmp(&self.view) {
+            Ordering::Less => Some(Ignored::StaleView),
+            Ordering::Greater => Some(Ignored::FutureView),
+            Ordering::Equal => (!self.has_begun()).then_some(Ignored::ViewNotBegun),
+        }
+    }
+
+    /// Returns `true` if its primary stamped a value further ahead of the own clock than is
+    /// allowed.
     fn is_too_early(&self, now: Time, payload: &Payload) -> bool {
         let clock = self.config.wall_origin_ms + now.as_millis();
         payload.header.proposed_at_ms > clock + self.config.clock_drift_max_ms
     }
 
-    fn ignores_view(&self, view: View) -> bool {
-        view != self.view || !self.has_begun()
-    }
-
-    /// What the next primary proposes may overtake what its view begins with.
-    fn keep_early(&mut self, proposed: PrePrepare) {
+    /// Keeps a pre-prepare of the next view, which may overtake that view's new-view: `true` if it
+    /// is one.
+    fn buffer_early(&mut self, proposed: PrePrepare) -> bool {
         let view = proposed.view;
-        let is_next = view > self.view || (view == self.view && self.changing);
-        if is_next && self.changes.is_about_to_begin(view) {
-            self.changes.early.insert(proposed.place().slot, proposed);
-            if self.changes.early.len() > EARLY_MAX {
-                self.changes.early.pop_last();
-            }
+        let is_next = view > self.view || (view == self.view && self.in_view_change);
+        if !is_next || !self.changes.is_about_to_begin(view) {
+            return false;
         }
+        self.changes.early.insert(proposed.proposal().slot, proposed);
+        if self.changes.early.len() > EARLY_MAX {
+            self.changes.early.pop_last();
+        }
+        true
     }
 
-    /// What the early ones were early for.
-    pub(super) fn take_early(&mut self, now: Time) {
+    /// Handles the pre-prepares that were kept for the view that begins.
+    pub(super) fn replay_early(&mut self, now: Time) {
         for (_, proposed) in std::mem::take(&mut self.changes.early) {
             if proposed.view == self.view {
                 self.on_pre_prepare(now, proposed);
@@ -113,25 +137,51 @@ impl Windowed {
         }
     }
 
-    /// Two values for one slot, signed by the primary: the view is at an end, for everybody.
-    fn on_two_values(&mut self, now: Time, one: Option<PrePrepare>, other: PrePrepare) {
-        self.blame(self.primary(), Fault::Equivocation);
+    /// Shows everybody two pre-prepares of the primary for one slot, and leaves its view (paper 002
+    /// §V-G).
+    fn convict_primary(
+        &mut self,
+        now: Time,
+        first: Digest,
+        one: Option<PrePrepare>,
+        other: PrePrepare,
+    ) {
+        let Proposal { view, digest: second, .. } = other.proposal();
+        let evidence = Evidence::Conflict { view, first, second };
+        self.report(self.primary(), Rule::Equivocation, evidence);
         if let Some(one) = one {
             self.send(Recipients::All, Message::Equivocation(Box::new((one, other))));
         }
-        self.give_up(now);
+        self.start_view_change(now);
     }
 
-    /// Somebody else found it out.
-    pub(super) fn on_equivocation(&mut self, now: Time, both: (PrePrepare, PrePrepare)) {
-        if both.0.view == self.view && !self.changing && self.config.signs {
-            self.on_two_values(now, Some(both.0), both.1);
+    /// Equivocation that another member found (paper 002 §V-G).
+    pub(super) fn on_equivocation(
+        &mut self,
+        now: Time,
+        both: (PrePrepare, PrePrepare),
+    ) -> Option<Ignored> {
+        if let Some(reason) = self.ignore_equivocation(both.0.view) {
+            return Some(reason);
         }
+        let first = both.0.proposal().digest;
+        self.convict_primary(now, first, Some(both.0), both.1);
+        None
     }
 
-    /// A value gets its vote once its bodies are stored: they are asked for. One that is delivered here
-    /// gets none: its bodies may be executed and let go, and it is shown to who misses it.
-    pub(super) fn want_bodies(&mut self, slot: Height) {
+    fn ignore_equivocation(&self, view: View) -> Option<Ignored> {
+        if view != self.view {
+            return self.ignore_view(view);
+        }
+        if self.in_view_change {
+            return Some(Ignored::ViewNotBegun);
+        }
+        (!self.config.signs).then_some(Ignored::NotNeeded)
+    }
+
+    /// Asks the engine to store the bodies of a proposal: it gets its vote once they are stored. A
+    /// delivered slot gets none: its bodies may be executed and released.
+    pub(super) fn request_bodies(&mut self, slot: Height) {
         if self.is_delivered(slot) {
             return;
         }
@@ -142,19 +192,27 @@ impl Windowed {
         }
         let Some(payload) = known.payloads.get(&digest) else { return };
         let bodies = payload.bodies.clone();
-        let source = self.primary();
-        self.outputs.push_back(Output::WantBodies { block: BlockId(digest), bodies, source });
+        let source = self.holder(slot, digest);
+        self.outputs.push_back(Output::RequestBodies { block: BlockId(digest), bodies, source });
     }
 
-    /// Whether it was delivered here, by its proof: what a snapshot skipped was not.
+    /// Member to ask first for the bodies of a proposal: one that voted for a value that its view
+    /// began with, which is known to have stored them; or the primary.
+    fn holder(&self, slot: Height, digest: Digest) -> ReplicaId {
+        let voters = self.changes.voters(slot, digest).into_iter().flat_map(Bitmap::iter);
+        let others = voters.filter_map(|voter| u16::try_from(voter).ok()).map(ReplicaId);
+        others.into_iter().find(|voter| *voter != self.id()).unwrap_or(self.primary())
+    }
+
+    /// Returns `true` if a slot was delivered by its proof, not skipped by a snapshot.
     fn is_delivered(&self, slot: Height) -> bool {
-        let is_proven = |known: &super::slots::Slot| known.proof.is_some();
+        let is_proven = |known: &Slot| known.proof.is_some();
         slot <= self.decided && self.window.get(slot).is_some_and(is_proven)
     }
 
-    /// Every body of this value is stored here.
+    /// All bodies of this value are stored here.
     pub(super) fn on_stored(&mut self, now: Time, id: BlockId) {
-        let waits = |known: &super::slots::Slot| {
+        let waits = |known: &Slot| {
             known.proposed.is_some_and(|(_, digest)| digest == id.0) && !known.is_stored
         };
         let slots = self.window.iter().filter(|(_, known)| waits(known)).map(|(slot, _)| slot);
@@ -164,7 +222,7 @@ impl Windowed {
         }
     }
 
-    /// ★ A promise: no other value gets a vote for this slot in this view.
+    /// ★ Accepts a proposal: a promise that no other gets a vote for this slot in this view.
     fn accept(&mut self, now: Time, slot: Height) {
         if !self.takes_part() {
             return;
@@ -183,32 +241,32 @@ impl Windowed {
         self.vote(now, slot);
     }
 
-    /// Sends its vote for what it accepted in this view.
+    /// Sends the vote for the proposal accepted in this view (PBFT §4.2: prepare; paper 002 §V-C).
     pub(super) fn vote(&mut self, now: Time, slot: Height) {
         let Some(known) = self.window.get(slot) else { return };
         let Some((view, digest)) = known.accepted.filter(|_| known.is_stored) else { return };
         if view != self.view || !self.takes_part() {
             return;
         }
-        let place = Place { view, slot, digest };
-        let shares = self.shares(&place);
+        let proposal = Proposal { view, slot, digest };
+        let shares = self.shares(&proposal);
         if let Some(known) = self.window.get_mut(slot) {
             known.voted_at.get_or_insert(now);
         }
         let known = self.window.get(slot).expect("known");
-        // A primary's vote travels with its value, unless its view began with it.
+        // A primary's vote travels in its pre-prepare, but for slots that its view began with.
         if known.pre_prepare.is_none() || !self.is_primary() {
-            for to in self.collectors_of(&place) {
-                self.send(to, Message::SignShare(SignShare { at: place, shares: shares.clone() }));
+            for to in self.collectors_of(&proposal) {
+                self.send(to, Message::SignShare(SignShare { proposal, shares: shares.clone() }));
             }
         }
-        self.count_shares(now, self.id(), place, shares);
+        self.add_sign_share(now, self.id(), proposal, shares);
     }
 
-    /// Its vote for a value: for both thresholds where they have keys of their own.
-    pub(super) fn shares(&self, place: &Place) -> Shares {
-        let statement = self.statement(Kind::Prepare, place);
-        let is_near = place.slot.0 <= self.decided.0 + WINDOW / 4;
+    /// Shares over a proposal: for both thresholds where they have keys of their own (§V-E, §V-F).
+    pub(super) fn shares(&self, proposal: &Proposal) -> Shares {
+        let statement = self.statement(Kind::Prepare, proposal);
+        let is_near = proposal.slot.0 <= self.decided.0.saturating_add(WINDOW / 4);
         let splits = self.rules.fast_path && self.verifier.committee().splits_keys();
         let fast = (splits && is_near).then(|| self.sign(Purpose::Fast, &statement));
         Shares { slow: self.sign(Purpose::Vote, &statement), fast }
@@ -218,16 +276,16 @@ impl Windowed {
         self.verifier.committee().sign(purpose, &self.config.voting, statement)
     }
 
-    /// Who adds up votes for this.
-    pub(super) fn collectors_of(&self, place: &Place) -> Vec<Recipients> {
+    /// Members to which votes for this proposal go (§V-B).
+    pub(super) fn collectors_of(&self, proposal: &Proposal) -> Vec<Recipients> {
         if !self.rules.collectors {
             return vec![Recipients::All];
         }
-        let others = self.ranked(place.view, place.slot).into_iter();
+        let others = self.ranked(proposal.view, proposal.slot).into_iter();
         others.filter(|other| *other != self.id()).map(Recipients::One).collect()
     }
 
-    /// The collectors of a slot, in the order of their turns.
+    /// Collectors of a slot, in the order of their turns.
     pub(super) fn ranked(&self, view: View, slot: Height) -> Vec<ReplicaId> {
         let committee = self.verifier.committee();
         let redundancy = committee.weights().redundant_members();
@@ -236,55 +294,86 @@ impl Windowed {
 
     // ---- preparing and committing ---------------------------------------------------------------
 
-    /// A quorum voted for a value in this view.
-    pub(super) fn on_prepare(&mut self, now: Time, prepared: SlotCertificate) {
-        let place = prepared.at;
-        if self.ignores_view(place.view) {
-            return;
+    /// Certificate of a quorum's votes in this view (PBFT §4.2: prepared; paper 002 §V-E).
+    pub(super) fn on_prepare(
+        &mut self,
+        now: Time,
+        from: ReplicaId,
+        prepared: SlotCertificate,
+    ) -> Option<Ignored> {
+        let proposal = prepared.proposal;
+        if let Some(reason) = self.ignore_prepare(&proposal) {
+            return Some(reason);
         }
-        let Some(slot) = self.window.open(place.slot) else { return };
-        if slot.prepared.as_ref().is_some_and(|known| known.at.view >= place.view) {
-            return;
+        let slot = self.window.open(proposal.slot)?;
+        // ★ The value is part of what is prepared (PBFT §4.2: the request is in the log): a later
+        // view may have to propose it again.
+        let is_here = slot.payloads.contains_key(&proposal.digest);
+        if !is_here && !mutants::active(Mutant::WindowedCommitWithoutValue) {
+            slot.unvalued = Some(prepared);
+            self.request_value(now, from, proposal.slot);
+            return None;
         }
         slot.prepared = Some(prepared);
         slot.voted_at = Some(now);
         if !mutants::active(Mutant::WindowedCommitBeforePersist) {
-            self.persist_slot(place.slot);
+            self.persist_slot(proposal.slot);
         }
-        self.commit(now, place);
+        self.commit(now, proposal);
+        None
     }
 
-    /// Sends its vote to decide what was prepared in this view.
-    pub(super) fn commit(&mut self, now: Time, place: Place) {
+    fn ignore_prepare(&self, proposal: &Proposal) -> Option<Ignored> {
+        let ignored = self.ignore_view(proposal.view);
+        if ignored.is_some() {
+            return ignored;
+        }
+        if !self.window.covers(proposal.slot) {
+            return Some(Ignored::OutsideWindow);
+        }
+        let known = self.window.get(proposal.slot)?;
+        known.is_certified_in(proposal.view).then_some(Ignored::AlreadyCertified)
+    }
+
+    /// Goes on with a certificate that waited for the value that came.
+    pub(super) fn prepare_valued(&mut self, now: Time, slot: Height) {
+        let certificate = self.window.get_mut(slot).and_then(Slot::take_valued);
+        if let Some(certificate) = certificate {
+            self.on_prepare(now, self.id(), certificate);
+        }
+    }
+
+    /// Sends the vote to decide what was prepared in this view (PBFT §4.2, paper 002 §V-E).
+    pub(super) fn commit(&mut self, now: Time, proposal: Proposal) {
         if !self.takes_part() {
             return;
         }
-        let vote = self.commit_share(&place);
-        for to in self.collectors_of(&place) {
+        let vote = self.commit_share(&proposal);
+        for to in self.collectors_of(&proposal) {
             self.send(to, Message::CommitShare(vote.clone()));
         }
-        self.count_commit(now, self.id(), place, vote.share);
+        self.add_commit_share(now, self.id(), proposal, vote.share);
     }
 
-    /// Its vote to decide a value.
-    pub(super) fn commit_share(&self, place: &Place) -> CommitShare {
-        let share = self.sign(Purpose::Vote, &self.statement(Kind::Commit, place));
-        CommitShare { at: *place, share }
+    /// Share over a proposal to commit it.
+    pub(super) fn commit_share(&self, proposal: &Proposal) -> CommitShare {
+        let share = self.sign(Purpose::Vote, &self.statement(Kind::Commit, proposal));
+        CommitShare { proposal: *proposal, share }
     }
 
-    /// What a collector made, to everybody; without collectors everybody makes it.
-    pub(super) fn show_proof(&mut self, now: Time, proof: Proof) {
+    /// Broadcasts a proof made here; without collectors every member makes its own.
+    pub(super) fn broadcast_proof(&mut self, now: Time, proof: Proof) {
         if self.rules.collectors && self.config.signs {
             self.send(Recipients::All, Message::Proof(proof.clone()));
         }
         self.on_proof(now, self.id(), proof);
     }
 
-    /// As [`Windowed::show_proof`].
-    pub(super) fn show_prepare(&mut self, now: Time, prepared: SlotCertificate) {
+    /// Broadcasts a prepared certificate made here, under the same condition.
+    pub(super) fn broadcast_prepare(&mut self, now: Time, prepared: SlotCertificate) {
         if self.rules.collectors && self.config.signs {
             self.send(Recipients::All, Message::Prepare(prepared.clone()));
         }
-        self.on_prepare(now, prepared);
+        self.on_prepare(now, self.id(), prepared);
     }
 }

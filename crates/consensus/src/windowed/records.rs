@@ -1,85 +1,67 @@
-//! What is written down: decided slots, and what a replica must never forget.
+//! Durable records: promises that a replica must never forget (★).
 
-use super::messages::{Proof, SlotCertificate, digest_of, encode};
-use super::slots::record_kind;
+use super::rules::WINDOW;
+use super::values::{SlotCertificate, digest_of, encode};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use quorate_crypto::Digest;
 use quorate_types::executed::CheckpointCertificate;
 use quorate_types::machine::{Record, RecordKind};
-use quorate_types::{BlockId, Epoch, Height, Payload, View};
+use quorate_types::{Epoch, Height, Payload, View};
 
-/// A decided slot, which proves itself.
-#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
-pub struct DecidedSlot {
-    /// What is decided.
-    pub payload: Payload,
-    /// What decided it.
-    pub proof: Proof,
-}
-
-impl DecidedSlot {
-    /// The name of what was decided: its value, in whatever view.
-    #[must_use]
-    pub fn id(&self) -> BlockId {
-        BlockId(digest_of(&self.payload))
-    }
-
-    /// As it is kept and served.
-    #[must_use]
-    pub fn encode(&self) -> Bytes {
-        Bytes::from(encode(self))
-    }
-
-    /// Reads what [`DecidedSlot::encode`] wrote.
-    #[must_use]
-    pub fn decode(record: &Bytes) -> Option<Self> {
-        borsh::from_slice(record).ok()
-    }
-}
-
-/// What a replica must never forget of its views (★).
+/// Promises of a replica about its views (★), durable before it signs anything in them.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct ViewRecord {
-    /// The epoch of these promises.
+    /// Epoch of these promises.
     pub epoch: Epoch,
-    /// Nothing is signed below this view.
+    /// Lowest view in which it still signs.
     pub view: View,
-    /// Whether it has begun; nothing but view changes is signed before.
-    pub changing: bool,
-    /// Slots up to here are what its new view says: no value of the primary is accepted for them.
+    /// `true` until that view has begun: only view changes are signed before.
+    pub in_view_change: bool,
+    /// Last slot that the new view itself fills: up to here no pre-prepare is accepted.
     pub base: Height,
-    /// Slots up to here are forgotten, and who asks is shown why.
+    /// Last stable checkpoint: promises about slots up to its height may be overwritten.
     pub stable: Option<CheckpointCertificate>,
 }
 
 impl ViewRecord {
-    /// As it is kept.
+    /// Record as the log keeps it.
     #[must_use]
     pub fn encode(&self) -> Record {
         Record { kind: RecordKind::Safety, bytes: Bytes::from(encode(self)) }
     }
 }
 
-/// What a replica must never forget of a slot (★).
+/// Promises of a replica about one slot (★), durable before its votes for that slot leave.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct SlotRecord {
-    /// The epoch of these promises.
+    /// Epoch of these promises.
     pub epoch: Epoch,
-    /// The slot.
+    /// Slot that they are about.
     pub slot: Height,
-    /// The last value that got its vote: no other gets one in that view.
+    /// Last proposal that it voted for: no other gets its vote in that view.
     pub accepted: Option<(View, Digest)>,
-    /// The certificate of the highest view that got its vote to commit.
+    /// Prepared certificate of the highest view: it voted to commit it.
     pub prepared: Option<SlotCertificate>,
-    /// Both values: if everybody loses power at once, a certified value must still be somewhere.
+    /// Payloads of both: if all members lose power at once, a certified value must still exist.
     pub payloads: Vec<Payload>,
 }
 
 impl SlotRecord {
-    /// As it is kept.
+    /// Returns `true` if the prepared value is here, to report it.
+    pub(super) fn is_complete(&self) -> bool {
+        let prepared = self.prepared.as_ref().map(|prepared| prepared.proposal.digest);
+        prepared.is_none_or(|digest| self.payloads.iter().any(|it| digest_of(it) == digest))
+    }
+
+    /// Record as the log keeps it.
     #[must_use]
     pub fn encode(&self) -> Record {
         Record { kind: record_kind(self.slot), bytes: Bytes::from(encode(self)) }
     }
+}
+
+/// Kind of the record of a slot: it replaces that of the slot one window before, which is stable.
+pub(super) fn record_kind(slot: Height) -> RecordKind {
+    RecordKind::Slot(u8::try_from(slot.0 % WINDOW).expect("a window of 256"))
 }

@@ -1,13 +1,14 @@
-//! Coming back: what was promised is promised still.
+//! Recovery: promises of earlier runs still bind (★), and their votes are sent again.
 
-use super::messages::{Message, PrePrepare};
-use super::records::{DecidedSlot, SlotRecord, ViewRecord};
+use super::messages::Message;
+use super::records::{SlotRecord, ViewRecord};
 use super::state::Windowed;
+use super::values::{DecidedSlot, PrePrepare, Proposal, digest_of};
 use crate::Output;
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::machine::Halt;
-use quorate_types::{BodyRef, Epoch, Height, Kind, Recipients, Time};
+use quorate_types::{BodyRef, Epoch, Height, Kind, Payload, Recipients, Time};
 use std::collections::BTreeSet;
 
 impl Windowed {
@@ -28,15 +29,15 @@ impl Windowed {
         }
         self.verifier.publish(self.view);
         self.pacemaker.enter(now);
-        if self.changing {
+        if self.in_view_change {
             self.pacemaker.rest();
             if self.config.signs {
-                self.want_view(now);
+                self.broadcast_view_change(now);
             }
         } else {
-            self.say_again(now, stored);
+            self.resend_votes(now, stored);
         }
-        self.helping.start(now);
+        self.retransmission.start(now);
     }
 
     fn restore(
@@ -53,23 +54,23 @@ impl Windowed {
         for bytes in slots.iter().filter(|_| !mutants::active(Mutant::WindowedAmnesia)) {
             self.restore_slot(decode(bytes, "slot record")?, epoch)?;
         }
-        for (place, bytes) in executed.into_iter().chain(decided).enumerate() {
+        for (index, bytes) in executed.into_iter().chain(decided).enumerate() {
             let record: DecidedSlot = decode(bytes, "decided record")?;
             let height = record.payload.header.height;
-            if place > 0 && height != self.decided.next() {
+            if index > 0 && height != self.decided.next() {
                 return Err(format!("height {height} follows {}", self.decided));
             }
-            self.restore_decided(record, executed.is_some() && place == 0);
+            self.restore_decided(record, executed.is_some() && index == 0);
         }
-        self.next = self.base.max(self.last_accepted()).next();
+        self.next = self.base.max(self.last_accepted()).max(self.window.stable).next();
         Ok(())
     }
 
     fn restore_view(&mut self, record: ViewRecord, epoch: Epoch) -> Result<(), String> {
         same_epoch(record.epoch, epoch)?;
         self.view = record.view;
-        self.changing = record.changing;
-        // ★ What the view began with is not the primary's to replace.
+        self.in_view_change = record.in_view_change;
+        // ★ Values that the view began with are not the primary's to replace.
         if !mutants::active(Mutant::WindowedForgetBase) {
             self.base = record.base;
         }
@@ -81,6 +82,9 @@ impl Windowed {
 
     fn restore_slot(&mut self, record: SlotRecord, epoch: Epoch) -> Result<(), String> {
         same_epoch(record.epoch, epoch)?;
+        if !record.is_complete() {
+            return Err(format!("slot {} is prepared without its value", record.slot));
+        }
         if let Some(known) = self.window.open(record.slot) {
             known.accepted = record.accepted;
             known.prepared = record.prepared;
@@ -89,7 +93,8 @@ impl Windowed {
         Ok(())
     }
 
-    /// A decided slot; the executed one was delivered in an earlier run, like all before it.
+    /// Restores a decided slot. The executed one was delivered in an earlier run, like all before
+    /// it.
     fn restore_decided(&mut self, record: DecidedSlot, is_executed: bool) {
         let height = record.payload.header.height;
         if let Some(known) = self.window.open(height) {
@@ -105,7 +110,7 @@ impl Windowed {
         }
     }
 
-    /// The last slot that got a vote in this view.
+    /// Last slot that got a vote in this view.
     fn last_accepted(&self) -> Height {
         let is_of_view = |(view, _): (_, _)| view == self.view;
         let accepted =
@@ -113,9 +118,9 @@ impl Windowed {
         accepted.map(|(slot, _)| slot).last().unwrap_or(Height(0))
     }
 
-    /// ★ Votes of this view that were promised are said again, byte for byte; but a vote says that the
-    /// bodies are stored here, so those whose bodies were lost wait until they were fetched.
-    fn say_again(&mut self, now: Time, stored: &BTreeSet<BodyRef>) {
+    /// ★ Sends the promised votes of this view again, byte for byte. A vote says that its bodies
+    /// are stored here: one whose bodies were lost waits until they are fetched.
+    fn resend_votes(&mut self, now: Time, stored: &BTreeSet<BodyRef>) {
         let view = self.view;
         let mut ready = Vec::new();
         for (slot, known) in self.window.iter_mut() {
@@ -133,23 +138,24 @@ impl Windowed {
         }
         for (slot, payload) in ready {
             if self.is_primary() && slot > self.base && self.config.signs {
-                self.propose_again(slot, payload);
+                self.resend_pre_prepare(slot, payload);
             }
             self.vote(now, slot);
             let prepared = self.window.get(slot).and_then(|known| known.prepared.as_ref());
-            if let Some(at) = prepared.map(|prepared| prepared.at).filter(|at| at.view == view) {
-                self.commit(now, at);
+            let prepared = prepared.map(|prepared| prepared.proposal);
+            if let Some(proposal) = prepared.filter(|prepared| prepared.view == view) {
+                self.commit(now, proposal);
             }
         }
         let slots: Vec<Height> = self.window.after(self.decided).map(|(slot, _)| slot).collect();
-        slots.into_iter().for_each(|slot| self.want_bodies(slot));
+        slots.into_iter().for_each(|slot| self.request_bodies(slot));
     }
 
-    fn propose_again(&mut self, slot: Height, payload: quorate_types::Payload) {
-        let digest = super::messages::digest_of(&payload);
-        let place = super::messages::Place { view: self.view, slot, digest };
-        let signature = self.sign_alone(&self.statement(Kind::PrePrepare, &place));
-        let shares = self.shares(&place);
+    fn resend_pre_prepare(&mut self, slot: Height, payload: Payload) {
+        let digest = digest_of(&payload);
+        let proposal = Proposal { view: self.view, slot, digest };
+        let signature = self.sign_alone(&self.statement(Kind::PrePrepare, &proposal));
+        let shares = self.shares(&proposal);
         let proposed = PrePrepare { view: self.view, payload, shares, signature };
         if let Some(known) = self.window.get_mut(slot) {
             known.pre_prepare = Some(proposed.clone());

@@ -1,28 +1,30 @@
-//! All that the protocols of this machine differ in.
+//! Differences between the protocols of this machine, all of them.
 //!
-//! | | PBFT | linear PBFT | with the fast path | SBFT |
-//! |---|---|---|---|---|
-//! | votes go to | everybody | the slot's collectors | the slot's collectors | the slot's collectors |
-//! | a certificate is made by | each for itself | a collector for all | a collector for all | a collector for all |
-//! | all but `c` votes decide at once | no | no | yes | yes |
-//! | a client is answered by | `f+1` replies | `f+1` replies | `f+1` replies | one certified reply |
+//! | | votes, certificates | `n−c` votes decide | answer to a client |
+//! |---|---|---|---|
+//! | PBFT | to everybody, each for itself | no | `f+1` replies |
+//! | linear PBFT | to collectors, one for all | no | `f+1` replies |
+//! | with the fast path | to collectors, one for all | yes | `f+1` replies |
+//! | SBFT | to collectors, one for all | yes | one certified reply |
 //!
-//! The last row is the engine's, not this machine's: any protocol can issue execution certificates.
+//! The last column is the engine's: any protocol can issue execution certificates.
 
-/// One protocol's side of the differences.
+/// Switches of one protocol.
 #[derive(Debug)]
 pub struct Rules {
-    /// Whether votes go to collectors, who show everybody what they add up to. Otherwise they go to
+    /// Votes go to collectors, which broadcast certificates and proofs. Otherwise they go to
     /// everybody.
     pub collectors: bool,
-    /// Whether a value is decided at once when all but the redundant members voted for it.
+    /// Votes of all but the redundant members decide at once.
     pub fast_path: bool,
 }
 
-/// Slots under way beyond the last stable one (paper 002: `win`).
+/// Number of slots between the water marks (PBFT §4.2; paper 002: `win`).
 pub const WINDOW: u64 = 256;
-/// Slots that a primary has under way at once by default: half of paper 002's (§V). Where processors are
-/// what limits a committee, each further one only waits for them (docs/results/sbft.md).
+/// Undecided slots that a primary has at once by default: half of paper 002's (§V-C). Where a
+/// committee is limited by its processors, each further one only waits (docs/results/sbft.md).
 pub const CONCURRENT: u64 = 2;
-/// A checkpoint is made every so many slots.
+/// Slots from one checkpoint to the next (paper 002 §V-F: `win/2`).
 pub const CHECKPOINT_EVERY: u64 = WINDOW / 2;
+/// Bytes of values that undecided slots may name: half of what fits a view change's frame.
+pub(super) const VALUES_BYTES_MAX: usize = 2 * 1024 * 1024;

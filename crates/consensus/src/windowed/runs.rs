@@ -1,18 +1,18 @@
-//! Decided slots that one replica fetches from another: each proves itself.
+//! Runs of decided slots that one replica fetches from another: each has a proof of its own.
 
 use super::check::check_decided;
-use super::records::DecidedSlot;
+use super::values::DecidedSlot;
 use crate::Verifier;
 use bytes::Bytes;
 use quorate_types::{BlockId, Height, Rejected};
 
-/// Decided slots in order.
+/// Consecutive decided slots, checked.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// Oldest first, without a gap.
     pub decided: Vec<DecidedSlot>,
-    /// The first of them is another value at a height that the asker has decided: more than f members
-    /// are faulty.
+    /// The first of them is another value at a height that the asker has decided: more than f
+    /// members are faulty.
     pub conflicts: bool,
 }
 
@@ -39,12 +39,11 @@ pub fn verify_run(
     if first != height.next() && !conflicts && !decided.is_empty() {
         return Err(Rejected::RuleBroken("a run goes on from where it was asked for"));
     }
-    for (record, slot) in decided.iter().zip(first.0..) {
-        if record.payload.header.height.0 != slot {
-            return Err(Rejected::RuleBroken("each slot of a run is the next"));
-        }
-        check_decided(record, verifier)?;
+    let heights = || decided.iter().map(|record| record.payload.header.height);
+    if heights().zip(heights().skip(1)).any(|(one, other)| one.0.checked_add(1) != Some(other.0)) {
+        return Err(Rejected::RuleBroken("each slot of a run is the next"));
     }
+    decided.iter().try_for_each(|record| check_decided(record, verifier))?;
     Ok(Run { decided, conflicts })
 }
 

@@ -1,68 +1,79 @@
-//! The window: what is known of each slot under way.
+//! The log within the window (PBFT §4.2, between the water marks): evidence and votes of each slot
+//! that is neither stable nor too far ahead.
 
-use super::collecting::Collecting;
-use super::messages::{Path, Place, PrePrepare, Proof, SlotCertificate, digest_of};
+use super::messages::{FastReport, SlotReport, SlowReport};
 use super::records::SlotRecord;
 use super::rules::WINDOW;
+use super::slot_votes::SlotVotes;
+use super::values::{Path, PrePrepare, Proof, Proposal, SlotCertificate, digest_of};
 use quorate_crypto::Digest;
-use quorate_types::machine::{Record, RecordKind};
+use quorate_types::machine::Record;
 use quorate_types::{Epoch, Height, Payload, Time, View};
 use std::collections::BTreeMap;
 
-/// Values kept of one slot that nobody has voted for or certified: what more a faulty primary makes
-/// up is not looked at.
+/// Payloads kept of one slot: of more that a faulty primary makes up, those without a vote or
+/// certificate are dropped.
 const VALUES_MAX: usize = 4;
 
-/// What is known of a slot.
+/// Evidence and votes of one slot.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    /// What the primary of this view wants here; it gets a vote once its bodies are stored.
+    /// Proposal of this view; it gets a vote once its bodies are stored.
     pub(super) proposed: Option<(View, Digest)>,
-    /// The primary's own words, to show them to who missed them and to convict it.
+    /// Pre-prepare of this view, to send it again and to convict its primary.
     pub(super) pre_prepare: Option<PrePrepare>,
-    /// The last value that got a vote (★ durable before the vote leaves).
+    /// Last proposal that got a vote (★ durable before the vote leaves).
     pub(super) accepted: Option<(View, Digest)>,
-    /// A vote for it may leave: its bodies are stored here.
+    /// `true` once the bodies of `proposed` are stored: a vote for it may leave.
     pub(super) is_stored: bool,
-    /// Of the highest view (★ durable before the vote to commit leaves).
+    /// Certificate of the highest view (★ durable before the vote to commit leaves).
     pub(super) prepared: Option<SlotCertificate>,
+    /// Certificate of this view whose value is not here: it prepares once that comes.
+    pub(super) unvalued: Option<SlotCertificate>,
     pub(super) proof: Option<Proof>,
-    /// When the own last vote left, until its certificate came.
+    /// Time at which the own last vote left, until its certificate came.
     pub(super) voted_at: Option<Time>,
-    /// Values by their digests.
+    /// Payloads by their digests.
     pub(super) payloads: BTreeMap<Digest, Payload>,
-    /// By view: this one's, and the next one's, whose votes may come before it begins.
-    pub(super) collecting: BTreeMap<View, Collecting>,
+    /// Votes by view: of this one, and of the next, whose votes may come before it begins.
+    pub(super) votes: BTreeMap<View, SlotVotes>,
 }
 
 impl Slot {
-    /// The value that is decided, if it is here.
+    /// Proof and payload, once both are here.
     pub(super) fn decided(&self) -> Option<(&Proof, &Payload)> {
         let proof = self.proof.as_ref()?;
-        Some((proof, self.payloads.get(&proof.certificate.at.digest)?))
+        Some((proof, self.payloads.get(&proof.certificate.proposal.digest)?))
     }
 
-    /// The values that somebody may need.
-    fn named(&self) -> impl Iterator<Item = Digest> {
-        let of = |place: &Place| place.digest;
+    /// Digest of the value that was proposed or accepted in a view.
+    pub(super) fn value_in(&self, view: View) -> Option<Digest> {
+        let in_view = |known: Option<(View, Digest)>| known.filter(|(of, _)| *of == view);
+        in_view(self.proposed).or(in_view(self.accepted)).map(|(_, digest)| digest)
+    }
+
+    /// Digests that a proposal, a vote or a certificate names.
+    fn referenced(&self) -> impl Iterator<Item = Digest> {
+        let of = |proposal: &Proposal| proposal.digest;
         [
             self.proposed.map(|(_, digest)| digest),
             self.accepted.map(|(_, digest)| digest),
-            self.prepared.as_ref().map(|prepared| of(&prepared.at)),
-            self.proof.as_ref().map(|proof| of(&proof.certificate.at)),
+            self.prepared.as_ref().map(|prepared| of(&prepared.proposal)),
+            self.unvalued.as_ref().map(|unvalued| of(&unvalued.proposal)),
+            self.proof.as_ref().map(|proof| of(&proof.certificate.proposal)),
         ]
         .into_iter()
         .flatten()
     }
 
-    /// Values that are known by their digests alone.
-    pub(super) fn lacking(&self) -> impl Iterator<Item = Digest> {
-        self.named().filter(|digest| !self.payloads.contains_key(digest))
+    /// Digests of which the payload is not here.
+    pub(super) fn missing_values(&self) -> impl Iterator<Item = Digest> {
+        self.referenced().filter(|digest| !self.payloads.contains_key(digest))
     }
 
-    /// Takes a value that somebody may need.
+    /// Keeps a payload, and drops surplus ones that nothing refers to.
     pub(super) fn keep(&mut self, payload: Payload) {
-        let named: Vec<Digest> = self.named().collect();
+        let named: Vec<Digest> = self.referenced().collect();
         while self.payloads.len() >= VALUES_MAX {
             let surplus = self.payloads.keys().find(|digest| !named.contains(digest)).copied();
             let Some(surplus) = surplus else { break };
@@ -71,13 +82,69 @@ impl Slot {
         self.payloads.insert(digest_of(&payload), payload);
     }
 
-    /// What of it must never be forgotten.
+    /// Returns `true` if a certificate of this view is here, with its value or without.
+    pub(super) fn is_certified_in(&self, view: View) -> bool {
+        let known = [&self.prepared, &self.unvalued].into_iter().flatten();
+        known.into_iter().any(|known| known.proposal.view == view)
+    }
+
+    /// Certificate that waited for its value, once that is here.
+    pub(super) fn take_valued(&mut self) -> Option<SlotCertificate> {
+        let Self { unvalued, payloads, .. } = self;
+        unvalued.take_if(|unvalued| payloads.contains_key(&unvalued.proposal.digest))
+    }
+
+    /// Moves to a later view: proposals of earlier ones get no vote any more.
+    pub(super) fn leave(&mut self, view: View) {
+        self.votes = self.votes.split_off(&view);
+        self.pre_prepare = None;
+        self.is_stored = false;
+        self.unvalued = None;
+        if self.proposed.is_some_and(|(proposed, _)| proposed < view) {
+            self.proposed = None;
+        }
+    }
+
+    /// Number of bodies in the values that a view change shows, or would once what is proposed in
+    /// this view is prepared; none once it is decided.
+    pub(super) fn reported_bodies(&self, view: View) -> usize {
+        if self.proof.is_some() {
+            return 0;
+        }
+        let prepared = self.prepared.as_ref().map(|prepared| prepared.proposal.digest);
+        let proposed = self.value_in(view).filter(|digest| prepared != Some(*digest));
+        let bodies = |digest| self.payloads.get(&digest).map_or(0, |value| value.bodies.len());
+        prepared.into_iter().chain(proposed).map(bodies).sum()
+    }
+
+    /// Evidence for a view change; `None` where there is none.
+    pub(super) fn report(&self, slot: Height, has_fast_path: bool) -> Option<SlotReport> {
+        let decided = |path| {
+            let proof = self.proof.as_ref().filter(|proof| proof.path == path);
+            proof.map(|proof| proof.certificate.clone())
+        };
+        let prepared = self.prepared.clone().map(|prepared| {
+            let value = &self.payloads[&prepared.proposal.digest];
+            SlowReport::Prepared(prepared, value.clone())
+        });
+        let slow = decided(Path::Slow).map(SlowReport::Decided).or(prepared);
+        let accepted = self.accepted.filter(|_| has_fast_path);
+        let accepted = accepted.map(|(view, digest)| FastReport::Accepted(view, digest));
+        let fast = decided(Path::Fast).map(FastReport::Decided).or(accepted);
+        (slow.is_some() || fast.is_some()).then(|| SlotReport {
+            slot,
+            slow: slow.unwrap_or(SlowReport::Nothing),
+            fast: fast.unwrap_or(FastReport::Nothing),
+        })
+    }
+
+    /// Record of the promises about it.
     pub(super) fn record(&self, epoch: Epoch, slot: Height) -> Record {
         let promised = self
             .accepted
             .map(|(_, digest)| digest)
             .into_iter()
-            .chain(self.prepared.as_ref().map(|prepared| prepared.at.digest));
+            .chain(self.prepared.as_ref().map(|prepared| prepared.proposal.digest));
         let mut payloads: Vec<&Payload> =
             promised.filter_map(|digest| self.payloads.get(&digest)).collect();
         payloads.dedup();
@@ -92,12 +159,7 @@ impl Slot {
     }
 }
 
-/// The record that a slot's promises replace: that of the slot a window before it, which is stable.
-pub(super) fn record_kind(slot: Height) -> RecordKind {
-    RecordKind::Slot(u8::try_from(slot.0 % WINDOW).expect("a window of 256"))
-}
-
-/// Slots beyond the last stable one.
+/// Slots between the water marks: beyond the last stable one, at most [`WINDOW`] of them.
 #[derive(Debug, Default)]
 pub(super) struct Window {
     pub(super) stable: Height,
@@ -105,71 +167,71 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Whether a slot is under way: neither forgotten nor too far.
+    /// Returns `true` for slots between the water marks.
     pub(super) fn covers(&self, slot: Height) -> bool {
-        self.stable < slot && slot.0 <= self.stable.0 + WINDOW
+        self.stable < slot && slot.0 <= self.stable.0.saturating_add(WINDOW)
     }
 
-    /// A slot under way.
+    /// Slot of which something is known.
     pub(super) fn get(&self, slot: Height) -> Option<&Slot> {
         self.slots.get(&slot)
     }
 
-    /// A slot under way that something is known of.
+    /// Slot of which something is known, to change it.
     pub(super) fn get_mut(&mut self, slot: Height) -> Option<&mut Slot> {
         self.slots.get_mut(&slot)
     }
 
-    /// A slot under way, from now on known of; `None` outside the window.
+    /// Slot within the window, created if need be; `None` outside it.
     pub(super) fn open(&mut self, slot: Height) -> Option<&mut Slot> {
         self.covers(slot).then(|| self.slots.entry(slot).or_default())
     }
 
-    /// All of which something is known, ascending.
+    /// All slots of which something is known, ascending.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Height, &Slot)> {
         self.slots.iter().map(|(slot, known)| (*slot, known))
     }
 
-    /// All of which something is known, ascending.
+    /// All slots of which something is known, ascending.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (Height, &mut Slot)> {
         self.slots.iter_mut().map(|(slot, known)| (*slot, known))
     }
 
-    /// Those after this one.
+    /// Known slots after this one, ascending.
     pub(super) fn after(&self, slot: Height) -> impl Iterator<Item = (Height, &Slot)> {
         self.slots.range(slot.next()..).map(|(slot, known)| (*slot, known))
     }
 
-    /// Those after this one.
+    /// Known slots after this one, ascending.
     pub(super) fn after_mut(&mut self, slot: Height) -> impl Iterator<Item = (Height, &mut Slot)> {
         self.slots.range_mut(slot.next()..).map(|(slot, known)| (*slot, known))
     }
 
-    /// The votes that this replica gathers for a slot in a view.
-    pub(super) fn collecting(&mut self, view: View, slot: Height) -> Option<&mut Collecting> {
-        self.slots.get_mut(&slot)?.collecting.get_mut(&view)
+    /// Votes that this replica collects for a slot in a view.
+    pub(super) fn votes(&mut self, view: View, slot: Height) -> Option<&mut SlotVotes> {
+        self.slots.get_mut(&slot)?.votes.get_mut(&view)
     }
 
-    /// The last slot that anything is known of.
+    /// Last slot of which anything is known.
     pub(super) fn last(&self) -> Height {
         self.slots.last_key_value().map_or(self.stable, |(slot, _)| *slot)
     }
 
-    /// Everything up to here is forgotten.
+    /// Raises the low water mark and discards everything up to it (PBFT §4.3).
     pub(super) fn forget(&mut self, stable: Height) {
         self.stable = stable;
         self.slots = self.slots.split_off(&stable.next());
     }
 }
 
-/// How many slots each path decided.
+/// Number of slots that each path decided.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Paths {
+pub(super) struct PathCounts {
     pub(super) fast: u64,
     pub(super) slow: u64,
 }
 
-impl Paths {
+impl PathCounts {
     pub(super) fn count(&mut self, path: Path) {
         match path {
             Path::Fast => self.fast += 1,

@@ -1,121 +1,46 @@
-//! When a primary fails: giving its view up, and beginning the next with what must not be lost.
+//! View changes (PBFT §4.4, paper 002 §V-G): leaving the view of a primary that failed, and
+//! beginning the next with every value that may be decided.
 //!
-//! Members broadcast what they know; the next primary names exactly as many of those reports as the
-//! honest can give, by digest, and everybody draws the same [`Outcome`] from them.
+//! Members broadcast their evidence; the next primary names view changes of exactly `n−f` members,
+//! by digest, and every member computes the same [`SafeValues`] from them.
 
 use super::collectors;
-use super::messages::{
-    FastReport, Message, NewView, Path, PrePrepare, SlotReport, SlowReport, ViewChange,
-    null_operation,
-};
-use super::outcome::{Choice, Outcome, outcome};
-use super::slots::Slot;
+use super::messages::{Message, NewView, ViewChange};
+use super::reports::{Report, enough, is_of_its_view, reported_value};
+use super::safe_values::{SafeValue, SafeValues, safe_values};
 use super::state::Windowed;
+use super::values::{digest_of, null_operation};
+use crate::Ignored;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Bitmap, Digest};
-use quorate_types::{Committee, Height, Kind, Recipients, ReplicaId, Time, View};
+use quorate_types::{Height, Kind, Recipients, ReplicaId, Time, View};
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A view change with the hash that names it: it is large, and looked for by that.
-#[derive(Clone, Debug)]
-struct Report {
-    digest: Digest,
-    change: Arc<ViewChange>,
-}
-
-impl Report {
-    fn new(change: ViewChange) -> Self {
-        Self { digest: change.digest(), change: Arc::new(change) }
-    }
-
-    fn name(&self) -> (ReplicaId, Digest) {
-        (self.change.signer, self.digest)
-    }
-
-    fn message(&self) -> Message {
-        Message::ViewChange(Box::new(self.change.as_ref().clone()))
-    }
-}
-
-/// View changes kept of each member: the last one, and what the current view began with.
-#[derive(Debug, Default)]
-pub(super) struct ViewChanges {
-    /// Of each member the one for the highest view.
-    latest: BTreeMap<ReplicaId, Report>,
-    /// New views that name view changes which are not here, the last of each primary: a faulty one that
-    /// makes up views stands in the way of its own alone.
-    pending: BTreeMap<ReplicaId, NewView>,
-    /// What they name and was fetched, or came after.
-    named: BTreeMap<(ReplicaId, Digest), Report>,
-    /// What the current view began with, for those who missed it.
-    begun: Option<(NewView, Vec<Report>)>,
-    /// What the next primary proposed before its view began here.
-    pub(super) early: BTreeMap<Height, PrePrepare>,
-    /// As many want the view as are honest: since then its primary is waited for.
-    timed: bool,
-    /// The last view that this replica began as its primary.
-    led: Option<View>,
-}
-
-impl ViewChanges {
-    /// Whether there is reason to think that this view begins soon.
-    pub(super) fn is_about_to_begin(&self, view: View) -> bool {
-        self.pending.values().any(|pending| pending.view == view)
-            || self.latest.values().any(|report| report.change.view == view)
-    }
-
-    /// Those of the highest view of each member that are for this view.
-    fn wanting(&self, view: View) -> impl Iterator<Item = &Report> {
-        self.latest.values().filter(move |report| report.change.view == view)
-    }
-
-    /// All that are here.
-    fn all(&self) -> impl Iterator<Item = &Report> {
-        let begun = self.begun.iter().flat_map(|(_, reports)| reports);
-        self.latest.values().chain(self.named.values()).chain(begun)
-    }
-
-    /// Whose view changes a new view names that are not here.
-    fn missing(&self, new_view: &NewView) -> Vec<ReplicaId> {
-        let names = new_view.changes.iter();
-        let missing = names.filter(|name| self.find(**name).is_none());
-        missing.map(|(signer, _)| *signer).collect()
-    }
-
-    /// What a new view names, if it is all here.
-    fn named_by(&self, new_view: &NewView) -> Option<Vec<Report>> {
-        new_view.changes.iter().map(|name| self.find(*name).cloned()).collect()
-    }
-
-    /// One by its signer and digest.
-    fn find(&self, name: (ReplicaId, Digest)) -> Option<&Report> {
-        let is_it = |report: &&Report| report.name() == name;
-        let latest = self.latest.get(&name.0).filter(is_it);
-        let begun = || self.begun.iter().flat_map(|(_, reports)| reports).find(is_it);
-        latest.or_else(|| self.named.get(&name)).or_else(begun)
-    }
-}
+/// Timeouts from the beginning of a view after which its primary may be suspected of censorship.
+const CENSORSHIP_TIMEOUTS: u32 = 4;
 
 impl Windowed {
-    // ---- giving a view up -----------------------------------------------------------------------
+    // ---- leaving a view -------------------------------------------------------------------------
 
-    /// The view took too long, or its primary was convicted.
-    pub(super) fn give_up(&mut self, now: Time) {
+    /// Leaves the view: it timed out (PBFT §4.4), or its primary was convicted (paper 002 §V-G).
+    pub(super) fn start_view_change(&mut self, now: Time) {
         if !self.config.signs {
             self.pacemaker.rest();
             return;
         }
         let failed = self.primary();
         self.pacemaker.failed(failed, self.verifier.committee().weights());
-        self.change_view(now, self.view.next());
+        self.move_to_view(now, self.view.next());
     }
 
-    /// ★ From now on nothing is signed below this view.
-    fn change_view(&mut self, now: Time, view: View) {
+    /// ★ Moves to a view: from now on nothing is signed below it.
+    fn move_to_view(&mut self, now: Time, view: View) {
         self.view = view;
-        self.changing = true;
+        self.in_view_change = true;
         self.changes.pending.retain(|_, pending| pending.view >= view);
+        self.pending_changed();
         self.changes.timed = false;
         self.pacemaker.rest();
         self.verifier.publish(view);
@@ -123,18 +48,18 @@ impl Windowed {
         if !mutants::active(Mutant::WindowedChangeBeforePersist) {
             self.persist_view();
         }
-        self.want_view(now);
+        self.broadcast_view_change(now);
     }
 
-    /// Says what it knows, to whoever leads the view that it wants.
-    pub(super) fn want_view(&mut self, now: Time) {
-        let report = Report::new(self.own_change());
+    /// Broadcasts its view change into the view that it moves to (PBFT §4.4).
+    pub(super) fn broadcast_view_change(&mut self, now: Time) {
+        let report = Report::new(self.own_view_change());
         self.send(Recipients::All, report.message());
-        self.take_report(now, report);
+        self.record_report(now, report);
     }
 
-    /// What it knows of every slot that may be forgotten by nobody.
-    fn own_change(&self) -> ViewChange {
+    /// View change with its evidence of every slot in the window.
+    fn own_view_change(&self) -> ViewChange {
         let fast = self.rules.fast_path;
         let slots = self.window.iter().filter_map(|(slot, known)| known.report(slot, fast));
         let mut change = ViewChange {
@@ -149,33 +74,61 @@ impl Windowed {
         change
     }
 
-    // ---- others' view changes -------------------------------------------------------------------
-
-    /// A member gives a view up; checked.
-    pub(super) fn on_view_change(&mut self, now: Time, change: ViewChange) {
-        if change.signer != self.id() {
-            self.take_report(now, Report::new(change));
+    /// Leaves the view of a primary that passes bodies over, unless it began just now.
+    pub(super) fn on_censorship_suspected(&mut self, now: Time) {
+        let has_had_time =
+            now.since(self.view_began_at) >= CENSORSHIP_TIMEOUTS * self.config.timeout;
+        if has_had_time && self.takes_part() && !self.is_primary() {
+            self.start_view_change(now);
         }
     }
 
-    fn take_report(&mut self, now: Time, report: Report) {
+    // ---- others' view changes -------------------------------------------------------------------
+
+    /// View change of another member, checked (PBFT §4.4).
+    pub(super) fn on_view_change(&mut self, now: Time, change: ViewChange) -> Option<Ignored> {
+        let report = Report::new(change);
+        let ignored = self.ignore_view_change(&report);
+        if report.change.signer != self.id() {
+            self.record_report(now, report);
+        }
+        ignored
+    }
+
+    fn ignore_view_change(&self, report: &Report) -> Option<Ignored> {
+        if report.change.signer == self.id() {
+            return Some(Ignored::NotNeeded);
+        }
+        if self.changes.is_named(report) {
+            return None;
+        }
+        let known = self.changes.latest.get(&report.change.signer)?;
+        match report.change.view.cmp(&known.change.view) {
+            Ordering::Less => Some(Ignored::StaleView),
+            Ordering::Equal => Some(Ignored::Duplicate),
+            Ordering::Greater => None,
+        }
+    }
+
+    /// Keeps a view change that is its member's latest, or named, and takes the steps that any may
+    /// bring about.
+    fn record_report(&mut self, now: Time, report: Report) {
         let (name, view) = (report.name(), report.change.view);
-        let is_named = self.changes.pending.values().any(|pending| pending.changes.contains(&name));
         let known = self.changes.latest.get(&name.0).map(|known| known.change.view);
-        if is_named {
+        if self.changes.is_named(&report) {
             self.changes.named.insert(name, report.clone());
         }
         if known.is_none_or(|known| known < view) {
             self.changes.latest.insert(name.0, report);
         }
-        self.join_others(now);
+        self.join_view_change(now);
         self.lead_or_wait(now);
         self.begin_if_complete(now);
     }
 
-    /// Enough members want later views that an honest one does: joins the one that as many have
-    /// reached.
-    fn join_others(&mut self, now: Time) {
+    /// Joins the view change of `f+1` members: moves to the highest view that so many have reached
+    /// (PBFT §4.5.2).
+    fn join_view_change(&mut self, now: Time) {
         let wanted =
             self.changes.latest.values().map(|known| (known.change.view, known.change.signer));
         let mut later: Vec<(View, ReplicaId)> =
@@ -188,14 +141,14 @@ impl Windowed {
             committee.includes_honest(&members).then_some(view)
         });
         if let Some(view) = reached.filter(|_| self.config.signs) {
-            self.change_view(now, view);
+            self.move_to_view(now, view);
         }
     }
 
-    /// As many want this view as are honest: its primary begins it. The others wait for that, also
-    /// when some of those are beyond it already: what they said of this view may be lost.
+    /// Begins the view as its primary, once `n−f` members moved to it. The others start its timer
+    /// once so many reached it or a later one: their view changes into this one may be lost.
     fn lead_or_wait(&mut self, now: Time) {
-        if !self.changing || !self.config.signs {
+        if !self.in_view_change || !self.config.signs {
             return;
         }
         let committee = self.verifier.committee();
@@ -205,7 +158,7 @@ impl Windowed {
             self.pacemaker.rearm(now);
         }
         let led = self.changes.led == Some(self.view);
-        let chosen = enough(self.changes.wanting(self.view), committee);
+        let chosen = enough(self.changes.for_view(self.view), committee);
         let names = chosen.map(|chosen| chosen.into_iter().map(Report::name).collect());
         if let Some(changes) = names.filter(|_| self.is_primary() && !led) {
             self.changes.led = Some(self.view);
@@ -217,25 +170,39 @@ impl Windowed {
         }
     }
 
-    // ---- beginning a view -----------------------------------------------------------------------
+    // ---- entering a view ------------------------------------------------------------------------
 
-    /// A primary begins its view; its signature and the number of those it names are checked.
-    pub(super) fn on_new_view(&mut self, now: Time, new_view: NewView) {
-        let primary = collectors::primary(new_view.view, self.members());
-        let pending = self.changes.pending.get(&primary).map(|pending| pending.view);
-        if self.is_to_begin(new_view.view) && pending.is_none_or(|known| known < new_view.view) {
-            self.changes.pending.insert(primary, new_view);
-            self.begin_if_complete(now);
-            self.fetch_missing_changes();
+    /// New view, its signature and the number of view changes that it names checked (PBFT §4.4).
+    pub(super) fn on_new_view(&mut self, now: Time, new_view: NewView) -> Option<Ignored> {
+        if let Some(reason) = self.ignore_new_view(new_view.view) {
+            return Some(reason);
         }
+        let primary = collectors::primary(new_view.view, self.members());
+        self.changes.pending.insert(primary, new_view);
+        self.pending_changed();
+        self.begin_if_complete(now);
+        self.fetch_missing_changes();
+        None
     }
 
-    /// Whether a view is beyond the one that has begun here.
-    fn is_to_begin(&self, view: View) -> bool {
-        view > self.view || (view == self.view && self.changing)
+    /// Only what pending new views name is kept, and checked however many others there are.
+    fn pending_changed(&mut self) {
+        self.changes.drop_unnamed();
+        self.verifier.want_changes(self.changes.names());
     }
 
-    /// Asks for what the new view names and is not here.
+    fn ignore_new_view(&self, view: View) -> Option<Ignored> {
+        if view < self.view {
+            return Some(Ignored::StaleView);
+        }
+        let primary = collectors::primary(view, self.members());
+        let pending = self.changes.pending.get(&primary);
+        let has_begun = view == self.view && !self.in_view_change;
+        let is_known = has_begun || pending.is_some_and(|pending| pending.view >= view);
+        is_known.then_some(Ignored::Duplicate)
+    }
+
+    /// Asks for the view changes that pending new views name and that are not here.
     pub(super) fn fetch_missing_changes(&mut self) {
         let questions: Vec<(View, Vec<ReplicaId>)> = self
             .changes
@@ -249,16 +216,18 @@ impl Windowed {
         }
     }
 
+    /// Request for view changes that a new view names (paper 002 §II).
     pub(super) fn on_fetch_view_changes(
         &mut self,
         now: Time,
         from: ReplicaId,
         view: View,
         members: &[ReplicaId],
-    ) {
-        if !self.helping.may_show_changes(now, from) {
-            return;
+    ) -> Option<Ignored> {
+        if let Some(reason) = self.ignore_fetch_view_changes(now, from) {
+            return Some(reason);
         }
+        self.retransmission.note_view_changes(now, from);
         let asked = |report: &&Report| {
             report.change.view == view && members.contains(&report.change.signer)
         };
@@ -267,6 +236,11 @@ impl Windowed {
         for report in found.values() {
             self.send(Recipients::One(from), report.message());
         }
+        None
+    }
+
+    fn ignore_fetch_view_changes(&self, now: Time, from: ReplicaId) -> Option<Ignored> {
+        self.retransmission.has_sent_view_changes(now, from).then_some(Ignored::Duplicate)
     }
 
     fn begin_if_complete(&mut self, now: Time) {
@@ -279,122 +253,72 @@ impl Windowed {
         };
         let changes: Vec<Arc<ViewChange>> =
             named.iter().map(|report| Arc::clone(&report.change)).collect();
-        let outcome = outcome(&changes, self.verifier.committee());
-        self.begin(now, new_view, named, outcome);
+        let outcome = safe_values(&changes, self.verifier.committee());
+        self.begin(now, new_view, &named, outcome);
         let begun = self.view;
         self.changes.pending.retain(|_, pending| pending.view > begun);
-        self.changes.named.clear();
+        self.pending_changed();
     }
 
-    /// ★ The view begins; its slots are what everybody concludes that they are.
-    fn begin(&mut self, now: Time, new_view: NewView, named: Vec<Report>, outcome: Outcome) {
+    /// ★ Enters a view: its slots are the safe values, whatever its primary says (PBFT §4.4).
+    fn begin(&mut self, now: Time, new_view: NewView, named: &[Report], outcome: SafeValues) {
         self.view = new_view.view;
-        self.changing = false;
+        self.in_view_change = false;
         self.base = outcome.last;
         self.next = outcome.last.next();
         self.view_changes += 1;
-        self.changes.begun = Some((new_view, named));
+        self.changes.begun = Some((new_view, named.to_vec()));
         self.verifier.publish(self.view);
         let view = self.view;
         self.window.iter_mut().for_each(|(_, slot)| slot.leave(view));
-        self.wished = false;
+        self.payload_requested = false;
         self.persist_view();
         self.pacemaker.enter(now);
-        self.began = now;
+        self.view_began_at = now;
         if let Some(stable) = outcome.stable {
             self.on_checkpoint(now, stable);
         }
         for (slot, choice) in outcome.slots {
-            self.adopt(now, slot, choice);
+            self.adopt(now, slot, choice, named);
         }
-        self.take_early(now);
-        self.helping.ask_by(now + self.helping.every() / 4);
+        self.replay_early(now);
+        self.retransmission.ask_by(now + self.retransmission.every() / 4);
     }
 
-    fn adopt(&mut self, now: Time, slot: Height, choice: Choice) {
+    fn adopt(&mut self, now: Time, slot: Height, choice: SafeValue, named: &[Report]) {
         let view = self.view;
-        let digest = match choice {
-            Choice::Decide(proof) => {
+        let (digest, value) = match choice {
+            SafeValue::Decided(proof) => {
                 self.on_proof(now, self.id(), proof);
                 return;
             }
-            Choice::Adopt(digest) => digest,
-            Choice::Null => super::messages::digest_of(&null_operation(slot)),
+            SafeValue::Propose(digest) => {
+                let reported = reported_value(named, slot, digest);
+                (digest, reported.map(|(_, value)| value.clone()))
+            }
+            SafeValue::Null => {
+                let null = null_operation(slot);
+                (digest_of(&null), Some(null))
+            }
         };
         let Some(known) = self.window.open(slot) else { return };
         if let Some(proof) = known.proof.clone() {
-            // Decided here, which nobody who was asked knew.
+            // Decided here, unknown to the members that the new view names.
             self.send(Recipients::All, Message::Proof(proof));
             return;
         }
         known.proposed = Some((view, digest));
-        if choice == Choice::Null {
-            known.keep(null_operation(slot));
-        }
-        self.want_bodies(slot);
+        value.into_iter().for_each(|value| known.keep(value));
+        self.request_bodies(slot);
     }
 
-    /// Shows a member how this view began, or that it has not.
-    pub(super) fn show_view(&mut self, to: ReplicaId) {
-        let own = self.changes.latest.get(&self.id()).filter(|_| self.changing);
-        let begun = self.changes.begun.as_ref().filter(|_| !self.changing);
+    /// Sends a member the new view of this view, or the own view change while there is none.
+    pub(super) fn send_view(&mut self, to: ReplicaId) {
+        let own = self.changes.latest.get(&self.id()).filter(|_| self.in_view_change);
+        let begun = self.changes.begun.as_ref().filter(|_| !self.in_view_change);
         let begun = begun.map(|(new_view, _)| Message::NewView(new_view.clone()));
         if let Some(message) = own.map(Report::message).or(begun) {
             self.send(Recipients::One(to), message);
         }
     }
-}
-
-impl Slot {
-    /// A later view is wanted: what was proposed in earlier ones gets no vote any more.
-    fn leave(&mut self, view: View) {
-        self.collecting = self.collecting.split_off(&view);
-        self.pre_prepare = None;
-        self.is_stored = false;
-        if self.proposed.is_some_and(|(proposed, _)| proposed < view) {
-            self.proposed = None;
-        }
-    }
-
-    /// What is known of it, for the next view; nothing if that is nothing.
-    fn report(&self, slot: Height, has_fast_path: bool) -> Option<SlotReport> {
-        let decided = |path| {
-            let proof = self.proof.as_ref().filter(|proof| proof.path == path);
-            proof.map(|proof| proof.certificate.clone())
-        };
-        let prepared = self.prepared.clone().map(SlowReport::Prepared);
-        let slow = decided(Path::Slow).map(SlowReport::Decided).or(prepared);
-        let accepted = self.accepted.filter(|_| has_fast_path);
-        let accepted = accepted.map(|(view, digest)| FastReport::Accepted(view, digest));
-        let fast = decided(Path::Fast).map(FastReport::Decided).or(accepted);
-        (slow.is_some() || fast.is_some()).then(|| SlotReport {
-            slot,
-            slow: slow.unwrap_or(SlowReport::Nothing),
-            fast: fast.unwrap_or(FastReport::Nothing),
-        })
-    }
-}
-
-/// ★ What members said as they gave up earlier views hides what they promised since: a view begins with
-/// nothing but the reports into it.
-fn is_of_its_view(new_view: &NewView, named: &[Report]) -> bool {
-    let is_of_it = |report: &Report| report.change.view == new_view.view;
-    named.iter().all(is_of_it) || mutants::active(Mutant::NewViewByOldChanges)
-}
-
-/// Exactly as many of these as the honest weigh, if they are.
-fn enough<'a>(
-    reports: impl Iterator<Item = &'a Report>,
-    committee: &Committee,
-) -> Option<Vec<&'a Report>> {
-    let mut members = Bitmap::new(committee.size());
-    let mut chosen = Vec::new();
-    for report in reports {
-        members.insert(report.change.signer.index());
-        chosen.push(report);
-        if committee.weight_of(&members) >= committee.weights().honest() {
-            return Some(chosen);
-        }
-    }
-    None
 }

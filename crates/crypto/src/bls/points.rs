@@ -30,7 +30,7 @@ pub(crate) fn read_secret(bytes: &[u8; 32]) -> Result<SecretKey, KeyError> {
     SecretKey::from_bytes(bytes).map_err(|_| KeyError::Secret)
 }
 
-/// Signs `message`.
+/// Signs `message` as the ciphersuite prescribes, into 48 bytes.
 pub(crate) fn sign(secret: &SecretKey, message: &[u8]) -> Vec<u8> {
     counts::add(|count| {
         count.bls_sign += 1;
@@ -57,7 +57,7 @@ pub(crate) fn prove_dealing(secret: &SecretKey, statement: &[u8]) -> Vec<u8> {
     secret.sign(statement, DEALING_TAG, &[]).to_bytes().to_vec()
 }
 
-/// Whether `proof` is what [`prove_dealing`] gives with `key`'s secret.
+/// Checks that `proof` is what [`prove_dealing`] gives with `key`'s secret.
 pub(crate) fn check_dealing(
     statement: &[u8],
     key: &PublicKey,
@@ -85,8 +85,8 @@ pub(crate) fn read_key(key: &VotingKey, proof: &PossessionProof) -> Result<Publi
     Ok(point)
 }
 
-/// Reads a key from [`KEY_BYTES`]: a canonical point of the curve, in the prime-order subgroup, not the
-/// identity. Nothing is known of who holds its secret.
+/// Reads a key from [`KEY_BYTES`]: a canonical point of the curve, in the prime-order subgroup, not
+/// the identity. Nothing is known of who holds its secret.
 pub(crate) fn read_point(bytes: &[u8]) -> Result<PublicKey, KeyError> {
     let point = PublicKey::uncompress(bytes).map_err(|_| KeyError::Encoding)?;
     match point.validate() {
@@ -158,9 +158,9 @@ pub(crate) fn sum_signatures(signatures: &[Signature]) -> Signature {
     signatures.add().to_signature()
 }
 
-/// The sum of the signatures, each multiplied by its coefficient. They need not be in the subgroup, nor
-/// is the result then: it is worth nothing before it is checked. One multiplication for all takes a
-/// fifth of the time of one each at 140, and a third at 11.
+/// The sum of the signatures, each multiplied by its coefficient. They need not be in the subgroup,
+/// nor is the result then: it is worth nothing before it is checked. One multiplication for all
+/// takes a fifth of the time of one each at 140, and a third at 11.
 pub(crate) fn interpolate(signatures: &[Signature], coefficients: &[Scalar]) -> Signature {
     counts::add(|count| count.bls_interpolated_points += signatures.len() as u64);
     let scalars: Vec<u8> = coefficients.iter().flat_map(|one| one.to_le_bytes()).collect();
@@ -172,12 +172,12 @@ pub(crate) fn weighted_sum(keys: &[PublicKey], scalars: &[u8]) -> PublicKey {
     keys.mult(scalars, SCALAR_BITS).to_public_key()
 }
 
-/// Whether the keys, each multiplied by its scalar of 32 bytes, add up to the identity.
+/// Returns `true` if the keys, each multiplied by its scalar of 32 bytes, add up to the identity.
 pub(crate) fn sum_to_nothing(keys: &[PublicKey], scalars: &[u8]) -> bool {
     is_identity_key(&weighted_sum(keys, scalars))
 }
 
-/// Whether `signature`, in the subgroup, is `key`'s on `message`.
+/// Checks that `signature`, in the subgroup, is `key`'s on `message`.
 pub(crate) fn check_pairing(
     message: &[u8],
     key: &PublicKey,
@@ -190,8 +190,9 @@ pub(crate) fn check_pairing(
     }
 }
 
-/// Whether a sum of signatures is in the subgroup and is that of the sum of the keys. Linear: unlike a
-/// certificate's check it accepts the identity for the identity, as bisection needs.
+/// Returns `true` if a sum of signatures is in the subgroup and is that of the sum of the keys.
+/// Linear: unlike a certificate's check it accepts the identity for the identity, as bisection
+/// needs.
 pub(crate) fn equation_holds(message: &[u8], key: &PublicKey, signature: &Signature) -> bool {
     check_subgroup(signature).is_ok() && pairing_holds(message, SIGN_TAG, key, signature)
 }
@@ -217,12 +218,13 @@ pub(crate) struct Claim<'a> {
     pub(crate) signature: Signature,
 }
 
-/// Whether every claim is true. The signatures must be in the subgroup.
+/// Checks that every claim is true. The signatures must be in the subgroup.
 ///
-/// `e(Σ zᵢ·σᵢ, g₂) = ∏ e(Σ zᵢ·H(mᵢ), key)`, over the keys and each key's claims, with random weights `zᵢ`, so
-/// that errors in different claims cannot cancel. Claims of one key share a pairing: those of a threshold
-/// group always, others where the same members signed. `zᵢ·H(mᵢ)` is what a secret `zᵢ` would sign, which is how the library's safe
-/// interface hands it out; nothing about it is secret.
+/// `e(Σ zᵢ·σᵢ, g₂) = ∏ e(Σ zᵢ·H(mᵢ), key)`, over the keys and each key's claims, with random
+/// weights `zᵢ`, so that errors in different claims cannot cancel. Claims of one key share a
+/// pairing: those of a threshold group always, others where the same members signed. `zᵢ·H(mᵢ)` is
+/// what a secret `zᵢ` would sign, which is how the library's safe interface hands it out; nothing
+/// about it is secret.
 pub(crate) fn check_pairings(claims: &[Claim<'_>]) -> Result<(), SignatureError> {
     if claims.is_empty() {
         return Ok(());

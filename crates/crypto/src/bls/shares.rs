@@ -4,36 +4,13 @@ use super::points;
 use crate::batch_weights::BatchWeights;
 use crate::bisect::bad_items;
 use crate::error::SignatureError;
-use crate::mutants::{self, Mutant};
-use crate::scheme::{Policy, Share, distinct};
+use crate::scheme;
 use blst::min_sig::{PublicKey, Signature};
-use std::collections::BTreeSet;
 
-/// A share whose bytes encode a point of the curve other than the identity; nothing else is known.
-#[derive(Clone, Copy)]
-pub(crate) struct Candidate {
-    /// Whom it is attributed to.
-    pub(crate) signer: usize,
-    pub(crate) signature: Signature,
-}
+/// Share whose bytes encode a point of the curve other than the identity; nothing else is known.
+pub(crate) type Candidate = scheme::Candidate<Signature>;
 
-/// The first share of each signer, in signer order, and the signers whose shares are no points.
-///
-/// # Panics
-/// If a signer is not below `members`.
-pub(crate) fn read(shares: &[(usize, Share)], members: usize) -> (Vec<Candidate>, BTreeSet<usize>) {
-    let mut candidates = Vec::with_capacity(shares.len());
-    let mut bad = BTreeSet::new();
-    for (signer, share) in distinct(shares, members) {
-        match points::read_signature(&share.0) {
-            Ok(signature) => candidates.push(Candidate { signer, signature }),
-            Err(_) => drop(bad.insert(signer)),
-        }
-    }
-    (candidates, bad)
-}
-
-/// Whether a share is its signer's, whose key is in `keys` at its index.
+/// Checks that a share is its signer's, whose key is in `keys` at its index.
 pub(crate) fn check_alone(
     keys: &[PublicKey],
     message: &[u8],
@@ -43,32 +20,15 @@ pub(crate) fn check_alone(
     points::check_pairing(message, &keys[one.signer], &one.signature)
 }
 
-/// The signers whose shares are found not to be valid, looked for as the policy says (★).
-pub(crate) fn bad_by_policy(
-    keys: &[PublicKey],
-    message: &[u8],
-    shares: &[Candidate],
-    policy: Policy,
-) -> Vec<usize> {
-    if mutants::active(Mutant::TrustShares) {
-        return Vec::new();
-    }
-    match policy {
-        Policy::Each => bad_alone(keys, message, shares),
-        Policy::Batch => bad_by_weights(keys, message, shares),
-        Policy::Aggregate => bad_by_sums(keys, message, shares),
-    }
-}
-
 /// The signers whose shares are not valid, each checked alone.
-fn bad_alone(keys: &[PublicKey], message: &[u8], shares: &[Candidate]) -> Vec<usize> {
+pub(crate) fn bad_alone(keys: &[PublicKey], message: &[u8], shares: &[Candidate]) -> Vec<usize> {
     let is_bad = |one: &&Candidate| check_alone(keys, message, one).is_err();
     shares.iter().filter(is_bad).map(|one| one.signer).collect()
 }
 
-/// Signers whose shares are not valid, found by their sums. The sum of the others is valid, but two of
-/// them can be wrong by opposite errors.
-fn bad_by_sums(keys: &[PublicKey], message: &[u8], shares: &[Candidate]) -> Vec<usize> {
+/// Signers whose shares are not valid, found by their sums. The sum of the others is valid, but two
+/// of them can be wrong by opposite errors.
+pub(crate) fn bad_by_sums(keys: &[PublicKey], message: &[u8], shares: &[Candidate]) -> Vec<usize> {
     let holds = |part: &[Candidate]| {
         let keys: Vec<PublicKey> = part.iter().map(|one| keys[one.signer]).collect();
         let signatures: Vec<Signature> = part.iter().map(|one| one.signature).collect();
@@ -79,7 +39,11 @@ fn bad_by_sums(keys: &[PublicKey], message: &[u8], shares: &[Candidate]) -> Vec<
 }
 
 /// The signers whose shares are not valid alone, found with random weights.
-fn bad_by_weights(keys: &[PublicKey], message: &[u8], shares: &[Candidate]) -> Vec<usize> {
+pub(crate) fn bad_by_weights(
+    keys: &[PublicKey],
+    message: &[u8],
+    shares: &[Candidate],
+) -> Vec<usize> {
     let (inside, outside): (Vec<Candidate>, Vec<Candidate>) =
         shares.iter().copied().partition(|one| points::check_subgroup(&one.signature).is_ok());
     let weighted: Vec<(Candidate, u128)> = {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::VotingSecret;
-use crate::scheme::committee_scheme;
+use crate::committee_scheme;
 use crate::scheme::tests::{Committee, MESSAGE, entry, secret};
 use blst::min_sig::AggregateSignature;
 use proptest::prelude::*;
@@ -45,7 +45,7 @@ fn negate(encoding: &[u8]) -> Vec<u8> {
     negated
 }
 
-/// The secret `−x`.
+/// The secret `−x` to a secret `x`.
 fn negate_secret(secret: &VotingSecret) -> VotingSecret {
     const ORDER: &str = "73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000001";
     let mut difference = hex::decode(ORDER).unwrap();
@@ -158,8 +158,8 @@ fn proofs_are_required_and_checked() {
     }
 }
 
-/// A key chosen as `attacker − victim` makes the pair's aggregate the attacker's own, who then signs
-/// for both. It is refused for want of a proof that anyone knows its secret.
+/// A key chosen as `attacker − victim` makes the pair's aggregate the attacker's own, who then
+/// signs for both. It is refused for want of a proof that anyone knows its secret.
 #[test]
 fn a_rogue_key_is_refused() {
     let (victim, attacker) = (secret(SchemeKind::Bls, 0), secret(SchemeKind::Bls, 1));
@@ -278,9 +278,9 @@ fn signatures_are_encoded_in_one_way() {
     );
 }
 
-/// Two colluders send `σ₁ + δ` and `σ₂ − δ`. Their sum is right and the certificate good, and it must
-/// not be taken to say anything of either: neither share verifies, and where single validity is asked
-/// for, both are refused.
+/// Two colluders send `σ₁ + δ` and `σ₂ − δ`. Their sum is right and the certificate good, and it
+/// must not be taken to say anything of either: neither share verifies, and where single validity
+/// is asked for, both are refused.
 #[test]
 fn bisect_bait_never_passes_for_valid_shares() {
     let committee = Committee::new(SchemeKind::Bls, 7);
@@ -334,8 +334,8 @@ fn bisect_bait_with_a_bad_share_blames_no_honest_member() {
     }
 }
 
-/// Errors that cancel between two certificates pass neither alone nor checked together, whether the same
-/// members signed both or not.
+/// Errors that cancel between two certificates pass neither alone nor checked together, whether the
+/// same members signed both or not.
 #[test]
 fn errors_in_two_certificates_do_not_cancel() {
     let committee = Committee::new(SchemeKind::Bls, 4);
@@ -352,7 +352,8 @@ fn errors_in_two_certificates_do_not_cancel() {
     }
 }
 
-/// Certificates of as many signer sets as there are, some sets twice: a bad one is felt at every place.
+/// Certificates of as many signer sets as there are, some sets twice: a bad one is felt at every
+/// place.
 #[test]
 fn a_bad_certificate_is_felt_wherever_it_stands() {
     let committee = Committee::new(SchemeKind::Bls, 6);
@@ -419,7 +420,8 @@ fn secrets_out_of_range_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// Where nobody colludes, every policy blames exactly those whose shares fail alone.
+    /// Asserts that every policy blames exactly those whose shares fail alone, where nobody
+    /// colludes.
     #[test]
     fn policies_agree_without_collusion(
         members in 1..9_usize,

@@ -28,7 +28,6 @@ fn the_key_one_is_the_generator() {
     );
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn the_mutant_is_noticed() {
     mutants::assert_noticed(Mutant::EvmTwinSignature, the_twin_of_a_signature_is_refused);

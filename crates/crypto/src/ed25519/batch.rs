@@ -1,9 +1,9 @@
 //! The ZIP-215 batch equation, for keys that are already decompressed.
 //!
-//! `[8]( −[Σ zᵢsᵢ]B + Σ [zᵢ]Rᵢ + Σ [zᵢkᵢ]Aᵢ ) = 0`, with 128-bit weights `zᵢ`: the sum of the single
-//! equations, so it holds whenever they all do. `ed25519-zebra` has the same check, but decompresses
-//! every key and tabulates its multiples anew each time; a committee's keys are the same for every
-//! certificate. Tests compare the two on valid, tampered and small-order inputs.
+//! `[8]( −[Σ zᵢsᵢ]B + Σ [zᵢ]Rᵢ + Σ [zᵢkᵢ]Aᵢ ) = 0`, with 128-bit weights `zᵢ`: the sum of the
+//! single equations, so it holds whenever they all do. `ed25519-zebra` has the same check, but
+//! decompresses every key and tabulates its multiples anew each time; a committee's keys are the
+//! same for every certificate. Tests compare the two on valid, tampered and small-order inputs.
 
 use crate::batch_weights::BatchWeights;
 use crate::counts;
@@ -29,7 +29,8 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    /// Parses `signature` and hashes the challenge `k = SHA-512(R ‖ A ‖ M)`, over the bytes as given.
+    /// Parses `signature` and hashes the challenge `k = SHA-512(R ‖ A ‖ M)`, over the bytes as
+    /// given.
     pub(crate) fn parse(
         key_bytes: &[u8; 32],
         message: &[u8],
@@ -51,7 +52,7 @@ pub(crate) fn decompress(bytes: &[u8; 32]) -> Option<EdwardsPoint> {
     CompressedEdwardsY(*bytes).decompress()
 }
 
-/// Whether every item's equation holds, for any keys.
+/// Checks that every item's equation holds, for any keys.
 pub(crate) fn check(items: &[(EdwardsPoint, Item)]) -> Result<(), SignatureError> {
     counts::add(|counts| counts.ed25519_batch_keys += items.len() as u64);
     let weights = weights(items.iter().map(|(_, item)| item));
@@ -69,9 +70,9 @@ pub(crate) fn check(items: &[(EdwardsPoint, Item)]) -> Result<(), SignatureError
     ))
 }
 
-/// Most items whose nonces are added up by tables of their multiples, next to the keys' own. Beyond that
-/// sorting them into buckets takes less time, the more so the more they are: half at 2,000, where the
-/// tables outgrow the caches (`cargo bench -p quorate-crypto --bench batches -- ways`).
+/// Most items whose nonces are added up by tables of their multiples, next to the keys' own. Beyond
+/// that sorting them into buckets takes less time, the more so the more they are: half at 2,000,
+/// where the tables outgrow the caches (`cargo bench -p quorate-crypto --bench batches -- ways`).
 pub(super) const TABLES_MAX: usize = 320;
 
 /// A committee's keys with tables of their multiples: 10 KiB a member.
@@ -88,7 +89,7 @@ impl TabulatedKeys {
         Self { points, tables }
     }
 
-    /// Whether every item's equation holds, each for the key at its index.
+    /// Checks that every item's equation holds, each for the key at its index.
     pub(crate) fn check(&self, items: &[(usize, Item)]) -> Result<(), SignatureError> {
         let weights = weights(items.iter().map(|(_, item)| item));
         let mut scalars = vec![Scalar::ZERO; self.points.len()];
@@ -114,8 +115,9 @@ fn refuse_unless_zero(sum: EdwardsPoint) -> Result<(), SignatureError> {
     if sum.is_identity() { Ok(()) } else { Err(SignatureError::Mismatch) }
 }
 
-/// Weights that depend on every item. An equation is a function of key, signature and challenge; the
-/// message enters it through the challenge alone, so a long message is not hashed a second time.
+/// Weights that depend on every item. An equation is a function of key, signature and challenge;
+/// the message enters it through the challenge alone, so a long message is not hashed a second
+/// time.
 fn weights<'a>(items: impl ExactSizeIterator<Item = &'a Item>) -> Vec<Scalar> {
     let count = items.len();
     counts::add(|counts| {

@@ -1,8 +1,8 @@
 use super::*;
+use crate::KeyCache;
+use crate::committee_scheme;
 #[cfg(feature = "count")]
 use crate::counts;
-use crate::scheme::KeyCache;
-use crate::scheme::committee_scheme;
 use crate::scheme::tests::{Committee, MESSAGE, entry, secret};
 use curve25519_dalek::constants::{ED25519_BASEPOINT_POINT, EIGHT_TORSION};
 use curve25519_dalek::scalar::Scalar;
@@ -48,7 +48,7 @@ fn keys_carry_no_proof() {
     );
 }
 
-/// What passes in `s` for one signer must not be made good by another.
+/// An error in one signer's `s` must not be made good by another's.
 #[test]
 fn errors_in_a_certificate_do_not_cancel() {
     let committee = Committee::new(SchemeKind::Ed25519, 4);
@@ -63,8 +63,8 @@ fn errors_in_a_certificate_do_not_cancel() {
     assert_eq!(committee.scheme.verify_many(&items), Err(SignatureError::Mismatch));
 }
 
-/// `R` shifted by a point of small order: a share that some libraries accept only in a batch. Here it
-/// is valid alone and in a certificate, under every policy.
+/// `R` shifted by a point of small order: a share that some libraries accept only in a batch. Here
+/// it is valid alone and in a certificate, under every policy.
 #[test]
 fn torsion_in_a_share_splits_nobody() {
     let committee = Committee::new(SchemeKind::Ed25519, 4);
@@ -92,8 +92,8 @@ fn beyond_tables(committee: &Committee) -> (Vec<Vec<u8>>, Vec<Certificate>) {
     (messages, certificates)
 }
 
-/// However many certificates are checked together, a bad signature in any of them is felt, wherever it
-/// stands in its certificate.
+/// However many certificates are checked together, a bad signature in any of them is felt, wherever
+/// it stands in its certificate.
 #[test]
 fn a_bad_signature_is_felt_at_every_place_of_a_large_batch() {
     let committee = Committee::new(SchemeKind::Ed25519, 4);
@@ -111,7 +111,8 @@ fn a_bad_signature_is_felt_at_every_place_of_a_large_batch() {
     }
 }
 
-/// Points of small order are judged in a large batch as they are alone: the cofactor is multiplied in.
+/// Points of small order are judged in a large batch as they are alone: the cofactor is multiplied
+/// in.
 #[test]
 fn torsion_splits_nobody_in_a_large_batch() {
     let committee = Committee::new(SchemeKind::Ed25519, 4);

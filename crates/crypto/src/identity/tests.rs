@@ -52,9 +52,9 @@ fn rfc8032_vectors() {
     }
 }
 
-/// Wycheproof judges by RFC 8032 read strictly. ZIP-215 differs from it in exactly one vector, which
-/// encodes the identity as `R` with its sign bit set; signatures of another length cannot be put
-/// into a [`Signature`] at all.
+/// Wycheproof judges by RFC 8032 read strictly. ZIP-215 differs from it in exactly one vector,
+/// which encodes the identity as `R` with its sign bit set; signatures of another length cannot be
+/// put into a [`Signature`] at all.
 #[test]
 fn wycheproof_vectors() {
     const ACCEPTED_BY_ZIP_215: [u64; 1] = [151];
@@ -134,8 +134,8 @@ fn small_order_points_are_judged_alike_everywhere() {
     }
 }
 
-/// Signatures that a signer shifts by a point of small order pass cofactored checks and fail others:
-/// where a library's single check has no cofactor, they split replicas.
+/// Signatures that a signer shifts by a point of small order pass cofactored checks and fail
+/// others: where a library's single check has no cofactor, they split replicas.
 #[test]
 pub(crate) fn torsion_shifted_signatures_are_judged_alike() {
     for (index, torsion) in EIGHT_TORSION.iter().enumerate() {
@@ -212,7 +212,9 @@ proptest! {
 
     /// Batches with tampered members: all three checks agree.
     #[test]
-    fn single_batch_and_library_agree(tampering in prop::collection::vec((any::<u8>(), 0..97_usize), 1..6)) {
+    fn single_batch_and_library_agree(
+        tampering in prop::collection::vec((any::<u8>(), 0..97_usize), 1..6),
+    ) {
         let mut items = Vec::new();
         let messages: Vec<[u8; 1]> = (0..tampering.len()).map(|i| [i as u8]).collect();
         for (message, (change, position)) in messages.iter().zip(&tampering) {

@@ -43,7 +43,7 @@ pub(super) fn read(path: &Path) -> Result<Zeroizing<String>, KeyFileError> {
     Ok(text)
 }
 
-/// Where a file's successor is written: the same name with `.new` behind it.
+/// Path that a file's successor is written to: the same name with `.new` behind it.
 fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
@@ -68,8 +68,8 @@ fn refuse_shared(file: &File, path: &Path) -> Result<(), KeyFileError> {
     }
 }
 
-/// A file's permission bits, if any of the `forbidden` ones is set; `None` where the system has none.
-/// Asks the open file, not its name: a name can be made to mean another file in between.
+/// A file's permission bits, if any of the `forbidden` ones is set; `None` where the system has
+/// none. Asks the open file, not its name: a name can be made to mean another file in between.
 ///
 /// # Errors
 /// When the system does not say.

@@ -10,10 +10,10 @@ use zeroize::Zeroizing;
 #[derive(Clone)]
 pub struct Passphrase(Zeroizing<String>);
 
-/// Why a passphrase is not taken.
+/// Reason for which a passphrase is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PassphraseError {
-    /// There is nothing.
+    /// A passphrase of no characters.
     #[error("it is empty")]
     Empty,
     /// A new passphrase that is quickly guessed.
@@ -76,7 +76,7 @@ impl Passphrase {
         Ok(())
     }
 
-    /// Whether both are the same. Not in constant time: both were typed by the one who asks.
+    /// Compares two passphrases. Not in constant time: both were typed by the one who asks.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         *self.0 == *other.0

@@ -20,12 +20,13 @@
 //!
 //! The key is Argon2id (RFC 9106, version 0x13) of the passphrase's bytes under the salt, 32 bytes
 //! long. The plaintext is the identity's seed, 32 bytes, and the voting secret, as many (96 for
-//! `bls-threshold`). The associated data are the file's bytes up to the line `sealed`, which is the last one, so that no byte of the
-//! header can be changed. Salt and nonce are fresh whenever a file is written.
+//! `bls-threshold`). The associated data are the file's bytes up to the line `sealed`, which is the
+//! last one, so that no byte of the header can be changed. Salt and nonce are fresh whenever a file
+//! is written.
 //!
 //! The public keys stand in the header so that a file can be told from another without its
-//! passphrase. They are compared with the secrets once it is opened, which also ties the file to one
-//! passphrase: the cipher by itself does not commit to its key.
+//! passphrase. They are compared with the secrets once it is opened, which also ties the file to
+//! one passphrase: the cipher by itself does not commit to its key.
 
 use super::{
     KeyFile, KeyFileError, Passphrase, PublicKeys, decode, fields, malformed, scheme_named,
@@ -51,7 +52,7 @@ const NONCE_BYTES: usize = 24;
 const SEED_BYTES: usize = 32;
 const TAG_BYTES: usize = 16;
 
-/// What it costs to derive a key from a passphrase: Argon2id's three parameters.
+/// Cost of deriving a key from a passphrase: Argon2id's three parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SealCost {
     /// Memory in KiB, at least 8 for each lane.
@@ -124,12 +125,12 @@ pub struct SealedKeys {
 }
 
 impl SealedKeys {
-    /// What the file claims to hold: proven only once it is opened.
+    /// Public half of the keys that the file claims to hold: proven only once it is opened.
     pub fn public(&self) -> &PublicKeys {
         &self.public
     }
 
-    /// What it costs to open.
+    /// Cost of opening the file, as its header says.
     pub fn cost(&self) -> SealCost {
         self.cost
     }
@@ -195,10 +196,7 @@ impl SealedKeys {
         for (name, value, ours) in
             [("format", format, FORMAT), ("kdf", kdf, KDF), ("cipher", cipher, CIPHER)]
         {
-            if value != ours {
-                let problem = format!("`{name}` is not \"{ours}\": a newer version wrote it");
-                return Err(malformed(path, problem));
-            }
+            check_known(name, value, ours, path)?;
         }
         let cost = SealCost {
             memory_kib: number(memory, "memory_kib", path)?,
@@ -229,11 +227,17 @@ impl SealedKeys {
     }
 }
 
+/// Refuses a file that names another way than ours.
+fn check_known(name: &str, value: &str, ours: &str, path: &Path) -> Result<(), KeyFileError> {
+    let problem = || format!("`{name}` is not \"{ours}\": a newer version wrote it");
+    if value == ours { Ok(()) } else { Err(malformed(path, problem())) }
+}
+
 fn sealed_bytes(scheme: SchemeKind) -> usize {
     SEED_BYTES + VotingSecret::bytes(scheme) + TAG_BYTES
 }
 
-/// Whether a key file's text is of this kind.
+/// Returns `true` if a key file's text is that of a sealed one.
 pub(super) fn is_sealed(text: &str) -> bool {
     text.lines().any(|line| line.trim_start().starts_with("format"))
 }

@@ -1,5 +1,5 @@
-//! Every mutant is caught by an ordinary test: each pair below passes as things are and panics with the
-//! rule left out.
+//! Every mutant is caught by an ordinary test: each pair below passes as things are and panics with
+//! the rule left out.
 
 use super::*;
 

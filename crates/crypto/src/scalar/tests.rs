@@ -56,7 +56,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn inverses_of_many_are_the_inverses_of_each(seeds in prop::collection::vec(1..u64::MAX, 0..20)) {
+    fn inverses_of_many_are_the_inverses_of_each(
+        seeds in prop::collection::vec(1..u64::MAX, 0..20),
+    ) {
         let numbers: Vec<Scalar> =
             seeds.iter().map(|seed| Scalar::from(*seed).times(Scalar::from(u64::MAX))).collect();
         for (number, inverse) in numbers.iter().zip(inverses(&numbers)) {

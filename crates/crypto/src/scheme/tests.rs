@@ -1,8 +1,10 @@
-//! What every scheme owes the protocols, tried on each of them.
+//! Duties that every scheme has to the protocols, tried on each of them.
 
 use super::*;
-use crate::VotingSecret;
+use crate::error::KeyError;
+use crate::{KeyCache, PossessionProof, VotingKey, VotingSecret, committee_scheme};
 use borsh::{from_slice, to_vec};
+use std::sync::Arc;
 
 pub(crate) const MESSAGE: &[u8] = b"block 1";
 const OTHER: &[u8] = b"block 2";

@@ -1,31 +1,31 @@
 use crate::counts;
 use crate::error::SignatureError;
+use crate::options::{KeyCache, Policy, SchemeKind};
 use crate::scheme::{
-    Aggregate, Certificate, Combined, KeyCache, Policy, Scheme, SchemeKind, Share, check_signer,
-    check_signers, distinct,
+    Aggregate, Candidate, Certificate, Combined, Scheme, Share, SharePrimitives, check_signer,
+    check_signers, combine,
 };
 use crate::{Bitmap, PossessionProof, VotingKey};
 use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
 
 const SIGNATURE_BYTES: usize = 64;
 const SHARE_BYTES: usize = 48;
-/// What the batch equation's weights are hashed from, a signature: key, signature and challenge, each
-/// with its length.
+/// Bytes that the batch equation's weights are hashed from, a signature: key, signature and
+/// challenge, each with its length.
 const WEIGHED_BYTES: u64 = 32 + 64 + 32 + 3 * 8;
 
 thread_local! {
     static ACTIVE: Cell<u32> = const { Cell::new(0) };
 }
 
-/// While it lives, signatures on this thread are stand-ins.
+/// Guard under which signatures on this thread are stand-ins.
 #[derive(Debug)]
 pub struct StandIns(PhantomData<*const ()>);
 
 impl StandIns {
-    /// From now on, until it is dropped.
+    /// Makes signatures stand-ins from now on, until the guard is dropped.
     #[must_use]
     pub fn begin() -> Self {
         ACTIVE.set(ACTIVE.get() + 1);
@@ -43,7 +43,7 @@ pub(crate) fn active() -> bool {
     ACTIVE.get() > 0
 }
 
-/// What anybody makes for the holder of this Ed25519 key.
+/// Signature that anybody can make for the holder of this Ed25519 key.
 pub(crate) fn signature(key: &[u8; 32], message: &[u8]) -> [u8; SIGNATURE_BYTES] {
     let mut bytes = [0; SIGNATURE_BYTES];
     blake3::Hasher::new_keyed(key).update(message).finalize_xof().fill(&mut bytes);
@@ -66,7 +66,7 @@ pub(crate) fn bls_key(seed: &[u8; 32]) -> [u8; 96] {
     bytes
 }
 
-/// What anybody makes as a BLS share for the holder of this key.
+/// Share that anybody can make for the holder of this BLS key.
 pub(crate) fn bls_share(key: &[u8], message: &[u8]) -> [u8; SHARE_BYTES] {
     let mut bytes = [0; SHARE_BYTES];
     let start: &[u8; 32] = key[..32].try_into().expect("a key has 32 bytes or more");
@@ -123,8 +123,26 @@ impl StandInScheme {
         signature(key, message).to_vec()
     }
 
-    fn is_good(&self, message: &[u8], (signer, share): &(usize, &Share)) -> bool {
-        share.0 == self.share(message, *signer)
+    fn is_good(&self, message: &[u8], signer: usize, share: &Share) -> bool {
+        share.0 == self.share(message, signer)
+    }
+
+    fn bad(&self, message: &[u8], shares: &[Candidate<&Share>]) -> Vec<usize> {
+        Candidate::bad_signers(shares, |signer, share| self.is_good(message, signer, share))
+    }
+
+    fn bad_together(
+        &self,
+        message: &[u8],
+        shares: &[Candidate<&Share>],
+        policy: Policy,
+    ) -> Vec<usize> {
+        self.count_together(message, shares.len(), policy);
+        let bad = self.bad(message, shares);
+        if !bad.is_empty() {
+            self.count_alone(shares.len());
+        }
+        bad
     }
 
     fn aggregate(&self, message: &[u8], signers: &Bitmap) -> Aggregate {
@@ -151,7 +169,7 @@ impl StandInScheme {
         fits.then_some(()).ok_or(SignatureError::Mismatch)
     }
 
-    /// What opening a BLS certificate takes: its point, its subgroup, its signers' key.
+    /// Counts the opening of a BLS certificate: its point, its subgroup, its signers' key.
     fn count_open(&self, signers: usize) {
         let absent = (self.keys.len() - signers) as u64;
         let signers = signers as u64;
@@ -179,7 +197,7 @@ impl StandInScheme {
         });
     }
 
-    /// What checking these shares together takes.
+    /// Counts what checking these shares together takes.
     fn count_together(&self, message: &[u8], shares: usize, policy: Policy) {
         if shares == 0 {
             return;
@@ -207,6 +225,43 @@ impl StandInScheme {
 pub(super) fn count_pairings(count: &mut counts::OpCounts, checks: u64) {
     count.bls_verify += checks;
     count.bls_hash_to_curve += checks;
+}
+
+/// Searches as the scheme that it stands for does, with this difference: when shares are bad, each
+/// is looked at alone, under any policy. Simulations that price have no forgers.
+impl SharePrimitives for StandInScheme {
+    type Signature<'a> = &'a Share;
+    type Joined = Certificate;
+
+    fn read<'a>(&self, share: &'a Share) -> Option<&'a Share> {
+        counts::add(|count| count.bls_points_read += u64::from(self.is_bls()));
+        Some(share)
+    }
+
+    fn bad_alone(&self, message: &[u8], shares: &[Candidate<&Share>]) -> Vec<usize> {
+        self.count_alone(shares.len());
+        self.bad(message, shares)
+    }
+
+    fn bad_by_weights(&self, message: &[u8], shares: &[Candidate<&Share>]) -> Vec<usize> {
+        self.bad_together(message, shares, Policy::Batch)
+    }
+
+    fn bad_by_sums(&self, message: &[u8], shares: &[Candidate<&Share>]) -> Vec<usize> {
+        self.bad_together(message, shares, Policy::Aggregate)
+    }
+
+    fn join(&self, message: &[u8], shares: &[Candidate<&Share>]) -> Option<Certificate> {
+        let signers = Bitmap::from_indices(self.keys.len(), shares.iter().map(|one| one.signer));
+        (!signers.is_empty()).then(|| {
+            let additions = signers.count() as u64 - 1;
+            counts::add(|count| {
+                count.bls_share_additions += if self.is_bls() { additions } else { 0 };
+            });
+            let aggregate = self.aggregate(message, &signers);
+            Certificate { signers, aggregate }
+        })
+    }
 }
 
 impl Scheme for StandInScheme {
@@ -239,12 +294,10 @@ impl Scheme for StandInScheme {
         }
         counts::add(|count| count.bls_points_read += u64::from(self.is_bls()));
         self.count_alone(1);
-        let good = self.is_good(message, &(signer, share));
+        let good = self.is_good(message, signer, share);
         good.then_some(()).ok_or(SignatureError::Mismatch)
     }
 
-    /// As the scheme that it stands for, with this difference: when shares are bad, each is looked at
-    /// alone, under any policy. Simulations that price have no forgers.
     fn combine(
         &self,
         message: &[u8],
@@ -252,34 +305,7 @@ impl Scheme for StandInScheme {
         suspects: &Bitmap,
         policy: Policy,
     ) -> Combined {
-        let shares = distinct(shares, self.keys.len());
-        let alone = |signer: usize| policy == Policy::Each || suspects.contains(signer);
-        let singly = shares.iter().filter(|(signer, _)| alone(*signer)).count();
-        let together = shares.len() - singly;
-        counts::add(|count| {
-            count.bls_points_read += if self.is_bls() { shares.len() as u64 } else { 0 };
-        });
-        self.count_alone(singly);
-        self.count_together(message, together, policy);
-        let bad: BTreeSet<usize> = shares
-            .iter()
-            .filter(|share| !self.is_good(message, share))
-            .map(|(signer, _)| *signer)
-            .collect();
-        if bad.iter().any(|signer| !alone(*signer)) {
-            self.count_alone(together);
-        }
-        let good = shares.iter().map(|(signer, _)| *signer).filter(|one| !bad.contains(one));
-        let signers = Bitmap::from_indices(self.keys.len(), good);
-        let certificate = (!signers.is_empty()).then(|| {
-            let additions = signers.count() as u64 - 1;
-            counts::add(|count| {
-                count.bls_share_additions += if self.is_bls() { additions } else { 0 };
-            });
-            let aggregate = self.aggregate(message, &signers);
-            Certificate { signers, aggregate }
-        });
-        Combined { certificate, bad: bad.into_iter().collect() }
+        combine(self, message, shares, suspects, policy)
     }
 
     fn verify(&self, message: &[u8], certificate: &Certificate) -> Result<(), SignatureError> {

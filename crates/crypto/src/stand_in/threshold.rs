@@ -1,21 +1,23 @@
-//! Stand-ins for threshold signatures: a member's shares are keyed hashes like any other, and whatever
-//! `threshold` of them are combined, the group's signature is a keyed hash under the group's key. What
-//! all members' shares add up to is one under another key.
+//! Stand-ins for threshold signatures: a member's shares are keyed hashes like any other, and
+//! whatever `threshold` of them are combined, the group's signature is a keyed hash under the
+//! group's key. What all members' shares add up to is one under another key.
 
 use super::enabled::{bls_key, bls_share, count_pairings};
+use crate::Bitmap;
 use crate::counts;
 use crate::error::SignatureError;
+use crate::options::{Policy, SchemeKind};
 use crate::scheme::{
-    Aggregate, Certificate, Combined, Policy, Scheme, SchemeKind, Share, check_signer, distinct,
+    Aggregate, Candidate, Certificate, Combined, Scheme, Share, SharePrimitives, check_signer,
+    combine,
 };
-use crate::threshold::{BySharing, Dealing, Sharing, check_count, sharing_seed};
-use crate::{Bitmap, VotingKey, VotingSecret};
+use crate::threshold::{BySharing, Sharing, check_count, sharing_seed};
 use std::fmt;
 use zeroize::Zeroizing;
 
 const SHARE_BYTES: usize = 48;
 
-/// In the place of what a member is dealt.
+/// Stand-ins for a member's shares of each sharing.
 #[derive(Clone)]
 pub(crate) struct Shares {
     secrets: Zeroizing<Vec<u8>>,
@@ -23,7 +25,8 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    fn deal(seed: &[u8; 32], member: usize) -> Self {
+    /// Shares that a seed determines for a member.
+    pub(crate) fn deal(seed: &[u8; 32], member: usize) -> Self {
         let secret = |sharing| {
             let seed = sharing_seed(seed, sharing);
             let mut hasher =
@@ -52,24 +55,10 @@ impl Shares {
     }
 }
 
-/// As the dealer does, without polynomials: whoever combines knows everybody's shares anyway.
-pub(crate) fn deal(members: usize, thresholds: &BySharing<usize>, seed: &[u8; 32]) -> Dealing {
-    let groups =
-        BySharing::from_fn(|sharing| VotingKey(bls_key(&sharing_seed(seed, sharing)).to_vec()));
-    let member = |member| VotingSecret::from_stand_ins(Shares::deal(seed, member));
-    let commitments =
-        |sharing| vec![VotingKey::clone(groups.get(sharing)); *thresholds.get(sharing)];
-    Dealing {
-        commitments: BySharing::from_fn(commitments),
-        secrets: (0..members).map(member).collect(),
-        groups,
-    }
-}
-
 /// One sharing under stand-in signatures.
 pub(crate) struct StandInThreshold {
     group: Vec<u8>,
-    /// In the place of the sum of all keys.
+    /// Stand-in for the sum of all keys.
     all: Vec<u8>,
     keys: Vec<Vec<u8>>,
     threshold: usize,
@@ -91,6 +80,10 @@ impl StandInThreshold {
 
     fn is_good(&self, message: &[u8], signer: usize, share: &Share) -> bool {
         share.0 == bls_share(&self.keys[signer], message)
+    }
+
+    fn bad(&self, message: &[u8], shares: &[Candidate<&Share>]) -> Vec<usize> {
+        Candidate::bad_signers(shares, |signer, share| self.is_good(message, signer, share))
     }
 
     /// Refuses what needs no arithmetic to refuse, then a wrong aggregate.
@@ -126,6 +119,60 @@ fn count_weighted(message: &[u8], shares: usize) {
     });
 }
 
+/// Searches as the scheme that it stands for does, with this difference: bad shares are found
+/// before any are joined, each looked at alone, under any policy.
+impl SharePrimitives for StandInThreshold {
+    type Signature<'a> = &'a Share;
+    type Joined = Certificate;
+
+    fn read<'a>(&self, share: &'a Share) -> Option<&'a Share> {
+        counts::add(|count| count.bls_points_read += 1);
+        Some(share)
+    }
+
+    fn bad_alone(&self, message: &[u8], shares: &[Candidate<&Share>]) -> Vec<usize> {
+        count_alone(shares.len());
+        self.bad(message, shares)
+    }
+
+    fn bad_by_weights(&self, message: &[u8], shares: &[Candidate<&Share>]) -> Vec<usize> {
+        if !shares.is_empty() {
+            count_weighted(message, shares.len());
+        }
+        self.bad_by_sums(message, shares)
+    }
+
+    /// Good shares cost nothing here: what they are joined to is checked.
+    fn bad_by_sums(&self, message: &[u8], shares: &[Candidate<&Share>]) -> Vec<usize> {
+        let bad = self.bad(message, shares);
+        if !bad.is_empty() {
+            count_alone(shares.len());
+        }
+        bad
+    }
+
+    fn join(&self, message: &[u8], shares: &[Candidate<&Share>]) -> Option<Certificate> {
+        let is_all = shares.len() == self.keys.len();
+        let used = if is_all { shares } else { shares.get(..self.threshold)? };
+        counts::add(|count| {
+            if is_all {
+                count.bls_share_additions += used.len() as u64 - 1;
+            } else {
+                count.bls_interpolated_points += used.len() as u64;
+            }
+        });
+        let signers = Bitmap::from_indices(self.keys.len(), used.iter().map(|one| one.signer));
+        let aggregate = Aggregate(bls_share(self.key(used.len()), message).to_vec());
+        Some(Certificate { signers, aggregate })
+    }
+
+    /// Counts the check of what good shares were joined to, which cannot fail.
+    fn holds(&self, _message: &[u8], _joined: &Certificate) -> bool {
+        count_alone(1);
+        true
+    }
+}
+
 impl Scheme for StandInThreshold {
     fn kind(&self) -> SchemeKind {
         SchemeKind::BlsThreshold
@@ -156,8 +203,6 @@ impl Scheme for StandInThreshold {
         self.is_good(message, signer, share).then_some(()).ok_or(SignatureError::Mismatch)
     }
 
-    /// As the scheme that it stands for, with this difference: when shares are bad, each is looked at
-    /// alone, under any policy.
     fn combine(
         &self,
         message: &[u8],
@@ -165,43 +210,7 @@ impl Scheme for StandInThreshold {
         suspects: &Bitmap,
         policy: Policy,
     ) -> Combined {
-        let shares = distinct(shares, self.keys.len());
-        let alone = |signer: usize| policy == Policy::Each || suspects.contains(signer);
-        let singly = shares.iter().filter(|(signer, _)| alone(*signer)).count();
-        let together = shares.len() - singly;
-        counts::add(|count| count.bls_points_read += shares.len() as u64);
-        count_alone(singly);
-        if policy == Policy::Batch && together > 0 {
-            count_weighted(message, together);
-        }
-        let (good, bad): (Vec<usize>, Vec<usize>) = {
-            let is_good = |one: &(usize, &Share)| self.is_good(message, one.0, one.1);
-            let (good, bad): (Vec<_>, Vec<_>) = shares.into_iter().partition(is_good);
-            let signers = |some: Vec<(usize, &Share)>| some.iter().map(|one| one.0).collect();
-            (signers(good), signers(bad))
-        };
-        if bad.iter().any(|signer| !alone(*signer)) {
-            count_alone(together);
-        }
-        let is_all = good.len() == self.keys.len();
-        let used = if is_all { Some(&good[..]) } else { good.get(..self.threshold) };
-        let certificate = used.map(|used| {
-            counts::add(|count| {
-                if is_all {
-                    count.bls_share_additions += used.len() as u64 - 1;
-                } else {
-                    count.bls_interpolated_points += used.len() as u64;
-                }
-                if policy == Policy::Aggregate {
-                    count.bls_subgroup_checks += 1;
-                    count_pairings(count, 1);
-                }
-            });
-            let signers = Bitmap::from_indices(self.keys.len(), used.iter().copied());
-            let aggregate = Aggregate(bls_share(self.key(used.len()), message).to_vec());
-            Certificate { signers, aggregate }
-        });
-        Combined { certificate, bad }
+        combine(self, message, shares, suspects, policy)
     }
 
     fn verify(&self, message: &[u8], certificate: &Certificate) -> Result<(), SignatureError> {

@@ -1,33 +1,23 @@
-//! Whether what a dealer published belongs together.
+//! Consistency of what a dealer published: one polynomial through the group's key and all shares.
 
 use super::dealer::{check_size, check_threshold};
-use crate::VotingKey;
 use crate::bls::points::{self, KEY_BYTES};
 use crate::error::KeyError;
 use crate::mutants::{self, Mutant};
+use crate::options::SchemeKind;
 use crate::scalar::{Scalar, evaluate, inverses, product};
-use crate::scheme::SchemeKind;
 use blst::min_sig::PublicKey;
 use std::collections::BTreeMap;
 
-/// Checks one sharing's public shares, of 96 bytes each and in member order, and its group's key: each a
-/// point of the subgroup and not the identity, no two the same, and all on one polynomial of degree
-/// `threshold − 1` whose value at zero is the group's ★.
+/// Reads and checks one sharing's public shares, of 96 bytes each and in member order, and its
+/// group's key: each a point of the subgroup and not the identity, no two the same, and all on one
+/// polynomial of degree `threshold − 1` whose value at zero is the group's ★.
 ///
-/// Whatever `threshold` of their secrets sign then interpolates to the group's signature.
+/// Whatever `threshold` of their secrets sign then interpolates to the group's signature. Gives the
+/// group's point and the members'.
 ///
 /// # Errors
 /// The first thing that is wrong.
-pub fn check_sharing(
-    group: &VotingKey,
-    publics: &[VotingKey],
-    threshold: usize,
-) -> Result<(), KeyError> {
-    let publics: Vec<&[u8]> = publics.iter().map(|key| &key.0[..]).collect();
-    read_sharing(&group.0, &publics, threshold).map(|_| ())
-}
-
-/// As [`check_sharing`]; gives the group's point and the members'.
 pub(super) fn read_sharing(
     group: &[u8],
     publics: &[&[u8]],
@@ -56,8 +46,8 @@ fn read(bytes: &[u8]) -> Result<PublicKey, KeyError> {
 }
 
 /// A member whose share is the group's own secret signs alone, and so, for a polynomial that is a
-/// constant, does everybody; two members with one share are one. With a threshold of one that is how it
-/// must be, and the polynomial's check asks for it.
+/// constant, does everybody; two members with one share are one. With a threshold of one that is
+/// how it must be, and the polynomial's check asks for it.
 fn refuse_repeats(group: &[u8], publics: &[&[u8]], threshold: usize) -> Result<(), KeyError> {
     if threshold == 1 {
         return Ok(());
@@ -74,13 +64,13 @@ fn refuse_repeats(group: &[u8], publics: &[&[u8]], threshold: usize) -> Result<(
     Ok(())
 }
 
-/// Whether the points, the group's at zero and member `i`'s at `i + 1`, lie on one polynomial of degree
-/// `threshold − 1`: SCRAPE's test (Cascudo and David, ACNS 2017, §2.1).
+/// Returns `true` if the points, the group's at zero and member `i`'s at `i + 1`, lie on one
+/// polynomial of degree `threshold − 1`: SCRAPE's test (Cascudo and David, ACNS 2017, §2.1).
 ///
-/// For `m` places `xᵢ` and weights `vᵢ = ∏_{j≠i} (xᵢ − xⱼ)⁻¹`, the sum `Σ vᵢ·q(xᵢ)·Pᵢ` is zero for every
-/// polynomial `q` of degree `m − threshold − 1` exactly if they do. With a random `q` any other points
-/// pass with a chance of about 2⁻²⁵⁵. It is drawn by hashing the points (Fiat–Shamir), so that whoever
-/// chose them could not know it.
+/// For `m` places `xᵢ` and weights `vᵢ = ∏_{j≠i} (xᵢ − xⱼ)⁻¹`, the sum `Σ vᵢ·q(xᵢ)·Pᵢ` is zero for
+/// every polynomial `q` of degree `m − threshold − 1` exactly if they do. With a random `q` any
+/// other points pass with a chance of about 2⁻²⁵⁵. It is drawn by hashing the points (Fiat–Shamir),
+/// so that whoever chose them could not know it.
 fn on_one_polynomial(group: &PublicKey, publics: &[PublicKey], threshold: usize) -> bool {
     let points: Vec<PublicKey> = std::iter::once(*group).chain(publics.iter().copied()).collect();
     let random = random_polynomial(&points, threshold);
@@ -94,8 +84,8 @@ fn on_one_polynomial(group: &PublicKey, publics: &[PublicKey], threshold: usize)
     points::sum_to_nothing(&points, &scalars)
 }
 
-/// `∏_{j≠i} (i − j)⁻¹` over the places `0..count`: the inverses of `i!·(count − 1 − i)!`, negative where
-/// an odd number of places follows.
+/// `∏_{j≠i} (i − j)⁻¹` over the places `0..count`: the inverses of `i!·(count − 1 − i)!`, negative
+/// where an odd number of places follows.
 fn dual_weights(count: usize) -> Vec<Scalar> {
     let factorials: Vec<Scalar> = (0..count)
         .scan(Scalar::one(), |factorial, number| {
@@ -112,7 +102,7 @@ fn dual_weights(count: usize) -> Vec<Scalar> {
     inverses(&denominators)
 }
 
-/// As many coefficients as there are points beyond the threshold.
+/// Random polynomial with as many coefficients as there are points beyond the threshold.
 fn random_polynomial(points: &[PublicKey], threshold: usize) -> Vec<Scalar> {
     let mut hasher = blake3::Hasher::new_derive_key("quorate 2026-11 threshold consistency");
     hasher.update(&(threshold as u64).to_le_bytes());

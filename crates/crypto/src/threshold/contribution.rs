@@ -1,25 +1,28 @@
 //! One of several dealers, none of whom is trusted, and what their dealings come to together.
 //!
-//! Each deals a secret of its own as [`deal`](super::deal) does, and publishes Feldman's commitments to its
-//! polynomials (FOCS 1987). Whoever gets a share compares it with them. The committee's secret is the sum of
-//! the dealers' secrets, a member's share the sum of its shares, and its public share follows from the sum
-//! of the commitments: all without anybody holding the secret. Who counts among the dealers has to be agreed
-//! on elsewhere.
+//! Each deals a secret of its own as [`deal`](super::deal) does, and publishes Feldman's
+//! commitments to its polynomials (FOCS 1987). Whoever gets a share compares it with them. The
+//! committee's secret is the sum of the dealers' secrets, a member's share the sum of its shares,
+//! and its public share follows from the sum of the commitments: all without anybody holding the
+//! secret. Who counts among the dealers has to be agreed on elsewhere.
 
-use super::dealer::{Polynomials, check_sizes, deal_from, polynomials, secret};
+use super::dealer::{check_sizes, deal_from};
+use super::polynomials::{Polynomials, polynomials, secret};
 use super::sharing::{BySharing, Sharing};
 use crate::bls::points::{self, KEY_BYTES};
 use crate::error::KeyError;
 use crate::hash::hash_parts;
 use crate::mutants::{self, Mutant};
+use crate::options::SchemeKind;
 use crate::scalar::Scalar;
-use crate::scheme::SchemeKind;
-use crate::voting::{PossessionProof, VotingKey, VotingSecret};
+use crate::voting::VotingSecret;
+use crate::voting_key::{PossessionProof, VotingKey};
 use blst::min_sig::PublicKey;
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// What one dealer makes: shares for each member, and for everybody what they are compared with.
+/// Product of one dealer: shares for each member, and for everybody the commitments that they are
+/// compared with.
 #[derive(Clone)]
 pub struct Contribution {
     /// Each member's shares, in member order: for that member alone.
@@ -63,18 +66,20 @@ fn prove(
     })
 }
 
-/// What a proof of possession signs: generation, dealer, sharing and key ★.
+/// Statement that a proof of possession signs: generation, dealer, sharing and key ★.
 fn statement(context: &[u8], sharing: Sharing, public: &VotingKey) -> [u8; 32] {
     hash_parts("quorate v1 dealing possession", &[context, &[sharing as u8], &public.0]).0
 }
 
-/// One dealer's commitments, or the sum of several's: points of the subgroup, as many as the thresholds.
+/// One dealer's commitments, or the sum of several's: points of the subgroup, as many as the
+/// thresholds.
 #[derive(Clone)]
 pub struct Commitments(BySharing<Vec<PublicKey>>);
 
 impl Commitments {
-    /// Reads what a dealer published. Every point is canonical, in the subgroup and not the identity, there
-    /// are as many as each threshold, and the dealer holds the constant coefficients ★.
+    /// Reads what a dealer published. Every point is canonical, in the subgroup and not the
+    /// identity, there are as many as each threshold, and the dealer holds the constant
+    /// coefficients ★.
     ///
     /// # Errors
     /// The first thing that is wrong, with its sharing.
@@ -134,14 +139,15 @@ impl Commitments {
         VotingKey(bytes)
     }
 
-    /// Whether these are the shares that the dealer committed itself to give this member ★.
+    /// Returns `true` if these are the shares that the dealer committed itself to give this member
+    /// ★.
     #[must_use]
     pub fn holds(&self, member: usize, shares: &VotingSecret) -> bool {
         shares.public() == self.public(member) || mutants::active(Mutant::DkgNoShareCheck)
     }
 }
 
-/// What a member was given by several dealers, added up: its share of the sum of their secrets.
+/// Adds up what several dealers gave a member: its share of the sum of their secrets.
 ///
 /// # Errors
 /// [`KeyError::Secret`] when they add up to zero, or are not shares of threshold keys.

@@ -1,8 +1,9 @@
-//! From a committee's keys to its schemes.
+//! Loading of schemes from a committee's keys.
 
 use super::ThresholdScheme;
 use super::consistency::read_sharing;
-use super::sharing::{BySharing, Sharing, split_key};
+use super::keys::split_key;
+use super::sharing::{BySharing, Sharing};
 use crate::VotingKey;
 use crate::error::KeyError;
 use crate::mutants::{self, Mutant};
@@ -10,11 +11,11 @@ use crate::scheme::Scheme;
 use std::sync::Arc;
 
 /// Builds a committee's scheme for each sharing, from every member's public shares (288 bytes, as
-/// [`VotingSecret::public`](crate::VotingSecret::public) gives them), the groups' keys (96 bytes each)
-/// and the thresholds.
+/// [`VotingSecret::public`](crate::VotingSecret::public) gives them), the groups' keys (96 bytes
+/// each) and the thresholds.
 ///
-/// Refuses what [`check_sharing`](super::check_sharing) refuses in any of them, and sharings of one
-/// secret ★, which the groups' keys give away.
+/// Refuses a sharing whose public shares are not points of one polynomial through the group's key,
+/// and sharings of one secret ★, which the groups' keys give away.
 ///
 /// # Errors
 /// The first thing that is wrong, with the member or the sharing whose it is.

@@ -129,7 +129,8 @@ fn whoever_signs_the_signature_is_the_groups() {
     }
 }
 
-/// When all sign, their signatures are added up: the plain ciphersuite's, under the sum of their keys.
+/// The signatures of all members are added up: the plain ciphersuite's, under the sum of their
+/// keys.
 #[test]
 fn what_all_sign_is_the_sum_of_their_signatures() {
     for (members, threshold) in [(4, 3), (5, 3), (4, 4)] {
@@ -220,7 +221,8 @@ fn fewer_shares_than_the_threshold_sign_nothing() {
     }
 }
 
-/// ★ The signature itself is good: what is refused is the claim that so few made it, and at no cost.
+/// ★ The signature itself is good: what is refused is the claim that so few made it, and at no
+/// cost.
 #[test]
 pub(crate) fn a_certificate_that_names_too_few_is_refused_before_any_pairing() {
     let committee = Committee::new(5, 3);
@@ -256,7 +258,7 @@ fn a_certificate_for_a_committee_of_another_size_is_refused() {
     }
 }
 
-/// What the module says of the bitmap: it is not authenticated.
+/// A certificate's bitmap is not authenticated, as the module says.
 #[test]
 fn the_bitmap_is_hearsay() {
     let committee = Committee::new(5, 3);
@@ -320,7 +322,8 @@ fn malformed_shares_are_bad_shares() {
     }
 }
 
-/// Two colluders send `σ₁ + δ` and `σ₂ − δ`. Their sum is right, and what it interpolates to is not.
+/// Two colluders send `σ₁ + δ` and `σ₂ − δ`. Their sum is right, and what it interpolates to is
+/// not.
 #[test]
 fn colluders_whose_errors_cancel_do_not_poison() {
     let committee = Committee::new(7, 4);
@@ -339,8 +342,8 @@ fn colluders_whose_errors_cancel_do_not_poison() {
     }
 }
 
-/// Errors in proportion to the coefficients do cancel: the result is the group's signature all the same,
-/// which is all that a certificate claims.
+/// Errors in proportion to the coefficients do cancel: the result is the group's signature all the
+/// same, which is all that a certificate claims.
 #[test]
 fn errors_that_cancel_in_the_result_do_no_harm() {
     let committee = Committee::new(5, 2);
@@ -440,8 +443,9 @@ fn many_certificates_are_checked_at_once() {
     );
 }
 
-/// ★ With one secret for all, the shares that suffice for the lowest threshold would be shares of the
-/// highest. Equal thresholds are the harder case: nothing but their names tells the sharings apart.
+/// ★ With one secret for all, the shares that suffice for the lowest threshold would be shares of
+/// the highest. Equal thresholds are the harder case: nothing but their names tells the sharings
+/// apart.
 #[test]
 pub(crate) fn a_share_of_one_sharing_is_worth_nothing_in_another() {
     for thresholds in [
@@ -544,7 +548,8 @@ fn keys_without_a_dealing_make_no_committee() {
     assert_eq!(secret.public(), one.secrets[0].public(), "dealt to a committee of one");
 }
 
-/// Every size, threshold and seed has polynomials of its own: nothing of one is learnt from another.
+/// Every size, threshold and seed has polynomials of its own: nothing of one is learnt from
+/// another.
 #[test]
 fn dealings_have_nothing_in_common() {
     let deal = |members, threshold, seed: u8| {
@@ -697,7 +702,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
     /// Every policy blames exactly those whose shares are bad, if it has to look, and makes the one
-    /// certificate whenever enough are good: of all, or of the first as many as the threshold asks for.
+    /// certificate whenever enough are good: of all, or of the first as many as the threshold asks
+    /// for.
     #[test]
     fn policies_agree(
         members in 1..9_usize,
@@ -737,7 +743,10 @@ proptest! {
 
     /// Whatever bytes come in, nothing panics and no honest member is blamed.
     #[test]
-    fn hostile_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..100), tagged in any::<bool>()) {
+    fn hostile_bytes_do_no_harm(
+        bytes in prop::collection::vec(any::<u8>(), 0..100),
+        tagged in any::<bool>(),
+    ) {
         let committee = Committee::new(4, 3);
         let mut bytes = bytes;
         if tagged && let Some(first) = bytes.first_mut() {
@@ -787,7 +796,8 @@ mod counted {
         }
     }
 
-    /// One check of the result, nine of sums (see the multi-signature's test), one of the new result.
+    /// One check of the result, nine of sums (see the multi-signature's test), one of the new
+    /// result.
     #[test]
     fn a_bad_share_is_found_in_logarithmic_checks() {
         let committee = Committee::new(16, 11);

@@ -5,19 +5,16 @@
 //! bodies, for whoever holds none of them. It need not prove that list, nor the link before it: the
 //! list leads to the links that were signed, and no other list does.
 
-use crate::Verifier;
+use crate::frames::AVAILABLE_BODIES_MAX;
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, IdentityKey, Signature, verify_batch};
 use quorate_types::{Available, BodyRef, Committee, Rejected, ReplicaId};
 
-/// Most bodies that a certificate names, and so the most of its own that an author has in view.
-pub(crate) const BODIES_MAX: usize = 1_024;
-
 /// A member acknowledges an author's bodies, to the author.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Acknowledgement {
-    /// Which bodies.
+    /// Bodies that are available, up to the last of them.
     pub available: Available,
     /// The sender's identity signature.
     pub signature: Signature,
@@ -26,7 +23,7 @@ pub struct Acknowledgement {
 /// Members of `weak` weight acknowledged an author's bodies up to some of these.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct AvailabilityCertificate {
-    /// Whose bodies.
+    /// Author of the bodies, a member.
     pub author: ReplicaId,
     /// The sequence number of the first one named.
     pub first: u64,
@@ -34,25 +31,25 @@ pub struct AvailabilityCertificate {
     pub before: Digest,
     /// The bodies from there on.
     pub bodies: Vec<Digest>,
-    /// Who acknowledged how many of them; ascending by member.
+    /// Numbers of bodies acknowledged, by member, ascending.
     pub acknowledged: Vec<Acknowledged>,
 }
 
 /// One member's part in a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Acknowledged {
-    /// Who signed.
+    /// Member that signed the acknowledgement.
     pub signer: ReplicaId,
-    /// How many of the certificate's bodies it acknowledged; at least one.
+    /// Number of the certificate's bodies that it acknowledged; at least one.
     pub count: u32,
     /// Its identity signature over the link at the last of them.
     pub signature: Signature,
 }
 
-/// What a checked certificate covers.
+/// Bodies that a checked certificate covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Covered {
-    /// Whose bodies.
+    /// Author of the bodies, a member.
     pub author: ReplicaId,
     /// The sequence number of the first one named.
     pub first: u64,
@@ -65,13 +62,12 @@ pub struct Covered {
 }
 
 impl AvailabilityCertificate {
-    /// Checks form, weight and signatures, in this order: what weighs too little or is known already
-    /// costs no cryptography (★).
-    pub(crate) fn check(self, verifier: &Verifier) -> Result<Covered, Rejected> {
-        let committee = verifier.committee();
+    /// Checks form, weight and signatures, in this order: what weighs too little or is known
+    /// already, before the number `known`, costs no cryptography (★).
+    pub(crate) fn check(self, committee: &Committee, known: u64) -> Result<Covered, Rejected> {
         self.check_form(committee)?;
         let count = self.covered(committee)?;
-        if self.first + count as u64 <= verifier.certified(self.author) {
+        if self.first + count as u64 <= known {
             return Err(Rejected::Stale);
         }
         self.check_signatures(committee)?;
@@ -91,7 +87,7 @@ impl AvailabilityCertificate {
     }
 
     fn check_form(&self, committee: &Committee) -> Result<(), Rejected> {
-        if self.bodies.len() > BODIES_MAX || self.acknowledged.len() > committee.size() {
+        if self.bodies.len() > AVAILABLE_BODIES_MAX || self.acknowledged.len() > committee.size() {
             return Err(Rejected::TooLarge("a certificate of availability"));
         }
         let signers = || self.acknowledged.iter().map(|one| one.signer);
@@ -109,7 +105,7 @@ impl AvailabilityCertificate {
         if good { Ok(()) } else { Err(Rejected::RuleBroken(rule)) }
     }
 
-    /// How many of its bodies members of `weak` weight acknowledged.
+    /// Number of its bodies that members of `weak` weight acknowledged.
     fn covered(&self, committee: &Committee) -> Result<usize, Rejected> {
         let mut reached: Vec<(u64, ReplicaId)> =
             self.acknowledged.iter().map(|one| (u64::from(one.count), one.signer)).collect();
@@ -150,11 +146,8 @@ impl Covered {
     /// The names of what it covers.
     pub(crate) fn names(&self) -> impl Iterator<Item = BodyRef> {
         let author = self.author;
-        (self.first..).zip(&self.bodies).map(move |(sequence, digest)| BodyRef {
-            author,
-            sequence,
-            digest: *digest,
-        })
+        let numbered = self.bodies.iter().zip(self.first..);
+        numbered.map(move |(digest, sequence)| BodyRef { author, sequence, digest: *digest })
     }
 
     /// The link before the body with this number, which is not before the first nor after the last.
@@ -166,14 +159,15 @@ impl Covered {
 
 /// The links at these bodies.
 fn links(first: u64, before: Digest, bodies: &[Digest]) -> impl Iterator<Item = Digest> {
-    (first..).zip(bodies).scan(before, |link, (sequence, digest)| {
+    // The bodies first: the last number may be the last of all.
+    bodies.iter().zip(first..).scan(before, |link, (digest, sequence)| {
         *link = Available::link(*link, sequence, *digest);
         Some(*link)
     })
 }
 
-/// Sorts members by how far they reached, the farthest first; returns how many of the first weigh so
-/// much that one of them is honest. Together they reached as far as the last of those.
+/// Sorts members by how far they reached, the farthest first; returns how many of the first weigh
+/// so much that one of them is honest. Together they reached as far as the last of those.
 pub(crate) fn enough(committee: &Committee, reached: &mut [(u64, ReplicaId)]) -> Option<usize> {
     reached.sort_unstable_by(|one, other| other.cmp(one));
     let mut weight = 0;

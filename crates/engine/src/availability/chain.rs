@@ -1,4 +1,4 @@
-//! How far one author's bodies are stored here without a gap.
+//! Chain of one author's bodies that are stored here without a gap.
 
 use super::Covered;
 use quorate_crypto::Digest;
@@ -47,12 +47,12 @@ impl Chain {
         self.next
     }
 
-    /// Whether bodies are stored beyond one that is not.
+    /// Returns `true` if bodies are stored beyond one that is not.
     pub(crate) fn has_gap(&self) -> bool {
         !self.ahead.is_empty()
     }
 
-    /// What a member with this chain may sign, if it holds anything.
+    /// Statement that a member with this chain may sign, if it holds anything.
     pub(crate) fn available(&self) -> Option<Available> {
         let sequence = self.next.checked_sub(1).filter(|last| *last >= self.start())?;
         Some(Available { author: self.author, sequence, link: self.link })
@@ -72,14 +72,14 @@ impl Chain {
         while self.ahead.len() > AHEAD_MAX {
             if let Some((number, _)) = self.ahead.pop_first() {
                 let start = if self.forgotten.is_empty() { number } else { self.forgotten.start };
-                self.forgotten = start..number + 1;
+                self.forgotten = start..number.saturating_add(1);
             }
         }
         grew
     }
 
-    /// Goes on after what a certificate covers: some honest member stores it. Returns whether the chain
-    /// reaches beyond the certificate by what is stored here.
+    /// Goes on after what a certificate covers: some honest member stores it. Returns whether the
+    /// chain reaches beyond the certificate by what is stored here.
     pub(crate) fn adopt(&mut self, covered: &Covered) -> Result<bool, Contradiction> {
         if covered.end() <= self.next {
             return Ok(false);
@@ -101,7 +101,7 @@ impl Chain {
         let before = self.next;
         while let Some(digest) = self.ahead.remove(&self.next) {
             self.link = Available::link(self.link, self.next, digest);
-            self.next += 1;
+            self.next = self.next.saturating_add(1);
         }
         self.next > before
     }

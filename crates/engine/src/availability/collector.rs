@@ -1,7 +1,9 @@
-//! An author's side: its own chain, who acknowledged how much of it, and the certificate made of that.
+//! An author's side: its own chain, who acknowledged how much of it, and the certificate made of
+//! that.
 
-use super::certificate::{Acknowledged, BODIES_MAX, enough};
+use super::certificate::{Acknowledged, enough};
 use super::{Acknowledgement, AvailabilityCertificate, Covered};
+use crate::frames::AVAILABLE_BODIES_MAX;
 use quorate_crypto::{Digest, Signature};
 use quorate_types::{Available, BodyRef, Committee, ReplicaId};
 use std::collections::{BTreeMap, VecDeque};
@@ -50,7 +52,7 @@ impl Collector {
         let before = self.own.back().map_or(self.before, |last| last.link);
         let link = Available::link(before, name.sequence, name.digest);
         self.own.push_back(Own { digest: name.digest, link, decided: false });
-        while self.own.len() > BODIES_MAX {
+        while self.own.len() > AVAILABLE_BODIES_MAX {
             self.forget_first();
         }
     }
@@ -76,7 +78,7 @@ impl Collector {
         self.tidy();
     }
 
-    /// Whether more can be certified than is.
+    /// Returns `true` if more can be certified than is.
     pub(crate) fn is_ripe(&self, committee: &Committee, own: Option<&Available>) -> bool {
         let mut reached = self.reached(own);
         enough(committee, &mut reached).is_some_and(|k| reached[k - 1].0 >= self.certified)
@@ -146,7 +148,7 @@ impl Collector {
         self.own.get(usize::try_from(sequence.checked_sub(self.first)?).ok()?)
     }
 
-    /// How many bodies there are from the first up to this one, which is among them.
+    /// Number of bodies from the first up to this one, which is among them.
     fn count(&self, sequence: u64) -> u32 {
         u32::try_from(sequence - self.first + 1).expect("no more than are kept")
     }

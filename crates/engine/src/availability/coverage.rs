@@ -1,4 +1,4 @@
-//! Which bodies the certificates cover that this replica has seen.
+//! Bodies covered by the certificates that this replica has seen.
 
 use super::Covered;
 use quorate_crypto::Digest;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Covered bodies remembered of each author: several times what an honest one has undecided.
 const BODIES_MAX: usize = 4_096;
 
-/// By author.
+/// Coverage of bodies by author.
 #[derive(Debug, Default)]
 pub(crate) struct Coverage(BTreeMap<ReplicaId, Author>);
 
@@ -40,7 +40,7 @@ impl Coverage {
         agrees
     }
 
-    /// Whether this body, by its digest, is covered.
+    /// Returns `true` if this body, by its digest, is covered.
     pub(crate) fn contains(&self, name: &BodyRef) -> bool {
         let digest = self.0.get(&name.author).and_then(|author| author.bodies.get(&name.sequence));
         digest.is_some_and(|digest| {

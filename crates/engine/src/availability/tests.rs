@@ -4,7 +4,7 @@ mod certificates;
 mod committee;
 mod members;
 
-/// What a rule's check comes to; the mutants must turn it into an `Err`.
+/// Result of a rule's check; the mutants must turn it into an `Err`.
 type Check = Result<(), String>;
 
 fn ensure(holds: bool, what: &str) -> Check {
@@ -12,7 +12,6 @@ fn ensure(holds: bool, what: &str) -> Check {
 }
 
 /// Each rule that can be left out, with the check that notices.
-#[cfg(feature = "mutants")]
 #[test]
 fn every_rule_left_out_is_noticed() {
     use quorate_crypto::mutants::{self, Mutant};

@@ -1,4 +1,4 @@
-//! How late bodies come from their authors, and so how long to wait before asking somebody else.
+//! Delay of bodies from their authors, and the time to wait before asking somebody else.
 //!
 //! A proposal is small and overtakes the bodies that it names, the more so the more is under way. A
 //! body that is asked for while its author's copy is still coming arrives twice; under load, when
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// A wanted body is usually on its way already.
 pub(super) const GRACE_MIN: Duration = Duration::from_millis(20);
-/// What a dead author costs at most, on top of the fetch.
+/// Longest delay that a dead author costs, on top of the fetch.
 const GRACE_MAX: Duration = Duration::from_secs(1);
 
 /// The usual lateness: jumps up with what is later, and fades by a sixteenth with each body that is
@@ -23,7 +23,7 @@ impl Lateness {
         self.0 = late.max(self.0 - self.0 / 16);
     }
 
-    /// How long to wait for an author before asking others.
+    /// Time to wait for an author before asking others.
     pub(super) fn grace(&self) -> Duration {
         (self.0 * 3 / 2).clamp(GRACE_MIN, GRACE_MAX)
     }

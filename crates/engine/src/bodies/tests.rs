@@ -28,11 +28,11 @@ fn take(bodies: &mut Bodies, from: u16, body: &Arc<Body>) -> bool {
     bodies.take(Time(0), ReplicaId(from), body)
 }
 
-/// Whom it asks for what, disk reads left out.
+/// Requests by member, disk reads left out.
 fn asked(bodies: &mut Bodies, now: Time) -> Vec<(u16, BodyRef)> {
     let mut asked = Vec::new();
     for fetch in bodies.due(now) {
-        if let Fetch::Ask(member, names) = fetch {
+        if let Fetch::Request(member, names) = fetch {
             asked.extend(names.into_iter().map(|name| (member.0, name)));
         }
     }
@@ -54,10 +54,10 @@ fn a_body_is_pending_once_it_is_stored_and_until_it_is_decided() {
     assert_eq!((bodies.held_bytes(), bodies.collect(&[one.reference])), (0, None));
 }
 
-/// What is passed over for long, while younger bodies or none are ordered, is overtaken; what waits its
-/// turn is not, however long.
+/// A body that is passed over for long, while younger ones or none are ordered, is censored; one
+/// that waits its turn is not, however long.
 #[test]
-fn a_body_is_overtaken_by_younger_ones_and_by_none() {
+fn younger_bodies_or_none_before_an_old_one_are_censorship() {
     let mut bodies = bodies();
     let (old, next, young) = (body(1, 1, 10), body(2, 1, 10), body(3, 1, 10));
     let arrivals = [(&old, 1), (&next, 2), (&young, 900)];
@@ -65,17 +65,17 @@ fn a_body_is_overtaken_by_younger_ones_and_by_none() {
         assert!(bodies.take(Time(at), body.reference.author, body));
         bodies.stored(body.reference);
     }
-    let patience = Duration::from_micros(500);
+    let limit = Duration::from_micros(500);
     let decided = |names: &[&Arc<Body>]| {
         Payload::new(Height(1), 0, names.iter().map(|body| body.reference).collect())
     };
     bodies.announced(&old.reference, ReplicaId(2));
     let at = |now, since, names: &[&Arc<Body>]| {
         let is_shared = |announced: &Bitmap| announced.contains(2);
-        bodies.are_overtaken(Time(now), &decided(names), Time(since), patience, is_shared)
+        bodies.are_passed_over(Time(now), &decided(names), Time(since), limit, is_shared)
     };
     let is_shared = |announced: &Bitmap| announced.count() > 1;
-    let alone = bodies.are_overtaken(Time(1_000), &decided(&[]), Time(0), patience, is_shared);
+    let alone = bodies.are_passed_over(Time(1_000), &decided(&[]), Time(0), limit, is_shared);
     assert!(!alone, "too few others wait for it");
     assert!(at(1_000, 0, &[&young]) && at(1_000, 0, &[]) && at(1_000, 0, &[&next, &young]));
     assert!(!at(1_000, 0, &[&old]) && !at(1_000, 0, &[&next]), "in turn");
@@ -164,7 +164,7 @@ fn a_wanted_body_is_asked_for_after_a_grace_first_of_its_source() {
     }
 }
 
-/// A body that everybody let go is found out in seconds, however large the committee.
+/// A body that everybody released is found out in seconds, however large the committee.
 #[test]
 fn what_nobody_has_is_soon_asked_of_everybody() {
     let mut bodies = Bodies::new(SELF, 100, 1 << 20);
@@ -179,7 +179,7 @@ fn what_nobody_has_is_soon_asked_of_everybody() {
         assert_eq!(members.len(), asked.len(), "somebody is asked twice at once");
         steps += 1;
     }
-    assert!(steps < 24, "{steps} questions one after the other");
+    assert!(steps < 24, "{steps} requests one after the other");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn what_is_on_disk_is_read_back_and_not_asked_for() {
 
 /// A member that announces what nobody has can want only so much of us, for so long.
 #[test]
-fn hearsay_is_bounded_and_given_up() {
+fn hearsay_is_bounded_and_released() {
     let mut bodies = bodies();
     for sequence in 0..10_000 {
         bodies.want(Time(0), name(1, sequence), ReplicaId(2), Need::Hearsay);
@@ -210,7 +210,7 @@ fn hearsay_is_bounded_and_given_up() {
         now = now.max(at);
         seen.extend(asked(&mut bodies, now).into_iter().map(|(_, name)| name));
     }
-    assert_eq!(bodies.deadline(now), None, "given up");
+    assert_eq!(bodies.deadline(now), None, "no longer wanted");
     assert!(seen.contains(&name(3, 1)), "one member's flood leaves room for another's word");
     assert!(seen.len() <= HEARSAY_MAX + 1);
 }
@@ -237,8 +237,8 @@ fn a_flood_does_not_starve_what_is_decided() {
     }
 }
 
-/// A proposal that names bodies decided and executed long ago brings them back to memory only for as
-/// long as it may get a vote.
+/// A proposal that names bodies decided and executed long ago brings them back to memory only for
+/// as long as it may get a vote.
 #[test]
 fn bodies_read_back_for_a_forgotten_block_leave_memory() {
     let (mut bodies, one) = (bodies(), body(1, 1, 10));
@@ -288,7 +288,7 @@ fn many_bodies_are_asked_of_several_members_at_once() {
     assert!(bodies.deadline(now).is_some_and(|at| at > now), "and it does not spin");
 }
 
-/// What nobody decided becomes pending again after a restart; what was executed does not.
+/// Bodies that nobody decided become pending again after a restart; executed ones do not.
 #[test]
 fn undecided_bodies_of_an_earlier_run_are_pending_again() {
     let (mut bodies, kept, executed) = (bodies(), body(1, 1, 10), body(1, 2, 10));
@@ -329,14 +329,14 @@ fn who_asks_waits_as_long_as_the_author_usually_takes() {
     bodies.want(Time(300_000), again, ReplicaId(2), Need::Proposed);
     bodies.want(Time(300_000), other, ReplicaId(2), Need::Proposed);
     let due = |bodies: &mut Bodies, now| bodies.due(Time(now));
-    let Fetch::Ask(_, asked) = due(&mut bodies, 320_000).remove(0) else { panic!("an ask") };
+    let Fetch::Request(_, asked) = due(&mut bodies, 320_000).remove(0) else { panic!("a request") };
     assert_eq!(asked, [other], "only that of an author that was not late before");
     assert_eq!(due(&mut bodies, 599_999), []);
     assert_eq!(due(&mut bodies, 600_000).len(), 1, "half as long again as it took last");
 }
 
-/// A Byzantine leader may name a thousand bodies that everybody has on disk: they are read for no longer
-/// than an honest block would need.
+/// A Byzantine leader may name a thousand bodies that everybody has on disk: they are read for no
+/// longer than an honest block would need.
 #[test]
 fn a_block_that_names_too_much_is_waited_for_no_longer() {
     let large: Vec<Arc<Body>> = (0..300).map(|k| body(1, k, 120_000)).collect();
@@ -383,14 +383,15 @@ fn what_is_overdue_is_asked_for_at_once() {
     bodies.want(Time(1), first.reference, ReplicaId(2), Need::Overdue);
     bodies.want(Time(1), second.reference, ReplicaId(2), Need::Overdue);
     let names = vec![first.reference, second.reference];
-    assert_eq!(bodies.due(Time(1)), [Fetch::Ask(ReplicaId(2), names)]);
+    assert_eq!(bodies.due(Time(1)), [Fetch::Request(ReplicaId(2), names)]);
     let late = Time(0) + Duration::from_millis(900);
     assert!(bodies.take(late, ReplicaId(2), &first));
     assert!(!bodies.take(late, ReplicaId(2), &first), "a copy");
     assert_eq!(bodies.grace(ReplicaId(2)), GRACE_MIN);
 }
 
-/// What becomes wanted one by one is not asked for one by one: a member drops the third question.
+/// Bodies that become wanted one by one are not asked for one by one: a member drops the third
+/// question.
 #[test]
 fn what_is_wanted_meanwhile_shares_a_question() {
     let mut bodies = bodies();
@@ -400,7 +401,7 @@ fn what_is_wanted_meanwhile_shares_a_question() {
         let now = Time(u64::try_from(at).unwrap());
         bodies.want(now, wanted.reference, ReplicaId(2), Need::Overdue);
         asked.extend(bodies.due(now).into_iter().map(|fetch| match fetch {
-            Fetch::Ask(member, names) => (member.0, names.len()),
+            Fetch::Request(member, names) => (member.0, names.len()),
             Fetch::Load(_) => panic!("nothing is on disk"),
         }));
     }
@@ -417,6 +418,6 @@ fn a_learner_of_a_committee_of_one_gets_its_bodies() {
     let mut bodies = Bodies::new(ReplicaId(1), 1, 1 << 20);
     let wanted = body(0, 1, 10).reference;
     bodies.want(Time(0), wanted, ReplicaId(0), Need::Overdue);
-    assert_eq!(bodies.due(Time(0)), [Fetch::Ask(ReplicaId(0), vec![wanted])]);
+    assert_eq!(bodies.due(Time(0)), [Fetch::Request(ReplicaId(0), vec![wanted])]);
     assert!(bodies.deadline(Time(0)) > Some(Time(0)), "and it waits for the answer");
 }

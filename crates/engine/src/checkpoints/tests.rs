@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const EVERY: u64 = 128;
 
-struct Room {
+struct TestNetwork {
     now: Time,
     members: Vec<Checkpoints>,
     /// Nobody hears of these.
@@ -23,7 +23,7 @@ fn header(height: u64, state: u8) -> Header {
     Header { height: Height(height), state: hash(&[state]), ..Header::default() }
 }
 
-impl Room {
+impl TestNetwork {
     fn new() -> Self {
         let new = |member| Checkpoints::new(&config(member, Settings::default()), Some(EVERY));
         let members = (0..4).map(new).collect();
@@ -81,40 +81,40 @@ impl Room {
 
 #[test]
 fn a_quorum_keeps_every_so_many_heights() {
-    let mut room = Room::new();
-    room.execute(&[0, 1, 2, 3], EVERY - 1, 1);
-    assert!(room.made.is_empty(), "none is due");
-    room.execute(&[0, 1], EVERY, 1);
-    assert!(room.made.is_empty(), "two are no quorum");
-    room.execute(&[2], EVERY, 1);
-    assert!(!room.made.is_empty());
-    for (_, made) in &room.made {
+    let mut net = TestNetwork::new();
+    net.execute(&[0, 1, 2, 3], EVERY - 1, 1);
+    assert!(net.made.is_empty(), "none is due");
+    net.execute(&[0, 1], EVERY, 1);
+    assert!(net.made.is_empty(), "two are no quorum");
+    net.execute(&[2], EVERY, 1);
+    assert!(!net.made.is_empty());
+    for (_, made) in &net.made {
         assert_eq!((made.height, made.root), (Height(EVERY), header(EVERY, 1).root()));
         assert_eq!(made.check(&committee()), Ok(()));
     }
-    assert!(room.members.iter_mut().all(|member| member.take_diverged().is_none()));
+    assert!(net.members.iter_mut().all(|member| member.take_diverged().is_none()));
 }
 
 /// Shares that were lost are sent again while a height is open, and no longer.
 #[test]
 fn shares_are_sent_until_a_quorum_has_come() {
-    let mut room = Room::new();
-    room.dead.extend([1, 2, 3]);
-    room.execute(&[0, 1, 2], EVERY, 1);
-    assert!(room.made.is_empty() && room.members[0].deadline().is_some());
-    room.dead.clear();
-    room.wait(Settings::default().timeout());
-    assert!(room.made.iter().any(|(member, _)| *member == 0));
-    assert_eq!(room.members[0].deadline(), None);
+    let mut net = TestNetwork::new();
+    net.dead.extend([1, 2, 3]);
+    net.execute(&[0, 1, 2], EVERY, 1);
+    assert!(net.made.is_empty() && net.members[0].deadline().is_some());
+    net.dead.clear();
+    net.wait(Settings::default().timeout());
+    assert!(net.made.iter().any(|(member, _)| *member == 0));
+    assert_eq!(net.members[0].deadline(), None);
 }
 
 /// ★ Another root than the certified one is the wrong state.
 fn check_a_wrong_state_is_noticed() {
-    let mut room = Room::new();
-    room.execute(&[3], EVERY, 9);
-    room.execute(&[0, 1, 2], EVERY, 1);
-    assert_eq!(room.members[3].take_diverged(), Some(Height(EVERY)));
-    assert!((0..3).all(|member| room.members[member].take_diverged().is_none()));
+    let mut net = TestNetwork::new();
+    net.execute(&[3], EVERY, 9);
+    net.execute(&[0, 1, 2], EVERY, 1);
+    assert_eq!(net.members[3].take_diverged(), Some(Height(EVERY)));
+    assert!((0..3).all(|member| net.members[member].take_diverged().is_none()));
 }
 
 #[test]
@@ -146,15 +146,14 @@ fn few_keep_nothing() {
 
 #[test]
 fn what_is_far_away_takes_no_room() {
-    let mut room = Room::new();
+    let mut net = TestNetwork::new();
     for turn in 1..1_000 {
         let said = (Height(turn * EVERY), hash(b"made up"));
-        room.members[0].on_share(room.now, ReplicaId(1), said, voting(1).sign(b"anything"));
+        net.members[0].on_share(net.now, ReplicaId(1), said, voting(1).sign(b"anything"));
     }
-    assert_eq!(room.members[0].open.len(), OPEN_MAX);
+    assert_eq!(net.members[0].open.len(), OPEN_MAX);
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn rules_left_out_are_noticed() {
     use quorate_crypto::mutants::{Mutant, assert_noticed};

@@ -58,7 +58,7 @@ fn the_window_shrinks_while_much_waits_but_once_for_what_was_under_way_together(
     assert_eq!(flow.window(), WINDOW_MIN);
 }
 
-/// When the network itself became slower, the old shortest time is forgotten.
+/// A network that became slower itself makes the old shortest time forgotten.
 #[test]
 fn what_is_needed_is_learnt_anew() {
     let mut flow = Flow::new(64 * MIB, SLACK);
@@ -79,9 +79,9 @@ fn a_body_decided_twice_or_never_sealed_changes_nothing() {
     assert!(flow.is_idle() && flow.has_room());
 }
 
-/// A dead member costs each round a view's patience: that is no reason to send less.
+/// A dead member costs each round a view's timeout: that is no reason to send less.
 #[test]
-fn a_view_given_up_now_and_then_leaves_the_window_alone() {
+fn a_view_timed_out_now_and_then_leaves_the_window_alone() {
     let timeout = Duration::from_millis(500);
     let mut flow = Flow::new(64 * MIB, timeout / 2);
     let mut now = Time(0);

@@ -3,7 +3,7 @@
 use quorate_types::{Request, Time};
 use std::collections::VecDeque;
 
-/// How much a body takes.
+/// Room in a body, in operations and bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Capacity {
     pub(crate) bytes: usize,
@@ -39,7 +39,7 @@ impl Open {
         self.since.get_or_insert(now);
     }
 
-    /// What fits into one body: at least one request. What is left begins to wait now.
+    /// Takes the requests that fit into one body: at least one. The others begin to wait now.
     pub(super) fn take(&mut self, now: Time, capacity: Capacity) -> Vec<Request> {
         let (mut bytes, mut operations) = (0, 0);
         let fits = |request: &&Request| {

@@ -63,7 +63,6 @@ fn a_body_takes_no_more_operations_than_it_may() {
     assert_eq!(sealed(Time(0) + DELAY), Some(2), "it is old");
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn what_a_batch_throws_away_is_missed() {
     use quorate_crypto::mutants::{self, Mutant};
@@ -132,7 +131,7 @@ fn a_full_pool_refuses_until_something_is_decided() {
     assert_eq!(pool.admit(Time(0), request(99, 500)), Ok(()));
 }
 
-/// What another author's body carried too is not counted twice when it is decided twice.
+/// A request that another author's body carried too is not counted twice when it is decided twice.
 #[test]
 fn a_request_decided_elsewhere_leaves_the_count_right() {
     let mut pool = mempool(10_000, 100_000);

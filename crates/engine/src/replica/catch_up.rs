@@ -1,4 +1,4 @@
-//! Catching up and helping others to: blocks, snapshots, and what the disk may let go.
+//! Catching up and helping others to: blocks, snapshots, and what the disk may delete.
 //!
 //! A replica that fell behind fetches blocks forwards ([`crate::sync`]) and their bodies by name.
 //! When members of at least the weak weight say that they no longer keep the next block, or the
@@ -9,7 +9,7 @@ use super::{Reading, Replica, SyncStatus};
 use crate::Message;
 use crate::message::{Blocks, Chunk, FetchBlocks, Kept, Offer};
 use crate::replies::Replies;
-use crate::snapshots::{Offered, Taken, Wish};
+use crate::snapshots::{Offered, SnapshotFetch, Taken};
 use crate::sync::BLOCKS_MAX;
 use bytes::Bytes;
 use quorate_consensus::{Input, VerifiedRun};
@@ -26,28 +26,29 @@ const BLOCKS_BYTES_MAX: usize = 4 * 1024 * 1024;
 const BACKLOG_MAX: u64 = 256;
 /// Execution certificates shown with one answer, beside the last.
 const PROOFS_MAX: u64 = 63;
-/// So often each member was asked for a body in vain before it counts as gone.
+/// Number of times that each member is asked for a body in vain before the body counts as gone.
 const BODY_ROUNDS_MAX: u32 = 3;
 
 impl Replica {
-    // ---- what may be let go ---------------------------------------------------------------------
+    // ---- what may be released -------------------------------------------------------------------
 
     /// The state store has these heights durably: their bodies are executed.
     pub(super) fn recall(&mut self, executed: &ExecutedUpTo) {
         self.durable = executed.height();
         for record in &executed.recent {
-            if let Some(payload) = self.protocol.record_payload(&record.bytes) {
+            if let Some(payload) = self.protocol.state().record_payload(&record.bytes) {
                 self.bodies.recall(&payload.bodies);
                 self.schedule.recall(record.height, payload.bodies);
             }
         }
     }
 
-    /// Tells the host what is executed durably and covered by a snapshot. What only members that fell
-    /// behind can need is kept from the older snapshot on: whoever installs it goes on from there.
+    /// Tells the host what is executed durably and covered by a snapshot. What only members that
+    /// fell behind can need is kept from the older snapshot on: whoever installs it goes on from
+    /// there.
     pub(super) fn release(&mut self) {
         let bodies = if self.schedule.has_settled(self.durable) {
-            self.schedule.settle(self.durable, &self.protocol.undecided_bodies())
+            self.schedule.settle(self.durable, &self.protocol.state().undecided_bodies())
         } else {
             Vec::new()
         };
@@ -89,17 +90,18 @@ impl Replica {
             self.read_blocks(to, request, BLOCKS_MAX);
             return;
         }
-        let tail = request.after.and_then(|after| self.protocol.tail(after, request.target));
+        let tail =
+            request.after.and_then(|after| self.protocol.state().tail(after, request.target));
         let newest = self.schedule.decided();
-        // Nothing was asked that could have been given up.
+        // Nothing was asked that could have been pruned.
         let kept = Kept { oldest: Height(0), newest };
         let tail = tail.unwrap_or_default();
         let blocks = Blocks { request, decided: Vec::new(), tail, kept };
         self.send(to.into(), Message::Blocks(blocks));
     }
 
-    /// Nobody shows a learner what its heights must have come to: it hears it as it asks for more, of
-    /// each height once it is certified here.
+    /// Nobody shows a learner what its heights must have come to: it hears it as it asks for more,
+    /// of each height once it is certified here.
     fn prove_state(&mut self, to: Peer, request: FetchBlocks) {
         let Peer::Learner(learner) = to else { return };
         if request.after.is_none() {
@@ -117,8 +119,8 @@ impl Replica {
         }
     }
 
-    /// Reads the decided records from the asker's last one on: if ours at that height is another, the
-    /// asker must see it.
+    /// Reads the decided records from the asker's last one on: if ours at that height is another,
+    /// the asker must see it.
     fn read_blocks(&mut self, to: Peer, request: FetchBlocks, count: u64) {
         let first = if request.after.is_some() { request.height } else { request.height.next() };
         let last = self.schedule.decided().0.min(request.height.0.saturating_add(count));
@@ -150,11 +152,11 @@ impl Replica {
                 bytes <= BLOCKS_BYTES_MAX
             })
             .collect();
-        let agrees = |record: &Bytes| self.protocol.record_id(record) == request.after;
+        let agrees = |record: &Bytes| self.protocol.state().record_id(record) == request.after;
         if decided.first().is_some_and(agrees) {
             decided.remove(0);
         }
-        decided.truncate(self.protocol.servable(&decided));
+        decided.truncate(self.protocol.state().servable(&decided));
         if !is_here {
             // Blocks whose bodies nobody can get from us would only hold the asker up.
             decided.clear();
@@ -206,10 +208,10 @@ impl Replica {
         if self.is_sync_paused() {
             return;
         }
-        let (height, tip) = (self.schedule.decided(), self.protocol.tip());
-        let protocol = &self.protocol;
-        let questions = self.sync.due(now, height, tip, |block| protocol.has_block(block));
-        for (member, request) in questions {
+        let (height, tip) = (self.schedule.decided(), self.protocol.state().tip());
+        let protocol = self.protocol.state();
+        let fetches = self.sync.due(now, height, tip, |block| protocol.has_block(block));
+        for (member, request) in fetches {
             self.send(Recipients::One(member), Message::FetchBlocks(request));
         }
     }
@@ -231,10 +233,12 @@ impl Replica {
         if self.snapshots.target().is_none() && !self.needs_snapshot() {
             self.snapshots.stop();
         }
-        for wish in self.snapshots.due(now, self.schedule.executed()) {
-            match wish {
-                Wish::Name(above) => self.send(Recipients::All, Message::FetchSnapshots(above)),
-                Wish::Chunk(member, snapshot, index) => {
+        for fetch in self.snapshots.due(now, self.schedule.executed()) {
+            match fetch {
+                SnapshotFetch::Name(above) => {
+                    self.send(Recipients::All, Message::FetchSnapshots(above));
+                }
+                SnapshotFetch::Chunk(member, snapshot, index) => {
                     let message = Message::FetchChunk(snapshot, index);
                     self.send(Recipients::One(member), message);
                 }
@@ -266,7 +270,7 @@ impl Replica {
         self.schedule.next().and_then(asked).unwrap_or(0) >= members * BODY_ROUNDS_MAX
     }
 
-    /// Whether what led to asking for a snapshot is still the case.
+    /// Returns `true` if what led to asking for a snapshot is still the case.
     fn needs_snapshot(&self) -> bool {
         !self.sync.gone().is_empty() || self.is_stuck() || self.execution.diverged().is_some()
     }
@@ -283,7 +287,11 @@ impl Replica {
             else {
                 continue;
             };
-            let last = self.schedule.decided().0.min(manifest.header.height.0 + BLOCKS_MAX - 1);
+            let last = self
+                .schedule
+                .decided()
+                .0
+                .min(manifest.header.height.0.saturating_add(BLOCKS_MAX - 1));
             let items =
                 (manifest.header.height.0..=last).map(|h| ReadItem::Decided(Height(h))).collect();
             self.read_for(Reading::Proof(to, bytes), items);
@@ -300,7 +308,8 @@ impl Replica {
             })
             .collect();
         // The shortest proof is enough.
-        let shortest = (1..=proof.len()).find(|n| self.protocol.servable(&proof[..*n]) == *n);
+        let shortest =
+            (1..=proof.len()).find(|n| self.protocol.state().servable(&proof[..*n]) == *n);
         proof.truncate(shortest.unwrap_or(0));
         if !proof.is_empty() {
             self.send(to.into(), Message::Offer(Offer { manifest, proof }));

@@ -3,7 +3,7 @@
 use super::{Reading, Replica};
 use crate::Message;
 use crate::bodies::{Fetch, Need};
-use crate::message::NAMES_MAX;
+use crate::frames::NAMES_MAX;
 use quorate_consensus::Input;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::machine::ReadItem;
@@ -33,15 +33,15 @@ impl Replica {
         }
     }
 
-    /// Bodies go to everybody as they are sealed; with inline bodies only to those who may soon carry
-    /// them in a proposal.
+    /// Bodies go to everybody as they are sealed; with inline bodies only to those who may soon
+    /// carry them in a proposal.
     fn disseminate(&mut self, body: &Arc<Body>) {
         if !self.config.settings.inline_bodies {
             self.send(Recipients::All, Message::Body(Arc::clone(body)));
             return;
         }
         let mut leaders: BTreeSet<ReplicaId> =
-            self.protocol.coming_leaders(3).into_iter().collect();
+            self.protocol.state().upcoming_leaders(3).into_iter().collect();
         leaders.remove(&self.config.id);
         for leader in leaders {
             self.send(Recipients::One(leader), Message::Body(Arc::clone(body)));
@@ -88,7 +88,8 @@ impl Replica {
         }
     }
 
-    /// Acknowledges and certifies bodies; blocks that waited for what is certified now may get a vote.
+    /// Acknowledges and certifies bodies; blocks that waited for what is certified now may get a
+    /// vote.
     pub(super) fn certify(&mut self, now: Time) {
         self.certifier.due(now);
         while let Some((to, message)) = self.certifier.poll() {
@@ -105,7 +106,7 @@ impl Replica {
     pub(super) fn fetch_due(&mut self, now: Time) {
         for fetch in self.bodies.due(now) {
             match fetch {
-                Fetch::Ask(member, names) => {
+                Fetch::Request(member, names) => {
                     self.send(Recipients::One(member), Message::FetchBodies(names));
                 }
                 Fetch::Load(name) => {
@@ -125,8 +126,7 @@ impl Replica {
         let is_due = self.shown_at.get(&from).is_none_or(|at| now.since(*at) >= ANNOUNCE_EVERY);
         if is_due && !names.is_empty() && names.iter().all(|name| self.bodies.is_decided(name)) {
             self.shown_at.insert(from, now);
-            self.protocol.show_last_decision(from);
-            self.drain(now);
+            self.feed(now, Input::ShowDecision { to: from });
         }
     }
 
@@ -144,8 +144,8 @@ impl Replica {
         }
     }
 
-    /// What is pending is announced when it has waited longer than a decision should take: half as
-    /// long as a view may take at most.
+    /// Interval at which pending bodies are announced that have waited longer than a decision
+    /// should take: half of the longest time of a view.
     pub(super) fn announce_every(&self) -> Duration {
         ANNOUNCE_EVERY.max(self.config.settings.timeout() / 2)
     }

@@ -3,8 +3,8 @@
 use super::Replica;
 use crate::Message;
 use crate::bodies::Need;
-use crate::message::Question;
-use crate::questions::DIVERGED;
+use crate::message::Query;
+use crate::queries::DIVERGED;
 use quorate_consensus::{Decided, Input};
 use quorate_types::machine::{Block, Executed, Task};
 use quorate_types::request::Answer;
@@ -68,7 +68,7 @@ impl Replica {
         }
     }
 
-    /// What is acknowledged once it is certified needs no reply, unless its client asks again.
+    /// Keeps an answer, and replies unless the height's certificate will acknowledge the request.
     fn answer(&mut self, answer: Answer) {
         self.replies.keep(answer.clone());
         if !self.execution.is_enabled() || answer.index.is_none() {
@@ -86,17 +86,17 @@ impl Replica {
         self.send(Recipients::Client(reply.client), Message::Reply(reply));
     }
 
-    pub(super) fn on_question(&mut self, client: ClientId, question: Question) {
+    pub(super) fn on_query(&mut self, client: ClientId, query: Query) {
         let refused = if !self.execution.is_enabled() {
-            Some("the committee certifies no roots: set 'execution_certificates' to ask questions")
+            Some("the committee certifies no roots: set 'execution_certificates' to send queries")
         } else if self.execution.diverged().is_some() {
             Some(DIVERGED)
         } else {
             None
         };
         match refused {
-            Some(reason) => self.questions.refuse(client, question.id, reason),
-            None => self.questions.ask(client, question),
+            Some(reason) => self.queries.refuse(client, query.id, reason),
+            None => self.queries.accept(client, query),
         }
     }
 
@@ -105,6 +105,9 @@ impl Replica {
         self.checkpoints.due(now);
         while let Some(job) = self.checkpoints.poll_job() {
             self.effects.push_back(Effect::Combine(job));
+        }
+        while let Some(seen) = self.checkpoints.poll_misbehaviour() {
+            self.note_misbehaviour(&seen);
         }
         while let Some((to, message)) = self.checkpoints.poll() {
             self.send(to, message);
@@ -117,18 +120,21 @@ impl Replica {
         }
     }
 
-    /// Who leads until it fails is asked where collectors of what was executed are silent.
+    /// Names the stable leader, who is asked where collectors of execution shares are silent.
     fn note_leader(&mut self) {
-        let is_steady = self.protocol.keeps_its_leader();
-        self.execution.led_by(is_steady.then(|| self.protocol.status().leader));
+        let is_steady = self.protocol.state().has_stable_leader();
+        self.execution.led_by(is_steady.then(|| self.protocol.state().status().leader));
     }
 
-    /// Signs, collects and acknowledges what was executed, and answers questions about it.
+    /// Signs, collects and acknowledges what was executed, and answers queries about it.
     pub(super) fn certify_executed(&mut self, now: Time) {
         self.note_leader();
         self.execution.due(now);
         while let Some(job) = self.execution.poll_job() {
             self.effects.push_back(Effect::Combine(job));
+        }
+        while let Some(seen) = self.execution.poll_misbehaviour() {
+            self.note_misbehaviour(&seen);
         }
         while let Some((to, message)) = self.execution.poll() {
             self.send(to, message);
@@ -136,12 +142,12 @@ impl Replica {
         while let Some(certificate) = self.execution.poll_learnt() {
             self.effects.push_back(Effect::Certified(Box::new(certificate)));
         }
-        self.questions.settle(&self.execution);
-        while let Some(job) = self.questions.poll_job() {
-            self.effects.push_back(Effect::Task(Task::Ask(job)));
+        self.queries.settle(&self.execution);
+        while let Some(job) = self.queries.poll_job() {
+            self.effects.push_back(Effect::Task(Task::Query(job)));
         }
-        while let Some((client, answered)) = self.questions.poll() {
-            self.send(Recipients::Client(client), Message::Answered(Box::new(answered)));
+        while let Some((client, answered)) = self.queries.poll() {
+            self.send(Recipients::Client(client), Message::QueryResponse(Box::new(answered)));
         }
     }
 }

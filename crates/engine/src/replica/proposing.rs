@@ -1,4 +1,4 @@
-//! What a leader orders, and what is held against one that passes bodies over.
+//! Payloads of leaders, and the check that none passes bodies over.
 
 use super::Replica;
 use crate::bodies::PAYLOAD_BYTES_MAX;
@@ -7,43 +7,43 @@ use quorate_crypto::Bitmap;
 use quorate_types::{Body, BodyRef, Machine, Payload, Time};
 use std::collections::BTreeSet;
 
-/// A leader that orders younger bodies, or none, leaves none waiting for so many view timeouts: within
-/// them what was announced to it, it has.
-const OVERTAKING_PATIENCE: u32 = 4;
+/// A leader that orders younger bodies, or none, leaves none waiting for so many view timeouts:
+/// within them what was announced to it, it has.
+const CENSORSHIP_TIMEOUTS: u32 = 4;
 
-/// What may be proposed.
+/// Bodies that may be proposed.
 #[derive(Default)]
 struct Chosen {
     bodies: Vec<BodyRef>,
-    /// When the first of them arrived.
+    /// Time at which the first of them arrived.
     first: Option<Time>,
-    /// When the first may be proposed of those that may not be yet.
+    /// Time at which the first may be proposed of those that may not be yet.
     later: Option<Time>,
 }
 
 impl Replica {
-    /// Hands the protocol what it may propose, if it wishes to and there is anything to say.
+    /// Hands the protocol what it may propose, if it asked for it and there is anything to say.
     pub(super) fn propose(&mut self, now: Time) {
         self.propose_at = None;
-        let Some(wish) = &self.wish else { return };
-        let carried: BTreeSet<BodyRef> = wish.carried.iter().copied().collect();
+        let Some(request) = &self.propose_request else { return };
+        let carried: BTreeSet<BodyRef> = request.carried.iter().copied().collect();
         let Chosen { bodies, first, later } =
-            if wish.nothing { Chosen::default() } else { self.choose_bodies(now, &carried) };
+            if request.nothing { Chosen::default() } else { self.choose_bodies(now, &carried) };
         self.propose_at = later;
-        if bodies.is_empty() && !wish.at_once {
+        if bodies.is_empty() && !request.at_once {
             return;
         }
-        let company = self.batching.waits(bodies.len(), wish.concurrent);
+        let company = self.batching.waits(bodies.len(), request.concurrent);
         let until = first.zip(company).map(|(since, wait)| since + wait);
         if let Some(until) = until.filter(|until| now < *until) {
             self.propose_at = Some(later.map_or(until, |later| later.min(until)));
             return;
         }
         self.batching.saw(self.bodies.pending_count().saturating_sub(carried.len()));
-        let stamp = wish.stamp_floor_ms.max(self.config.wall_origin_ms + now.as_millis());
-        let payload = Payload::new(wish.height, stamp, bodies);
-        let (view, parent) = (wish.view, wish.parent);
-        (self.wish, self.propose_at) = (None, None);
+        let stamp = request.stamp_floor_ms.max(self.config.wall_origin_ms + now.as_millis());
+        let payload = Payload::new(request.height, stamp, bodies);
+        let (view, parent) = (request.view, request.parent);
+        (self.propose_request, self.propose_at) = (None, None);
         self.feed(now, Input::Payload { view, parent, payload });
     }
 
@@ -82,13 +82,14 @@ impl Replica {
         Chosen { bodies, first, later }
     }
 
-    /// A payload was decided that passes over what has been pending here for so long that every honest
-    /// leader had it: the protocol is told.
-    pub(super) fn mind_order(&mut self, now: Time, decided: &Payload) {
-        if !self.protocol.keeps_its_leader() || !self.config.signs || self.sync.is_behind() {
+    /// A payload was decided that passes over what has been pending here for so long that every
+    /// honest leader had it: the protocol is told.
+    pub(super) fn check_for_censorship(&mut self, now: Time, decided: &Payload) {
+        if !self.protocol.state().has_stable_leader() || !self.config.signs || self.sync.is_behind()
+        {
             return;
         }
-        let patience = OVERTAKING_PATIENCE * self.config.settings.timeout();
+        let limit = CENSORSHIP_TIMEOUTS * self.config.settings.timeout();
         let since = self.view_since;
         let (committee, own) = (self.config.verifier.committee(), self.config.id);
         let is_shared = |announced: &Bitmap| {
@@ -96,8 +97,8 @@ impl Replica {
             waits_at.insert(own.index());
             committee.includes_honest(&waits_at)
         };
-        if self.bodies.are_overtaken(now, decided, since, patience, is_shared) {
-            self.protocol.handle(now, Input::Overtaken);
+        if self.bodies.are_passed_over(now, decided, since, limit, is_shared) {
+            self.protocol.handle(now, Input::CensorshipSuspected);
         }
     }
 }

@@ -1,8 +1,9 @@
 //! One replica at its surface: events in, effects out.
 
-use super::{Replica, ReplicaConfig};
+use super::{Replica, Timer};
+use crate::ReplicaConfig;
 use crate::testing::{body, client, config, content, request};
-use crate::{Incoming, Message, Settings, frame_bytes_max};
+use crate::{Incoming, Message, Settings};
 use quorate_types::machine::{Executed, ExecutedUpTo, RecordKind, Recovery};
 use quorate_types::{
     Body, ClientId, Effect, Event, Height, Lane, Machine, Peer, Recipients, ReplicaId, Request,
@@ -66,7 +67,8 @@ fn a_start_is_counted_durably_before_anything_else() {
     );
 }
 
-/// The number of the last start was lost and a body sealed under it was not: two logs, one power cut.
+/// The number of the last start was lost and a body sealed under it was not: two logs, one power
+/// cut.
 #[test]
 fn no_two_starts_number_bodies_alike() {
     let mut first = replica(0, |_| {});
@@ -92,7 +94,6 @@ fn who_does_not_lead_takes_requests_too() {
     }
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn requests_that_are_thrown_away_are_missed() {
     use quorate_crypto::mutants::{self, Mutant};
@@ -184,8 +185,9 @@ fn the_largest_inline_proposal_fits_its_frame() {
         Message::Inline(message, bodies) => Some(Message::Inline(message, bodies)),
         _ => None,
     });
-    let content = content(&inline.expect("an inline proposal"));
-    assert!(content.len() <= frame_bytes_max(content[0]).expect("a known tag"));
+    let inline = inline.expect("an inline proposal");
+    let content = content(&inline);
+    assert!(content.len() <= inline.tag().rules().bytes_max);
     assert!(content.len() > 3 << 20, "and it is a large one");
 }
 
@@ -260,7 +262,6 @@ fn a_member_that_does_not_sign_serves_no_clients() {
     assert_eq!(refused, [1, 2]);
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn a_member_that_does_not_sign_and_answers_is_noticed() {
     use quorate_crypto::mutants::{self, Mutant};
@@ -284,7 +285,8 @@ fn a_repeated_request_is_answered_and_not_ordered_again() {
 }
 
 /// ★ Another state was installed: what the one before it came to may have been wrong, and is not
-/// answered from memory. The request is ordered once more, and what the new state says of it goes out.
+/// answered from memory. The request is ordered once more, and what the new state says of it goes
+/// out.
 fn what_a_replaced_state_came_to_is_forgotten() {
     let mut replica = replica(1, |_| {});
     effects(&mut replica);
@@ -306,9 +308,23 @@ fn a_replaced_state_answers_nothing() {
     what_a_replaced_state_came_to_is_forgotten();
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn answers_of_a_replaced_state_are_noticed() {
     use quorate_crypto::mutants::{self, Mutant};
     mutants::assert_noticed(Mutant::KeepOldAnswers, what_a_replaced_state_came_to_is_forgotten);
+}
+
+/// The host wakes the replica for the first of its timers, and its status names it.
+#[test]
+fn the_status_shows_the_timer_that_is_due_first() {
+    let batching = |settings: &mut Settings| settings.batch_delay_ms = 7;
+    let mut replica = replica(1, batching);
+    assert!(!replica.status().timers.contains_key(&Timer::Seal), "nothing waits");
+    submit(&mut replica, request(1, 10));
+    submit(&mut replica, request(2, 10));
+    effects(&mut replica);
+    let timers = replica.status().timers;
+    let due = replica.next_timeout().expect("something waits");
+    assert_eq!(timers.values().min(), Some(&(due.since(NOW).as_millis() as u64)), "{timers:?}");
+    assert!(timers.contains_key(&Timer::Seal), "{timers:?}");
 }

@@ -61,9 +61,9 @@ fn an_execution_out_of_order_is_our_own_mistake() {
     schedule.finish(Height(2));
 }
 
-/// Bodies are let go when every height that orders them is durable.
+/// Bodies are released when every height that orders them is durable.
 #[test]
-fn what_is_durable_is_let_go_unless_a_later_height_needs_it() {
+fn what_is_durable_is_released_unless_a_later_height_needs_it() {
     let mut schedule = Schedule::default();
     schedule.decide(Payload::new(Height(1), 0, vec![name(1), name(2)]), Bytes::new());
     schedule.decide(Payload::new(Height(2), 0, vec![name(2)]), Bytes::new());
@@ -91,11 +91,13 @@ fn what_an_undecided_block_orders_again_stays() {
     assert!(!schedule.has_settled(Height(2)));
 }
 
-#[cfg(feature = "mutants")]
 #[test]
-fn what_is_let_go_in_spite_of_a_vote_is_missed() {
+fn what_is_released_in_spite_of_a_vote_is_missed() {
     use quorate_crypto::mutants::{self, Mutant};
-    mutants::assert_noticed(Mutant::LetGoOrderedAgain, what_an_undecided_block_orders_again_stays);
+    mutants::assert_noticed(
+        Mutant::ReleaseOrderedAgain,
+        what_an_undecided_block_orders_again_stays,
+    );
 }
 
 /// Heights that a snapshot covers are skipped; those after it go on.

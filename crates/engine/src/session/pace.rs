@@ -1,8 +1,8 @@
-//! How fast a session goes: how many requests it has under way, and how long it waits for answers.
+//! Pace of a session: the number of requests under way, and the time to wait for answers.
 //!
-//! The number follows the committee's complaints as TCP's window follows loss: a replica that says it
-//! is busy halves it, answers let it grow by one a round trip. Waiting follows the time that answers
-//! take of late, so that a loaded committee is not asked everything twice.
+//! The number follows the committee's complaints as TCP's window follows loss: a replica that says
+//! it is busy halves it, answers let it grow by one a round trip. Waiting follows the time that
+//! answers take of late, so that a loaded committee is not asked everything twice.
 
 use quorate_types::Time;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const PARTS: u64 = 1_024;
 const PAUSE_MIN: Duration = Duration::from_millis(25);
 const PAUSE_DOUBLINGS_MAX: u32 = 5;
 
-/// A session's pace.
+/// Pace of one session.
 #[derive(Debug)]
 pub(super) struct Pace {
     window_parts: u64,
@@ -34,7 +34,7 @@ impl Pace {
         }
     }
 
-    /// Whether another request may be sent beside so many.
+    /// Returns `true` if another request may be sent beside so many.
     pub(super) fn has_room(&self, under_way: usize) -> bool {
         (under_way as u64) < self.window_parts / PARTS
     }
@@ -47,7 +47,8 @@ impl Pace {
         self.window_parts = (self.window_parts + gain.max(1)).min(self.window_max * PARTS);
     }
 
-    /// A replica had no room for a request sent at `sent`: slower, once for all that were under way.
+    /// A replica had no room for a request sent at `sent`: slower, once for all that were under
+    /// way.
     pub(super) fn refused(&mut self, sent: Time, now: Time) {
         if sent >= self.slowed_at {
             self.window_parts = (self.window_parts / 2).max(PARTS);
@@ -55,13 +56,13 @@ impl Pace {
         }
     }
 
-    /// How long to wait before a request that was refused `times` times is sent again.
+    /// Time to wait before a request that was refused `times` times is sent again.
     pub(super) fn pause(times: u32) -> Duration {
         PAUSE_MIN * (1 << times.min(PAUSE_DOUBLINGS_MAX))
     }
 
-    /// How long an answer may take before it counts as missing.
-    pub(super) fn patience(&self, at_least: Duration) -> Duration {
+    /// Time that an answer may take before it counts as missing.
+    pub(super) fn timeout(&self, at_least: Duration) -> Duration {
         at_least.max(4 * self.taken)
     }
 }
@@ -93,14 +94,14 @@ mod tests {
     }
 
     #[test]
-    fn patience_follows_the_time_that_answers_take() {
+    fn the_timeout_follows_the_time_that_answers_take() {
         let mut pace = Pace::new(64);
         let least = Duration::from_secs(1);
-        assert_eq!(pace.patience(least), least);
+        assert_eq!(pace.timeout(least), least);
         for _ in 0..50 {
             pace.completed(Time(0), Time(800 * MS));
         }
-        assert!(pace.patience(least) > 3 * least);
+        assert!(pace.timeout(least) > 3 * least);
     }
 
     #[test]

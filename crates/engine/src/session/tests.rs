@@ -1,11 +1,14 @@
-use super::{Bundling, Completed, Session, SessionConfig, SessionEffect, SessionEvent, Told};
-use crate::message::{Answered, Busy};
+use super::{
+    Bundling, CallResult, ClientConfig, Completed, LearnerAddress, Session, SessionEffect,
+    SessionEvent, SessionSpec,
+};
+use crate::message::{Busy, QueryResponse};
 use crate::testing::{
     certified, certify_executed, client, committee, content, identity, receive, weighted,
 };
 use crate::{Message, Verifier};
 use bytes::Bytes;
-use quorate_consensus::{ProposalKey, ProtocolKind};
+use quorate_types::executed::ExecutionCertificate;
 use quorate_types::request::Answer;
 use quorate_types::service::Proven;
 use quorate_types::{
@@ -23,21 +26,22 @@ fn session() -> Session {
 }
 
 fn session_with(committee: Arc<Committee>) -> Session {
-    Session::new(SessionConfig {
-        committee,
-        identity: Arc::new(client()),
-        first: ReplicaId(1),
-        bundling: Bundling::after(DELAY),
-        retry_after: RETRY,
-        next_sequence: 5,
-        check_answer: check,
-        learner: false,
-    })
+    Session::new(Arc::new(config(committee)), 0)
 }
 
-/// Of a service that answers every question with itself.
-fn check(question: &[u8], _: &Header, proven: &Proven) -> Result<(), String> {
-    if proven.answer == question { Ok(()) } else { Err("a false answer".into()) }
+fn config(committee: Arc<Committee>) -> ClientConfig {
+    let spec = SessionSpec { identity: Arc::new(client()), first: ReplicaId(1), next_sequence: 5 };
+    ClientConfig {
+        bundling: Bundling::after(DELAY),
+        retry_after: RETRY,
+        check_answer: check,
+        ..ClientConfig::new(committee, vec![spec])
+    }
+}
+
+/// Check of a service that answers every query with itself.
+fn check(query: &[u8], _: &Header, proven: &Proven) -> Result<(), String> {
+    if proven.answer == query { Ok(()) } else { Err("a false answer".into()) }
 }
 
 fn submit(session: &mut Session, now: Time, tag: u64, bytes: usize) {
@@ -53,10 +57,12 @@ fn sent(session: &mut Session) -> Vec<(u16, Request)> {
         .collect()
 }
 
-fn completed(session: &mut Session) -> Vec<Completed> {
+fn completed(session: &mut Session) -> Vec<(u64, Completed)> {
     std::iter::from_fn(|| session.poll())
         .filter_map(|effect| match effect {
-            SessionEffect::Completed(completed) => Some(completed),
+            SessionEffect::Return { tag, result: CallResult::Completed(completed) } => {
+                Some((tag, completed))
+            }
             _ => None,
         })
         .collect()
@@ -133,9 +139,9 @@ fn a_bundle_keeps_both_limits_of_a_request() {
 #[test]
 fn a_bundle_keeps_a_lower_limit_too() {
     for (limit, expected) in [(0, vec![1; 11]), (1, vec![1; 11]), (4, vec![1, 4, 4])] {
-        let mut config = session().config;
-        config.bundling = Bundling::after(DELAY).at_most(limit);
-        let mut session = Session::new(config);
+        let bundling = Bundling::after(DELAY).at_most(limit);
+        let config = ClientConfig { bundling, ..config(committee()) };
+        let mut session = Session::new(Arc::new(config), 0);
         for tag in 0..11 {
             submit(&mut session, Time(0), tag, 1);
         }
@@ -172,7 +178,9 @@ fn too_much_is_refused() {
     }
     submit(&mut session, Time(0), 77_777, Request::BYTES_MAX + 1);
     let refused = std::iter::from_fn(|| session.poll())
-        .filter(|effect| matches!(effect, SessionEffect::Overloaded { .. }))
+        .filter(|effect| {
+            matches!(effect, SessionEffect::Return { result: CallResult::Overloaded { .. }, .. })
+        })
         .count();
     assert!(refused > 1);
     assert!(session.pending() <= Session::QUEUE_MAX + 64 * 256);
@@ -187,8 +195,7 @@ fn check_equal_replies_are_weighed() -> Result<(), String> {
         for (count, from) in (1..).zip(order) {
             let message = reply_in(&committee, *from, 5, 3, &[7]);
             let from = ReplicaId(u16::from(*from));
-            let verifier =
-                Verifier::new(Arc::clone(&committee), ProtocolKind::Jolteon, ProposalKey::Identity);
+            let verifier = Verifier::for_client(Arc::clone(&committee));
             let message = Verified::check(content(&message), Peer::Replica(from), &verifier)
                 .map_err(|reason| reason.to_string())?;
             session.handle(Time(1), SessionEvent::Message { from, message });
@@ -206,7 +213,6 @@ fn equal_replies_are_weighed() {
     check_equal_replies_are_weighed().unwrap();
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn counting_replies_by_heads_is_noticed() {
     use quorate_crypto::mutants::{Mutant, set};
@@ -224,8 +230,8 @@ fn a_request_is_done_at_enough_equal_replies() {
     assert_eq!(completed(&mut session), []);
     answer(&mut session, Time(1), 2, &reply(2, 5, 3, &[7]));
     let outcome = Outcome::Applied(Bytes::from_static(&[7]));
-    let done = Completed { tag: 42, outcome, height: Height(3), receipt: None, place: 0 };
-    assert_eq!(completed(&mut session), [done]);
+    let done = Completed { outcome, height: Height(3), receipt: None };
+    assert_eq!(completed(&mut session), [(42, done)]);
     assert_eq!(session.pending(), 0);
     answer(&mut session, Time(1), 3, &reply(3, 5, 3, &[7]));
     assert_eq!(completed(&mut session), [], "once");
@@ -338,7 +344,7 @@ fn a_refusal_of_somebody_who_was_not_asked_means_nothing() {
     assert_eq!(session.next_timeout(), Some(Time(0) + RETRY));
 }
 
-/// Who was turned away hears why.
+/// An operation that was turned away comes with the reason.
 #[test]
 fn an_operation_that_is_not_taken_says_what_the_busy_replica_said() {
     let mut session = session();
@@ -346,14 +352,14 @@ fn an_operation_that_is_not_taken_says_what_the_busy_replica_said() {
     answer(&mut session, Time(1), 1, &Message::Busy(Busy { sequence: 5, reason: "full".into() }));
     submit(&mut session, Time(2), 1, Request::BYTES_MAX + 1);
     let reason = std::iter::from_fn(|| session.poll()).find_map(|effect| match effect {
-        SessionEffect::Overloaded { tag: 1, reason } => Some(reason),
+        SessionEffect::Return { tag: 1, result: CallResult::Overloaded { reason } } => Some(reason),
         _ => None,
     });
     assert_eq!(reason.flatten().as_deref(), Some("full"));
 }
 
-/// Seed 267 of the simulator of its time: three of four replies were lost, and the one replica that had
-/// answered was asked again and again.
+/// Seed 267 of the simulator of its time: three of four replies were lost, and the one replica that
+/// had answered was asked again and again.
 #[test]
 fn after_one_answer_to_a_repeat_the_others_are_asked_for_theirs() {
     let mut session = session();
@@ -393,9 +399,10 @@ fn one_certified_reply_is_enough() {
     let (_, request) = sent(&mut session).pop().expect("sent at once");
     let reply = Box::new(certified(&request, one_result()));
     answer(&mut session, Time(1), 3, &Message::CertifiedReply(reply));
-    let [done] = &completed(&mut session)[..] else { panic!("not completed") };
-    assert_eq!((done.tag, done.height, done.place), (42, Height(3), 0));
-    let receipt = done.receipt.as_ref().expect("it proves itself");
+    let [(42, done)] = &completed(&mut session)[..] else { panic!("not completed") };
+    assert_eq!(done.height, Height(3));
+    let (receipt, place) = done.receipt.as_ref().expect("it proves itself");
+    assert_eq!(*place, 0);
     assert_eq!(receipt.verify(&committee()), Ok(request));
     assert_eq!(session.pending(), 0);
 }
@@ -417,26 +424,29 @@ fn replies_to_other_requests_are_not_taken() {
     a_reply_to_another_request_is_not_taken();
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn another_requests_reply_is_missed() {
     use quorate_crypto::mutants::{Mutant, assert_noticed};
     assert_noticed(Mutant::OthersReply, a_reply_to_another_request_is_not_taken);
 }
 
-fn asks(session: &mut Session) -> Vec<(u16, u64)> {
+type QueryResult = Result<(Proven, ExecutionCertificate), String>;
+
+fn queried(session: &mut Session) -> Vec<(u16, u64)> {
     std::iter::from_fn(|| session.poll())
         .filter_map(|effect| match effect {
-            SessionEffect::Ask { to, question } => Some((to.0, question.id)),
+            SessionEffect::Query { to, query } => Some((to.0, query.id)),
             _ => None,
         })
         .collect()
 }
 
-fn told(session: &mut Session) -> Vec<Told> {
+fn answers(session: &mut Session) -> Vec<(u64, QueryResult)> {
     std::iter::from_fn(|| session.poll())
         .filter_map(|effect| match effect {
-            SessionEffect::Answered(told) => Some(told),
+            SessionEffect::Return { tag, result: CallResult::Answered(answer) } => {
+                Some((tag, answer))
+            }
             _ => None,
         })
         .collect()
@@ -445,60 +455,62 @@ fn told(session: &mut Session) -> Vec<Told> {
 fn answered(id: u64, answer: &'static [u8]) -> Message {
     let proven = Proven { answer: Bytes::from_static(answer), proof: Bytes::new() };
     let certificate = certify_executed(Header { height: Height(9), ..Header::default() });
-    Message::Answered(Box::new(Answered { id, result: Ok((proven, certificate)) }))
+    Message::QueryResponse(Box::new(QueryResponse { id, result: Ok((proven, certificate)) }))
 }
 
-/// A question goes to one member after the other: past one that is silent, one that refuses and one
+/// A query goes to one member after the other: past one that is silent, one that refuses and one
 /// whose answer is false.
 #[test]
 fn a_question_is_asked_until_an_answer_passes() {
     let mut session = session();
-    session.handle(Time(0), SessionEvent::Ask { tag: 5, question: Bytes::from_static(b"why") });
-    assert_eq!(asks(&mut session), [(1, 0)]);
+    session.handle(Time(0), SessionEvent::Query { tag: 5, query: Bytes::from_static(b"why") });
+    assert_eq!(queried(&mut session), [(1, 0)]);
     let later = Time(0) + RETRY;
     assert_eq!(session.next_timeout(), Some(later));
     session.handle_timeout(later);
-    assert_eq!(asks(&mut session), [(2, 0)]);
-    let refused = Answered { id: 0, result: Err("busy".into()) };
-    answer(&mut session, later, 2, &Message::Answered(Box::new(refused)));
-    assert_eq!(asks(&mut session), [(3, 0)]);
+    assert_eq!(queried(&mut session), [(2, 0)]);
+    let refused = QueryResponse { id: 0, result: Err("busy".into()) };
+    answer(&mut session, later, 2, &Message::QueryResponse(Box::new(refused)));
+    assert_eq!(queried(&mut session), [(3, 0)]);
     answer(&mut session, later, 3, &answered(0, b"because"));
-    assert_eq!(asks(&mut session), [(0, 0)], "the check says no");
+    assert_eq!(queried(&mut session), [(0, 0)], "the check says no");
     answer(&mut session, later, 2, &answered(0, b"why"));
-    assert!(told(&mut session).is_empty(), "it is not its turn");
+    assert!(answers(&mut session).is_empty(), "it is not its turn");
     answer(&mut session, later, 0, &answered(0, b"why"));
-    let [Told { tag: 5, result: Ok((proven, certificate)) }] = &told(&mut session)[..] else {
+    let [(5, Ok((proven, certificate)))] = &answers(&mut session)[..] else {
         panic!("not answered")
     };
     assert_eq!((&proven.answer[..], certificate.header.height), (&b"why"[..], Height(9)));
     assert_eq!(session.next_timeout(), None);
 }
 
-/// A learner is asked before members. It answers questions, and nothing else that it says counts.
+/// A learner is asked before members. It answers queries, and nothing else that it says counts.
 #[test]
 fn a_learner_is_asked_first_and_believed_nothing_else() {
-    let config = SessionConfig { learner: true, ..session().config };
-    let mut session = Session::new(config);
-    let question = Bytes::from_static(b"why");
-    session.handle(Time(0), SessionEvent::Ask { tag: 3, question });
-    assert_eq!(asks(&mut session), [(4, 0)]);
+    let identity = client().public();
+    let learner = LearnerAddress { identity, address: "localhost:7008".to_owned() };
+    let config = ClientConfig { learner: Some(learner), ..config(committee()) };
+    let mut session = Session::new(Arc::new(config), 0);
+    let query = Bytes::from_static(b"why");
+    session.handle(Time(0), SessionEvent::Query { tag: 3, query });
+    assert_eq!(queried(&mut session), [(4, 0)]);
     answer(&mut session, Time(1), 4, &answered(0, b"a lie"));
-    assert_eq!(asks(&mut session), [(1, 0)], "then a member");
+    assert_eq!(queried(&mut session), [(1, 0)], "then a member");
     answer(&mut session, Time(2), 1, &answered(0, b"why"));
-    assert!(told(&mut session)[0].result.is_ok());
+    assert!(answers(&mut session)[0].1.is_ok());
 
     // One that is silent is passed over for a while.
-    session.handle(Time(2), SessionEvent::Ask { tag: 5, question: Bytes::from_static(b"why") });
-    assert_eq!(asks(&mut session), [(4, 1)]);
+    session.handle(Time(2), SessionEvent::Query { tag: 5, query: Bytes::from_static(b"why") });
+    assert_eq!(queried(&mut session), [(4, 1)]);
     let late = Time(2) + RETRY;
     session.handle_timeout(late);
-    assert_eq!(asks(&mut session), [(1, 1)], "the member that requests go to");
-    session.handle(late, SessionEvent::Ask { tag: 6, question: Bytes::from_static(b"why") });
-    assert_eq!(asks(&mut session), [(1, 2)]);
+    assert_eq!(queried(&mut session), [(1, 1)], "the member that requests go to");
+    session.handle(late, SessionEvent::Query { tag: 6, query: Bytes::from_static(b"why") });
+    assert_eq!(queried(&mut session), [(1, 2)]);
     for id in [1, 2] {
         answer(&mut session, late, 1, &answered(id, b"why"));
     }
-    assert_eq!(told(&mut session).len(), 2);
+    assert_eq!(answers(&mut session).len(), 2);
 
     submit(&mut session, Time(3), 4, 10);
     let (to, request) = sent(&mut session).remove(0);
@@ -509,16 +521,16 @@ fn a_learner_is_asked_first_and_believed_nothing_else() {
     assert_eq!(session.next_timeout(), retry_at, "as if nothing had come");
 }
 
-/// When everybody was asked twice the caller hears what the last one said.
+/// A query that everybody was asked twice comes back with what the last member said.
 #[test]
 fn a_question_that_nobody_answers_comes_back() {
     let mut session = session();
-    session.handle(Time(0), SessionEvent::Ask { tag: 5, question: Bytes::from_static(b"why") });
+    session.handle(Time(0), SessionEvent::Query { tag: 5, query: Bytes::from_static(b"why") });
     for attempt in 0..8 {
-        let [(to, 0)] = asks(&mut session)[..] else { panic!("attempt {attempt}") };
-        let refused = Answered { id: 0, result: Err(format!("no {attempt}")) };
+        let [(to, 0)] = queried(&mut session)[..] else { panic!("attempt {attempt}") };
+        let refused = QueryResponse { id: 0, result: Err(format!("no {attempt}")) };
         let from = u8::try_from(to).expect("of four");
-        answer(&mut session, Time(0), from, &Message::Answered(Box::new(refused)));
+        answer(&mut session, Time(0), from, &Message::QueryResponse(Box::new(refused)));
     }
-    assert_eq!(told(&mut session), [Told { tag: 5, result: Err("no 7".into()) }]);
+    assert_eq!(answers(&mut session), [(5, Err("no 7".into()))]);
 }

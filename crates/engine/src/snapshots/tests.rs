@@ -1,6 +1,6 @@
-//! What must hold before a snapshot is installed, and that liars and silence only cost time.
+//! Conditions of installing a snapshot; liars and silence only cost time.
 
-use super::{CHUNK_RETRY, Offered, PER_MEMBER_MAX, SnapshotSync, Taken, Wish};
+use super::{CHUNK_RETRY, Offered, PER_MEMBER_MAX, SnapshotFetch, SnapshotSync, Taken};
 use crate::testing::committee;
 use bytes::Bytes;
 use quorate_crypto::{Digest, hash};
@@ -32,7 +32,7 @@ fn offered(height: u64, operations: u64, chunks: u32) -> Offered {
 fn asking() -> SnapshotSync {
     let mut sync = SnapshotSync::new(committee());
     sync.start(Time(0));
-    assert_eq!(sync.due(Time(0), Height(0)), [Wish::Name(Height(0))]);
+    assert_eq!(sync.due(Time(0), Height(0)), [SnapshotFetch::Name(Height(0))]);
     sync
 }
 
@@ -40,12 +40,12 @@ fn name(sync: &mut SnapshotSync, member: u16, offered: &Offered) {
     sync.offered(ReplicaId(member), offered.clone(), Height(0));
 }
 
-fn asked(wishes: &[Wish]) -> Vec<(u16, u32)> {
-    let chunk = |wish: &Wish| match wish {
-        Wish::Chunk(member, _, index) => (member.0, *index),
-        Wish::Name(_) => panic!("asked everybody again"),
+fn asked(fetches: &[SnapshotFetch]) -> Vec<(u16, u32)> {
+    let chunk = |fetch: &SnapshotFetch| match fetch {
+        SnapshotFetch::Chunk(member, _, index) => (member.0, *index),
+        SnapshotFetch::Name(_) => panic!("asked everybody again"),
     };
-    wishes.iter().map(chunk).collect()
+    fetches.iter().map(chunk).collect()
 }
 
 /// The chunk as it should be.
@@ -163,9 +163,10 @@ fn a_silent_source_costs_a_retry_and_no_more() {
     assert_eq!(asked(&sync.due(at, Height(0))), [(2, 0)], "of whoever answers");
 }
 
-/// On a slow link every chunk is late: it counts all the same, and the next ones are given more time.
+/// On a slow link every chunk is late: it counts all the same, and the next ones are given more
+/// time.
 #[test]
-fn a_late_chunk_counts_and_teaches_patience() {
+fn a_late_chunk_counts_and_lengthens_the_timeout() {
     let mut sync = asking();
     let snapshot = offered(64, 1, 6);
     [1, 2].iter().for_each(|member| name(&mut sync, *member, &snapshot));
@@ -183,7 +184,7 @@ fn a_late_chunk_counts_and_teaches_patience() {
     assert_eq!(deadlines(), Some(at + CHUNK_RETRY), "what was asked before");
     let later = at + CHUNK_RETRY;
     sync.due(later, Height(0));
-    assert_eq!(sync.deadline(), Some(at + 2 * CHUNK_RETRY), "twice the patience");
+    assert_eq!(sync.deadline(), Some(at + 2 * CHUNK_RETRY), "twice the timeout");
 }
 
 /// Sources that all went silent, or all gave the snapshot up, are left for a new round.
@@ -198,9 +199,9 @@ fn without_a_source_everybody_is_asked_again() {
     let mut silent = fetching();
     let mut now = Time(0);
     let asked_all = (0..100).any(|_| {
-        let wishes = silent.due(now, Height(0));
+        let fetches = silent.due(now, Height(0));
         now = silent.deadline().expect("it goes on");
-        wishes == [Wish::Name(Height(0))]
+        fetches == [SnapshotFetch::Name(Height(0))]
     });
     assert!(asked_all, "it waits for the silent for ever");
 
@@ -209,7 +210,7 @@ fn without_a_source_everybody_is_asked_again() {
         let taken = gone.chunk(ReplicaId(member), (snapshot.digest, index), None);
         assert_eq!(taken, Taken::Gone);
     }
-    assert_eq!(gone.due(Time(1), Height(0)), [Wish::Name(Height(0))]);
+    assert_eq!(gone.due(Time(1), Height(0)), [SnapshotFetch::Name(Height(0))]);
 }
 
 #[test]
@@ -226,8 +227,8 @@ fn what_nobody_asked_for_is_dropped() {
     assert_eq!(sync.chunk(ReplicaId(member), (snapshot.digest, 77), good(0)), Taken::Unasked);
 }
 
-/// What an earlier run staged is not fetched again, and what the chosen snapshot does not have is let
-/// go.
+/// Chunks that an earlier run staged are not fetched again, and those that the chosen snapshot does
+/// not have are released.
 #[test]
 fn a_fetch_that_was_cut_short_goes_on() {
     let mut sync = SnapshotSync::new(committee());
@@ -267,7 +268,6 @@ fn what_is_staged_goes_once_heights_are_executed() {
 }
 
 /// Each rule left out is noticed by the check that stands for it.
-#[cfg(feature = "mutants")]
 mod mutants {
     use super::*;
     use quorate_crypto::mutants::{Mutant, set};

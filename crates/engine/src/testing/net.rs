@@ -3,7 +3,6 @@
 use super::{client, committee, content, identity, request, voting};
 use crate::{Incoming, Message, Replica, ReplicaConfig, Settings, Verifier};
 use bytes::Bytes;
-use quorate_consensus::{ProposalKey, ProtocolKind};
 use quorate_types::machine::{CombineOutcome, Executed, ReadAnswer, ReadItem, Task};
 use quorate_types::{
     BodyRef, ClientId, Effect, Event, Header, Height, Machine, Peer, Recipients, ReplicaId, Time,
@@ -13,13 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Everybody.
+/// All four members, by index.
 pub(crate) const ALL: [usize; 4] = [0, 1, 2, 3];
 
 /// One way, and of a disk.
 pub(crate) const LATENCY: Duration = Duration::from_millis(1);
 
-enum Happening {
+enum NetEvent {
     Message(Peer, Bytes),
     Stored(BodyRef),
     Combined(CombineOutcome),
@@ -35,7 +34,7 @@ pub(crate) struct Member {
     executed: Vec<BodyRef>,
 }
 
-/// Whether a message is lost.
+/// Decides if a message is lost.
 pub(crate) type Lost = fn(from: usize, to: usize, message: &Message) -> bool;
 
 /// A committee and what is on its way.
@@ -43,7 +42,7 @@ pub(crate) struct Net {
     pub(crate) now: Time,
     count: u64,
     pub(crate) members: Vec<Member>,
-    events: BTreeMap<(Time, u64), (usize, Happening)>,
+    events: BTreeMap<(Time, u64), (usize, NetEvent)>,
     pub(crate) lost: Lost,
     pub(crate) sent: Vec<(usize, usize, Message)>,
 }
@@ -60,20 +59,20 @@ impl Net {
         net
     }
 
-    fn after(&mut self, span: Duration, to: usize, happening: Happening) {
+    fn after(&mut self, span: Duration, to: usize, event: NetEvent) {
         self.count += 1;
-        self.events.insert((self.now + span, self.count), (to, happening));
+        self.events.insert((self.now + span, self.count), (to, event));
     }
 
     /// A message of a member's that its replica did not send.
     pub(crate) fn forge(&mut self, after: Duration, from: ReplicaId, to: usize, message: &Message) {
-        self.after(after, to, Happening::Message(Peer::Replica(from), content(message)));
+        self.after(after, to, NetEvent::Message(Peer::Replica(from), content(message)));
     }
 
     fn send(&mut self, from: usize, to: usize, message: &Message) {
         if !(self.lost)(from, to, message) {
             let from = Peer::Replica(self.members[from].id());
-            self.after(LATENCY, to, Happening::Message(from, content(message)));
+            self.after(LATENCY, to, NetEvent::Message(from, content(message)));
         }
         self.sent.push((from, to, message.clone()));
     }
@@ -81,7 +80,7 @@ impl Net {
     pub(crate) fn submit(&mut self, to: usize, sequence: u64) {
         let customer = Peer::Client(ClientId(client().public()));
         let frame = content(&Message::Request(request(sequence, 10)));
-        self.after(LATENCY, to, Happening::Message(customer, frame));
+        self.after(LATENCY, to, NetEvent::Message(customer, frame));
     }
 
     fn drain(&mut self, id: usize) {
@@ -95,17 +94,17 @@ impl Net {
                 }
                 Effect::Store(body) => {
                     self.members[id].disk.insert(body.reference, body.raw.clone());
-                    self.after(LATENCY, id, Happening::Stored(body.reference));
+                    self.after(LATENCY, id, NetEvent::Stored(body.reference));
                 }
                 Effect::Combine(job) => {
-                    self.after(LATENCY, id, Happening::Combined(job.run()));
+                    self.after(LATENCY, id, NetEvent::Combined(job.run()));
                 }
                 Effect::Task(Task::Execute(block)) => {
                     self.members[id].executed.extend(&block.payload.bodies);
                     let header = Header { height: block.height(), ..Header::default() };
                     let (leaves, answers) = (Vec::new(), Vec::new());
                     let executed = Executed { header, leaves, answers, operations: 0 };
-                    self.after(LATENCY, id, Happening::Executed(executed));
+                    self.after(LATENCY, id, NetEvent::Executed(executed));
                 }
                 Effect::Read(request) => {
                     let disk = &self.members[id].disk;
@@ -115,7 +114,7 @@ impl Net {
                     };
                     let items = request.items.into_iter().map(read).collect();
                     let answer = ReadAnswer { ticket: request.ticket, items, oldest: Height(0) };
-                    self.after(LATENCY, id, Happening::Read(answer));
+                    self.after(LATENCY, id, NetEvent::Read(answer));
                 }
                 Effect::Halt(halt) => panic!("{id} halted: {halt}"),
                 _ => {}
@@ -136,17 +135,17 @@ impl Net {
             }
             (Some(at), _) => {
                 self.now = self.now.max(at);
-                let (_, (id, happening)) = self.events.pop_first().expect("there is one");
-                self.happen(id, happening);
+                let (_, (id, event)) = self.events.pop_first().expect("there is one");
+                self.happen(id, event);
             }
             (None, _) => self.now = self.now + LATENCY,
         }
     }
 
-    fn happen(&mut self, id: usize, happening: Happening) {
+    fn happen(&mut self, id: usize, event: NetEvent) {
         let member = &mut self.members[id];
-        let event = match happening {
-            Happening::Message(from, frame) => {
+        let event = match event {
+            NetEvent::Message(from, frame) => {
                 match Verified::<Incoming>::check(frame, from, &member.verifier) {
                     Ok(message) => Event::Message { from, message },
                     Err(reason) => {
@@ -155,10 +154,10 @@ impl Net {
                     }
                 }
             }
-            Happening::Stored(name) => Event::Stored(name),
-            Happening::Combined(outcome) => Event::Combined(outcome),
-            Happening::Executed(executed) => Event::Executed(executed),
-            Happening::Read(answer) => Event::Read(answer),
+            NetEvent::Stored(name) => Event::Stored(name),
+            NetEvent::Combined(outcome) => Event::Combined(outcome),
+            NetEvent::Executed(executed) => Event::Executed(executed),
+            NetEvent::Read(answer) => Event::Read(answer),
         };
         member.replica.handle(self.now, event);
         self.drain(id);
@@ -191,7 +190,7 @@ impl Net {
         }
     }
 
-    /// Whether everything that the first three members sealed is executed.
+    /// Returns `true` if everything that the first three members sealed is executed.
     pub(crate) fn is_done(&self, running: &[usize]) -> bool {
         let sealed: BTreeSet<BodyRef> = (0..3)
             .flat_map(|id| {
@@ -219,8 +218,7 @@ impl Member {
 }
 
 fn member(id: u8, settings: Settings) -> Member {
-    let verifier =
-        Arc::new(Verifier::new(committee(), ProtocolKind::Jolteon, ProposalKey::Identity));
+    let verifier = Arc::new(Verifier::new(committee(), &settings));
     let replica = Replica::new(ReplicaConfig {
         id: ReplicaId(u16::from(id)),
         identity: Arc::new(identity(id)),

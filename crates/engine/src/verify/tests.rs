@@ -1,14 +1,14 @@
-use super::Incoming;
-use crate::Message;
+use super::{Incoming, Verifier};
 use crate::availability::{Acknowledged, Acknowledgement, AvailabilityCertificate};
+use crate::frames::{FrameSetting, FrameTag, NAMES_MAX};
 use crate::message::{
-    Answered, Blocks, Busy, Chain, Chunk, FetchBlocks, Frame, Kept, NAMES_MAX, Offer, Question,
-    frame_bytes_max,
+    Blocks, Busy, Chain, Chunk, FetchBlocks, Frame, Kept, Offer, Query, QueryResponse,
 };
 use crate::testing::{
     self, FIRST, acknowledge, body, certified, certify, certify_executed, client, committee,
     content, identity, receive, request, verifier, voting,
 };
+use crate::{Availability, Message, ProtocolKind, Settings, Truncation};
 use bytes::Bytes;
 use proptest::prelude::*;
 use quorate_crypto::{IdentityKey, hash};
@@ -86,9 +86,9 @@ fn certified_reply() -> CertifiedReply {
     certified(&request(7, 30), vec![Outcome::Applied(Bytes::from_static(b"done"))])
 }
 
-fn answered() -> Answered {
+fn answered() -> QueryResponse {
     let proven = Proven { answer: "so".into(), proof: Bytes::new() };
-    Answered { id: 1, result: Ok((proven, certify_executed(executed()))) }
+    QueryResponse { id: 1, result: Ok((proven, certify_executed(executed()))) }
 }
 
 /// One of each, with who may send it.
@@ -118,8 +118,8 @@ fn one_of_each() -> Vec<(&'static str, Peer, Message)> {
         ("checkpoint share", MEMBER, checkpoint_share()),
         ("execution proof", MEMBER, Message::ExecutionProof(certify_executed(executed()))),
         ("certified reply", MEMBER, Message::CertifiedReply(Box::new(certified_reply()))),
-        ("question", customer(), Message::Question(Question { id: 1, question: "why".into() })),
-        ("answered", MEMBER, Message::Answered(Box::new(answered()))),
+        ("question", customer(), Message::Query(Query { id: 1, query: "why".into() })),
+        ("answered", MEMBER, Message::QueryResponse(Box::new(answered()))),
     ]
 }
 
@@ -181,8 +181,10 @@ fn every_message_survives_its_frame() {
             (Incoming::CertifiedReply(found), Message::CertifiedReply(sent)) => {
                 assert_eq!(found, sent);
             }
-            (Incoming::Question(found), Message::Question(sent)) => assert_eq!(found, sent),
-            (Incoming::Answered(found), Message::Answered(sent)) => assert_eq!(found, sent),
+            (Incoming::Query(found), Message::Query(sent)) => assert_eq!(found, sent),
+            (Incoming::QueryResponse(found), Message::QueryResponse(sent)) => {
+                assert_eq!(found, sent);
+            }
             (found, _) => panic!("{name} became {found:?}"),
         }
     }
@@ -209,6 +211,48 @@ fn only_members_speak_as_members_learners_ask_and_only_the_client_speaks_for_its
     assert_eq!(other, Rejected::ForeignSender);
 }
 
+/// One member could otherwise keep the thread busy that checks votes.
+#[test]
+fn a_chain_is_refused_undecoded_where_none_travel() {
+    let verifier = Verifier::new(committee(), &Settings::default());
+    let chain = content(&Message::Chain(chain(&[body(0, 1, 30)])));
+    let garbage = Bytes::from(vec![FrameTag::Chain.number(), 255]);
+    for content in [chain, garbage] {
+        let refused = Verified::<Incoming>::check(content, MEMBER, &verifier).unwrap_err();
+        assert_eq!(refused, Rejected::RuledOut { frame: "Chain".into(), setting: "truncation" });
+    }
+}
+
+/// Settings with only this one other than usual.
+fn switched_on(setting: FrameSetting) -> Settings {
+    let mut settings = Settings::default();
+    match setting {
+        FrameSetting::InlineBodies => settings.inline_bodies = true,
+        FrameSetting::Truncation => settings.comparison.truncation = Truncation::Heights,
+        FrameSetting::Availability => settings.availability = Availability::Certified,
+        FrameSetting::ExecutionCertificates => settings.execution_certificates = true,
+        FrameSetting::Protocol => settings.protocol = ProtocolKind::Pbft,
+    }
+    settings
+}
+
+#[test]
+fn frames_are_taken_exactly_where_their_setting_is_on() {
+    let usual = Verifier::new(committee(), &Settings::default());
+    for (name, from, message) in one_of_each() {
+        let check = |verifier| Verified::<Incoming>::check(content(&message), from, verifier);
+        let Some(setting) = message.tag().rules().setting else {
+            check(&usual).unwrap_or_else(|e| panic!("{name}: {e}"));
+            continue;
+        };
+        let frame = format!("{:?}", message.tag());
+        let refused = Rejected::RuledOut { frame, setting: setting.name() };
+        assert_eq!(check(&usual).unwrap_err(), refused, "{name}");
+        let verifier = Verifier::new(committee(), &switched_on(setting));
+        check(&verifier).unwrap_or_else(|e| panic!("{name}: {e}"));
+    }
+}
+
 #[test]
 fn what_was_signed_cannot_be_changed() {
     let mut forged = reply();
@@ -229,7 +273,8 @@ fn what_was_signed_cannot_be_changed() {
     let refused = Rejected::BadSignature("an execution certificate");
     assert_eq!(receive(&Message::ExecutionProof(forged.clone()), MEMBER).unwrap_err(), refused);
     let (proven, _) = answered().result.expect("an answer");
-    let forged = Message::Answered(Box::new(Answered { id: 1, result: Ok((proven, forged)) }));
+    let forged =
+        Message::QueryResponse(Box::new(QueryResponse { id: 1, result: Ok((proven, forged)) }));
     assert_eq!(receive(&forged, MEMBER).unwrap_err(), refused);
     let mut bytes = content(&Message::Request(request(7, 30))).to_vec();
     bytes[1 + 32] ^= 1;
@@ -288,8 +333,8 @@ fn inline_bodies_are_those_that_the_proposal_names() {
 fn every_message_fits_its_cap() {
     for (name, _, message) in one_of_each() {
         let frame: Frame = message.frame();
-        let cap = frame_bytes_max(content(&message)[0]).expect("a known tag");
-        assert!(frame.len() - 4 <= cap, "{name}");
+        assert_eq!(FrameTag::of(&content(&message)), Some(message.tag()), "{name}");
+        assert!(frame.len() - 4 <= message.tag().rules().bytes_max, "{name}");
     }
     let names: Vec<BodyRef> = (0..NAMES_MAX as u64)
         .map(|sequence| BodyRef { author: ReplicaId(0), sequence, digest: hash(b"") })
@@ -304,11 +349,8 @@ fn every_message_fits_its_cap() {
         Message::Available(largest_certificate()),
     ];
     for message in largest {
-        let content = content(&message);
-        assert!(content.len() <= frame_bytes_max(content[0]).unwrap());
+        assert!(content(&message).len() <= message.tag().rules().bytes_max);
     }
-    assert_eq!(frame_bytes_max(0), None);
-    assert_eq!(frame_bytes_max(25), None);
 }
 
 fn chunk(bytes: usize) -> Message {
@@ -405,7 +447,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
     #[test]
-    fn random_bytes_never_panic(tag in 0u8..20, rest in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn random_bytes_never_panic(
+        tag in 0u8..20,
+        rest in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
         let mut bytes = vec![tag];
         bytes.extend(rest);
         check_never_panics(&bytes);

@@ -5,7 +5,7 @@ use jsonrpsee::core::DeserializeOwned;
 use jsonrpsee::types::Params;
 use jsonrpsee::types::params::ParamsSequence;
 
-/// What of the parameters is not read yet.
+/// Parameters of a call that are not read yet.
 #[derive(Debug)]
 pub(super) struct Arguments<'a>(ParamsSequence<'a>);
 
@@ -18,7 +18,7 @@ impl<'a> Arguments<'a> {
         self.0.next().map_err(|error| invalid(error.message()))
     }
 
-    /// One that may be left out, or be null.
+    /// Reads a parameter that may be left out, or be null.
     pub(super) fn optional<T: DeserializeOwned>(&mut self) -> Result<Option<T>, Failure> {
         self.0.optional_next().map_err(|error| invalid(error.message()))
     }

@@ -5,36 +5,36 @@ use alloy_eips::{BlockId, BlockNumberOrTag};
 use alloy_primitives::{Address, B256};
 use alloy_rpc_types_eth::{Filter, FilterBlockOption};
 use borsh::BorshDeserialize;
-use quorate_ledger::evm::{Account, BlockAt, FoundBlock, FoundLog, LogFilter, Question};
+use quorate_ledger::evm::{Account, BlockAt, FoundBlock, FoundLog, LogFilter, Query};
 use quorate_node::Reading;
 use quorate_types::Height;
 
 /// Most addresses and topics that a filter names.
 const NAMED_MAX: usize = 1_000;
 
-/// Questions to the validator's own state.
+/// Queries of the validator's own state.
 #[derive(Clone, Debug)]
 pub(super) struct Chain {
     pub(super) reading: Reading,
 }
 
 impl Chain {
-    /// Asks about the newest state.
-    pub(super) fn ask<T: BorshDeserialize>(&self, question: &Question) -> Result<T, Failure> {
-        self.ask_at(None, question)
+    /// Queries the newest state.
+    pub(super) fn query<T: BorshDeserialize>(&self, query: &Query) -> Result<T, Failure> {
+        self.query_at(None, query)
     }
 
-    /// Asks about the state as a height left it.
-    pub(super) fn ask_at<T: BorshDeserialize>(
+    /// Queries the state after a height, or the newest.
+    pub(super) fn query_at<T: BorshDeserialize>(
         &self,
         at: Option<Height>,
-        question: &Question,
+        query: &Query,
     ) -> Result<T, Failure> {
-        let answer = self.reading.query(at, &question.encode()).map_err(reading)?;
+        let answer = self.reading.query(at, &query.encode()).map_err(reading)?;
         T::try_from_slice(&answer).map_err(internal)
     }
 
-    /// The newest height.
+    /// Newest height that is executed here.
     pub(super) fn newest(&self) -> u64 {
         self.reading.heights().borrow().0
     }
@@ -52,7 +52,7 @@ impl Chain {
         }
     }
 
-    /// Which state a name means: `None` is the newest.
+    /// Height whose state a name means; `None` means the newest.
     pub(super) fn state(&self, at: Option<BlockId>) -> Result<Option<Height>, Failure> {
         match at {
             None => Ok(None),
@@ -72,7 +72,7 @@ impl Chain {
         at: BlockAt,
         transactions: bool,
     ) -> Result<Option<FoundBlock>, Failure> {
-        self.ask(&Question::Block { at, transactions })
+        self.query(&Query::Block { at, transactions })
     }
 
     pub(super) fn block_by_tag(
@@ -84,7 +84,7 @@ impl Chain {
     }
 
     pub(super) fn account(&self, at: Option<Height>, of: Address) -> Result<Account, Failure> {
-        self.ask_at(at, &Question::Account(of))
+        self.query_at(at, &Query::Account(of))
     }
 
     /// A filter as the ledger knows it; `None` where it names a block that is not there.
@@ -112,7 +112,7 @@ impl Chain {
     }
 
     pub(super) fn logs(&self, filter: LogFilter) -> Result<Vec<FoundLog>, Failure> {
-        self.ask(&Question::Logs(filter))
+        self.query(&Query::Logs(filter))
     }
 }
 

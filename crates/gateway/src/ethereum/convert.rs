@@ -1,4 +1,4 @@
-//! What is stored, as Ethereum's tools read it.
+//! Conversion of stored blocks, transactions and logs to the types of Ethereum's tools.
 
 use super::error::{Failure, internal};
 use alloy_consensus::transaction::Recovered;
@@ -26,7 +26,7 @@ pub(super) fn block(found: FoundBlock, full: bool) -> Result<Block, Failure> {
     Ok(Block { header, uncles: Vec::new(), transactions, withdrawals })
 }
 
-/// A block's header.
+/// Header of a stored block.
 pub(super) fn header(block: &StoredBlock) -> Result<Header, Failure> {
     let inner = block.header().map_err(internal)?;
     let size = Some(U256::from(block.bytes));
@@ -57,7 +57,7 @@ pub(super) fn transaction(
 /// A transaction that was found by its hash or place.
 pub(super) fn found(found: &FoundTransaction) -> Result<Transaction, Failure> {
     let timestamp = found.block.header().map_err(internal)?.timestamp;
-    transaction(&found.block, timestamp, u64::from(found.place.index), &found.transaction)
+    transaction(&found.block, timestamp, u64::from(found.location.index), &found.transaction)
 }
 
 /// A transaction that waits.
@@ -68,7 +68,7 @@ pub(super) fn pending(envelope: TxEnvelope, sender: alloy_primitives::Address) -
     transaction
 }
 
-/// A receipt.
+/// Receipt of a transaction in a block.
 pub(super) fn receipt(
     block: &StoredBlock,
     index: u64,
@@ -114,8 +114,12 @@ pub(super) fn receipt(
     })
 }
 
-/// A log that was found.
-pub(super) fn log(found: &FoundLog) -> Log {
+/// Logs in the order in which they were found.
+pub(super) fn logs(found: &[FoundLog]) -> Vec<Log> {
+    found.iter().map(log).collect()
+}
+
+fn log(found: &FoundLog) -> Log {
     Log {
         inner: found.log.log(),
         block_hash: Some(found.block),

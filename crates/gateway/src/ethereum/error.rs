@@ -14,7 +14,7 @@ pub(super) type Failure = ErrorObjectOwned;
 /// A transaction or question that cannot be served, with nothing wrong in its form.
 const SERVER_ERROR: i32 = -32_000;
 
-/// What was named is not there.
+/// Code of an error that names something absent.
 const NOT_FOUND: i32 = -32_001;
 
 /// The machine reverted; the data say why.
@@ -43,7 +43,7 @@ pub(super) fn reading(error: ReadingError) -> Failure {
     }
 }
 
-/// Why a call does not succeed; `None` if it does.
+/// Error of a call that does not succeed; `None` if it does.
 pub(super) fn of_call(called: &Called) -> Option<Failure> {
     match called {
         Called::Success { .. } => None,

@@ -1,11 +1,11 @@
-//! What blocks paid.
+//! Fees that blocks paid, for `eth_feeHistory`.
 
 use super::chain::Chain;
 use super::error::{Failure, internal, invalid};
-use super::methods::tips;
+use alloy_consensus::Transaction as _;
 use alloy_primitives::U64;
 use alloy_rpc_types_eth::FeeHistory;
-use quorate_ledger::evm::BlockAt;
+use quorate_ledger::evm::{BlockAt, FoundBlock, StoredTransaction};
 use serde::Deserialize;
 
 /// Most blocks of one answer.
@@ -14,7 +14,7 @@ const BLOCKS_MAX: u64 = 1_024;
 /// Most percentiles of one question.
 const PERCENTILES_MAX: usize = 100;
 
-/// How many blocks: a number, or one in hexadecimal.
+/// Number of blocks, in decimal or hexadecimal.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum BlockCount {
@@ -31,7 +31,8 @@ impl BlockCount {
     }
 }
 
-/// What the blocks up to `newest` paid: base fees, how full they were, and tips by percentiles of gas.
+/// Fee history of the blocks up to `newest`: base fees, the share of the gas limit that was used,
+/// and tips by percentiles of gas.
 pub(super) fn history(
     chain: &Chain,
     count: BlockCount,
@@ -72,6 +73,16 @@ fn check_percentiles(all: &[f64]) -> Result<(), Failure> {
         return Err(invalid("percentiles are 0 to 100, each at least the one before"));
     }
     Ok(())
+}
+
+/// Effective tips of a block's transactions, each with the gas that paid it.
+fn tips(found: &FoundBlock, base_fee: u64) -> Result<Vec<(u128, u64)>, Failure> {
+    let tip = |stored: &StoredTransaction| {
+        let envelope = stored.envelope().map_err(internal)?;
+        let tip = envelope.effective_tip_per_gas(base_fee).unwrap_or_default();
+        Ok((tip, stored.gas_used))
+    };
+    found.transactions.iter().map(tip).collect()
 }
 
 /// The tips that so much of the gas was paid at most; 0 where there was none.

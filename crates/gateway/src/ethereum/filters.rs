@@ -1,8 +1,8 @@
 //! Filters that clients poll, for those that have no open connection.
 
 use super::chain::{Chain, check_filter};
+use super::convert;
 use super::error::{Failure, server};
-use super::methods::as_logs;
 use alloy_primitives::U64;
 use alloy_rpc_types_eth::{Filter, FilterBlockOption};
 use parking_lot::Mutex;
@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 /// Most filters at once.
 const FILTERS_MAX: usize = 4_096;
 
-/// A filter that nobody polled for so long is forgotten.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Time without a poll after which a filter is removed.
+const IDLE_MAX: Duration = Duration::from_secs(300);
 
 /// Most blocks' hashes that one answer lists.
 const HASHES_MAX: u64 = 10_000;
@@ -56,7 +56,7 @@ impl Filters {
 
     fn add(&self, seen: u64, what: What) -> Result<U64, Failure> {
         let mut known = self.0.lock();
-        known.filters.retain(|_, filter| filter.polled.elapsed() < PATIENCE);
+        known.filters.retain(|_, filter| filter.polled.elapsed() < IDLE_MAX);
         if known.filters.len() >= FILTERS_MAX {
             return Err(server("there are too many filters; uninstall some, or subscribe"));
         }
@@ -70,7 +70,7 @@ impl Filters {
         self.0.lock().filters.remove(&number.to()).is_some()
     }
 
-    /// What came since the last call.
+    /// Blocks or logs since the last call with this number.
     pub(super) fn changes(&self, chain: &Chain, number: U64) -> Result<Value, Failure> {
         let newest = chain.newest();
         let Polled { what, seen, .. } = self.take(number, newest)?;
@@ -82,7 +82,8 @@ impl Filters {
                     let from = if begins(&options) { filter.heights.0 } else { 0 };
                     filter.heights = (from.max(seen + 1), filter.heights.1.min(newest));
                     let is_empty = filter.heights.0 > filter.heights.1;
-                    let logs = if is_empty { Vec::new() } else { as_logs(&chain.logs(filter)?) };
+                    let logs =
+                        if is_empty { Vec::new() } else { convert::logs(&chain.logs(filter)?) };
                     json(&logs)
                 }
                 None => Err(unknown()),
@@ -90,12 +91,12 @@ impl Filters {
         }
     }
 
-    /// Everything that a filter of logs lets pass.
+    /// Logs of all blocks that a filter lets pass.
     pub(super) fn all(&self, chain: &Chain, number: U64) -> Result<Value, Failure> {
         let known = self.0.lock().filters.get(&number.to()).cloned();
         let What::Logs(filter) = known.ok_or_else(unknown)?.what else { return Err(unknown()) };
         let filter = chain.filter(&filter)?.ok_or_else(unknown)?;
-        json(&as_logs(&chain.logs(filter)?))
+        json(&convert::logs(&chain.logs(filter)?))
     }
 
     fn take(&self, number: U64, newest: u64) -> Result<Polled, Failure> {
@@ -108,7 +109,7 @@ impl Filters {
     }
 }
 
-/// Whether a filter names the block that it begins with.
+/// Tells whether a filter names the block that it begins with.
 fn begins(filter: &Filter) -> bool {
     match filter.block_option {
         FilterBlockOption::Range { from_block, .. } => {

@@ -1,40 +1,25 @@
-//! The methods, by what they are about. All that read the state or compute run on threads for that.
+//! Methods of `eth_`, `net_`, `web3_` and `txpool_`, by subject. Those that read the state or
+//! compute run on the threads for that.
 
 use super::arguments::Arguments;
-use super::chain::Chain;
-use super::error::{self, Failure, internal, invalid, server};
-use super::filters::Filters;
-use super::pool::Pool;
+use super::context::Context;
+use super::error::{self, Failure, internal, invalid};
 use super::{convert, fees, quorate};
-use alloy_consensus::Transaction as _;
 use alloy_eips::{BlockId, BlockNumberOrTag};
 use alloy_primitives::{Address, B256, Bytes, U64, U256, keccak256};
 use alloy_rpc_types_eth::{
-    Block, Filter, Index, Log, Transaction, TransactionReceipt, TransactionRequest,
+    Block, Filter, Index, Transaction, TransactionReceipt, TransactionRequest,
 };
 use jsonrpsee::RpcModule;
 use jsonrpsee::core::RegisterMethodError;
 use jsonrpsee::core::Serialize;
 use quorate_ledger::evm::{
-    BlockAt, Call, Called, FoundBlock, FoundTransaction, Genesis, Place, Question, Recovered,
+    BlockAt, Call, Called, FoundBlock, FoundTransaction, Query, Recovered, TransactionLocation,
 };
-use quorate_types::{Committee, Height};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What all methods share.
-#[derive(Debug)]
-pub(super) struct Context {
-    pub(super) chain: Chain,
-    pub(super) pool: Arc<Pool>,
-    pub(super) genesis: Arc<Genesis>,
-    pub(super) filters: Filters,
-    pub(super) committee: Arc<Committee>,
-    pub(super) description: quorate::Description,
-    pub(super) connection: crate::Connection,
-}
-
-/// The methods of a server.
+/// Methods of a server, with the state that they share.
 type Module = RpcModule<Context>;
 
 type Registered = Result<(), RegisterMethodError>;
@@ -51,7 +36,7 @@ fn method<R: Serialize + Clone + Send + 'static>(
     module.register_blocking_method(name, call).map(drop)
 }
 
-/// All of them.
+/// Registers every method of the server.
 pub(super) fn register(module: &mut Module) -> Registered {
     network(module)?;
     blocks(module)?;
@@ -130,7 +115,7 @@ fn transactions(module: &mut Module) -> Registered {
     })?;
     method(module, "eth_getTransactionByHash", |context, mut arguments| {
         let hash = arguments.next()?;
-        // Looked for before the state is read: what leaves in between is in that state.
+        // Looked up before the state is read: what leaves in between is in that state.
         let waiting = context.pool.get(&hash);
         let pending = |tx: Arc<Recovered>| convert::pending(tx.envelope.clone(), tx.sender);
         match find(context, hash)? {
@@ -153,11 +138,11 @@ fn transactions(module: &mut Module) -> Registered {
 }
 
 fn find(context: &Context, hash: B256) -> Result<Option<FoundTransaction>, Failure> {
-    context.chain.ask(&Question::Transaction(hash))
+    context.chain.query(&Query::Transaction(hash))
 }
 
 fn receipt(found: &FoundTransaction) -> Result<TransactionReceipt, Failure> {
-    convert::receipt(&found.block, u64::from(found.place.index), &found.transaction)
+    convert::receipt(&found.block, u64::from(found.location.index), &found.transaction)
 }
 
 fn in_block(found: Option<FoundBlock>, index: Index) -> Result<Option<Transaction>, Failure> {
@@ -168,8 +153,12 @@ fn in_block(found: Option<FoundBlock>, index: Index) -> Result<Option<Transactio
     let transaction = transactions.swap_remove(index.0);
     let height = block.header().map_err(internal)?.number;
     let index = u32::try_from(index.0).map_err(invalid)?;
-    convert::found(&FoundTransaction { place: Place { height, index }, block, transaction })
-        .map(Some)
+    convert::found(&FoundTransaction {
+        location: TransactionLocation { height, index },
+        block,
+        transaction,
+    })
+    .map(Some)
 }
 
 fn state(module: &mut Module) -> Registered {
@@ -187,19 +176,19 @@ fn state(module: &mut Module) -> Registered {
         Ok(U64::from(nonce))
     })?;
     method(module, "eth_getCode", |context, mut arguments| {
-        let question = Question::Code(arguments.next()?);
-        context.chain.ask_at::<Bytes>(context.chain.state(arguments.optional()?)?, &question)
+        let query = Query::Code(arguments.next()?);
+        context.chain.query_at::<Bytes>(context.chain.state(arguments.optional()?)?, &query)
     })?;
     method(module, "eth_getStorageAt", |context, mut arguments| {
-        let question = Question::Slot(arguments.next()?, arguments.next()?);
+        let query = Query::Slot(arguments.next()?, arguments.next()?);
         let at = context.chain.state(arguments.optional()?)?;
-        context.chain.ask_at::<U256>(at, &question).map(B256::from)
+        context.chain.query_at::<U256>(at, &query).map(B256::from)
     })?;
     method(module, "eth_call", |context, mut arguments| {
         let call = call(arguments.next()?)?;
         let at = context.chain.state(arguments.optional()?)?;
         refuse_overrides(&mut arguments)?;
-        match context.chain.ask_at(at, &Question::Call(call))? {
+        match context.chain.query_at(at, &Query::Call(call))? {
             Called::Success { output, .. } => Ok(output),
             called => Err(error::of_call(&called).expect("it did not succeed")),
         }
@@ -208,7 +197,7 @@ fn state(module: &mut Module) -> Registered {
         let call = call(arguments.next()?)?;
         let at = context.chain.state(arguments.optional()?)?;
         refuse_overrides(&mut arguments)?;
-        let estimate: Result<u64, Called> = context.chain.ask_at(at, &Question::Estimate(call))?;
+        let estimate: Result<u64, Called> = context.chain.query_at(at, &Query::Estimate(call))?;
         let why = |called| error::of_call(&called).unwrap_or_else(|| internal("no estimate"));
         estimate.map(U64::from).map_err(why)
     })
@@ -254,7 +243,7 @@ fn logs(module: &mut Module) -> Registered {
         let Some(filter) = context.chain.filter(&filter)? else {
             return Err(error::not_found("unknown block"));
         };
-        context.chain.logs(filter).map(|found| as_logs(&found))
+        context.chain.logs(filter).map(|found| convert::logs(&found))
     })?;
     method(module, "eth_newFilter", |context, mut arguments| {
         let filter = arguments.next::<Filter>()?;
@@ -272,27 +261,4 @@ fn logs(module: &mut Module) -> Registered {
     method(module, "eth_getFilterLogs", |context, mut arguments| {
         context.filters.all(&context.chain, arguments.next()?)
     })
-}
-
-pub(super) fn as_logs(found: &[quorate_ledger::evm::FoundLog]) -> Vec<Log> {
-    found.iter().map(convert::log).collect()
-}
-
-/// A block's effective tips with the gas that paid them.
-pub(super) fn tips(found: &FoundBlock, base_fee: u64) -> Result<Vec<(u128, u64)>, Failure> {
-    let tip = |stored: &quorate_ledger::evm::StoredTransaction| {
-        let envelope = stored.envelope().map_err(internal)?;
-        let tip = envelope.effective_tip_per_gas(base_fee).unwrap_or_default();
-        Ok((tip, stored.gas_used))
-    };
-    found.transactions.iter().map(tip).collect()
-}
-
-/// A height that was executed.
-pub(super) fn executed(context: &Context, height: U64) -> Result<Height, Failure> {
-    let height = height.to::<u64>();
-    if height > context.chain.newest() {
-        return Err(server(format!("block {height} is not executed yet")));
-    }
-    Ok(Height(height))
 }

@@ -1,5 +1,5 @@
-//! What the server says to whoever comes without a call: the explorer's files, and to browsers that pages from
-//! elsewhere may call.
+//! Answers to requests that are not calls: the explorer's files, and leave for browsers to call
+//! from pages of other origins.
 
 use jsonrpsee::core::BoxError;
 use jsonrpsee::server::{HttpBody, HttpRequest, HttpResponse};
@@ -67,7 +67,7 @@ fn done(response: HttpResponse) -> Ready<Result<HttpResponse, BoxError>> {
     ready(Ok(response))
 }
 
-/// What is not a call.
+/// Page for a request that is not a call; `None` for a call.
 fn page<B>(request: &HttpRequest<B>) -> Option<HttpResponse> {
     match request.method().as_str() {
         "OPTIONS" => Some(open_to_all(respond(204, "text/plain", ""))),
@@ -101,7 +101,8 @@ fn respond(status: u16, kind: &'static str, content: &'static str) -> HttpRespon
         .expect("plain headers")
 }
 
-/// Wallets in browsers call from pages of others. A call brings no credentials that could be stolen.
+/// Wallets in browsers call from pages of others. A call brings no credentials that could be
+/// stolen.
 fn open_to_all(mut response: HttpResponse) -> HttpResponse {
     let headers = response.headers_mut();
     for (name, value) in [

@@ -1,13 +1,14 @@
 //! Transactions that were sent here and are not executed yet.
 //!
-//! Each sender's go into the order as soon as those before them did, and stay until the state here has
-//! executed them or they cannot be executed any more. The committee's answer may come before this validator's
-//! own execution: until that follows, a transaction is found here, and its nonce counts as used. What the
-//! committee refuses for the moment (a nonce too high, a full block, nobody answered) is sent again.
+//! Each sender's go into the order as soon as those before them did, and stay until the state here
+//! has executed them or they cannot be executed any more. The committee's answer may come before
+//! this validator's own execution: until that follows, a transaction is found here, and its nonce
+//! counts as used. What the committee refuses for the moment (a nonce too high, a full block,
+//! nobody answered) is sent again.
 
 use super::chain::Chain;
 use super::error::{Failure, invalid, server};
-use crate::{CallError, Connection, Done};
+use crate::{CallError, Completed, Connection};
 use alloy_consensus::Transaction as _;
 use alloy_primitives::map::B256HashMap;
 use alloy_primitives::{Address, B256, U256, keccak256};
@@ -23,27 +24,27 @@ use std::time::{Duration, Instant};
 const WAITING_MAX: usize = 16_384;
 const WAITING_BYTES_MAX: usize = 256 << 20;
 
-/// Most that wait for others before them, which may never come, and most bytes of them: there is room for
-/// the rest.
+/// Most that wait for others before them, which may never come, and most bytes of them: there is
+/// room for the rest.
 const QUEUED_MAX: usize = WAITING_MAX / 4;
 const QUEUED_BYTES_MAX: usize = WAITING_BYTES_MAX / 4;
 
-/// One that waited so long makes room.
+/// Age at which a transaction that waits for others may be dropped for a new one.
 const HELD_FOR: Duration = Duration::from_secs(600);
 
-/// How far ahead of its account a transaction's nonce may be.
+/// Largest distance of a transaction's nonce from its account's, exclusive.
 const AHEAD_MAX: u64 = 256;
 
 /// Receipts of the last transactions that were sent here.
 const RECEIPTS: usize = 16_384;
 
-/// How long to wait before something that nobody took is sent again.
+/// Pause before a transaction that nobody accepted is sent again.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What shows a transaction's place: its request's receipt, and which operation it is.
+/// Proof of a transaction's place: its request's receipt, and its index among the operations.
 pub(super) type Shown = (Arc<Receipt>, usize);
 
-/// The transactions.
+/// Pool of transactions that were sent here and are not executed yet.
 #[derive(Debug)]
 pub(super) struct Pool {
     connection: Connection,
@@ -56,7 +57,7 @@ pub(super) struct Pool {
 struct Content {
     by_hash: B256HashMap<Waiting>,
     by_sender: BTreeMap<Address, BTreeMap<u64, B256>>,
-    /// Of the transactions as they were sent.
+    /// Bytes of the transactions as they were sent.
     bytes: usize,
     receipts: Receipts,
 }
@@ -83,18 +84,18 @@ impl Waiting {
     }
 }
 
-/// How far a transaction has come.
+/// Progress of a transaction towards its execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// It waits for others before it, or to be sent again.
+    /// The transaction waits for others before it, or to be sent again.
     Held,
-    /// It is in the order, as far as is known here.
+    /// The transaction is in the order, as far as is known here.
     Sent,
     /// The committee executed it, or another of its nonce; the state here may not have yet.
     Applied,
 }
 
-/// How many wait to be executed, and how many for others before them.
+/// Numbers of transactions that wait for their execution, and for others before them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) pending: usize,
@@ -144,7 +145,7 @@ impl Pool {
     fn advance(self: &Arc<Self>, sender: Address, nonce: u64) {
         let due = self.content.lock().due(sender, nonce);
         for (hash, raw) in due {
-            // Handed in here, so that they are in order; waited for elsewhere.
+            // Submitted here, so that they are in order; a task waits for each result.
             let begun = self.connection.begin(raw);
             let pool = Arc::clone(self);
             tokio::spawn(async move {
@@ -161,13 +162,13 @@ impl Pool {
         self: &Arc<Self>,
         hash: B256,
         sender: Address,
-        result: Result<Done, CallError>,
+        result: Result<Completed, CallError>,
     ) {
         match result {
-            Ok(Done { outcome: Outcome::Applied(_), receipt, .. }) => {
+            Ok(Completed { outcome: Outcome::Applied(_), receipt, .. }) => {
                 self.content.lock().apply(hash, receipt);
             }
-            Ok(Done { outcome: Outcome::Refused(reason), .. }) => {
+            Ok(Completed { outcome: Outcome::Refused(reason), .. }) => {
                 let reason = String::from_utf8_lossy(&reason);
                 tracing::debug!(%hash, %reason, "a transaction is refused");
                 self.content.lock().refuse(hash, &reason);
@@ -185,14 +186,15 @@ impl Pool {
     fn refresh(self: &Arc<Self>, sender: Address) {
         match self.chain.account(None, sender) {
             Ok(account) => {
-                self.content.lock().forget_below(sender, account.nonce);
+                self.content.lock().prune_below(sender, account.nonce);
                 self.advance(sender, account.nonce);
             }
             Err(error) => tracing::warn!(%error, "the state cannot be read"),
         }
     }
 
-    /// Looks at those that wait for others or for the state, each time that a height is executed; for ever.
+    /// Looks at those that wait for others or for the state, each time that a height is executed;
+    /// for ever.
     pub(super) async fn follow(self: Arc<Self>) {
         let mut heights = self.chain.reading.heights();
         while heights.changed().await.is_ok() {
@@ -215,7 +217,7 @@ impl Pool {
         content.by_hash.get(hash).map(|waiting| Arc::clone(&waiting.transaction))
     }
 
-    /// What shows a transaction's place to anybody, if it was sent here and not long ago.
+    /// Proof of a transaction's place in the order, if it was sent here and not long ago.
     pub(super) fn receipt(&self, hash: &B256) -> Option<Shown> {
         self.content.lock().receipts.by_hash.get(hash).cloned()
     }
@@ -246,7 +248,7 @@ impl Content {
         let nonce = tx.nonce();
         let (bytes, has_gap) = (waiting.raw.len(), self.has_gap(sender, next, nonce));
         if !self.has_room(bytes, has_gap) {
-            self.forget_held_for(HELD_FOR);
+            self.drop_held_for(HELD_FOR);
             if !self.has_room(bytes, has_gap) {
                 return Err(server("txpool is full"));
             }
@@ -266,7 +268,7 @@ impl Content {
         Ok(())
     }
 
-    /// Whether a nonce waits for others that are not here.
+    /// Tells whether a nonce waits for others that are not here.
     fn has_gap(&self, sender: Address, next: u64, nonce: u64) -> bool {
         next_nonce(&self.nonces(sender), next) < nonce
     }
@@ -286,16 +288,16 @@ impl Content {
         held().count() < QUEUED_MAX && held_bytes + bytes <= QUEUED_BYTES_MAX
     }
 
-    /// Forgets those that have waited for others for so long.
-    fn forget_held_for(&mut self, patience: Duration) {
+    /// Drops transactions that have waited for others for `age` or longer.
+    fn drop_held_for(&mut self, age: Duration) {
         let is_old =
-            |waiting: &Waiting| waiting.stage == Stage::Held && waiting.since.elapsed() >= patience;
+            |waiting: &Waiting| waiting.stage == Stage::Held && waiting.since.elapsed() >= age;
         let old = self.by_hash.iter().filter(|(_, waiting)| is_old(waiting));
         let old: Vec<B256> = old.map(|(hash, _)| *hash).collect();
         old.into_iter().for_each(|hash| self.remove(hash));
     }
 
-    /// Those that follow without a gap and were not sent, which now are.
+    /// Takes the transactions that follow without a gap and were not sent, and marks them as sent.
     fn due(&mut self, sender: Address, nonce: u64) -> Vec<(B256, Bytes)> {
         let all = self.by_sender.get(&sender).into_iter().flat_map(|all| all.range(nonce..));
         let row = all.zip(nonce..).take_while(|((at, _), next)| *at == next);
@@ -311,7 +313,7 @@ impl Content {
         due
     }
 
-    /// In ascending order.
+    /// Nonces of a sender's transactions, in ascending order.
     fn nonces(&self, sender: Address) -> Vec<u64> {
         self.by_sender.get(&sender).into_iter().flat_map(BTreeMap::keys).copied().collect()
     }
@@ -323,7 +325,7 @@ impl Content {
         self.put_at(hash, Stage::Applied);
     }
 
-    /// What becomes of a transaction that the committee refused.
+    /// Keeps or removes a transaction that the committee refused, by the reason.
     fn refuse(&mut self, hash: B256, reason: &str) {
         let is_of_nonce = reason.starts_with("nonce ");
         if is_of_nonce && reason.contains("too low") {
@@ -353,9 +355,9 @@ impl Content {
         }
     }
 
-    /// What the state has executed, and what others took the places of. What is under way is settled by its
-    /// answer.
-    fn forget_below(&mut self, sender: Address, nonce: u64) {
+    /// Removes transactions below the account's nonce: executed, or replaced by others. One that
+    /// was sent stays until its result comes.
+    fn prune_below(&mut self, sender: Address, nonce: u64) {
         let passed = self.by_sender.get(&sender).into_iter().flat_map(|all| all.range(..nonce));
         let passed: Vec<B256> = passed.map(|(_, hash)| *hash).collect();
         for hash in passed {

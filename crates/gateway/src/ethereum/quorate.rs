@@ -1,8 +1,8 @@
-//! What is the committee's own: who certifies a block, proofs, and receipts that stand alone.
+//! Methods of the committee's own: certificates of blocks, proofs, and receipts that stand alone.
 
 use super::arguments::Arguments;
+use super::context::{Context, Description};
 use super::error::{Failure, internal, invalid, server};
-use super::methods::{Context, executed};
 use crate::receipt::ReceiptFile;
 use alloy_eips::BlockId;
 use alloy_primitives::{B256, Bytes, U64, U256};
@@ -14,13 +14,6 @@ use quorate_types::executed::ExecutionCertificate;
 use quorate_types::{Committee, ReplicaId};
 use serde_json::{Value, json};
 use std::sync::Arc;
-
-/// What a validator says of itself.
-#[derive(Clone, Debug)]
-pub(super) struct Description {
-    pub(super) protocol: String,
-    pub(super) validator: ReplicaId,
-}
 
 pub(super) fn register(module: &mut RpcModule<Context>) -> Result<(), RegisterMethodError> {
     module.register_method("quorate_committee", |_, context, _| describe(context))?;
@@ -65,9 +58,9 @@ fn describe(context: &Context) -> Value {
     })
 }
 
-/// Who signed what a block came to; null where this validator did not learn it, or forgot.
+/// Certificate of a block with its signers; null where this validator has none, or has pruned it.
 fn certificate(context: &Context, height: U64) -> Result<Value, Failure> {
-    let height = executed(context, height)?;
+    let height = context.executed(height)?;
     let Some(certificate) = context.chain.reading.certificate(height) else {
         return Ok(Value::Null);
     };
@@ -96,15 +89,16 @@ fn show(of: &ExecutionCertificate, committee: &Committee) -> Value {
     })
 }
 
-/// What shows to anybody, with the committee's file alone, what a transaction came to: the file of
-/// `quorate receipt`, and which of its operations the transaction is.
+/// Receipt of a transaction, which proves its result to anybody who has the committee's file: the
+/// file of `quorate receipt`, and the transaction's index among its operations.
 fn receipt(context: &Context, hash: B256) -> Result<Value, Failure> {
     let Some((receipt, operation)) = context.pool.receipt(&hash) else { return Ok(Value::Null) };
     let file = ReceiptFile::new(&receipt, &context.committee).map_err(internal)?;
     Ok(json!({ "operation": U64::from(operation), "receipt": file }))
 }
 
-/// An account and slots of the newest state, with proofs in the map's own form and what certifies its root.
+/// An account and slots of the newest state, with proofs in the map's own form and what certifies
+/// its root.
 async fn prove(context: &Arc<Context>, of: ProofOf, at: Option<BlockId>) -> Result<Value, Failure> {
     let is_newest = match at {
         None => true,
@@ -115,11 +109,14 @@ async fn prove(context: &Arc<Context>, of: ProofOf, at: Option<BlockId>) -> Resu
         return Err(server("proofs are of the newest state: ask at 'latest'"));
     }
     of.check().map_err(invalid)?;
-    let asked = context.connection.ask(of.encode().into()).await;
-    let (proven, certificate) = asked.map_err(server)?;
+    let answer = context.connection.query(of.encode().into()).await;
+    let (proven, certificate) = answer.map_err(server)?;
     let shown = verify_account(certificate.header.state, &of, &proven).map_err(server)?;
     let account = shown.account.unwrap_or_default();
-    let slot = |(slot, (value, proof)): (&U256, &(U256, bytes::Bytes))| json!({ "key": slot, "value": value, "proof": [Bytes::from(proof.clone())] });
+    let slot = |(slot, (value, proof)): (&U256, &(U256, bytes::Bytes))| {
+        let proof = [Bytes::from(proof.clone())];
+        json!({ "key": slot, "value": value, "proof": proof })
+    };
     Ok(json!({
         "address": of.address,
         "balance": account.balance,

@@ -1,9 +1,9 @@
 //! Subscriptions over open connections: new blocks, and logs.
 
 use super::chain::Chain;
+use super::context::Context;
 use super::convert;
 use super::error::{Failure, internal, invalid};
-use super::methods::{Context, as_logs};
 use alloy_rpc_types_eth::Filter;
 use alloy_rpc_types_eth::pubsub::SubscriptionKind;
 use jsonrpsee::core::{RegisterMethodError, SubscriptionResult};
@@ -29,7 +29,7 @@ impl IdProvider for Numbers {
     }
 }
 
-/// What is subscribed to.
+/// Topic of a subscription.
 #[derive(Clone, Debug)]
 enum Topic {
     Heads,
@@ -57,10 +57,10 @@ async fn subscribe(
     };
     let chain = context.chain.clone();
     drop(context);
-    // Before the answer: whoever sends a transaction after it hears of its block.
+    // Read before the answer: a transaction that is sent after it is in a later block.
     let from = chain.newest();
     let sink = pending.accept().await?;
-    tell(&chain, &topic, from, &sink).await;
+    notify(&chain, &topic, from, &sink).await;
     Ok(())
 }
 
@@ -79,9 +79,9 @@ fn topic(params: &Params<'_>, chain: &Chain) -> Result<Topic, Failure> {
     }
 }
 
-/// Tells of every block after `seen` in order, until the subscriber is gone. One that reads slowly is told
-/// late, and keeps nobody else waiting.
-async fn tell(chain: &Chain, topic: &Topic, mut seen: u64, sink: &SubscriptionSink) {
+/// Sends every block after `seen` in order, until the subscriber is gone. One that reads slowly
+/// gets them late, and delays nobody else.
+async fn notify(chain: &Chain, topic: &Topic, mut seen: u64, sink: &SubscriptionSink) {
     let mut heights = chain.reading.heights();
     loop {
         let newest = heights.borrow_and_update().0;
@@ -116,7 +116,7 @@ fn messages(
         }
         Topic::Logs(filter) => {
             let filter = LogFilter { heights: (height, height), ..filter.clone() };
-            as_logs(&chain.logs(filter)?).iter().map(message).collect()
+            convert::logs(&chain.logs(filter)?).iter().map(message).collect()
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What needs no token: the status and the description.
+//! Routes that need no token: the status and the API's description.
 
 use super::failure::Failure;
 use super::parameters::Parameters;

@@ -1,4 +1,4 @@
-//! Who is let in: the token, and how many at once.
+//! Admission of requests: the token, and the limits of concurrency.
 
 use super::RestLimits;
 use super::failure::Failure;
@@ -14,33 +14,33 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// What callers show to be let in. Only its hash is kept.
+/// Bearer token that callers show. Only its hash is kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Token(Digest);
 
-/// Why a token is not taken.
+/// Error of a token file.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// The file cannot be read.
     #[error("cannot read the token file {path}: {source}; check the path, and who may read it", path = path.display())]
     Read {
-        /// Which.
+        /// Path of the token file.
         path: PathBuf,
-        /// The system's words.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// Others may read or write the file.
     #[error("the token file {path} is open to others (mode {mode:04o}): run `chmod 600` on it, and change the token if somebody may have read it", path = path.display())]
     Shared {
-        /// Which.
+        /// Path of the token file.
         path: PathBuf,
-        /// Its permission bits.
+        /// Permission bits of the file.
         mode: u32,
     },
     /// The file holds no token.
     #[error("the token file {path} is not taken: a token is one line of {least} to {most} letters, digits and signs, without spaces", path = path.display(), least = Token::BYTES_MIN, most = Token::BYTES_MAX)]
     Content {
-        /// Which.
+        /// Path of the token file.
         path: PathBuf,
     },
 }
@@ -48,7 +48,7 @@ pub enum TokenError {
 impl Token {
     /// Fewest bytes: what is shorter can be guessed.
     pub const BYTES_MIN: usize = 16;
-    /// Most bytes.
+    /// Most bytes of a token.
     pub const BYTES_MAX: usize = 1_024;
 
     /// A token of printable ASCII without spaces, or `None` when it is not that, too short or too
@@ -76,8 +76,8 @@ impl Token {
         Self::new(line).ok_or_else(|| TokenError::Content { path: path.to_owned() })
     }
 
-    /// Whether these headers show it. Hashes are compared: how long that takes says where two hashes
-    /// differ, and nothing of the token behind one of them.
+    /// Tells whether these headers carry the token. Hashes are compared: the time that takes
+    /// depends on where two hashes differ, and says nothing of the token behind one of them.
     fn is_shown_by(&self, headers: &HeaderMap) -> bool {
         let shown = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         shown.and_then(bearer).is_some_and(|token| hash(token) == self.0)
@@ -90,7 +90,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// What follows `Bearer`, a word whose case does not matter (RFC 7235 §2.1).
+/// Token behind the word `Bearer`, whose case does not matter (RFC 7235 §2.1).
 fn bearer(value: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = value.split_at_checked(b"Bearer ".len())?;
     scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token)
@@ -104,13 +104,13 @@ fn refuse_shared(file: &File, path: &Path) -> Result<(), TokenError> {
     }
 }
 
-/// Who is let in, and how many at once.
-pub(crate) struct Door {
+/// Admission control: the token that requests need, and the number under way.
+pub(crate) struct Admission {
     token: Option<Token>,
     requests: Semaphore,
 }
 
-impl Door {
+impl Admission {
     pub(crate) fn new(token: Option<Token>, limits: &RestLimits) -> Arc<Self> {
         Arc::new(Self { token, requests: Semaphore::new(limits.requests_max.max(1)) })
     }
@@ -118,14 +118,14 @@ impl Door {
 
 /// Lets a request through that shows the token, while there are not too many.
 pub(crate) async fn guard(
-    State(door): State<Arc<Door>>,
+    State(admission): State<Arc<Admission>>,
     request: Request,
     next: Next,
 ) -> Result<Response, Failure> {
-    if door.token.is_some_and(|token| !token.is_shown_by(request.headers())) {
+    if admission.token.is_some_and(|token| !token.is_shown_by(request.headers())) {
         return Err(Failure::no_token());
     }
-    let _place = door.requests.try_acquire().map_err(|_| Failure::busy())?;
+    let _place = admission.requests.try_acquire().map_err(|_| Failure::busy())?;
     Ok(next.run(request).await)
 }
 

@@ -25,7 +25,7 @@ enum StepText {
     CompareAndSwap { key: Hex, expected: Option<Hex>, new: Option<Hex> },
 }
 
-/// Bytes in hexadecimal.
+/// Bytes that JSON carries in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Hex(Bytes);
 
@@ -52,7 +52,7 @@ impl From<StepText> for Step {
     }
 }
 
-/// What a step came to.
+/// Result of one step of a batch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum StepResult {

@@ -30,10 +30,10 @@ impl Failure {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, error)
     }
 
-    pub(crate) fn slow_body(patience: Duration) -> Self {
+    pub(crate) fn slow_body(timeout: Duration) -> Self {
         let error = format!(
             "the request's body did not come within {} s: send it again, faster",
-            patience.as_secs_f64()
+            timeout.as_secs_f64()
         );
         Self::new(StatusCode::REQUEST_TIMEOUT, error)
     }

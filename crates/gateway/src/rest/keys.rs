@@ -75,11 +75,11 @@ fn value_response(seen: Seen<Option<Bytes>>) -> Result<Response, Failure> {
     Ok(response)
 }
 
-/// What a change came to.
+/// Result of a change to a key.
 #[derive(Serialize)]
 struct Changed {
     height: u64,
-    /// Whether there was a value before.
+    /// True if the key had a value before.
     replaced: bool,
     #[serde(flatten)]
     proof: Proof,

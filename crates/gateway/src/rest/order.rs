@@ -2,14 +2,14 @@
 
 use super::Shared;
 use super::failure::Failure;
-use crate::Done;
+use crate::Completed;
 use crate::receipt::ReceiptFile;
 use quorate_ledger::kv::{Operation, Output};
 use quorate_types::Request;
 use serde::Serialize;
 use serde_json::Value;
 
-/// What proves a result: absent when nobody asked for it.
+/// Proof of a result: empty when the caller did not ask for one.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Proof {
     receipt: Option<ReceiptFile>,
@@ -18,7 +18,7 @@ pub(super) struct Proof {
 }
 
 /// Has an operation ordered; it may have been refused.
-pub(super) async fn execute(shared: &Shared, operation: &Operation) -> Result<Done, Failure> {
+pub(super) async fn execute(shared: &Shared, operation: &Operation) -> Result<Completed, Failure> {
     let bytes = operation.encode();
     Operation::decode(&bytes)?;
     if bytes.len() > Request::BYTES_MAX {
@@ -32,22 +32,22 @@ pub(super) async fn execute(shared: &Shared, operation: &Operation) -> Result<Do
     Ok(shared.client.connection().execute(bytes).await?)
 }
 
-/// What an operation came to, with its proof if that is wanted. A refusal carries the proof too.
+/// Reads an operation's result, with its proof if that is wanted. A refusal carries the proof too.
 pub(super) fn read(
     shared: &Shared,
-    done: &Done,
+    completed: &Completed,
     is_receipt_wanted: bool,
 ) -> Result<(Output, Proof), Failure> {
-    let proof = Proof::of(shared, done, is_receipt_wanted)?;
-    match Output::read(&done.outcome) {
+    let proof = Proof::of(shared, completed, is_receipt_wanted)?;
+    match Output::read(&completed.outcome) {
         Ok(output) => Ok((output, proof)),
-        Err(error) => Err(proof.add_to(Failure::from(error), done)),
+        Err(error) => Err(proof.add_to(Failure::from(error), completed)),
     }
 }
 
 impl Proof {
-    fn of(shared: &Shared, done: &Done, is_wanted: bool) -> Result<Self, Failure> {
-        let Some((receipt, index)) = done.receipt.as_ref().filter(|_| is_wanted) else {
+    fn of(shared: &Shared, completed: &Completed, is_wanted: bool) -> Result<Self, Failure> {
+        let Some((receipt, index)) = completed.receipt.as_ref().filter(|_| is_wanted) else {
             return Ok(Self::default());
         };
         let file = ReceiptFile::new(receipt, shared.client.connection().committee());
@@ -56,10 +56,10 @@ impl Proof {
     }
 
     /// Shows with a refusal where it took its place.
-    pub(super) fn add_to(self, failure: Failure, done: &Done) -> Failure {
+    pub(super) fn add_to(self, failure: Failure, completed: &Completed) -> Failure {
         let receipt = serde_json::to_value(self.receipt).unwrap_or(Value::Null);
         failure
-            .with("height", done.height.0)
+            .with("height", completed.height.0)
             .with("receipt", receipt)
             .with("receipt_index", self.receipt_index)
     }

@@ -1,4 +1,4 @@
-//! What stands in a request's address, and its body.
+//! Parameters in a request's path and query, and its body.
 
 use super::RestLimits;
 use super::failure::Failure;
@@ -9,7 +9,7 @@ use percent_encoding::percent_decode_str;
 use std::collections::BTreeMap;
 use tokio::time::timeout;
 
-/// What stands before a key in a path.
+/// Prefix of a key in a path.
 const KEY_PREFIX: &str = "/v1/kv/";
 
 /// The parameters behind a path's question mark. Each is taken once; [`Parameters::finish`] refuses
@@ -50,7 +50,7 @@ impl Parameters {
         }
     }
 
-    /// Takes a number.
+    /// Takes a decimal number.
     pub(crate) fn number(&mut self, name: &str) -> Result<Option<u32>, Failure> {
         let Some(digits) = self.0.remove(name) else { return Ok(None) };
         let number = digits.parse().map_err(|_| {
@@ -98,8 +98,8 @@ pub(crate) async fn body(
     limits: &RestLimits,
 ) -> Result<Bytes, Failure> {
     DefaultBodyLimit::max(most).apply(&mut request);
-    let came = timeout(limits.body_patience, Bytes::from_request(request, &())).await;
-    let came = came.map_err(|_| Failure::slow_body(limits.body_patience))?;
+    let came = timeout(limits.body_timeout, Bytes::from_request(request, &())).await;
+    let came = came.map_err(|_| Failure::slow_body(limits.body_timeout))?;
     came.map_err(|error| match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {
             Failure::too_large(format!("this body has at most {most} bytes: send less at once"))

@@ -1,4 +1,4 @@
-//! Whether a receipt holds.
+//! Verification of receipts that callers send.
 
 use super::Shared;
 use super::failure::Failure;
@@ -16,7 +16,7 @@ use tokio::task::spawn_blocking;
 /// hexadecimal.
 const BODY_BYTES_MAX: usize = 4 << 20;
 
-/// What a receipt that holds proves.
+/// Statement that a valid receipt proves.
 #[derive(Serialize)]
 struct Verified {
     /// Always true: a receipt that does not hold is answered with 422.

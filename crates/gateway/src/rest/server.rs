@@ -1,7 +1,7 @@
 //! The gateway on its own threads, behind a listening socket.
 
 use super::{RestLimits, Token, TokenError, router};
-use crate::{Connection, ConnectionConfig, KvClient, check_answer};
+use crate::{ClientConfig, Connection, KvClient, check_answer};
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -20,15 +20,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// Threads that serve HTTP: they wait, mostly.
 const THREADS: usize = 2;
 
-/// How long nothing is accepted after the system gave no connection, as when it has no more files.
+/// Pause in accepting after the system gave no connection, as when it has no more files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How a gateway is started.
+/// Configuration of a REST gateway.
 #[derive(Clone, Debug)]
 pub struct GatewayConfig {
     /// `address:port` to listen on.
     pub address: String,
-    /// Whom it speaks to.
+    /// Committee that executes the operations.
     pub committee: Arc<Committee>,
     /// The member that it sends to first.
     pub first: ReplicaId,
@@ -36,9 +36,9 @@ pub struct GatewayConfig {
     pub learner: Option<LearnerAddress>,
     /// A file with the token that callers show. `None`: everybody is let in.
     pub token_file: Option<PathBuf>,
-    /// How long an operation may take.
-    pub patience: Duration,
-    /// What it takes at once.
+    /// Time until an operation is answered with 504; it may take effect all the same.
+    pub call_timeout: Duration,
+    /// Limits on the work and the time that callers can take.
     pub limits: RestLimits,
 }
 
@@ -46,20 +46,20 @@ impl GatewayConfig {
     /// Ten seconds for an operation, the usual limits, no token.
     #[must_use]
     pub fn new(address: String, committee: Arc<Committee>, first: ReplicaId) -> Self {
-        let patience = Duration::from_secs(10);
+        let call_timeout = Duration::from_secs(10);
         Self {
             address,
             committee,
             first,
             learner: None,
             token_file: None,
-            patience,
+            call_timeout,
             limits: RestLimits::default(),
         }
     }
 }
 
-/// Why a gateway does not start.
+/// Error that keeps a gateway from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
     /// The address cannot be listened on.
@@ -67,9 +67,9 @@ pub enum GatewayError {
         "cannot listen on {address} for the gateway: {source}; write an IP address of this machine and a free port into `gateway`"
     )]
     Listen {
-        /// The address.
+        /// Address from the configuration, as `address:port`.
         address: String,
-        /// The system's words.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The token is not taken.
@@ -107,11 +107,10 @@ impl Gateway {
         let failed = |source| GatewayError::Listen { address: config.address.clone(), source };
         let listener = runtime.block_on(TcpListener::bind(&config.address)).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let connection = Connection::open(&ConnectionConfig {
-            first: config.first,
+        let connection = Connection::open(&ClientConfig {
             learner: config.learner.clone(),
-            patience: config.patience,
-            ..ConnectionConfig::new(Arc::clone(&config.committee), check_answer)
+            call_timeout: config.call_timeout,
+            ..Connection::config(Arc::clone(&config.committee), config.first, check_answer)
         })?;
         let pages = router(KvClient::new(connection), token, config.limits);
         runtime.spawn(serve(listener, pages, config.limits));
@@ -119,7 +118,7 @@ impl Gateway {
         Ok(Self { address, runtime: Some(runtime) })
     }
 
-    /// Where it listens.
+    /// Address that the gateway listens on, with the port that the system gave.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -140,7 +139,7 @@ pub(crate) async fn serve(listener: TcpListener, pages: Router, limits: RestLimi
     while let Ok(place) = Arc::clone(&connections).acquire_owned().await {
         match listener.accept().await {
             Ok((stream, _)) => {
-                tokio::spawn(converse(stream, pages.clone(), limits.head_patience, place));
+                tokio::spawn(converse(stream, pages.clone(), limits.head_timeout, place));
             }
             Err(error) => {
                 tracing::debug!(%error, "the gateway accepts no connection");
@@ -153,14 +152,14 @@ pub(crate) async fn serve(listener: TcpListener, pages: Router, limits: RestLimi
 async fn converse(
     stream: TcpStream,
     pages: Router,
-    head_patience: Duration,
+    head_timeout: Duration,
     _place: OwnedSemaphorePermit,
 ) {
     // Small answers leave at once; where that cannot be had, they leave a little later.
     let _ = stream.set_nodelay(true);
     let conversation = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(head_patience)
+        .header_read_timeout(head_timeout)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(pages))
         .await;
     if let Err(error) = conversation {

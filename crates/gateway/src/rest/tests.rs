@@ -3,7 +3,7 @@ use super::parameters::{Parameters, key};
 use super::{
     Gateway, GatewayConfig, OPENAPI, RestLimits, Token, guarded_routes, open_routes, router,
 };
-use crate::{Connection, ConnectionConfig, KvClient, check_answer};
+use crate::{ClientConfig, Connection, KvClient, check_answer};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode, Uri, header};
@@ -50,9 +50,9 @@ fn committee() -> Committee {
 }
 
 fn pages(token: Option<&str>, limits: RestLimits) -> Router {
-    let connection = Connection::open(&ConnectionConfig {
-        patience: Duration::from_millis(20),
-        ..ConnectionConfig::new(Arc::new(committee()), check_answer)
+    let connection = Connection::open(&ClientConfig {
+        call_timeout: Duration::from_millis(20),
+        ..Connection::config(Arc::new(committee()), ReplicaId(0), check_answer)
     });
     let token = token.map(|text| Token::new(text).expect("a token"));
     router(KvClient::new(connection.expect("a connection")), token, limits)
@@ -219,7 +219,7 @@ async fn what_is_too_large_is_refused_before_it_is_sent() {
 fn gateway(limits: RestLimits) -> Gateway {
     let committee = Arc::new(committee());
     let config = GatewayConfig {
-        patience: Duration::from_millis(20),
+        call_timeout: Duration::from_millis(20),
         limits,
         ..GatewayConfig::new("127.0.0.1:0".into(), committee, ReplicaId(0))
     };
@@ -233,7 +233,7 @@ fn connect(gateway: &Gateway, sent: &str) -> TcpStream {
     stream
 }
 
-/// What comes until the gateway closes the connection.
+/// Reads until the gateway closes the connection.
 fn read_all(mut stream: TcpStream) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
@@ -268,8 +268,8 @@ fn a_request_too_many_is_refused_and_there_is_room_again() {
 
 #[test]
 fn a_body_that_does_not_come_is_given_up() {
-    let body_patience = Duration::from_millis(100);
-    let gateway = gateway(RestLimits { body_patience, ..RestLimits::default() });
+    let body_timeout = Duration::from_millis(100);
+    let gateway = gateway(RestLimits { body_timeout, ..RestLimits::default() });
     let answer = converse(&gateway, PUT);
     let given_up = answer.strip_prefix(GO_ON).expect("let in");
     assert!(given_up.starts_with("HTTP/1.1 408"), "{given_up}");
@@ -277,8 +277,8 @@ fn a_body_that_does_not_come_is_given_up() {
 
 #[test]
 fn a_connection_without_a_whole_head_is_closed_and_makes_room() {
-    let head_patience = Duration::from_millis(200);
-    let limits = RestLimits { connections_max: 1, head_patience, ..RestLimits::default() };
+    let head_timeout = Duration::from_millis(200);
+    let limits = RestLimits { connections_max: 1, head_timeout, ..RestLimits::default() };
     let gateway = gateway(limits);
     let answer = converse(&gateway, "GET /v1/status HTTP/1.1\r\n");
     assert!(!answer.contains("200 OK"), "{answer}");

@@ -1,14 +1,16 @@
 //! The wallet's file: records one after the other, each durable before the next step is taken.
 //!
 //! ```text
-//! length: u32 ‖ check of offset and length: 8 bytes ‖ content ‖ check of offset and content: 16 bytes ‖ mark
+//! length: u32 ‖ check of offset and length: 8 bytes
+//!     ‖ content ‖ check of offset and content: 16 bytes ‖ mark
 //! ```
 //!
-//! A process that is killed leaves a beginning of its last record; a power cut may leave zeroes where its
-//! end should be. Both are a **torn tail**: the record was never durable, so nothing was done on the strength
-//! of it, and it is cut off. The mark is not zero, so that a whole record is never taken for one. Anything else
-//! that does not check is **damage**: a record that was durable cannot be read, and going on without it could
-//! spend a coin twice. The file is then left as it is.
+//! A process that is killed leaves a beginning of its last record; a power cut may leave zeroes
+//! where its end should be. Both are a **torn tail**: the record was never durable, so nothing was
+//! done on the strength of it, and it is cut off. The mark is not zero, so that a whole record is
+//! never taken for one. Anything else that does not check is **damage**: a record that was durable
+//! cannot be read, and going on without it could spend a coin twice. The file is then left as it
+//! is.
 
 use super::WalletError;
 use quorate_crypto::hash_parts;
@@ -33,7 +35,7 @@ pub(super) struct RecordFile {
     file: File,
     path: PathBuf,
     end: u64,
-    /// After a write or sync that failed nobody knows what is durable: nothing more is written.
+    /// True after a write or sync failed: nobody knows what is durable, so nothing more is written.
     has_failed: bool,
 }
 
@@ -80,8 +82,8 @@ impl RecordFile {
     /// Appends a record; it is durable when this returns.
     ///
     /// # Errors
-    /// [`WalletError::Io`] the first time and [`WalletError::Stopped`] ever after: whether the record
-    /// is durable is not known before the file is opened again.
+    /// [`WalletError::Io`] the first time and [`WalletError::Stopped`] ever after: whether the
+    /// record is durable is not known before the file is opened again.
     pub(super) fn append(&mut self, content: &[u8]) -> Result<(), WalletError> {
         self.check_usable()?;
         assert!(content.len() <= CONTENT_BYTES_MAX, "records are bounded by whoever makes them");
@@ -146,7 +148,7 @@ fn content_check(offset: u64, content: &[u8]) -> [u8; CHECK_BYTES] {
     digest.0[..CHECK_BYTES].try_into().expect("16 bytes")
 }
 
-/// What is at an offset.
+/// Content of the file at an offset.
 enum Found<'a> {
     /// A record: its content, and where the next one begins.
     Record(&'a [u8], usize),
@@ -190,7 +192,8 @@ fn look(bytes: &[u8], at: usize) -> Found<'_> {
     if is_last && end[CHECK_BYTES] == 0 { Found::Torn } else { Found::Damage }
 }
 
-/// Whether nothing but zeroes follows the first few bytes: their record's blocks never reached the disk.
+/// Tells whether nothing but zeroes follows the first few bytes: their record's blocks never
+/// reached the disk.
 fn ends_unwritten(rest: &[u8], first: usize) -> bool {
     rest[first..].iter().all(|byte| *byte == 0) && rest[first - 1] == 0
 }

@@ -11,37 +11,37 @@ const HEAD: &str = "time,direction,kind,value,counterparty,transaction,memo,stat
 /// A line of the history, in plain fields. Times are in milliseconds since the Unix epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HistoryLine {
-    /// When it was stored here.
+    /// Time at which it was stored here, in milliseconds since the Unix epoch.
     pub at_ms: u64,
     /// `in`, `out` or `self`.
     pub direction: &'static str,
     /// `genesis`, `receive`, `pay`, `issue`, `redeem` or `consolidate`.
     pub kind: &'static str,
-    /// How much went there.
+    /// Value that went there, in the smallest unit.
     pub value: u64,
-    /// Whose key is at the other end; none for what the network began with.
+    /// Key at the other end; none for an output of the genesis.
     pub counterparty: Option<String>,
-    /// The transaction.
+    /// Identifier of the transaction, in hexadecimal.
     pub transaction: String,
-    /// The payer's words.
+    /// Memo that the payer signed.
     pub memo: Option<String>,
     /// `unfinished`, `certified`, `refused` or `conflicting`.
     pub state: &'static str,
-    /// When that was known.
+    /// Time at which that state was known, in milliseconds since the Unix epoch.
     pub ended_ms: Option<u64>,
     /// The caller's name for a payment.
     pub key: Option<String>,
 }
 
 impl Wallet {
-    /// Everything that happened, in order.
+    /// History of the wallet, in the order of its records.
     #[must_use]
     pub fn history(&self) -> Vec<HistoryLine> {
         let line = |entry: &Entry| match entry {
             Entry::Incoming(incoming) => of_incoming(incoming),
             Entry::Payment(payment) => of_payment(payment, self.owner()),
         };
-        self.book.entries.iter().map(line).collect()
+        self.state.entries.iter().map(line).collect()
     }
 
     /// The history as comma-separated values (RFC 4180), times in UTC.
@@ -109,8 +109,8 @@ fn of_payment(payment: &Payment, owner: IdentityKey) -> HistoryLine {
     }
 }
 
-/// A field as a table's program reads it back. Memos are a stranger's words: one that begins like a formula gets an
-/// apostrophe, so that no program computes it.
+/// A field as a table's program reads it back. Memos are a stranger's words: one that begins like a
+/// formula gets an apostrophe, so that no program computes it.
 fn quote(field: &str) -> String {
     let guard = if field.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     if guard.is_empty() && !field.contains(['"', ',', '\n', '\r']) {
@@ -128,8 +128,8 @@ pub fn utc(at_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
-/// Year, month and day of a day since the Unix epoch: Hinnant's `civil_from_days`, in which years begin
-/// in March, so that the leap day is the last.
+/// Year, month and day of a day since the Unix epoch: Hinnant's `civil_from_days`, in which years
+/// begin in March, so that the leap day is the last.
 fn civil(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);

@@ -1,43 +1,41 @@
 //! Payments and what else a wallet's history tells.
 
-use super::book::Ending;
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::IdentityKey;
 use quorate_payments::{
-    Equivocation, Invalid, Memo, Outcome, Output, Transaction, TxCertificate, TxId,
+    Equivocation, Invalid, Memo, Output, PaymentOutcome, Transaction, TxCertificate, TxId,
 };
 use std::sync::Arc;
 
-/// What the wallet's owner wants done.
+/// Order of a wallet's owner for a payment.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Order {
-    /// What is to happen.
+    /// Purpose, with the payee and the value.
     pub purpose: Purpose,
-    /// What is said with it, to whoever gets the receipt; at most [`Memo::BYTES_MAX`] bytes. No authority
-    /// sees it.
+    /// Memo for the payee, in the receipt; at most [`Memo::BYTES_MAX`] bytes. No authority sees it.
     pub memo: Option<String>,
 }
 
-/// What a payment is for. Values are in the smallest unit, at least 1.
+/// Purpose of a payment. Values are in the smallest unit, at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum Purpose {
     /// Coins of this wallet become somebody else's.
     Pay {
-        /// Whose.
+        /// Key that the coins will belong to.
         payee: IdentityKey,
-        /// How much.
+        /// Value to pay, in the smallest unit.
         value: u64,
     },
     /// The issuer makes money.
     Issue {
-        /// For whom; it may be for itself.
+        /// Key that gets the money; it may be the issuer itself.
         payee: IdentityKey,
-        /// How much.
+        /// Value to issue, in the smallest unit.
         value: u64,
     },
     /// Coins are burnt; the issuer pays them out elsewhere.
     Redeem {
-        /// How much.
+        /// Value to redeem, in the smallest unit.
         value: u64,
     },
     /// Many small coins become one.
@@ -60,22 +58,23 @@ impl Purpose {
 /// A payment that was begun: stored, and perhaps shown to authorities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payment {
-    /// Its transaction's name.
+    /// Identifier of its transaction.
     pub id: TxId,
-    /// What was wanted.
+    /// Order that it carries out.
     pub order: Order,
     /// The caller's name for it: the same one never begins a second payment.
     pub key: Option<String>,
-    /// What is shown to authorities, always the same bytes.
+    /// Transaction to show to authorities, always the same bytes.
     pub transaction: Arc<Transaction>,
-    /// When it began, in milliseconds since the Unix epoch.
+    /// Time at which it began, in milliseconds since the Unix epoch.
     pub begun_ms: u64,
-    /// How it stands.
+    /// State as far as it is stored here.
     pub state: PaymentState,
 }
 
 impl Payment {
-    /// Who gets something of it.
+    /// Key that gets the value: the payee, [`Output::BURNT`] for what is redeemed, this wallet's
+    /// own for what is consolidated.
     #[must_use]
     pub fn payee(&self) -> IdentityKey {
         match self.order.purpose {
@@ -85,7 +84,7 @@ impl Payment {
         }
     }
 
-    /// How much they get.
+    /// Value that the payee gets, in the smallest unit.
     #[must_use]
     pub fn value(&self) -> u64 {
         let payee = self.payee();
@@ -94,30 +93,30 @@ impl Payment {
     }
 }
 
-/// How a payment stands. Times are in milliseconds since the Unix epoch.
+/// State of a payment. Times are in milliseconds since the Unix epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PaymentState {
-    /// Its outcome is not known here: it is to be sent again.
+    /// The outcome is not known here: it is to be sent again.
     Begun,
-    /// Final.
+    /// A quorum certified it, which is final.
     Certified {
-        /// A quorum's votes.
+        /// Votes of a quorum of authorities.
         certificate: Box<TxCertificate>,
-        /// When.
+        /// Time at which the certificate was stored.
         at_ms: u64,
     },
-    /// It never will be, and its coins are free again.
+    /// The payment will never be certified, and its coins are free again.
     Refused {
-        /// Why.
+        /// Rule that the transaction breaks.
         reason: Invalid,
-        /// When.
+        /// Time at which the refusal was stored.
         at_ms: u64,
     },
     /// Another transaction of the same owner took one of its coins: they are frozen.
     Conflicting {
         /// The proof that the owner signed two, where an authority showed one.
         evidence: Option<Box<Equivocation>>,
-        /// When.
+        /// Time at which the conflict was stored.
         at_ms: u64,
     },
 }
@@ -134,7 +133,7 @@ impl PaymentState {
         }
     }
 
-    /// When it ended, if it did.
+    /// Time at which the outcome was stored; `None` while there is none.
     #[must_use]
     pub fn ended_ms(&self) -> Option<u64> {
         match self {
@@ -145,21 +144,11 @@ impl PaymentState {
         }
     }
 
-    pub(super) fn of(ending: &Ending, at_ms: u64) -> Self {
-        match ending.clone() {
-            Ending::Certified(one) => Self::Certified { certificate: Box::new(one), at_ms },
-            Ending::Refused(reason) => Self::Refused { reason, at_ms },
-            Ending::Conflicting(evidence) => Self::Conflicting { evidence, at_ms },
-        }
-    }
-}
-
-impl From<Outcome> for Ending {
-    fn from(outcome: Outcome) -> Self {
+    pub(super) fn of(outcome: PaymentOutcome, at_ms: u64) -> Self {
         match outcome {
-            Outcome::Certified(certificate) => Self::Certified(*certificate),
-            Outcome::Refused(reason) => Self::Refused(reason),
-            Outcome::Conflicting(evidence) => Self::Conflicting(evidence),
+            PaymentOutcome::Certified(certificate) => Self::Certified { certificate, at_ms },
+            PaymentOutcome::Refused(reason) => Self::Refused { reason, at_ms },
+            PaymentOutcome::Conflicting(evidence) => Self::Conflicting { evidence, at_ms },
         }
     }
 }
@@ -169,20 +158,20 @@ impl From<Outcome> for Ending {
 pub(super) struct Incoming {
     /// The transaction that made them.
     pub(super) tx: TxId,
-    /// Who paid; `None` for what the network began with.
+    /// Key of the payer; `None` for an output of the genesis.
     pub(super) payer: Option<IdentityKey>,
-    /// How much of it was new here.
+    /// Value that was new here, in the smallest unit.
     pub(super) value: u64,
-    /// What the payer said.
+    /// Memo that the payer signed.
     pub(super) memo: Option<String>,
-    /// When it was taken in, in milliseconds since the Unix epoch.
+    /// Time at which it was taken in, in milliseconds since the Unix epoch.
     pub(super) at_ms: u64,
 }
 
 /// A line of the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// Coins came in.
+    /// Coins came in with a receipt.
     Incoming(Incoming),
     /// A payment was begun.
     Payment(Box<Payment>),

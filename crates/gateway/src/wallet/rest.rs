@@ -10,15 +10,17 @@
 //! GET    /openapi.json          all of this, for programs
 //! ```
 //!
-//! **Whoever shows the token spends the money.** HTTP is not encrypted: the loopback interface, or a proxy
-//! that encrypts, is its place.
+//! **Whoever shows the token spends the money.** HTTP is not encrypted: the loopback interface, or
+//! a proxy that encrypts, is its place.
 //!
-//! A payment is stored before an authority sees it, and an answer that is lost costs nothing: the same
-//! request with the same key is the same payment.
+//! A payment is stored before an authority sees it, and an answer that is lost costs nothing: the
+//! same request with the same key is the same payment.
 
-use super::{Cashier, Order, PaperError, Payment, PaymentReceipt, PaymentRequest, PaymentState};
+use super::{
+    Order, Payment, PaymentFileError, PaymentReceipt, PaymentRequest, PaymentService, PaymentState,
+};
 use super::{Purpose, Wallet, WalletError};
-use crate::rest::access::Door;
+use crate::rest::access::Admission;
 use crate::rest::failure::Failure;
 use crate::rest::parameters::{Parameters, body};
 use crate::rest::{RestLimits, Route, Token, pages, server};
@@ -42,7 +44,7 @@ pub const OPENAPI: &str = include_str!("rest/openapi.json");
 /// The header that names a payment.
 const KEY: &str = "idempotency-key";
 
-/// What stands before a payment's name in a path.
+/// Prefix of a payment's name in a path.
 const PAYMENT: &str = "/v1/payments/";
 
 /// Most bytes of a payment's or a request's text.
@@ -54,22 +56,23 @@ const RECEIPT_BYTES_MAX: usize = 4 << 20;
 /// Lines of a history that is asked for without a limit, and most of one answer.
 const LINES: u32 = 1_000;
 
-/// What all handlers share.
+/// State that all handlers share.
 struct Shared {
-    cashier: Arc<Cashier>,
-    patience: Duration,
+    service: Arc<PaymentService>,
+    timeout: Duration,
     limits: RestLimits,
 }
 
-/// The pages of a wallet. A payment is answered within `patience`, whether its outcome is known or not.
+/// The pages of a wallet. A payment is answered within `timeout`, whether its outcome is known or
+/// not.
 pub fn router(
-    cashier: Arc<Cashier>,
+    service: Arc<PaymentService>,
     token: Option<Token>,
-    patience: Duration,
+    timeout: Duration,
     limits: RestLimits,
 ) -> Router {
-    let shared = Arc::new(Shared { cashier, patience, limits });
-    pages(guarded_routes(), open_routes(), Door::new(token, &limits), shared)
+    let shared = Arc::new(Shared { service, timeout, limits });
+    pages(guarded_routes(), open_routes(), Admission::new(token, &limits), shared)
 }
 
 /// Serves a wallet for ever.
@@ -92,7 +95,7 @@ fn open_routes() -> Vec<Route<Shared>> {
     vec![Route::new(Method::GET, "/openapi.json", get(openapi))]
 }
 
-/// What a payment's caller says.
+/// Body of a request to pay.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PayText {
@@ -111,7 +114,7 @@ async fn pay(State(shared): State<Arc<Shared>>, asked: Request) -> Result<Respon
         .map_err(|_| Failure::bad_input("'to' is an address of 64 hexadecimal digits"))?;
     let purpose = Purpose::Pay { payee, value: text.value };
     let order = Order { purpose, memo: text.memo };
-    let paid = shared.cashier.pay(order, Some(key), shared.patience).await?;
+    let paid = shared.service.pay(order, Some(key), shared.timeout).await?;
     answer(&shared, paid).await
 }
 
@@ -131,8 +134,8 @@ async fn payment(State(shared): State<Arc<Shared>>, uri: Uri) -> Result<Response
     let id = Digest::from_hex(id)
         .map_err(|_| Failure::bad_input("a payment is named by 64 hexadecimal digits"))?;
     let look = move |wallet: &mut Wallet| wallet.payment(TxId(id)).cloned();
-    let payment = shared.cashier.with_blocking(look).await?;
-    let view = shared.cashier.with_blocking(move |wallet| wallet.view(&payment)).await;
+    let payment = shared.service.with_blocking(look).await?;
+    let view = shared.service.with_blocking(move |wallet| wallet.view(&payment)).await;
     Ok(Json(view).into_response())
 }
 
@@ -143,7 +146,7 @@ async fn answer(shared: &Shared, payment: Payment) -> Result<Response, Failure> 
         PaymentState::Begun => StatusCode::ACCEPTED,
         PaymentState::Refused { .. } | PaymentState::Conflicting { .. } => StatusCode::CONFLICT,
     };
-    let view = shared.cashier.with_blocking(move |wallet| wallet.view(&payment)).await;
+    let view = shared.service.with_blocking(move |wallet| wallet.view(&payment)).await;
     if status != StatusCode::CONFLICT {
         return Ok((status, Json(view)).into_response());
     }
@@ -159,11 +162,11 @@ async fn answer(shared: &Shared, payment: Payment) -> Result<Response, Failure> 
 
 async fn balance(State(shared): State<Arc<Shared>>, uri: Uri) -> Result<Response, Failure> {
     Parameters::of(&uri)?.finish()?;
-    let balance = shared.cashier.with_blocking(|wallet| wallet.balance()).await;
+    let balance = shared.service.with_blocking(|wallet| wallet.balance()).await;
     Ok(Json(balance).into_response())
 }
 
-/// What a payee wants to be paid.
+/// Body of a request for a payment request.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RequestText {
@@ -180,7 +183,7 @@ async fn request(State(shared): State<Arc<Shared>>, asked: Request) -> Result<Re
     let make = move |wallet: &mut Wallet| {
         PaymentRequest::new(wallet.network(), wallet.owner(), text.value, text.memo)
     };
-    Ok(Json(shared.cashier.with_blocking(make).await).into_response())
+    Ok(Json(shared.service.with_blocking(make).await).into_response())
 }
 
 async fn receipt(State(shared): State<Arc<Shared>>, asked: Request) -> Result<Response, Failure> {
@@ -204,14 +207,14 @@ async fn receipt(State(shared): State<Arc<Shared>>, asked: Request) -> Result<Re
             "added": added,
         }))
     };
-    Ok(Json(shared.cashier.with_blocking(take).await?).into_response())
+    Ok(Json(shared.service.with_blocking(take).await?).into_response())
 }
 
 /// A part of the history.
 #[derive(Serialize)]
 struct Lines<T> {
     lines: Vec<T>,
-    /// What to ask for as `from` next; absent at the end.
+    /// Value for `from` in the next call; absent at the end.
     next: Option<usize>,
 }
 
@@ -223,7 +226,7 @@ async fn history(State(shared): State<Arc<Shared>>, uri: Uri) -> Result<Response
     if limit == 0 || limit > LINES {
         return Err(Failure::bad_input(format!("'limit' is 1 to {LINES}")));
     }
-    let mut lines = shared.cashier.with_blocking(|wallet| wallet.history()).await;
+    let mut lines = shared.service.with_blocking(|wallet| wallet.history()).await;
     let end = from.saturating_add(limit as usize);
     let next = (end < lines.len()).then_some(end);
     lines.truncate(end);
@@ -276,10 +279,12 @@ impl From<WalletError> for Failure {
     }
 }
 
-impl From<PaperError> for Failure {
-    fn from(error: PaperError) -> Self {
+impl From<PaymentFileError> for Failure {
+    fn from(error: PaymentFileError) -> Self {
         let status = match error {
-            PaperError::Form { .. } | PaperError::Read { .. } => StatusCode::BAD_REQUEST,
+            PaymentFileError::Form { .. } | PaymentFileError::Read { .. } => {
+                StatusCode::BAD_REQUEST
+            }
             _ => StatusCode::UNPROCESSABLE_ENTITY,
         };
         Self::new(status, error.to_string()).with("valid", false)

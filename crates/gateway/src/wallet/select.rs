@@ -1,24 +1,24 @@
-//! Which coins a payment takes.
+//! Selection of the coins that a payment takes.
 
 use quorate_payments::{Coin, Transaction};
 
-/// So many coins a payment takes to make fewer of them, small ones first.
+/// Coins that a payment takes, if it needs fewer, to make fewer of them: small ones first.
 const TAKE: usize = 8;
 
-/// So many coins remain free when it does, for payments that are made at the same time.
+/// Coins that remain free then, for payments that are made at the same time.
 const LEAVE: usize = 8;
 
-/// Why no coins were taken.
+/// Reason that no coins were selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Short {
+pub(super) enum Insufficient {
     /// All free coins together are worth less.
     Value {
-        /// What they are worth.
+        /// Value of all free coins.
         free: u128,
     },
     /// As many as one transaction takes are worth less.
     Count {
-        /// What the largest of them are worth together.
+        /// Value of the largest of them together.
         most: u128,
     },
 }
@@ -28,7 +28,7 @@ pub(super) enum Short {
 pub(super) fn select<'a>(
     free: impl Iterator<Item = &'a Coin>,
     value: u64,
-) -> Result<Vec<&'a Coin>, Short> {
+) -> Result<Vec<&'a Coin>, Insufficient> {
     let mut coins: Vec<&Coin> = free.collect();
     coins.sort_by_key(|coin| (coin.output.value, coin.id));
     let single = coins.partition_point(|coin| coin.output.value < value);
@@ -38,7 +38,7 @@ pub(super) fn select<'a>(
     } else {
         let mut sum = 0u128;
         while sum < u128::from(value) {
-            let Some(coin) = coins.pop() else { return Err(Short::Value { free: sum }) };
+            let Some(coin) = coins.pop() else { return Err(Insufficient::Value { free: sum }) };
             if taken.len() == Transaction::INPUTS_MAX {
                 return Err(too_many(&taken, coin, &coins, value));
             }
@@ -58,13 +58,18 @@ pub(super) fn select<'a>(
     Ok(taken)
 }
 
-/// More than one transaction takes: either there is not enough at all, or there is in too many coins.
-fn too_many(taken: &[&Coin], next: &Coin, rest: &[&Coin], value: u64) -> Short {
+/// More than one transaction takes: either there is not enough at all, or there is in too many
+/// coins.
+fn too_many(taken: &[&Coin], next: &Coin, rest: &[&Coin], value: u64) -> Insufficient {
     let worth =
         |coins: &[&Coin]| -> u128 { coins.iter().map(|coin| u128::from(coin.output.value)).sum() };
     let most = worth(taken);
     let free = most + u128::from(next.output.value) + worth(rest);
-    if free < u128::from(value) { Short::Value { free } } else { Short::Count { most } }
+    if free < u128::from(value) {
+        Insufficient::Value { free }
+    } else {
+        Insufficient::Count { most }
+    }
 }
 
 /// The smallest coins, as many as one transaction takes.
@@ -77,7 +82,7 @@ pub(super) fn smallest<'a>(free: impl Iterator<Item = &'a Coin>) -> Vec<&'a Coin
 
 #[cfg(test)]
 mod tests {
-    use super::{Short, select, smallest};
+    use super::{Insufficient, select, smallest};
     use quorate_crypto::{Digest, IdentityKey};
     use quorate_payments::{Coin, Origin, Output, OutputId, TxId};
 
@@ -90,7 +95,7 @@ mod tests {
         (0..).zip(values).map(coin).collect()
     }
 
-    fn taken(values: &[u64], value: u64) -> Result<Vec<u64>, Short> {
+    fn taken(values: &[u64], value: u64) -> Result<Vec<u64>, Insufficient> {
         let coins = coins(values);
         let taken = select(coins.iter(), value)?;
         Ok(taken.iter().map(|coin| coin.output.value).collect())
@@ -102,8 +107,8 @@ mod tests {
         assert_eq!(taken(&[5, 100, 7, 20], 8), Ok(vec![20]));
         assert_eq!(taken(&[5, 100, 7, 20], 121), Ok(vec![100, 20, 7]));
         assert_eq!(taken(&[5, 100, 7, 20], 132), Ok(vec![100, 20, 7, 5]));
-        assert_eq!(taken(&[5, 100, 7, 20], 133), Err(Short::Value { free: 132 }));
-        assert_eq!(taken(&[], 1), Err(Short::Value { free: 0 }));
+        assert_eq!(taken(&[5, 100, 7, 20], 133), Err(Insufficient::Value { free: 132 }));
+        assert_eq!(taken(&[], 1), Err(Insufficient::Value { free: 0 }));
         assert_eq!(taken(&[u64::MAX, u64::MAX], u64::MAX), Ok(vec![u64::MAX]));
     }
 
@@ -121,8 +126,8 @@ mod tests {
     #[test]
     fn more_coins_than_a_transaction_takes_are_told_from_too_little_money() {
         assert_eq!(taken(&[1; 64], 64).map(|taken| taken.len()), Ok(64));
-        assert_eq!(taken(&[1; 65], 65), Err(Short::Count { most: 64 }));
-        assert_eq!(taken(&[1; 65], 66), Err(Short::Value { free: 65 }));
+        assert_eq!(taken(&[1; 65], 65), Err(Insufficient::Count { most: 64 }));
+        assert_eq!(taken(&[1; 65], 66), Err(Insufficient::Value { free: 65 }));
         assert_eq!(smallest(coins(&[9; 70]).iter()).len(), 64);
     }
 }

@@ -1,8 +1,8 @@
 pub(crate) mod network;
 
 use super::{
-    Balance, Cashier, Evidence, Order, PaperError, Payment, PaymentReceipt, PaymentRequest,
-    PaymentState, Purpose, Wallet, WalletError,
+    Balance, Evidence, Order, Payment, PaymentFileError, PaymentReceipt, PaymentRequest,
+    PaymentService, PaymentState, Purpose, Wallet, WalletError,
 };
 use network::{ISSUER, Local, key, network, secret};
 use proptest::prelude::*;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const ANNE: u8 = 1;
 const BOB: u8 = 2;
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 const SHORT: Duration = Duration::from_millis(20);
 
 /// Folders of wallets beside a network.
@@ -53,7 +53,7 @@ impl Place {
     }
 
     /// Begins a payment and shows it to the authorities.
-    fn carry_out(&self, wallet: &mut Wallet, order: &Order) -> Result<Payment, WalletError> {
+    fn apply(&self, wallet: &mut Wallet, order: &Order) -> Result<Payment, WalletError> {
         let payment = wallet.begin(order, None)?.clone();
         match self.authorities.outcome(&payment.transaction) {
             Some(outcome) => wallet.end(payment.id, outcome).cloned(),
@@ -79,7 +79,7 @@ fn a_payment_gives_change_and_a_receipt_that_its_payee_takes_offline() {
     let place = Place::new(&[(ANNE, 100)]);
     let (mut anne, mut bob) = (place.create(ANNE), place.create(BOB));
     let order = Order { memo: Some("invoice 7".into()), ..pay(BOB, 30) };
-    let payment = place.carry_out(&mut anne, &order).expect("paid");
+    let payment = place.apply(&mut anne, &order).expect("paid");
     assert_eq!((payment.state.name(), payment.value()), ("certified", 30));
     assert_eq!(free(&anne), 70);
     let receipt = anne.receipt(payment.id).expect("a receipt");
@@ -98,10 +98,10 @@ fn a_payment_gives_change_and_a_receipt_that_its_payee_takes_offline() {
 fn what_this_wallet_spent_does_not_come_back() {
     let place = Place::new(&[(ANNE, 100)]);
     let (mut anne, mut bob) = (place.create(ANNE), place.create(BOB));
-    let payment = place.carry_out(&mut anne, &pay(BOB, 100)).expect("paid");
+    let payment = place.apply(&mut anne, &pay(BOB, 100)).expect("paid");
     let receipt = anne.receipt(payment.id).expect("a receipt");
     bob.receive(&receipt).expect("taken");
-    place.carry_out(&mut bob, &order(Purpose::Redeem { value: 100 })).expect("redeemed");
+    place.apply(&mut bob, &order(Purpose::Redeem { value: 100 })).expect("redeemed");
     assert_eq!(bob.receive(&receipt).expect("it holds").added, 0);
     assert_eq!(bob.balance(), Balance::default());
     assert_eq!(anne.receive_genesis().expect("known"), 0);
@@ -113,11 +113,11 @@ fn only_the_issuer_issues_and_a_serial_is_used_once() {
     let place = Place::new(&[]);
     let (mut anne, mut issuer) = (place.create(ANNE), place.create(ISSUER));
     let issue = order(Purpose::Issue { payee: key(ANNE), value: 50 });
-    let refused = place.carry_out(&mut anne, &issue).expect_err("not the issuer");
+    let refused = place.apply(&mut anne, &issue).expect_err("not the issuer");
     assert!(matches!(refused, WalletError::NotTheIssuer { issuer } if issuer == key(ISSUER)));
     let mut ids = Vec::new();
     for _ in 0..2 {
-        let payment = place.carry_out(&mut issuer, &issue).expect("issued");
+        let payment = place.apply(&mut issuer, &issue).expect("issued");
         anne.receive(&issuer.receipt(payment.id).expect("certified")).expect("taken");
         ids.push(payment.id);
         drop(issuer);
@@ -125,7 +125,7 @@ fn only_the_issuer_issues_and_a_serial_is_used_once() {
     }
     assert_ne!(ids[0], ids[1], "the serial number is kept");
     assert_eq!(free(&anne), 100);
-    let redeemed = place.carry_out(&mut anne, &order(Purpose::Redeem { value: 60 }));
+    let redeemed = place.apply(&mut anne, &order(Purpose::Redeem { value: 60 }));
     let redeemed = redeemed.expect("redeemed");
     assert_eq!((redeemed.payee(), free(&anne)), (Output::BURNT, 40));
 }
@@ -178,10 +178,10 @@ fn consolidation_makes_one_coin_of_many() {
     let mut anne = place.create(ANNE);
     let refused = anne.begin(&pay(BOB, 70), None).expect_err("too many coins");
     assert!(matches!(refused, WalletError::TooManyCoins { most: 64, needed: 70 }));
-    place.carry_out(&mut anne, &order(Purpose::Consolidate)).expect("consolidated");
+    place.apply(&mut anne, &order(Purpose::Consolidate)).expect("consolidated");
     let balance = anne.balance();
     assert_eq!((balance.free, balance.coins_free), (70, 7));
-    place.carry_out(&mut anne, &pay(BOB, 70)).expect("paid");
+    place.apply(&mut anne, &pay(BOB, 70)).expect("paid");
     assert_eq!(free(&anne), 0);
 }
 
@@ -190,7 +190,7 @@ fn coins_of_an_unfinished_payment_are_reserved_and_the_same_bytes_go_again() {
     let place = Place::new(&[(ANNE, 100)]);
     let mut anne = place.create(ANNE);
     place.authorities.silence(&[0, 1]);
-    let payment = place.carry_out(&mut anne, &pay(BOB, 30)).expect("begun");
+    let payment = place.apply(&mut anne, &pay(BOB, 30)).expect("begun");
     assert_eq!(payment.state, PaymentState::Begun);
     let refused = anne.begin(&pay(BOB, 1), None).expect_err("reserved");
     assert!(matches!(refused, WalletError::TooLittle { free: 0, reserved: 100, .. }));
@@ -216,8 +216,8 @@ fn two_copies_of_a_wallet_freeze_their_coins_and_the_evidence_is_shown() {
     fs::copy(place.path(ANNE), &copy).expect("copied");
     let mut first = place.open(ANNE);
     let mut second = place.open_at(&copy, ANNE).expect("a wallet");
-    place.carry_out(&mut first, &pay(BOB, 60)).expect("paid");
-    let lost = place.carry_out(&mut second, &pay(ISSUER, 70)).expect("told");
+    place.apply(&mut first, &pay(BOB, 60)).expect("paid");
+    let lost = place.apply(&mut second, &pay(ISSUER, 70)).expect("told");
     let PaymentState::Conflicting { evidence: Some(evidence), .. } = &lost.state else {
         panic!("a double spend with evidence: {:?}", lost.state)
     };
@@ -236,7 +236,7 @@ fn two_copies_of_a_wallet_freeze_their_coins_and_the_evidence_is_shown() {
     let slander = paper.to_text().replacen(&paper.payer, &key(BOB).to_string(), 1);
     fs::write(&file, slander).expect("written");
     let refused = Evidence::read(&file, &place.network).expect_err("Bob is slandered");
-    assert!(matches!(refused, PaperError::OtherText(field) if field == "payer"));
+    assert!(matches!(refused, PaymentFileError::OtherText(field) if field == "payer"));
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn papers_say_what_they_prove_or_are_refused() {
     let place = Place::new(&[(ANNE, 100)]);
     let mut anne = place.create(ANNE);
     let order = Order { memo: Some("invoice 7".into()), ..pay(BOB, 30) };
-    let payment = place.carry_out(&mut anne, &order).expect("paid");
+    let payment = place.apply(&mut anne, &order).expect("paid");
     let receipt = anne.receipt(payment.id).expect("a receipt");
     let text = PaymentReceipt::new(&place.network, &receipt).expect("a file").to_text();
     for (from, to, reason) in [
@@ -277,13 +277,13 @@ fn papers_say_what_they_prove_or_are_refused() {
         assert!(refused.contains(reason), "{refused}");
     }
     let other = PaymentReceipt::parse(&text, &network("other", &[]));
-    assert!(matches!(other, Err(PaperError::OtherNetwork { .. })));
+    assert!(matches!(other, Err(PaymentFileError::OtherNetwork { .. })));
 
     let request = PaymentRequest::new(&place.network, key(BOB), 30, Some("invoice 7".into()));
     let read = PaymentRequest::parse(&request.to_text(), &place.network).expect("a request");
     assert_eq!((read.payee().expect("a key"), &read), (key(BOB), &request));
     let other = PaymentRequest::parse(&request.to_text(), &network("other", &[]));
-    assert!(matches!(other, Err(PaperError::OtherNetwork { .. })));
+    assert!(matches!(other, Err(PaymentFileError::OtherNetwork { .. })));
 }
 
 /// A receipt whose votes are too few proves nothing, whoever shows it.
@@ -291,7 +291,7 @@ fn papers_say_what_they_prove_or_are_refused() {
 fn a_receipt_with_too_few_votes_is_refused() {
     let place = Place::new(&[(ANNE, 100)]);
     let (mut anne, mut bob) = (place.create(ANNE), place.create(BOB));
-    let payment = place.carry_out(&mut anne, &pay(BOB, 30)).expect("paid");
+    let payment = place.apply(&mut anne, &pay(BOB, 30)).expect("paid");
     let mut receipt = anne.receipt(payment.id).expect("a receipt");
     for coin in &mut receipt.coins {
         let quorate_payments::Origin::Certified(proof) = &mut coin.origin else { panic!() };
@@ -311,9 +311,9 @@ fn the_table_for_auditors_has_a_line_for_everything() {
     let place = Place::new(&[(ANNE, 100)]);
     let mut anne = place.create(ANNE);
     let memo = Some("=HYPERLINK(\"x\"), please".into());
-    place.carry_out(&mut anne, &Order { memo, ..pay(BOB, 30) }).expect("paid");
+    place.apply(&mut anne, &Order { memo, ..pay(BOB, 30) }).expect("paid");
     place.authorities.silence(&[0, 1]);
-    place.carry_out(&mut anne, &order(Purpose::Redeem { value: 20 })).expect("begun");
+    place.apply(&mut anne, &order(Purpose::Redeem { value: 20 })).expect("begun");
     let table = anne.to_csv();
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines.len(), 4, "{table}");
@@ -333,7 +333,7 @@ fn a_wallet_killed_after_any_byte_loses_nothing() {
     let mut ends = vec![fs::metadata(place.path(ANNE)).expect("there").len()];
     for step in 0..3 {
         let order = Order { memo: Some(format!("{step}")), ..pay(BOB, 10) };
-        place.carry_out(&mut anne, &order).expect("paid");
+        place.apply(&mut anne, &order).expect("paid");
         ends.push(fs::metadata(place.path(ANNE)).expect("there").len());
     }
     drop(anne);
@@ -360,29 +360,30 @@ fn a_wallet_killed_after_any_byte_loses_nothing() {
 #[tokio::test]
 async fn a_cashier_waits_goes_on_and_never_sends_two() {
     let place = Place::new(&[(ANNE, 100), (ANNE, 100)]);
-    let cashier = Cashier::new(place.create(ANNE), Arc::clone(&place.authorities) as _);
+    let service = PaymentService::new(place.create(ANNE), Arc::clone(&place.authorities) as _);
     let (first, second) = tokio::join!(
-        cashier.pay(pay(BOB, 30), Some("one".into()), PATIENCE),
-        cashier.pay(pay(BOB, 30), Some("one".into()), PATIENCE),
+        service.pay(pay(BOB, 30), Some("one".into()), TIMEOUT),
+        service.pay(pay(BOB, 30), Some("one".into()), TIMEOUT),
     );
     let first = first.expect("paid");
     assert_eq!(first.state.name(), "certified");
     assert_eq!(first.id, second.expect("the same").id);
-    let unknown = cashier.settle(TxId(quorate_crypto::Digest::ZERO), SHORT).await;
+    let unknown = service.settle(TxId(quorate_crypto::Digest::ZERO), SHORT).await;
     assert!(matches!(unknown, Err(WalletError::NoPayment(_))));
 
     place.authorities.silence(&[0, 1]);
-    let open = cashier.pay(pay(BOB, 40), None, SHORT).await.expect("begun");
+    let open = service.pay(pay(BOB, 40), None, SHORT).await.expect("begun");
     assert_eq!(open.state, PaymentState::Begun);
-    drop(cashier);
+    drop(service);
     place.authorities.silence(&[]);
-    // The task that waits for ever holds the first one's wallet: the file is looked at as after a kill.
+    // The task that waits for ever holds the first one's wallet: the file is looked at as after a
+    // kill.
     let copy = place.folder.path().join("after");
     fs::copy(place.path(ANNE), &copy).expect("copied");
     let wallet = place.open_at(&copy, ANNE).expect("a wallet");
-    let cashier = Cashier::new(wallet, Arc::clone(&place.authorities) as _);
-    assert_eq!(cashier.resume().expect("sent"), [open.id]);
-    let settled = cashier.settle(open.id, PATIENCE).await.expect("settled");
+    let service = PaymentService::new(wallet, Arc::clone(&place.authorities) as _);
+    assert_eq!(service.resume().expect("sent"), [open.id]);
+    let settled = service.settle(open.id, TIMEOUT).await.expect("settled");
     assert_eq!(settled.state.name(), "certified");
 }
 
@@ -439,7 +440,7 @@ fn step() -> impl Strategy<Value = Step> {
 struct World {
     place: Place,
     wallets: BTreeMap<u8, Wallet>,
-    /// What each owns by the payments that are certified, whether the receipt arrived or not.
+    /// Value that each owns by the certified payments, whether the receipt arrived or not.
     owned: BTreeMap<u8, u64>,
     burnt: u64,
     made: u64,
@@ -486,9 +487,9 @@ impl World {
                 }
             }
             Step::Kill { whom } => {
-                let before = self.wallets.remove(whom).expect("a wallet").book;
+                let before = self.wallets.remove(whom).expect("a wallet").state;
                 let after = self.place.open(*whom);
-                assert_eq!(after.book, before, "what was read again is what there was");
+                assert_eq!(after.state, before, "what was read again is what there was");
                 self.wallets.insert(*whom, after);
             }
         }
@@ -571,7 +572,6 @@ proptest! {
 }
 
 /// ★ A transaction is durable before anybody is shown it.
-#[cfg(feature = "mutants")]
 #[test]
 fn a_wallet_that_shows_before_it_stores_is_noticed() {
     quorate_crypto::mutants::assert_noticed(

@@ -6,29 +6,29 @@ use serde::Serialize;
 /// A payment and what is to be shown of it. Times are in milliseconds since the Unix epoch.
 #[derive(Clone, Debug, Serialize)]
 pub struct PaymentView {
-    /// Its transaction's name.
+    /// Identifier of its transaction, in hexadecimal.
     pub id: String,
     /// `pay`, `issue`, `redeem` or `consolidate`.
     pub kind: &'static str,
-    /// Who gets it.
+    /// Key of the payee, in hexadecimal.
     pub payee: String,
-    /// How much.
+    /// Value that the payee gets, in the smallest unit.
     pub value: u64,
-    /// What is said with it.
+    /// Memo for the payee.
     pub memo: Option<String>,
     /// The caller's name for it.
     pub key: Option<String>,
     /// `unfinished`, `certified`, `refused` or `conflicting`.
     pub state: &'static str,
-    /// When it began.
+    /// Time at which it began, in milliseconds since the Unix epoch.
     pub begun_ms: u64,
-    /// When its outcome was known.
+    /// Time at which its outcome was known, in milliseconds since the Unix epoch.
     pub ended_ms: Option<u64>,
-    /// Why it was refused.
+    /// Reason of a refusal.
     pub reason: Option<String>,
-    /// What the payee is to be shown, once it is certified.
+    /// Receipt to show to the payee, once it is certified.
     pub receipt: Option<PaymentReceipt>,
-    /// That this wallet's key signed two transactions over one coin.
+    /// Evidence that this wallet's key signed two transactions over one coin.
     pub evidence: Option<Evidence>,
 }
 

@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long all validators together may take to come up.
+/// Time for all validators together to come up.
 const COMING_UP: Duration = Duration::from_secs(30);
 
-/// How long one answer may take before it counts as silence.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Time for one answer, after which it counts as silence.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Lines of a validator's log shown when it fails.
 const LOG_LINES: usize = 12;
@@ -30,11 +30,11 @@ pub(super) struct Committee {
     pub(super) processes: Processes,
     testnet: Testnet,
     place: Place,
-    /// Who does not run.
+    /// Members that do not run.
     absent: Vec<u16>,
 }
 
-/// Where the files are.
+/// Folder of the committee's files.
 #[derive(Debug)]
 enum Place {
     /// Removed with the committee.
@@ -69,10 +69,10 @@ impl Committee {
             ..TestnetPlan::default()
         };
         let testnet = Testnet::create(&folder, &plan)?;
-        let processes =
-            Processes::start_but(&config.executable, &testnet.configs, &config.absent());
+        let (absent, liars) = (config.absent(), config.liars());
+        let processes = Processes::start_but(&config.executable, &testnet.configs, &absent, liars);
         let processes = processes.map_err(BenchError::starting)?;
-        Ok(Self { processes, testnet, place, absent: config.absent() })
+        Ok(Self { processes, testnet, place, absent })
     }
 
     /// Reads the committee file.
@@ -80,26 +80,27 @@ impl Committee {
     /// # Errors
     /// When it cannot be read back.
     pub(super) fn members(&self, config: &BenchConfig) -> Result<Arc<Members>, BenchError> {
-        let loaded = load_committee(&self.testnet.committee, config.settings.key_cache);
+        let loaded = load_committee(&self.testnet.committee, config.settings.comparison.key_cache);
         loaded.map(Arc::new).map_err(|error| BenchError::Client(error.to_string()))
     }
 
-    /// Where the validators say how they are.
+    /// Addresses at which the validators show their status.
     pub(super) fn http(&self) -> &[String] {
         &self.testnet.http
     }
 
-    /// Where their gateways are, if they have any.
+    /// Addresses of their gateways, if they have any.
     pub(super) fn gateways(&self) -> &[String] {
         &self.testnet.gateways
     }
 
-    /// Asks every validator how it is but those that cannot answer: waiting for them would be in vain.
+    /// Asks every validator how it is but those that cannot answer: waiting for them would be in
+    /// vain.
     pub(super) fn look_but(&self, silent: &[u16]) -> Vec<Option<ValidatorStatus>> {
         let ids = || (0..).zip(&self.testnet.http);
         let asked =
             ids().filter(|(id, _)| !silent.contains(id)).map(|(_, address)| address.clone());
-        let mut answers = ask_all(&asked.collect::<Vec<_>>(), PATIENCE).into_iter();
+        let mut answers = ask_all(&asked.collect::<Vec<_>>(), TIMEOUT).into_iter();
         let answer = |(id, _): (u16, _)| {
             if silent.contains(&id) { None } else { answers.next().and_then(Result::ok) }
         };
@@ -116,8 +117,8 @@ impl Committee {
             }
             if let Some((id, status)) = self.processes.find_exited() {
                 let id = u16::try_from(id).expect("validators are counted in 16 bits");
-                let ailment = super::health::Ailment::Exited(id, status.to_string());
-                return Err(self.explain(BenchError::Unwell(ailment), id));
+                let issue = super::health::HealthIssue::Exited(id, status.to_string());
+                return Err(self.explain(BenchError::Unwell(issue), id));
             }
             let looks = self.look_but(&self.absent);
             let is_absent = |id: usize| self.absent.iter().any(|absent| usize::from(*absent) == id);
@@ -135,7 +136,7 @@ impl Committee {
         }
     }
 
-    /// What all validators together hold on disk.
+    /// Disk space of all validators together, in bytes.
     pub(super) fn disk_bytes(&self) -> u64 {
         (0..self.testnet.configs.len()).map(|index| self.processes.disk_bytes(index)).sum()
     }

@@ -1,19 +1,20 @@
-//! What a bench is asked to do.
+//! Configuration of a bench.
 
-use super::events::{At, Pause, Who};
+use super::events::{At, Lie, Pause, Target};
 use super::evm::{CHUNK_TRANSACTIONS, MixPlan, Trace};
 use super::load::{Content, Payload, Plan, Shape};
 use crate::ServiceKind;
-use crate::text::thousands;
 use quorate_crypto::SchemeKind;
 use quorate_engine::{Bundling, Session, Settings};
 use quorate_ledger::evm::Genesis;
 use quorate_node::ExistingKeys;
+use quorate_report::text::thousands;
 use quorate_storage::Durability;
 use quorate_types::Weights;
 use quorate_wan::{Emulation, Topology};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -26,20 +27,20 @@ pub struct BenchConfig {
     pub validators: u16,
     /// The members' voting weights, as many as there are validators; `None` for 1 each.
     pub weights: Option<Weights>,
-    /// How many members more than faults alone ask for (`c` of `n = 3f+2c+1`).
+    /// Number of members beyond what faults alone ask for (`c` of `n = 3f+2c+1`).
     pub redundancy: u64,
-    /// The voting scheme.
+    /// The voting scheme of the committee.
     pub scheme: SchemeKind,
-    /// The members' keys, if they are not to be new: then these members, weights and redundancy and this
-    /// scheme are theirs. Those whose keys are not at hand do not run.
+    /// The members' keys, if they are not to be new: then these members, weights and redundancy and
+    /// this scheme are theirs. Those whose keys are not at hand do not run.
     pub members: Option<Arc<ExistingKeys>>,
-    /// When operations are offered.
+    /// Moments at which operations are offered.
     pub load: Shape,
     /// Operations offered per second in an open loop, whether or not the committee keeps up.
     pub rate: u64,
     /// Operations that each session has under way in a closed loop.
     pub outstanding: u64,
-    /// Who gets a client's requests.
+    /// Validators that get a client's requests.
     pub send_to: SendTo,
     /// Bytes of one operation.
     pub tx_bytes: usize,
@@ -56,41 +57,44 @@ pub struct BenchConfig {
     pub restarts: Vec<At>,
     /// Validators to stop for a while, and when.
     pub pauses: Vec<Pause>,
-    /// What a validator waits for before it calls a record durable.
+    /// Validators that lie, and from when on: for an executable with the feature `liar`.
+    pub lies: Vec<Lie>,
+    /// Condition under which a validator calls a record durable.
     pub durability: Durability,
     /// Bytes of log that a validator keeps for members that fell behind.
     pub retention_bytes: u64,
-    /// What is replicated.
+    /// Service that is replicated.
     pub service: ServiceKind,
     /// Client sessions; `None` lets the rate decide.
     pub sessions: Option<usize>,
-    /// How long a client waits for operations to share a request.
+    /// Time that a client waits for operations to share a request.
     pub bundle_delay_ms: u64,
-    /// How long a request may stay unanswered before it goes to the next validator.
+    /// Time until an unanswered request goes to the next validator.
     pub retry_after_ms: u64,
     /// Decides the clients' keys and the operations' bytes.
     pub seed: u64,
     /// Keys that are written, with the key-value store.
     pub keys: u64,
-    /// Who sends what, with the EVM ledger.
+    /// Senders and content of transactions, with the EVM ledger.
     pub mix: MixPlan,
-    /// What to send instead, in order, with the EVM ledger: in a closed loop of one session.
+    /// Transactions to send instead, in order, with the EVM ledger: in a closed loop of one
+    /// session.
     pub trace: Option<Arc<Trace>>,
     /// Questions a second to the validators' gateways beside the load, with the EVM ledger.
     pub reads: u64,
-    /// The replicas' settings.
+    /// Settings of all replicas.
     pub settings: Settings,
     /// A network to emulate between members, and between them and the clients beside each.
     pub emulation: Option<Emulation>,
-    /// Whether to measure first what this machine could do at most.
+    /// `true` to measure first what this machine could do at most.
     pub bounds: bool,
-    /// Where to put the committee, which is then kept; `None` for a temporary place, which is not.
+    /// Folder for the committee, which is then kept; `None` for a temporary one, which is not.
     pub directory: Option<PathBuf>,
     /// The `quorate` binary that runs the validators.
     pub executable: PathBuf,
 }
 
-/// Who gets a client's requests.
+/// Validators that get a client's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SendTo {
@@ -99,7 +103,8 @@ pub enum SendTo {
     One,
     /// All validators at once.
     All,
-    /// The leader of the first view, and the next when it is silent. Simulated points of experiments only.
+    /// The leader of the first view, and the next when it is silent. Simulated points of
+    /// experiments only.
     Leader,
 }
 
@@ -116,8 +121,8 @@ impl FromStr for SendTo {
 }
 
 /// The shortest view that an emulated network allows for: eight of the farthest round trips, in
-/// milliseconds. A view's certificates and bodies travel several of them, and less patience is still
-/// an eighth of it.
+/// milliseconds. A view's certificates and bodies travel several of them, and a failed leader's
+/// view is an eighth of it.
 #[must_use]
 pub fn fitting_timeout_ms(network: &Topology) -> u64 {
     let farthest_ms = network.farthest_round_trip().as_secs_f64() * 1_000.0;
@@ -128,7 +133,7 @@ pub fn fitting_timeout_ms(network: &Topology) -> u64 {
 const SESSION_RATE: u64 = 20_000;
 const SESSIONS_MAX: u64 = 256;
 
-/// How many sessions carry a rate, at least one for each validator of the smallest committee.
+/// Number of sessions for a rate, at least one for each validator of the smallest committee.
 #[must_use]
 pub fn sessions_for(rate: u64) -> usize {
     rate.div_ceil(SESSION_RATE).clamp(4, SESSIONS_MAX) as usize
@@ -173,8 +178,9 @@ impl BenchConfig {
         let check = |ok: bool, rule: String| if ok { Ok(()) } else { Err(rule) };
         let (n, end) = (self.validators, self.duration_s);
         let pauses = || self.pauses.iter().map(|pause| &pause.at);
-        for at in self.kills.iter().chain(&self.restarts).chain(pauses()) {
-            let there = !matches!(at.who, Who::Member(id) if id >= n);
+        let lies = || self.lies.iter().map(|lie| &lie.at);
+        for at in self.kills.iter().chain(&self.restarts).chain(pauses()).chain(lies()) {
+            let there = !matches!(at.who, Target::Member(id) if id >= n);
             check(there, format!("{at}: there are only validators 0 to {}", n - 1))?;
             check(at.second <= end as f64, format!("{at}: the load ends after {end} seconds"))?;
         }
@@ -190,15 +196,19 @@ impl BenchConfig {
         let weights = self.weights();
         let mut dead = self.dead_at_the_end();
         let absent = self.absent();
-        dead.retain(|who| !absent.iter().any(|id| *who == Who::Member(*id)));
-        dead.extend(absent.iter().map(|id| Who::Member(*id)));
+        dead.retain(|who| !absent.iter().any(|id| *who == Target::Member(*id)));
+        dead.extend(absent.iter().map(|id| Target::Member(*id)));
+        let liars: Vec<Target> = lies().map(|at| at.who).collect();
+        dead.retain(|who| !liars.contains(who));
+        dead.extend(liars);
         let weight: u64 = dead.into_iter().map(|who| self.weight_of(who)).sum();
         let what = if weights.are_equal() { "validators" } else { "units of weight" };
         let (total, bearable) = (weights.total(), weights.faulty_max());
         let cause =
             if absent.is_empty() { "--kill leaves" } else { "missing keys and --kill leave" };
+        let dead = if self.lies.is_empty() { "dead" } else { "dead or lying" };
         let rule = format!(
-            "{cause} {weight} of {total} {what} dead, and a committee of {total} bears {bearable}: \
+            "{cause} {weight} of {total} {what} {dead}, and a committee of {total} bears {bearable}: \
              kill fewer, or --restart some"
         );
         check(weight <= bearable, rule)
@@ -216,7 +226,8 @@ impl BenchConfig {
         self.weights.clone().unwrap_or_else(equal)
     }
 
-    /// How many sessions carry the load: enough for the rate, each with another first validator.
+    /// Number of sessions that carry the load: enough for the rate, each with another first
+    /// validator.
     #[must_use]
     pub fn session_count(&self) -> usize {
         let wanted = match self.load {
@@ -226,7 +237,7 @@ impl BenchConfig {
         self.sessions.unwrap_or(wanted)
     }
 
-    /// What shares a request: never more than a block takes.
+    /// Limits of operations that share a request: never more than a block takes.
     #[must_use]
     pub fn bundling(&self) -> Bundling {
         let chunk = if self.trace.is_some() { CHUNK_TRANSACTIONS } else { usize::MAX };
@@ -266,6 +277,7 @@ impl BenchConfig {
             "kill": text(&self.kills),
             "restart": text(&self.restarts),
             "pause": self.pauses.iter().map(Pause::to_string).collect::<Vec<_>>(),
+            "liar": self.lies.iter().map(Lie::to_string).collect::<Vec<_>>(),
             "durability": self.durability.to_string(),
             "retention_bytes": self.retention_bytes,
             "service": self.service.to_string(),
@@ -280,13 +292,13 @@ impl BenchConfig {
         })
     }
 
-    /// What the EVM ledger's transactions are.
+    /// Description of the EVM ledger's transactions.
     fn transactions(&self) -> Option<String> {
         let kind = self.trace.as_ref().map_or(self.mix.shape.to_string(), |_| "recorded".into());
         (self.service == ServiceKind::Evm).then_some(kind)
     }
 
-    /// What is offered, in words.
+    /// Offered load in words.
     #[must_use]
     pub fn offered(&self) -> String {
         match self.load {
@@ -323,7 +335,7 @@ impl BenchConfig {
         }
     }
 
-    /// What the EVM ledger begins with, if that is what is replicated.
+    /// Genesis of the EVM ledger, if that is what is replicated.
     pub(super) fn genesis(&self) -> Option<Genesis> {
         let recorded = self.trace.as_ref().map(|trace| trace.genesis.clone());
         let mix = || self.mix.start(self.seed).genesis();
@@ -338,20 +350,27 @@ impl BenchConfig {
         }
     }
 
-    /// Who does not run, for want of keys.
+    /// Members that do not run, for want of keys.
     #[must_use]
     pub fn absent(&self) -> Vec<u16> {
         let absent = self.members.as_ref().map(|members| members.absent()).unwrap_or_default();
         absent.into_iter().filter_map(|member| u16::try_from(member).ok()).collect()
     }
 
-    /// Who is killed and not started again; a role is filled by somebody who is not known yet.
-    fn dead_at_the_end(&self) -> Vec<Who> {
+    /// Behaviour of each validator that lies.
+    pub(super) fn liars(&self) -> BTreeMap<u16, String> {
+        let each = self.lies.iter().filter_map(|lie| Some((lie.liar()?, lie.behaviour.clone())));
+        each.collect()
+    }
+
+    /// Members that are killed and not started again; a role is filled by somebody who is not known
+    /// yet.
+    fn dead_at_the_end(&self) -> Vec<Target> {
         let last = |list: &[At], who| {
             let of_it = list.iter().filter(|at| at.who == who);
             of_it.map(|at| at.second).fold(-1.0, f64::max)
         };
-        let mut killed: Vec<Who> = self.kills.iter().map(|at| at.who).collect();
+        let mut killed: Vec<Target> = self.kills.iter().map(|at| at.who).collect();
         killed.retain(|&who| last(&self.kills, who) > last(&self.restarts, who));
         killed.sort_by_key(ToString::to_string);
         killed.dedup();
@@ -359,11 +378,11 @@ impl BenchConfig {
     }
 
     /// The weight of a member, or the most that whoever fills a role may have.
-    fn weight_of(&self, who: Who) -> u64 {
+    fn weight_of(&self, who: Target) -> u64 {
         let weights = self.weights();
         match who {
-            Who::Member(id) => weights.of(usize::from(id)),
-            Who::Leader | Who::Follower => weights.each().iter().copied().max().unwrap_or(1),
+            Target::Member(id) => weights.of(usize::from(id)),
+            Target::Leader | Target::Follower => weights.each().iter().copied().max().unwrap_or(1),
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Why a bench gave no result.
+//! Errors of a bench.
 
-use super::Report;
-use super::health::Ailment;
+use super::health::HealthIssue;
 use quorate_node::TestnetError;
+use quorate_report::Report;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a bench gave no result. Each message says what to do or where to look.
+/// Reason for which a bench gave no result. Each message says what to do or where to look.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// The options contradict each other or leave their ranges.
@@ -18,9 +18,9 @@ pub enum BenchError {
     /// The system refused something that the bench needs.
     #[error("cannot {what}: {source}")]
     System {
-        /// What was tried.
+        /// Attempt that was refused.
         what: &'static str,
-        /// The system's words.
+        /// Error of the system.
         source: io::Error,
     },
     /// The client library failed.
@@ -29,14 +29,14 @@ pub enum BenchError {
     /// The validators do not come up.
     #[error("after {seconds} s not all validators were connected to each other: {state}")]
     NotConnected {
-        /// How long we waited.
+        /// Time waited, in seconds.
         seconds: u64,
-        /// Who is how far.
+        /// Progress of the validators.
         state: String,
     },
     /// A validator that should work does not.
     #[error("{0}")]
-    Unwell(Ailment),
+    Unwell(HealthIssue),
     /// The committee ran and ordered nothing that counts.
     #[error("nothing was committed in the measured window")]
     NothingCommitted,
@@ -49,31 +49,31 @@ pub enum BenchError {
     /// No rate was found that the committee keeps up with.
     #[error("{0}")]
     NoRate(String),
-    /// Somebody pressed Ctrl-C.
+    /// Somebody asked for an early end with Ctrl-C.
     #[error("interrupted")]
     Interrupted,
     /// One of the above, with what the validator in question said last.
     #[error("{error}\n\nthe last lines of validator {validator}'s log:\n{log}")]
     Explained {
-        /// What happened.
+        /// The error that it explains.
         error: Box<BenchError>,
-        /// Whose log it is.
+        /// Validator whose log it is.
         validator: u16,
-        /// Its last lines.
+        /// Last lines of its log.
         log: String,
     },
     /// One of the above, with where everything lies that may explain it.
     #[error("{error}\n\nlogs and data are kept in {}", kept.display())]
     Kept {
-        /// What happened.
+        /// The error that ended the run.
         error: Box<BenchError>,
-        /// The committee's folder.
+        /// Folder of the committee.
         kept: PathBuf,
     },
 }
 
 impl BenchError {
-    /// Whether the options are to blame rather than the run.
+    /// Returns `true` if the options are at fault rather than the run.
     #[must_use]
     pub fn is_usage(&self) -> bool {
         match self {
@@ -83,21 +83,21 @@ impl BenchError {
         }
     }
 
-    /// Whether the committee had more to do than it could: a lower rate may succeed. Not a validator
-    /// that exits or disagrees: that is a fault at any rate.
+    /// Tells whether the committee had more to do than it could: a lower rate may succeed. Not a
+    /// validator that exits or disagrees: that is a fault at any rate.
     #[must_use]
     pub fn is_overload(&self) -> bool {
         match self {
             Self::NothingCommitted | Self::NothingAnswered(_) => true,
-            Self::Unwell(ailment) => {
-                !matches!(ailment, Ailment::Exited(..) | Ailment::Diverged(..))
+            Self::Unwell(issue) => {
+                !matches!(issue, HealthIssue::Exited(..) | HealthIssue::Diverged(..))
             }
             Self::Explained { error, .. } | Self::Kept { error, .. } => error.is_overload(),
             _ => false,
         }
     }
 
-    /// What happened, without where to look for more.
+    /// The error alone, without where to look for more.
     #[must_use]
     pub fn in_short(&self) -> String {
         match self {

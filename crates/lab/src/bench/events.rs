@@ -1,11 +1,11 @@
-//! What is done to validators on purpose, and when.
+//! Fault events: what is done to validators on purpose, and when.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Which validator: by its number, or by what it does when its time comes.
+/// Validator by its number, or by its role when the moment comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum Target {
     /// The validator with this number.
     Member(u16),
     /// Whoever leads the current view. Leaders rotate quickly: by the time that anything is done to
@@ -18,8 +18,8 @@ pub enum Who {
 /// A validator and a moment, written `I@T`: T seconds into the measured window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct At {
-    /// Which validator.
-    pub who: Who,
+    /// Validator to which it is done.
+    pub who: Target,
     /// Seconds after the measured window opens.
     pub second: f64,
 }
@@ -28,23 +28,62 @@ pub struct At {
 /// measured window on. Its process keeps its connections and its memory, and says nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pause {
-    /// Which, and from when on.
+    /// Validator, and the moment at which it is stopped.
     pub at: At,
     /// For how many seconds.
     pub for_s: f64,
 }
 
+/// A validator that begins to lie, written `I=BEHAVIOUR@T`: from T seconds into the measured window
+/// on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lie {
+    /// Validator, by its number, and the moment at which it begins.
+    pub at: At,
+    /// Behaviour of the validator, by the name that `quorate run` knows.
+    pub behaviour: String,
+}
+
+impl Lie {
+    /// Number of the validator that lies.
+    #[must_use]
+    pub fn liar(&self) -> Option<u16> {
+        match self.at.who {
+            Target::Member(id) => Some(id),
+            Target::Leader | Target::Follower => None,
+        }
+    }
+}
+
 /// A text that is not an event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnEvent {
-    /// Not `I@T`.
+    /// The text is not `I@T`.
     #[error(
         "'{0}' is not I@T: a validator's number, 'leader' or 'follower', '@', and seconds, as in 0@5"
     )]
     At(String),
-    /// Not `I@T+D`.
+    /// The text is not `I@T+D`.
     #[error("'{0}' is not I@T+D: a validator, '@', seconds, '+', and seconds, as in 0@5+3")]
     Pause(String),
+    /// The text is not `I=BEHAVIOUR@T`.
+    #[error("'{0}' is not I=BEHAVIOUR@T: a validator's number, '=', a behaviour, '@', and seconds")]
+    Lie(String),
+}
+
+impl FromStr for Lie {
+    type Err = NotAnEvent;
+
+    fn from_str(text: &str) -> Result<Self, NotAnEvent> {
+        let parse = || {
+            let (who, rest) = text.split_once('=')?;
+            let (behaviour, second) = rest.split_once('@')?;
+            let at: At = format!("{who}@{second}").parse().ok()?;
+            let lie = Self { at, behaviour: behaviour.to_owned() };
+            (lie.liar().is_some() && !behaviour.is_empty()).then_some(lie)
+        };
+        parse().ok_or_else(|| NotAnEvent::Lie(text.to_owned()))
+    }
 }
 
 impl FromStr for At {
@@ -53,7 +92,7 @@ impl FromStr for At {
     fn from_str(text: &str) -> Result<Self, NotAnEvent> {
         let parse = || {
             let (who, second) = text.split_once('@')?;
-            Some(Self { who: parse_who(who)?, second: parse_seconds(second)? })
+            Some(Self { who: parse_target(who)?, second: parse_seconds(second)? })
         };
         parse().ok_or_else(|| NotAnEvent::At(text.to_owned()))
     }
@@ -71,11 +110,11 @@ impl FromStr for Pause {
     }
 }
 
-fn parse_who(text: &str) -> Option<Who> {
+fn parse_target(text: &str) -> Option<Target> {
     match text {
-        "leader" => Some(Who::Leader),
-        "follower" => Some(Who::Follower),
-        number => number.parse().ok().map(Who::Member),
+        "leader" => Some(Target::Leader),
+        "follower" => Some(Target::Follower),
+        number => number.parse().ok().map(Target::Member),
     }
 }
 
@@ -83,7 +122,7 @@ fn parse_seconds(text: &str) -> Option<f64> {
     text.parse().ok().filter(|second: &f64| second.is_finite() && *second >= 0.0)
 }
 
-impl fmt::Display for Who {
+impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Member(id) => write!(f, "{id}"),
@@ -105,30 +144,41 @@ impl fmt::Display for Pause {
     }
 }
 
-/// What is done.
+impl fmt::Display for Lie {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let At { who, second } = self.at;
+        write!(f, "{who}={}@{second}", self.behaviour)
+    }
+}
+
+/// Action on a validator's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Deed {
-    /// SIGKILL.
+pub(super) enum Action {
+    /// SIGKILL, for good or until a restart.
     Kill,
     /// A new process for one that was killed.
     Restart,
-    /// SIGSTOP.
+    /// SIGSTOP, until it is resumed.
     Pause,
-    /// SIGCONT.
+    /// SIGCONT, after a pause.
     Resume,
+    /// SIGUSR1 to one that was started to lie from then on.
+    Lie,
 }
 
-impl Deed {
+impl Action {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Kill => "kill",
             Self::Restart => "restart",
             Self::Pause => "pause",
             Self::Resume => "resume",
+            Self::Lie => "lie",
         }
     }
 
-    /// Whether it harms a validator that must be there for it, rather than helping one that is not.
+    /// Returns `true` if it harms a validator that must be there for it, rather than helping one
+    /// that is not.
     pub(super) fn harms(self) -> bool {
         matches!(self, Self::Kill | Self::Pause)
     }
@@ -138,18 +188,19 @@ impl Deed {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Event {
     pub(super) at: At,
-    pub(super) deed: Deed,
+    pub(super) action: Action,
 }
 
 /// Everything to be done, the latest first.
-pub(super) fn plan(kills: &[At], restarts: &[At], pauses: &[Pause]) -> Vec<Event> {
-    let one = |deed| move |&at: &At| Event { at, deed };
-    let mut events: Vec<Event> = kills.iter().map(one(Deed::Kill)).collect();
-    events.extend(restarts.iter().map(one(Deed::Restart)));
+pub(super) fn plan(kills: &[At], restarts: &[At], pauses: &[Pause], lies: &[Lie]) -> Vec<Event> {
+    let one = |action| move |&at: &At| Event { at, action };
+    let mut events: Vec<Event> = kills.iter().map(one(Action::Kill)).collect();
+    events.extend(restarts.iter().map(one(Action::Restart)));
+    events.extend(lies.iter().map(|lie| Event { at: lie.at, action: Action::Lie }));
     for pause in pauses {
         let end = At { second: pause.at.second + pause.for_s, ..pause.at };
-        events.push(Event { at: pause.at, deed: Deed::Pause });
-        events.push(Event { at: end, deed: Deed::Resume });
+        events.push(Event { at: pause.at, action: Action::Pause });
+        events.push(Event { at: end, action: Action::Resume });
     }
     events.sort_by(|a, b| b.at.second.total_cmp(&a.at.second));
     events

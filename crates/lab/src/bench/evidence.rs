@@ -1,16 +1,18 @@
 //! From what was seen every second to figures.
 
-use super::beside::Beside;
 use super::config::BenchConfig;
-use super::latencies::LatencyMs;
-use super::latency_grid::INTERVAL_MS;
-use super::measure::{Counts, OverTime};
-use super::report::{Committed, FORMAT, Happening, Rates, Report, Second, Traces, ValidatorReport};
+use super::measure::OverTime;
 use super::watch::Tracks;
 use crate::machine::{MachineInfo, filesystem};
 use crate::status::ValidatorStatus;
-use crate::text::utc;
-use quorate_sim::priced::Station;
+use quorate_model::Station;
+use quorate_report::Report;
+use quorate_report::results::latency_grid::INTERVAL_MS;
+use quorate_report::results::{
+    Beside, Committed, Counts, FORMAT, FaultEvent, LatencyMs, Rates, Second, Traces,
+    ValidatorReport,
+};
+use quorate_report::text::utc;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -20,7 +22,7 @@ use std::time::{Duration, SystemTime};
 pub struct Sample {
     /// Seconds since the load began.
     pub second: u64,
-    /// What each validator said, `None` for silence.
+    /// Status of each validator, `None` for silence.
     pub looks: Vec<Option<ValidatorStatus>>,
     /// Everything that counts so far.
     pub counted: Counts,
@@ -30,9 +32,9 @@ pub struct Sample {
     pub client_cpu_seconds: f64,
 }
 
-/// What became of a validator during the run.
+/// State of a validator at the end of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Fortune {
+pub enum ValidatorState {
     /// It ran all along.
     Healthy,
     /// It never ran: its keys are not at hand.
@@ -43,9 +45,11 @@ pub enum Fortune {
     Restarted(f64),
     /// It was stopped so many seconds into the window, for good or for a while.
     Paused(f64),
+    /// It lies since so many seconds into the window.
+    Lying(f64),
 }
 
-impl Fortune {
+impl ValidatorState {
     /// Its name, and since when in seconds into the window.
     #[must_use]
     pub fn describe(&self) -> (&'static str, Option<f64>) {
@@ -55,21 +59,27 @@ impl Fortune {
             Self::Killed(second) => ("killed", Some(second)),
             Self::Restarted(second) => ("restarted", Some(second)),
             Self::Paused(second) => ("paused", Some(second)),
+            Self::Lying(second) => ("lying", Some(second)),
         }
+    }
+
+    /// Returns `true` if it is to have executed what the others have by the end.
+    pub(super) fn must_catch_up(&self) -> bool {
+        !matches!(self, Self::Killed(_) | Self::Absent | Self::Lying(_))
     }
 }
 
 /// Everything seen, from which the report follows.
 #[derive(Debug)]
-pub struct Evidence<'a> {
-    /// What was asked.
+pub(super) struct Evidence<'a> {
+    /// Configuration of the bench.
     pub config: &'a BenchConfig,
     /// One a second, the first when the load began.
     pub samples: &'a [Sample],
     /// The last look, once everything was answered.
     pub last: &'a [Option<ValidatorStatus>],
-    /// In member order.
-    pub fortunes: &'a [Fortune],
+    /// States of all validators, in member order.
+    pub states: &'a [ValidatorState],
     /// The fates of all operations that count.
     pub counted: Counts,
     /// Those of the warm-up.
@@ -78,59 +88,58 @@ pub struct Evidence<'a> {
     pub latency: LatencyMs,
     /// Answers a second in the time that counts.
     pub goodput_tps: f64,
-    /// What the threads of all validators that ran all along used over the window, in µs by station.
+    /// Processor time of the threads of all validators that ran all along, over the window, in µs
+    /// by station.
     pub stations_us: BTreeMap<Station, f64>,
     /// Bytes on disk of all validators at the end.
     pub disk_bytes: u64,
     /// Load and latency over time.
     pub over_time: &'a OverTime,
-    /// How far each validator was at any time.
+    /// Progress of each validator at any time.
     pub tracks: &'a Tracks,
-    /// When the load began.
+    /// Beginning of the load.
     pub started: SystemTime,
     /// Operations that count and were offered.
     pub offered: u64,
-    /// What was done to validators on purpose, in order.
-    pub events: &'a [Happening],
-    /// What the result is judged by.
+    /// Fault events in their order.
+    pub events: &'a [FaultEvent],
+    /// Figures that the result is judged by.
     pub beside: Beside,
 }
 
-impl Report {
-    /// Draws the conclusions.
+impl Evidence<'_> {
+    /// The report that follows from it.
     ///
     /// # Panics
     /// When there are fewer samples than the window has edges.
     #[must_use]
-    pub fn new(evidence: &Evidence<'_>) -> Self {
-        let Evidence { config, counted, .. } = *evidence;
-        let window = evidence.window();
-        let ids = 0..config.validators;
+    pub(super) fn report(&self) -> Report {
+        let Evidence { config, counted, .. } = *self;
+        let window = self.window();
         let grown = |value: fn(&ValidatorStatus) -> f64| -> Vec<f64> {
-            ids.clone().map(|id| growth(window, id, value)).collect()
+            self.truthful().map(|id| growth(window, id, value)).collect()
         };
-        let validators: Vec<_> = ids.clone().map(|id| evidence.validator(id)).collect();
+        let validators: Vec<_> = (0..config.validators).map(|id| self.validator(id)).collect();
         let rates = validators.iter().filter_map(|validator| validator.committed_tps);
         let committed_tps = rates.reduce(f64::min).unwrap_or(0.0);
         let committed = committed_tps * config.duration_s as f64;
         let sent: f64 = grown(|status| status.bytes_sent as f64).iter().sum();
-        let looks =
-            || evidence.samples.iter().flat_map(|s| &s.looks).chain(evidence.last).flatten();
-        let offered = evidence.offered;
-        Self {
+        let looks = || self.truthful().flat_map(|id| self.seen(id));
+        let offered = self.offered;
+        Report {
             format: FORMAT,
-            started: utc(evidence.started),
+            started: utc(self.started),
             command: String::new(),
             offered_tps: tenths(offered as f64 / config.duration_s as f64),
             committed_tps: tenths(committed_tps),
-            goodput_tps: Some(tenths(evidence.goodput_tps)),
-            stations_us: evidence.stations_us(),
-            latency_ms: evidence.latency,
+            goodput_tps: Some(tenths(self.goodput_tps)),
+            stations_us: self.stations_us(),
+            latency_ms: self.latency,
             bytes_per_tx: (sent > 0.0 && committed > 0.0).then(|| tenths(sent / committed)),
             cpu_seconds: tenths(grown(|status| status.cpu_seconds.unwrap_or(0.0)).iter().sum()),
             client_cpu_seconds: tenths(client_cpu_seconds(window)),
             rss_mb_max: tenths(looks().filter_map(|status| status.rss_mb).fold(0.0, f64::max)),
-            disk_mb: tenths(evidence.disk_bytes as f64 / 1_048_576.0),
+            disk_mb: tenths(self.disk_bytes as f64 / 1_048_576.0),
             view_changes: largest(&grown(|status| status.view_changes as f64)) as u64,
             fast_decisions: largest(&grown(|status| status.fast_decisions as f64)) as u64,
             slow_decisions: largest(&grown(|status| status.slow_decisions as f64)) as u64,
@@ -139,31 +148,35 @@ impl Report {
             refused: counted.refused,
             dropped: counted.dropped,
             unanswered: offered.saturating_sub(counted.settled()),
-            warmup: evidence.warmup,
+            warmup: self.warmup,
             validators,
-            events: evidence.events.to_vec(),
-            timeline: evidence.timeline(),
-            load: rates_of(evidence.over_time),
-            committed: evidence.committed(),
-            latency_over_time: evidence.over_time.latency.clone(),
-            latency_distribution_us: evidence.over_time.distribution_us.clone(),
-            beside: evidence.beside.clone(),
+            events: self.events.to_vec(),
+            timeline: self.timeline(),
+            load: rates_of(self.over_time),
+            committed: self.committed(),
+            latency_over_time: self.over_time.latency.clone(),
+            latency_distribution_us: self.over_time.distribution_us.clone(),
+            beside: self.beside.clone(),
             config: describe(config),
         }
     }
-}
 
-impl Evidence<'_> {
+    /// Members whose figures say something of the committee: a liar's say what it does.
+    fn truthful(&self) -> impl Iterator<Item = u16> {
+        let lies = |id: &u16| matches!(self.states[usize::from(*id)], ValidatorState::Lying(_));
+        (0..self.config.validators).filter(move |id| !lies(id))
+    }
+
     /// The samples from when the window opened to when it closed.
     fn window(&self) -> &[Sample] {
         let opened = self.samples.iter().position(|s| s.second >= self.config.warmup_s);
         &self.samples[opened.expect("the window opened")..]
     }
 
-    /// What an operation costs each station of a validator, in µs, by the station's name.
+    /// Cost of an operation at each station of a validator, in µs, by the station's name.
     fn stations_us(&self) -> BTreeMap<String, f64> {
         let ids = (0..self.config.validators)
-            .filter(|&id| self.fortunes[usize::from(id)] == Fortune::Healthy);
+            .filter(|&id| self.states[usize::from(id)] == ValidatorState::Healthy);
         let executed: f64 =
             ids.map(|id| growth(self.window(), id, |status| status.operations as f64)).sum();
         if executed == 0.0 {
@@ -176,15 +189,15 @@ impl Evidence<'_> {
     }
 
     fn validator(&self, id: u16) -> ValidatorReport {
-        let fortune = self.fortunes[usize::from(id)];
-        let (state, since_s) = fortune.describe();
+        let state = self.states[usize::from(id)];
+        let (name, since_s) = state.describe();
         let look = |sample: &Sample| sample.looks[usize::from(id)].clone();
         let last = self.last[usize::from(id)].clone();
         let last = last.or_else(|| self.samples.iter().rev().find_map(look)).unwrap_or_default();
-        let healthy = fortune == Fortune::Healthy;
+        let healthy = state == ValidatorState::Healthy;
         ValidatorReport {
             id,
-            state: state.to_owned(),
+            state: name.to_owned(),
             since_s,
             committed_tps: healthy.then(|| tenths(rate(self.window(), id))),
             height: last.executed,
@@ -222,7 +235,7 @@ impl Evidence<'_> {
     /// The slowest and the fastest healthy validator in each interval.
     fn committed(&self) -> Committed {
         let ids = (0..usize::from(self.config.validators))
-            .filter(|&id| self.fortunes[id] == Fortune::Healthy);
+            .filter(|&id| self.states[id] == ValidatorState::Healthy);
         let count = self.config.load_span().as_millis() as usize / self.tracks.interval_ms as usize;
         let rates: Vec<_> = ids.map(|id| self.tracks.rates(id, count)).collect();
         let each = |choose: fn(f64, f64) -> f64| {
@@ -237,16 +250,14 @@ impl Evidence<'_> {
     }
 
     fn timeline(&self) -> Vec<Second> {
-        let healthy = |id: u16| self.fortunes[usize::from(id)] == Fortune::Healthy;
+        let healthy = |id: u16| self.states[usize::from(id)] == ValidatorState::Healthy;
         let slowest = |pair: &[Sample]| {
             let ids = (0..self.config.validators).filter(|&id| healthy(id));
             ids.map(|id| growth(pair, id, |status| status.operations as f64) as u64).min()
         };
         let most_view_changes = |pair: &[Sample]| {
-            let ids = 0..self.config.validators;
-            ids.map(|id| growth(pair, id, |status| status.view_changes as f64) as u64)
-                .max()
-                .unwrap_or(0)
+            let each = self.truthful().map(|id| growth(pair, id, |s| s.view_changes as f64) as u64);
+            each.max().unwrap_or(0)
         };
         let second = |pair: &[Sample]| Second {
             second: pair[1].second as i64 - self.config.warmup_s as i64,
@@ -260,7 +271,7 @@ impl Evidence<'_> {
     }
 }
 
-/// How much a counter that starts from zero with its process grew: a smaller value means that the
+/// Growth of a counter that starts from zero with its process: a smaller value means that the
 /// process is a new one.
 pub(super) fn growth(samples: &[Sample], id: u16, value: fn(&ValidatorStatus) -> f64) -> f64 {
     let mut seen = samples.iter().filter_map(|s| s.looks[usize::from(id)].as_ref()).map(value);
@@ -287,7 +298,7 @@ fn rate(window: &[Sample], id: u16) -> f64 {
     last.operations.saturating_sub(first.operations) as f64 / span.as_secs_f64()
 }
 
-/// How fast a value grew between two looks, per second; `None` across a restart.
+/// Growth of a value between two samples, per second; `None` across a restart.
 fn per_second(
     before: &ValidatorStatus,
     now: &ValidatorStatus,
@@ -337,4 +348,4 @@ fn tenths(value: f64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,20 +1,20 @@
 //! Loads of the EVM ledger: made ones and recorded ones, and what one machine alone does with them.
 
 use super::error::BenchError;
-use crate::text::thousands;
 use bytes::Bytes;
 use quorate_crypto::IdentitySecret;
 use quorate_ledger::evm::mix::{self, Mix};
 use quorate_ledger::evm::{Evm, Genesis, GenesisError};
+use quorate_report::results::bounds::Unreplicated;
 use quorate_storage::{DiskStore, Executor, ExecutorConfig};
 use quorate_types::machine::Block;
 use quorate_types::{Body, ChainId, Height, Outcome, Payload, ReplicaId, Request, Service};
-use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes of transactions that go through the order together where a trace is replayed (paper 002, §IX).
+/// Bytes of transactions that go through the order together where a trace is replayed (paper 002,
+/// §IX).
 pub(super) const CHUNK_BYTES: usize = 12 * 1024;
 
 /// So many transactions are about as long, and share a request.
@@ -26,14 +26,14 @@ const MEASURED: usize = 12_000;
 /// A load that is made as it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MixPlan {
-    /// What the transactions are.
+    /// Kinds of transactions and their shares.
     pub shape: mix::Shape,
     /// Accounts that send them in turn, at least 1.
     pub accounts: usize,
 }
 
 impl MixPlan {
-    /// Which chain the transactions are for.
+    /// Identifier of the chain that the transactions are for.
     pub const CHAIN_ID: u64 = 7_770;
 
     /// The load from its first transaction on.
@@ -53,35 +53,35 @@ impl Default for MixPlan {
 /// Transactions that somebody recorded, with what their chain begins with.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// What the chain begins with.
+    /// Genesis of the chain.
     pub genesis: Genesis,
     /// The transactions in their order.
     pub transactions: Vec<Bytes>,
 }
 
-/// Why there is no trace.
+/// Reason for which there is no trace.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// A file cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// Which.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// A line is no transaction's bytes.
     #[error("{path}, line {line}: not a transaction in hexadecimal")]
     Line {
-        /// Which file.
+        /// Path of the file.
         path: String,
-        /// Which line, from 1.
+        /// Number of the line, from 1.
         line: usize,
     },
     /// There is no transaction.
     #[error("{path} holds no transactions")]
     Empty {
-        /// Which file.
+        /// Path of the file.
         path: String,
     },
     /// The genesis is none.
@@ -90,8 +90,8 @@ pub enum TraceError {
 }
 
 impl Trace {
-    /// Reads a file with a signed transaction in hexadecimal on each line, and the genesis file of its chain.
-    /// Empty lines and those that begin with `#` are left out.
+    /// Reads a file with a signed transaction in hexadecimal on each line, and the genesis file of
+    /// its chain. Empty lines and those that begin with `#` are left out.
     ///
     /// # Errors
     /// [`TraceError`].
@@ -115,129 +115,58 @@ impl Trace {
     }
 }
 
-/// What one core does with transactions without any replication: recovers their senders, executes them in
-/// chunks of 12 KB, and keeps the state on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Unreplicated {
-    /// How many transactions were measured.
-    pub transactions: u64,
-    /// How many of them were refused.
-    pub refused: u64,
-    /// Processor time of recovering a sender, in microseconds.
-    pub recover_us: f64,
-    /// Processor time of everything else of a transaction, in microseconds.
-    pub execute_us: f64,
+/// Measures one core with these transactions and no replication, the state in a new folder below
+/// `folder`.
+///
+/// # Errors
+/// When the state cannot be kept there.
+pub(super) fn unreplicated(
+    genesis: &Genesis,
+    transactions: impl Iterator<Item = Bytes>,
+    folder: &Path,
+) -> Result<Unreplicated, BenchError> {
+    let folder = tempfile::tempdir_in(folder)
+        .map_err(|source| BenchError::System { what: "keep a state", source })?;
+    let failed = |error: quorate_storage::StorageError| BenchError::Client(error.to_string());
+    let service = Evm::new(genesis.clone());
+    let preparation = service.preparation().expect("senders are recovered ahead");
+    let store = DiskStore::open(&folder.path().join("state")).map_err(failed)?;
+    let (mut executor, _) =
+        Executor::open(Box::new(store), Box::new(service), ExecutorConfig::default())
+            .map_err(failed)?;
+    let (mut recovering, mut executing, mut refused, mut count) = (0.0, 0.0, 0, 0);
+    for (sequence, chunk) in (0..).zip(chunks(transactions)) {
+        recovering += timed(|| chunk.iter().for_each(|bytes| preparation.prepare(bytes))).1;
+        let block = block(sequence, &chunk);
+        let (executed, seconds) = timed(|| executor.execute(&block));
+        let executed = executed.map_err(failed)?;
+        executing += seconds;
+        count += chunk.len() as u64;
+        let results = executed.answers.iter().flat_map(|answer| answer.results.iter());
+        refused += results.filter(|result| matches!(result, Outcome::Refused(_))).count() as u64;
+    }
+    let each = |seconds: f64| seconds * 1e6 / count.max(1) as f64;
+    Ok(Unreplicated {
+        transactions: count,
+        refused,
+        recover_us: each(recovering),
+        execute_us: each(executing),
+    })
 }
 
-impl Unreplicated {
-    /// Measures them, with the state in a new folder below `folder`.
-    ///
-    /// # Errors
-    /// When the state cannot be kept there.
-    pub fn measure(
-        genesis: &Genesis,
-        transactions: impl Iterator<Item = Bytes>,
-        folder: &Path,
-    ) -> Result<Self, BenchError> {
-        let folder = tempfile::tempdir_in(folder)
-            .map_err(|source| BenchError::System { what: "keep a state", source })?;
-        let failed = |error: quorate_storage::StorageError| BenchError::Client(error.to_string());
-        let service = Evm::new(genesis.clone());
-        let preparation = service.preparation().expect("senders are recovered ahead");
-        let store = DiskStore::open(&folder.path().join("state")).map_err(failed)?;
-        let (mut executor, _) =
-            Executor::open(Box::new(store), Box::new(service), ExecutorConfig::default())
-                .map_err(failed)?;
-        let (mut recovering, mut executing, mut refused, mut count) = (0.0, 0.0, 0, 0);
-        for (sequence, chunk) in (0..).zip(chunks(transactions)) {
-            recovering += timed(|| chunk.iter().for_each(|bytes| preparation.prepare(bytes))).1;
-            let block = block(sequence, &chunk);
-            let (executed, seconds) = timed(|| executor.execute(&block));
-            let executed = executed.map_err(failed)?;
-            executing += seconds;
-            count += chunk.len() as u64;
-            let results = executed.answers.iter().flat_map(|answer| answer.results.iter());
-            refused +=
-                results.filter(|result| matches!(result, Outcome::Refused(_))).count() as u64;
-        }
-        let each = |seconds: f64| seconds * 1e6 / count.max(1) as f64;
-        Ok(Self {
-            transactions: count,
-            refused,
-            recover_us: each(recovering),
-            execute_us: each(executing),
-        })
-    }
-
-    /// As [`Unreplicated::measure`], with the beginning of a made load.
-    ///
-    /// # Errors
-    /// When the state cannot be kept.
-    pub fn of_mix(plan: MixPlan, seed: u64, folder: &Path) -> Result<Self, BenchError> {
-        let mut mix = plan.start(seed);
-        let genesis = mix.genesis();
-        let transactions: Vec<Bytes> = (0..MEASURED).map(|_| mix.next_transaction()).collect();
-        Self::measure(&genesis, transactions.into_iter(), folder)
-    }
-
-    /// Processor time of a transaction, in microseconds.
-    #[must_use]
-    pub fn each_us(&self) -> f64 {
-        self.recover_us + self.execute_us
-    }
-
-    /// Transactions a second on one core.
-    #[must_use]
-    pub fn tps(&self) -> f64 {
-        1e6 / self.each_us()
-    }
-
-    /// What so many validators that share so many cores could execute if ordering cost nothing.
-    #[must_use]
-    pub fn bound(&self, validators: u64, cores: u64) -> f64 {
-        cores as f64 * self.tps() / validators as f64
-    }
-
-    /// As a line.
-    #[must_use]
-    pub fn describe(&self) -> String {
-        let refused = match self.refused {
-            0 => String::new(),
-            refused => {
-                format!(" · {} of {} refused", thousands(refused), thousands(self.transactions))
-            }
-        };
-        format!(
-            "{} tx/s on one core: sender {:.1} µs, execution {:.1}{refused}",
-            thousands(self.tps().round() as u64),
-            self.recover_us,
-            self.execute_us,
-        )
-    }
-}
-
-/// The EVM ledger's figures beside those of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct EvmBound {
-    /// One machine alone.
-    pub unreplicated: Unreplicated,
-    /// What the validators could execute together if ordering cost nothing: cores/(n·t).
-    pub bound_tps: f64,
-    /// How much of that the run committed.
-    pub reached: f64,
-}
-
-impl EvmBound {
-    /// Lines for a table.
-    #[must_use]
-    pub fn figures(&self) -> Vec<(&'static str, String)> {
-        let bound = format!(
-            "{} tx/s if ordering cost nothing; {:.0} % of it reached",
-            thousands(self.bound_tps.round() as u64),
-            100.0 * self.reached
-        );
-        vec![("unreplicated", self.unreplicated.describe()), ("EVM bound", bound)]
-    }
+/// As [`unreplicated`], with the beginning of a made load.
+///
+/// # Errors
+/// When the state cannot be kept.
+pub(super) fn unreplicated_mix(
+    plan: MixPlan,
+    seed: u64,
+    folder: &Path,
+) -> Result<Unreplicated, BenchError> {
+    let mut mix = plan.start(seed);
+    let genesis = mix.genesis();
+    let transactions: Vec<Bytes> = (0..MEASURED).map(|_| mix.next_transaction()).collect();
+    unreplicated(&genesis, transactions.into_iter(), folder)
 }
 
 /// Transactions that are at most 12 KB together, or one that is longer.
@@ -264,7 +193,7 @@ fn block(sequence: u64, operations: &[Bytes]) -> Block {
     Block { payload, bodies: vec![body], decided: Bytes::from_static(b"decided") }
 }
 
-/// What work gives, and the processor time that it takes, in seconds.
+/// Result of some work, and its processor time in seconds.
 fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let before = thread_seconds();
     let done = work();
@@ -292,15 +221,12 @@ mod tests {
         let loaded = Trace::load(&trace, &genesis).expect("reads");
         assert_eq!(loaded.transactions, transactions);
 
-        let alone = Unreplicated::measure(
-            &loaded.genesis,
-            loaded.transactions.iter().cloned(),
-            folder.path(),
-        );
+        let alone =
+            unreplicated(&loaded.genesis, loaded.transactions.iter().cloned(), folder.path());
         let alone = alone.expect("measures");
         assert_eq!((alone.transactions, alone.refused), (120, 0));
         let backwards = loaded.transactions.into_iter().rev();
-        let alone = Unreplicated::measure(&loaded.genesis, backwards, folder.path());
+        let alone = unreplicated(&loaded.genesis, backwards, folder.path());
         assert!(alone.expect("measures").refused > 0, "order matters");
 
         fs::write(&trace, "zz").expect("writes");

@@ -1,4 +1,4 @@
-//! Whether every validator that should be working is.
+//! Health of a committee: every validator that should be working is.
 //!
 //! A committee hides a member's failure from its clients: that is its purpose. So a harness that
 //! looks only at the clients' figures reports a cluster of four in which one stands still as fine.
@@ -9,9 +9,9 @@ use crate::status::ValidatorStatus;
 /// Seconds that a member may stand still while others advance.
 pub const STALL_SECONDS_MAX: u32 = 5;
 
-/// What is wrong with one validator.
+/// Fault of one validator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Ailment {
+pub enum HealthIssue {
     /// Its process ended, and nobody asked it to.
     #[error("validator {0} exited by itself ({1})")]
     Exited(u16, String),
@@ -24,9 +24,9 @@ pub enum Ailment {
          (it stands at {own} operations, the furthest at {furthest})"
     )]
     Stalled {
-        /// Who.
+        /// Index of the validator.
         id: u16,
-        /// Its operations.
+        /// Number of its operations.
         own: u64,
         /// The most that any other has executed.
         furthest: u64,
@@ -34,9 +34,9 @@ pub enum Ailment {
     /// The load is over and it has not caught up.
     #[error("validator {id} stayed behind: {own} operations executed, the furthest has {furthest}")]
     Behind {
-        /// Who.
+        /// Index of the validator.
         id: u16,
-        /// Its operations.
+        /// Number of its operations.
         own: u64,
         /// The most that any other has executed.
         furthest: u64,
@@ -46,8 +46,8 @@ pub enum Ailment {
     Diverged(u16, u16, u64),
 }
 
-impl Ailment {
-    /// Whose log explains it.
+impl HealthIssue {
+    /// Validator whose log explains it.
     #[must_use]
     pub fn validator(&self) -> u16 {
         match self {
@@ -84,17 +84,17 @@ impl Health {
         self.members[usize::from(id)].excused = true;
     }
 
-    /// Whether `id` was expected to work all along.
-    #[must_use]
-    pub fn is_expected(&self, id: u16) -> bool {
+    /// Returns `true` if `id` was expected to work all along.
+    #[cfg(test)]
+    fn is_expected(&self, id: u16) -> bool {
         !self.members[usize::from(id)].excused
     }
 
     /// Takes in what all validators said within the same second, `None` for silence.
     ///
     /// # Errors
-    /// The first ailment found.
-    pub fn observe(&mut self, looks: &[Option<ValidatorStatus>]) -> Result<(), Ailment> {
+    /// The first issue found.
+    pub fn observe(&mut self, looks: &[Option<ValidatorStatus>]) -> Result<(), HealthIssue> {
         let advanced = |member: &Member, look: &Option<ValidatorStatus>| {
             look.as_ref().is_some_and(|status| status.operations > member.operations)
         };
@@ -115,34 +115,34 @@ impl Health {
             }
             member.operations = look.as_ref().map_or(member.operations, |s| s.operations);
             if member.silent >= STALL_SECONDS_MAX {
-                return Err(Ailment::Silent(id));
+                return Err(HealthIssue::Silent(id));
             }
             if member.standing_still >= STALL_SECONDS_MAX {
-                return Err(Ailment::Stalled { id, own: member.operations, furthest });
+                return Err(HealthIssue::Stalled { id, own: member.operations, furthest });
             }
         }
         agree(looks)
     }
 }
 
-/// Whether all who answered and executed the same height have the same root there.
+/// Checks that all who answered and executed the same height have the same root there.
 ///
 /// # Errors
 /// The first two that differ.
-pub fn agree(looks: &[Option<ValidatorStatus>]) -> Result<(), Ailment> {
+pub fn agree(looks: &[Option<ValidatorStatus>]) -> Result<(), HealthIssue> {
     let answered: Vec<_> =
         (0..).zip(looks).filter_map(|(id, look)| Some((id, look.as_ref()?))).collect();
     for (position, (a, first)) in answered.iter().enumerate() {
         for (b, second) in &answered[position + 1..] {
             if first.executed == second.executed && first.root != second.root {
-                return Err(Ailment::Diverged(*a, *b, first.executed));
+                return Err(HealthIssue::Diverged(*a, *b, first.executed));
             }
         }
     }
     Ok(())
 }
 
-/// Whether all of `ids` have executed as many operations as the furthest, but for `tolerance`.
+/// Checks that all of `ids` have executed as many operations as the furthest, but for `tolerance`.
 ///
 /// # Errors
 /// The first that has not, or that is silent.
@@ -150,12 +150,12 @@ pub fn caught_up(
     looks: &[Option<ValidatorStatus>],
     ids: &[u16],
     tolerance: u64,
-) -> Result<(), Ailment> {
+) -> Result<(), HealthIssue> {
     let furthest = furthest(looks);
     for &id in ids {
-        let look = looks[usize::from(id)].as_ref().ok_or(Ailment::Silent(id))?;
+        let look = looks[usize::from(id)].as_ref().ok_or(HealthIssue::Silent(id))?;
         if look.operations + tolerance < furthest {
-            return Err(Ailment::Behind { id, own: look.operations, furthest });
+            return Err(HealthIssue::Behind { id, own: look.operations, furthest });
         }
     }
     Ok(())

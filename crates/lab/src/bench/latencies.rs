@@ -3,37 +3,22 @@
 //!
 //! Real and simulated committees fill the same [`Latencies`], so that their figures mean the same.
 
-use super::latency_grid::LatencyGrid;
 use hdrhistogram::Histogram;
-use serde::{Deserialize, Serialize};
+use quorate_report::results::{LatencyGrid, LatencyMs};
 use std::ops::Range;
 
 /// Longest latency told apart: ten minutes.
 const LATENCY_US_MAX: u64 = 600_000_000;
 
-/// A latency distribution in milliseconds; zeros when nothing was measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LatencyMs {
-    /// Average.
-    pub mean: f64,
-    /// Median.
-    pub p50: f64,
-    /// Nine in ten were quicker.
-    pub p90: f64,
-    /// Ninety-nine in a hundred were quicker.
-    pub p99: f64,
-    /// The slowest.
-    pub max: f64,
-}
-
 /// Answered operations, by when they were due and how long they took.
 #[derive(Debug)]
 pub struct Latencies {
-    /// When those are due that count, in microseconds since the load began.
+    /// Moments at which operations are due that count, in microseconds since the load began.
     counted_us: Range<u64>,
     histogram: Histogram<u64>,
     grid: LatencyGrid,
-    /// Those that were answered in that time, whenever they were due, and when the first of them was.
+    /// Those that were answered in that time, whenever they were due, and when the first of them
+    /// was.
     in_time: u64,
     first_answer_us: u64,
 }

@@ -1,15 +1,15 @@
 //! Load: how operations are offered.
 //!
-//! In an *open* loop they leave at their times, whether or not earlier ones were answered: evenly, or
-//! as independent users would send them ([`Shape::Poisson`]). In a *closed* loop each session has a
-//! fixed number under way and offers the next when one is answered: it measures what so many waiting
-//! users get, and slows down with the committee.
+//! In an *open* loop they leave at their times, whether or not earlier ones were answered: evenly,
+//! or as independent users would send them ([`Shape::Poisson`]). In a *closed* loop each session
+//! has a fixed number under way and offers the next when one is answered: it measures what so many
+//! waiting users get, and slows down with the committee.
 
 mod closed;
 mod open;
 
 use super::evm::MixPlan;
-use super::measure::{Fate, Recorder, Schedule};
+use super::measure::{OperationResult, Recorder, Schedule};
 use bytes::{Bytes, BytesMut};
 use closed::ClosedLoop;
 use open::{Arrivals, Pacer};
@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// When operations are offered.
+/// Moments at which operations are offered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
@@ -68,9 +68,9 @@ impl fmt::Display for Shape {
     }
 }
 
-/// Where load goes.
+/// Destination of a load.
 pub trait Target: Send {
-    /// How many sessions there are.
+    /// Number of sessions, at least one.
     fn sessions(&self) -> usize;
 
     /// Hands operations to a session, without waiting for anything; `false` when it took none.
@@ -80,36 +80,36 @@ pub trait Target: Send {
 /// Operations with their marks.
 pub type Operations = Vec<(u64, Bytes)>;
 
-/// What became of one operation.
+/// Outcome of one operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
-    /// Its session.
+    /// Number of its session.
     pub session: usize,
-    /// Its mark.
+    /// Mark of the operation.
     pub mark: u64,
-    /// What became of it.
-    pub fate: Fate,
+    /// Result of the operation.
+    pub result: OperationResult,
 }
 
-/// Where what became of the operations is heard.
+/// Source of the outcomes of operations.
 pub trait Answers: Send {
-    /// The next answer, or `None` when there was none within `patience`.
-    fn next(&mut self, patience: Duration) -> Option<Answer>;
+    /// The next answer, or `None` when there was none within `timeout`.
+    fn next(&mut self, timeout: Duration) -> Option<Answer>;
 }
 
-/// How often the clock is looked at: operations due in between leave together.
+/// Interval at which the clock is read: operations due in between leave together.
 const TICK: Duration = Duration::from_millis(1);
 
-/// What to offer.
+/// Parameters of the load to offer.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// When.
+    /// Moments at which operations are offered.
     pub shape: Shape,
     /// Operations per second in an open loop.
     pub rate: u64,
     /// Operations under way of each session in a closed loop.
     pub outstanding: u64,
-    /// What the operations are.
+    /// Content of the operations.
     pub content: Content,
     /// Bytes of each operation.
     pub operation_bytes: usize,
@@ -119,20 +119,20 @@ pub struct Plan {
     pub ready: u64,
 }
 
-/// What operations are, by the service that they are for.
+/// Content of operations, by the service that they are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Random bytes.
+    /// Bytes drawn at random.
     Random,
-    /// Puts of random bytes into the key-value store, under so many keys in random order. An operation
-    /// has [`PUT_BYTES`] at least.
+    /// Puts of random bytes into the key-value store, under so many keys in random order. An
+    /// operation has [`PUT_BYTES`] at least.
     Puts {
-        /// How many keys, at least 1.
+        /// Number of keys, at least 1.
         keys: u64,
     },
     /// Signed transactions of the EVM ledger.
     Transactions(MixPlan),
-    /// What somebody recorded.
+    /// Transactions that somebody recorded.
     Recorded,
 }
 
@@ -147,7 +147,8 @@ pub struct Load {
 }
 
 impl Load {
-    /// Starts to offer `plan`, with its payload, to `target` on `schedule`, counting what `answers` says.
+    /// Starts to offer `plan`, with its payload, to `target` on `schedule`, counting what `answers`
+    /// says.
     pub fn start(
         schedule: Schedule,
         plan: Plan,
@@ -191,15 +192,15 @@ fn count(mut answers: impl Answers, recorder: &Mutex<Recorder>, stop: &AtomicBoo
     while !stop.load(Ordering::Relaxed) {
         let Some(answer) = answers.next(10 * TICK) else { continue };
         let mut recorder = recorder.lock();
-        recorder.record(answer.mark, answer.fate);
+        recorder.record(answer.mark, answer.result);
         while let Some(answer) = answers.next(Duration::ZERO) {
-            recorder.record(answer.mark, answer.fate);
+            recorder.record(answer.mark, answer.result);
         }
     }
 }
 
-/// The operations' bytes. Random ones are cheap, one fill for all that leave together; signed ones are made
-/// ahead.
+/// The operations' bytes. Random ones are cheap, one fill for all that leave together; signed ones
+/// are made ahead.
 #[derive(Debug)]
 pub struct Payload {
     random: ChaCha8Rng,
@@ -213,7 +214,7 @@ pub struct Payload {
 const READY_MAX: u64 = 2_000_000;
 
 impl Payload {
-    /// What `plan` offers. Takes some 40 µs for each transaction that is made ahead.
+    /// Content for a `plan`. Takes some 40 µs for each transaction that is made ahead.
     #[must_use]
     pub fn new(plan: &Plan) -> Self {
         let Plan { content, operation_bytes, seed, .. } = *plan;

@@ -1,29 +1,29 @@
-//! What came of every operation, counted and timed.
+//! Outcomes of all operations, counted and timed.
 //!
-//! An operation's mark is when it was due, in microseconds since the load began, so that nothing has
-//! to be remembered for each. Latency runs from then, not from when a busy client got round to
+//! An operation's mark is when it was due, in microseconds since the load began, so that nothing
+//! has to be remembered for each. Latency runs from then, not from when a busy client got round to
 //! sending: otherwise a stall would hide the very operations that it delayed. In a closed loop an
 //! operation is due when the one before it is answered.
 
-use super::latencies::{self, Latencies, LatencyMs, summarise};
-use super::latency_grid::{INTERVAL_MS, LatencyGrid};
+use super::latencies::{self, Latencies, summarise};
 use hdrhistogram::Histogram;
-use serde::{Deserialize, Serialize};
+use quorate_report::results::latency_grid::INTERVAL_MS;
+use quorate_report::results::{Counts, LatencyGrid, LatencyMs};
 use std::time::{Duration, Instant};
 
-/// When the load begins, and which part of it counts.
+/// Beginning of the load, and the part of it that counts.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
-    /// When it begins.
+    /// Moment at which it begins.
     pub start: Instant,
-    /// How much of the start does not count.
+    /// Length of the first part, which does not count.
     pub warmup: Duration,
-    /// How much follows that does.
+    /// Length of the part that does.
     pub window: Duration,
 }
 
 impl Schedule {
-    /// When an operation with this mark is due.
+    /// Moment at which an operation with this mark is due.
     #[must_use]
     pub fn due(&self, mark: u64) -> Instant {
         self.start + Duration::from_micros(mark)
@@ -49,21 +49,21 @@ impl Schedule {
     }
 }
 
-/// What became of one operation.
+/// Result of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum OperationResult {
     /// f+1 replicas gave the same signed reply.
     Done {
-        /// When the last of them was counted.
+        /// Moment at which the last of them was counted.
         at: Instant,
-        /// Whether the service refused the operation.
+        /// `true` if the service refused the operation.
         refused: bool,
     },
     /// The session was full and did not take it.
     NotTaken,
 }
 
-/// Counts fates.
+/// Counts results of operations.
 #[derive(Debug)]
 pub struct Recorder {
     schedule: Schedule,
@@ -75,33 +75,14 @@ pub struct Recorder {
     offered_counted: u64,
     offered_warmup: u64,
     offering: bool,
-    /// Everything that counts.
+    /// Operations of the measured window.
     pub counted: Counts,
-    /// The warm-up, apart.
+    /// Operations of the warm-up.
     pub warmup: Counts,
 }
 
-/// How many met which fate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
-    /// Done, refused by the service or not.
-    pub done: u64,
-    /// Of those, refused by the service.
-    pub refused: u64,
-    /// Not taken by a full session.
-    pub dropped: u64,
-}
-
-impl Counts {
-    /// All that are settled.
-    #[must_use]
-    pub fn settled(&self) -> u64 {
-        self.done + self.dropped
-    }
-}
-
 impl Recorder {
-    /// Nothing counted yet.
+    /// A recorder that has counted nothing yet.
     #[must_use]
     pub fn new(schedule: Schedule) -> Self {
         Self {
@@ -137,12 +118,12 @@ impl Recorder {
     }
 
     /// Takes in what became of an operation with this mark.
-    pub fn record(&mut self, mark: u64, fate: Fate) {
+    pub fn record(&mut self, mark: u64, result: OperationResult) {
         let counts = mark >= self.schedule.first_counted();
         let tally = if counts { &mut self.counted } else { &mut self.warmup };
-        match fate {
-            Fate::NotTaken => tally.dropped += 1,
-            Fate::Done { at, refused } => {
+        match result {
+            OperationResult::NotTaken => tally.dropped += 1,
+            OperationResult::Done { at, refused } => {
                 tally.done += 1;
                 tally.refused += u64::from(refused);
                 let done = self.schedule.mark(at);
@@ -194,7 +175,7 @@ impl Recorder {
         self.offered_counted
     }
 
-    /// Whether everything was offered and is settled.
+    /// Returns `true` if everything was offered and is settled.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         let settled = self.counted.settled() + self.warmup.settled();
@@ -202,7 +183,7 @@ impl Recorder {
     }
 }
 
-/// What happened when, in intervals of [`INTERVAL_MS`] from the beginning of the load.
+/// Counts over time, in intervals of [`INTERVAL_MS`] from the beginning of the load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OverTime {
     /// Operations due in each interval.

@@ -4,7 +4,7 @@ mod frame;
 mod terminal;
 
 use super::config::BenchConfig;
-use super::evidence::{Fortune, Sample};
+use super::evidence::{Sample, ValidatorState};
 use console::Term;
 use frame::State;
 use parking_lot::Mutex;
@@ -13,7 +13,7 @@ use terminal::Panel;
 /// Seconds between plain lines.
 const LINE_SECONDS: u64 = 5;
 
-/// Where a bench says how far it is.
+/// Display of a bench's progress.
 #[derive(Debug)]
 pub struct Progress {
     output: Mutex<Output>,
@@ -21,7 +21,7 @@ pub struct Progress {
 
 #[derive(Debug)]
 enum Output {
-    /// Nothing is said.
+    /// No display at all.
     Silent,
     /// A line now and then, for logs.
     Lines(State),
@@ -50,12 +50,12 @@ impl Progress {
             Output::Lines(_) => eprintln!("{what}"),
             Output::Panel(state, panel) => {
                 state.stage = Some(what);
-                panel.draw(|width, height| state.frame(width, height));
+                panel.draw(state);
             }
         }
     }
 
-    /// The load begins.
+    /// Takes in that the load begins.
     pub fn begin(&self, config: &BenchConfig) {
         if let Some(state) = self.output.lock().state() {
             state.begin(config);
@@ -70,16 +70,16 @@ impl Progress {
             Output::Lines(_) => eprintln!("{at_s:>5.1} s  {what}"),
             Output::Panel(state, panel) => {
                 state.note(at_s, what);
-                panel.draw(|width, height| state.frame(width, height));
+                panel.draw(state);
             }
         }
     }
 
     /// Shows the last second.
-    pub fn show(&self, samples: &[Sample], fortunes: &[Fortune]) {
+    pub fn show(&self, samples: &[Sample], states: &[ValidatorState]) {
         let mut output = self.output.lock();
         if let Some(state) = output.state() {
-            state.take_in(samples, fortunes);
+            state.take_in(samples, states);
         }
         match &mut *output {
             Output::Lines(state) if state.second().is_multiple_of(LINE_SECONDS) => {
@@ -87,7 +87,7 @@ impl Progress {
                     eprintln!("{line}");
                 }
             }
-            Output::Panel(state, panel) => panel.draw(|width, height| state.frame(width, height)),
+            Output::Panel(state, panel) => panel.draw(state),
             Output::Silent | Output::Lines(_) => {}
         }
     }

@@ -1,15 +1,15 @@
-//! Readers beside the load: questions to the gateways of an EVM ledger at a rate, as wallets and pages ask them.
+//! Readers beside the load: questions to the gateways of an EVM ledger at a rate, as wallets and
+//! pages ask them.
 //!
-//! The load is open: a question is due at its time whatever became of those before it, and its latency runs
-//! from then. Eight connections carry it, over the validators in turn.
+//! The load is open: a question is due at its time whatever became of those before it, and its
+//! latency runs from then. Eight connections carry it, over the validators in turn.
 
-use super::latencies::{Latencies, LatencyMs};
+use super::latencies::Latencies;
 use super::measure::Schedule;
 use crate::http::Connection;
-use crate::text::{milliseconds, thousands};
 use parking_lot::Mutex;
 use quorate_ledger::evm::{Address, Genesis, mix};
-use serde::{Deserialize, Serialize};
+use quorate_report::results::beside::Reads;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -17,39 +17,14 @@ use std::time::{Duration, Instant};
 /// Connections that carry the questions.
 const CONNECTIONS: u64 = 8;
 
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time for an answer.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Accounts that are asked after.
 const ACCOUNTS: usize = 1_000;
 
-/// What readers saw.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Reads {
-    /// Questions a second.
-    pub rate: u64,
-    /// Questions in the window without a result.
-    pub failed: u64,
-    /// From when a question was due to its answer.
-    pub latency: LatencyMs,
-}
-
-impl Reads {
-    /// As a line.
-    #[must_use]
-    pub fn describe(&self) -> String {
-        let failed = match self.failed {
-            0 => String::new(),
-            failed => format!(" · {} failed", thousands(failed)),
-        };
-        let [p50, p99, max] =
-            [self.latency.p50, self.latency.p99, self.latency.max].map(milliseconds);
-        let rate = thousands(self.rate);
-        format!("{rate}/s over JSON-RPC: p50 {p50} ms, p99 {p99}, longest {max}{failed}")
-    }
-}
-
-/// Readers at work. Dropping them without [`Readers::finish`] leaves their threads to end with the load.
+/// Readers at work. Dropping them without [`Readers::finish`] leaves their threads to end with the
+/// load.
 pub(super) struct Readers {
     rate: u64,
     seen: Arc<Mutex<Seen>>,
@@ -96,7 +71,7 @@ impl Readers {
     }
 }
 
-/// One connection's part.
+/// State of one connection.
 struct Reader {
     gateway: String,
     schedule: Schedule,
@@ -128,9 +103,9 @@ impl Reader {
         }
     }
 
-    /// Whether there was a result. What is wrong with a connection ends it.
+    /// Returns `true` if there was a result. What is wrong with a connection ends it.
     fn ask(&self, open: &mut Option<Connection>, question: &str) -> bool {
-        let connection = open.take().map_or_else(|| Connection::open(&self.gateway, PATIENCE), Ok);
+        let connection = open.take().map_or_else(|| Connection::open(&self.gateway, TIMEOUT), Ok);
         let Ok(mut connection) = connection else { return false };
         let Ok(answer) = connection.post("/", question) else { return false };
         *open = Some(connection);
@@ -138,7 +113,7 @@ impl Reader {
     }
 }
 
-/// What is asked in turn: a balance, a nonce, a contract's view, the newest block.
+/// Queries to ask in turn: a balance, a nonce, a contract's view, the newest block.
 fn questions(genesis: &Genesis) -> Vec<String> {
     let question = |method: &str, parameters: String| {
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[{parameters}]}}"#)
@@ -161,6 +136,7 @@ fn questions(genesis: &Genesis) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::bench::MixPlan;
+    use quorate_report::results::LatencyMs;
 
     #[test]
     fn questions_are_json_and_of_every_kind() {

@@ -1,32 +1,13 @@
-//! How long throughput took to recover from what was done to a validator.
+//! Time that throughput took to recover from what was done to a validator.
 
-use super::report::Happening;
-use crate::text::thousands;
-use serde::{Deserialize, Serialize};
+use quorate_report::results::FaultEvent;
+use quorate_report::results::beside::Recovery;
 
 /// Recovered is what reaches this share of the rate before.
 const RECOVERED: f64 = 0.8;
 
 /// The rate before is the mean over so long, in milliseconds.
 const BEFORE_MS: u64 = 2_000;
-
-/// What one event did to the rate at which operations were committed, as clients see it: at their
-/// (f+1)-th equal reply.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Recovery {
-    /// What was done, when, to whom.
-    #[serde(flatten)]
-    pub event: Happening,
-    /// Operations per second over the two seconds before.
-    pub before_tps: f64,
-    /// The lowest rate until it recovered.
-    pub lowest_tps: f64,
-    /// Seconds until the rate was back at four fifths of what it was before; 0 when it never fell
-    /// below, absent when it did not come back before the next event or the end of the load.
-    pub seconds: Option<f64>,
-    /// The same in view timeouts.
-    pub view_timeouts: Option<f64>,
-}
 
 /// Operations answered over time.
 #[derive(Clone, Copy, Debug)]
@@ -37,17 +18,17 @@ pub struct Series<'a> {
     pub interval_ms: u64,
     /// The load's warm-up and its whole length, in milliseconds.
     pub warmup_ms: u64,
-    /// See there.
+    /// Length of the whole load, in milliseconds.
     pub load_ms: u64,
     /// Rates are means over so many intervals: one, or as many as two views take.
     pub smooth: usize,
 }
 
 impl Series<'_> {
-    /// What every event did, in their order.
+    /// Recovery from each event, in their order.
     #[must_use]
-    pub fn recoveries(&self, events: &[Happening], timeout_ms: u64) -> Vec<Recovery> {
-        let moment = |event: &Happening| event.at_s * 1_000.0 + self.warmup_ms as f64;
+    pub fn recoveries(&self, events: &[FaultEvent], timeout_ms: u64) -> Vec<Recovery> {
+        let moment = |event: &FaultEvent| event.at_s * 1_000.0 + self.warmup_ms as f64;
         let ends = events.iter().skip(1).map(moment).chain([self.load_ms as f64]);
         let each = events.iter().zip(ends).filter_map(|(event, end)| {
             let recovery = self.recovery(event.clone(), moment(event), end)?;
@@ -58,7 +39,7 @@ impl Series<'_> {
     }
 
     /// `None` when there is nothing before the event to compare with.
-    fn recovery(&self, event: Happening, at_ms: f64, end_ms: f64) -> Option<Recovery> {
+    fn recovery(&self, event: FaultEvent, at_ms: f64, end_ms: f64) -> Option<Recovery> {
         let index = |ms: f64| (ms / self.interval_ms as f64) as usize;
         let (at, end) = (index(at_ms), index(end_ms.min(self.load_ms as f64)));
         let before = at.saturating_sub((BEFORE_MS / self.interval_ms) as usize)..at;
@@ -89,22 +70,6 @@ impl Series<'_> {
         let count = range.len();
         let sum: u64 = range.map(|i| self.answered.get(i).copied().unwrap_or(0)).sum();
         sum as f64 * 1_000.0 / (count as f64 * self.interval_ms as f64)
-    }
-}
-
-impl Recovery {
-    pub(super) fn describe(&self) -> String {
-        let Happening { at_s, kind, validator } = &self.event;
-        let what = format!("{kind} {validator} at {at_s} s:");
-        let lowest = thousands(self.lowest_tps.round() as u64);
-        match (self.seconds, self.view_timeouts) {
-            (Some(seconds), _) if seconds <= 0.0 => format!("{what} never below 80 %"),
-            (Some(seconds), Some(timeouts)) => format!(
-                "{what} back at 80 % after {seconds:.1} s ({timeouts} view timeouts), {lowest} tx/s at \
-                 the lowest"
-            ),
-            _ => format!("{what} not back at 80 % in time, {lowest} tx/s at the lowest"),
-        }
     }
 }
 

@@ -1,21 +1,23 @@
 //! A run under way: looks at everybody, lets events happen, waits for the last answers.
 
-use super::beside::{Beside, LeastLatency};
+use super::beside::least_latency;
 use super::committee::Committee;
 use super::config::BenchConfig;
-use super::events::{Deed, Event, Who, plan};
-use super::evidence::{Evidence, Fortune, Sample, growth};
-use super::health::{self, Ailment, Health};
-use super::latency_grid::INTERVAL_MS;
+use super::events::{Action, Event, Target, plan};
+use super::evidence::{Evidence, Sample, ValidatorState, growth};
+use super::health::{self, Health, HealthIssue};
 use super::measure::{Recorder, Schedule};
-use super::recovery::{Recovery, Series};
-use super::report::Happening;
+use super::recovery::Series;
 use super::watch::Tracks;
-use super::{BenchError, Progress, Report};
+use super::{BenchError, Progress};
 use crate::machine::own_cpu_seconds;
 use crate::stations::{self, Threads, Used, of_validator};
 use crate::status::ValidatorStatus;
 use parking_lot::Mutex;
+use quorate_report::Report;
+use quorate_report::results::beside::{LeastLatency, Recovery};
+use quorate_report::results::latency_grid::INTERVAL_MS;
+use quorate_report::results::{Beside, FaultEvent};
 use quorate_types::Committee as Members;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +27,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// The longest nap: how late an event or an interruption may be noticed.
 const NAP: Duration = Duration::from_millis(20);
 
-/// What a run is given.
+/// Parts of a run that are made before it.
 pub(super) struct Given<'a> {
     pub(super) config: &'a BenchConfig,
     pub(super) committee: &'a mut Committee,
@@ -41,17 +43,17 @@ pub(super) struct Run<'a> {
     given: Given<'a>,
     started: SystemTime,
     health: Health,
-    fortunes: Vec<Fortune>,
+    states: Vec<ValidatorState>,
     samples: Vec<Sample>,
     /// Those to come, the next one last.
     events: Vec<Event>,
     /// Those that were, in order.
-    happened: Vec<Happening>,
-    /// Who was killed or stopped under which name, the latest last.
-    harmed: Vec<(Who, Deed, u16)>,
-    /// Who is stopped now.
+    happened: Vec<FaultEvent>,
+    /// Validators that were killed or stopped, each with the name used, the latest last.
+    harmed: Vec<(Target, Action, u16)>,
+    /// Validators that are stopped now.
     paused: Vec<u16>,
-    /// What threads had used when the window opened, and used while it was open, in µs.
+    /// Processor time of threads before the window opened, and while it was open, in µs.
     threads: Threads,
     stations_us: Used,
 }
@@ -64,17 +66,17 @@ impl<'a> Run<'a> {
         let config = given.config;
         let validators = usize::from(config.validators);
         let mut health = Health::new(validators);
-        let mut fortunes = vec![Fortune::Healthy; validators];
+        let mut states = vec![ValidatorState::Healthy; validators];
         for absent in config.absent() {
             health.excuse(absent);
-            fortunes[usize::from(absent)] = Fortune::Absent;
+            states[usize::from(absent)] = ValidatorState::Absent;
         }
         Self {
             started: SystemTime::now(),
             health,
-            fortunes,
+            states,
             samples: Vec::new(),
-            events: plan(&config.kills, &config.restarts, &config.pauses),
+            events: plan(&config.kills, &config.restarts, &config.pauses, &config.lies),
             happened: Vec::new(),
             harmed: Vec::new(),
             paused: Vec::new(),
@@ -93,7 +95,7 @@ impl<'a> Run<'a> {
             if second == config.warmup_s {
                 self.threads = self.healthy_threads();
             }
-            progress.show(&self.samples, &self.fortunes);
+            progress.show(&self.samples, &self.states);
         }
         self.stations_us = stations::used(&self.healthy_threads(), &self.threads, of_validator);
         Ok(())
@@ -101,7 +103,7 @@ impl<'a> Run<'a> {
 
     /// The threads of those that ran all along so far; none where the system does not tell.
     fn healthy_threads(&self) -> Threads {
-        let healthy = self.with(|fortune| *fortune == Fortune::Healthy);
+        let healthy = self.with(|state| *state == ValidatorState::Healthy);
         let processes = &self.given.committee.processes;
         let ids = healthy.into_iter().filter_map(|id| processes.id(usize::from(id)));
         ids.filter_map(|process| stations::threads(process).ok()).flatten().collect()
@@ -109,7 +111,7 @@ impl<'a> Run<'a> {
 
     fn sample(&mut self, second: u64) -> Result<(), BenchError> {
         let looks = self.look()?;
-        self.health.observe(&looks).map_err(|ailment| self.unwell(ailment))?;
+        self.health.observe(&looks).map_err(|issue| self.unwell(issue))?;
         let (counted, lately) = {
             let mut recorder = self.given.recorder.lock();
             (recorder.counted, recorder.lately())
@@ -124,7 +126,7 @@ impl<'a> Run<'a> {
         let config = self.given.config;
         self.given.progress.say("waiting for the last answers and for every validator to catch up");
         let deadline = Instant::now() + Duration::from_secs(config.drain_s);
-        let living = self.with(|fortune| !matches!(fortune, Fortune::Killed(_) | Fortune::Absent));
+        let living = self.with(ValidatorState::must_catch_up);
         loop {
             self.sleep_until(Instant::now() + 5 * NAP)?;
             let looks = self.look()?;
@@ -134,7 +136,7 @@ impl<'a> Run<'a> {
                 // Late answers may still be executed while we look: a second's worth is no lag.
                 health::caught_up(&looks, &living, config.under_way_max())
                     .and_then(|()| health::agree(&looks))
-                    .map_err(|ailment| self.unwell(ailment))?;
+                    .map_err(|issue| self.unwell(issue))?;
                 return Ok(looks);
             }
         }
@@ -144,13 +146,13 @@ impl<'a> Run<'a> {
         let recorder = self.given.recorder.lock();
         let over_time = recorder.over_time();
         let latency = recorder.latency();
-        let minimum = LeastLatency::of(self.given.config, &self.given.members, latency);
+        let minimum = least_latency(self.given.config, &self.given.members, latency);
         let recoveries = self.recoveries(&over_time.answered, minimum.as_ref());
-        let report = Report::new(&Evidence {
+        let evidence = Evidence {
             config: self.given.config,
             samples: &self.samples,
             last,
-            fortunes: &self.fortunes,
+            states: &self.states,
             counted: recorder.counted,
             warmup: recorder.warmup,
             latency,
@@ -168,7 +170,8 @@ impl<'a> Run<'a> {
                 logged_bytes_per_tx: self.logged_bytes_per_tx(),
                 ..Beside::default()
             },
-        });
+        };
+        let report = evidence.report();
         if report.committed_tps <= 0.0 {
             return Err(self.given.committee.explain(BenchError::NothingCommitted, 0));
         }
@@ -208,7 +211,7 @@ impl<'a> Run<'a> {
     fn look(&mut self) -> Result<Looks, BenchError> {
         if let Some((id, status)) = self.given.committee.processes.find_exited() {
             let id = u16::try_from(id).expect("validators are counted in 16 bits");
-            return Err(self.unwell(Ailment::Exited(id, status.to_string())));
+            return Err(self.unwell(HealthIssue::Exited(id, status.to_string())));
         }
         Ok(self.given.committee.look_but(&self.paused))
     }
@@ -240,8 +243,8 @@ impl<'a> Run<'a> {
             let at_s = opened.elapsed().as_secs_f64();
             self.happen(event, validator)?;
             let at_s = (at_s * 1_000.0).round() / 1_000.0;
-            let kind = event.deed.name().to_owned();
-            let happening = Happening { at_s, kind, validator };
+            let kind = event.action.name().to_owned();
+            let happening = FaultEvent { at_s, kind, validator };
             self.given.progress.note(at_s, happening.describe());
             self.happened.push(happening);
         }
@@ -252,67 +255,70 @@ impl<'a> Run<'a> {
         let (index, second) = (usize::from(validator), event.at.second);
         let processes = &mut self.given.committee.processes;
         self.health.excuse(validator);
-        match event.deed {
-            Deed::Kill => processes.kill(index).map_err(BenchError::killing)?,
-            Deed::Restart => processes.start_one(index).map_err(BenchError::starting)?,
-            Deed::Pause => {
+        match event.action {
+            Action::Kill => processes.kill(index).map_err(BenchError::killing)?,
+            Action::Restart => processes.start_one(index).map_err(BenchError::starting)?,
+            Action::Pause => {
                 processes.pause(index).map_err(BenchError::signalling)?;
                 self.paused.push(validator);
             }
-            Deed::Resume => {
+            Action::Resume => {
                 processes.resume(index).map_err(BenchError::signalling)?;
                 self.paused.retain(|paused| *paused != validator);
             }
+            Action::Lie => processes.begin_to_lie(index).map_err(BenchError::signalling)?,
         }
-        if event.deed.harms() {
-            self.harmed.push((event.at.who, event.deed, validator));
+        if event.action.harms() {
+            self.harmed.push((event.at.who, event.action, validator));
         }
-        let fortune = &mut self.fortunes[index];
-        *fortune = match (event.deed, *fortune) {
-            (Deed::Kill, _) => Fortune::Killed(second),
-            (Deed::Restart, _) => Fortune::Restarted(second),
-            (Deed::Pause, _) => Fortune::Paused(second),
-            (Deed::Resume, fortune) => fortune,
+        let state = &mut self.states[index];
+        *state = match (event.action, *state) {
+            (Action::Kill, _) => ValidatorState::Killed(second),
+            (Action::Restart, _) => ValidatorState::Restarted(second),
+            (Action::Pause, _) => ValidatorState::Paused(second),
+            (Action::Lie, _) => ValidatorState::Lying(second),
+            (Action::Resume, state) => state,
         };
         Ok(())
     }
 
-    /// Who is meant, now that the time has come.
+    /// Validator that is meant, now that the time has come.
     fn resolve(&self, event: Event) -> u16 {
-        if let Who::Member(id) = event.at.who {
+        if let Target::Member(id) = event.at.who {
             return id;
         }
-        let before = match event.deed {
-            Deed::Restart => Deed::Kill,
-            Deed::Resume => Deed::Pause,
-            Deed::Kill | Deed::Pause => return self.by_role(event.at.who),
+        let before = match event.action {
+            Action::Restart => Action::Kill,
+            Action::Resume => Action::Pause,
+            Action::Kill | Action::Pause | Action::Lie => return self.by_role(event.at.who),
         };
-        let of_it = |(who, deed, _): &&(Who, Deed, u16)| *who == event.at.who && *deed == before;
+        let of_it =
+            |(who, action, _): &&(Target, Action, u16)| *who == event.at.who && *action == before;
         self.harmed.iter().rfind(of_it).map_or(0, |(_, _, id)| *id)
     }
 
     /// The leader of the latest view that anybody is in, or the one before it in turn; past whoever
     /// is not there.
-    fn by_role(&self, who: Who) -> u16 {
+    fn by_role(&self, who: Target) -> u16 {
         let looks = self.given.committee.look_but(&self.paused);
         let latest = looks.iter().flatten().max_by_key(|status| status.view);
         let leader = latest.map_or(0, |status| status.leader);
         let n = self.given.config.validators;
         let there = |id: &u16| looks[usize::from(*id)].is_some();
         let turn = |step: u16| match who {
-            Who::Follower => (leader + n - 1 - step) % n,
-            Who::Leader | Who::Member(_) => (leader + step) % n,
+            Target::Follower => (leader + n - 1 - step) % n,
+            Target::Leader | Target::Member(_) => (leader + step) % n,
         };
         (0..n).map(turn).find(there).unwrap_or(leader)
     }
 
-    fn with(&self, choice: impl Fn(&Fortune) -> bool) -> Vec<u16> {
-        let chosen = (0..).zip(&self.fortunes).filter(|(_, fortune)| choice(fortune));
+    fn with(&self, choice: impl Fn(&ValidatorState) -> bool) -> Vec<u16> {
+        let chosen = (0..).zip(&self.states).filter(|(_, state)| choice(state));
         chosen.map(|(id, _)| id).collect()
     }
 
-    fn unwell(&self, ailment: Ailment) -> BenchError {
-        let id = ailment.validator();
-        self.given.committee.explain(BenchError::Unwell(ailment), id)
+    fn unwell(&self, issue: HealthIssue) -> BenchError {
+        let id = issue.validator();
+        self.given.committee.explain(BenchError::Unwell(issue), id)
     }
 }

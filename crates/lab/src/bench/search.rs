@@ -4,14 +4,14 @@
 //! doubling until one fails, then halving the gap; then a run of the full length at the rate found,
 //! a little lower again if that one does not keep up.
 
-use super::beside::Beside;
-use super::report::Rates;
-use super::{BenchConfig, BenchError, Progress, Report};
-use crate::text::thousands;
-use serde::{Deserialize, Serialize};
+use super::{BenchConfig, BenchError, Progress};
+use quorate_report::Report;
+use quorate_report::results::Rates;
+use quorate_report::results::beside::{Beside, Probe, Searched};
+use quorate_report::text::thousands;
 use std::sync::atomic::AtomicBool;
 
-/// Where probing begins, in operations per second.
+/// First rate of the search, in operations per second.
 const FIRST: u64 = 2_000;
 /// Nothing beyond is tried.
 const RATE_MAX: u64 = 10_000_000;
@@ -22,7 +22,7 @@ const GAP: f64 = 0.05;
 /// Seconds of a probe that count, and before them.
 const PROBE_S: u64 = 3;
 const PROBE_WARMUP_S: u64 = 2;
-/// How often a lower rate is tried for the whole length.
+/// Number of lower rates that are tried for the whole length.
 const CONFIRMATIONS_MAX: u32 = 4;
 
 /// Keeping up is committing this share of what is offered.
@@ -30,40 +30,7 @@ const KEPT_UP: f64 = 0.98;
 /// A backlog may grow over half a window by what comes in so many seconds: that much is chance.
 const BACKLOG_S: f64 = 0.1;
 
-/// One probe.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Probe {
-    /// Operations offered per second.
-    pub rate: u64,
-    /// What the slowest healthy validator committed per second; absent when the run failed.
-    pub committed_tps: Option<f64>,
-    /// In milliseconds; absent when the run failed.
-    pub p99_ms: Option<f64>,
-    /// Why it did not keep up; absent when it did.
-    pub failed: Option<String>,
-}
-
-/// How the highest rate was found.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Searched {
-    /// In milliseconds: a higher p99 is not keeping up.
-    pub p99_limit_ms: f64,
-    /// In order; the last ones are runs of the full length.
-    pub probes: Vec<Probe>,
-}
-
-impl Searched {
-    pub(super) fn describe(&self) -> String {
-        let count = self.probes.len();
-        let failed = self.probes.iter().rev().find(|probe| probe.failed.is_some());
-        let Some(Probe { rate, failed: Some(why), .. }) = failed else {
-            return format!("{count} runs, all of which kept up");
-        };
-        format!("{count} runs; at {} tx/s {why}", thousands(*rate))
-    }
-}
-
-/// Which rate to probe next.
+/// State of the search, which gives the next rate.
 #[derive(Clone, Copy, Debug, Default)]
 struct Search {
     /// The highest that kept up.
@@ -95,8 +62,8 @@ impl Search {
 /// Finds the highest rate, and returns the report of the run that confirmed it.
 ///
 /// # Errors
-/// As [`super::run()`]; and when not even the lowest rate, or none for the whole length, was kept up
-/// with.
+/// As [`super::run()`]; and when not even the lowest rate, or none for the whole length, was kept
+/// up with.
 pub fn find_max(
     config: &BenchConfig,
     p99_limit_ms: f64,
@@ -156,7 +123,7 @@ impl Finder<'_> {
         self.progress.say(format!("{what} {} tx/s", thousands(rate)));
         let (report, failed) = match super::run_unkept(config, self.progress, self.interrupted) {
             Ok(report) => {
-                let failed = judge(&Conduct::of(&report), self.p99_limit_ms).err();
+                let failed = judge(&ProbeResult::of(&report), self.p99_limit_ms).err();
                 (Some(report), failed)
             }
             Err(error) if error.is_overload() => (None, Some(error.in_short())),
@@ -179,9 +146,9 @@ impl Finder<'_> {
     }
 }
 
-/// How a committee did under an offered load.
+/// Performance of a committee under an offered load.
 #[derive(Clone, Copy, Debug)]
-struct Conduct {
+struct ProbeResult {
     offered_tps: f64,
     committed_tps: f64,
     dropped: u64,
@@ -191,7 +158,7 @@ struct Conduct {
     window_s: f64,
 }
 
-impl Conduct {
+impl ProbeResult {
     fn of(report: &Report) -> Self {
         Self {
             offered_tps: report.offered_tps,
@@ -204,12 +171,13 @@ impl Conduct {
     }
 }
 
-/// Whether a committee kept up.
+/// Checks that a committee kept up.
 ///
 /// # Errors
 /// Why not.
-fn judge(conduct: &Conduct, p99_limit_ms: f64) -> Result<(), String> {
-    let Conduct { offered_tps, committed_tps, dropped, p99_ms, backlog_grown, window_s } = *conduct;
+fn judge(probe: &ProbeResult, p99_limit_ms: f64) -> Result<(), String> {
+    let ProbeResult { offered_tps, committed_tps, dropped, p99_ms, backlog_grown, window_s } =
+        *probe;
     if committed_tps < KEPT_UP * offered_tps {
         let share = 100.0 * committed_tps / offered_tps.max(1.0);
         return Err(format!("the slowest committed {share:.0} % of what was offered"));

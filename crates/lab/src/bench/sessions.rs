@@ -3,15 +3,15 @@
 use super::BenchError;
 use super::config::{BenchConfig, SendTo};
 use super::load::{Answer, Answers, Operations, Target};
-use super::measure::Fate;
+use super::measure::OperationResult;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use quorate_crypto::{IdentitySecret, hash_parts};
-use quorate_node::{Client, ClientConfig, Completion, Finished, SessionSpec};
+use quorate_node::{CallResult, Client, ClientConfig, Completion, SessionSpec};
 use quorate_types::{Committee, Outcome, ReplicaId};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the sessions may take to reach every validator.
+/// Time for the sessions to reach every validator.
 const CONNECTING: Duration = Duration::from_secs(15);
 
 /// The sessions of a load.
@@ -20,7 +20,7 @@ pub(super) struct Sessions {
     count: usize,
 }
 
-/// What becomes of their operations.
+/// Completions of their operations.
 pub(super) struct Completions(Receiver<Completion>);
 
 /// Opens as many sessions as the load needs, and waits until each reaches every validator. Keys
@@ -37,13 +37,16 @@ pub(super) fn open(
         SessionSpec::fresh(client_key(config.seed, index), ReplicaId(first))
     };
     let specs = (0..count).map(spec).collect();
-    let client = Client::connect(&ClientConfig {
+    let client_config = ClientConfig {
         bundling: config.bundling(),
         retry_after: Duration::from_millis(config.retry_after_ms),
         send_to_all: config.send_to == SendTo::All,
-        emulation: config.topology().map(Arc::new),
         ..ClientConfig::new(committee, specs)
-    });
+    };
+    let client = match config.topology() {
+        Some(topology) => Client::connect_emulated(&client_config, &topology),
+        None => Client::connect(&client_config),
+    };
     let client = client.map_err(|error| failed(&error))?;
     let running = members - config.absent().len();
     if !client.wait_connected(running, CONNECTING) {
@@ -72,28 +75,29 @@ impl Target for Sessions {
 }
 
 impl Answers for Completions {
-    fn next(&mut self, patience: Duration) -> Option<Answer> {
-        match self.0.recv_timeout(patience) {
+    fn next(&mut self, timeout: Duration) -> Option<Answer> {
+        match self.0.recv_timeout(timeout) {
             Ok(completion) => {
                 let Completion { session, tag: mark, .. } = completion;
-                Some(Answer { session, mark, fate: fate(&completion) })
+                Some(Answer { session, mark, result: result(&completion) })
             }
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
                 // The client is gone, and nothing more will come: do not turn round for ever.
-                std::thread::sleep(patience);
+                std::thread::sleep(timeout);
                 None
             }
         }
     }
 }
 
-fn fate(completion: &Completion) -> Fate {
-    match &completion.finished {
-        Finished::Overloaded { .. } => Fate::NotTaken,
-        Finished::Executed { outcome, .. } => {
-            Fate::Done { at: completion.at, refused: matches!(outcome, Outcome::Refused(_)) }
+fn result(completion: &Completion) -> OperationResult {
+    match &completion.result {
+        CallResult::Overloaded { .. } => OperationResult::NotTaken,
+        CallResult::Completed(completed) => {
+            let refused = matches!(completed.outcome, Outcome::Refused(_));
+            OperationResult::Done { at: completion.at, refused }
         }
-        Finished::Answered(_) => unreachable!("a load asks no questions"),
+        CallResult::Answered(_) => unreachable!("a load asks no questions"),
     }
 }

@@ -1,15 +1,18 @@
 //! A report as text, at most a hundred columns wide.
 
-use super::report::{Report, ValidatorReport};
-use crate::text::{milliseconds, sparkline, thousands};
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use quorate_engine::ProtocolKind;
+use quorate_report::Report;
+use quorate_report::results::ValidatorReport;
+use quorate_report::text::{milliseconds, sparkline, thousands};
+use quorate_types::Weights;
+use serde_json::Value;
 
 /// Longest row of bars.
 const SECONDS_SHOWN_MAX: usize = 80;
 
-/// Draws the report.
+/// Draws the report as text.
 #[must_use]
 pub fn render(report: &Report) -> String {
     let setting = |path| report.setting(path);
@@ -27,7 +30,7 @@ pub fn render(report: &Report) -> String {
         setting("machine.cpu"),
         setting("machine.version"),
     );
-    if let Some(weights) = report.weights().filter(|weights| !weights.are_equal()) {
+    if let Some(weights) = uneven_weights(report) {
         let (quorum, total, f) = (weights.quorum(), weights.total(), weights.faulty_max());
         text.push_str(&format!(
             "  weights       {weights} · a quorum is {quorum} of {total} · {f} may fail\n"
@@ -46,7 +49,14 @@ pub fn render(report: &Report) -> String {
     text
 }
 
-/// What the operations were.
+/// Weights of the members' votes, where they are not all the same.
+fn uneven_weights(report: &Report) -> Option<Weights> {
+    let each: Option<Vec<u64>> =
+        report.config["weights"].as_array()?.iter().map(Value::as_u64).collect();
+    Weights::new(each?).ok().filter(|weights| !weights.are_equal())
+}
+
+/// Content of the operations.
 fn operations(report: &Report) -> String {
     match report.config["mix"].as_str() {
         Some(mix) => format!("{mix} transactions"),
@@ -117,7 +127,7 @@ fn network(report: &Report) -> String {
     }
 }
 
-/// How heights were decided, where there are two ways.
+/// Shares of heights by their path, where there are two.
 fn paths(report: &Report) -> String {
     let (fast, slow) = (report.fast_decisions, report.slow_decisions);
     if !has_fast_path(report) || fast + slow == 0 {

@@ -1,10 +1,10 @@
-//! How far every validator is, ten times a second.
+//! Progress of every validator, ten times a second.
 //!
 //! A look at the whole committee each second shows totals and health, but not what happens around a
 //! failure: views change within tenths of a second. So each validator is asked for its executed
 //! operations more often, over one connection that is kept, by a thread that does nothing else. The
-//! asking is a few tenths of a per cent of a core for a committee of four; large committees are asked
-//! less often, so that it stays small.
+//! asking is a few tenths of a per cent of a core for a committee of four; large committees are
+//! asked less often, so that it stays small.
 
 use crate::http::Connection;
 use crate::status::ValidatorStatus;
@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How often a small committee's members are asked, in milliseconds.
-const INTERVAL_MS: u64 = 100;
+/// Interval at which the status of a small committee's members is read, in milliseconds.
+const STATUS_INTERVAL_MS: u64 = 100;
 
 /// Most members that are asked so often; those of larger committees proportionally less often.
 const MEMBERS_OFTEN: u64 = 16;
 
-/// How long an answer may take. Nobody waits for it but its own thread.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Time for an answer. Nobody waits for it but its own thread.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Intervals between two answers beyond which it is unknown what happened between them.
 const GAP_INTERVALS: f64 = 8.0;
@@ -28,7 +28,8 @@ const GAP_INTERVALS: f64 = 8.0;
 /// Intervals from a look within which it still tells where a validator was.
 const NEAR_INTERVALS: f64 = 0.6;
 
-/// Watches a committee. Dropping it without [`Watch::finish`] leaves its threads to end by themselves.
+/// Watches a committee. Dropping it without [`Watch::finish`] leaves its threads to end by
+/// themselves.
 #[derive(Debug)]
 pub(super) struct Watch {
     interval_ms: u64,
@@ -36,10 +37,10 @@ pub(super) struct Watch {
     threads: Vec<JoinHandle<Vec<(f64, u64)>>>,
 }
 
-/// What was seen.
+/// Progress of every validator over time.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tracks {
-    /// How often each validator was asked, in milliseconds.
+pub(super) struct Tracks {
+    /// Interval at which each validator was asked, in milliseconds.
     pub interval_ms: u64,
     /// For each validator, in order: seconds since the load began, and operations executed.
     pub seen: Vec<Vec<(f64, u64)>>,
@@ -48,7 +49,8 @@ pub struct Tracks {
 impl Watch {
     /// Begins to ask the validators at these addresses, from `start` on.
     pub(super) fn start(addresses: &[String], start: Instant) -> Self {
-        let interval_ms = INTERVAL_MS * (addresses.len() as u64).div_ceil(MEMBERS_OFTEN).max(1);
+        let interval_ms =
+            STATUS_INTERVAL_MS * (addresses.len() as u64).div_ceil(MEMBERS_OFTEN).max(1);
         let stop = Arc::new(AtomicBool::new(false));
         let watch_one = |address: &String| {
             let (address, stop) = (address.clone(), Arc::clone(&stop));
@@ -93,7 +95,7 @@ fn watch(address: &str, start: Instant, interval_ms: u64, stop: &AtomicBool) -> 
 /// Operations executed, and when it was so: half way between the question and the answer.
 fn ask(connection: &mut Option<Connection>, address: &str) -> Option<(Instant, u64)> {
     if connection.is_none() {
-        *connection = Connection::open(address, PATIENCE).ok();
+        *connection = Connection::open(address, TIMEOUT).ok();
     }
     let asked = Instant::now();
     let answer = connection.as_mut()?.get("/status").ok();
@@ -105,8 +107,8 @@ fn ask(connection: &mut Option<Connection>, address: &str) -> Option<(Instant, u
 }
 
 impl Tracks {
-    /// Operations per second that a validator executed in each of the first `count` intervals; `None`
-    /// where it is unknown how far it was.
+    /// Operations per second that a validator executed in each of the first `count` intervals;
+    /// `None` where it is unknown how far it was.
     pub(super) fn rates(&self, id: usize, count: usize) -> Vec<Option<f64>> {
         let step = self.interval_ms as f64 / 1_000.0;
         let edges: Vec<_> = (0..=count).map(|i| self.position(id, i as f64 * step)).collect();

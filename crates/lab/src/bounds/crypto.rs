@@ -1,4 +1,4 @@
-//! How quick one core is at what the data plane computes, in under a second.
+//! Speed of one core at the work of the data plane, measured in under a second.
 
 use crate::stopwatch;
 use quorate_crypto::{
@@ -6,14 +6,14 @@ use quorate_crypto::{
     committee_scheme, hash, verify_batch,
 };
 use quorate_node::tls::{self, Dialer};
+use quorate_report::results::bounds::CryptoSpeed;
 use rustls::{ClientConnection, ConnectionCommon, ServerConnection, SideData};
-use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 use std::ops::DerefMut;
 use std::time::Duration;
 
-/// How long each operation is repeated, so often. The best counts: whatever else runs on the machine
-/// only adds.
+/// Length of a span of repetitions; the number of spans follows. The best counts: whatever else
+/// runs on the machine only adds.
 const SPAN: Duration = Duration::from_millis(10);
 const SPANS: usize = 8;
 /// Requests in a body, and so signatures in a batch.
@@ -28,49 +28,28 @@ const WRITE_BYTES: usize = 16 * 1024;
 const MESSAGE: &[u8] =
     b"a statement about as long as a real one: its kind, chain, epoch, view, phase, block id";
 
-/// What one core does, alone.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CryptoSpeed {
-    /// Making an Ed25519 signature, in microseconds.
-    pub ed25519_sign_us: f64,
-    /// Checking one, in microseconds.
-    pub ed25519_verify_us: f64,
-    /// Checking one of a batch of 64, in microseconds.
-    pub ed25519_batch_us: f64,
-    /// Checking a BLS certificate, in microseconds.
-    pub bls_verify_us: f64,
-    /// Adding up the BLS shares of a quorum of four and checking the sum, in microseconds.
-    pub bls_combine_us: f64,
-    /// Megabytes a second hashed, a body at a time.
-    pub hash_mb_s: f64,
-    /// Megabytes a second encrypted *and* decrypted through TLS, both ends' work on one core.
-    pub tls_mb_s: f64,
-}
-
-impl CryptoSpeed {
-    /// Measures this thread's core.
-    #[must_use]
-    pub fn measure() -> Self {
-        let secret = IdentitySecret::from_seed([1; 32]);
-        let signature = secret.sign(MESSAGE);
-        let prepared = secret.public().prepare().expect("a key from a seed");
-        let batch = batch();
-        let (bls_verify_us, bls_combine_us) = bls();
-        let body = vec![7; BODY_BYTES];
-        Self {
-            ed25519_sign_us: microseconds(|| secret.sign(MESSAGE)),
-            ed25519_verify_us: microseconds(|| {
-                prepared.verify(MESSAGE, &signature).expect("an honest signature");
-            }),
-            ed25519_batch_us: microseconds(|| {
-                verify_batch(&batch).expect("honest signatures");
-            }) / f64::from(BATCH),
-            bls_verify_us,
-            bls_combine_us,
-            // Bytes a microsecond are megabytes a second.
-            hash_mb_s: BODY_BYTES as f64 / microseconds(|| hash(&body)),
-            tls_mb_s: tls_mb_s(),
-        }
+/// Measures this thread's core.
+#[must_use]
+pub fn measure() -> CryptoSpeed {
+    let secret = IdentitySecret::from_seed([1; 32]);
+    let signature = secret.sign(MESSAGE);
+    let prepared = secret.public().prepare().expect("a key from a seed");
+    let batch = batch();
+    let (bls_verify_us, bls_combine_us) = bls();
+    let body = vec![7; BODY_BYTES];
+    CryptoSpeed {
+        ed25519_sign_us: microseconds(|| secret.sign(MESSAGE)),
+        ed25519_verify_us: microseconds(|| {
+            prepared.verify(MESSAGE, &signature).expect("an honest signature");
+        }),
+        ed25519_batch_us: microseconds(|| {
+            verify_batch(&batch).expect("honest signatures");
+        }) / f64::from(BATCH),
+        bls_verify_us,
+        bls_combine_us,
+        // Bytes a microsecond are megabytes a second.
+        hash_mb_s: BODY_BYTES as f64 / microseconds(|| hash(&body)),
+        tls_mb_s: tls_mb_s(),
     }
 }
 
@@ -147,7 +126,7 @@ fn pass<A, B>(
     }
 }
 
-/// How much was decrypted.
+/// Number of bytes decrypted.
 fn drained(connection: &mut ServerConnection, into: &mut [u8]) -> usize {
     let mut taken = 0;
     while let Ok(count @ 1..) = connection.reader().read(into) {
@@ -158,11 +137,11 @@ fn drained(connection: &mut ServerConnection, into: &mut [u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::CryptoSpeed;
+    use super::measure;
 
     #[test]
     fn a_core_has_speeds() {
-        let speed = CryptoSpeed::measure();
+        let speed = measure();
         let all = [
             speed.ed25519_sign_us,
             speed.ed25519_verify_us,

@@ -1,6 +1,6 @@
-//! How quick a disk is, in under two seconds.
+//! Speed of a disk, measured in under two seconds.
 
-use serde::{Deserialize, Serialize};
+use quorate_report::results::bounds::DiskSpeed;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -12,52 +12,37 @@ const PORTION_BYTES: usize = 1024 * 1024;
 const PORTIONS: usize = 64;
 /// A record: what is synced on its own when little is going on.
 const RECORD_BYTES: usize = 4096;
-/// How long each of the three parts may take. Whatever was begun is finished.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// Time for each of the three parts. Whatever was begun is finished.
+const TIMEOUT: Duration = Duration::from_millis(500);
 /// Syncs timed at least, however slow.
 const SYNCS_MIN: usize = 5;
 
-/// What a disk does alone.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DiskSpeed {
-    /// Sequential megabytes a second that the system takes without a sync.
-    pub unsynced_mb_s: f64,
-    /// Sequential megabytes a second, each one synced.
-    pub synced_mb_s: f64,
-    /// Median time to write and sync 4 KiB, in milliseconds.
-    pub sync_p50_ms: f64,
-    /// Ninety-nine in a hundred were quicker.
-    pub sync_p99_ms: f64,
+/// Measures the disk that holds `folder`, with a temporary file in it.
+///
+/// # Errors
+/// When the file cannot be made or written.
+pub fn measure(folder: &Path) -> io::Result<DiskSpeed> {
+    let mut file = tempfile::tempfile_in(folder)?;
+    // Not zeroes: a file system may compress those away.
+    let portion: Vec<u8> = (0..PORTION_BYTES as u32).map(|n| noise(n) as u8).collect();
+    let unsynced_mb_s = bandwidth(&mut file, &portion, false)?;
+    file.sync_all()?;
+    let synced_mb_s = bandwidth(&mut file, &portion, true)?;
+    let mut syncs = sync_times(&mut file, &portion[..RECORD_BYTES])?;
+    syncs.sort_unstable();
+    let at = |share: f64| {
+        let index = ((syncs.len() - 1) as f64 * share).round() as usize;
+        syncs[index].as_secs_f64() * 1_000.0
+    };
+    Ok(DiskSpeed { unsynced_mb_s, synced_mb_s, sync_p50_ms: at(0.5), sync_p99_ms: at(0.99) })
 }
 
-impl DiskSpeed {
-    /// Measures the disk that holds `folder`, with a temporary file in it.
-    ///
-    /// # Errors
-    /// When the file cannot be made or written.
-    pub fn measure(folder: &Path) -> io::Result<Self> {
-        let mut file = tempfile::tempfile_in(folder)?;
-        // Not zeroes: a file system may compress those away.
-        let portion: Vec<u8> = (0..PORTION_BYTES as u32).map(|n| noise(n) as u8).collect();
-        let unsynced_mb_s = bandwidth(&mut file, &portion, false)?;
-        file.sync_all()?;
-        let synced_mb_s = bandwidth(&mut file, &portion, true)?;
-        let mut syncs = sync_times(&mut file, &portion[..RECORD_BYTES])?;
-        syncs.sort_unstable();
-        let at = |share: f64| {
-            let index = ((syncs.len() - 1) as f64 * share).round() as usize;
-            syncs[index].as_secs_f64() * 1_000.0
-        };
-        Ok(Self { unsynced_mb_s, synced_mb_s, sync_p50_ms: at(0.5), sync_p99_ms: at(0.99) })
-    }
-}
-
-/// Megabytes a second.
+/// Bandwidth in megabytes a second.
 fn bandwidth(file: &mut File, portion: &[u8], synced: bool) -> io::Result<f64> {
     file.seek(SeekFrom::Start(0))?;
     let began = Instant::now();
     let mut written = 0;
-    while written < PORTIONS && (written == 0 || began.elapsed() < PATIENCE) {
+    while written < PORTIONS && (written == 0 || began.elapsed() < TIMEOUT) {
         file.write_all(portion)?;
         if synced {
             file.sync_data()?;
@@ -72,7 +57,7 @@ fn sync_times(file: &mut File, record: &[u8]) -> io::Result<Vec<Duration>> {
     file.seek(SeekFrom::Start(0))?;
     let began = Instant::now();
     let mut times = Vec::new();
-    while times.len() < SYNCS_MIN || began.elapsed() < PATIENCE {
+    while times.len() < SYNCS_MIN || began.elapsed() < TIMEOUT {
         let before = Instant::now();
         file.write_all(record)?;
         file.sync_data()?;
@@ -88,14 +73,14 @@ fn noise(n: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::DiskSpeed;
+    use super::measure;
     use std::io;
     use std::path::Path;
 
     #[test]
     fn a_disk_has_speeds_and_nothing_is_left_behind() {
         let folder = tempfile::tempdir().expect("a folder");
-        let speed = DiskSpeed::measure(folder.path()).expect("a disk");
+        let speed = measure(folder.path()).expect("a disk");
         assert!(speed.unsynced_mb_s > 0.0 && speed.synced_mb_s > 0.0, "{speed:?}");
         assert!(speed.sync_p50_ms > 0.0 && speed.sync_p99_ms >= speed.sync_p50_ms, "{speed:?}");
         assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
@@ -103,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_not_there_is_an_error() {
-        let error = DiskSpeed::measure(Path::new("/nowhere/at/all")).expect_err("no such folder");
+        let error = measure(Path::new("/nowhere/at/all")).expect_err("no such folder");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 }

@@ -1,4 +1,5 @@
-use super::{Bounds, CpuShares, CryptoSpeed, DiskSpeed, Parts, Workload, operations_per_request};
+use super::{Workload, operations_per_request};
+use quorate_report::results::bounds::{Bounds, CpuShares, CryptoSpeed, DiskSpeed, Parts};
 
 const PARTS: Parts = Parts {
     disk: DiskSpeed {
@@ -22,7 +23,7 @@ const WORKLOAD: Workload =
     Workload { validators: 4, cores: 2, tx_bytes: 500, logged_bytes: 1_000.0, synced: true };
 
 fn bounds(workload: &Workload) -> Bounds {
-    Bounds::new(PARTS, workload, 20_000.0)
+    super::bounds(PARTS, workload, 20_000.0)
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! What no loop shows: a small committee runs here for real, and what its threads use beyond what the
-//! rest of the list explains is put down to their circumstances.
+//! Costs that no loop shows: a small committee runs here for real, and the time that its threads
+//! use beyond what the rest of the list explains is put down to their circumstances.
 //!
 //! Under a light load nearly every job finds a sleeping thread. One that was woken finds its caches
 //! used by others, turns round for more work before it sleeps again, and paid its waker's system
@@ -15,9 +15,9 @@ use bytes::Bytes;
 use quorate_crypto::{IdentitySecret, KeyCache, SchemeKind};
 use quorate_engine::Bundling;
 use quorate_ledger::Noop;
+use quorate_model::{Estimate, HostProfile, Prices, Scene, Station, Utilisation, run};
 use quorate_node::config::load_committee;
 use quorate_node::{Client, ClientConfig, SessionSpec, Testnet, TestnetPlan};
-use quorate_sim::priced::{HostProfile, Outcome, Prices, Scene, Station, Utilisation, run};
 use quorate_storage::Durability;
 use quorate_types::ReplicaId;
 use quorate_wan::Topology;
@@ -35,18 +35,20 @@ const SESSIONS: NonZeroUsize = NonZeroUsize::new(20).expect("more than none");
 const LIGHT: u64 = 1_000;
 const HEAVY: u64 = 40_000;
 const TX_BYTES: usize = 512;
-/// How long operations wait to share a request.
+/// Time that operations wait to share a request.
 const BUNDLE_DELAY: Duration = Duration::from_millis(2);
 /// Load before what counts, and what counts.
 const WARMUP: Duration = Duration::from_secs(1);
 const SPAN: Duration = Duration::from_secs(3);
 /// A committee that decides less does not run, and says nothing of what running costs.
 const HEIGHTS_MIN: u64 = 10;
-/// How often the model is asked: what a job costs changes how often threads sleep and views end.
+/// Number of times that the model is asked: the cost of a job changes how often threads sleep and
+/// views end.
 const ROUNDS: usize = 6;
-/// How far one answer may move a multiple: what a view costs changes how many operations share it.
+/// Largest step of a multiple after one answer: the cost of a view changes how many operations
+/// share it.
 const STEP: f64 = 0.5;
-/// What no multiple leaves, whatever noise says.
+/// Lower limit of every multiple, whatever noise says.
 const TIMES_MIN: f64 = 0.1;
 const TIMES_MAX: f64 = 10.0;
 
@@ -73,13 +75,14 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// What one station of one validator did in the model, for each height.
+/// Work of one station of one validator in the model, for each height.
 struct Modelled {
     work_us: f64,
     wakes: f64,
 }
 
-/// Runs the model under the load that was seen, and adjusts each station's price by what both came to.
+/// Runs the model under the load that was seen, and adjusts each station's price by what both came
+/// to.
 fn settle(
     prices: &mut Prices,
     seen: &Seen,
@@ -98,7 +101,7 @@ fn settle(
     Ok(())
 }
 
-fn modelled(outcome: &Outcome, one: &Utilisation) -> Modelled {
+fn modelled(outcome: &Estimate, one: &Utilisation) -> Modelled {
     let heights = outcome.heights as f64 / SPAN.as_secs_f64();
     Modelled { work_us: one.mean * 1e6 / heights, wakes: one.wakes_per_second / heights }
 }
@@ -118,7 +121,7 @@ fn scene(prices: &Prices, rate: f64) -> Scene {
     scene
 }
 
-/// What was seen of the real committee under one load.
+/// Measurements of the real committee under one load.
 struct Seen {
     /// Operations a second that were answered.
     rate: f64,
@@ -149,7 +152,7 @@ fn real(folder: &Path, program: &Path) -> Result<Option<[Seen; 2]>, CalibrateErr
     Ok(Some([see(LIGHT)?, see(HEAVY)?]))
 }
 
-/// What threads have used, and how far the committee is.
+/// Processor time of threads so far, and the height of the committee.
 struct Moment {
     height: u64,
     validators: Threads,
@@ -223,5 +226,5 @@ fn offer(client: &Client, rate: u64, span: Duration) -> usize {
     answered
 }
 
-/// How long the committee may take to be reached.
+/// Time for the committee to be reached.
 const CONNECTING: Duration = Duration::from_secs(15);

@@ -2,14 +2,14 @@
 
 use super::{figures, line};
 use crate::bench::MixPlan;
-use crate::bounds::DiskSpeed;
+use crate::bounds;
 use bytes::Bytes;
 use quorate_crypto::{Digest, IdentitySecret};
 use quorate_ledger::Noop;
 use quorate_ledger::evm::Evm;
 use quorate_ledger::evm::mix::Mix;
 use quorate_ledger::kv::{Kv, Operation};
-use quorate_sim::priced::{ExecutionPrices, HashPrices, LogPrices};
+use quorate_model::{ExecutionPrices, HashPrices, LogPrices};
 use quorate_storage::{
     DiskStore, Durability, Entry, Executor, ExecutorConfig, Journal, LogConfig, RealDisk,
     StorageError,
@@ -27,7 +27,7 @@ const GROUPS: u32 = 48;
 const HEIGHTS: u64 = 64;
 
 pub(super) fn log(folder: &Path, hash: &HashPrices) -> Result<LogPrices, super::CalibrateError> {
-    let speed = DiskSpeed::measure(folder)?;
+    let speed = bounds::disk::measure(folder)?;
     let record = || {
         let bytes = Bytes::from_static(&[7; 200]);
         Entry::Record(Record { kind: RecordKind::Safety, bytes })
@@ -108,7 +108,8 @@ fn renumbered(body: &Body, sequence: u64) -> Body {
     body
 }
 
-/// Keys that the key-value store holds when its puts are measured: enough for a tree of a real depth.
+/// Keys that the key-value store holds when its puts are measured: enough for a tree of a real
+/// depth.
 const KEYS: u64 = 1 << 16;
 
 pub(super) fn execution(folder: &Path) -> Result<ExecutionPrices, super::CalibrateError> {
@@ -185,7 +186,7 @@ impl PutTimer {
     }
 }
 
-/// What the EVM ledger asks for a height and for each transaction, requests apart, in microseconds.
+/// Cost of a height and of each transaction on the EVM ledger, requests apart, in microseconds.
 fn transactions(folder: &Path, request_us: f64) -> Result<(f64, f64), super::CalibrateError> {
     let mut ledger = TransactionTimer::new(folder)?;
     // Whole hundreds: the mix creates, swaps and transfers in the same parts each time.
@@ -197,7 +198,7 @@ fn transactions(folder: &Path, request_us: f64) -> Result<(f64, f64), super::Cal
     Ok(line(without(few, 100), without(many, 1_000)))
 }
 
-/// About 12 KB.
+/// Number that makes about 12 KB.
 const TRANSACTIONS_PER_REQUEST: usize = 50;
 
 /// Transactions of the mixed load, their senders recovered before.
@@ -216,18 +217,18 @@ impl TransactionTimer {
         let preparation = service.preparation().expect("senders are recovered ahead");
         let executor = open_store(folder, Box::new(service))?;
         let mut timer = Self { executor, preparation, mix, height: 0, requests: 0 };
-        timer.carry_out(1_000)?;
+        timer.apply(1_000)?;
         Ok(timer)
     }
 
     /// The median of so many transactions in one height, in microseconds.
     fn time(&mut self, transactions: usize) -> Result<f64, super::CalibrateError> {
         let times: Result<Vec<f64>, _> =
-            (0..HEIGHTS / 4).map(|_| self.carry_out(transactions)).collect();
+            (0..HEIGHTS / 4).map(|_| self.apply(transactions)).collect();
         Ok(median(times?))
     }
 
-    fn carry_out(&mut self, transactions: usize) -> Result<f64, super::CalibrateError> {
+    fn apply(&mut self, transactions: usize) -> Result<f64, super::CalibrateError> {
         let operations: Vec<Bytes> =
             (0..transactions).map(|_| self.mix.next_transaction()).collect();
         operations.iter().for_each(|operation| self.preparation.prepare(operation));
@@ -244,7 +245,7 @@ fn open_store(folder: &Path, service: Box<dyn Service>) -> Result<Executor, Stor
     Ok(Executor::open(store, service, config)?.0)
 }
 
-/// How long executing a height takes, in microseconds.
+/// Time of executing a height, in microseconds.
 fn time(executor: &mut Executor, height: u64, body: Body) -> Result<f64, StorageError> {
     let payload = Payload::new(Height(height), height, vec![body.reference]);
     let decided = Bytes::from_static(&[7; 1_000]);

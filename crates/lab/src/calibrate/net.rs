@@ -3,8 +3,8 @@
 use super::{figures, line, microseconds};
 use quorate_crypto::{Digest, IdentitySecret};
 use quorate_engine::Message;
+use quorate_model::NetPrices;
 use quorate_node::tls::{self, Dialer};
-use quorate_sim::priced::NetPrices;
 use quorate_types::{BodyRef, ReplicaId};
 use rustls::{ClientConnection, ServerConnection, StreamOwned};
 use std::io::{self, Read, Write};
@@ -65,7 +65,8 @@ impl Pair {
         Ok(Self { client, server })
     }
 
-    /// Sending and receiving so many bytes, each in microseconds: the least of the means of some spans.
+    /// Sending and receiving so many bytes, each in microseconds: the least of the means of some
+    /// spans.
     fn pass(&mut self, bytes: usize) -> io::Result<(f64, f64)> {
         let content = vec![7; bytes];
         let mut heard = vec![0; bytes];

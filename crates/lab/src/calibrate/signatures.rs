@@ -1,4 +1,4 @@
-//! Signatures and hashes.
+//! Prices of signatures and hashes.
 
 use super::{figures, line, microseconds};
 use quorate_crypto::{
@@ -6,7 +6,7 @@ use quorate_crypto::{
     SchemeKind, Share, VotingSecret, committee_scheme, deal, hash as blake3, recover,
     threshold_schemes, verify_batch,
 };
-use quorate_sim::priced::{BlsPrices, Ed25519Prices, HashPrices, Secp256k1Prices};
+use quorate_model::{BlsPrices, Ed25519Prices, HashPrices, Secp256k1Prices};
 use std::sync::Arc;
 
 const MESSAGE: &[u8] =
@@ -92,7 +92,8 @@ pub(super) fn bls() -> BlsPrices {
     let alone = microseconds(|| voters.scheme.verify_share(MESSAGE, 0, &share).expect("honest"));
     let aggregate = |count| voters.combine(count, Policy::Aggregate);
     let (_, each) = line((FEW as f64, aggregate(FEW)), (MANY as f64, aggregate(MANY)));
-    // Aggregating adds each share twice, its key once, and reads its point: of 48 bytes, by far most.
+    // Aggregating adds each share twice, its key once, and reads its point: of 48 bytes, by far
+    // most.
     let point_read_us = figures((each - key_addition_us).max(0.0) * READ_SHARE);
     let share_addition_us = figures((each - key_addition_us - point_read_us).max(0.0) / 2.0);
     let batch = |count| voters.combine(count, Policy::Batch);
@@ -142,9 +143,10 @@ fn interpolate(threshold: usize) -> f64 {
     microseconds(|| schemes.slow.combine(MESSAGE, &shares, &nobody, Policy::Aggregate))
 }
 
-/// What reading a share is of what each share adds to an aggregate, its key's addition apart, and
-/// what a subgroup check is of a share's check. The scheme's interface shows only their sums, and
-/// it is the sums that are paid; the parts are in the proportion of `blst`'s own operations.
+/// Cost of reading a share as a part of the cost that each share adds to an aggregate, its key's
+/// addition apart, and what a subgroup check is of a share's check. The scheme's interface shows
+/// only their sums, and it is the sums that are paid; the parts are in the proportion of `blst`'s
+/// own operations.
 const READ_SHARE: f64 = 0.96;
 const SUBGROUP_SHARE: f64 = 0.04;
 

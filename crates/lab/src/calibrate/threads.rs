@@ -1,8 +1,10 @@
-//! The machine's and the session's threads, timed while they carry small committees in virtual time.
+//! The machine's and the session's threads, timed while they carry small committees in virtual
+//! time.
 
 use super::figures;
-use quorate_sim::priced::{
-    ClientPrices, Given, MachinePrices, Observed, Prices, Scene, SceneError, observe,
+use quorate_model::{
+    ClientPrices, MachineInput, MachinePrices, Prices, Scene, SceneError, ServiceTimes,
+    measure_service_times,
 };
 use quorate_wan::Topology;
 use std::time::Duration;
@@ -11,27 +13,27 @@ use std::time::Duration;
 const MEMBERS: usize = 16;
 
 pub(super) fn measure(hash_byte_ns: f64) -> Result<(MachinePrices, ClientPrices), SceneError> {
-    let mut observed = Observed::default();
+    let mut observed = ServiceTimes::default();
     // Bodies of a few large requests, then of many small ones.
     for (rate, bundle_ms) in [(8_000.0, 40), (8_000.0, 5)] {
-        observed.join(observe(&scene(rate, bundle_ms)?)?);
+        observed.join(measure_service_times(&scene(rate, bundle_ms)?)?);
     }
     let price = |given| observed.price(given, hash_byte_ns).unwrap_or_default();
     let base = |given| figures(price(given).0);
-    let (stored, body_request) = price(Given::Stored);
-    let (executed, reply) = price(Given::Executed);
-    let (submitted, operation) = price(Given::Submitted);
-    let (replied, completed) = price(Given::Replied);
-    let other_us = base(Given::Other);
+    let (stored, body_request) = price(MachineInput::Stored);
+    let (executed, reply) = price(MachineInput::Executed);
+    let (submitted, operation) = price(MachineInput::Submitted);
+    let (replied, completed) = price(MachineInput::Replied);
+    let other_us = base(MachineInput::Other);
     let machine = MachinePrices {
-        request_us: base(Given::Request),
-        body_us: base(Given::Body),
+        request_us: base(MachineInput::Request),
+        body_us: base(MachineInput::Body),
         stored_us: figures(stored),
         body_request_us: figures(body_request),
-        proposal_us: base(Given::Proposal),
-        vote_us: base(Given::Vote),
-        timeout_us: price(Given::Timeout).0.max(base(Given::Proposal)),
-        combined_us: base(Given::Combined),
+        proposal_us: base(MachineInput::Proposal),
+        vote_us: base(MachineInput::Vote),
+        timeout_us: price(MachineInput::Timeout).0.max(base(MachineInput::Proposal)),
+        combined_us: base(MachineInput::Combined),
         executed_us: figures(executed),
         reply_us: figures(reply),
         other_us,

@@ -1,9 +1,9 @@
 //! One recommended line for each size, and its reason.
 
-use super::{Candidate, Finding, PRECISION, Question};
+use super::{Candidate, ComparisonSpec, Finding, PRECISION};
 use crate::experiment::figure::number;
-use crate::text::{milliseconds, thousands};
 use quorate_crypto::{Policy, SchemeKind};
+use quorate_report::text::{milliseconds, thousands};
 use serde::Serialize;
 
 /// Latencies closer than this share are alike.
@@ -11,20 +11,20 @@ const LATENCY_ALIKE: f64 = 0.05;
 /// Shares of a processor closer than so many per cent of it are alike.
 const CPU_ALIKE: f64 = 5.0;
 
-/// What is recommended for a size.
+/// Recommendation for a size.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Advice {
     /// Members of the committee.
     pub validators: u16,
-    /// Who is recommended; absent when nobody keeps up.
+    /// Recommended candidate; absent when nobody keeps up.
     pub candidate: Option<Candidate>,
-    /// What decided.
+    /// Measure that decided between candidates.
     pub ground: Ground,
-    /// The whole line.
+    /// The recommendation as a line of text.
     pub line: String,
 }
 
-/// What decided.
+/// Measure that decides between candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ground {
@@ -32,7 +32,7 @@ pub enum Ground {
     NoChoice,
     /// It takes more operations, or alone takes as many as were asked for.
     Throughput,
-    /// It is quicker.
+    /// It answers more quickly.
     Latency,
     /// It leaves more of the processor.
     Processor,
@@ -40,39 +40,36 @@ pub enum Ground {
     CertificateBytes,
 }
 
-/// A recommendation for each size, in the question's order. Candidates are held against one another by
-/// throughput, then by latency at the common rate, then by the processor, then by bytes; those that are
-/// alike by one go on to the next.
+/// A recommendation for each size, in the spec's order. Candidates are held against one another
+/// by throughput, then by latency at the common rate, then by the processor, then by bytes; those
+/// that are alike by one go on to the next.
 #[must_use]
-pub fn advise(question: &Question, findings: &[Finding]) -> Vec<Advice> {
+pub fn advise(spec: &ComparisonSpec, findings: &[Finding]) -> Vec<Advice> {
     let of_size = |size: &u16| {
         let all: Vec<&Finding> = findings.iter().filter(|one| one.validators == *size).collect();
-        one_size(question, *size, &all)
+        one_size(spec, *size, &all)
     };
-    question.sizes.iter().map(of_size).collect()
+    spec.sizes.iter().map(of_size).collect()
 }
 
-fn one_size(question: &Question, validators: u16, all: &[&Finding]) -> Advice {
+fn one_size(spec: &ComparisonSpec, validators: u16, all: &[&Finding]) -> Advice {
     let candidates: Vec<&Finding> = all.iter().copied().filter(|one| one.knee_tps > 0.0).collect();
-    let Some((winner, lost)) = winner(question, &candidates) else {
+    let Some((winner, lost)) = winner(spec, &candidates) else {
         let line = format!("n = {validators}: none keeps up with any load that was tried");
         return Advice { validators, candidate: None, ground: Ground::NoChoice, line };
     };
     // The other scheme's best says more than this one's other policy.
     let other = rival(&candidates, winner).map(|other| (other, lost_by(&lost, other)));
-    let line = format!(
-        "n = {validators}: {}: {}",
-        name(winner.candidate),
-        reason(question, winner, other)
-    );
+    let line =
+        format!("n = {validators}: {}: {}", name(winner.candidate), reason(spec, winner, other));
     let ground = other.map_or(Ground::NoChoice, |(_, ground)| ground);
     Advice { validators, candidate: Some(winner.candidate), ground, line }
 }
 
-/// What candidates are held against one another by: less is better, and near the least is alike.
+/// Measures by which candidates are compared: less is better, and near the least is alike.
 type Measure = (Ground, fn(&Finding) -> f64, fn(f64, f64) -> bool);
 
-/// Who lost, and by what.
+/// Candidates that lost, each with the measure by which it did.
 type Lost<'a> = Vec<(&'a Finding, Ground)>;
 
 /// By what a candidate lost; [`Ground::NoChoice`] for one that is alike in everything.
@@ -81,10 +78,13 @@ fn lost_by(lost: &Lost<'_>, candidate: &Finding) -> Ground {
     found.map_or(Ground::NoChoice, |(_, ground)| *ground)
 }
 
-fn winner<'a>(question: &Question, candidates: &[&'a Finding]) -> Option<(&'a Finding, Lost<'a>)> {
+fn winner<'a>(
+    spec: &ComparisonSpec,
+    candidates: &[&'a Finding],
+) -> Option<(&'a Finding, Lost<'a>)> {
     let best = candidates.iter().map(|one| one.knee_tps).fold(0.0, f64::max);
     // All were measured at the rate that was asked for: those that kept up have a latency there.
-    let enough = question.rate.is_some() && candidates.iter().any(|one| one.latency_ms.is_some());
+    let enough = spec.rate.is_some() && candidates.iter().any(|one| one.latency_ms.is_some());
     let takes = |one: &&Finding| match enough {
         true => one.latency_ms.is_some(),
         false => one.knee_tps * (1.0 + PRECISION) >= best,
@@ -125,9 +125,9 @@ fn rival<'a>(candidates: &[&'a Finding], winner: &Finding) -> Option<&'a Finding
         .or_else(|| best(&mut candidates.iter().filter(|one| one.candidate != winner.candidate)))
 }
 
-fn reason(question: &Question, winner: &Finding, rival: Option<(&Finding, Ground)>) -> String {
+fn reason(spec: &ComparisonSpec, winner: &Finding, rival: Option<(&Finding, Ground)>) -> String {
     let takes = format!("takes {}", rate_of(winner));
-    let enough = match question.rate {
+    let enough = match spec.rate {
         Some(rate) if winner.latency_ms.is_none() => {
             format!(", not the {} asked for, which nobody takes", thousands(rate))
         }
@@ -147,7 +147,7 @@ fn reason(question: &Question, winner: &Finding, rival: Option<(&Finding, Ground
     format!("{facts}; {}", against(winner, rival, ground))
 }
 
-/// What decided, and how the best other candidate does by it.
+/// Measure that decided, and the best other candidate's value.
 fn against(winner: &Finding, rival: &Finding, ground: Ground) -> String {
     let who = name(rival.candidate);
     let other = |value: Option<f64>, unit: &str| {

@@ -1,11 +1,11 @@
 //! A comparison as a table, and as an experiment whose page shows it.
 
 use super::advice::name;
-use super::{Comparison, Finding, Question};
+use super::{Comparison, ComparisonSpec, Finding};
 use crate::experiment::{Experiment, Record};
-use crate::text::{milliseconds, thousands};
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
+use quorate_report::text::{milliseconds, thousands};
 use std::fmt::Write;
 
 /// The table behind the recommendation, for a terminal.
@@ -51,15 +51,15 @@ pub fn table(comparison: &Comparison) -> String {
     table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// An experiment whose page shows the comparison, and its results: every point, and one more for each
-/// finding with what the search found.
+/// An experiment whose page shows the comparison, and its results: every point, and one more for
+/// each finding with what the search found.
 ///
 /// # Panics
 /// Never: the file is written here, and a test reads it.
 #[must_use]
-pub fn experiment(question: &Question, comparison: &Comparison) -> (Experiment, Vec<Record>) {
+pub fn experiment(spec: &ComparisonSpec, comparison: &Comparison) -> (Experiment, Vec<Record>) {
     let mut text = FILE.to_owned();
-    for size in &question.sizes {
+    for size in &spec.sizes {
         let _ = write!(
             text,
             "[[figure]]\nname = \"n{size}\"\ntitle = \"n = {size}: latency over throughput\"\n\

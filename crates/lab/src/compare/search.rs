@@ -13,12 +13,13 @@ pub const LATENCY_FACTOR: f64 = 2.0;
 
 /// Little load, and the lowest rate of a knee.
 pub(super) const RATE_MIN: u64 = 500;
-/// Where the search begins.
+/// First rate of the search, in operations per second.
 const RATE_FIRST: u64 = 20_000;
-/// How much higher it goes on while nothing is too much, and how much lower at most while nothing
-/// is kept up with.
+/// Factor to the next rate while nothing is too much, and down at most while nothing is kept up
+/// with.
 const STEP: f64 = 3.0;
-/// The same at first when it begins near a rate that is known to be a good guess; squared each time.
+/// The same at first when it begins near a rate that is known to be a good guess; squared each
+/// time.
 const STEP_NEAR: f64 = 1.16;
 /// Nothing beyond is tried.
 const RATE_MAX: u64 = 400_000;
@@ -28,14 +29,14 @@ const ASKED_MAX: u64 = 4;
 /// Most points of a search.
 const PROBES_MAX: usize = 12;
 
-/// What a search found.
+/// Result of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Knee {
     /// The highest rate that was kept up with; 0 for none.
     pub(super) rate: u64,
-    /// What was committed a second under it.
+    /// Operations committed per second under it.
     pub(super) committed_tps: f64,
-    /// Whether nothing beyond was tried.
+    /// `true` if nothing beyond was tried.
     pub(super) is_capped: bool,
     /// The median latency under little load, in milliseconds.
     pub(super) idle_ms: f64,
@@ -55,7 +56,7 @@ pub(super) fn knee(
     };
     let idle_ms = latency(&idle, "p50").unwrap_or(f64::INFINITY);
     let certificate_bytes = idle.numbers.get("certificate_bytes").copied().unwrap_or(0.0);
-    let mut search = Search::up_to(bench.question.rate).near(near);
+    let mut search = Search::up_to(bench.spec.rate).near(near);
     if !kept_up(&idle, RATE_MIN, idle_ms) {
         return Ok(Knee::none(idle_ms, certificate_bytes));
     }
@@ -86,32 +87,33 @@ fn committed(measured: &Measured) -> f64 {
     measured.numbers.get("committed_tps").copied().unwrap_or(0.0)
 }
 
-/// Whether a committee kept up with a rate.
+/// Tells whether a committee kept up with a rate.
 pub(super) fn kept_up(measured: &Measured, rate: u64, idle_ms: f64) -> bool {
     let quick = latency(measured, "p50").is_some_and(|ms| ms <= LATENCY_FACTOR * idle_ms);
     committed(measured) >= KEPT_UP * rate as f64 && quick
 }
 
-/// A latency: until one validator committed, or where that is not known, until the client was answered.
+/// A latency: until one validator committed, or where that is not known, until the client was
+/// answered.
 pub(super) fn latency(measured: &Measured, which: &str) -> Option<f64> {
     let of = |whose: &str| measured.numbers.get(&format!("latency_{whose}_{which}_ms")).copied();
     of("one").or_else(|| of("client"))
 }
 
-/// Which rate to try next.
+/// State of the search, which gives the next rate.
 #[derive(Clone, Copy, Debug)]
 struct Search {
     /// Nothing beyond is tried.
     most: u64,
-    /// What is tried first.
+    /// Rate that is tried first.
     first: u64,
-    /// How much further to go while the knee is on one side of everything that was tried.
+    /// Factor to the next rate while the knee is on one side of everything that was tried.
     step: f64,
     /// The highest that was kept up with.
     good: u64,
     /// The lowest that was not, once there is one.
     bad: Option<u64>,
-    /// What was committed under the last load that was too much: a good guess, once.
+    /// Rate committed under the last load that was too much: a good guess, once.
     guess: Option<u64>,
 }
 

@@ -1,4 +1,6 @@
-use super::{Candidate, Comparison, Finding, Ground, Question, advise, compare, experiment, table};
+use super::{
+    Candidate, Comparison, ComparisonSpec, Finding, Ground, advise, compare, experiment, table,
+};
 use crate::experiment::{Measured, RunError, Runner, Setup, figure};
 use quorate_crypto::{Policy, SchemeKind};
 use serde_json::json;
@@ -52,27 +54,27 @@ fn candidate(scheme: SchemeKind, verify: Policy) -> Candidate {
     Candidate { scheme, verify }
 }
 
-fn question(sizes: &[u16], rate: Option<u64>) -> Question {
+fn spec(sizes: &[u16], rate: Option<u64>) -> ComparisonSpec {
     let candidates = vec![
         candidate(SchemeKind::Ed25519, Policy::Aggregate),
         candidate(SchemeKind::Bls, Policy::Aggregate),
         candidate(SchemeKind::Bls, Policy::Each),
     ];
-    Question { sizes: sizes.to_vec(), candidates, rate, base: Setup::default() }
+    ComparisonSpec { sizes: sizes.to_vec(), candidates, rate, base: Setup::default() }
 }
 
-fn answer(question: &Question) -> Comparison {
+fn answer(spec: &ComparisonSpec) -> Comparison {
     let queue = Queue { asked: AtomicUsize::new(0) };
     let machine = json!({ "commit": "c0ffee", "cpu": "a cpu", "cores": 2, "optimised": true });
     let no = AtomicBool::new(false);
-    let comparison = compare(question, &queue, &machine, 2, &|_, _| {}, &no).unwrap();
+    let comparison = compare(spec, &queue, &machine, 2, &|_, _| {}, &no).unwrap();
     assert_eq!(comparison.records.len(), queue.asked.into_inner(), "every point is kept");
     comparison
 }
 
 #[test]
 fn each_size_gets_the_candidate_that_takes_most() {
-    let comparison = answer(&question(&[8, 40], None));
+    let comparison = answer(&spec(&[8, 40], None));
     assert_eq!(comparison.findings.len(), 6);
     // 1,000,000 ÷ 8 against 96,000; 25,000 against 80,000.
     let chosen: Vec<_> =
@@ -91,7 +93,7 @@ fn each_size_gets_the_candidate_that_takes_most() {
 
 #[test]
 fn under_a_rate_that_several_take_less_decides() {
-    let comparison = answer(&question(&[8], Some(30_000)));
+    let comparison = answer(&spec(&[8], Some(30_000)));
     // Both take it at about the same latency; Ed25519 is filled to 24 % by it, BLS to 31 %.
     let advice = &comparison.advice[0];
     assert_eq!(advice.candidate.unwrap().scheme, SchemeKind::Ed25519);
@@ -117,7 +119,7 @@ fn finding(scheme: SchemeKind, knee_tps: f64, latency_ms: f64, cpu: f64, bytes: 
 #[test]
 fn alike_by_one_measure_is_decided_by_the_next() {
     use SchemeKind::{Bls, Ed25519};
-    let ask = question(&[8], None);
+    let ask = spec(&[8], None);
     let cases = [
         (
             finding(Ed25519, 1e5, 100.0, 10.0, 500.0),
@@ -151,13 +153,14 @@ fn alike_by_one_measure_is_decided_by_the_next() {
     }
 }
 
-/// Two policies of one scheme that are alike in everything: the scheme was still chosen for something.
+/// Two policies of one scheme that are alike in everything: the scheme was still chosen for
+/// something.
 #[test]
 fn what_decided_is_said_even_if_two_of_one_scheme_remain() {
     let bls = finding(SchemeKind::Bls, 9.9e4, 100.0, 10.0, 60.0);
     let each = Finding { candidate: candidate(SchemeKind::Bls, Policy::Each), ..bls.clone() };
     let ed25519 = finding(SchemeKind::Ed25519, 1e5, 100.0, 10.0, 500.0);
-    let advice = advise(&question(&[8], None), &[ed25519, bls.clone(), each]);
+    let advice = advise(&spec(&[8], None), &[ed25519, bls.clone(), each]);
     assert_eq!(advice[0].candidate, Some(bls.candidate), "the first that was asked for");
     assert_eq!(advice[0].ground, Ground::CertificateBytes);
     assert!(advice[0].line.ends_with("Ed25519, in batches has 500 B a certificate"));
@@ -165,7 +168,7 @@ fn what_decided_is_said_even_if_two_of_one_scheme_remain() {
 
 #[test]
 fn nobody_is_recommended_when_nobody_keeps_up() {
-    let ask = question(&[8], Some(1_000_000));
+    let ask = spec(&[8], Some(1_000_000));
     let none = advise(&ask, &[finding(SchemeKind::Bls, 0.0, 1.0, 1.0, 1.0)]);
     assert_eq!((none[0].candidate, none[0].ground), (None, Ground::NoChoice));
     // At the rate that was asked for it did not keep up, and so has no latency there.
@@ -180,7 +183,7 @@ fn nobody_is_recommended_when_nobody_keeps_up() {
 
 #[test]
 fn a_comparison_is_a_table_and_a_page() {
-    let ask = question(&[8, 40], None);
+    let ask = spec(&[8, 40], None);
     let comparison = answer(&ask);
     let text = table(&comparison);
     assert_eq!(text.lines().count(), 1 + 6, "{text}");
@@ -199,19 +202,20 @@ fn a_comparison_is_a_table_and_a_page() {
 fn an_interrupted_comparison_ends() {
     let queue = Queue { asked: AtomicUsize::new(0) };
     let ended =
-        compare(&question(&[4], None), &queue, &json!({}), 2, &|_, _| {}, &AtomicBool::new(true));
+        compare(&spec(&[4], None), &queue, &json!({}), 2, &|_, _| {}, &AtomicBool::new(true));
     assert_eq!(ended.map(|_| ()).unwrap_err(), RunError::Interrupted);
 }
 
 #[test]
 fn a_line_names_what_the_rival_lost_by_and_not_what_decided_among_others() {
     use SchemeKind::{Bls, Ed25519};
-    let ask = question(&[8], None);
+    let ask = spec(&[8], None);
     let each = |mut one: Finding| {
         one.candidate.verify = Policy::Each;
         one
     };
-    // The other way of voting lost by latency, BLS before that by throughput: it is quicker at that.
+    // The other way of voting lost by latency, BLS before that by throughput: it is quicker at
+    // that.
     let findings = [
         finding(Ed25519, 100_000.0, 500.0, 20.0, 300.0),
         each(finding(Ed25519, 97_000.0, 540.0, 20.0, 300.0)),
@@ -234,7 +238,7 @@ fn a_line_names_what_the_rival_lost_by_and_not_what_decided_among_others() {
 
 #[test]
 fn a_rate_that_is_kept_up_with_is_taken_though_the_search_ends_a_little_below() {
-    let ask = question(&[8], Some(30_000));
+    let ask = spec(&[8], Some(30_000));
     let findings = [
         finding(SchemeKind::Ed25519, 29_500.0, 100.0, 90.0, 300.0),
         Finding { latency_ms: None, ..finding(SchemeKind::Bls, 20_000.0, 100.0, 90.0, 60.0) },
@@ -246,7 +250,7 @@ fn a_rate_that_is_kept_up_with_is_taken_though_the_search_ends_a_little_below() 
 
 #[test]
 fn what_nothing_beyond_was_tried_of_is_said_to_be_a_least() {
-    let comparison = answer(&question(&[2], None));
+    let comparison = answer(&spec(&[2], None));
     assert!(comparison.findings[0].is_capped, "500,000 a second, more than is tried");
     assert!(comparison.advice[0].line.contains("takes at least 400,000 tx/s"));
 }

@@ -3,26 +3,26 @@
 use super::results::{self, FORMAT, Record, ResultsError, Writer};
 use super::{Experiment, Job, Measured, RunError, Runner, Runners, Setup};
 use crate::side_by_side::side_by_side;
-use crate::text::utc;
 use parking_lot::Mutex;
+use quorate_report::text::utc;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime};
 
-/// What is to be run.
+/// Experiment to run, and the way to run it.
 #[derive(Debug)]
 pub struct Plan<'a> {
-    /// The experiment.
+    /// The experiment to run.
     pub experiment: &'a Experiment,
-    /// Its preset.
+    /// Name of its preset.
     pub preset: &'a str,
     /// The points, in order.
     pub jobs: Vec<Job>,
-    /// Where results are kept.
+    /// Path of the file that keeps the results.
     pub results: PathBuf,
-    /// Whether to go on with what is there, instead of starting over.
+    /// `true` to go on with the results that are there, instead of starting over.
     pub resume: bool,
     /// The machine and binary, as results name them.
     pub machine: Value,
@@ -30,34 +30,34 @@ pub struct Plan<'a> {
     pub threads: usize,
 }
 
-/// What becomes of a run under way.
+/// Progress of a run under way.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// It begins.
+    /// The whole run begins.
     Begin {
-        /// Points in all.
+        /// Number of points in all.
         total: usize,
         /// Those that were there already.
         done: usize,
         /// Results left out, since another binary or machine measured them.
         unfit: usize,
     },
-    /// A point begins.
+    /// One point begins to be measured.
     Started(&'a Setup),
     /// A point is finished.
     Finished {
-        /// Its result.
+        /// Result of the point.
         record: &'a Record,
         /// Points finished in all.
         done: usize,
-        /// Points in all.
+        /// Number of points in all.
         total: usize,
         /// About how many seconds the rest takes.
         left_s: f64,
     },
 }
 
-/// Why a run ended early.
+/// Reason for which a run ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
     /// Somebody pressed Ctrl-C; what was finished is kept.
@@ -113,7 +113,7 @@ pub fn estimate_s(jobs: &[Job], runners: &Runners, threads: usize) -> f64 {
 fn phases<'a>(jobs: impl Iterator<Item = &'a Job>, runners: &'a Runners) -> Phases<'a> {
     let mut phases = Phases::default();
     for job in jobs {
-        let runner = runners.of(job.setup.how);
+        let runner = runners.of(job.setup.runner);
         let phase = if runner.is_parallel() { &mut phases.together } else { &mut phases.alone };
         phase.push(Task { job, runner, estimate_s: runner.estimate_s(&job.setup) });
     }
@@ -171,7 +171,7 @@ struct Run<'a> {
     interrupted: &'a AtomicBool,
     threads: usize,
     began: Instant,
-    /// What all open points together were thought to take.
+    /// Estimated time of all open points together, in seconds.
     estimated_s: f64,
     state: Mutex<State>,
 }
@@ -179,7 +179,7 @@ struct Run<'a> {
 struct State {
     writer: Writer,
     records: Vec<Record>,
-    /// What those finished in this run were thought to take.
+    /// Estimated time of those finished in this run, in seconds.
     finished_s: f64,
 }
 

@@ -9,8 +9,8 @@ pub use series::{Line, Point, dropped, left_out, lines};
 
 use super::Record;
 use super::metrics::{self, Metric};
-use crate::chart::{Dot, Dots, Look, Marker, Plot, Series};
-use crate::text::{milliseconds, thousands};
+use quorate_report::chart::{Dot, Dots, Look, Marker, Plot, Series};
+use quorate_report::text::{milliseconds, thousands};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use toml::Table;
@@ -21,31 +21,31 @@ use toml::Table;
 pub struct Figure {
     /// A short name without spaces, for its file.
     pub name: String,
-    /// What it shows.
+    /// Title above the figure.
     pub title: String,
-    /// How to read it.
+    /// Note on how to read it.
     pub note: String,
-    /// What is drawn of the points.
+    /// Form in which points are drawn.
     #[serde(default)]
     pub kind: Kind,
-    /// What lies on the x axis: a metric, or a number among the settings. Only lines say so.
+    /// Quantity on the x axis: a metric, or a number among the settings. Only lines say so.
     #[serde(default)]
     pub x: String,
-    /// What lies on the y axis. Only lines say so.
+    /// Quantity on the y axis. Only lines say so.
     #[serde(default)]
     pub y: String,
-    /// How x is drawn: `linear`, from zero, or `log`.
+    /// Scale of x: `linear`, from zero, or `log`.
     #[serde(default)]
     pub x_scale: Scale,
-    /// How y is drawn.
+    /// Scale of y, as of x.
     #[serde(default)]
     pub y_scale: Scale,
     /// The x axis' text; by default what is on it, with its unit.
     pub x_label: Option<String>,
     /// The y axis' text.
     pub y_label: Option<String>,
-    /// Fields by which points are told apart: a line for each combination of their values. The first
-    /// gives the colour, the second marker and dashes.
+    /// Fields by which points are told apart: a line for each combination of their values. The
+    /// first gives the colour, the second marker and dashes.
     #[serde(default)]
     pub series: Vec<String>,
     /// A line's name, with values of fields in braces, as in `{scheme}, n = {validators}`.
@@ -59,19 +59,19 @@ pub struct Figure {
     /// Only points with these values; a list means any of its values.
     #[serde(default, rename = "where")]
     pub only: Table,
-    /// Leaves out points whose goodput falls short of the offered rate by more than so many per cent,
-    /// and names them in the note: what is offered more than it takes has no latency of its own, only
-    /// one that grows for as long as the load lasts. Goodput above the rate is none: answers come in
-    /// bursts, and the first one counts.
+    /// Leaves out points whose goodput falls short of the offered rate by more than so many per
+    /// cent, and names them in the note: what is offered more than it takes has no latency of its
+    /// own, only one that grows for as long as the load lasts. Goodput above the rate is none:
+    /// answers come in bursts, and the first one counts.
     pub goodput_within: Option<f64>,
     /// The greatest x shown; points beyond lie on the edge.
     pub x_max: Option<f64>,
     /// The greatest y shown.
     pub y_max: Option<f64>,
-    /// What is drawn of a point's repeats.
+    /// Part of a point's repeats that is drawn.
     #[serde(default)]
     pub repeats: Repeats,
-    /// What was published.
+    /// Published values to stand beside the lines.
     #[serde(default)]
     pub paper: Vec<Published>,
 }
@@ -111,7 +111,7 @@ impl Figure {
     }
 }
 
-/// What is drawn of the points.
+/// Form in which points are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -121,23 +121,23 @@ pub enum Kind {
     /// For each point a panel that shows how many operations took how long over time, of its first
     /// repeat. Its points have `keep_latencies`.
     Heat,
-    /// For each point a line: the share of the answered operations that had each latency or less, the
-    /// mean of the repeats. Its points have `keep_latencies`.
+    /// For each point a line: the share of the answered operations that had each latency or less,
+    /// the mean of the repeats. Its points have `keep_latencies`.
     Cumulative,
 }
 
-/// How an axis is drawn.
+/// Scale of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
-    /// Evenly, from zero.
+    /// Evenly, and from zero on.
     #[default]
     Linear,
-    /// By the logarithm.
+    /// By the logarithm of the value.
     Log,
 }
 
-/// What is drawn of a point's repeats.
+/// Part of a point's repeats that is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Repeats {
@@ -159,10 +159,10 @@ pub struct Published {
     pub beside: Option<String>,
     /// The points: x and y, in the axes' units.
     pub points: Vec<[f64; 2]>,
-    /// What is known of y: `at`, `below` or `above`.
+    /// Relation of y to the true value: `at`, `below` or `above`.
     #[serde(default)]
     pub bound: Bound,
-    /// Where it was published, and how it was read there.
+    /// Source of the value, and the way in which it was read there.
     pub source: String,
 }
 
@@ -171,16 +171,16 @@ impl Published {
     pub const FIELDS: [&'static str; 5] = ["name", "beside", "points", "bound", "source"];
 }
 
-/// What is known of a published value.
+/// Relation of a published number to the true value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// The value.
+    /// It is the value.
     #[default]
     At,
-    /// It is lower.
+    /// The value is lower.
     Below,
-    /// It is higher.
+    /// The value is higher.
     Above,
 }
 

@@ -1,4 +1,4 @@
-//! Experiments in files.
+//! Experiments, as files describe them.
 
 use super::figure::{Figure, Kind};
 use super::matrix::{self, Job};
@@ -19,26 +19,26 @@ pub struct Experiment {
     pub id: String,
     /// A line that says what it is.
     pub title: String,
-    /// What it shows, and how to read it.
+    /// Subject of the experiment, and how to read it.
     pub shows: String,
-    /// What it reproduces, where it reproduces something.
+    /// Source that it reproduces, if any.
     pub source: String,
-    /// What a reader of the figures must know.
+    /// Notes that a reader of the figures must know.
     pub notes: Vec<String>,
     /// Values for all points.
     base: Table,
-    /// What the points vary: all combinations of each table's values.
+    /// Fields that the points vary: all combinations of each table's values.
     matrix: Vec<Table>,
     /// By name; there is one named "default".
     pub presets: BTreeMap<String, Preset>,
-    /// What is drawn.
+    /// Figures to draw of the results.
     pub figures: Vec<Figure>,
 }
 
-/// How much of an experiment is run.
+/// Extent to which an experiment is run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preset {
-    /// How often each point is measured, with another seed each time.
+    /// Number of times that each point is measured, with another seed each time.
     pub repeats: u32,
     /// Values that override the base's.
     set: Table,
@@ -46,23 +46,23 @@ pub struct Preset {
     matrix: Vec<Table>,
 }
 
-/// Why an experiment cannot be run.
+/// Reason for which an experiment cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum ExperimentError {
     /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// The system's words.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// Its contents are refused.
     #[error("{name}: {reason}")]
     Refused {
-        /// Which: a path or an id.
+        /// Path or id of the experiment.
         name: String,
-        /// What is wrong, and where.
+        /// Mistake, and its place.
         reason: String,
     },
 }
@@ -77,8 +77,8 @@ impl Experiment {
         Self::parse(&path.display().to_string(), &fs::read_to_string(path).map_err(unreadable)?)
     }
 
-    /// Reads a text; `name` is what errors call it. Every preset is expanded once, so that one that is
-    /// refused is refused now.
+    /// Reads a text; `name` is what errors call it. Every preset is expanded once, so that one that
+    /// is refused is refused now.
     ///
     /// # Errors
     /// What is wrong, and where. Of an unknown field also the known one nearest to it.

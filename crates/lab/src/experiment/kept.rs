@@ -1,10 +1,11 @@
 //! The latencies of a point that its result keeps: for heat maps and cumulative figures.
 
-use super::Record;
-use crate::bench::latency_grid::LatencyGrid;
+use quorate_report::results::LatencyGrid;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-/// Most intervals that are kept: a figure is a few hundred pixels wide, and a page holds all results.
+/// Most intervals that are kept: a figure is a few hundred pixels wide, and a page holds all
+/// results.
 const INTERVALS_MAX: usize = 120;
 
 /// Latencies over time and by percentile, small enough to stand in a line of results: some
@@ -13,8 +14,8 @@ const INTERVALS_MAX: usize = 120;
 pub struct Kept {
     /// By when operations were due, the warm-up included, in at most 120 intervals.
     pub over_time: LatencyGrid,
-    /// Of the operations that count and were answered: the latency in milliseconds that 0, 1, 2 … 100
-    /// per cent of them did not exceed. Empty when there were none.
+    /// Of the operations that count and were answered: the latency in milliseconds that 0, 1, 2 …
+    /// 100 per cent of them did not exceed. Empty when there were none.
     pub percentiles_ms: Vec<f64>,
 }
 
@@ -29,10 +30,10 @@ impl Kept {
         Self { over_time, percentiles_ms: percentiles_ms(distribution_us) }
     }
 
-    /// Those of a result, if it keeps them.
+    /// Those in the details of a result, if it keeps them.
     #[must_use]
-    pub fn of(record: &Record) -> Option<Self> {
-        serde_json::from_value(record.details.get(Self::NAME)?.clone()).ok()
+    pub fn of(details: &Value) -> Option<Self> {
+        serde_json::from_value(details.get(Self::NAME)?.clone()).ok()
     }
 }
 
@@ -55,7 +56,7 @@ fn percentiles_ms(distribution_us: &[(u64, u64)]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::Kept;
-    use crate::bench::latency_grid::LatencyGrid;
+    use quorate_report::results::LatencyGrid;
 
     #[test]
     fn percentiles_are_those_of_operations() {

@@ -8,7 +8,7 @@ use toml::{Table, Value};
 /// One point to be measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// [`Setup::key`].
+    /// Identity of the point: [`Setup::key`].
     pub key: String,
     /// Everything that decides it.
     pub setup: Setup,

@@ -1,13 +1,13 @@
-//! What is measured, by name: the names that figures and results files use.
+//! Metrics by name: the names that figures and results files use.
 
 /// A number that a point may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
     /// Its name in files.
     pub name: &'static str,
-    /// What it is, for axes and tables.
+    /// Description for axes and tables.
     pub label: &'static str,
-    /// Its unit.
+    /// Unit, empty for a count.
     pub unit: &'static str,
 }
 
@@ -44,7 +44,7 @@ pub const METRICS: &[Metric] = &[
     metric("common_p50_ms", "latency at the common rate, median", "ms"),
     metric("common_busiest_share", "load of the busiest validator's processor", "%"),
     metric("views", "views", ""),
-    metric("view_changes", "views given up", ""),
+    metric("view_changes", "views that timed out", ""),
     metric("given_up_ms", "from the crash to the first member that gives the view up", "ms"),
     metric("last_report_ms", "from the crash to the last member's report", "ms"),
     metric("new_view_ms", "from the crash to the new view", "ms"),
@@ -133,14 +133,14 @@ const SETTINGS: [Metric; 16] = [
     metric("message_commands", "commands in a message", ""),
 ];
 
-/// What figures with axes of their own show.
+/// Quantities of figures with axes of their own.
 pub(crate) const DUE: Metric = metric("due_s", "when an operation was due", "s");
 pub(crate) const ANSWERED_WITHIN: Metric =
     metric("answered_within_ms", "latency to f+1 equal replies", "ms");
 pub(crate) const ANSWERED_SHARE: Metric =
     metric("answered_share", "answered operations that took no longer", "%");
 
-/// What an axis may show under this name: a metric, or a setting.
+/// Quantity that an axis may show under this name: a metric, or a setting.
 #[must_use]
 pub fn on_axis(name: &str) -> Option<&'static Metric> {
     find(name).or_else(|| SETTINGS.iter().find(|setting| setting.name == name))

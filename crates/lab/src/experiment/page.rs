@@ -1,16 +1,15 @@
 //! One self-contained page for an experiment's results, and its figures as files.
 //!
-//! Written so that it can be parsed as XML, as a bench's page is; light whatever the reader prefers,
-//! since its figures go into documents.
+//! Light whatever the reader prefers, since its figures go into documents.
 
 mod tables;
 
 use super::figure::{self, Figure};
 use super::results;
 use super::{Experiment, Record, Signatures};
-use crate::chart::{self, LIGHT_STYLE, Plot, Size, escape};
-use crate::page::{LIGHT_PAGE_STYLE, READOUT};
-use std::fmt::Write;
+use maud::{Markup, PreEscaped, html};
+use quorate_report::chart::{self, Plot, Size};
+use quorate_report::page::{Colours, Results, document};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -23,67 +22,48 @@ const ALONE: Size = Size { width: 900.0, height: 380.0 };
 /// One of several panels in a file.
 const PANEL: Size = Size { width: 900.0, height: 230.0 };
 
-/// What else a page says of how its results came about.
+/// Origin of a page's results besides the experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Origin {
-    /// The preset.
+    /// Name of the preset.
     pub preset: String,
     /// The command that asked for it.
     pub command: String,
 }
 
-/// The page.
+/// The page of an experiment, which holds its results.
 #[must_use]
 pub fn html(experiment: &Experiment, records: &[Record], origin: &Origin) -> String {
     let title = format!("{}: {}", experiment.id, experiment.title);
-    let mut out = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
-         <meta name=\"color-scheme\" content=\"light\"/>\n\
-         <title>{}</title>\n<style>\n{LIGHT_STYLE}{LIGHT_PAGE_STYLE}</style>\n</head>\n<body>\n<main>\n",
-        escape(&title),
-    );
-    header(&mut out, experiment, records, origin);
-    for shown in &experiment.figures {
-        section(&mut out, shown, records);
-    }
-    out.push_str(&tables::failures(records));
-    out.push_str(&tables::settings(records));
-    out.push_str(READING);
-    // No tag can begin inside the results, nor an entity.
-    let lines = results::lines(records).replace('<', "\\u003c").replace('&', "\\u0026");
-    let _ = write!(
-        out,
-        "</main>\n<script type=\"application/jsonl\" id=\"quorate-experiment\">\n{lines}</script>\n\
-         <script>\n{READOUT}</script>\n</body>\n</html>\n",
-    );
-    out
+    let shown = html! {
+        (header(experiment, records, origin))
+        @for shown in &experiment.figures { (section(shown, records)) }
+        (tables::failures(records))
+        (tables::settings(records))
+        (reading())
+    };
+    let text = format!("\n{}", results::lines(records));
+    let results =
+        Results { media_type: "application/jsonl", id: "quorate-experiment", text: &text };
+    document(&title, Colours::Light, &shown, &results)
 }
 
-fn header(out: &mut String, experiment: &Experiment, records: &[Record], origin: &Origin) {
-    let _ = writeln!(
-        out,
-        "<header><p class=\"over\">quorate reproduce · {}</p><h1>{}</h1>\n<p>{}</p>",
-        escape(&experiment.id),
-        escape(&experiment.title),
-        escape(&experiment.shows),
-    );
-    if !experiment.source.is_empty() {
-        let _ = writeln!(out, "<p>After {}.</p>", escape(&experiment.source));
+fn header(experiment: &Experiment, records: &[Record], origin: &Origin) -> Markup {
+    let unoptimised = records.iter().any(|record| record.machine["optimised"] == false);
+    html! {
+        header {
+            p.over { "quorate reproduce · " (experiment.id) }
+            h1 { (experiment.title) }
+            p { (experiment.shows) }
+            @if !experiment.source.is_empty() { p { "After " (experiment.source) "." } }
+            @for note in &experiment.notes { p { (note) } }
+            p { (circumstances(records, origin)) }
+            @if !origin.command.is_empty() { p { code { (origin.command) } } }
+            @if unoptimised {
+                p.warning { "The binary was not optimised: measured times mean little." }
+            }
+        }
     }
-    for note in &experiment.notes {
-        let _ = writeln!(out, "<p>{}</p>", escape(note));
-    }
-    let _ = writeln!(out, "<p>{}</p>", escape(&circumstances(records, origin)));
-    if !origin.command.is_empty() {
-        let _ = writeln!(out, "<p><code>{}</code></p>", escape(&origin.command));
-    }
-    if records.iter().any(|record| record.machine["optimised"] == false) {
-        out.push_str(
-            "<p class=\"warning\">The binary was not optimised: measured times mean little.</p>\n",
-        );
-    }
-    out.push_str("</header>\n");
 }
 
 /// Under what circumstances the results came about, in a few words.
@@ -109,44 +89,41 @@ pub fn circumstances(records: &[Record], origin: &Origin) -> String {
     )
 }
 
-fn section(out: &mut String, shown: &Figure, records: &[Record]) {
+fn section(shown: &Figure, records: &[Record]) -> Markup {
     let plots = figure::plots(shown, records);
-    if plots.is_empty() {
-        let [x, y] = shown.axes().map(|metric| metric.map_or("", |metric| metric.label));
-        let _ = writeln!(
-            out,
-            "<section><h2>{}</h2><p class=\"quiet\">No result has both {} and {}.</p></section>",
-            escape(&shown.title),
-            escape(x),
-            escape(y),
-        );
-        return;
+    let [x, y] = shown.axes().map(|metric| metric.map_or("", |metric| metric.label));
+    html! {
+        section {
+            h2 { (shown.title) }
+            @if plots.is_empty() {
+                p.quiet { "No result has both " (x) " and " (y) "." }
+            } @else {
+                @for plot in &plots { (drawing(plot, plots.len())) }
+                (tables::figure(shown, records))
+            }
+        }
     }
-    let _ = write!(out, "<section><h2>{}</h2>", escape(&shown.title));
-    for plot in &plots {
-        let caption = match plots.len() {
-            1 => plot.note.clone(),
-            _ => format!("{}. {}", plot.title, plot.note),
-        };
-        let _ = write!(
-            out,
-            "<div class=\"charts\"><figure id=\"{}\"><figcaption><span>{}</span></figcaption>\n\
-             <div class=\"wide\">{}</div><div class=\"narrow\">{}</div></figure></div>\n",
-            escape(&plot.name),
-            escape(&caption),
-            drawn(plot, SIZES[0]),
-            drawn(plot, SIZES[1]),
-        );
-    }
-    let _ = writeln!(out, "{}</section>", tables::figure(shown, records));
 }
 
-fn drawn(plot: &Plot, size: Size) -> String {
-    chart::svg(plot, size, chart::indent([plot], size))
+/// One plot of a figure of `count`: several have their own titles.
+fn drawing(plot: &Plot, count: usize) -> Markup {
+    html! {
+        div.charts {
+            figure id=(plot.name) {
+                figcaption { span { @if count > 1 { (plot.title) ". " } (plot.note) } }
+                div.wide { (drawn(plot, SIZES[0])) }
+                div.narrow { (drawn(plot, SIZES[1])) }
+            }
+        }
+    }
 }
 
-/// Writes the page beside its results, and each figure as an SVG file. Returns what was written, the
-/// page first.
+fn drawn(plot: &Plot, size: Size) -> Markup {
+    PreEscaped(chart::svg(plot, size, chart::indent([plot], size)))
+}
+
+/// Writes the page beside its results, and each figure as an SVG file. Returns what was written,
+/// the page first.
 ///
 /// # Errors
 /// When the system refuses.
@@ -173,11 +150,29 @@ pub fn write(
     Ok(written)
 }
 
-const READING: &str = "<section class=\"reading\"><h2>How to read it</h2><ul>\n\
-<li><b>Points</b> are means of repeats with other seeds; bars reach one sample standard deviation to \
-each side, and are left out where they would lie within the point.</li>\n\
-<li><b>Lines</b> go through the points in the order of the load, or of what lies on the x axis: a curve \
-that bends back is a committee that was offered more than it takes.</li>\n\
-<li><b>Stars</b> are published values, arrows published bounds; what they are read from is in the tables.</li>\n\
-<li>This page holds its results as JSON lines, each with its full configuration.</li>\n\
-</ul></section>\n";
+fn reading() -> Markup {
+    html! {
+        section.reading {
+            h2 { "How to read it" }
+            ul {
+                li {
+                    b { "Points" } " are means of repeats with other seeds; bars reach one sample "
+                    "standard deviation to each side, and are left out where they would lie within "
+                    "the point."
+                }
+                li {
+                    b { "Lines" } " go through the points in the order of the load, or of what lies "
+                    "on the x axis: a curve that bends back is a committee that was offered more "
+                    "than it takes."
+                }
+                li {
+                    b { "Stars" } " are published values, arrows published bounds; what they are "
+                    "read from is in the tables."
+                }
+                li {
+                    "This page holds its results as JSON lines, each with its full configuration."
+                }
+            }
+        }
+    }
+}

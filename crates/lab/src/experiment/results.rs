@@ -1,6 +1,6 @@
 //! Results as JSON lines: one line for each finished point, whole or absent.
 
-use super::{How, Setup, Signatures};
+use super::{RunnerKind, Setup, Signatures};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -14,29 +14,29 @@ pub const FORMAT: u32 = 1;
 /// One finished point: everything that decided it, everything measured, and where.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// [`FORMAT`].
+    /// Number of the format: [`FORMAT`].
     pub format: u32,
-    /// The experiment's id.
+    /// Id of the experiment.
     pub experiment: String,
     /// The preset that asked for it.
     pub preset: String,
-    /// [`Setup::key`].
+    /// Identity of the point: [`Setup::key`].
     pub key: String,
     /// Everything that decided it.
     pub setup: Setup,
     /// Numbers by name ([`super::metrics`]); none when it failed.
     pub measured: BTreeMap<String, f64>,
-    /// Why nothing was measured; absent when something was.
+    /// Reason for which nothing was measured; absent when something was.
     pub failed: Option<String>,
-    /// Whether signatures were computed or charged at a price.
+    /// Kind of signatures: computed, or charged at a price.
     pub signatures: Signatures,
-    /// When it began, in universal time.
+    /// Beginning of the measurement, in universal time.
     pub started: String,
     /// Seconds that it took here, whatever time passed in it.
     pub wall_s: f64,
     /// The machine and the binary, with its commit.
     pub machine: Value,
-    /// What else the runner had to say, such as a simulation's trace hash.
+    /// Other findings of the runner, such as a simulation's trace hash.
     pub details: Value,
 }
 
@@ -54,43 +54,43 @@ impl Record {
         self.machine["commit"].as_str().unwrap_or("unknown")
     }
 
-    /// Whether a result of this machine and binary can stand beside it. What is simulated is the same
-    /// on every machine.
+    /// Tells whether a result of this machine and binary can stand beside it. What is simulated is
+    /// the same on every machine.
     #[must_use]
     pub fn fits(&self, machine: &Value) -> bool {
         let same = |field: &str| self.machine[field] == machine[field];
-        let measured_here = self.setup.how != How::Simulated;
+        let measured_here = self.setup.runner != RunnerKind::Simulated;
         same("commit") && same("optimised") && (!measured_here || same("cpu") && same("cores"))
     }
 }
 
-/// Why a results file cannot be used.
+/// Reason for which a results file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ResultsError {
-    /// The system refuses.
+    /// The system refuses to read or write.
     #[error("cannot {what} {}: {source}", path.display())]
     System {
-        /// What was tried.
+        /// Attempt that was refused.
         what: &'static str,
-        /// On what.
+        /// Path of the file.
         path: PathBuf,
-        /// The system's words.
+        /// Error of the system.
         source: io::Error,
     },
     /// A line is something else.
     #[error("{}, line {line}: {reason}", path.display())]
     NotAResult {
-        /// In which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Which, from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// Mistake in the line.
         reason: String,
     },
 }
 
-/// All results in a file, in order; none where there is no file. The last line may be cut short, by a
-/// run that was killed while it wrote: then it is left out.
+/// All results in a file, in order; none where there is no file. The last line may be cut short, by
+/// a run that was killed while it wrote: then it is left out.
 ///
 /// # Errors
 /// When the file cannot be read, or a line is not a result of this format.
@@ -148,8 +148,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A file that holds these results and no others, and the folder for it where that is missing. The
-    /// old file stays until the new one is complete.
+    /// A file that holds these results and no others, and the folder for it where that is missing.
+    /// The old file stays until the new one is complete.
     ///
     /// # Errors
     /// When the system refuses.

@@ -1,4 +1,4 @@
-//! What measures a point.
+//! Runners, which measure a point.
 
 mod certificates;
 mod payments;
@@ -16,50 +16,50 @@ pub use spent::Spent;
 pub use transport::Transport;
 pub use votes::PayVotes;
 
-use super::{How, Setup};
+use super::{RunnerKind, Setup};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-/// What was measured at a point.
+/// Measurements at a point.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
     /// Numbers by name: each is one of [`super::metrics::METRICS`].
     pub numbers: BTreeMap<String, f64>,
-    /// Whether signatures were computed or charged at a price.
+    /// Kind of signatures: computed, or charged at a price.
     pub signatures: Signatures,
-    /// What else there is to say.
+    /// Other findings, for the record.
     pub details: Value,
 }
 
-/// Whether signatures were computed.
+/// Kind of signatures in a measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Signatures {
-    /// They were.
+    /// Computed and checked for real.
     #[default]
     Real,
     /// Stand-ins of the same size were charged at a price.
     Priced,
 }
 
-/// Why nothing was measured.
+/// Reason for which nothing was measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunError {
-    /// Somebody pressed Ctrl-C.
+    /// Somebody asked for an early end with Ctrl-C.
     Interrupted,
-    /// This point is beyond what the committee or the machine can do: a result too, and the others go
-    /// on.
+    /// This point is beyond what the committee or the machine can do: a result too, and the others
+    /// go on.
     Failed(String),
     /// No point of this kind can be measured: the experiment ends.
     Refused(String),
 }
 
-/// Measures points.
+/// Measures points of one kind.
 pub trait Runner: Sync {
-    /// Whether points can be measured side by side without disturbing one another.
+    /// Tells whether points can be measured side by side without disturbing one another.
     fn is_parallel(&self) -> bool;
 
     /// About how long a point takes here, in seconds.
@@ -95,17 +95,17 @@ impl Runners {
         }
     }
 
-    /// Who measures such points.
+    /// Runner of such points.
     #[must_use]
-    pub fn of(&self, how: How) -> &dyn Runner {
-        match how {
-            How::Certificates => &self.certificates,
-            How::Processes => &self.processes,
-            How::Simulated => &self.simulated,
-            How::Transport => &self.transport,
-            How::Votes => &PayVotes,
-            How::Payments => &self.payments,
-            How::SpentSet => &Spent,
+    pub fn of(&self, kind: RunnerKind) -> &dyn Runner {
+        match kind {
+            RunnerKind::Certificates => &self.certificates,
+            RunnerKind::Processes => &self.processes,
+            RunnerKind::Simulated => &self.simulated,
+            RunnerKind::Transport => &self.transport,
+            RunnerKind::Votes => &PayVotes,
+            RunnerKind::Payments => &self.payments,
+            RunnerKind::SpentSet => &Spent,
         }
     }
 }

@@ -5,18 +5,18 @@ use crate::bench::SendTo;
 use crate::bench::load::Shape;
 use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
+use quorate_model::Profile;
 use quorate_payments::PayScheme;
-use quorate_sim::priced::Profile;
 use quorate_storage::Durability;
 use quorate_types::{Body, ReplicaId, Weights, WeightsError, as_text};
 use quorate_wan::{Emulation, EmulationError, Topology};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What measures a point.
+/// Kind of runner that measures a point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum How {
+pub enum RunnerKind {
     /// A committee in virtual time, every operation at its price.
     #[default]
     Simulated,
@@ -34,17 +34,17 @@ pub enum How {
     SpentSet,
 }
 
-/// How many members are not in a certificate.
+/// Number of members that are not in a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Absent {
-    /// So many.
+    /// This many of them.
     Count(u16),
     /// As the word says.
     Word(AbsentWord),
 }
 
-/// See [`Absent`].
+/// Number in words; see [`Absent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AbsentWord {
@@ -57,11 +57,12 @@ pub enum AbsentWord {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Setup {
-    /// What measures it.
-    pub how: How,
+    /// Kind of runner that measures it.
+    #[serde(rename = "how")]
+    pub runner: RunnerKind,
     /// Members of the committee, 1 to 1,000.
     pub validators: u16,
-    /// How many of them are there beyond what faults ask for: `c` of `n = 3f+2c+1`. Committees.
+    /// Number of them beyond what faults ask for: `c` of `n = 3f+2c+1`. Committees.
     pub redundancy: u16,
     /// The voting scheme: `ed25519`, `bls`, or `bls-threshold` where the protocol takes it.
     #[serde(with = "as_text")]
@@ -72,57 +73,60 @@ pub struct Setup {
     pub delay_ms: u64,
     /// Megabits a second on each link between two hosts; 0 for no limit.
     pub bandwidth_mbit: u64,
-    /// Whether delays vary as they were measured to.
+    /// `true` if delays vary as they were measured to.
     pub jitter: bool,
     /// Operations offered per second, by all clients together.
     pub rate: u64,
-    /// When they are offered: `fixed`, `poisson`, or, simulated, `closed`: each of `sessions` clients sends
-    /// a request of `request_operations`, and the next one when it is answered; `rate` means nothing then.
+    /// Moments at which they are offered: `fixed`, `poisson`, or, simulated, `closed`: each of
+    /// `sessions` clients sends a request of `request_operations`, and the next one when it is
+    /// answered; `rate` means nothing then.
     pub load: Shape,
     /// Operations of a request in a closed loop.
     pub request_operations: u16,
     /// Bytes of an operation.
     pub tx_bytes: usize,
-    /// What a vote survives: `fsync` or `os`.
+    /// Failure that a vote survives: of the machine (`fsync`) or of the process (`os`).
     pub durability: Durability,
-    /// What is replicated: `log`, `noop`, `kv` or, simulated, `evm`. A simulated state is always that of
-    /// `noop`, and costs what `kv` or `evm` would where that is named.
+    /// Service that is replicated: `log`, `noop`, `kv` or, simulated, `evm`. A simulated state is
+    /// always that of `noop`, and costs what `kv` or `evm` would where that is named.
     #[serde(with = "as_text")]
     pub service: ServiceKind,
     /// The last so many members crash.
     pub crashed: u16,
-    /// Whether those who crash are spread over the committee instead, counted from the last. Simulated.
+    /// `true` if those who crash are spread over the committee instead, counted from the last.
+    /// Simulated.
     pub crashed_apart: bool,
-    /// Whether the leader of the first view crashes too. Simulated.
+    /// `true` if the leader of the first view crashes too. Simulated.
     pub leader_crashes: bool,
-    /// When they do, in seconds into the measured window; simulated ones may before it, down to minus
-    /// the warm-up.
+    /// Moment at which they do, in seconds into the measured window; simulated ones may before it,
+    /// down to minus the warm-up.
     pub crash_at_s: f64,
     /// Seconds of load before those that count.
     pub warmup_s: u64,
-    /// Seconds that count.
+    /// Length of the measured window, in seconds.
     pub duration_s: u64,
-    /// Who gets a request: `one` validator, and the next when it is silent; `all` at once; or, simulated,
-    /// first the `leader` of the first view.
+    /// Validators that get a request: `one`, and the next when it is silent; `all` at once; or,
+    /// simulated, first the `leader` of the first view.
     pub send_to: SendTo,
     /// Most seconds to wait after the load for late answers. Real processes, and the transport.
     pub drain_s: u64,
-    /// Whether the result keeps latencies over time and by percentile ([`super::Kept`]), for heat maps
-    /// and cumulative figures. Committees and the transport.
+    /// `true` if the result keeps latencies over time and by percentile ([`super::Kept`]), for heat
+    /// maps and cumulative figures. Committees and the transport.
     pub keep_latencies: bool,
-    /// Client sessions; 0 lets the rate decide. A session sends at most 64 requests before the first is
-    /// answered, and what waits then shares a request: many sessions mean small requests. Committees.
+    /// Client sessions; 0 lets the rate decide. A session sends at most 64 requests before the
+    /// first is answered, and what waits then shares a request: many sessions mean small requests.
+    /// Committees.
     pub sessions: u64,
-    /// How long a client waits for operations to share a request, in milliseconds.
+    /// Time that a client waits for operations to share a request, in milliseconds.
     pub bundle_delay_ms: u64,
     /// The price list of a simulated point: the name of one that comes along, or a file's name.
     pub prices: String,
-    /// How quick a simulated core is, as a share of the price list's: 0.01 to 10. An instance without
+    /// Speed of a simulated core, as a share of the price list's: 0.01 to 10. An instance without
     /// CPU credits has less than 1.
     pub core_speed: f64,
-    /// How simulated validators behave: `quorate`, or `reference`: as the implementation behind paper
-    /// 000 does, whatever the settings say of batches, timeouts, checks, keys and durability
-    /// ([`quorate_sim::priced::Scene::as_reference`]).
+    /// Behaviour of simulated validators: `quorate`, or `reference`: as the implementation behind
+    /// paper 000 does, whatever the settings say of batches, timeouts, checks, keys and durability
+    /// ([`quorate_model::Scene::as_reference`]).
     pub profile: Profile,
     /// Cores of a simulated host.
     pub cores: u16,
@@ -132,21 +136,23 @@ pub struct Setup {
     pub downlink_mbit: u64,
     /// Validators that share a simulated host.
     pub validators_per_host: u16,
-    /// What reaches a simulated validator within so many microseconds is taken up together, which is less
-    /// exact and quicker with hundreds of them; 0 for each by itself.
+    /// Microseconds within which everything that reaches a simulated validator is handled together,
+    /// which is less exact and quicker with hundreds of them; 0 for each by itself.
     pub take_up_us: u64,
-    /// Whether a simulated point makes and checks real signatures, instead of stand-ins at a price.
+    /// `true` if a simulated point makes and checks real signatures, instead of stand-ins at a
+    /// price.
     pub real_signatures: bool,
-    /// Who is not in a certificate: a number, or `quorum` for as many as the smallest quorum leaves
-    /// out. Certificates only.
+    /// Members that are not in a certificate: a number, or `quorum` for as many as the smallest
+    /// quorum leaves out. Certificates only.
     pub absent: Absent,
-    /// Whether a certificate carries its signers' keys instead of a bitmap. Certificates only.
+    /// `true` if a certificate carries its signers' keys instead of a bitmap. Certificates only.
     pub keys_inside: bool,
-    /// How long each operation on certificates is repeated, in milliseconds.
+    /// Time for which each operation on certificates is repeated, in milliseconds.
     pub measure_ms: u64,
     /// Commands in a message, each of `tx_bytes`; `rate` is that of messages. The transport only.
     pub message_commands: u64,
-    /// How payment authorities vote: `plain`, `merkle`, `bls` or `bls-threshold`. Votes and payments.
+    /// Voting scheme of payment authorities: `plain`, `merkle`, `bls` or `bls-threshold`. Votes and
+    /// payments.
     pub pay_scheme: PayScheme,
     /// Processes that each payment authority shares its payers among. Payments only.
     pub shards: u16,
@@ -164,7 +170,7 @@ pub struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         Self {
-            how: How::default(),
+            runner: RunnerKind::default(),
             validators: 4,
             redundancy: 0,
             scheme: SchemeKind::Ed25519,
@@ -238,14 +244,17 @@ impl Setup {
             }
         }
         self.validate_clients()?;
-        let earliest = if self.how == How::Simulated { -(self.warmup_s as f64) } else { 0.0 };
+        let earliest =
+            if self.runner == RunnerKind::Simulated { -(self.warmup_s as f64) } else { 0.0 };
         if !(earliest..=self.duration_s as f64).contains(&self.crash_at_s) {
             return Err(format!("'crash_at_s' must be {earliest} to {}", self.duration_s));
         }
         if !(0.01..=10.0).contains(&self.core_speed) {
             return Err(format!("'core_speed' is {}; it must be 0.01 to 10", self.core_speed));
         }
-        if !self.settings.signatures && (self.how == How::Processes || self.real_signatures) {
+        if !self.settings.comparison.signatures
+            && (self.runner == RunnerKind::Processes || self.real_signatures)
+        {
             return Err(
                 "'signatures' may be false of simulated points without real ones".to_owned()
             );
@@ -256,7 +265,7 @@ impl Setup {
     }
 
     fn validate_scheme(&self) -> Result<(), String> {
-        let is_committee = matches!(self.how, How::Simulated | How::Processes);
+        let is_committee = matches!(self.runner, RunnerKind::Simulated | RunnerKind::Processes);
         match self.scheme {
             SchemeKind::Ed25519 | SchemeKind::Bls => {}
             SchemeKind::BlsThreshold if is_committee => {}
@@ -271,7 +280,7 @@ impl Setup {
     }
 
     fn validate_clients(&self) -> Result<(), String> {
-        let is_simulated = self.how == How::Simulated;
+        let is_simulated = self.runner == RunnerKind::Simulated;
         if self.load == Shape::Closed && !(is_simulated && self.sessions > 0) {
             return Err("'load' is closed of simulated points with 'sessions' alone".to_owned());
         }
@@ -288,7 +297,7 @@ impl Setup {
 
     fn validate_transport(&self) -> Result<(), String> {
         let bytes = self.message_commands.saturating_mul(self.tx_bytes as u64);
-        if self.how != How::Transport {
+        if self.runner != RunnerKind::Transport {
             return Ok(());
         }
         if bytes > Body::BYTES_MAX as u64 {
@@ -341,7 +350,7 @@ impl Setup {
         equal.with_redundancy(u64::from(self.redundancy))
     }
 
-    /// How many members are not in a certificate.
+    /// Number of members that are not in a certificate.
     #[must_use]
     pub fn absentees(&self) -> usize {
         match self.absent {
@@ -372,7 +381,7 @@ impl Setup {
         self.emulation().topology(usize::from(self.validators))
     }
 
-    /// Who crashes.
+    /// Members of the committee that crash.
     pub fn victims(&self) -> impl Iterator<Item = ReplicaId> + use<> {
         let (all, crashed, apart) = (self.validators, self.crashed, self.crashed_apart);
         (0..crashed).map(move |turn| {
@@ -397,7 +406,7 @@ impl Setup {
         serde_json::to_value(self).expect("plain data")
     }
 
-    /// What two points share exactly when they are repeats of one another, or the same.
+    /// Fields that two points share exactly when they are repeats of one another, or the same.
     #[must_use]
     pub fn without_seed(&self) -> String {
         Self { seed: 0, ..self.clone() }.to_json().to_string()
@@ -408,7 +417,8 @@ impl Setup {
     pub fn key(&self) -> String {
         let mut text = self.to_json().to_string();
         if self.prices.ends_with(".toml") {
-            // What a file says counts, not what it is called; one that is not there is refused later.
+            // What a file says counts, not what it is called; one that is not there is refused
+            // later.
             text += &std::fs::read_to_string(&self.prices).unwrap_or_default();
         }
         let digest = quorate_crypto::hash(text.as_bytes());

@@ -3,11 +3,11 @@
 /// Mean and standard deviation of some repeats.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
-    /// The mean.
+    /// Mean of the values.
     pub mean: f64,
     /// The sample's standard deviation, by n − 1; 0 of a single value.
     pub deviation: f64,
-    /// How many values.
+    /// Number of values, at least one.
     pub count: usize,
 }
 

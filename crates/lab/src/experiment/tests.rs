@@ -5,10 +5,10 @@ mod figures;
 use super::figure::{self, lines};
 use super::results::{self, FORMAT, Writer};
 use super::{
-    Absent, Event, Experiment, How, Job, Kept, Measured, Plan, Record, Runners, Setup, Signatures,
-    built_in, drive, page,
+    Absent, Event, Experiment, Job, Kept, Measured, Plan, Record, RunnerKind, Runners, Setup,
+    Signatures, built_in, drive, page,
 };
-use crate::chart::Marker;
+use quorate_report::chart::Marker;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -276,11 +276,11 @@ fn lines_of_another_format_or_none_are_refused() {
 #[test]
 fn certificates_are_measured() {
     let runners = runners();
-    let runner = runners.of(How::Certificates);
+    let runner = runners.of(RunnerKind::Certificates);
     let measure = |scheme: &str, keys_inside: bool| -> Measured {
         let scheme = scheme.parse().unwrap();
         let setup = Setup {
-            how: How::Certificates,
+            runner: RunnerKind::Certificates,
             scheme,
             keys_inside,
             measure_ms: 1,
@@ -451,11 +451,11 @@ fn a_writer_replaces_whole_files() {
 #[test]
 fn what_is_timed_runs_alone() {
     let runners = runners();
-    for how in [How::Certificates, How::Processes, How::Transport] {
-        assert!(!runners.of(how).is_parallel(), "{how:?}");
+    for kind in [RunnerKind::Certificates, RunnerKind::Processes, RunnerKind::Transport] {
+        assert!(!runners.of(kind).is_parallel(), "{kind:?}");
     }
     let job = Job { key: String::new(), setup: Setup::default() };
-    let estimate = runners.of(How::Processes).estimate_s(&job.setup);
+    let estimate = runners.of(RunnerKind::Processes).estimate_s(&job.setup);
     assert!(estimate > job.setup.load_span().as_secs_f64());
 }
 
@@ -465,7 +465,7 @@ fn what_stands_for_the_paper_is_the_reference_profile() {
     for id in ["J1", "J2"] {
         for job in built_in::find(id).unwrap().jobs("default").unwrap() {
             let scene = super::runner::scene(&job.setup).unwrap();
-            if job.setup.profile == quorate_sim::priced::Profile::Reference {
+            if job.setup.profile == quorate_model::Profile::Reference {
                 assert_eq!(scene, scene.clone().as_reference(), "{id}");
             }
         }
@@ -484,7 +484,7 @@ fn simulated_points_have_what_figures_show() {
         ..Setup::default()
     };
     let runners = runners();
-    let run = || runners.of(How::Simulated).run(&setup, &AtomicBool::new(false)).unwrap();
+    let run = || runners.of(RunnerKind::Simulated).run(&setup, &AtomicBool::new(false)).unwrap();
     let measured = run();
     assert_eq!(measured.signatures, Signatures::Priced);
     for name in [

@@ -1,4 +1,5 @@
-use super::{Course, Minimum, Roster, chained};
+use super::{Course, Roster, chained};
+use quorate_report::results::beside::Minimum;
 use quorate_wan::{Emulation, Topology};
 use std::time::Duration;
 
@@ -21,8 +22,9 @@ fn close(a: f64, b: f64) -> bool {
 }
 
 /// Four members, a delay of δ. A view takes 2δ: the third vote comes from a member that is neither
-/// leader. From a proposal to the decision at its second successor 4δ, to the client beside a member
-/// that is not this collector 5δ, to one beside it 6δ (another's decision and reply). Beside member 0:
+/// leader. From a proposal to the decision at its second successor 4δ, to the client beside a
+/// member that is not this collector 5δ, to one beside it 6δ (another's decision and reply). Beside
+/// member 0:
 ///
 /// | ordered by | sent within | least |
 /// |---|---|---|
@@ -42,14 +44,14 @@ fn four_members_at_one_distance_need_seven_delays() {
     assert!(close(minimum.p50_ms, 7.0), "{minimum:?}");
 }
 
-/// A quorum of two is the leader and the next one: a view takes δ. From a proposal to the decision at
-/// its second successor 2δ, and to the client of any member 3δ at the first reply.
+/// A quorum of two is the leader and the next one: a view takes δ. From a proposal to the decision
+/// at its second successor 2δ, and to the client of any member 3δ at the first reply.
 #[test]
 fn three_members_that_need_no_third_vote_are_quicker() {
     let minimum = uniform(3, 2, 1);
     assert!(close(minimum.view_ms, 1.0), "{minimum:?}");
-    // Beside member 0, ordered by 0 within 2δ, decided by 2 and heard from 2 after 3δ; by 1 within no
-    // time; by 2 within δ, decided by 1, δ + 3δ. Wait (4 + 0 + 1) / 6.
+    // Beside member 0, ordered by 0 within 2δ, decided by 2 and heard from 2 after 3δ; by 1 within
+    // no time; by 2 within δ, decided by 1, δ + 3δ. Wait (4 + 0 + 1) / 6.
     assert!(close(minimum.mean_without_wait_ms, (2.0 * 3.0 + 4.0) / 3.0), "{minimum:?}");
     assert!(close(minimum.mean_ms - minimum.mean_without_wait_ms, 5.0 / 6.0), "{minimum:?}");
 }
@@ -97,8 +99,8 @@ fn a_heavy_member_spares_the_others_way() {
             Roster { turns, weights: &weights, course: Course::Views(2), quorum: 4, weak: 2 },
         )
     };
-    // A view in which member 0 leads or collects takes δ; one of 1 to 2 or of 2 to 3 takes 2δ, by way
-    // of member 0.
+    // A view in which member 0 leads or collects takes δ; one of 1 to 2 or of 2 to 3 takes 2δ, by
+    // way of member 0.
     let equal_turns = least(&[0, 1, 2, 3]);
     assert!(close(equal_turns.view_ms, 1.5), "{equal_turns:?}");
     assert!(equal_turns.mean_ms < equal(&network, 3, 2).mean_ms, "{equal_turns:?}");

@@ -1,38 +1,40 @@
-//! The least latency of PBFT, linear PBFT and SBFT: slots under a steady primary, which fills one as
-//! soon as an operation's body reaches it.
+//! The least latency of PBFT, linear PBFT and SBFT: slots under a steady primary, which fills one
+//! as soon as an operation's body reaches it.
 //!
 //! ```text
-//! client ─▶ v ──body──▶ all     P ──pre-prepare──▶ all ──votes──▶ all ──votes──▶ all decide  (PBFT)
+//! client ─▶ v ──body──▶ all     P ──pre-prepare──▶ all, and then
+//!   all ──votes──▶ all ──votes──▶ all decide  (PBFT)
 //!   all ──votes──▶ C ──certificate──▶ all ──votes──▶ C ──proof──▶ all decide  (linear PBFT)
 //!   all but the redundant ──votes──▶ C ──proof──▶ all decide  (fast path)
 //! all that decided execute ──replies──▶ client, at the weak-th; or
-//!                          ──shares──▶ E, at the weak-th ──certificate──▶ v ──▶ client  (one reply)
+//!   ──shares──▶ E, at the weak-th ──certificate──▶ v ──▶ client  (one reply)
 //! ```
 //!
 //! The collectors C and E are taken to be any member but the primary, each as often.
 
-use super::{Minimum, done_by};
+use super::done_by;
+use quorate_report::results::beside::Minimum;
 use quorate_wan::Topology;
 
-/// How a windowed committee decides and answers.
+/// Parameters of a windowed committee.
 #[derive(Clone, Copy, Debug)]
 pub struct Slots {
-    /// Who fills slots.
+    /// Index of the member that fills slots.
     pub primary: usize,
-    /// Who adds up votes, and how often.
+    /// Rounds of votes, and the members that add them up.
     pub votes: Votes,
     /// Signers of a certificate.
     pub quorum: usize,
     /// So many are certain to include an honest one.
     pub weak: usize,
-    /// Whether a client takes one certified reply.
+    /// `true` if a client takes one certified reply.
     pub certified: bool,
 }
 
 /// The ways of votes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Votes {
-    /// To everybody, twice.
+    /// Votes to everybody, in two rounds.
     ToAll,
     /// To a collector, twice.
     Collected,
@@ -88,18 +90,18 @@ impl Course<'_> {
         if from == to { 0.0 } else { self.way(from, to) }
     }
 
-    /// When a message of so many of those who are ready at these times has come.
+    /// Moment at which messages of so many of those who are ready at these times have come.
     fn gathered(&self, ready: &[f64], at: usize, needed: usize) -> f64 {
         let come = self.members().map(|from| (ready[from] + self.between(from, at), 1)).collect();
         done_by(come, needed as u64)
     }
 
-    /// When everybody has what one member shows from then on.
+    /// Moments at which everybody has a message that one member sends then.
     fn shown(&self, by: usize, from: f64) -> Vec<f64> {
         self.members().map(|member| from + self.between(by, member)).collect()
     }
 
-    /// When each member decides, from the moment at which a client beside `home` sends.
+    /// Moments at which each member decides, counted from when a client beside `home` sends.
     fn decided(&self, home: usize, collector: usize) -> Vec<f64> {
         let Slots { primary, votes, quorum, .. } = self.slots;
         let sealed = self.way(home, home);
@@ -149,16 +151,17 @@ mod tests {
     }
 
     /// Four members at one distance, of which the client's own answers it in no time. Beside the
-    /// primary a slot is filled at once, beside another after one delay; then everybody has value and
-    /// body one delay later.
+    /// primary a slot is filled at once, beside another after one delay; then everybody has value
+    /// and body one delay later.
     #[test]
     fn four_members_at_one_distance() {
         let base = Slots { primary: 1, votes: Votes::ToAll, quorum: 3, weak: 2, certified: false };
         // Pre-prepare, prepare, commit; and the second reply.
         let pbft = of(base);
         assert_eq!((pbft.p50_ms, pbft.mean_ms), (5.0, 4.75), "{pbft:?}");
-        // Pre-prepare, votes, certificate, votes, proof; and the second reply. One delay less where the
-        // collector is the client's own: it decides before its proof is anywhere, but is one reply.
+        // Pre-prepare, votes, certificate, votes, proof; and the second reply. One delay less where
+        // the collector is the client's own: it decides before its proof is anywhere, but is one
+        // reply.
         let linear = of(Slots { votes: Votes::Collected, ..base });
         assert!(linear.mean_ms > pbft.mean_ms + 1.0, "{linear:?}");
         let fast = of(Slots { votes: Votes::Fast(4), ..base });

@@ -1,4 +1,5 @@
-//! What signatures and hashes alone allow: the same work as an authority's, without network, disk and threads.
+//! Bound by signatures and hashes alone: the same work as an authority's, without network, disk and
+//! threads.
 
 use crate::stopwatch::microseconds;
 use quorate_crypto::{Bitmap, IdentitySecret, VotingSecret, verify_batch};
@@ -7,7 +8,7 @@ use quorate_types::ReplicaId;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Transactions checked together.
+/// Number of transactions checked together.
 const BATCH: usize = 256;
 
 /// Prices of one transaction with one input and two outputs on one core, in microseconds.
@@ -17,12 +18,12 @@ pub struct Bound {
     pub certificate_us: f64,
     /// The payer's signature, in a batch, with what is hashed.
     pub payer_us: f64,
-    /// The vote.
+    /// Time of a vote, in microseconds.
     pub vote_us: f64,
 }
 
 impl Bound {
-    /// Transactions a second.
+    /// Transactions a second on one core.
     #[must_use]
     pub fn tx_s(&self) -> f64 {
         1e6 / (self.certificate_us + self.payer_us + self.vote_us)

@@ -17,16 +17,16 @@ use tokio::time::{Instant, sleep, timeout};
 /// Payments under way at each shard when it is fed as fast as it answers.
 const WINDOW: usize = 4_096;
 
-/// How long connections may take to come up, and the last answers to come.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time for connections to come up, and for the last answers to come.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The first part of a load does not count.
 const WARM_UP: f64 = 0.2;
 
-/// How often a paced load sends what is due.
+/// Interval at which a paced load sends everything that is due.
 const PACE: Duration = Duration::from_millis(1);
 
-/// What is sent, and how.
+/// Payments to send, and their pace.
 pub(super) struct Load<'a> {
     pub(super) payments: &'a Prepared,
     /// Payments a second; `None`: as fast as they are answered.
@@ -36,9 +36,9 @@ pub(super) struct Load<'a> {
     pub(super) needed: usize,
 }
 
-/// What came of it.
+/// Results of a load.
 pub(super) struct Driven {
-    /// Payments finished.
+    /// Number of payments finished.
     pub(super) finished: u64,
     /// Payments finished a second, after warming up.
     pub(super) rate: f64,
@@ -47,7 +47,7 @@ pub(super) struct Driven {
 
 type Sender = Box<dyn Fn(&PreparedOrder) + Send>;
 
-/// What the receivers share.
+/// State that the receivers share.
 struct Tally {
     began: Instant,
     counted_us: std::ops::Range<u64>,
@@ -88,10 +88,10 @@ async fn run(
             feeds.push((shard, PayFeed::open(&place.network, &identity, (*authority, shard))?));
         }
     }
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !feeds.iter().all(|(_, feed)| feed.is_up()) {
         if Instant::now() >= deadline {
-            return Err(PayBenchError::NotUp { patience: PATIENCE, log: String::new() });
+            return Err(PayBenchError::NotUp { timeout: TIMEOUT, log: String::new() });
         }
         sleep(Duration::from_millis(5)).await;
     }
@@ -126,7 +126,7 @@ async fn run(
         None => saturating(load, &senders, &tally).await,
     }
     // What is under way still counts.
-    let _ = timeout(PATIENCE, tally.settled()).await;
+    let _ = timeout(TIMEOUT, tally.settled()).await;
     receivers.iter().for_each(tokio::task::JoinHandle::abort);
     tally.report()
 }

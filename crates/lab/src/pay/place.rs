@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const COMING_UP: Duration = Duration::from_secs(20);
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(super) struct Place {
     executable: PathBuf,
@@ -27,7 +27,7 @@ pub(super) struct Place {
     _folder: TempDir,
 }
 
-/// Authorities that run.
+/// Authorities as running processes.
 pub(super) struct Running<'a> {
     place: &'a Place,
     authorities: Vec<ReplicaId>,
@@ -62,7 +62,8 @@ impl Place {
         folders.map(|path| Ok(read_keys(path)?.voting)).collect()
     }
 
-    /// Starts all shards of these authorities; `alone`: each on a processor of its own, the last ones first.
+    /// Starts all shards of these authorities; `alone`: each on a processor of its own, the last
+    /// ones first.
     pub(super) fn start(
         &self,
         authorities: &[ReplicaId],
@@ -96,7 +97,7 @@ impl Running<'_> {
             if Instant::now() >= deadline {
                 let log = self.processes.last().map(|one| one.log_tail(0, 10));
                 return Err(PayBenchError::NotUp {
-                    patience: COMING_UP,
+                    timeout: COMING_UP,
                     log: log.unwrap_or_default(),
                 });
             }
@@ -111,7 +112,7 @@ impl Running<'_> {
         let mut seconds = 0.0;
         for authority in &self.authorities {
             for address in self.place.http(*authority) {
-                let body = http::get(address, "/status", PATIENCE).map_err(failed)?;
+                let body = http::get(address, "/status", TIMEOUT).map_err(failed)?;
                 let status: serde_json::Value =
                     serde_json::from_str(&body).map_err(|error| failed(io::Error::other(error)))?;
                 seconds += status["cpu_seconds"].as_f64().unwrap_or(0.0);

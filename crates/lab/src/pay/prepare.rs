@@ -1,4 +1,5 @@
-//! Payments made before they are measured: one input with a certificate of its own, two outputs, signed.
+//! Payments made before they are measured: one input with a certificate of its own, two outputs,
+//! signed.
 
 use super::PayBenchError;
 use super::place::Place;
@@ -11,8 +12,8 @@ use std::thread;
 /// Payers that share the payments.
 const OWNERS: usize = 1_000;
 
-/// Transactions that authorities are taken to have voted for together.
-const TOGETHER: usize = 128;
+/// Payments that are prepared in one go, and whose parents got one vote each authority.
+const CHUNK: usize = 128;
 
 /// An order with its transaction's name.
 #[derive(Clone)]
@@ -31,20 +32,20 @@ impl Prepared {
     }
 }
 
-/// Two lots of `count` payments. Half a second's worth of parents is in reach of each other, as it would be
-/// where many pay at once: the order is not that in which parents were voted for.
+/// Two lots of `count` payments. Half a second's worth of parents is in reach of each other, as it
+/// would be where many pay at once: the order is not that in which parents were voted for.
 pub(super) fn prepare(place: &Place, count: usize) -> Result<(Prepared, Prepared), PayBenchError> {
     let secrets = place.voting_secrets()?;
     let owners: Vec<IdentitySecret> = (0..OWNERS).map(owner).collect();
     let total = 2 * count;
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    let share = total.div_ceil(threads).next_multiple_of(TOGETHER);
+    let share = total.div_ceil(threads).next_multiple_of(CHUNK);
     let make = |first: usize| {
         let last = (first + share).min(total);
-        let chunks = (first..last).step_by(TOGETHER);
+        let chunks = (first..last).step_by(CHUNK);
         let mut made = Vec::with_capacity(last.saturating_sub(first));
         for begin in chunks {
-            let serials = begin..(begin + TOGETHER).min(last);
+            let serials = begin..(begin + CHUNK).min(last);
             made.extend(make_chunk(
                 &place.network,
                 &place.issuer.identity,

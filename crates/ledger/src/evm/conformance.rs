@@ -1,12 +1,12 @@
 //! Ethereum's public execution tests ("state tests"), run on this ledger.
 //!
-//! Each gives accounts, a block and a transaction, and names the root of the accounts after it and the hash of
-//! its logs, as Ethereum commits to them. The transaction is signed, read, carried out and written as any other;
-//! the block is the test's, and what this ledger refuses by its own rules is left out and counted.
-//! Source: <https://github.com/ethereum/execution-spec-tests>, `state_tests`; the older
-//! <https://github.com/ethereum/tests>, `GeneralStateTests`.
+//! Each gives accounts, a block and a transaction, and names the root of the accounts after it and
+//! the hash of its logs, as Ethereum commits to them. The transaction is signed, read, executed
+//! and written as any other; the block is the test's, and what this ledger refuses by its own rules
+//! is left out and counted. Source: <https://github.com/ethereum/execution-spec-tests>,
+//! `state_tests`; the older <https://github.com/ethereum/tests>, `GeneralStateTests`.
 
-use super::execution::{self, Candidate, Carried, Setting};
+use super::execution::{self, Candidate, ExecutedBlock, ExecutionContext};
 use super::history::StoredLog;
 use super::transaction::Recovered;
 use super::world::{self, Account, Changes, Codes};
@@ -29,16 +29,16 @@ use std::sync::Arc;
 pub struct Case {
     /// The test's name, and which of its transactions.
     pub name: String,
-    /// What became of it.
+    /// Verdict on the test, or the reason for skipping it.
     pub verdict: Verdict,
 }
 
-/// What became of a test.
+/// Verdict on one conformance test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The accounts and the logs are those that the test names.
     Passed,
-    /// They are not.
+    /// Results differ from those expected.
     Failed(String),
     /// This ledger's own rules have no place for it.
     LeftOut(&'static str),
@@ -77,7 +77,7 @@ fn case(name: &str, unit: &TestUnit, test: &Test) -> Case {
 fn attempt(unit: &TestUnit, test: &Test) -> Result<Verdict, &'static str> {
     let raw = transaction(unit, test)?;
     let mut state = Memory::holding(&accounts_before(unit)?);
-    let setting = Setting {
+    let context = ExecutionContext {
         configuration: configuration(),
         block: unit.block_env(&mut configuration()),
         // The older tests were made with these.
@@ -88,23 +88,23 @@ fn attempt(unit: &TestUnit, test: &Test) -> Result<Verdict, &'static str> {
         return Err(TOO_LONG);
     }
     let candidate = Candidate { hash: keccak256(&raw), raw, read: read.map(Arc::new) };
-    let carried = execution::carry_out_under(setting, &state, &Codes::default(), vec![candidate]);
-    Ok(judge(test, &mut state, carried.expect("memory can be read")))
+    let executed = execution::execute_under(context, &state, &Codes::default(), vec![candidate]);
+    Ok(judge(test, &mut state, executed.expect("memory can be read")))
 }
 
-fn judge(test: &Test, state: &mut Memory, carried: Carried) -> Verdict {
-    match (&carried.outcomes[0], &test.expect_exception) {
+fn judge(test: &Test, state: &mut Memory, executed: ExecutedBlock) -> Verdict {
+    match (&executed.outcomes[0], &test.expect_exception) {
         (Outcome::Refused(reason), None) => {
             return Verdict::Failed(format!("refused: {}", String::from_utf8_lossy(reason)));
         }
         (Outcome::Applied(_), Some(reason)) => {
-            return Verdict::Failed(format!("carried out, where {reason} was expected"));
+            return Verdict::Failed(format!("executed, where {reason} was expected"));
         }
         _ => {}
     }
     let logs: Vec<Log> =
-        carried.included.iter().flat_map(|one| one.logs.iter().map(StoredLog::log)).collect();
-    carried.changes.write(state).expect("memory can be written");
+        executed.included.iter().flat_map(|one| one.logs.iter().map(StoredLog::log)).collect();
+    executed.changes.write(state).expect("memory can be written");
     let root = state_root_unhashed(state.accounts());
     let logs = keccak256(alloy_rlp::encode(&logs));
     if root != test.hash {
@@ -208,7 +208,7 @@ impl Memory {
         state
     }
 
-    /// What the state holds, as Ethereum commits to it.
+    /// Accounts that the state holds, as Ethereum commits to them.
     fn accounts(&self) -> BTreeMap<Address, GenesisAccount> {
         let (mut accounts, mut slots) = (BTreeMap::new(), Vec::new());
         let mut visit = |key: &[u8], _, value: &[u8]| {

@@ -1,4 +1,4 @@
-//! A block's transactions, carried out one after the other.
+//! A block's transactions, executed one after the other.
 
 use super::Genesis;
 use super::genesis::TRANSACTION_GAS_MAX;
@@ -29,7 +29,7 @@ pub(super) const RULES: SpecId = SpecId::PRAGUE;
 /// Bytes of a revert's reason that a result carries.
 const REASON_BYTES_MAX: usize = 256;
 
-/// What a block is, before its transactions are known to have come to anything.
+/// Environment of a block's transactions, known before any of them is executed.
 #[derive(Clone, Debug)]
 pub(super) struct Environment {
     pub(super) height: u64,
@@ -38,12 +38,12 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    /// What PREVRANDAO gives: known as soon as the parent is, and no one's secret.
+    /// Value of PREVRANDAO: known as soon as the parent is, and no one's secret.
     fn randomness(&self) -> B256 {
         keccak256([&self.parent[..], &self.height.to_be_bytes()].concat())
     }
 
-    /// As the machine takes it.
+    /// Environment as the virtual machine takes it.
     pub(super) fn block(&self, genesis: &Genesis) -> BlockEnv {
         BlockEnv {
             number: U256::from(self.height),
@@ -58,7 +58,7 @@ impl Environment {
         }
     }
 
-    /// The block's header.
+    /// Header of the block, without its transactions' roots.
     fn header(&self, genesis: &Genesis, state_root: B256) -> Header {
         Header {
             parent_hash: self.parent,
@@ -90,12 +90,23 @@ pub(super) fn configuration(chain_id: u64) -> CfgEnv {
     configuration
 }
 
-/// What the machine says of a transaction before it looks at an account: of its fees, its gas and its length, in
-/// the words that Ethereum's tools know.
+impl Recovered {
+    /// Checks that a block of this chain can hold it at all, whatever its sender's account is: its
+    /// fees, its gas and its length.
+    ///
+    /// # Errors
+    /// Why not, in the words that Ethereum's tools know.
+    pub fn check_terms(&self, genesis: &Genesis) -> Result<(), String> {
+        check_terms(self.env(), genesis)
+    }
+}
+
+/// Checks a transaction before any account is looked at: its fees, its gas and its length, in the
+/// words that Ethereum's tools know.
 ///
 /// # Errors
 /// Why no block of this chain will hold it.
-pub(super) fn check_terms(tx: TxEnv, genesis: &Genesis) -> Result<(), String> {
+fn check_terms(tx: TxEnv, genesis: &Genesis) -> Result<(), String> {
     let environment = Environment { height: 0, proposed_at_ms: 0, parent: B256::ZERO };
     let gas = tx.gas_limit;
     let mut context = Context::mainnet()
@@ -128,9 +139,9 @@ fn said(error: &EVMError<Infallible>, gas: u64) -> String {
     }
 }
 
-/// What carrying out a block's transactions came to.
+/// Result of executing a block's transactions.
 #[derive(Debug, Default)]
-pub(super) struct Carried {
+pub(super) struct ExecutedBlock {
     pub(super) outcomes: Vec<Outcome>,
     pub(super) included: Vec<StoredTransaction>,
     pub(super) changes: Changes,
@@ -145,74 +156,74 @@ pub(super) struct Candidate {
     pub(super) read: Result<Arc<Recovered>, super::TransactionError>,
 }
 
-/// What transactions are carried out under.
-pub(super) struct Setting<'a> {
+/// Configuration that transactions are executed under.
+pub(super) struct ExecutionContext<'a> {
     pub(super) configuration: CfgEnv,
     pub(super) block: BlockEnv,
     /// The hashes of blocks, for BLOCKHASH.
     pub(super) hashes: &'a dyn Fn(u64) -> Result<B256, StateError>,
 }
 
-/// Carries out the transactions of a chain's block.
+/// Executes the transactions of a chain's block.
 ///
 /// # Errors
 /// When the state cannot be read.
-pub(super) fn carry_out(
+pub(super) fn execute(
     state: &dyn State,
     codes: &Codes,
     genesis: &Genesis,
     environment: &Environment,
     candidates: Vec<Candidate>,
-) -> Result<Carried, StateError> {
-    let setting = Setting {
+) -> Result<ExecutedBlock, StateError> {
+    let context = ExecutionContext {
         configuration: configuration(genesis.chain_id),
         block: environment.block(genesis),
         hashes: &|height| hash_of(state, height),
     };
-    carry_out_under(setting, state, codes, candidates)
+    execute_under(context, state, codes, candidates)
 }
 
-/// Carries out transactions in order. One that is invalid where it stands changes nothing, and its outcome
-/// says why.
+/// Executes transactions in order. One that is invalid where it stands changes nothing, and its
+/// outcome says why.
 ///
 /// # Errors
 /// When the state cannot be read.
-pub(super) fn carry_out_under(
-    setting: Setting<'_>,
+pub(super) fn execute_under(
+    context: ExecutionContext<'_>,
     state: &dyn State,
     codes: &Codes,
     candidates: Vec<Candidate>,
-) -> Result<Carried, StateError> {
-    let (gas_limit, base_fee) = (setting.block.gas_limit, setting.block.basefee);
+) -> Result<ExecutedBlock, StateError> {
+    let (gas_limit, base_fee) = (context.block.gas_limit, context.block.basefee);
     let mut evm = Context::mainnet()
-        .with_db(World::new(state, codes, setting.hashes))
-        .with_cfg(setting.configuration)
-        .with_block(setting.block)
+        .with_db(World::new(state, codes, context.hashes))
+        .with_cfg(context.configuration)
+        .with_block(context.block)
         .build_mainnet();
-    let mut carried = Carried::default();
+    let mut executed = ExecutedBlock::default();
     for Candidate { hash, raw, read } in candidates {
         let transaction = match read {
             Ok(transaction) => transaction,
             Err(error) => {
-                carried.refuse(&error.to_string());
+                executed.refuse(&error.to_string());
                 continue;
             }
         };
         let tx = transaction.env();
-        let is_room = tx.gas_limit <= gas_limit - carried.gas_used;
+        let is_room = tx.gas_limit <= gas_limit - executed.gas_used;
         if !is_room && !mutants::active(Mutant::EvmUnboundedBlock) {
-            carried.refuse("exceeds block gas limit");
+            executed.refuse("exceeds block gas limit");
             continue;
         }
         match evm.transact_commit(tx) {
-            Ok(result) => carried.include((hash, raw), &transaction, result, base_fee),
+            Ok(result) => executed.include((hash, raw), &transaction, result, base_fee),
             Err(EVMError::Database(ReadError(error))) => return Err(error),
-            Err(EVMError::Transaction(invalid)) => carried.refuse(&invalid.to_string()),
-            Err(error) => carried.refuse(&error.to_string()),
+            Err(EVMError::Transaction(invalid)) => executed.refuse(&invalid.to_string()),
+            Err(error) => executed.refuse(&error.to_string()),
         }
     }
-    carried.changes = evm.ctx.journaled_state.database.take_changes();
-    Ok(carried)
+    executed.changes = evm.ctx.journaled_state.database.take_changes();
+    Ok(executed)
 }
 
 /// The hash of a block, for BLOCKHASH.
@@ -220,7 +231,7 @@ fn hash_of(state: &dyn State, height: u64) -> Result<B256, StateError> {
     Ok(history::block(state, height)?.map_or(B256::ZERO, |block| block.hash))
 }
 
-impl Carried {
+impl ExecutedBlock {
     fn refuse(&mut self, reason: &str) {
         self.outcomes.push(Outcome::Refused(bytes::Bytes::copy_from_slice(reason.as_bytes())));
     }
@@ -282,7 +293,7 @@ impl Carried {
     }
 }
 
-/// What a transaction that failed says.
+/// Reason that a failed transaction gives.
 fn reason(result: &ExecutionResult) -> bytes::Bytes {
     match result {
         ExecutionResult::Success { .. } => bytes::Bytes::new(),
@@ -306,7 +317,7 @@ fn receipts_root(transactions: &[StoredTransaction], receipts: &[FullReceipt]) -
     })
 }
 
-/// The first block.
+/// Header of the first block.
 pub(super) fn genesis_header(genesis: &Genesis, state_root: B256) -> Header {
     let proposed_at_ms = genesis.timestamp * 1_000;
     let environment = Environment { height: 0, proposed_at_ms, parent: B256::ZERO };

@@ -1,4 +1,4 @@
-//! What a chain begins with: Ethereum's genesis file, as its tools write it.
+//! Genesis of a chain: Ethereum's genesis file, as its tools write it.
 
 use alloy_genesis::GenesisAccount;
 use alloy_primitives::{Address, B256, Bytes};
@@ -8,7 +8,8 @@ use std::path::Path;
 /// Most gas of one transaction, whatever the block still holds.
 pub const TRANSACTION_GAS_MAX: u64 = 30_000_000;
 
-/// So many of the last blocks keep their transactions and receipts, unless a genesis file says otherwise.
+/// Number of the last blocks that keep their transactions and receipts, unless a genesis file says
+/// otherwise.
 pub const HISTORY_BLOCKS: u64 = 1 << 20;
 
 /// Everything that replicas must agree on before the first block.
@@ -18,7 +19,7 @@ pub const HISTORY_BLOCKS: u64 = 1 << 20;
 /// Prague without blobs and without delegations, from the first block on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Genesis {
-    /// Which chain transactions must name (EIP-155).
+    /// Chain that transactions must name (EIP-155).
     pub chain_id: u64,
     /// The first block's time, in seconds since the Unix epoch.
     pub timestamp: u64,
@@ -26,9 +27,9 @@ pub struct Genesis {
     pub gas_limit: u64,
     /// Wei a unit of gas that every transaction pays at least, and that is burnt; 0 by default.
     pub base_fee: u64,
-    /// Who gets what transactions pay beyond the base fee.
+    /// Address that gets what transactions pay beyond the base fee.
     pub fees_to: Address,
-    /// So many of the last blocks keep their transactions and receipts.
+    /// Number of the last blocks that keep their transactions and receipts.
     pub history_blocks: u64,
     /// Accounts with balances, nonces, code and storage.
     pub accounts: BTreeMap<Address, GenesisAccount>,
@@ -36,15 +37,15 @@ pub struct Genesis {
     pub extra_data: Bytes,
 }
 
-/// Why a file is no genesis.
+/// Reason for which a file is no genesis.
 #[derive(Debug, thiserror::Error)]
 pub enum GenesisError {
     /// It cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// Which.
+        /// Path of the file.
         path: String,
-        /// Why.
+        /// Error that the system reported.
         source: std::io::Error,
     },
     /// It is not in the form that Ethereum's tools write.

@@ -1,17 +1,17 @@
-//! Blocks with their transactions and receipts, as they lie beside the map: the last ones of them, and what
-//! finds them by hash and by what they logged.
+//! Blocks with their transactions and receipts, as they lie beside the map: the last ones of them,
+//! and what finds them by hash and by what they logged.
 //!
 //! | key | value |
 //! |---|---|
 //! | `b` ‖ height | [`StoredBlock`] |
 //! | `n` ‖ hash of a block | its height |
 //! | `t` ‖ height ‖ part | up to [`PART`] [`StoredTransaction`]s |
-//! | `h` ‖ hash of a transaction | [`Place`] |
+//! | `h` ‖ hash of a transaction | [`TransactionLocation`] |
 //! | `l` ‖ address ‖ height | nothing: the address logged something there |
 //! | `m` | [`Meta`] |
 //!
-//! None of it is under the map's root. A block's hash is under the service's root, and Ethereum's own roots
-//! in the block's header cover its transactions and receipts.
+//! None of it is under the map's root. A block's hash is under the service's root, and Ethereum's
+//! own roots in the block's header cover its transactions and receipts.
 
 use super::stored::{self, damaged, decode, encode};
 use alloy_consensus::{
@@ -32,10 +32,10 @@ const HASH: u8 = b'h';
 const LOGGED: u8 = b'l';
 const META: &[u8] = b"m";
 
-/// So many transactions lie together.
+/// Number of transactions that lie together.
 const PART: u32 = 32;
 
-/// The newest block.
+/// Meta data of the history: its newest block.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(super) struct Meta {
     pub(super) height: u64,
@@ -51,7 +51,7 @@ pub struct StoredBlock {
     pub hash: B256,
     /// Its header, in RLP.
     pub header: Bytes,
-    /// How many transactions it has.
+    /// Number of transactions in the block.
     pub transactions: u32,
     /// Bytes of header and transactions.
     pub bytes: u64,
@@ -70,13 +70,13 @@ impl StoredBlock {
 /// A transaction with what it came to.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct StoredTransaction {
-    /// As it was signed.
+    /// Bytes as they were signed.
     pub raw: Bytes,
-    /// Its hash.
+    /// Hash of the transaction, as Ethereum names it.
     pub hash: B256,
-    /// Who signed it.
+    /// Address whose key signed it.
     pub sender: Address,
-    /// Whether it took effect; otherwise only its gas was paid for.
+    /// Set if it took effect; otherwise only its gas was paid for.
     pub success: bool,
     /// Gas that it used.
     pub gas_used: u64,
@@ -86,25 +86,25 @@ pub struct StoredTransaction {
     pub gas_price: u128,
     /// The contract that it created.
     pub created: Option<Address>,
-    /// What it logged.
+    /// Logs that it emitted, in order.
     pub logs: Vec<StoredLog>,
-    /// How many logs the block has before its first one.
+    /// Number of logs that the block has before its first one.
     pub logs_before: u32,
 }
 
 /// Something that a contract logged.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct StoredLog {
-    /// Which contract.
+    /// Address of the contract that logged it.
     pub address: Address,
-    /// Up to four topics.
+    /// Topics of the log, up to four.
     pub topics: Vec<B256>,
-    /// Everything else.
+    /// Data of the log, beside its topics.
     pub data: Bytes,
 }
 
 impl StoredLog {
-    /// As Ethereum's libraries have it.
+    /// Converts it to the form of Ethereum's libraries.
     #[must_use]
     pub fn log(&self) -> Log {
         Log::new_unchecked(self.address, self.topics.clone(), self.data.clone())
@@ -130,7 +130,7 @@ impl StoredTransaction {
         TxEnvelope::decode_2718(&mut &self.raw[..]).map_err(|_| damaged())
     }
 
-    /// The receipt.
+    /// Receipt as Ethereum's root of receipts covers it.
     #[must_use]
     pub fn receipt(&self) -> FullReceipt {
         let receipt = Receipt {
@@ -143,15 +143,15 @@ impl StoredTransaction {
     }
 }
 
-/// What a transaction pays a unit of gas.
+/// Price that a transaction pays for a unit of gas, in wei.
 pub(super) fn gas_price(envelope: &TxEnvelope, base_fee: u64) -> u128 {
     envelope.effective_gas_price(Some(base_fee))
 }
 
-/// Where a transaction is.
+/// Location of a transaction in the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
-pub struct Place {
-    /// Its block's height.
+pub struct TransactionLocation {
+    /// Height of the transaction's block.
     pub height: u64,
     /// Its index in the block.
     pub index: u32,
@@ -162,7 +162,7 @@ pub(super) fn meta(state: &dyn State) -> Result<Option<Meta>, StateError> {
     state.get(META)?.map(|bytes| decode(&bytes)).transpose()
 }
 
-/// A block.
+/// Block at a height; `None` beyond the newest.
 pub(super) fn block(state: &dyn State, height: u64) -> Result<Option<StoredBlock>, StateError> {
     let found = state.get(&stored::key(BLOCK, &[&height.to_be_bytes()]))?;
     found.map(|bytes| decode(&bytes)).transpose()
@@ -174,8 +174,11 @@ pub(super) fn height_of(state: &dyn State, hash: B256) -> Result<Option<u64>, St
     found.map(|bytes| decode(&bytes)).transpose()
 }
 
-/// Where a transaction is.
-pub(super) fn place_of(state: &dyn State, hash: B256) -> Result<Option<Place>, StateError> {
+/// Location of the transaction with this hash; `None` where it is not kept.
+pub(super) fn location_of(
+    state: &dyn State,
+    hash: B256,
+) -> Result<Option<TransactionLocation>, StateError> {
     let found = state.get(&stored::key(HASH, &[&hash[..]]))?;
     found.map(|bytes| decode(&bytes)).transpose()
 }
@@ -183,10 +186,10 @@ pub(super) fn place_of(state: &dyn State, hash: B256) -> Result<Option<Place>, S
 /// A transaction, unless its block's are not kept any more.
 pub(super) fn transaction(
     state: &dyn State,
-    place: Place,
+    location: TransactionLocation,
 ) -> Result<Option<StoredTransaction>, StateError> {
-    let mut part = part(state, place.height, place.index / PART)?;
-    let index = (place.index % PART) as usize;
+    let mut part = part(state, location.height, location.index / PART)?;
+    let index = (location.index % PART) as usize;
     Ok((index < part.len()).then(|| part.swap_remove(index)))
 }
 
@@ -257,8 +260,8 @@ pub(super) fn append(
         state.put(&part_key(height, part), &encode(&chunk))?;
     }
     for (index, transaction) in (0..).zip(transactions) {
-        let place = Place { height, index };
-        state.put(&stored::key(HASH, &[&transaction.hash[..]]), &encode(&place))?;
+        let location = TransactionLocation { height, index };
+        state.put(&stored::key(HASH, &[&transaction.hash[..]]), &encode(&location))?;
     }
     for address in loggers(transactions) {
         state.put(&stored::key(LOGGED, &[&address[..], &at]), &[])?;

@@ -1,8 +1,8 @@
-//! A load of real contracts: two tokens and an exchange between them, placed in the genesis, and accounts that
-//! use them. Its sources are in `contracts/`.
+//! A load of real contracts: two tokens and an exchange between them, placed in the genesis, and
+//! accounts that use them. Its sources are in `contracts/`.
 //!
-//! Of a hundred transactions of [`Shape::Mixed`] one creates a contract, as in the paper's trace (some 5,000 of
-//! 500,000; paper 002, §IX), twenty swap, and the others transfer tokens.
+//! Of a hundred transactions of [`Shape::Mixed`] one creates a contract, as in the paper's trace
+//! (some 5,000 of 500,000; paper 002, §IX), twenty swap, and the others transfer tokens.
 
 use super::{Genesis, Signer};
 use alloy_consensus::TxEip1559;
@@ -15,12 +15,12 @@ use std::str::FromStr;
 
 /// The first token's address.
 pub const TOKEN: Address = address!("0000000000000000000000000000000000001001");
-/// The other token's.
+/// Address of the other token's contract.
 pub const OTHER_TOKEN: Address = address!("0000000000000000000000000000000000001002");
-/// The exchange's.
+/// Address of the exchange's contract.
 pub const EXCHANGE: Address = address!("0000000000000000000000000000000000001003");
 
-/// What the transactions are.
+/// Kind of load: the transactions that it consists of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
     /// Transfers of a token, each to another account.
@@ -56,11 +56,11 @@ impl fmt::Display for Shape {
     }
 }
 
-/// A compiled contract.
+/// Compiled contract, as the compiler's output describes it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Artefact {
-    /// What a creating transaction carries before the constructor's arguments.
+    /// Code that creates the contract; the constructor's arguments follow it.
     pub bytecode: Bytes,
     /// The code that the account has then.
     pub deployed_bytecode: Bytes,
@@ -95,7 +95,7 @@ pub struct Mix {
 }
 
 impl Mix {
-    /// So many accounts, at least 1, whose keys follow from the seed.
+    /// A load of so many accounts, at least 1, whose keys follow from the seed.
     #[must_use]
     pub fn new(chain_id: u64, shape: Shape, accounts: usize, seed: u64) -> Self {
         let signer = |index| Signer::derived(&format!("quorate mix {seed} {index}")).0;
@@ -123,7 +123,7 @@ impl Mix {
         genesis
     }
 
-    /// The next transaction.
+    /// Makes the next transaction, signed and encoded.
     pub fn next_transaction(&mut self) -> bytes::Bytes {
         let count = self.accounts.len() as u64;
         let at = (self.sent % count) as usize;
@@ -152,7 +152,7 @@ impl Mix {
     }
 }
 
-/// `transfer(address,uint256)`.
+/// Input of the call `transfer(address,uint256)`.
 #[must_use]
 pub fn transfer(to: Address, amount: U256) -> Bytes {
     call("transfer(address,uint256)", &[to.into_word(), amount.into()])
@@ -193,7 +193,7 @@ fn contract(code: &Bytes, storage: BTreeMap<B256, B256>) -> GenesisAccount {
         .with_storage(Some(storage))
 }
 
-/// Where a mapping keeps a key's value.
+/// Slot in which a mapping keeps a key's value.
 fn mapping_slot(key: B256, slot: B256) -> B256 {
     keccak256([&key[..], &slot[..]].concat())
 }

@@ -4,8 +4,8 @@
 //! state of the height = H("quorate v1 evm root", root of the map ‖ hash of the newest block)
 //! ```
 //!
-//! A proof names the block's hash, the root of the map follows from each key's proof, and both must come to
-//! the certified state. What the proofs themselves are is [`crate::map`]'s.
+//! A proof names the block's hash, the root of the map follows from each key's proof, and both must
+//! come to the certified state. What the proofs themselves are is [`crate::map`]'s.
 
 use super::history::Meta;
 use super::world::{self, Account, account_key, slot_key};
@@ -18,19 +18,19 @@ use quorate_crypto::Digest;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::service::{Proven, State, StateError};
 
-/// Most slots of one question: it is to fit into a frame of 8 KiB.
+/// Most slots of one query: it is to fit into a frame of 8 KiB.
 pub const PROVEN_SLOTS_MAX: usize = 200;
 
-/// What is to be proven: an account and slots of its storage.
+/// Query for a proof: an account and slots of its storage.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct ProofOf {
-    /// Whose.
+    /// Address of the account.
     pub address: Address,
-    /// Which slots, at most [`PROVEN_SLOTS_MAX`].
+    /// Slots of its storage, at most [`PROVEN_SLOTS_MAX`].
     pub slots: Vec<U256>,
 }
 
-/// What the state holds of an account, with proofs. The [`Proven::answer`] to a [`ProofOf`]; the
+/// Account as the state holds it, with proofs. The [`Proven::answer`] to a [`ProofOf`]; the
 /// [`Proven::proof`] is empty.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct AccountProof {
@@ -40,13 +40,13 @@ pub struct AccountProof {
     pub map: Digest,
     /// The account; `None` where there is none.
     pub account: Option<Account>,
-    /// Shows that.
+    /// Proof of the account, or of its absence.
     pub proof: Bytes,
-    /// Each slot's value with what shows it, in the question's order.
+    /// Each slot's value with what shows it, in the query's order.
     pub slots: Vec<(U256, Bytes)>,
 }
 
-/// Why a proof shows nothing.
+/// Reason for which a proof shows nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofFailure {
     /// The answer is not in the form of one.
@@ -61,23 +61,23 @@ pub enum ProofFailure {
 }
 
 impl ProofOf {
-    /// The bytes of this question.
+    /// The bytes of this query.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         stored::encode(self)
     }
 
-    /// Reads a question.
+    /// Reads a query.
     ///
     /// # Errors
     /// Why it is none.
     pub fn decode(bytes: &[u8]) -> Result<Self, String> {
-        let question = Self::try_from_slice(bytes);
-        let question = question.map_err(|error| format!("this is no question: {error}"))?;
-        question.check().map(|()| question)
+        let query = Self::try_from_slice(bytes);
+        let query = query.map_err(|error| format!("this is no question: {error}"))?;
+        query.check().map(|()| query)
     }
 
-    /// Whether a member answers it.
+    /// Checks that a member would answer it.
     ///
     /// # Errors
     /// Why it does not.
@@ -89,7 +89,7 @@ impl ProofOf {
     }
 }
 
-/// The service's root.
+/// Root of the service's state.
 pub(super) fn root(map: &Digest, newest: &B256) -> Digest {
     service_root(map, newest)
 }

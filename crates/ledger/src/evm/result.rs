@@ -1,25 +1,26 @@
-//! What a transaction that took its place in a block came to, as its client's receipt proves it.
+//! Results of transactions that took their place in a block, as their clients' receipts prove them.
 
 use alloy_primitives::{Address, B256};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use quorate_types::Outcome;
 
-/// What a transaction came to. One that was invalid where it stood is an [`Outcome::Refused`] with the
+/// Result of a transaction. One that was invalid where it stood is an [`Outcome::Refused`] with the
 /// reason in plain text, and is in no block.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct TransactionResult {
-    /// Its hash.
+    /// Hash of the transaction, as Ethereum names it.
     pub transaction: B256,
     /// Its index in the block of its height.
     pub index: u32,
-    /// Whether it took effect; otherwise only its gas was paid for.
+    /// Set if it took effect; otherwise only its gas was paid for.
     pub success: bool,
     /// Gas that it used.
     pub gas_used: u64,
     /// The contract that it created.
     pub created: Option<Address>,
-    /// Why it failed: the beginning of what a revert returned, or the name of what stopped it.
+    /// Reason of a failure: the beginning of what a revert returned, or the name of what stopped
+    /// it.
     pub reason: Bytes,
 }
 

@@ -24,15 +24,16 @@ impl Signer {
         Some(Self { secret, address })
     }
 
-    /// The key that follows from a name. Whoever knows the name has it: for tests and development alone.
+    /// The key that follows from a name. Whoever knows the name has it: for tests and development
+    /// alone.
     #[must_use]
     pub fn derived(name: &str) -> (Self, [u8; 32]) {
         let bytes = keccak256(name).0;
         (Self::from_bytes(bytes).expect("a hash is beyond the order once in 2^127 times"), bytes)
     }
 
-    /// The keys of development networks, the same everywhere and known to everybody, so that tools can be set
-    /// up once. What they hold is worth nothing.
+    /// The keys of development networks, the same everywhere and known to everybody, so that tools
+    /// can be set up once. What they hold is worth nothing.
     #[must_use]
     pub fn development() -> Vec<(Self, [u8; 32])> {
         (0..10)
@@ -40,7 +41,7 @@ impl Signer {
             .collect()
     }
 
-    /// Its account.
+    /// Address of its account.
     #[must_use]
     pub fn address(&self) -> Address {
         self.address

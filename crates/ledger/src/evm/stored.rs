@@ -1,4 +1,4 @@
-//! How things are encoded in the state.
+//! Encoding of the entries in the state.
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_types::service::StateError;

@@ -6,7 +6,6 @@ use alloy_primitives::{Address, Bytes as EvmBytes, TxKind, U256};
 use borsh::BorshDeserialize;
 use bytes::Bytes;
 use quorate_crypto::IdentitySecret;
-#[cfg(feature = "mutants")]
 use quorate_crypto::mutants::{Mutant, assert_noticed};
 use quorate_storage::{Executor, ExecutorConfig, MemoryStore};
 use quorate_types::machine::{Block, Executed};
@@ -49,15 +48,15 @@ impl Ledger {
         self.execute_at(1_000 * self.sequence, transactions)
     }
 
-    fn ask<T: BorshDeserialize>(&self, question: &Question) -> Result<T, String> {
+    fn ask<T: BorshDeserialize>(&self, query: &Query) -> Result<T, String> {
         let view = self.executor.view().expect("a view");
         let reader = self.executor.reader().expect("a reader");
-        let answer = view.query(reader.as_ref(), &question.encode()).expect("reads")?;
+        let answer = view.query(reader.as_ref(), &query.encode()).expect("reads")?;
         Ok(T::try_from_slice(&answer).expect("the question's answer"))
     }
 
     fn balance(&self, of: Address) -> U256 {
-        self.ask::<Account>(&Question::Account(of)).expect("an account").balance
+        self.ask::<Account>(&Query::Account(of)).expect("an account").balance
     }
 
     fn state(&self) -> Digest {
@@ -208,7 +207,7 @@ fn a_contract_is_created_called_and_logs() {
     let created = applied(&ledger.execute(&[rich.sign(creation)])[0]);
     let token = created.created.expect("a contract");
     assert_eq!(token, rich.address().create(0));
-    let code: EvmBytes = ledger.ask(&Question::Code(token)).expect("code");
+    let code: EvmBytes = ledger.ask(&Query::Code(token)).expect("code");
     assert_eq!(code, mix::Artefact::token().deployed_bytecode);
 
     let to = Address::repeat_byte(5);
@@ -228,7 +227,7 @@ fn a_contract_is_created_called_and_logs() {
         data: mix::call("balanceOf(address)", &[to.into_word()]),
         access_list: Vec::new(),
     };
-    let called: Called = ledger.ask(&Question::Call(of)).expect("a call");
+    let called: Called = ledger.ask(&Query::Call(of)).expect("a call");
     let Called::Success { output, .. } = called else { panic!("{called:?}") };
     assert_eq!(U256::from_be_slice(&output), U256::from(42));
 
@@ -238,13 +237,13 @@ fn a_contract_is_created_called_and_logs() {
         addresses: vec![token],
         topics: vec![vec![transfers], Vec::new(), vec![to.into_word()]],
     };
-    let found: Vec<FoundLog> = ledger.ask(&Question::Logs(filter.clone())).expect("logs");
+    let found: Vec<FoundLog> = ledger.ask(&Query::Logs(filter.clone())).expect("logs");
     assert_eq!(found.len(), 1);
     assert_eq!((found[0].height, found[0].index, found[0].transaction), (2, 0, result.transaction));
     let anywhere = LogFilter { addresses: Vec::new(), ..filter.clone() };
-    assert_eq!(ledger.ask::<Vec<FoundLog>>(&Question::Logs(anywhere)).expect("logs"), found);
+    assert_eq!(ledger.ask::<Vec<FoundLog>>(&Query::Logs(anywhere)).expect("logs"), found);
     let elsewhere = LogFilter { addresses: vec![to], ..filter };
-    assert!(ledger.ask::<Vec<FoundLog>>(&Question::Logs(elsewhere)).expect("logs").is_empty());
+    assert!(ledger.ask::<Vec<FoundLog>>(&Query::Logs(elsewhere)).expect("logs").is_empty());
 }
 
 #[test]
@@ -278,9 +277,8 @@ fn what_is_invalid_is_refused_with_its_reason_and_changes_nothing() {
     }
     assert!(applied(&outcomes[6]).success);
     assert_eq!(ledger.balance(poor.address()), ether(1));
-    let block: Option<FoundBlock> = ledger
-        .ask(&Question::Block { at: BlockAt::Height(1), transactions: true })
-        .expect("a block");
+    let block: Option<FoundBlock> =
+        ledger.ask(&Query::Block { at: BlockAt::Height(1), transactions: true }).expect("a block");
     assert_eq!(block.expect("there").transactions.len(), 1, "what is refused is in no block");
 }
 
@@ -347,7 +345,7 @@ fn a_proof_of_another_state_proves_nothing() {
     let before = ledger.state();
     ledger.execute(&[rich.sign(payment(1, Address::repeat_byte(1), ether(1)))]);
     let of = ProofOf { address: Address::repeat_byte(1), slots: vec![U256::from(3)] };
-    let asked = ledger.executor.ask(&of.encode()).expect("asks").expect("a height");
+    let asked = ledger.executor.answer(&of.encode()).expect("asks").expect("a height");
     let proven = asked.answer.expect("an answer");
     let shown = verify_account(ledger.state(), &of, &proven).expect("holds");
     assert_eq!(shown.account.expect("an account").balance, ether(2));
@@ -357,7 +355,6 @@ fn a_proof_of_another_state_proves_nothing() {
     assert!(verify_account(ledger.state(), &other, &proven).is_err());
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn mutants_are_noticed() {
     assert_noticed(Mutant::EvmUnboundedBlock, a_block_holds_no_more_gas_than_its_limit);
@@ -366,7 +363,7 @@ fn mutants_are_noticed() {
     assert_noticed(Mutant::EvmTrustProof, a_proof_of_another_state_proves_nothing);
 }
 
-/// What ran ahead changes no outcome.
+/// Senders that were recovered ahead change no outcome.
 #[test]
 fn senders_recovered_ahead_are_those_recovered_in_time() {
     let mut mix = Mix::new(CHAIN, Shape::Mixed, 10, 1);
@@ -397,8 +394,8 @@ fn a_blocks_header_covers_its_transactions_and_receipts() {
     ledger.execute_at(5_432, &transactions);
     ledger.execute_at(6_000, &[mix.next_transaction()]);
     let block = |height| {
-        let question = Question::Block { at: BlockAt::Height(height), transactions: true };
-        ledger.ask::<Option<FoundBlock>>(&question).expect("a block").expect("there")
+        let query = Query::Block { at: BlockAt::Height(height), transactions: true };
+        ledger.ask::<Option<FoundBlock>>(&query).expect("a block").expect("there")
     };
     let FoundBlock { block: first, transactions: stored } = block(1);
     let header = first.header().expect("a header");
@@ -414,11 +411,11 @@ fn a_blocks_header_covers_its_transactions_and_receipts() {
         stored.iter().map(|tx| alloy_consensus::ReceiptEnvelope::Eip1559(tx.receipt())).collect();
     assert_eq!(header.receipts_root, alloy_consensus::proofs::calculate_receipt_root(&receipts));
     let hash = stored[140].hash;
-    let found: Option<FoundTransaction> = ledger.ask(&Question::Transaction(hash)).expect("asks");
+    let found: Option<FoundTransaction> = ledger.ask(&Query::Transaction(hash)).expect("asks");
     let found = found.expect("there");
     assert_eq!(
-        (found.place, found.transaction),
-        (Place { height: 1, index: 140 }, stored[140].clone())
+        (found.location, found.transaction),
+        (TransactionLocation { height: 1, index: 140 }, stored[140].clone())
     );
 }
 
@@ -436,30 +433,30 @@ fn a_call_says_why_it_fails_and_an_estimate_is_enough() {
         data: mix::transfer(Address::repeat_byte(2), U256::from(1)),
         access_list: Vec::new(),
     };
-    let Called::Reverted { output } = ledger.ask(&Question::Call(call.clone())).expect("a call")
+    let Called::Reverted { output } = ledger.ask(&Query::Call(call.clone())).expect("a call")
     else {
         panic!("who has nothing pays")
     };
     let selector = keccak256("InsufficientBalance(address,uint256,uint256)");
     assert_eq!(output[..4], selector[..4]);
     let estimated: Result<u64, Called> =
-        ledger.ask(&Question::Estimate(call.clone())).expect("an estimate");
+        ledger.ask(&Query::Estimate(call.clone())).expect("an estimate");
     assert_eq!(estimated, Err(Called::Reverted { output }));
 
     let holder = Signer::derived("quorate mix 3 0").0.address();
     let call = Call { from: holder, ..call };
     let estimate: Result<u64, Called> =
-        ledger.ask(&Question::Estimate(call.clone())).expect("an estimate");
+        ledger.ask(&Query::Estimate(call.clone())).expect("an estimate");
     let estimate = estimate.expect("it succeeds");
     let listed = Call { access_list: vec![(mix::TOKEN, vec![B256::ZERO])], ..call.clone() };
-    let called: Called = ledger.ask(&Question::Call(listed)).expect("a call");
+    let called: Called = ledger.ask(&Query::Call(listed)).expect("a call");
     assert!(matches!(called, Called::Success { .. }), "{called:?}");
     let with = |gas| Call { gas: Some(gas), ..call.clone() };
-    let called: Called = ledger.ask(&Question::Call(with(estimate))).expect("a call");
+    let called: Called = ledger.ask(&Query::Call(with(estimate))).expect("a call");
     assert!(matches!(called, Called::Success { .. }), "{called:?}");
-    let unbounded: Called = ledger.ask(&Question::Call(with(u64::MAX))).expect("a call");
+    let unbounded: Called = ledger.ask(&Query::Call(with(u64::MAX))).expect("a call");
     assert!(matches!(unbounded, Called::Success { .. }), "{unbounded:?}");
-    let called: Called = ledger.ask(&Question::Call(with(estimate * 9 / 10))).expect("a call");
+    let called: Called = ledger.ask(&Query::Call(with(estimate * 9 / 10))).expect("a call");
     assert!(!matches!(called, Called::Success { .. }), "the estimate is far too high");
 }
 
@@ -471,10 +468,7 @@ fn old_transactions_are_forgotten_and_headers_are_not() {
     ledger.execute(std::slice::from_ref(&first));
     let hash = keccak256(&first);
     let kept = |ledger: &Ledger| {
-        ledger
-            .ask::<Option<FoundTransaction>>(&Question::Transaction(hash))
-            .expect("asks")
-            .is_some()
+        ledger.ask::<Option<FoundTransaction>>(&Query::Transaction(hash)).expect("asks").is_some()
     };
     for _ in 0..255 {
         ledger.execute(&[Bytes::from("nothing")]);
@@ -482,12 +476,12 @@ fn old_transactions_are_forgotten_and_headers_are_not() {
     assert!(kept(&ledger));
     ledger.execute(&[Bytes::from("nothing")]);
     assert!(!kept(&ledger));
-    let question = Question::Block { at: BlockAt::Height(1), transactions: true };
-    let block = ledger.ask::<Option<FoundBlock>>(&question).expect("asks").expect("there");
+    let query = Query::Block { at: BlockAt::Height(1), transactions: true };
+    let block = ledger.ask::<Option<FoundBlock>>(&query).expect("asks").expect("there");
     assert_eq!((block.block.transactions, block.transactions.len()), (1, 0));
     let filter = LogFilter { heights: (0, 300), addresses: vec![mix::TOKEN], topics: Vec::new() };
-    assert!(ledger.ask::<Vec<FoundLog>>(&Question::Logs(filter)).expect("logs").is_empty());
-    assert_eq!(ledger.ask::<Head>(&Question::Head).expect("asks").oldest, 2);
+    assert!(ledger.ask::<Vec<FoundLog>>(&Query::Logs(filter)).expect("logs").is_empty());
+    assert_eq!(ledger.ask::<Head>(&Query::Head).expect("asks").oldest, 2);
 }
 
 #[test]

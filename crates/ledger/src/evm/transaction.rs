@@ -1,6 +1,5 @@
 //! Ethereum's transactions: what of them is taken, and who sent them.
 
-use super::Genesis;
 use alloy_consensus::{Transaction as _, TxEnvelope};
 use alloy_eips::eip2718::{Decodable2718, Encodable2718};
 use alloy_primitives::map::B256HashMap;
@@ -20,30 +19,30 @@ pub const TRANSACTION_BYTES_MAX: usize = 128 * 1024;
 /// A transaction with its sender.
 #[derive(Clone, Debug)]
 pub struct Recovered {
-    /// What was signed, with the signature.
+    /// Transaction with its signature.
     pub envelope: TxEnvelope,
-    /// Who signed it.
+    /// Address whose key signed it.
     pub sender: Address,
 }
 
-/// Why bytes are no transaction of a chain. Nothing of the chain's state decides it.
+/// Reason for which bytes are no transaction of a chain. Nothing of the chain's state decides it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransactionError {
-    /// Too long.
+    /// More than [`TRANSACTION_BYTES_MAX`] bytes.
     #[error("a transaction has at most {TRANSACTION_BYTES_MAX} bytes")]
     TooLong,
-    /// Not in the form of EIP-2718, or followed by something.
+    /// Bytes not in the form of EIP-2718, or followed by something.
     #[error("this is no transaction: {0}")]
     Form(String),
     /// A kind that this ledger has no rules for: blobs (EIP-4844) and delegations (EIP-7702).
     #[error("transactions of type {0} are not taken: use legacy (EIP-155), EIP-2930 or EIP-1559")]
     Kind(u8),
-    /// For another chain, or for all of them.
+    /// A transaction for another chain, or for all of them.
     #[error("invalid chain id: the transaction names {found}, this chain is {expected}", found = found.map_or("none".to_owned(), |id| id.to_string()))]
     Chain {
-        /// What it names.
+        /// Chain that it names, if any.
         found: Option<u64>,
-        /// This chain.
+        /// Chain that this ledger is.
         expected: u64,
     },
     /// The signature is nobody's.
@@ -81,16 +80,7 @@ impl Recovered {
         Ok(Self { envelope, sender })
     }
 
-    /// Whether a block of this chain can hold it at all, whatever its sender's account is: its fees, its gas
-    /// and its length.
-    ///
-    /// # Errors
-    /// Why not, in the words that Ethereum's tools know.
-    pub fn check_terms(&self, genesis: &Genesis) -> Result<(), String> {
-        super::execution::check_terms(self.env(), genesis)
-    }
-
-    /// As the machine takes it.
+    /// Environment as the virtual machine takes it.
     pub(super) fn env(&self) -> TxEnv {
         let tx = &self.envelope;
         TxEnv {
@@ -127,7 +117,7 @@ pub fn address(key: &[u8; 64]) -> Address {
     Address::from_raw_public_key(key)
 }
 
-/// What became of reading a transaction.
+/// Result of reading a transaction.
 type Read = Result<Arc<Recovered>, TransactionError>;
 
 /// Senders that were recovered ahead of execution, on other threads. A cache: what is not in it is
@@ -145,8 +135,8 @@ struct Generations {
     old: B256HashMap<Read>,
 }
 
-/// Transactions of one generation, and most bytes of one that is kept: the few that are longer are read when
-/// they are carried out.
+/// Transactions of one generation, and most bytes of one that is kept: the few that are longer are
+/// read when they are executed.
 const GENERATION: usize = 32_768;
 const KEPT_BYTES_MAX: usize = 4_096;
 

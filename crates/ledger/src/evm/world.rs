@@ -23,12 +23,12 @@ use std::mem;
 
 const CODE: u8 = b'c';
 
-/// What is kept of an account, beside its storage.
+/// Account as it is stored, beside its storage.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Account {
     /// Transactions sent, or contracts created.
     pub nonce: u64,
-    /// Wei.
+    /// Balance of the account, in wei.
     pub balance: U256,
     /// Keccak-256 of its code.
     pub code_hash: B256,
@@ -86,7 +86,7 @@ pub(super) fn code(state: &dyn State, hash: B256) -> Result<Bytes, StateError> {
 #[derive(Debug, Default)]
 pub(super) struct Codes(Mutex<B256HashMap<Bytecode>>);
 
-/// Beyond so many, all are forgotten.
+/// Number of codes beyond which all are forgotten.
 const CODES_MAX: usize = 4_096;
 
 impl Codes {
@@ -119,7 +119,7 @@ pub(super) struct World<'a> {
     changes: Changes,
 }
 
-/// What was changed, in the order of keys.
+/// Changes of accounts and slots, in the order of keys.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     accounts: BTreeMap<Address, Option<Account>>,
@@ -128,7 +128,7 @@ pub(super) struct Changes {
 }
 
 impl<'a> World<'a> {
-    /// Without changes; `hashes` knows the hashes of blocks.
+    /// A view without changes; `hashes` knows the hashes of blocks.
     pub(super) fn new(
         state: &'a dyn State,
         codes: &'a Codes,
@@ -182,8 +182,8 @@ impl Database for World<'_> {
 }
 
 impl DatabaseCommit for World<'_> {
-    /// What a transaction left. Only what it created can have destroyed itself (EIP-6780), so that no
-    /// stored slots are ever to be removed with an account.
+    /// Takes the changes of a transaction. Only what it created can have destroyed itself
+    /// (EIP-6780), so that no stored slots are ever to be removed with an account.
     fn commit(&mut self, changes: AddressMap<state::Account>) {
         for (address, account) in changes {
             if account.is_touched() {

@@ -1,8 +1,7 @@
-//! What the steps come to, in their order.
+//! State machine of a key generation: the result of the steps in their order.
 
 use super::plan::Plan;
-use super::step::{Deal, Opening, SignedStep, Step};
-use borsh::{BorshDeserialize, BorshSerialize};
+use super::step::{Deal, Opening, Phase, SignedStep, Step};
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{
@@ -14,34 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-/// What is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
-pub enum Phase {
-    /// Members join.
-    Joining,
-    /// Those who joined deal.
-    Dealing,
-    /// They look at what was dealt to them.
-    Checking,
-    /// Dealers answer those who complained.
-    Answering,
-    /// There are keys, or there will be none.
-    Over,
-}
-
-impl fmt::Display for Phase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Joining => "joining",
-            Self::Dealing => "dealing",
-            Self::Checking => "checking",
-            Self::Answering => "answering",
-            Self::Over => "over",
-        })
-    }
-}
-
-/// Why a step changed nothing.
+/// Reason for which a step changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// It does not decode, or its member did not sign it.
@@ -76,7 +48,7 @@ pub enum Refusal {
     OtherKeys,
 }
 
-/// Why a dealer is out.
+/// Reason for which a dealer is disqualified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// f+1 members complained, one of whom is honest.
@@ -97,29 +69,29 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What was generated: the same for whoever knows the order.
+/// Keys that were generated: the same for whoever knows the order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generated {
-    /// Whose polynomials were added up.
+    /// Members whose polynomials were added up.
     pub qualified: Vec<u16>,
-    /// The groups' keys.
+    /// Public keys of the groups, by sharing.
     pub groups: BySharing<VotingKey>,
     /// Each member's public shares, of those who take no part too.
     pub publics: Vec<VotingKey>,
-    /// What stands for all of it.
+    /// Digest that stands for all of it.
     pub digest: Digest,
 }
 
-/// Why there are no keys.
+/// Reason for which there are no keys.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "only {qualified} dealers are left and {needed} are needed, so that one of them is honest; \
-     generate anew with more patience, or without the members that failed"
+     generate anew with a longer --timeout, or without the members that failed"
 )]
 pub struct Failure {
-    /// Dealers left.
+    /// Number of dealers left.
     pub qualified: usize,
-    /// Dealers it takes.
+    /// Number of dealers that it takes.
     pub needed: usize,
 }
 
@@ -140,23 +112,23 @@ pub struct Ceremony {
     checked: BTreeSet<u16>,
     /// Dealers with those who complained about them.
     accused: BTreeMap<u16, BTreeSet<u16>>,
-    /// What answers opened, by dealer and member; all of it is good.
+    /// Shares that answers opened, by dealer and member; all of them are good.
     opened: BTreeMap<(u16, u16), VotingSecret>,
     answered: BTreeSet<u16>,
     out: BTreeMap<u16, Reason>,
-    /// Who said that the present phase lasts too long.
+    /// Members that said that the present phase lasts too long.
     closing: BTreeSet<u16>,
     result: Option<Result<Arc<Generated>, Failure>>,
     done: BTreeSet<u16>,
-    /// What was not refused, encoded.
+    /// Steps that were not refused, encoded.
     steps: Vec<Bytes>,
-    /// How many of them led to the result.
+    /// Number of them that led to the result.
     decisive: usize,
     head: Digest,
 }
 
 impl Ceremony {
-    /// Before anybody has joined.
+    /// A ceremony before anybody has joined.
     #[must_use]
     pub fn new(plan: Arc<Plan>) -> Self {
         Self {
@@ -198,31 +170,31 @@ impl Ceremony {
         Ok(())
     }
 
-    /// What all who take part knew from the start.
+    /// Plan that all who take part knew from the start.
     #[must_use]
     pub fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
-    /// What is waited for.
+    /// Phase that the generation is in.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// Who joined.
+    /// Members that joined, ascending.
     #[must_use]
     pub fn joined(&self) -> Vec<u16> {
         self.joined.keys().copied().collect()
     }
 
-    /// Who dealt.
+    /// Members that dealt, ascending.
     #[must_use]
     pub fn dealers(&self) -> Vec<u16> {
         self.dealt.keys().copied().collect()
     }
 
-    /// Who looked at what was dealt to them.
+    /// Number of members that checked what was dealt to them.
     #[must_use]
     pub fn checked(&self) -> usize {
         self.checked.len()
@@ -240,19 +212,19 @@ impl Ceremony {
         &self.out
     }
 
-    /// What it came to; `None` before it is over.
+    /// Result of the generation; `None` before it is over.
     #[must_use]
     pub fn result(&self) -> Option<&Result<Arc<Generated>, Failure>> {
         self.result.as_ref()
     }
 
-    /// Who has its keys.
+    /// Members that have their keys.
     #[must_use]
     pub fn done(&self) -> &BTreeSet<u16> {
         &self.done
     }
 
-    /// Whether a member has said that the present phase lasts too long.
+    /// Returns `true` if a member has said that the present phase lasts too long.
     #[must_use]
     pub fn wants_to_close(&self, member: u16) -> bool {
         self.closing.contains(&member)
@@ -264,7 +236,7 @@ impl Ceremony {
         &self.steps[..self.decisive]
     }
 
-    /// How many steps were taken in, and the hash that stands for them.
+    /// Number of steps taken in, and the hash that stands for them.
     #[must_use]
     pub fn head(&self) -> (u64, Digest) {
         (self.steps.len() as u64, self.head)
@@ -282,7 +254,8 @@ impl Ceremony {
         self.opened.get(&(dealer, member))
     }
 
-    /// Whether a member has nothing left to do in the present phase, so that it may wait for others.
+    /// Returns `true` if a member has nothing left to do in the present phase, so that it may wait
+    /// for others.
     #[must_use]
     pub fn did_its_part(&self, member: u16) -> bool {
         match self.phase {
@@ -294,7 +267,7 @@ impl Ceremony {
         }
     }
 
-    /// Whether a dealer was complained about and has not answered.
+    /// Returns `true` if a dealer was complained about and has not answered.
     #[must_use]
     pub fn owes_answer(&self, dealer: u16) -> bool {
         self.phase == Phase::Answering
@@ -367,7 +340,8 @@ impl Ceremony {
         Ok(())
     }
 
-    /// What an answer opens, if it is all that was asked for and what was committed to (★).
+    /// Reads the shares that an answer opens, if they are all that was asked for and what was
+    /// committed to (★).
     fn read_answer(
         &self,
         dealer: u16,
@@ -458,7 +432,7 @@ impl Ceremony {
         }
     }
 
-    /// Whether a quorum has lost patience (★).
+    /// Returns `true` if a quorum waits no longer (★).
     fn is_closed(&self) -> bool {
         let needed = if mutants::active(Mutant::DkgCloseByFew) {
             self.plan.weak()
@@ -518,8 +492,8 @@ impl Ceremony {
 }
 
 impl Generated {
-    /// The committee that votes with these keys: members and addresses of the founding one, in its next
-    /// epoch.
+    /// The committee that votes with these keys: members and addresses of the founding one, in its
+    /// next epoch.
     #[must_use]
     pub fn committee(&self, founding: &CommitteeFile) -> CommitteeFile {
         let mut file = CommitteeFile {

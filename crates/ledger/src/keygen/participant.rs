@@ -1,8 +1,8 @@
 //! One member's secrets, and what they have it do.
 
-use super::ceremony::{Ceremony, Dealt, Phase};
+use super::ceremony::{Ceremony, Dealt};
 use super::plan::Plan;
-use super::step::{Deal, Opening, SignedStep, Step};
+use super::step::{Deal, Opening, Phase, SignedStep, Step};
 use quorate_crypto::{
     Contribution, EnvelopeSecret, IdentitySecret, SchemeKind, Sharing, VotingSecret, add_shares,
     contribute,
@@ -11,8 +11,8 @@ use std::fmt;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// A member that takes part. All that it does follows from one secret seed and the order, so that it goes
-/// on after a restart if it kept the seed.
+/// A member that takes part. All that it does follows from one secret seed and the order, so that
+/// it goes on after a restart if it kept the seed.
 pub struct Participant {
     plan: Arc<Plan>,
     member: u16,
@@ -22,7 +22,8 @@ pub struct Participant {
     contribution: Contribution,
 }
 
-/// Qualified dealers of which this member has no good share: it has no keys, though the committee does.
+/// Qualified dealers of which this member has no good share: it has no keys, though the committee
+/// does.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "this member has no good share from {}: it was away when complaints were heard, and is one of \
@@ -31,8 +32,8 @@ pub struct Participant {
 pub struct MissingShares(pub Vec<u16>);
 
 impl Participant {
-    /// The member that `identity` is; `None` if it is no member. `seed` is 32 bytes of fresh randomness,
-    /// kept from one start to the next and forgotten once the keys are safe.
+    /// The member that `identity` is; `None` if it is no member. `seed` is 32 bytes of fresh
+    /// randomness, kept from one start to the next and forgotten once the keys are safe.
     #[must_use]
     pub fn new(
         plan: Arc<Plan>,
@@ -49,19 +50,19 @@ impl Participant {
         Some(Self { plan, member, identity, seed, reader, contribution })
     }
 
-    /// Which member it is.
+    /// Index of the member that takes part.
     #[must_use]
     pub fn member(&self) -> u16 {
         self.member
     }
 
-    /// Whether this member joined with the seed that it has now.
+    /// Returns `true` if this member joined with the seed that it has now.
     #[must_use]
     pub fn is_known_to(&self, ceremony: &Ceremony) -> bool {
         ceremony.key_of(self.member) == Some(&self.reader.public())
     }
 
-    /// What it has to do now, if anything.
+    /// Step that it has to take now; `None` if it has to wait.
     #[must_use]
     pub fn next_step(&self, ceremony: &Ceremony) -> Option<Step> {
         match ceremony.phase() {
@@ -154,7 +155,7 @@ impl Participant {
         opened.or_else(|| self.open(dealer, ceremony.dealt().get(&dealer)?))
     }
 
-    /// What a dealer sealed for this member, if it is what it committed to.
+    /// Opens the shares that a dealer sealed for this member, if they are what it committed to.
     fn open(&self, dealer: u16, dealt: &Dealt) -> Option<VotingSecret> {
         let own = usize::from(self.member);
         let context = self.plan.envelope_context(usize::from(dealer), own);

@@ -14,15 +14,15 @@ use std::sync::Arc;
 /// Generates threshold keys: its operations are [`SignedStep`]s.
 ///
 /// * **Result**: nothing, or in words why the step changed nothing.
-/// * **State**: the steps that were not refused, under their numbers. All else follows from them and is kept
-///   in memory.
+/// * **State**: the steps that were not refused, under their numbers. All else follows from them
+///   and is kept in memory.
 #[derive(Debug)]
 pub struct KeyGeneration {
     ceremony: Ceremony,
 }
 
 impl KeyGeneration {
-    /// As in a configuration file.
+    /// Name of the service in a configuration file.
     pub const NAME: &'static str = "key-generation";
 
     /// One that nobody has joined.
@@ -31,7 +31,7 @@ impl KeyGeneration {
         Self { ceremony: Ceremony::new(plan) }
     }
 
-    /// How far it has come.
+    /// Progress of the generation, step by step.
     #[must_use]
     pub fn ceremony(&self) -> &Ceremony {
         &self.ceremony

@@ -1,6 +1,5 @@
-//! What members say, and their signatures on it.
+//! Steps of members, and their signatures on them.
 
-use super::ceremony::Phase;
 use super::plan::Plan;
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
@@ -10,13 +9,41 @@ use quorate_crypto::{
     VotingKey, hash_parts,
 };
 use quorate_types::{Kind, sign};
+use std::fmt;
+
+/// Phase of a key generation: the steps that it waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
+pub enum Phase {
+    /// Members join, each with a key for envelopes.
+    Joining,
+    /// Members that joined deal.
+    Dealing,
+    /// They look at what was dealt to them.
+    Checking,
+    /// Dealers answer those who complained.
+    Answering,
+    /// There are keys, or there will be none.
+    Over,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Joining => "joining",
+            Self::Dealing => "dealing",
+            Self::Checking => "checking",
+            Self::Answering => "answering",
+            Self::Over => "over",
+        })
+    }
+}
 
 /// One member's part in one phase.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum Step {
     /// Takes part; its shares are to be sealed for this key.
     Join(EnvelopeKey),
-    /// Deals.
+    /// Publishes a deal: commitments, and shares sealed for the others.
     Deal(Box<Deal>),
     /// Has looked at all that was dealt to it, and complains about these dealers, in order.
     Check(Vec<u16>),
@@ -28,22 +55,23 @@ pub enum Step {
     Done(Digest),
 }
 
-/// What a dealer publishes. The lists of three are in the order of [`Sharing::ALL`](quorate_crypto::Sharing::ALL).
+/// Deal as its dealer publishes it. The lists of three are in the order of
+/// [`Sharing::ALL`](quorate_crypto::Sharing::ALL).
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Deal {
     /// Commitments to each polynomial's coefficients.
     pub commitments: [Vec<VotingKey>; 3],
     /// Proofs that the constant coefficients are held.
     pub possession: [PossessionProof; 3],
-    /// Every joined member's shares sealed for it, in member order; nothing for the dealer itself, which
-    /// has them.
+    /// Every joined member's shares sealed for it, in member order; nothing for the dealer itself,
+    /// which has them.
     pub envelopes: Vec<(u16, Envelope)>,
 }
 
 /// A share in the clear.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Opening {
-    /// Whose.
+    /// Member that complained, whose shares these are.
     pub member: u16,
     /// Its shares of all sharings, 96 bytes.
     pub shares: Vec<u8>,
@@ -52,11 +80,11 @@ pub struct Opening {
 /// A step as it is ordered. Whoever hands it in, it is its signer's.
 #[derive(Clone, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct SignedStep {
-    /// The member.
+    /// Member that takes the step.
     pub member: u16,
-    /// The step, encoded.
+    /// Encoding of the step.
     pub step: Vec<u8>,
-    /// By the member's identity, over generation, member and step.
+    /// Signature of the member's identity, over generation, member and step.
     pub signature: Signature,
 }
 
@@ -90,7 +118,7 @@ impl SignedStep {
         Self { member, step, signature }
     }
 
-    /// As an operation of [`KeyGeneration`](super::KeyGeneration).
+    /// Encodes it as an operation of [`KeyGeneration`](super::KeyGeneration).
     #[must_use]
     pub fn encode(&self) -> Bytes {
         borsh::to_vec(self).expect("encoding into memory cannot fail").into()
@@ -121,8 +149,8 @@ fn statement(plan: &Plan, member: u16, step: &[u8]) -> Vec<u8> {
     sign::statement(Kind::KeyGeneration, plan.chain, plan.epoch, &digest)
 }
 
-impl std::fmt::Debug for SignedStep {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for SignedStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SignedStep({}, {} bytes)", self.member, self.step.len())
     }
 }

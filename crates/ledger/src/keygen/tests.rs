@@ -1,7 +1,6 @@
 //! The rules of the ceremony, one by one, on steps that real members make.
 
 use super::*;
-#[cfg(feature = "mutants")]
 use quorate_crypto::mutants::{Mutant, assert_noticed};
 use quorate_crypto::{
     Bitmap, Envelope, IdentitySecret, KeyCache, KeyError, KeyFile, Policy, SchemeKind, Sharing,
@@ -61,7 +60,7 @@ impl World {
         Ceremony::new(Arc::clone(&self.plan))
     }
 
-    /// What `member` has to do, done.
+    /// Does what `member` has to do now.
     fn play(&self, ceremony: &mut Ceremony, member: usize) {
         if let Some(step) = self.members[member].next_step(ceremony) {
             self.say(ceremony, member, &step).expect("an honest step is taken");
@@ -106,7 +105,8 @@ impl World {
         }
     }
 
-    /// Everybody has dealt, this dealer badly: its envelope for `victim` holds shares of another seed.
+    /// Everybody has dealt, this dealer badly: its envelope for `victim` holds shares of another
+    /// seed.
     fn with_a_bad_share(&self, dealer: usize, victim: usize) -> Ceremony {
         let mut ceremony = self.until(Phase::Dealing);
         let mut deal = self.deal_of(&ceremony, dealer);
@@ -419,7 +419,7 @@ fn more_complaints_than_there_may_be_liars_put_the_dealer_out() {
     assert_eq!(result(&ceremony).qualified, [1, 2, 3], "and nobody is waited for");
 }
 
-// ---- patience -----------------------------------------------------------------------------------
+// ---- timeouts ----------------------------------------------------------------------------------
 
 #[test]
 fn f_members_and_one_more_close_no_phase() {
@@ -432,7 +432,7 @@ fn check_closing() {
         let mut ceremony = world.until(phase);
         world.play_all(&mut ceremony, &[0, 1, 2]);
         world.close(&mut ceremony, &[0, 1]);
-        assert_eq!(ceremony.phase(), phase, "f + 1 have lost patience");
+        assert_eq!(ceremony.phase(), phase, "f + 1 have timed out");
         let again = world.say(&mut ceremony, 0, &Step::Close(phase));
         assert_eq!(again, Err(Refusal::Repeated));
         let idle = world.say(&mut ceremony, 3, &Step::Close(phase));
@@ -474,7 +474,8 @@ impl World {
     }
 }
 
-/// Whoever dies, and after whichever of its steps: the others have keys, and so has whoever comes back.
+/// Whoever dies, and after whichever of its steps: the others have keys, and so has whoever comes
+/// back.
 #[test]
 fn a_member_may_die_after_any_of_its_steps() {
     let world = World::new(4);
@@ -531,7 +532,6 @@ fn a_member_that_was_away_while_complaints_were_heard_knows_that_it_has_no_keys(
 
 // ---- mutants ------------------------------------------------------------------------------------
 
-#[cfg(feature = "mutants")]
 #[test]
 fn leaving_rules_out_is_noticed() {
     assert_noticed(Mutant::DkgAnySigner, check_signatures);

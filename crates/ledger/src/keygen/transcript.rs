@@ -1,4 +1,4 @@
-//! What can be shown to others: the steps, from which everything public follows.
+//! Transcript of a generation: the steps, from which everything public follows.
 
 use super::ceremony::{Ceremony, Failure, Generated, Refusal};
 use super::plan::{Plan, PlanError, ceremony_committee};
@@ -7,18 +7,19 @@ use bytes::Bytes;
 use quorate_types::CommitteeFile;
 use std::sync::Arc;
 
-/// The founding committee, and the steps that its members signed, in the order in which they were decided.
+/// The founding committee, and the steps that its members signed, in the order in which they were
+/// decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transcript {
-    /// Whose members generated keys.
+    /// Committee whose members generated keys.
     pub founding: CommitteeFile,
-    /// Which generation of theirs it is.
+    /// Name that tells this generation of theirs from others.
     pub label: String,
     /// Their steps, encoded, up to the one that settled the result.
     pub steps: Vec<Bytes>,
 }
 
-/// What a transcript does not show.
+/// Reason for which a transcript proves nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TranscriptError {
     /// Its committee cannot have threshold keys.
@@ -27,15 +28,15 @@ pub enum TranscriptError {
     /// A step that is none.
     #[error("step {step} of the transcript is none")]
     Undecodable {
-        /// Which, from 0.
+        /// Index of the step, from 0.
         step: usize,
     },
     /// A step that the members refuse.
     #[error("step {step} of the transcript is refused: {reason}")]
     Refused {
-        /// Which, from 0.
+        /// Index of the step, from 0.
         step: usize,
-        /// Why.
+        /// Reason for the refusal.
         reason: Refusal,
     },
     /// It ends early, or too late.
@@ -43,7 +44,7 @@ pub enum TranscriptError {
         "the transcript does not end where its keys were generated: it was cut short or added to"
     )]
     Unfinished,
-    /// The generation failed.
+    /// The generation ended without keys.
     #[error("nothing was generated: {0}")]
     Failed(#[from] Failure),
     /// The keys are others.
@@ -52,16 +53,16 @@ pub enum TranscriptError {
 }
 
 impl Transcript {
-    /// What a ceremony of this founding committee has to show.
+    /// Transcript of a ceremony of this founding committee.
     #[must_use]
     pub fn of(founding: &CommitteeFile, label: &str, ceremony: &Ceremony) -> Self {
         let (founding, label) = (founding.clone(), label.to_owned());
         Self { founding, label, steps: ceremony.steps().to_vec() }
     }
 
-    /// Takes every step again: signatures, proofs and commitments are checked as the members checked them.
-    /// That the members decided this order, only they can say; any order of these steps that comes to keys
-    /// was signed for by those who dealt.
+    /// Takes every step again: signatures, proofs and commitments are checked as the members
+    /// checked them. That the members decided this order, only they can say; any order of these
+    /// steps that comes to keys was signed for by those who dealt.
     ///
     /// # Errors
     /// The first thing that does not hold.
@@ -80,8 +81,8 @@ impl Transcript {
         }
     }
 
-    /// Whether these steps come to this committee: its members, redundancy and keys. Its name, epoch and
-    /// addresses are its own.
+    /// Checks that these steps come to this committee: its members, redundancy and keys. Its name,
+    /// epoch and addresses are its own.
     ///
     /// # Errors
     /// What does not hold.

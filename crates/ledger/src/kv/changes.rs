@@ -1,4 +1,4 @@
-//! A block's operations, carried out one after the other.
+//! A block's operations, executed one after the other.
 
 use super::operation::{Operation, RESULT_BYTES_MAX, Scan, Step};
 use super::result::{Entry, Output, Page, Refusal, StepOutput};
@@ -18,12 +18,12 @@ pub(super) struct Changes<'a> {
 }
 
 impl<'a> Changes<'a> {
-    /// None yet.
+    /// Changes to a state, none yet.
     pub(super) fn new(state: &'a mut dyn State) -> Self {
         Self { state, changed: BTreeMap::new() }
     }
 
-    /// What was changed, in order.
+    /// Changes in their order.
     pub(super) fn changed(&self) -> Vec<crate::map::Change<'_>> {
         self.changed.iter().map(|(key, value)| (key.as_slice(), *value)).collect()
     }
@@ -33,7 +33,7 @@ impl<'a> Changes<'a> {
         self.state
     }
 
-    /// Carries out an operation.
+    /// Executes an operation.
     ///
     /// # Errors
     /// When the state cannot be read or written.
@@ -121,7 +121,7 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// As much of a scan as its limits allow.
+/// Entries of a scan, as many as its limits allow.
 ///
 /// # Errors
 /// When the state cannot be read.

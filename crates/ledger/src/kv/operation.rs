@@ -1,4 +1,4 @@
-//! What clients may have done to the state, and its limits.
+//! Operations on the state that clients may order, and their limits.
 
 use crate::map::KEY_BYTES_MAX;
 use borsh::{BorshDeserialize, BorshSerialize};
@@ -26,42 +26,42 @@ pub const RESULT_BYTES_MAX: usize = 256 * 1024;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum Operation {
-    /// One step.
+    /// A step on one key.
     Step(Step),
-    /// Keys in order.
+    /// A scan of keys in order.
     Scan(Scan),
-    /// Several steps, each on what those before it left, all or none: where a compare-and-swap does not
-    /// swap, nothing is changed.
+    /// Several steps, each on what those before it left, all or none: where a compare-and-swap does
+    /// not swap, nothing is changed.
     Batch(Vec<Step>),
 }
 
-/// What concerns one key.
+/// Step that concerns one key.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum Step {
-    /// Reads the value.
+    /// Reads the value of the key.
     Get {
-        /// Of 1 to [`KEY_BYTES_MAX`] bytes, as all keys.
+        /// Key to read, of 1 to [`KEY_BYTES_MAX`] bytes, as all keys.
         key: Bytes,
     },
-    /// Sets the value.
+    /// Sets the value of the key.
     Put {
-        /// The key.
+        /// Key whose value is set.
         key: Bytes,
-        /// Of at most [`VALUE_BYTES_MAX`] bytes, as all values.
+        /// Value to set, of at most [`VALUE_BYTES_MAX`] bytes, as all values.
         value: Bytes,
     },
-    /// Removes the key.
+    /// Removes the key and its value.
     Delete {
-        /// The key.
+        /// Key that is removed.
         key: Bytes,
     },
     /// Changes the value if it is the expected one. `None` is no value.
     CompareAndSwap {
-        /// The key.
+        /// Key whose value is compared.
         key: Bytes,
-        /// What it has to be.
+        /// Value that the key must have.
         expected: Option<Bytes>,
-        /// What it is to be.
+        /// Value that the key gets then.
         new: Option<Bytes>,
     },
 }
@@ -77,7 +77,7 @@ pub struct Scan {
     pub limit: u32,
 }
 
-/// Why an operation or a question is not one.
+/// Reason for which bytes are no operation or query.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormError {
     /// The bytes do not decode.
@@ -116,7 +116,7 @@ impl Operation {
         Self::Step(Step::put(key, value))
     }
 
-    /// Removes `key`.
+    /// Removes `key` and its value.
     #[must_use]
     pub fn delete(key: impl Into<Bytes>) -> Self {
         Self::Step(Step::delete(key))
@@ -179,7 +179,7 @@ impl Step {
         Self::Put { key: key.into(), value: value.into() }
     }
 
-    /// Removes `key`.
+    /// Removes `key` and its value.
     #[must_use]
     pub fn delete(key: impl Into<Bytes>) -> Self {
         Self::Delete { key: key.into() }

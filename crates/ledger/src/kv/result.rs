@@ -1,33 +1,33 @@
-//! What operations come to.
+//! Results of operations, encoded in their outcomes.
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use quorate_types::Outcome;
 
-/// What an operation came to that was applied, as it is encoded (borsh) in its outcome.
+/// Result of an operation that was applied, as it is encoded (borsh) in its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum Output {
-    /// Of a step.
+    /// Result of a step.
     Step(StepOutput),
-    /// Of a scan.
+    /// Result of a scan.
     Page(Page),
-    /// Of a batch, step by step.
+    /// Results of a batch, step by step.
     Batch(Vec<StepOutput>),
 }
 
-/// What a step came to.
+/// Result of a step.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum StepOutput {
-    /// Of a get: the value, if there is one.
+    /// Value that a get found, if there is one.
     Value(Option<Bytes>),
-    /// Of a put or delete: whether there was a value before.
+    /// Confirmation of a put or delete.
     Done {
-        /// Whether there was.
+        /// Set if there was a value before.
         replaced: bool,
     },
-    /// Of a compare-and-swap: the value was the expected one and is the new one.
+    /// Confirmation of a compare-and-swap: the value was the expected one and is the new one.
     Swapped,
-    /// Of a compare-and-swap: the value was another, and still is.
+    /// Refusal of a compare-and-swap: the value was another, and still is.
     NotSwapped {
         /// The value that there is.
         actual: Option<Bytes>,
@@ -46,19 +46,19 @@ pub struct Page {
 /// A key with its value.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct Entry {
-    /// The key.
+    /// Key of the entry.
     pub key: Bytes,
-    /// The value.
+    /// Value under the key.
     pub value: Bytes,
 }
 
-/// Why an operation changed nothing, as it is encoded (borsh) in its outcome.
+/// Reason for which an operation changed nothing, as it is encoded (borsh) in its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize, thiserror::Error)]
 pub enum Refusal {
     /// A compare-and-swap of a batch did not swap.
     #[error("step {step} of the batch found another value")]
     NotSwapped {
-        /// Which step, from 0.
+        /// Index of the step, from 0.
         step: u32,
         /// The value that there is.
         actual: Option<Bytes>,
@@ -71,7 +71,7 @@ pub enum Refusal {
     NotAdmitted(String),
 }
 
-/// Why an outcome has no [`Output`].
+/// Reason for which an outcome has no [`Output`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OutcomeError {
     /// The operation was refused.

@@ -45,12 +45,12 @@ impl Replica {
         kv.root(&*state).unwrap()
     }
 
-    fn ask(&mut self, question: &Question) -> Proven {
-        self.kv.query(&*self.store.begin().unwrap(), &question.encode()).unwrap().unwrap()
+    fn ask(&mut self, query: &Query) -> Proven {
+        self.kv.query(&*self.store.begin().unwrap(), &query.encode()).unwrap().unwrap()
     }
 }
 
-/// What an operation does, said again and plainly.
+/// Expected output of an operation, by a plain model.
 fn expect(model: &mut Model, operation: &Operation) -> Result<Output, OutcomeError> {
     match operation {
         Operation::Step(step) => Ok(Output::Step(expect_step(model, step))),
@@ -158,11 +158,11 @@ proptest! {
         let root = replica.root();
         for (key, scan) in asked {
             let value = model.get(&key[..]).cloned().map(Bytes::from);
-            let get = Question::Get { key };
+            let get = Query::Get { key };
             let answer = verify_answer(root, &get, &replica.ask(&get));
             prop_assert_eq!(answer, Ok(Answer::Value(value)));
             let page = expect_page(&model, &scan);
-            let scan = Question::Scan(scan);
+            let scan = Query::Scan(scan);
             let answer = verify_answer(root, &scan, &replica.ask(&scan));
             prop_assert_eq!(answer, Ok(Answer::Page(page)));
         }
@@ -174,8 +174,8 @@ fn an_answer_is_what_its_proof_shows() {
     let mut replica = Replica::default();
     replica.execute(&[Operation::put("a", "1"), Operation::put("b", "2")]);
     let root = replica.root();
-    let get = Question::Get { key: "a".into() };
-    let scan = Question::Scan(Scan { from: Bytes::new(), to: None, limit: 9 });
+    let get = Query::Get { key: "a".into() };
+    let scan = Query::Scan(Scan { from: Bytes::new(), to: None, limit: 9 });
     let entry =
         |key: &'static str, value: &'static str| Entry { key: key.into(), value: value.into() };
     let page = |entries: &[Entry], more| Answer::Page(Page { entries: entries.to_vec(), more });
@@ -189,13 +189,13 @@ fn an_answer_is_what_its_proof_shows() {
         (&scan, page(&[entry("a", "1"), entry("b", "2")], true)),
         (&scan, Answer::Value(None)),
     ];
-    for (question, lie) in lies {
-        let proven = replica.ask(question);
-        verify_answer(root, question, &proven).expect("the truth is believed");
+    for (query, lie) in lies {
+        let proven = replica.ask(query);
+        verify_answer(root, query, &proven).expect("the truth is believed");
         let lied = Proven { answer: encode(&lie), ..proven };
-        assert_eq!(verify_answer(root, question, &lied), Err(ProofError::OtherAnswer), "{lie:?}");
+        assert_eq!(verify_answer(root, query, &lied), Err(ProofError::OtherAnswer), "{lie:?}");
     }
-    let absent = Question::Get { key: "c".into() };
+    let absent = Query::Get { key: "c".into() };
     let lied =
         Proven { answer: encode(&Answer::Value(Some(Bytes::new()))), ..replica.ask(&absent) };
     assert_eq!(verify_answer(root, &absent, &lied), Err(ProofError::OtherAnswer));
@@ -228,7 +228,6 @@ fn answers_and_batches_are_whole() {
     a_refused_batch_leaves_nothing();
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn every_rule_of_answers_and_batches_is_noticed() {
     use quorate_crypto::mutants::{Mutant, assert_noticed};
@@ -290,8 +289,8 @@ fn what_is_no_operation_is_not_admitted_and_changes_nothing() {
     assert_eq!(Output::read(&Outcome::Refused(Bytes::from(reason))), Err(refused));
     let mut replica = Replica::default();
     let state = replica.store.begin().unwrap();
-    let question = Question::Get { key: Bytes::new() }.encode();
-    let error = replica.kv.query(&*state, &question).unwrap().unwrap_err();
+    let query = Query::Get { key: Bytes::new() }.encode();
+    let error = replica.kv.query(&*state, &query).unwrap().unwrap_err();
     assert_eq!(error, "a key has 1 to 1024 bytes, this one 0");
 }
 
@@ -307,9 +306,9 @@ fn results_are_bounded() {
     assert!(matches!(&outcomes[0], Ok(Output::Batch(outputs)) if outputs.len() == 4));
     assert_eq!(outcomes[1], Err(OutcomeError::Refused(Refusal::ResultTooLong)));
     let scan = Scan { from: Bytes::new(), to: None, limit: 9 };
-    let question = Question::Scan(scan.clone());
+    let query = Query::Scan(scan.clone());
     let root = replica.root();
-    let answer = verify_answer(root, &question, &replica.ask(&question)).unwrap();
+    let answer = verify_answer(root, &query, &replica.ask(&query)).unwrap();
     let Answer::Page(page) = answer else { panic!("another answer") };
     assert!(page.more && page.entries.len() == 3, "a fourth would be a few bytes too many");
     assert_eq!(replica.execute(&[Operation::Scan(scan)]), [Ok(Output::Page(page))]);
@@ -327,8 +326,8 @@ fn operations_and_results_are_these_bytes() {
     assert_eq!(bytes(batch.encode()), b"\x02\x02\0\0\0\0\x01\0\0\0k\x02\x01\0\0\0k");
     let output = Output::Step(StepOutput::Done { replaced: true });
     assert_eq!(output.outcome(), Outcome::Applied(Bytes::from_static(b"\0\x01\x01")));
-    let question = Question::Get { key: "k".into() };
-    assert_eq!(bytes(question.encode()), b"\0\x01\0\0\0k");
+    let query = Query::Get { key: "k".into() };
+    assert_eq!(bytes(query.encode()), b"\0\x01\0\0\0k");
 }
 
 fn executor(store: impl Store + 'static) -> Executor {
@@ -391,7 +390,7 @@ fn whoever_installs_a_snapshot_goes_on_like_those_who_replayed() {
     follower.install(&install, &staged).unwrap();
     assert_eq!(roots(&mut follower, 9..=12), roots(&mut donor, 9..=12));
 
-    let question = Question::Scan(Scan { from: Bytes::new(), to: None, limit: 50 });
-    let asked = follower.ask(&question.encode()).unwrap().unwrap();
-    verify_answer(asked.header.state, &question, &asked.answer.unwrap()).unwrap();
+    let query = Query::Scan(Scan { from: Bytes::new(), to: None, limit: 50 });
+    let asked = follower.answer(&query.encode()).unwrap().unwrap();
+    verify_answer(asked.header.state, &query, &asked.answer.unwrap()).unwrap();
 }

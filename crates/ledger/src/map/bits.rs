@@ -1,8 +1,8 @@
 //! Keys as strings of bits.
 //!
-//! Byte `i` of a key gives nine bits: 1, which says that the byte is there, then its own from the most
-//! significant. Past the end all bits are 0. So a key stands before its extensions, and the order of
-//! the bits is that of the bytes.
+//! Byte `i` of a key gives nine bits: 1, which says that the byte is there, then its own from the
+//! most significant. Past the end all bits are 0. So a key stands before its extensions, and the
+//! order of the bits is that of the bytes.
 
 /// Most bytes of a key; the fewest are 1.
 pub const KEY_BYTES_MAX: usize = 1024;
@@ -58,7 +58,7 @@ impl Prefix {
         Self { bytes: bytes.into(), bits }
     }
 
-    /// Where `key` departs from it; `None` when it has these bits.
+    /// Bit at which `key` departs from it; `None` when it has these bits.
     pub(crate) fn departure(&self, key: &[u8]) -> Option<u16> {
         difference(&self.bytes, key).filter(|position| *position < self.bits)
     }
@@ -92,7 +92,7 @@ impl Prefix {
     }
 }
 
-/// How many bits of the last of `bytes` are among the first `bits`: 0 to 8.
+/// Number of bits of the last of `bytes` that are among the first `bits`: 0 to 8.
 fn known_of_last(bytes: &[u8], bits: u16) -> u16 {
     let before = bytes.len().saturating_sub(1) as u16 * BITS_A_BYTE;
     bits.saturating_sub(before + 1).min(8)

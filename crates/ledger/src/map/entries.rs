@@ -1,4 +1,4 @@
-//! How keys and values lie in the state: under `k` ‖ key, the value's hash and then the value.
+//! Encoding of keys and values in the state: under `k` ‖ key, the value's hash and then the value.
 
 use super::bits::KEY_BYTES_MAX;
 use super::hashes;
@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 const NAMESPACE: u8 = b'k';
 
-/// What lies in the state for a key.
+/// Bytes that the state holds for a key.
 pub(crate) fn encode(value: &[u8]) -> Vec<u8> {
     [&hashes::value(value).0, value].concat()
 }

@@ -1,4 +1,4 @@
-//! What is hashed, each kind under a key of its own so that none passes for another.
+//! Hashes of the tree, each kind under a key of its own so that none passes for another.
 
 use super::bits::KEY_BYTES_MAX;
 use quorate_crypto::mutants::{self, Mutant};
@@ -38,7 +38,7 @@ pub(crate) fn inner(bit: u16, left: &Digest, right: &Digest) -> Digest {
     hash_keyed(&key, &both)
 }
 
-/// So many keys below a top, which is zero where there are none (★).
+/// Root over so many keys below a top, which is zero where there are none (★).
 pub(crate) fn root(count: u64, top: &Digest) -> Digest {
     let mut content = [0; 40];
     if !mutants::active(Mutant::KvForgetCount) {

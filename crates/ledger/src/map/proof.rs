@@ -8,19 +8,19 @@
 //! |---|---|
 //! | 0 | a pruned subtree: its hash |
 //! | 1 | a leaf: the key's length (`u16`, little-endian), the key, the value's hash |
-//! | 2 | an inner node: its bit's position (`u16`, little-endian); the left child, the right child |
+//! | 2 | an inner node: its bit's position (`u16`, little-endian); its left and its right child |
 //!
 //! # Why it is safe
 //!
-//! Whoever signed the root computed it from a well-formed tree: an inner node's position is the first
-//! bit in which the keys below it differ, and keys ascend. Leaves, inner nodes with their position and
-//! roots are hashed apart, so what a proof shows under the root is part of that tree, and only what is
-//! pruned is left open.
+//! Whoever signed the root computed it from a well-formed tree: an inner node's position is the
+//! first bit in which the keys below it differ, and keys ascend. Leaves, inner nodes with their
+//! position and roots are hashed apart, so what a proof shows under the root is part of that tree,
+//! and only what is pruned is left open.
 //!
 //! * A key is there only at the leaf that its own bits lead to. That leaf says whether it is.
-//! * Leaves stand in the order of their keys. Nothing is left out of a range if nothing is pruned between
-//!   the first shown leaf of it and the last, nor before it but above a leaf that is below the range,
-//!   nor after it but above a leaf that is past the range.
+//! * Leaves stand in the order of their keys. Nothing is left out of a range if nothing is pruned
+//!   between the first shown leaf of it and the last, nor before it but above a leaf that is below
+//!   the range, nor after it but above a leaf that is past the range.
 
 use super::bits::{KEY_BYTES_MAX, POSITIONS, bit};
 use super::hashes;
@@ -35,7 +35,7 @@ const PRUNED: u8 = 0;
 const LEAF: u8 = 1;
 const INNER: u8 = 2;
 
-/// Why a proof shows nothing.
+/// Reason for which a proof shows nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProofError {
     /// It is longer than [`PROOF_BYTES_MAX`].
@@ -61,12 +61,12 @@ pub enum ProofError {
     OtherAnswer,
 }
 
-/// What a proof shows of a range.
+/// Range of keys as a proof shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProvenRange {
     /// Every key of the range up to the last of these, in order, with the hash of its value.
     pub entries: Vec<(Bytes, Digest)>,
-    /// Whether these are all; otherwise there is at least one entry, and there may be more after it.
+    /// Set if these are all; otherwise there is at least one entry, and there may be more after it.
     pub complete: bool,
 }
 
@@ -96,8 +96,8 @@ pub fn verify_get(root: Digest, key: &[u8], proof: &[u8]) -> Result<Option<Diges
     }
 }
 
-/// What the state with this root holds from `from` on, before `to` if there is one: `limit` entries at
-/// most, none left out up to the last (★).
+/// Entries that the state with this root holds from `from` on, before `to` if there is one: `limit`
+/// entries at most, none left out up to the last (★).
 ///
 /// # Errors
 /// When the proof does not show it.
@@ -109,7 +109,8 @@ pub fn verify_range(
     proof: &[u8],
 ) -> Result<ProvenRange, ProofError> {
     let proof = Proof::open(root, proof)?;
-    let mut range = Range { from, to, stage: Stage::Before { gap: false }, entries: Vec::new() };
+    let mut range =
+        Range { from, to, coverage: Coverage::Before { gap: false }, entries: Vec::new() };
     for node in &proof.nodes {
         match node {
             Node::Inner { .. } => {}
@@ -124,12 +125,12 @@ pub fn verify_range(
 struct Range<'a> {
     from: &'a [u8],
     to: Option<&'a [u8]>,
-    stage: Stage,
+    coverage: Coverage,
     entries: Vec<(Bytes, Digest)>,
 }
 
-/// How far the walk came.
-enum Stage {
+/// Coverage of the range by the leaves seen so far.
+enum Coverage {
     /// Below the range; with a gap since the last leaf that was seen.
     Before { gap: bool },
     /// In the range, without a gap.
@@ -142,36 +143,36 @@ enum Stage {
 
 impl Range<'_> {
     fn pruned(&mut self) {
-        self.stage = match self.stage {
+        self.coverage = match self.coverage {
             _ if mutants::active(Mutant::KvRangeGap) => return,
-            Stage::Before { .. } => Stage::Before { gap: true },
-            Stage::Within | Stage::Cut => Stage::Cut,
-            Stage::Past => Stage::Past,
+            Coverage::Before { .. } => Coverage::Before { gap: true },
+            Coverage::Within | Coverage::Cut => Coverage::Cut,
+            Coverage::Past => Coverage::Past,
         };
     }
 
     fn leaf(&mut self, key: &Bytes, value: Digest) -> Result<(), ProofError> {
         if key < self.from {
-            self.stage = Stage::Before { gap: false };
+            self.coverage = Coverage::Before { gap: false };
             return Ok(());
         }
         let is_past = self.to.is_some_and(|to| key >= to);
-        self.stage = match self.stage {
-            Stage::Before { gap: true } | Stage::Cut => return Err(ProofError::Gap),
-            _ if is_past => Stage::Past,
+        self.coverage = match self.coverage {
+            Coverage::Before { gap: true } | Coverage::Cut => return Err(ProofError::Gap),
+            _ if is_past => Coverage::Past,
             _ => {
                 self.entries.push((key.clone(), value));
-                Stage::Within
+                Coverage::Within
             }
         };
         Ok(())
     }
 
     fn finish(self, limit: usize) -> Result<ProvenRange, ProofError> {
-        let complete = match self.stage {
-            Stage::Before { gap: true } => return Err(ProofError::Gap),
-            Stage::Before { gap: false } | Stage::Within | Stage::Past => true,
-            Stage::Cut => false,
+        let complete = match self.coverage {
+            Coverage::Before { gap: true } => return Err(ProofError::Gap),
+            Coverage::Before { gap: false } | Coverage::Within | Coverage::Past => true,
+            Coverage::Cut => false,
         };
         if self.entries.len() > limit {
             return Err(ProofError::BeyondLimit);
@@ -210,7 +211,8 @@ impl Proof {
         }
     }
 
-    /// From the last node to the first, both children come before their parent, the left one last.
+    /// Hash of the top node. From the last node to the first, both children come before their
+    /// parent, the left one last.
     fn top(&self) -> Digest {
         let mut done: Vec<Digest> = Vec::new();
         for node in self.nodes.iter().rev() {
@@ -254,7 +256,7 @@ fn read_nodes(reader: &mut Reader<'_>) -> Result<Vec<Node>, ProofError> {
     }
 }
 
-/// What is left to read.
+/// Bytes of the proof that are left to read.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {

@@ -1,8 +1,8 @@
 //! The tree over all keys: an ordered binary Patricia trie, hashed.
 //!
-//! An inner node stands at the first [bit](super::bits) in which the keys below it differ: those with
-//! 0 are on its left, those with 1 on its right. The shape follows from the keys alone, so states that
-//! hold the same have the same root, whatever their history.
+//! An inner node stands at the first [bit](super::bits) in which the keys below it differ: those
+//! with 0 are on its left, those with 1 on its right. The shape follows from the keys alone, so
+//! states that hold the same have the same root, whatever their history.
 //!
 //! ```text
 //! leaf  = H(length of key ‖ key ‖ H(value))      inner = H under its position (left ‖ right)
@@ -11,15 +11,15 @@
 //!
 //! # What is in memory
 //!
-//! The upper part alone. The largest subtrees of at most [`BUCKET_KEYS_MAX`] keys are *buckets*: memory
-//! holds the bits that their keys have in common, their number and their hash. When one changes or is
-//! proven, its keys are read from the state in one scan. Buckets are a cache: the hashes do not depend
-//! on them.
+//! The upper part alone. The largest subtrees of at most [`BUCKET_KEYS_MAX`] keys are *buckets*:
+//! memory holds the bits that their keys have in common, their number and their hash. When one
+//! changes or is proven, its keys are read from the state in one scan. Buckets are a cache: the
+//! hashes do not depend on them.
 //!
 //! # Depth
 //!
-//! Keys that extend one another bit by bit make a chain of up to 9,216 inner nodes: nine for each byte
-//! of a longest key. Every walk is a loop with a stack on the heap.
+//! Keys that extend one another bit by bit make a chain of up to 9,216 inner nodes: nine for each
+//! byte of a longest key. Every walk is a loop with a stack on the heap.
 
 mod build;
 mod prove;
@@ -59,7 +59,7 @@ type NodeId = u32;
 enum Node {
     Inner(Inner),
     Bucket(Bucket),
-    /// Not part of the tree.
+    /// A place that is not part of the tree.
     Vacant,
 }
 
@@ -74,7 +74,7 @@ struct Inner {
 
 #[derive(Debug)]
 struct Bucket {
-    /// What the keys have in common; while an update is under way, what they had before.
+    /// Bits that the keys have in common; while an update is under way, those that they had before.
     prefix: Prefix,
     /// 0 only while an update is under way.
     count: u8,
@@ -106,7 +106,7 @@ impl Tree {
         hashes::root(self.count, &top)
     }
 
-    /// How many keys there are.
+    /// Number of keys in the tree.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
@@ -181,7 +181,7 @@ impl Tree {
         at
     }
 
-    /// The first key.
+    /// Adds the first key.
     fn plant(&mut self, key: &[u8], value: Option<&Digest>) {
         self.top = value.map(|value| self.arena.add(Node::leaf(key, value)));
         self.count = u64::from(self.top.is_some());
@@ -311,7 +311,7 @@ impl Arena {
         mem::replace(self.node_mut(id), Node::Vacant)
     }
 
-    /// Whether a bucket lost all its keys.
+    /// Returns `true` if a bucket lost all its keys.
     fn is_empty(&self, id: NodeId) -> bool {
         matches!(self.node(id), Node::Bucket(bucket) if bucket.count == 0)
     }
@@ -330,7 +330,7 @@ impl Arena {
         };
     }
 
-    /// Whether two neighbours are one bucket, or only one is left of them.
+    /// Returns `true` if two neighbours are one bucket, or only one is left of them.
     fn is_one(&self, left: NodeId, right: NodeId) -> bool {
         match (self.node(left), self.node(right)) {
             (Node::Bucket(left), Node::Bucket(right)) => {

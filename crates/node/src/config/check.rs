@@ -1,8 +1,8 @@
 //! Everything that is wrong or unwise in configuration files, at once: `quorate config check`.
 //!
 //! [`super::NodeConfig::load`] stops at the first thing that it cannot use. Here every finding is
-//! collected, with file, line and a hint, and what a file names is looked at too: the committee, the
-//! keys, the data folder, the addresses. Nothing is written and no port is held.
+//! collected, with file, line and a hint, and what a file names is looked at too: the committee,
+//! the keys, the data folder, the addresses. Nothing is written and no port is held.
 
 mod addresses;
 mod advice;
@@ -21,65 +21,65 @@ use serde::Serialize;
 use source::Source;
 use std::path::{Path, PathBuf};
 
-/// How much a finding matters.
+/// Severity of a finding, for exit codes and readers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// The validator does not start, or must not.
     Error,
-    /// It starts, and may do other than its operator expects.
+    /// The validator starts, and may do other than its operator expects.
     Warning,
 }
 
-/// One thing that is wrong or unwise.
+/// Problem or risk in a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How much it matters.
+    /// Severity of the finding.
     pub severity: Severity,
-    /// Where.
+    /// File that it is about.
     pub file: PathBuf,
-    /// On which line of it, from 1.
+    /// Line in that file, from 1; `None` when it is about no line.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// Problem in one sentence.
     pub problem: String,
-    /// What to do; empty when the problem says it.
+    /// Remedy; empty when the problem says it.
     pub hint: String,
 }
 
-/// What a committee tolerates, in weight, which is members when all weigh 1.
+/// Thresholds of a committee, in weight, which is members when all weigh 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Thresholds {
-    /// How many members there are: n.
+    /// Number of members: n.
     pub members: usize,
-    /// What all of them weigh.
+    /// Weight of all members together.
     pub weight: u64,
-    /// How much may be faulty: f.
+    /// Largest weight that may be faulty: f.
     pub faulty: u64,
-    /// How much a quorum is.
+    /// Weight of a quorum, at least.
     pub quorum: u64,
-    /// How much is certain to include an honest member: f+1.
+    /// Weight that is certain to include an honest member: f+1.
     pub weak: u64,
 }
 
-/// What was found about one configuration file.
+/// Findings about one configuration file.
 #[derive(Clone, Debug, Serialize)]
 pub struct Checked {
-    /// The configuration file.
+    /// Path of the configuration file.
     pub file: PathBuf,
     /// The member whose keys it names, when that is known.
     pub member: Option<u16>,
-    /// Whether its key file is sealed under a passphrase, when that is known.
+    /// True if its key file is sealed under a passphrase; `None` while that is not known.
     pub sealed: Option<bool>,
-    /// Its committee's thresholds, when the committee file is sound.
+    /// Thresholds of its committee, when the committee file is sound.
     pub committee: Option<Thresholds>,
-    /// In the order of files and lines.
+    /// Findings in the order of files and lines.
     pub findings: Vec<Finding>,
-    /// What the rest of the checks stands on.
+    /// Facts that comparisons with other files need.
     #[serde(skip)]
     facts: Facts,
 }
 
-/// What is known of a file after a look at it.
+/// Facts that a file states, as far as they could be read.
 #[derive(Clone, Debug, Default)]
 struct Facts {
     config: Option<NodeConfig>,
@@ -103,8 +103,8 @@ pub fn check(files: &[PathBuf], service: &dyn Fn(&str) -> Result<(), String>) ->
     all
 }
 
-/// What is wrong with the text of a configuration file alone: what [`NodeConfig::load`] refuses, but
-/// all of it.
+/// Problems in the text of a configuration file alone: what [`NodeConfig::load`] refuses, but all
+/// of it.
 #[must_use]
 pub fn problems(file: &Path) -> Vec<Finding> {
     let mut notes = Notes::default();
@@ -168,7 +168,7 @@ fn look_around(source: &Source, config: NodeConfig, checked: &mut Checked, notes
     facts.config = Some(config);
 }
 
-/// Findings so far.
+/// Findings so far, in the order of the checks.
 #[derive(Debug, Default)]
 struct Notes(Vec<Finding>);
 

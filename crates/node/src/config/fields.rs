@@ -1,4 +1,4 @@
-//! What every field of a validator's files means: the one place where it is written down.
+//! Meaning of every field of a validator's files: the one place where it is written down.
 //!
 //! The template that `quorate testnet` and `quorate config template` write, docs/CONFIG.md and the
 //! hints of `quorate config check` are made from these tables. Tests compare them with the structs
@@ -10,54 +10,56 @@ use quorate_types::Weights;
 /// One section of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Section {
-    /// Its name between brackets; empty for what stands above all sections.
+    /// Name between brackets; empty for the fields above all sections.
     pub name: &'static str,
-    /// What it is about, for its heading.
+    /// Subject of the section, for its heading.
     pub title: &'static str,
-    /// What to know of the section as a whole; for one that may be absent altogether, and not empty
+    /// Explanation of the section as a whole; for one that may be absent altogether, and not empty
     /// only then.
     pub optional: &'static str,
-    /// Its fields in the order in which they are written.
+    /// Fields in the order in which they are written.
     pub fields: &'static [Field],
 }
 
-/// One field.
+/// One field of a section.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// Its name in the file.
+    /// Name in the file.
     pub name: &'static str,
-    /// What may stand there.
+    /// Kind of the value, with its range.
     pub kind: Kind,
-    /// What holds when it is left out.
-    pub otherwise: Otherwise,
-    /// What it is, and what follows from changing it.
+    /// Value that holds when it is left out.
+    pub default: FieldDefault,
+    /// Meaning, and the consequences of changing it.
     pub meaning: &'static str,
+    /// Set of a setting for comparisons with papers, which validators refuse.
+    pub for_comparisons: bool,
 }
 
-/// What may stand in a field.
+/// Kind of a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The path of a file or folder; a relative one is meant from the folder of the file.
     Path,
-    /// `address:port`.
+    /// An `address:port` to listen on or connect to.
     Address,
-    /// Any text.
+    /// Any text, as a string.
     Text,
-    /// Hexadecimal digits.
+    /// Hexadecimal digits, as a string.
     Hex,
-    /// `true` or `false`.
+    /// Either `true` or `false`.
     Flag,
-    /// One of these words.
+    /// One of a few words.
     Choice(&'static [&'static str]),
-    /// A whole number.
+    /// A whole number in a range.
     Number {
-        /// What is counted.
+        /// Unit that is counted.
         unit: &'static str,
-        /// The smallest.
+        /// Smallest value that is accepted.
         min: u64,
         /// The largest; [`NO_BOUND`] where there is none.
         max: u64,
-        /// How it depends on another field; empty when it does not.
+        /// Dependence on another field; empty when there is none.
         rule: &'static str,
     },
     /// A list of sections.
@@ -69,28 +71,28 @@ pub enum Kind {
 /// The largest number that a file can hold.
 pub const NO_BOUND: u64 = i64::MAX as u64;
 
-/// What holds when a field is left out.
+/// Value that holds when a field is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Otherwise {
-    /// Nothing: it must be there.
+pub enum FieldDefault {
+    /// No value: the field must be there.
     Required,
-    /// What the struct's own default says.
+    /// Value of the struct's own default.
     OfStruct,
-    /// This, in words.
+    /// This value, in words.
     Words(&'static str),
 }
 
 impl Field {
     /// Unit, range and default in one line, such as `milliseconds, 10 to 600000; default 1000`.
-    /// `default` is the struct's own.
+    /// `of_struct` is the struct's own default.
     #[must_use]
-    pub fn facts(&self, default: Option<&toml::Value>) -> String {
+    pub fn facts(&self, of_struct: Option<&toml::Value>) -> String {
         let kind = self.kind.to_string();
-        match (self.otherwise, default) {
-            (Otherwise::Required, _) => format!("{kind}; required"),
-            (Otherwise::Words(words), _) => format!("{kind}; default: {words}"),
-            (Otherwise::OfStruct, Some(value)) => format!("{kind}; default {value}"),
-            (Otherwise::OfStruct, None) => format!("{kind}; default: none"),
+        match (self.default, of_struct) {
+            (FieldDefault::Required, _) => format!("{kind}; required"),
+            (FieldDefault::Words(words), _) => format!("{kind}; default: {words}"),
+            (FieldDefault::OfStruct, Some(value)) => format!("{kind}; default {value}"),
+            (FieldDefault::OfStruct, None) => format!("{kind}; default: none"),
         }
     }
 }
@@ -123,10 +125,15 @@ impl std::fmt::Display for Kind {
 const fn field(
     name: &'static str,
     kind: Kind,
-    otherwise: Otherwise,
+    default: FieldDefault,
     meaning: &'static str,
 ) -> Field {
-    Field { name, kind, otherwise, meaning }
+    Field { name, kind, default, meaning, for_comparisons: false }
+}
+
+/// A field that exists for comparisons with papers alone.
+const fn for_comparisons(field: Field) -> Field {
+    Field { for_comparisons: true, ..field }
 }
 
 /// A number with the struct's default.
@@ -136,7 +143,7 @@ const fn number(
     (min, max): (u64, u64),
     meaning: &'static str,
 ) -> Field {
-    field(name, Kind::Number { unit, min, max, rule: "" }, Otherwise::OfStruct, meaning)
+    field(name, Kind::Number { unit, min, max, rule: "" }, FieldDefault::OfStruct, meaning)
 }
 
 /// A number whose range depends on another field.
@@ -147,7 +154,7 @@ const fn bound_number(
     rule: &'static str,
     meaning: &'static str,
 ) -> Field {
-    field(name, Kind::Number { unit, min, max, rule }, Otherwise::OfStruct, meaning)
+    field(name, Kind::Number { unit, min, max, rule }, FieldDefault::OfStruct, meaning)
 }
 
 const fn choice(
@@ -155,21 +162,21 @@ const fn choice(
     words: &'static [&'static str],
     meaning: &'static str,
 ) -> Field {
-    field(name, Kind::Choice(words), Otherwise::OfStruct, meaning)
+    field(name, Kind::Choice(words), FieldDefault::OfStruct, meaning)
 }
 
 const fn flag(name: &'static str, meaning: &'static str) -> Field {
-    field(name, Kind::Flag, Otherwise::OfStruct, meaning)
+    field(name, Kind::Flag, FieldDefault::OfStruct, meaning)
 }
 
 /// The sections of a validator's configuration file.
 pub const CONFIG: &[Section] = &[
     Section { name: "", title: "The validator", optional: "", fields: NODE },
-    Section { name: "log", title: "What it writes about itself", optional: "", fields: LOG },
+    Section { name: "log", title: "Logging", optional: "", fields: LOG },
     Section { name: "replica", title: "The replica", optional: "", fields: REPLICA },
     Section {
         name: "emulation",
-        title: "A network that is not there",
+        title: "An emulated network",
         optional: "A wide-area network to emulate between members that share a host or a room. For \
                    laboratories only: what this validator sends is held back. Every member names the \
                    same one. Without this section nothing is emulated.",
@@ -183,7 +190,7 @@ pub const COMMITTEE: &[Section] = &[
     Section {
         name: "groups",
         title: "Keys of a committee with threshold keys",
-        optional: "What certificates are checked with, whoever signed: made with the members' \
+        optional: "Keys that certificates are checked against, whoever signed: made with the members' \
                    keys (`quorate keys dkg`, or a dealer's `quorate testnet --scheme bls-threshold`), \
                    and checked against every member's public shares when the file is read. Other \
                    schemes have no such section.",
@@ -196,14 +203,14 @@ const NODE: &[Field] = &[
     field(
         "committee",
         Kind::Path,
-        Otherwise::Required,
+        FieldDefault::Required,
         "The committee file: the same bytes for every member. A validator with another file is on \
          another chain and is turned away by all others.",
     ),
     field(
         "key",
         Kind::Path,
-        Otherwise::Required,
+        FieldDefault::Required,
         "This validator's secret keys, in the clear or sealed under a passphrase; only its owner may \
          read the file. A file beside it with the ending .used notes that the key has signed: keep \
          the two together, and on another disk than data_dir if there is one.",
@@ -211,7 +218,7 @@ const NODE: &[Field] = &[
     field(
         "passphrase_file",
         Kind::Path,
-        Otherwise::Words("none"),
+        FieldDefault::Words("none"),
         "A file with the passphrase of a sealed key file: one line, readable by its owner or group \
          alone. Without it the passphrase is taken from the file that the environment's \
          QUORATE_PASSPHRASE_FILE names, then from the systemd credential quorate-passphrase, and \
@@ -220,30 +227,30 @@ const NODE: &[Field] = &[
     field(
         "data_dir",
         Kind::Path,
-        Otherwise::Required,
-        "Where the log and the state are kept; made when it is missing. Never share it between \
+        FieldDefault::Required,
+        "Folder of the log and the state; made when it is missing. Never share it between \
          validators, and never start an old copy of it: the validator would vote twice. One that \
          lost it must not vote again under its key (see follow_only).",
     ),
     field(
         "listen",
         Kind::Address,
-        Otherwise::Words("the address that the committee file gives for this validator"),
-        "Where peers and clients connect, as IP address and port. To be set when the committee \
+        FieldDefault::Words("the address that the committee file gives for this validator"),
+        "Address for peers and clients, as IP address and port. To be set when the committee \
          file's address is not one of this machine, as behind a translating router.",
     ),
     field(
         "http",
         Kind::Address,
-        Otherwise::OfStruct,
+        FieldDefault::OfStruct,
         "Status (/status), metrics (/metrics) and health (/healthz), as IP address and port. Plain \
          HTTP without authentication: keep it on the loopback interface or behind a firewall.",
     ),
     field(
         "gateway",
         Kind::Address,
-        Otherwise::Words("none"),
-        "The service's door for applications without a client of their own, as IP address and port: the \
+        FieldDefault::Words("none"),
+        "Interface for applications without a client of their own, as IP address and port: the \
          key-value store over HTTP, or Ethereum's JSON-RPC and the explorer. It needs service = \"kv\" or \
          \"evm\" and execution_certificates = true. Plain HTTP: keep it on the loopback interface, or \
          behind a proxy that encrypts.",
@@ -251,14 +258,14 @@ const NODE: &[Field] = &[
     field(
         "gateway_token_file",
         Kind::Path,
-        Otherwise::Words("none"),
+        FieldDefault::Words("none"),
         "A file with the token that callers of the gateway show: one line of 16 to 1024 characters, \
          readable by its owner or group alone. Without it the gateway lets everybody read and write.",
     ),
     choice(
         "durability",
         &["fsync", "os"],
-        "What a vote survives. \"fsync\": a power cut; every group of votes costs one disk sync. \
+        "Failures that a vote survives. \"fsync\": a power cut; every group of votes costs one disk sync. \
          \"os\": the end of the process only; for measurements, unsafe where the power of several \
          validators can fail together.",
     ),
@@ -267,21 +274,27 @@ const NODE: &[Field] = &[
         "bytes",
         (1 << 20, NO_BOUND),
         "Log kept for validators that fell behind: records and bodies together. What is executed \
-         durably and covered by the older of the last two snapshots is given up beyond it. A \
+         durably and covered by the older of the last two snapshots is deleted beyond it. A \
          validator that was away for longer than everybody's log fetches a snapshot.",
+    ),
+    flag(
+        "comparison",
+        "true: this validator is part of a bench or an experiment, and takes the replica's settings for \
+         comparisons with papers; benches write it. false: it refuses each of them that is not at its \
+         default.",
     ),
     field(
         "service",
         Kind::Text,
-        Otherwise::OfStruct,
-        "What the committee replicates: \"evm\", \"kv\", \"ordered-log\" or \"noop\". Every member names \
+        FieldDefault::OfStruct,
+        "The replicated service: \"evm\", \"kv\", \"ordered-log\" or \"noop\". Every member names \
          the same one; members with different services compute different roots.",
     ),
     field(
         "genesis",
         Kind::Path,
-        Otherwise::Words("none"),
-        "What the ledger of service = \"evm\" begins with: the genesis file of Ethereum's tools, with \
+        FieldDefault::Words("none"),
+        "The genesis file of the ledger of service = \"evm\", as Ethereum's tools write it, with \
          `historyBlocks` beside `chainId` for how many blocks keep their transactions. Every member has \
          the same one.",
     ),
@@ -292,16 +305,16 @@ const NODE: &[Field] = &[
     ),
     flag(
         "learner",
-        "true: the key is no member's. It asks members for what was decided, executes it, and answers \
-         questions about the state; it never votes and takes no requests. Every member that it may ask \
+        "true: the key is no member's. It fetches what was decided from members, executes it, and answers \
+         queries of the state; it never votes and takes no requests. Every member that it may ask \
          names its key in `learners`. It needs `listen`.",
     ),
     field(
         "learners",
         Kind::Keys,
-        Otherwise::Words("none"),
-        "Who may follow without being a member, at most 64. They are given everything that was \
-         decided, requests and state.",
+        FieldDefault::Words("none"),
+        "Learners that may follow this member, at most 64. They get everything that was decided, \
+         requests and state.",
     ),
     number(
         "verify_threads",
@@ -373,63 +386,38 @@ const REPLICA: &[Field] = &[
          higher latency when load is light.",
     ),
     number(
-        "block_operations_max",
-        "operations",
-        (0, NO_BOUND),
-        "Most operations in a body, and in a block unless its only body has more; 0 for no limit. For \
-         comparisons: bytes are what costs, and batch_bytes bounds them.",
-    ),
-    flag(
-        "filter_requests",
-        "true: requests that another member's body carries are left out of the own ones. What is ordered \
-         twice takes effect once either way.",
-    ),
-    number(
         "timeout_ms",
         "milliseconds",
         (10, 600_000),
-        "How long a view may take before its leader is given up: at least eight round trips between \
-         the farthest members. Too short and honest leaders are given up; longer and a dead leader \
+        "Time until a view times out and the next leader follows: at least eight round trips between \
+         the farthest members. Too short and honest leaders time out; longer and a dead leader \
          costs more.",
     ),
     number(
         "timeout_growth",
         "per cent",
         (0, 100),
-        "By how much of itself a view's span grows for each view given up since the last decision, but \
-         for the first of each of so many leaders as may be dead; twelve times at most. 0: not at all; a \
-         committee whose timeout is too short then decides nothing.",
+        "Growth of a view's timeout for each view that timed out since the last decision, but for the \
+         first of each of so many leaders as may be dead; twelve times at most. 0: none; a committee \
+         whose timeout is too short then decides nothing.",
     ),
     bound_number(
         "vote_wait_ms",
         "milliseconds",
         (0, 599_999),
         "less than timeout_ms",
-        "After a quorum of votes, how long the next leader waits for the rest, so that certificates \
-         name few absentees. 0: not at all. It is added to every view in which a member is missing.",
+        "Time that the next leader waits for the rest after a quorum of votes, so that certificates \
+         name few absentees. 0: none. It is added to every view in which a member is missing.",
     ),
     choice(
         "verify",
         &["aggregate", "batch", "each"],
-        "How collected votes are checked: \"aggregate\" (once, at the quorum), \"batch\" (with random \
+        "Verification of collected votes: \"aggregate\" (once, at the quorum), \"batch\" (with random \
          weights) or \"each\" (one by one; the dearest).",
-    ),
-    choice(
-        "key_cache",
-        &["on", "subtract", "off"],
-        "\"on\": certificates are checked against the committee's cached key minus the absentees, or the \
-         sum of the signers' keys, whichever is quicker. \"subtract\" (always the first) and \"off\" \
-         (always the second) are for measurements.",
-    ),
-    choice(
-        "proposal_key",
-        &["identity", "voting"],
-        "Which key signs proposals: \"identity\" (Ed25519, cheap to check) or \"voting\". Every member \
-         must say the same: proposals signed otherwise are refused.",
     ),
     flag(
         "leader_reputation",
-        "true: leaders whose last turns came to nothing are passed over, longer each time, as the chain \
+        "true: leaders whose last turns decided nothing are passed over, longer each time, as the chain \
          shows it. Every member must say the same, or they wait for different leaders.",
     ),
     number(
@@ -447,35 +435,19 @@ const REPLICA: &[Field] = &[
          short.",
     ),
     flag(
-        "leader_patience",
-        "true: views that depend on a member whose last turn came to nothing get an eighth of their span.",
-    ),
-    flag(
-        "vote_salvage",
-        "true: timeouts show their sender's last vote, so that a certificate that a collector took with it \
-         can be made again. false is for comparisons: without it four members of chained HotStuff, one of \
-         them dead, may decide nothing.",
+        "shorten_failed_turns",
+        "true: views that depend on a member whose last turn decided nothing time out after an eighth of \
+         their time.",
     ),
     flag(
         "inline_bodies",
         "true: leaders carry their own bodies inside proposals instead of sending them ahead. Every \
-         member should say the same.",
-    ),
-    choice(
-        "truncation",
-        &["ids", "heights", "off"],
-        "What of the chain travels with messages: \"ids\" (what is missing is fetched), \"heights\" (the \
-         blocks above the lowest height that a member is known to have executed) or \"off\" (the newest 3 \
-         MiB of all). Anything but ids is for comparisons.",
-    ),
-    flag(
-        "signatures",
-        "true. false is refused here: only simulated replicas go without signatures.",
+         member must say the same: without it such proposals are refused.",
     ),
     choice(
         "availability",
         &["stored", "certified"],
-        "What a vote needs of the bodies that a block names: \"stored\" (they are on the voter's \
+        "Condition of a vote on the bodies that a block names: \"stored\" (they are on the voter's \
          disk) or \"certified\" (that, or a certificate that members of weak weight store them): \
          votes need not wait for bodies, acknowledgements and certificates cost signatures, and \
          fewer disks are sure to hold a body. Every member must say the same. Not together with \
@@ -483,30 +455,23 @@ const REPLICA: &[Field] = &[
     ),
     flag(
         "execution_certificates",
-        "true: members sign what each height came to, and a client gets one answer that proves itself \
+        "true: members sign the result of each height, and a client gets one answer that proves itself \
          instead of one from each member, two message delays later. Needed for receipts and for \
-         questions about the state. Every member must say the same, or too few sign.",
-    ),
-    choice(
-        "flow_control",
-        &["delay", "fixed"],
-        "What bounds how much of its own data this validator has under way: \"delay\" (a window that \
-         follows how long decisions take) or \"fixed\" (half of author_bytes_max, and bodies leave only \
-         when they are full or have waited batch_delay_ms). For comparisons.",
+         queries of the state. Every member must say the same, or too few sign.",
     ),
     number(
         "clock_drift_max_ms",
         "milliseconds",
         (0, NO_BOUND),
         "A proposal stamped further ahead of this validator's clock than this gets no vote. Smaller \
-         than the clocks really differ: honest leaders are given up. Synchronise the clocks.",
+         than the clocks really differ: honest leaders time out. Synchronise the clocks.",
     ),
     bound_number(
         "mempool_bytes_max",
         "bytes",
         (2_048, NO_BOUND),
         "at least 2 x batch_bytes",
-        "Requests that wait to be ordered, in memory. Beyond it clients are told to slow down.",
+        "Requests that wait to be ordered, in memory. Beyond it clients are asked to slow down.",
     ),
     number(
         "author_bytes_max",
@@ -524,13 +489,63 @@ const REPLICA: &[Field] = &[
          only snapshots of one height can vouch for one another. Blocks are kept from the last but \
          one on, whatever retention_bytes says; each snapshot writes the whole state.",
     ),
+    for_comparisons(number(
+        "block_operations_max",
+        "operations",
+        (0, NO_BOUND),
+        "Most operations in a body, and in a block unless its only body has more; 0 for no limit. Bytes \
+         are what costs, and batch_bytes bounds them.",
+    )),
+    for_comparisons(flag(
+        "filter_requests",
+        "true: requests that another member's body carries are left out of the own ones. What is ordered \
+         twice takes effect once either way.",
+    )),
+    for_comparisons(choice(
+        "key_cache",
+        &["on", "subtract", "off"],
+        "\"on\": certificates are checked against the committee's cached key minus the absentees, or the \
+         sum of the signers' keys, whichever is quicker. \"subtract\": always the first. \"off\": always \
+         the second.",
+    )),
+    for_comparisons(choice(
+        "proposal_key",
+        &["identity", "voting"],
+        "Key that signs proposals: \"identity\" (Ed25519, cheap to check) or \"voting\". Every member \
+         must say the same: proposals signed otherwise are refused.",
+    )),
+    for_comparisons(flag(
+        "vote_salvage",
+        "true: timeouts show their sender's last vote, so that a certificate that a collector took with it \
+         can be made again. Without it four members of chained HotStuff, one of them dead, may decide \
+         nothing.",
+    )),
+    for_comparisons(choice(
+        "truncation",
+        &["ids", "heights", "off"],
+        "Part of the chain that travels with messages: \"ids\" (what is missing is fetched), \"heights\" (the \
+         blocks above the lowest height that a member is known to have executed) or \"off\" (the newest 3 \
+         MiB of all). Every member must say the same: with ids chains are refused.",
+    )),
+    for_comparisons(flag(
+        "signatures",
+        "true: everything is signed and checked. false is refused of every validator, with comparison = \
+         true as well: only simulated replicas go without signatures.",
+    )),
+    for_comparisons(choice(
+        "flow_control",
+        &["delay", "fixed"],
+        "Bound on this validator's own data under way: \"delay\" (a window that follows the time that \
+         decisions take) or \"fixed\" (half of author_bytes_max, and bodies leave only \
+         when they are full or have waited batch_delay_ms).",
+    )),
 ];
 
 const EMULATION: &[Field] = &[
     field(
         "regions",
         Kind::List,
-        Otherwise::OfStruct,
+        FieldDefault::OfStruct,
         "AWS regions: member 0 is in the first, member 1 in the next, and round again. Delays and \
          jitter between them are those that were measured.",
     ),
@@ -553,20 +568,20 @@ const COMMITTEE_FIELDS: &[Field] = &[
     field(
         "name",
         Kind::Text,
-        Otherwise::Required,
+        FieldDefault::Required,
         "A name for people; part of the chain's identity.",
     ),
     field(
         "epoch",
         Kind::Number { unit: "epoch", min: 0, max: NO_BOUND, rule: "" },
-        Otherwise::Required,
+        FieldDefault::Required,
         "The epoch in which this file is in force; part of the chain's identity and of everything \
          signed. Another set of members or keys is another epoch.",
     ),
     field(
         "scheme",
         Kind::Choice(&["ed25519", "bls", "bls-threshold"]),
-        Otherwise::Required,
+        FieldDefault::Required,
         "The voting scheme. \"ed25519\": certificates are lists of signatures, cheap to check in \
          small committees. \"bls\": one signature of 48 bytes however many signed, checked against \
          the sum of the signers' keys. \"bls-threshold\": the same, checked against one key; the \
@@ -581,21 +596,21 @@ const COMMITTEE_FIELDS: &[Field] = &[
             max: 341,
             rule: "3f + 2 x redundancy + 1 members of one weight, for an f of at least 1",
         },
-        Otherwise::Words("0"),
-        "How many members more than faults alone ask for (c of n = 3f + 2c + 1): the fast path of \
+        FieldDefault::Words("0"),
+        "Members beyond those that faults alone ask for (c of n = 3f + 2c + 1): the fast path of \
          \"linear-pbft-fast\" and \"sbft\" goes on while so many are slow or dead. Other protocols have \
          no use for it. Part of the chain's identity.",
     ),
     field(
         "groups",
         Kind::List,
-        Otherwise::Words("none, as ed25519 and bls need"),
+        FieldDefault::Words("none, as ed25519 and bls need"),
         "The groups' keys of a committee with threshold keys: see below. Part of the chain's identity.",
     ),
     field(
         "members",
         Kind::List,
-        Otherwise::Required,
+        FieldDefault::Required,
         "The members in index order, 1 to 1024. Fewer than four tolerate no faulty one; f = \
          (n - 1) / 3, rounded down, of n are tolerated.",
     ),
@@ -605,19 +620,19 @@ const GROUPS: &[Field] = &[
     field(
         "fast",
         Kind::Hex,
-        Otherwise::Required,
+        FieldDefault::Required,
         "Checks what all but the redundant members signed: 192 hexadecimal digits.",
     ),
     field(
         "slow",
         Kind::Hex,
-        Otherwise::Required,
+        FieldDefault::Required,
         "Checks what a quorum signed: 192 hexadecimal digits.",
     ),
     field(
         "execution",
         Kind::Hex,
-        Otherwise::Required,
+        FieldDefault::Required,
         "Checks what f + 1 members signed, one of whom is honest: 192 hexadecimal digits.",
     ),
 ];
@@ -626,28 +641,28 @@ const MEMBER: &[Field] = &[
     field(
         "identity",
         Kind::Hex,
-        Otherwise::Required,
+        FieldDefault::Required,
         "Ed25519 identity key, 64 hexadecimal digits (`quorate keys show`): proves the member's \
          channels, signs its proposals and replies.",
     ),
     field(
         "voting",
         Kind::Hex,
-        Otherwise::Required,
+        FieldDefault::Required,
         "Voting key: 64 hexadecimal digits for ed25519, 192 for bls, 576 for bls-threshold (public \
          shares for the fast, slow and execution thresholds).",
     ),
     field(
         "possession",
         Kind::Hex,
-        Otherwise::Words("empty, as ed25519 and bls-threshold need"),
+        FieldDefault::Words("empty, as ed25519 and bls-threshold need"),
         "Proof that the member holds the voting key's secret: 96 hexadecimal digits for bls.",
     ),
     field(
         "address",
         Kind::Address,
-        Otherwise::Required,
-        "Where its peers and clients reach it, as host and port. It may change without changing the \
+        FieldDefault::Required,
+        "Address at which peers and clients reach it, as host and port. It may change without changing the \
          chain's identity; members pick it up when they are started again.",
     ),
     field(
@@ -658,8 +673,8 @@ const MEMBER: &[Field] = &[
             max: Weights::TOTAL_MAX,
             rule: "all members together at most 65536, and none a quorum by itself",
         },
-        Otherwise::Words("1"),
-        "How much the member's vote weighs, and how often its turn to lead comes. A quorum is more \
+        FieldDefault::Words("1"),
+        "Weight of the member's vote, and its share of the turns to lead. A quorum is more \
          than two thirds of the whole weight; members of less than a third of it may be faulty. Part \
          of the chain's identity.",
     ),

@@ -3,7 +3,7 @@
 //! Values come from the struct itself, comments from [`super::fields`].
 
 use super::NodeConfig;
-use super::fields::{self, Field, Otherwise, Section};
+use super::fields::{self, Field, FieldDefault, Section};
 use quorate_wan::Emulation;
 use std::fmt::Write as _;
 
@@ -28,6 +28,11 @@ Every field of a validator's configuration file and of the committee file, with 
 it. Relative paths are meant from the folder of the file that holds them.
 ";
 
+const COMPARISON_OPENING: &str = "\
+Fields of the same section, for comparisons with papers: benches, simulations and experiments do with them as a paper \
+does, or leave out one of its optimisations. A validator refuses each that is not at its default, unless its file says \
+comparison = true; templates leave them out.";
+
 pub(super) fn annotate(config: &NodeConfig) -> String {
     let table = toml::Table::try_from(config).expect("a plain struct is a table");
     let defaults = defaults();
@@ -40,6 +45,9 @@ pub(super) fn annotate(config: &NodeConfig) -> String {
         let (values, defaults) = (values_of(&table, section), values_of(&defaults, section));
         for field in section.fields {
             let (value, default) = (values.get(field.name), defaults.get(field.name));
+            if field.for_comparisons && value == default {
+                continue;
+            }
             annotate_field(&mut text, field, value, default);
         }
     }
@@ -92,7 +100,7 @@ fn example(field: &Field) -> &'static str {
     }
 }
 
-/// Every value in force, marked where it is not the default.
+/// Values in force, marked where they are not the default.
 pub(super) fn effective(config: &NodeConfig) -> String {
     let table = toml::Table::try_from(config).expect("a plain struct is a table");
     let defaults = defaults();
@@ -106,8 +114,11 @@ pub(super) fn effective(config: &NodeConfig) -> String {
         }
         let (values, defaults) = (values_of(&table, section), values_of(&defaults, section));
         for field in section.fields {
+            if field.for_comparisons && values.get(field.name) == defaults.get(field.name) {
+                continue;
+            }
             let Some(value) = values.get(field.name) else {
-                if let Otherwise::Words(words) = field.otherwise {
+                if let FieldDefault::Words(words) = field.default {
                     writeln!(text, "# {}: {words}", field.name).expect("memory");
                 }
                 continue;
@@ -149,7 +160,18 @@ fn describe(text: &mut String, section: &Section, brackets: &str, defaults: &tom
         let about = wrap(section.optional, REFERENCE_COLUMNS).join("\n");
         write!(text, "{about}\n\n").expect("memory");
     }
-    for field in section.fields {
+    let (compared, usual): (Vec<&Field>, Vec<&Field>) =
+        section.fields.iter().partition(|field| field.for_comparisons);
+    describe_fields(text, &usual, defaults);
+    if !compared.is_empty() {
+        let about = wrap(COMPARISON_OPENING, REFERENCE_COLUMNS).join("\n");
+        write!(text, "\n#### Settings for comparisons\n\n{about}\n\n").expect("memory");
+        describe_fields(text, &compared, defaults);
+    }
+}
+
+fn describe_fields(text: &mut String, fields: &[&Field], defaults: &toml::Table) {
+    for field in fields {
         let facts = field.facts(defaults.get(field.name));
         let entry = format!("**`{}`** ({facts}). {}", field.name, field.meaning);
         for (index, line) in wrap(&entry, REFERENCE_COLUMNS - 2).iter().enumerate() {
@@ -165,7 +187,7 @@ pub(super) fn defaults() -> toml::Table {
     config.emulation = Some(Emulation::default());
     let mut table = toml::Table::try_from(config).expect("a plain struct is a table");
     for field in fields::CONFIG[0].fields {
-        if field.otherwise == Otherwise::Required {
+        if field.default == FieldDefault::Required {
             table.remove(field.name);
         }
     }

@@ -1,4 +1,4 @@
-use super::fields::{COMMITTEE, CONFIG, Kind, NO_BOUND, Otherwise, Section};
+use super::fields::{COMMITTEE, CONFIG, FieldDefault, Kind, NO_BOUND, Section};
 use super::*;
 use quorate_types::{Groups, Member};
 
@@ -124,8 +124,90 @@ fn every_section_is_documented() {
     assert_eq!(names, CONFIG.len() - 1, "a section that is optional is to be set above");
 }
 
+/// Loads a file with these lines, in [replica] and above all sections.
+fn load_with(replica: &str, top: &str) -> Result<NodeConfig, String> {
+    let paths = "committee = \"../committee.toml\"\nkey = \"key.toml\"\ndata_dir = \"data\"\n";
+    let (_folder, path) = write(&format!("{paths}{top}\n[replica]\n{replica}\n"));
+    NodeConfig::load(&path).map_err(|error| error.to_string())
+}
+
+/// Every setting for comparisons: at its default, and away from it.
+const FOR_COMPARISONS: [(&str, &str, &str); 8] = [
+    ("block_operations_max", "0", "600"),
+    ("filter_requests", "true", "false"),
+    ("key_cache", "\"on\"", "\"subtract\""),
+    ("proposal_key", "\"identity\"", "\"voting\""),
+    ("vote_salvage", "true", "false"),
+    ("truncation", "\"ids\"", "\"heights\""),
+    ("signatures", "true", "false"),
+    ("flow_control", "\"delay\"", "\"fixed\""),
+];
+
+#[test]
+fn a_validator_refuses_settings_for_comparisons_by_name() {
+    for (name, usual, away) in FOR_COMPARISONS {
+        assert_eq!(
+            load_with(&format!("{name} = {usual}"), "").unwrap().replica,
+            Settings::default()
+        );
+        let error = load_with(&format!("{name} = {away}"), "").unwrap_err();
+        let said = format!(
+            "section [replica]: '{name}' is for comparisons with papers, in `quorate bench`, \
+             `quorate sim` and the laboratory; a validator takes its default alone: remove it"
+        );
+        assert!(error.ends_with(&said), "{error}");
+    }
+}
+
+#[test]
+fn a_benchs_file_takes_settings_for_comparisons_but_for_missing_signatures() {
+    for (name, _, away) in FOR_COMPARISONS {
+        let loaded = load_with(&format!("{name} = {away}"), "comparison = true");
+        if name == "signatures" {
+            assert!(loaded.unwrap_err().contains("only simulated replicas go without"));
+        } else {
+            assert_eq!(loaded.unwrap().replica.comparison.departures(), [name]);
+        }
+    }
+}
+
+#[test]
+fn settings_for_comparisons_are_those_that_are_documented_so() {
+    let fields = CONFIG.iter().flat_map(|section| section.fields);
+    let documented = fields.filter(|field| field.for_comparisons).map(|field| field.name);
+    assert!(documented.eq(FOR_COMPARISONS.map(|(name, ..)| name)));
+}
+
+#[test]
+fn templates_leave_settings_for_comparisons_out_unless_they_depart() {
+    let mut config = NodeConfig { comparison: true, ..config() };
+    for (name, ..) in FOR_COMPARISONS {
+        for text in [config.to_toml(), effective(&config)] {
+            assert!(!text.contains(&format!("{name} = ")), "{text}");
+        }
+    }
+    config.replica.comparison.vote_salvage = false;
+    for text in [config.to_toml(), effective(&config)] {
+        assert!(text.contains("\nvote_salvage = false"), "{text}");
+    }
+    assert_eq!(toml::from_str::<NodeConfig>(&config.to_toml()).unwrap(), config);
+}
+
+/// Files and results have all settings beside one another, in this order.
+#[test]
+fn settings_are_one_flat_table() {
+    let names = names::of::<Settings>();
+    assert!(
+        !toml::Table::try_from(Settings::default()).unwrap().values().any(toml::Value::is_table)
+    );
+    let first = ["protocol", "batch_bytes", "batch_delay_ms", "block_operations_max"];
+    assert_eq!((names.len(), &names[..4]), (26, &first[..]));
+    assert!(!names.contains(&"comparison"));
+}
+
 fn accepts(section: &Section, field: &str, value: toml::Value) -> Result<(), String> {
-    let mut table = toml::Table::try_from(with_address()).unwrap();
+    let config = NodeConfig { comparison: true, ..with_address() };
+    let mut table = toml::Table::try_from(config).unwrap();
     let place = match section.name {
         "" => &mut table,
         name => {
@@ -203,7 +285,7 @@ fn required_fields_are_those_that_cannot_be_left_out() {
         let mut table = toml::Table::try_from(config()).unwrap();
         table.remove(field.name);
         let required = table.try_into::<NodeConfig>().is_err();
-        assert_eq!(required, field.otherwise == Otherwise::Required, "'{}'", field.name);
+        assert_eq!(required, field.default == FieldDefault::Required, "'{}'", field.name);
     }
 }
 

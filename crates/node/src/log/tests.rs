@@ -2,15 +2,20 @@ use super::*;
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use quorate_crypto::hash;
-use quorate_types::machine::RecordKind;
-use quorate_types::{Height, ReplicaId};
+use quorate_engine::Message;
+use quorate_engine::host::{EffectPorts, dispatch};
+use quorate_types::executed::ExecutionCertificate;
+use quorate_types::machine::{CombineJob, DecidedRecord, Halt, Record, RecordKind};
+use quorate_types::{Body, Effect, Height, ReplicaId};
 use std::thread;
 
-/// What happened, in order, on the disk and behind it.
+/// Event on the disk or behind it, kept in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Happened {
     Wrote(&'static str),
     Synced,
+    /// A send is on its way to its lane.
+    Leaves,
     Sent(u8),
     Executed,
     Stored(u64),
@@ -28,31 +33,35 @@ impl Journal {
     }
 }
 
-/// Whether the disk gets on with its work.
+/// The pace of a disk or a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Disk {
-    /// It syncs nothing until it is released.
+enum Pace {
+    /// It syncs or sends nothing until it is released.
     Held,
     Free,
     Full,
 }
 
-/// What a disk that is held waits for.
+/// Gate that a disk or a lane waits at while it is held.
 #[derive(Clone)]
-struct Gate(Arc<(Mutex<Disk>, Condvar)>);
+struct Gate(Arc<(Mutex<Pace>, Condvar)>);
 
 impl Gate {
+    fn new(pace: Pace) -> Self {
+        Self(Arc::new((Mutex::new(pace), Condvar::new())))
+    }
+
     fn release(&self) {
-        let (disk, changed) = &*self.0;
-        *disk.lock() = Disk::Free;
+        let (pace, changed) = &*self.0;
+        *pace.lock() = Pace::Free;
         changed.notify_all();
     }
 
-    fn pass(&self) -> Disk {
-        let (disk, changed) = &*self.0;
-        let mut disk = disk.lock();
-        changed.wait_while(&mut disk, |disk| *disk == Disk::Held);
-        *disk
+    fn pass(&self) -> Pace {
+        let (pace, changed) = &*self.0;
+        let mut pace = pace.lock();
+        changed.wait_while(&mut pace, |pace| *pace == Pace::Held);
+        *pace
     }
 }
 
@@ -74,7 +83,7 @@ impl Device for GatedDevice {
     }
 
     fn commit(&mut self) -> Result<(), StorageError> {
-        if self.gate.pass() == Disk::Full {
+        if self.gate.pass() == Pace::Full {
             return Err(StorageError::Full { action: "write", file: "log-1".into() });
         }
         self.journal.note(Happened::Synced);
@@ -86,30 +95,47 @@ impl Device for GatedDevice {
     }
 }
 
-struct Notes(Journal);
+/// The network's lanes and the other threads; a lane may be slow.
+struct Notes {
+    journal: Journal,
+    lane: Gate,
+}
 
 impl Outlet for Notes {
     fn send(&self, outgoing: Outgoing) {
-        self.0.note(Happened::Sent(outgoing.frame.0[0][0]));
+        self.journal.note(Happened::Leaves);
+        self.lane.pass();
+        self.journal.note(Happened::Sent(mark_of(&outgoing.frame)));
     }
     fn execute(&self, _task: Task) {
-        self.0.note(Happened::Executed);
+        self.journal.note(Happened::Executed);
     }
     fn stored(&self, body: BodyRef) {
-        self.0.note(Happened::Stored(body.sequence));
+        self.journal.note(Happened::Stored(body.sequence));
     }
     fn read(&self, request: ReadRequest) {
-        self.0.note(Happened::Read(request.ticket));
+        self.journal.note(Happened::Read(request.ticket));
     }
     fn committed(&self, _stats: JournalStats) {}
 }
 
-fn record() -> Record {
-    Record { kind: RecordKind::Safety, bytes: Bytes::from_static(b"promise") }
+/// Behind the length and the tag.
+fn mark_of(frame: &Frame) -> u8 {
+    frame.0.concat()[5]
 }
 
-fn send(lane: Lane, mark: u8) -> Outgoing {
-    Outgoing { to: Recipients::All, lane, frame: Frame(vec![Bytes::from(vec![mark])]) }
+fn persist() -> Effect<Message> {
+    let bytes = Bytes::from_static(b"promise");
+    Effect::Persist(Record { kind: RecordKind::Safety, bytes })
+}
+
+fn send(lane: Lane, mark: u8) -> Effect<Message> {
+    let message = Message::FetchAvailable(u64::from(mark));
+    Effect::Send { to: Recipients::All, lane, message }
+}
+
+fn snapshot() -> Effect<Message> {
+    Effect::Task(Task::Snapshot(Height(1)))
 }
 
 fn body(sequence: u64) -> Arc<Body> {
@@ -118,37 +144,87 @@ fn body(sequence: u64) -> Arc<Body> {
     Arc::new(Body { reference, raw, requests: Vec::new() })
 }
 
-/// A log thread at work.
+/// A log thread at work, and the machine's side of it.
 struct Running {
     queue: LogQueue,
     journal: Journal,
-    gate: Gate,
+    disk: Gate,
+    lane: Gate,
     thread: thread::JoinHandle<Result<(), StorageError>>,
 }
 
-fn start(disk: Disk) -> Running {
+impl EffectPorts for Running {
+    type Stop = Halt;
+
+    fn barrier(&mut self) -> &mut Barrier {
+        self.queue.barrier()
+    }
+
+    fn write(&mut self, entry: Entry) -> Result<(), Halt> {
+        self.queue.write(entry);
+        Ok(())
+    }
+
+    fn hold(&mut self, gated: Gated) {
+        self.queue.hold(gated);
+    }
+
+    fn send(&mut self, _to: Recipients, _lane: Lane, message: Message) {
+        self.journal.note(Happened::Sent(mark_of(&message.frame())));
+    }
+
+    fn execute(&mut self, _task: Task) {
+        self.journal.note(Happened::Executed);
+    }
+
+    fn read(&mut self, request: ReadRequest) {
+        self.queue.read(request);
+    }
+
+    fn combine(&mut self, _job: CombineJob) {}
+    fn certified(&mut self, _certificate: Box<ExecutionCertificate>) {}
+
+    fn halt(&mut self, halt: Halt) -> Result<(), Halt> {
+        Err(halt)
+    }
+}
+
+fn start(disk: Pace) -> Running {
+    start_with(disk, Pace::Free)
+}
+
+fn start_with(disk: Pace, lane: Pace) -> Running {
     let journal = Journal::default();
-    let gate = Gate(Arc::new((Mutex::new(disk), Condvar::new())));
-    let device = GatedDevice { journal: journal.clone(), gate: gate.clone() };
-    let (queue, log) = log_thread(Box::new(device), Box::new(Notes(journal.clone())));
-    Running { queue, journal, gate, thread: thread::spawn(move || log.run()) }
+    let (disk, lane) = (Gate::new(disk), Gate::new(lane));
+    let device = GatedDevice { journal: journal.clone(), gate: disk.clone() };
+    let outlet = Notes { journal: journal.clone(), lane: lane.clone() };
+    let (queue, log) = log_thread(Box::new(device), Box::new(outlet));
+    Running { queue, journal, disk, lane, thread: thread::spawn(move || log.run()) }
 }
 
 impl Running {
-    /// Waits until a group has been written. Of a disk that is held, what is queued now makes the next.
-    fn wait_for_a_write(&self) {
-        while self.journal.events.lock().is_empty() {
+    fn dispatch(&mut self, effects: impl IntoIterator<Item = Effect<Message>>) {
+        for effect in effects {
+            dispatch(effect, self).expect("nothing stops it");
+        }
+    }
+
+    /// Waits for something to happen. Of a disk that is held, what is queued after its first write
+    /// makes the next group.
+    fn wait_for(&self, happened: &Happened) {
+        while !self.journal.events.lock().contains(happened) {
             thread::yield_now();
         }
     }
 
-    /// Lets the disk get on, and the thread come to its end; what happened.
+    /// Lets disk and lanes get on, and the thread come to its end; what happened.
     fn end(self) -> Vec<Happened> {
-        self.gate.release();
+        self.disk.release();
+        self.lane.release();
         drop(self.queue);
         self.thread.join().unwrap().unwrap();
         let events = self.journal.events.lock();
-        events.clone()
+        events.iter().filter(|event| **event != Happened::Leaves).cloned().collect()
     }
 }
 
@@ -167,65 +243,80 @@ fn sends_that_left_too_early(events: &[Happened]) -> usize {
     early
 }
 
-fn vote_behind_a_slow_disk() -> Vec<Happened> {
-    let mut log = start(Disk::Held);
-    log.queue.persist(record());
-    log.wait_for_a_write();
-    log.queue.persist(record());
-    assert!(log.queue.hold_back(send(Lane::Votes, 1)).is_none());
-    log.end()
-}
-
-#[test]
-fn nothing_leaves_before_the_record_is_durable() {
-    let events = vote_behind_a_slow_disk();
+/// ★ Nothing that may promise something leaves before the record is durable.
+fn check_votes_wait() {
+    let mut log = start(Pace::Held);
+    log.dispatch([persist()]);
+    log.wait_for(&Happened::Wrote("record"));
+    log.dispatch([persist(), send(Lane::Votes, 1)]);
+    let events = log.end();
     let (wrote, synced) = (Happened::Wrote("record"), Happened::Synced);
     assert_eq!(events, [wrote.clone(), synced.clone(), wrote, synced, Happened::Sent(1)]);
     assert_eq!(sends_that_left_too_early(&events), 0);
 }
 
-#[cfg(feature = "mutants")]
-#[test]
-fn the_mutant_that_releases_early_is_noticed() {
-    mutants::set(Some(Mutant::HostSendsEarly));
-    let events = vote_behind_a_slow_disk();
-    mutants::set(None);
-    assert_eq!(sends_that_left_too_early(&events), 1);
+/// ★ What a height rests on is durable before it is executed: the state must not be ahead of the
+/// log.
+fn check_execution_waits() {
+    let mut log = start(Pace::Held);
+    log.dispatch([persist(), snapshot()]);
+    assert_eq!(log.end(), [Happened::Wrote("record"), Happened::Synced, Happened::Executed]);
 }
 
-/// ★ What a height rests on is durable before it is executed: the state must not be ahead of the log.
-fn check_execution_waits() {
-    let mut log = start(Disk::Held);
-    log.queue.persist(record());
-    assert!(log.queue.hold_task(Task::Snapshot(Height(1))).is_none(), "it waits");
-    assert_eq!(log.end(), [Happened::Wrote("record"), Happened::Synced, Happened::Executed]);
+/// ★ A lane's order: nothing overtakes a send that is just being released.
+fn check_nothing_overtakes() {
+    let mut log = start_with(Pace::Free, Pace::Held);
+    log.dispatch([persist(), send(Lane::Votes, 1)]);
+    log.wait_for(&Happened::Leaves);
+    log.dispatch([send(Lane::Votes, 2)]);
+    let events = log.end();
+    assert_eq!(events[2..], [Happened::Sent(1), Happened::Sent(2)], "behind record and sync");
+}
+
+#[test]
+fn nothing_leaves_before_the_record_is_durable() {
+    check_votes_wait();
 }
 
 #[test]
 fn nothing_is_executed_before_the_records_before_it_are_durable() {
     check_execution_waits();
-    let mut log = start(Disk::Free);
-    assert!(log.queue.hold_task(Task::Snapshot(Height(1))).is_some(), "nothing is under way");
-    assert_eq!(log.end(), []);
+    let mut log = start(Pace::Held);
+    log.dispatch([snapshot()]);
+    assert_eq!(log.end(), [Happened::Executed], "nothing is under way");
 }
 
-#[cfg(feature = "mutants")]
 #[test]
-fn executing_early_is_noticed() {
-    mutants::assert_noticed(Mutant::HostExecutesEarly, check_execution_waits);
+fn a_send_does_not_overtake_one_that_is_being_released() {
+    check_nothing_overtakes();
+}
+
+mod left_out {
+    use super::*;
+    use quorate_crypto::mutants::{Mutant, assert_noticed};
+
+    #[test]
+    fn sending_early_is_noticed() {
+        assert_noticed(Mutant::HostSendsEarly, check_votes_wait);
+    }
+
+    #[test]
+    fn executing_early_is_noticed() {
+        assert_noticed(Mutant::HostExecutesEarly, check_execution_waits);
+    }
+
+    #[test]
+    fn overtaking_is_noticed() {
+        assert_noticed(Mutant::HostSendOvertakes, check_nothing_overtakes);
+    }
 }
 
 #[test]
 fn what_is_queued_shares_one_sync_and_keeps_its_order() {
-    let mut log = start(Disk::Held);
-    log.queue.persist(record());
-    log.wait_for_a_write();
-    for mark in 1..=3 {
-        assert!(log.queue.hold_back(send(Lane::Consensus, mark)).is_none());
-        log.queue.persist(record());
-    }
-    let bulk = log.queue.hold_back(send(Lane::Bulk, 9));
-    assert!(bulk.is_some(), "bulk waits for nothing");
+    let mut log = start(Pace::Held);
+    log.dispatch([persist()]);
+    log.wait_for(&Happened::Wrote("record"));
+    log.dispatch((1..=3).flat_map(|mark| [send(Lane::Consensus, mark), persist()]));
     let events = log.end();
     assert_eq!(events.iter().filter(|event| **event == Happened::Synced).count(), 2);
     let sent: Vec<_> = events.iter().filter(|event| matches!(event, Happened::Sent(_))).collect();
@@ -235,13 +326,10 @@ fn what_is_queued_shares_one_sync_and_keeps_its_order() {
 
 #[test]
 fn a_vote_does_not_wait_for_the_bodies_queued_before_it() {
-    let mut log = start(Disk::Held);
-    for sequence in 0..20 {
-        log.queue.store(body(sequence));
-    }
+    let mut log = start(Pace::Held);
+    log.dispatch((0..20).map(|sequence| Effect::Store(body(sequence))));
     assert!(log.queue.backlog_bytes() >= 400_000);
-    log.queue.persist(record());
-    assert!(log.queue.hold_back(send(Lane::Votes, 1)).is_none());
+    log.dispatch([persist(), send(Lane::Votes, 1)]);
     let events = log.end();
     let sent = events.iter().position(|event| *event == Happened::Sent(1)).unwrap();
     let before = events[..sent].iter().filter(|event| **event == Happened::Wrote("body")).count();
@@ -252,10 +340,13 @@ fn a_vote_does_not_wait_for_the_bodies_queued_before_it() {
 
 #[test]
 fn a_body_is_answered_and_a_read_follows_what_was_appended() {
-    let mut log = start(Disk::Free);
-    log.queue.append(DecidedRecord { height: Height(1), bytes: Bytes::from_static(b"decided") });
-    log.queue.store(body(7));
-    log.queue.read(ReadRequest { ticket: 5, items: Vec::new() });
+    let mut log = start(Pace::Free);
+    let bytes = Bytes::from_static(b"decided");
+    log.dispatch([
+        Effect::Append(DecidedRecord { height: Height(1), bytes }),
+        Effect::Store(body(7)),
+        Effect::Read(ReadRequest { ticket: 5, items: Vec::new() }),
+    ]);
     let events = log.end();
     let order = |wanted| events.iter().position(|event| *event == wanted).unwrap();
     assert!(order(Happened::Wrote("decided")) < order(Happened::Read(5)));
@@ -264,16 +355,15 @@ fn a_body_is_answered_and_a_read_follows_what_was_appended() {
 
 #[test]
 fn after_a_failed_sync_nothing_leaves_ever() {
-    let Running { mut queue, journal, thread, .. } = start(Disk::Full);
-    queue.persist(record());
-    assert!(queue.hold_back(send(Lane::Votes, 1)).is_none());
-    queue.store(body(1));
+    let mut log = start(Pace::Full);
+    log.dispatch([persist(), send(Lane::Votes, 1), Effect::Store(body(1))]);
+    let thread = std::mem::replace(&mut log.thread, thread::spawn(|| Ok(())));
     let error = thread.join().unwrap().unwrap_err();
     assert_eq!(
         error.to_string(),
         "no space left to write log-1: free some space, then start the replica again"
     );
-    assert!(queue.hold_back(send(Lane::Votes, 2)).is_none(), "the barrier stays shut");
+    log.dispatch([send(Lane::Votes, 2)]);
     let gone = |event: &Happened| matches!(event, Happened::Sent(_) | Happened::Stored(_));
-    assert!(!journal.events.lock().iter().any(gone));
+    assert!(!log.journal.events.lock().iter().any(gone), "the barrier stays shut");
 }

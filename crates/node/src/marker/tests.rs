@@ -7,14 +7,15 @@ fn a_key_is_marked_for_one_chain() {
     let marker = Marker::beside(&folder.path().join("key.toml"));
     let (chain, other) = (ChainId([1; 32]), ChainId([2; 32]));
     assert_eq!(marker.read(chain).unwrap(), None);
-    marker.write(chain, Standing::Used).unwrap();
-    assert_eq!(marker.read(chain).unwrap(), Some(Standing::Used));
+    marker.write(chain, KeyStatus::Used).unwrap();
+    assert_eq!(marker.read(chain).unwrap(), Some(KeyStatus::Used));
     assert_eq!(marker.read(other).unwrap(), None);
-    marker.write(chain, Standing::Lost).unwrap();
-    assert_eq!(marker.read(chain).unwrap(), Some(Standing::Lost));
+    marker.write(chain, KeyStatus::Lost).unwrap();
+    assert_eq!(marker.read(chain).unwrap(), Some(KeyStatus::Lost));
 }
 
-/// ★ Whatever else is in the folder: without the start of a log there is nothing that knows the votes.
+/// ★ Whatever else is in the folder: without the start of a log there is nothing that knows the
+/// votes.
 #[test]
 fn a_folder_without_a_log_is_a_lost_log() {
     let folder = tempfile::tempdir().unwrap();
@@ -27,7 +28,7 @@ fn a_folder_without_a_log_is_a_lost_log() {
         Journal::open(disk("log"), disk("bodies"), LogConfig::default(), None).unwrap().0
     };
     open().begin().unwrap();
-    marker.write(chain, Standing::Used).unwrap();
+    marker.write(chain, KeyStatus::Used).unwrap();
     assert!(!is_lost(), "it was begun, if nothing more");
 
     let segment = data.join("log-000000000001");
@@ -43,7 +44,6 @@ fn a_folder_without_a_log_is_a_lost_log() {
     assert!(!is_lost());
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn a_lost_log_is_missed() {
     mutants::assert_noticed(Mutant::SignAfterLoss, a_folder_without_a_log_is_a_lost_log);

@@ -1,5 +1,4 @@
-//! What the process, its queues, its connections and its disk look like: gauges that are read when
-//! somebody asks.
+//! Gauges of the process, its queues, connections and disk, which are read when `/metrics` is.
 
 use super::{Labels, lane_name};
 use prometheus_client::metrics::counter::Counter;
@@ -16,18 +15,18 @@ pub(crate) struct HostFigures {
     pub(crate) uptime_s: u64,
     pub(crate) process: Process,
     pub(crate) disk: Disk,
-    /// Every other member, and whether all its lanes are connected.
+    /// Other members, each with `true` if all its lanes are connected.
     pub(crate) peers: Vec<(ReplicaId, bool)>,
     pub(crate) clients: usize,
-    /// By lane: frames and bytes that wait to be sent.
+    /// Frames and bytes that wait to be sent, by lane.
     pub(crate) outboxes: Vec<(Lane, usize, usize)>,
-    /// By queue: events that wait for the machine thread.
+    /// Events that wait for the machine thread, by queue.
     pub(crate) events: Vec<(&'static str, usize)>,
     /// Bytes of bodies that wait to be written to the log.
     pub(crate) log_backlog_bytes: u64,
 }
 
-/// What the operating system says of this process; `None` where it does not say.
+/// Figures that the operating system gives of this process; `None` where it gives none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Process {
     pub(crate) resident_bytes: Option<u64>,
@@ -35,7 +34,7 @@ pub(crate) struct Process {
     pub(crate) open_files: Option<u64>,
 }
 
-/// What the data folder takes, and what is left.
+/// Bytes that the data folder takes, and bytes that are left.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Disk {
     pub(crate) log_bytes: u64,
@@ -43,7 +42,7 @@ pub(crate) struct Disk {
     pub(crate) free_bytes: Option<u64>,
 }
 
-/// What does not change while a validator runs.
+/// Facts that do not change while a validator runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) member: ReplicaId,
@@ -161,7 +160,7 @@ fn set(gauge: &Gauge, value: u64) {
 }
 
 impl Process {
-    /// Now.
+    /// Reads the current figures.
     pub(crate) fn now() -> Self {
         Self {
             resident_bytes: resident_bytes(),
@@ -172,7 +171,7 @@ impl Process {
 }
 
 impl Disk {
-    /// Of a data folder, now. Files that come or go meanwhile do no harm.
+    /// Figures of a data folder now. Files that come or go meanwhile do no harm.
     pub(crate) fn of(data_dir: &Path) -> Self {
         let system = rustix::fs::statvfs(data_dir).ok();
         Self {

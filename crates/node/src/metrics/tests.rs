@@ -1,7 +1,8 @@
 //! The packaged dashboard and alerts speak of the metrics that there are.
 
 use super::*;
-use quorate_types::ReplicaId;
+use quorate_consensus::{Evidence, Ignored, MessageKind, Misbehaviour, Rule};
+use quorate_types::{ReplicaId, View};
 use std::collections::BTreeSet;
 
 const DASHBOARD: &str = include_str!("../../../../packaging/grafana/quorate-validators.json");
@@ -13,6 +14,19 @@ const NOT_SHOWN: &[&str] = &[
     "quorate_frames_received",
     "quorate_frames_sent",
 ];
+
+/// One duplicate vote, and one leader that proposed two blocks.
+fn status() -> Status {
+    let mut status = Status::default();
+    status.ignored.count(MessageKind::Vote, Ignored::Duplicate);
+    let (first, second) = (quorate_crypto::hash(b"one"), quorate_crypto::hash(b"other"));
+    status.misbehaviour.count(&Misbehaviour {
+        member: ReplicaId(2),
+        rule: Rule::Equivocation,
+        evidence: Evidence::Conflict { view: View(7), first, second },
+    });
+    status
+}
 
 fn printed() -> String {
     let metrics = Metrics::new();
@@ -31,6 +45,8 @@ fn printed() -> String {
     metrics.drops(Peer::Replica(ReplicaId(1)), Lane::Bulk).inc();
     metrics.rejected(Peer::Replica(ReplicaId(1)), &Rejected::Stale);
     metrics.cut("test");
+    metrics.barred(Peer::Replica(ReplicaId(1)));
+    metrics.check_waited(Peer::Replica(ReplicaId(1)), Duration::from_millis(1));
     metrics.commit_took(Duration::from_millis(1));
     let host = HostFigures {
         peers: vec![(ReplicaId(1), true)],
@@ -38,7 +54,7 @@ fn printed() -> String {
         events: vec![("bulk", 1)],
         ..HostFigures::default()
     };
-    metrics.print(&Status::default(), &host)
+    metrics.print(&status(), &host)
 }
 
 /// The names of all metrics, without the endings that samples have.
@@ -142,6 +158,8 @@ fn the_host_is_described() {
         "quorate_peer_connected{peer=\"r1\"} 1",
         "quorate_outbox_bytes{lane=\"bulk\"} 1",
         "quorate_queue_events{queue=\"bulk\"} 1",
+        "quorate_messages_ignored_total{message=\"vote\",reason=\"duplicate\"} 1",
+        "quorate_misbehaviour_total{peer=\"r2\",rule=\"equivocation\"} 1",
     ] {
         assert!(text.lines().any(|printed| printed == line), "{line}\n{text}");
     }

@@ -7,7 +7,7 @@ use super::mark::Mark;
 use super::server::{Arrived, Payers, Server};
 use super::status::{self, Counts, Pages};
 use super::{ANSWER, frame, read_network};
-use crate::machine::Clock;
+use crate::clock::Clock;
 use crate::metrics::Metrics;
 use crate::threads::Threads;
 use crate::transport::Limits;
@@ -17,9 +17,10 @@ use borsh::BorshDeserialize;
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
 use quorate_crypto::{KeyFile, VotingSecret};
 use quorate_engine::Frame;
+use quorate_engine::host::{EntryClass, GroupCommit, LogEntry, barrier};
 use quorate_payments::{
     AuthorityEffect, AuthorityEvent, Equivocation, Lock, Network, OrderVerifier, SignJob,
-    Transaction, Verdict, look,
+    Transaction, Verdict, check_orders,
 };
 use quorate_storage::LogConfig;
 use quorate_types::{Machine, ReplicaId, Time};
@@ -39,18 +40,36 @@ const CHECKED_MAX: usize = 16;
 /// Effects that wait for the log thread; then the machine waits.
 const QUEUED_MAX: usize = 65_536;
 
-/// How often the file that notices lost locks is brought up to date.
+/// Time between updates of the file that notices lost locks.
 const MARK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How long connections may take to end.
+/// Time that connections may take to end.
 const NETWORK_END: Duration = Duration::from_millis(200);
 
-/// What goes through the log thread, in the machine's order.
+/// An item for the log thread, in the machine's order.
 enum Queued {
-    Persist(Vec<Lock>),
+    Persist(Promise),
+    Held(Leaving),
+}
+
+/// Locks that are written together: votes for them wait until they are durable.
+struct Promise(Vec<Lock>);
+
+/// An effect that leaves behind the locks before it.
+enum Leaving {
     Answer(u64, Frame),
     Read(u64),
     Evidence(Box<Equivocation>),
+}
+
+impl LogEntry for Promise {
+    fn class(&self) -> EntryClass {
+        EntryClass::Barrier
+    }
+
+    fn bulk_bytes(&self) -> usize {
+        0
+    }
 }
 
 /// One shard of an authority that runs. Dropping it stops it.
@@ -64,7 +83,7 @@ pub struct Authority {
     runtime: Option<Runtime>,
 }
 
-/// What all its threads know.
+/// Keys, network and counts that all its threads know.
 struct Origin {
     network: Arc<Network>,
     me: ReplicaId,
@@ -127,13 +146,13 @@ impl Authority {
         })
     }
 
-    /// Where it listens for payers.
+    /// Address at which it listens for payers.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where it serves status and evidence.
+    /// Address at which it serves status and evidence.
     #[must_use]
     pub fn http_address(&self) -> SocketAddr {
         self.http_address
@@ -210,7 +229,8 @@ impl Origin {
         }
     }
 
-    /// Starts checking, machine, log and mark; they end when the sender that is returned is dropped.
+    /// Starts checking, machine, log and mark; they end when the sender that is returned is
+    /// dropped.
     fn spawn(
         &self,
         threads: &mut Threads,
@@ -254,7 +274,10 @@ impl Origin {
             Ok(())
         })?;
         let durable = Arc::new(AtomicU64::new(locks.next()));
+        // Everything goes behind the log in one queue: the front half has nothing to decide.
+        let (_, queue) = barrier();
         let log = LogThread {
+            log: queue,
             locks,
             evidence,
             events,
@@ -279,8 +302,8 @@ fn log_config(config: &AuthorityConfig) -> LogConfig {
 
 /// Keys as a configuration names them, for hosts that ask nobody for a passphrase.
 impl AuthorityConfig {
-    /// Reads the keys that this configuration names; a sealed file is opened with the named passphrase, or
-    /// of `ask`.
+    /// Reads the keys that this configuration names; a sealed file is opened with the named
+    /// passphrase, or of `ask`.
     ///
     /// # Errors
     /// When the file, or the passphrase, is refused.
@@ -293,7 +316,7 @@ impl AuthorityConfig {
     }
 }
 
-/// What checking threads share.
+/// State that the checking threads share.
 struct Checking {
     verifier: OrderVerifier,
     voting: Arc<VotingSecret>,
@@ -343,13 +366,13 @@ impl Checking {
         }
         if !orders.is_empty() {
             // Fails only when the host stops.
-            let _ = self.checked.send(AuthorityEvent::Orders(look(orders, &self.verifier)));
+            let _ = self.checked.send(AuthorityEvent::Orders(check_orders(orders, &self.verifier)));
         }
         drop(permits);
     }
 }
 
-/// The machine's thread.
+/// Thread of the authority's machine.
 struct MachineThread {
     machine: quorate_payments::Authority,
     clock: Clock,
@@ -380,26 +403,27 @@ impl MachineThread {
                 Some(event) => self.machine.handle(now, event),
                 None => self.machine.handle_timeout(now),
             }
-            if !self.carry_out() {
+            if !self.dispatch_all() {
                 return;
             }
         }
     }
 
-    /// `false`: the log thread is gone.
-    fn carry_out(&mut self) -> bool {
+    /// Hands on everything that the machine asks for: all but signing goes behind the log, in its
+    /// order. Returns `false` when the log thread is gone.
+    fn dispatch_all(&mut self) -> bool {
         while let Some(effect) = self.machine.poll() {
             let queued = match effect {
                 AuthorityEffect::Sign(job) => {
                     let _ = self.jobs.send(job);
                     continue;
                 }
-                AuthorityEffect::Persist(locks) => Queued::Persist(locks),
-                AuthorityEffect::Read(sequence) => Queued::Read(sequence),
-                AuthorityEffect::Evidence(proof) => Queued::Evidence(proof),
+                AuthorityEffect::Persist(locks) => Queued::Persist(Promise(locks)),
+                AuthorityEffect::Read(sequence) => Queued::Held(Leaving::Read(sequence)),
+                AuthorityEffect::Evidence(proof) => Queued::Held(Leaving::Evidence(proof)),
                 AuthorityEffect::Answer { ticket, answer } => {
                     self.count(&answer.verdict);
-                    Queued::Answer(ticket, frame(ANSWER, &answer))
+                    Queued::Held(Leaving::Answer(ticket, frame(ANSWER, &answer)))
                 }
             };
             if self.queue.send(queued).is_err() {
@@ -421,8 +445,10 @@ impl MachineThread {
     }
 }
 
-/// The log's thread: what is queued is one group, and nothing in it leaves before its locks are durable (★).
+/// The log's thread: what is queued is one group, and nothing in it leaves before its locks are
+/// durable (★, `quorate_engine::host`).
 struct LogThread {
+    log: GroupCommit<Promise, Leaving>,
     locks: Locks,
     evidence: Evidence,
     events: Sender<AuthorityEvent>,
@@ -434,45 +460,48 @@ struct LogThread {
 impl LogThread {
     fn run(mut self, queued: &Receiver<Queued>) -> Result<(), NodeError> {
         while let Ok(first) = queued.recv() {
-            let group: Vec<Queued> =
-                std::iter::once(first).chain(queued.try_iter().take(QUEUED_MAX)).collect();
-            self.write(&group)?;
-            self.release(group)?;
+            for queued in std::iter::once(first).chain(queued.try_iter().take(QUEUED_MAX)) {
+                match queued {
+                    Queued::Persist(promise) => self.log.push(promise),
+                    Queued::Held(leaving) => self.log.hold(leaving),
+                }
+            }
+            let mut released = Vec::new();
+            if self.write_group()? {
+                self.log.finish(|leaving| released.push(leaving));
+            }
+            self.log.release_ready(|leaving| released.push(leaving));
+            released.into_iter().try_for_each(|leaving| self.leave(leaving))?;
         }
         Ok(())
     }
 
-    fn write(&mut self, group: &[Queued]) -> Result<(), NodeError> {
+    /// Makes everything that is queued durable; `false` when that is nothing.
+    fn write_group(&mut self) -> Result<bool, NodeError> {
+        let Some(promises) = self.log.begin() else { return Ok(false) };
         let before = self.locks.next();
-        for queued in group {
-            if let Queued::Persist(locks) = queued {
-                locks.iter().try_for_each(|lock| self.locks.append(lock))?;
-            }
+        for Promise(locks) in promises {
+            locks.iter().try_for_each(|lock| self.locks.append(lock))?;
         }
-        if self.locks.next() > before {
-            self.locks.commit()?;
-            self.counts.commits.inc();
-            self.counts.locks.inc_by(self.locks.next() - before);
-            self.durable.store(self.locks.next(), Ordering::Release);
-        }
-        Ok(())
+        self.locks.commit()?;
+        self.counts.commits.inc();
+        self.counts.locks.inc_by(self.locks.next() - before);
+        self.durable.store(self.locks.next(), Ordering::Release);
+        Ok(true)
     }
 
-    fn release(&mut self, group: Vec<Queued>) -> Result<(), NodeError> {
-        for queued in group {
-            match queued {
-                Queued::Persist(_) => {}
-                Queued::Answer(ticket, frame) => {
-                    if let Some(outbox) = self.payers.outbox(ticket) {
-                        outbox.push(frame);
-                    }
+    fn leave(&mut self, leaving: Leaving) -> Result<(), NodeError> {
+        match leaving {
+            Leaving::Answer(ticket, frame) => {
+                if let Some(outbox) = self.payers.outbox(ticket) {
+                    outbox.push(frame);
                 }
-                Queued::Read(sequence) => {
-                    let lock = self.locks.read(sequence)?;
-                    let _ = self.events.send(AuthorityEvent::Read { sequence, lock });
-                }
-                Queued::Evidence(proof) => self.evidence.keep(*proof)?,
             }
+            Leaving::Read(sequence) => {
+                let lock = self.locks.read(sequence)?;
+                let _ = self.events.send(AuthorityEvent::Read { sequence, lock });
+            }
+            Leaving::Evidence(proof) => self.evidence.keep(*proof)?,
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! A payer's end: a connection to each authority's shard, and the payer machine between them.
+//! Client of a payer: a connection to each authority's shard, and the payer machine between them.
 
 use super::{ORDER, answer_bytes_max, content, frame};
 use crate::NodeError;
@@ -7,12 +7,13 @@ use crate::tls::Dialer;
 use crate::transport::Limits;
 use crate::transport::frames::FrameReader;
 use crate::transport::hello::Hello;
-use crate::transport::outbound::{Backoff, Full, Outbox, dial, drain};
+use crate::transport::outbound::{Backoff, dial};
+use crate::transport::outbox::{Full, Outbox, drain};
 use borsh::BorshDeserialize;
 use quorate_crypto::IdentitySecret;
 use quorate_engine::Frame;
 use quorate_payments::{
-    Answer, Network, Outcome, Payer, PayerEffect, PayerEvent, Transaction, TxId,
+    Answer, Network, Payer, PayerEffect, PayerEvent, PaymentOutcome, Transaction, TxId,
 };
 use quorate_types::{Lane, Machine, ReplicaId, Time};
 use rustls::ClientConfig;
@@ -31,10 +32,11 @@ const ORDERS_MAX: (usize, usize) = (65_536, 64 * 1024 * 1024);
 /// Answers that wait for the machine.
 const ANSWERS_MAX: usize = 65_536;
 
-/// Shows transactions to all authorities. Cloning shares the connections; they end with the last clone.
+/// Shows transactions to all authorities. Cloning shares the connections; they end with the last
+/// clone.
 #[derive(Clone, Debug)]
 pub struct PayClient {
-    payments: mpsc::Sender<(Arc<Transaction>, oneshot::Sender<Outcome>)>,
+    payments: mpsc::Sender<(Arc<Transaction>, oneshot::Sender<PaymentOutcome>)>,
     links: Arc<Links>,
 }
 
@@ -76,18 +78,18 @@ impl PayClient {
         Ok(Self { payments, links: Arc::new(Links { up, _tasks: tasks }) })
     }
 
-    /// Shows a transaction to all authorities until its outcome is known: as long as too few answer, for ever.
-    /// The caller has made it durable before (★ of the payer's contract).
+    /// Shows a transaction to all authorities until its outcome is known: as long as too few
+    /// answer, for ever. The caller has made it durable before (★ of the payer's contract).
     ///
     /// # Panics
     /// When the runtime is shutting down.
-    pub async fn pay(&self, transaction: Arc<Transaction>) -> Outcome {
+    pub async fn pay(&self, transaction: Arc<Transaction>) -> PaymentOutcome {
         let (done, outcome) = oneshot::channel();
         self.payments.send((transaction, done)).await.expect("the driver lives as long as we");
         outcome.await.expect("the driver answers or lives on")
     }
 
-    /// How many authorities are connected.
+    /// Number of connected authorities.
     #[must_use]
     pub fn connected(&self) -> usize {
         self.links.up.iter().filter(|up| up.load(Ordering::Relaxed)).count()
@@ -146,7 +148,9 @@ impl PayLink {
                     let (reader, writer) = tokio::io::split(stream);
                     tokio::select! {
                         () = self.listen(reader, &answers, limits.frame) => {}
-                        _ = drain(&self.outbox, writer, Lane::Client, &self.metrics, limits.write) => {}
+                        _ = drain(
+                            &self.outbox, writer, Lane::Client, &self.metrics, limits.write,
+                        ) => {}
                     }
                     self.up.store(false, Ordering::Relaxed);
                 }
@@ -163,9 +167,9 @@ impl PayLink {
         &self,
         reader: impl AsyncRead + Unpin,
         answers: &mpsc::Sender<(ReplicaId, Answer)>,
-        patience: Duration,
+        timeout: Duration,
     ) {
-        let mut reader = FrameReader::new(reader, answer_bytes_max, patience);
+        let mut reader = FrameReader::new(reader, answer_bytes_max, timeout);
         while let Ok(head) = reader.begin().await
             && let Ok(frame) = reader.finish(head).await
             && let Ok(answer) = Answer::try_from_slice(content(&frame))
@@ -188,14 +192,14 @@ struct Driver {
     payer: Payer,
     network: Arc<Network>,
     outboxes: Vec<Arc<Outbox>>,
-    waiting: BTreeMap<TxId, Vec<oneshot::Sender<Outcome>>>,
+    waiting: BTreeMap<TxId, Vec<oneshot::Sender<PaymentOutcome>>>,
     began: Instant,
 }
 
 impl Driver {
     async fn run(
         mut self,
-        mut payments: mpsc::Receiver<(Arc<Transaction>, oneshot::Sender<Outcome>)>,
+        mut payments: mpsc::Receiver<(Arc<Transaction>, oneshot::Sender<PaymentOutcome>)>,
         mut answers: mpsc::Receiver<(ReplicaId, Answer)>,
     ) {
         loop {
@@ -213,7 +217,7 @@ impl Driver {
                 }
                 () = sleep_until(wake) => self.payer.handle_timeout(self.now()),
             }
-            self.carry_out().await;
+            self.apply_effects().await;
         }
     }
 
@@ -221,7 +225,7 @@ impl Driver {
         Time(u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX))
     }
 
-    fn begin(&mut self, transaction: Arc<Transaction>, done: oneshot::Sender<Outcome>) {
+    fn begin(&mut self, transaction: Arc<Transaction>, done: oneshot::Sender<PaymentOutcome>) {
         let tx = transaction.id(self.network.chain());
         let others = self.waiting.entry(tx).or_default();
         others.push(done);
@@ -230,7 +234,7 @@ impl Driver {
         }
     }
 
-    async fn carry_out(&mut self) {
+    async fn apply_effects(&mut self) {
         while let Some(effect) = self.payer.poll() {
             match effect {
                 // Whoever called has stored it.
@@ -257,8 +261,8 @@ impl Driver {
     }
 }
 
-/// A raw connection to one shard of one authority, for load generators: frames that were made before go out,
-/// answers come in, and nothing is counted or asked again.
+/// A raw connection to one shard of one authority, for load generators: frames that were made
+/// before go out, answers come in, and nothing is counted or asked again.
 #[derive(Debug)]
 pub struct PayFeed {
     outbox: Arc<Outbox>,
@@ -267,12 +271,12 @@ pub struct PayFeed {
     _tasks: JoinSet<()>,
 }
 
-/// An encoded order.
+/// Order that is encoded as a frame.
 #[derive(Clone, Debug)]
 pub struct PreparedOrder(Frame);
 
 impl PreparedOrder {
-    /// Encodes a transaction.
+    /// Encodes a transaction as an order.
     #[must_use]
     pub fn new(transaction: &Transaction) -> Self {
         Self(order(transaction))
@@ -304,19 +308,19 @@ impl PayFeed {
         Ok(Self { outbox, up, answers, _tasks: tasks })
     }
 
-    /// Whether the connection is up.
+    /// Returns `true` while the connection is up.
     #[must_use]
     pub fn is_up(&self) -> bool {
         self.up.load(Ordering::Relaxed)
     }
 
-    /// What queues orders: cloning shares the queue, which drops what does not fit.
+    /// Queue for orders: cloning shares the queue, which drops what does not fit.
     pub fn sender(&self) -> impl Fn(&PreparedOrder) + Clone + Send + use<> {
         let outbox = Arc::clone(&self.outbox);
         move |order| outbox.push(order.0.clone())
     }
 
-    /// The next answer.
+    /// Waits for the next answer; `None` when the connection has ended for good.
     pub async fn answer(&mut self) -> Option<Answer> {
         self.answers.recv().await.map(|(_, answer)| answer)
     }

@@ -1,4 +1,4 @@
-//! How one shard of an authority runs: a TOML file beside its keys.
+//! Configuration of one shard of an authority: a TOML file beside its keys.
 
 use crate::config::LogSettings;
 use quorate_payments::{Network, NetworkError, NetworkFile};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How one shard of an authority runs. Relative paths are meant from the file's folder.
+/// Configuration of one shard of an authority. Relative paths start from the file's folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuthorityConfig {
@@ -18,21 +18,22 @@ pub struct AuthorityConfig {
     /// A file with the passphrase of a sealed key file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passphrase_file: Option<PathBuf>,
-    /// Which shard this is, from 0.
+    /// Index of the shard, from 0.
     #[serde(default)]
     pub shard: u16,
-    /// Where its locks are kept. Made when it is missing; two processes never share one.
+    /// Folder of its locks. Made when it is missing; two processes never share one.
     pub data_dir: PathBuf,
     /// `address:port` to listen on for payers. Absent: the network file's address of this shard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listen: Option<String>,
     /// `address:port` for status, metrics and evidence over plain HTTP, without authentication.
     pub http: String,
-    /// What a lock survives. `fsync`: a power cut. `os`: the end of the process only, for measurements.
+    /// Failures that a lock survives. `fsync`: a power cut. `os`: the end of the process only, for
+    /// measurements.
     #[serde(default)]
     pub durability: Durability,
-    /// Bytes of locks kept as they came, at least 1 MiB, 256 MiB unless told: with them a refusal shows whom an input is locked
-    /// for. Older ones stay locked, in the checkpoint, without that.
+    /// Bytes of locks kept as they came, at least 1 MiB, 256 MiB unless told: with them a refusal
+    /// shows whom an input is locked for. Older ones stay locked, in the checkpoint, without that.
     #[serde(default = "default_evidence")]
     pub evidence_bytes: u64,
     /// Threads that check transactions and vote, 1 to 64.
@@ -44,7 +45,7 @@ pub struct AuthorityConfig {
     /// Most payers connected at once.
     #[serde(default = "default_payers")]
     pub payers_max: usize,
-    /// What is logged, to standard error.
+    /// Level and format of the log, which goes to standard error.
     #[serde(default)]
     pub log: LogSettings,
 }
@@ -62,53 +63,53 @@ fn default_payers() -> usize {
     4_096
 }
 
-/// Why an authority's or a wallet's files are refused.
+/// Error in an authority's or a wallet's files.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityConfigError {
     /// A file cannot be read.
     #[error("cannot read {path}: {source}", path = path.display())]
     Read {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// The system's words.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// A file is not what it should be.
     #[error("{path}: {reason}", path = path.display())]
     Parse {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// The parser's words.
+        /// Error of the parser, with its line.
         reason: String,
     },
     /// The network file is refused.
     #[error("{path}: {source}", path = path.display())]
     Network {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// First problem in the network.
         source: NetworkError,
     },
     /// A field out of its range.
     #[error("{path}: '{field}' is {found}; it is from {least} to {most}", path = path.display())]
     Range {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
-        /// What it says.
+        /// Value that it has.
         found: u64,
-        /// The least.
+        /// Smallest value that is accepted.
         least: u64,
-        /// The most.
+        /// Largest value that is accepted.
         most: u64,
     },
     /// The keys are no authority's.
     #[error("the keys in {key} are no authority's of {network}: use the file that names them, or an authority's keys", key = key.display(), network = network.display())]
     NotAnAuthority {
-        /// The key file.
+        /// Path of the key file.
         key: PathBuf,
-        /// The network file.
+        /// Path of the network file.
         network: PathBuf,
     },
 }
@@ -158,7 +159,7 @@ impl AuthorityConfig {
         Ok(())
     }
 
-    /// As a file.
+    /// Encodes the configuration as TOML.
     ///
     /// # Panics
     /// Never: it is a table.

@@ -1,4 +1,4 @@
-//! Who tried to spend twice: kept on disk, served to whoever asks.
+//! Evidence of double spends: kept on disk, and served at `/evidence`.
 
 use parking_lot::Mutex;
 use quorate_payments::{Equivocation, TxId};
@@ -7,16 +7,16 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Served at once; older ones are on disk.
+/// Most proofs that are served; older ones are on disk.
 const SHOWN_MAX: usize = 256;
 
-/// Kept on disk, in bytes.
+/// Bytes of proofs that are kept on disk.
 const KEPT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The newest proofs, for whoever asks.
+/// Newest proofs, which `/evidence` serves.
 pub(super) type Shown = Arc<Mutex<VecDeque<Equivocation>>>;
 
-/// The proofs on disk.
+/// Proofs of double spends on disk.
 #[derive(Debug)]
 pub(super) struct Evidence {
     archive: Archive,
@@ -61,7 +61,7 @@ impl Evidence {
         }
         self.archive.append(&borsh::to_vec(&one).expect("encoding into memory cannot fail"))?;
         self.archive.commit()?;
-        self.archive.give_up_below(self.archive.next())?;
+        self.archive.prune_below(self.archive.next())?;
         show(&self.shown, &mut self.known, one);
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! An authority's locks on disk: the archive of all of them in order, and the checkpoint of what they came
-//! to, from which the set in memory is made at a start.
+//! An authority's locks on disk: the archive of all of them in order, and the checkpoint of what
+//! they came to, from which the set in memory is made at a start.
 
 use borsh::BorshDeserialize;
 use crossbeam_channel::{Sender, bounded};
@@ -11,7 +11,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
-/// Locks after which a checkpoint is worth writing, if it is not yet twice as many as the last one had.
+/// Locks after which a checkpoint is worth writing, if it is not yet twice as many as the last one
+/// had.
 const CHECKPOINT_LOCKS: u64 = 1_000_000;
 
 /// An input with what it is locked for, in a checkpoint.
@@ -27,7 +28,7 @@ pub struct Locks {
     archive: Archive,
     checkpoints: Arc<Mutex<Checkpoints>>,
     spent: Arc<SpentSet>,
-    /// How far the newest checkpoint goes.
+    /// Number of locks that the newest checkpoint covers.
     covered: u64,
     writing: Option<JoinHandle<Result<u64, StorageError>>>,
 }
@@ -80,13 +81,13 @@ impl Locks {
         Ok(Self { archive, checkpoints, spent, covered, writing: None })
     }
 
-    /// What is locked.
+    /// Set of the locked inputs, for threads that check orders.
     #[must_use]
     pub fn spent(&self) -> &Arc<SpentSet> {
         &self.spent
     }
 
-    /// How many locks there are: the number of the next one.
+    /// Sequence number of the next lock, which is the number of locks so far.
     #[must_use]
     pub fn next(&self) -> u64 {
         self.archive.next()
@@ -120,7 +121,7 @@ impl Locks {
         Ok(())
     }
 
-    /// A lock by its number; `None` when it was given up.
+    /// A lock by its number; `None` when it was pruned.
     ///
     /// # Errors
     /// When the disk fails or the entry is damaged.
@@ -144,7 +145,7 @@ impl Locks {
         Ok(())
     }
 
-    /// On a thread of its own: entries are read out of the set while it grows.
+    /// Starts a checkpoint on a thread of its own: entries are read out of the set while it grows.
     fn begin_checkpoint(&mut self) {
         let (checkpoints, spent) = (Arc::clone(&self.checkpoints), Arc::clone(&self.spent));
         let sequence = self.next();
@@ -160,13 +161,14 @@ impl Locks {
         // A panic in there is a defect that shows itself in the log of panics; locks go on without.
         if let Ok(sequence) = done.join() {
             self.covered = sequence?;
-            self.archive.give_up_below(self.covered)?;
+            self.archive.prune_below(self.covered)?;
         }
         Ok(())
     }
 }
 
-/// Everything locked by the first `sequence` locks (★: and nothing later, which may not be durable).
+/// Everything locked by the first `sequence` locks (★: and nothing later, which may not be
+/// durable).
 fn write_checkpoint(
     checkpoints: &Mutex<Checkpoints>,
     spent: &SpentSet,
@@ -184,8 +186,8 @@ fn write_checkpoint(
     Ok(sequence)
 }
 
-/// What is read is put into the set on a thread of its own: reading and checking on one core, the set's
-/// memory on another.
+/// Fills the set on a thread of its own: reading and checking on one core, the set's memory on
+/// another.
 fn restore_beside<T>(
     spent: &SpentSet,
     read: impl FnOnce(&mut Restore) -> Result<T, StorageError>,

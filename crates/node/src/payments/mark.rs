@@ -1,9 +1,9 @@
 //! Noticing that locks are gone (★): a small file beside the key says how many there were.
 //!
-//! An authority that forgot a lock would vote twice for one coin. Its log notices damage, but neither a disk
-//! that was emptied nor one that was set back to an older copy; this file does, as long as it is kept
-//! with the key and not with the data. It is written once a second while there are new locks, so
-//! that a disk set back by less may go unnoticed.
+//! An authority that forgot a lock would vote twice for one coin. Its log notices damage, but
+//! neither a disk that was emptied nor one that was set back to an older copy; this file does, as
+//! long as it is kept with the key and not with the data. It is written once a second while there
+//! are new locks, so that a disk set back by less may go unnoticed.
 
 use crate::NodeError;
 use quorate_types::ChainId;

@@ -6,8 +6,8 @@ use crate::tls;
 use crate::transport::Limits;
 use crate::transport::frames::{Cut, FrameReader};
 use crate::transport::hello::{self, Answer};
-use crate::transport::outbound::{Full, Outbox, drain};
-use crate::transport::pending::{Pending, Visit};
+use crate::transport::outbox::{Full, Outbox, drain};
+use crate::transport::pending::{AcceptedConnection, Pending};
 use crate::transport::socket;
 use bytes::Bytes;
 use crossbeam_channel::Sender;
@@ -29,18 +29,18 @@ use tokio_rustls::server::TlsStream;
 /// Bytes of orders of one payer between its connection and their check.
 const PAYER_BYTES: usize = 5 * 1024 * 1024;
 
-/// And of all payers together.
+/// Bytes of orders under way of all payers together.
 const PAYERS_BYTES: usize = 64 * 1024 * 1024;
 
 /// Answers that wait for one payer: frames and bytes. The oldest go: the payer asks again.
 const ANSWERS_MAX: (usize, usize) = (32_768, 32 * 1024 * 1024);
 
-/// How long the listener rests when the system has no connection to give.
+/// Pause of the listener when the system has no connection to give.
 const ACCEPT_REST: Duration = Duration::from_millis(100);
 
 /// An order as it came, with what it takes of the bounds until it is checked.
 pub(super) struct Arrived {
-    /// Of the connection that it came by.
+    /// Ticket of the connection that it came by.
     pub(super) ticket: u64,
     frame: Bytes,
     _permits: (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>),
@@ -52,7 +52,7 @@ impl Arrived {
     }
 }
 
-/// Who is connected: where answers go.
+/// Connected payers, with the queues for their answers.
 #[derive(Debug, Default)]
 pub(super) struct Payers {
     next: AtomicU64,
@@ -60,7 +60,7 @@ pub(super) struct Payers {
 }
 
 impl Payers {
-    /// Where answers to this connection's orders go, while it lasts.
+    /// Queue for answers to this connection's orders, while it lasts.
     pub(super) fn outbox(&self, ticket: u64) -> Option<Arc<Outbox>> {
         self.outboxes.read().get(&ticket).cloned()
     }
@@ -115,7 +115,7 @@ impl Server {
         let server = Arc::new(self);
         loop {
             match socket.accept().await {
-                Ok((tcp, _)) => server.take_on(tcp),
+                Ok((tcp, _)) => server.accept(tcp),
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     sleep(ACCEPT_REST).await;
@@ -124,25 +124,25 @@ impl Server {
         }
     }
 
-    fn take_on(self: &Arc<Self>, tcp: TcpStream) {
-        let (visit, crowded) = self.pending.enter();
+    fn accept(self: &Arc<Self>, tcp: TcpStream) {
+        let (accepted, crowded) = self.pending.enter();
         if crowded {
             self.metrics.cut("too-many-handshakes");
         }
         let server = Arc::clone(self);
         tokio::spawn(async move {
             tokio::select! {
-                () = server.receive(tcp, &visit) => {}
-                () = visit.leave.notified() => {}
+                () = server.receive(tcp, &accepted) => {}
+                () = accepted.leave.notified() => {}
             }
-            server.pending.leave(&visit);
+            server.pending.leave(&accepted);
         });
     }
 
-    async fn receive(&self, tcp: TcpStream, visit: &Visit) {
-        match timeout(self.limits.handshake, self.get_to_know(tcp)).await {
+    async fn receive(&self, tcp: TcpStream, accepted: &AcceptedConnection) {
+        match timeout(self.limits.handshake, self.handshake(tcp)).await {
             Ok(Ok(stream)) => {
-                self.pending.leave(visit);
+                self.pending.leave(accepted);
                 self.serve(stream).await;
             }
             Ok(Err(error)) => {
@@ -153,7 +153,7 @@ impl Server {
         }
     }
 
-    async fn get_to_know(&self, tcp: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    async fn handshake(&self, tcp: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         socket::prepare(&tcp)?;
         let mut stream = self.tls.accept(tcp).await?;
         let connection = stream.get_ref().1;
@@ -181,14 +181,14 @@ impl Server {
         };
         if send(&mut stream, Answer::Welcome).await.is_ok() {
             let (reader, writer) = tokio::io::split(stream);
-            let (metrics, patience) = (&self.metrics, self.limits.write);
+            let (metrics, write_timeout) = (&self.metrics, self.limits.write);
             tokio::select! {
                 cut = self.read(reader, ticket) => {
                     if let Some(fault) = cut.fault() {
                         self.metrics.cut(fault);
                     }
                 }
-                _ = drain(&outbox, writer, Lane::Client, metrics, patience) => {}
+                _ = drain(&outbox, writer, Lane::Client, metrics, write_timeout) => {}
             }
         }
         self.payers.leave(ticket);

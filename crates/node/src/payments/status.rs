@@ -1,4 +1,5 @@
-//! What an authority shows of itself: `/status`, `/metrics`, `/evidence` and `/healthz`, over plain HTTP.
+//! Status pages of an authority: `/status`, `/metrics`, `/evidence` and `/healthz`, over plain
+//! HTTP.
 
 use super::evidence::Shown;
 use super::server::Payers;
@@ -21,11 +22,11 @@ use tokio::net::TcpListener;
 
 type Labels = Vec<(&'static str, &'static str)>;
 
-/// What an authority counts.
+/// Counters of an authority, for its metrics.
 #[derive(Debug)]
 pub(super) struct Counts {
     registry: Registry,
-    /// Votes that left.
+    /// Votes that were sent.
     pub(super) votes: Counter,
     /// Transactions locked since the start.
     pub(super) locks: Counter,
@@ -57,7 +58,7 @@ impl Counts {
     }
 }
 
-/// What the pages are made from.
+/// State from which the pages are made.
 #[derive(Clone, Debug)]
 pub(super) struct Pages {
     pub(super) network: Arc<Network>,
@@ -73,15 +74,15 @@ pub(super) struct Pages {
 /// The content of `/status`.
 #[derive(Clone, Debug, Serialize)]
 pub struct AuthorityStatus {
-    /// This program's version.
+    /// Version of this program.
     pub version: &'static str,
     /// The network's identity, in hexadecimal.
     pub chain: String,
-    /// Which authority it is.
+    /// Index of the authority in the network.
     pub authority: usize,
-    /// Which shard of it.
+    /// Index of its shard.
     pub shard: u16,
-    /// How authorities vote.
+    /// Scheme by which the authorities vote.
     pub scheme: String,
     /// Votes since the start.
     pub votes: u64,
@@ -89,13 +90,13 @@ pub struct AuthorityStatus {
     pub locks: u64,
     /// Groups of locks made durable since the start.
     pub commits: u64,
-    /// Inputs locked, ever.
+    /// Inputs locked in all.
     pub locked_inputs: usize,
     /// Invalid orders since the start.
     pub refused_invalid: u64,
     /// Orders over an input that is locked for another.
     pub refused_locked: u64,
-    /// Payers connected.
+    /// Number of connected payers.
     pub payers: usize,
     /// Seconds since the start.
     pub uptime_s: u64,
@@ -149,7 +150,8 @@ async fn metrics(State(pages): State<Pages>) -> Response {
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 
-/// A proof that somebody signed two transactions over one input; `proof` is for `quorate pay evidence verify`.
+/// A proof that somebody signed two transactions over one input; `proof` is for
+/// `quorate pay evidence verify`.
 #[derive(Clone, Debug, Serialize)]
 struct ShownProof {
     payer: String,

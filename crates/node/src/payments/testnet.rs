@@ -1,5 +1,5 @@
-//! Writes the files of a payment network: `network.toml`, a folder for each authority with its key and a
-//! configuration for each shard, and the issuer's key.
+//! Writes the files of a payment network: `network.toml`, a folder for each authority with its key
+//! and a configuration for each shard, and the issuer's key.
 
 use super::AuthorityConfig;
 use crate::testnet::{TestnetError, claim, make_folder, system_random, write, write_keys};
@@ -10,25 +10,25 @@ use quorate_types::{Epoch, Groups, Weights, deal_keys};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// What to write.
+/// Plan of a new payment network.
 #[derive(Clone, Debug)]
 pub struct PayTestnetPlan {
     /// A name for people; part of the network's identity.
     pub name: String,
-    /// How many authorities.
+    /// Number of authorities in the network.
     pub authorities: u16,
-    /// How many shards each.
+    /// Number of shards of each.
     pub shards: u16,
-    /// How they vote.
+    /// Scheme by which the authorities vote.
     pub scheme: PayScheme,
     /// The address that all listen on.
     pub host: String,
-    /// Shard `s` of authority `a` listens on this port plus `a · shards + s`, and serves HTTP that many
-    /// ports above the last of those.
+    /// Shard `s` of authority `a` listens on this port plus `a · shards + s`, and serves HTTP that
+    /// many ports above the last of those.
     pub base_port: u16,
-    /// What a lock survives.
+    /// Failures that a lock survives.
     pub durability: Durability,
-    /// What the network begins with.
+    /// Outputs that exist from the beginning.
     pub genesis: Vec<Endowment>,
 }
 
@@ -47,12 +47,12 @@ impl Default for PayTestnetPlan {
     }
 }
 
-/// What was written.
+/// Paths of a payment network's files.
 #[derive(Clone, Debug)]
 pub struct PayTestnet {
     /// The folder of it all.
     pub directory: PathBuf,
-    /// The network file.
+    /// Path of the network file.
     pub network: PathBuf,
     /// The issuer's key file.
     pub issuer: PathBuf,
@@ -63,7 +63,8 @@ pub struct PayTestnet {
 }
 
 impl PayTestnet {
-    /// Writes the files of a new network with new keys into `directory`, which must be empty or absent.
+    /// Writes the files of a new network with new keys into `directory`, which must be empty or
+    /// absent.
     ///
     /// # Errors
     /// When the plan is impossible or the file system refuses.

@@ -1,17 +1,152 @@
 use super::*;
-use crate::transport::frames::Permit;
-use quorate_crypto::Digest;
-use quorate_engine::Message;
-use quorate_engine::message::{Busy, FetchBlocks};
-use quorate_types::{BlockId, Body, BodyRef, Height, ReplicaId};
+use crate::config::load_committee;
+use crate::{Testnet, TestnetPlan};
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use quorate_consensus::Message::Jolteon;
+use quorate_consensus::chained::{self, Qc};
+use quorate_crypto::{
+    Aggregate, Bitmap, Certificate, Digest, KeyCache, KeyFile, Policy, SchemeKind, Share,
+};
+use quorate_engine::message::{Busy, Chain, FetchBlocks};
+use quorate_engine::{Message, Settings};
+use quorate_types::machine::CombineId;
+use quorate_types::{BlockId, Body, BodyRef, Committee, Height, Purpose, ReplicaId, View};
+use std::thread;
+
+const LIAR: Peer = Peer::Replica(ReplicaId(3));
+const VOTER: Peer = Peer::Replica(ReplicaId(1));
 
 #[derive(Debug)]
 struct Nowhere;
 
-impl Inlet for Nowhere {
+impl MessageSink for Nowhere {
     fn message(&self, _from: Peer, _urgent: bool, _message: Verified<Incoming>) -> bool {
         true
     }
+}
+
+/// Tells who sent what passed its check, in the order of the checks.
+#[derive(Debug)]
+struct Passed(Sender<Peer>);
+
+impl MessageSink for Passed {
+    fn message(&self, from: Peer, _urgent: bool, _message: Verified<Incoming>) -> bool {
+        self.0.send(from).is_ok()
+    }
+}
+
+/// A pool of a committee of four whose threads have not begun.
+struct Idle {
+    committee: Arc<Committee>,
+    pool: Pool,
+    workers: Vec<Worker>,
+    metrics: Arc<Metrics>,
+    sink: Arc<Passed>,
+    passed: Receiver<Peer>,
+    /// A share that is a good one, over something else.
+    share: Share,
+}
+
+impl Idle {
+    fn new(scheme: SchemeKind) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = TestnetPlan { members: 4, scheme, ..TestnetPlan::default() };
+        let testnet = Testnet::create(&folder.path().join("net"), &plan).unwrap();
+        let committee = Arc::new(load_committee(&testnet.committee, KeyCache::On).unwrap());
+        let key = folder.path().join("net/validator-3/key.toml");
+        let share = KeyFile::read(&key).unwrap().voting.sign(b"something else");
+        let verifier = Arc::new(Verifier::new(Arc::clone(&committee), &Settings::default()));
+        let metrics = Arc::new(Metrics::new());
+        let (pool, workers) = Pool::without_combining(&verifier, &metrics, 1);
+        let (sender, passed) = unbounded();
+        Self { committee, pool, workers, metrics, sink: Arc::new(Passed(sender)), passed, share }
+    }
+
+    /// Queues a message; `false` when the pool takes none from this peer.
+    fn deliver(&self, from: Peer, message: chained::Message) -> bool {
+        let message = Message::Consensus(Jolteon(message));
+        self.pool.deliver(Delivery { from, sink: self.sink.clone(), ..delivery(&message) })
+    }
+
+    /// Begins to check; the first that passes is this peer's.
+    fn expect_first(&mut self, from: Peer) {
+        for worker in self.workers.drain(..) {
+            thread::spawn(worker);
+        }
+        assert_eq!(self.passed.recv(), Ok(from));
+    }
+
+    fn refused(&self, from: Peer) -> u64 {
+        self.metrics.rejections(from, &Rejected::BadSignature(""))
+    }
+
+    /// A certificate of a quorum that never signed it.
+    fn bogus(&self, number: u64) -> chained::Message {
+        let mut id = Digest::ZERO;
+        id.0[..8].copy_from_slice(&number.to_le_bytes());
+        let signers = Bitmap::from_indices(4, 0..3);
+        let aggregate = Aggregate(self.share.0.clone());
+        let certificate = Certificate { signers, aggregate };
+        let (base_view, base_id) = (View(0), BlockId::default());
+        let high_qc = Qc { view: View(2), id: BlockId(id), base_view, base_id, certificate };
+        chained::Message::Certificates { high_qc, high_tc: None }
+    }
+
+    fn vote(&self, from: Peer) -> chained::Message {
+        chained::Message::Vote(chained::Vote {
+            view: View(2),
+            id: BlockId::default(),
+            base_view: View(0),
+            base_id: BlockId::default(),
+            signer: from.replica().unwrap(),
+            share: self.share.clone(),
+        })
+    }
+}
+
+/// ★ From outside: 2,000 bogus certificates held up another member's vote by as many pairings, 9.5
+/// s. It waits for one, and the rest are not checked at all.
+#[test]
+fn a_vote_waits_for_one_check_of_a_member_that_floods() {
+    let mut idle = Idle::new(SchemeKind::Bls);
+    for number in 0..2_000 {
+        assert!(idle.deliver(LIAR, idle.bogus(number)));
+    }
+    assert!(idle.deliver(VOTER, idle.vote(VOTER)));
+    idle.expect_first(VOTER);
+    assert!(idle.refused(LIAR) <= 1, "{} were checked before the vote", idle.refused(LIAR));
+    while idle.refused(LIAR) == 0 {
+        thread::yield_now();
+    }
+    while !idle.pool.is_barred(LIAR) {
+        thread::yield_now();
+    }
+    assert!(!idle.deliver(LIAR, idle.bogus(0)), "nothing more is taken from it");
+    assert_eq!(idle.pool.backlog().waiting().map(|(_, frames)| frames), [0, 0]);
+    assert_eq!(idle.refused(LIAR), 1);
+}
+
+/// A share that is bad alone is its sender's fault, found out when shares are combined.
+#[test]
+fn a_member_whose_share_is_refused_alone_is_cut_off() {
+    let mut idle = Idle::new(SchemeKind::Ed25519);
+    let (scheme, _) = idle.committee.scheme(Purpose::Vote);
+    idle.pool.combine(CombineJob {
+        id: CombineId { purpose: Purpose::Vote, number: 0 },
+        scheme,
+        message: b"a statement".to_vec(),
+        shares: vec![(3, idle.share.clone())],
+        suspects: Bitmap::new(4),
+        policy: Policy::default(),
+    });
+    assert!(idle.deliver(VOTER, idle.vote(VOTER)));
+    idle.expect_first(VOTER);
+    assert!(idle.pool.is_barred(LIAR));
+    assert!(!idle.pool.is_barred(VOTER));
+}
+
+fn goes_ahead(delivery: &Delivery) -> bool {
+    is_urgent(delivery.lane, &delivery.content)
 }
 
 fn delivery(message: &Message) -> Delivery {
@@ -22,9 +157,10 @@ fn delivery(message: &Message) -> Delivery {
         from: Peer::Replica(ReplicaId(1)),
         lane: message.lane(),
         content: content.into(),
-        inlet: Arc::new(Nowhere),
+        sink: Arc::new(Nowhere),
         cut: Arc::new(Notify::new()),
-        permit: Permit::none(),
+        received: Instant::now(),
+        permit: Permit::new(None, None),
     }
 }
 
@@ -35,13 +171,23 @@ fn bodies_never_go_before_votes() {
     let body = Message::Body(Arc::new(body));
     let fetch = FetchBlocks { height: Height(0), after: None, target: BlockId::default() };
     let busy = Message::Busy(Busy { sequence: 0, reason: String::new() });
-    assert!(is_urgent(&delivery(&Message::Announce(vec![reference]))));
-    assert!(is_urgent(&delivery(&Message::FetchBodies(vec![reference]))));
-    assert!(is_urgent(&delivery(&Message::FetchBlocks(fetch))));
-    assert!(!is_urgent(&delivery(&body)));
-    assert!(!is_urgent(&delivery(&busy)));
+    assert!(goes_ahead(&delivery(&Message::Announce(vec![reference]))));
+    assert!(goes_ahead(&delivery(&Message::FetchBodies(vec![reference]))));
+    assert!(goes_ahead(&delivery(&Message::FetchBlocks(fetch))));
+    assert!(!goes_ahead(&delivery(&body)));
+    assert!(!goes_ahead(&delivery(&busy)));
     let smuggled = Delivery { lane: Lane::Votes, ..delivery(&body) };
-    assert!(!is_urgent(&smuggled), "a body in the votes lane is still a body");
+    assert!(!goes_ahead(&smuggled), "a body in the votes lane is still a body");
+}
+
+/// A chain carries blocks and bodies, megabytes of them with all their signatures.
+#[test]
+fn chains_never_go_before_votes() {
+    let (heights, certificate) = (Vec::new(), Bytes::new());
+    let chain = Chain { heights, certificate, blocks: Vec::new(), bodies: Vec::new() };
+    let delivery = delivery(&Message::Chain(chain));
+    assert_eq!(delivery.lane, Lane::Consensus);
+    assert!(!goes_ahead(&delivery));
 }
 
 #[test]

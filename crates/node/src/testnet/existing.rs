@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 /// A committee, and its members' keys as far as they are at hand.
 #[derive(Clone)]
 pub struct ExistingKeys {
-    /// The members.
+    /// Committee file that the keys belong to.
     pub committee: CommitteeFile,
-    /// In member order; `None` for a member whose keys are elsewhere or lost.
+    /// Keys in member order; `None` for a member whose keys are elsewhere or lost.
     pub keys: Vec<Option<KeyFile>>,
 }
 
-/// Why a folder's keys cannot be used.
+/// Reason that a folder's keys cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ExistingKeysError {
     /// There is no committee file.
@@ -36,9 +36,9 @@ pub enum ExistingKeysError {
     /// A key file that is another member's, or nobody's.
     #[error("the keys in {path} are not those of member {member}", path = path.display())]
     OtherMember {
-        /// The key file.
+        /// Path of the key file.
         path: PathBuf,
-        /// Whose it should be.
+        /// Index of the member whose keys it should hold.
         member: usize,
     },
     /// A scheme that is none.
@@ -47,8 +47,9 @@ pub enum ExistingKeysError {
 }
 
 impl ExistingKeys {
-    /// Reads a folder as a testnet has it, `committee.toml` and a folder `validator-I` with `key.toml` for
-    /// each member, or as key generation leaves it, with the committee file in each of these.
+    /// Reads a folder as a testnet has it, `committee.toml` and a folder `validator-I` with
+    /// `key.toml` for each member, or as key generation leaves it, with the committee file in each
+    /// of these.
     ///
     /// # Errors
     /// When there is no committee, files disagree, or a key file is sealed or not its member's.

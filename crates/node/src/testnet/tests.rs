@@ -29,6 +29,23 @@ fn every_file_that_is_written_loads() {
     }
 }
 
+/// A bench's committee runs with settings that a validator of its own refuses.
+#[test]
+fn files_with_settings_for_comparisons_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = |name: &str, settings: Settings| {
+        let plan = TestnetPlan { settings, ..TestnetPlan::default() };
+        let testnet = Testnet::create(&folder.path().join(name), &plan).unwrap();
+        NodeConfig::load(&testnet.configs[0]).unwrap()
+    };
+    assert!(!config("usual", Settings::default()).comparison);
+    let mut settings = Settings::default();
+    settings.comparison.filter_requests = false;
+    let compared = config("compared", settings.clone());
+    assert!(compared.comparison);
+    assert_eq!(compared.replica, settings);
+}
+
 #[test]
 fn weights_reach_the_committee() {
     let folder = tempfile::tempdir().unwrap();

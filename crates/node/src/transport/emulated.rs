@@ -1,12 +1,13 @@
 //! Networks that are not there: frames that are held back as if they had far to go.
 //!
 //! What a member or a client sends is held back before it is written (`drain`); what a client hears
-//! from a member is held back as it is read (`DelayedReader`), since members do not know where their
-//! clients are. Each connection has a [`Line`] of its own, so that lanes do not delay one another; it
-//! holds the bandwidth-delay product, and what exceeds that waits in the [`Outbox`] with its bounds,
-//! or in the kernel. There is no task or timer per frame. Without an emulation none of this is used.
+//! from a member is held back as it is read (`DelayedReader`), since members do not know where
+//! their clients are. Each connection has a [`Line`] of its own, so that lanes do not delay one
+//! another; it holds the bandwidth-delay product, and what exceeds that waits in the [`Outbox`]
+//! with its bounds, or in the kernel. There is no task or timer per frame. Without an emulation
+//! none of this is used.
 
-use super::outbound::{Outbox, write_batch};
+use super::outbox::{Outbox, write_batch};
 use crate::metrics::Metrics;
 use bytes::{Buf, Bytes, BytesMut};
 use quorate_engine::Frame;
@@ -27,7 +28,7 @@ const GRAIN: Duration = Duration::from_micros(500);
 /// Bytes read at a time.
 const READ_BYTES: usize = 16 * 1024;
 
-/// What all lines of a process count their time from, so that all lanes of a link see one jitter.
+/// Origin of time for all delay lines of a process, so that all lanes of a link see one jitter.
 fn origin() -> Instant {
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
     *ORIGIN.get_or_init(Instant::now)
@@ -36,20 +37,20 @@ fn origin() -> Instant {
 /// The ways of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Ways {
-    /// Of what is written.
+    /// Route of written bytes.
     pub out: Route,
-    /// Of what is read, where the other end does not hold it back itself.
+    /// Route of read bytes, where the other end does not delay them itself.
     pub back: Option<Route>,
 }
 
 impl Ways {
-    /// Between two members: each holds back what it sends.
+    /// Routes between two members: each delays what it sends.
     #[must_use]
     pub fn between_members(topology: &Topology, from: ReplicaId, to: ReplicaId) -> Self {
         Self { out: topology.route(from.index(), to.index()), back: None }
     }
 
-    /// Between a client that sits beside `home` and a member, both directions at the client.
+    /// Routes between a client that sits beside `home` and a member, both directions at the client.
     #[must_use]
     pub fn of_client(topology: &Topology, home: ReplicaId, member: ReplicaId) -> Self {
         let (home, member) = (home.index(), member.index());
@@ -57,14 +58,14 @@ impl Ways {
     }
 }
 
-/// As [`super::outbound::drain`], late. What had not left the line when the connection fails goes
+/// As [`super::outbox::drain`], late. What had not left the line when the connection fails goes
 /// back.
 pub(super) async fn drain<W: AsyncWrite + Unpin>(
     outbox: &Outbox,
     mut writer: W,
     lane: Lane,
     metrics: &Metrics,
-    patience: Duration,
+    write_timeout: Duration,
     route: Route,
 ) -> io::Error {
     let mut scratch = BytesMut::new();
@@ -75,7 +76,7 @@ pub(super) async fn drain<W: AsyncWrite + Unpin>(
             biased;
             () = sleep_until(due.unwrap_or_else(origin)), if due.is_some() => {
                 held.collect();
-                let write = write_batch(&mut writer, &held.arrived, &mut scratch, patience);
+                let write = write_batch(&mut writer, &held.arrived, &mut scratch, write_timeout);
                 if let Err(error) = write.await {
                     return error;
                 }
@@ -91,7 +92,7 @@ pub(super) async fn drain<W: AsyncWrite + Unpin>(
 struct Held<'a> {
     outbox: &'a Outbox,
     line: Line<Frame>,
-    /// At the other end, as far as the emulation goes.
+    /// Frames that are at the other end, as far as the emulation goes.
     arrived: Vec<Frame>,
 }
 
@@ -133,7 +134,7 @@ pub(super) struct DelayedReader<R> {
 }
 
 impl<R: AsyncRead + Unpin> DelayedReader<R> {
-    /// What `stream` brings, by `route`.
+    /// Delays the bytes of `stream` by `route`.
     pub(super) fn new(stream: R, route: Route) -> Self {
         Self {
             stream,
@@ -146,7 +147,7 @@ impl<R: AsyncRead + Unpin> DelayedReader<R> {
     }
 
     /// Takes in what the stream has, as far as there is room for it.
-    fn take_in(&mut self, cx: &mut Context<'_>) {
+    fn fill(&mut self, cx: &mut Context<'_>) {
         while self.ended.is_none() && self.line.has_room() {
             self.buffer.resize(READ_BYTES, 0);
             let mut part = ReadBuf::new(&mut self.buffer);
@@ -165,7 +166,7 @@ impl<R: AsyncRead + Unpin> DelayedReader<R> {
     /// Waits for the next bytes to arrive; ready without any when nothing is under way.
     fn poll_arrival(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.arrived.is_empty() {
-            self.take_in(cx);
+            self.fill(cx);
             let Some(due) = self.line.due() else {
                 return if self.ended.is_some() { Poll::Ready(()) } else { Poll::Pending };
             };

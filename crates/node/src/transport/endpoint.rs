@@ -2,15 +2,15 @@
 //! transport takes by itself.
 //!
 //! Everything on a frame's way is a validator's own: its key and address, connections in all lanes,
-//! queues and their bounds, readers and their permits, and the pool's threads, which hand what arrived
-//! to the caller where they would decode and check it.
+//! queues and their bounds, readers and their permits, and the pool's threads, which hand what
+//! arrived to the caller where they would decode and check it.
 
-use super::frames::Intake;
+use super::frames::IngressContext;
 use super::inbound::{Listener, Peers};
 use super::outbound::member_links;
 use super::{Limits, Network};
 use crate::metrics::Metrics;
-use crate::pool::{Inlet, Pool};
+use crate::pool::{MessageSink, Pool};
 use crate::validator::{bind, start_runtime};
 use crate::{NodeConfig, NodeError, keys, tls};
 use quorate_engine::{Incoming, Verifier};
@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::thread::Builder;
 use tokio::runtime::Runtime;
 
-/// What is done with the content of a frame that arrived, its tag included: on a thread of the pool,
-/// which may answer through the network at once.
+/// Handler of a frame's content, its tag included: runs on a thread of the pool, and may answer
+/// through the network at once.
 pub type Heard = Box<dyn Fn(&Network, &[u8]) + Send + Sync>;
 
 /// A member that runs. Ends when dropped.
@@ -33,8 +33,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Listens and dials as the validator with this configuration would. Not to be called from a tokio
-    /// task: it brings a runtime of its own.
+    /// Listens and dials as the validator with this configuration would. Not to be called from a
+    /// tokio task: it brings a runtime of its own.
     ///
     /// # Errors
     /// When a file is refused, the address is taken, or the system gives no threads.
@@ -45,17 +45,15 @@ impl Endpoint {
         let id = keys::member_of(config, &committee, &file, &keys.public())?;
         let (metrics, limits) = (Arc::new(Metrics::new()), Limits::default());
         let network = Arc::new(Network::new(id, committee.size(), Arc::clone(&metrics)));
-        let replica = &config.replica;
-        let verifier =
-            Verifier::new(Arc::clone(&committee), replica.protocol, replica.proposal_key);
+        let verifier = Verifier::new(Arc::clone(&committee), &config.replica);
         let (pool, workers) =
-            Pool::new(&Arc::new(verifier), &metrics, Arc::new(|_| true), config.verify_threads);
+            Pool::without_combining(&Arc::new(verifier), &metrics, config.verify_threads);
         for worker in workers {
             let failed = |source| NodeError::Start { what: "check", source };
             Builder::new().name("check".into()).spawn(worker).map_err(failed)?;
         }
-        let inlet = Arc::new(RawInlet { network: Arc::clone(&network), heard });
-        let intake = Intake::new(pool, inlet, metrics, limits);
+        let sink = Arc::new(RawSink { network: Arc::clone(&network), heard });
+        let ingress = IngressContext::new(pool, sink, metrics, limits);
 
         let runtime = start_runtime(config.network_threads)?;
         let own = committee.address(id).expect("a member has an address");
@@ -67,7 +65,7 @@ impl Endpoint {
         }
         let tls = tls::listener(&keys.identity)?;
         let peers = Peers { committee, learners: config.learner_ids() };
-        runtime.spawn(Listener::new(tls, peers, Arc::clone(&network), intake).run(socket));
+        runtime.spawn(Listener::new(tls, peers, Arc::clone(&network), ingress).run(socket));
         Ok(Self { id, network, runtime: Some(runtime) })
     }
 
@@ -77,7 +75,7 @@ impl Endpoint {
         self.id
     }
 
-    /// Where it sends.
+    /// Network through which it sends.
     #[must_use]
     pub fn network(&self) -> &Arc<Network> {
         &self.network
@@ -93,12 +91,12 @@ impl Drop for Endpoint {
 }
 
 /// Hears every frame as it came, and lets none be checked.
-struct RawInlet {
+struct RawSink {
     network: Arc<Network>,
     heard: Heard,
 }
 
-impl Inlet for RawInlet {
+impl MessageSink for RawSink {
     fn message(&self, _from: Peer, _urgent: bool, _message: Verified<Incoming>) -> bool {
         true
     }
@@ -109,8 +107,8 @@ impl Inlet for RawInlet {
     }
 }
 
-impl fmt::Debug for RawInlet {
+impl fmt::Debug for RawSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RawInlet")
+        f.write_str("RawSink")
     }
 }

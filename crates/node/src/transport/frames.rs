@@ -1,14 +1,15 @@
-//! Reading frames: every length is checked before anything is allocated, every frame has a deadline.
+//! Reading frames: every length is checked before anything is allocated, every frame has a
+//! deadline.
 
 use super::Limits;
 use crate::metrics::Metrics;
-use crate::pool::{Delivery, Inlet, Pool};
+use crate::pool::{Delivery, MessageSink, Permit, Pool};
 use bytes::{Bytes, BytesMut};
-use quorate_engine::frame_bytes_max;
+use quorate_engine::FrameTag;
 use quorate_types::{Lane, Peer, Request};
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -18,7 +19,7 @@ const HEAD_BYTES: usize = LENGTH_BYTES + 1;
 const READ_BYTES: usize = 64 * 1024;
 const MIB: usize = 1024 * 1024;
 
-/// Why a connection is cut.
+/// Reason that a connection is cut.
 #[derive(Debug, thiserror::Error)]
 pub enum Cut {
     /// The other end is gone, cleanly or not.
@@ -33,17 +34,17 @@ pub enum Cut {
     /// Longer than its tag allows. Nothing was allocated.
     #[error("a frame of {bytes} bytes with the tag {tag}, which allows {max}")]
     TooLarge {
-        /// What it claims.
+        /// Length that the frame announces, in bytes.
         bytes: usize,
-        /// Its tag.
+        /// Tag of the frame.
         tag: u8,
-        /// What it may have.
+        /// Cap of the tag on this lane, in bytes.
         max: usize,
     },
     /// Begun and not finished in time.
     #[error("a frame that was not complete in time")]
     Slow,
-    /// A message on it was refused.
+    /// A message on it was refused, or nothing is taken from its peer for what it sent before.
     #[error("a message that was refused")]
     Refused,
 }
@@ -71,11 +72,11 @@ pub fn content_bytes_max(lane: Lane, tag: u8) -> Option<usize> {
         Lane::Client => (1 + Request::WIRE_BYTES_MAX).max(MIB),
         Lane::Consensus | Lane::Bulk => usize::MAX,
     };
-    Some(frame_bytes_max(tag)?.min(lane_max))
+    Some(FrameTag::parse(tag)?.rules().bytes_max.min(lane_max))
 }
 
-/// How many bytes of one connection may be under way from its reader to the machine. Never less than
-/// the largest frame that the lane is meant for.
+/// Most bytes of one connection under way from its reader to the machine. Never less than the
+/// largest frame that the lane is meant for.
 #[must_use]
 pub fn budget(from: Peer, lane: Lane) -> usize {
     match (from, lane) {
@@ -86,12 +87,15 @@ pub fn budget(from: Peer, lane: Lane) -> usize {
     }
 }
 
-/// What a frame announces of itself.
+/// Bytes that the smallest frame is taken for while it is under way: what it occupies here besides.
+const FRAME_BYTES_MIN: usize = 512;
+
+/// Header of a frame: its length and tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// The bytes of tag and content, within the tag's cap.
     pub bytes: usize,
-    /// The tag.
+    /// Tag of the frame, which says its kind.
     pub tag: u8,
 }
 
@@ -102,14 +106,14 @@ pub struct FrameReader<R, C> {
     /// Read and not yet taken: several small frames at a time.
     buffer: BytesMut,
     cap: C,
-    patience: Duration,
+    frame_timeout: Duration,
 }
 
 impl<R: AsyncRead + Unpin, C: Fn(u8) -> Option<usize>> FrameReader<R, C> {
-    /// A reader of frames that have at most as many bytes as `cap` says of their tag, `None` for a tag
-    /// that is not expected. A frame once begun has `patience` to be complete.
-    pub fn new(stream: R, cap: C, patience: Duration) -> Self {
-        Self { stream, buffer: BytesMut::with_capacity(READ_BYTES), cap, patience }
+    /// A reader of frames that have at most as many bytes as `cap` says of their tag, `None` for a
+    /// tag that is not expected. A frame once begun has `frame_timeout` to be complete.
+    pub fn new(stream: R, cap: C, frame_timeout: Duration) -> Self {
+        Self { stream, buffer: BytesMut::with_capacity(READ_BYTES), cap, frame_timeout }
     }
 
     /// Waits, without limit, for a frame to begin, and checks what it announces.
@@ -120,8 +124,8 @@ impl<R: AsyncRead + Unpin, C: Fn(u8) -> Option<usize>> FrameReader<R, C> {
         if self.buffer.is_empty() {
             self.fill().await?;
         }
-        let patience = self.patience;
-        timeout(patience, self.fill_to(HEAD_BYTES)).await.map_err(|_| Cut::Slow)??;
+        let frame_timeout = self.frame_timeout;
+        timeout(frame_timeout, self.fill_to(HEAD_BYTES)).await.map_err(|_| Cut::Slow)??;
         let length: [u8; LENGTH_BYTES] = self.buffer[..LENGTH_BYTES].try_into().expect("4 bytes");
         let bytes = u32::from_le_bytes(length) as usize;
         let tag = self.buffer[LENGTH_BYTES];
@@ -135,14 +139,14 @@ impl<R: AsyncRead + Unpin, C: Fn(u8) -> Option<usize>> FrameReader<R, C> {
         Ok(Head { bytes, tag })
     }
 
-    /// Takes the frame that [`FrameReader::begin`] announced: tag and content, in a buffer of exactly
-    /// their size.
+    /// Takes the frame that [`FrameReader::begin`] announced: tag and content, in a buffer of
+    /// exactly their size.
     ///
     /// # Errors
     /// When the stream ends or the frame is not complete in time.
     pub async fn finish(&mut self, head: Head) -> Result<Bytes, Cut> {
-        let patience = self.patience;
-        timeout(patience, self.take(head)).await.map_err(|_| Cut::Slow)?
+        let frame_timeout = self.frame_timeout;
+        timeout(frame_timeout, self.take(head)).await.map_err(|_| Cut::Slow)?
     }
 
     async fn take(&mut self, head: Head) -> Result<Bytes, Cut> {
@@ -179,27 +183,32 @@ fn ended() -> Cut {
     Cut::Ended(io::ErrorKind::UnexpectedEof.into())
 }
 
-/// Everything that reading a connection needs besides the connection.
+/// Context that reading a connection needs besides the connection.
 #[derive(Clone, Debug)]
-pub struct Intake {
-    /// Where frames are checked.
+pub struct IngressContext {
+    /// Pool that checks the frames.
     pub pool: Pool,
-    /// Where they go then.
-    pub inlet: Arc<dyn Inlet>,
-    /// Counts.
+    /// Receiver of the checked messages.
+    pub sink: Arc<dyn MessageSink>,
+    /// Counters for refused frames and cut connections.
     pub metrics: Arc<Metrics>,
-    /// How patient.
+    /// Time limits of the connection.
     pub limits: Limits,
-    /// What all clients together may have under way.
+    /// Share of the bounds that all clients have together.
     pub clients_share: Arc<Semaphore>,
 }
 
-impl Intake {
-    /// An intake whose clients may have 32 MiB under way together.
+impl IngressContext {
+    /// An ingress whose clients may have 32 MiB under way together.
     #[must_use]
-    pub fn new(pool: Pool, inlet: Arc<dyn Inlet>, metrics: Arc<Metrics>, limits: Limits) -> Self {
+    pub fn new(
+        pool: Pool,
+        sink: Arc<dyn MessageSink>,
+        metrics: Arc<Metrics>,
+        limits: Limits,
+    ) -> Self {
         let clients_share = Arc::new(Semaphore::new(32 * MIB));
-        Self { pool, inlet, metrics, limits, clients_share }
+        Self { pool, sink, metrics, limits, clients_share }
     }
 
     /// Reads frames into the pool until the connection is cut.
@@ -214,9 +223,10 @@ impl Intake {
                 // Before the content is allocated; the frame's own time does not run meanwhile.
                 let own = own_share(&share, from, lane, head.bytes).await;
                 let content = reader.finish(head).await?;
-                // Only now: a client that stops in the middle of a frame holds nothing of the others'.
+                // Only now: a client that stops in the middle of a frame holds nothing of the
+                // others'.
                 let common = self.common_share(from, content.len()).await;
-                Ok::<_, Cut>((content, Permit { _own: own, _common: common }))
+                Ok::<_, Cut>((content, Permit::new(own, common)))
             };
             let received = tokio::select! {
                 received = next => received,
@@ -225,8 +235,12 @@ impl Intake {
             match received {
                 Ok((content, permit)) => {
                     self.metrics.received(lane, content.len());
-                    let (inlet, cut) = (Arc::clone(&self.inlet), Arc::clone(&cut));
-                    self.pool.deliver(Delivery { from, lane, content, inlet, cut, permit });
+                    let (sink, cut) = (Arc::clone(&self.sink), Arc::clone(&cut));
+                    let received = Instant::now();
+                    let delivery = Delivery { from, lane, content, sink, cut, received, permit };
+                    if !self.pool.deliver(delivery) {
+                        return Cut::Refused;
+                    }
                 }
                 Err(cut) => {
                     if let Some(fault) = cut.fault() {
@@ -241,7 +255,8 @@ impl Intake {
     async fn common_share(&self, from: Peer, bytes: usize) -> Option<OwnedSemaphorePermit> {
         match from {
             Peer::Client(_) => {
-                take_share(&self.clients_share, bytes.min(budget(from, Lane::Client))).await
+                let most = budget(from, Lane::Client);
+                take_share(&self.clients_share, bytes.clamp(FRAME_BYTES_MIN, most)).await
             }
             Peer::Replica(_) | Peer::Learner(_) => None,
         }
@@ -254,26 +269,11 @@ async fn own_share(
     lane: Lane,
     bytes: usize,
 ) -> Option<OwnedSemaphorePermit> {
-    take_share(share, bytes.min(budget(from, lane))).await
+    take_share(share, bytes.clamp(FRAME_BYTES_MIN, budget(from, lane))).await
 }
 
 /// The semaphores are never closed: there is always a permit, sooner or later.
 async fn take_share(share: &Arc<Semaphore>, bytes: usize) -> Option<OwnedSemaphorePermit> {
     let bytes = u32::try_from(bytes).expect("budgets are megabytes");
     Arc::clone(share).acquire_many_owned(bytes).await.ok()
-}
-
-/// What a frame takes of the bounds on frames under way; gives it back when dropped.
-#[derive(Debug)]
-pub struct Permit {
-    _own: Option<OwnedSemaphorePermit>,
-    _common: Option<OwnedSemaphorePermit>,
-}
-
-impl Permit {
-    /// For a frame that no bound counts.
-    #[must_use]
-    pub fn none() -> Self {
-        Self { _own: None, _common: None }
-    }
 }

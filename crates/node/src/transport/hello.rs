@@ -8,9 +8,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 /// `"quorate" ‖ version ‖ lane ‖ chain[32]`.
 const HELLO_BYTES: usize = 7 + 1 + 1 + 32;
 const MAGIC: &[u8; 7] = b"quorate";
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
-/// What a dialer opens its connection with.
+/// First message of a dialer on its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
     /// The chain that it serves or uses.
@@ -19,7 +19,7 @@ pub struct Hello {
     pub lane: Lane,
 }
 
-/// What a listener answers.
+/// Answer of a listener to a hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Answer {
@@ -27,16 +27,18 @@ pub enum Answer {
     Welcome = 0,
     /// The hello is not one, or of another version.
     Unknown = 1,
-    /// Another chain.
+    /// The listener serves another chain.
     OtherChain = 2,
     /// The lane is for others than the owner of this key.
     LaneNotYours = 3,
-    /// Too many clients.
+    /// Too many clients are connected.
     Full = 4,
+    /// Something that no correct peer sends came from the owner of this key a moment ago.
+    Barred = 5,
 }
 
 impl Answer {
-    /// Why not, for people; `None` for [`Answer::Welcome`].
+    /// Reason of a refusal, for people; `None` for [`Answer::Welcome`].
     #[must_use]
     pub fn refusal(self) -> Option<&'static str> {
         Some(match self {
@@ -47,18 +49,26 @@ impl Answer {
                 "it does not know this key as a member's: compare the committee files"
             }
             Self::Full => "it has as many clients as it may have",
+            Self::Barred => "it refused what this key's owner sent, and takes no more for a while",
         })
     }
 
     fn parse(byte: u8) -> Option<Self> {
-        [Self::Welcome, Self::Unknown, Self::OtherChain, Self::LaneNotYours, Self::Full]
-            .into_iter()
-            .find(|answer| *answer as u8 == byte)
+        [
+            Self::Welcome,
+            Self::Unknown,
+            Self::OtherChain,
+            Self::LaneNotYours,
+            Self::Full,
+            Self::Barred,
+        ]
+        .into_iter()
+        .find(|answer| *answer as u8 == byte)
     }
 }
 
 impl Hello {
-    /// Its bytes.
+    /// Encodes the hello in its fixed length.
     #[must_use]
     pub fn encode(self) -> [u8; HELLO_BYTES] {
         let mut bytes = [0; HELLO_BYTES];
@@ -136,7 +146,7 @@ mod tests {
     fn a_hello_has_golden_bytes() {
         let hello = Hello { chain: ChainId([7; 32]), lane: Lane::Bulk };
         let bytes = hello.encode();
-        assert_eq!(&bytes[..9], b"quorate\x01\x02");
+        assert_eq!(&bytes[..9], b"quorate\x02\x02");
         assert_eq!(bytes[9..], [7; 32]);
         assert_eq!(Hello::parse(&bytes), Some(hello));
     }

@@ -1,10 +1,10 @@
 //! Accepting: who is at the other end, and whether they may stay.
 
 use super::Network;
-use super::frames::Intake;
+use super::frames::IngressContext;
 use super::hello::{self, Answer};
-use super::outbound::{Outbox, drain};
-use super::pending::{Pending, Visit};
+use super::outbox::{Outbox, drain};
+use super::pending::{AcceptedConnection, Pending};
 use super::socket;
 use crate::metrics::lane_name;
 use crate::tls;
@@ -23,15 +23,15 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// How long the listener rests when the system has no connection to give (no descriptors left).
+/// Pause of the listener when the system has no connection to give (no descriptors left).
 const ACCEPT_REST: Duration = Duration::from_millis(100);
 
-/// Who is known by name.
+/// Members and learners that are known by their keys.
 #[derive(Clone, Debug)]
 pub struct Peers {
-    /// The members.
+    /// Members of the committee, by identity key.
     pub committee: Arc<Committee>,
-    /// Who may follow without being one.
+    /// Learners, which may follow without being members.
     pub learners: BTreeSet<ClientId>,
 }
 
@@ -47,28 +47,28 @@ impl Peers {
     }
 }
 
-/// Everything that accepting needs.
+/// Listener for peers, with the context that its connections need.
 pub struct Listener {
     tls: TlsAcceptor,
     peers: Peers,
     network: Arc<Network>,
-    intake: Intake,
+    ingress: IngressContext,
     pending: Pending,
     connected: Connected,
 }
 
 impl Listener {
-    /// A listener that hands frames to `intake` and lets clients be answered through `network`.
+    /// A listener that hands frames to `ingress` and lets clients be answered through `network`.
     #[must_use]
     pub fn new(
         tls: Arc<ServerConfig>,
         peers: Peers,
         network: Arc<Network>,
-        intake: Intake,
+        ingress: IngressContext,
     ) -> Self {
-        let pending = Pending::new(intake.limits.handshakes_max);
+        let pending = Pending::new(ingress.limits.handshakes_max);
         let connected = Connected::default();
-        Self { tls: TlsAcceptor::from(tls), peers, network, intake, pending, connected }
+        Self { tls: TlsAcceptor::from(tls), peers, network, ingress, pending, connected }
     }
 
     /// Accepts connections, for ever.
@@ -76,7 +76,7 @@ impl Listener {
         let listener = Arc::new(self);
         loop {
             match socket.accept().await {
-                Ok((tcp, from)) => listener.take_on(tcp, from),
+                Ok((tcp, from)) => listener.accept(tcp, from),
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     sleep(ACCEPT_REST).await;
@@ -85,41 +85,43 @@ impl Listener {
         }
     }
 
-    fn take_on(self: &Arc<Self>, tcp: TcpStream, from: SocketAddr) {
-        let (visit, crowded) = self.pending.enter();
+    fn accept(self: &Arc<Self>, tcp: TcpStream, from: SocketAddr) {
+        let (accepted, crowded) = self.pending.enter();
         if crowded {
-            self.intake.metrics.cut("too-many-handshakes");
+            self.ingress.metrics.cut("too-many-handshakes");
         }
         let listener = Arc::clone(self);
         tokio::spawn(async move {
             tokio::select! {
-                () = listener.receive(tcp, from, &visit) => {}
-                () = visit.leave.notified() => tracing::debug!(%from, "connection gives way"),
+                () = listener.receive(tcp, from, &accepted) => {}
+                () = accepted.leave.notified() => tracing::debug!(%from, "connection gives way"),
             }
-            listener.pending.leave(&visit);
+            listener.pending.leave(&accepted);
         });
     }
 
-    async fn receive(&self, tcp: TcpStream, from: SocketAddr, visit: &Visit) {
-        match self.get_to_know(tcp).await {
+    async fn receive(&self, tcp: TcpStream, from: SocketAddr, accepted: &AcceptedConnection) {
+        match self.handshake(tcp).await {
             Ok((stream, peer, lane)) => {
-                self.pending.leave(visit);
-                self.serve(stream, peer, lane, visit).await;
+                self.pending.leave(accepted);
+                self.serve(stream, peer, lane, accepted).await;
             }
             Err(error) => {
-                self.intake.metrics.cut("handshake");
+                self.ingress.metrics.cut("handshake");
                 tracing::debug!(%from, %error, "connection turned away");
             }
         }
     }
 
-    /// From the first byte to the end of the hello, within the patience for it.
-    async fn get_to_know(&self, tcp: TcpStream) -> io::Result<(TlsStream<TcpStream>, Peer, Lane)> {
+    /// From the first byte to the end of the hello, within the limit for it.
+    async fn handshake(&self, tcp: TcpStream) -> io::Result<(TlsStream<TcpStream>, Peer, Lane)> {
         let work = async {
             socket::prepare(&tcp)?;
             let mut stream = self.tls.accept(tcp).await?;
             let peer = self.identify(&stream)?;
             let answer = hello::receive(&mut stream, self.peers.committee.chain(), peer).await?;
+            let barred = self.ingress.pool.is_barred(peer);
+            let answer = if barred { Err(Answer::Barred) } else { answer };
             match answer {
                 Ok(lane) => Ok((stream, peer, lane)),
                 Err(refusal) => {
@@ -128,13 +130,13 @@ impl Listener {
                 }
             }
         };
-        match timeout(self.intake.limits.handshake, work).await {
+        match timeout(self.ingress.limits.handshake, work).await {
             Ok(result) => result,
             Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "a slow handshake")),
         }
     }
 
-    /// Whose key TLS proved.
+    /// Peer whose key TLS proved.
     fn identify(&self, stream: &TlsStream<TcpStream>) -> io::Result<Peer> {
         let connection = stream.get_ref().1;
         let key = tls::proven_key(connection)
@@ -143,15 +145,21 @@ impl Listener {
         Ok(self.peers.named(key))
     }
 
-    async fn serve(&self, stream: TlsStream<TcpStream>, peer: Peer, lane: Lane, visit: &Visit) {
+    async fn serve(
+        &self,
+        stream: TlsStream<TcpStream>,
+        peer: Peer,
+        lane: Lane,
+        accepted: &AcceptedConnection,
+    ) {
         tracing::debug!(?peer, lane = lane_name(lane), "accepted");
         match peer {
-            Peer::Replica(_) => self.serve_member(stream, peer, lane, visit).await,
+            Peer::Replica(_) => self.serve_member(stream, peer, lane, accepted).await,
             Peer::Learner(learner) => {
                 let outbox = self.network.admit_learner(learner);
-                self.answer(stream, (peer, learner, lane), outbox, visit).await;
+                self.answer(stream, (peer, learner, lane), outbox, accepted).await;
             }
-            Peer::Client(client) => self.serve_client(stream, client, visit).await,
+            Peer::Client(client) => self.serve_client(stream, client, accepted).await,
         }
     }
 
@@ -160,13 +168,13 @@ impl Listener {
         mut stream: TlsStream<TcpStream>,
         peer: Peer,
         lane: Lane,
-        visit: &Visit,
+        accepted: &AcceptedConnection,
     ) {
-        let _place = self.connected.enter(peer, lane, visit);
+        let _place = self.connected.enter(peer, lane, accepted);
         if send_answer(&mut stream, Answer::Welcome).await.is_err() {
             return;
         }
-        let cut = self.intake.read(stream, peer, lane).await;
+        let cut = self.ingress.read(stream, peer, lane).await;
         match cut.fault() {
             Some(_) => tracing::warn!(?peer, lane = lane_name(lane), %cut, "a member was cut off"),
             None => tracing::debug!(?peer, lane = lane_name(lane), %cut, "gone"),
@@ -177,14 +185,15 @@ impl Listener {
         &self,
         mut stream: TlsStream<TcpStream>,
         client: ClientId,
-        visit: &Visit,
+        accepted: &AcceptedConnection,
     ) {
-        let Some(outbox) = self.network.admit_client(client, self.intake.limits.clients_max) else {
-            self.intake.metrics.cut("too-many-clients");
+        let Some(outbox) = self.network.admit_client(client, self.ingress.limits.clients_max)
+        else {
+            self.ingress.metrics.cut("too-many-clients");
             let _ = send_answer(&mut stream, Answer::Full).await;
             return;
         };
-        self.answer(stream, (Peer::Client(client), client, Lane::Client), outbox, visit).await;
+        self.answer(stream, (Peer::Client(client), client, Lane::Client), outbox, accepted).await;
     }
 
     /// Takes questions off a connection, and writes the answers to it.
@@ -193,20 +202,20 @@ impl Listener {
         mut stream: TlsStream<TcpStream>,
         (peer, client, lane): (Peer, ClientId, Lane),
         outbox: Arc<Outbox>,
-        visit: &Visit,
+        accepted: &AcceptedConnection,
     ) {
-        let _place = self.connected.enter(peer, lane, visit);
+        let _place = self.connected.enter(peer, lane, accepted);
         let _leave = OnDrop(|| self.network.forget_client(client, &outbox));
         if send_answer(&mut stream, Answer::Welcome).await.is_err() {
             return;
         }
         let (reader, writer) = tokio::io::split(stream);
-        let (metrics, patience) = (&self.intake.metrics, self.intake.limits.write);
+        let (metrics, write_timeout) = (&self.ingress.metrics, self.ingress.limits.write);
         tokio::select! {
-            cut = self.intake.read(reader, peer, lane) => {
+            cut = self.ingress.read(reader, peer, lane) => {
                 tracing::debug!(?peer, %cut, "gone");
             }
-            error = drain(&outbox, writer, lane, metrics, patience) => {
+            error = drain(&outbox, writer, lane, metrics, write_timeout) => {
                 tracing::debug!(?peer, %error, "gone");
             }
         }
@@ -226,17 +235,17 @@ impl<F: FnMut()> Drop for OnDrop<F> {
     }
 }
 
-/// One connection for each peer and lane: a newer one takes the place of an older, which belongs to a
-/// process that is gone or to a path that is broken.
+/// One connection for each peer and lane: a newer one takes the place of an older, which belongs to
+/// a process that is gone or to a path that is broken.
 #[derive(Debug, Default)]
-struct Connected(Mutex<BTreeMap<(Peer, Lane), Visit>>);
+struct Connected(Mutex<BTreeMap<(Peer, Lane), AcceptedConnection>>);
 
 impl Connected {
-    fn enter(&self, peer: Peer, lane: Lane, visit: &Visit) -> impl Drop + use<'_> {
-        if let Some(older) = self.0.lock().insert((peer, lane), visit.clone()) {
+    fn enter(&self, peer: Peer, lane: Lane, accepted: &AcceptedConnection) -> impl Drop + use<'_> {
+        if let Some(older) = self.0.lock().insert((peer, lane), accepted.clone()) {
             older.leave.notify_one();
         }
-        let ticket = visit.ticket;
+        let ticket = accepted.ticket;
         OnDrop(move || {
             let mut connected = self.0.lock();
             if connected.get(&(peer, lane)).is_some_and(|current| current.ticket == ticket) {

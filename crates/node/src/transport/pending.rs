@@ -1,24 +1,24 @@
-//! Who has connected and not proven a key yet.
+//! Connections that are accepted and have not proven a key yet.
 
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
-/// One accepted connection.
+/// Handle of an accepted connection, by which it can be cut.
 #[derive(Clone, Debug)]
-pub(crate) struct Visit {
+pub(crate) struct AcceptedConnection {
     pub(crate) ticket: u64,
-    /// Ends it.
+    /// Notification that ends the connection.
     pub(crate) leave: Arc<Notify>,
 }
 
-/// Connections that have not proven a key. When there are too many, the oldest is cut: whoever is
-/// honest needs milliseconds, whoever holds connections open for nothing is the oldest soon.
+/// Connections that have not proven a key. When there are too many, the oldest is cut: an honest
+/// dialer needs milliseconds, and one that holds connections open for nothing is the oldest soon.
 #[derive(Debug)]
 pub(crate) struct Pending {
     max: usize,
-    state: Mutex<(u64, VecDeque<Visit>)>,
+    state: Mutex<(u64, VecDeque<AcceptedConnection>)>,
 }
 
 impl Pending {
@@ -26,20 +26,20 @@ impl Pending {
         Self { max, state: Mutex::default() }
     }
 
-    /// A new visit, and whether another one had to go for it.
-    pub(crate) fn enter(&self) -> (Visit, bool) {
-        let (next, visits) = &mut *self.state.lock();
+    /// Enters a connection; `true` when the oldest one was cut for it.
+    pub(crate) fn enter(&self) -> (AcceptedConnection, bool) {
+        let (next, connections) = &mut *self.state.lock();
         *next += 1;
-        let visit = Visit { ticket: *next, leave: Arc::new(Notify::new()) };
-        visits.push_back(visit.clone());
-        let oldest = if visits.len() > self.max { visits.pop_front() } else { None };
+        let accepted = AcceptedConnection { ticket: *next, leave: Arc::new(Notify::new()) };
+        connections.push_back(accepted.clone());
+        let oldest = if connections.len() > self.max { connections.pop_front() } else { None };
         if let Some(oldest) = &oldest {
             oldest.leave.notify_one();
         }
-        (visit, oldest.is_some())
+        (accepted, oldest.is_some())
     }
 
-    pub(crate) fn leave(&self, visit: &Visit) {
-        self.state.lock().1.retain(|other| other.ticket != visit.ticket);
+    pub(crate) fn leave(&self, accepted: &AcceptedConnection) {
+        self.state.lock().1.retain(|other| other.ticket != accepted.ticket);
     }
 }

@@ -5,13 +5,14 @@ use std::io;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
-/// An idle connection is probed after this long, and given up when three probes find nobody.
+/// An idle connection is probed after this long, and closed when three probes find nobody.
 const PROBE_AFTER: Duration = Duration::from_secs(10);
 const PROBE_INTERVAL: Duration = Duration::from_secs(3);
 const PROBES: u32 = 3;
 
-/// Sent and not acknowledged for so long: the host is gone. By default the kernel tries for a quarter
-/// of an hour with growing pauses, and a validator whose host came back would be cut off for minutes.
+/// Sent and not acknowledged for so long: the host is gone. By default the kernel tries for a
+/// quarter of an hour with growing pauses, and a validator whose host came back would be cut off
+/// for minutes.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(15);
 

@@ -106,7 +106,7 @@ async fn queued_frames_wait_for_the_peer_and_survive_its_restart() {
         up: Arc::clone(&up),
         replies: None,
         metrics: Arc::clone(&network.metrics),
-        patience: (Duration::from_secs(5), Duration::from_secs(5)),
+        timeouts: (Duration::from_secs(5), Duration::from_secs(5)),
         ways: None,
     };
     let link = tokio::spawn(link.run());

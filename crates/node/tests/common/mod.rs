@@ -11,7 +11,7 @@ use quorate_node::ports::free_ports;
 use quorate_node::testnet::system_random;
 use quorate_node::transport::Limits;
 use quorate_node::{
-    Client, ClientConfig, Finished, NodeConfig, NodeError, SessionSpec, Testnet, TestnetPlan,
+    CallResult, Client, ClientConfig, NodeConfig, NodeError, SessionSpec, Testnet, TestnetPlan,
     Validator,
 };
 use quorate_storage::Durability;
@@ -21,14 +21,14 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Waits until it holds, for as long as anything may take.
 #[track_caller]
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();
     while !holds() {
-        assert!(began.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        assert!(began.elapsed() < TIMEOUT, "{what}: not within {TIMEOUT:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -89,7 +89,7 @@ impl Cluster {
         }
     }
 
-    /// Where a validator keeps its data.
+    /// Folder in which a validator keeps its data.
     pub fn data(&self, index: usize) -> std::path::PathBuf {
         self.folder.path().join(format!("net/validator-{index}/data"))
     }
@@ -150,13 +150,13 @@ pub fn client(cluster: &Cluster, sessions: usize) -> Client {
 /// A good client is served.
 pub fn expect_progress(cluster: &Cluster, operations: u64) {
     let client = client(cluster, 1);
-    assert!(client.wait_connected(cluster.validators.len(), PATIENCE), "the client is not served");
+    assert!(client.wait_connected(cluster.validators.len(), TIMEOUT), "the client is not served");
     for tag in 0..operations {
         client.submit(0, tag, Bytes::from(format!("operation {tag}"))).unwrap();
     }
     for _ in 0..operations {
-        let completion = client.completions().recv_timeout(PATIENCE).expect("progress");
-        assert!(matches!(completion.finished, Finished::Executed { .. }));
+        let completion = client.completions().recv_timeout(TIMEOUT).expect("progress");
+        assert!(matches!(completion.result, CallResult::Completed(_)));
     }
 }
 

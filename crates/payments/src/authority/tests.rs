@@ -1,14 +1,14 @@
 use super::*;
-use crate::testing::{ALICE, BOB, MALLORY, Office, Town, certify, key, secret, to};
-use crate::{Coin, PayScheme, Transaction, Verdict, look};
+use crate::testing::{ALICE, AuthorityHost, BOB, MALLORY, TestNetwork, certify, key, secret, to};
+use crate::{Coin, PayScheme, Transaction, Verdict, check_orders};
 
 fn effects(machine: &mut Authority) -> Vec<AuthorityEffect> {
     std::iter::from_fn(|| machine.poll()).collect()
 }
 
-fn orders(office: &Office, txs: &[&Transaction]) -> AuthorityEvent {
+fn orders(host: &AuthorityHost, txs: &[&Transaction]) -> AuthorityEvent {
     let orders = (0..).zip(txs.iter().map(|tx| (*tx).clone())).collect();
-    AuthorityEvent::Orders(look(orders, &office.verifier))
+    AuthorityEvent::Orders(check_orders(orders, &host.verifier))
 }
 
 fn is_vote(verdict: &Verdict) -> bool {
@@ -16,127 +16,127 @@ fn is_vote(verdict: &Verdict) -> bool {
 }
 
 /// Two transactions of Mallory's over one coin.
-fn conflict(town: &Town) -> [Transaction; 2] {
-    let coins = &town.endowed(MALLORY)[..1];
-    [to(ALICE, 5), to(BOB, 5)].map(|output| town.spend(MALLORY, coins, &[output]))
+fn conflict(testnet: &TestNetwork) -> [Transaction; 2] {
+    let coins = &testnet.endowed(MALLORY)[..1];
+    [to(ALICE, 5), to(BOB, 5)].map(|output| testnet.spend(MALLORY, coins, &[output]))
 }
 
 #[test]
 fn locks_are_durable_before_their_vote_is_asked_for() {
-    let town = Town::new();
-    let mut office = Office::new(&town, 0, 0);
-    let tx = town.spend(ALICE, &town.endowed(ALICE), &[to(BOB, 60)]);
-    let event = orders(&office, &[&tx]);
-    office.machine.handle(Time(0), event);
-    let effects = effects(&mut office.machine);
+    let testnet = TestNetwork::new();
+    let mut host = AuthorityHost::new(&testnet, 0, 0);
+    let tx = testnet.spend(ALICE, &testnet.endowed(ALICE), &[to(BOB, 60)]);
+    let event = orders(&host, &[&tx]);
+    host.machine.handle(Time(0), event);
+    let effects = effects(&mut host.machine);
     let [AuthorityEffect::Persist(locks), AuthorityEffect::Sign(job)] = &effects[..] else {
         panic!("locks, then votes: {effects:?}")
     };
-    let core = tx.core(town.network.chain());
+    let core = tx.core(testnet.network.chain());
     assert_eq!(job.orders, [(0, core.id)]);
     assert_eq!(*locks, [Lock { sequence: 0, core }]);
 }
 
-/// What was voted for is voted for again, by whoever comes, before and after a restart.
+/// A locked transaction is voted for again, by whoever comes, before and after a restart.
 #[test]
 fn a_repeated_transaction_gets_its_vote_again() {
-    let town = Town::new();
-    let mut office = Office::new(&town, 0, 0);
-    let tx = town.spend(ALICE, &town.endowed(ALICE), &[to(BOB, 60)]);
-    let first = office.verdict(&tx);
+    let testnet = TestNetwork::new();
+    let mut host = AuthorityHost::new(&testnet, 0, 0);
+    let tx = testnet.spend(ALICE, &testnet.endowed(ALICE), &[to(BOB, 60)]);
+    let first = host.verdict(&tx);
     assert!(is_vote(&first));
-    assert_eq!(office.verdict(&tx), first);
-    assert_eq!(office.show(&[&tx, &tx]).len(), 2);
-    let mut office = office.restart();
-    assert_eq!(office.verdict(&tx), first);
-    assert_eq!(office.log.len(), 1, "and locked once");
+    assert_eq!(host.verdict(&tx), first);
+    assert_eq!(host.show(&[&tx, &tx]).len(), 2);
+    let mut host = host.restart();
+    assert_eq!(host.verdict(&tx), first);
+    assert_eq!(host.log.len(), 1, "and locked once");
 }
 
 #[test]
 fn an_input_is_voted_for_once() {
-    let town = Town::new();
-    let mut office = Office::new(&town, 0, 0);
-    let [first, second] = conflict(&town);
-    assert!(is_vote(&office.verdict(&first)));
-    let refusal = office.verdict(&second);
-    let core = first.core(town.network.chain());
+    let testnet = TestNetwork::new();
+    let mut host = AuthorityHost::new(&testnet, 0, 0);
+    let [first, second] = conflict(&testnet);
+    assert!(is_vote(&host.verdict(&first)));
+    let refusal = host.verdict(&second);
+    let core = first.core(testnet.network.chain());
     let expected = Verdict::Locked { input: core.locks[0], first: Some(Box::new(core)) };
     assert_eq!(refusal, expected);
-    assert_eq!(office.evidence.len(), 1);
-    assert!(office.evidence[0].is_proven(&town.network));
-    assert!(is_vote(&office.verdict(&first)));
+    assert_eq!(host.evidence.len(), 1);
+    assert!(host.evidence[0].is_proven(&testnet.network));
+    assert!(is_vote(&host.verdict(&first)));
 }
 
 #[test]
 fn a_serial_number_is_voted_for_once() {
-    let town = Town::new();
-    let mut office = Office::new(&town, 0, 0);
-    assert!(is_vote(&office.verdict(&town.issue(4, &[to(ALICE, 9)]))));
-    let again = office.verdict(&town.issue(4, &[to(ALICE, 10)]));
+    let testnet = TestNetwork::new();
+    let mut host = AuthorityHost::new(&testnet, 0, 0);
+    assert!(is_vote(&host.verdict(&testnet.issue(4, &[to(ALICE, 9)]))));
+    let again = host.verdict(&testnet.issue(4, &[to(ALICE, 10)]));
     assert!(matches!(again, Verdict::Locked { .. }), "{again:?}");
-    assert!(is_vote(&office.verdict(&town.issue(5, &[to(ALICE, 10)]))));
+    assert!(is_vote(&host.verdict(&testnet.issue(5, &[to(ALICE, 10)]))));
 }
 
-/// Both at once, in one batch: the proof is read after the lock that it rests on was written.
+/// A conflict within one batch: the proof is read after the lock that it rests on was written.
 #[test]
 fn a_conflict_within_one_batch_is_refused_with_proof() {
     for scheme in [PayScheme::Plain, PayScheme::Merkle] {
-        let town = Town::with(scheme, 4, 1);
-        let mut office = Office::new(&town, 0, 0);
-        let [first, second] = conflict(&town);
-        let mut answers = office.show(&[&first, &second]);
+        let testnet = TestNetwork::with(scheme, 4, 1);
+        let mut host = AuthorityHost::new(&testnet, 0, 0);
+        let [first, second] = conflict(&testnet);
+        let mut answers = host.show(&[&first, &second]);
         answers.sort_by_key(|(ticket, _)| *ticket);
         assert!(is_vote(&answers[0].1.verdict));
         let Verdict::Locked { first: Some(shown), .. } = &answers[1].1.verdict else {
             panic!("refused with the first: {:?}", answers[1])
         };
-        assert_eq!(**shown, first.core(town.network.chain()));
-        assert_eq!(office.evidence.len(), 1);
+        assert_eq!(**shown, first.core(testnet.network.chain()));
+        assert_eq!(host.evidence.len(), 1);
     }
 }
 
 #[test]
 fn evidence_that_was_given_up_is_not_made_up() {
-    let town = Town::new();
-    let mut office = Office::new(&town, 0, 0);
-    let [first, second] = conflict(&town);
-    assert!(is_vote(&office.verdict(&first)));
-    office.log.clear();
+    let testnet = TestNetwork::new();
+    let mut host = AuthorityHost::new(&testnet, 0, 0);
+    let [first, second] = conflict(&testnet);
+    assert!(is_vote(&host.verdict(&first)));
+    host.log.clear();
     let input = second.locks()[0];
-    assert_eq!(office.verdict(&second), Verdict::Locked { input, first: None });
-    assert!(office.evidence.is_empty());
+    assert_eq!(host.verdict(&second), Verdict::Locked { input, first: None });
+    assert!(host.evidence.is_empty());
 }
 
 /// One is taken: the others stay free.
 #[test]
 fn all_inputs_are_locked_or_none() {
-    let town = Town::new();
-    let mut office = Office::new(&town, 0, 0);
-    let coins = town.endowed(ALICE);
-    let spend = |coins: &[Coin], value| town.spend(ALICE, coins, &[to(BOB, value)]);
-    assert!(is_vote(&office.verdict(&spend(&coins[..1], 10))));
+    let testnet = TestNetwork::new();
+    let mut host = AuthorityHost::new(&testnet, 0, 0);
+    let coins = testnet.endowed(ALICE);
+    let spend = |coins: &[Coin], value| testnet.spend(ALICE, coins, &[to(BOB, value)]);
+    assert!(is_vote(&host.verdict(&spend(&coins[..1], 10))));
     let both = spend(&coins[..2], 30);
-    assert!(matches!(office.verdict(&both), Verdict::Locked { .. }));
-    assert!(is_vote(&office.verdict(&spend(&coins[1..2], 20))), "it was not locked by halves");
-    assert_eq!(office.spent.len(), 2);
+    assert!(matches!(host.verdict(&both), Verdict::Locked { .. }));
+    assert!(is_vote(&host.verdict(&spend(&coins[1..2], 20))), "it was not locked by halves");
+    assert_eq!(host.spent.len(), 2);
 }
 
 /// n = 4 and nobody faulty. Paper 003's votes are for an output alone, under a name that its payer
-/// picks: shown one each, three authorities certify one output for three inputs, and every input is still
-/// free at the three others.
+/// picks: shown one each, three authorities certify one output for three inputs, and every input is
+/// still free at the three others.
 #[test]
 fn three_inputs_for_one_named_output_make_no_money() {
-    let town = Town::new();
-    let mut offices = town.offices();
+    let testnet = TestNetwork::new();
+    let mut hosts = testnet.hosts();
     // Three coins of 1 make it four units of three, as the paper's protocol has it.
-    let issue = town.issue(1, &[to(MALLORY, 1), to(MALLORY, 1), to(MALLORY, 1)]);
-    let coins = certify(&town, &mut offices, &[0, 1, 2, 3], &issue).certificate(&town);
-    let coins = issue.coins(town.network.chain(), &coins.expect("all vote for an issue"));
+    let issue = testnet.issue(1, &[to(MALLORY, 1), to(MALLORY, 1), to(MALLORY, 1)]);
+    let coins = certify(&testnet, &mut hosts, &[0, 1, 2, 3], &issue).certificate(&testnet);
+    let coins = issue.coins(testnet.network.chain(), &coins.expect("all vote for an issue"));
     let mut votes = Vec::new();
     let mut names = Vec::new();
     for (one, coin) in coins.iter().enumerate() {
-        let tx = town.spend(MALLORY, std::slice::from_ref(coin), &[to(BOB, 1)]);
-        let found = certify(&town, &mut offices, &[one], &tx);
+        let tx = testnet.spend(MALLORY, std::slice::from_ref(coin), &[to(BOB, 1)]);
+        let found = certify(&testnet, &mut hosts, &[one], &tx);
         votes.extend(found.votes);
         names.push(found.id);
     }
@@ -146,13 +146,13 @@ fn three_inputs_for_one_named_output_make_no_money() {
     names.dedup();
     for id in names {
         let votes = crate::testing::Votes { id, votes: votes.clone() };
-        made += u64::from(votes.certificate(&town).is_some());
+        made += u64::from(votes.certificate(&testnet).is_some());
     }
     for (one, coin) in coins.iter().enumerate() {
         let elsewhere: Vec<usize> = (0..4).filter(|other| *other != one).collect();
-        let tx = town.spend(MALLORY, std::slice::from_ref(coin), &[to(MALLORY, 1)]);
-        let votes = certify(&town, &mut offices, &elsewhere, &tx);
-        made += u64::from(votes.certificate(&town).is_some());
+        let tx = testnet.spend(MALLORY, std::slice::from_ref(coin), &[to(MALLORY, 1)]);
+        let votes = certify(&testnet, &mut hosts, &elsewhere, &tx);
+        made += u64::from(votes.certificate(&testnet).is_some());
     }
     assert!(made <= 3, "{made} units were made of 3");
 }
@@ -161,70 +161,74 @@ fn three_inputs_for_one_named_output_make_no_money() {
 /// name locks the victim's.
 #[test]
 fn spending_a_coin_of_the_same_name_freezes_nobody() {
-    let town = Town::new();
-    let mut offices = town.offices();
+    let testnet = TestNetwork::new();
+    let mut hosts = testnet.hosts();
     let mut coin = |serial, person| {
-        let issue = town.issue(serial, &[to(person, 1)]);
-        let certificate = certify(&town, &mut offices, &[0, 1, 2, 3], &issue).certificate(&town);
-        certificate.map(|one| issue.coins(town.network.chain(), &one).remove(0))
+        let issue = testnet.issue(serial, &[to(person, 1)]);
+        let certificate =
+            certify(&testnet, &mut hosts, &[0, 1, 2, 3], &issue).certificate(&testnet);
+        certificate.map(|one| issue.coins(testnet.network.chain(), &one).remove(0))
     };
     let (of_mallory, of_alice) = (coin(1, MALLORY), coin(2, ALICE));
     let all = [0, 1, 2, 3];
     let of_mallory = of_mallory.expect("issued");
-    let theirs = town.spend(MALLORY, &[of_mallory], &[to(BOB, 1)]);
-    assert!(certify(&town, &mut offices, &all, &theirs).certificate(&town).is_some());
+    let theirs = testnet.spend(MALLORY, &[of_mallory], &[to(BOB, 1)]);
+    assert!(certify(&testnet, &mut hosts, &all, &theirs).certificate(&testnet).is_some());
     let of_alice = of_alice.expect("issued");
-    let tx = town.spend(ALICE, &[of_alice], &[to(BOB, 1)]);
-    assert!(certify(&town, &mut offices, &all, &tx).certificate(&town).is_some(), "frozen");
+    let tx = testnet.spend(ALICE, &[of_alice], &[to(BOB, 1)]);
+    assert!(certify(&testnet, &mut hosts, &all, &tx).certificate(&testnet).is_some(), "frozen");
 }
 
 /// It voted, lost power, and is shown the other one.
 #[test]
 fn locks_survive_a_restart() {
-    let town = Town::new();
-    let mut office = Office::new(&town, 0, 0);
-    let [first, second] = conflict(&town);
-    assert!(is_vote(&office.verdict(&first)));
-    let mut office = office.restart();
-    assert!(matches!(office.verdict(&second), Verdict::Locked { first: Some(_), .. }));
-    let other = town.spend(ALICE, &town.endowed(ALICE), &[to(BOB, 60)]);
-    assert!(is_vote(&office.verdict(&other)));
-    let sequences: Vec<u64> = office.log.iter().map(|lock| lock.sequence).collect();
+    let testnet = TestNetwork::new();
+    let mut host = AuthorityHost::new(&testnet, 0, 0);
+    let [first, second] = conflict(&testnet);
+    assert!(is_vote(&host.verdict(&first)));
+    let mut host = host.restart();
+    assert!(matches!(host.verdict(&second), Verdict::Locked { first: Some(_), .. }));
+    let other = testnet.spend(ALICE, &testnet.endowed(ALICE), &[to(BOB, 60)]);
+    assert!(is_vote(&host.verdict(&other)));
+    let sequences: Vec<u64> = host.log.iter().map(|lock| lock.sequence).collect();
     assert_eq!(sequences, [0, 1], "its count goes on");
 }
 
 #[test]
 fn what_is_invalid_is_refused_with_the_reason() {
-    let town = Town::new();
-    let mut office = Office::new(&town, 0, 0);
-    let tx = Transaction::issue(&town.network, &secret(MALLORY), 1, vec![to(MALLORY, 1)]);
-    assert_eq!(office.verdict(&tx), Verdict::Invalid(crate::Invalid::NotTheIssuer));
-    assert_eq!((office.spent.len(), office.log.len()), (0, 0));
+    let testnet = TestNetwork::new();
+    let mut host = AuthorityHost::new(&testnet, 0, 0);
+    let tx = Transaction::issue(&testnet.network, &secret(MALLORY), 1, vec![to(MALLORY, 1)]);
+    assert_eq!(host.verdict(&tx), Verdict::Invalid(crate::Invalid::NotTheIssuer));
+    assert_eq!((host.spent.len(), host.log.len()), (0, 0));
 }
 
-/// Looked at before the other was locked: what counts is what is locked when the machine decides.
+/// Checked before the other was locked: what counts is what is locked when the machine decides.
 #[test]
 fn orders_that_were_looked_at_too_early_are_judged_again() {
-    let town = Town::new();
-    let mut office = Office::new(&town, 0, 0);
-    let [first, second] = conflict(&town);
-    let early = orders(&office, &[&second]);
-    assert!(is_vote(&office.verdict(&first)));
-    office.machine.handle(Time(0), early);
-    let effects = effects(&mut office.machine);
+    let testnet = TestNetwork::new();
+    let mut host = AuthorityHost::new(&testnet, 0, 0);
+    let [first, second] = conflict(&testnet);
+    let early = orders(&host, &[&second]);
+    assert!(is_vote(&host.verdict(&first)));
+    host.machine.handle(Time(0), early);
+    let effects = effects(&mut host.machine);
     assert!(matches!(&effects[..], [AuthorityEffect::Read(0)]), "{effects:?}");
 }
 
 #[test]
 fn questions_about_older_locks_are_bounded() {
-    let town = Town::new();
-    let mut office = Office::new(&town, 0, 0);
-    let [first, second] = conflict(&town);
-    assert!(is_vote(&office.verdict(&first)));
-    let event = orders(&office, &vec![&second; READS_MAX + 3]);
-    office.machine.handle(Time(0), event);
-    let effects = effects(&mut office.machine);
-    let is_busy = |effect: &&AuthorityEffect| matches!(effect, AuthorityEffect::Answer { answer, .. } if answer.verdict == Verdict::Busy);
+    let testnet = TestNetwork::new();
+    let mut host = AuthorityHost::new(&testnet, 0, 0);
+    let [first, second] = conflict(&testnet);
+    assert!(is_vote(&host.verdict(&first)));
+    let event = orders(&host, &vec![&second; READS_MAX + 3]);
+    host.machine.handle(Time(0), event);
+    let effects = effects(&mut host.machine);
+    let is_busy = |effect: &&AuthorityEffect| match effect {
+        AuthorityEffect::Answer { answer, .. } => answer.verdict == Verdict::Busy,
+        _ => false,
+    };
     assert_eq!(effects.iter().filter(is_busy).count(), 3);
     let reads = effects.iter().filter(|effect| matches!(effect, AuthorityEffect::Read(_)));
     assert_eq!(reads.count(), 1, "one lock is read once");
@@ -233,11 +237,11 @@ fn questions_about_older_locks_are_bounded() {
 /// Votes wait for company, and for no longer than the gathering takes.
 #[test]
 fn votes_are_gathered_for_2_milliseconds_or_a_full_tree() {
-    let town = Town::with(PayScheme::Merkle, 4, 1);
-    let together = town.network.votes().together();
-    let mut office = Office::new(&town, 0, 0);
+    let testnet = TestNetwork::with(PayScheme::Merkle, 4, 1);
+    let together = testnet.network.votes().batch_size();
+    let mut host = AuthorityHost::new(&testnet, 0, 0);
     let txs: Vec<_> =
-        (0..together as u64).map(|serial| town.issue(serial, &[to(ALICE, 1)])).collect();
+        (0..together as u64).map(|serial| testnet.issue(serial, &[to(ALICE, 1)])).collect();
     let signs = |machine: &mut Authority| {
         let effects = effects(machine);
         let jobs = effects.iter().filter_map(|effect| match effect {
@@ -246,34 +250,33 @@ fn votes_are_gathered_for_2_milliseconds_or_a_full_tree() {
         });
         jobs.collect::<Vec<_>>()
     };
-    let event = orders(&office, &[&txs[0]]);
-    office.machine.handle(Time(0), event);
+    let event = orders(&host, &[&txs[0]]);
+    host.machine.handle(Time(0), event);
     assert_eq!(
-        (signs(&mut office.machine), office.machine.next_timeout()),
+        (signs(&mut host.machine), host.machine.next_timeout()),
         (vec![], Some(Time(2_000)))
     );
-    office.machine.handle_timeout(Time(1_999));
-    assert_eq!(signs(&mut office.machine), [] as [usize; 0]);
-    office.machine.handle_timeout(Time(2_000));
-    assert_eq!((signs(&mut office.machine), office.machine.next_timeout()), (vec![1], None));
-    let event = orders(&office, &txs.iter().collect::<Vec<_>>());
-    office.machine.handle(Time(5_000), event);
-    assert_eq!(signs(&mut office.machine), [together]);
+    host.machine.handle_timeout(Time(1_999));
+    assert_eq!(signs(&mut host.machine), [] as [usize; 0]);
+    host.machine.handle_timeout(Time(2_000));
+    assert_eq!((signs(&mut host.machine), host.machine.next_timeout()), (vec![1], None));
+    let event = orders(&host, &txs.iter().collect::<Vec<_>>());
+    host.machine.handle(Time(5_000), event);
+    assert_eq!(signs(&mut host.machine), [together]);
 }
 
 #[test]
 fn every_shard_locks_for_itself() {
-    let town = Town::with(PayScheme::Plain, 4, 64);
+    let testnet = TestNetwork::with(PayScheme::Plain, 4, 64);
     let (alice, mallory) =
-        (town.network.shard_of(&key(ALICE)), town.network.shard_of(&key(MALLORY)));
-    let tx = town.spend(ALICE, &town.endowed(ALICE), &[to(BOB, 60)]);
-    assert!(is_vote(&Office::new(&town, 0, alice).verdict(&tx)));
-    let refusal = Office::new(&town, 0, mallory).verdict(&tx);
+        (testnet.network.shard_of(&key(ALICE)), testnet.network.shard_of(&key(MALLORY)));
+    let tx = testnet.spend(ALICE, &testnet.endowed(ALICE), &[to(BOB, 60)]);
+    assert!(is_vote(&AuthorityHost::new(&testnet, 0, alice).verdict(&tx)));
+    let refusal = AuthorityHost::new(&testnet, 0, mallory).verdict(&tx);
     assert_eq!(refusal, Verdict::Invalid(crate::Invalid::WrongShard(alice)));
 }
 
 /// Each rule left out is noticed by the check that stands for it.
-#[cfg(feature = "mutants")]
 mod mutants {
     use super::*;
     use quorate_crypto::mutants::assert_noticed;

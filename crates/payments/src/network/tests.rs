@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{ALICE, MALLORY, Town, file, key};
+use crate::testing::{ALICE, MALLORY, TestNetwork, file, key};
 
 fn refused(change: impl FnOnce(&mut NetworkFile)) -> NetworkError {
     let (mut file, _) = file(PayScheme::Plain, 4, 2);
@@ -63,8 +63,8 @@ fn authorities_are_a_committee() {
 #[test]
 fn two_quorums_share_an_honest_authority() {
     for authorities in 1..=16 {
-        let town = Town::with(PayScheme::Plain, authorities, 1);
-        let committee = town.network.committee();
+        let testnet = TestNetwork::with(PayScheme::Plain, authorities, 1);
+        let committee = testnet.network.committee();
         let n = u64::from(authorities);
         assert!(2 * committee.quorum() > n + committee.faulty_max(), "of {n}");
         assert!(committee.quorum() + committee.faulty_max() <= n, "and f may be silent");
@@ -99,17 +99,17 @@ fn whatever_changes_what_is_valid_changes_the_chain() {
 
 #[test]
 fn every_owner_has_one_shard() {
-    let town = Town::with(PayScheme::Plain, 4, 5);
+    let testnet = TestNetwork::with(PayScheme::Plain, 4, 5);
     let mut met = [0; 5];
     for person in 0..=255 {
-        let shard = town.network.shard_of(&key(person));
-        assert_eq!(shard, town.network.shard_of(&key(person)));
+        let shard = testnet.network.shard_of(&key(person));
+        assert_eq!(shard, testnet.network.shard_of(&key(person)));
         met[usize::from(shard)] += 1;
     }
     assert!(met.iter().all(|count| *count > 25), "about evenly: {met:?}");
-    assert_eq!(town.network.address(1, 4), Some("a1.example:4"));
-    assert_eq!(town.network.address(1, 5), None);
-    assert_eq!(town.network.address(4, 0), None);
+    assert_eq!(testnet.network.address(1, 4), Some("a1.example:4"));
+    assert_eq!(testnet.network.address(1, 5), None);
+    assert_eq!(testnet.network.address(4, 0), None);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 use super::*;
-use crate::testing::{ALICE, BOB, MALLORY, Town, replica, to};
+use crate::testing::{ALICE, BOB, MALLORY, TestNetwork, replica, to};
 use crate::{Core, PayScheme};
 
 struct Scene {
-    town: Town,
+    testnet: TestNetwork,
     tx: Arc<Transaction>,
     payer: Payer,
 }
@@ -11,11 +11,11 @@ struct Scene {
 impl Scene {
     /// A payment that was handed in.
     fn new(scheme: PayScheme) -> Self {
-        let town = Town::with(scheme, 4, 1);
-        let tx = Arc::new(town.spend(MALLORY, &town.endowed(MALLORY), &[to(BOB, 12)]));
-        let mut payer = Payer::new(Arc::clone(&town.network));
+        let testnet = TestNetwork::with(scheme, 4, 1);
+        let tx = Arc::new(testnet.spend(MALLORY, &testnet.endowed(MALLORY), &[to(BOB, 12)]));
+        let mut payer = Payer::new(Arc::clone(&testnet.network));
         payer.handle(Time(0), PayerEvent::Pay(Arc::clone(&tx)));
-        Self { town, tx, payer }
+        Self { testnet, tx, payer }
     }
 
     /// A payment that was stored and sent.
@@ -28,7 +28,7 @@ impl Scene {
     }
 
     fn id(&self) -> TxId {
-        self.tx.id(self.town.network.chain())
+        self.tx.id(self.testnet.network.chain())
     }
 
     fn answer(&mut self, from: usize, verdict: Verdict) {
@@ -37,21 +37,21 @@ impl Scene {
     }
 
     fn vote(&mut self, from: usize) {
-        let vote = self.town.vote(from, &self.tx);
+        let vote = self.testnet.vote(from, &self.tx);
         self.answer(from, Verdict::Vote(vote));
     }
 
     /// Somebody's vote for something else.
     fn bad_vote(&mut self, from: usize) {
-        let other = self.town.spend(ALICE, &self.town.endowed(ALICE), &[to(BOB, 60)]);
-        let vote = self.town.vote(from, &other);
+        let other = self.testnet.spend(ALICE, &self.testnet.endowed(ALICE), &[to(BOB, 60)]);
+        let vote = self.testnet.vote(from, &other);
         self.answer(from, Verdict::Vote(vote));
     }
 
-    /// What another transaction of the same payer left behind.
+    /// Core of another transaction of the same payer.
     fn conflict(&self) -> Core {
-        let coins = &self.town.endowed(MALLORY)[..1];
-        self.town.spend(MALLORY, coins, &[to(ALICE, 5)]).core(self.town.network.chain())
+        let coins = &self.testnet.endowed(MALLORY)[..1];
+        self.testnet.spend(MALLORY, coins, &[to(ALICE, 5)]).core(self.testnet.network.chain())
     }
 
     fn locked(&mut self, from: usize, first: Option<Core>) {
@@ -62,12 +62,12 @@ impl Scene {
     /// Counts once, as it is asked to.
     fn count(&mut self) -> CountJob {
         let Some(PayerEffect::Count(job)) = self.payer.poll() else { panic!("votes to count") };
-        let counted = job.run(&self.town.network);
+        let counted = job.run(&self.testnet.network);
         self.payer.handle(Time(0), PayerEvent::Counted(job.tx, counted));
         job
     }
 
-    /// Who is sent the transaction now.
+    /// Authorities that are sent the transaction now.
     fn asked(&mut self) -> Vec<usize> {
         let mut asked = Vec::new();
         while let Some(effect) = self.payer.poll() {
@@ -78,7 +78,7 @@ impl Scene {
         asked
     }
 
-    fn outcome(&mut self) -> Option<Outcome> {
+    fn outcome(&mut self) -> Option<PaymentOutcome> {
         match self.payer.poll()? {
             PayerEffect::Done(tx, outcome) => {
                 assert_eq!((tx, self.payer.under_way()), (self.id(), 0));
@@ -113,8 +113,10 @@ fn a_quorum_of_votes_ends_it_under_every_scheme() {
         assert!(scene.payer.poll().is_none(), "two are too few");
         scene.vote(1);
         scene.count();
-        let Some(Outcome::Certified(certificate)) = scene.outcome() else { panic!("certified") };
-        let verdict = scene.town.network.votes().verify(&[(scene.id(), &certificate)]);
+        let Some(PaymentOutcome::Certified(certificate)) = scene.outcome() else {
+            panic!("certified")
+        };
+        let verdict = scene.testnet.network.votes().verify(&[(scene.id(), &certificate)]);
         assert_eq!(verdict, [true]);
     }
 }
@@ -148,13 +150,13 @@ fn the_same_payment_twice_is_one() {
     scene.vote(1);
     scene.vote(2);
     scene.count();
-    assert!(matches!(scene.outcome(), Some(Outcome::Certified(_))));
+    assert!(matches!(scene.outcome(), Some(PaymentOutcome::Certified(_))));
 }
 
 #[test]
 fn a_payer_that_restarts_stores_and_sends_what_it_had_stored() {
-    let Scene { town, tx, .. } = Scene::sent();
-    let mut scene = Scene { payer: Payer::new(Arc::clone(&town.network)), town, tx };
+    let Scene { testnet, tx, .. } = Scene::sent();
+    let mut scene = Scene { payer: Payer::new(Arc::clone(&testnet.network)), testnet, tx };
     let tx = Arc::clone(&scene.tx);
     scene.payer.handle(Time(9), PayerEvent::Pay(tx));
     assert!(matches!(scene.payer.poll(), Some(PayerEffect::Store(_))));
@@ -173,7 +175,7 @@ fn a_bad_vote_costs_a_count_and_its_sender_is_watched() {
     assert!(scene.payer.poll().is_none(), "two good ones are too few");
     scene.vote(3);
     assert!(scene.count().suspects.contains(1));
-    assert!(matches!(scene.outcome(), Some(Outcome::Certified(_))));
+    assert!(matches!(scene.outcome(), Some(PaymentOutcome::Certified(_))));
 }
 
 #[test]
@@ -185,17 +187,17 @@ fn votes_that_come_while_others_are_counted_are_counted_next() {
     let Some(PayerEffect::Count(job)) = scene.payer.poll() else { panic!("votes to count") };
     scene.vote(3);
     assert!(scene.payer.poll().is_none(), "one count at a time");
-    let counted = job.run(&scene.town.network);
+    let counted = job.run(&scene.testnet.network);
     scene.payer.handle(Time(0), PayerEvent::Counted(job.tx, counted));
     assert_eq!(scene.count().votes.len(), 3);
-    assert!(matches!(scene.outcome(), Some(Outcome::Certified(_))));
+    assert!(matches!(scene.outcome(), Some(PaymentOutcome::Certified(_))));
 }
 
 #[test]
 fn a_voter_is_heard_once_and_only_if_it_is_an_authority() {
     let mut scene = Scene::sent();
     for from in [0, 0, 0, 1, 1, 4, 65_535] {
-        let vote = scene.town.vote(from.min(3), &scene.tx);
+        let vote = scene.testnet.vote(from.min(3), &scene.tx);
         scene.answer(from, Verdict::Vote(vote));
     }
     assert!(scene.payer.poll().is_none());
@@ -208,7 +210,7 @@ fn f_plus_1_refusals_end_it() {
     scene.answer(3, Verdict::Invalid(Invalid::Overflow));
     assert_eq!(scene.outcome(), None, "one may lie");
     scene.answer(2, Verdict::Invalid(Invalid::ZeroValue));
-    assert_eq!(scene.outcome(), Some(Outcome::Refused(Invalid::ZeroValue)));
+    assert_eq!(scene.outcome(), Some(PaymentOutcome::Refused(Invalid::ZeroValue)));
 }
 
 /// One liar says so; whoever else votes makes a quorum.
@@ -221,7 +223,7 @@ fn one_liar_that_speaks_of_a_conflict_stops_nothing() {
         scene.vote(from);
     }
     scene.count();
-    assert!(matches!(scene.outcome(), Some(Outcome::Certified(_))));
+    assert!(matches!(scene.outcome(), Some(PaymentOutcome::Certified(_))));
 }
 
 #[test]
@@ -231,8 +233,10 @@ fn a_conflict_that_is_proven_ends_it_when_the_rest_is_no_quorum() {
     scene.locked(0, Some(first.clone()));
     assert_eq!(scene.outcome(), None, "three are left");
     scene.locked(1, None);
-    let Some(Outcome::Conflicting(Some(proof))) = scene.outcome() else { panic!("it is over") };
-    assert!(proof.is_proven(&scene.town.network));
+    let Some(PaymentOutcome::Conflicting(Some(proof))) = scene.outcome() else {
+        panic!("it is over")
+    };
+    assert!(proof.is_proven(&scene.testnet.network));
     assert_eq!((proof.first, proof.second.id), (first, scene.id()));
 }
 
@@ -246,7 +250,7 @@ fn without_a_proof_it_takes_a_quorum_of_refusals() {
         assert_eq!(scene.outcome(), None, "they may lie");
     }
     scene.locked(2, None);
-    assert_eq!(scene.outcome(), Some(Outcome::Conflicting(None)));
+    assert_eq!(scene.outcome(), Some(PaymentOutcome::Conflicting(None)));
 }
 
 #[test]

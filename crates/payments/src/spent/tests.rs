@@ -23,19 +23,20 @@ fn inputs_are_judged_all_together() {
     let spent = SpentSet::default();
     spent.insert(input(1), locked(10, 0));
     spent.insert(input(2), locked(10, 0));
-    let standing = |tx: u8, inputs: &[u8]| {
+    let status = |tx: u8, inputs: &[u8]| {
         let inputs: Vec<_> = inputs.iter().map(|one| input(*one)).collect();
-        spent.standing(locked(tx, 0).tx, &inputs)
+        spent.status(locked(tx, 0).tx, &inputs)
     };
-    assert_eq!(standing(10, &[1, 2]), Standing::Mine);
-    assert_eq!(standing(11, &[3, 4]), Standing::Free);
-    assert_eq!(standing(11, &[3, 2]), Standing::Taken(input(2), locked(10, 0)));
+    assert_eq!(status(10, &[1, 2]), LockStatus::Own);
+    assert_eq!(status(11, &[3, 4]), LockStatus::Free);
+    assert_eq!(status(11, &[3, 2]), LockStatus::Taken(input(2), locked(10, 0)));
     let mut seen = Vec::new();
     spent.visit(|input, locked| seen.push((input, locked)));
     assert_eq!(seen.len(), 2);
 }
 
-/// Names that differ in one bit go to places that differ in many, whatever the seed; the index counts.
+/// Names that differ in one bit go to places that differ in many, whatever the seed; the index
+/// counts.
 #[test]
 fn names_are_scattered_by_the_seed() {
     let place = |seed: [u64; 2], input: OutputId| Seed(seed).hash_one(Key(input));
@@ -54,8 +55,8 @@ fn names_are_scattered_by_the_seed() {
     assert!(places.len() > 16_000, "of 16,384 some 128 share a place by chance: {}", places.len());
 }
 
-/// A checkpoint is written while votes go on: what was locked before it began is in it, however the map
-/// grows meanwhile.
+/// A checkpoint is written while votes go on: what was locked before it began is in it, however the
+/// map grows meanwhile.
 #[test]
 fn a_visit_sees_all_that_was_locked_before_it() {
     let numbered = |number: u32| OutputId { tx: TxId(hash(&number.to_le_bytes())), index: 0 };

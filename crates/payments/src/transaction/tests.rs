@@ -1,15 +1,15 @@
 use super::*;
-use crate::testing::{ALICE, BOB, MALLORY, Town, key, nowhere, secret, to};
+use crate::testing::{ALICE, BOB, MALLORY, TestNetwork, key, nowhere, secret, to};
 
-/// What a transaction's form comes to.
-fn form(town: &Town, tx: &Transaction) -> Result<(), Invalid> {
-    tx.check_form(&town.network)
+/// Checks a transaction's form in the test network.
+fn form(testnet: &TestNetwork, tx: &Transaction) -> Result<(), Invalid> {
+    tx.check_form(&testnet.network)
 }
 
 /// Alice's coin of 10, made by an issue, as a quorum certified it.
-fn certified(town: &Town) -> Coin {
-    let tx = town.issue(1, &[to(BOB, 1), to(ALICE, 10), to(MALLORY, 3)]);
-    town.coins(&tx).remove(1)
+fn certified(testnet: &TestNetwork) -> Coin {
+    let tx = testnet.issue(1, &[to(BOB, 1), to(ALICE, 10), to(MALLORY, 3)]);
+    testnet.coins(&tx).remove(1)
 }
 
 fn with_proof(coin: &Coin, change: impl FnOnce(&mut Proof)) -> Coin {
@@ -25,117 +25,118 @@ fn with_value(coin: &Coin, value: u64) -> Coin {
 
 #[test]
 fn a_transaction_of_genesis_and_certified_coins_is_sound() {
-    let town = Town::new();
-    let mut coins = town.endowed(ALICE);
-    coins.push(certified(&town));
-    let tx = town.spend(ALICE, &coins, &[to(BOB, 60), to(ALICE, 10)]);
-    assert_eq!(form(&town, &tx), Ok(()));
+    let testnet = TestNetwork::new();
+    let mut coins = testnet.endowed(ALICE);
+    coins.push(certified(&testnet));
+    let tx = testnet.spend(ALICE, &coins, &[to(BOB, 60), to(ALICE, 10)]);
+    assert_eq!(form(&testnet, &tx), Ok(()));
 }
 
 #[test]
 fn there_are_1_to_64_inputs() {
-    let town = Town::new();
-    let none = town.spend(ALICE, &[], &[to(BOB, 1)]);
-    assert_eq!(form(&town, &none), Err(Invalid::Inputs));
-    let issue = town.issue(1, &vec![to(ALICE, 1); 64]);
-    let more = town.issue(2, &[to(ALICE, 1)]);
-    let mut coins = town.coins(&issue);
-    assert_eq!(form(&town, &town.spend(ALICE, &coins, &[to(BOB, 64)])), Ok(()));
-    coins.extend(town.coins(&more));
-    let many = town.spend(ALICE, &coins, &[to(BOB, 65)]);
-    assert_eq!(form(&town, &many), Err(Invalid::Inputs));
+    let testnet = TestNetwork::new();
+    let none = testnet.spend(ALICE, &[], &[to(BOB, 1)]);
+    assert_eq!(form(&testnet, &none), Err(Invalid::Inputs));
+    let issue = testnet.issue(1, &vec![to(ALICE, 1); 64]);
+    let more = testnet.issue(2, &[to(ALICE, 1)]);
+    let mut coins = testnet.coins(&issue);
+    assert_eq!(form(&testnet, &testnet.spend(ALICE, &coins, &[to(BOB, 64)])), Ok(()));
+    coins.extend(testnet.coins(&more));
+    let many = testnet.spend(ALICE, &coins, &[to(BOB, 65)]);
+    assert_eq!(form(&testnet, &many), Err(Invalid::Inputs));
 }
 
 #[test]
 fn there_are_1_to_64_outputs() {
-    let town = Town::new();
-    let coins = &town.endowed(ALICE);
-    assert_eq!(form(&town, &town.spend(ALICE, coins, &[])), Err(Invalid::Outputs));
-    assert_eq!(form(&town, &town.issue(1, &[])), Err(Invalid::Outputs));
+    let testnet = TestNetwork::new();
+    let coins = &testnet.endowed(ALICE);
+    assert_eq!(form(&testnet, &testnet.spend(ALICE, coins, &[])), Err(Invalid::Outputs));
+    assert_eq!(form(&testnet, &testnet.issue(1, &[])), Err(Invalid::Outputs));
     let outputs = vec![to(BOB, 1); 65];
-    assert_eq!(form(&town, &town.issue(1, &outputs)), Err(Invalid::Outputs));
-    assert_eq!(form(&town, &town.issue(1, &outputs[1..])), Ok(()));
+    assert_eq!(form(&testnet, &testnet.issue(1, &outputs)), Err(Invalid::Outputs));
+    assert_eq!(form(&testnet, &testnet.issue(1, &outputs[1..])), Ok(()));
 }
 
 #[test]
 fn an_output_is_worth_at_least_1() {
-    let town = Town::new();
-    let tx = town.spend(ALICE, &town.endowed(ALICE), &[to(BOB, 60), to(BOB, 0)]);
-    assert_eq!(form(&town, &tx), Err(Invalid::ZeroValue));
-    assert_eq!(form(&town, &town.issue(1, &[to(BOB, 0)])), Err(Invalid::ZeroValue));
+    let testnet = TestNetwork::new();
+    let tx = testnet.spend(ALICE, &testnet.endowed(ALICE), &[to(BOB, 60), to(BOB, 0)]);
+    assert_eq!(form(&testnet, &tx), Err(Invalid::ZeroValue));
+    assert_eq!(form(&testnet, &testnet.issue(1, &[to(BOB, 0)])), Err(Invalid::ZeroValue));
 }
 
 /// A coin is not worth twice what it is.
 #[test]
 fn an_input_is_named_once() {
-    let town = Town::new();
-    let coin = town.endowed(ALICE).remove(0);
-    let tx = town.spend(ALICE, &[coin.clone(), coin], &[to(BOB, 20)]);
-    assert_eq!(form(&town, &tx), Err(Invalid::InputOrder));
+    let testnet = TestNetwork::new();
+    let coin = testnet.endowed(ALICE).remove(0);
+    let tx = testnet.spend(ALICE, &[coin.clone(), coin], &[to(BOB, 20)]);
+    assert_eq!(form(&testnet, &tx), Err(Invalid::InputOrder));
 }
 
 #[test]
 fn inputs_are_in_ascending_order() {
-    let town = Town::new();
-    let mut tx = town.spend(ALICE, &town.endowed(ALICE), &[to(BOB, 60)]);
+    let testnet = TestNetwork::new();
+    let mut tx = testnet.spend(ALICE, &testnet.endowed(ALICE), &[to(BOB, 60)]);
     let Source::Spend(inputs) = &mut tx.source else { unreachable!("a spend") };
     inputs.swap(0, 2);
-    assert_eq!(form(&town, &tx), Err(Invalid::InputOrder));
+    assert_eq!(form(&testnet, &tx), Err(Invalid::InputOrder));
 }
 
 #[test]
 fn sums_do_not_wrap_around() {
-    let town = Town::new();
+    let testnet = TestNetwork::new();
     let outputs = [to(ALICE, u64::MAX), to(ALICE, 11)];
-    let tx = town.spend(ALICE, &town.endowed(ALICE)[..1], &outputs);
-    assert_eq!(form(&town, &tx), Err(Invalid::Overflow));
-    let issue = town.issue(1, &outputs);
-    assert_eq!(form(&town, &issue), Err(Invalid::Overflow));
-    let coins: Vec<Coin> = town.endowed(ALICE);
+    let tx = testnet.spend(ALICE, &testnet.endowed(ALICE)[..1], &outputs);
+    assert_eq!(form(&testnet, &tx), Err(Invalid::Overflow));
+    let issue = testnet.issue(1, &outputs);
+    assert_eq!(form(&testnet, &issue), Err(Invalid::Overflow));
+    let coins: Vec<Coin> = testnet.endowed(ALICE);
     let dear = [with_value(&coins[0], u64::MAX), coins[1].clone()];
-    let tx = town.spend(ALICE, &dear, &[to(BOB, 19)]);
-    assert_eq!(form(&town, &tx), Err(Invalid::Overflow));
+    let tx = testnet.spend(ALICE, &dear, &[to(BOB, 19)]);
+    assert_eq!(form(&testnet, &tx), Err(Invalid::Overflow));
 }
 
 #[test]
 fn inputs_and_outputs_are_worth_the_same() {
-    let town = Town::new();
+    let testnet = TestNetwork::new();
     for outputs in [59, 61] {
-        let tx = town.spend(ALICE, &town.endowed(ALICE), &[to(BOB, outputs)]);
-        assert_eq!(form(&town, &tx), Err(Invalid::Conservation { inputs: 60, outputs }));
+        let tx = testnet.spend(ALICE, &testnet.endowed(ALICE), &[to(BOB, outputs)]);
+        assert_eq!(form(&testnet, &tx), Err(Invalid::Conservation { inputs: 60, outputs }));
     }
 }
 
 #[test]
 fn only_the_issuer_issues() {
-    let town = Town::new();
-    let tx = Transaction::issue(&town.network, &secret(MALLORY), 1, vec![to(MALLORY, 9)]);
-    assert_eq!(form(&town, &tx), Err(Invalid::NotTheIssuer));
-    assert_eq!(form(&town, &town.issue(1, &[to(MALLORY, 9)])), Ok(()));
+    let testnet = TestNetwork::new();
+    let tx = Transaction::issue(&testnet.network, &secret(MALLORY), 1, vec![to(MALLORY, 9)]);
+    assert_eq!(form(&testnet, &tx), Err(Invalid::NotTheIssuer));
+    assert_eq!(form(&testnet, &testnet.issue(1, &[to(MALLORY, 9)])), Ok(()));
 }
 
 #[test]
 fn a_genesis_input_is_in_the_genesis_set_as_stated() {
-    let town = Town::new();
-    let coin = town.endowed(ALICE).remove(0);
+    let testnet = TestNetwork::new();
+    let coin = testnet.endowed(ALICE).remove(0);
     let dear = with_value(&coin, 11);
-    let tx = town.spend(ALICE, &[dear], &[to(BOB, 11)]);
-    assert_eq!(form(&town, &tx), Err(Invalid::NotInGenesis(coin.id)));
-    let others = town.spend(MALLORY, std::slice::from_ref(&coin), &[to(BOB, 10)]);
-    assert_eq!(form(&town, &others), Err(Invalid::NotInGenesis(coin.id)));
+    let tx = testnet.spend(ALICE, &[dear], &[to(BOB, 11)]);
+    assert_eq!(form(&testnet, &tx), Err(Invalid::NotInGenesis(coin.id)));
+    let others = testnet.spend(MALLORY, std::slice::from_ref(&coin), &[to(BOB, 10)]);
+    assert_eq!(form(&testnet, &others), Err(Invalid::NotInGenesis(coin.id)));
     let id = nowhere();
-    let tx = town.spend(ALICE, &[Coin { id, ..coin }], &[to(BOB, 10)]);
-    assert_eq!(form(&town, &tx), Err(Invalid::NotInGenesis(id)));
+    let tx = testnet.spend(ALICE, &[Coin { id, ..coin }], &[to(BOB, 10)]);
+    assert_eq!(form(&testnet, &tx), Err(Invalid::NotInGenesis(id)));
 }
 
 /// Another's output, another place, another worth, or a path too short: none opens the name.
 #[test]
 fn an_input_is_what_its_transaction_made() {
-    let town = Town::new();
-    let coin = certified(&town);
-    let spend =
-        |coin: &Coin| town.spend(ALICE, std::slice::from_ref(coin), &[to(BOB, coin.output.value)]);
-    let theft = town.spend(MALLORY, std::slice::from_ref(&coin), &[to(MALLORY, 10)]);
+    let testnet = TestNetwork::new();
+    let coin = certified(&testnet);
+    let spend = |coin: &Coin| {
+        testnet.spend(ALICE, std::slice::from_ref(coin), &[to(BOB, coin.output.value)])
+    };
+    let theft = testnet.spend(MALLORY, std::slice::from_ref(&coin), &[to(MALLORY, 10)]);
     let shorter = with_proof(&coin, |proof| proof.opening.path.siblings.truncate(1));
     let longer = with_proof(&coin, |proof| proof.opening.path.siblings.push(Digest::ZERO));
     let elsewhere = with_proof(&coin, |proof| proof.opening.path.index = 2);
@@ -146,32 +147,32 @@ fn an_input_is_what_its_transaction_made() {
         .into_iter()
         .chain([shorter, longer, elsewhere, others, fewer, dear].iter().map(spend))
     {
-        assert_eq!(form(&town, &tx), Err(Invalid::Path(coin.id)));
+        assert_eq!(form(&testnet, &tx), Err(Invalid::Path(coin.id)));
     }
 }
 
 /// The lone difference to a name is none of the certificates', since several are good.
 #[test]
 fn a_name_covers_all_but_signatures() {
-    let town = Town::new();
-    let (chain, coin) = (town.network.chain(), certified(&town));
-    let parent = town.issue(1, &[to(BOB, 1), to(ALICE, 10), to(MALLORY, 3)]);
-    let other = town.certificate_by(&parent, 1..4).expect("a quorum");
+    let testnet = TestNetwork::new();
+    let (chain, coin) = (testnet.network.chain(), certified(&testnet));
+    let parent = testnet.issue(1, &[to(BOB, 1), to(ALICE, 10), to(MALLORY, 3)]);
+    let other = testnet.certificate_by(&parent, 1..4).expect("a quorum");
     let shown = with_proof(&coin, |proof| proof.certificate = other);
     assert_ne!(shown, coin);
     let id = |coin: &Coin, outputs: &[Output]| {
-        town.spend(ALICE, std::slice::from_ref(coin), outputs).id(chain)
+        testnet.spend(ALICE, std::slice::from_ref(coin), outputs).id(chain)
     };
     let first = id(&coin, &[to(BOB, 4), to(ALICE, 6)]);
     assert_eq!(id(&shown, &[to(BOB, 4), to(ALICE, 6)]), first);
-    let mut tx = town.spend(ALICE, std::slice::from_ref(&coin), &[to(BOB, 4), to(ALICE, 6)]);
+    let mut tx = testnet.spend(ALICE, std::slice::from_ref(&coin), &[to(BOB, 4), to(ALICE, 6)]);
     tx.signature = Signature([1; 64]);
     assert_eq!(tx.id(chain), first);
     assert_ne!(id(&coin, &[to(ALICE, 6), to(BOB, 4)]), first, "the outputs' order");
     assert_ne!(id(&coin, &[to(BOB, 5), to(ALICE, 5)]), first, "their values");
     assert_ne!(id(&coin, &[to(BOB, 10)]), first, "their number");
-    assert_ne!(id(&town.endowed(ALICE)[0], &[to(BOB, 4), to(ALICE, 6)]), first, "the inputs");
-    let other = Town::with(crate::PayScheme::Merkle, 4, 1);
+    assert_ne!(id(&testnet.endowed(ALICE)[0], &[to(BOB, 4), to(ALICE, 6)]), first, "the inputs");
+    let other = TestNetwork::with(crate::PayScheme::Merkle, 4, 1);
     assert_ne!(tx.id(other.network.chain()), first, "the chain");
     tx.payer = key(BOB);
     assert_ne!(tx.id(chain), first, "the payer");
@@ -179,9 +180,9 @@ fn a_name_covers_all_but_signatures() {
 
 #[test]
 fn a_serial_number_is_a_name_that_nothing_else_has() {
-    let town = Town::new();
-    let lock = |serial| town.issue(serial, &[to(ALICE, 1)]).locks();
-    assert_eq!(lock(1), town.issue(1, &[to(BOB, 7)]).locks(), "whatever is issued");
+    let testnet = TestNetwork::new();
+    let lock = |serial| testnet.issue(serial, &[to(ALICE, 1)]).locks();
+    assert_eq!(lock(1), testnet.issue(1, &[to(BOB, 7)]).locks(), "whatever is issued");
     assert_ne!(lock(1), lock(2));
     assert_eq!(lock(1).len(), 1);
 }
@@ -200,26 +201,26 @@ fn burnt_money_has_no_owner() {
 
 #[test]
 fn a_coin_is_believed_by_what_it_shows_alone() {
-    let town = Town::new();
-    let coin = certified(&town);
-    assert_eq!(coin.check(&town.network), Ok(()));
-    let genesis = town.endowed(ALICE).remove(0);
-    assert_eq!(genesis.check(&town.network), Ok(()));
+    let testnet = TestNetwork::new();
+    let coin = certified(&testnet);
+    assert_eq!(coin.check(&testnet.network), Ok(()));
+    let genesis = testnet.endowed(ALICE).remove(0);
+    assert_eq!(genesis.check(&testnet.network), Ok(()));
     let dear = with_value(&genesis, 11);
-    assert_eq!(dear.check(&town.network), Err(Invalid::NotInGenesis(genesis.id)));
-    assert_eq!(with_value(&coin, 11).check(&town.network), Err(Invalid::Path(coin.id)));
-    let other = town.certificate(&town.issue(2, &[to(ALICE, 10)]));
+    assert_eq!(dear.check(&testnet.network), Err(Invalid::NotInGenesis(genesis.id)));
+    assert_eq!(with_value(&coin, 11).check(&testnet.network), Err(Invalid::Path(coin.id)));
+    let other = testnet.certificate(&testnet.issue(2, &[to(ALICE, 10)]));
     let forged = with_proof(&coin, |proof| proof.certificate = other);
-    assert_eq!(forged.check(&town.network), Err(Invalid::Certificate(coin.id)));
+    assert_eq!(forged.check(&testnet.network), Err(Invalid::Certificate(coin.id)));
 }
 
 mod equivocation {
     use super::*;
 
-    fn two(town: &Town) -> Equivocation {
-        let coins = town.endowed(MALLORY);
+    fn two(testnet: &TestNetwork) -> Equivocation {
+        let coins = testnet.endowed(MALLORY);
         let core = |coins: &[Coin], outputs: &[Output]| {
-            town.spend(MALLORY, coins, outputs).core(town.network.chain())
+            testnet.spend(MALLORY, coins, outputs).core(testnet.network.chain())
         };
         Equivocation {
             first: core(&coins[..1], &[to(ALICE, 5)]),
@@ -229,29 +230,30 @@ mod equivocation {
 
     #[test]
     fn two_transactions_over_one_coin_prove_it() {
-        let town = Town::new();
-        assert!(two(&town).is_proven(&town.network));
+        let testnet = TestNetwork::new();
+        assert!(two(&testnet).is_proven(&testnet.network));
     }
 
     #[test]
     fn two_issues_under_one_serial_number_prove_it() {
-        let town = Town::new();
-        let core =
-            |serial, value| town.issue(serial, &[to(ALICE, value)]).core(town.network.chain());
+        let testnet = TestNetwork::new();
+        let core = |serial, value| {
+            testnet.issue(serial, &[to(ALICE, value)]).core(testnet.network.chain())
+        };
         let proof = Equivocation { first: core(1, 5), second: core(1, 6) };
-        assert!(proof.is_proven(&town.network));
+        assert!(proof.is_proven(&testnet.network));
         let innocent = Equivocation { first: core(1, 5), second: core(2, 6) };
-        assert!(!innocent.is_proven(&town.network), "two serial numbers");
+        assert!(!innocent.is_proven(&testnet.network), "two serial numbers");
     }
 
     #[test]
     fn nobody_else_can_make_one_up() {
-        let town = Town::new();
-        let proof = two(&town);
+        let testnet = TestNetwork::new();
+        let proof = two(&testnet);
         let forged = |change: &dyn Fn(&mut Equivocation)| {
             let mut forged = proof.clone();
             change(&mut forged);
-            !forged.is_proven(&town.network)
+            !forged.is_proven(&testnet.network)
         };
         assert!(forged(&|it| it.second = it.first.clone()), "one transaction twice");
         assert!(forged(&|it| it.first.signature = Signature([0; 64])), "unsigned");
@@ -261,10 +263,11 @@ mod equivocation {
         assert!(forged(&|it| it.first.serial = Some(1)), "a serial number of its own");
         let locks = proof.second.locks.clone();
         assert!(forged(&|it| it.first.locks = locks.clone()), "other inputs");
-        let coins = town.endowed(MALLORY);
-        let other = town.spend(MALLORY, &coins[1..], &[to(BOB, 7)]).core(town.network.chain());
+        let coins = testnet.endowed(MALLORY);
+        let other =
+            testnet.spend(MALLORY, &coins[1..], &[to(BOB, 7)]).core(testnet.network.chain());
         assert!(forged(&|it| it.second = other.clone()) || proof.first.locks[0] == other.locks[0]);
-        let foreign = Town::with(crate::PayScheme::Merkle, 4, 1);
+        let foreign = TestNetwork::with(crate::PayScheme::Merkle, 4, 1);
         assert!(!proof.is_proven(&foreign.network), "another network");
     }
 }
@@ -274,53 +277,54 @@ mod golden {
     use super::*;
     use quorate_types::sign;
 
-    fn spend(town: &Town) -> Transaction {
-        town.spend(ALICE, &town.endowed(ALICE)[..1], &[to(BOB, 4), to(ALICE, 6)])
+    fn spend(testnet: &TestNetwork) -> Transaction {
+        testnet.spend(ALICE, &testnet.endowed(ALICE)[..1], &[to(BOB, 4), to(ALICE, 6)])
     }
 
     #[test]
     fn a_network_has_this_name() {
         assert_eq!(
-            hex::encode(Town::new().network.chain().0),
+            hex::encode(TestNetwork::new().network.chain().0),
             "40c5aaadf488974f27c49f1d3ec106b38cf8eb74b821371f2572d9ccb10fc9cb"
         );
     }
 
     #[test]
     fn a_transaction_has_this_name() {
-        let town = Town::new();
-        let chain = town.network.chain();
+        let testnet = TestNetwork::new();
+        let chain = testnet.network.chain();
         assert_eq!(
-            spend(&town).id(chain).to_string(),
+            spend(&testnet).id(chain).to_string(),
             "02b7378456257755a8176d155c3a1a726c450d545988676fa7c5b8c567998693"
         );
         assert_eq!(
-            town.issue(1, &[to(BOB, 4)]).id(chain).to_string(),
+            testnet.issue(1, &[to(BOB, 4)]).id(chain).to_string(),
             "6e1c01744b0a00b8b250229ec9fb6ab3e790ce0fc2cfdf86cfafb0d845ab0245"
         );
     }
 
     #[test]
     fn an_output_and_a_serial_number_have_these_names() {
-        let town = Town::new();
+        let testnet = TestNetwork::new();
         assert_eq!(
-            town.endowed(ALICE)[1].id.to_string(),
+            testnet.endowed(ALICE)[1].id.to_string(),
             "b99ec2c69e944f93162c7d894726c4d15a04081b16085ceb2c8c15dfcb652183:1"
         );
         assert_eq!(
-            town.issue(1, &[to(BOB, 4)]).locks()[0].to_string(),
+            testnet.issue(1, &[to(BOB, 4)]).locks()[0].to_string(),
             "ac1a2bed3f060f8a59839aa98f96067b4440bba7d789709a2e448e613b391001:0"
         );
-        let tx = spend(&town);
-        let coins = tx.coins(town.network.chain(), &town.certificate(&tx));
-        assert_eq!(coins[1].id.to_string(), format!("{}:1", tx.id(town.network.chain())));
+        let tx = spend(&testnet);
+        let coins = tx.coins(testnet.network.chain(), &testnet.certificate(&tx));
+        assert_eq!(coins[1].id.to_string(), format!("{}:1", tx.id(testnet.network.chain())));
     }
 
     /// Without epoch: what an owner signed holds as long as the network.
     #[test]
     fn an_owner_signs_this() {
-        let town = Town::new();
-        let statement = owner_statement(&town.network, spend(&town).id(town.network.chain()));
+        let testnet = TestNetwork::new();
+        let statement =
+            owner_statement(&testnet.network, spend(&testnet).id(testnet.network.chain()));
         assert_eq!(
             hex::encode(&statement),
             "\
@@ -332,9 +336,9 @@ mod golden {
 
     #[test]
     fn an_authority_signs_this() {
-        let town = Town::new();
-        let id = spend(&town).id(town.network.chain());
-        let statement = sign::statement(Kind::TxVote, town.network.chain(), Epoch(3), &id);
+        let testnet = TestNetwork::new();
+        let id = spend(&testnet).id(testnet.network.chain());
+        let statement = sign::statement(Kind::TxVote, testnet.network.chain(), Epoch(3), &id);
         assert_eq!(
             hex::encode(&statement),
             "\
@@ -342,15 +346,15 @@ mod golden {
              21371f2572d9ccb10fc9cb000000000000000302b7378456257755a8176d155c3a1a726c450d5459\
              88676fa7c5b8c567998693"
         );
-        let vote = town.vote(0, &spend(&town));
-        let share = town.keys[0].voting.sign(&statement);
+        let vote = testnet.vote(0, &spend(&testnet));
+        let share = testnet.keys[0].voting.sign(&statement);
         assert_eq!(vote, crate::Vote::Share(share));
     }
 
     #[test]
     fn a_transaction_is_encoded_so() {
-        let town = Town::new();
-        let bytes = borsh::to_vec(&spend(&town)).expect("into memory");
+        let testnet = TestNetwork::new();
+        let bytes = borsh::to_vec(&spend(&testnet)).expect("into memory");
         assert_eq!(
             hex::encode(&bytes),
             "\
@@ -362,12 +366,11 @@ mod golden {
              1ebbc24b5793642d5abfc93acdca5024c37b7ca9459fbe19ff8cfa09"
         );
         let read: Transaction = borsh::from_slice(&bytes).expect("what was written");
-        assert_eq!(read, spend(&town));
+        assert_eq!(read, spend(&testnet));
     }
 }
 
 /// Each rule left out is noticed by the check that stands for it.
-#[cfg(feature = "mutants")]
 mod mutants {
     use super::*;
     use quorate_crypto::mutants::assert_noticed;

@@ -1,9 +1,11 @@
-//! One signature for many votes (paper 003 §4.2): an authority gathers transactions into a tree, signs its
-//! root, and gives each its way there. Whoever checks votes checks a root's signature once and then hashes.
+//! One signature for many votes (paper 003 §4.2): an authority gathers transactions into a tree,
+//! signs its root, and gives each its way there. Whoever checks votes checks a root's signature
+//! once and then hashes.
 //!
-//! A root is signed as whose it is, of which epoch and over how many leaves; roots that were checked are
-//! remembered as their signer's (★): the paper's cache is keyed by the root alone, so that a root
-//! that one authority signed passes for another's, and f liars that copy an honest root make up a quorum.
+//! A root is signed as whose it is, of which epoch and over how many leaves; roots that were
+//! checked are remembered as their signer's (★): the paper's cache is keyed by the root alone, so
+//! that a root that one authority signed passes for another's, and f liars that copy an honest root
+//! make up a quorum.
 
 use super::{Counted, TxCertificate, Vote, Votes};
 use crate::TxId;
@@ -21,8 +23,8 @@ use std::sync::Arc;
 /// Deepest tree: 65,536 votes under one signature.
 const DEPTH_MAX: usize = 16;
 
-/// Transactions worth gathering before they are signed: the cost of a vote is lowest near this many (see
-/// docs/results/payments.md), and flat around it.
+/// Transactions worth gathering before they are signed: the cost of a vote is lowest near this many
+/// (see docs/results/payments.md), and flat around it.
 const TOGETHER: usize = 128;
 
 /// Roots remembered of each authority, in each of two generations: some seconds at full speed.
@@ -31,19 +33,19 @@ const ROOTS_MAX: usize = 4_096;
 /// A vote under a signature that others share.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct MerkleVote {
-    /// From the transaction's name to the root.
+    /// Path from the transaction's name to the root.
     pub path: Path,
     /// The authority's signature over the root.
     pub signature: Share,
 }
 
-/// Votes through trees.
+/// Voting scheme with Merkle trees.
 #[derive(Debug)]
 pub(super) struct MerkleVotes {
     chain: ChainId,
     committee: Arc<Committee>,
     scheme: Arc<dyn Scheme>,
-    /// By authority: roots whose signature was checked.
+    /// Roots whose signature was checked, by authority.
     checked: Vec<Mutex<Roots>>,
 }
 
@@ -84,7 +86,8 @@ impl MerkleVotes {
         Self { chain, committee, scheme, checked }
     }
 
-    /// What is signed; the root covers the count as well, which is stated so that nobody has to know.
+    /// Statement that is signed; the root covers the count as well, which is stated so that nobody
+    /// has to know.
     fn statement(&self, signer: usize, count: u32, root: Digest) -> Vec<u8> {
         let signer = u16::try_from(signer).expect("committees have fewer members");
         let payload = (ReplicaId(signer), count, root);
@@ -107,7 +110,8 @@ impl MerkleVotes {
         self.checked[signer].lock().has(root, signature)
     }
 
-    /// The claims among these votes that were not checked before; `false` where a vote leads nowhere.
+    /// The claims among these votes that were not checked before; `false` where a vote leads
+    /// nowhere.
     fn open<'a>(
         &self,
         item: usize,
@@ -133,8 +137,8 @@ impl MerkleVotes {
         true
     }
 
-    /// Checks claims, remembers the good ones and returns the others' items. Votes of one tree make one
-    /// claim.
+    /// Checks claims, remembers the good ones and returns the others' items. Votes of one tree make
+    /// one claim.
     fn settle(&self, claims: &[Claim]) -> Vec<usize> {
         let mut distinct: BTreeMap<(usize, &Digest, &[u8]), usize> = BTreeMap::new();
         for (at, claim) in claims.iter().enumerate() {
@@ -179,7 +183,7 @@ impl Votes for MerkleVotes {
         votes
     }
 
-    fn together(&self) -> usize {
+    fn batch_size(&self) -> usize {
         TOGETHER
     }
 

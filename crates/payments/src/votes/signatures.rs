@@ -34,7 +34,7 @@ impl Votes for SignatureVotes {
         ids.iter().map(vote).collect()
     }
 
-    fn together(&self) -> usize {
+    fn batch_size(&self) -> usize {
         1
     }
 

@@ -1,9 +1,10 @@
-//! What faulty members say in the place of what their machine says.
+//! Statements of faulty members in the place of their machine's.
 
 use super::Behaviour;
-use super::lies::{self, Pen};
+use super::floods::FloodMemory;
+use super::lies::{self, Outgoing, Pen};
 use super::slot_lies::{self, SlotMemory};
-use crate::dice::Dice;
+use super::variants::{self, VariantMemory};
 use bytes::Bytes;
 use quorate_consensus as consensus;
 use quorate_consensus::Verifier;
@@ -12,6 +13,7 @@ use quorate_consensus::chained::{
     Block, Message as Statement, Phase, PhaseVote, Proposal, Qc, Timeout, Vote,
 };
 use quorate_crypto::{Bitmap, Digest, KeyFile, Policy, Share, hash};
+use quorate_deterministic::Rng;
 use quorate_engine::Message;
 use quorate_engine::message::{Blocks, Chunk, Kept, Offer};
 use quorate_types::executed::executed_statement;
@@ -22,7 +24,7 @@ use quorate_types::{
 };
 use std::collections::BTreeMap;
 
-/// What stands between a faulty member's machine and the network.
+/// Filter between a faulty member's machine and the network.
 #[derive(Debug)]
 pub(crate) struct Liar {
     id: ReplicaId,
@@ -33,12 +35,11 @@ pub(crate) struct Liar {
     /// Certificates that it keeps to itself for a while.
     withheld: Vec<Statement>,
     slots: SlotMemory,
+    variants: VariantMemory,
+    floods: FloodMemory,
     /// It never says a word again.
     gone: bool,
 }
-
-/// What leaves.
-pub(super) type Outgoing = Vec<(Recipients, Message)>;
 
 impl Liar {
     /// Nothing for members that send what their machine says.
@@ -51,6 +52,8 @@ impl Liar {
             heard: BTreeMap::new(),
             withheld: Vec::new(),
             slots: SlotMemory::default(),
+            variants: VariantMemory::default(),
+            floods: FloodMemory::default(),
             gone: false,
         };
         (!truthful).then(liar)
@@ -58,6 +61,9 @@ impl Liar {
 
     /// A message of another member came.
     pub(crate) fn hear(&mut self, message: &consensus::Message) {
+        if self.behaviour.is_flood() {
+            self.floods.hear(message);
+        }
         if let Some(said) = message.windowed() {
             self.slots.hear(said);
         }
@@ -69,21 +75,29 @@ impl Liar {
         self.heard.retain(|_, block| block.view.0 + 64 > newest);
     }
 
-    /// What leaves in the place of `message`.
+    /// Returns the messages that leave in the place of `message`.
     pub(crate) fn speak(
         &mut self,
         verifier: &Verifier,
         to: Recipients,
         message: Message,
-        dice: &mut Dice,
+        rng: &mut Rng,
     ) -> Outgoing {
         if self.gone {
             return Vec::new();
         }
-        if let Some(said) = self.twist_slots(verifier, to, &message, dice) {
+        if self.behaviour.is_flood() {
+            return self.flooded(verifier, to, message, rng);
+        }
+        let pen = Pen { id: self.id, keys: &self.keys, verifier };
+        let (variants, said) = (&mut self.variants, (to, &message));
+        if let Some(said) = variants::twist(&pen, self.behaviour, variants, said, rng) {
             return said;
         }
-        if let Some(said) = self.twist(verifier, to, &message, dice) {
+        if let Some(said) = self.twist_slots(verifier, to, &message, rng) {
+            return said;
+        }
+        if let Some(said) = self.twist(verifier, to, &message, rng) {
             return said;
         }
         if self.behaviour == Behaviour::FalseReplies {
@@ -106,10 +120,10 @@ impl Liar {
                 Some(Statement::Vote(_) | Statement::PhaseVote(_) | Statement::Timeout(_)),
             ) => return Vec::new(),
             (Behaviour::FutureFlood, Some(statement)) => {
-                self.future_flood(verifier, statement, dice)
+                self.future_flood(verifier, statement, rng)
             }
             (Behaviour::Forger, Some(Statement::Vote(vote))) => {
-                vec![self.forged_certificate(verifier, vote, dice)]
+                vec![self.forged_certificate(verifier, vote, rng)]
             }
             (Behaviour::StaleLeader, Some(Statement::Proposal(proposal))) => {
                 match self.stale_proposal(verifier, proposal) {
@@ -124,29 +138,55 @@ impl Liar {
         made_up.chain([(to, message)]).collect()
     }
 
-    /// What becomes of a windowed protocol's statement; `None` of what is none, or leaves as it is.
+    /// The truth, after a flood if it is a statement.
+    fn flooded(
+        &mut self,
+        verifier: &Verifier,
+        to: Recipients,
+        message: Message,
+        rng: &mut Rng,
+    ) -> Outgoing {
+        let pen = Pen { id: self.id, keys: &self.keys, verifier };
+        self.floods.say(&message);
+        let is_statement = matches!(message, Message::Consensus(_) | Message::Inline(..));
+        let flood = if is_statement {
+            self.floods.beside_one(&pen, self.behaviour, rng)
+        } else {
+            Vec::new()
+        };
+        flood.into_iter().chain([(to, message)]).collect()
+    }
+
+    /// Returns `count` messages of its flood, which it sends without having anything to say; none
+    /// if it floods nobody.
+    pub(crate) fn flood(&mut self, verifier: &Verifier, count: usize, rng: &mut Rng) -> Outgoing {
+        let pen = Pen { id: self.id, keys: &self.keys, verifier };
+        self.floods.flood(&pen, self.behaviour, count, rng)
+    }
+
+    /// Twists a windowed protocol's statement; `None` of what is none, or leaves as it is.
     fn twist_slots(
         &mut self,
         verifier: &Verifier,
         to: Recipients,
         message: &Message,
-        dice: &mut Dice,
+        rng: &mut Rng,
     ) -> Option<Outgoing> {
         let Message::Consensus(inner) = message else { return None };
         let said = inner.windowed()?;
         let pen = Pen { id: self.id, keys: &self.keys, verifier };
         let (memory, gone) = (&mut self.slots, &mut self.gone);
-        slot_lies::twist(&pen, self.behaviour, memory, gone, (to, said), dice)
+        slot_lies::twist(&pen, self.behaviour, memory, gone, (to, said), rng)
     }
 
-    /// What behaviours with a file of their own make of it; `None` where it leaves as it is, or
+    /// Twists it as behaviours with a file of their own do; `None` where it leaves as it is, or
     /// others say.
     fn twist(
         &mut self,
         verifier: &Verifier,
         to: Recipients,
         message: &Message,
-        dice: &mut Dice,
+        rng: &mut Rng,
     ) -> Option<Outgoing> {
         let pen = Pen { id: self.id, keys: &self.keys, verifier };
         let statement = statement_of(message);
@@ -154,25 +194,25 @@ impl Liar {
             (self.behaviour, statement)
         {
             // It collected the certificate, and nobody will ever hear of it.
-            self.gone = dice.one_in(8);
+            self.gone = rng.one_in(8);
             return self.gone.then(Vec::new);
         }
         if let (Behaviour::WithheldCertificate, Some(statement)) = (self.behaviour, statement) {
-            return lies::withhold(&pen, statement, &mut self.withheld, dice);
+            return lies::withhold(&pen, statement, &mut self.withheld, rng);
         }
         let lie = match (self.behaviour, statement) {
             (Behaviour::Equivocator, Some(Statement::Proposal(proposal))) => {
-                lies::equivocate(&pen, to, proposal, message, dice)
+                lies::equivocate(&pen, to, proposal, message, rng)
             }
-            (Behaviour::SelectiveSend, _) => lies::to_some(&pen, to, message, dice),
+            (Behaviour::SelectiveSend, _) => lies::to_some(&pen, to, message, rng),
             (Behaviour::WrongParent, Some(Statement::Proposal(proposal))) => {
-                vec![(to, pen.say(lies::wrong_parent(&pen, proposal, dice)))]
+                vec![(to, pen.say(lies::wrong_parent(&pen, proposal, rng)))]
             }
             (Behaviour::DoubleVote, Some(Statement::Vote(vote))) => {
-                lies::double_vote(&pen, Phase::Prepare, vote, &self.heard, dice)
+                lies::double_vote(&pen, Phase::Prepare, vote, &self.heard, rng)
             }
             (Behaviour::DoubleVote, Some(Statement::PhaseVote(PhaseVote { phase, vote }))) => {
-                lies::double_vote(&pen, *phase, vote, &self.heard, dice)
+                lies::double_vote(&pen, *phase, vote, &self.heard, rng)
             }
             (Behaviour::TimeoutThenVote, Some(Statement::Timeout(timeout))) => {
                 lies::vote_after(&pen, timeout, &self.heard)
@@ -181,11 +221,11 @@ impl Liar {
                 vec![(to, pen.say(lies::lower_high_qc(&pen, timeout, &self.heard)))]
             }
             (Behaviour::PoisonedTc, Some(Statement::Timeout(timeout))) => {
-                lies::poisoned_tc(&pen, timeout, dice)
+                lies::poisoned_tc(&pen, timeout, rng)
             }
-            (Behaviour::BadShares, Some(statement)) => lies::bad_shares(&pen, to, statement, dice),
+            (Behaviour::BadShares, Some(statement)) => lies::bad_shares(&pen, to, statement, rng),
             (Behaviour::BitmapMalleator, Some(statement)) => {
-                vec![(to, pen.say(lies::malleated(statement, dice)))]
+                vec![(to, pen.say(lies::malleated(statement, rng)))]
             }
             (Behaviour::Oversized, Some(Statement::Proposal(proposal))) => {
                 vec![(to, pen.say(lies::oversized(&pen, proposal)))]
@@ -193,8 +233,8 @@ impl Liar {
             (Behaviour::Censor, Some(Statement::Proposal(proposal))) => {
                 vec![(to, pen.say(lies::censored(&pen, proposal)))]
             }
-            (Behaviour::BadBodies, None) => lies::bad_bodies(&pen, to, message, dice)?,
-            (Behaviour::SyncAmplifier, Some(_)) => lies::questions(&self.heard, dice),
+            (Behaviour::BadBodies, None) => lies::bad_bodies(&pen, to, message, rng)?,
+            (Behaviour::SyncAmplifier, Some(_)) => lies::questions(&self.heard, rng),
             _ => return None,
         };
         Some(if self.behaviour.adds_to_the_truth() {
@@ -227,7 +267,7 @@ impl Liar {
         &self,
         verifier: &Verifier,
         statement: &Statement,
-        dice: &mut Dice,
+        rng: &mut Rng,
     ) -> Vec<Statement> {
         let now = match statement {
             Statement::Vote(vote) | Statement::PhaseVote(PhaseVote { vote, .. }) => vote.view,
@@ -239,22 +279,22 @@ impl Liar {
         };
         (0..8)
             .map(|_| {
-                let ahead = if dice.coin() { dice.below(16) } else { dice.bits() >> 1 };
+                let ahead = if rng.coin() { rng.below(16) } else { rng.bits() >> 1 };
                 let view = View(now.0.saturating_add(ahead));
                 match statement {
                     // The certificates in it do not lead to its view.
                     Statement::Timeout(timeout) => {
                         Statement::Timeout(Timeout { view, ..timeout.clone() })
                     }
-                    _ => Statement::Vote(self.vote_for_nothing(verifier, view, dice)),
+                    _ => Statement::Vote(self.vote_for_nothing(verifier, view, rng)),
                 }
             })
             .collect()
     }
 
-    fn vote_for_nothing(&self, verifier: &Verifier, view: View, dice: &mut Dice) -> Vote {
-        let id = BlockId(Digest(dice.bytes32()));
-        let base_id = BlockId(Digest(dice.bytes32()));
+    fn vote_for_nothing(&self, verifier: &Verifier, view: View, rng: &mut Rng) -> Vote {
+        let id = BlockId(Digest(rng.bytes32()));
+        let base_id = BlockId(Digest(rng.bytes32()));
         let base_view = view.previous();
         let share = Share(Vec::new());
         let mut vote = Vote { view, id, base_view, base_id, signer: self.id, share };
@@ -263,8 +303,8 @@ impl Liar {
     }
 
     /// A certificate over a block of its own making, with its own share alone.
-    fn forged_certificate(&self, verifier: &Verifier, vote: &Vote, dice: &mut Dice) -> Statement {
-        let forged = self.vote_for_nothing(verifier, vote.view, dice);
+    fn forged_certificate(&self, verifier: &Verifier, vote: &Vote, rng: &mut Rng) -> Statement {
+        let forged = self.vote_for_nothing(verifier, vote.view, rng);
         let shares = [(self.id.index(), forged.share.clone())];
         let members = verifier.committee().size();
         let combined = verifier.voting().combine(
@@ -279,7 +319,7 @@ impl Liar {
         Statement::Certificates { high_qc, high_tc: None }
     }
 
-    /// After a view was given up: a block that extends its parent's parent, in spite of what the
+    /// After a view timed out: a block that extends its parent's parent, in spite of what the
     /// timeout certificate reports.
     fn stale_proposal(&self, verifier: &Verifier, proposal: &Proposal) -> Option<Proposal> {
         proposal.block.tc.as_ref()?;
@@ -303,7 +343,7 @@ pub(super) fn statement_of(message: &Message) -> Option<&Statement> {
     inner.chained()
 }
 
-/// What it serves is not what was asked for.
+/// Spoils what it serves: it is not what was asked for.
 fn spoiled(message: Message) -> Message {
     match message {
         Message::Chunk(chunk) => {

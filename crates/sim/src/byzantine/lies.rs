@@ -1,7 +1,5 @@
 //! One lie at a time. Whatever is signed in them is signed with the liar's own keys.
 
-use super::liar::Outgoing;
-use crate::dice::Dice;
 use bytes::Bytes;
 use quorate_consensus::block_tree::TreeBlock;
 use quorate_consensus::chained::{
@@ -9,6 +7,7 @@ use quorate_consensus::chained::{
 };
 use quorate_consensus::{Verifier, chained};
 use quorate_crypto::{Certificate, Digest, KeyFile, Share, hash};
+use quorate_deterministic::Rng;
 use quorate_engine::Message;
 use quorate_engine::message::FetchBlocks;
 use quorate_types::{
@@ -23,7 +22,10 @@ type Heard = BTreeMap<BlockId, Block>;
 /// Certificates kept back at most.
 const WITHHELD_MAX: usize = 8;
 
-/// What a liar signs with.
+/// Messages that leave, with their recipients.
+pub(super) type Outgoing = Vec<(Recipients, Message)>;
+
+/// Keys and context that a liar signs with.
 pub(super) struct Pen<'a> {
     pub(super) id: ReplicaId,
     pub(super) keys: &'a KeyFile,
@@ -45,9 +47,30 @@ impl Pen<'_> {
         Proposal { block, signature }
     }
 
-    fn sign_vote(&self, phase: Phase, vote: &Vote) -> Vote {
+    pub(super) fn sign_vote(&self, phase: Phase, vote: &Vote) -> Vote {
         let share = self.keys.voting.sign(&vote.message(self.verifier, phase));
         Vote { signer: self.id, share, ..*vote }
+    }
+
+    pub(super) fn sign_timeout(&self, timeout: Timeout) -> Timeout {
+        let rules = chained_rules(self.verifier);
+        let statement = (timeout.view, timeout.high_qc.view);
+        let share = self.keys.voting.sign(&self.verifier.statement(rules.timeout, &statement));
+        Timeout { signer: self.id, share, ..timeout }
+    }
+
+    /// A statement as if its member had meant to say just that: with new signatures where it has
+    /// any of its own.
+    pub(super) fn signed_again(&self, statement: Statement) -> Statement {
+        match statement {
+            Statement::Proposal(proposal) => Statement::Proposal(self.sign_block(proposal.block)),
+            Statement::Vote(vote) => Statement::Vote(self.sign_vote(Phase::Prepare, &vote)),
+            Statement::PhaseVote(PhaseVote { phase, vote }) => {
+                Statement::PhaseVote(PhaseVote { phase, vote: self.sign_vote(phase, &vote) })
+            }
+            Statement::Timeout(timeout) => Statement::Timeout(self.sign_timeout(timeout)),
+            other => other,
+        }
     }
 
     /// As a correct member would, if it heard of the blocks below.
@@ -87,12 +110,12 @@ pub(super) fn equivocate(
     to: Recipients,
     proposal: &Proposal,
     original: &Message,
-    dice: &mut Dice,
+    rng: &mut Rng,
 ) -> Outgoing {
     if to != Recipients::All {
         return vec![(to, original.clone())];
     }
-    let (each, block) = (dice.coin(), &proposal.block);
+    let (each, block) = (rng.coin(), &proposal.block);
     let header = block.payload.header;
     let members: Vec<ReplicaId> = pen.members().collect();
     let variant = |number: usize| {
@@ -110,27 +133,22 @@ pub(super) fn equivocate(
     variants.collect()
 }
 
-pub(super) fn to_some(
-    pen: &Pen<'_>,
-    to: Recipients,
-    message: &Message,
-    dice: &mut Dice,
-) -> Outgoing {
+pub(super) fn to_some(pen: &Pen<'_>, to: Recipients, message: &Message, rng: &mut Rng) -> Outgoing {
     match to {
         Recipients::All => {
-            let some = pen.members().filter(|_| dice.coin());
+            let some = pen.members().filter(|_| rng.coin());
             some.map(|member| (Recipients::One(member), message.clone())).collect()
         }
         _ => vec![(to, message.clone())],
     }
 }
 
-/// What only it has certified it says nothing of, until later, all at once.
+/// Withholds what only it has certified, until later, all at once.
 pub(super) fn withhold(
     pen: &Pen<'_>,
     statement: &Statement,
     withheld: &mut Vec<Statement>,
-    dice: &mut Dice,
+    rng: &mut Rng,
 ) -> Option<Outgoing> {
     let certificate = match statement {
         Statement::Proposal(Proposal { block: Block { justify: high_qc, .. }, .. })
@@ -144,24 +162,24 @@ pub(super) fn withhold(
         | Statement::NewView(_) => return None,
     };
     withheld.push(certificate);
-    if withheld.len() < WITHHELD_MAX && !dice.one_in(4) {
+    if withheld.len() < WITHHELD_MAX && !rng.one_in(4) {
         return Some(Vec::new());
     }
     let shown = std::mem::take(withheld).into_iter();
     Some(shown.map(|certificate| (Recipients::All, pen.say(certificate))).collect())
 }
 
-pub(super) fn wrong_parent(pen: &Pen<'_>, proposal: &Proposal, dice: &mut Dice) -> Statement {
+pub(super) fn wrong_parent(pen: &Pen<'_>, proposal: &Proposal, rng: &mut Rng) -> Statement {
     let mut block = proposal.block.clone();
     let header = block.payload.header;
     let bodies = block.payload.bodies.clone();
-    match dice.below(4) {
+    match rng.below(4) {
         0 => {
-            let height = Height(header.height.0 + 1 + dice.below(3));
+            let height = Height(header.height.0 + 1 + rng.below(3));
             block.payload = Payload::new(height, header.proposed_at_ms, bodies);
         }
         1 => block.payload = Payload::new(header.height, 0, bodies),
-        2 => block.justify.id = BlockId(Digest(dice.bytes32())),
+        2 => block.justify.id = BlockId(Digest(rng.bytes32())),
         _ => block.justify.view = View(block.justify.view.0.saturating_sub(1)),
     }
     Statement::Proposal(pen.sign_block(block))
@@ -173,13 +191,13 @@ pub(super) fn double_vote(
     phase: Phase,
     vote: &Vote,
     heard: &Heard,
-    dice: &mut Dice,
+    rng: &mut Rng,
 ) -> Outgoing {
     let other = heard.values().find(|block| block.view == vote.view && block.id() != vote.id);
     let second = match other {
         Some(block) => pen.vote_for(phase, block, heard),
         None => {
-            let id = BlockId(Digest(dice.bytes32()));
+            let id = BlockId(Digest(rng.bytes32()));
             let base_id = if phase == Phase::Commit { id } else { vote.base_id };
             pen.sign_vote(phase, &Vote { id, base_id, ..vote.clone() })
         }
@@ -203,25 +221,20 @@ pub(super) fn vote_after(pen: &Pen<'_>, timeout: &Timeout, heard: &Heard) -> Out
 pub(super) fn lower_high_qc(pen: &Pen<'_>, timeout: &Timeout, heard: &Heard) -> Statement {
     let lower = heard.get(&timeout.high_qc.id).map(|block| block.justify.clone());
     let high_qc = lower.unwrap_or_else(|| timeout.high_qc.clone());
-    let statement = (timeout.view, high_qc.view);
-    let share = pen
-        .keys
-        .voting
-        .sign(&pen.verifier.statement(chained_rules(pen.verifier).timeout, &statement));
-    Statement::Timeout(Timeout { high_qc, share, ..timeout.clone() })
+    Statement::Timeout(pen.sign_timeout(Timeout { high_qc, ..timeout.clone() }))
 }
 
 /// A certificate that reports the future, hides its highest certificate, or counts a group twice.
-pub(super) fn poisoned_tc(pen: &Pen<'_>, timeout: &Timeout, dice: &mut Dice) -> Outgoing {
+pub(super) fn poisoned_tc(pen: &Pen<'_>, timeout: &Timeout, rng: &mut Rng) -> Outgoing {
     let Some(tc) = &timeout.high_tc else { return Vec::new() };
     let mut tc: Tc = tc.clone();
-    match dice.below(4) {
+    match rng.below(4) {
         0 => {
             if let Some(last) = tc.groups.last_mut() {
                 last.0 = View(u64::MAX);
             }
         }
-        1 => tc.view = View(tc.view.0 + 1 + dice.below(8)),
+        1 => tc.view = View(tc.view.0 + 1 + rng.below(8)),
         2 => tc.high_qc.view = View(tc.high_qc.view.0.saturating_sub(1)),
         _ => tc.groups.extend(tc.groups.clone()),
     }
@@ -233,7 +246,7 @@ pub(super) fn bad_shares(
     pen: &Pen<'_>,
     to: Recipients,
     statement: &Statement,
-    dice: &mut Dice,
+    rng: &mut Rng,
 ) -> Outgoing {
     let mut twisted = statement.clone();
     let (share, message) = match &mut twisted {
@@ -255,7 +268,7 @@ pub(super) fn bad_shares(
         | Statement::PreCommitted(_)
         | Statement::NewView(_) => return vec![(to, pen.say(statement.clone()))],
     };
-    match dice.below(4) {
+    match rng.below(4) {
         0 => share.0.iter_mut().for_each(|byte| *byte ^= 0x5a),
         1 => share.0.truncate(share.0.len() / 2),
         2 => *share = pen.keys.voting.sign(&message),
@@ -277,7 +290,7 @@ fn foreign(pen: &Pen<'_>, kind: Kind, payload: &impl borsh::BorshSerialize) -> V
 }
 
 /// One signer more, or one instead of another.
-pub(super) fn malleated(statement: &Statement, dice: &mut Dice) -> Statement {
+pub(super) fn malleated(statement: &Statement, rng: &mut Rng) -> Statement {
     let mut twisted = statement.clone();
     let qc = match &mut twisted {
         Statement::Proposal(Proposal { block, .. }) => &mut block.justify,
@@ -290,12 +303,12 @@ pub(super) fn malleated(statement: &Statement, dice: &mut Dice) -> Statement {
     let Certificate { signers, .. } = &mut qc.certificate;
     let members = signers.members();
     let named: Vec<usize> = signers.iter().collect();
-    let left_out = dice.index(members);
+    let left_out = rng.index(members);
     let mut others = quorate_crypto::Bitmap::new(members);
     for signer in named.into_iter().filter(|signer| *signer != left_out) {
         others.insert(signer);
     }
-    others.insert(dice.index(members));
+    others.insert(rng.index(members));
     *signers = others;
     twisted
 }
@@ -325,33 +338,33 @@ pub(super) fn bad_bodies(
     pen: &Pen<'_>,
     to: Recipients,
     message: &Message,
-    dice: &mut Dice,
+    rng: &mut Rng,
 ) -> Option<Outgoing> {
     let Message::Body(body) = message else { return None };
-    let lie = if dice.coin() {
+    let lie = if rng.coin() {
         let mut raw = body.raw.to_vec();
-        let place = dice.index(raw.len());
-        raw[place] ^= 1 << dice.below(8);
+        let place = rng.index(raw.len());
+        raw[place] ^= 1 << rng.below(8);
         Body { raw: Bytes::from(raw), ..body.as_ref().clone() }
     } else {
-        let sequence = body.reference.sequence + dice.below(3);
+        let sequence = body.reference.sequence + rng.below(3);
         Body::seal(pen.id, sequence, &body.requests)
     };
     Some(vec![(to, Message::Body(Arc::new(lie)))])
 }
 
 /// Questions whose answers are larger than they are.
-pub(super) fn questions(heard: &Heard, dice: &mut Dice) -> Outgoing {
+pub(super) fn questions(heard: &Heard, rng: &mut Rng) -> Outgoing {
     let bodies = heard.values().flat_map(|block| block.payload.bodies.iter().copied());
     let bodies: Vec<BodyRef> = bodies.take(64).collect();
-    let target = heard.keys().next_back().copied().unwrap_or(BlockId(Digest(dice.bytes32())));
+    let target = heard.keys().next_back().copied().unwrap_or(BlockId(Digest(rng.bytes32())));
     let fetch = |height| FetchBlocks { height: Height(height), after: None, target };
     let mut all = vec![
         Message::FetchBlocks(fetch(0)),
-        Message::FetchBlocks(fetch(dice.bits() >> 1)),
+        Message::FetchBlocks(fetch(rng.bits() >> 1)),
         Message::FetchSnapshots(Height(0)),
-        Message::FetchChunk(Digest(dice.bytes32()), u32::MAX),
-        Message::FetchAvailable(dice.below(100)),
+        Message::FetchChunk(Digest(rng.bytes32()), u32::MAX),
+        Message::FetchAvailable(rng.below(100)),
     ];
     if !bodies.is_empty() {
         all.push(Message::FetchBodies(bodies));
@@ -360,6 +373,6 @@ pub(super) fn questions(heard: &Heard, dice: &mut Dice) -> Outgoing {
 }
 
 /// Lies here are of chained protocols.
-fn chained_rules(verifier: &Verifier) -> &'static chained::Rules {
+pub(super) fn chained_rules(verifier: &Verifier) -> &'static chained::Rules {
     verifier.protocol().chained_rules().expect("a chained protocol's statement was twisted")
 }

@@ -1,16 +1,16 @@
-//! Whom the two machines of a twin reach.
+//! Endpoints that the two machines of a twin reach.
 
-use crate::dice::Dice;
+use quorate_deterministic::Rng;
 use std::collections::BTreeMap;
 
-/// Which of the two machines of each twin an endpoint talks with.
+/// Choice, for each endpoint, of the machine of each twin that it talks with.
 #[derive(Debug)]
 pub struct Twins {
     /// The hosts of each pair.
     pairs: Vec<(usize, usize)>,
     reach: BTreeMap<(usize, usize), Reach>,
     endpoints: usize,
-    dice: Dice,
+    rng: Rng,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +24,13 @@ enum Reach {
 impl Twins {
     /// The twins among the hosts.
     #[must_use]
-    pub fn new(pairs: Vec<(usize, usize)>, endpoints: usize, dice: Dice) -> Self {
-        let mut twins = Self { pairs, reach: BTreeMap::new(), endpoints, dice };
+    pub fn new(pairs: Vec<(usize, usize)>, endpoints: usize, rng: Rng) -> Self {
+        let mut twins = Self { pairs, reach: BTreeMap::new(), endpoints, rng };
         twins.shuffle();
         twins
     }
 
-    /// Whether there are any.
+    /// Returns `true` if there are no twins.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
@@ -38,10 +38,10 @@ impl Twins {
 
     /// Draws anew who reaches whom.
     pub fn shuffle(&mut self) {
-        let style = self.dice.below(3);
+        let style = self.rng.below(3);
         for pair in 0..self.pairs.len() {
             for endpoint in 0..self.endpoints {
-                let reach = match (style, self.dice.below(8)) {
+                let reach = match (style, self.rng.below(8)) {
                     (0, _) => Reach::Both,
                     (1, draw) if draw < 4 => Reach::First,
                     (_, 0..=2) => Reach::First,
@@ -54,7 +54,7 @@ impl Twins {
         }
     }
 
-    /// Whether two endpoints talk at present. The machines of one twin never do.
+    /// Returns `true` if two endpoints talk at present. The machines of one twin never do.
     #[must_use]
     pub fn connects(&self, a: usize, b: usize) -> bool {
         self.pairs.iter().enumerate().all(|(pair, hosts)| {

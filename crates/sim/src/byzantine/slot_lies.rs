@@ -1,18 +1,17 @@
-//! What faulty members of a windowed protocol say in the place of what their machine says.
+//! Statements of faulty members of a windowed protocol in the place of their machine's.
 //!
-//! Behaviours are named by what they do to chained protocols; here each does the like: who lies about
-//! its highest certificate hides slots in its view changes, who extends the wrong parent fills slots
-//! far ahead.
+//! Behaviours are named by what they do to chained protocols; here each does the like: who lies
+//! about its highest certificate hides slots in its view changes, who extends the wrong parent
+//! fills slots far ahead.
 
 use super::Behaviour;
-use super::liar::Outgoing;
-use super::lies::{Pen, to_some};
-use crate::dice::Dice;
+use super::lies::{Outgoing, Pen, to_some};
 use quorate_consensus::windowed::{
-    CommitShare, FastReport, Message as Statement, NewView, Path, Place, PrePrepare, Proof, Shares,
-    SignShare, SlotCertificate, Status, ViewChange, WINDOW, digest_of,
+    CommitShare, FastReport, Message as Statement, NewView, Path, PrePrepare, Proof, Proposal,
+    Shares, SignShare, SlotCertificate, Status, ViewChange, WINDOW, digest_of,
 };
 use quorate_crypto::{Aggregate, Bitmap, Certificate, Digest, Policy, Share, hash};
+use quorate_deterministic::Rng;
 use quorate_engine::Message;
 use quorate_types::{BodyRef, Height, Kind, Payload, Purpose, Recipients, ReplicaId, View};
 use std::collections::BTreeMap;
@@ -22,7 +21,7 @@ const WITHHELD_MAX: usize = 8;
 /// Votes remembered, to cast them again too late.
 const CAST_MAX: usize = 16;
 
-/// What a liar remembers of slots.
+/// Memory that a liar has of slots.
 #[derive(Debug, Default)]
 pub(super) struct SlotMemory {
     withheld: Vec<Statement>,
@@ -33,7 +32,7 @@ pub(super) struct SlotMemory {
 }
 
 impl SlotMemory {
-    /// Somebody said something.
+    /// Remembers a statement that was heard.
     pub(super) fn hear(&mut self, said: &Statement) {
         if let Statement::ViewChange(change) = said {
             let early = (change.view, change.digest());
@@ -42,15 +41,15 @@ impl SlotMemory {
     }
 }
 
-/// What leaves in the place of a statement; `None` where it leaves as it is. Sets `gone` when it will
-/// never say a word again.
+/// Returns what leaves in the place of a statement; `None` where it leaves as it is. Sets `gone`
+/// when it will never say a word again.
 pub(super) fn twist(
     pen: &Pen<'_>,
     behaviour: Behaviour,
     memory: &mut SlotMemory,
     gone: &mut bool,
     (to, said): (Recipients, &Statement),
-    dice: &mut Dice,
+    rng: &mut Rng,
 ) -> Option<Outgoing> {
     remember(memory, said);
     let truth = || (to, say(pen, said.clone()));
@@ -68,49 +67,47 @@ pub(super) fn twist(
             Behaviour::Mute,
             Statement::SignShare(_) | Statement::CommitShare(_) | Statement::ViewChange(_),
         ) => Some(Vec::new()),
-        (Behaviour::FutureFlood, Statement::SignShare(share)) => {
-            beside(far_votes(pen, share, dice))
-        }
+        (Behaviour::FutureFlood, Statement::SignShare(share)) => beside(far_votes(pen, share, rng)),
         (Behaviour::Forger, Statement::SignShare(share)) => beside(vec![forged_proof(pen, share)]),
         (Behaviour::StaleLeader, Statement::NewView(new_view)) => {
-            instead(another_new_view(pen, new_view, memory, dice))
+            instead(another_new_view(pen, new_view, memory, rng))
         }
         (Behaviour::CrashAtCertificate, Statement::Prepare(_) | Statement::Proof(_)) => {
-            *gone = dice.one_in(8);
+            *gone = rng.one_in(8);
             gone.then(Vec::new)
         }
         (Behaviour::Equivocator, Statement::PrePrepare(proposed)) if to == Recipients::All => {
-            Some(equivocate(pen, proposed, dice))
+            Some(equivocate(pen, proposed, rng))
         }
-        (Behaviour::SelectiveSend, _) => Some(to_some(pen, to, &say(pen, said.clone()), dice)),
+        (Behaviour::SelectiveSend, _) => Some(to_some(pen, to, &say(pen, said.clone()), rng)),
         (Behaviour::WithheldCertificate, Statement::Prepare(_) | Statement::Proof(_)) => {
-            Some(withhold(pen, said, memory, dice))
+            Some(withhold(pen, said, memory, rng))
         }
         (Behaviour::WrongParent, Statement::PrePrepare(proposed)) => {
-            instead(far_slot(pen, proposed, dice))
+            instead(far_slot(pen, proposed, rng))
         }
         (Behaviour::DoubleVote, Statement::SignShare(share)) => {
-            let other = Place { digest: Digest(dice.bytes32()), ..share.at };
+            let other = Proposal { digest: Digest(rng.bytes32()), ..share.proposal };
             beside(vec![vote_for(pen, other), commit_for(pen, other)])
         }
         (Behaviour::TimeoutThenVote, Statement::ViewChange(_)) => beside(memory.cast.clone()),
         (Behaviour::LyingHighQc, Statement::ViewChange(change)) => {
-            instead(hiding(pen, change, dice))
+            instead(hiding(pen, change, rng))
         }
         (Behaviour::PoisonedTc, Statement::ViewChange(change)) => {
-            beside(vec![claiming(pen, change, dice)])
+            beside(vec![claiming(pen, change, rng)])
         }
         (Behaviour::BadShares, Statement::SignShare(_) | Statement::CommitShare(_)) => {
-            instead(bad_share(pen, said, dice))
+            instead(bad_share(pen, said, rng))
         }
         (Behaviour::BitmapMalleator, Statement::Prepare(_) | Statement::Proof(_)) => {
-            instead(malleated(said, dice))
+            instead(malleated(said, rng))
         }
         (Behaviour::Oversized, Statement::PrePrepare(proposed)) => {
             instead(oversized(pen, proposed))
         }
         (Behaviour::Censor, Statement::PrePrepare(proposed)) => instead(censored(pen, proposed)),
-        (Behaviour::SyncAmplifier, _) => beside(questions(pen, said.view(), dice)),
+        (Behaviour::SyncAmplifier, _) => beside(questions(pen, said.view(), rng)),
         _ => None,
     }
 }
@@ -124,16 +121,16 @@ fn remember(memory: &mut SlotMemory, said: &Statement) {
     }
 }
 
-fn say(pen: &Pen<'_>, said: Statement) -> Message {
+pub(super) fn say(pen: &Pen<'_>, said: Statement) -> Message {
     Message::Consensus(pen.verifier.protocol().windowed(said))
 }
 
-fn sign(pen: &Pen<'_>, purpose: Purpose, statement: &[u8]) -> Share {
+pub(super) fn sign(pen: &Pen<'_>, purpose: Purpose, statement: &[u8]) -> Share {
     pen.verifier.committee().sign(purpose, &pen.keys.voting, statement)
 }
 
-fn sign_shares(pen: &Pen<'_>, place: &Place) -> Shares {
-    let statement = place.statement(Kind::Prepare, pen.verifier);
+fn sign_shares(pen: &Pen<'_>, proposal: &Proposal) -> Shares {
+    let statement = pen.verifier.statement(Kind::Prepare, &proposal);
     let splits = pen.has_fast_path() && pen.verifier.committee().splits_keys();
     Shares {
         slow: sign(pen, Purpose::Vote, &statement),
@@ -142,30 +139,31 @@ fn sign_shares(pen: &Pen<'_>, place: &Place) -> Shares {
 }
 
 fn propose(pen: &Pen<'_>, view: View, payload: Payload) -> PrePrepare {
-    let place = Place { view, slot: payload.header.height, digest: digest_of(&payload) };
-    let signature = pen.sign_alone(&place.statement(Kind::PrePrepare, pen.verifier));
-    PrePrepare { view, payload, shares: sign_shares(pen, &place), signature }
+    let proposal = Proposal { view, slot: payload.header.height, digest: digest_of(&payload) };
+    let signature = pen.sign_alone(&pen.verifier.statement(Kind::PrePrepare, &proposal));
+    PrePrepare { view, payload, shares: sign_shares(pen, &proposal), signature }
 }
 
-fn vote_for(pen: &Pen<'_>, at: Place) -> Statement {
-    Statement::SignShare(SignShare { at, shares: sign_shares(pen, &at) })
+pub(super) fn vote_for(pen: &Pen<'_>, proposal: Proposal) -> Statement {
+    Statement::SignShare(SignShare { proposal, shares: sign_shares(pen, &proposal) })
 }
 
-fn commit_for(pen: &Pen<'_>, at: Place) -> Statement {
-    let share = sign(pen, Purpose::Vote, &at.statement(Kind::Commit, pen.verifier));
-    Statement::CommitShare(CommitShare { at, share })
+fn commit_for(pen: &Pen<'_>, proposal: Proposal) -> Statement {
+    let share = sign(pen, Purpose::Vote, &pen.verifier.statement(Kind::Commit, &proposal));
+    Statement::CommitShare(CommitShare { proposal, share })
 }
 
 /// Well signed, for slots and views that nobody will reach.
-fn far_votes(pen: &Pen<'_>, share: &SignShare, dice: &mut Dice) -> Vec<Statement> {
+fn far_votes(pen: &Pen<'_>, share: &SignShare, rng: &mut Rng) -> Vec<Statement> {
     let mut far = |from: u64| {
-        let ahead = if dice.coin() { dice.below(600) } else { dice.bits() >> 1 };
+        let ahead = if rng.coin() { rng.below(600) } else { rng.bits() >> 1 };
         from.saturating_add(ahead)
     };
     (0..8)
         .map(|_| {
-            let (view, slot) = (View(far(share.at.view.0)), Height(far(share.at.slot.0)));
-            vote_for(pen, Place { view, slot, ..share.at })
+            let (view, slot) =
+                (View(far(share.proposal.view.0)), Height(far(share.proposal.slot.0)));
+            vote_for(pen, Proposal { view, slot, ..share.proposal })
         })
         .collect()
 }
@@ -173,13 +171,13 @@ fn far_votes(pen: &Pen<'_>, share: &SignShare, dice: &mut Dice) -> Vec<Statement
 /// A proof by its own vote alone; where that makes none, one that says that everybody voted.
 fn forged_proof(pen: &Pen<'_>, share: &SignShare) -> Statement {
     let members = pen.verifier.committee().size();
-    let at = Place { digest: hash(&share.at.digest.0), ..share.at };
+    let proposal = Proposal { digest: hash(&share.proposal.digest.0), ..share.proposal };
     let (path, kind, purpose) = if pen.has_fast_path() {
         (Path::Fast, Kind::Prepare, Purpose::Fast)
     } else {
         (Path::Slow, Kind::Commit, Purpose::Vote)
     };
-    let message = at.statement(kind, pen.verifier);
+    let message = pen.verifier.statement(kind, &proposal);
     let vote = sign(pen, purpose, &message);
     let shares = [(pen.id.index(), vote.clone())];
     let (scheme, _) = pen.verifier.committee().scheme(purpose);
@@ -188,7 +186,7 @@ fn forged_proof(pen: &Pen<'_>, share: &SignShare) -> Statement {
         signers: Bitmap::from_indices(members, 0..members),
         aggregate: Aggregate(vote.0),
     });
-    Statement::Proof(Proof { path, certificate: SlotCertificate { at, certificate } })
+    Statement::Proof(Proof { path, certificate: SlotCertificate { proposal, certificate } })
 }
 
 /// It names a view change that its member never sent, or one too few, or what members said as they
@@ -197,10 +195,10 @@ fn another_new_view(
     pen: &Pen<'_>,
     new_view: &NewView,
     memory: &SlotMemory,
-    dice: &mut Dice,
+    rng: &mut Rng,
 ) -> Statement {
     let mut changes = new_view.changes.clone();
-    match dice.below(3) {
+    match rng.below(3) {
         0 => drop(changes.pop()),
         1 => changes.last_mut().into_iter().for_each(|(_, digest)| *digest = hash(&digest.0)),
         _ => changes.iter_mut().for_each(|(member, digest)| {
@@ -208,14 +206,11 @@ fn another_new_view(
             *digest = earlier.map_or(*digest, |(_, earlier)| *earlier);
         }),
     }
-    let mut other = NewView { changes, ..new_view.clone() };
-    let statement = pen.verifier.statement(Kind::NewView, &other.digest());
-    other.signature = pen.sign_alone(&statement);
-    Statement::NewView(other)
+    Statement::NewView(sign_new_view(pen, NewView { changes, ..new_view.clone() }))
 }
 
-fn equivocate(pen: &Pen<'_>, proposed: &PrePrepare, dice: &mut Dice) -> Outgoing {
-    let each = dice.coin();
+fn equivocate(pen: &Pen<'_>, proposed: &PrePrepare, rng: &mut Rng) -> Outgoing {
+    let each = rng.coin();
     let header = proposed.payload.header;
     let variant = |number: usize| {
         let stamp = header.proposed_at_ms + number as u64;
@@ -230,10 +225,10 @@ fn equivocate(pen: &Pen<'_>, proposed: &PrePrepare, dice: &mut Dice) -> Outgoing
     variants.collect()
 }
 
-/// What only it has certified it says nothing of, until later, all at once.
-fn withhold(pen: &Pen<'_>, said: &Statement, memory: &mut SlotMemory, dice: &mut Dice) -> Outgoing {
+/// Withholds what only it has certified, until later, all at once.
+fn withhold(pen: &Pen<'_>, said: &Statement, memory: &mut SlotMemory, rng: &mut Rng) -> Outgoing {
     memory.withheld.push(said.clone());
-    if memory.withheld.len() < WITHHELD_MAX && !dice.one_in(4) {
+    if memory.withheld.len() < WITHHELD_MAX && !rng.one_in(4) {
         return Vec::new();
     }
     let shown = std::mem::take(&mut memory.withheld).into_iter();
@@ -241,69 +236,90 @@ fn withhold(pen: &Pen<'_>, said: &Statement, memory: &mut SlotMemory, dice: &mut
 }
 
 /// A primary that leaves gaps, up to the end of the window and beyond.
-fn far_slot(pen: &Pen<'_>, proposed: &PrePrepare, dice: &mut Dice) -> Statement {
+fn far_slot(pen: &Pen<'_>, proposed: &PrePrepare, rng: &mut Rng) -> Statement {
     let Payload { header, bodies } = proposed.payload.clone();
-    let ahead = dice.below(WINDOW + 8);
+    let ahead = rng.below(WINDOW + 8);
     let payload = Payload::new(Height(header.height.0 + ahead), header.proposed_at_ms, bodies);
     Statement::PrePrepare(propose(pen, proposed.view, payload))
 }
 
-fn resign(pen: &Pen<'_>, mut change: ViewChange) -> Statement {
+pub(super) fn resign(pen: &Pen<'_>, mut change: ViewChange) -> Statement {
     let statement = pen.verifier.statement(Kind::ViewChange, &change.digest());
     change.signature = pen.sign_alone(&statement);
     Statement::ViewChange(Box::new(change))
 }
 
+/// A statement as if its member had meant to say just that: with new signatures where it has any of
+/// its own.
+pub(super) fn signed_again(pen: &Pen<'_>, said: Statement) -> Statement {
+    match said {
+        Statement::PrePrepare(proposed) => {
+            Statement::PrePrepare(propose(pen, proposed.view, proposed.payload))
+        }
+        Statement::SignShare(share) => vote_for(pen, share.proposal),
+        Statement::CommitShare(share) => commit_for(pen, share.proposal),
+        Statement::ViewChange(change) => resign(pen, *change),
+        Statement::NewView(new_view) => Statement::NewView(sign_new_view(pen, new_view)),
+        other => other,
+    }
+}
+
+pub(super) fn sign_new_view(pen: &Pen<'_>, mut new_view: NewView) -> NewView {
+    let statement = pen.verifier.statement(Kind::NewView, &new_view.digest());
+    new_view.signature = pen.sign_alone(&statement);
+    new_view
+}
+
 /// A view change that knows less than its sender.
-fn hiding(pen: &Pen<'_>, change: &ViewChange, dice: &mut Dice) -> Statement {
+fn hiding(pen: &Pen<'_>, change: &ViewChange, rng: &mut Rng) -> Statement {
     let mut change = change.clone();
-    if dice.coin() {
+    if rng.coin() {
         change.slots.clear();
     } else {
-        change.slots.retain(|_| dice.coin());
+        change.slots.retain(|_| rng.coin());
     }
     resign(pen, change)
 }
 
 /// A view change that claims to have accepted what nobody proposed.
-fn claiming(pen: &Pen<'_>, change: &ViewChange, dice: &mut Dice) -> Statement {
+fn claiming(pen: &Pen<'_>, change: &ViewChange, rng: &mut Rng) -> Statement {
     let mut change = change.clone();
     let before = View(change.view.0.saturating_sub(1));
     for report in &mut change.slots {
         if let FastReport::Accepted(view, digest) = &mut report.fast {
             *view = before;
-            *digest = if dice.coin() { hash(&digest.0) } else { Digest(dice.bytes32()) };
+            *digest = if rng.coin() { hash(&digest.0) } else { Digest(rng.bytes32()) };
         }
     }
     resign(pen, change)
 }
 
-fn bad_share(pen: &Pen<'_>, said: &Statement, dice: &mut Dice) -> Statement {
+fn bad_share(pen: &Pen<'_>, said: &Statement, rng: &mut Rng) -> Statement {
     let mut twisted = said.clone();
-    let (share, at) = match &mut twisted {
-        Statement::SignShare(SignShare { at, shares: Shares { fast: Some(fast), .. } })
-            if dice.coin() =>
+    let (share, proposal) = match &mut twisted {
+        Statement::SignShare(SignShare { proposal, shares: Shares { fast: Some(fast), .. } })
+            if rng.coin() =>
         {
-            (fast, *at)
+            (fast, *proposal)
         }
-        Statement::SignShare(SignShare { at, shares }) => (&mut shares.slow, *at),
-        Statement::CommitShare(CommitShare { at, share }) => (share, *at),
+        Statement::SignShare(SignShare { proposal, shares }) => (&mut shares.slow, *proposal),
+        Statement::CommitShare(CommitShare { proposal, share }) => (share, *proposal),
         _ => return twisted,
     };
-    match dice.below(3) {
+    match rng.below(3) {
         0 => share.0.iter_mut().for_each(|byte| *byte ^= 0x5a),
         1 => share.0.truncate(share.0.len() / 2),
-        _ => *share = foreign(pen, at),
+        _ => *share = foreign(pen, proposal),
     }
     twisted
 }
 
 /// Over a statement of another kind.
-fn foreign(pen: &Pen<'_>, at: Place) -> Share {
-    pen.keys.voting.sign(&at.statement(Kind::Checkpoint, pen.verifier))
+fn foreign(pen: &Pen<'_>, proposal: Proposal) -> Share {
+    pen.keys.voting.sign(&pen.verifier.statement(Kind::Checkpoint, &proposal))
 }
 
-fn malleated(said: &Statement, dice: &mut Dice) -> Statement {
+fn malleated(said: &Statement, rng: &mut Rng) -> Statement {
     let mut twisted = said.clone();
     let (Statement::Prepare(certificate) | Statement::Proof(Proof { certificate, .. })) =
         &mut twisted
@@ -312,10 +328,10 @@ fn malleated(said: &Statement, dice: &mut Dice) -> Statement {
     };
     let signers = &mut certificate.certificate.signers;
     let members = signers.members();
-    let left_out = dice.index(members);
+    let left_out = rng.index(members);
     let others = signers.iter().filter(|signer| *signer != left_out);
     let mut others = Bitmap::from_indices(members, others.collect::<Vec<_>>());
-    others.insert(dice.index(members));
+    others.insert(rng.index(members));
     *signers = others;
     twisted
 }
@@ -339,16 +355,16 @@ fn censored(pen: &Pen<'_>, proposed: &PrePrepare) -> Statement {
 }
 
 /// It lacks everything, again and again.
-fn questions(pen: &Pen<'_>, view: View, dice: &mut Dice) -> Vec<Statement> {
-    let lacks = (0..4).map(|slot| (Height(slot), Digest(dice.bytes32()))).collect();
+fn questions(pen: &Pen<'_>, view: View, rng: &mut Rng) -> Vec<Statement> {
+    let lacks = (0..4).map(|slot| (Height(slot), Digest(rng.bytes32()))).collect();
     let status = Status {
         view: View(0),
-        changing: dice.coin(),
+        in_view_change: rng.coin(),
         stable: Height(0),
-        decided: Height(dice.below(8)),
+        decided: Height(rng.below(8)),
         has: Vec::new(),
         lacks,
-        turn: u32::try_from(dice.below(1 << 20)).expect("small"),
+        turn: u32::try_from(rng.below(1 << 20)).expect("small"),
     };
     vec![Statement::Status(status), Statement::FetchViewChanges(view, pen.members().collect())]
 }

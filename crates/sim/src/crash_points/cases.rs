@@ -2,17 +2,19 @@
 
 mod flips;
 
-use super::Broken;
 use super::chronicle::Chronicle;
 use super::committee::{Committee, Script};
+use super::disks::{Disks, LogKind, every_failure, last_write};
+use super::host::CrashHost;
 use super::model::Missing;
 use super::offers::{Step, request_of};
 use super::recorded::SUBJECT;
-use super::room::{Disks, Room, Shared, Which, last_write};
+use super::report::Broken;
+use super::shared::Shared;
 use crate::oracles::Violation;
 use bytes::Bytes;
 use quorate_crypto::IdentitySecret;
-use quorate_storage::disk::{Faults, UnsyncedWrite};
+use quorate_storage::disk::UnsyncedWrite;
 use quorate_storage::{Fault, MemoryDisk, StorageError};
 use quorate_types::machine::Recovery;
 use quorate_types::{ReplicaId, Time};
@@ -26,24 +28,24 @@ const FLIPS: u64 = 12;
 /// A working committee has executed something new within this time.
 const PROGRESS: Duration = Duration::from_secs(30);
 
-/// How many cases of each kind were looked at.
+/// Number of cases looked at, by kind.
 pub(super) type Counts = BTreeMap<&'static str, u64>;
 
 /// The subject at a boundary between two of its effects.
 pub(super) struct Moment<'a> {
     pub(super) shared: &'a Arc<Shared>,
     pub(super) number: u64,
-    /// What was done last.
+    /// Name of the step before the boundary.
     pub(super) what: &'static str,
     pub(super) now: Time,
     pub(super) disks: &'a [Option<Disks>],
     pub(super) chronicle: &'a Chronicle,
     pub(super) counts: &'a mut Counts,
-    /// What was recovered here in another way already: the same again comes to the same.
+    /// Recoveries that other ways to crash led to here: the same again comes to the same.
     pub(super) known: Vec<Recovery>,
 }
 
-/// How a case ended before a verdict.
+/// Property that a case broke, if any.
 type Verdict = Result<(), Violation>;
 
 impl Moment<'_> {
@@ -64,8 +66,8 @@ impl Moment<'_> {
             moment.restart_in_recovery(&disks)
         })?;
         let which = match self.what {
-            "persist" | "append" => Which::Records,
-            "store" | "let go" => Which::Bodies,
+            "persist" | "append" => LogKind::Records,
+            "store" | "release" => LogKind::Bodies,
             "sync" => return self.case("a bit flipped in what was synced", Self::flip_synced),
             _ => return Ok(()),
         };
@@ -75,7 +77,7 @@ impl Moment<'_> {
         }
         self.case("only the last write kept", |moment| {
             let disks = moment.fork();
-            of(&disks, which).crash_with(&mut |write| {
+            disks.of(which).crash_with(&mut |write| {
                 if *write == last { std::iter::once(0..write.bytes).collect() } else { Vec::new() }
             });
             moment.judge(&disks, Missing::Unsynced, "only the last write kept")?;
@@ -85,7 +87,7 @@ impl Moment<'_> {
             self.case("a bit flipped in the last record", |moment| {
                 let disks = moment.fork();
                 let (at, bit) = moment.place(flip, last.bytes as u64);
-                of(&disks, which).flip(&last.file, last.offset + at, bit);
+                disks.of(which).flip(&last.file, last.offset + at, bit);
                 moment.judge(&disks, Missing::Unsynced, "bit flipped")
             })?;
         }
@@ -122,8 +124,8 @@ impl Moment<'_> {
         self.disks[SUBJECT.index()].as_ref().expect("the subject has disks").fork()
     }
 
-    fn disk(&self, which: Which) -> &MemoryDisk {
-        of(self.disks[SUBJECT.index()].as_ref().expect("the subject has disks"), which)
+    fn disk(&self, which: LogKind) -> &MemoryDisk {
+        self.disks[SUBJECT.index()].as_ref().expect("the subject has disks").of(which)
     }
 
     /// A place below `end` and a bit, different ones for every number.
@@ -134,9 +136,9 @@ impl Moment<'_> {
     }
 
     /// Of the last write only its first bytes reached the disk; everything before it did.
-    fn tear(&mut self, which: Which, last: &UnsyncedWrite, bytes: usize) -> Verdict {
+    fn tear(&mut self, which: LogKind, last: &UnsyncedWrite, bytes: usize) -> Verdict {
         let disks = self.fork();
-        of(&disks, which).crash_with(&mut |write| {
+        disks.of(which).crash_with(&mut |write| {
             let kept = if write == last { bytes } else { write.bytes };
             std::iter::once(0..kept).collect()
         });
@@ -145,8 +147,8 @@ impl Moment<'_> {
         if bytes == last.bytes / 2 { self.restart_in_recovery(&disks) } else { Ok(()) }
     }
 
-    /// Recovers, and if it is not what another way led to already, has it tested by conflicting offers,
-    /// and once by work in a committee.
+    /// Recovers, and if it is not what another way led to already, has it tested by conflicting
+    /// offers, and once by work in a committee.
     fn judge(&mut self, disks: &Disks, missing: Missing, mode: &str) -> Verdict {
         let chronicle = self.chronicle.clone();
         self.judge_after(chronicle, disks, missing, mode)
@@ -160,7 +162,7 @@ impl Moment<'_> {
         mode: &str,
     ) -> Verdict {
         let untouched = disks.fork();
-        let opened = Room::open(self.shared, SUBJECT, disks, &[], &chronicle.clone().shared());
+        let opened = CrashHost::open(self.shared, SUBJECT, disks, &[], &chronicle.clone().shared());
         let (_, recovery) = opened.map_err(|error| storage(mode, &error))?;
         model(&mut chronicle, missing, &recovery)?;
         let is_same_past = chronicle.version == self.chronicle.version;
@@ -228,8 +230,13 @@ impl Moment<'_> {
             *self.counts.entry("· recoveries cut short").or_default() += 1;
             let disks = disks.fork();
             let plan = [(which, fault.clone())];
-            let opened =
-                Room::open(self.shared, SUBJECT, &disks, &plan, &self.chronicle.clone().shared());
+            let opened = CrashHost::open(
+                self.shared,
+                SUBJECT,
+                &disks,
+                &plan,
+                &self.chronicle.clone().shared(),
+            );
             if opened.is_ok() {
                 let text = format!("the recovery went on after {fault:?}");
                 return Err(Violation { oracle: "fail-stop", text });
@@ -249,25 +256,17 @@ impl Moment<'_> {
         Ok(())
     }
 
-    fn steps_of_recovery(&self, disks: &Disks) -> Result<Vec<(Which, Fault)>, Violation> {
-        let opened =
-            Room::open(self.shared, SUBJECT, &disks.fork(), &[], &self.chronicle.clone().shared());
-        let (room, _) = opened.map_err(|error| storage("the recovery itself", &error))?;
-        Ok(every_failure(room.faults()))
+    fn steps_of_recovery(&self, disks: &Disks) -> Result<Vec<(LogKind, Fault)>, Violation> {
+        let opened = CrashHost::open(
+            self.shared,
+            SUBJECT,
+            &disks.fork(),
+            &[],
+            &self.chronicle.clone().shared(),
+        );
+        let (host, _) = opened.map_err(|error| storage("the recovery itself", &error))?;
+        Ok(every_failure(host.faults()))
     }
-}
-
-/// Each operation that these disks have carried out, as a failure.
-pub(super) fn every_failure(faults: &[Faults; 2]) -> Vec<(Which, Fault)> {
-    let mut all = Vec::new();
-    for (which, faults) in [Which::Records, Which::Bodies].into_iter().zip(faults) {
-        all.extend((0..faults.writes()).map(|nth| (which, Fault::FailWrite { nth })));
-        all.extend((0..faults.syncs()).map(|nth| (which, Fault::FailSync { nth })));
-        let directory = 0..faults.directory_syncs();
-        all.extend(directory.map(|nth| (which, Fault::FailDirectorySync { nth })));
-        all.extend((0..faults.name_changes()).map(|nth| (which, Fault::FailNameChange { nth })));
-    }
-    all
 }
 
 /// A committee, or a part of it, with its own continuation of the chronicle.
@@ -282,7 +281,8 @@ impl Running {
     ) -> Result<Self, Violation> {
         // Opening it again must find what was found: the model of the first opening goes on.
         let disk = disks[SUBJECT.index()].as_ref().expect("the subject takes part");
-        let found = Room::open(shared, SUBJECT, &disk.fork(), &[], &chronicle.clone().shared());
+        let found =
+            CrashHost::open(shared, SUBJECT, &disk.fork(), &[], &chronicle.clone().shared());
         let (_, found) = found.map_err(|error| storage("a recovery", &error))?;
         model(&mut chronicle, Missing::Unsynced, &found)?;
         let chronicle = chronicle.shared();
@@ -305,13 +305,6 @@ impl Running {
     fn end(self) -> Result<Chronicle, Violation> {
         self.verdict()?;
         Ok(self.1.borrow().clone())
-    }
-}
-
-fn of(disks: &Disks, which: Which) -> &MemoryDisk {
-    match which {
-        Which::Records => &disks.records,
-        Which::Bodies => &disks.bodies,
     }
 }
 

@@ -1,9 +1,10 @@
-//! What everybody has said and written so far, and the judges who heard it.
+//! Chronicle of a run: everything said and written so far, and the judges who heard it.
 
 use super::model::Model;
 use super::offers::Heard;
 use crate::oracles::{
-    Audit, Availability, Conduct, ExactlyOnce, Observation, Oracle, Prefix, Slots, Violation,
+    Audit, Availability, ExactlyOnce, FalseAccusations, Observation, Oracle, Prefix, Slots,
+    Violation,
 };
 use bytes::Bytes;
 use quorate_engine::{Availability as Proof, Message, ProtocolKind};
@@ -14,7 +15,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// One thread's chronicle, shared by the rooms of one committee.
+/// One thread's chronicle, shared by the hosts of one committee.
 pub(super) type SharedChronicle = Rc<RefCell<Chronicle>>;
 
 /// The end of what was written to each of a disk's files.
@@ -28,13 +29,13 @@ pub(super) struct Chronicle {
     slots: Slots,
     prefix: Prefix,
     availability: Availability,
-    conduct: Conduct,
+    false_accusations: FalseAccusations,
     exactly_once: ExactlyOnce,
     pub(super) heard: Heard,
-    /// What the subject wrote.
+    /// Model of the subject's logs.
     pub(super) model: Model,
     written: Ends,
-    /// Where the subject's log of records ended at its last sync but one, and at its last.
+    /// Ends of the subject's log of records at its last sync but one, and at its last.
     pub(super) synced: [Ends; 2],
     /// The subject's last executed height.
     pub(super) executed: Height,
@@ -56,7 +57,7 @@ impl Chronicle {
             slots: Slots::new(usize::from(members), 0, has_fast_path),
             prefix: Prefix::default(),
             availability: Availability::new(Proof::Stored),
-            conduct: Conduct,
+            false_accusations: FalseAccusations,
             exactly_once: ExactlyOnce::default(),
             heard: Heard::default(),
             model: Model::default(),
@@ -84,7 +85,7 @@ impl Chronicle {
             &mut self.slots,
             &mut self.prefix,
             &mut self.availability,
-            &mut self.conduct,
+            &mut self.false_accusations,
             &mut self.exactly_once,
         ];
         for judge in judges {

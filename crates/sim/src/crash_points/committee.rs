@@ -1,8 +1,11 @@
-//! A small committee in virtual time: links that always take the same, nothing lost but by the script.
+//! A small committee in virtual time: links that always take the same, nothing lost but by the
+//! script.
 
 use super::chronicle::SharedChronicle;
+use super::disks::{Disks, LogKind};
+use super::host::{CrashHost, Turn, Work};
 use super::offers::content_of;
-use super::room::{Disks, Room, Shared, Turn, Which, Work};
+use super::shared::Shared;
 use bytes::Bytes;
 use quorate_storage::{Fault, StorageError};
 use quorate_types::machine::Recovery;
@@ -14,7 +17,7 @@ use std::time::Duration;
 
 const LINK: Duration = Duration::from_millis(1);
 
-/// What happens to a committee from outside.
+/// Events from outside a committee: clients' frames and cuts of links.
 #[derive(Clone, Default)]
 pub(super) struct Script {
     /// Frames of clients, and whom they reach.
@@ -23,7 +26,7 @@ pub(super) struct Script {
     pub(super) cut_off: Vec<(ReplicaId, Range<u64>)>,
 }
 
-enum Happening {
+enum SimEvent {
     Frame(ReplicaId, Peer, Bytes),
     Work(ReplicaId, Work),
     Timer(ReplicaId),
@@ -34,9 +37,9 @@ enum Happening {
 pub(super) struct Committee {
     script: Script,
     pub(super) now: Time,
-    queue: BTreeMap<(Time, u64), Happening>,
+    queue: BTreeMap<(Time, u64), SimEvent>,
     scheduled: u64,
-    rooms: Vec<Option<Room>>,
+    hosts: Vec<Option<CrashHost>>,
     armed: Vec<Option<Time>>,
 }
 
@@ -48,7 +51,7 @@ impl Committee {
     pub(super) fn start(
         shared: &Arc<Shared>,
         disks: &[Option<Disks>],
-        plan: (ReplicaId, &[(Which, Fault)]),
+        plan: (ReplicaId, &[(LogKind, Fault)]),
         chronicle: &SharedChronicle,
         now: Time,
         script: Script,
@@ -58,29 +61,29 @@ impl Committee {
             now,
             queue: BTreeMap::new(),
             scheduled: 0,
-            rooms: disks.iter().map(|_| None).collect(),
+            hosts: disks.iter().map(|_| None).collect(),
             armed: vec![None; disks.len()],
         };
         for (at, to, from, content) in committee.script.requests.clone() {
-            committee.schedule(at, Happening::Frame(to, from, content));
+            committee.schedule(at, SimEvent::Frame(to, from, content));
         }
         for (id, disks) in (0..).map(ReplicaId).zip(disks) {
             let Some(disks) = disks else { continue };
             let plan = if id == plan.0 { plan.1 } else { &[] };
-            let (room, recovery) = Room::open(shared, id, disks, plan, chronicle)?;
-            committee.rooms[id.index()] = Some(room);
-            committee.schedule(now, Happening::Start(id, Box::new(recovery)));
+            let (host, recovery) = CrashHost::open(shared, id, disks, plan, chronicle)?;
+            committee.hosts[id.index()] = Some(host);
+            committee.schedule(now, SimEvent::Start(id, Box::new(recovery)));
         }
         Ok(committee)
     }
 
-    pub(super) fn room(&mut self, id: ReplicaId) -> &mut Room {
-        self.rooms[id.index()].as_mut().expect("a member that takes part")
+    pub(super) fn host(&mut self, id: ReplicaId) -> &mut CrashHost {
+        self.hosts[id.index()].as_mut().expect("a member that takes part")
     }
 
     /// A frame arrives right now.
     pub(super) fn deliver(&mut self, to: ReplicaId, from: Peer, content: Bytes) {
-        self.turn(to, |room, now| room.deliver(now, from, content));
+        self.turn(to, |host, now| host.deliver(now, from, content));
     }
 
     /// Lets everything happen that is due until then, as long as `go_on` says so.
@@ -92,17 +95,17 @@ impl Committee {
             }
             self.now = at;
             match entry.remove() {
-                Happening::Frame(to, from, content) => {
+                SimEvent::Frame(to, from, content) => {
                     if !self.is_cut_off(to) {
                         self.deliver(to, from, content);
                     }
                 }
-                Happening::Start(id, found) => self.turn(id, |room, now| room.start(now, *found)),
-                Happening::Work(id, work) => self.turn(id, |room, now| room.finish(now, work)),
-                Happening::Timer(id) => {
+                SimEvent::Start(id, found) => self.turn(id, |host, now| host.start(now, *found)),
+                SimEvent::Work(id, work) => self.turn(id, |host, now| host.finish(now, work)),
+                SimEvent::Timer(id) => {
                     self.armed[id.index()] = None;
-                    self.turn(id, |room, now| match room.next_timeout() {
-                        Some(due) if due <= now => room.wake(now),
+                    self.turn(id, |host, now| match host.next_timeout() {
+                        Some(due) if due <= now => host.wake(now),
                         _ => Turn::default(),
                     });
                 }
@@ -114,12 +117,12 @@ impl Committee {
         self.now = until;
     }
 
-    fn turn(&mut self, id: ReplicaId, act: impl FnOnce(&mut Room, Time) -> Turn) {
+    fn turn(&mut self, id: ReplicaId, act: impl FnOnce(&mut CrashHost, Time) -> Turn) {
         let now = self.now;
-        let Some(room) = &mut self.rooms[id.index()] else { return };
-        let turn = act(room, now);
+        let Some(host) = &mut self.hosts[id.index()] else { return };
+        let turn = act(host, now);
         for (after, work) in turn.later {
-            self.schedule(now + after, Happening::Work(id, work));
+            self.schedule(now + after, SimEvent::Work(id, work));
         }
         if !self.is_cut_off(id) {
             for (to, message) in turn.released {
@@ -130,25 +133,25 @@ impl Committee {
     }
 
     fn send(&mut self, from: ReplicaId, to: Recipients, content: &Bytes) {
-        for member in (0..self.rooms.len()).map(|i| ReplicaId(u16::try_from(i).expect("few"))) {
+        for member in (0..self.hosts.len()).map(|i| ReplicaId(u16::try_from(i).expect("few"))) {
             let meant = match to {
                 Recipients::All => member != from,
                 Recipients::One(one) => member == one,
                 Recipients::Client(_) => false,
             };
-            if meant && self.rooms[member.index()].is_some() {
-                let frame = Happening::Frame(member, Peer::Replica(from), content.clone());
+            if meant && self.hosts[member.index()].is_some() {
+                let frame = SimEvent::Frame(member, Peer::Replica(from), content.clone());
                 self.schedule(self.now + LINK, frame);
             }
         }
     }
 
     fn arm(&mut self, id: ReplicaId) {
-        let due = self.rooms[id.index()].as_ref().and_then(Room::next_timeout);
+        let due = self.hosts[id.index()].as_ref().and_then(CrashHost::next_timeout);
         let Some(due) = due.map(|due| due.max(Time(self.now.0 + 1))) else { return };
         if self.armed[id.index()].is_none_or(|armed| due < armed) {
             self.armed[id.index()] = Some(due);
-            self.schedule(due, Happening::Timer(id));
+            self.schedule(due, SimEvent::Timer(id));
         }
     }
 
@@ -156,7 +159,7 @@ impl Committee {
         self.script.cut_off.iter().any(|(who, when)| *who == id && when.contains(&self.now.0))
     }
 
-    fn schedule(&mut self, at: Time, what: Happening) {
+    fn schedule(&mut self, at: Time, what: SimEvent) {
         self.queue.insert((at, self.scheduled), what);
         self.scheduled += 1;
     }

@@ -1,10 +1,11 @@
 //! The disk fails: full, a write, a sync, a change of a name. The replica must stop, and start
 //! again well.
 
-use super::Broken;
 use super::cases::{Counts, Moment};
-use super::recorded::Recorded;
-use super::room::{Shared, Which};
+use super::disks::LogKind;
+use super::recorded::{Recorded, SUBJECT};
+use super::report::Broken;
+use super::shared::Shared;
 use quorate_storage::Fault;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use std::sync::Arc;
 pub(super) fn try_failure(
     shared: &Arc<Shared>,
     number: u64,
-    failure: &(Which, Fault),
+    failure: &(LogKind, Fault),
     counts: &mut Counts,
 ) -> Result<(), Broken> {
     let mode = mode_of(&failure.1);
@@ -33,7 +34,7 @@ pub(super) fn try_failure(
     if let Some(violation) = chronicle.complaint.clone() {
         return Err(broken(violation));
     }
-    if committee.room(super::recorded::SUBJECT).failure.is_none() {
+    if committee.host(SUBJECT).failure.is_none() {
         // The run ended before it came to that.
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! What a log of records may give back: always a beginning of what was written, and at least what was
-//! called durable. It shares no code with the log.
+//! Model of what a log of records may give back: always a beginning of what was written, and at
+//! least what was called durable. It shares no code with the log.
 
 use bytes::Bytes;
 use quorate_storage::Entry;
@@ -7,7 +7,7 @@ use quorate_types::machine::{ExecutedUpTo, Record, RecordKind, Recovery, Release
 use quorate_types::{BodyRef, Height};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was written to both logs, and how much of it was called durable.
+/// Entries written to both logs, and how many of them were called durable.
 #[derive(Clone, Default)]
 pub(super) struct Model {
     records: Vec<Entry>,
@@ -16,12 +16,13 @@ pub(super) struct Model {
     bodies_durable: usize,
 }
 
-/// How much may be missing of what was written last.
+/// Part of the last entries that may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
-    /// Nothing.
+    /// Nothing may be missing.
     Nothing,
-    /// What was not called durable, or part of it: a segment that ended was synced early.
+    /// Entries that were not called durable, or part of them: a segment that ended was synced
+    /// early.
     Unsynced,
     /// Anything: a bit of the very last group rotted, and that cannot be told from a crash.
     Anything,
@@ -32,7 +33,7 @@ impl Model {
         match entry {
             Entry::Record(_) | Entry::Decided(_) => self.records.push(entry.clone()),
             Entry::Body(_) => self.bodies.push(entry.clone()),
-            // Each height that is let go has a record of its own.
+            // Each height that is released has a record of its own.
             Entry::Release(Release { below, bodies }) => {
                 for mark in bodies {
                     let release = Release { below: *below, bodies: vec![mark.clone()] };
@@ -51,7 +52,7 @@ impl Model {
         }
     }
 
-    /// Whether this is what may have survived; what did is all there is from here on.
+    /// Checks that this may have survived; it is all there is from here on.
     pub(super) fn recovered(&mut self, missing: Missing, found: &Recovery) -> Result<(), String> {
         let after = found.executed.as_ref().map_or(Height(0), ExecutedUpTo::height);
         let records = range(missing, self.records_durable, self.records.len());

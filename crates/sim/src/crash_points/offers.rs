@@ -1,12 +1,12 @@
-//! What a recovered replica is offered: other values in the views in which it has signed.
+//! Offers to a recovered replica: other values in the views in which it has signed.
 //!
-//! Everybody's keys are known here, so any member can be made to contradict itself; the replica under
-//! test must not. The only part of this lane that knows one protocol from another.
+//! Everybody's keys are known here, so any member can be made to contradict itself; the replica
+//! under test must not. The only part of this lane that knows one protocol from another.
 
 mod blocks;
 mod slots;
 
-use super::room::Shared;
+use super::shared::Shared;
 use blocks::Blocks;
 use bytes::Bytes;
 use quorate_consensus::ProposalKey;
@@ -17,13 +17,13 @@ use slots::Slots;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Long enough for a body to be sealed and synced, too short for a view to be given up.
+/// Long enough for a body to be sealed and synced, too short for a view to time out.
 const A_MOMENT: Duration = Duration::from_millis(3);
 
 /// Longer than any view takes.
 const AGES: Duration = Duration::from_secs(2);
 
-/// What has been said, as far as it makes an offer.
+/// Statements heard so far, as far as they make an offer.
 #[derive(Clone, Default)]
 pub(super) struct Heard {
     blocks: Blocks,
@@ -31,13 +31,13 @@ pub(super) struct Heard {
     bodies: Bodies,
 }
 
-/// Who sealed each body, and the frame that it came in.
+/// Bodies, each with its author and the frame that it came in.
 #[derive(Clone, Default)]
 struct Bodies(BTreeMap<BodyRef, (ReplicaId, Bytes)>);
 
 /// Something done to a recovered replica.
 pub(super) enum Step {
-    /// A frame arrives.
+    /// A frame arrives from a peer.
     Frame(Peer, Bytes),
     /// Nothing else happens for so long.
     Wait(Duration),
@@ -61,8 +61,8 @@ impl Heard {
         }
     }
 
-    /// First a wait, so that it says again what it has to say; then other values in the places of those
-    /// that were proposed, before them and after them, and time to give up.
+    /// First a wait, so that it says again what it has to say; then other values in the places of
+    /// those that were proposed, before them and after them, and time to time out.
     pub(super) fn conflicting(&self, shared: &Shared, subject: ReplicaId) -> Vec<Step> {
         let begin = [Step::Wait(A_MOMENT), request(shared, 1), Step::Wait(A_MOMENT)];
         let (others, again) = if shared.settings.protocol.chained_rules().is_some() {
@@ -90,10 +90,10 @@ fn another(payload: &Payload) -> Payload {
     Payload::new(header.height, header.proposed_at_ms + 1, Vec::new())
 }
 
-/// What a member signs as a proposer.
+/// Signature of a member as a proposer.
 fn sign_as(shared: &Shared, member: ReplicaId, message: &[u8]) -> Vec<u8> {
     let keys = &shared.keys[member.index()];
-    match shared.settings.proposal_key {
+    match shared.settings.comparison.proposal_key {
         ProposalKey::Identity => keys.identity.sign(message).0.to_vec(),
         ProposalKey::Voting => keys.voting.sign(message).0,
     }
@@ -103,7 +103,7 @@ fn frame(from: ReplicaId, message: quorate_consensus::Message) -> Step {
     Step::Frame(Peer::Replica(from), content_of(&Message::Consensus(message)))
 }
 
-/// An operation that nobody has handed in before.
+/// An operation that nobody has submitted before.
 fn request(shared: &Shared, number: u8) -> Step {
     let secret = IdentitySecret::from_seed([200 + number; 32]);
     let (peer, content) = request_of(shared, &secret, 0, &Bytes::from(vec![number; 8]));

@@ -2,12 +2,14 @@
 
 use super::chronicle::{Chronicle, SharedChronicle};
 use super::committee::{Committee, Script};
+use super::disks::{Disks, LogKind};
+use super::host::Observer;
 use super::offers::request_of;
-use super::room::{Disks, Observer, Shared, Which};
+use super::shared::Shared;
 use bytes::Bytes;
 use quorate_consensus::{ProposalKey, ProtocolKind};
 use quorate_crypto::{IdentitySecret, KeyFile, SchemeKind};
-use quorate_engine::Settings;
+use quorate_engine::{Comparison, Settings};
 use quorate_storage::{ExecutorConfig, Fault, LogConfig, StorageError};
 use quorate_types::{Committee as Members, CommitteeFile, Epoch, Member, ReplicaId, Time};
 use std::sync::Arc;
@@ -18,18 +20,18 @@ pub(super) const MEMBERS: u16 = 4;
 /// The replica whose steps are looked at.
 pub(super) const SUBJECT: ReplicaId = ReplicaId(1);
 
-/// When clients hand an operation in, in microseconds: alone, and faster than views pass.
+/// Times at which clients submit an operation, in microseconds: alone, and faster than views pass.
 const TIMES: [u64; 24] = [
     2_000, 8_000, 20_000, 40_000, 42_000, 90_000, 300_000, 400_000, 404_000, 650_000, 760_000,
     761_000, 765_000, 800_000, 990_000, 1_060_000, 1_300_000, 1_304_000, 1_310_000, 1_500_000,
     1_800_000, 1_803_000, 1_806_000, 1_809_000,
 ];
 
-/// When the recorded run is over.
+/// End of the recorded run.
 const END: Time = Time(2_400_000);
 
-/// The run's committee: stub signatures, a log of small segments that keeps next to nothing, frequent
-/// snapshots, so that everything that can happen on a disk does.
+/// The run's committee: stub signatures, a log of small segments that keeps next to nothing,
+/// frequent snapshots, so that everything that can happen on a disk does.
 pub(super) fn shared(protocol: ProtocolKind) -> Arc<Shared> {
     let scheme = SchemeKind::Stub;
     let key = |member| KeyFile::from_seed(scheme, &[u8::try_from(member).expect("few") + 1; 32]);
@@ -51,13 +53,14 @@ pub(super) fn shared(protocol: ProtocolKind) -> Arc<Shared> {
     };
     let settings = Settings {
         protocol,
-        proposal_key: ProposalKey::Voting,
         batch_delay_ms: 1,
         timeout_ms: 100,
         snapshot_every: 4,
+        comparison: Comparison { proposal_key: ProposalKey::Voting, ..Comparison::default() },
         ..Settings::default()
     };
-    let committee = Members::load_simulated(&file, settings.key_cache).expect("fresh keys");
+    let committee =
+        Members::load_simulated(&file, settings.comparison.key_cache).expect("fresh keys");
     Arc::new(Shared {
         keys,
         committee: Arc::new(committee),
@@ -71,8 +74,8 @@ pub(super) fn shared(protocol: ProtocolKind) -> Arc<Shared> {
     })
 }
 
-/// Work in three stretches. In the first a member is away, so that its views are given up; in the
-/// second the subject itself is, gives up alone, and fetches what it missed.
+/// Work in three stretches. In the first a member is away, so that its views time out; in the
+/// second the subject itself is, times out alone, and fetches what it missed.
 fn script(shared: &Shared) -> Script {
     let mut script = Script {
         cut_off: vec![(ReplicaId(3), 60_000..700_000), (SUBJECT, 1_000_000..1_250_000)],
@@ -103,7 +106,7 @@ impl Recorded {
     /// When they fail at once.
     pub(super) fn begin(
         shared: &Arc<Shared>,
-        plan: &[(Which, Fault)],
+        plan: &[(LogKind, Fault)],
     ) -> Result<Self, StorageError> {
         let disks: Vec<_> = (0..MEMBERS).map(|_| Some(Disks::default())).collect();
         let chronicle = Chronicle::new(SUBJECT, MEMBERS, shared.settings.protocol).shared();
@@ -115,14 +118,14 @@ impl Recorded {
 
     /// Has every boundary of the subject shown from here on.
     pub(super) fn watch(&mut self, observer: Observer) {
-        self.committee.room(SUBJECT).observer = Some(observer);
+        self.committee.host(SUBJECT).observer = Some(observer);
     }
 
     /// Runs until the end, or until the subject's disk fails or something is wrong.
     pub(super) fn run(&mut self) {
         let chronicle = self.chronicle.clone();
         self.committee.run(END, &mut |committee| {
-            committee.room(SUBJECT).failure.is_none() && chronicle.borrow().complaint.is_none()
+            committee.host(SUBJECT).failure.is_none() && chronicle.borrow().complaint.is_none()
         });
     }
 }

@@ -33,7 +33,7 @@ fn the_recorded_run_has_everything_that_can_happen_in_it() {
         "persist",
         "append",
         "store",
-        "let go",
+        "release",
         "combine",
         "execute",
         "take a snapshot",

@@ -13,7 +13,7 @@ fn network(change: impl FnOnce(&mut Conditions)) -> Network {
         spell_us: 0,
     };
     change(&mut conditions);
-    Network::new(4, conditions, Dice::new(7, "network", 0))
+    Network::new(4, conditions, Rng::new(7, "network", 0))
 }
 
 fn arrives(network: &mut Network, from: usize, to: usize) -> bool {

@@ -1,6 +1,6 @@
-//! What a client was told is true, and stays true.
+//! Results that clients were given are true, and stay true.
 
-use super::{Ending, Observation, Oracle};
+use super::{Observation, Oracle, RunEnd};
 use bytes::Bytes;
 use quorate_types::{Height, Outcome, ReplicaId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +44,7 @@ impl Oracle for Acknowledged {
         }
     }
 
-    fn finish(&mut self, ending: &Ending) -> Result<(), String> {
+    fn finish(&mut self, ending: &RunEnd) -> Result<(), String> {
         let log = self.positions();
         for (operation, (height, outcome)) in &self.completed {
             let Some((position, executed_at)) = log.get(operation) else {
@@ -76,7 +76,7 @@ impl Acknowledged {
     }
 
     /// Every live replica has executed what was acknowledged at `height`.
-    fn is_held(&self, height: Height, ending: &Ending) -> Result<(), String> {
+    fn is_held(&self, height: Height, ending: &RunEnd) -> Result<(), String> {
         for (replica, reached) in &ending.heights {
             let executed = self.logs.get(replica).is_some_and(|log| log.contains(&height))
                 || self.installed.get(replica).is_some_and(|installed| height <= *installed);

@@ -40,7 +40,7 @@ impl Oracle for Agreement {
 }
 
 impl Agreement {
-    /// What is taken over from others is what somebody correct came to.
+    /// A state taken over from others is one that a correct member came to.
     fn installed(&self, replica: ReplicaId, height: Height, root: Digest) -> Result<(), String> {
         match self.decided.get(&height) {
             Some((_, executed, _)) if *executed == root => Ok(()),

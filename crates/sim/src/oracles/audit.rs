@@ -1,8 +1,8 @@
 //! The log of everything signed, kept outside the replicas and across their restarts.
 //!
-//! A statement counts from the moment at which its host lets it go: what a crash kept inside was never
-//! said. Votes inside timeouts count too, and so do the signers of certificates that a correct member
-//! passes on, for correct members pass on checked ones only.
+//! A statement counts from the moment at which its host lets it go: what a crash kept inside was
+//! never said. Votes inside timeouts count too, and so do the signers of certificates that a
+//! correct member passes on, for correct members pass on checked ones only.
 
 use super::shown::{Shown, shown};
 use super::{Observation, Oracle};
@@ -23,7 +23,7 @@ pub struct Audit {
     certified: BTreeMap<View, BlockId>,
 }
 
-/// What one member has said.
+/// Statements of one member so far.
 #[derive(Clone, Debug, Default)]
 struct Member {
     votes: BTreeMap<(View, Phase), Vote>,
@@ -115,7 +115,7 @@ impl Member {
             vote.view < self.given_up || (timeout_ends_voting && vote.view == self.given_up);
         if too_late {
             return Err(format!(
-                "{replica} voted in {} after giving up {}",
+                "{replica} voted in {} after its timeout of {}",
                 vote.view, self.given_up
             ));
         }

@@ -4,7 +4,7 @@
 use super::{Observation, Oracle, payload_hash};
 use quorate_consensus::block_tree::TreeBlock;
 use quorate_consensus::chained::{Message as Statement, PhaseVote};
-use quorate_consensus::windowed::{Message as SlotStatement, Place};
+use quorate_consensus::windowed::{Message as SlotStatement, Proposal};
 use quorate_crypto::Digest;
 use quorate_engine::{Availability as Proof, Message};
 use quorate_types::{Available, BlockId, BodyRef, Payload, ReplicaId, View};
@@ -21,7 +21,7 @@ pub struct Availability {
     /// The last view in which each member was seen to vote.
     voted: BTreeMap<ReplicaId, View>,
     /// The votes for values of slots.
-    voted_for: BTreeSet<(ReplicaId, Place)>,
+    voted_for: BTreeSet<(ReplicaId, Proposal)>,
 }
 
 impl Oracle for Availability {
@@ -79,7 +79,8 @@ impl Availability {
                 self.proposed.insert(proposal.block.id(), proposal.block.payload.clone());
                 Ok(())
             }
-            // Said again after a restart: the bodies may be executed everywhere and given up by now.
+            // Said again after a restart: the bodies may be executed everywhere and deleted by
+            // now.
             Statement::Vote(vote) | Statement::PhaseVote(PhaseVote { vote, .. })
                 if self.voted.get(&replica) == Some(&vote.view) =>
             {
@@ -97,18 +98,18 @@ impl Availability {
     fn said_of_slots(&mut self, replica: ReplicaId, said: &SlotStatement) -> Result<(), String> {
         match said {
             SlotStatement::PrePrepare(proposed) => {
-                self.proposed.insert(BlockId(proposed.place().digest), proposed.payload.clone());
+                self.proposed.insert(BlockId(proposed.proposal().digest), proposed.payload.clone());
                 Ok(())
             }
             SlotStatement::SignShare(share) => {
-                let is_news = self.voted_for.insert((replica, share.at));
-                let id = BlockId(share.at.digest);
+                let is_news = self.voted_for.insert((replica, share.proposal));
+                let id = BlockId(share.proposal.digest);
                 // Agreed on once more in a later view.
                 let is_executed = |payload| self.was_executed(payload);
                 if !is_news || self.proposed.get(&id).is_some_and(is_executed) {
                     return Ok(());
                 }
-                self.voted(replica, share.at.view, id)
+                self.voted(replica, share.proposal.view, id)
             }
             _ => Ok(()),
         }
@@ -133,7 +134,7 @@ impl Availability {
         let (disks, whose): (Vec<&BTreeSet<BodyRef>>, _) = match self.proof {
             Proof::Stored => (self.stored.get(&replica).into_iter().collect(), "its"),
             // A vote that was held up may leave its host when others have decided this very block
-            // and let go of its bodies: they are in the state.
+            // and released its bodies: they are in the state.
             Proof::Certified if self.was_executed(payload) => return Ok(()),
             Proof::Certified => (self.stored.values().collect(), "any correct member's"),
         };

@@ -1,7 +1,7 @@
 //! Memory stays within the settings, and frames within the caps of their type.
 
 use super::{Observation, Oracle};
-use quorate_engine::{Settings, Status, frame_bytes_max};
+use quorate_engine::{FrameTag, Settings, Status};
 
 /// Compares sizes with limits.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Oracle for Caps {
         match observation {
             Observation::Shown { status } => self.check_status(status),
             Observation::Released { replica, tag, bytes, .. } => {
-                let limit = frame_bytes_max(*tag).unwrap_or(0);
+                let limit = FrameTag::parse(*tag).map_or(0, |tag| tag.rules().bytes_max);
                 let within = *bytes <= limit;
                 within.then_some(()).ok_or_else(|| {
                     format!("{replica} sent a frame with tag {tag} of {bytes} bytes, of {limit}")

@@ -1,5 +1,5 @@
-//! No view is left unsaid: 004's theorem that no honest replica leaves a view without an honest vote or
-//! timeout in it.
+//! No view is left unsaid: 004's theorem that no honest replica leaves a view without an honest
+//! vote or timeout in it.
 //!
 //! A view is left by a certificate. The honest signers of any that a correct member shows must have
 //! said what it certifies, all but one of them: who collects a certificate does not send its own
@@ -22,7 +22,7 @@ pub struct Departures {
 }
 
 impl Departures {
-    /// Which members are correct, in index order.
+    /// Tells of each member, by index, whether it is correct.
     #[must_use]
     pub fn new(correct: Vec<bool>) -> Self {
         Self { correct, votes: BTreeSet::new(), timeouts: BTreeSet::new() }

@@ -5,8 +5,8 @@ use quorate_types::ReplicaId;
 use quorate_types::machine::Halt;
 use std::collections::BTreeSet;
 
-/// Where more members are faulty than is tolerated a correct one may stop itself: with evidence,
-/// and for good.
+/// With more members faulty than is tolerated, a correct one may stop itself: with evidence, and
+/// for good.
 #[derive(Debug, Default)]
 pub struct Halting {
     stopped: BTreeSet<ReplicaId>,

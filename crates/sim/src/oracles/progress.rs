@@ -1,11 +1,11 @@
 //! A committee that does nothing wrong because it does nothing is broken too.
 
-use super::{Ending, Observation, Oracle};
+use super::{Observation, Oracle, RunEnd};
 use quorate_types::Height;
 
-/// After the faults are over, everything that was asked is done, and every replica has executed up to
-/// the last height that holds an operation. Empty heights after it may be known to some only: an idle
-/// committee says no more.
+/// After the faults are over, everything that was asked is done, and every replica has executed up
+/// to the last height that holds an operation. Empty heights after it may be known to some only: an
+/// idle committee says no more.
 #[derive(Debug, Default)]
 pub struct Progress {
     submitted: u64,
@@ -30,7 +30,7 @@ impl Oracle for Progress {
         Ok(())
     }
 
-    fn finish(&mut self, ending: &Ending) -> Result<(), String> {
+    fn finish(&mut self, ending: &RunEnd) -> Result<(), String> {
         let Self { submitted, completed, last_filled } = self;
         if *completed == 0 {
             return Err(format!("none of {submitted} operations completed"));

@@ -8,9 +8,9 @@ use quorate_engine::Message;
 use quorate_types::View;
 use std::collections::BTreeSet;
 
-/// Weighs the signers of every certificate that a correct member passes on. Two quorums must overlap
-/// in more than a third of the weight: it is more than two thirds where members weigh differently,
-/// and more than `(n+f)/2` members where they do not.
+/// Weighs the signers of every certificate that a correct member passes on. Two quorums must
+/// overlap in more than a third of the weight: it is more than two thirds where members weigh
+/// differently, and more than `(n+f)/2` members where they do not.
 #[derive(Debug)]
 pub struct Quorums {
     each: Vec<u64>,

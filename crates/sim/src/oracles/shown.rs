@@ -5,17 +5,17 @@ use quorate_consensus::chained::{
 };
 use quorate_consensus::{Message, ProtocolKind};
 
-/// What a statement shows beside itself.
+/// Certificates that a statement shows beside itself.
 pub(super) struct Shown<'a> {
     /// A certificate of votes in a phase.
     pub(super) qc: Option<(Phase, &'a Qc)>,
-    /// A timeout certificate.
+    /// Timeout certificate in the statement.
     pub(super) tc: Option<&'a Tc>,
     /// A vote in a phase: the statement itself, or one in a timeout.
     pub(super) vote: Option<(Phase, &'a Vote)>,
 }
 
-/// What this message shows.
+/// Collects the certificates that a message shows.
 pub(super) fn shown(message: &Message) -> Shown<'_> {
     let phased = message.protocol() == ProtocolKind::HotStuffBasic;
     let of_qc = |qc| Some((phase_of(phased, qc), qc));
@@ -50,7 +50,8 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// Where a view has several phases, the last one's votes name their own block as what they decide.
+/// Phase of a certificate: where a view has several, the last one's votes name their own block as
+/// what they decide.
 pub(super) fn phase_of(phased: bool, qc: &Qc) -> Phase {
     named(phased && qc.base_view == qc.view)
 }

@@ -1,13 +1,14 @@
 //! The log of everything signed about slots, kept outside the replicas and across their restarts.
 //!
-//! A correct member votes for one value a slot and view, says nothing for views that it gave up, and
-//! tells the next primary everything that it said: of every slot that is not stable the last value
-//! that it voted for, and the last that it voted to decide. What it passes on is signed by enough.
+//! A correct member votes for one value a slot and view, says nothing for views that it gave up,
+//! and tells the next primary everything that it said: of every slot that is not stable the last
+//! value that it voted for, and the last that it voted to decide. What it passes on is signed by
+//! enough.
 
 use super::{Observation, Oracle};
 use quorate_consensus::windowed::{
-    FastReport, Message as Statement, Path, Place, Proof, SlotCertificate, SlotReport, SlowReport,
-    ViewChange,
+    FastReport, Message as Statement, Path, Proof, Proposal, SlotCertificate, SlotReport,
+    SlowReport, ViewChange,
 };
 use quorate_crypto::Digest;
 use quorate_engine::Message;
@@ -19,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Slots {
     members: usize,
     redundant: usize,
-    /// Whether members that accepted a value must report it: there is a fast path.
+    /// `true` if members that accepted a value must report it: there is a fast path.
     reports_accepted: bool,
     /// Certificates are not looked at: too many members are faulty.
     members_only: bool,
@@ -27,7 +28,7 @@ pub struct Slots {
     prepared: BTreeMap<(View, Height), Digest>,
 }
 
-/// What one member has said.
+/// Statements of one member so far.
 #[derive(Clone, Debug, Default)]
 struct Member {
     votes: BTreeMap<(Height, View), Digest>,
@@ -67,15 +68,18 @@ impl Slots {
         if self.members_only {
             return Ok(());
         }
-        let SlotCertificate { at, certificate } = certificate;
+        let SlotCertificate { proposal, certificate } = certificate;
         let signers = certificate.signers.iter().count();
         if signers < needed {
-            return Err(format!("{what} of {at:?} is signed by {signers}, not {needed}"));
+            return Err(format!("{what} of {proposal:?} is signed by {signers}, not {needed}"));
         }
-        let known = *self.prepared.entry((at.view, at.slot)).or_insert(at.digest);
-        let same = known == at.digest;
+        let known = *self.prepared.entry((proposal.view, proposal.slot)).or_insert(proposal.digest);
+        let same = known == proposal.digest;
         let text = || {
-            format!("in {} both {known} and {} are certified for {}", at.view, at.digest, at.slot)
+            format!(
+                "in {} both {known} and {} are certified for {}",
+                proposal.view, proposal.digest, proposal.slot
+            )
         };
         same.then_some(()).ok_or_else(text)
     }
@@ -95,7 +99,7 @@ impl Slots {
 
     fn change(&mut self, replica: ReplicaId, change: &ViewChange) -> Result<(), String> {
         for report in &change.slots {
-            if let SlowReport::Prepared(certificate) = &report.slow {
+            if let SlowReport::Prepared(certificate, _) = &report.slow {
                 self.certificate("a report", self.quorum(), certificate)?;
             }
         }
@@ -130,12 +134,12 @@ impl Oracle for Slots {
         let member = self.said.entry(*replica).or_default();
         match said {
             Statement::PrePrepare(proposed) => {
-                let place = proposed.place();
-                once(&mut member.proposed, "proposed", *replica, &place)?;
-                member.vote(*replica, &place)
+                let proposal = proposed.proposal();
+                once(&mut member.proposed, "proposed", *replica, &proposal)?;
+                member.vote(*replica, &proposal)
             }
-            Statement::SignShare(share) => member.vote(*replica, &share.at),
-            Statement::CommitShare(share) => member.commit(*replica, &share.at),
+            Statement::SignShare(share) => member.vote(*replica, &share.proposal),
+            Statement::CommitShare(share) => member.commit(*replica, &share.proposal),
             _ => Ok(()),
         }
     }
@@ -145,31 +149,31 @@ fn once(
     said: &mut BTreeMap<(Height, View), Digest>,
     what: &str,
     replica: ReplicaId,
-    place: &Place,
+    proposal: &Proposal,
 ) -> Result<(), String> {
-    let first = *said.entry((place.slot, place.view)).or_insert(place.digest);
+    let first = *said.entry((proposal.slot, proposal.view)).or_insert(proposal.digest);
     let text = || {
-        let Place { view, slot, digest } = place;
+        let Proposal { view, slot, digest } = proposal;
         format!("{replica} {what} {first} and {digest} for {slot} in {view}")
     };
-    (first == place.digest).then_some(()).ok_or_else(text)
+    (first == proposal.digest).then_some(()).ok_or_else(text)
 }
 
 impl Member {
-    fn vote(&mut self, replica: ReplicaId, place: &Place) -> Result<(), String> {
-        self.in_time(replica, place)?;
-        once(&mut self.votes, "voted for", replica, place)
+    fn vote(&mut self, replica: ReplicaId, proposal: &Proposal) -> Result<(), String> {
+        self.in_time(replica, proposal)?;
+        once(&mut self.votes, "voted for", replica, proposal)
     }
 
-    fn commit(&mut self, replica: ReplicaId, place: &Place) -> Result<(), String> {
-        self.in_time(replica, place)?;
-        once(&mut self.commits, "voted to decide", replica, place)
+    fn commit(&mut self, replica: ReplicaId, proposal: &Proposal) -> Result<(), String> {
+        self.in_time(replica, proposal)?;
+        once(&mut self.commits, "voted to decide", replica, proposal)
     }
 
-    fn in_time(&self, replica: ReplicaId, place: &Place) -> Result<(), String> {
+    fn in_time(&self, replica: ReplicaId, proposal: &Proposal) -> Result<(), String> {
         let text =
-            || format!("{replica} voted in {} after it wanted {}", place.view, self.given_up);
-        (place.view >= self.given_up).then_some(()).ok_or_else(text)
+            || format!("{replica} voted in {} after it wanted {}", proposal.view, self.given_up);
+        (proposal.view >= self.given_up).then_some(()).ok_or_else(text)
     }
 
     fn change(
@@ -212,7 +216,7 @@ impl Member {
 fn prepared_in(report: &SlotReport) -> Option<View> {
     match (&report.slow, &report.fast) {
         (SlowReport::Decided(_), _) | (_, FastReport::Decided(_)) => Some(View(u64::MAX)),
-        (SlowReport::Prepared(certificate), _) => Some(certificate.at.view),
+        (SlowReport::Prepared(certificate, _), _) => Some(certificate.proposal.view),
         (SlowReport::Nothing, _) => None,
     }
 }

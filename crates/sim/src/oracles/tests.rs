@@ -6,7 +6,7 @@ use quorate_consensus::block_tree::TreeBlock;
 use quorate_consensus::chained::{
     Block, Message as Statement, Phase, PhaseVote, Proposal, Qc, Tc, Timeout, Vote,
 };
-use quorate_consensus::leader::Standing;
+use quorate_consensus::leader::LeaderReputation;
 use quorate_crypto::{Aggregate, Bitmap, Certificate, IdentityKey, Share, Signature};
 use quorate_engine::{Acknowledgement, Availability as Proof, Settings};
 use quorate_types::{Available, BlockId, ClientId, Epoch, Header, Outcome, View};
@@ -116,7 +116,7 @@ fn an_operation_is_executed_once_and_only_if_it_was_submitted() {
 
 fn told(height: u64, position: u64) -> Completed {
     let outcome = Outcome::Applied(Bytes::copy_from_slice(&position.to_le_bytes()));
-    Completed { tag: 0, outcome, height: Height(height), receipt: None, place: 0 }
+    Completed { outcome, height: Height(height), receipt: None }
 }
 
 fn acknowledged(completed: &Completed, log: &[Seen], height: Option<u64>) -> Result<(), String> {
@@ -124,7 +124,7 @@ fn acknowledged(completed: &Completed, log: &[Seen], height: Option<u64>) -> Res
     let operation = Bytes::from("a");
     accepts(&mut oracle, &[Observation::Completed { operation: &operation, completed }]);
     accepts(&mut oracle, &[executed(R0, 1, 1, &[]), executed(R0, 2, 2, log)]);
-    oracle.finish(&Ending { heights: vec![(R0, height.map(Height))], ..Ending::default() })
+    oracle.finish(&RunEnd { heights: vec![(R0, height.map(Height))], ..RunEnd::default() })
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn progress_is_everything_done_and_everybody_there() {
         let mut oracle = Progress::default();
         accepts(&mut oracle, history);
         let heights = [R0, R1].into_iter().zip(heights.map(|height| height.map(Height)));
-        oracle.finish(&Ending { heights: heights.collect(), ..Ending::default() })
+        oracle.finish(&RunEnd { heights: heights.collect(), ..RunEnd::default() })
     };
     let about = |result: Result<(), String>| result.expect_err("a complaint");
     assert!(about(end(&[], [Some(1), Some(1)])).contains("none of 0"));
@@ -170,7 +170,7 @@ fn progress_is_everything_done_and_everybody_there() {
     assert_eq!(end(&[submitted(), done()], [Some(1), Some(1)]), Ok(()));
 }
 
-// ---- caps and conduct ---------------------------------------------------------------------------
+// ---- caps and false accusations ---------------------------------------------------------------
 
 #[test]
 fn memory_and_frames_have_caps() {
@@ -185,16 +185,22 @@ fn memory_and_frames_have_caps() {
     assert_eq!(check(Observation::Shown { status: &empty }), None);
     let message = Message::FetchBodies(Vec::new());
     let sent = |tag, bytes| Observation::Released { replica: R0, message: &message, tag, bytes };
-    assert!(check(sent(5, 1 << 20)).is_some_and(|t| t.contains("tag 5")));
+    let tag = message.tag().number();
+    assert!(check(sent(tag, 1 << 20)).is_some_and(|t| t.contains("tag 5")));
     assert!(check(sent(200, 1)).is_some_and(|t| t.contains("tag 200")));
-    assert_eq!(check(sent(5, 100)), None);
+    assert_eq!(check(sent(tag, 100)), None);
 }
 
 #[test]
 fn correct_members_do_not_halt_and_find_nothing_wrong_with_one_another() {
     let halt = Halt::CorruptRecovery("torn".into());
-    complains(&mut Conduct, &[Observation::Halted { replica: R0, halt: &halt }], "r0 halted");
-    let refused = |reason| complaint(&mut Conduct, &[Observation::Refused { reason, tag: 1 }]);
+    complains(
+        &mut FalseAccusations,
+        &[Observation::Halted { replica: R0, halt: &halt }],
+        "r0 halted",
+    );
+    let refused =
+        |reason| complaint(&mut FalseAccusations, &[Observation::Refused { reason, tag: 1 }]);
     assert!(refused(&Rejected::BelowThreshold).is_some());
     assert_eq!(refused(&Rejected::Stale), None);
 }
@@ -276,7 +282,7 @@ fn proposal(view: u64, stamp: u64) -> Statement {
         author: R0,
         justify,
         tc: None,
-        standing: Standing::new(),
+        reputation: LeaderReputation::new(),
         payload,
     };
     Statement::Proposal(Proposal { block, signature: Vec::new() })
@@ -324,9 +330,9 @@ fn one_vote_a_view() {
 
 #[test]
 fn no_vote_after_a_timeout() {
-    let give_up = || timeout(4, certificate(3, 1), None);
-    audit_complains(vec![give_up(), Statement::Vote(vote(4, 2))], "after giving up v4");
-    audit_complains(vec![give_up(), Statement::Vote(vote(3, 2))], "after giving up v4");
+    let timed_out = || timeout(4, certificate(3, 1), None);
+    audit_complains(vec![timed_out(), Statement::Vote(vote(4, 2))], "after its timeout of v4");
+    audit_complains(vec![timed_out(), Statement::Vote(vote(3, 2))], "after its timeout of v4");
     // The vote was signed first, and says so inside the timeout; then it is sent once more.
     let inside = timeout(4, certificate(3, 1), Some(vote(4, 2)));
     assert_eq!(audit(vec![inside, Statement::Vote(vote(4, 2))]), None);
@@ -400,7 +406,8 @@ fn an_acknowledged_body_is_on_the_disk() {
     let available = Available { author: R1, sequence: 7, link: digest(2) };
     let given = Acknowledgement { available, signature: Signature([0; 64]) };
     let message = Message::Acknowledgement(given);
-    let given = || Observation::Released { replica: R0, message: &message, tag: 15, bytes: 0 };
+    let tag = message.tag().number();
+    let given = || Observation::Released { replica: R0, message: &message, tag, bytes: 0 };
     let oracle = || Availability::new(Proof::Certified);
     complains(&mut oracle(), &[given()], "acknowledged r1#7, not on its disk");
     let other = BodyRef { sequence: 8, ..body };
@@ -419,7 +426,7 @@ fn one_certificate_a_view() {
 #[test]
 fn correct_members_must_meet_within_some_views() {
     let judge = |together, views_after| {
-        let ending = Ending { together, views_after, ..Ending::default() };
+        let ending = RunEnd { together, views_after, ..RunEnd::default() };
         Together::new(4).finish(&ending)
     };
     assert!(judge(false, 33).expect_err("they never met").contains("33 views"));

@@ -1,7 +1,7 @@
 //! Correct members meet: 004's theorem that after GST there are infinitely many views in which all
 //! honest replicas stand together under an honest leader.
 
-use super::{Ending, Observation, Oracle};
+use super::{Observation, Oracle, RunEnd};
 
 /// After the faults are over, so many views must not pass without such a one.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Oracle for Together {
         Ok(())
     }
 
-    fn finish(&mut self, ending: &Ending) -> Result<(), String> {
+    fn finish(&mut self, ending: &RunEnd) -> Result<(), String> {
         if ending.together || ending.views_after <= self.views_max {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! Who lost its promises makes no more of them.
+//! A member that lost its promises makes no more of them.
 
 use super::{Observation, Oracle};
 use quorate_consensus::chained::Message as Statement;
@@ -7,7 +7,7 @@ use quorate_engine::Message;
 use quorate_types::ReplicaId;
 use std::collections::BTreeSet;
 
-/// A member that lost its disk follows and serves other members; it proposes, votes, gives up and
+/// A member that lost its disk follows and serves other members; it proposes, votes, times out and
 /// acknowledges nothing, and answers no client.
 #[derive(Debug, Default)]
 pub struct Wiped {

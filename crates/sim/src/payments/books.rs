@@ -1,8 +1,9 @@
 //! The judge: who owns what, who promised what, and what nobody may believe.
 //!
-//! It is told of every transaction that anybody makes, of every vote as it leaves an honest authority, and of
-//! every certificate that anybody accepts. It takes faulty authorities to have voted for everything: what
-//! they and the honest voters could certify counts as certified, whether anybody collects the votes or not.
+//! It is told of every transaction that anybody makes, of every vote as it leaves an honest
+//! authority, and of every certificate that anybody accepts. It takes faulty authorities to have
+//! voted for everything: what they and the honest voters could certify counts as certified, whether
+//! anybody collects the votes or not.
 
 use quorate_crypto::IdentityKey;
 use quorate_payments::{Output, OutputId, Source, Transaction, TxCertificate, TxId};
@@ -11,35 +12,35 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A property that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which one.
+    /// Name of the property's judge.
     pub oracle: &'static str,
-    /// What was seen.
+    /// Contradiction that was seen, in words.
     pub text: String,
 }
 
-/// What can be taken once.
+/// Something that can be taken once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Taken {
     Output(OutputId),
     Serial(u64),
 }
 
-/// What a transaction does, without any proof.
+/// Effect of a transaction, without any proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Deed {
+struct Action {
     payer: IdentityKey,
     takes: Vec<Taken>,
     gives: Vec<Output>,
 }
 
-/// What is known of the world.
+/// Everything known of the world's money.
 #[derive(Debug)]
 pub(super) struct Books {
     issuer: IdentityKey,
     quorum: usize,
     faulty: BTreeSet<usize>,
-    deeds: BTreeMap<TxId, Deed>,
-    /// What exists: genesis outputs, and those of what could be certified.
+    actions: BTreeMap<TxId, Action>,
+    /// Outputs that exist: those of genesis, and those of what could be certified.
     outputs: BTreeMap<OutputId, Output>,
     voters: BTreeMap<TxId, BTreeSet<usize>>,
     promises: BTreeMap<(usize, Taken), TxId>,
@@ -72,7 +73,7 @@ impl Books {
             issuer,
             quorum: authorities - (authorities - 1) / 3,
             faulty,
-            deeds: BTreeMap::new(),
+            actions: BTreeMap::new(),
             outputs: genesis,
             voters: BTreeMap::new(),
             promises: BTreeMap::new(),
@@ -90,10 +91,10 @@ impl Books {
             Source::Spend(inputs) => inputs.iter().map(|input| Taken::Output(input.id)).collect(),
             Source::Issue { serial } => vec![Taken::Serial(*serial)],
         };
-        let deed = Deed { payer: tx.payer, takes, gives: tx.outputs.clone() };
-        match self.deeds.insert(id, deed.clone()) {
-            Some(other) if other != deed => {
-                violation("names", format!("{id} names {other:?} and {deed:?}"))
+        let action = Action { payer: tx.payer, takes, gives: tx.outputs.clone() };
+        match self.actions.insert(id, action.clone()) {
+            Some(other) if other != action => {
+                violation("names", format!("{id} names {other:?} and {action:?}"))
             }
             _ => Ok(()),
         }
@@ -101,10 +102,10 @@ impl Books {
 
     /// An honest authority's vote leaves it.
     pub(super) fn on_vote(&mut self, authority: usize, id: TxId) -> Verdict {
-        let Some(deed) = self.deeds.get(&id).cloned() else {
+        let Some(action) = self.actions.get(&id).cloned() else {
             return violation("validity", format!("{authority} votes for {id}, which nobody made"));
         };
-        for taken in &deed.takes {
+        for taken in &action.takes {
             let promised = *self.promises.entry((authority, *taken)).or_insert(id);
             if promised != id {
                 let text =
@@ -112,39 +113,41 @@ impl Books {
                 return violation("one vote an input", text);
             }
         }
-        if let Err(reason) = self.validity(&deed) {
+        if let Err(reason) = self.validity(&action) {
             return violation("validity", format!("{authority} votes for {id}: {reason}"));
         }
         let voters = self.voters.entry(id).or_default();
         voters.insert(authority);
         if voters.len() + self.faulty.len() >= self.quorum && self.certifiable.insert(id) {
-            self.take_effect(id, &deed)?;
+            self.take_effect(id, &action)?;
         }
         Ok(())
     }
 
-    fn validity(&self, deed: &Deed) -> Result<(), String> {
-        if deed.takes.is_empty() || deed.gives.is_empty() {
+    fn validity(&self, action: &Action) -> Result<(), String> {
+        if action.takes.is_empty() || action.gives.is_empty() {
             return Err("it takes or gives nothing".into());
         }
-        if deed.gives.iter().any(|output| output.value == 0) {
+        if action.gives.iter().any(|output| output.value == 0) {
             return Err("it gives outputs of nothing".into());
         }
-        let given = worth(&deed.gives);
+        let given = worth(&action.gives);
         if given > u128::from(u64::MAX) {
             return Err(format!("{given} is more than there can be"));
         }
         let mut taken = 0;
         let mut seen = BTreeSet::new();
-        for one in &deed.takes {
+        for one in &action.takes {
             if !seen.insert(*one) {
                 return Err(format!("it takes {one:?} twice"));
             }
             match one {
-                Taken::Serial(_) if deed.payer == self.issuer => taken = given,
+                Taken::Serial(_) if action.payer == self.issuer => taken = given,
                 Taken::Serial(_) => return Err("somebody else issues".into()),
                 Taken::Output(id) => match self.outputs.get(id) {
-                    Some(output) if output.owner == deed.payer => taken += u128::from(output.value),
+                    Some(output) if output.owner == action.payer => {
+                        taken += u128::from(output.value);
+                    }
                     Some(_) => return Err(format!("{id} is somebody else's")),
                     None => return Err(format!("{id} does not exist")),
                 },
@@ -153,18 +156,18 @@ impl Books {
         if taken == given { Ok(()) } else { Err(format!("it gives {given} for {taken}")) }
     }
 
-    fn take_effect(&mut self, id: TxId, deed: &Deed) -> Verdict {
-        for taken in &deed.takes {
+    fn take_effect(&mut self, id: TxId, action: &Action) -> Verdict {
+        for taken in &action.takes {
             if let Some(other) = self.takers.insert(*taken, id) {
                 let text = format!("{other} and {id} can be certified, both take {taken:?}");
                 return violation("one certificate an input", text);
             }
             match taken {
                 Taken::Output(id) => self.unspent -= u128::from(self.outputs[id].value),
-                Taken::Serial(_) => self.issued += worth(&deed.gives),
+                Taken::Serial(_) => self.issued += worth(&action.gives),
             }
         }
-        for (index, output) in (0..).zip(&deed.gives) {
+        for (index, output) in (0..).zip(&action.gives) {
             self.outputs.insert(OutputId { tx: id, index }, *output);
             if output.owner == Output::BURNT {
                 self.redeemed += u128::from(output.value);
@@ -180,7 +183,8 @@ impl Books {
         Ok(())
     }
 
-    /// Somebody believes a certificate: its honest signers voted, and they are a quorum with the others.
+    /// Somebody believes a certificate: its honest signers voted, and they are a quorum with the
+    /// others.
     pub(super) fn on_certificate(&self, id: TxId, certificate: &TxCertificate) -> Verdict {
         let signers: BTreeSet<usize> = certificate.signers().iter().collect();
         let nobody = BTreeSet::new();

@@ -1,18 +1,18 @@
 //! An authority's shard: its machine, its log of locks, and what waits for the disk.
 
-use crate::dice::Dice;
 use quorate_crypto::KeyFile;
+use quorate_deterministic::Rng;
+use quorate_engine::host::{Barrier, HeldBack};
 use quorate_payments::{
     Answer, Authority, AuthorityEffect, AuthorityEvent, Equivocation, Lock, Network, OrderVerifier,
-    Orders, SignJob, SpentSet, Transaction, look,
+    Orders, SignJob, SpentSet, Transaction, check_orders,
 };
 use quorate_types::{Machine, ReplicaId, Time, Verified};
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What a host asks of the world.
+/// Request of a host to the world.
 #[derive(Debug)]
-pub(super) enum Demand {
+pub(super) enum HostRequest {
     /// Sync the log up to here.
     Sync(usize),
     /// Vote on the pool.
@@ -21,11 +21,11 @@ pub(super) enum Demand {
     Read(u64),
     /// Send an answer to whoever's endpoint is the ticket.
     Send(u64, Answer),
-    /// Keep a proof.
+    /// Keep a proof of misbehaviour.
     Evidence(Box<Equivocation>),
 }
 
-/// A shard's host.
+/// Host of one shard of an authority.
 #[derive(Debug)]
 pub(super) struct AuthorityHost {
     pub(super) authority: usize,
@@ -39,7 +39,7 @@ pub(super) struct AuthorityHost {
     pub(super) life: u64,
     running: Option<Running>,
     pub(super) paused_until: Time,
-    /// How long syncs take, and until when they are as slow.
+    /// Duration of syncs in microseconds, and the time until which they are as slow.
     pub(super) slow: Option<(u64, Time)>,
 }
 
@@ -48,8 +48,12 @@ struct Running {
     verifier: OrderVerifier,
     machine: Authority,
     inbox: Vec<(u64, Transaction)>,
-    /// Answers, each with how much of the log must be durable first.
-    held: VecDeque<(usize, u64, Answer)>,
+    barrier: Barrier,
+    /// Answers with their tickets. Several syncs may be under way, so no group commit is around
+    /// them: what is counted is the log's locks since the start.
+    held: HeldBack<(u64, Answer)>,
+    /// Locks in the log at the start.
+    began_with: usize,
 }
 
 impl AuthorityHost {
@@ -84,21 +88,22 @@ impl AuthorityHost {
             return;
         }
         let spent = Arc::new(SpentSet::default());
-        self.log.iter().for_each(|lock| spent.restore(lock));
+        self.log.iter().for_each(|lock| spent.lock(lock));
         self.durable = self.log.len();
         let network = Arc::clone(&self.network);
         let verifier = OrderVerifier::new(network, self.shard, Arc::clone(&spent));
         let machine = Authority::new(&self.network, spent, self.log.len() as u64);
-        let (inbox, held) = (Vec::new(), VecDeque::new());
-        self.running = Some(Running { verifier, machine, inbox, held });
+        let (barrier, held) = Barrier::around();
+        let (inbox, began_with) = (Vec::new(), self.log.len());
+        self.running = Some(Running { verifier, machine, inbox, barrier, held, began_with });
     }
 
     /// Loses everything but the log; of what was not synced, a part may be there.
-    pub(super) fn crash(&mut self, dice: &mut Dice) {
+    pub(super) fn crash(&mut self, rng: &mut Rng) {
         self.life += 1;
         self.running = None;
         let unsynced = self.log.len() - self.durable;
-        let kept = if dice.one_in(5) { dice.index(unsynced + 1) } else { 0 };
+        let kept = if rng.one_in(5) { rng.index(unsynced + 1) } else { 0 };
         self.log.truncate(self.durable + kept);
     }
 
@@ -112,7 +117,7 @@ impl AuthorityHost {
     /// Looks at what came, on the pool.
     pub(super) fn look(&mut self) -> Option<Verified<Orders>> {
         let running = self.running.as_mut()?;
-        Some(look(std::mem::take(&mut running.inbox), &running.verifier))
+        Some(check_orders(std::mem::take(&mut running.inbox), &running.verifier))
     }
 
     /// A lock as it is read back.
@@ -120,13 +125,13 @@ impl AuthorityHost {
         self.log.iter().find(|lock| lock.sequence == sequence).cloned()
     }
 
-    pub(super) fn handle(&mut self, now: Time, event: AuthorityEvent) -> Vec<Demand> {
+    pub(super) fn handle(&mut self, now: Time, event: AuthorityEvent) -> Vec<HostRequest> {
         let Some(running) = &mut self.running else { return Vec::new() };
         running.machine.handle(now, event);
         self.drain()
     }
 
-    pub(super) fn on_timeout(&mut self, now: Time) -> Vec<Demand> {
+    pub(super) fn on_timeout(&mut self, now: Time) -> Vec<HostRequest> {
         let Some(running) = &mut self.running else { return Vec::new() };
         running.machine.handle_timeout(now);
         self.drain()
@@ -136,33 +141,41 @@ impl AuthorityHost {
         self.running.as_ref()?.machine.next_timeout()
     }
 
-    /// The log is durable up to here: what waited for that leaves.
-    pub(super) fn on_synced(&mut self, up_to: usize) -> Vec<Demand> {
+    /// Takes the log as durable up to here: what waited for that leaves.
+    pub(super) fn on_synced(&mut self, up_to: usize) -> Vec<HostRequest> {
         self.durable = self.durable.max(up_to);
-        self.drain()
+        let Some(running) = &mut self.running else { return Vec::new() };
+        let mut requests = Vec::new();
+        let since_start = self.durable - running.began_with;
+        running.held.durable_up_to(since_start as u64, |(ticket, answer)| {
+            requests.push(HostRequest::Send(ticket, answer));
+        });
+        requests
     }
 
-    fn drain(&mut self) -> Vec<Demand> {
+    fn drain(&mut self) -> Vec<HostRequest> {
         let Some(running) = &mut self.running else { return Vec::new() };
-        let mut demands = Vec::new();
+        let (mut requests, mut answers) = (Vec::new(), Vec::new());
         while let Some(effect) = running.machine.poll() {
             match effect {
                 AuthorityEffect::Persist(locks) => {
+                    locks.iter().for_each(|_| running.barrier.persist());
                     self.log.extend(locks);
-                    demands.push(Demand::Sync(self.log.len()));
+                    requests.push(HostRequest::Sync(self.log.len()));
                 }
-                AuthorityEffect::Sign(job) => demands.push(Demand::Sign(job)),
-                AuthorityEffect::Read(sequence) => demands.push(Demand::Read(sequence)),
+                AuthorityEffect::Sign(job) => requests.push(HostRequest::Sign(job)),
+                AuthorityEffect::Read(sequence) => requests.push(HostRequest::Read(sequence)),
+                AuthorityEffect::Answer { ticket, answer } if running.barrier.must_wait() => {
+                    let since_start = self.log.len() - running.began_with;
+                    running.held.hold(since_start as u64, (ticket, answer));
+                }
                 AuthorityEffect::Answer { ticket, answer } => {
-                    running.held.push_back((self.log.len(), ticket, answer));
+                    answers.push(HostRequest::Send(ticket, answer));
                 }
-                AuthorityEffect::Evidence(proof) => demands.push(Demand::Evidence(proof)),
+                AuthorityEffect::Evidence(proof) => requests.push(HostRequest::Evidence(proof)),
             }
         }
-        while running.held.front().is_some_and(|(needs, ..)| *needs <= self.durable) {
-            let (_, ticket, answer) = running.held.pop_front().expect("just seen");
-            demands.push(Demand::Send(ticket, answer));
-        }
-        demands
+        requests.append(&mut answers);
+        requests
     }
 }

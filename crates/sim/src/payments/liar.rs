@@ -1,16 +1,16 @@
 //! Authorities that may say anything.
 
-use crate::dice::Dice;
 use quorate_crypto::{Digest, KeyFile, Share};
+use quorate_deterministic::Rng;
 use quorate_payments::{Answer, Invalid, Network, Transaction, TxId, Verdict, Vote};
 use quorate_types::ReplicaId;
 
-/// How an authority behaves.
+/// Behaviour of an authority, honest or in one way faulty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Conduct {
-    /// As it should.
+pub enum Behaviour {
+    /// Follows the protocol in all it does.
     Honest,
-    /// It never answers.
+    /// Takes every order and never answers.
     Silent,
     /// It votes for whatever it is shown.
     SignsEverything,
@@ -20,12 +20,12 @@ pub enum Conduct {
     BadVotes,
 }
 
-impl Conduct {
+impl Behaviour {
     /// All but the honest one.
     pub const FAULTY: [Self; 4] =
         [Self::Silent, Self::SignsEverything, Self::TwoFaced, Self::BadVotes];
 
-    /// What several of its kind are called.
+    /// Name for several of its kind, in statistics.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -38,44 +38,44 @@ impl Conduct {
     }
 }
 
-/// What a faulty authority says to an order, if anything.
+/// Answer of a faulty authority to an order, if any.
 pub(super) fn answer(
-    conduct: Conduct,
+    behaviour: Behaviour,
     network: &Network,
     keys: &KeyFile,
     me: ReplicaId,
     tx: &Transaction,
-    dice: &mut Dice,
+    rng: &mut Rng,
 ) -> Option<Answer> {
     let id = tx.id(network.chain());
     let vote = |id: TxId| network.votes().sign(&keys.voting, me, &[id]).remove(0);
-    let verdict = match conduct {
-        Conduct::Honest | Conduct::Silent => return None,
-        Conduct::SignsEverything => Verdict::Vote(vote(id)),
-        Conduct::TwoFaced => match dice.below(4) {
+    let verdict = match behaviour {
+        Behaviour::Honest | Behaviour::Silent => return None,
+        Behaviour::SignsEverything => Verdict::Vote(vote(id)),
+        Behaviour::TwoFaced => match rng.below(4) {
             0 => Verdict::Vote(vote(id)),
             1 => Verdict::Busy,
             2 => Verdict::Invalid(Invalid::OwnerSignature),
             _ => {
                 let input = *tx.locks().first()?;
-                let first = dice.coin().then(|| Box::new(tx.core(network.chain())));
+                let first = rng.coin().then(|| Box::new(tx.core(network.chain())));
                 Verdict::Locked { input, first }
             }
         },
-        Conduct::BadVotes => Verdict::Vote(match dice.below(3) {
-            0 => vote(TxId(Digest(dice.bytes32()))),
-            1 => Vote::Share(Share(dice.bytes32().repeat(dice.index(5)))),
-            _ => spoilt(vote(id), dice),
+        Behaviour::BadVotes => Verdict::Vote(match rng.below(3) {
+            0 => vote(TxId(Digest(rng.bytes32()))),
+            1 => Vote::Share(Share(rng.bytes32().repeat(rng.index(5)))),
+            _ => spoilt(vote(id), rng),
         }),
     };
     Some(Answer { tx: id, verdict })
 }
 
 /// A vote with one bit that is not as it was.
-fn spoilt(mut vote: Vote, dice: &mut Dice) -> Vote {
+fn spoilt(mut vote: Vote, rng: &mut Rng) -> Vote {
     let (Vote::Share(share) | Vote::Merkle(quorate_payments::MerkleVote { signature: share, .. })) =
         &mut vote;
-    let at = dice.index(share.0.len());
-    share.0[at] ^= 1 << dice.below(8);
+    let at = rng.index(share.0.len());
+    share.0[at] ^= 1 << rng.below(8);
     vote
 }

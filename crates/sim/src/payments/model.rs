@@ -1,16 +1,17 @@
-//! One authority's shard against plain maps: random transactions, valid and invalid in every way, whose
-//! answers the model foretells. Signatures are stand-ins, so that a million take a minute at most.
+//! One authority's shard against plain maps: random transactions, valid and invalid in every way,
+//! whose answers the model foretells. Signatures are stand-ins, so that a million take a minute at
+//! most.
 
 use super::books::Violation;
-use super::town::Town;
-use crate::dice::Dice;
+use super::test_network::TestNetwork;
 use crate::mutants::{Active, Mutant};
 use quorate_crypto::stand_in::StandIns;
 use quorate_crypto::{Bitmap, Signature};
+use quorate_deterministic::Rng;
 use quorate_payments::{
     Authority, AuthorityEffect, AuthorityEvent, Coin, Input, Invalid, Lock, Locked, Network,
     OrderVerifier, Origin, Output, OutputId, PayScheme, Source, SpentSet, Transaction, TxId,
-    Verdict, Vote, look,
+    Verdict, Vote, check_orders,
 };
 use quorate_types::{Machine, ReplicaId, Time};
 use std::collections::BTreeMap;
@@ -23,10 +24,10 @@ const AUTHORITIES: usize = 4;
 /// Coins to pay with, and spent ones to spend again, that are kept at hand.
 const AT_HAND: usize = 2_000;
 
-/// How often each answer was given.
+/// Number of answers, by kind.
 pub type Tally = BTreeMap<&'static str, u64>;
 
-/// What an answer must be.
+/// Answer that the model expects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Expected {
     Vote,
@@ -36,8 +37,8 @@ enum Expected {
 
 /// The authority, its host, and what the model knows.
 struct Scene {
-    town: Town,
-    dice: Dice,
+    setup: TestNetwork,
+    rng: Rng,
     spent: Arc<SpentSet>,
     verifier: OrderVerifier,
     machine: Authority,
@@ -68,11 +69,11 @@ pub fn run(seed: u64, transactions: u64, mutant: Option<Mutant>) -> Result<Tally
     let mut scene = Scene::new(seed);
     let mut shown = 0;
     while shown < transactions {
-        let orders = scene.dice.below(16) + 1;
+        let orders = scene.rng.below(16) + 1;
         scene.show(orders).map_err(|text| Violation { oracle: "model", text })?;
         shown += orders;
         // Rarer as the log grows, for each reads all of it.
-        if scene.dice.one_in(200 + scene.log.len() as u64 / 16) {
+        if scene.rng.one_in(200 + scene.log.len() as u64 / 16) {
             scene.restart();
         }
     }
@@ -82,13 +83,13 @@ pub fn run(seed: u64, transactions: u64, mutant: Option<Mutant>) -> Result<Tally
 
 impl Scene {
     fn new(seed: u64) -> Self {
-        let town = Town::new(seed, PayScheme::Plain, AUTHORITIES, 2, OWNERS);
-        let network = Arc::clone(&town.network);
+        let setup = TestNetwork::new(seed, PayScheme::Plain, AUTHORITIES, 2, OWNERS);
+        let network = Arc::clone(&setup.network);
         let shard = network.shard_of(&network.issuer());
-        let is_here = |owner: &usize| network.shard_of(&town.owners[*owner].public()) == shard;
+        let is_here = |owner: &usize| network.shard_of(&setup.owners[*owner].public()) == shard;
         let (here, elsewhere): (Vec<usize>, Vec<usize>) = (0..OWNERS).partition(is_here);
         let coin = |(id, output): (OutputId, Output)| {
-            let owner = here.iter().find(|one| town.owners[**one].public() == output.owner)?;
+            let owner = here.iter().find(|one| setup.owners[**one].public() == output.owner)?;
             Some((*owner, Coin { id, output, origin: Origin::Genesis }))
         };
         let coins: Vec<(usize, Coin)> = network.genesis_outputs().filter_map(coin).collect();
@@ -98,8 +99,8 @@ impl Scene {
             verifier: OrderVerifier::new(Arc::clone(&network), shard, Arc::clone(&spent)),
             machine: Authority::new(&network, Arc::clone(&spent), 0),
             spent,
-            dice: Dice::new(seed, "payments model", 0),
-            town,
+            rng: Rng::new(seed, "payments model", 0),
+            setup,
             log: Vec::new(),
             taken: BTreeMap::new(),
             here,
@@ -116,13 +117,13 @@ impl Scene {
     }
 
     fn network(&self) -> Arc<Network> {
-        Arc::clone(&self.town.network)
+        Arc::clone(&self.setup.network)
     }
 
     fn restart(&mut self) {
         let network = self.network();
         self.spent = Arc::new(SpentSet::default());
-        self.log.iter().for_each(|lock| self.spent.restore(lock));
+        self.log.iter().for_each(|lock| self.spent.lock(lock));
         let shard = network.shard_of(&network.issuer());
         self.machine = Authority::new(&network, Arc::clone(&self.spent), self.log.len() as u64);
         self.verifier = OrderVerifier::new(network, shard, Arc::clone(&self.spent));
@@ -131,7 +132,7 @@ impl Scene {
 
     /// Orders that come together, each with what the model says to it after those before it.
     fn show(&mut self, orders: u64) -> Result<(), String> {
-        let chain = self.town.network.chain();
+        let chain = self.setup.network.chain();
         let mut batch = Vec::new();
         for ticket in 0..orders {
             let (tx, invalid) = self.make();
@@ -143,7 +144,7 @@ impl Scene {
             batch.push((ticket, tx, id, expected));
         }
         let orders = batch.iter().map(|(ticket, tx, ..)| (*ticket, tx.clone())).collect();
-        let looked = look(orders, &self.verifier);
+        let looked = check_orders(orders, &self.verifier);
         self.machine.handle(Time::default(), AuthorityEvent::Orders(looked));
         let mut answers = self.drain();
         for (ticket, tx, id, expected) in batch {
@@ -189,8 +190,8 @@ impl Scene {
             match effect {
                 AuthorityEffect::Persist(locks) => self.log.extend(locks),
                 AuthorityEffect::Sign(job) => {
-                    let secret = &self.town.keys[0].voting;
-                    let signed = job.run(&self.town.network, secret, ReplicaId(0));
+                    let secret = &self.setup.keys[0].voting;
+                    let signed = job.run(&self.setup.network, secret, ReplicaId(0));
                     self.machine.handle(Time::default(), AuthorityEvent::Signed(signed));
                 }
                 AuthorityEffect::Read(sequence) => {
@@ -229,7 +230,7 @@ impl Scene {
             _ => return Err(format!("{verdict:?}, not {expected:?}, to {tx:?}")),
         };
         *self.tally.entry(word).or_default() += 1;
-        keep(&mut self.recent, tx, &mut self.dice);
+        keep(&mut self.recent, tx, &mut self.rng);
         Ok(())
     }
 
@@ -238,7 +239,7 @@ impl Scene {
         let network = self.network();
         let mut votes = vec![(ReplicaId(0), vote.clone())];
         for other in [ReplicaId(1), ReplicaId(2)] {
-            let secret = &self.town.keys[other.index()].voting;
+            let secret = &self.setup.keys[other.index()].voting;
             votes.push((other, network.votes().sign(secret, other, &[id]).remove(0)));
         }
         let counted = network.votes().count(id, &votes, &Bitmap::new(AUTHORITIES));
@@ -246,11 +247,11 @@ impl Scene {
             return Err(format!("votes for {id} are no certificate: {:?}", counted.bad));
         };
         for coin in tx.coins(network.chain(), &certificate) {
-            let owner_of = |one: &&usize| self.town.owners[**one].public() == coin.output.owner;
+            let owner_of = |one: &&usize| self.setup.owners[**one].public() == coin.output.owner;
             if let Some(owner) = self.here.iter().find(owner_of) {
                 let is_free = !self.taken.contains_key(&coin.id);
                 let shelf = if is_free { &mut self.coins } else { &mut self.used };
-                keep(shelf, (*owner, coin), &mut self.dice);
+                keep(shelf, (*owner, coin), &mut self.rng);
             }
         }
         Ok(())
@@ -258,14 +259,14 @@ impl Scene {
 
     /// A transaction, and what is wrong with it but for its inputs being taken.
     fn make(&mut self) -> (Transaction, Option<Invalid>) {
-        let kind = self.dice.below(40);
+        let kind = self.rng.below(40);
         if kind < 4 || self.coins.is_empty() {
             return (self.issue(0), None);
         }
         if kind < 7 && !self.recent.is_empty() {
             return self.repeat();
         }
-        let at = self.dice.index(self.coins.len());
+        let at = self.rng.index(self.coins.len());
         let (owner, coin) = self.coins[at].clone();
         if self.taken.contains_key(&coin.id) {
             self.coins.swap_remove(at);
@@ -279,29 +280,29 @@ impl Scene {
     }
 
     fn anybodys(&mut self, value: u64) -> Output {
-        if self.dice.one_in(20) {
+        if self.rng.one_in(20) {
             return Output { owner: Output::BURNT, value };
         }
-        let owner = self.dice.index(OWNERS);
-        Output { owner: self.town.owners[owner].public(), value }
+        let owner = self.rng.index(OWNERS);
+        Output { owner: self.setup.owners[owner].public(), value }
     }
 
     fn issue(&mut self, back: u64) -> Transaction {
         if back == 0 {
             self.serial += 1;
         }
-        let outputs = (0..=self.dice.below(3)).map(|_| self.dice.below(1_000) + 1);
+        let outputs = (0..=self.rng.below(3)).map(|_| self.rng.below(1_000) + 1);
         let outputs: Vec<u64> = outputs.collect();
         let outputs = outputs.into_iter().map(|value| self.anybodys(value)).collect();
         let serial = self.serial.saturating_sub(back);
-        Transaction::issue(&self.town.network, &self.town.owners[0], serial, outputs)
+        Transaction::issue(&self.setup.network, &self.setup.owners[0], serial, outputs)
     }
 
     /// Something that came before, from either side of valid.
     fn repeat(&mut self) -> (Transaction, Option<Invalid>) {
-        let tx = self.dice.choose(&self.recent).clone();
-        let is_sound = tx.check_form(&self.town.network).is_ok();
-        if is_sound && self.taken.get(&tx.locks()[0]) == Some(&tx.id(self.town.network.chain())) {
+        let tx = self.rng.choose(&self.recent).clone();
+        let is_sound = tx.check_form(&self.setup.network).is_ok();
+        if is_sound && self.taken.get(&tx.locks()[0]) == Some(&tx.id(self.setup.network.chain())) {
             return (tx, None);
         }
         (self.issue(0), None)
@@ -314,25 +315,25 @@ impl Scene {
         let second = self.coins.iter().position(is_other);
         let mut coins = vec![coin];
         if let Some(second) = second
-            && self.dice.coin()
+            && self.rng.coin()
         {
             coins.push(self.coins.swap_remove(second).1);
         }
         let total: u64 = coins.iter().map(|coin| coin.output.value).sum();
-        let part = self.dice.below(total) + 1;
+        let part = self.rng.below(total) + 1;
         let mut outputs = vec![self.anybodys(part)];
         if part < total {
             outputs.push(self.anybodys(total - part));
         }
         let tx = self.sign(owner, &coins, outputs);
         for coin in coins {
-            keep(&mut self.used, (owner, coin), &mut self.dice);
+            keep(&mut self.used, (owner, coin), &mut self.rng);
         }
         tx
     }
 
     fn sign(&self, owner: usize, coins: &[Coin], outputs: Vec<Output>) -> Transaction {
-        Transaction::spend(&self.town.network, &self.town.owners[owner], coins, outputs)
+        Transaction::spend(&self.setup.network, &self.setup.owners[owner], coins, outputs)
     }
 
     /// One of the ways in which a transaction can be wrong; none where nothing fits at the moment.
@@ -346,12 +347,12 @@ impl Scene {
         let one = std::slice::from_ref(coin);
         let (tx, invalid) = match kind {
             7 => {
-                let (owner, used) = self.used.get(self.dice.index(self.used.len().max(1)))?.clone();
+                let (owner, used) = self.used.get(self.rng.index(self.used.len().max(1)))?.clone();
                 let output = self.anybodys(used.output.value);
                 (self.sign(owner, &[used], vec![output]), None)
             }
             8 => {
-                let (owner, used) = self.used.get(self.dice.index(self.used.len().max(1)))?.clone();
+                let (owner, used) = self.used.get(self.rng.index(self.used.len().max(1)))?.clone();
                 let free = self
                     .coins
                     .iter()
@@ -361,6 +362,54 @@ impl Scene {
                 let output = self.anybodys(used.output.value + free.output.value);
                 (self.sign(owner, &[used, free], vec![output]), None)
             }
+            9..=13 => self.spoilt_amounts(kind, owner, coin),
+            14 => {
+                let outputs = vec![self.anybodys(value)];
+                let mut tx = self.sign(owner, one, outputs);
+                tx.signature = Signature([self.rng.bytes32(); 2].concat().try_into().expect("64"));
+                (tx, Some(Invalid::OwnerSignature))
+            }
+            15 => {
+                let thief = *self.here.iter().find(|other| **other != owner)?;
+                let outputs = vec![self.anybodys(value)];
+                let reason = match coin.origin {
+                    Origin::Genesis => Invalid::NotInGenesis(coin.id),
+                    Origin::Certified(_) => Invalid::Path(coin.id),
+                };
+                (self.sign(thief, one, outputs), Some(reason))
+            }
+            16 => {
+                let stranger = *self.elsewhere.first()?;
+                let outputs = vec![self.anybodys(value)];
+                let shard = self.setup.network.shard_of(&self.setup.owners[stranger].public());
+                (self.sign(stranger, one, outputs), Some(Invalid::WrongShard(shard)))
+            }
+            17 => self.uncertified(owner, coin)?,
+            18 => {
+                let issuer = *self.here.iter().find(|other| **other != 0)?;
+                let secret = &self.setup.owners[issuer];
+                let (network, outputs) = (&self.setup.network, vec![coin.output]);
+                let tx = Transaction::issue(network, secret, self.serial + 1, outputs);
+                (tx, Some(Invalid::NotTheIssuer))
+            }
+            _ => {
+                let back = self.rng.below(self.serial.min(50) + 1) + 1;
+                (self.issue(back), None)
+            }
+        };
+        Some((tx, invalid))
+    }
+
+    /// A transaction whose sums, inputs or outputs break a rule.
+    fn spoilt_amounts(
+        &mut self,
+        kind: u64,
+        owner: usize,
+        coin: &Coin,
+    ) -> (Transaction, Option<Invalid>) {
+        let value = coin.output.value;
+        let one = std::slice::from_ref(coin);
+        match kind {
             9 => {
                 let outputs = vec![self.anybodys(value + 1)];
                 let reason = Invalid::Conservation { inputs: value, outputs: value + 1 };
@@ -379,60 +428,26 @@ impl Scene {
                 let outputs = vec![self.anybodys(2 * value)];
                 (self.sign(owner, &twice, outputs), Some(Invalid::InputOrder))
             }
-            13 => {
+            _ => {
                 let output = self.anybodys(value);
                 let (inputs, outputs) = (Some(Invalid::Inputs), Some(Invalid::Outputs));
-                if self.dice.coin() {
+                if self.rng.coin() {
                     (self.sign(owner, &[], vec![output]), inputs)
                 } else {
                     (self.sign(owner, one, Vec::new()), outputs)
                 }
             }
-            14 => {
-                let outputs = vec![self.anybodys(value)];
-                let mut tx = self.sign(owner, one, outputs);
-                tx.signature = Signature([self.dice.bytes32(); 2].concat().try_into().expect("64"));
-                (tx, Some(Invalid::OwnerSignature))
-            }
-            15 => {
-                let thief = *self.here.iter().find(|other| **other != owner)?;
-                let outputs = vec![self.anybodys(value)];
-                let reason = match coin.origin {
-                    Origin::Genesis => Invalid::NotInGenesis(coin.id),
-                    Origin::Certified(_) => Invalid::Path(coin.id),
-                };
-                (self.sign(thief, one, outputs), Some(reason))
-            }
-            16 => {
-                let stranger = *self.elsewhere.first()?;
-                let outputs = vec![self.anybodys(value)];
-                let shard = self.town.network.shard_of(&self.town.owners[stranger].public());
-                (self.sign(stranger, one, outputs), Some(Invalid::WrongShard(shard)))
-            }
-            17 => self.uncertified(owner, coin)?,
-            18 => {
-                let issuer = *self.here.iter().find(|other| **other != 0)?;
-                let secret = &self.town.owners[issuer];
-                let (network, outputs) = (&self.town.network, vec![coin.output]);
-                let tx = Transaction::issue(network, secret, self.serial + 1, outputs);
-                (tx, Some(Invalid::NotTheIssuer))
-            }
-            _ => {
-                let back = self.dice.below(self.serial.min(50) + 1) + 1;
-                (self.issue(back), None)
-            }
-        };
-        Some((tx, invalid))
+        }
     }
 
     /// An output of a transaction that nobody voted for, under another's certificate.
     fn uncertified(&mut self, owner: usize, coin: &Coin) -> Option<(Transaction, Option<Invalid>)> {
         let Origin::Certified(proof) = &coin.origin else { return None };
-        let outputs = vec![Output { value: self.dice.bits() | 1, ..coin.output }];
+        let outputs = vec![Output { value: self.rng.bits() | 1, ..coin.output }];
         let input = Input { id: coin.id, value: coin.output.value, origin: Origin::Genesis };
         let source = Source::Spend(vec![input]);
         let unseen = Transaction { source, ..self.sign(owner, &[], outputs.clone()) };
-        let made = unseen.coins(self.town.network.chain(), &proof.certificate);
+        let made = unseen.coins(self.setup.network.chain(), &proof.certificate);
         let id = made[0].id;
         Some((self.sign(owner, &made, outputs), Some(Invalid::Certificate(id))))
     }
@@ -475,11 +490,11 @@ fn word_of(invalid: &Invalid) -> &'static str {
 }
 
 /// Adds to a shelf that has room for so many: one that is there makes room.
-fn keep<T>(shelf: &mut Vec<T>, item: T, dice: &mut Dice) {
+fn keep<T>(shelf: &mut Vec<T>, item: T, rng: &mut Rng) {
     if shelf.len() < AT_HAND {
         shelf.push(item);
     } else {
-        let at = dice.index(AT_HAND);
+        let at = rng.index(AT_HAND);
         shelf[at] = item;
     }
 }

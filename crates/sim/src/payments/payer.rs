@@ -1,11 +1,11 @@
-//! An honest owner: a wallet around the payer's machine. What it stored survives a crash; what it only
-//! meant to pay does not.
+//! An honest owner: a wallet around the payer's machine. What it stored survives a crash; what it
+//! only meant to pay does not.
 
-use crate::dice::Dice;
 use quorate_crypto::{IdentityKey, IdentitySecret};
+use quorate_deterministic::Rng;
 use quorate_payments::{
-    Coin, Network, Outcome, Output, OutputId, Payer, PayerEffect, PayerEvent, Source, Transaction,
-    TxId,
+    Coin, Network, Output, OutputId, Payer, PayerEffect, PayerEvent, PaymentOutcome, Source,
+    Transaction, TxId,
 };
 use quorate_types::{Machine, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ pub(super) struct Wallet {
     coins: BTreeMap<OutputId, Coin>,
     stored: BTreeMap<TxId, Arc<Transaction>>,
     serial: u64,
-    /// What is being paid, stored or not.
+    /// Outputs that are being paid with, stored or not.
     promised: BTreeSet<OutputId>,
     machine: Payer,
     pub(super) life: u64,
@@ -86,20 +86,19 @@ impl Wallet {
         &mut self,
         now: Time,
         others: &[IdentityKey],
-        dice: &mut Dice,
+        rng: &mut Rng,
     ) -> Option<Arc<Transaction>> {
         if !self.is_up {
             return None;
         }
-        let tx = if self.issues && dice.coin() {
+        let tx = if self.issues && rng.coin() {
             self.serial += 1;
-            let outputs =
-                vec![Output { owner: *dice.choose(others), value: dice.below(1_000) + 1 }];
+            let outputs = vec![Output { owner: *rng.choose(others), value: rng.below(1_000) + 1 }];
             Transaction::issue(&self.network, &self.secret, self.serial, outputs)
         } else {
             let free = self.coins.values().filter(|coin| !self.promised.contains(&coin.id));
-            let coins: Vec<Coin> = free.take(dice.index(3) + 1).cloned().collect();
-            let outputs = self.share_out(&coins, others, dice)?;
+            let coins: Vec<Coin> = free.take(rng.index(3) + 1).cloned().collect();
+            let outputs = self.share_out(&coins, others, rng)?;
             Transaction::spend(&self.network, &self.secret, &coins, outputs)
         };
         self.promised.extend(tx.locks());
@@ -113,20 +112,20 @@ impl Wallet {
         &self,
         coins: &[Coin],
         others: &[IdentityKey],
-        dice: &mut Dice,
+        rng: &mut Rng,
     ) -> Option<Vec<Output>> {
         let total: u64 = coins.iter().map(|coin| coin.output.value).sum();
         if total == 0 {
             return None;
         }
-        let paid = dice.below(total) + 1;
-        let owner = if dice.one_in(8) { Output::BURNT } else { *dice.choose(others) };
+        let paid = rng.below(total) + 1;
+        let owner = if rng.one_in(8) { Output::BURNT } else { *rng.choose(others) };
         let back = Output { owner: self.owner(), value: total - paid };
         let outputs = [Output { owner, value: paid }, back];
         Some(outputs.into_iter().filter(|output| output.value > 0).collect())
     }
 
-    /// What was to be stored is: from here on it is never given up.
+    /// Takes in that a transaction is stored: from here on it is never abandoned.
     pub(super) fn on_stored(&mut self, now: Time, tx: &Arc<Transaction>) {
         let id = tx.id(self.network.chain());
         if self.stored.insert(id, Arc::clone(tx)).is_none() {
@@ -139,8 +138,12 @@ impl Wallet {
     }
 
     /// A payment is over: its coins, where it is certified.
-    pub(super) fn on_done(&mut self, id: TxId, outcome: Outcome) -> Result<Vec<Coin>, String> {
-        let Outcome::Certified(certificate) = outcome else {
+    pub(super) fn on_done(
+        &mut self,
+        id: TxId,
+        outcome: PaymentOutcome,
+    ) -> Result<Vec<Coin>, String> {
+        let PaymentOutcome::Certified(certificate) = outcome else {
             return Err(format!("an honest payment ended as {outcome:?}"));
         };
         let tx = self.stored.remove(&id).ok_or_else(|| format!("{id} was never stored"))?;
@@ -168,7 +171,7 @@ impl Wallet {
     }
 }
 
-/// What the network began with for an owner.
+/// Coins that the network began with for an owner.
 pub(super) fn genesis_coins(
     network: &Network,
     owner: IdentityKey,

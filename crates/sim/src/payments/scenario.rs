@@ -1,10 +1,10 @@
 //! Everything that a run of payments depends on, from one seed.
 
-use super::liar::Conduct;
-use crate::dice::Dice;
+use super::liar::Behaviour;
 use crate::faults::{self, Fault, Schedule};
 use crate::mutants::Mutant;
 use crate::network::Conditions;
+use quorate_deterministic::Rng;
 use quorate_payments::PayScheme;
 use quorate_types::Time;
 use std::collections::BTreeMap;
@@ -13,33 +13,33 @@ use std::time::Duration;
 /// Everything that a run depends on.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What it was drawn from.
+    /// Seed that it was drawn from.
     pub seed: u64,
-    /// How authorities vote.
+    /// Scheme by which authorities vote.
     pub scheme: PayScheme,
     /// Real signatures, or stand-ins that cost next to nothing.
     pub real_signatures: bool,
-    /// How many authorities there are.
+    /// Number of authorities, faulty ones included.
     pub authorities: usize,
-    /// Shards of each.
+    /// Number of shards of each authority.
     pub shards: u16,
-    /// How each authority behaves.
-    pub conduct: Vec<Conduct>,
+    /// Behaviour of each authority, by index.
+    pub behaviours: Vec<Behaviour>,
     /// Honest payers; the first issues.
     pub payers: usize,
     /// Owners that sign whatever may bring them money.
     pub thieves: usize,
-    /// When which payer wants to pay.
+    /// Times at which payers want to pay, each with the payer.
     pub wishes: Vec<(Time, usize)>,
-    /// When which thief acts.
+    /// Times at which thieves act, each with the thief.
     pub crimes: Vec<(Time, usize)>,
-    /// How the network behaves.
+    /// Conditions of the network's links.
     pub conditions: Conditions,
-    /// What befalls authorities' hosts and links.
+    /// Faults of authorities' hosts and links.
     pub schedule: Schedule,
-    /// When which payer crashes, and for how long.
+    /// Times at which payers crash, each with the payer and for how long.
     pub payer_crashes: Vec<(Time, usize, Duration)>,
-    /// How long things go wrong.
+    /// Time for which things go wrong.
     pub fault_phase: Duration,
     /// Within which time everything under way must be over once nothing goes wrong any more.
     pub liveness_bound: Duration,
@@ -48,37 +48,37 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// What a seed determines.
+    /// Draws everything that a seed determines.
     #[must_use]
     pub fn from_seed(seed: u64) -> Self {
-        let mut dice = Dice::new(seed, "payments", 0);
-        let scheme = match dice.below(8) {
+        let mut rng = Rng::new(seed, "payments", 0);
+        let scheme = match rng.below(8) {
             0..=3 => PayScheme::Plain,
             4 | 5 => PayScheme::Merkle,
             6 => PayScheme::Bls,
             _ => PayScheme::BlsThreshold,
         };
-        let authorities = if dice.one_in(3) { 7 } else { 4 };
-        let shards = if dice.one_in(3) { 2 } else { 1 };
+        let authorities = if rng.one_in(3) { 7 } else { 4 };
+        let shards = if rng.one_in(3) { 2 } else { 1 };
         let is_bls = matches!(scheme, PayScheme::Bls | PayScheme::BlsThreshold);
         let mut scenario = Self {
             seed,
             scheme,
-            real_signatures: dice.one_in(if is_bls { 32 } else { 4 }),
+            real_signatures: rng.one_in(if is_bls { 32 } else { 4 }),
             authorities,
             shards,
-            conduct: vec![Conduct::Honest; authorities],
-            payers: dice.index(3) + 2,
-            thieves: dice.index(3),
+            behaviours: vec![Behaviour::Honest; authorities],
+            payers: rng.index(3) + 2,
+            thieves: rng.index(3),
             wishes: Vec::new(),
             crimes: Vec::new(),
             conditions: Conditions {
-                base_us: 100..=*dice.choose(&[1_000, 5_000, 50_000]),
-                jitter_us: *dice.choose(&[0, 500, 5_000, 20_000]),
-                loss_percent: dice.perhaps(&(1..=30)),
-                duplicate_percent: dice.perhaps(&(1..=50)),
-                reorder_percent: dice.perhaps(&(1..=30)),
-                corrupt_permille: dice.perhaps(&(1..=20)),
+                base_us: 100..=*rng.choose(&[1_000, 5_000, 50_000]),
+                jitter_us: *rng.choose(&[0, 500, 5_000, 20_000]),
+                loss_percent: rng.perhaps(&(1..=30)),
+                duplicate_percent: rng.perhaps(&(1..=50)),
+                reorder_percent: rng.perhaps(&(1..=30)),
+                corrupt_permille: rng.perhaps(&(1..=20)),
                 spell_us: 0,
             },
             schedule: Vec::new(),
@@ -87,10 +87,10 @@ impl Scenario {
             liveness_bound: Duration::from_secs(60),
             mutant: None,
         };
-        scenario.draw_conduct(&mut dice);
-        scenario.draw_load(&mut dice);
+        scenario.draw_behaviours(&mut rng);
+        scenario.draw_load(&mut rng);
         let (hosts, phase) = (scenario.hosts(), scenario.fault_phase);
-        scenario.schedule = faults::draw(&mut dice, hosts, scenario.endpoints(), phase);
+        scenario.schedule = faults::draw(&mut rng, hosts, scenario.endpoints(), phase);
         scenario
     }
 
@@ -101,12 +101,12 @@ impl Scenario {
         self
     }
 
-    /// With as many of this conduct as are tolerated.
+    /// With as many of this behaviour as are tolerated.
     #[must_use]
-    pub fn with_faulty(mut self, conduct: Conduct) -> Self {
-        self.conduct.fill(Conduct::Honest);
+    pub fn with_faulty(mut self, behaviour: Behaviour) -> Self {
+        self.behaviours.fill(Behaviour::Honest);
         let tolerated = (self.authorities - 1) / 3;
-        self.conduct[..tolerated].fill(conduct);
+        self.behaviours[..tolerated].fill(behaviour);
         self
     }
 
@@ -116,13 +116,13 @@ impl Scenario {
         self.authorities * usize::from(self.shards)
     }
 
-    /// Hosts, payers, thieves.
+    /// Number of hosts, payers and thieves together.
     #[must_use]
     pub fn endpoints(&self) -> usize {
         self.hosts() + self.payers + self.thieves
     }
 
-    /// How often each kind of fault is tried.
+    /// Number of faults that are tried, by kind.
     #[must_use]
     pub fn tried(&self) -> BTreeMap<&'static str, u64> {
         let mut tried = BTreeMap::new();
@@ -132,43 +132,43 @@ impl Scenario {
             .map(|(_, fault)| fault)
             .map(Fault::kind)
             .for_each(|kind| count(kind, 1));
-        let faulty = self.conduct.iter().filter(|conduct| **conduct != Conduct::Honest);
-        faulty.for_each(|conduct| count(conduct.name(), 1));
+        let faulty = self.behaviours.iter().filter(|behaviour| **behaviour != Behaviour::Honest);
+        faulty.for_each(|behaviour| count(behaviour.name(), 1));
         count("crashes of payers", self.payer_crashes.len());
         count("acts of thieves", self.crimes.len());
         tried
     }
 
     pub(super) fn describe(&self) -> String {
-        let Self { scheme, authorities, shards, conduct, payers, thieves, .. } = self;
+        let Self { scheme, authorities, shards, behaviours, payers, thieves, .. } = self;
         format!(
-            "{authorities} authorities of {shards} shards, {scheme}, {conduct:?}; {payers} payers, \
+            "{authorities} authorities of {shards} shards, {scheme}, {behaviours:?}; {payers} payers, \
              {thieves} thieves"
         )
     }
 
-    fn draw_conduct(&mut self, dice: &mut Dice) {
+    fn draw_behaviours(&mut self, rng: &mut Rng) {
         let tolerated = (self.authorities as u64 - 1) / 3;
-        for _ in 0..dice.perhaps(&(1..=tolerated)) {
-            let authority = dice.index(self.authorities);
-            self.conduct[authority] = *dice.choose(&Conduct::FAULTY);
+        for _ in 0..rng.perhaps(&(1..=tolerated)) {
+            let authority = rng.index(self.authorities);
+            self.behaviours[authority] = *rng.choose(&Behaviour::FAULTY);
         }
     }
 
-    fn draw_load(&mut self, dice: &mut Dice) {
+    fn draw_load(&mut self, rng: &mut Rng) {
         let phase_us = u64::try_from(self.fault_phase.as_micros()).expect("seconds");
-        for _ in 0..dice.between(&(8..=24)) {
-            self.wishes.push((Time(dice.below(phase_us)), dice.index(self.payers)));
+        for _ in 0..rng.between(&(8..=24)) {
+            self.wishes.push((Time(rng.below(phase_us)), rng.index(self.payers)));
         }
         for thief in 0..self.thieves {
-            for _ in 0..dice.between(&(6..=20)) {
-                self.crimes.push((Time(dice.below(phase_us)), thief));
+            for _ in 0..rng.between(&(6..=20)) {
+                self.crimes.push((Time(rng.below(phase_us)), thief));
             }
         }
-        for _ in 0..dice.perhaps(&(1..=4)) {
-            let at = Time(dice.below(phase_us));
-            let down = dice.span(&(1_000..=800_000));
-            self.payer_crashes.push((at, dice.index(self.payers), down));
+        for _ in 0..rng.perhaps(&(1..=4)) {
+            let at = Time(rng.below(phase_us));
+            let down = rng.span(&(1_000..=800_000));
+            self.payer_crashes.push((at, rng.index(self.payers), down));
         }
     }
 }

@@ -39,11 +39,11 @@ fn payments_complete_with_f_silent_authorities() {
             scenario.real_signatures = true;
             scenario.authorities = authorities;
             scenario.shards = 1;
-            scenario.conduct = vec![Conduct::Honest; authorities];
+            scenario.behaviours = vec![Behaviour::Honest; authorities];
             scenario.schedule.clear();
             scenario.payer_crashes.clear();
             scenario.conditions = Conditions { loss_percent: 0, ..scenario.conditions };
-            let report = run(&scenario.with_faulty(Conduct::Silent));
+            let report = run(&scenario.with_faulty(Behaviour::Silent));
             assert!(report.verdict.is_ok(), "{scheme}: {:?}", report.verdict);
             assert!(report.certified >= 4, "{scheme}: {}", report.certified);
         }
@@ -64,8 +64,8 @@ fn a_failure_says_how_to_see_it_again() {
 #[test]
 fn an_authority_answers_as_the_model_foretells() {
     let tally = model::run(7, 100_000, None).unwrap_or_else(|broken| panic!("{}", broken.text));
-    // Every kind of answer: all reasons but that of bytes which do not decode, votes, conflicts with
-    // their proofs, restarts.
+    // Every kind of answer: all reasons but that of bytes which do not decode, votes, conflicts
+    // with their proofs, restarts.
     assert_eq!(tally.len(), 16, "{tally:?}");
     assert!(tally["votes"] > 50_000 && tally["conflicts"] > 5_000, "{tally:?}");
 }

@@ -1,8 +1,9 @@
-//! Owners that sign whatever may bring them money, show it to whom they like, and collect the votes.
+//! Owners that sign whatever may bring them money, show it to whom they like, and collect the
+//! votes.
 
 use super::payer::genesis_coins;
-use crate::dice::Dice;
 use quorate_crypto::{Bitmap, IdentityKey, IdentitySecret};
+use quorate_deterministic::Rng;
 use quorate_payments::{
     Answer, Coin, Network, Origin, Output, Source, Transaction, TxCertificate, TxId, Verdict, Vote,
 };
@@ -54,11 +55,11 @@ impl Thief {
     }
 
     /// Makes something up; what it shows next, new or not.
-    pub(super) fn act(&mut self, others: &[IdentityKey], dice: &mut Dice) -> Vec<Arc<Transaction>> {
-        if !self.attempts.is_empty() && dice.one_in(3) {
+    pub(super) fn act(&mut self, others: &[IdentityKey], rng: &mut Rng) -> Vec<Arc<Transaction>> {
+        if !self.attempts.is_empty() && rng.one_in(3) {
             return self.attempts.values().map(|attempt| Arc::clone(&attempt.tx)).collect();
         }
-        let made = self.make(others, dice);
+        let made = self.make(others, rng);
         let made = made.into_iter().map(|tx| {
             let tx = Arc::new(tx);
             let (votes, certified) = (BTreeMap::new(), false);
@@ -73,19 +74,19 @@ impl Thief {
         Transaction::spend(&self.network, &self.secret, coins, outputs)
     }
 
-    fn make(&self, others: &[IdentityKey], dice: &mut Dice) -> Vec<Transaction> {
+    fn make(&self, others: &[IdentityKey], rng: &mut Rng) -> Vec<Transaction> {
         if self.coins.is_empty() {
             return Vec::new();
         }
-        let coin = dice.choose(&self.coins).clone();
+        let coin = rng.choose(&self.coins).clone();
         let value = coin.output.value;
         let to = |owner: IdentityKey, value: u64| Output { owner, value };
         let mine = |value| to(self.owner(), value);
-        let victim = *dice.choose(others);
-        match dice.below(10) {
+        let victim = *rng.choose(others);
+        match rng.below(10) {
             // Two or three over one coin.
             0 | 1 => {
-                let second = dice.choose(&self.coins).clone();
+                let second = rng.choose(&self.coins).clone();
                 let both = if second.id == coin.id { value } else { value + second.output.value };
                 let mut pair = vec![coin.clone(), second];
                 pair.dedup_by_key(|coin| coin.id);
@@ -106,22 +107,22 @@ impl Thief {
             3 => vec![self.spend(&[coin], vec![mine(value + 1)])],
             4 => vec![self.spend(&[coin], vec![mine(u64::MAX), mine(value + 1)])],
             5 => vec![self.spend(&[coin.clone(), coin], vec![mine(2 * value)])],
-            6 => self.steal(dice).into_iter().collect(),
-            7 => vec![self.forge(coin, dice)],
+            6 => self.steal(rng).into_iter().collect(),
+            7 => vec![self.forge(coin, rng)],
             8 => {
                 let outputs = vec![mine(1_000)];
-                vec![Transaction::issue(&self.network, &self.secret, dice.below(9), outputs)]
+                vec![Transaction::issue(&self.network, &self.secret, rng.below(9), outputs)]
             }
             _ => vec![self.spend(&[coin], vec![to(victim, value)])],
         }
     }
 
     /// Another's coin, under its own signature.
-    fn steal(&self, dice: &mut Dice) -> Option<Transaction> {
-        let coin = self.heard.get(dice.index(self.heard.len().max(1)))?;
+    fn steal(&self, rng: &mut Rng) -> Option<Transaction> {
+        let coin = self.heard.get(rng.index(self.heard.len().max(1)))?;
         let outputs = vec![Output { owner: self.owner(), value: coin.output.value }];
         let mut tx = self.spend(std::slice::from_ref(coin), outputs);
-        if dice.coin() {
+        if rng.coin() {
             tx.payer = coin.output.owner;
             tx.signature = self.spend(&self.coins[..1], vec![self.coins[0].output]).signature;
         }
@@ -129,7 +130,7 @@ impl Thief {
     }
 
     /// Spends a coin of a transaction that nobody voted for, or one that is worth more than it is.
-    fn forge(&self, coin: Coin, dice: &mut Dice) -> Transaction {
+    fn forge(&self, coin: Coin, rng: &mut Rng) -> Transaction {
         let value = coin.output.value;
         let certificate =
             self.coins.iter().chain(&self.heard).find_map(|coin| match &coin.origin {
@@ -142,7 +143,7 @@ impl Thief {
         let rich = Output { owner: self.owner(), value: 5_000 };
         let unseen = self.spend(&[coin], vec![rich]);
         let mut made = unseen.coins(self.network.chain(), &certificate).remove(0);
-        if dice.coin() {
+        if rng.coin() {
             // A real transaction's coin, with a worth of its own.
             let real =
                 self.coins.iter().chain(&self.heard).find(|coin| coin.origin != Origin::Genesis);

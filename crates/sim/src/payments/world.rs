@@ -2,27 +2,26 @@
 
 use super::Report;
 use super::books::{Books, Violation};
-use super::host::{AuthorityHost, Demand};
-use super::liar::{self, Conduct};
+use super::host::{AuthorityHost, HostRequest};
+use super::liar::{self, Behaviour};
 use super::payer::Wallet;
 use super::scenario::Scenario;
+use super::test_network::TestNetwork;
 use super::thief::Thief;
-use super::town::Town;
-use crate::agenda::Agenda;
-use crate::dice::Dice;
 use crate::faults::Fault;
 use crate::network::Network as Links;
 use crate::trace::Trace;
 use quorate_crypto::{IdentityKey, IdentitySecret};
+use quorate_deterministic::{EventQueue, Rng};
 use quorate_payments::{
-    Answer, AuthorityEvent, Coin, Network, Outcome, PayerEffect, PayerEvent, Transaction, TxId,
-    Verdict,
+    Answer, AuthorityEvent, Coin, Network, PayerEffect, PayerEvent, PaymentOutcome, Transaction,
+    TxId, Verdict,
 };
 use quorate_types::{Lane, ReplicaId, Time};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a frame carries.
+/// Content of a frame.
 #[derive(Clone, Debug)]
 enum Frame {
     Order(Arc<Transaction>),
@@ -31,7 +30,7 @@ enum Frame {
 
 /// Something that comes back to an authority's host.
 #[derive(Debug)]
-enum Back {
+enum HostEvent {
     Look,
     Machine(Box<AuthorityEvent>),
     Synced(usize),
@@ -40,17 +39,17 @@ enum Back {
 
 /// Something that comes back to a payer.
 #[derive(Debug)]
-enum Due {
+enum PayerWork {
     Stored(Arc<Transaction>),
     Machine(PayerEvent),
     Timer,
 }
 
 #[derive(Debug)]
-enum Happening {
+enum SimEvent {
     Arrives { to: usize, from: usize, frame: Frame },
-    Host { host: usize, life: u64, back: Back },
-    Payer { payer: usize, life: u64, due: Due },
+    Host { host: usize, life: u64, back: HostEvent },
+    Payer { payer: usize, life: u64, due: PayerWork },
     Wish(usize),
     Crime(usize),
     Paid(Box<Coin>),
@@ -61,7 +60,7 @@ enum Happening {
     Calm,
 }
 
-/// The world.
+/// Virtual time, authorities' hosts, payers and thieves.
 #[derive(Debug)]
 pub(super) struct World {
     scenario: Scenario,
@@ -69,14 +68,14 @@ pub(super) struct World {
     /// The network as somebody knows it who has nothing remembered.
     stranger: Network,
     now: Time,
-    agenda: Agenda<Happening>,
+    events: EventQueue<SimEvent>,
     links: Links,
     hosts: Vec<AuthorityHost>,
     wallets: Vec<Wallet>,
     thieves: Vec<Thief>,
     owners: Vec<IdentityKey>,
     books: Books,
-    dice: Dice,
+    rng: Rng,
     trace: Trace,
     conflicts: u64,
     invalid: u64,
@@ -87,17 +86,17 @@ type Verdicts = Result<(), Violation>;
 impl World {
     pub(super) fn new(scenario: &Scenario) -> Self {
         let Scenario { seed, scheme, authorities, shards, payers, thieves, .. } = scenario;
-        let town = Town::new(*seed, *scheme, *authorities, *shards, payers + thieves);
-        let network = &town.network;
+        let setup = TestNetwork::new(*seed, *scheme, *authorities, *shards, payers + thieves);
+        let network = &setup.network;
         let host = |host: usize| {
             let (authority, shard) = place(host, *shards);
-            let keys = town.keys[authority].clone();
+            let keys = setup.keys[authority].clone();
             AuthorityHost::new(Arc::clone(network), authority, shard, keys)
         };
-        let wallet = |owner: usize| Wallet::new(network, town.owners[owner].clone(), owner == 0);
-        let thief = |owner: usize| Thief::new(network, town.owners[owner].clone());
-        let conduct = scenario.conduct.iter().enumerate();
-        let faulty = conduct.filter(|(_, one)| **one != Conduct::Honest).map(|(at, _)| at);
+        let wallet = |owner: usize| Wallet::new(network, setup.owners[owner].clone(), owner == 0);
+        let thief = |owner: usize| Thief::new(network, setup.owners[owner].clone());
+        let behaviour = scenario.behaviours.iter().enumerate();
+        let faulty = behaviour.filter(|(_, one)| **one != Behaviour::Honest).map(|(at, _)| at);
         let books = Books::new(
             network.issuer(),
             *authorities,
@@ -107,20 +106,20 @@ impl World {
         let links = Links::new(
             scenario.endpoints(),
             scenario.conditions.clone(),
-            Dice::new(*seed, "payment links", 0),
+            Rng::new(*seed, "payment links", 0),
         );
         let mut world = Self {
-            stranger: town.stranger(),
+            stranger: setup.stranger(),
             network: Arc::clone(network),
             now: Time::default(),
-            agenda: Agenda::default(),
+            events: EventQueue::default(),
             links,
             hosts: (0..scenario.hosts()).map(host).collect(),
             wallets: (0..*payers).map(wallet).collect(),
             thieves: (*payers..payers + thieves).map(thief).collect(),
-            owners: town.owners.iter().map(IdentitySecret::public).collect(),
+            owners: setup.owners.iter().map(IdentitySecret::public).collect(),
             books,
-            dice: Dice::new(*seed, "payment world", 0),
+            rng: Rng::new(*seed, "payment world", 0),
             trace: Trace::default(),
             conflicts: 0,
             invalid: 0,
@@ -132,32 +131,32 @@ impl World {
 
     fn plan(&mut self) {
         let Scenario { wishes, crimes, schedule, payer_crashes, fault_phase, .. } = &self.scenario;
-        let agenda = &mut self.agenda;
-        wishes.iter().for_each(|(at, payer)| agenda.schedule(*at, Happening::Wish(*payer)));
-        crimes.iter().for_each(|(at, thief)| agenda.schedule(*at, Happening::Crime(*thief)));
+        let events = &mut self.events;
+        wishes.iter().for_each(|(at, payer)| events.schedule(*at, SimEvent::Wish(*payer)));
+        crimes.iter().for_each(|(at, thief)| events.schedule(*at, SimEvent::Crime(*thief)));
         for (number, (at, _)) in schedule.iter().enumerate() {
-            agenda.schedule(*at, Happening::Fault(number));
+            events.schedule(*at, SimEvent::Fault(number));
         }
         for (at, payer, down) in payer_crashes {
-            agenda.schedule(*at, Happening::PayerCrash(*payer, *down));
+            events.schedule(*at, SimEvent::PayerCrash(*payer, *down));
         }
-        agenda.schedule(Time::default() + *fault_phase, Happening::Calm);
+        events.schedule(Time::default() + *fault_phase, SimEvent::Calm);
         // One payment each that nothing disturbs: whoever lost all wishes to a crash pays at last.
         for payer in 0..self.wallets.len() {
             let at = Time::default() + *fault_phase + Duration::from_millis(1);
-            agenda.schedule(at, Happening::Wish(payer));
+            events.schedule(at, SimEvent::Wish(payer));
         }
     }
 
     /// Until nothing is left to happen, or time is up.
     pub(super) fn run(&mut self) -> Verdicts {
         let end = Time::default() + self.scenario.fault_phase + self.scenario.liveness_bound;
-        while let Some((at, what)) = self.agenda.pop() {
+        while let Some((at, what)) = self.events.pop() {
             if at > end {
                 break;
             }
             self.now = at;
-            self.happen(what)?;
+            self.apply(what)?;
         }
         self.progress()
     }
@@ -194,34 +193,34 @@ impl World {
         }
     }
 
-    fn happen(&mut self, what: Happening) -> Verdicts {
+    fn apply(&mut self, what: SimEvent) -> Verdicts {
         let (kind, at, content) = what.describe();
         self.trace.record(self.now, kind, at, &content);
         match what {
-            Happening::Arrives { to, from, frame } => self.on_frame(to, from, frame),
-            Happening::Host { host, life, back } => self.on_host(host, life, back),
-            Happening::Payer { payer, life, due } => self.on_payer(payer, life, due),
-            Happening::Wish(payer) => self.on_wish(payer),
-            Happening::Crime(thief) => self.on_crime(thief),
-            Happening::Paid(coin) => self.on_paid(&coin),
-            Happening::Fault(number) => {
+            SimEvent::Arrives { to, from, frame } => self.on_frame(to, from, frame),
+            SimEvent::Host { host, life, back } => self.on_host(host, life, back),
+            SimEvent::Payer { payer, life, due } => self.on_payer(payer, life, due),
+            SimEvent::Wish(payer) => self.on_wish(payer),
+            SimEvent::Crime(thief) => self.on_crime(thief),
+            SimEvent::Paid(coin) => self.on_paid(&coin),
+            SimEvent::Fault(number) => {
                 self.on_fault(number);
                 Ok(())
             }
-            Happening::Restart(host) => {
+            SimEvent::Restart(host) => {
                 self.hosts[host].start();
                 Ok(())
             }
-            Happening::PayerCrash(payer, down) => {
+            SimEvent::PayerCrash(payer, down) => {
                 self.wallets[payer].crash();
-                self.agenda.schedule(self.now + down, Happening::PayerRestart(payer));
+                self.events.schedule(self.now + down, SimEvent::PayerRestart(payer));
                 Ok(())
             }
-            Happening::PayerRestart(payer) => {
+            SimEvent::PayerRestart(payer) => {
                 self.wallets[payer].start(self.now);
                 self.drain_payer(payer)
             }
-            Happening::Calm => {
+            SimEvent::Calm => {
                 self.links.calm();
                 for host in &mut self.hosts {
                     host.start();
@@ -235,12 +234,12 @@ impl World {
     fn send(&mut self, from: usize, to: usize, frame: &Frame) {
         for at in self.links.route(self.now, from, to, Lane::Client) {
             let frame = frame.clone();
-            self.agenda.schedule(at, Happening::Arrives { to, from, frame });
+            self.events.schedule(at, SimEvent::Arrives { to, from, frame });
         }
     }
 
     fn soon(&mut self, most_us: u64) -> Time {
-        self.now + self.dice.span(&(1..=most_us))
+        self.now + self.rng.span(&(1..=most_us))
     }
 
     // Authorities.
@@ -257,83 +256,84 @@ impl World {
     }
 
     fn on_order(&mut self, host: usize, from: usize, tx: &Transaction) {
-        let conduct = self.scenario.conduct[self.hosts[host].authority];
-        if conduct != Conduct::Honest {
+        let behaviour = self.scenario.behaviours[self.hosts[host].authority];
+        if behaviour != Behaviour::Honest {
             let AuthorityHost { keys, .. } = &self.hosts[host];
             let me = self.hosts[host].id();
-            let answer = liar::answer(conduct, &self.network, keys, me, tx, &mut self.dice);
+            let answer = liar::answer(behaviour, &self.network, keys, me, tx, &mut self.rng);
             if let Some(answer) = answer {
                 self.send(host, from, &Frame::Answer(me, Box::new(answer)));
             }
             return;
         }
         if self.hosts[host].on_order(from as u64, tx.clone()) {
-            self.later(host, 2_000, Back::Look);
+            self.later(host, 2_000, HostEvent::Look);
         }
     }
 
     /// Comes back to a host that is still the same by then.
-    fn later(&mut self, host: usize, most_us: u64, back: Back) {
+    fn later(&mut self, host: usize, most_us: u64, back: HostEvent) {
         let (at, life) = (self.soon(most_us), self.hosts[host].life);
-        self.agenda.schedule(at, Happening::Host { host, life, back });
+        self.events.schedule(at, SimEvent::Host { host, life, back });
     }
 
-    fn on_host(&mut self, host: usize, life: u64, back: Back) -> Verdicts {
+    fn on_host(&mut self, host: usize, life: u64, back: HostEvent) -> Verdicts {
         if self.hosts[host].life != life {
             return Ok(());
         }
         let resumes = self.hosts[host].paused_until;
         if resumes > self.now {
-            self.agenda.schedule(resumes, Happening::Host { host, life, back });
+            self.events.schedule(resumes, SimEvent::Host { host, life, back });
             return Ok(());
         }
         let now = self.now;
-        let demands = match back {
-            Back::Look => {
+        let requests = match back {
+            HostEvent::Look => {
                 if let Some(orders) = self.hosts[host].look() {
                     self.later(
                         host,
                         1_000,
-                        Back::Machine(Box::new(AuthorityEvent::Orders(orders))),
+                        HostEvent::Machine(Box::new(AuthorityEvent::Orders(orders))),
                     );
                 }
                 return Ok(());
             }
-            Back::Machine(event) => self.hosts[host].handle(now, *event),
-            Back::Synced(up_to) => self.hosts[host].on_synced(up_to),
-            Back::Timer => self.hosts[host].on_timeout(now),
+            HostEvent::Machine(event) => self.hosts[host].handle(now, *event),
+            HostEvent::Synced(up_to) => self.hosts[host].on_synced(up_to),
+            HostEvent::Timer => self.hosts[host].on_timeout(now),
         };
-        self.meet(host, demands)?;
+        self.serve(host, requests)?;
         if let Some(at) = self.hosts[host].next_timeout() {
-            self.agenda.schedule(at.max(now), Happening::Host { host, life, back: Back::Timer });
+            self.events
+                .schedule(at.max(now), SimEvent::Host { host, life, back: HostEvent::Timer });
         }
         Ok(())
     }
 
-    fn meet(&mut self, host: usize, demands: Vec<Demand>) -> Verdicts {
-        for demand in demands {
-            match demand {
-                Demand::Sync(up_to) => {
+    fn serve(&mut self, host: usize, requests: Vec<HostRequest>) -> Verdicts {
+        for request in requests {
+            match request {
+                HostRequest::Sync(up_to) => {
                     let slow = self.hosts[host].slow.filter(|(_, until)| *until > self.now);
                     let most_us = slow.map_or(5_000, |(sync_us, _)| sync_us);
-                    self.later(host, most_us, Back::Synced(up_to));
+                    self.later(host, most_us, HostEvent::Synced(up_to));
                 }
-                Demand::Sign(job) => {
+                HostRequest::Sign(job) => {
                     let AuthorityHost { keys, .. } = &self.hosts[host];
                     let signed = job.run(&self.network, &keys.voting, self.hosts[host].id());
                     self.later(
                         host,
                         1_000,
-                        Back::Machine(Box::new(AuthorityEvent::Signed(signed))),
+                        HostEvent::Machine(Box::new(AuthorityEvent::Signed(signed))),
                     );
                 }
-                Demand::Read(sequence) => {
+                HostRequest::Read(sequence) => {
                     let lock = self.hosts[host].read(sequence);
                     let event = AuthorityEvent::Read { sequence, lock };
-                    self.later(host, 3_000, Back::Machine(Box::new(event)));
+                    self.later(host, 3_000, HostEvent::Machine(Box::new(event)));
                 }
-                Demand::Send(ticket, answer) => self.answer(host, ticket, answer)?,
-                Demand::Evidence(proof) => {
+                HostRequest::Send(ticket, answer) => self.answer(host, ticket, answer)?,
+                HostRequest::Evidence(proof) => {
                     self.conflicts += 1;
                     if !proof.is_proven(&self.stranger) {
                         let text = format!("{proof:?} proves nothing");
@@ -364,7 +364,9 @@ impl World {
                 self.links.partition(now, side, shape, lasts);
             }
             Fault::Clog { from, to, lasts } => self.links.clog(now, from, to, lasts),
-            Fault::Pause { host, lasts } => self.hosts[host].paused_until = now + lasts,
+            Fault::Pause { host, lasts } | Fault::Suspend { host, lasts } => {
+                self.hosts[host].paused_until = now + lasts;
+            }
             Fault::SlowDisk { host, sync_us, lasts } => {
                 self.hosts[host].slow = Some((sync_us, now + lasts));
             }
@@ -381,8 +383,8 @@ impl World {
     }
 
     fn crash(&mut self, host: usize, down: Duration) {
-        self.hosts[host].crash(&mut self.dice);
-        self.agenda.schedule(self.now + down, Happening::Restart(host));
+        self.hosts[host].crash(&mut self.rng);
+        self.events.schedule(self.now + down, SimEvent::Restart(host));
     }
 
     // Payers and thieves.
@@ -390,20 +392,20 @@ impl World {
     fn on_wish(&mut self, payer: usize) -> Verdicts {
         let me = self.wallets[payer].owner();
         let others: Vec<_> = self.owners.iter().copied().filter(|owner| *owner != me).collect();
-        if let Some(tx) = self.wallets[payer].pay(self.now, &others, &mut self.dice) {
+        if let Some(tx) = self.wallets[payer].pay(self.now, &others, &mut self.rng) {
             self.books.on_transaction(tx.id(self.network.chain()), &tx)?;
         }
         self.drain_payer(payer)
     }
 
-    fn on_payer(&mut self, payer: usize, life: u64, due: Due) -> Verdicts {
+    fn on_payer(&mut self, payer: usize, life: u64, due: PayerWork) -> Verdicts {
         if self.wallets[payer].life != life {
             return Ok(());
         }
         match due {
-            Due::Stored(tx) => self.wallets[payer].on_stored(self.now, &tx),
-            Due::Machine(event) => self.wallets[payer].handle(self.now, event),
-            Due::Timer => self.wallets[payer].on_timeout(self.now),
+            PayerWork::Stored(tx) => self.wallets[payer].on_stored(self.now, &tx),
+            PayerWork::Machine(event) => self.wallets[payer].handle(self.now, event),
+            PayerWork::Timer => self.wallets[payer].on_timeout(self.now),
         }
         self.drain_payer(payer)
     }
@@ -430,8 +432,8 @@ impl World {
             match effect {
                 PayerEffect::Store(tx) => {
                     let at = self.soon(10_000);
-                    let due = Due::Stored(tx);
-                    self.agenda.schedule(at, Happening::Payer { payer, life, due });
+                    let due = PayerWork::Stored(tx);
+                    self.events.schedule(at, SimEvent::Payer { payer, life, due });
                 }
                 PayerEffect::Send { to, transaction } => {
                     let shard = self.network.shard_of(&transaction.payer);
@@ -440,22 +442,22 @@ impl World {
                 }
                 PayerEffect::Count(job) => {
                     let counted = job.run(&self.network);
-                    let due = Due::Machine(PayerEvent::Counted(job.tx, counted));
+                    let due = PayerWork::Machine(PayerEvent::Counted(job.tx, counted));
                     let at = self.soon(1_000);
-                    self.agenda.schedule(at, Happening::Payer { payer, life, due });
+                    self.events.schedule(at, SimEvent::Payer { payer, life, due });
                 }
                 PayerEffect::Done(id, outcome) => self.on_done(payer, id, outcome)?,
             }
         }
         if let Some(at) = self.wallets[payer].next_timeout() {
-            let due = Due::Timer;
-            self.agenda.schedule(at.max(self.now), Happening::Payer { payer, life, due });
+            let due = PayerWork::Timer;
+            self.events.schedule(at.max(self.now), SimEvent::Payer { payer, life, due });
         }
         Ok(())
     }
 
-    fn on_done(&mut self, payer: usize, id: TxId, outcome: Outcome) -> Verdicts {
-        if let Outcome::Certified(certificate) = &outcome {
+    fn on_done(&mut self, payer: usize, id: TxId, outcome: PaymentOutcome) -> Verdicts {
+        if let PaymentOutcome::Certified(certificate) = &outcome {
             self.books.on_certificate(id, certificate)?;
         }
         let done = self.wallets[payer].on_done(id, outcome);
@@ -468,7 +470,7 @@ impl World {
     fn hand_over(&mut self, coins: Vec<Coin>) {
         for coin in coins {
             let at = self.soon(5_000);
-            self.agenda.schedule(at, Happening::Paid(Box::new(coin)));
+            self.events.schedule(at, SimEvent::Paid(Box::new(coin)));
         }
     }
 
@@ -492,11 +494,11 @@ impl World {
         let me = self.hosts.len() + self.wallets.len() + thief;
         let own = self.thieves[thief].owner();
         let others: Vec<_> = self.owners.iter().copied().filter(|owner| *owner != own).collect();
-        for tx in self.thieves[thief].act(&others, &mut self.dice) {
+        for tx in self.thieves[thief].act(&others, &mut self.rng) {
             self.books.on_transaction(tx.id(self.network.chain()), &tx)?;
-            let everybody = self.dice.one_in(3);
+            let everybody = self.rng.one_in(3);
             for host in 0..self.hosts.len() {
-                if everybody || self.dice.coin() {
+                if everybody || self.rng.coin() {
                     self.send(me, host, &Frame::Order(Arc::clone(&tx)));
                 }
             }
@@ -505,7 +507,7 @@ impl World {
     }
 }
 
-impl Happening {
+impl SimEvent {
     /// For the trace: its kind, where, and something of its content.
     fn describe(&self) -> (u8, usize, [u8; 32]) {
         let nothing = [0; 32];
@@ -515,10 +517,10 @@ impl Happening {
             }
             Self::Arrives { to, frame: Frame::Answer(_, answer), .. } => (1, *to, answer.tx.0.0),
             Self::Host { host, back, .. } => match back {
-                Back::Look => (2, *host, nothing),
-                Back::Machine(_) => (3, *host, nothing),
-                Back::Synced(_) => (4, *host, nothing),
-                Back::Timer => (5, *host, nothing),
+                HostEvent::Look => (2, *host, nothing),
+                HostEvent::Machine(_) => (3, *host, nothing),
+                HostEvent::Synced(_) => (4, *host, nothing),
+                HostEvent::Timer => (5, *host, nothing),
             },
             Self::Payer { payer, .. } => (6, *payer, nothing),
             Self::Wish(payer) => (7, *payer, nothing),
@@ -533,7 +535,7 @@ impl Happening {
     }
 }
 
-/// Which authority and which of its shards.
+/// Splits a host's number into its authority and shard.
 fn place(host: usize, shards: u16) -> (usize, u16) {
     let shards = usize::from(shards);
     (host / shards, u16::try_from(host % shards).expect("few"))

@@ -1,5 +1,6 @@
 use super::*;
-use crate::run_many;
+use crate::{Report, run, run_many};
+use quorate_types::{Height, View};
 use std::collections::BTreeMap;
 
 #[track_caller]
@@ -99,7 +100,8 @@ fn twins_cannot_part_the_others() {
     run_many(0..20, 2, draw, |_| ()).iter().for_each(passes);
 }
 
-/// With next to no log, replicas that were away catch up by snapshots; and everything else still holds.
+/// With next to no log, replicas that were away catch up by snapshots; and everything else still
+/// holds.
 #[test]
 fn replicas_catch_up_when_next_to_nothing_is_kept() {
     let draw = |seed| Scenario::from_seed(seed).with_retention();
@@ -193,8 +195,8 @@ fn every_kind_of_fault_and_behaviour_is_tried() {
     }
 }
 
-/// Beyond what is tolerated correct members may part. They must not contradict themselves, and the runs
-/// must be such that something happens in them.
+/// Beyond what is tolerated correct members may part. They must not contradict themselves, and the
+/// runs must be such that something happens in them.
 #[test]
 fn beyond_tolerance_nobody_correct_contradicts_itself() {
     let beyond = (0..400).filter(|seed| Scenario::from_seed(*seed).excessive);

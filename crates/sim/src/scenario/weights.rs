@@ -1,33 +1,33 @@
 //! Weights of a scenario's committee, and who may be faulty among members that weigh differently.
 
 use crate::byzantine::Behaviour;
-use crate::dice::Dice;
 use quorate_consensus::ProtocolKind;
+use quorate_deterministic::Rng;
 use quorate_types::Weights;
 
 /// Weights for a committee: in three of four draws all weigh the same.
-pub(super) fn draw(dice: &mut Dice, members: usize) -> Weights {
+pub(super) fn draw(rng: &mut Rng, members: usize) -> Weights {
     let equal = Weights::equal(members);
-    if !dice.one_in(4) {
+    if !rng.one_in(4) {
         return equal;
     }
-    let each = match dice.below(3) {
-        0 => one_heavy(dice, members),
-        1 => (0..members).map(|_| dice.between(&(1..=5))).collect(),
-        _ => (0..members).map(|_| dice.between(&(1..=100))).collect(),
+    let each = match rng.below(3) {
+        0 => one_heavy(rng, members),
+        1 => (0..members).map(|_| rng.between(&(1..=5))).collect(),
+        _ => (0..members).map(|_| rng.between(&(1..=100))).collect(),
     };
     // A quorum in one hand is refused: rare enough to go without.
     Weights::new(each).unwrap_or(equal)
 }
 
-/// What a protocol can do with these: equal ones where it counts heads, with redundancy for half of
-/// the committees whose size has room for it where it has a fast path.
+/// Weights as a protocol can take them: equal ones where it counts heads, with redundancy for half
+/// of the committees whose size has room for it where it has a fast path.
 pub(super) fn fitting(protocol: ProtocolKind, seed: u64, weights: &Weights) -> Weights {
     if protocol.check_weights(weights) == Ok(()) && protocol.windowed_rules().is_none() {
         return weights.clone();
     }
     let equal = Weights::equal(weights.members());
-    let wants = Dice::new(seed, "redundancy", 0).coin();
+    let wants = Rng::new(seed, "redundancy", 0).coin();
     let tolerated = equal.faulty_max();
     let redundant = equal.clone().with_redundancy(u64::from(wants));
     redundant
@@ -38,10 +38,10 @@ pub(super) fn fitting(protocol: ProtocolKind, seed: u64, weights: &Weights) -> W
 }
 
 /// Somebody weighs up to twice what all others weigh together, the most that is allowed.
-fn one_heavy(dice: &mut Dice, members: usize) -> Vec<u64> {
+fn one_heavy(rng: &mut Rng, members: usize) -> Vec<u64> {
     let mut each = vec![1; members];
-    let heavy = dice.index(members);
-    each[heavy] = dice.between(&(2..=2 * (members as u64 - 1)));
+    let heavy = rng.index(members);
+    each[heavy] = rng.between(&(2..=2 * (members as u64 - 1)));
     each
 }
 
@@ -56,9 +56,9 @@ pub(super) fn fill_budget(weights: &Weights, behaviour: Behaviour) -> Vec<Behavi
     weights.each().iter().map(take).collect()
 }
 
-/// Behaviours were drawn by heads: who is too heavy becomes honest. With a chance of one half the rest
-/// of the budget is spent, on more members than heads would allow if they are light.
-pub(super) fn keep_budget(weights: &Weights, behaviours: &mut [Behaviour], dice: &mut Dice) {
+/// Behaviours were drawn by heads: who is too heavy becomes honest. With a chance of one half the
+/// rest of the budget is spent, on more members than heads would allow if they are light.
+pub(super) fn keep_budget(weights: &Weights, behaviours: &mut [Behaviour], rng: &mut Rng) {
     let mut budget = weights.faulty_max();
     for (behaviour, weight) in behaviours.iter_mut().zip(weights.each()) {
         if *behaviour == Behaviour::Honest {
@@ -69,16 +69,16 @@ pub(super) fn keep_budget(weights: &Weights, behaviours: &mut [Behaviour], dice:
             None => *behaviour = Behaviour::Honest,
         }
     }
-    if !dice.coin() {
+    if !rng.coin() {
         return;
     }
-    let start = dice.index(behaviours.len());
+    let start = rng.index(behaviours.len());
     for turn in 0..behaviours.len() {
         let member = (start + turn) % behaviours.len();
         let left = budget.checked_sub(weights.of(member));
         if let (Behaviour::Honest, Some(left)) = (behaviours[member], left) {
             budget = left;
-            behaviours[member] = *dice.choose(&Behaviour::FAULTY_IF_WEIGHTED);
+            behaviours[member] = *rng.choose(&Behaviour::FAULTY_IF_WEIGHTED);
         }
     }
 }

@@ -46,7 +46,7 @@ fn no_pass_proposes_anything_larger() {
     }
 }
 
-/// What has nothing to do with the failure is gone, what causes it stays.
+/// Only the cause of the failure stays; everything beside it goes.
 #[test]
 fn only_the_cause_is_left() {
     let mut scenario = Scenario::from_seed(3).short();

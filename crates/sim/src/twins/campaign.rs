@@ -1,7 +1,8 @@
 //! Many plans, on several threads.
 
+use super::ground::Ground;
 use super::plan::Plan;
-use super::world::{Ground, Outcome, run};
+use super::world::{Outcome, run};
 use crate::mutants::{Active, Mutant};
 use crate::oracles::Violation;
 use crate::replay;
@@ -21,14 +22,14 @@ const CHUNK: u64 = 64;
 /// Most broken plans that are kept.
 const FOUND_MAX: usize = 20;
 
-/// A broken plan.
+/// A plan that broke a property.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The protocol that the machines ran.
     pub protocol: ProtocolKind,
-    /// Its number.
+    /// Number of the plan.
     pub number: u64,
-    /// What it breaks.
+    /// Property that it breaks.
     pub violation: Violation,
 }
 
@@ -41,20 +42,20 @@ impl Found {
     }
 }
 
-/// What came of many plans. The same plans give the same, on any number of threads.
+/// Result of many plans. The same plans give the same, on any number of threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Campaign {
-    /// Plans run.
+    /// Number of plans run.
     pub plans: u64,
     /// Plans in which a property was broken.
     pub broken: u64,
     /// Heights decided, over all plans.
     pub heights: u64,
-    /// Views entered.
+    /// Number of views entered.
     pub views: u64,
-    /// Timers that rang.
+    /// Number of timers that fired.
     pub rings: u64,
-    /// Messages that arrived.
+    /// Number of messages that arrived.
     pub messages: u64,
     /// The first broken plans.
     pub found: Vec<Found>,
@@ -95,8 +96,8 @@ impl Campaign {
     }
 }
 
-/// Runs the plans of these numbers, with a rule left out if one is named. `progress` hears of each part
-/// as it is done.
+/// Runs the plans of these numbers, with a rule left out if one is named. `progress` hears of each
+/// part as it is done.
 ///
 /// # Panics
 /// When there is a mutant and the crate was built without the feature `mutants`.

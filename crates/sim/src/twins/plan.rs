@@ -1,12 +1,12 @@
-//! What happens in one scenario.
+//! Plan of one scenario: leaders and reach, by view.
 
 mod text;
 
 pub use text::{PlanFile, is_plan_file};
 
-use crate::class::Class;
-use crate::dice::Dice;
+use quorate_consensus::MessageClass;
 use quorate_consensus::leader::LeaderElection;
+use quorate_deterministic::Rng;
 use quorate_types::{ReplicaId, View, as_text};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -23,16 +23,16 @@ const EVERYBODY: u8 = (1 << MACHINES) - 1;
 /// By sender: the machines that are reached, one bit each.
 pub type Reach = [u8; MACHINES];
 
-/// Everybody reaches everybody.
+/// Reach in which all machines reach all others.
 pub(super) const OPEN: Reach = [EVERYBODY; MACHINES];
 
-/// One view.
+/// Plan of one view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "text::ViewText", into = "text::ViewText")]
 pub struct ViewPlan {
-    /// Who leads it.
+    /// Member that leads it.
     pub leader: ReplicaId,
-    /// Who reaches whom, by class.
+    /// Machines that each machine reaches, by class.
     pub reach: [Reach; 3],
     /// The machine that loses everything but its records when it enters the view.
     pub restarts: Option<usize>,
@@ -42,12 +42,12 @@ pub struct ViewPlan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// What it was drawn from; also the order in which messages arrive.
+    /// Seed that it was drawn from; also decides the order in which messages arrive.
     #[serde(with = "as_text")]
     pub number: u64,
     /// The member that is two.
     pub twin: ReplicaId,
-    /// Whether its second machine is there at all; where it is not, all members are honest.
+    /// `true` if its second machine is there at all; where it is not, all members are honest.
     pub second: bool,
     /// View 1 and those after it. Later ones have leaders in turn and no obstacles.
     pub views: Vec<ViewPlan>,
@@ -57,23 +57,23 @@ impl Plan {
     /// The scenario of a number.
     #[must_use]
     pub fn draw(number: u64) -> Self {
-        let mut dice = Dice::new(number, "twins plan", 0);
-        let twin = member(&mut dice);
+        let mut rng = Rng::new(number, "twins plan", 0);
+        let twin = member(&mut rng);
         // Equivocation takes a leader that is two; what it does later is up to others.
-        let twin_leads = dice.coin();
-        let restarts = dice.one_in(3);
-        let count = dice.between(&(5..=7));
+        let twin_leads = rng.coin();
+        let restarts = rng.one_in(3);
+        let count = rng.between(&(5..=7));
         let views = (0..count).map(|_| {
-            let leader = if twin_leads && dice.coin() { twin } else { member(&mut dice) };
-            let reach = draw_reach(&mut dice);
-            let restarts = (restarts && dice.one_in(3)).then(|| dice.index(MACHINES));
+            let leader = if twin_leads && rng.coin() { twin } else { member(&mut rng) };
+            let reach = draw_reach(&mut rng);
+            let restarts = (restarts && rng.one_in(3)).then(|| rng.index(MACHINES));
             ViewPlan { leader, reach, restarts }
         });
         let views = views.collect();
         Self { number, twin, second: true, views }
     }
 
-    /// How many machines there are.
+    /// Number of machines, the twin's second included.
     #[must_use]
     pub fn machines(&self) -> usize {
         MEMBERS + usize::from(self.second)
@@ -85,7 +85,7 @@ impl Plan {
         if machine == MEMBERS { self.twin } else { id(machine) }
     }
 
-    /// Whether a machine is the only one of its member.
+    /// Returns `true` if a machine is the only one of its member.
     #[must_use]
     pub fn is_honest(&self, machine: usize) -> bool {
         !self.second || self.member(machine) != self.twin
@@ -98,9 +98,10 @@ impl Plan {
         self.views.get(index)
     }
 
-    /// Whether what `from` says in `view` arrives at `to`. The machines of the twin never talk.
+    /// Returns `true` if a message of `from` in `view` arrives at `to`. The machines of the twin
+    /// never talk.
     #[must_use]
-    pub fn reaches(&self, view: View, class: Class, from: usize, to: usize) -> bool {
+    pub fn reaches(&self, view: View, class: MessageClass, from: usize, to: usize) -> bool {
         if self.member(from) == self.member(to) {
             return false;
         }
@@ -115,7 +116,7 @@ impl LeaderElection for Plan {
     }
 }
 
-/// Who leads a view that no plan speaks of.
+/// Leader of a view beyond the plan: members in turn.
 pub(super) fn in_turn(view: View) -> ReplicaId {
     id(usize::try_from(view.0 % MEMBERS as u64).expect("few"))
 }
@@ -154,33 +155,33 @@ fn id(member: usize) -> ReplicaId {
     ReplicaId(u16::try_from(member).expect("few members"))
 }
 
-fn member(dice: &mut Dice) -> ReplicaId {
-    id(dice.index(MEMBERS))
+fn member(rng: &mut Rng) -> ReplicaId {
+    id(rng.index(MEMBERS))
 }
 
-/// Everybody reaches everybody; two parts, for all that is said or for each class anew; or each sender
-/// has receivers of its own.
-fn draw_reach(dice: &mut Dice) -> [Reach; 3] {
+/// Everybody reaches everybody; two parts, for all that is said or for each class anew; or each
+/// sender has receivers of its own.
+fn draw_reach(rng: &mut Rng) -> [Reach; 3] {
     let all = OPEN;
-    match dice.below(8) {
+    match rng.below(8) {
         0 | 1 => [all; 3],
-        2 | 3 => [parts(dice); 3],
-        4 => [parts(dice), all, all],
-        5 => [parts(dice), parts(dice), all],
-        6 => [parts(dice), parts(dice), parts(dice)],
-        _ => [masks(dice), masks(dice), masks(dice)],
+        2 | 3 => [parts(rng); 3],
+        4 => [parts(rng), all, all],
+        5 => [parts(rng), parts(rng), all],
+        6 => [parts(rng), parts(rng), parts(rng)],
+        _ => [masks(rng), masks(rng), masks(rng)],
     }
 }
 
-fn parts(dice: &mut Dice) -> Reach {
-    let side = mask(dice);
+fn parts(rng: &mut Rng) -> Reach {
+    let side = mask(rng);
     std::array::from_fn(|machine| if side >> machine & 1 == 1 { side } else { !side & EVERYBODY })
 }
 
-fn masks(dice: &mut Dice) -> Reach {
-    std::array::from_fn(|_| mask(dice))
+fn masks(rng: &mut Rng) -> Reach {
+    std::array::from_fn(|_| mask(rng))
 }
 
-fn mask(dice: &mut Dice) -> u8 {
-    u8::try_from(dice.below(1 << MACHINES)).expect("few machines")
+fn mask(rng: &mut Rng) -> u8 {
+    u8::try_from(rng.below(1 << MACHINES)).expect("few machines")
 }

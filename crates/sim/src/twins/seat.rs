@@ -1,10 +1,10 @@
 //! One machine, and what its host keeps for it.
 
+use super::ground::{Ground, TIMEOUT};
 use super::plan::Plan;
-use super::world::{Ground, TIMEOUT};
 use bytes::Bytes;
 use quorate_consensus::{
-    Input, Liveness, Output, PayloadWish, Protocol, ProtocolConfig, VerifiedRun, Verifier,
+    Input, Liveness, Output, ProposeRequest, Protocol, ProtocolConfig, VerifiedRun, Verifier,
 };
 use quorate_crypto::{Policy, hash_parts};
 use quorate_types::machine::{Halt, RecordKind};
@@ -18,9 +18,9 @@ use std::time::Duration;
 /// Proposals of one leader in one view, where the protocol sets no bound itself.
 const PROPOSALS_MAX: u64 = 2;
 
-/// What came of a turn.
+/// Outcome of one turn of a machine.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum SeatEffect {
     Send(Recipients, Box<quorate_consensus::Message>),
     Decided(Height, BlockId),
     Halted(Halt),
@@ -39,7 +39,7 @@ pub(super) struct Seat {
     safety: Option<Bytes>,
     slots: BTreeMap<RecordKind, Bytes>,
     stored: BTreeSet<BodyRef>,
-    wish: Option<PayloadWish>,
+    request: Option<ProposeRequest>,
     /// The last view that it proposed in, and how much.
     proposed: (View, u64),
 }
@@ -59,24 +59,29 @@ impl Seat {
             safety: None,
             slots: BTreeMap::new(),
             stored: BTreeSet::new(),
-            wish: None,
+            request: None,
             proposed: (View(0), 0),
         }
     }
 
     pub(super) fn view(&self) -> View {
-        self.machine.view()
+        self.machine.state().view()
     }
 
     /// Loses everything but its records.
-    pub(super) fn restart(&mut self, now: Time, plan: &Arc<Plan>, ground: &Ground) -> Vec<Said> {
+    pub(super) fn restart(
+        &mut self,
+        now: Time,
+        plan: &Arc<Plan>,
+        ground: &Ground,
+    ) -> Vec<SeatEffect> {
         self.verifier = ground.verifier();
         self.machine = machine(self.member, plan, ground, &self.verifier);
-        (self.behind, self.wish) = (None, None);
+        (self.behind, self.request) = (None, None);
         self.start(now)
     }
 
-    pub(super) fn start(&mut self, now: Time) -> Vec<Said> {
+    pub(super) fn start(&mut self, now: Time) -> Vec<SeatEffect> {
         let recovered = Input::Recovered {
             safety: self.safety.clone(),
             slots: self.slots.values().cloned().collect(),
@@ -89,34 +94,36 @@ impl Seat {
         said
     }
 
-    pub(super) fn feed(&mut self, now: Time, input: Input) -> Vec<Said> {
+    pub(super) fn feed(&mut self, now: Time, input: Input) -> Vec<SeatEffect> {
         self.machine.handle(now, input);
         self.drain(now)
     }
 
-    pub(super) fn fire(&mut self, now: Time) -> Vec<Said> {
+    pub(super) fn fire(&mut self, now: Time) -> Vec<SeatEffect> {
         self.machine.handle_timeout(now);
         self.drain(now)
     }
 
-    fn drain(&mut self, now: Time) -> Vec<Said> {
+    fn drain(&mut self, now: Time) -> Vec<SeatEffect> {
         let mut said = Vec::new();
         loop {
             while let Some(output) = self.machine.poll() {
-                self.carry_out(now, output, &mut said);
+                self.apply(now, output, &mut said);
             }
             // There is always something to order.
-            let Some(wish) = self.wish.take().filter(|wish| self.may_propose(wish.view)) else {
+            let Some(request) =
+                self.request.take().filter(|request| self.may_propose(request.view))
+            else {
                 return said;
             };
-            let payload = self.payload(now, &wish);
-            let PayloadWish { view, parent, .. } = wish;
+            let payload = self.payload(now, &request);
+            let ProposeRequest { view, parent, .. } = request;
             self.machine.handle(now, Input::Payload { view, parent, payload });
         }
     }
 
-    /// Views in which one leader may propose without end are left by time alone, as far as plans go:
-    /// it proposes a little and then nothing.
+    /// Views in which one leader may propose without end are left by time alone, as far as plans
+    /// go: it proposes a little and then nothing.
     fn may_propose(&mut self, view: View) -> bool {
         if self.proposed.0 != view {
             self.proposed = (view, 0);
@@ -125,16 +132,16 @@ impl Seat {
         self.proposed.1 <= PROPOSALS_MAX || self.verifier.protocol().windowed_rules().is_none()
     }
 
-    fn carry_out(&mut self, now: Time, output: Output, said: &mut Vec<Said>) {
+    fn apply(&mut self, now: Time, output: Output, said: &mut Vec<SeatEffect>) {
         match output {
-            Output::Send { to, message } => said.push(Said::Send(to, Box::new(message))),
+            Output::Send { to, message } => said.push(SeatEffect::Send(to, Box::new(message))),
             Output::Persist(record) => match record.kind {
                 RecordKind::Safety | RecordKind::Incarnation => self.safety = Some(record.bytes),
                 RecordKind::Slot(_) => drop(self.slots.insert(record.kind, record.bytes)),
             },
             Output::Combine(job) => self.machine.handle(now, Input::Combined(job.run())),
-            Output::WantPayload(wish) => self.wish = Some(wish),
-            Output::WantBodies { block, bodies, .. } => {
+            Output::RequestPayload(request) => self.request = Some(request),
+            Output::RequestBodies { block, bodies, .. } => {
                 self.stored.extend(bodies);
                 self.machine.handle(now, Input::Stored(block));
             }
@@ -144,33 +151,34 @@ impl Seat {
                 if height.0 == self.records.len() as u64 + 1 {
                     self.records.push(decided.record);
                 }
-                said.push(Said::Decided(height, decided.block));
+                said.push(SeatEffect::Decided(height, decided.block));
             }
             Output::Behind { target, .. } => self.behind = Some(target),
-            Output::Blame(..) | Output::Stable(_) => {}
-            Output::Halt(halt) => said.push(Said::Halted(halt)),
+            Output::Misbehaviour(_) | Output::Stable(_) => {}
+            Output::Halt(halt) => said.push(SeatEffect::Halted(halt)),
         }
     }
 
     /// One body that no other machine would name.
-    fn payload(&mut self, now: Time, wish: &PayloadWish) -> Payload {
-        let stamp = wish.stamp_floor_ms.max(now.as_millis());
-        let (view, number) = (wish.view.0.to_le_bytes(), [u8::try_from(self.number).expect("few")]);
+    fn payload(&mut self, now: Time, request: &ProposeRequest) -> Payload {
+        let stamp = request.stamp_floor_ms.max(now.as_millis());
+        let (view, number) =
+            (request.view.0.to_le_bytes(), [u8::try_from(self.number).expect("few")]);
         let digest = hash_parts("quorate sim twins body", &[&view, &number]);
-        let body = BodyRef { author: self.member, sequence: wish.view.0, digest };
-        let bodies = if wish.nothing { Vec::new() } else { vec![body] };
+        let body = BodyRef { author: self.member, sequence: request.view.0, digest };
+        let bodies = if request.nothing { Vec::new() } else { vec![body] };
         self.stored.extend(bodies.iter().copied());
-        Payload::new(wish.height, stamp, bodies)
+        Payload::new(request.height, stamp, bodies)
     }
 
-    /// What it has for a machine that decided `after` at `height` and lacks `target`.
+    /// Run of blocks that it has for a machine that decided `after` at `height` and lacks `target`.
     pub(super) fn serve(&self, to: &Self, target: BlockId) -> Option<VerifiedRun> {
-        let (after, height) = (to.machine.tip(), to.records.len());
+        let (after, height) = (to.machine.state().tip(), to.records.len());
         let (decided, tail) = match self.records.get(height..) {
             Some(newer) if !newer.is_empty() => {
-                (newer[..self.machine.servable(newer)].to_vec(), Vec::new())
+                (newer[..self.machine.state().servable(newer)].to_vec(), Vec::new())
             }
-            _ => (Vec::new(), self.machine.tail(after, target)?),
+            _ => (Vec::new(), self.machine.state().tail(after, target)?),
         };
         let (height, after) = (Height(height as u64), Some(after));
         let run = VerifiedRun::check(height, after, target, &decided, &tail, &to.verifier).ok()?;

@@ -3,14 +3,15 @@
 //! same way every time.
 
 use super::campaign::run_plan;
+use super::ground::Ground;
 use super::plan::{OPEN, Plan, PlanFile, in_turn};
-use super::world::{Ground, Outcome};
+use super::world::Outcome;
 use crate::mutants::{Active, Mutant};
 use quorate_types::View;
 use std::fmt;
 use std::sync::Arc;
 
-/// How large a plan is, to people.
+/// Size of a plan, as people see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanSize {
     /// Views that are planned.
@@ -24,7 +25,7 @@ pub struct PlanSize {
 }
 
 impl PlanSize {
-    /// A plan's.
+    /// Counts the parts of a plan.
     #[must_use]
     pub fn of(plan: &Plan) -> Self {
         let masks = plan.views.iter().flat_map(|view| view.reach.iter().flatten());
@@ -44,14 +45,14 @@ impl fmt::Display for PlanSize {
     }
 }
 
-/// What shrinking came to.
+/// Smallest plan that was found.
 #[derive(Clone, Debug)]
 pub struct ShrunkPlan {
     /// The smallest plan found.
     pub file: PlanFile,
-    /// What came of it; its verdict is the same oracle's complaint.
+    /// Outcome of its run; the verdict is the same oracle's complaint.
     pub outcome: Outcome,
-    /// Plans run.
+    /// Number of plans run.
     pub runs: u64,
 }
 

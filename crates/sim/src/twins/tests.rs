@@ -1,5 +1,5 @@
 use super::*;
-use quorate_consensus::ProtocolKind;
+use quorate_consensus::{MessageClass, ProtocolKind};
 use std::collections::BTreeMap;
 
 fn campaign(count: u64, threads: usize) -> Campaign {
@@ -59,9 +59,9 @@ fn the_machines_of_a_twin_never_talk_and_the_plan_decides_who_else_does() {
     let mut plan = Plan::draw(1);
     let (first, second) = (plan.twin.index(), MEMBERS);
     let late = quorate_types::View(100);
-    assert!(!plan.reaches(late, Class::Vote, first, second));
+    assert!(!plan.reaches(late, MessageClass::Vote, first, second));
     let other = (first + 1) % MEMBERS;
-    assert!(plan.reaches(late, Class::Vote, first, other));
-    plan.views[0].reach[Class::Vote as usize][first] = 1 << second;
-    assert!(!plan.reaches(quorate_types::View(1), Class::Vote, first, other));
+    assert!(plan.reaches(late, MessageClass::Vote, first, other));
+    plan.views[0].reach[MessageClass::Vote as usize][first] = 1 << second;
+    assert!(!plan.reaches(quorate_types::View(1), MessageClass::Vote, first, other));
 }

@@ -1,26 +1,19 @@
-//! The run of one plan: what is said arrives or not, in an order that its number draws; when nothing is
-//! under way, the next timer rings.
+//! The run of one plan: what is said arrives or not, in an order that its number draws; when
+//! nothing is under way, the next timer rings.
 
+use super::ground::Ground;
 use super::plan::{MACHINES, MEMBERS, Plan};
-use super::seat::{Said, Seat};
-use crate::class::Class;
-use crate::dice::Dice;
-use crate::genesis;
+use super::seat::{Seat, SeatEffect};
 use crate::oracles::{
-    Audit, Conduct, Departures, Observation, Oracle, Oracles, Quorums, Slots, Violation,
+    Audit, Departures, FalseAccusations, Observation, Oracle, Oracles, Quorums, Slots, Violation,
 };
 use quorate_consensus::leader::LeaderElection;
-use quorate_consensus::{Input, Message, ProposalKey, ProtocolKind, Verifier};
-use quorate_crypto::{Digest, IdentitySecret, KeyCache, SchemeKind, VotingSecret};
-use quorate_types::{
-    BlockId, Committee, Height, Machine, Peer, Recipients, ReplicaId, Time, Verified, View, Weights,
-};
+use quorate_consensus::{Input, Message, MessageClass};
+use quorate_crypto::Digest;
+use quorate_deterministic::Rng;
+use quorate_types::{BlockId, Height, Machine, Peer, Recipients, Time, Verified, View};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How long a view may take.
-pub(super) const TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Timers that ring before obstacles end, whatever views were reached.
 const RINGS_MAX: u32 = 24;
@@ -34,60 +27,23 @@ const TAIL_HEIGHTS: u64 = 2;
 /// A run with more messages than this never comes to rest.
 const MESSAGES_MAX: u32 = 50_000;
 
-/// How far a message may be overtaken.
+/// Number of messages that may overtake another.
 const OVERTAKEN_MAX: usize = 6;
 
-/// What all runs share: a committee and its keys.
-pub struct Ground {
-    committee: Arc<Committee>,
-    keys: Vec<(Arc<IdentitySecret>, Arc<VotingSecret>)>,
-    protocol: ProtocolKind,
-}
-
-impl Ground {
-    /// Four members with stub keys that run this protocol.
-    #[must_use]
-    pub fn of(protocol: ProtocolKind) -> Self {
-        let weights = Weights::equal(MEMBERS);
-        let (keys, committee) = genesis::members(0, SchemeKind::Stub, KeyCache::Off, &weights);
-        let keys = keys.into_iter().map(|keys| (Arc::new(keys.identity), Arc::new(keys.voting)));
-        Self { committee: Arc::new(committee), keys: keys.collect(), protocol }
-    }
-
-    /// What its members run.
-    #[must_use]
-    pub fn protocol(&self) -> ProtocolKind {
-        self.protocol
-    }
-
-    fn has_fast_path(&self) -> bool {
-        self.protocol.windowed_rules().is_some_and(|rules| rules.fast_path)
-    }
-
-    /// Proposals are signed with the voting key too: stubs cost next to nothing.
-    pub(super) fn verifier(&self) -> Arc<Verifier> {
-        Arc::new(Verifier::new(Arc::clone(&self.committee), self.protocol, ProposalKey::Voting))
-    }
-
-    pub(super) fn keys(&self, member: ReplicaId) -> (Arc<IdentitySecret>, Arc<VotingSecret>) {
-        self.keys[member.index()].clone()
-    }
-}
-
-/// What came of a plan.
+/// Outcome of one plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The highest height that an honest machine decided.
     pub height: Height,
     /// The highest view of an honest machine.
     pub view: View,
-    /// Timers that rang.
+    /// Number of timers that fired.
     pub rings: u32,
-    /// Messages that arrived.
+    /// Number of messages that arrived.
     pub messages: u32,
     /// The hash of all that arrived and was decided, in order.
     pub trace: Digest,
-    /// Whether every property held.
+    /// First property that was broken, if any.
     pub verdict: Result<(), Violation>,
 }
 
@@ -105,23 +61,23 @@ struct World<'a> {
     wire: VecDeque<Envelope>,
     /// The last view whose entry restarted each machine.
     restarted: Vec<View>,
-    /// Everybody reaches everybody.
+    /// All machines reach all others now.
     tail: bool,
     /// In the tail all honest machines stood in one view under an honest leader.
     together: bool,
     decided: BTreeMap<Height, BlockId>,
     heights: [Height; MACHINES],
     oracles: Oracles,
-    order: Dice,
+    order: Rng,
     rings: u32,
     messages: u32,
     trace: blake3::Hasher,
 }
 
-/// Runs one plan.
+/// Runs one plan to its end.
 pub(super) fn run(plan: &Arc<Plan>, ground: &Ground) -> Outcome {
     let oracles: Vec<Box<dyn Oracle>> = vec![
-        Box::new(Conduct),
+        Box::new(FalseAccusations),
         Box::new(Audit::default()),
         Box::new(Slots::new(MEMBERS, 0, ground.has_fast_path())),
         Box::new(Departures::new((0..MEMBERS).map(|member| plan.is_honest(member)).collect())),
@@ -139,7 +95,7 @@ pub(super) fn run(plan: &Arc<Plan>, ground: &Ground) -> Outcome {
         decided: BTreeMap::new(),
         heights: [Height(0); MACHINES],
         oracles: Oracles::new(oracles),
-        order: Dice::new(plan.number, "twins order", 0),
+        order: Rng::new(plan.number, "twins order", 0),
         rings: 0,
         messages: 0,
         trace: blake3::Hasher::new_derive_key("quorate sim twins trace"),
@@ -214,7 +170,8 @@ impl World<'_> {
         self.settle_until(Self::is_past_the_plan)
     }
 
-    /// Everything that is under way arrives, and what follows from it, or until enough has happened.
+    /// Everything that is under way arrives, and what follows from it, or until enough has
+    /// happened.
     fn settle_until(&mut self, enough: impl Fn(&Self) -> bool) -> Result<(), Violation> {
         loop {
             while !self.wire.is_empty() {
@@ -237,7 +194,7 @@ impl World<'_> {
     fn deliver(&mut self, Envelope { from, to, message }: Envelope) -> Result<(), Violation> {
         self.messages += 1;
         let sender = self.seats[from].member;
-        let mark = [from as u8, to as u8, Class::of(&message) as u8];
+        let mark = [from as u8, to as u8, MessageClass::of(&message) as u8];
         self.trace.update(&mark).update(&message.view().0.to_le_bytes());
         let seat = &mut self.seats[to];
         match Verified::check(message, Peer::Replica(sender), seat.verifier.as_ref()) {
@@ -253,18 +210,20 @@ impl World<'_> {
         }
     }
 
-    /// Carries out what a machine said.
-    fn take(&mut self, machine: usize, said: Vec<Said>) -> Result<(), Violation> {
+    /// Applies an effect of a machine.
+    fn take(&mut self, machine: usize, said: Vec<SeatEffect>) -> Result<(), Violation> {
         let honest = self.plan.is_honest(machine);
         for said in said {
             match said {
-                Said::Send(to, message) => self.send(machine, to, &message)?,
-                Said::Decided(height, block) if honest => self.decided(machine, height, block)?,
-                Said::Halted(halt) if honest => {
+                SeatEffect::Send(to, message) => self.send(machine, to, &message)?,
+                SeatEffect::Decided(height, block) if honest => {
+                    self.decided(machine, height, block)?;
+                }
+                SeatEffect::Halted(halt) if honest => {
                     let replica = self.seats[machine].member;
                     self.oracles.observe(&Observation::Halted { replica, halt: &halt })?;
                 }
-                Said::Decided(..) | Said::Halted(_) => {}
+                SeatEffect::Decided(..) | SeatEffect::Halted(_) => {}
             }
         }
         self.look_around();
@@ -278,7 +237,7 @@ impl World<'_> {
             let released = Observation::Released { replica, message: &message, tag: 0, bytes: 0 };
             self.oracles.observe(&released)?;
         }
-        let (view, class) = (message.view(), Class::of(message));
+        let (view, class) = (message.view(), MessageClass::of(message));
         for machine in 0..self.plan.machines() {
             let meant = match to {
                 Recipients::All => true,
@@ -292,7 +251,7 @@ impl World<'_> {
         Ok(())
     }
 
-    fn reaches(&self, view: View, class: Class, from: usize, to: usize) -> bool {
+    fn reaches(&self, view: View, class: MessageClass, from: usize, to: usize) -> bool {
         let apart = self.plan.member(from) != self.plan.member(to);
         if self.tail { apart } else { self.plan.reaches(view, class, from, to) }
     }
@@ -339,13 +298,13 @@ impl World<'_> {
     fn fetch(&mut self) -> Result<bool, Violation> {
         for machine in 0..self.plan.machines() {
             let Some(target) = self.seats[machine].behind else { continue };
-            if self.seats[machine].machine.has_block(target) {
+            if self.seats[machine].machine.state().has_block(target) {
                 self.seats[machine].behind = None;
                 continue;
             }
             let view = self.seats[machine].view();
             for other in 0..self.plan.machines() {
-                if other == machine || !self.reaches(view, Class::Change, other, machine) {
+                if other == machine || !self.reaches(view, MessageClass::Change, other, machine) {
                     continue;
                 }
                 let run = self.seats[other].serve(&self.seats[machine], target);

@@ -3,25 +3,25 @@
 use bytes::Bytes;
 use quorate_crypto::{IdentitySecret, KeyFile, SchemeKind};
 use quorate_engine::{
-    Bundling, Completed, Incoming, Session, SessionConfig, SessionEffect, SessionEvent, Verifier,
-    asks_nothing,
+    CallResult, ClientConfig, Completed, Incoming, Session, SessionEffect, SessionEvent,
+    SessionSpec, Verifier,
 };
 use quorate_types::{ClientId, Machine, Peer, Rejected, ReplicaId, Request, Time, Verified};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What came of one turn of a client.
+/// Outcome of one turn of a client.
 #[derive(Debug, Default)]
 pub(crate) struct ClientTurn {
     pub(crate) sends: Vec<(ReplicaId, Request)>,
-    /// Operations done.
+    /// Operations with their results.
     pub(crate) completed: Vec<(Bytes, Completed)>,
     /// Operations that were not taken: hand them in again.
     pub(crate) overloaded: Vec<Bytes>,
 }
 
-/// A client.
+/// A client's session with its host.
 pub(crate) struct ClientHost {
     pub(crate) id: ClientId,
     /// The world's timer that is set for it.
@@ -36,20 +36,16 @@ impl ClientHost {
     pub(crate) fn new(seed: &[u8; 32], first: ReplicaId, verifier: Arc<Verifier>) -> Self {
         let identity: IdentitySecret = KeyFile::from_seed(SchemeKind::Ed25519, seed).identity;
         let id = ClientId(identity.public());
-        let session = Session::new(SessionConfig {
-            committee: Arc::clone(verifier.committee()),
-            identity: Arc::new(identity),
-            first,
-            bundling: Bundling::after(Duration::from_millis(2)),
+        let sessions = vec![SessionSpec::fresh(identity, first)];
+        let config = ClientConfig {
             retry_after: Duration::from_millis(300),
-            next_sequence: 0,
-            check_answer: asks_nothing,
-            learner: false,
-        });
+            ..ClientConfig::new(Arc::clone(verifier.committee()), sessions)
+        };
+        let session = Session::new(Arc::new(config), 0);
         Self { id, armed: None, session, verifier, next_tag: 0, pending: BTreeMap::new() }
     }
 
-    /// Operations handed in and not done.
+    /// Number of operations submitted and not done.
     pub(crate) fn pending(&self) -> usize {
         self.pending.len()
     }
@@ -88,17 +84,16 @@ impl ClientHost {
         while let Some(effect) = self.session.poll() {
             match effect {
                 SessionEffect::Send { to, request } => turn.sends.push((to, request)),
-                SessionEffect::Completed(completed) => {
-                    let operation = self.pending.remove(&completed.tag);
+                SessionEffect::Return { tag, result } => {
+                    let operation = self.pending.remove(&tag);
                     let operation = operation.expect("a session completes what it took, once");
-                    turn.completed.push((operation, completed));
+                    match result {
+                        CallResult::Completed(done) => turn.completed.push((operation, done)),
+                        CallResult::Overloaded { .. } => turn.overloaded.push(operation),
+                        CallResult::Answered(_) => unreachable!("these clients ask no questions"),
+                    }
                 }
-                SessionEffect::Ask { .. } | SessionEffect::Answered(_) => {
-                    unreachable!("these clients ask no questions")
-                }
-                SessionEffect::Overloaded { tag, .. } => {
-                    turn.overloaded.extend(self.pending.remove(&tag));
-                }
+                SessionEffect::Query { .. } => unreachable!("these clients ask no questions"),
             }
         }
         turn

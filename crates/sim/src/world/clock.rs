@@ -1,9 +1,8 @@
 //! A host's own clock: it starts at zero with the host, and runs a little fast or slow.
 
+use quorate_deterministic::genesis::WALL_ORIGIN_MS;
 use quorate_types::Time;
-
-/// The wall clock of the world at its beginning.
-const WORLD_ORIGIN_MS: u64 = 1_900_000_000_000;
+use std::time::Duration;
 
 const PER_MILLION: u128 = 1_000_000;
 
@@ -13,34 +12,45 @@ pub(crate) struct Clock {
     started: Time,
     /// Microseconds of the host to a second of the world.
     rate: u64,
-    /// What the wall clock was set by, in milliseconds.
+    /// Milliseconds by which the wall clock was set.
     step_ms: i64,
+    /// Microseconds of the world for which it stood still.
+    suspended: u64,
 }
 
 impl Clock {
     /// A clock that starts now.
     pub(crate) fn start(now: Time, rate: u64, step_ms: i64) -> Self {
-        Self { started: now, rate, step_ms }
+        Self { started: now, rate, step_ms, suspended: 0 }
     }
 
-    /// The host's time.
+    /// Translates the world's time to the host's.
     pub(crate) fn local(self, now: Time) -> Time {
-        let passed = u128::from(now.0 - self.started.0) * u128::from(self.rate) / PER_MILLION;
+        let running = (now.0 - self.started.0).saturating_sub(self.suspended);
+        let passed = u128::from(running) * u128::from(self.rate) / PER_MILLION;
         Time(u64::try_from(passed).unwrap_or(u64::MAX))
     }
 
     /// The first moment of the world at which the host's time is `local`.
     pub(crate) fn world(self, local: Time) -> Time {
         let passed = (u128::from(local.0) * PER_MILLION).div_ceil(u128::from(self.rate));
-        Time(self.started.0.saturating_add(u64::try_from(passed).unwrap_or(u64::MAX)))
+        let began = self.started.0 + self.suspended;
+        Time(began.saturating_add(u64::try_from(passed).unwrap_or(u64::MAX)))
+    }
+
+    /// Stands still for so long, from now; the wall clock does not.
+    pub(crate) fn suspend(&mut self, lasts: Duration) {
+        self.suspended += u64::try_from(lasts.as_micros()).expect("a run is minutes");
     }
 
     /// The host's wall clock at its time zero. It has run at the host's rate since the world began,
     /// and was set by some steps.
     pub(crate) fn wall_origin_ms(self) -> u64 {
-        let since = u128::from(self.started.0) * u128::from(self.rate) / PER_MILLION / 1_000;
+        let since = u128::from(self.started.0 + self.suspended) * u128::from(self.rate)
+            / PER_MILLION
+            / 1_000;
         let since = u64::try_from(since).expect("a run is minutes");
-        (WORLD_ORIGIN_MS + since).saturating_add_signed(self.step_ms)
+        (WALL_ORIGIN_MS + since).saturating_add_signed(self.step_ms)
     }
 }
 

@@ -1,9 +1,9 @@
-//! What comes of a turn of a host or a client: frames that leave, work that takes a while, timers, and
-//! what the oracles should know.
+//! Consequences of a turn of a host or a client: frames that leave, work that takes a while,
+//! timers, and observations for the oracles.
 
 use super::client::ClientTurn;
 use super::replica::{HostConfig, Note, Turn};
-use super::{Happening, STATUS_EVERY, World};
+use super::{STATUS_EVERY, SimEvent, World};
 use crate::byzantine::Behaviour;
 use crate::oracles::{Observation, Violation};
 use bytes::Bytes;
@@ -15,8 +15,8 @@ use quorate_types::{Lane, Peer, Recipients, ReplicaId, Time};
 use std::time::Duration;
 
 impl World {
-    /// Carries out what came of a turn of a replica's host.
-    pub(super) fn carry_on(&mut self, host: usize, turn: Turn) -> Result<(), Violation> {
+    /// Applies the outcome of a turn of a replica's host.
+    pub(super) fn apply_turn(&mut self, host: usize, turn: Turn) -> Result<(), Violation> {
         let Turn { released, later, notes } = turn;
         let HostConfig { id, behaviour, .. } = self.hosts[host].config;
         let honest = behaviour == Behaviour::Honest;
@@ -29,7 +29,7 @@ impl World {
         }
         let incarnation = self.hosts[host].incarnation;
         for (after, work) in later {
-            self.schedule(self.now + after, Happening::Work { host, incarnation, work });
+            self.schedule(self.now + after, SimEvent::Work { host, incarnation, work });
         }
         if honest
             && self.trace.events().is_multiple_of(STATUS_EVERY)
@@ -48,7 +48,7 @@ impl World {
         }
     }
 
-    /// Whether all correct replicas that sign are in one view, led by one of them.
+    /// Returns `true` if all correct replicas that sign are in one view, led by one of them.
     fn stand_together(&self) -> bool {
         let signing = || self.correct().filter(|host| host.signs());
         let Some(first) = signing().next() else { return false };
@@ -107,6 +107,10 @@ impl World {
                 Observation::Installed { replica, height: *height, root: *root }
             }
             Note::Halted(halt) => Observation::Halted { replica, halt },
+            Note::Barred(peer) => {
+                let is_correct = self.correct().any(|host| host.config.peer() == *peer);
+                Observation::Barred { replica, peer: *peer, is_correct }
+            }
             Note::Storage(error) => {
                 return Err(Violation { oracle: "storage", text: format!("{replica}: {error}") });
             }
@@ -130,7 +134,7 @@ impl World {
                 let from = self.hosts[host].config.peer();
                 for at in self.route(host, endpoint, lane) {
                     let content = if honest { content.clone() } else { self.corrupted(&content) };
-                    let frame = Happening::Frame { to: endpoint, from, honest, content, digest };
+                    let frame = SimEvent::Frame { to: endpoint, from, honest, content, digest };
                     self.schedule(at, frame);
                 }
             }
@@ -138,16 +142,16 @@ impl World {
         Ok(())
     }
 
-    /// As often as frames are corrupted, a Byzantine member sends one that is: its own channel does not
-    /// mind.
+    /// As often as frames are corrupted, a Byzantine member sends one that is: its own channel does
+    /// not mind.
     fn corrupted(&mut self, content: &Bytes) -> Bytes {
         let permille = self.scenario.conditions.corrupt_permille;
-        if self.calm || permille == 0 || self.dice.below(1_000) >= permille {
+        if self.calm || permille == 0 || self.rng.below(1_000) >= permille {
             return content.clone();
         }
         let mut bytes = content.to_vec();
-        let place = self.dice.index(bytes.len());
-        bytes[place] ^= 1 << self.dice.below(8);
+        let place = self.rng.index(bytes.len());
+        bytes[place] ^= 1 << self.rng.below(8);
         Bytes::from(bytes)
     }
 
@@ -170,8 +174,8 @@ impl World {
         }
     }
 
-    /// Carries out what came of a turn of a client.
-    pub(super) fn carry_on_client(
+    /// Applies the outcome of a turn of a client.
+    pub(super) fn apply_client_turn(
         &mut self,
         client: usize,
         turn: ClientTurn,
@@ -188,7 +192,7 @@ impl World {
                     for at in self.route(endpoint, host, lane) {
                         let content = content.clone();
                         let honest = true;
-                        let frame = Happening::Frame { to: host, from, honest, content, digest };
+                        let frame = SimEvent::Frame { to: host, from, honest, content, digest };
                         self.schedule(at, frame);
                     }
                 }
@@ -202,7 +206,7 @@ impl World {
         for operation in overloaded {
             self.unsubmitted += 1;
             let later = self.now + Duration::from_millis(100);
-            self.schedule(later, Happening::Submit { client, operation });
+            self.schedule(later, SimEvent::Submit { client, operation });
         }
         self.arm(endpoint);
         Ok(())
@@ -220,7 +224,7 @@ impl World {
         let wake = wake.max(Time(self.now.0 + 1));
         if armed.is_none_or(|armed| wake < armed) {
             *armed = Some(wake);
-            self.schedule(wake, Happening::Timer { endpoint });
+            self.schedule(wake, SimEvent::Timer { endpoint });
         }
     }
 }

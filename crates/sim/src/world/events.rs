@@ -1,17 +1,17 @@
-//! What happens to hosts and clients: frames, timers, finished work, faults.
+//! Events of hosts and clients: frames, timers, finished work, faults.
 
-use super::replica::{ReplicaHost, Turn, Work};
-use super::{Happening, SHUFFLE_EVERY, World};
+use super::replica::{Arrival, Checked, ReplicaHost, Station, Turn, Work};
+use super::{SHUFFLE_EVERY, SimEvent, World};
 use crate::byzantine::Behaviour;
 use crate::faults::Fault;
 use crate::oracles::{Observation, Violation};
 use bytes::Bytes;
-use quorate_engine::frame_bytes_max;
+use quorate_engine::FrameTag;
 use quorate_types::{Peer, Rejected, Time};
 use std::time::Duration;
 
 impl World {
-    pub(super) fn happen(&mut self, what: Happening) -> Result<(), Violation> {
+    pub(super) fn apply(&mut self, what: SimEvent) -> Result<(), Violation> {
         if let Some(resumes) = self.paused_until(&what) {
             self.schedule(resumes, what);
             return Ok(());
@@ -19,29 +19,40 @@ impl World {
         let (kind, place, digest) = what.fingerprint();
         self.trace.record(self.now, kind, place, &digest);
         match what {
-            Happening::Frame { to, from, honest, content, .. } => {
+            SimEvent::Frame { to, from, honest, content, .. } => {
                 self.deliver(to, from, honest, content)
             }
-            Happening::Timer { endpoint } => self.ring(endpoint),
-            Happening::Work { host, incarnation, work } => self.finish(host, incarnation, work),
-            Happening::Submit { client, operation } => self.submit(client, operation),
-            Happening::Fault(fault) => self.begin(&fault),
-            Happening::Boot { host } => self.boot(host),
-            Happening::Shuffle => {
+            SimEvent::Timer { endpoint } => self.ring(endpoint),
+            SimEvent::Work { host, incarnation, work } => self.finish(host, incarnation, work),
+            SimEvent::Checked { host, incarnation, checked } if self.is_of(host, incarnation) => {
+                let station = checked.station;
+                self.finish_check(host, *checked)?;
+                self.check(host, station)
+            }
+            SimEvent::Resume { host, incarnation, station } if self.is_of(host, incarnation) => {
+                self.check(host, station)
+            }
+            SimEvent::Checked { .. } | SimEvent::Resume { .. } => Ok(()),
+            SimEvent::Submit { client, operation } => self.submit(client, operation),
+            SimEvent::Fault(fault) => self.begin(&fault),
+            SimEvent::Boot { host } => self.boot(host),
+            SimEvent::Shuffle => {
                 self.twins.shuffle();
-                self.schedule(self.now + SHUFFLE_EVERY, Happening::Shuffle);
+                self.schedule(self.now + SHUFFLE_EVERY, SimEvent::Shuffle);
                 Ok(())
             }
-            Happening::Calm => self.calm(),
+            SimEvent::Calm => self.calm(),
         }
     }
 
     /// Until when the host that this concerns does nothing at all.
-    fn paused_until(&self, what: &Happening) -> Option<Time> {
+    fn paused_until(&self, what: &SimEvent) -> Option<Time> {
         let host = match what {
-            Happening::Frame { to: host, .. }
-            | Happening::Timer { endpoint: host }
-            | Happening::Work { host, .. } => *host,
+            SimEvent::Frame { to: host, .. }
+            | SimEvent::Timer { endpoint: host }
+            | SimEvent::Checked { host, .. }
+            | SimEvent::Resume { host, .. }
+            | SimEvent::Work { host, .. } => *host,
             _ => return None,
         };
         let paused_until = self.hosts.get(host)?.paused_until;
@@ -56,22 +67,48 @@ impl World {
         content: Bytes,
     ) -> Result<(), Violation> {
         let tag = content.first().copied().unwrap_or(0);
-        if content.len() > frame_bytes_max(tag).unwrap_or(0) {
+        if content.len() > FrameTag::parse(tag).map_or(0, |tag| tag.rules().bytes_max) {
             // The transport closes the connection before it reads on.
             return self.judge(honest, tag, Err(Rejected::TooLarge("a frame")));
         }
         let Some(client) = to.checked_sub(self.hosts.len()) else {
-            let host = &mut self.hosts[to];
-            let receives = host.config.behaviour == Behaviour::Honest;
-            let mut turn = Turn::default();
-            let outcome = host.deliver(self.now, from, content, &mut turn);
-            self.judge(honest && receives, tag, outcome)?;
-            return self.carry_on(to, turn);
+            let station = self.hosts[to].arrive(self.now, from, Arrival { honest, content });
+            return self.check(to, station);
         };
         match self.clients[client].deliver(self.now, from, content) {
-            Ok(turn) => self.carry_on_client(client, turn),
+            Ok(turn) => self.apply_client_turn(client, turn),
             Err(reason) => self.judge(honest, tag, Err(reason)),
         }
+    }
+
+    /// Lets a thread that checks go on, until it is busy or nothing is left.
+    fn check(&mut self, to: usize, station: Station) -> Result<(), Violation> {
+        while let Some(checked) = self.hosts[to].begin_check(self.now, station) {
+            if self.hosts[to].is_correct() {
+                self.oracles.observe(&Observation::Checked(checked.frame))?;
+            }
+            if checked.frame.cost > Duration::ZERO {
+                let (at, incarnation) = (self.now + checked.frame.cost, self.hosts[to].incarnation);
+                let checked = Box::new(checked);
+                self.schedule(at, SimEvent::Checked { host: to, incarnation, checked });
+                return Ok(());
+            }
+            self.finish_check(to, checked)?;
+        }
+        if let Some(at) = self.hosts[to].next_check(self.now, station) {
+            let incarnation = self.hosts[to].incarnation;
+            self.schedule(at, SimEvent::Resume { host: to, incarnation, station });
+        }
+        Ok(())
+    }
+
+    fn finish_check(&mut self, to: usize, checked: Checked) -> Result<(), Violation> {
+        let host = &mut self.hosts[to];
+        let (honest, tag) = (checked.frame.honest && host.is_correct(), checked.tag);
+        let mut turn = Turn::default();
+        let outcome = host.finish_check(self.now, checked, &mut turn);
+        self.judge(honest, tag, outcome)?;
+        self.apply_turn(to, turn)
     }
 
     fn judge(
@@ -80,6 +117,7 @@ impl World {
         tag: u8,
         outcome: Result<(), Rejected>,
     ) -> Result<(), Violation> {
+        self.refused += u64::from(outcome.is_err());
         match outcome {
             Err(reason) if honest => {
                 self.oracles.observe(&Observation::Refused { reason: &reason, tag })
@@ -99,7 +137,7 @@ impl World {
             }
             host.armed = None;
             let turn = host.wake(self.now);
-            return self.carry_on(endpoint, turn);
+            return self.apply_turn(endpoint, turn);
         };
         let host = &mut self.clients[client];
         if host.armed != Some(self.now) {
@@ -107,7 +145,7 @@ impl World {
         }
         host.armed = None;
         let turn = host.wake(self.now);
-        self.carry_on_client(client, turn)
+        self.apply_client_turn(client, turn)
     }
 
     pub(super) fn finish(
@@ -116,19 +154,24 @@ impl World {
         incarnation: u32,
         work: Work,
     ) -> Result<(), Violation> {
-        let machine_room = &mut self.hosts[host];
-        if machine_room.incarnation != incarnation || !machine_room.is_up() {
+        if !self.is_of(host, incarnation) {
             return Ok(());
         }
-        let turn = machine_room.finish(self.now, work);
-        self.carry_on(host, turn)
+        let turn = self.hosts[host].finish(self.now, work);
+        self.apply_turn(host, turn)
+    }
+
+    /// Returns `true` if the host runs and is in this one of its starts.
+    fn is_of(&self, host: usize, incarnation: u32) -> bool {
+        let host = &self.hosts[host];
+        host.incarnation == incarnation && host.is_up()
     }
 
     pub(super) fn submit(&mut self, client: usize, operation: Bytes) -> Result<(), Violation> {
         self.unsubmitted -= 1;
         self.oracles.observe(&Observation::Submitted { operation: &operation })?;
         let turn = self.clients[client].submit(self.now, operation);
-        self.carry_on_client(client, turn)
+        self.apply_client_turn(client, turn)
     }
 
     pub(super) fn boot(&mut self, host: usize) -> Result<(), Violation> {
@@ -136,7 +179,7 @@ impl World {
             return Ok(());
         }
         let turn = self.hosts[host].boot(self.now);
-        self.carry_on(host, turn)
+        self.apply_turn(host, turn)
     }
 
     fn begin(&mut self, fault: &Fault) -> Result<(), Violation> {
@@ -149,7 +192,15 @@ impl World {
                 self.network.partition(self.now, side, shape, lasts);
             }
             Fault::Clog { from, to, lasts } => self.network.clog(self.now, from, to, lasts),
-            Fault::Pause { host, lasts } => self.hosts[host].paused_until = self.now + lasts,
+            Fault::Pause { host, lasts } => {
+                let paused_until = &mut self.hosts[host].paused_until;
+                *paused_until = (*paused_until).max(self.now + lasts);
+            }
+            Fault::Suspend { host, lasts } => {
+                self.hosts[host].suspend(self.now, lasts);
+                let (at, incarnation) = (self.now + lasts, self.hosts[host].incarnation);
+                self.schedule(at, SimEvent::Work { host, incarnation, work: Work::WakeUp });
+            }
             Fault::SlowDisk { host, sync_us, lasts } => {
                 let sync = Duration::from_micros(sync_us);
                 self.hosts[host].slow_down_disk(sync, self.now + lasts);
@@ -179,9 +230,9 @@ impl World {
 
     /// Mostly nearly everything unsynced is lost; sometimes it had all reached the disk.
     pub(super) fn crash(&mut self, host: usize, down: Duration) {
-        let lost = if self.dice.one_in(4) { 0 } else { self.dice.between(&(80..=100)) };
+        let lost = if self.rng.one_in(4) { 0 } else { self.rng.between(&(80..=100)) };
         self.hosts[host].crash(lost);
-        self.schedule(self.now + down, Happening::Boot { host });
+        self.schedule(self.now + down, SimEvent::Boot { host });
     }
 
     /// The faults are over: whoever is down starts, and from here on there is a bound.

@@ -1,28 +1,32 @@
 //! A replica's host: disk, executor and pool in virtual time, and the contract with the machine.
 
+mod checks;
 mod effects;
 mod tasks;
 
+use checks::CheckThreads;
+pub(crate) use checks::{Arrival, Checked, Station};
+
 use super::clock::Clock;
 use crate::byzantine::{Behaviour, Liar};
-use crate::dice::Dice;
 use crate::faults::DiskFailure;
-use crate::gate::Gate;
-use crate::gate::Held;
 use crate::recording::{Recorder, RecordingService, Seen};
 use crate::scenario::Durations;
-use bytes::Bytes;
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, KeyFile};
-use quorate_engine::{Incoming, Message, Replica, ReplicaConfig, Settings, Status, Verifier};
+use quorate_deterministic::Rng;
+use quorate_engine::host::{Barrier, Gated, GroupCommit, barrier};
+use quorate_engine::{Message, Replica, ReplicaConfig, Settings, Status, Verifier};
 use quorate_storage::disk::Faults;
 use quorate_storage::{
     Executor, ExecutorConfig, Fault, FaultyDisk, Journal, LogConfig, MemoryDisk, MemoryStore,
     SnapshotJob, Snapshots, StorageError,
 };
-use quorate_types::machine::{CombineOutcome, ExecutedUpTo, Halt, ReadRequest, Recovery, Task};
+use quorate_types::machine::{
+    CombineOutcome, Entry, ExecutedUpTo, Halt, ReadRequest, Recovery, Task,
+};
 use quorate_types::{
-    BodyRef, ClientId, Committee, Event, Height, Machine, Peer, Recipients, Rejected, ReplicaId,
-    Time, Verified, View,
+    BodyRef, ClientId, Committee, Event, Height, Machine, Peer, Recipients, ReplicaId, Time, View,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,24 +41,26 @@ pub(crate) enum Work {
     Execute,
     /// The oldest snapshot under way is written.
     Snapshot,
-    /// Shares are combined.
+    /// Shares were combined on the pool.
     Combine(Box<CombineOutcome>),
-    /// What is on disk is read.
+    /// A read of the disk is done.
     Read(ReadRequest),
+    /// A suspension is over: the wall clock is looked at.
+    WakeUp,
 }
 
-/// What came of one turn of a host.
+/// Outcome of one turn of a host.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     /// Messages that leave now.
     pub(crate) released: Vec<(Recipients, Message)>,
-    /// What comes back, and after how long.
+    /// Work that comes back, with the time that it takes.
     pub(crate) later: Vec<(Duration, Work)>,
-    /// What the oracles should know.
+    /// Observations for the oracles.
     pub(crate) notes: Vec<Note>,
 }
 
-/// What the oracles should know.
+/// Observations for the oracles.
 #[derive(Debug)]
 pub(crate) enum Note {
     Booted(Option<ExecutedUpTo>, Vec<BodyRef>),
@@ -71,12 +77,14 @@ pub(crate) enum Note {
         root: Digest,
     },
     Halted(Halt),
+    /// Nothing is taken from this peer for a while.
+    Barred(Peer),
     /// The disk failed or is not what it should be: no fault of a scenario does that.
     Storage(StorageError),
 }
 
 impl Note {
-    /// On one line.
+    /// Describes it on one line.
     pub(crate) fn brief(&self) -> String {
         match self {
             Self::Booted(executed, _) => {
@@ -88,12 +96,13 @@ impl Note {
             Self::Stored(body) => format!("stored {body:?}"),
             Self::Installed { height, .. } => format!("installed a snapshot at {height}"),
             Self::Halted(halt) => format!("halted: {halt}"),
+            Self::Barred(peer) => format!("takes nothing from {peer:?} for a while"),
             Self::Storage(error) => format!("storage: {error}"),
         }
     }
 }
 
-/// What does not change while a host restarts.
+/// Configuration that outlives a host's restarts.
 #[derive(Debug)]
 pub(crate) struct HostConfig {
     pub(crate) id: ReplicaId,
@@ -112,7 +121,7 @@ impl HostConfig {
         !self.committee.contains(self.id)
     }
 
-    /// What others know it by.
+    /// Identity that its channels prove.
     pub(crate) fn peer(&self) -> Peer {
         if self.is_learner() {
             Peer::Learner(ClientId(self.keys.identity.public()))
@@ -122,13 +131,15 @@ impl HostConfig {
     }
 }
 
-/// A replica's machine room.
+/// A replica's host: its disks, and while it runs, everything else.
 pub(crate) struct ReplicaHost {
     pub(crate) config: HostConfig,
-    /// How often it has started.
+    /// Number of its starts.
     pub(crate) incarnation: u32,
     /// It does nothing until then.
     pub(crate) paused_until: Time,
+    /// Its monotonic clock stands still until then.
+    suspended_until: Time,
     /// The world's timer that is set for it.
     pub(crate) armed: Option<Time>,
     disk: MemoryDisk,
@@ -136,7 +147,7 @@ pub(crate) struct ReplicaHost {
     snapshots: MemoryDisk,
     store: MemoryStore,
     slow_sync: Option<(Duration, Time)>,
-    /// What its wall clock was set by, in milliseconds.
+    /// Milliseconds by which its wall clock was set.
     step_ms: i64,
     /// Its disk is about to fail: how long it is down then.
     failing: Option<Duration>,
@@ -144,12 +155,12 @@ pub(crate) struct ReplicaHost {
     wiped: bool,
     /// It stopped itself, and nobody starts it again.
     halted: bool,
-    dice: Dice,
+    rng: Rng,
     liar: Option<Liar>,
     running: Option<Running>,
 }
 
-/// What a crash takes away.
+/// Everything that a crash takes away.
 struct Running {
     machine: Replica,
     verifier: Arc<Verifier>,
@@ -162,18 +173,21 @@ struct Running {
     tasks: VecDeque<Task>,
     /// Snapshots that are being written.
     jobs: VecDeque<SnapshotJob>,
-    /// What the machine was told to be durable.
+    /// Last height that the machine was told to be durable.
     durable: Height,
-    gate: Gate<Held>,
+    barrier: Barrier,
+    log: GroupCommit<Entry, Gated>,
+    checks: CheckThreads,
 }
 
 impl ReplicaHost {
-    pub(crate) fn new(config: HostConfig, dice: Dice) -> Self {
+    pub(crate) fn new(config: HostConfig, rng: Rng) -> Self {
         let liar = Liar::new(config.id, config.behaviour, &config.keys);
         Self {
             config,
             incarnation: 0,
             paused_until: Time(0),
+            suspended_until: Time(0),
             armed: None,
             disk: MemoryDisk::new(),
             bodies: MemoryDisk::new(),
@@ -184,7 +198,7 @@ impl ReplicaHost {
             failing: None,
             wiped: false,
             halted: false,
-            dice,
+            rng,
             liar,
             running: None,
         }
@@ -196,7 +210,7 @@ impl ReplicaHost {
         self.halted = true;
     }
 
-    /// Whether it stopped itself for good.
+    /// Returns `true` if it stopped itself for good.
     pub(crate) fn has_halted(&self) -> bool {
         self.halted
     }
@@ -204,6 +218,24 @@ impl ReplicaHost {
     /// Sets its wall clock, for the next start.
     pub(crate) fn step_clock(&mut self, by_ms: i64) {
         self.step_ms += by_ms;
+    }
+
+    /// Does nothing for so long, and its monotonic clock stands still.
+    pub(crate) fn suspend(&mut self, now: Time, lasts: Duration) {
+        let until = now + lasts;
+        let stands_until = self.suspended_until.max(now);
+        self.paused_until = self.paused_until.max(until);
+        self.suspended_until = stands_until.max(until);
+        if let Some(running) = &mut self.running {
+            running.clock.suspend(until.since(stands_until));
+        }
+    }
+
+    fn read_wall_clock(&mut self, now: Time, turn: &mut Turn) {
+        let origin_ms = self.running.as_ref().map(|running| running.clock.wall_origin_ms());
+        if let Some(origin_ms) = origin_ms.filter(|_| !mutants::active(Mutant::WallClockOnce)) {
+            self.feed(now, Event::WallClock(origin_ms), turn);
+        }
     }
 
     /// From now on its disk fails; it is down for so long then.
@@ -215,13 +247,13 @@ impl ReplicaHost {
             faults.set(vec![match how {
                 DiskFailure::Full => Fault::Full { bytes: 0 },
                 DiskFailure::Write => Fault::FailWrite { nth: write },
-                DiskFailure::Torn => Fault::TearWrite { nth: write, bytes: self.dice.index(64) },
+                DiskFailure::Torn => Fault::TearWrite { nth: write, bytes: self.rng.index(64) },
                 DiskFailure::Sync => Fault::FailSync { nth: sync },
             }]);
         }
     }
 
-    /// How long it is down, if the failure that its disk reports was to be expected.
+    /// Time for which it is down, if the failure that its disk reports was to be expected.
     pub(crate) fn expected_failure(&mut self) -> Option<Duration> {
         self.failing.take()
     }
@@ -239,7 +271,7 @@ impl ReplicaHost {
         self.running.is_some()
     }
 
-    /// What it shows of itself, while it runs.
+    /// Status of its machine, while it runs.
     pub(crate) fn status(&self) -> Option<Status> {
         self.running.as_ref().map(|running| running.machine.status())
     }
@@ -249,7 +281,7 @@ impl ReplicaHost {
         self.running.as_ref().map(|running| running.machine.view())
     }
 
-    /// Whether it signs: it has its promises, and is a member.
+    /// Returns `true` if it signs: it has its promises, and is a member.
     pub(crate) fn signs(&self) -> bool {
         !self.wiped && !self.config.is_learner()
     }
@@ -274,7 +306,7 @@ impl ReplicaHost {
     /// Disk and processor are as quick as on a good day.
     pub(crate) fn calm(&mut self) {
         self.slow_sync = None;
-        self.paused_until = Time(0);
+        self.paused_until = self.suspended_until;
         if self.failing.take().is_some()
             && let Some(running) = &self.running
         {
@@ -307,8 +339,8 @@ impl ReplicaHost {
         let Some(mut running) = self.running.take() else {
             return;
         };
-        if self.dice.coin() {
-            for entry in running.gate.take_queued() {
+        if self.rng.coin() {
+            for entry in running.log.take_queued() {
                 let _ = running.journal.write(&entry);
             }
         }
@@ -324,7 +356,7 @@ impl ReplicaHost {
             self.disk = MemoryDisk::new();
         }
         for disk in [&self.disk, &self.bodies, &self.snapshots] {
-            disk.crash(&mut || self.dice.percent(lost_percent));
+            disk.crash(&mut || self.rng.percent(lost_percent));
         }
         self.store.crash();
     }
@@ -335,26 +367,7 @@ impl ReplicaHost {
         self.bodies = MemoryDisk::new();
     }
 
-    /// A frame arrives. The error is why it was refused.
-    pub(crate) fn deliver(
-        &mut self,
-        now: Time,
-        from: Peer,
-        content: Bytes,
-        turn: &mut Turn,
-    ) -> Result<(), Rejected> {
-        let Some(running) = &self.running else {
-            return Ok(());
-        };
-        let message = Verified::<Incoming>::check(content, from, &running.verifier)?;
-        if let (Some(liar), Incoming::Consensus(inner)) = (&mut self.liar, &*message) {
-            liar.hear(inner);
-        }
-        self.feed(now, Event::Message { from, message }, turn);
-        Ok(())
-    }
-
-    /// The timer rings.
+    /// Lets the machine's timers fire that are due.
     pub(crate) fn wake(&mut self, now: Time) -> Turn {
         let mut turn = Turn::default();
         if let Some(running) = &mut self.running {
@@ -375,7 +388,12 @@ impl ReplicaHost {
             Work::Execute => self.finish_task(now, &mut turn),
             Work::Snapshot => self.finish_snapshot(now, &mut turn),
             Work::Read(request) => self.finish_read(now, &request, &mut turn),
+            Work::WakeUp => {
+                self.read_wall_clock(now, &mut turn);
+                Ok(())
+            }
             Work::Combine(outcome) => {
+                self.hold_shares_against(now, &outcome.combined.bad, &mut turn);
                 self.feed(now, Event::Combined(*outcome), &mut turn);
                 Ok(())
             }
@@ -402,11 +420,8 @@ impl ReplicaHost {
         recovery.snapshots = snapshots.heights();
         recovery.staged = snapshots.staged_chunks();
         let clock = Clock::start(now, config.clock_rate, self.step_ms);
-        let verifier = Arc::new(Verifier::new(
-            Arc::clone(&config.committee),
-            config.settings.protocol,
-            config.settings.proposal_key,
-        ));
+        let committee = Arc::clone(&config.committee);
+        let verifier = Arc::new(Verifier::new(committee, &config.settings));
         let machine = Replica::new(ReplicaConfig {
             id: config.id,
             identity: Arc::new(config.keys.identity.clone()),
@@ -416,6 +431,7 @@ impl ReplicaHost {
             wall_origin_ms: clock.wall_origin_ms(),
             signs: self.signs(),
         });
+        let (barrier, log) = barrier();
         let running = Running {
             machine,
             verifier,
@@ -428,7 +444,9 @@ impl ReplicaHost {
             recorder,
             tasks: VecDeque::new(),
             jobs: VecDeque::new(),
-            gate: Gate::default(),
+            barrier,
+            log,
+            checks: CheckThreads::new(),
         };
         Ok((running, recovery))
     }

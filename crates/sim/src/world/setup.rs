@@ -1,11 +1,10 @@
-//! How a world begins: keys, committee, hosts, load.
+//! Setup of a world: keys, committee, hosts, load.
 
 use super::replica::{HostConfig, ReplicaHost};
 use crate::byzantine::Behaviour;
-use crate::dice::Dice;
-use crate::genesis;
 use crate::scenario::Scenario;
 use quorate_crypto::KeyFile;
+use quorate_deterministic::{Rng, genesis};
 use quorate_types::{Committee, ReplicaId, Time};
 use std::sync::Arc;
 
@@ -15,11 +14,13 @@ const CLOCK_RATE: u64 = 1_000_000;
 /// Each member's keys, and what they make together.
 pub(super) fn committee(scenario: &Scenario) -> (Vec<KeyFile>, Arc<Committee>) {
     let Scenario { seed, scheme, weights, settings, .. } = scenario;
-    let (keys, committee) = genesis::members(*seed, *scheme, settings.key_cache, weights);
+    let (keys, committee) =
+        genesis::members(*seed, *scheme, settings.comparison.key_cache, weights);
     (keys, Arc::new(committee))
 }
 
-/// A host for each member, then a second one for each twin, then one for each learner; and the pairs.
+/// A host for each member, then a second one for each twin, then one for each learner; and the
+/// pairs.
 pub(super) fn hosts(
     scenario: &Scenario,
     keys: &[KeyFile],
@@ -51,23 +52,23 @@ pub(super) fn hosts(
     let learners = learners.map(|(index, keys)| config(index, Behaviour::Honest, keys, CLOCK_RATE));
     let hosts = (0..)
         .zip(voters.chain(learners))
-        .map(|(number, config)| ReplicaHost::new(config, Dice::new(scenario.seed, "host", number)));
+        .map(|(number, config)| ReplicaHost::new(config, Rng::new(scenario.seed, "host", number)));
     (hosts.collect(), pairs)
 }
 
-/// When which client hands in an operation: bursts over the fault phase, and a few after it, so that
-/// whoever missed everything hears of something.
-pub(super) fn load(scenario: &Scenario, dice: &mut Dice) -> Vec<(Time, usize)> {
+/// Times at which clients submit operations: bursts over the fault phase, and a few after it, so
+/// that whoever missed everything hears of something.
+pub(super) fn load(scenario: &Scenario, rng: &mut Rng) -> Vec<(Time, usize)> {
     let phase_us = u64::try_from(scenario.fault_phase.as_micros()).expect("seconds");
     let mut load = Vec::new();
     while load.len() < scenario.operations {
-        let at = Time(dice.below(phase_us));
-        let client = dice.index(scenario.clients);
-        let burst = if dice.one_in(8) { dice.index(16) + 1 } else { dice.index(3) + 1 };
+        let at = Time(rng.below(phase_us));
+        let client = rng.index(scenario.clients);
+        let burst = if rng.one_in(8) { rng.index(16) + 1 } else { rng.index(3) + 1 };
         load.extend(std::iter::repeat_n((at, client), burst.min(scenario.operations - load.len())));
     }
     for client in 0..scenario.clients {
-        load.push((Time(phase_us + dice.between(&(1..=1_000_000))), client));
+        load.push((Time(phase_us + rng.between(&(1..=1_000_000))), client));
     }
     load
 }

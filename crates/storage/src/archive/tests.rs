@@ -66,9 +66,9 @@ fn the_oldest_go_as_far_as_a_checkpoint_and_the_retention_allow() {
     let disk = MemoryDisk::new();
     let (mut archive, _) = open(&disk, 3 * SEGMENT);
     fill(&mut archive, 400);
-    archive.give_up_below(0).expect("gives up nothing");
+    archive.prune_below(0).expect("prunes nothing");
     assert_eq!(archive.oldest(), 0, "no checkpoint covers anything");
-    archive.give_up_below(400).expect("gives up");
+    archive.prune_below(400).expect("prunes");
     let oldest = archive.oldest();
     assert!(oldest > 0 && oldest < 400, "{oldest}");
     assert_eq!(archive.read(oldest - 1), Ok(None));

@@ -35,7 +35,8 @@ fn the_newest_complete_one_is_found_and_no_other_stays() {
     assert_eq!(names.len(), 4, "three parts and a manifest: {names:?}");
 }
 
-/// Every step of writing one fails once, with a crash: the one before stays whole, or the new one is there.
+/// Every step of writing one fails once, with a crash: the one before stays whole, or the new one
+/// is there.
 #[test]
 fn a_crash_while_writing_leaves_a_whole_one() {
     let steps = |nth| {

@@ -11,44 +11,44 @@ use std::sync::Arc;
 pub enum Fault {
     /// The write with this number fails and leaves nothing.
     FailWrite {
-        /// Its number.
+        /// Number of the write, from 0.
         nth: u64,
     },
     /// The write with this number fails after some of its bytes.
     TearWrite {
-        /// Its number.
+        /// Number of the write, from 0.
         nth: u64,
-        /// How many bytes are written.
+        /// Number of bytes that are written.
         bytes: usize,
     },
     /// The sync with this number fails, and as on a real system every later one of the same file
     /// reports success although what was written to it is not durable.
     FailSync {
-        /// Its number.
+        /// Number of the sync, from 0.
         nth: u64,
     },
     /// The directory sync with this number fails.
     FailDirectorySync {
-        /// Its number.
+        /// Number of the directory sync, from 0.
         nth: u64,
     },
     /// The change of a name with this number fails: removals and renames.
     FailNameChange {
-        /// Its number.
+        /// Number of the change, from 0.
         nth: u64,
     },
     /// No more than this many bytes can be written, new files included.
     Full {
-        /// How many.
+        /// Number of bytes that fit.
         bytes: u64,
     },
     /// A bit reads wrong.
     FlipBit {
-        /// In this file.
+        /// Name of the file that reads wrong.
         file: String,
-        /// In this byte.
+        /// Offset of the byte in the file.
         offset: u64,
-        /// 0 to 7.
+        /// Bit in that byte, 0 to 7.
         bit: u8,
     },
 }
@@ -106,7 +106,8 @@ impl Faults {
         self.state.lock().bytes
     }
 
-    /// Whether anything failed yet. A bit that reads wrong is no failure: only a checksum tells.
+    /// Returns `true` once anything failed. A bit that reads wrong is no failure: only a checksum
+    /// tells.
     #[must_use]
     pub fn fired(&self) -> bool {
         self.state.lock().fired
@@ -194,7 +195,7 @@ pub struct FaultyDisk<D> {
 }
 
 impl<D: Disk> FaultyDisk<D> {
-    /// Stands over `inner`.
+    /// A disk that hands calls on to `inner` until one is due to fail.
     #[must_use]
     pub fn new(inner: D, plan: Vec<Fault>) -> Self {
         let faults = Faults::default();

@@ -49,16 +49,16 @@ struct Write {
 /// A write that a crash may take back, whole or in part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnsyncedWrite {
-    /// The file's name.
+    /// Name of the file written to.
     pub file: String,
-    /// Where in the file it begins.
+    /// Offset in the file at which it begins.
     pub offset: u64,
-    /// How many bytes it has.
+    /// Number of bytes that it has.
     pub bytes: usize,
 }
 
 impl MemoryDisk {
-    /// An empty disk.
+    /// A disk without files.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -91,9 +91,9 @@ impl MemoryDisk {
         }
     }
 
-    /// Whether anything written or removed is not yet durable.
-    #[must_use]
-    pub fn has_unsynced(&self) -> bool {
+    /// Returns `true` if anything written or removed is not yet durable.
+    #[cfg(test)]
+    pub(crate) fn has_unsynced(&self) -> bool {
         let directory = self.directory.lock();
         let same_names = directory.files.len() == directory.durable.len()
             && directory
@@ -146,8 +146,8 @@ impl MemoryDisk {
         Self { directory: Arc::new(Mutex::new(Directory { files, durable })) }
     }
 
-    /// What a crash may take back now, file by file in the order of their names and write by write
-    /// in the order in which they were made; whether the names themselves are durable or not.
+    /// Writes that a crash may take back now, file by file in the order of their names and write by
+    /// write in the order in which they were made, be the names themselves durable or not.
     #[must_use]
     pub fn unsynced(&self) -> Vec<UnsyncedWrite> {
         let directory = self.directory.lock();

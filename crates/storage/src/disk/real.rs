@@ -15,15 +15,15 @@ const LOCK: &str = "lock";
 /// Zeroes are written in pieces of this size.
 const ZERO_BYTES: usize = 1024 * 1024;
 
-/// So many pieces are synced together: a sync of the log beside them waits for no more than that.
+/// Number of pieces synced together: a sync of the log beside them waits for no more than that.
 const ZERO_PIECES: usize = 4;
 
 /// A directory of its own on a real disk, locked against other processes.
 ///
-/// New files are filled with zeroes before they are used. On ext4 a sync of a block that was written
-/// before has only the data to flush; one of a fresh block commits the file system's own journal
-/// too. Medians of `cargo run --release -p quorate-storage --example log_latency` on a virtual
-/// machine with two cores and ext4, itself moderately busy:
+/// New files are filled with zeroes before they are used. On ext4 a sync of a block that was
+/// written before has only the data to flush; one of a fresh block commits the file system's own
+/// journal too. Medians of `cargo run --release -p quorate-storage --example log_latency` on a
+/// virtual machine with two cores and ext4, itself moderately busy:
 ///
 /// | write and sync | 256 B | 512 KiB |
 /// |---|---|---|
@@ -42,7 +42,7 @@ pub struct RealDisk {
     _lock: File,
 }
 
-/// How a new file comes to its length.
+/// Way in which a new file comes to its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fill {
     /// Zeroes are written and synced: a later sync of what takes their place is cheap.
@@ -94,8 +94,9 @@ impl RealDisk {
         })
     }
 
-    /// The same directory for a log that never syncs ([`crate::Durability::Os`]): new files get their
-    /// length and no content, since zeroes ahead of the data would only double what is written.
+    /// The same directory for a log that never syncs ([`crate::Durability::Os`]): new files get
+    /// their length and no content, since zeroes ahead of the data would only double what is
+    /// written.
     #[must_use]
     pub fn without_zeroing(mut self) -> Self {
         self.fill = Fill::Hole;
@@ -112,7 +113,7 @@ impl RealDisk {
 }
 
 impl Drop for RealDisk {
-    /// The lock must not be given up while a thread still writes into the directory.
+    /// The lock must not be released while a thread still writes into the directory.
     fn drop(&mut self) {
         if let Some(preparing) = self.preparing.take() {
             let _ = preparing.thread.join();

@@ -9,7 +9,7 @@ fn read(file: &Arc<dyn DiskFile>, offset: u64, bytes: usize) -> Vec<u8> {
     buffer
 }
 
-/// What both disks must do alike.
+/// A file keeps its length and starts as zeroes, on both disks.
 fn files_keep_their_length_and_start_as_zeroes(disk: &mut dyn Disk) {
     let file = disk.create("b", 1_000).expect("made");
     disk.create("a", 10).expect("made");

@@ -1,4 +1,4 @@
-//! What is remembered of a client, so that each of its requests takes effect once.
+//! Sessions of clients, so that each of their requests takes effect once.
 
 use crate::StorageError;
 use crate::store::Transaction;
@@ -12,15 +12,16 @@ use quorate_types::{ClientId, Height, Request};
 /// A client may have [`Session::WINDOW`] requests on their way at once, and they may be decided in
 /// any order. It sends number `s` only when all up to `s − WINDOW` are answered. From that follows:
 ///
-/// * Everything below [`Session::lowest`] is completed. A number in the window is completed or it is
-///   not. Either way a request is executed when it is seen first, and never again.
-/// * **At or beyond `lowest + WINDOW`** nothing is executed, recorded or *answered*. An honest client
-///   is never there: what was answered was executed first. It is no refusal: the same signed bytes
-///   may be ordered again after the window moved on, and then take effect.
-/// * **Results are kept** for `WINDOW` numbers below `lowest` and for all completed ones above it. A
-///   client that lost its replies asks again for a number no more than `WINDOW` below its highest,
-///   which `lowest` cannot have passed by more: it is always answered. Below that nothing is
-///   answered any more; its client has the answer, or has lost its own count and needs a new key.
+/// * Everything below [`Session::lowest`] is completed. A number in the window is completed or it
+///   is not. Either way a request is executed when it is seen first, and never again.
+/// * **At or beyond `lowest + WINDOW`** nothing is executed, recorded or *answered*. An honest
+///   client is never there: what was answered was executed first. It is no refusal: the same signed
+///   bytes may be ordered again after the window moved on, and then take effect.
+/// * **Results are kept** for `WINDOW` numbers below `lowest` and for all completed ones above it.
+///   A client that lost its replies asks again for a number no more than `WINDOW` below its
+///   highest, which `lowest` cannot have passed by more: it is always answered. Below that nothing
+///   is answered any more; its client has the answer, or has lost its own count and needs a new
+///   key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Session {
     /// The lowest sequence number that is not completed.
@@ -29,33 +30,33 @@ pub struct Session {
     pub completed: u64,
 }
 
-/// What to do with a request.
+/// Status of a request in its client's session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum RequestStatus {
     Fresh,
     Completed,
     TooFarAhead,
 }
 
 impl Session {
-    /// How many requests may be on their way at once.
+    /// Number of requests that may be on their way at once.
     pub const WINDOW: u64 = 64;
-    /// Results of one request that take more bytes than this are not kept: only their digest is, and
-    /// a repeat of the request is not answered.
+    /// Results of one request that take more bytes than this are not kept: only their digest is,
+    /// and a repeat of the request is not answered.
     pub const RESULT_BYTES_MAX: usize = 64 * 1024;
 
-    /// Whether the request with this number took effect.
-    #[must_use]
-    pub fn is_completed(&self, sequence: u64) -> bool {
-        self.standing(sequence) == Standing::Completed
+    /// Returns `true` if the request with this number took effect.
+    #[cfg(test)]
+    pub(crate) fn is_completed(&self, sequence: u64) -> bool {
+        self.status(sequence) == RequestStatus::Completed
     }
 
-    pub(super) fn standing(&self, sequence: u64) -> Standing {
+    pub(super) fn status(&self, sequence: u64) -> RequestStatus {
         match sequence.checked_sub(self.lowest) {
-            None => Standing::Completed,
-            Some(ahead) if ahead >= Self::WINDOW => Standing::TooFarAhead,
-            Some(ahead) if self.completed >> ahead & 1 == 1 => Standing::Completed,
-            Some(_) => Standing::Fresh,
+            None => RequestStatus::Completed,
+            Some(ahead) if ahead >= Self::WINDOW => RequestStatus::TooFarAhead,
+            Some(ahead) if self.completed >> ahead & 1 == 1 => RequestStatus::Completed,
+            Some(_) => RequestStatus::Fresh,
         }
     }
 
@@ -115,10 +116,10 @@ fn result_key(client: ClientId, sequence: u64) -> Vec<u8> {
     [b"r", &client.0.0[..], &sequence.to_be_bytes()].concat()
 }
 
-/// What a request came to.
+/// Result of a request that took effect.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(super) struct CompletedResult {
-    /// Where it took effect.
+    /// Height at which it took effect.
     pub(super) height: Height,
     /// The digest that a reply signs.
     pub(super) digest: Digest,
@@ -132,7 +133,7 @@ impl CompletedResult {
         Self { height, digest: hash(&encoded), results: Some(results) }
     }
 
-    /// What is stored: without the results, where they are too large.
+    /// Encoding that is stored: without the results, where they are too large.
     fn kept(&self) -> Vec<u8> {
         let whole = borsh::to_vec(self).expect("encoding into memory cannot fail");
         if whole.len() <= Session::RESULT_BYTES_MAX {

@@ -3,7 +3,7 @@
 //! The stream that is cut into chunks is, for every key in order, its length (`u32`,
 //! little-endian), the key, the value's length and the value.
 
-use super::{DECIDED, EXECUTED, Executor, Progress, decided_key};
+use super::{DECIDED, EXECUTED, ExecutedRecord, Executor, decided_key};
 use crate::StorageError;
 use crate::snapshots::{SnapshotWriter, Snapshots};
 use crate::store::View;
@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 /// A snapshot to be written, on whatever thread has the time.
 pub struct SnapshotJob {
     view: Box<dyn View>,
-    progress: Progress,
+    record: ExecutedRecord,
 }
 
 impl Executor {
@@ -29,16 +29,16 @@ impl Executor {
     /// When nothing was executed yet.
     pub fn snapshot(&mut self) -> Result<SnapshotJob, StorageError> {
         self.make_durable()?;
-        let progress = self.progress.clone().expect("a snapshot is of an executed height");
-        Ok(SnapshotJob { view: self.store.view()?, progress })
+        let record = self.record.clone().expect("a snapshot is of an executed height");
+        Ok(SnapshotJob { view: self.store.view()?, record })
     }
 
     /// Replaces the state by a snapshot whose chunks are staged, durably and all at once (★).
     ///
     /// # Errors
-    /// [`StorageError::State`] when the store fails or the chunks are not what their manifest says; the
-    /// state is the old one then. [`StorageError::FalseSnapshot`] when they are, and do not come to the
-    /// root that it names. The same for ever after.
+    /// [`StorageError::State`] when the store fails or the chunks are not what their manifest says;
+    /// the state is the old one then. [`StorageError::FalseSnapshot`] when they are, and do not
+    /// come to the root that it names. The same for ever after.
     pub fn install(
         &mut self,
         install: &Install,
@@ -46,17 +46,17 @@ impl Executor {
     ) -> Result<ExecutedUpTo, StorageError> {
         self.check()?;
         let Install { manifest, decided } = install;
-        let progress = Progress {
+        let record = ExecutedRecord {
             service: manifest.service.clone(),
             header: manifest.header,
             operations: manifest.operations,
             decided: decided.to_vec(),
         };
-        if progress.service != self.service.name() {
+        if record.service != self.service.name() {
             let damaged = StorageError::StateDamaged { entry: "snapshot of another service" };
             return self.settle(Err(damaged));
         }
-        let encoded = borsh::to_vec(&progress).expect("encoding into memory cannot fail");
+        let encoded = borsh::to_vec(&record).expect("encoding into memory cannot fail");
         let own = [
             Ok((EXECUTED.to_vec(), encoded)),
             Ok((decided_key(manifest.header.height).to_vec(), decided.to_vec())),
@@ -71,7 +71,7 @@ impl Executor {
             error => error,
         });
         self.settle(opened)?;
-        self.progress = Some(progress);
+        self.record = Some(record);
         self.is_durable();
         Ok(self.executed().expect("just installed"))
     }
@@ -81,7 +81,7 @@ impl SnapshotJob {
     /// The height that it is of.
     #[must_use]
     pub fn height(&self) -> Height {
-        self.progress.header.height
+        self.record.header.height
     }
 
     /// Writes it; complete and durable afterwards. The ones before the last two are removed.
@@ -89,12 +89,12 @@ impl SnapshotJob {
     /// # Errors
     /// When the store cannot be read or the disk fails.
     pub fn write(self, snapshots: &Snapshots) -> Result<Manifest, StorageError> {
-        let Self { view, progress } = self;
-        if let Some(manifest) = snapshots.manifest(progress.header.height) {
+        let Self { view, record } = self;
+        if let Some(manifest) = snapshots.manifest(record.header.height) {
             // Never write over one that is complete: a crash in between would leave half of it.
             return Ok(manifest);
         }
-        let mut writer = snapshots.begin(progress.header.height);
+        let mut writer = snapshots.begin(record.header.height);
         view.scan(&mut |key, value| {
             if key == EXECUTED || key.first() == Some(&DECIDED) {
                 return Ok(());
@@ -104,9 +104,9 @@ impl SnapshotJob {
         })?;
         let chunks = writer.chunks()?;
         let manifest = Manifest {
-            service: progress.service,
-            header: progress.header,
-            operations: progress.operations,
+            service: record.service,
+            header: record.header,
+            operations: record.operations,
             chunks,
         };
         snapshots.finish(&manifest)?;

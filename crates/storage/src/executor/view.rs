@@ -6,7 +6,8 @@ use bytes::Bytes;
 use quorate_types::Height;
 use quorate_types::service::{KeyRange, Reader, State, StateError, Visitor};
 
-/// The state as of a height; later heights do not change it. While it is kept, so is what they replaced.
+/// The state as of a height; later heights do not change it. While it is kept, so is what they
+/// replaced.
 pub struct StateView {
     pub(super) height: Height,
     pub(super) view: Box<dyn View>,
@@ -19,22 +20,22 @@ impl std::fmt::Debug for StateView {
 }
 
 impl StateView {
-    /// Which height; 0 before any was executed.
+    /// Height whose state the view shows; 0 before any was executed.
     #[must_use]
     pub fn height(&self) -> Height {
         self.height
     }
 
-    /// Has the service's reader answer a question about it.
+    /// Has the service's reader answer a query of it.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub fn query(
         &self,
         reader: &dyn Reader,
-        question: &[u8],
+        query: &[u8],
     ) -> Result<Result<Bytes, String>, StateError> {
-        reader.query(&Service(self.view.as_ref()), question)
+        reader.query(&Service(self.view.as_ref()), query)
     }
 }
 

@@ -1,28 +1,29 @@
-//! What is where in the two logs. Bounded by the retention: what is given up leaves the index too.
+//! Index of what the two logs hold, and where. Bounded by the retention: what is pruned leaves the
+//! index too.
 
 use crate::log::{Location, Segment};
 use quorate_types::machine::ReadItem;
 use quorate_types::{BodyRef, Height};
 use std::collections::BTreeMap;
 
-/// A stored body.
+/// Place of a stored body, and its release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stored {
     pub(super) location: Location,
-    /// The height that was let go and ordered it; `None` for a live one.
+    /// The height that was released and ordered it; `None` for a live one.
     pub(super) height: Option<Height>,
 }
 
-/// The whole index.
+/// Index of both logs, by item and by segment.
 #[derive(Default)]
 pub(super) struct Index {
     pub(super) bodies: BTreeMap<BodyRef, Stored>,
     pub(super) decided: BTreeMap<Height, Location>,
     pub(super) record_segments: BTreeMap<u64, Part<Height>>,
     pub(super) body_segments: BTreeMap<u64, Part<BodyRef>>,
-    /// From this height on decided records are here without a gap.
+    /// Height from which on decided records are here without a gap.
     pub(super) decided_from: Height,
-    /// From this height on no body was given up.
+    /// Height from which on no body was pruned.
     pub(super) bodies_from: Height,
 }
 
@@ -55,9 +56,9 @@ impl Index {
         part.content.push(name);
     }
 
-    /// A height that orders these bodies was let go. Whether all of them are here: otherwise what is
-    /// kept begins after it.
-    pub(super) fn let_go(&mut self, height: Height, names: &[BodyRef]) -> bool {
+    /// Marks these bodies as ordered by a height that was released. Returns `true` if all of them
+    /// are here; otherwise what is kept begins after the height.
+    pub(super) fn release(&mut self, height: Height, names: &[BodyRef]) -> bool {
         let mut complete = true;
         for name in names {
             match self.bodies.get_mut(name) {
@@ -93,7 +94,7 @@ impl Index {
         self.decided_from.max(self.bodies_from).max(Height(1))
     }
 
-    /// Where an item is.
+    /// Place of an item; `None` where nothing is stored.
     pub(super) fn find(&self, item: &ReadItem) -> Option<(Segment, Location)> {
         let (at, segment) = match item {
             ReadItem::Body(name) => {
@@ -119,8 +120,8 @@ impl Index {
         (highest, highest < below)
     }
 
-    /// The highest height that orders a body of this segment, and whether each of its bodies was let go
-    /// below `below`.
+    /// The highest height that orders a body of this segment, and whether each of its bodies was
+    /// released below `below`.
     pub(super) fn bodies_in(&self, segment: u64, below: Height) -> (Height, bool) {
         let names = self.body_segments.get(&segment).into_iter().flat_map(|p| &p.content);
         let stored = names.filter_map(|name| self.bodies.get(name));

@@ -2,7 +2,7 @@
 
 use super::index::Index;
 use super::{
-    BODY, BODY_HEAD_BYTES, DECIDED, DECIDED_HEAD_BYTES, INCARNATION, LET_GO, Latest, SAFETY, SLOT,
+    BODY, BODY_HEAD_BYTES, DECIDED, DECIDED_HEAD_BYTES, INCARNATION, Latest, RELEASED, SAFETY, SLOT,
 };
 use crate::StorageError;
 use crate::log::{Location, Segment};
@@ -13,16 +13,16 @@ use quorate_types::machine::{DecidedRecord, ExecutedUpTo, RecordKind, Recovery};
 use quorate_types::{BodyRef, Height, ReplicaId};
 use std::collections::BTreeMap;
 
-/// What is collected while the logs are read.
+/// Entries collected while the logs are read.
 pub(super) struct Collected {
     pub(super) index: Index,
     pub(super) latest: Latest,
     /// Heights after the executed one.
     decided: BTreeMap<Height, Bytes>,
     after: Height,
-    /// Heights that were let go, and whether all their bodies are still here.
-    let_go: BTreeMap<Height, bool>,
-    /// Nothing was read of the bodies.
+    /// Heights that were released, and whether all their bodies are still here.
+    released: BTreeMap<Height, bool>,
+    /// Set until a record of the bodies was read.
     pub(super) no_bodies: bool,
 }
 
@@ -33,7 +33,7 @@ impl Collected {
             latest: Latest::new(),
             decided: BTreeMap::new(),
             after: executed.map_or(Height(0), ExecutedUpTo::height),
-            let_go: BTreeMap::new(),
+            released: BTreeMap::new(),
             no_bodies: true,
         }
     }
@@ -82,18 +82,18 @@ impl Collected {
                 self.index.add_body(segment, name, location);
                 Ok(())
             }
-            LET_GO => {
+            RELEASED => {
                 let mark = <(Height, Vec<BodyRef>)>::try_from_slice(payload);
                 let (height, names) = mark.map_err(|_| unknown(segment, location, kind))?;
-                let complete = self.index.let_go(height, &names);
-                self.let_go.insert(height, complete);
+                let complete = self.index.release(height, &names);
+                self.released.insert(height, complete);
                 Ok(())
             }
             _ => Err(unknown(segment, location, kind)),
         }
     }
 
-    /// What the machine is told; the index is complete afterwards.
+    /// State that survived, as the machine is told it; the index is complete afterwards.
     pub(super) fn recovery(&mut self, executed: Option<ExecutedUpTo>) -> Recovery {
         self.index.decided_from = contiguous_down(&self.index.decided);
         self.index.bodies_from = self.bodies_from();
@@ -113,10 +113,10 @@ impl Collected {
         }
     }
 
-    /// From the newest height that was let go downwards, as long as all bodies are here.
+    /// Height from which on all bodies are here, down from the newest that was released.
     fn bodies_from(&self) -> Height {
-        let mut from = self.let_go.last_key_value().map_or(Height(0), |(top, _)| top.next());
-        for (height, complete) in self.let_go.iter().rev() {
+        let mut from = self.released.last_key_value().map_or(Height(0), |(top, _)| top.next());
+        for (height, complete) in self.released.iter().rev() {
             if height.next() != from || !complete {
                 break;
             }
@@ -127,7 +127,7 @@ impl Collected {
 }
 
 /// Stands for bodies that were lost with their files: never stored, so that the height that it is
-/// written for counts as given up.
+/// written for counts as pruned.
 pub(super) fn lost_body() -> BodyRef {
     BodyRef { author: ReplicaId(u16::MAX), sequence: u64::MAX, digest: Digest::ZERO }
 }

@@ -1,14 +1,15 @@
-//! What is given up, and when.
+//! Pruning of both logs: what goes, and when.
 //!
-//! Checked whenever the machine let something go. While both logs together use more than the retention,
-//! the one whose oldest segment ends at the lower height gives that segment up, so that what is kept of
-//! the two covers the same heights. A segment goes only when the machine let go everything in it:
+//! Checked whenever the machine released something. While both logs together use more than the
+//! retention, the one whose oldest segment ends at the lower height prunes that segment, so that
+//! what is kept of the two covers the same heights. A segment goes only when the machine released
+//! everything in it:
 //!
 //! * **decided heights** below [`Release::below`](quorate_types::machine::Release);
-//! * **bodies** all of whose last stores were let go with a height below it. A live one keeps its
+//! * **bodies** all of whose last stores were released with a height below it. A live one keeps its
 //!   segment, and with it all younger ones: bodies are not copied. How many live ones there are is
-//!   bounded by what the machine holds undecided (each author's quota) and by the heights between two
-//!   snapshots; how long the oldest of them stays live is not, and the log grows meanwhile.
+//!   bounded by what the machine holds undecided (each author's quota) and by the heights between
+//!   two snapshots; how long the oldest of them stays live is not, and the log grows meanwhile.
 //! * **The latest record of each kind** is copied forward instead: at most two and a window's
 //!   slots, of kilobytes.
 //!
@@ -26,23 +27,23 @@ impl Journal {
         self.records.used_bytes() + self.bodies.used_bytes()
     }
 
-    /// Gives up what it may while there is more than the retention: in each log all at once, since
+    /// Prunes what it may while there is more than the retention: in each log all at once, since
     /// every time takes a sync and a vote may wait for it.
     pub(super) fn prune(&mut self) -> Result<(), StorageError> {
         let floors = self.floors();
         if let Some(floor) = floors.records {
             self.shared.index.lock().drop_records(floor);
             copy_forward(&mut self.records, &mut self.latest, floor)?;
-            self.records.give_up(floor)?;
+            self.records.prune_before(floor)?;
         }
         if let Some(floor) = floors.bodies {
             self.shared.index.lock().drop_bodies(floor);
-            self.bodies.give_up(floor)?;
+            self.bodies.prune_before(floor)?;
         }
         Ok(())
     }
 
-    /// How far each log may be given up.
+    /// Segment below which each log may be pruned.
     fn floors(&self) -> Floors {
         let index = self.shared.index.lock();
         let records = self.records.full().map(|(segment, bytes)| {
@@ -82,7 +83,7 @@ struct Floors {
     bodies: Option<u64>,
 }
 
-/// An oldest segment.
+/// Segment that is the oldest of its log.
 struct Candidate {
     segment: u64,
     bytes: u64,
@@ -91,7 +92,8 @@ struct Candidate {
     is_free: bool,
 }
 
-/// Appends the latest records that lie before `floor` again (★); they become durable with the floor.
+/// Appends the latest records that lie before `floor` again (★); they become durable with the
+/// floor.
 fn copy_forward(log: &mut Log, latest: &mut Latest, floor: u64) -> Result<(), StorageError> {
     if mutants::active(Mutant::PruneLatestRecord) {
         return Ok(());

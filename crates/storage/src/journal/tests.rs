@@ -68,7 +68,7 @@ fn ensure(holds: bool, what: impl Into<String>) -> Check {
     if holds { Ok(()) } else { Err(what.into()) }
 }
 
-/// What recovery must say when exactly these entries survived.
+/// Expected recovery when exactly these entries survived.
 fn model(entries: &[Entry]) -> Recovery {
     let mut recovery = Recovery::default();
     let mut slots = BTreeMap::new();
@@ -545,7 +545,7 @@ fn a_real_directory_recovers_and_fills_many_segments() {
     }
 }
 
-/// What a host may do, and what may happen to it.
+/// Actions of a host, and accidents that may happen to it.
 #[derive(Clone, Debug)]
 enum Step {
     Write(Entry),
@@ -578,8 +578,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Whatever happens, what is recovered of each log is what was written to it up to some point, and
-    /// that point is not before the last commit that a host waited for.
+    /// Whatever happens, what is recovered of each log is what was written to it up to some point,
+    /// and that point is not before the last commit that a host waited for.
     #[test]
     fn recovery_agrees_with_a_naive_model(steps in prop::collection::vec(step(), 1..60)) {
         let disk = MemoryDisk::new();
@@ -607,9 +607,11 @@ proptest! {
                         });
                     }
                     let (mut reopened, recovery) = open(&disk).expect("never taken for corruption");
-                    let bodies = Recovery { bodies: recovery.bodies.clone(), ..Recovery::default() };
+                    let bodies = recovery.bodies.clone();
+                    let bodies = Recovery { bodies, ..Recovery::default() };
                     let records = Recovery { bodies: Vec::new(), ..recovery };
-                    let found = [(records, read_heights(&mut reopened)), (bodies, HEIGHTS.map(|_| None).collect())];
+                    let none = HEIGHTS.map(|_| None).collect();
+                    let found = [(records, read_heights(&mut reopened)), (bodies, none)];
                     for (written, found) in written.iter_mut().zip(found) {
                         let survived = (written.committed..=written.entries.len())
                             .find(|count| model_with_heights(&written.entries[..*count]) == found);
@@ -632,7 +634,7 @@ proptest! {
     }
 }
 
-/// What was written to one of the two logs.
+/// Entry that was written to one of the two logs.
 #[derive(Default)]
 struct Written {
     entries: Vec<Entry>,
@@ -672,7 +674,6 @@ fn model_with_heights(entries: &[Entry]) -> (Recovery, Vec<Option<Bytes>>) {
 }
 
 /// Each rule left out is noticed by the check that stands for it.
-#[cfg(feature = "mutants")]
 mod mutants {
     use super::*;
     use quorate_crypto::mutants::{Mutant, set};

@@ -1,14 +1,15 @@
-//! Giving up the oldest segments, and using their files again.
+//! Pruning of the oldest segments, whose files are used again.
 //!
-//! [`Log::give_up`] first makes durable, in the log itself, which segment is the oldest from now on (a
-//! *floor* record), together with whatever the caller copied forward before it; only then do names
-//! change (★). A crash in between leaves files below the floor: recovery removes them without reading
-//! them. A segment *at or above* the floor that is missing is corruption, wherever it is.
+//! [`Log::prune_before`] first makes durable, in the log itself, which segment is the oldest from
+//! now on (a *floor* record), together with whatever the caller copied forward before it; only then
+//! do names change (★). A crash in between leaves files below the floor: recovery removes them
+//! without reading them. A segment *at or above* the floor that is missing is corruption, wherever
+//! it is.
 //!
 //! A few of the files are kept under another name and become new segments by a rename: under steady
 //! load no file is made and no zero written. Their old content needs no clearing, because every
-//! checksum is keyed by the number of its segment. A rename that a crash takes back leaves a file below
-//! the floor whose content may be anything.
+//! checksum is keyed by the number of its segment. A rename that a crash takes back leaves a file
+//! below the floor whose content may be anything.
 
 use super::{Log, Segment, begin_segment, record};
 use crate::StorageError;
@@ -19,7 +20,7 @@ use quorate_crypto::mutants::{self, Mutant};
 const SPARES_MAX: usize = 2;
 
 impl Log {
-    /// The segments before the one in use, which is never given up, oldest first, with the bytes
+    /// The segments before the one in use, which is never pruned, oldest first, with the bytes
     /// used in each.
     pub(crate) fn full(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.full.iter().copied()
@@ -30,9 +31,9 @@ impl Log {
         self.full.iter().map(|(_, used)| used).sum::<u64>() + self.end
     }
 
-    /// Gives up every segment before `floor`, which is at most the one in use. What of them must stay
-    /// was appended again before.
-    pub(crate) fn give_up(&mut self, floor: u64) -> Result<(), StorageError> {
+    /// Prunes every segment before `floor`, which is at most the one in use. What of them must
+    /// stay was appended again before.
+    pub(crate) fn prune_before(&mut self, floor: u64) -> Result<(), StorageError> {
         assert!(floor <= self.segment.number, "the segment in use stays");
         self.floor = floor;
         if !mutants::active(Mutant::PruneBeforeCommit) {
@@ -77,7 +78,7 @@ impl Log {
         Ok(())
     }
 
-    /// The next segment's file: one that was given up, the one made ready, or a new one.
+    /// The next segment's file: one that was pruned, the one made ready, or a new one.
     pub(super) fn next_segment(&mut self, bytes: u64) -> Result<Segment, StorageError> {
         let number = self.segment.number + 1;
         let fits = bytes == self.config.segment_bytes && !self.prepared;

@@ -17,7 +17,8 @@ pub(crate) const HEADER_BYTES: usize = 64;
 pub(crate) const ALIGNMENT: usize = 8;
 /// The kind of a segment's first record; its payload is the format version.
 pub(crate) const SEGMENT: u8 = 0;
-/// The kind of a record that gives segments up: its payload is the number of the oldest that is kept.
+/// The kind of a record that gives segments up: its payload is the number of the oldest that is
+/// kept.
 pub(crate) const FLOOR: u8 = 32;
 
 const MAGIC: [u8; 4] = *b"QLR1";
@@ -93,7 +94,8 @@ impl RecordHeader {
         bytes.get(HEADER_BYTES..HEADER_BYTES + self.length as usize)
     }
 
-    /// Whether the payload in `bytes`, which start with this header, is the one it was made for.
+    /// Returns `true` if the payload in `bytes`, which start with this header, is the one it was
+    /// made for.
     pub(crate) fn is_whole(&self, bytes: &[u8], key: &Key) -> bool {
         self.payload(bytes).is_some_and(|payload| {
             key.checksum(&[payload]) == self.payload || mutants::active(Mutant::AcceptTornRecord)
@@ -105,7 +107,7 @@ pub(crate) fn padding(payload: usize) -> usize {
     payload.next_multiple_of(ALIGNMENT) - payload
 }
 
-/// What a record with a payload of this length takes in the log.
+/// Space that a record with a payload of this length takes in the log, in bytes.
 pub(crate) fn size(payload: usize) -> u64 {
     (HEADER_BYTES + payload + padding(payload)) as u64
 }

@@ -13,17 +13,18 @@ use std::path::Path;
 pub(super) type Visit<'a> =
     dyn FnMut(&Segment, Location, u8, &[u8]) -> Result<(), StorageError> + 'a;
 
-/// What recovery found.
-pub(super) struct Found {
-    /// Every segment that holds records, in order, with its used bytes. The log goes on in the last.
+/// Result of scanning a log's segments.
+pub(super) struct Scanned {
+    /// Every segment that holds records, in order, with its used bytes. The log goes on in the
+    /// last.
     pub(super) segments: Vec<(Segment, u64)>,
-    /// Where it goes on.
+    /// Offset at which the log goes on.
     pub(super) end: u64,
     /// The sequence number of the next record.
     pub(super) sequence: u64,
-    /// The oldest segment of the log; older files were given up.
+    /// The oldest segment of the log; older files were pruned.
     pub(super) floor: u64,
-    /// Files that were given up and may be used again, by name.
+    /// Files that were pruned and may be used again, by name.
     pub(super) spares: Vec<String>,
 }
 
@@ -31,7 +32,7 @@ pub(super) fn scan(
     disk: &mut dyn Disk,
     log: LogName,
     visit: &mut Visit<'_>,
-) -> Result<Found, StorageError> {
+) -> Result<Scanned, StorageError> {
     let listed = disk.list().map_err(|error| {
         StorageError::io("list the files beside", disk.locate(&log.all()), &error)
     })?;
@@ -42,7 +43,7 @@ pub(super) fn scan(
     let (gone, kept) = numbers.split_at(numbers.partition_point(|number| *number < floor));
     discard(disk, log, gone.iter().copied())?;
 
-    let mut found = Found { segments: Vec::new(), end: 0, sequence: 0, floor, spares };
+    let mut found = Scanned { segments: Vec::new(), end: 0, sequence: 0, floor, spares };
     let mut rest = kept;
     if floor > 1 {
         found.sequence = first_sequence(disk, log, floor, rest)?;
@@ -77,9 +78,9 @@ pub(super) fn scan(
     Ok(found)
 }
 
-/// The oldest segment that is part of the log. Every segment that was begun after something was given
-/// up says so near its start, and the one in use then says so too: with a torn start of the newest,
-/// the one before it has it.
+/// The oldest segment that is part of the log. Every segment that was begun after something was
+/// pruned says so near its start, and the one in use then says so too: with a torn start of the
+/// newest, the one before it has it.
 fn find_floor(disk: &dyn Disk, log: LogName, numbers: &[u64]) -> Result<u64, StorageError> {
     let mut begun = 0;
     for &number in numbers.iter().rev() {
@@ -104,7 +105,7 @@ fn find_floor(disk: &dyn Disk, log: LogName, numbers: &[u64]) -> Result<u64, Sto
     Ok(1)
 }
 
-/// Where the log begins: its first segment must be there, whole at its start.
+/// Sequence number at which the log begins: its first segment must be there, whole at its start.
 fn first_sequence(
     disk: &dyn Disk,
     log: LogName,
@@ -134,7 +135,8 @@ fn begins(bytes: &[u8], key: &Key) -> Option<u64> {
     sound.then_some(header.sequence)
 }
 
-/// Whether any segment of the log in `folder` has a sound start. Looks without locking the folder.
+/// Returns `true` if any segment of the log in `folder` has a sound start. Looks without locking
+/// the folder.
 pub(crate) fn has_begun(folder: &Path, log: LogName) -> io::Result<bool> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -177,7 +179,7 @@ fn read_records(
 
 type VisitRaw<'a> = dyn FnMut(Location, u8, &[u8]) -> Result<(), StorageError> + 'a;
 
-/// As [`read_records`], with the log's own records.
+/// Reads records as [`read_records`] does, with the log's own.
 fn read_records_raw(
     segment: &Segment,
     bytes: &[u8],
@@ -208,7 +210,7 @@ fn check_format(segment: &Segment, payload: &[u8]) -> Result<(), StorageError> {
     Err(StorageError::Format { file: segment.place.clone(), found, expected: FORMAT })
 }
 
-/// Whether the segment's first record is the one that comes next in the log.
+/// Returns `true` if the segment's first record is the one that comes next in the log.
 fn begins_with(
     disk: &dyn Disk,
     log: LogName,
@@ -230,7 +232,7 @@ fn begins_with(
 fn refuse_corruption(
     disk: &dyn Disk,
     log: LogName,
-    found: &Found,
+    found: &Scanned,
     segment: &Segment,
     offset: u64,
     tail: &[u8],

@@ -204,7 +204,8 @@ fn a_staged_chunk_that_decayed_is_not_installed() {
 }
 
 /// Every chunk is what the manifest says, and they do not come to the root that it names: so many
-/// members named it alike that more are faulty than may be. (Seed 997 of short runs with little log.)
+/// members named it alike that more are faulty than may be. (Seed 997 of short runs with little
+/// log.)
 #[test]
 fn a_snapshot_that_does_not_come_to_its_root_stops_the_replica() {
     let (_, served, manifest) = snapshot(&MemoryDisk::new(), "donor");
@@ -257,8 +258,8 @@ fn the_last_two_are_kept_and_found_again() {
     assert_eq!(open(&disk).heights(), [Height(11), Height(12)]);
 }
 
-/// A crash between any two steps of taking a snapshot: it is there, whole, or it is not; and the one
-/// before it is there in any case.
+/// A crash between any two steps of taking a snapshot: it is there, whole, or it is not; and the
+/// one before it is there in any case.
 #[test]
 fn a_crash_while_one_is_taken_leaves_whole_ones() {
     let kinds: [fn(u64) -> Fault; 4] = [
@@ -314,7 +315,6 @@ fn check_all(disk: &MemoryDisk, newest: u64) {
     assert_eq!(disk.list().expect("listed").len(), files, "something remains");
 }
 
-#[cfg(feature = "mutants")]
 mod mutants {
     use super::*;
     use quorate_crypto::mutants::{Mutant, set};

@@ -18,12 +18,12 @@ pub struct MemoryStore {
 #[derive(Clone, Debug, Default)]
 struct Content {
     values: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// What the keys changed since the last durable commit were before.
+    /// Values before the changes since the last durable commit, by key.
     undo: Changes,
 }
 
 impl MemoryStore {
-    /// An empty store.
+    /// A store without keys.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -19,7 +19,7 @@ fn commit(store: &mut dyn Store, changes: Pairs<'_>, durable: bool) {
     transaction.commit(durable).expect("committed");
 }
 
-/// What both stores must do alike.
+/// Changes of one transaction take effect together, in both stores.
 fn transactions_take_effect_together(store: &mut dyn Store) {
     commit(store, &[(b"a", Some(b"1")), (b"b", Some(b""))], false);
     assert_eq!(store.get(b"a"), Ok(Some(b"1".to_vec())));
@@ -54,7 +54,7 @@ fn a_disk_store_is_a_store() {
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 type Scan<'a> = &'a dyn Fn(&mut Visitor<'_>) -> Result<(), StateError>;
 
-/// What a scan shows until it was shown so many.
+/// Entries that a scan shows until it was shown so many.
 fn shown(most: usize, scan: Scan<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut shown = Vec::new();
     scan(&mut |key, value| {

@@ -30,7 +30,7 @@ fn a_start_is_the_upper_part_of_a_number() {
     assert_eq!(Available::first_sequence(FIRST - 1), FIRST - (1 << Available::SEQUENCE_BITS));
 }
 
-/// What is signed has one width and one form.
+/// The statement has one width and one form.
 #[test]
 fn golden_statement() {
     let available =

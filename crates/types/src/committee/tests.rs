@@ -31,8 +31,8 @@ fn load(file: &CommitteeFile) -> Result<Committee, CommitteeError> {
     Committee::load(file, KeyCache::Off)
 }
 
-/// Two quorums share an honest member, a quorum can be reached without the faulty, and `weak` has an
-/// honest member in it.
+/// Two quorums share an honest member, a quorum can be reached without the faulty, and `weak` has
+/// an honest member in it.
 #[test]
 fn thresholds() {
     let expected = [
@@ -114,7 +114,6 @@ fn weak_counts_weights() {
     check_weak_counts_weights().unwrap();
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn counting_heads_breaks_the_rules() {
     use quorate_crypto::mutants::{Mutant, set};
@@ -181,7 +180,6 @@ fn threshold_keys_are_of_their_purposes() {
     check_keys_by_purpose();
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn one_share_for_all_purposes_is_noticed() {
     use quorate_crypto::mutants::{Mutant, assert_noticed};

@@ -1,4 +1,4 @@
-use super::{Caution, Weights, WeightsError};
+use super::{Weights, WeightsError, WeightsWarning};
 use quorate_crypto::Bitmap;
 
 fn weights(each: &[u64]) -> Weights {
@@ -29,8 +29,8 @@ fn thresholds_by_weight() {
     }
 }
 
-/// ADR 7: equal weights follow the rule by heads, whatever the weight is, and it names the same sets as
-/// the rule by weight unless 3 divides the members; there it asks for one member less.
+/// ADR 7: equal weights follow the rule by heads, whatever the weight is, and it names the same
+/// sets as the rule by weight unless 3 divides the members; there it asks for one member less.
 #[test]
 fn the_rules_by_heads_and_by_weight_agree_unless_three_divides_the_members() {
     for members in 1..=209_u64 {
@@ -62,7 +62,7 @@ fn vectors() -> Vec<Vec<u64>> {
     all
 }
 
-/// What the protocols take for granted, over every set of members of every committee: the honest are
+/// Three assumptions of the protocols, over every set of members of every committee: the honest are
 /// a quorum, two quorums share more than the faulty, and a weak set has an honest member in it.
 #[test]
 fn quorums_intersect_in_more_than_the_faulty_and_weak_sets_include_an_honest_member() {
@@ -120,12 +120,12 @@ fn the_refusal_of_a_quorum_in_one_hand_names_the_most_that_is_taken() {
 
 #[test]
 fn who_outweighs_what_may_fail_is_named() {
-    let tells = |each: &[u64]| weights(each).caution();
+    let tells = |each: &[u64]| weights(each).warning();
     assert_eq!(tells(&[1, 1, 1, 1]), None);
     assert_eq!(tells(&[2, 2, 2, 1]), None);
-    assert_eq!(tells(&[1, 1, 1]), Some(Caution::ToleratesNobody));
+    assert_eq!(tells(&[1, 1, 1]), Some(WeightsWarning::ToleratesNobody));
     let heavy = tells(&[3, 1, 1, 1]).expect("told");
-    assert_eq!(heavy, Caution::Indispensable { members: vec![0], faulty_max: 1 });
+    assert_eq!(heavy, WeightsWarning::Indispensable { members: vec![0], faulty_max: 1 });
     assert_eq!(
         heavy.to_string(),
         "no quorum without member 0, which weighs more than what may fail (1)"
@@ -138,7 +138,7 @@ fn who_outweighs_what_may_fail_is_named() {
     // And it is so: without a member that is named there is no quorum, without any other there is.
     for each in vectors() {
         let Ok(w) = Weights::new(each) else { continue };
-        let Some(Caution::Indispensable { members, .. }) = w.caution() else { continue };
+        let Some(WeightsWarning::Indispensable { members, .. }) = w.warning() else { continue };
         for member in 0..w.members() {
             let rest = w.total() - w.of(member);
             assert_eq!(rest < w.quorum(), members.contains(&member), "{w}: {member}");

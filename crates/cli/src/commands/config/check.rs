@@ -1,4 +1,4 @@
-//! `quorate config check`.
+//! Checks of a configuration: `quorate config check`.
 
 use crate::commands::status::configs_in;
 use crate::failure::{Code, CommandResult, Failure};

@@ -2,12 +2,12 @@
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use quorate_lab::text::thousands;
-use quorate_sim::priced::{Arrivals, Outcome, Percentiles, Scene};
+use quorate_model::{Arrivals, Estimate, Percentiles, Scene};
+use quorate_report::text::thousands;
 use std::num::NonZeroUsize;
 
-/// Draws it.
-pub(super) fn render(scene: &Scene, outcome: &Outcome) -> String {
+/// Draws the table of an estimate.
+pub(super) fn render(scene: &Scene, outcome: &Estimate) -> String {
     let mut text = heading(scene, outcome);
     let committed = thousands(outcome.committed_tps.round() as u64);
     let of_what = match scene.load.arrivals {
@@ -27,7 +27,7 @@ pub(super) fn render(scene: &Scene, outcome: &Outcome) -> String {
     }
     let (views, timeouts) = (thousands(outcome.views), thousands(outcome.timeouts));
     text.push_str(&format!(
-        "  views         {views}, {timeouts} given up · {} heights · certificates of {} bytes\n",
+        "  views         {views}, {timeouts} timed out · {} heights · certificates of {} bytes\n",
         thousands(outcome.heights),
         thousands(outcome.certificate_bytes),
     ));
@@ -55,7 +55,7 @@ pub(super) fn render(scene: &Scene, outcome: &Outcome) -> String {
     text
 }
 
-fn heading(scene: &Scene, outcome: &Outcome) -> String {
+fn heading(scene: &Scene, outcome: &Estimate) -> String {
     format!(
         "{} validators · {} ({} signatures) · {}-byte operations · {} · {:?} profile\n\
          prices of {} ({}, {}) · {} cores a host\n\n",
@@ -72,7 +72,7 @@ fn heading(scene: &Scene, outcome: &Outcome) -> String {
     )
 }
 
-fn latencies(outcome: &Outcome) -> Table {
+fn latencies(outcome: &Estimate) -> Table {
     let mut table = table(&["latency in ms", "p50", "p90", "p99", "mean"]);
     let rows: [(&str, &Percentiles); 4] = [
         ("committed by the first validator", &outcome.first_validator),
@@ -93,7 +93,7 @@ fn latencies(outcome: &Outcome) -> Table {
     align(table)
 }
 
-fn stations(outcome: &Outcome) -> Table {
+fn stations(outcome: &Estimate) -> Table {
     let mut table = table(&["station, % of a core", "mean", "busiest"]);
     for one in &outcome.utilisation {
         let percent = |value: f64| format!("{:.1}", 100.0 * value);

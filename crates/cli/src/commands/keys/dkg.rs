@@ -23,18 +23,19 @@ use std::time::Duration;
 
 /// Generate threshold keys together with the other members, without a dealer.
 ///
-/// Every member of a founding committee (whose members have keys of any scheme, and weigh the same) runs
-/// this with its own configuration and a new folder. They find each other at the committee file's addresses,
-/// deal, check and complain in an order that they decide as they decide everything, and write what a
-/// committee with `scheme = "bls-threshold"` needs: key.toml, committee.toml, config.toml and a transcript
-/// that shows to anybody how the keys came about. Nobody ever holds a secret but its own shares. Validators
-/// of the founding committee do not run meanwhile: their addresses are needed.
+/// Every member of a founding committee (whose members have keys of any scheme, and weigh the same)
+/// runs this with its own configuration and a new folder. They find each other at the committee
+/// file's addresses, deal, check and complain in an order that they decide as they decide
+/// everything, and write what a committee with `scheme = "bls-threshold"` needs: key.toml,
+/// committee.toml, config.toml and a transcript that shows to anybody how the keys came about.
+/// Nobody ever holds a secret but its own shares. Validators of the founding committee do not run
+/// meanwhile: their addresses are needed.
 ///
-/// A third of the members may fail: those that are silent for longer than --patience are gone on without. A
-/// member that was killed runs the same command again: it goes on where it was, for as long as others are
-/// there; afterwards it takes its keys from their transcript, with --transcript. The folder's
-/// `generation` holds what that takes, this member's secrets among it, and goes when the keys are
-/// written.
+/// A third of the members may fail: those that are silent for longer than --timeout are gone on
+/// without. A member that was killed runs the same command again: it goes on where it was, for as
+/// long as others are there; afterwards it takes its keys from their transcript, with --transcript.
+/// The folder's `generation` holds what that takes, this member's secrets among it, and goes when
+/// the keys are written.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     quorate testnet net                            a founding committee of four, Ed25519\n  \
@@ -51,8 +52,8 @@ pub(crate) struct Options {
     /// The folder for this member's new files; nothing in it is overwritten
     #[arg(long, value_name = "FOLDER")]
     out: PathBuf,
-    /// Which generation of this committee it is: the same text at every member, another one after a
-    /// generation that failed
+    /// Name of this generation: the same text at every member, another one after a generation that
+    /// failed
     #[arg(long, default_value = "1", value_name = "TEXT")]
     label: String,
     /// The protocol that the new configuration names: pbft, linear-pbft, linear-pbft-fast or sbft
@@ -61,11 +62,11 @@ pub(crate) struct Options {
     /// Seconds to wait for all members to join before going on with a quorum
     #[arg(long, default_value_t = 120, value_name = "SECONDS",
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    join_patience: u64,
+    join_timeout: u64,
     /// Seconds to wait for the others in each phase that follows, before going on without them
     #[arg(long, default_value_t = 10, value_name = "SECONDS",
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    patience: u64,
+    timeout: u64,
     /// Seconds to stay after the keys are written, for members that have none yet
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     linger: u64,
@@ -165,7 +166,7 @@ impl Given<'_> {
         })
     }
 
-    /// What a member does that comes when the others have gone.
+    /// Takes the keys from a file, as a member does that comes when the others have gone.
     fn take_from(&self, participant: &Participant, file: &Path) -> Result<Written, Failure> {
         let transcript = transcript::read(file)?;
         if transcript.founding.chain_id() != self.founding.chain_id()
@@ -201,7 +202,7 @@ impl Given<'_> {
         self.place.write(made, &generated.qualified)
     }
 
-    /// Why a member has no part in a ceremony that has begun.
+    /// Failure of a member that has no part in a ceremony that has begun.
     fn not_joined(&self, ceremony: &Ceremony, member: u16) -> Failure {
         if ceremony.joined().contains(&member) {
             return Failure::run(format!(
@@ -216,12 +217,12 @@ impl Given<'_> {
         ))
     }
 
-    fn join_patience(&self) -> Duration {
-        Duration::from_secs(self.options.join_patience)
+    fn join_timeout(&self) -> Duration {
+        Duration::from_secs(self.options.join_timeout)
     }
 
-    fn patience(&self) -> Duration {
-        Duration::from_secs(self.options.patience)
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(self.options.timeout)
     }
 
     fn linger(&self) -> Duration {
@@ -229,7 +230,7 @@ impl Given<'_> {
     }
 }
 
-/// What a ceremony that is over came to.
+/// Keys of a ceremony that is over.
 fn generated(ceremony: &Ceremony) -> Result<Arc<Generated>, Failure> {
     match ceremony.result() {
         Some(Ok(generated)) => Ok(Arc::clone(generated)),

@@ -3,26 +3,26 @@
 use crate::failure::{CommandResult, Failure};
 use crate::output;
 use clap::Args;
-use quorate_gateway::{Connection, ConnectionConfig, KvClient};
-use quorate_lab::text::thousands;
+use quorate_gateway::{ClientConfig, Connection, KvClient};
 use quorate_ledger::kv::{Operation, Step};
+use quorate_report::text::thousands;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// Put values and say how fast that was. For load at a given rate, with a committee of its own:
-/// `quorate bench --service kv`.
+/// Put values from several callers at once, and show the rate. For load at a given rate, with a
+/// committee of its own: `quorate bench --service kv`.
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// Callers, each with one operation under way
+    /// Number of callers, each with one operation under way
     #[arg(long, default_value_t = 64, value_name = "COUNT",
           value_parser = clap::value_parser!(u32).range(1..=4_096))]
     callers: u32,
-    /// Puts in an operation, all or none
+    /// Number of puts in an operation, all or none of which take effect
     #[arg(long, default_value_t = 1, value_name = "COUNT",
           value_parser = clap::value_parser!(u32).range(1..=256))]
     batch: u32,
-    /// Keys that are written, one after the other
+    /// Number of keys that are written, one after the other
     #[arg(long, default_value_t = 100_000, value_name = "COUNT",
           value_parser = clap::value_parser!(u64).range(1..))]
     keys: u64,
@@ -30,13 +30,13 @@ pub(super) struct Options {
     #[arg(long, default_value_t = 100, value_name = "BYTES",
           value_parser = clap::value_parser!(u32).range(0..=65_536))]
     value_bytes: u32,
-    /// How long
+    /// Length of the load, in seconds
     #[arg(long, default_value_t = 10, value_name = "SECONDS",
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     duration: u64,
 }
 
-/// What one caller saw.
+/// Results of one caller.
 #[derive(Default)]
 struct Seen {
     latencies: Vec<Duration>,
@@ -44,10 +44,11 @@ struct Seen {
 }
 
 impl Options {
-    pub(super) async fn run(&self, config: ConnectionConfig, json: bool) -> CommandResult {
-        let sessions = config.committee.size();
+    pub(super) async fn run(&self, config: ClientConfig, json: bool) -> CommandResult {
+        let (committee, first) = (&config.committee, config.sessions[0].first);
+        let sessions = Connection::new_sessions(committee, first, committee.size());
         let connection =
-            Connection::open(&ConnectionConfig { sessions, ..config }).map_err(Failure::run)?;
+            Connection::open(&ClientConfig { sessions, ..config }).map_err(Failure::run)?;
         let store = KvClient::new(connection);
         // The first operation waits for the connections; it is not counted.
         store.execute(&self.operation(0)).await.map_err(super::explain)?;

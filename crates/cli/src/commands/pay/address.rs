@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 
 /// Make a wallet: a folder with new keys and an empty file of coins and payments.
 ///
-/// Whoever reads the key spends the money. Keep a copy of the key, and none of the wallet's file: a copy does not
-/// know what was spent since.
+/// Whoever reads the key spends the money. Keep a copy of the key, and none of the wallet's file: a
+/// copy does not know what was spent since.
 #[derive(Debug, Args)]
 pub(super) struct Keys {
-    /// The folder to make
+    /// Folder to make for the wallet
     folder: PathBuf,
     /// Seal the key under a passphrase
     #[arg(long, conflicts_with = "existing")]
@@ -26,21 +26,21 @@ pub(super) struct Keys {
     /// Take the passphrase from the first line of FILE instead of asking
     #[arg(long, value_name = "FILE", requires = "encrypt")]
     passphrase_file: Option<PathBuf>,
-    /// Make a wallet for the key.toml that is in the folder already, as the issuer's of a testnet. Never for
-    /// a key that had a wallet before
+    /// Make a wallet for the key.toml that is in the folder already, as the issuer's of a testnet.
+    /// Never for a key that had a wallet before
     #[arg(long)]
     existing: bool,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Say a wallet's address: its public key, which payers write as payee.
+/// Show a wallet's address: its public key, which payers write as payee.
 #[derive(Debug, Args)]
 pub(super) struct Address {
     #[command(flatten)]
     folder: Folder,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

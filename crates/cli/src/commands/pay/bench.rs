@@ -14,28 +14,31 @@ use std::time::Duration;
 
 /// Measure all schemes: real authorities under load, beside what their signatures cost.
 ///
-/// For each scheme: one authority on a processor of its own, fed with prepared payments as fast as it
-/// votes; then all authorities at half of what the machine can do, for latencies. Payments have one input, with
-/// a certificate of its own, and two outputs. Everything is checked and locks are durable.
+/// For each scheme: one authority on a processor of its own, fed with prepared payments as fast as
+/// it votes; then all authorities at half of what the machine can do, for latencies. Payments have
+/// one input, with a certificate of its own, and two outputs. Everything is checked and locks are
+/// durable.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     quorate pay bench                four authorities, plain, merkle and bls\n  \
     quorate pay bench -n 10          certificates of seven votes\n  \
     quorate pay bench --shards 2     each authority in two processes")]
 pub(crate) struct Options {
-    /// How many authorities
-    #[arg(short = 'n', long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=100))]
+    /// Number of payment authorities
+    #[arg(short = 'n', long, default_value_t = 4,
+          value_parser = clap::value_parser!(u16).range(1..=100))]
     authorities: u16,
-    /// How many processes each authority shares its payers among
+    /// Number of processes that each authority shares its payers among
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=16))]
     shards: u16,
-    /// Which schemes: plain, merkle, bls, bls-threshold
+    /// Schemes to measure: plain, merkle, bls, bls-threshold
     #[arg(long, value_delimiter = ',', default_value = "plain,merkle,bls")]
     scheme: Vec<PayScheme>,
-    /// Seconds of each load
+    /// Length of each load, in seconds
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=600))]
     duration: u64,
-    /// What a lock survives: a power cut (fsync), or the end of the process only (os)
+    /// Durability of locks: against a power cut (fsync), or only against the end of the process
+    /// (os)
     #[arg(long, default_value = "fsync")]
     durability: Durability,
     /// Print the reports as JSON

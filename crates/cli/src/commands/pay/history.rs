@@ -9,32 +9,32 @@ use quorate_gateway::wallet::{HistoryLine, utc};
 use std::fs;
 use std::path::PathBuf;
 
-/// Say what a wallet is worth. No authority is asked.
+/// Show a wallet's balance. No authority is asked.
 #[derive(Debug, Args)]
 pub(super) struct Balance {
     #[command(flatten)]
     place: Place,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Show everything that a wallet did, in order.
+/// Show a wallet's history: every payment in order.
 #[derive(Debug, Args)]
 pub(super) struct History {
     #[command(flatten)]
     place: Place,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Write everything that a wallet did as a table for auditors: comma-separated values, times in UTC.
+/// Export a wallet's history as a table for auditors: comma-separated values, times in UTC.
 #[derive(Debug, Args)]
 pub(super) struct Export {
     #[command(flatten)]
     place: Place,
-    /// The file to write; it is replaced. Absent: to standard output
+    /// File to write, which is replaced; by default standard output
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 }

@@ -1,10 +1,10 @@
-//! Where a wallet and its network's file are, and how they are opened.
+//! Paths of a wallet and its network's file, and how they are opened.
 
 use crate::failure::Failure;
 use crate::passphrase;
 use clap::Args;
 use quorate_crypto::{IdentityKey, IdentitySecret, StoredKeys};
-use quorate_gateway::wallet::{PaperError, Wallet, WalletError};
+use quorate_gateway::wallet::{PaymentFileError, Wallet, WalletError};
 use quorate_node::payments::read_network;
 use quorate_payments::Network;
 use std::fs;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// The network file's name where none is given.
 const NETWORK: &str = "network.toml";
 
-/// Where a wallet is.
+/// Path of a wallet.
 #[derive(Debug, Args)]
 pub(super) struct Folder {
     /// The wallet's folder, as `quorate pay keys` made it
@@ -22,7 +22,7 @@ pub(super) struct Folder {
     wallet: PathBuf,
 }
 
-/// Where a network's file is.
+/// Path of a network's file.
 #[derive(Debug, Args)]
 pub(super) struct NetworkPlace {
     /// The network file; by default network.toml in the wallet's folder, or else beside that folder
@@ -30,7 +30,7 @@ pub(super) struct NetworkPlace {
     network: Option<PathBuf>,
 }
 
-/// Where a wallet and its network are, and what opens its key.
+/// Paths of a wallet and its network, and the passphrase of its key.
 #[derive(Debug, Args)]
 pub(super) struct Place {
     #[command(flatten)]
@@ -129,10 +129,11 @@ pub(super) fn explain(error: WalletError) -> Failure {
     }
 }
 
-/// The exit code of a paper that is not taken: 1 where it proves nothing, 2 where it cannot be read.
-pub(super) fn explain_paper(path: &Path, error: PaperError) -> Failure {
+/// The exit code of a paper that is not taken: 1 where it proves nothing, 2 where it cannot be
+/// read.
+pub(super) fn explain_paper(path: &Path, error: PaymentFileError) -> Failure {
     match error {
-        PaperError::Read { .. } => Failure::usage(error),
+        PaymentFileError::Read { .. } => Failure::usage(error),
         error => Failure::run(format!("{}: {error}", path.display())),
     }
 }

@@ -8,27 +8,27 @@ use quorate_gateway::wallet::PaymentReceipt;
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Take in what the network began with for this wallet. Again, it does nothing.
+/// Collect the coins that the network began with for this wallet. A second time changes nothing.
 #[derive(Debug, Args)]
 pub(super) struct Genesis {
     #[command(flatten)]
     place: Place,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Take in the coins of a receipt.
+/// Collect the coins of a receipt.
 ///
-/// No authority is asked: a receipt proves itself. Again, it does nothing. Exit code 1: the receipt
-/// proves nothing, or pays somebody else.
+/// No authority is asked: a receipt proves itself. A second time changes nothing. Exit code 1: the
+/// receipt proves nothing, or pays somebody else.
 #[derive(Debug, Args)]
 pub(super) struct Receive {
     /// The receipt, as the payer's `quorate pay send` wrote it
     file: PathBuf,
     #[command(flatten)]
     place: Place,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

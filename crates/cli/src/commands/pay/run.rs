@@ -13,18 +13,18 @@ use std::path::PathBuf;
 
 /// Run one shard of one authority.
 ///
-/// It logs to standard error, and serves status, metrics and evidence of double spends over HTTP at the
-/// address in its configuration. It may be killed at any time: what it voted for is on disk.
+/// It logs to standard error, and serves status, metrics and evidence of double spends over HTTP at
+/// the address in its configuration. It may be killed at any time: what it voted for is on disk.
 ///
-/// It exits with 3 when its locks are fewer than it had: it would vote twice for one coin, and must not
-/// start again under its keys. And with 4 when its disk failed.
+/// It exits with 3 when its locks are fewer than it had: it would vote twice for one coin, and must
+/// not start again under its keys. And with 4 when its disk failed.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  quorate pay run --config net/authority-0/shard-0.toml")]
 pub(crate) struct Options {
     /// The shard's configuration file
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// Run on this processor alone: for measurements
+    /// Index of the processor to run on alone, for measurements
     #[arg(long, value_name = "CPU")]
     core: Option<usize>,
     /// Print the addresses as one JSON object once it runs

@@ -5,7 +5,9 @@ use crate::failure::{Code, CommandResult, Failure};
 use crate::output;
 use clap::Args;
 use quorate_crypto::IdentityKey;
-use quorate_gateway::wallet::{Cashier, Order, PaymentRequest, PaymentView, Purpose, Wallet};
+use quorate_gateway::wallet::{
+    Order, PaymentRequest, PaymentService, PaymentView, Purpose, Wallet,
+};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,23 +16,25 @@ use std::time::Duration;
 
 /// Pay somebody.
 ///
-/// The payment is stored in the wallet before an authority sees it. With a quorum's votes it is final, and its
-/// receipt is written: hand it to the payee, who takes it in by `quorate pay receive`, offline.
+/// The payment is stored in the wallet before an authority sees it. With a quorum's votes it is
+/// final, and its receipt is written: hand it to the payee, who takes it in by
+/// `quorate pay receive`, offline.
 ///
-/// Exit code 0: final. 1: too little money, refused, or the outcome is not known yet: `quorate pay retry` finishes it,
-/// and a new `send` would be a second payment unless it has the same --key.
+/// Exit code 0: final. 1: too little money, refused, or the outcome is not known yet:
+/// `quorate pay retry` finishes it, and a new `send` would be a second payment unless it has the
+/// same --key.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     quorate pay send --to ADDRESS --value 30 --memo 'invoice 7'\n  \
     quorate pay send --request invoice.json --key order-17    again with this key: the same payment")]
 pub(super) struct Send {
-    /// Whom to pay: an address of 64 hexadecimal digits
+    /// Payee: an address of 64 hexadecimal digits
     #[arg(long, value_name = "ADDRESS", required_unless_present = "request", requires = "value")]
     to: Option<IdentityKey>,
-    /// How much, in the smallest unit
+    /// Amount, in the smallest unit
     #[arg(long, value_name = "UNITS", requires = "to")]
     value: Option<u64>,
-    /// What to say with it; the payee sees it, and no authority
+    /// Memo to send with it; the payee sees it, and no authority
     #[arg(long, value_name = "TEXT", conflicts_with = "request")]
     memo: Option<String>,
     /// Pay what this file asks for, as the payee's `quorate pay request` wrote it
@@ -40,36 +44,36 @@ pub(super) struct Send {
     asking: Asking,
 }
 
-/// Make money, as the network's issuer.
+/// Issue coins, as the network's issuer.
 #[derive(Debug, Args)]
 pub(super) struct Issue {
-    /// For whom: an address of 64 hexadecimal digits
+    /// Owner of the coins: an address of 64 hexadecimal digits
     #[arg(long, value_name = "ADDRESS")]
     to: IdentityKey,
-    /// How much, in the smallest unit
+    /// Amount, in the smallest unit
     #[arg(long, value_name = "UNITS")]
     value: u64,
-    /// What to say with it
+    /// Memo to send with it
     #[arg(long, value_name = "TEXT")]
     memo: Option<String>,
     #[command(flatten)]
     asking: Asking,
 }
 
-/// Burn money, which the issuer pays out elsewhere. The receipt proves that it was burnt.
+/// Burn coins, which the issuer pays out elsewhere. The receipt proves that they were burnt.
 #[derive(Debug, Args)]
 pub(super) struct Redeem {
-    /// How much, in the smallest unit
+    /// Amount, in the smallest unit
     #[arg(long, value_name = "UNITS")]
     value: u64,
-    /// What to say with it: where to pay it out, perhaps
+    /// Memo to send with it: where to pay it out, perhaps
     #[arg(long, value_name = "TEXT")]
     memo: Option<String>,
     #[command(flatten)]
     asking: Asking,
 }
 
-/// Make one coin of up to 64 small ones.
+/// Merge up to 64 small coins into one.
 #[derive(Debug, Args)]
 pub(super) struct Consolidate {
     #[command(flatten)]
@@ -84,35 +88,35 @@ pub(super) struct Retry {
     #[command(flatten)]
     place: Place,
     #[command(flatten)]
-    patience: Patience,
-    /// Print JSON
+    timeout: Timeout,
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Args)]
-struct Patience {
-    /// How long to wait for the authorities, in seconds
+struct Timeout {
+    /// Longest wait for the authorities' answers, in seconds
     #[arg(long, default_value_t = 10, value_name = "SECONDS",
           value_parser = clap::value_parser!(u64).range(1..=3_600))]
-    patience: u64,
+    timeout: u64,
 }
 
-/// How one payment is made.
+/// Options of one payment.
 #[derive(Debug, Args)]
 struct Asking {
     #[command(flatten)]
     place: Place,
     #[command(flatten)]
-    patience: Patience,
-    /// A name of your own for this payment: the command with the same name and content again is the same
-    /// payment
+    timeout: Timeout,
+    /// Name of your own for this payment: a command with the same name and content again is the
+    /// same payment
     #[arg(long, value_name = "NAME")]
     key: Option<String>,
-    /// Where to write the receipt, by default into the wallet's folder
+    /// Path of the receipt, by default in the wallet's folder
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -133,7 +137,7 @@ impl Send {
             }
             _ => return Err(Failure::usage("say --to and --value, or --request")),
         };
-        self.asking.carry_out(wallet, order)
+        self.asking.apply(wallet, order)
     }
 }
 
@@ -158,15 +162,15 @@ impl Consolidate {
 
 impl Asking {
     fn open_and_carry_out(&self, purpose: Purpose, memo: Option<String>) -> CommandResult {
-        self.carry_out(self.place.open()?, Order { purpose, memo })
+        self.apply(self.place.open()?, Order { purpose, memo })
     }
 
-    fn carry_out(&self, wallet: Wallet, order: Order) -> CommandResult {
+    fn apply(&self, wallet: Wallet, order: Order) -> CommandResult {
         let view = block_on(async {
-            let cashier = Cashier::connect(wallet).map_err(Failure::run)?;
-            let paying = cashier.pay(order, self.key.clone(), self.patience.duration());
+            let service = PaymentService::connect(wallet).map_err(Failure::run)?;
+            let paying = service.pay(order, self.key.clone(), self.timeout.duration());
             let payment = paying.await.map_err(explain)?;
-            Ok(cashier.with(|wallet| wallet.view(&payment)))
+            Ok(service.with(|wallet| wallet.view(&payment)))
         })?;
         let file = write_papers(&view, self.place.folder.path(), self.receipt.as_deref())?;
         if self.json {
@@ -178,9 +182,9 @@ impl Asking {
     }
 }
 
-impl Patience {
+impl Timeout {
     fn duration(&self) -> Duration {
-        Duration::from_secs(self.patience)
+        Duration::from_secs(self.timeout)
     }
 }
 
@@ -208,13 +212,13 @@ impl Retry {
     }
 
     async fn settle_all(&self, wallet: Wallet) -> Result<Vec<PaymentView>, Failure> {
-        let cashier: Arc<Cashier> = Cashier::connect(wallet).map_err(Failure::run)?;
+        let service: Arc<PaymentService> = PaymentService::connect(wallet).map_err(Failure::run)?;
         let mut views = Vec::new();
-        let deadline = tokio::time::Instant::now() + self.patience.duration();
-        for payment in cashier.resume().map_err(explain)? {
+        let deadline = tokio::time::Instant::now() + self.timeout.duration();
+        for payment in service.resume().map_err(explain)? {
             let left = deadline.saturating_duration_since(tokio::time::Instant::now());
-            let settled = cashier.settle(payment, left).await.map_err(explain)?;
-            views.push(cashier.with(|wallet| wallet.view(&settled)));
+            let settled = service.settle(payment, left).await.map_err(explain)?;
+            views.push(service.with(|wallet| wallet.view(&settled)));
         }
         Ok(views)
     }

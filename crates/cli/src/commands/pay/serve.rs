@@ -6,7 +6,7 @@ use crate::output;
 use clap::Args;
 use quorate_gateway::rest::{RestLimits, Token};
 use quorate_gateway::wallet::rest::{router, serve};
-use quorate_gateway::wallet::{Cashier, Wallet};
+use quorate_gateway::wallet::{PaymentService, Wallet};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use tokio::net::TcpListener;
 
 /// Serve a wallet over HTTP, for tills and shops.
 ///
-/// Whoever shows the token spends the money, and HTTP is not encrypted: keep it on the loopback interface, or behind
-/// a proxy that encrypts. GET /openapi.json describes everything for programs.
+/// Whoever shows the token spends the money, and HTTP is not encrypted: keep it on the loopback
+/// interface, or behind a proxy that encrypts. GET /openapi.json describes everything for programs.
 ///
 /// Payments that are not finished are sent again at the start. It may be killed at any time.
 #[derive(Debug, Args)]
@@ -23,19 +23,19 @@ use tokio::net::TcpListener;
 pub(super) struct Serve {
     #[command(flatten)]
     place: Place,
-    /// Where to listen
+    /// Address and port to listen on
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7500")]
     listen: String,
-    /// A file with the token that callers show: one line of 16 to 1024 characters, chmod 600
+    /// File with the token that callers show: one line of 16 to 1024 characters, chmod 600
     #[arg(long, value_name = "FILE", required_unless_present = "no_token")]
     token_file: Option<PathBuf>,
-    /// Let everybody in who reaches the address: every user of this machine at least
+    /// Let in everybody who reaches the address: every user of this machine at least
     #[arg(long, conflicts_with = "token_file")]
     no_token: bool,
-    /// How long a payment may take before it is answered as unfinished, in seconds
+    /// Time after which a payment is answered as unfinished, in seconds
     #[arg(long, default_value_t = 10, value_name = "SECONDS",
           value_parser = clap::value_parser!(u64).range(1..=3_600))]
-    patience: u64,
+    timeout: u64,
     /// Print the address as one JSON object once it listens
     #[arg(long)]
     json: bool,
@@ -56,9 +56,9 @@ impl Serve {
         let failed = |error| Failure::run(format!("cannot listen on {}: {error}", self.listen));
         let listener = TcpListener::bind(&self.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?.to_string();
-        let cashier = Cashier::connect(wallet).map_err(Failure::run)?;
-        let unfinished = cashier.resume().map_err(explain)?.len();
-        let pages = router(cashier, token, Duration::from_secs(self.patience), limits);
+        let service = PaymentService::connect(wallet).map_err(Failure::run)?;
+        let unfinished = service.resume().map_err(explain)?.len();
+        let pages = router(service, token, Duration::from_secs(self.timeout), limits);
         if self.json {
             output::json(&json!({ "address": address, "unfinished": unfinished }));
         } else {

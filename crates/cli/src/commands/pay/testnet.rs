@@ -16,24 +16,26 @@ use std::path::PathBuf;
     quorate pay testnet net --scheme merkle --shards 2\n  \
     quorate pay testnet net --genesis KEY=1000     somebody begins with 1000 units")]
 pub(crate) struct Options {
-    /// A new folder for the network file, the issuer's key, and a folder for each authority
+    /// New folder for the network file, the issuer's key, and a folder for each authority
     directory: PathBuf,
-    /// How many authorities
-    #[arg(short = 'n', long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    /// Number of payment authorities
+    #[arg(short = 'n', long, default_value_t = 4,
+          value_parser = clap::value_parser!(u16).range(1..=1_024))]
     authorities: u16,
-    /// How many processes each authority shares its payers among
+    /// Number of processes that each authority shares its payers among
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     shards: u16,
-    /// How they vote: plain, merkle, bls or bls-threshold
+    /// Voting scheme: plain, merkle, bls or bls-threshold
     #[arg(long, default_value = "plain")]
     scheme: PayScheme,
-    /// The first of two ports for each shard of each authority
+    /// First port; each shard of each authority takes two
     #[arg(long, default_value_t = 7_400, value_name = "PORT")]
     base_port: u16,
-    /// What a lock survives: a power cut (fsync), or the end of the process only (os)
+    /// Durability of locks: against a power cut (fsync), or only against the end of the process
+    /// (os)
     #[arg(long, default_value = "fsync")]
     durability: Durability,
-    /// Money that the network begins with: a wallet's key and units, as in KEY=1000
+    /// Coins that the network begins with: a wallet's address and units, as in KEY=1000
     #[arg(long, value_name = "KEY=UNITS", value_parser = endowment)]
     genesis: Vec<Endowment>,
     /// Print what was written as JSON

@@ -1,11 +1,11 @@
-//! `quorate reproduce --list`.
+//! Table of the experiments: `quorate reproduce --list`.
 
 use crate::failure::{CommandResult, Failure};
 use crate::output;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 use quorate_lab::experiment::{Experiment, Runners, built_in, estimate_s};
-use quorate_lab::text::span;
+use quorate_report::text::span;
 
 /// A row for each experiment that comes with the binary.
 pub(super) fn print(runners: &Runners, threads: usize) -> CommandResult {

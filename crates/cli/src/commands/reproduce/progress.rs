@@ -1,19 +1,19 @@
-//! How far an experiment is: a bar on a terminal, a line now and then elsewhere.
+//! Progress of an experiment: a bar on a terminal, a line now and then elsewhere.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use quorate_lab::experiment::Event;
-use quorate_lab::text::span;
+use quorate_report::text::span;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// How often a line is written where there is no terminal.
+/// Interval between lines where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// Shows events.
+/// Display of an experiment's events.
 pub(super) struct Progress {
     bar: ProgressBar,
     quiet: bool,
-    /// When the last line was written.
+    /// Moment of the last line.
     line: Mutex<Option<Instant>>,
 }
 

@@ -1,8 +1,8 @@
-//! What came of all the seeds.
+//! Results of all seeds of a campaign.
 
 use super::smallest::Smallest;
 use quorate_crypto::{Digest, hash_parts};
-use quorate_lab::text::thousands;
+use quorate_report::text::thousands;
 use quorate_sim::{Failure, Report};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Broken seeds shown in full.
 const SHOWN_MAX: usize = 5;
 
-/// What came of all the seeds.
+/// Results of all seeds.
 pub(super) struct Campaign {
     first: u64,
     reports: Vec<Report>,
@@ -69,7 +69,7 @@ impl Campaign {
         heights.get(heights.len() / 2).copied().unwrap_or(0)
     }
 
-    /// How often each kind of fault was tried.
+    /// Number of times that each kind of fault was tried.
     fn tried(&self) -> BTreeMap<&'static str, u64> {
         let mut all = BTreeMap::new();
         for (kind, count) in self.reports.iter().flat_map(|report| &report.tried) {

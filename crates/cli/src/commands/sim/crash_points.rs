@@ -1,10 +1,10 @@
-//! `quorate sim --crash-points`.
+//! Enumeration of crash points: `quorate sim --crash-points`.
 
 use crate::failure::{Code, CommandResult, Failure};
 use crate::output;
 use indicatif::{ProgressBar, ProgressStyle};
 use quorate_engine::ProtocolKind;
-use quorate_lab::text::thousands;
+use quorate_report::text::thousands;
 use quorate_sim::crash_points::{self, Broken, Options, Report};
 use quorate_sim::mutants::Mutant;
 use quorate_sim::replay;

@@ -3,10 +3,10 @@
 use quorate_sim::mutants::{ALL, Mutant};
 use std::str::FromStr;
 
-/// What `--mutant` asks for.
+/// Value of the option `--mutant`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum MutantName {
-    /// The names.
+    /// List of the names.
     List,
     /// A rule to leave out.
     One(Mutant),

@@ -3,7 +3,7 @@
 use crate::failure::{Code, CommandResult, Failure};
 use crate::output;
 use indicatif::{ProgressBar, ProgressStyle};
-use quorate_lab::text::thousands;
+use quorate_report::text::thousands;
 use quorate_sim::mutants::Mutant;
 use quorate_sim::payments::{Report, Scenario, model, run_many};
 use serde_json::{Value, json};
@@ -92,7 +92,7 @@ pub(super) fn run_model(
     outcome.map(|_| ()).map_err(|_| Failure::Reported(Code::Run))
 }
 
-/// What came of all the seeds.
+/// Results of all seeds.
 struct Campaign {
     first: u64,
     reports: Vec<Report>,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What was found, and where it is written.
+/// Smallest failing scenario, and the path that it is written to.
 pub(super) struct Smallest {
     before: Size,
     shrunk: Shrunk,
@@ -79,7 +79,7 @@ pub(super) fn read(file: &Path) -> Result<String, Failure> {
 /// With the command that can.
 pub(super) fn needs_mutants(file: &Path, mutant: Option<Mutant>) -> Result<(), Failure> {
     let name = file.display();
-    if mutant.is_none() || cfg!(feature = "mutants") {
+    if mutant.is_none() || quorate_crypto::mutants::ENABLED {
         return Ok(());
     }
     Err(Failure::usage(format!(

@@ -5,7 +5,7 @@ use crate::failure::{Code, CommandResult, Failure};
 use crate::output;
 use indicatif::{ProgressBar, ProgressStyle};
 use quorate_engine::ProtocolKind;
-use quorate_lab::text::thousands;
+use quorate_report::text::thousands;
 use quorate_sim::mutants::{Active, Mutant};
 use quorate_sim::oracles::Violation;
 use quorate_sim::twins::{
@@ -20,23 +20,24 @@ use std::time::Instant;
 /// Broken plans shown in full.
 const SHOWN_MAX: usize = 3;
 
-/// What to run.
+/// Parameters of a search for a broken plan.
 pub(super) struct Search<'a> {
-    /// What the machines run.
+    /// Protocol that the machines run.
     pub(super) protocol: ProtocolKind,
     /// The first plan's number.
     pub(super) from: u64,
-    /// How many.
+    /// Number of plans to run.
     pub(super) count: u64,
     /// On so many threads.
     pub(super) threads: usize,
-    /// Without this rule.
+    /// Rule that is switched off.
     pub(super) mutant: Option<Mutant>,
-    /// Where the smallest plan that fails like the first broken one is written; `None`: not looked for.
+    /// Directory for the smallest plan that fails like the first broken one; `None`: not looked
+    /// for.
     pub(super) out: Option<&'a Path>,
 }
 
-/// What came of it.
+/// Result of the search.
 struct Searched<'a> {
     search: &'a Search<'a>,
     campaign: Campaign,

@@ -5,9 +5,9 @@ use crate::block_tree::TreeBlock;
 use crate::chained::DecidedBlock;
 use crate::chained::messages::{Timeout, Vote, encode};
 use crate::chained::proposing::LADEN_MAX;
-use crate::chained::{Chained, Message};
+use crate::chained::{Block, Chained, Message, verify_run};
 use crate::verify::check_anchor;
-use crate::{Input, Output, PayloadWish};
+use crate::{Input, Output, ProposeRequest, ProtocolView};
 use bytes::Bytes;
 use quorate_types::{BlockId, BodyRef, Height, Machine, Rejected, ReplicaId, Time};
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ fn start(keys: &Keys, id: u16, safety: Option<Bytes>, stored: BTreeSet<BodyRef>)
 }
 
 /// Lets the view's time pass; returns the timeout that it says.
-fn give_up(machine: &mut Chained) -> Option<Timeout> {
+fn time_out(machine: &mut Chained) -> Option<Timeout> {
     machine.handle(Time(1), Input::Work(true));
     machine.handle_timeout(machine.next_timeout()?);
     drain(machine).into_iter().find_map(|output| match output {
@@ -47,7 +47,8 @@ fn give_up(machine: &mut Chained) -> Option<Timeout> {
     })
 }
 
-/// ★ A vote says that the bodies are stored. With their files gone it is said again only when they are.
+/// ★ A vote says that the bodies are stored. With their files gone it is said again only when they
+/// are.
 pub(super) fn check_no_vote_is_repeated_without_its_bodies() -> Check {
     let mut cluster = Cluster::new();
     let block = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[7]);
@@ -61,7 +62,10 @@ pub(super) fn check_no_vote_is_repeated_without_its_bodies() -> Check {
     let mut wiped = start(&cluster.keys, 3, safety.clone(), BTreeSet::new());
     let outputs = drain(&mut wiped);
     ensure(votes(&outputs).is_empty(), "a vote for bodies that are gone")?;
-    let wants = |output: &Output| matches!(output, Output::WantBodies { block: id, .. } if *id == block.id());
+    let wants = |output: &Output| match output {
+        Output::RequestBodies { block: id, .. } => *id == block.id(),
+        _ => false,
+    };
     ensure(outputs.iter().any(wants), "it asks for them")?;
     wiped.on_message(Time(1), ReplicaId(0), cluster.keys.propose(&block));
     ensure(votes(&drain(&mut wiped)).is_empty(), "nor when the proposal comes again")?;
@@ -72,7 +76,7 @@ pub(super) fn check_no_vote_is_repeated_without_its_bodies() -> Check {
 
     let mut late = start(&cluster.keys, 3, safety, BTreeSet::new());
     drain(&mut late);
-    let timeout = give_up(&mut late).ok_or("it gives the view up")?;
+    let timeout = time_out(&mut late).ok_or("its view times out")?;
     ensure(timeout.last_vote.is_none(), "its timeout does not show the vote")?;
     late.handle(Time(2), Input::Stored(block.id()));
     ensure(votes(&drain(&mut late)).is_empty(), "and no vote follows a timeout")
@@ -103,7 +107,10 @@ fn a_root_from_elsewhere_is_where_it_goes_on() {
     let outputs = drain(&mut machine);
     let decides = |output: &Output| matches!(output, Output::Decided(_));
     assert!(!outputs.iter().any(decides), "what the state holds is not decided again");
-    let is_behind = |output: &Output| matches!(output, Output::Behind { target, .. } if *target == record.commit.id);
+    let is_behind = |output: &Output| match output {
+        Output::Behind { target, .. } => *target == record.commit.id,
+        _ => false,
+    };
     assert!(outputs.iter().any(is_behind), "it asks for what is certified after it");
     // The same again, or an older one, changes nothing.
     let (older, _) = decided(&keys, 49);
@@ -154,11 +161,48 @@ fn an_anchor_is_a_decided_block_of_its_height() {
     assert_eq!(check(50, &[&few]), Err(Rejected::BelowThreshold));
 }
 
+/// History is fetched from whoever has it: its blocks are linked by their hashes, from the one that
+/// the asker decided to the one whose certificate proves them all, and on to the one asked for.
+#[test]
+fn a_run_is_linked_from_end_to_end() {
+    let keys = Keys::new(4);
+    let (first, second) = decided(&keys, 1);
+    let third = keys.block(3, &keys.certify(&second.block), 3, &[]);
+    let stranger = keys.block(2, &keys.genesis(), 2, &[]);
+    let genesis = keys.verifier().genesis();
+    let check = |after: BlockId, records: &[&DecidedBlock], tail: &[&Block], target: BlockId| {
+        let records: Vec<Bytes> =
+            records.iter().map(|record| Bytes::from(encode(*record))).collect();
+        let tail: Vec<Bytes> = tail.iter().map(|block| Bytes::from(encode(*block))).collect();
+        verify_run(Height(0), Some(after), target, &records, &tail, &keys.verifier()).err()
+    };
+    let of = |block: &Block| block.id();
+    assert_eq!(check(genesis, &[&first, &second], &[&third], of(&third)), None);
+    let link = Some(Rejected::RuleBroken("each block of a run extends the one before"));
+    assert_eq!(check(genesis, &[&second], &[], of(&second.block)), link, "the first is missing");
+    assert_eq!(check(genesis, &[&second, &first], &[], of(&first.block)), link, "out of order");
+    assert_eq!(check(genesis, &[&first, &first], &[], of(&first.block)), link, "twice");
+    assert_eq!(check(genesis, &[&first], &[&third], of(&third)), link, "a gap before the tail");
+    assert_eq!(check(genesis, &[], &[&stranger, &third], of(&third)), link, "within the tail");
+    let end = Some(Rejected::RuleBroken("a run's tail ends in the block that was asked for"));
+    assert_eq!(check(genesis, &[&first, &second], &[&third], of(&stranger)), end);
+    let tail = verify_run(
+        Height(0),
+        None,
+        of(&third),
+        &[],
+        &[Bytes::from(encode(&third))],
+        &keys.verifier(),
+    );
+    let rule = Rejected::RuleBroken("a run from an unknown block has no tail");
+    assert_eq!(tail.err(), Some(rule));
+}
+
 /// With too many undecided blocks before it a block orders nothing, but it is proposed.
 #[test]
 fn a_long_undecided_chain_gets_no_heavier() {
     let keys = Keys::new(4);
-    let wish_after = |length: u64, bodies: &[u64]| -> PayloadWish {
+    let request_after = |length: u64, bodies: &[u64]| -> ProposeRequest {
         let mut machine = start(&keys, keys.leader(2 * length + 2), None, BTreeSet::new());
         let mut justify = keys.genesis();
         for k in 1..=length {
@@ -170,18 +214,18 @@ fn a_long_undecided_chain_gets_no_heavier() {
         machine.high_qc = justify;
         machine.view = quorate_types::View(2 * length + 2);
         drain(&mut machine);
-        machine.wish_to_propose();
-        let wish = drain(&mut machine).into_iter().find_map(|output| match output {
-            Output::WantPayload(wish) => Some(wish),
+        machine.request_payload();
+        let request = drain(&mut machine).into_iter().find_map(|output| match output {
+            Output::RequestPayload(request) => Some(request),
             _ => None,
         });
-        wish.expect("it leads")
+        request.expect("it leads")
     };
     let full = LADEN_MAX as u64;
-    assert!(!wish_after(full - 1, &[7]).nothing);
+    assert!(!request_after(full - 1, &[7]).nothing);
     for bodies in [&[7][..], &[]] {
-        let wish = wish_after(full, bodies);
-        assert!(wish.nothing && wish.at_once, "{wish:?}");
-        assert_ne!(wish.parent, BlockId::default());
+        let request = request_after(full, bodies);
+        assert!(request.nothing && request.at_once, "{request:?}");
+        assert_ne!(request.parent, BlockId::default());
     }
 }

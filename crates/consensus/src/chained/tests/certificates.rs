@@ -1,4 +1,4 @@
-//! What makes a certificate, a block and a message valid (jolteon.md: QC valid, TC valid, Block valid).
+//! Validity of certificates, blocks and messages (jolteon.md: QC valid, TC valid, Block valid).
 
 use super::harness::*;
 use crate::block_tree::TreeBlock;
@@ -97,7 +97,8 @@ fn qc_parent_is_older() {
     }
 }
 
-/// A known certificate is answered with the copy that was checked: other bytes for it change nothing.
+/// A known certificate is answered with the copy that was checked: other bytes for it change
+/// nothing.
 #[test]
 fn a_known_certificate_comes_out_as_the_checked_copy() {
     let keys = Keys::new(4);
@@ -143,8 +144,8 @@ fn tc_needs_a_quorum_of_distinct_signers() {
     check_tc_needs_a_quorum_of_distinct_signers().unwrap();
 }
 
-/// TC valid (★): every reported view is before its own. One liar's 2⁶⁴−1 would make a certificate that
-/// no block can satisfy.
+/// TC valid (★): every reported view is before its own. One liar's 2⁶⁴−1 would make a certificate
+/// that no block can satisfy.
 pub(super) fn check_tc_bounds_what_it_reports() -> Check {
     let keys = Keys::new(4);
     let rule = Rejected::RuleBroken("a timeout reports a view before its own");

@@ -1,20 +1,11 @@
-//! Anything may be lost, repeated, reordered or restarted; then nothing is, and everything is decided.
+//! Anything may be lost, repeated, reordered or restarted; then nothing is, and everything is
+//! decided.
 
 use super::harness::*;
 use crate::ProtocolKind;
 use crate::chained::{Message, Phase, Vote};
+use crate::random_draws::Rng;
 use std::collections::BTreeMap;
-
-/// A small generator: a seed names a run for ever.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from((self.0 >> 33) % limit.max(1) as u64).expect("below a usize")
-    }
-}
 
 /// Votes of an honest replica: one id a view and phase, across restarts.
 #[derive(Default)]
@@ -48,12 +39,12 @@ impl Audit {
 
 fn step(
     cluster: &mut Cluster,
-    dice: &mut Dice,
+    rng: &mut Rng,
     audit: &mut Audit,
     submitted: &mut Vec<u64>,
 ) -> Check {
-    let id = u16::try_from(dice.below(4)).expect("few");
-    match dice.below(100) {
+    let id = u16::try_from(rng.below(4)).expect("few");
+    match rng.below(100) {
         0..3 => {
             submitted.push(submitted.len() as u64);
             cluster.submit(submitted.len() as u64 - 1);
@@ -66,14 +57,14 @@ fn step(
             }
         }
         16..26 => {
-            let lost = dice.below(cluster.wire.len());
+            let lost = rng.below(cluster.wire.len());
             cluster.wire.remove(lost);
         }
         _ => {
-            let next = dice.below(cluster.wire.len().min(12));
+            let next = rng.below(cluster.wire.len().min(12));
             if let Some(envelope) = cluster.wire.remove(next) {
                 audit.hear(&envelope)?;
-                if dice.below(8) == 0 {
+                if rng.below(8) == 0 {
                     cluster.wire.push_back(envelope.clone());
                 }
                 let _ = cluster.give(envelope.to, envelope.from, envelope.message);
@@ -85,11 +76,11 @@ fn step(
 
 fn check_a_run(protocol: ProtocolKind, seed: u64) -> Check {
     let mut cluster = Cluster::running(protocol);
-    let (mut dice, mut audit) = (Dice(seed), Audit::default());
+    let (mut rng, mut audit) = (Rng(seed), Audit::default());
     let mut submitted = Vec::new();
     let mut blocks: BTreeMap<u64, quorate_types::BlockId> = BTreeMap::new();
     for _ in 0..600 {
-        step(&mut cluster, &mut dice, &mut audit, &mut submitted)?;
+        step(&mut cluster, &mut rng, &mut audit, &mut submitted)?;
         for node in &cluster.nodes {
             for decided in &node.decided {
                 let height = decided.payload.header.height.0;

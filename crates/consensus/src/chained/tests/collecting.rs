@@ -2,7 +2,7 @@
 
 use super::harness::*;
 use crate::chained::{Block, Message, Vote};
-use crate::{Fault, Input};
+use crate::{Ignored, Input, MessageKind, ProtocolView, Rule};
 use quorate_types::{Recipients, ReplicaId, Time, View};
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ fn collector_combines_once_at_the_quorum() {
     assert_eq!(cluster.node(1).machine_timeout(), None);
 }
 
-/// A bad share is dropped and its sender blamed; the next good one completes the certificate, and
+/// A bad share is dropped and its sender reported; the next good one completes the certificate, and
 /// meanwhile no timer spins.
 #[test]
 fn collector_drops_a_bad_share_and_goes_on() {
@@ -52,7 +52,7 @@ fn collector_drops_a_bad_share_and_goes_on() {
         cluster.tell(1, signer, Message::Vote(cluster.keys.vote(signer, &block))).unwrap();
     }
     run_jobs(&mut cluster);
-    assert_eq!(cluster.node(1).blamed, [(ReplicaId(0), Fault::BadShare)]);
+    assert_eq!(cluster.node(1).misbehaviour, [(ReplicaId(0), Rule::InvalidShare)]);
     assert_eq!(cluster.node(1).view(), 1);
     assert_eq!(cluster.node(1).machine_timeout(), None, "a deadline in the past would spin");
     cluster.tell(1, 1, Message::Vote(cluster.keys.vote(1, &block))).unwrap();
@@ -84,10 +84,12 @@ fn collector_ignores_a_duplicate_signer() {
     assert_eq!(jobs(&cluster), [0; 0]);
     cluster.tell(1, 3, Message::Vote(cluster.keys.vote(3, &block))).unwrap();
     assert_eq!(jobs(&cluster), [3]);
-    assert!(cluster.node(1).blamed.is_empty());
+    assert!(cluster.node(1).misbehaviour.is_empty());
+    let ignored = cluster.node(1).machine.ignored();
+    assert_eq!(ignored.of(MessageKind::Vote, Ignored::Duplicate), 2, "{ignored:?}");
 }
 
-/// Votes that differ in anything are counted apart; who votes twice is blamed.
+/// Votes that differ in anything are counted apart; who votes twice is reported.
 #[test]
 fn collector_counts_different_votes_apart() {
     let (mut cluster, block) = collector(|_| {});
@@ -103,7 +105,7 @@ fn collector_counts_different_votes_apart() {
         cluster.tell(1, signer, Message::Vote(vote)).unwrap();
     }
     assert_eq!(jobs(&cluster), [0; 0], "no three agree");
-    assert_eq!(cluster.node(1).blamed, [(ReplicaId(0), Fault::DoubleVote)]);
+    assert_eq!(cluster.node(1).misbehaviour, [(ReplicaId(0), Rule::DoubleVote)]);
 }
 
 /// Leader wait: after the quorum it waits for the rest, and goes on at once when all are here.
@@ -139,7 +141,7 @@ fn timeouts_with_a_bad_share_still_make_a_certificate() {
         let timeout = cluster.keys.timeout(signer, 3, &one, Some(&before));
         cluster.tell(3, signer, Message::Timeout(timeout)).unwrap();
     }
-    assert_eq!(cluster.node(3).blamed, [(ReplicaId(0), Fault::BadShare)]);
+    assert_eq!(cluster.node(3).misbehaviour, [(ReplicaId(0), Rule::InvalidShare)]);
     assert_eq!(cluster.node(3).view(), 4, "the two others and its own are enough");
 }
 
@@ -157,12 +159,12 @@ fn the_collectors_own_vote_counts() {
         .node(1)
         .said
         .iter()
-        .any(|s| matches!(s, Said::Send(Recipients::One(ReplicaId(1)), _)));
+        .any(|s| matches!(s, Recorded::Send(Recipients::One(ReplicaId(1)), _)));
     assert!(!to_itself);
 }
 
-/// Far-future flood: beyond the window only certificates are looked at, and what is kept of one signer
-/// is bounded (common.md, Bounded everything).
+/// Far-future flood: beyond the window only certificates are looked at, and what is kept of one
+/// signer is bounded (common.md, Bounded everything).
 #[test]
 fn a_flood_of_votes_is_bounded() {
     let mut cluster = Cluster::new();
@@ -191,7 +193,7 @@ fn an_equivocating_leader_is_bounded() {
         cluster.tell(3, 0, cluster.keys.propose(&block)).unwrap();
     }
     assert_eq!(cluster.node(3).machine.tree.len(), 2);
-    assert_eq!(cluster.node(3).blamed.len(), 99);
+    assert_eq!(cluster.node(3).misbehaviour.len(), 99);
 }
 
 /// Blocks whose parent is missing wait in bounded places.

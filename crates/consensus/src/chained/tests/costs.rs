@@ -1,7 +1,7 @@
-//! What a decided block costs a committee in which nothing goes wrong: counted, and equal to the
+//! Cost of a decided block to a committee in which nothing goes wrong: counted, and equal to the
 //! formula.
 
-use super::harness::{Cluster, Keys, Said};
+use super::harness::{Cluster, Keys, Recorded};
 use crate::ProtocolKind;
 use crate::chained::Message;
 use crate::chained::messages::encode;
@@ -51,7 +51,7 @@ fn run(protocol: ProtocolKind, members: u8, blocks: u64) -> Cost {
     let mut cost = Cost { signatures: counts::take().ed25519_sign, ..Cost::default() };
     for (id, node) in cluster.nodes.iter().enumerate() {
         for said in &node.said {
-            let Said::Send(to, message) = said else { continue };
+            let Recorded::Send(to, message) = said else { continue };
             let receivers = match to {
                 Recipients::All => u64::from(members) - 1,
                 Recipients::One(ReplicaId(one)) => u64::from(usize::from(*one) != id),
@@ -65,7 +65,7 @@ fn run(protocol: ProtocolKind, members: u8, blocks: u64) -> Cost {
     cost
 }
 
-/// What each block more costs: how runs begin and end is the same in both and falls out.
+/// Cost of each block more: the beginning and the end of runs are the same in both and fall out.
 fn of_each_block(protocol: ProtocolKind, members: u8) -> (Cost, u64) {
     let more = 4 * u64::from(members);
     (run(protocol, members, 12 + more) - run(protocol, members, 12), more)
@@ -104,7 +104,7 @@ fn bytes(protocol: ProtocolKind, members: u64) -> u64 {
     // Two views and two ids, in a certificate as in a vote; a vote's signer and share.
     let qc = 80 + certificate;
     let vote = 80 + 2 + (4 + 64);
-    // Tag, epoch, view, author, no timeout certificate, no standing, the payload's header, one
+    // Tag, epoch, view, author, no timeout certificate, no reputation, the payload's header, one
     // body's name, the author's signature.
     let proposal = 1 + 8 + 8 + 2 + 1 + 4 + 48 + (4 + 42) + (4 + 64) + qc;
     let phases = match protocol {

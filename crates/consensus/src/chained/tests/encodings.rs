@@ -2,7 +2,7 @@
 
 use super::harness::*;
 use crate::block_tree::TreeBlock;
-use crate::chained::messages::{proposal_message, timeout_message, vote_message};
+use crate::chained::statements::{proposal_message, timeout_message, vote_message};
 use crate::chained::{Block, Message, Phase, genesis_id};
 use quorate_types::{BlockId, ChainId, Epoch, View};
 
@@ -57,7 +57,7 @@ const GOLDEN: [&str; 9] = [
     "1608dbb041f8f1d13c5c2993f800fadbff2eda968795fdb500e7043768866591",
 ];
 
-/// What is signed is of one width for each kind, and starts with kind, chain and epoch.
+/// Statements of each kind are of one width, and start with kind, chain and epoch.
 #[test]
 fn golden_statements() {
     let (keys, _) = sample();

@@ -1,7 +1,8 @@
-//! Regressions: what simulated committees stumbled over. The seed is that of the scenario which showed
-//! it, in the simulator of its time; the test is its cause, driven by hand.
+//! Regressions: what simulated committees stumbled over. The seed is that of the scenario which
+//! showed it, in the simulator of its time; the test is its cause, driven by hand.
 
 use super::harness::*;
+use crate::ProtocolView;
 use crate::block_tree::TreeBlock;
 use crate::chained::{Block, Message, Qc};
 use quorate_types::{Recipients, ReplicaId};
@@ -12,7 +13,7 @@ fn answers(cluster: &Cluster, id: u16, to: u16) -> Vec<Message> {
         .said
         .iter()
         .filter_map(|said| match said {
-            Said::Send(Recipients::One(one), message) if *one == ReplicaId(to) => {
+            Recorded::Send(Recipients::One(one), message) if *one == ReplicaId(to) => {
                 Some(message.as_ref().clone())
             }
             _ => None,
@@ -52,7 +53,8 @@ fn a_block_voted_for_survives_until_a_later_certificate() {
     assert!(cluster.node(3).machine.has_block(block.id()), "lost in a restart");
 }
 
-/// Seed 31249 with twins: same view, but one replica entered it knowing less; everybody else is idle.
+/// Seed 31249 with twins: same view, but one replica entered it knowing less; everybody else is
+/// idle.
 #[test]
 fn a_timeout_of_the_same_view_that_knows_less_is_answered() {
     let mut cluster = Cluster::new();
@@ -65,7 +67,8 @@ fn a_timeout_of_the_same_view_that_knows_less_is_answered() {
     assert!(answers(&cluster, 3, 2).contains(&certificates(&one, None)));
 }
 
-/// Seed 504 with twins and storms: a later certificate that decides nothing hides the one that decided.
+/// Seed 504 with twins and storms: a later certificate that decides nothing hides the one that
+/// decided.
 #[test]
 fn a_deciding_certificate_is_shown_and_taken_however_old() {
     let mut cluster = Cluster::new();

@@ -1,17 +1,16 @@
 //! A committee with its keys, to forge any message, and real machines on a network driven by hand.
 
 use crate::block_tree::TreeBlock;
-use crate::chained::messages::{proposal_message, timeout_message, vote_message};
+use crate::chained::statements::{proposal_message, timeout_message, vote_message};
 use crate::chained::{
     Block, Chained, Message, Phase, Proposal, Qc, SafetyRecord, Tc, Timeout, Vote, verify_run,
 };
-use crate::leader::{LeaderElection, RoundRobin, Standing};
+use crate::leader::{LeaderElection, LeaderReputation, RoundRobin};
 use crate::{
-    Decided, Fault, Input, Liveness, Output, PayloadWish, ProposalKey, ProtocolConfig,
-    ProtocolKind, VerifiedRun, Verifier,
+    Decided, Input, Liveness, Output, ProposalKey, ProposeRequest, ProtocolConfig, ProtocolKind,
+    ProtocolView, Rule, VerifiedRun, Verifier,
 };
 use bytes::Bytes;
-#[cfg(feature = "mutants")]
 use quorate_crypto::mutants;
 use quorate_crypto::{
     Bitmap, Certificate, IdentitySecret, KeyCache, Policy, SchemeKind, Share, VotingSecret, hash,
@@ -34,11 +33,9 @@ pub(crate) fn ensure(holds: bool, what: impl Into<String>) -> Check {
 }
 
 /// A rule to leave out, and the check that is to miss it.
-#[cfg(feature = "mutants")]
 pub(crate) type Row = (mutants::Mutant, fn() -> Check);
 
 /// Those of the rules whose checks find nothing wrong when they are left out.
-#[cfg(feature = "mutants")]
 pub(crate) fn unnoticed(table: &[Row]) -> Vec<String> {
     let passes = |(mutant, check): &Row| {
         mutants::set(Some(*mutant));
@@ -133,7 +130,7 @@ impl Keys {
             author: ReplicaId(self.leader(view)),
             justify: justify.clone(),
             tc: None,
-            standing: Standing::new(),
+            reputation: LeaderReputation::new(),
             payload: Payload::new(Height(height), 0, bodies.iter().map(|k| body(*k)).collect()),
         }
     }
@@ -218,8 +215,8 @@ impl Keys {
         }
     }
 
-    /// The timeout certificate of `view` in which each signer reports a certificate of that view; it
-    /// shows `high_qc` whatever they report.
+    /// The timeout certificate of `view` in which each signer reports a certificate of that view;
+    /// it shows `high_qc` whatever they report.
     pub(crate) fn tc(&self, view: u64, high_qc: &Qc, reports: &[(u64, &[u16])]) -> Tc {
         let groups = reports
             .iter()
@@ -258,7 +255,7 @@ pub(crate) fn certificates(high_qc: &Qc, high_tc: Option<&Tc>) -> Message {
 
 /// What a machine said that must come in order.
 #[derive(Clone, Debug)]
-pub(crate) enum Said {
+pub(crate) enum Recorded {
     Persist(Bytes),
     Send(Recipients, Box<Message>),
 }
@@ -269,11 +266,11 @@ pub(crate) struct Node {
     pub(crate) up: bool,
     pub(crate) safety: Option<Bytes>,
     pub(crate) records: Vec<Bytes>,
-    pub(crate) said: Vec<Said>,
+    pub(crate) said: Vec<Recorded>,
     pub(crate) decided: Vec<Decided>,
-    pub(crate) wish: Option<PayloadWish>,
+    pub(crate) request: Option<ProposeRequest>,
     pub(crate) rejected: Vec<Rejected>,
-    pub(crate) blamed: Vec<(ReplicaId, Fault)>,
+    pub(crate) misbehaviour: Vec<(ReplicaId, Rule)>,
     pub(crate) halted: Option<Halt>,
     pub(crate) behind: Option<BlockId>,
     /// Whether the bodies that proposals name are at hand.
@@ -291,9 +288,9 @@ impl Node {
             records: Vec::new(),
             said: Vec::new(),
             decided: Vec::new(),
-            wish: None,
+            request: None,
             rejected: Vec::new(),
-            blamed: Vec::new(),
+            misbehaviour: Vec::new(),
             halted: None,
             behind: None,
             has_bodies: true,
@@ -329,8 +326,8 @@ impl Node {
 
     pub(crate) fn sent(&self) -> impl Iterator<Item = &Message> {
         self.said.iter().filter_map(|said| match said {
-            Said::Send(_, message) => Some(message.as_ref()),
-            Said::Persist(_) => None,
+            Recorded::Send(_, message) => Some(message.as_ref()),
+            Recorded::Persist(_) => None,
         })
     }
 
@@ -487,7 +484,7 @@ impl Cluster {
         let now = self.now;
         loop {
             while let Some(output) = self.node_mut(id).machine.poll() {
-                self.carry_out(id, output);
+                self.apply(id, output);
             }
             let working = self.pending.iter().any(|body| !self.node(id).bodies().contains(body));
             if working != self.node(id).working {
@@ -501,7 +498,7 @@ impl Cluster {
         }
     }
 
-    fn carry_out(&mut self, id: u16, output: Output) {
+    fn apply(&mut self, id: u16, output: Output) {
         let now = self.now;
         match output {
             Output::Send { to, message } => {
@@ -516,18 +513,18 @@ impl Cluster {
                 for to in members.into_iter().filter(|to| *to != id) {
                     self.wire.push_back(Envelope { from: id, to, message: message.clone() });
                 }
-                self.node_mut(id).said.push(Said::Send(to, Box::new(message)));
+                self.node_mut(id).said.push(Recorded::Send(to, Box::new(message)));
             }
             Output::Persist(record) => {
                 self.node_mut(id).safety = Some(record.bytes.clone());
-                self.node_mut(id).said.push(Said::Persist(record.bytes));
+                self.node_mut(id).said.push(Recorded::Persist(record.bytes));
             }
             Output::Combine(job) => match &mut self.jobs {
                 Some(jobs) => jobs.push((id, job)),
                 None => self.node_mut(id).machine.handle(now, Input::Combined(job.run())),
             },
-            Output::WantPayload(wish) => self.node_mut(id).wish = Some(wish),
-            Output::WantBodies { block, bodies, .. } => {
+            Output::RequestPayload(request) => self.node_mut(id).request = Some(request),
+            Output::RequestBodies { block, bodies, .. } => {
                 if self.node(id).has_bodies || bodies.is_empty() {
                     self.node_mut(id).machine.handle(now, Input::Stored(block));
                 }
@@ -541,27 +538,30 @@ impl Cluster {
             }
             Output::Behind { target, .. } => self.node_mut(id).behind = Some(target),
             Output::Stable(_) => unreachable!("no chained protocol keeps a window"),
-            Output::Blame(who, fault) => self.node_mut(id).blamed.push((who, fault)),
+            Output::Misbehaviour(seen) => {
+                self.node_mut(id).misbehaviour.push((seen.member, seen.rule));
+            }
             Output::Halt(halt) => self.node_mut(id).halted = Some(halt),
         }
     }
 
-    /// Answers a leader's wish when there is something to order.
+    /// Answers a leader's request when there is something to order.
     fn answer_wish(&mut self, id: u16) -> bool {
-        let Some(wish) = self.node(id).wish.clone() else { return false };
+        let Some(request) = self.node(id).request.clone() else { return false };
         let done: BTreeSet<BodyRef> =
-            self.node(id).bodies().into_iter().chain(wish.carried.iter().copied()).collect();
+            self.node(id).bodies().into_iter().chain(request.carried.iter().copied()).collect();
         let bodies: Vec<BodyRef> =
             self.pending.iter().filter(|b| !done.contains(b)).copied().take(1).collect();
-        if bodies.is_empty() && !wish.at_once {
+        if bodies.is_empty() && !request.at_once {
             return false;
         }
-        let stamp = wish.stamp_floor_ms.max(self.now.as_millis());
-        let payload = Payload::new(wish.height, stamp, bodies);
+        let stamp = request.stamp_floor_ms.max(self.now.as_millis());
+        let payload = Payload::new(request.height, stamp, bodies);
         let now = self.now;
         let node = self.node_mut(id);
-        node.wish = None;
-        node.machine.handle(now, Input::Payload { view: wish.view, parent: wish.parent, payload });
+        node.request = None;
+        node.machine
+            .handle(now, Input::Payload { view: request.view, parent: request.parent, payload });
         true
     }
 

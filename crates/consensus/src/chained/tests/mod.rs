@@ -18,7 +18,6 @@ pub(crate) mod voting;
 mod weights;
 
 /// Each rule that can be left out, with the check that notices.
-#[cfg(feature = "mutants")]
 #[test]
 fn every_rule_left_out_is_noticed() {
     use crate::chained::tests::harness::{Row, unnoticed};

@@ -2,14 +2,14 @@
 
 use super::harness::*;
 use crate::block_tree::TreeBlock;
-use crate::leader::{RoundRobin, Standing};
-use crate::{Fault, ProtocolConfig, ProtocolKind};
+use crate::leader::{LeaderReputation, RoundRobin};
+use crate::{ProtocolConfig, ProtocolKind, ProtocolView, Rule};
 use quorate_types::{ReplicaId, View};
 use std::collections::BTreeSet;
 
 const BODIES: u64 = 40;
 
-/// Four members, of which the last is dead, after so many bodies; how many views were given up, and
+/// Four members, of which the last is dead, after so many bodies; how many views timed out, and
 /// how many the others complained about.
 fn with_a_dead_member(
     protocol: ProtocolKind,
@@ -22,11 +22,11 @@ fn with_a_dead_member(
         cluster.run("a body", |c| c.all_decided(&[k]))?;
     }
     cluster.ensure_agreement()?;
-    let given_up = cluster.node(0).machine.status().view_changes as usize;
+    let timed_out = cluster.node(0).machine.status().view_changes as usize;
     let views = |id| cluster.node(id).timeouts().into_iter().map(|timeout| timeout.view);
     let complained: BTreeSet<View> = (0..3).flat_map(views).collect();
     let complained = complained.len();
-    Ok((cluster, [given_up, complained]))
+    Ok((cluster, [timed_out, complained]))
 }
 
 fn reputation(config: &mut ProtocolConfig) {
@@ -37,9 +37,9 @@ fn reputation(config: &mut ProtocolConfig) {
 fn a_dead_leader_is_passed_over() {
     for protocol in ProtocolKind::CHAINED {
         let (_, by_turns) = with_a_dead_member(protocol, |_| {}).unwrap();
-        let (_, given_up) = with_a_dead_member(protocol, reputation).unwrap();
-        let fewer = given_up.iter().zip(&by_turns).all(|(few, many)| few * 3 < *many);
-        assert!(fewer, "{protocol}: {given_up:?} of {by_turns:?}");
+        let (_, timed_out) = with_a_dead_member(protocol, reputation).unwrap();
+        let fewer = timed_out.iter().zip(&by_turns).all(|(few, many)| few * 3 < *many);
+        assert!(fewer, "{protocol}: {timed_out:?} of {by_turns:?}");
     }
 }
 
@@ -56,8 +56,8 @@ fn whoever_comes_back_leads_again() {
         }
         cluster.ensure_agreement().unwrap();
         assert!(!cluster.node(3).proposals().is_empty(), "{protocol}: it leads again");
-        let patience = &cluster.node(0).machine.patience;
-        assert!(patience.trusts(ReplicaId(3)), "{protocol}: its views have their full span again");
+        let failures = &cluster.node(0).machine.leader_failures;
+        assert!(failures.trusts(ReplicaId(3)), "{protocol}: its views have their full span again");
     }
 }
 
@@ -80,7 +80,8 @@ fn standing_survives_a_restart() {
     }
 }
 
-/// A block whose standing is not what its parent's comes to gets no vote, and its author is blamed.
+/// A block whose reputation is not what its parent's comes to gets no vote, and its author is
+/// reported.
 #[test]
 fn an_invented_standing_is_refused() {
     for (tune, protocol) in ProtocolKind::CHAINED
@@ -93,12 +94,16 @@ fn an_invented_standing_is_refused() {
         let weights = keys.committee.weights();
         let turns = RoundRobin::new(weights);
         let mut block = keys.block(1, &keys.genesis(), 1, &[7]);
-        block.standing = Standing::new().after((View(1), View(3)), ReplicaId(0), &turns, weights);
-        assert!(!block.standing.is_empty());
+        block.reputation =
+            LeaderReputation::new().after((View(1), View(3)), ReplicaId(0), &turns, weights);
+        assert!(!block.reputation.is_empty());
         let proposal = keys.propose(&block);
         cluster.tell(3, 0, proposal).unwrap();
-        assert!(cluster.node(3).votes().is_empty(), "{protocol}: a vote for an invented standing");
-        assert!(cluster.node(3).blamed.contains(&(ReplicaId(0), Fault::InvalidProposal)));
+        assert!(
+            cluster.node(3).votes().is_empty(),
+            "{protocol}: a vote for an invented reputation"
+        );
+        assert!(cluster.node(3).misbehaviour.contains(&(ReplicaId(0), Rule::LeaderReputation)));
         let honest = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[7]);
         let honest = cluster.keys.propose(&honest);
         cluster.tell(3, 0, honest).unwrap();
@@ -130,8 +135,8 @@ fn who_is_passed_over_does_not_lead() {
             _ => assert!(bodies < 100, "its turn never came"),
         }
     };
-    let coming = cluster.node(0).machine.coming_leaders(4);
-    assert!(!coming.contains(&ReplicaId(3)), "{coming:?}");
+    let upcoming = cluster.node(0).machine.upcoming_leaders(4);
+    assert!(!upcoming.contains(&ReplicaId(3)), "{upcoming:?}");
     let seen = cluster.node(0).votes().len();
     let block = cluster.keys.block(view, &high, cluster.node(0).decided.len() as u64 + 1, &[]);
     cluster.tell(0, 3, cluster.keys.propose(&block)).unwrap();

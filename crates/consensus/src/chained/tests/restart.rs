@@ -1,9 +1,9 @@
-//! What survives a restart (jolteon.md: PERSIST; common.md, machine contract 6).
+//! Restarts: what survives them (jolteon.md: PERSIST; common.md, machine contract 6).
 
 use super::harness::*;
-use crate::Input;
 use crate::block_tree::TreeBlock;
 use crate::chained::Message;
+use crate::{Input, ProtocolView};
 use bytes::Bytes;
 use quorate_types::View;
 use quorate_types::machine::Halt;
@@ -33,7 +33,7 @@ fn a_vote_survives_a_restart() {
     check_a_vote_survives_a_restart().unwrap();
 }
 
-/// A timeout survives: no vote in a view given up before the restart.
+/// A timeout survives: no vote in a view that timed out before the restart.
 #[test]
 fn a_timeout_survives_a_restart() {
     let mut cluster = Cluster::new();
@@ -93,7 +93,7 @@ fn the_highest_certificate_survives_a_restart() {
     assert_eq!((timeout.view, timeout.high_qc.view), (View(2), View(1)));
 }
 
-/// What was decided is decided again for the engine to execute, in order, and nothing twice.
+/// Decisions are made again for the engine to execute, in order, and nothing twice.
 #[test]
 fn decisions_survive_a_restart() {
     let mut cluster = Cluster::new();

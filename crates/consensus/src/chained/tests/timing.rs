@@ -14,8 +14,8 @@ fn timer_fires_persisted_then_broadcast() {
     cluster.node_mut(3).said.clear();
     cluster.fire(3).unwrap();
     let said = &cluster.node(3).said;
-    assert!(matches!(said[0], Said::Persist(_)), "{said:?}");
-    let Said::Send(Recipients::All, message) = &said[1] else { panic!("{said:?}") };
+    assert!(matches!(said[0], Recorded::Persist(_)), "{said:?}");
+    let Recorded::Send(Recipients::All, message) = &said[1] else { panic!("{said:?}") };
     assert!(matches!(**message, Message::Timeout(_)), "{message:?}");
     let promises = cluster.node(3).promises().expect("persisted");
     assert_eq!((promises.voted_view, promises.timeout_view), (View(1), View(1)));
@@ -29,7 +29,7 @@ pub(super) fn check_no_vote_after_a_timeout() -> Check {
     cluster.fire(3)?;
     let block = cluster.keys.block(1, &genesis, 1, &[7]);
     cluster.tell(3, 0, cluster.keys.propose(&block))?;
-    ensure(cluster.node(3).votes().is_empty(), "voted in a view that it gave up")
+    ensure(cluster.node(3).votes().is_empty(), "voted in a view that timed out for it")
 }
 
 #[test]
@@ -153,7 +153,8 @@ fn last_votes_make_the_withheld_certificate() {
     assert_eq!(decided, crate::block_tree::TreeBlock::id(&first), "not a block beside it");
 }
 
-/// View synchronisation (★): a timeout certificate shown to one replica alone does not stop everybody.
+/// View synchronisation (★): a timeout certificate shown to one replica alone does not stop
+/// everybody.
 #[test]
 fn a_timeout_certificate_shown_to_one_alone_stops_nobody() {
     let mut cluster = Cluster::new();
@@ -221,10 +222,10 @@ fn vote_wait_does_not_delay_a_view_change() {
     cluster.run("a decision", |c| c.all_decided(&[7])).unwrap();
 }
 
-/// The span grows by half with each view given up but the first, whose leader may be dead.
+/// The span grows by half with each view that timed out but the first, whose leader may be dead.
 #[test]
 fn the_span_grows_until_something_is_decided() {
-    let mut cluster = Cluster::tuned(|c| c.liveness.leader_patience = false);
+    let mut cluster = Cluster::tuned(|c| c.liveness.shorten_failed_turns = false);
     let genesis = cluster.keys.genesis();
     cluster.submit(7);
     let span = |c: &Cluster| c.node(3).machine_timeout().map(|at| at.since(c.now));

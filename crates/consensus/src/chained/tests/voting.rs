@@ -3,7 +3,7 @@
 use super::harness::*;
 use crate::block_tree::TreeBlock;
 use crate::chained::{Message, Phase, Qc, Rules, SafetyRecord};
-use crate::{Fault, Input};
+use crate::{Ignored, Input, MessageKind, ProtocolView, Rule};
 use quorate_types::machine::Halt;
 use quorate_types::{Height, ReplicaId, View};
 
@@ -32,8 +32,8 @@ pub(super) fn check_one_vote_a_view() -> Check {
     }
     let votes = cluster.node(3).votes();
     ensure(votes.len() == 1, format!("{} votes in one view", votes.len()))?;
-    let blamed = cluster.node(3).blamed.contains(&(ReplicaId(0), Fault::Equivocation));
-    ensure(blamed, "the equivocating leader is blamed")
+    let reported = cluster.node(3).misbehaviour.contains(&(ReplicaId(0), Rule::Equivocation));
+    ensure(reported, "the equivocating leader is reported")
 }
 
 #[test]
@@ -51,6 +51,10 @@ fn no_vote_in_a_view_that_is_over() {
     cluster.tell(3, 0, cluster.keys.propose(&old)).unwrap();
     let views: Vec<View> = cluster.node(3).votes().iter().map(|v| v.view).collect();
     assert_eq!(views, [View(2)], "the old block is let in for its child, and gets no vote");
+    let third = cluster.keys.block(1, &genesis, 1, &[9]);
+    cluster.tell(3, 0, cluster.keys.propose(&third)).unwrap();
+    let ignored = cluster.node(3).machine.ignored();
+    assert_eq!(ignored.of(MessageKind::Proposal, Ignored::StaleView), 1, "{ignored:?}");
 }
 
 /// Vote: the block's bodies are stored.
@@ -71,8 +75,8 @@ fn vote_needs_the_bodies() {
     check_vote_needs_the_bodies().unwrap();
 }
 
-/// Vote: the parent chain is known down to the last decision; a missing ancestor is fetched, and then
-/// the vote is given.
+/// Vote: the parent chain is known down to the last decision; a missing ancestor is fetched, and
+/// then the vote is given.
 #[test]
 fn vote_needs_the_parent_chain() {
     let (mut cluster, genesis) = one_of_four();
@@ -85,8 +89,8 @@ fn vote_needs_the_parent_chain() {
     assert_eq!(cluster.node(3).votes(), vec![cluster.keys.vote(3, &two)]);
 }
 
-/// A block that contradicts its parent gets no vote: its height follows, its stamp neither goes back
-/// nor runs ahead of our clock.
+/// A block that contradicts its parent gets no vote: its height follows, its stamp neither goes
+/// back nor runs ahead of our clock.
 #[test]
 fn vote_needs_a_height_and_a_stamp_that_follow() {
     for (height, stamp, votes) in [(2, 0, 0), (0, 0, 0), (1, 5_001, 1), (1, 5_002, 0)] {
@@ -99,8 +103,9 @@ fn vote_needs_a_height_and_a_stamp_that_follow() {
     }
 }
 
-/// Vote: no lock check on path (B). A replica whose own certificate is higher than the one the timeout
-/// certificate reports still votes: otherwise the others could not go on without it (liveness).
+/// Vote: no lock check on path (B). A replica whose own certificate is higher than the one the
+/// timeout certificate reports still votes: otherwise the others could not go on without it
+/// (liveness).
 #[test]
 fn vote_has_no_lock_check_on_the_timeout_path() {
     let (mut cluster, genesis) = one_of_four();
@@ -132,10 +137,10 @@ pub(crate) fn check_durable_first(mut cluster: Cluster) -> Check {
         let mut durable: Option<SafetyRecord> = None;
         for said in &node.said {
             match said {
-                Said::Persist(bytes) => {
+                Recorded::Persist(bytes) => {
                     durable = Some(borsh::from_slice(bytes).map_err(|e| e.to_string())?);
                 }
-                Said::Send(_, message) => {
+                Recorded::Send(_, message) => {
                     ensure_promised(
                         message,
                         durable.as_ref(),
@@ -222,7 +227,8 @@ fn a_leader_whose_certificate_was_overtaken_asks_again() {
         cluster.tell(2, from, cluster.keys.propose(block)).unwrap();
     }
     let tc = cluster.keys.tc(2, &cluster.keys.certify(&one), &[(0, &[0]), (1, &[1, 3])]);
-    // The certificate of view 2 arrives in view 3, after the timeout certificate and before the work.
+    // The certificate of view 2 arrives in view 3, after the timeout certificate and before the
+    // work.
     cluster.tell(2, 0, certificates(&cluster.keys.certify(&two), None)).unwrap();
     cluster.tell(2, 0, certificates(&tc.high_qc.clone(), Some(&tc))).unwrap();
     cluster.submit(9);
@@ -384,8 +390,8 @@ fn a_committee_of_one_decides() {
     cluster.run("a decision alone", |c| c.all_decided(&[7])).unwrap();
 }
 
-/// `has_block`: it has this block, or has decided something at or beyond it. Whoever waits for a block
-/// must see that it has come, also when decisions have passed it meanwhile.
+/// `has_block`: it has this block, or has decided something at or beyond it. Whoever waits for a
+/// block must see that it has come, also when decisions have passed it meanwhile.
 #[test]
 fn has_block_knows_decided_blocks() {
     let mut cluster = Cluster::new();

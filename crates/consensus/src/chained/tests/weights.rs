@@ -1,4 +1,5 @@
-//! Committees whose members weigh differently: every threshold is a weight (common.md, fault model).
+//! Committees whose members weigh differently: every threshold is a weight (common.md, fault
+//! model).
 
 use super::harness::*;
 use crate::chained::Message;

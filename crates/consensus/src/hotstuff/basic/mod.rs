@@ -1,4 +1,5 @@
-//! Basic HotStuff: one block a view, decided in it by three phases of votes to the view's own leader.
+//! Basic HotStuff: one block a view, decided in it by three phases of votes to the view's own
+//! leader.
 //!
 //! Sources: Yin, Malkhi, Reiter, Gueta, Abraham, "HotStuff: BFT Consensus with Linearity and
 //! Responsiveness" (PODC 2019, Algorithm 2), and a dissertation's listings of it with a pacemaker
@@ -12,43 +13,48 @@
 //! # The protocol
 //!
 //! ```text
-//!  all ──NEW-VIEW(commitQC(v−1))──▶ leader(v)              a quorum's, or a timeout certificate of v−1
-//!  PREPARE      leader ──Proposal(b, commitQC(v−1))──▶ all    all ──Vote──▶ leader      makes prepareQC(b)
-//!  PRE-COMMIT   leader ──prepareQC(b)──▶ all                  all ──Vote──▶ leader      makes precommitQC(b)
-//!  COMMIT       leader ──precommitQC(b)──▶ all, who lock      all ──Vote──▶ leader      makes commitQC(b)
-//!  DECIDE       leader ──commitQC(b)──▶ all: b is decided, and view v+1 begins
+//!  all ──NEW-VIEW(commitQC(v−1))──▶ leader(v): a quorum's, or a timeout certificate of v−1
+//!
+//!              from the leader to all        votes of all to the leader make
+//!  PREPARE     Proposal(b, commitQC(v−1))    prepareQC(b)
+//!  PRE-COMMIT  prepareQC(b)                  precommitQC(b)
+//!  COMMIT      precommitQC(b), who lock      commitQC(b)
+//!  DECIDE      commitQC(b): b is decided, and view v+1 begins
 //! ```
 //!
-//! - **Block.** By the leader of its view. Its certificate is the commitQC of the view before; or any,
-//!   with a timeout certificate of the view before.
-//! - **Vote in PREPARE.** In the current view, for a block that extends the lock or whose certificate is
-//!   of a later view than the lock (★).
-//! - **Later votes.** In the current view, on its certificate of the phase before. Each phase signs under a
-//!   label of its own (★), in no phase of a view is there a second vote and never one in an earlier phase or
-//!   view (★), and each vote is durable before it leaves (★).
+//! - **Block.** By the leader of its view. Its certificate is the commitQC of the view before; or
+//!   any, with a timeout certificate of the view before.
+//! - **Vote in PREPARE.** In the current view, for a block that extends the lock or whose
+//!   certificate is of a later view than the lock (★).
+//! - **Later votes.** In the current view, on its certificate of the phase before. Each phase signs
+//!   under a label of its own (★), in no phase of a view is there a second vote and never one in an
+//!   earlier phase or view (★), and each vote is durable before it leaves (★).
 //! - **Lock.** On the block of a precommitQC, durable before the COMMIT vote (★).
 //! - **Decision.** A commitQC decides its block and that one's ancestors, oldest first.
-//! - **Complaint.** As in [chained HotStuff](crate::hotstuff). It reports the highest certificate, which may be
-//!   of the view that it gives up, and shows the last vote in COMMIT, or in PREPARE where there is none.
+//! - **Complaint.** As in [chained HotStuff](crate::hotstuff). It reports the highest certificate,
+//!   which may be of the view that timed out, and shows the last vote in COMMIT, or in PREPARE
+//!   where there is none.
 //!
 //! # Deviations from the papers
 //!
-//! - A commitQC serves wherever a prepareQC of its view and block would: its signers held that. So it is what a
-//!   block shows of its parent and what NEW-VIEW reports; one certificate proves both that the view before is
-//!   over and what the next block extends, and whoever missed DECIDE catches up by the next proposal. A leader
-//!   that holds it could propose at once; it waits for a quorum's NEW-VIEW all the same, since the paper's
-//!   protocol is the one to measure. After a timeout, and in view 1, nothing is waited for.
-//! - When all are idle, the next leader shows the commitQC to those whose NEW-VIEW it did not wait for: no
-//!   proposal follows that would, and the leader before may have left them out.
+//! - A commitQC serves wherever a prepareQC of its view and block would: its signers held that. So
+//!   it is what a block shows of its parent and what NEW-VIEW reports; one certificate proves both
+//!   that the view before is over and what the next block extends, and whoever missed DECIDE
+//!   catches up by the next proposal. A leader that holds it could propose at once; it waits for a
+//!   quorum's NEW-VIEW all the same, since the paper's protocol is the one to measure. After a
+//!   timeout, and in view 1, nothing is waited for.
+//! - When all are idle, the next leader shows the commitQC to those whose NEW-VIEW it did not wait
+//!   for: no proposal follows that would, and the leader before may have left them out.
 //! - NEW-VIEW is not signed: the channel proves its sender, and nobody hands it on.
-//! - What a certificate of the first or the last phase is of is in what it signs: the votes of COMMIT name their
-//!   own block as what they decide, those before it the parent. Certificates of PRE-COMMIT votes travel in
-//!   a message of their own. Certificates are remembered by what they sign, too.
-//! - A certificate of a view's first phase moves its receivers into that view, not past it: honest members
-//!   were there.
+//! - What a certificate of the first or the last phase is of is in what it signs: the votes of
+//!   COMMIT name their own block as what they decide, those before it the parent. Certificates of
+//!   PRE-COMMIT votes travel in a message of their own. Certificates are remembered by what they
+//!   sign, too.
+//! - A certificate of a view's first phase moves its receivers into that view, not past it: honest
+//!   members were there.
 //! - Votes need block and bodies in every phase, so that the block survives whoever is lost.
-//! - A commitQC that a leader took with it is made again from complaints. Those of the earlier phases are
-//!   not: the next leader goes on from the highest that anybody reports.
+//! - A commitQC that a leader took with it is made again from complaints. Those of the earlier
+//!   phases are not: the next leader goes on from the highest that anybody reports.
 //! - What the pacemaker, the safety record, idling and the shared checks do otherwise is said with
 //!   [Jolteon](crate::jolteon#deviations-from-the-papers).
 //!

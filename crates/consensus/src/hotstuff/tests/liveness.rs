@@ -1,9 +1,9 @@
-//! What goes on being decided, whoever is gone.
+//! Liveness: decisions go on, whoever is gone.
 
 use super::four;
-use crate::ProtocolKind;
 use crate::chained::Message;
 use crate::chained::tests::harness::{Check, Cluster, Keys, body, ensure};
+use crate::{ProtocolKind, ProtocolView};
 
 fn submit(cluster: &mut Cluster, bodies: &[u64]) {
     for body in bodies {
@@ -92,8 +92,8 @@ fn a_withheld_certificate_is_made_again() {
     cluster.ensure_agreement().unwrap();
 }
 
-/// The same, by a leader who also hurries everybody on: its complaint is among the quorum's that end
-/// a view, and the vote that its certificate would need comes with the one after them.
+/// The same, by a leader who also hurries everybody on: its complaint is among the quorum's that
+/// end a view, and the vote that its certificate would need comes with the one after them.
 pub(super) fn check_a_hurried_withheld_certificate_is_made_again() -> Check {
     let mut cluster = four();
     // Replica 3 leads view 4 and collects view 3.

@@ -1,5 +1,5 @@
-//! One test for each rule in which HotStuff differs from the other chained protocols, and for the cases
-//! that its paper's listings get wrong.
+//! One test for each rule in which HotStuff differs from the other chained protocols, and for the
+//! cases that its paper's listings get wrong.
 
 mod encodings;
 mod liveness;
@@ -7,7 +7,7 @@ mod restart;
 mod rules;
 
 use crate::ProtocolKind;
-use crate::chained::tests::harness::{Check, Cluster, Keys, Said};
+use crate::chained::tests::harness::{Check, Cluster, Keys, Recorded};
 use crate::chained::{Block, Qc, SafetyRecord};
 
 /// Four members, none of whom has said anything.
@@ -15,8 +15,8 @@ fn four() -> Cluster {
     Cluster::running(ProtocolKind::HotStuff)
 }
 
-/// The block of `view` on a certified one, with a timeout certificate of the view before where there is
-/// a gap.
+/// The block of `view` on a certified one, with a timeout certificate of the view before where
+/// there is a gap.
 fn extend(keys: &Keys, view: u64, justify: &Qc, height: u64) -> Block {
     let mut block = keys.block(view, justify, height, &[]);
     if view != justify.view.0 + 1 {
@@ -26,7 +26,8 @@ fn extend(keys: &Keys, view: u64, justify: &Qc, height: u64) -> Block {
     block
 }
 
-/// Blocks of these views, each on the one before it, the first at `height`; with their certificates.
+/// Blocks of these views, each on the one before it, the first at `height`; with their
+/// certificates.
 fn chain(keys: &Keys, views: &[u64], from: &Qc, height: u64) -> Vec<(Block, Qc)> {
     let mut justify = from.clone();
     let mut chain = Vec::new();
@@ -44,11 +45,14 @@ fn show(cluster: &mut Cluster, to: u16, block: &Block) -> Check {
     cluster.tell(to, block.author.0, proposal)
 }
 
-/// The views in which a member promised to vote, each once: a vote that it collects itself is not sent.
+/// The views in which a member promised to vote, each once: a vote that it collects itself is not
+/// sent.
 fn voted_in(cluster: &Cluster, id: u16) -> Vec<u64> {
     let promises = cluster.node(id).said.iter().filter_map(|said| match said {
-        Said::Persist(record) => Some(borsh::from_slice::<SafetyRecord>(record).expect("its own")),
-        Said::Send(..) => None,
+        Recorded::Persist(record) => {
+            Some(borsh::from_slice::<SafetyRecord>(record).expect("its own"))
+        }
+        Recorded::Send(..) => None,
     });
     let mut views: Vec<u64> =
         promises.filter_map(|promised| Some(promised.last_vote?.view.0)).collect();
@@ -57,7 +61,6 @@ fn voted_in(cluster: &Cluster, id: u16) -> Vec<u64> {
 }
 
 /// Each rule that can be left out, with the check that notices.
-#[cfg(feature = "mutants")]
 #[test]
 fn every_rule_left_out_is_noticed() {
     use crate::chained::tests::harness::{Row, unnoticed};

@@ -1,4 +1,4 @@
-//! What survives a restart: the lock (★), and which protocol wrote a record.
+//! Restarts: the lock survives them (★), and a record tells which protocol wrote it.
 
 use super::{chain, extend, four, show, voted_in};
 use crate::Input;
@@ -7,8 +7,8 @@ use crate::chained::tests::harness::{Check, Cluster, certificates, ensure};
 use quorate_types::machine::Halt;
 use std::collections::BTreeSet;
 
-/// The lock is on a branch that the highest certificate has left behind, so nothing else in the record
-/// tells of it.
+/// The lock is on a branch that the highest certificate has left behind, so nothing else in the
+/// record tells of it.
 pub(super) fn check_a_lock_survives_a_restart() -> Check {
     let mut cluster = four();
     let keys = &cluster.keys;
@@ -35,7 +35,7 @@ fn a_lock_survives_a_restart() {
     check_a_lock_survives_a_restart().unwrap();
 }
 
-/// Seed 32 of the simulator: a vote was withheld because its bodies were lost, views were given up,
+/// Seed 32 of the simulator: a vote was withheld because its bodies were lost, views timed out,
 /// the bodies came, and the vote was said after all. What nobody heard before a complaint nobody
 /// hears after it.
 #[test]

@@ -1,9 +1,9 @@
 //! Voting, locking and deciding (PODC 2019, Algorithm 4: `safeNode` and the chain of three).
 
 use super::{chain, extend, four, show, voted_in};
-use crate::ProtocolKind;
 use crate::block_tree::TreeBlock;
 use crate::chained::tests::harness::{Check, Cluster, Keys, certificates, ensure};
+use crate::{ProtocolKind, ProtocolView};
 use quorate_types::{Height, Peer, Rejected, Verify};
 
 /// A vote goes to the leader of the next view, once, and names block and grandparent.
@@ -48,7 +48,8 @@ pub(super) fn check_no_vote_below_the_lock() -> Check {
     let mut cluster = four();
     let keys = &cluster.keys;
     let main = chain(keys, &[1, 2, 3, 4], &keys.genesis(), 1);
-    // QC(3) in block 4 locks block 2. The other block extends block 1 alone, with a certificate as old.
+    // QC(3) in block 4 locks block 2. The other block extends block 1 alone, with a certificate as
+    // old.
     let below = extend(keys, 6, &main[0].1, 2);
     let beside = extend(keys, 7, &main[1].1, 3);
     for (block, _) in &main {
@@ -66,8 +67,8 @@ fn no_vote_below_the_lock() {
     check_no_vote_below_the_lock().unwrap();
 }
 
-/// Vote: a certificate of a later view than the lock sets aside the lock: whoever signed it knew of no
-/// decision against it. Otherwise one locked member could stop the others for ever.
+/// Vote: a certificate of a later view than the lock sets aside the lock: whoever signed it knew of
+/// no decision against it. Otherwise one locked member could stop the others for ever.
 #[test]
 fn a_later_certificate_sets_a_lock_aside() {
     let mut cluster = four();
@@ -210,8 +211,8 @@ fn a_block_need_not_extend_what_its_timeout_certificate_reports() {
     assert_eq!(voted_in(&cluster, 3), [1, 4]);
 }
 
-/// A complaint binds to nothing: a proposal that comes after it gets its vote, and the next complaint
-/// shows that.
+/// A complaint binds to nothing: a proposal that comes after it gets its vote, and the next
+/// complaint shows that.
 #[test]
 fn a_late_proposal_gets_a_vote_after_a_complaint() {
     let mut cluster = four();
@@ -233,8 +234,8 @@ pub(super) fn check_another_protocols_messages_are_refused() -> Check {
     let raw = crate::Message::Jolteon(jolteon.keys.propose(&block));
     let from = Peer::Replica(block.author);
     let refused = crate::Message::verify(raw, from, four().node(3).verifier.as_ref());
-    let reason = "a message is of the protocol that the committee runs";
-    ensure(refused == Err(Rejected::RuleBroken(reason)), format!("{refused:?}"))
+    let ruled_out = Rejected::RuledOut { frame: "proposal".to_owned(), setting: "protocol" };
+    ensure(refused == Err(ruled_out), format!("{refused:?}"))
 }
 
 /// And what it certifies means nothing here.

@@ -1,12 +1,17 @@
 //! Whole committees of these machines on a network that loses what a test says, and nothing else.
 
+use super::harness::{at, change, prepared, prepared_report, value};
 use super::*;
+use crate::ProtocolView;
 use quorate_types::machine::RecordKind;
 use quorate_types::{BodyRef, Recipients};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Whether a message of one member to another is lost.
+/// Rule for the messages of one member to another that are lost.
 pub(super) type Loses = fn(u8, u8, &Message) -> bool;
+
+/// Lie of one member: what it sends in the place of a message.
+pub(super) type Lies = fn(&Verifier, u8, &Message) -> Option<Message>;
 
 pub(super) struct Seat {
     /// Each its own: what one has checked, the others have not.
@@ -14,23 +19,33 @@ pub(super) struct Seat {
     machine: Windowed,
     decided: Vec<Bytes>,
     records: BTreeMap<RecordKind, Bytes>,
-    /// What it would propose now.
-    wish: Option<(View, Height)>,
+    /// View and slot that it may propose for now.
+    request: Option<(View, Height)>,
     /// Message delays until it decided last.
     delays: u64,
 }
 
+/// Message on its way.
+#[derive(Clone)]
+pub(super) struct Envelope {
+    pub(super) from: u8,
+    to: u8,
+    /// Number of messages, each after the one before, that led to it.
+    delays: u64,
+    pub(super) message: Message,
+}
+
 pub(super) struct Cluster {
     seats: Vec<Seat>,
-    /// From whom, to whom, and after how many others before it.
-    wire: VecDeque<(u8, u8, u64, Message)>,
+    wire: VecDeque<Envelope>,
     now: Time,
     loses: Loses,
+    lies: Lies,
     /// Slots are filled up to this one.
     until: Height,
-    /// What members sent each other, by kind.
+    /// Number of messages that members sent each other, by kind.
     pub(super) sent: BTreeMap<&'static str, u64>,
-    /// Bytes of it.
+    /// Bytes of those messages.
     pub(super) bytes: u64,
     /// Message delays until what happens now.
     delays: u64,
@@ -68,7 +83,7 @@ impl Cluster {
                 verifier,
                 decided: Vec::new(),
                 records: BTreeMap::new(),
-                wish: None,
+                request: None,
                 delays: 0,
             }
         };
@@ -77,12 +92,14 @@ impl Cluster {
             wire: VecDeque::new(),
             now: Time(0),
             loses,
+            lies: |_, _, _| None,
             until: Height(0),
             sent: BTreeMap::new(),
             bytes: 0,
             delays: 0,
         };
         (0..members).for_each(|id| cluster.start(id));
+        cluster.settle();
         cluster
     }
 
@@ -98,40 +115,85 @@ impl Cluster {
         };
         seat.machine.handle(self.now, recovered);
         self.drain(id);
+    }
+
+    /// Loses everything but its records, and comes back.
+    fn restart(&mut self, id: u8) {
+        self.restart_alone(id);
         self.settle();
     }
 
-    /// Loses everything but its records.
-    fn restart(&mut self, id: u8) {
+    /// The same, while everything else stands still.
+    pub(super) fn restart_alone(&mut self, id: u8) {
         let seat = &mut self.seats[usize::from(id)];
         seat.machine = replica(&seat.verifier, id);
+        seat.request = None;
         self.start(id);
+        let works = Input::Work(self.until > Height(0));
+        self.seats[usize::from(id)].machine.handle(self.now, works);
+        self.drain(id);
+    }
+
+    /// Fills slots up to this one, and lets everything arrive.
+    pub(super) fn order(&mut self, until: u64) {
+        self.fill(until);
+        self.settle();
     }
 
     /// Fills slots up to this one.
-    pub(super) fn order(&mut self, until: u64) {
+    pub(super) fn fill(&mut self, until: u64) {
         self.until = Height(until);
         for id in 0..self.seats.len() as u8 {
             self.seats[usize::from(id)].machine.handle(self.now, Input::Work(true));
             self.drain(id);
         }
-        self.settle();
     }
 
     fn settle(&mut self) {
-        while let Some((from, to, delays, message)) = self.wire.pop_front() {
-            let seat = &mut self.seats[usize::from(to)];
-            let message = seat.verifier.protocol().windowed(message);
-            let from = ReplicaId(u16::from(from));
-            let checked = Verified::check(message, Peer::Replica(from), seat.verifier.as_ref());
-            if let Ok(message) = checked {
-                let input = Input::Message { from, message: Box::new(message) };
-                seat.machine.handle(self.now, input);
-                self.delays = delays;
-                self.drain(to);
-            }
+        while let Some(envelope) = self.wire.pop_front() {
+            self.give(envelope);
         }
         self.delays = 0;
+    }
+
+    /// A message arrives.
+    pub(super) fn give(&mut self, Envelope { from, to, delays, message }: Envelope) {
+        let seat = &mut self.seats[usize::from(to)];
+        let message = seat.verifier.protocol().windowed(message);
+        let from = ReplicaId(u16::from(from));
+        let checked = Verified::check(message, Peer::Replica(from), seat.verifier.as_ref());
+        if let Ok(message) = checked {
+            let input = Input::Message { from, message: Box::new(message) };
+            seat.machine.handle(self.now, input);
+            self.delays = delays;
+            self.drain(to);
+        }
+    }
+
+    /// Takes one of the messages that are on their way.
+    pub(super) fn take(&mut self, at: usize) -> Option<Envelope> {
+        self.wire.remove(at % self.wire.len().max(1))
+    }
+
+    /// Puts a message on its way once more, behind all others.
+    pub(super) fn put_back(&mut self, envelope: Envelope) {
+        self.wire.push_back(envelope);
+    }
+
+    /// Ids that each member decided, in order.
+    pub(super) fn decided(&self) -> impl Iterator<Item = Vec<BlockId>> {
+        let id = |record| DecidedSlot::decode(record).expect("a record").id();
+        self.seats.iter().map(move |seat| seat.decided.iter().map(id).collect())
+    }
+
+    /// The next timer of one member rings.
+    pub(super) fn ring_alone(&mut self, id: u8) {
+        let machine = &mut self.seats[usize::from(id)].machine;
+        if let Some(at) = machine.next_timeout() {
+            self.now = at.max(self.now);
+            machine.handle_timeout(self.now);
+            self.drain(id);
+        }
     }
 
     /// The next timer of anybody rings.
@@ -165,17 +227,30 @@ impl Cluster {
             self.ring();
         }
         let heights: Vec<usize> = self.seats.iter().map(|seat| seat.decided.len()).collect();
-        panic!("{height} slots were not decided: {heights:?}");
+        let views: Vec<u64> = self.seats.iter().map(|seat| seat.machine.status().view.0).collect();
+        panic!("{height} slots were not decided: {heights:?} in views {views:?} at {:?}", self.now);
+    }
+
+    /// Rings until these members are in this view, or wait for it.
+    #[track_caller]
+    fn reach_view(&mut self, members: &[u8], view: u64) {
+        for _ in 0..200 {
+            if members.iter().all(|member| self.status(*member).view >= View(view)) {
+                return;
+            }
+            self.ring();
+        }
+        panic!("view {view} was not reached");
     }
 
     fn drain(&mut self, id: u8) {
         while let Some(output) = self.seats[usize::from(id)].machine.poll() {
-            self.carry_out(id, output);
+            self.apply(id, output);
         }
         // What is to be ordered is there at once, and each value is its own.
         let until = self.until;
-        let wish = |seat: &mut Seat| seat.wish.take_if(|(_, slot)| *slot <= until);
-        while let Some((view, slot)) = wish(&mut self.seats[usize::from(id)]) {
+        let request = |seat: &mut Seat| seat.request.take_if(|(_, slot)| *slot <= until);
+        while let Some((view, slot)) = request(&mut self.seats[usize::from(id)]) {
             let stamp = slot.0 + 100 * view.0;
             let payload = Payload::new(slot, stamp, Vec::<BodyRef>::new());
             let parent = self.seats[usize::from(id)].verifier.genesis();
@@ -185,15 +260,15 @@ impl Cluster {
         }
     }
 
-    fn carry_out(&mut self, id: u8, output: Output) {
+    fn apply(&mut self, id: u8, output: Output) {
         let now = self.now;
         let seat = &mut self.seats[usize::from(id)];
         match output {
             Output::Send { to, message } => self.send(id, to, message.windowed().expect("ours")),
             Output::Persist(record) => drop(seat.records.insert(record.kind, record.bytes)),
             Output::Combine(job) => seat.machine.handle(now, Input::Combined(job.run())),
-            Output::WantPayload(wish) => seat.wish = Some((wish.view, wish.height)),
-            Output::WantBodies { block, .. } => seat.machine.handle(now, Input::Stored(block)),
+            Output::RequestPayload(request) => seat.request = Some((request.view, request.height)),
+            Output::RequestBodies { block, .. } => seat.machine.handle(now, Input::Stored(block)),
             Output::Decided(decided) => {
                 if decided.payload.header.height.0 as usize > seat.decided.len() {
                     seat.decided.push(decided.record);
@@ -201,11 +276,13 @@ impl Cluster {
                 }
             }
             Output::Halt(halt) => panic!("{id} halted: {halt}"),
-            Output::Behind { .. } | Output::Stable(_) | Output::Blame(..) => {}
+            Output::Behind { .. } | Output::Stable(_) | Output::Misbehaviour(_) => {}
         }
     }
 
     fn send(&mut self, from: u8, to: Recipients, message: &Message) {
+        let lie = (self.lies)(&self.seats[usize::from(from)].verifier, from, message);
+        let message = lie.as_ref().unwrap_or(message);
         let all: Vec<u8> = match to {
             Recipients::All => (0..self.seats.len() as u8).filter(|it| *it != from).collect(),
             Recipients::One(one) => vec![u8::try_from(one.0).expect("few")],
@@ -215,7 +292,8 @@ impl Cluster {
             *self.sent.entry(kind(message)).or_default() += 1;
             self.bytes += encode(message).len() as u64;
             if !(self.loses)(from, to, message) {
-                self.wire.push_back((from, to, self.delays + 1, message.clone()));
+                let (delays, message) = (self.delays + 1, message.clone());
+                self.wire.push_back(Envelope { from, to, delays, message });
             }
         }
     }
@@ -234,13 +312,13 @@ pub(super) fn nothing(_: u8, _: u8, _: &Message) -> bool {
     false
 }
 
-/// Paper 002 assumes that messages are sent again: a collector that leaves out one replica a slot would
-/// otherwise stop them all.
+/// Paper 002 assumes that messages are sent again: a collector that leaves out one replica a slot
+/// would otherwise stop them all.
 #[test]
 fn a_collector_that_leaves_out_one_replica_a_slot_stops_nobody() {
     for protocol in [ProtocolKind::LinearPbft, ProtocolKind::Sbft] {
         let leaves_out: Loses = |_, to, message| match message {
-            Message::Proof(proof) => proof.certificate.at.slot.0 % 4 == u64::from(to),
+            Message::Proof(proof) => proof.certificate.proposal.slot.0 % 4 == u64::from(to),
             _ => false,
         };
         let mut cluster = Cluster::new(protocol, 4, 0, leaves_out);
@@ -262,10 +340,11 @@ fn a_dead_primary_is_replaced_and_its_slots_are_filled() {
     }
 }
 
-/// What was decided by one member alone is what the next view goes on with.
+/// A value that one member alone decided is what the next view goes on with.
 #[test]
 fn a_decision_that_one_member_saw_stands() {
-    // Only one member learns that a slot is decided: its collector, or, without collectors, member 0.
+    // Only one member learns that a slot is decided: its collector, or, without collectors, member
+    // 0.
     let hides_proofs: Loses = |_, _, message| matches!(message, Message::Proof(_));
     let hides_votes: Loses = |_, to, message| matches!(message, Message::CommitShare(_)) && to != 0;
     let primary_is_dead: Loses =
@@ -303,8 +382,8 @@ fn redundant_members_keep_the_fast_path() {
     assert_eq!(cluster.status(0).fast_decisions, 0, "all of four are needed");
 }
 
-/// With threshold keys a vote for the fast path is a signature of its own: all of them decide at once,
-/// fewer by the slow path, whose certificates a quorum's shares make.
+/// With threshold keys a vote for the fast path is a signature of its own: all of them decide at
+/// once, fewer by the slow path, whose certificates a quorum's shares make.
 #[test]
 fn threshold_keys_serve_both_paths() {
     for (members, redundancy) in [(4, 0), (6, 1)] {
@@ -342,4 +421,56 @@ fn everybody_restarts_in_the_middle() {
         cluster.order(8);
         cluster.reach(&[0, 1, 2, 3], 8);
     }
+}
+
+/// Found from outside: member 0 lies. It alone shows the certificate of A, of view 1, when the
+/// others have accepted other values since and restarted: the value comes with the certificate, and
+/// the slot ends.
+fn a_value_that_only_a_liar_shows_is_decided(protocol: ProtocolKind) {
+    let mut cluster = Cluster::new(protocol, 4, 0, |from, to, message| match message {
+        Message::PrePrepare(proposed) => match proposed.view.0 {
+            1 => to == 3,
+            2 => true,
+            _ => to != 1,
+        },
+        Message::ViewChange(change) => change.view == View(2) && from == 1,
+        Message::NewView(new_view) => new_view.view == View(4),
+        Message::FetchViewChanges(..) => false,
+        _ => true,
+    });
+    cluster.order(1);
+    cluster.reach_view(&[0, 1, 2, 3], 4);
+    (1..4).for_each(|id| cluster.restart(id));
+    cluster.lies = |verifier, from, message| match message {
+        Message::ViewChange(said) if from == 0 => {
+            let report = prepared_report(prepared(verifier, at(1, 1, 101)), 101);
+            let lie = change(verifier, said.view.0, 0, vec![report]);
+            Some(Message::ViewChange(Box::new(lie)))
+        }
+        _ => None,
+    };
+    cluster.loses = |from, _, message| match message {
+        Message::ViewChange(_) => from == 3,
+        _ => from == 0,
+    };
+    cluster.order(4);
+    cluster.reach(&[1, 2, 3], 1);
+    let first = DecidedSlot::decode(&cluster.seats[1].decided[0]).expect("a record");
+    assert_eq!(first.payload, value(1, 101), "{protocol}");
+}
+
+#[test]
+fn pbft_ends_a_slot_whose_value_only_a_liar_shows() {
+    a_value_that_only_a_liar_shows_is_decided(ProtocolKind::Pbft);
+}
+
+#[test]
+fn linear_pbft_ends_a_slot_whose_value_only_a_liar_shows() {
+    a_value_that_only_a_liar_shows_is_decided(ProtocolKind::LinearPbft);
+}
+
+#[test]
+fn sbft_ends_a_slot_whose_value_only_a_liar_shows() {
+    a_value_that_only_a_liar_shows_is_decided(ProtocolKind::LinearPbftFast);
+    a_value_that_only_a_liar_shows_is_decided(ProtocolKind::Sbft);
 }

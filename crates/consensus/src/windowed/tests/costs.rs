@@ -1,5 +1,5 @@
-//! What a slot costs in the good case: counted, compared with formulas, and as docs/protocols/costs.md
-//! says.
+//! Costs of a slot in the good case: counted, compared with formulas, and as
+//! docs/protocols/costs.md says.
 
 use super::cluster::{Cluster, nothing};
 use super::*;
@@ -13,7 +13,7 @@ const PAGE: &str = include_str!("../../../../../docs/protocols/costs.md");
 /// Slots that are counted, of which each costs a part.
 const SLOTS: u64 = 20;
 
-/// What one slot costs all members together.
+/// Cost of one slot, to all members together.
 #[derive(Debug, PartialEq, Eq)]
 struct Cost {
     messages: BTreeMap<&'static str, u64>,
@@ -57,8 +57,8 @@ fn count(protocol: ProtocolKind, scheme: SchemeKind, members: u8, redundancy: u6
 
 /// The same by formula; bytes have none.
 fn formula(protocol: ProtocolKind, scheme: SchemeKind, n: u64, c: u64) -> Cost {
-    // Everybody's votes go to c+2 collectors; those who collect keep their own, and the primary's first
-    // one travels with its value.
+    // Everybody's votes go to c+2 collectors; those who collect keep their own, and the primary's
+    // first one travels with its value.
     let votes = (n - 1) * (c + 2) - (c + 1);
     let commits = n * (c + 2) - (c + 2);
     let quorum = n - (n - 1 - 2 * c) / 3 - c;
@@ -78,8 +78,8 @@ fn formula(protocol: ProtocolKind, scheme: SchemeKind, n: u64, c: u64) -> Cost {
     let fast = rounds == 1;
     // With threshold keys a vote is signed for both paths.
     let each = if deals && fast { 2 } else { 1 };
-    // Each certificate is checked by whoever makes it and by all others: as one signature, or as its
-    // signers'.
+    // Each certificate is checked by whoever makes it and by all others: as one signature, or as
+    // its signers'.
     let signers = if fast { n - c } else { quorum };
     let certificate = if deals { 1 } else { signers };
     Cost {

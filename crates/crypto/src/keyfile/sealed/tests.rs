@@ -173,7 +173,8 @@ pub(crate) fn a_costly_file_is_refused_before_anything_is_allocated() {
     }
 }
 
-/// The seal's length follows from the scheme, so that no file has room for more or less than its keys.
+/// The seal's length follows from the scheme, so that no file has room for more or less than its
+/// keys.
 #[test]
 fn the_seal_is_as_long_as_the_keys() {
     let (_, text) = sealed(SchemeKind::BlsThreshold);

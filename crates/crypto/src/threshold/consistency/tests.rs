@@ -1,6 +1,6 @@
 use super::*;
 use crate::threshold::tests::{KIND, dealing, identity, outside_subgroup};
-use crate::{Sharing, VotingSecret, deal};
+use crate::{Sharing, VotingKey, VotingSecret, deal};
 use proptest::prelude::*;
 
 /// The group's key and the public shares of the slow sharing.
@@ -10,11 +10,21 @@ fn published(members: usize, threshold: usize) -> (VotingKey, Vec<VotingKey>) {
     (dealing.groups.slow, dealing.secrets.iter().map(slow).collect())
 }
 
+/// Checks a sharing, and drops its points.
+pub(crate) fn checked(
+    group: &VotingKey,
+    publics: &[VotingKey],
+    threshold: usize,
+) -> Result<(), KeyError> {
+    let publics: Vec<&[u8]> = publics.iter().map(|key| &key.0[..]).collect();
+    read_sharing(&group.0, &publics, threshold).map(drop)
+}
+
 #[test]
 fn what_a_dealer_publishes_is_taken() {
     for (members, threshold) in [(1, 1), (2, 1), (2, 2), (4, 1), (4, 3), (4, 4), (16, 11)] {
         let (group, publics) = published(members, threshold);
-        assert_eq!(check_sharing(&group, &publics, threshold), Ok(()), "{threshold} of {members}");
+        assert_eq!(checked(&group, &publics, threshold), Ok(()), "{threshold} of {members}");
     }
 }
 
@@ -26,11 +36,11 @@ pub(crate) fn a_share_off_the_polynomial_is_refused() {
         for member in 0..members {
             let (group, mut publics) = published(members, threshold);
             publics[member] = published(members + 1, threshold).1[member].clone();
-            assert_eq!(check_sharing(&group, &publics, threshold), refused, "member {member}");
+            assert_eq!(checked(&group, &publics, threshold), refused, "member {member}");
         }
         let (_, publics) = published(members, threshold);
         let (other, _) = published(members + 1, threshold);
-        assert_eq!(check_sharing(&other, &publics, threshold), refused, "another group's key");
+        assert_eq!(checked(&other, &publics, threshold), refused, "another group's key");
     }
 }
 
@@ -38,7 +48,7 @@ pub(crate) fn a_share_off_the_polynomial_is_refused() {
 fn shares_in_another_order_are_refused() {
     let (group, mut publics) = published(4, 3);
     publics.swap(1, 2);
-    assert_eq!(check_sharing(&group, &publics, 3), Err(KeyError::Polynomial { threshold: 3 }));
+    assert_eq!(checked(&group, &publics, 3), Err(KeyError::Polynomial { threshold: 3 }));
 }
 
 /// A polynomial of a higher degree needs more shares than the threshold says.
@@ -46,12 +56,9 @@ fn shares_in_another_order_are_refused() {
 fn a_higher_degree_is_refused() {
     let (group, publics) = published(7, 5);
     for threshold in 2..5 {
-        assert_eq!(
-            check_sharing(&group, &publics, threshold),
-            Err(KeyError::Polynomial { threshold })
-        );
+        assert_eq!(checked(&group, &publics, threshold), Err(KeyError::Polynomial { threshold }));
     }
-    assert_eq!(check_sharing(&group, &publics, 5), Ok(()));
+    assert_eq!(checked(&group, &publics, 5), Ok(()));
 }
 
 #[test]
@@ -59,13 +66,13 @@ fn thresholds_and_sizes_are_checked() {
     let (group, publics) = published(4, 3);
     for threshold in [0, 5] {
         assert_eq!(
-            check_sharing(&group, &publics, threshold),
+            checked(&group, &publics, threshold),
             Err(KeyError::Threshold { threshold, members: 4 })
         );
     }
-    assert_eq!(check_sharing(&group, &[], 1), Err(KeyError::NoMembers));
+    assert_eq!(checked(&group, &[], 1), Err(KeyError::NoMembers));
     let crowd = vec![group.clone(); 65_536];
-    assert_eq!(check_sharing(&group, &crowd, 1), Err(KeyError::TooManyMembers { members: 65_536 }));
+    assert_eq!(checked(&group, &crowd, 1), Err(KeyError::TooManyMembers { members: 65_536 }));
 }
 
 #[test]
@@ -81,12 +88,12 @@ pub(crate) fn every_point_is_checked() {
         (vec![0; 95], short),
     ] {
         let bad = VotingKey(bytes);
-        assert_eq!(check_sharing(&bad, &publics, 3), Err(expected.clone()), "as the group's key");
+        assert_eq!(checked(&bad, &publics, 3), Err(expected.clone()), "as the group's key");
         let mut altered = publics.clone();
         altered[2] = bad;
         let cause = Box::new(expected);
         assert_eq!(
-            check_sharing(&group, &altered, 3),
+            checked(&group, &altered, 3),
             Err(KeyError::Member { member: 2, cause }),
             "as a member's"
         );
@@ -97,15 +104,12 @@ pub(crate) fn every_point_is_checked() {
 fn nobody_has_anothers_share_or_the_groups() {
     let (group, mut publics) = published(4, 3);
     publics[3] = publics[1].clone();
-    assert_eq!(
-        check_sharing(&group, &publics, 3),
-        Err(KeyError::Duplicate { first: 1, second: 3 })
-    );
+    assert_eq!(checked(&group, &publics, 3), Err(KeyError::Duplicate { first: 1, second: 3 }));
     publics[3] = group.clone();
-    assert_eq!(check_sharing(&group, &publics, 3), Err(KeyError::GroupSecret { member: 3 }));
+    assert_eq!(checked(&group, &publics, 3), Err(KeyError::GroupSecret { member: 3 }));
     // A constant polynomial passes for one of every higher degree, and each share signs alone.
     let (group, publics) = published(4, 1);
-    assert_eq!(check_sharing(&group, &publics, 3), Err(KeyError::GroupSecret { member: 0 }));
+    assert_eq!(checked(&group, &publics, 3), Err(KeyError::GroupSecret { member: 0 }));
 }
 
 /// Feldman's commitments, evaluated at a member's place, are its public share.
@@ -148,7 +152,7 @@ proptest! {
         let dealing = deal(members, &thresholds, &seed).unwrap();
         let publics: Vec<_> =
             dealing.secrets.iter().map(|one| VotingKey(one.public().0[..96].to_vec())).collect();
-        let check = |threshold| check_sharing(&dealing.groups.fast, &publics, threshold);
+        let check = |threshold| checked(&dealing.groups.fast, &publics, threshold);
         prop_assert_eq!(check(threshold), Ok(()));
         if threshold > 1 {
             let lower = threshold - 1;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::threshold::check_sharing;
+use crate::threshold::consistency::tests::checked;
 use crate::{Bitmap, Policy, threshold_schemes};
 use proptest::prelude::*;
 
@@ -79,7 +79,6 @@ fn a_proof_of_possession_is_its_dealers_and_its_sharings() {
     check_possession();
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn leaving_rules_out_is_noticed() {
     use crate::mutants::assert_noticed;
@@ -90,8 +89,8 @@ fn leaving_rules_out_is_noticed() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// What the dealers' parts add up to is what one dealer could have dealt: the committee's loader takes
-    /// it, and as many members as each threshold sign for the group.
+    /// The sum of the dealers' parts is what one dealer could have dealt: the committee's loader
+    /// takes it, and as many members as each threshold sign for the group.
     #[test]
     fn any_threshold_of_members_sign_with_the_sum(
         members in 1_usize..=7,
@@ -126,7 +125,7 @@ proptest! {
             let shares: Vec<_> =
                 publics.iter().map(|key| VotingKey(key.0[at..at + KEY_BYTES].to_vec())).collect();
             let threshold = *thresholds.get(sharing);
-            prop_assert_eq!(check_sharing(groups.get(sharing), &shares, threshold), Ok(()));
+            prop_assert_eq!(checked(groups.get(sharing), &shares, threshold), Ok(()));
         }
         let schemes = threshold_schemes(&publics, &groups, &thresholds).expect("one polynomial");
         for sharing in Sharing::ALL {

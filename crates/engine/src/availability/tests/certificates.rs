@@ -5,7 +5,7 @@ use crate::availability::chain::{Chain, Contradiction};
 use crate::availability::collector::Collector;
 use crate::availability::{AvailabilityCertificate, Covered};
 use crate::message::Message;
-use crate::testing::{FIRST, acknowledge, certify, committee, receive, verifier};
+use crate::testing::{FIRST, acknowledge, certify, committee, receive};
 use quorate_crypto::{Digest, hash};
 use quorate_types::{Available, BodyRef, Peer, Rejected, ReplicaId};
 
@@ -25,7 +25,7 @@ fn refusal(certificate: AvailabilityCertificate) -> Rejected {
 }
 
 fn covered(certificate: AvailabilityCertificate) -> Covered {
-    certificate.check(&verifier()).expect("a good certificate")
+    certificate.check(&committee(), 0).expect("a good certificate")
 }
 
 #[test]
@@ -35,8 +35,27 @@ fn a_certificate_needs_weak_weight() {
 
 pub(super) fn check_a_certificate_needs_weak_weight() -> Check {
     let alone = certify(1, &digests(2), &[(1, 2)]);
-    let found = alone.check(&verifier()).err();
+    let found = alone.check(&committee(), 0).err();
     ensure(found == Some(Rejected::BelowThreshold), "one of four is no proof")
+}
+
+/// Found from outside: numbers near the end of their range are refused like others that nobody
+/// signed.
+#[test]
+fn a_certificate_near_the_end_of_all_numbers_is_refused() {
+    for (first, refused) in [
+        (u64::MAX - 2, Rejected::BadSignature("a certificate of availability")),
+        (
+            u64::MAX - 1,
+            Rejected::RuleBroken(
+                "a certificate of availability names its signers in order and what they signed",
+            ),
+        ),
+    ] {
+        let mut far = certify(1, &digests(2), &[(0, 2), (2, 2)]);
+        far.first = first;
+        assert_eq!(refusal(far), refused);
+    }
 }
 
 /// Weight is asked for before any signature is looked at.
@@ -74,8 +93,8 @@ fn a_certificate_names_distinct_members_and_what_they_signed() {
     assert_eq!(refusal(certify(1, &long, &[(1, 1), (2, 1)])), large);
 }
 
-/// The digests that a certificate names are proven by the links that were signed, and so is the link
-/// before the first of them.
+/// The digests that a certificate names are proven by the links that were signed, and so is the
+/// link before the first of them.
 #[test]
 fn a_certificate_proves_the_list_that_it_brings() {
     let good = || certify(1, &digests(3), &[(1, 3), (2, 3)]);
@@ -110,13 +129,12 @@ fn acknowledgements_need_not_reach_equally_far() {
 
 #[test]
 fn what_is_known_is_not_checked_again() {
-    let verifier = verifier();
-    verifier.publish_certified(AUTHOR, FIRST + 2);
+    let end = FIRST + 2;
     let mut known = certify(1, &digests(2), &[(1, 2), (2, 2)]);
     known.acknowledged[0].signature.0[0] ^= 1;
-    assert_eq!(known.check(&verifier).err(), Some(Rejected::Stale));
+    assert_eq!(known.check(&committee(), end).err(), Some(Rejected::Stale));
     let longer = certify(1, &digests(3), &[(1, 3), (2, 3)]);
-    assert!(longer.check(&verifier).is_ok());
+    assert!(longer.check(&committee(), end).is_ok());
 }
 
 #[test]
@@ -148,8 +166,8 @@ fn an_author_certifies_what_enough_members_reach() {
     assert_eq!(covered(certificate).bodies, bodies);
 }
 
-/// A certificate names everything that is not decided, so that a lost one is made good by the next; and
-/// nothing older.
+/// A certificate names everything that is not decided, so that a lost one is made good by the next;
+/// and nothing older.
 #[test]
 fn a_certificate_names_what_is_undecided() {
     let (committee, bodies) = (committee(), digests(4));
@@ -162,7 +180,7 @@ fn a_certificate_names_what_is_undecided() {
         let own = acknowledge(1, 1, &bodies[..reached]);
         collector.acknowledge(ReplicaId(0), &acknowledge(0, 1, &bodies[..reached]));
         let (certificate, covered) = collector.certify(&committee, Some(&own)).expect("one more");
-        assert_eq!(certificate.check(&verifier()), Ok(covered.clone()));
+        assert_eq!(certificate.check(&committee, 0), Ok(covered.clone()));
         assert_eq!((covered.first, covered.end()), (FIRST + first, FIRST + reached as u64));
         if let Some(offset) = decided {
             collector.decide(FIRST + offset);
@@ -196,7 +214,6 @@ fn a_chain_grows_over_what_is_stored_without_a_gap() {
     assert_eq!(chain.available(), Some(acknowledge(0, 1, &bodies).available));
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn a_second_digest_under_a_number_is_missed() {
     use quorate_crypto::mutants::{self, Mutant};
@@ -235,7 +252,8 @@ fn a_chain_takes_up_no_second_digest() {
     assert_eq!(ahead.next(), FIRST);
 }
 
-/// Memory beyond a gap is bounded, and what was forgotten is not chained again under another digest.
+/// Memory beyond a gap is bounded, and what was forgotten is not chained again under another
+/// digest.
 #[test]
 fn a_gap_holds_up_only_so_much() {
     let mut chain = Chain::new(AUTHOR, FIRST);

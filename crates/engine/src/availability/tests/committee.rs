@@ -1,5 +1,5 @@
-//! Four replicas in virtual time: whatever becomes of acknowledgements and certificates, what clients
-//! ask for is executed, everywhere in one order.
+//! Four replicas in virtual time: whatever becomes of acknowledgements and certificates, what
+//! clients ask for is executed, everywhere in one order.
 
 use crate::testing::net::{ALL, LATENCY, Lost, Net};
 use crate::testing::{FIRST, body, certify};

@@ -6,7 +6,6 @@ use crate::testing::{
     voting,
 };
 use crate::{Availability, Incoming, Message, Replica, ReplicaConfig, Settings, Verifier};
-use quorate_consensus::{ProposalKey, ProtocolKind};
 use quorate_crypto::Digest;
 use quorate_types::machine::Recovery;
 use quorate_types::{
@@ -18,7 +17,7 @@ use std::time::Duration;
 
 const NOW: Time = Time(1_000);
 /// A quarter of the timeout.
-const PATIENCE: Duration = Duration::from_millis(250);
+const TIMEOUT: Duration = Duration::from_millis(250);
 
 type Sent = Vec<(Recipients, Message)>;
 
@@ -35,15 +34,14 @@ impl Member {
     }
 
     fn recovered(id: u8, recovery: Recovery, signs: bool) -> Self {
-        let verifier =
-            Arc::new(Verifier::new(committee(), ProtocolKind::Jolteon, ProposalKey::Identity));
-        let availability = Availability::Certified;
+        let settings = Settings { availability: Availability::Certified, ..Settings::default() };
+        let verifier = Arc::new(Verifier::new(committee(), &settings));
         let mut replica = Replica::new(ReplicaConfig {
             id: ReplicaId(u16::from(id)),
             identity: Arc::new(identity(id)),
             voting: Arc::new(voting(id)),
             verifier: Arc::clone(&verifier),
-            settings: Settings { availability, ..Settings::default() },
+            settings,
             wall_origin_ms: 1_700_000_000_000,
             signs,
         });
@@ -160,7 +158,7 @@ pub(super) fn check_nothing_is_acknowledged_before_it_is_stored() -> Check {
     ensure(after == [(AUTHOR, acknowledge(2, 1, &digests(&bodies)))], "acknowledged once durable")
 }
 
-/// What comes within one round is acknowledged together.
+/// Bodies that come within one round are acknowledged together.
 #[test]
 fn acknowledgements_are_cumulative_and_paced() {
     let (mut member, bodies) = (Member::new(2), bodies(4));
@@ -204,7 +202,8 @@ fn a_member_that_may_not_sign_acknowledges_nothing() {
     assert!(acknowledgements(&sent).is_empty());
 }
 
-/// What an earlier run stored counts, and the first digest under a number stands across the restart.
+/// Bodies that an earlier run stored count, and the first digest under a number stands across the
+/// restart.
 #[test]
 fn a_chain_goes_on_after_a_restart() {
     let bodies = bodies(3);
@@ -271,7 +270,7 @@ fn a_leader_proposes_an_uncertified_body_after_a_while() {
     let mut leader = Member::new(0);
     let body = leader.seal(1);
     leader.stored(body.reference);
-    assert!(!proposes(&leader.pass(PATIENCE - Duration::from_millis(1))));
+    assert!(!proposes(&leader.pass(TIMEOUT - Duration::from_millis(1))));
     assert!(proposes(&leader.pass(Duration::from_millis(1))));
 }
 

@@ -1,13 +1,14 @@
 use crate::message::Chain;
 use crate::testing::net::{ALL, Net};
 use crate::testing::receive;
-use crate::{Message, Settings, Truncation};
+use crate::{Comparison, Message, Settings, Truncation};
 use bytes::Bytes;
 use quorate_types::{BlockId, Peer, Rejected, ReplicaId};
 
 fn settings(truncation: Truncation) -> Settings {
     let inline_bodies = truncation != Truncation::Ids;
-    Settings { truncation, inline_bodies, ..Settings::default() }
+    let comparison = Comparison { truncation, ..Comparison::default() };
+    Settings { inline_bodies, comparison, ..Settings::default() }
 }
 
 fn is_question(message: &Message) -> bool {
@@ -51,7 +52,8 @@ fn chains(net: &Net) -> Vec<usize> {
     net.sent.iter().filter_map(|(_, _, message)| records(message)).collect()
 }
 
-/// Of a chain that is cut only what somebody may lack travels; one that is not grows with the history.
+/// Of a chain that is cut only what somebody may lack travels; one that is not grows with the
+/// history.
 #[test]
 fn what_everybody_has_is_cut_off() {
     let mut whole = Net::new(&settings(Truncation::Off), |_, _, _| false);
@@ -68,7 +70,8 @@ fn what_everybody_has_is_cut_off() {
     assert!(chains(&ids).is_empty());
 }
 
-/// Chains with decided blocks and with undecided ones, as some member sent them, no two to one block.
+/// Chains with decided blocks and with undecided ones, as some member sent them, no two to one
+/// block.
 fn both_kinds() -> [Chain; 2] {
     let mut net = Net::new(&settings(Truncation::Off), |_, _, _| false);
     net.serve(24, &ALL);
@@ -85,8 +88,8 @@ fn refusal(chain: Chain) -> Option<Rejected> {
     receive(&Message::Chain(chain), Peer::Replica(ReplicaId(1))).err()
 }
 
-/// ★ Nobody asked for these blocks: those that are decided by nothing are taken in below a certified
-/// one alone. Their links are hashes, so it proves them all.
+/// ★ Nobody asked for these blocks: those that are decided by nothing are taken in below a
+/// certified one alone. Their links are hashes, so it proves them all.
 #[test]
 fn undecided_blocks_come_below_a_certified_one() {
     let [sound, other] = both_kinds();
@@ -98,14 +101,13 @@ fn undecided_blocks_come_below_a_certified_one() {
     assert_eq!(refusal(anothers), Some(Rejected::RuleBroken(reason)));
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn uncertified_blocks_are_missed() {
     use quorate_crypto::mutants::{self, Mutant};
     mutants::assert_noticed(Mutant::PlantUncertified, undecided_blocks_come_below_a_certified_one);
 }
 
-/// What a decided run follows its asker says: a sender who did could make it look like a fork.
+/// A decided run follows what its asker says: a sender that did could make it look like a fork.
 #[test]
 fn decided_blocks_of_a_chain_follow_nothing() {
     let [mut chain, _] = both_kinds();

@@ -70,11 +70,11 @@ fn what_others_took_the_place_of_is_forgotten() {
         put(&mut content, "one", nonce, 1).expect("taken");
     }
     assert_eq!(content.unsettled(), [address("one")]);
-    content.forget_below(address("one"), 3);
+    content.prune_below(address("one"), 3);
     assert_eq!(content.by_hash.len(), 1);
     content.due(address("one"), 3);
     assert!(content.unsettled().is_empty());
-    content.forget_below(address("one"), 4);
+    content.prune_below(address("one"), 4);
     assert_eq!(content.by_hash.len(), 1, "its answer is still to come");
 }
 
@@ -90,9 +90,9 @@ fn what_the_committee_executed_stays_until_the_state_has_it() {
     assert_eq!(content.unsettled(), [one], "the next state is looked at");
     let again = put(&mut content, "one", 5, 1).expect_err("refused");
     assert_eq!(again.message(), "already known");
-    content.forget_below(one, 6);
+    content.prune_below(one, 6);
     assert_eq!(content.nonces(one), [6]);
-    content.forget_below(one, 7);
+    content.prune_below(one, 7);
     assert!(content.by_sender.is_empty() && content.by_hash.is_empty());
 }
 
@@ -112,7 +112,7 @@ fn what_the_committee_refuses_waits_or_goes() {
     hashes.iter().zip(reasons).for_each(|(hash, reason)| content.refuse(*hash, reason));
     assert_eq!(content.nonces(one), [5, 6, 7], "only the last can never be executed");
     assert_eq!(due(&mut content), 2, "two are sent again");
-    content.forget_below(one, 6);
+    content.prune_below(one, 6);
     assert_eq!(content.nonces(one), [6, 7]);
 }
 
@@ -132,8 +132,8 @@ fn those_that_wait_for_others_leave_room_for_the_rest() {
     assert!(content.bytes < bytes && content.has_room(WAITING_BYTES_MAX - bytes, false));
     assert!(!content.has_room(WAITING_BYTES_MAX, false), "of so many bytes");
     assert!(!content.has_room_in_queue(QUEUED_BYTES_MAX) && !content.has_room(1, true));
-    content.forget_held_for(HELD_FOR);
+    content.drop_held_for(HELD_FOR);
     assert!(!content.has_room(1, true), "they are young");
-    content.forget_held_for(Duration::ZERO);
+    content.drop_held_for(Duration::ZERO);
     assert!(content.has_room(1, true) && content.by_hash.is_empty());
 }

@@ -1,7 +1,7 @@
 use super::{OPENAPI, guarded_routes, open_routes, router};
 use crate::rest::{RestLimits, Token};
 use crate::wallet::tests::network::{ISSUER, Local, key, network, secret};
-use crate::wallet::{Cashier, Wallet};
+use crate::wallet::{PaymentService, Wallet};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode};
@@ -20,16 +20,16 @@ const BOB: u8 = 2;
 struct Shop {
     _folder: TempDir,
     authorities: Arc<Local>,
-    cashier: Arc<Cashier>,
+    service: Arc<PaymentService>,
     pages: Router,
 }
 
 impl Shop {
     fn new(owner: u8, token: Option<&str>) -> Self {
-        Self::with_patience(Duration::from_secs(60), owner, token)
+        Self::with_timeout(Duration::from_secs(60), owner, token)
     }
 
-    fn with_patience(patience: Duration, owner: u8, token: Option<&str>) -> Self {
+    fn with_timeout(timeout: Duration, owner: u8, token: Option<&str>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let network = network("test", &[(ANNE, 100)]);
         let authorities = Local::new(&network);
@@ -37,10 +37,10 @@ impl Shop {
         Wallet::create(&path, key(owner)).expect("made");
         let mut wallet = Wallet::open(&path, network, secret(owner)).expect("a wallet");
         wallet.receive_genesis().expect("stored");
-        let cashier = Cashier::new(wallet, Arc::clone(&authorities) as _);
+        let service = PaymentService::new(wallet, Arc::clone(&authorities) as _);
         let token = token.map(|text| Token::new(text).expect("a token"));
-        let pages = router(Arc::clone(&cashier), token, patience, RestLimits::default());
-        Self { _folder: folder, authorities, cashier, pages }
+        let pages = router(Arc::clone(&service), token, timeout, RestLimits::default());
+        Self { _folder: folder, authorities, service, pages }
     }
 
     async fn ask(
@@ -159,7 +159,7 @@ async fn a_key_pays_once_and_the_payee_takes_the_receipt() {
 
 #[tokio::test]
 async fn a_payment_without_a_quorum_is_accepted_and_a_copys_is_lost() {
-    let shop = Shop::with_patience(Duration::from_millis(200), ANNE, None);
+    let shop = Shop::with_timeout(Duration::from_millis(200), ANNE, None);
     shop.authorities.silence(&[0, 1]);
     let (status, open) = shop.pay("one", BOB, 30).await;
     assert_eq!((status, &open["state"]), (StatusCode::ACCEPTED, &json!("unfinished")));
@@ -168,7 +168,8 @@ async fn a_payment_without_a_quorum_is_accepted_and_a_copys_is_lost() {
     assert_eq!(status, StatusCode::CONFLICT);
     assert!(short["error"].as_str().expect("a reason").contains("not finished"));
 
-    // Another wallet of the same key: its transaction over the same coin comes to the authorities first.
+    // Another wallet of the same key: its transaction over the same coin comes to the authorities
+    // first.
     let (first, late) = (Shop::new(ANNE, None), Shop::new(ANNE, None));
     let elsewhere = first.pay("a", BOB, 30).await.1;
     for shown in first.authorities.shown() {
@@ -205,7 +206,7 @@ async fn what_is_wrong_is_said() {
     let unknown = format!("/v1/payments/{}", "7".repeat(64));
     assert_eq!(shop.get(&unknown).await.0, StatusCode::NOT_FOUND);
     assert_eq!(shop.get("/v1/history?limit=0").await.0, StatusCode::BAD_REQUEST);
-    assert_eq!(shop.cashier.with(|wallet| wallet.history().len()), 1, "nothing was begun");
+    assert_eq!(shop.service.with(|wallet| wallet.history().len()), 1, "nothing was begun");
 }
 
 #[tokio::test]

@@ -1,12 +1,12 @@
 //! A payment network in this process: real authorities' machines, without sockets and disks.
 
-use crate::wallet::{Authorities, Paying};
+use crate::wallet::{Authorities, PendingOutcome};
 use parking_lot::Mutex;
 use quorate_crypto::{IdentityKey, IdentitySecret, KeyFile, SchemeKind, VotingSecret};
 use quorate_payments::{
     Answer, Authority, AuthorityEffect, AuthorityEntry, AuthorityEvent, Endowment, Lock, Network,
-    NetworkFile, OrderVerifier, Outcome, PayScheme, Payer, PayerEffect, PayerEvent, SpentSet,
-    Transaction, look,
+    NetworkFile, OrderVerifier, PayScheme, Payer, PayerEffect, PayerEvent, PaymentOutcome,
+    SpentSet, Transaction, check_orders,
 };
 use quorate_types::{Epoch, Machine, ReplicaId, Time};
 use std::collections::BTreeSet;
@@ -75,7 +75,7 @@ impl Host {
     }
 
     fn ask(&mut self, transaction: &Transaction) -> Vec<Answer> {
-        let orders = look(vec![(0, transaction.clone())], &self.verifier);
+        let orders = check_orders(vec![(0, transaction.clone())], &self.verifier);
         self.machine.handle(LATER, AuthorityEvent::Orders(orders));
         self.machine.handle_timeout(LATER);
         let mut answers = Vec::new();
@@ -103,7 +103,7 @@ pub(crate) struct Local {
     network: Arc<Network>,
     hosts: Mutex<Vec<Host>>,
     silent: Mutex<BTreeSet<u16>>,
-    /// What they were shown.
+    /// Transactions that the authorities were shown, in order.
     shown: Mutex<Vec<Arc<Transaction>>>,
 }
 
@@ -118,18 +118,18 @@ impl Local {
         })
     }
 
-    /// From now on these do not answer.
+    /// Silences these authorities from now on.
     pub(crate) fn silence(&self, silent: &[u16]) {
         *self.silent.lock() = silent.iter().copied().collect();
     }
 
-    /// Everything that was shown, in order.
+    /// Transactions that were shown, in order.
     pub(crate) fn shown(&self) -> Vec<Arc<Transaction>> {
         self.shown.lock().clone()
     }
 
-    /// What becomes of a transaction now; `None` while too few answer.
-    pub(crate) fn outcome(&self, transaction: &Arc<Transaction>) -> Option<Outcome> {
+    /// Outcome of a transaction now; `None` while too few answer.
+    pub(crate) fn outcome(&self, transaction: &Arc<Transaction>) -> Option<PaymentOutcome> {
         self.shown.lock().push(Arc::clone(transaction));
         let mut payer = Payer::new(Arc::clone(&self.network));
         payer.handle(LATER, PayerEvent::Pay(Arc::clone(transaction)));
@@ -163,7 +163,7 @@ impl Local {
 }
 
 impl Authorities for Local {
-    fn pay(&self, transaction: Arc<Transaction>) -> Paying<'_> {
+    fn pay(&self, transaction: Arc<Transaction>) -> PendingOutcome<'_> {
         match self.outcome(&transaction) {
             Some(outcome) => Box::pin(std::future::ready(outcome)),
             None => Box::pin(std::future::pending()),

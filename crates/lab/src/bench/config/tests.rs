@@ -25,6 +25,7 @@ pub(in crate::bench) fn config() -> BenchConfig {
         kills: Vec::new(),
         restarts: Vec::new(),
         pauses: Vec::new(),
+        lies: Vec::new(),
         durability: Durability::Fsync,
         retention_bytes: 64 << 20,
         service: "log".parse().expect("a service"),
@@ -47,6 +48,20 @@ fn at(text: &str) -> At {
 #[test]
 fn the_defaults_are_valid() {
     assert_eq!(config().validate(), Ok(()));
+}
+
+#[test]
+fn liars_and_the_dead_are_no_more_than_a_committee_bears() {
+    let refusal = |lies: &[&str], kills: &[&str]| {
+        let mut config = config();
+        config.lies = lies.iter().map(|text| text.parse().expect("I=BEHAVIOUR@T")).collect();
+        config.kills = kills.iter().map(|text| at(text)).collect();
+        config.validate().err().unwrap_or_default()
+    };
+    assert_eq!(refusal(&["3=silent@1"], &[]), "");
+    assert_eq!(refusal(&["3=silent@1"], &["3@5"]), "");
+    assert!(refusal(&["3=silent@1"], &["2@5"]).contains("2 of 4 validators dead or lying"));
+    assert!(refusal(&["4=silent@1"], &[]).contains("there are only validators 0 to 3"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use super::{At, Deed, Pause, Who, plan};
+use super::{Action, At, Lie, Pause, Target, plan};
 
 fn at(text: &str) -> At {
     text.parse().expect("I@T")
@@ -10,8 +10,8 @@ fn pause(text: &str) -> Pause {
 
 #[test]
 fn events_are_written_validator_at_second() {
-    assert_eq!(at("0@5"), At { who: Who::Member(0), second: 5.0 });
-    assert_eq!(at("leader@5").who, Who::Leader);
+    assert_eq!(at("0@5"), At { who: Target::Member(0), second: 5.0 });
+    assert_eq!(at("leader@5").who, Target::Leader);
     assert_eq!(at("12@0.5").to_string(), "12@0.5");
     assert_eq!(at("follower@2").to_string(), "follower@2");
     for text in ["", "0", "@5", "0@", "0@-1", "a@1", "0@inf", "70000@1"] {
@@ -31,10 +31,27 @@ fn pauses_have_a_length() {
 }
 
 #[test]
+fn lies_name_a_validator_and_a_behaviour() {
+    let lie: Lie = "3=certificate-flood@2.5".parse().expect("I=BEHAVIOUR@T");
+    assert_eq!((lie.liar(), lie.behaviour.as_str()), (Some(3), "certificate-flood"));
+    assert_eq!(lie.to_string(), "3=certificate-flood@2.5");
+    for text in ["3@1", "3=@1", "3=silent", "leader=silent@1", "=silent@1", "3=silent@-1"] {
+        let refused = text.parse::<Lie>().expect_err(text).to_string();
+        assert!(refused.contains("is not I=BEHAVIOUR@T"), "{refused}");
+    }
+}
+
+#[test]
 fn the_next_event_is_the_last_of_the_plan() {
-    let events = plan(&[at("0@5")], &[at("0@9")], &[pause("1@3+4")]);
-    let order: Vec<_> = events.iter().rev().map(|e| (e.deed, e.at.to_string())).collect();
-    let expected =
-        [(Deed::Pause, "1@3"), (Deed::Kill, "0@5"), (Deed::Resume, "1@7"), (Deed::Restart, "0@9")];
-    assert_eq!(order, expected.map(|(deed, text)| (deed, text.to_owned())));
+    let lie = "2=silent@6".parse().expect("I=BEHAVIOUR@T");
+    let events = plan(&[at("0@5")], &[at("0@9")], &[pause("1@3+4")], &[lie]);
+    let order: Vec<_> = events.iter().rev().map(|e| (e.action, e.at.to_string())).collect();
+    let expected = [
+        (Action::Pause, "1@3"),
+        (Action::Kill, "0@5"),
+        (Action::Lie, "2@6"),
+        (Action::Resume, "1@7"),
+        (Action::Restart, "0@9"),
+    ];
+    assert_eq!(order, expected.map(|(action, text)| (action, text.to_owned())));
 }

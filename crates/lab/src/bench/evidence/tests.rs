@@ -1,15 +1,15 @@
-use super::{Evidence, Fortune, Report, Sample, growth};
-use crate::bench::beside::Beside;
+use super::{Evidence, Sample, ValidatorState, growth};
 use crate::bench::config::{BenchConfig, SendTo};
-use crate::bench::latencies::LatencyMs;
 use crate::bench::load::Shape;
-use crate::bench::measure::{Counts, OverTime};
+use crate::bench::measure::OverTime;
 use crate::bench::table::render;
 use crate::bench::watch::Tracks;
 use crate::status::ValidatorStatus;
 use quorate_crypto::SchemeKind;
 use quorate_engine::Settings;
-use quorate_sim::priced::Station;
+use quorate_model::Station;
+use quorate_report::Report;
+use quorate_report::results::{Beside, Counts, LatencyMs};
 use quorate_storage::Durability;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
@@ -38,6 +38,7 @@ fn config() -> BenchConfig {
         kills: vec!["0@2".parse().expect("I@T")],
         restarts: Vec::new(),
         pauses: Vec::new(),
+        lies: Vec::new(),
         durability: Durability::Os,
         retention_bytes: 64 << 20,
         service: crate::ServiceKind::Log,
@@ -87,7 +88,7 @@ fn samples() -> Vec<Sample> {
     (0..=6).map(sample).collect()
 }
 
-/// What a watch saw of the same: the last one stands still for the first half second of each.
+/// Watch of the same: the last one stands still for the first half second of each.
 fn tracks() -> Tracks {
     let at = |tenth: u64, id: u64| {
         let operations = match id {
@@ -100,26 +101,38 @@ fn tracks() -> Tracks {
     Tracks { interval_ms: 100, seen }
 }
 
+/// The report of a run in which one of four validators was killed after two seconds.
+pub(crate) fn sample_report() -> Report {
+    report(&samples())
+}
+
 fn report(samples: &[Sample]) -> Report {
-    use Fortune::{Healthy, Killed};
-    Report::new(&Evidence {
-        config: &config(),
+    report_with(samples, ValidatorState::Killed(2.0))
+}
+
+/// Report of a run in which this became of validator 0.
+fn report_with(samples: &[Sample], first: ValidatorState) -> Report {
+    use ValidatorState::Healthy;
+    let (config, tracks, over_time) = (config(), tracks(), OverTime::default());
+    let evidence = Evidence {
+        config: &config,
         samples,
         last: &samples.last().expect("samples").looks,
-        fortunes: &[Killed(2.0), Healthy, Healthy, Healthy],
+        states: &[first, Healthy, Healthy, Healthy],
         counted: Counts { done: 3_900, refused: 0, dropped: 60 },
         warmup: Counts { done: 2_000, refused: 0, dropped: 0 },
         goodput_tps: 987.65,
         stations_us: BTreeMap::from([(Station::Log, 9_000.0)]),
         latency: LatencyMs { mean: 13.0, p50: 12.0, p90: 20.0, p99: 40.0, max: 1_234.0 },
         disk_bytes: 3 << 20,
-        over_time: &OverTime::default(),
-        tracks: &tracks(),
+        over_time: &over_time,
+        tracks: &tracks,
         started: SystemTime::UNIX_EPOCH,
         offered: 4_000,
         events: &[],
         beside: Beside::default(),
-    })
+    };
+    evidence.report()
 }
 
 #[test]
@@ -132,6 +145,27 @@ fn the_slowest_healthy_validator_counts() {
     assert_eq!(report.validators[0].height, 36);
     assert_eq!((report.dropped, report.unanswered), (60, 40));
     assert_eq!(report.view_changes, 1);
+}
+
+#[test]
+fn nothing_that_a_liar_says_of_itself_counts() {
+    let mut samples = samples();
+    for sample in &mut samples {
+        let liar = ValidatorStatus {
+            view_changes: 1_000 * sample.second,
+            bytes_sent: 1 << (30 + sample.second),
+            cpu_seconds: Some(100.0 * sample.second as f64),
+            rss_mb: Some(9_999.0),
+            ..ValidatorStatus::default()
+        };
+        sample.looks[0] = Some(liar);
+    }
+    let report = report_with(&samples, ValidatorState::Lying(2.0));
+    assert_eq!((report.validators[0].state.as_str(), report.committed_tps), ("lying", 900.0));
+    assert_eq!((report.view_changes, report.cpu_seconds, report.rss_mb_max), (1, 3.0, 46.0));
+    // Bytes of 4,000 + 4,000 + 3,600 operations, over the 3,600 committed.
+    assert_eq!(report.bytes_per_tx, Some(13_198.2));
+    assert!(report.timeline.iter().all(|second| second.view_changes <= 1));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Closed loops: the next operation leaves when one is answered.
 
 use super::{Answer, Answers, Payload, TICK, Target};
-use crate::bench::measure::{Fate, Recorder, Schedule};
+use crate::bench::measure::{OperationResult, Recorder, Schedule};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,7 +48,7 @@ impl<T: Target, A: Answers> ClosedLoop<T, A> {
             let operations = payload.into_iter().map(|bytes| (mark, bytes)).collect();
             if !self.target.submit(session, operations) {
                 let mut recorder = self.recorder.lock();
-                (0..count).for_each(|_| recorder.record(mark, Fate::NotTaken));
+                (0..count).for_each(|_| recorder.record(mark, OperationResult::NotTaken));
                 *owed = count as u64;
             }
         }
@@ -60,10 +60,10 @@ impl<T: Target, A: Answers> ClosedLoop<T, A> {
         let mut refused = false;
         let mut recorder = self.recorder.lock();
         let more = std::iter::from_fn(|| self.answers.next(Duration::ZERO));
-        for Answer { session, mark, fate } in std::iter::once(first).chain(more) {
-            recorder.record(mark, fate);
+        for Answer { session, mark, result } in std::iter::once(first).chain(more) {
+            recorder.record(mark, result);
             owed[session] += 1;
-            refused |= fate == Fate::NotTaken;
+            refused |= result == OperationResult::NotTaken;
         }
         drop(recorder);
         if refused {

@@ -1,7 +1,7 @@
 //! Open loops: operations leave at their times.
 
 use super::{Payload, Plan, Shape, TICK, Target};
-use crate::bench::measure::{Fate, Recorder, Schedule};
+use crate::bench::measure::{OperationResult, Recorder, Schedule};
 use parking_lot::Mutex;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -104,7 +104,7 @@ impl<T: Target> Pacer<T> {
         let operations = marks.iter().copied().zip(payload).collect();
         if !self.target.submit(session, operations) {
             let mut recorder = self.recorder.lock();
-            marks.iter().for_each(|mark| recorder.record(*mark, Fate::NotTaken));
+            marks.iter().for_each(|mark| recorder.record(*mark, OperationResult::NotTaken));
         }
     }
 }

@@ -1,5 +1,5 @@
 use super::{Answer, Answers, Content, Load, Operations, Payload, Plan, Shape, Target};
-use crate::bench::measure::{Fate, Recorder, Schedule};
+use crate::bench::measure::{OperationResult, Recorder, Schedule};
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use parking_lot::Mutex;
@@ -19,18 +19,18 @@ impl Target for Echo {
         assert!(session < 3);
         for (mark, operation) in operations {
             assert_eq!(operation.len(), 64);
-            let done = Fate::Done { at: Instant::now(), refused: false };
-            let fate = if self.1.is_multiple_of(10) { Fate::NotTaken } else { done };
+            let done = OperationResult::Done { at: Instant::now(), refused: false };
+            let result = if self.1.is_multiple_of(10) { OperationResult::NotTaken } else { done };
             self.1 += 1;
-            self.0.send(Answer { session, mark, fate }).expect("somebody listens");
+            self.0.send(Answer { session, mark, result }).expect("somebody listens");
         }
         true
     }
 }
 
 impl Answers for Heard {
-    fn next(&mut self, patience: Duration) -> Option<Answer> {
-        self.0.recv_timeout(patience).ok()
+    fn next(&mut self, timeout: Duration) -> Option<Answer> {
+        self.0.recv_timeout(timeout).ok()
     }
 }
 
@@ -104,8 +104,8 @@ impl Target for Holding {
         self.held[session].extend(operations);
         assert!(self.held[session].len() <= self.most, "no more under way than agreed");
         for (mark, _) in self.held[session].split_off(self.most / 2) {
-            let fate = Fate::Done { at: Instant::now(), refused: false };
-            self.answers.send(Answer { session, mark, fate }).expect("somebody listens");
+            let result = OperationResult::Done { at: Instant::now(), refused: false };
+            self.answers.send(Answer { session, mark, result }).expect("somebody listens");
         }
         true
     }

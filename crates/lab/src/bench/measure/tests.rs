@@ -1,4 +1,5 @@
-use super::{Counts, Fate, LatencyMs, Recorder, Schedule};
+use super::{OperationResult, Recorder, Schedule};
+use quorate_report::results::{Counts, LatencyMs};
 use std::time::{Duration, Instant};
 
 fn schedule() -> Schedule {
@@ -23,8 +24,8 @@ fn a_load_is_settled_when_all_was_offered_and_answered() {
     let mut recorder = Recorder::new(schedule);
     recorder.offer([1_000, 3_000_000].into_iter());
     assert_eq!(recorder.offered(), 1, "the warm-up does not count");
-    recorder.record(1_000, Fate::NotTaken);
-    recorder.record(3_000_000, Fate::NotTaken);
+    recorder.record(1_000, OperationResult::NotTaken);
+    recorder.record(3_000_000, OperationResult::NotTaken);
     assert!(!recorder.is_settled(), "more may be offered");
     recorder.offer_no_more();
     assert!(recorder.is_settled());
@@ -39,9 +40,9 @@ fn latency_runs_from_the_scheduled_time() {
     for ms in 2_000..2_100 {
         // All of them are answered at one moment, as after a stall.
         let at = schedule.due(2_100_000);
-        recorder.record(ms * 1_000, Fate::Done { at, refused: ms == 2_000 });
+        recorder.record(ms * 1_000, OperationResult::Done { at, refused: ms == 2_000 });
     }
-    recorder.record(2_100_000, Fate::NotTaken);
+    recorder.record(2_100_000, OperationResult::NotTaken);
     assert_eq!(recorder.counted, Counts { done: 100, refused: 1, dropped: 1 });
     let latency = recorder.latency();
     assert!((99.9..=100.1).contains(&latency.max), "{latency:?}");
@@ -52,8 +53,10 @@ fn latency_runs_from_the_scheduled_time() {
 fn the_warm_up_is_counted_apart() {
     let schedule = schedule();
     let mut recorder = Recorder::new(schedule);
-    let done =
-        Fate::Done { at: schedule.due(1_999_000) + Duration::from_millis(7), refused: false };
+    let done = OperationResult::Done {
+        at: schedule.due(1_999_000) + Duration::from_millis(7),
+        refused: false,
+    };
     recorder.record(1_999_000, done);
     assert_eq!(recorder.counted, Counts::default());
     assert_eq!(recorder.warmup.done, 1);
@@ -69,7 +72,7 @@ fn everything_over_time_adds_up() {
     for mark in (0..schedule.end()).step_by(1_000) {
         recorder.offer(std::iter::once(mark));
         let at = schedule.due(mark) + Duration::from_millis(30);
-        recorder.record(mark, Fate::Done { at, refused: false });
+        recorder.record(mark, OperationResult::Done { at, refused: false });
     }
     let over_time = recorder.over_time();
     assert_eq!(over_time.offered.iter().sum::<u64>(), 5_000);

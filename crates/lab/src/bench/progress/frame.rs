@@ -1,29 +1,68 @@
-//! What is shown of a running bench, as lines of text.
+//! Panel of a running bench, as lines of text.
 
 use crate::bench::config::BenchConfig;
-use crate::bench::evidence::{Fortune, Sample};
-use crate::bench::latencies::LatencyMs;
+use crate::bench::evidence::{Sample, ValidatorState};
 use crate::bench::load::Shape;
 use crate::status::ValidatorStatus;
-use crate::text::{milliseconds, sparkline, thousands};
 use console::{StyledObject, style};
+use quorate_report::results::LatencyMs;
+use quorate_report::text::{milliseconds, sparkline, thousands};
 
-/// Most events shown.
+/// Largest number of events shown.
 const EVENTS_MAX: usize = 4;
 
 /// Widest panel, in columns: beyond that the eye loses the line.
 const WIDTH_MAX: usize = 110;
 
+/// Columns before a row's state: a validator's index and space around it.
+const INDEX_COLUMNS: usize = 12;
+
+/// Fewest and most columns of a row's state.
+const STATE_COLUMNS: (usize, usize) = (12, 18);
+
+/// Quantities of a row with their columns; where there is no room the last ones are left out.
+const QUANTITIES: [(&str, usize); 4] =
+    [("executed/s", 11), ("height", 10), ("CPU", 9), ("memory", 12)];
+
+/// Columns around the bar: one before it, two between it and its note, one behind.
+const BAR_MARGIN: usize = 4;
+
+/// One state of the panel, in lines of at most `width` columns.
+#[derive(Debug, Default)]
+pub(super) struct Frame {
+    /// Lines above the bar.
+    pub(super) above: Vec<String>,
+    /// Progress of the load; none before it and after it.
+    pub(super) bar: Option<Bar>,
+    /// Lines below the bar.
+    pub(super) below: Vec<String>,
+    /// Columns that lines may take.
+    pub(super) width: usize,
+}
+
+/// Progress of the load.
+#[derive(Debug)]
+pub(super) struct Bar {
+    /// Seconds since it began.
+    pub(super) second: u64,
+    /// Seconds that it takes.
+    pub(super) span_s: u64,
+    /// Length of the bar, in columns.
+    pub(super) columns: usize,
+    /// Time that is left, in words.
+    pub(super) note: String,
+}
+
 /// Everything that the panel shows.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// What is being waited for, while it is.
+    /// Stage that the bench waits in, if any.
     pub(super) stage: Option<String>,
     title: String,
     warmup_s: u64,
     span_s: u64,
     second: u64,
-    /// What is offered, in words.
+    /// Offered load in words.
     offered: String,
     /// Operations offered per second, unless that depends on the answers.
     rate: Option<u64>,
@@ -37,7 +76,7 @@ pub(super) struct State {
     events: Vec<(f64, String)>,
 }
 
-/// One validator's row.
+/// Row of one validator.
 #[derive(Clone, Debug)]
 struct Member {
     id: usize,
@@ -69,13 +108,13 @@ impl State {
     }
 
     /// Takes in the last second.
-    pub(super) fn take_in(&mut self, samples: &[Sample], fortunes: &[Fortune]) {
+    pub(super) fn take_in(&mut self, samples: &[Sample], states: &[ValidatorState]) {
         let [.., before, now] = samples else { return };
         self.second = now.second;
         self.latency = now.lately;
         self.view = now.looks.iter().flatten().map(|status| status.view).max().unwrap_or(0);
         self.members =
-            fortunes.iter().enumerate().map(|(id, f)| member(id, f, before, now)).collect();
+            states.iter().enumerate().map(|(id, f)| member(id, f, before, now)).collect();
         let running = self.members.iter().filter(|member| member.well);
         self.committed.push(running.filter_map(|member| member.rate).min().unwrap_or(0) as f64);
         self.medians_ms.push(now.lately.p50);
@@ -102,22 +141,24 @@ impl State {
     }
 
     /// The panel, for so many columns and rows.
-    pub(super) fn frame(&self, width: usize, height: usize) -> Vec<String> {
+    pub(super) fn frame(&self, width: usize, height: usize) -> Frame {
         let width = width.min(WIDTH_MAX);
+        let stage = self.stage.iter().map(|stage| format!(" {} {stage}", dim("·")));
         if self.members.is_empty() {
-            return self.stage.iter().map(|stage| format!(" {} {stage}", dim("·"))).collect();
+            return Frame { above: stage.collect(), width, ..Frame::default() };
         }
-        let mut lines = vec![self.head(width), self.bar(width), String::new()];
-        lines.extend(self.rates(width));
-        lines.push(String::new());
+        let above: Vec<String> = std::iter::once(self.head(width)).chain(stage).collect();
+        let mut below = vec![String::new()];
+        below.extend(self.rates(width));
+        below.push(String::new());
         let events = self.last_events();
-        let room = height.saturating_sub(lines.len() + 1 + events.len() + 2);
-        lines.extend(self.rows(room));
+        let room = height.saturating_sub(below.len() + 3 + events.len() + 2);
+        below.extend(self.rows(&Columns::fitting(width), room));
         if !events.is_empty() {
-            lines.push(String::new());
-            lines.extend(events);
+            below.push(String::new());
+            below.extend(events);
         }
-        lines
+        Frame { above, bar: self.bar(width), below, width }
     }
 
     fn head(&self, width: usize) -> String {
@@ -129,21 +170,12 @@ impl State {
         spread(&left, &right, width, |left| style(left).for_stderr().bold())
     }
 
-    fn bar(&self, width: usize) -> String {
+    fn bar(&self, width: usize) -> Option<Bar> {
         let left_s = self.span_s.saturating_sub(self.second);
-        let note = match (&self.stage, left_s) {
-            (Some(stage), _) => stage.clone(),
-            (None, 1..) => format!("{left_s} s left"),
-            (None, 0) => String::new(),
-        };
-        if self.stage.is_some() {
-            return format!(" {note}");
-        }
-        let room = width.saturating_sub(note.len() + 4);
-        let share = self.second as f64 / self.span_s.max(1) as f64;
-        let full = ((share * room as f64).round() as usize).min(room);
-        let done = style("━".repeat(full)).for_stderr().cyan();
-        format!(" {done}{}  {note}", dim(&"─".repeat(room - full)))
+        let note = if left_s > 0 { format!("{left_s} s left") } else { String::new() };
+        let columns = width.saturating_sub(note.len() + BAR_MARGIN);
+        let Self { second, span_s, .. } = *self;
+        self.stage.is_none().then_some(Bar { second, span_s, columns, note })
     }
 
     fn rates(&self, width: usize) -> [String; 3] {
@@ -178,10 +210,14 @@ impl State {
     }
 
     /// Heading and rows; where there is no room for all, those that are not well, then the slowest.
-    fn rows(&self, room: usize) -> Vec<String> {
+    fn rows(&self, columns: &Columns, room: usize) -> Vec<String> {
+        let names = QUANTITIES.map(|(name, _)| name.to_owned());
         let heading = format!(
-            " {:>9}  {:<18}{:>11}{:>10}{:>9}{:>12}",
-            "validator", "state", "executed/s", "height", "CPU", "memory"
+            " {:>9}  {:<2$}{3}",
+            "validator",
+            "state",
+            columns.state,
+            columns.quantities(&names)
         );
         let mut lines = vec![dim(&heading).to_string()];
         let mut members: Vec<&Member> = self.members.iter().collect();
@@ -190,7 +226,7 @@ impl State {
             members.sort_by_key(|member| (member.well, member.rate, member.id));
             members.truncate(room.max(2) - 1);
         }
-        lines.extend(members.into_iter().map(Member::line));
+        lines.extend(members.into_iter().map(|member| member.line(columns)));
         if hidden > 0 {
             lines.push(dim(&format!("            … and {} more, faster", hidden + 1)).to_string());
         }
@@ -205,23 +241,48 @@ impl State {
     }
 }
 
+/// Layout of the validators' rows.
+struct Columns {
+    /// Columns of the state.
+    state: usize,
+    /// Number of quantities that there is room for.
+    shown: usize,
+}
+
+impl Columns {
+    fn fitting(width: usize) -> Self {
+        let (least, most) = STATE_COLUMNS;
+        let taken = |shown: usize| {
+            INDEX_COLUMNS + QUANTITIES[..shown].iter().map(|(_, columns)| columns).sum::<usize>()
+        };
+        let fits = |shown: &usize| taken(*shown) + least <= width;
+        let shown = (1..=QUANTITIES.len()).rev().find(fits).unwrap_or(1);
+        Self { state: width.saturating_sub(taken(shown)).clamp(least, most), shown }
+    }
+
+    /// The quantities of a row that there is room for.
+    fn quantities(&self, texts: &[String; QUANTITIES.len()]) -> String {
+        let pairs = texts.iter().zip(QUANTITIES).take(self.shown);
+        pairs.map(|(text, (_, columns))| format!("{text:>columns$}")).collect()
+    }
+}
+
 impl Member {
-    fn line(&self) -> String {
+    fn line(&self, columns: &Columns) -> String {
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-        let state = style(format!("{:<18}", self.state)).for_stderr();
+        let state = style(format!("{:<1$}", self.state, columns.state)).for_stderr();
         let state = if self.well { state.green() } else { state.red() };
-        format!(
-            " {:>9}  {state}{:>11}{:>10}{:>9}{:>12}",
-            self.id,
+        let quantities = columns.quantities(&[
             or_dash(self.rate.map(thousands)),
             or_dash(self.height.map(thousands)),
             or_dash(self.cpu_cores.map(|cores| format!("{:.0} %", 100.0 * cores))),
             or_dash(self.rss_mb.map(|mb| format!("{mb:.0} MiB"))),
-        )
+        ]);
+        format!(" {:>9}  {state}{quantities}", self.id)
     }
 }
 
-fn member(id: usize, fortune: &Fortune, before: &Sample, now: &Sample) -> Member {
+fn member(id: usize, state: &ValidatorState, before: &Sample, now: &Sample) -> Member {
     let (was, is) = (before.looks[id].as_ref(), now.looks[id].as_ref());
     let span_s = was.zip(is).and_then(|(was, is)| {
         let span = is.at?.saturating_duration_since(was.at?).as_secs_f64();
@@ -231,7 +292,7 @@ fn member(id: usize, fortune: &Fortune, before: &Sample, now: &Sample) -> Member
         let grown = value(is?)? - value(was?)?;
         Some((grown / span_s?).max(0.0))
     };
-    let (name, since_s) = fortune.describe();
+    let (name, since_s) = state.describe();
     let alive = is.is_some();
     let state = match (since_s, alive) {
         (Some(second), _) => format!("{name} at {second} s"),
@@ -250,7 +311,7 @@ fn member(id: usize, fortune: &Fortune, before: &Sample, now: &Sample) -> Member
     }
 }
 
-/// Views given up between two looks, at the validator that saw most.
+/// Views that timed out between two looks, at the validator that saw most.
 fn view_changes(before: &Sample, now: &Sample) -> u64 {
     let pairs = before.looks.iter().zip(&now.looks);
     let both = pairs.filter_map(|(was, is)| Some((was.as_ref()?, is.as_ref()?)));

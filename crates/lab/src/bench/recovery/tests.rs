@@ -1,8 +1,9 @@
-use super::{Recovery, Series};
-use crate::bench::report::Happening;
+use super::Series;
+use quorate_report::results::FaultEvent;
+use quorate_report::results::beside::Recovery;
 
-fn event(at_s: f64) -> Happening {
-    Happening { at_s, kind: "kill".to_owned(), validator: 2 }
+fn event(at_s: f64) -> FaultEvent {
+    FaultEvent { at_s, kind: "kill".to_owned(), validator: 2 }
 }
 
 /// 100 operations an interval of 100 ms, but for some; the warm-up takes one second.
@@ -11,7 +12,7 @@ fn recover(dips: &[(usize, u64)], events: &[f64], smooth: usize) -> Vec<Recovery
     dips.iter().for_each(|&(index, count)| answered[index] = count);
     let series =
         Series { answered: &answered, interval_ms: 100, warmup_ms: 1_000, load_ms: 10_000, smooth };
-    let events: Vec<Happening> = events.iter().map(|at| event(*at)).collect();
+    let events: Vec<FaultEvent> = events.iter().map(|at| event(*at)).collect();
     series.recoveries(&events, 500)
 }
 

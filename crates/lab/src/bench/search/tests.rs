@@ -1,7 +1,8 @@
 use super::{
-    Conduct, RATE_MIN, Search, Searched, backlog_growth, confirmation_config, judge, probe_config,
+    ProbeResult, RATE_MIN, Search, backlog_growth, confirmation_config, judge, probe_config,
 };
-use crate::bench::report::Rates;
+use quorate_report::results::Rates;
+use quorate_report::results::beside::{Probe, Searched};
 
 /// Probes a committee that keeps up with exactly this rate.
 fn search(capacity: u64) -> (Search, Vec<u64>) {
@@ -39,7 +40,7 @@ fn a_committee_that_does_nothing_has_no_rate() {
     assert_eq!(probed.last(), Some(&RATE_MIN));
 }
 
-const GOOD: Conduct = Conduct {
+const GOOD: ProbeResult = ProbeResult {
     offered_tps: 1_000.0,
     committed_tps: 985.0,
     dropped: 0,
@@ -51,14 +52,14 @@ const GOOD: Conduct = Conduct {
 #[test]
 fn keeping_up_has_four_conditions() {
     assert_eq!(judge(&GOOD, 100.0), Ok(()));
-    let said = |conduct| judge(&conduct, 100.0).expect_err("refused");
-    let slow = Conduct { committed_tps: 970.0, ..GOOD };
+    let said = |probe| judge(&probe, 100.0).expect_err("refused");
+    let slow = ProbeResult { committed_tps: 970.0, ..GOOD };
     assert_eq!(said(slow), "the slowest committed 97 % of what was offered");
-    assert_eq!(said(Conduct { p99_ms: 101.0, ..GOOD }), "p99 was 101 ms, above 100");
+    assert_eq!(said(ProbeResult { p99_ms: 101.0, ..GOOD }), "p99 was 101 ms, above 100");
     // A tenth of a second's operations, and two in a hundred of half the window's.
-    assert_eq!(judge(&Conduct { backlog_grown: 129.0, ..GOOD }, 100.0), Ok(()));
-    assert_eq!(said(Conduct { backlog_grown: 131.0, ..GOOD }), "the backlog grew");
-    assert_eq!(said(Conduct { dropped: 1, ..GOOD }), "sessions were full");
+    assert_eq!(judge(&ProbeResult { backlog_grown: 129.0, ..GOOD }, 100.0), Ok(()));
+    assert_eq!(said(ProbeResult { backlog_grown: 131.0, ..GOOD }), "the backlog grew");
+    assert_eq!(said(ProbeResult { dropped: 1, ..GOOD }), "sessions were full");
 }
 
 #[test]
@@ -87,7 +88,7 @@ fn attempts_do_not_share_a_folder() {
 
 #[test]
 fn a_search_says_what_stopped_it() {
-    let probe = |rate, failed: Option<&str>| super::Probe {
+    let probe = |rate, failed: Option<&str>| Probe {
         rate,
         committed_tps: None,
         p99_ms: None,

@@ -1,10 +1,10 @@
 //! Axes that hold all points with their error bars.
 
 use super::{Figure, Scale};
-use crate::chart::{Axis, Dot, Dots, Kind};
 use crate::experiment::metrics::{self, Metric};
+use quorate_report::chart::{Axis, Dot, Dots, Kind};
 
-/// Both axes.
+/// Both axes of a figure.
 pub(super) fn of(figure: &Figure, dots: &[Dots]) -> (Axis, Axis) {
     let [x, y] = figure.axes();
     let x = axis(x, figure.x_label.as_ref(), figure.x_scale, figure.x_max, dots, |dot| dot.x);

@@ -1,17 +1,17 @@
 //! Heat maps: how many operations took how long, by when they were due.
 
 use super::{Figure, Scale, series};
-use crate::chart::{Axis, Heat, Kind, Plot};
 use crate::experiment::metrics::{self, Metric};
 use crate::experiment::{Kept, Record};
-use crate::page::heat;
+use quorate_report::chart::{Axis, Heat, Kind, Plot};
+use quorate_report::page::heat;
 use std::collections::BTreeMap;
 
 /// A panel for each point, in the order of what tells them apart.
 pub(super) fn panels(figure: &Figure, records: &[Record]) -> Vec<Plot> {
     let chosen = firsts(series::in_order(figure, records));
     let panel = |(index, record): (usize, &&Record)| {
-        let mut plot = panel(figure, record, &Kept::of(record)?);
+        let mut plot = panel(figure, record, &Kept::of(&record.details)?);
         if chosen.len() > 1 {
             plot.name = format!("{}-{}", figure.name, index + 1).into();
         }

@@ -1,4 +1,4 @@
-//! What points and lines are called.
+//! Names of points and lines.
 
 use crate::experiment::Record;
 use serde_json::Value;

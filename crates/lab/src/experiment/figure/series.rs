@@ -2,21 +2,21 @@
 
 use super::{Figure, Kind, Repeats, names};
 use crate::experiment::statistics::Spread;
-use crate::experiment::{How, Kept, Record, metrics};
-use crate::text::thousands;
+use crate::experiment::{Kept, Record, RunnerKind, metrics};
+use quorate_report::text::thousands;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A line of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// Its name.
+    /// Name in the legend.
     pub name: String,
-    /// Which colour, from 0: by the value of the first field that tells lines apart.
+    /// Number of its colour, from 0: by the value of the first field that tells lines apart.
     pub colour: usize,
-    /// Which marker, from 0: by the second, or the first where there is one.
+    /// Number of its marker, from 0: by the second, or the first where there is one.
     pub marker: usize,
-    /// Which dashes, from 0: by the second.
+    /// Number of its pattern of dashes, from 0: by the second.
     pub dashes: usize,
     /// Its points, in order.
     pub points: Vec<Point>,
@@ -25,11 +25,11 @@ pub struct Line {
 /// The repeats of one setup.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// What lies on the x axis.
+    /// Value on the x axis.
     pub x: Spread,
-    /// What lies on the y axis.
+    /// Value on the y axis.
     pub y: Spread,
-    /// Where it comes in its line.
+    /// Sort key that gives its place in the line.
     along: f64,
 }
 
@@ -110,7 +110,7 @@ fn points(figure: &Figure, records: &[&Record]) -> Vec<Point> {
     kept.filter_map(point).collect()
 }
 
-/// Results by point.
+/// Results of repeats, by point.
 fn repeats<'a>(records: &[&'a Record]) -> BTreeMap<String, Vec<&'a Record>> {
     let mut repeats: BTreeMap<String, Vec<&Record>> = BTreeMap::new();
     for record in records {
@@ -125,7 +125,7 @@ fn numbers(records: &[&Record], name: &str) -> Vec<f64> {
 
 /// A point for each per cent of the answered operations: at which latency they were answered.
 fn cumulative(records: &[&Record]) -> Vec<Point> {
-    let kept: Vec<Kept> = records.iter().filter_map(|record| Kept::of(record)).collect();
+    let kept: Vec<Kept> = records.iter().filter_map(|record| Kept::of(&record.details)).collect();
     let point = |percent: usize| {
         let ms = kept.iter().filter_map(|kept| kept.percentiles_ms.get(percent).copied());
         let share = percent as f64;
@@ -135,8 +135,8 @@ fn cumulative(records: &[&Record]) -> Vec<Point> {
     (0..=100).filter_map(point).collect()
 }
 
-/// Whether the mean of a point's goodput is near enough to what was offered, where the figure asks. One
-/// that has none is not judged.
+/// Tells whether the mean of a point's goodput is near enough to what was offered, where the figure
+/// asks. One that has none is not judged.
 fn keeps_up(figure: &Figure, records: &[&Record]) -> bool {
     let goodput = Spread::of(&numbers(records, "goodput_tps"));
     let (Some(within), Some(goodput)) = (figure.goodput_within, goodput) else { return true };
@@ -144,8 +144,8 @@ fn keeps_up(figure: &Figure, records: &[&Record]) -> bool {
     goodput.mean >= offered * (1.0 - within / 100.0)
 }
 
-/// Which points were dropped, for their goodput is too far below what was offered; nothing if there are
-/// none.
+/// Points that were dropped, for their goodput is too far below what was offered; nothing if there
+/// are none.
 #[must_use]
 pub fn dropped(figure: &Figure, records: &[Record]) -> Option<String> {
     let within = figure.goodput_within?;
@@ -159,7 +159,8 @@ pub fn dropped(figure: &Figure, records: &[Record]) -> Option<String> {
     ))
 }
 
-/// What the figure asks for and cannot draw, for nothing was committed there; nothing if there is none.
+/// Points that the figure asks for and cannot draw, for nothing was committed there; nothing if
+/// there are none.
 #[must_use]
 pub fn left_out(figure: &Figure, records: &[Record]) -> Option<String> {
     let empty = |record: &&Record| {
@@ -181,7 +182,7 @@ fn by_line<'a>(
     let mut rates: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
     let mut unit = "tx/s";
     for record in records {
-        if record.setup.how == How::Transport {
+        if record.setup.runner == RunnerKind::Transport {
             unit = "messages/s";
         }
         rates.entry(line_name(figure, record)).or_default().insert(record.setup.rate);
@@ -194,7 +195,8 @@ fn by_line<'a>(
     (!all.is_empty()).then(|| all.join("; "))
 }
 
-/// Whether a result is drawn: it has what is drawn, and the values that the figure asks for.
+/// Tells whether a result is drawn: it has the quantities on the axes, and the values that the
+/// figure asks for.
 fn belongs(figure: &Figure, record: &Record) -> bool {
     let has = |name: &str| record.number(name).is_some();
     let drawn = match figure.kind {
@@ -204,7 +206,7 @@ fn belongs(figure: &Figure, record: &Record) -> bool {
     drawn && is_wanted(figure, record)
 }
 
-/// Whether a result has the values that the figure asks for.
+/// Tells whether a result has the values that the figure asks for.
 fn is_wanted(figure: &Figure, record: &Record) -> bool {
     let setup = record.setup.to_json();
     let meets = |(field, wanted): (&String, &toml::Value)| {

@@ -1,63 +1,62 @@
 //! The tables under figures.
 
-use crate::chart::escape;
 use crate::experiment::figure::{self, Bound, Figure, Kind, Line, Published};
 use crate::experiment::{Record, metrics};
-use crate::page::tables::table;
+use maud::{Markup, html};
+use quorate_report::page::tables::{Row, cell, table};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 
 /// A figure's points, and the published ones beside them.
-pub(super) fn figure(shown: &Figure, records: &[Record]) -> String {
-    if shown.kind == Kind::Heat {
-        // Nobody reads thousands of cells: they are in the results.
-        return String::new();
+pub(super) fn figure(shown: &Figure, records: &[Record]) -> Markup {
+    // Nobody reads the thousands of cells of a heat map: they are in the results.
+    let lines = if shown.kind == Kind::Heat { Vec::new() } else { figure::lines(shown, records) };
+    html! {
+        @if shown.kind != Kind::Heat {
+            (points(shown, &lines))
+            @if !shown.paper.is_empty() { (published(shown, &lines)) }
+        }
     }
-    let lines = figure::lines(shown, records);
-    let mut out = points(shown, &lines);
-    if !shown.paper.is_empty() {
-        out.push_str(&published(shown, &lines));
-    }
-    out
 }
 
-fn points(shown: &Figure, lines: &[Line]) -> String {
+fn points(shown: &Figure, lines: &[Line]) -> Markup {
     let [x, y] = headings(shown);
     let columns = ["line", &x, &y, "repeats"].map(str::to_owned);
     let row = |line: &Line| {
         let cells = |point: &figure::Point| {
             vec![
-                escape(&line.name),
-                with_deviation(point.x.mean, point.x.deviation),
-                with_deviation(point.y.mean, point.y.deviation),
-                point.y.count.to_string(),
+                cell(&line.name),
+                cell(&with_deviation(point.x.mean, point.x.deviation)),
+                cell(&with_deviation(point.y.mean, point.y.deviation)),
+                cell(&point.y.count.to_string()),
             ]
         };
-        line.points.iter().map(|point| (String::new(), cells(point))).collect::<Vec<_>>()
+        line.points.iter().map(|point| ("", cells(point))).collect::<Vec<Row>>()
     };
     let rows: Vec<_> = lines.iter().flat_map(row).collect();
-    format!(
-        "<details><summary>All points of this figure</summary>{}</details>\n",
-        table("figures points", &columns, &rows)
-    )
+    html! {
+        details {
+            summary { "All points of this figure" }
+            (table("figures points", &columns, &rows))
+        }
+    }
 }
 
-fn published(shown: &Figure, lines: &[Line]) -> String {
+fn published(shown: &Figure, lines: &[Line]) -> Markup {
     let [x, y] = headings(shown);
     let columns =
         ["published", &x, &y, "ours, nearest by x", "where it was read"].map(str::to_owned);
     let row = |paper: &Published| {
         let cells = |point: &[f64; 2]| {
             vec![
-                escape(&paper.name),
-                figure::number(point[0]),
-                format!("{}{}", bound(paper.bound), figure::number(point[1])),
-                nearest(paper, point, lines),
-                escape(&paper.source),
+                cell(&paper.name),
+                cell(&figure::number(point[0])),
+                cell(&format!("{}{}", bound(paper.bound), figure::number(point[1]))),
+                cell(&nearest(paper, point, lines)),
+                cell(&paper.source),
             ]
         };
-        paper.points.iter().map(|point| (String::new(), cells(point))).collect::<Vec<_>>()
+        paper.points.iter().map(|point| ("", cells(point))).collect::<Vec<Row>>()
     };
     let rows: Vec<_> = shown.paper.iter().flat_map(row).collect();
     table("figures published", &columns, &rows)
@@ -90,13 +89,13 @@ fn with_deviation(mean: f64, deviation: f64) -> String {
     }
 }
 
-/// What is on the axes, as columns are headed.
+/// Quantities on the axes, as headings of columns.
 fn headings(shown: &Figure) -> [String; 2] {
     shown.axes().map(|metric| metric.map_or(String::new(), metrics::label))
 }
 
 /// Points at which nothing was measured, and why.
-pub(super) fn failures(records: &[Record]) -> String {
+pub(super) fn failures(records: &[Record]) -> Markup {
     let mut reasons: BTreeMap<(String, &str), usize> = BTreeMap::new();
     let vary = varying(records);
     for record in records {
@@ -104,15 +103,16 @@ pub(super) fn failures(records: &[Record]) -> String {
             *reasons.entry((described(record, &vary), reason)).or_default() += 1;
         }
     }
-    if reasons.is_empty() {
-        return String::new();
-    }
     let row = |((point, reason), times): (&(String, &str), &usize)| {
-        ("event".to_owned(), vec![escape(point), escape(reason), times.to_string()])
+        ("event", vec![cell(point), cell(reason), cell(&times.to_string())])
     };
     let rows: Vec<_> = reasons.iter().map(row).collect();
     let columns = ["point", "why nothing was measured", "runs"].map(str::to_owned);
-    format!("<section><h2>Without a result</h2>{}</section>\n", table("settings", &columns, &rows))
+    html! {
+        @if !rows.is_empty() {
+            section { h2 { "Without a result" } (table("settings", &columns, &rows)) }
+        }
+    }
 }
 
 fn described(record: &Record, vary: &BTreeSet<String>) -> String {
@@ -121,9 +121,9 @@ fn described(record: &Record, vary: &BTreeSet<String>) -> String {
     vary.iter().filter(|name| *name != "seed").map(said).collect::<Vec<_>>().join(", ")
 }
 
-/// What all points have in common, and what they vary.
-pub(super) fn settings(records: &[Record]) -> String {
-    let Some(first) = records.first() else { return String::new() };
+/// Settings that all points have in common, and those that they vary.
+pub(super) fn settings(records: &[Record]) -> Markup {
+    let Some(first) = records.first() else { return html! {} };
     let vary = varying(records);
     let setups: Vec<Value> = records.iter().map(|record| record.setup.to_json()).collect();
     let values = |name: &String| {
@@ -144,17 +144,17 @@ pub(super) fn settings(records: &[Record]) -> String {
     let names = fields.as_object().into_iter().flat_map(|fields| fields.keys());
     let row = |name: &String| {
         let class = if vary.contains(name) { "differs" } else { "" };
-        (class.to_owned(), vec![escape(name), escape(&values(name))])
+        (class, vec![cell(name), cell(&values(name))])
     };
     let rows: Vec<_> = names.map(row).collect();
     let columns = ["setting", "values"].map(str::to_owned);
-    let mut out = String::new();
-    let _ = writeln!(
-        out,
-        "<section><h2>Configuration</h2>\n<p>What the points vary is marked.</p>\n{}</section>",
-        table("settings", &columns, &rows)
-    );
-    out
+    html! {
+        section {
+            h2 { "Configuration" }
+            p { "What the points vary is marked." }
+            (table("settings", &columns, &rows))
+        }
+    }
 }
 
 fn varying(records: &[Record]) -> BTreeSet<String> {

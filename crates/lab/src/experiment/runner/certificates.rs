@@ -23,7 +23,7 @@ const SPANS: u32 = 5;
 /// Operations that are repeated.
 const OPERATIONS: u64 = 5;
 
-/// Measures certificates.
+/// Measures certificates, made and checked alone.
 #[derive(Clone, Copy, Debug)]
 pub struct Certificates;
 
@@ -57,9 +57,9 @@ impl Runner for Certificates {
     }
 }
 
-/// What adding up a certificate's shares costs alone: a leader that sums first reads the shares, adds
-/// them and their keys up, and checks the sum as it would a certificate. Ed25519 has no sum. Nothing
-/// where something else on the machine delayed the checks by more than that.
+/// Cost of adding up a certificate's shares alone: a leader that sums first reads the shares, adds
+/// them and their keys up, and checks the sum as it would a certificate. Ed25519 has no sum.
+/// Nothing where something else on the machine delayed the checks by more than that.
 fn aggregate_us(setup: &Setup, numbers: &BTreeMap<String, f64>) -> Option<f64> {
     let sums = setup.scheme == SchemeKind::Bls && setup.settings.verify == Policy::Aggregate;
     let us = numbers["combine_us"] - numbers["check_us"];
@@ -92,7 +92,7 @@ impl Committee {
             .collect();
         let keys: Vec<_> =
             secrets.iter().map(|one| (one.public(), one.prove_possession())).collect();
-        let cache: KeyCache = setup.settings.key_cache;
+        let cache: KeyCache = setup.settings.comparison.key_cache;
         let scheme = committee_scheme(setup.scheme, &keys, cache).expect("keys made here");
         Self { secrets, scheme }
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Measures authorities.
+/// Measures payment authorities as processes.
 #[derive(Clone, Debug)]
 pub struct Payments {
     executable: PathBuf,

@@ -1,9 +1,10 @@
 //! Committees of real processes on this machine: [`crate::bench`], one run a point.
 
 use super::{Measured, RunError, Runner, Signatures};
-use crate::bench::latencies::LatencyMs;
-use crate::bench::{self, At, BenchConfig, BenchError, MixPlan, Progress, Report, Who};
+use crate::bench::{self, At, BenchConfig, BenchError, MixPlan, Progress, Target};
 use crate::experiment::{Kept, Setup, metrics};
+use quorate_report::Report;
+use quorate_report::results::LatencyMs;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -33,7 +34,7 @@ impl Processes {
         let emulation = setup.emulation();
         let emulated = emulation != quorate_wan::Emulation::default();
         let last = setup.validators - setup.crashed..setup.validators;
-        let kill = |id| At { who: Who::Member(id), second: setup.crash_at_s };
+        let kill = |id| At { who: Target::Member(id), second: setup.crash_at_s };
         BenchConfig {
             validators: setup.validators,
             redundancy: u64::from(setup.redundancy),
@@ -55,6 +56,7 @@ impl Processes {
             kills: last.map(kill).collect(),
             restarts: Vec::new(),
             pauses: Vec::new(),
+            lies: Vec::new(),
             durability: setup.durability,
             retention_bytes: RETENTION_BYTES,
             service: setup.service,
@@ -134,12 +136,12 @@ fn measured(report: &Report, setup: &Setup) -> Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::tests::report;
+    use crate::bench::sample_report;
 
     #[test]
     fn a_committee_that_answers_nothing_due_has_no_latency() {
         let setup = Setup::default();
-        let answered = report("ed25519");
+        let answered = sample_report();
         let latencies = |report: &Report| {
             let numbers = measured(report, &setup).numbers;
             numbers.keys().filter(|name| name.starts_with("latency_")).count()

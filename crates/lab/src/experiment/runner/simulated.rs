@@ -1,4 +1,4 @@
-//! Committees in virtual time: [`quorate_sim::priced`], one scene a point.
+//! Committees in virtual time: [`quorate_model`], one scene a point.
 
 use super::{Measured, RunError, Runner, Signatures};
 use crate::ServiceKind;
@@ -7,8 +7,8 @@ use crate::bench::latencies::Latencies;
 use crate::bench::load::Shape;
 use crate::experiment::{Kept, Setup, metrics};
 use quorate_engine::ProtocolKind;
-use quorate_sim::priced::{
-    self, Answered, Arrivals, HostProfile, Load, Outcome, Percentiles, Prices, Profile, Receivers,
+use quorate_model::{
+    Arrivals, Estimate, HostProfile, LatencySample, Load, Percentiles, Prices, Profile, Receivers,
     Scene, SceneError, Work,
 };
 use serde_json::{Value, json};
@@ -22,14 +22,14 @@ use std::time::Duration;
 /// virtual second a second at n = 80 and 80,000 operations a second). Only estimates before a run
 /// stand on it; the time left during one goes by what points really took.
 const WALL_S: (f64, f64) = (0.02, 3.0e-7);
-/// Likewise for each message between validators, of closed loops, which have no rate; and about how many
-/// heights they decide a second.
+/// Likewise for each message between validators, of closed loops, which have no rate; and about how
+/// many heights they decide a second.
 const MESSAGE_S: f64 = 3.0e-6;
 const HEIGHTS_PER_S: f64 = 18.0;
-/// How much longer a build without optimisation is taken to need; not measured either.
+/// Factor by which a build without optimisation is taken to be slower; not measured either.
 const UNOPTIMISED: f64 = 5.0;
 
-/// Runs scenes.
+/// Runs scenes in virtual time.
 #[derive(Clone, Copy, Debug)]
 pub struct Simulated;
 
@@ -56,7 +56,7 @@ impl Runner for Simulated {
             return Err(RunError::Interrupted);
         }
         let scene = scene(setup).map_err(RunError::Refused)?;
-        match priced::run(&scene, &mut |_| {}) {
+        match quorate_model::run(&scene, &mut |_| {}) {
             Ok(outcome) => Ok(measured(&outcome, setup)),
             Err(broken @ SceneError::Broken(_)) => Err(RunError::Failed(broken.to_string())),
             Err(error) => Err(RunError::Refused(error.to_string())),
@@ -137,9 +137,9 @@ fn prices(setup: &Setup) -> Result<Prices, String> {
     Ok(if setup.core_speed == 1.0 { list } else { list.slowed(1.0 / setup.core_speed) })
 }
 
-fn measured(outcome: &Outcome, setup: &Setup) -> Measured {
+/// Latencies as validators see them, and their clients.
+fn validators_latencies(outcome: &Estimate) -> BTreeMap<String, f64> {
     let mut numbers = BTreeMap::new();
-    let mut add = |name: &str, number: f64| numbers.insert(name.to_owned(), number);
     let latencies = [
         ("one", &outcome.one_validator),
         ("first", &outcome.first_validator),
@@ -153,9 +153,15 @@ fn measured(outcome: &Outcome, setup: &Setup) -> Measured {
         };
         for (name, number) in [("mean", mean_ms), ("p50", p50_ms), ("p90", p90_ms), ("p99", p99_ms)]
         {
-            add(&format!("latency_{whose}_{name}_ms"), number);
+            numbers.insert(format!("latency_{whose}_{name}_ms"), number);
         }
     }
+    numbers
+}
+
+fn measured(outcome: &Estimate, setup: &Setup) -> Measured {
+    let mut numbers = validators_latencies(outcome);
+    let mut add = |name: &str, number: f64| numbers.insert(name.to_owned(), number);
     let all = f64::from(setup.validators);
     let cores: f64 = outcome.utilisation.iter().map(|station| station.mean).sum();
     if setup.load != Shape::Closed {
@@ -200,8 +206,8 @@ fn measured(outcome: &Outcome, setup: &Setup) -> Measured {
         add("bytes_per_tx", outcome.bytes_sent_per_second * all / outcome.committed_tps);
     }
     let signatures = match outcome.signatures {
-        priced::Signatures::Real => Signatures::Real,
-        priced::Signatures::Priced => Signatures::Priced,
+        quorate_model::Signatures::Real => Signatures::Real,
+        quorate_model::Signatures::Priced => Signatures::Priced,
     };
     let mut details = details(outcome);
     if setup.keep_latencies {
@@ -211,17 +217,18 @@ fn measured(outcome: &Outcome, setup: &Setup) -> Measured {
     Measured { numbers, signatures, details }
 }
 
-/// What was answered, as it is counted of real committees. There is no wait for late answers.
-fn answered(outcome: &Outcome, setup: &Setup) -> Latencies {
+/// Latencies of answered operations, counted as of real committees. There is no wait for late
+/// answers.
+fn answered(outcome: &Estimate, setup: &Setup) -> Latencies {
     let counted_s = setup.warmup_s..setup.warmup_s + setup.duration_s;
     let mut latencies = Latencies::new(counted_s.start * 1_000_000..counted_s.end * 1_000_000);
-    for Answered { due_us, latency_us, count } in &outcome.answered {
+    for LatencySample { due_us, latency_us, count } in &outcome.answered {
         latencies.add(*due_us, *latency_us, *count);
     }
     latencies
 }
 
-fn details(outcome: &Outcome) -> Value {
+fn details(outcome: &Estimate) -> Value {
     json!({
         "trace_hash": outcome.trace_hash,
         "virtual_s": outcome.virtual_s,
@@ -237,7 +244,7 @@ fn details(outcome: &Outcome) -> Value {
 #[cfg(test)]
 mod tests {
     use super::scene;
-    use crate::experiment::{How, Setup};
+    use crate::experiment::{RunnerKind, Setup};
     use std::time::Duration;
 
     #[test]
@@ -265,7 +272,7 @@ mod tests {
         assert_eq!(self::scene(&before).unwrap().crashed[0].1, Duration::ZERO);
         let too_early = Setup { crash_at_s: -2.1, ..before.clone() };
         assert!(too_early.validate().unwrap_err().contains("'crash_at_s' must be -2 to"));
-        let real = Setup { how: How::Processes, ..before };
+        let real = Setup { runner: RunnerKind::Processes, ..before };
         assert!(real.validate().unwrap_err().contains("'crash_at_s' must be 0 to"));
     }
 

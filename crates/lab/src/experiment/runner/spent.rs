@@ -12,7 +12,7 @@ use std::time::Instant;
 /// Inputs that each point inserts.
 const INPUTS: u64 = 4_000_000;
 
-/// Measures the set.
+/// Measures the set of spent inputs in memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Spent;
 

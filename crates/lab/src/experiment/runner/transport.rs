@@ -1,24 +1,24 @@
 //! The transport alone: messages between members on this machine, with nothing behind them.
 //!
-//! Member 0 sends a message to each of the others in turn, in the lane of bodies, at its time whether
-//! or not earlier ones were answered. Whoever gets one answers at once, with a few bytes in the lane
-//! of votes. Everything on the way is a validator's own ([`quorate_node::transport::endpoint`]): TLS
-//! over sockets, queues that drop what exceeds their bounds, readers, the pool's threads. The members
-//! share this process and this machine.
+//! Member 0 sends a message to each of the others in turn, in the lane of bodies, at its time
+//! whether or not earlier ones were answered. Whoever gets one answers at once, with a few bytes in
+//! the lane of votes. Everything on the way is a validator's own
+//! ([`quorate_node::transport::endpoint`]): TLS over sockets, queues that drop what exceeds their
+//! bounds, readers, the pool's threads. The members share this process and this machine.
 
 use super::{Measured, RunError, Runner, Signatures};
-use crate::bench::latencies::LatencyMs;
 use crate::bench::load::{Answer, Answers, Content, Load, Operations, Payload, Plan, Target};
-use crate::bench::measure::{Fate, Recorder, Schedule};
+use crate::bench::measure::{OperationResult, Recorder, Schedule};
 use crate::experiment::{Kept, Setup};
 use bytes::{BufMut, Bytes, BytesMut};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use parking_lot::Mutex;
-use quorate_engine::Frame;
+use quorate_engine::{Frame, FrameTag};
 use quorate_node::log::Outgoing;
 use quorate_node::transport::Network;
 use quorate_node::transport::endpoint::{Endpoint, Heard};
 use quorate_node::{NodeConfig, Testnet, TestnetPlan};
+use quorate_report::results::LatencyMs;
 use quorate_types::{Lane, Recipients, ReplicaId};
 use serde_json::json;
 use std::path::Path;
@@ -28,21 +28,22 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Tags of frames that the lanes take: a body's, and a protocol message's.
-const MESSAGE_TAG: u8 = 3;
-const ANSWER_TAG: u8 = 1;
-/// What both begin with: length, tag, the message's mark, and to which of the others it went.
+const MESSAGE_TAG: FrameTag = FrameTag::Body;
+const ANSWER_TAG: FrameTag = FrameTag::Consensus;
+/// Fields that both begin with: length, tag, the message's mark, and to which of the others it
+/// went.
 const LENGTH_BYTES: usize = 4;
 const HEAD_BYTES: usize = 1 + 8 + 2;
-/// How long the members may take to reach one another.
+/// Time for the members to reach one another.
 const CONNECTING: Duration = Duration::from_secs(15);
 /// From one look to the next.
 const NAP: Duration = Duration::from_millis(20);
-/// How long before its first message a load is announced.
+/// Time between the announcement of a load and its first message.
 const HEAD_START: Duration = Duration::from_millis(50);
 /// About how many seconds members take to start and to end.
 const OVERHEAD_S: f64 = 0.5;
 
-/// Measures the transport.
+/// Measures the transport alone.
 #[derive(Clone, Copy, Debug)]
 pub struct Transport;
 
@@ -91,17 +92,17 @@ fn members(
     testnet.configs.iter().enumerate().map(start).collect()
 }
 
-/// What the sender does with answers.
+/// Handler of the sender, which takes answers.
 fn hears(answered: Sender<Answer>) -> Heard {
     Box::new(move |_, content| {
         let Some((mark, session)) = parse(content) else { return };
-        let fate = Fate::Done { at: Instant::now(), refused: false };
+        let result = OperationResult::Done { at: Instant::now(), refused: false };
         // Nobody takes them any more when the point has ended.
-        let _ = answered.send(Answer { session, mark, fate });
+        let _ = answered.send(Answer { session, mark, result });
     })
 }
 
-/// What the others do with messages.
+/// Handler of the others, which answers every message.
 fn answers_at_once() -> Heard {
     Box::new(|network, content| {
         let Some((mark, session)) = parse(content) else { return };
@@ -110,10 +111,10 @@ fn answers_at_once() -> Heard {
     })
 }
 
-fn frame(tag: u8, mark: u64, session: usize, filler: &Bytes) -> Frame {
+fn frame(tag: FrameTag, mark: u64, session: usize, filler: &Bytes) -> Frame {
     let mut head = BytesMut::with_capacity(LENGTH_BYTES + HEAD_BYTES);
     head.put_u32_le(u32::try_from(HEAD_BYTES + filler.len()).expect("at most 4 MiB"));
-    head.put_u8(tag);
+    head.put_u8(tag.number());
     head.put_u64_le(mark);
     head.put_u16_le(u16::try_from(session).expect("fewer than members"));
     Frame(vec![head.freeze(), filler.clone()])
@@ -216,8 +217,8 @@ impl Target for Senders {
 struct Heards(Receiver<Answer>);
 
 impl Answers for Heards {
-    fn next(&mut self, patience: Duration) -> Option<Answer> {
-        self.0.recv_timeout(patience).ok()
+    fn next(&mut self, timeout: Duration) -> Option<Answer> {
+        self.0.recv_timeout(timeout).ok()
     }
 }
 

@@ -1,5 +1,5 @@
-//! Votes for payments alone: what making and checking them costs on this machine (paper 003, table 4.1,
-//! figures 4.1 and 4.2).
+//! Votes for payments alone: what making and checking them costs on this machine (paper 003, table
+//! 4.1, figures 4.1 and 4.2).
 
 use super::{Measured, RunError, Runner, Signatures};
 use crate::experiment::Setup;
@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 /// Trees whose first votes are checked: each once, for what was checked is remembered.
 const TREES: usize = 64;
 
-/// Certificates checked together.
+/// Number of certificates checked together.
 const BATCH: usize = 64;
 
 /// Spans that an operation is repeated in; the best counts.
 const SPANS: usize = 5;
 
-/// Measures votes.
+/// Measures votes for payments.
 #[derive(Clone, Copy, Debug)]
 pub struct PayVotes;
 
@@ -86,13 +86,13 @@ impl Runner for PayVotes {
     }
 }
 
-/// Paper 003, §4.2.1: a transaction costs `q (c_v / n + log₂ n · c_h) + 2 c_h + c_s / n` with `n` leaves; least
-/// where `n = ln 2 · (q c_v + c_s) / (q c_h)`.
+/// Paper 003, §4.2.1: a transaction costs `q (c_v / n + log₂ n · c_h) + 2 c_h + c_s / n` with `n`
+/// leaves; least where `n = ln 2 · (q c_v + c_s) / (q c_h)`.
 fn formula_leaves(hash: f64, sign: f64, verify: f64, quorum: f64) -> f64 {
     std::f64::consts::LN_2 * (quorum * verify + sign) / (quorum * hash)
 }
 
-/// What a node of a tree costs: a tree of `n` leaves has `2n - 1` of them, and a root.
+/// Cost of a node of a tree: a tree of `n` leaves has `2n - 1` of them, and a root.
 fn hash_us(span: Duration) -> f64 {
     let leaves: Vec<Digest> = (0..64_u64).map(|leaf| hash(&leaf.to_le_bytes())).collect();
     stopwatch::microseconds(SPANS, span, || Tree::new(&leaves).root()) / 128.0
@@ -142,7 +142,8 @@ impl Authorities {
         Self { network, secrets, quorum }
     }
 
-    /// Certificates of the first and the last transaction of a tree; of both even where they are one.
+    /// Certificates of the first and the last transaction of a tree; of both even where they are
+    /// one.
     fn certificates(&self, tree: usize, leaves: usize) -> Vec<(TxId, TxCertificate)> {
         let ids = names(tree + 1, leaves.max(1));
         let picked = [0, ids.len() - 1];
@@ -156,7 +157,7 @@ impl Authorities {
             .collect();
         // Counted by a network of their own: this one's caches stay as they are.
         let nobody = Bitmap::new(self.secrets.len());
-        let counter = self.network.votes_apart();
+        let counter = self.network.votes_uncached();
         let certificate = |at: usize| {
             let votes: Vec<_> = signed.iter().map(|(me, votes)| (*me, votes[at].clone())).collect();
             let counted = counter.count(ids[picked[at]], &votes, &nobody);
@@ -174,7 +175,7 @@ impl Authorities {
         picked: [usize; 2],
     ) -> Vec<quorate_payments::Vote> {
         let votes = self.network.votes();
-        if votes.together() == 1 {
+        if votes.batch_size() == 1 {
             return votes.sign(secret, me, &picked.map(|at| ids[at]));
         }
         let all = votes.sign(secret, me, ids);

@@ -89,7 +89,7 @@ fn a_heat_map_has_a_panel_for_each_point() {
     assert_eq!(names, ["f-1", "f-2"]);
     assert_eq!((panels[1].x.low, panels[1].x.high), (-1.0, 2.0), "the warm-up is shown");
     assert!(panels[1].y.high < 50.0, "of the first repeat, whose last operation takes 31 ms");
-    let counted = |panel: &crate::chart::Plot| -> u64 {
+    let counted = |panel: &quorate_report::chart::Plot| -> u64 {
         panel.heat.iter().flat_map(|heat| &heat.cells).map(|cell| cell.count).sum()
     };
     assert_eq!((counted(&panels[0]), counted(&panels[1])), (300, 300));

@@ -40,10 +40,10 @@ fn other_accounts_other_logs_and_other_ends_are_noticed() {
         test["post"]["Prague"][0].as_object_mut().expect("fields").remove("expectException");
     });
     assert!(fails(&refused, "refused: "), "{refused:?}");
-    let carried_out = changed("a_transfer", |test| {
+    let executed = changed("a_transfer", |test| {
         test["post"]["Prague"][0]["expectException"] = json!("TransactionException.NONCE_IS_MAX");
     });
-    assert!(fails(&carried_out, "where TransactionException.NONCE_IS_MAX"), "{carried_out:?}");
+    assert!(fails(&executed, "where TransactionException.NONCE_IS_MAX"), "{executed:?}");
 }
 
 #[test]

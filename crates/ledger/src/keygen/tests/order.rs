@@ -12,8 +12,8 @@ use quorate_types::{Body, ChainId, ClientId, Height, Outcome, Payload, ReplicaId
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Members act in any order, some die at any moment, some complain falsely: the living have keys that
-    /// sign, and whoever replays the order agrees.
+    /// Members act in any order, some die at any moment, some complain falsely: the living have
+    /// keys that sign, and whoever replays the order agrees.
     #[test]
     fn any_schedule_gives_keys(
         turns in prop::collection::vec(0_usize..4, 40..80),
@@ -108,7 +108,8 @@ fn a_transcript_that_was_altered_does_not_hold() {
     assert_eq!(unequal, TranscriptError::Plan(PlanError::Unweighted));
 }
 
-/// Executed by the real executor, a service opened anew on the state stands where the first one stood.
+/// Executed by the real executor, a service opened anew on the state stands where the first one
+/// stood.
 #[test]
 fn the_service_goes_on_where_its_state_stands() {
     let world = World::new(4);

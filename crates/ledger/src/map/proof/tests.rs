@@ -30,7 +30,7 @@ fn models() -> impl Strategy<Value = Model> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
-    /// What is there is shown with its value, what is not there as absent; nothing else can be shown.
+    /// A present key is shown with its value, an absent one as absent; nothing else can be shown.
     #[test]
     fn a_key_is_shown_as_it_is(model in models(), key in keys()) {
         with_tree(&model, |tree, state| {
@@ -239,7 +239,6 @@ fn proofs_are_safe() {
     a_range_has_no_gap();
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn every_rule_of_proofs_is_noticed() {
     use quorate_crypto::mutants::assert_noticed;
@@ -249,7 +248,8 @@ fn every_rule_of_proofs_is_noticed() {
     assert_noticed(Mutant::KvRangeGap, a_range_has_no_gap);
 }
 
-/// Leaves, inner nodes, values and roots are hashed apart: the content of one is not that of another.
+/// Leaves, inner nodes, values and roots are hashed apart: the content of one is not that of
+/// another.
 #[test]
 fn nothing_passes_for_another() {
     let (left, right) = (Digest([30; 32]), Digest([0; 32]));

@@ -15,12 +15,12 @@ pub(crate) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// No keys yet.
+    /// A tree to which no key was added yet.
     pub(crate) fn new(arena: &'a mut Arena) -> Self {
         Self { arena, open: Vec::new(), last: None, last_key: Vec::new() }
     }
 
-    /// The next key.
+    /// Adds the next key, in order.
     pub(crate) fn push(&mut self, key: &[u8], value: &Digest) {
         if let Some(last) = self.last.replace(Node::leaf(key, value)) {
             let bit = difference(&self.last_key, key).expect("a state's keys ascend");
@@ -31,7 +31,7 @@ impl<'a> Builder<'a> {
         self.last_key.extend_from_slice(key);
     }
 
-    /// What stands above all keys, not in the arena yet; `None` when there were none.
+    /// Node above all keys, not in the arena yet; `None` when there were none.
     pub(crate) fn finish(mut self) -> Option<Node> {
         let last = self.last.take()?;
         Some(self.close(last, 0))

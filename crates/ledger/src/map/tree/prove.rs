@@ -25,8 +25,8 @@ enum Content {
 }
 
 impl Tree {
-    /// Shows the leaves from the one that the bits of `low` lead to, to the one that those of `high`
-    /// lead to.
+    /// Shows the leaves from the one that the bits of `low` lead to, to the one that those of
+    /// `high` lead to.
     ///
     /// # Errors
     /// When the state cannot be read or is not the one that the tree knows.
@@ -146,7 +146,7 @@ impl Tree {
     }
 }
 
-/// At least two leaves by the first bit in which they differ.
+/// Splits at least two leaves by the first bit in which they differ.
 fn halves(mut left: Vec<Leaf>) -> (u16, Vec<Leaf>, Vec<Leaf>) {
     let (first, last) = (&left[0], &left[left.len() - 1]);
     let at = difference(&first.key, &last.key).expect("a state's keys ascend");

@@ -40,7 +40,7 @@ fn expected_top(leaves: &[(Vec<u8>, Digest)]) -> Digest {
     hash_keyed(&key, &[expected_top(&left).0, expected_top(&right).0].concat())
 }
 
-/// What of the tree is in memory, from the top.
+/// Nodes of the tree that are in memory, from the top.
 fn shape(tree: &Tree) -> Vec<String> {
     let mut shape = Vec::new();
     let mut below: Vec<NodeId> = tree.top.into_iter().collect();
@@ -101,8 +101,8 @@ fn changes() -> impl Strategy<Value = BTreeMap<Vec<u8>, Option<Vec<u8>>>> {
 }
 
 proptest! {
-    /// The root is that of the keys that there are, whatever was done to come there, and the tree in
-    /// memory is the one that opening the state gives.
+    /// The root is that of the keys that there are, whatever was done to come there, and the tree
+    /// in memory is the one that opening the state gives.
     #[test]
     fn the_tree_follows_from_what_the_state_holds(
         blocks in prop::collection::vec(changes(), 1..8),

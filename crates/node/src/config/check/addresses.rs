@@ -37,7 +37,7 @@ pub(super) fn members(committee: &Source, file: &CommitteeFile, notes: &mut Note
         if error.kind() == ErrorKind::InvalidInput {
             notes.error(place, problem, "write a host and a port: \"host:7000\"");
         } else {
-            // No reason not to start: whoever cannot be found now is tried again.
+            // No reason not to start: a name that cannot be resolved now is tried again.
             let hint = "this machine does not find that host: check the name, or the resolver";
             notes.warning(place, problem, hint);
         }
@@ -49,7 +49,7 @@ fn resolve(address: &str) -> io::Result<SocketAddr> {
     address.to_socket_addrs()?.next().ok_or_else(nothing)
 }
 
-/// Where this validator listens.
+/// Checks the addresses that this validator listens on.
 pub(super) fn own(source: &Source, config: &NodeConfig, listen: Option<&str>, notes: &mut Notes) {
     let http = config.http.parse::<SocketAddr>().ok();
     if let Some(http) = http

@@ -12,7 +12,7 @@ const TIMEOUT_MS_LEAST: u64 = 100;
 /// Bodies below this cost more to agree on than they carry.
 const BATCH_BYTES_LEAST: usize = 16 * 1024;
 
-/// What one client may have under way, in bytes.
+/// Most bytes that one client may have under way.
 const CLIENT_BYTES: u64 = 512 * 1024;
 
 pub(super) fn give(
@@ -38,6 +38,11 @@ pub(super) fn give(
         let hint = "remove the section [emulation] outside a laboratory";
         warn("", "emulation", problem, hint);
     }
+    if config.comparison {
+        let problem =
+            "comparison is true: settings for comparisons with papers are taken".to_owned();
+        warn("", "comparison", problem, "remove it outside a laboratory");
+    }
     if matches!(config.log.level, LogLevel::Debug | LogLevel::Trace) {
         let problem = "the log writes a line for every connection or message".to_owned();
         warn("log", "level", problem, "\"info\" in ordinary operation");
@@ -62,7 +67,7 @@ fn replica(config: &NodeConfig, warn: &mut dyn FnMut(&str, &str, String, &str)) 
     let settings = &config.replica;
     if settings.timeout_ms < TIMEOUT_MS_LEAST {
         let problem =
-            format!("timeout_ms is {}: honest leaders will be given up", settings.timeout_ms);
+            format!("timeout_ms is {}: honest leaders will time out", settings.timeout_ms);
         let hint = "at least eight round trips between the farthest members, and 100 in any case";
         warn("replica", "timeout_ms", problem, hint);
     }
@@ -118,12 +123,12 @@ fn memory_of_machine() -> Option<u64> {
     Some(line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
-/// What its members' weights mean for a committee.
+/// Warns of committees whose size or weights tolerate little.
 fn size(committee: &Committee, warn: &mut dyn FnMut(&str, &str, String, &str)) {
     if committee.size() < 4 {
         let problem = format!("a committee of {} tolerates no faulty member", committee.size());
         warn("", "committee", problem, "four members tolerate one, seven tolerate two");
-    } else if let Some(caution) = committee.weights().caution() {
-        warn("", "committee", caution.to_string(), "weights nearer to one another tolerate more");
+    } else if let Some(warning) = committee.weights().warning() {
+        warn("", "committee", warning.to_string(), "weights nearer to one another tolerate more");
     }
 }

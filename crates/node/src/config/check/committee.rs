@@ -1,10 +1,10 @@
-//! The committee file.
+//! Checks of the committee file.
 
 use super::nearest::nearest;
 use super::source::Source;
 use super::{Notes, addresses};
 use crate::config::NodeConfig;
-use crate::config::fields::{COMMITTEE, Otherwise, Section};
+use crate::config::fields::{COMMITTEE, FieldDefault, Section};
 use quorate_types::{Committee, CommitteeError, CommitteeFile, WeightsError};
 use toml::{Table, Value};
 
@@ -38,7 +38,7 @@ pub(super) fn check(
         }
     };
     addresses::members(&committee, &file, notes);
-    match Committee::load(&file, config.replica.key_cache) {
+    match Committee::load(&file, config.replica.comparison.key_cache) {
         Ok(loaded) => {
             let protocol = config.replica.protocol;
             if let Err(error) = protocol.check_committee(loaded.weights(), loaded.scheme_kind()) {
@@ -99,7 +99,7 @@ fn check_section(
         }
     }
     for field in section.fields {
-        if field.otherwise == Otherwise::Required && !values.contains_key(field.name) {
+        if field.default == FieldDefault::Required && !values.contains_key(field.name) {
             let whose = if place.is_empty() { String::new() } else { format!("{place}: ") };
             let problem = format!("{whose}'{}' is missing", field.name);
             notes.error(committee.at("", place), problem, field.meaning);

@@ -13,10 +13,10 @@ use std::path::Path;
 
 const GIB: u64 = 1 << 30;
 
-/// With less than this a validator stops soon.
+/// Free bytes below which a validator stops soon.
 const SPACE_LEAST: u64 = GIB;
 
-/// With less than this an operator should make room.
+/// Free bytes below which an operator should make room.
 const SPACE_GOOD: u64 = 20 * GIB;
 
 /// The key file, if it can be read.

@@ -11,8 +11,8 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     candidates.into_iter().filter_map(close).min().map(|(_, candidate)| candidate)
 }
 
-/// How many letters to insert, remove or replace, or neighbours to exchange (optimal string
-/// alignment).
+/// Distance of two words: letters to insert, remove or replace, or neighbours to exchange (optimal
+/// string alignment).
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];

@@ -1,9 +1,25 @@
 //! Several configurations against one another: what each alone looks right and together is wrong.
 
 use super::{Checked, Notes};
+use crate::NodeConfig;
 use quorate_types::Committee;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+/// A setting's name, and its value as text.
+type Shared = (&'static str, fn(&NodeConfig) -> String);
+
+/// Settings that every member must say alike.
+const SHARED: [Shared; 8] = [
+    ("service", |c| c.service.clone()),
+    ("protocol", |c| c.replica.protocol.to_string()),
+    ("leader_reputation", |c| c.replica.leader_reputation.to_string()),
+    ("execution_certificates", |c| c.replica.execution_certificates.to_string()),
+    ("leader_tenure", |c| c.replica.leader_tenure.to_string()),
+    ("inline_bodies", |c| c.replica.inline_bodies.to_string()),
+    ("snapshot_every", |c| c.replica.snapshot_every.to_string()),
+    ("availability", |c| c.replica.availability.to_string()),
+];
 
 pub(super) fn compare(all: &mut [Checked]) {
     let mut notes = Notes::default();
@@ -38,36 +54,11 @@ pub(super) fn compare(all: &mut [Checked]) {
     differing(all, "committee file", &mut notes, |checked| {
         checked.facts.committee.as_ref().map(Committee::chain).map(|chain| hex::encode(chain.0))
     });
-    let setting = |checked: &Checked, of: fn(&crate::NodeConfig) -> String| {
-        checked.facts.config.as_ref().map(of)
-    };
-    differing(all, "service", &mut notes, |checked| setting(checked, |c| c.service.clone()));
-    differing(all, "protocol", &mut notes, |checked| {
-        setting(checked, |c| c.replica.protocol.to_string())
-    });
-    differing(all, "proposal_key", &mut notes, |checked| {
-        setting(checked, |c| c.replica.proposal_key.to_string())
-    });
-    differing(all, "leader_reputation", &mut notes, |checked| {
-        setting(checked, |c| c.replica.leader_reputation.to_string())
-    });
-    differing(all, "execution_certificates", &mut notes, |checked| {
-        setting(checked, |c| c.replica.execution_certificates.to_string())
-    });
-    differing(all, "leader_tenure", &mut notes, |checked| {
-        setting(checked, |c| c.replica.leader_tenure.to_string())
-    });
-    differing(all, "inline_bodies", &mut notes, |checked| {
-        setting(checked, |c| c.replica.inline_bodies.to_string())
-    });
-    differing(all, "snapshot_every", &mut notes, |checked| {
-        setting(checked, |c| c.replica.snapshot_every.to_string())
-    });
-    differing(all, "availability", &mut notes, |checked| {
-        setting(checked, |c| c.replica.availability.to_string())
-    });
+    for (name, of) in SHARED {
+        differing(all, name, &mut notes, |checked| checked.facts.config.as_ref().map(of));
+    }
     differing(all, "emulation", &mut notes, |checked| {
-        let is_member = |config: &&crate::NodeConfig| !config.learner;
+        let is_member = |config: &&NodeConfig| !config.learner;
         let config = checked.facts.config.as_ref().filter(is_member);
         config.map(|config| format!("{:?}", config.emulation))
     });
@@ -110,7 +101,7 @@ fn data_dir(checked: &Checked) -> Option<PathBuf> {
     Some(data.ancestors().find_map(real).unwrap_or_else(|| data.clone()))
 }
 
-/// What only one may have.
+/// Reports values that only one validator may have.
 fn shared(
     all: &[Checked],
     what: &str,
@@ -134,7 +125,7 @@ fn shared(
     }
 }
 
-/// What all must have alike.
+/// Reports values that all validators must have alike.
 fn differing(
     all: &[Checked],
     what: &str,

@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 pub(super) struct Source {
     pub(super) path: PathBuf,
     pub(super) table: Table,
-    /// Where each key stands: section (empty for none, with its index for lists), key, line.
+    /// Position of each key: section (empty for none, with its index for lists), key, line.
     places: Vec<(String, String, usize)>,
 }
 
@@ -70,7 +70,7 @@ impl Source {
         (&self.path, self.line(section, key))
     }
 
-    /// Whether a key is there.
+    /// Tells whether a key is present in a section.
     pub(super) fn has(&self, section: &str, key: &str) -> bool {
         self.places.iter().any(|(s, k, _)| s == section && k == key)
     }

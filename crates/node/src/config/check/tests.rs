@@ -154,6 +154,22 @@ fn fields_that_depend_on_others_are_judged_together() {
 }
 
 #[test]
+fn settings_for_comparisons_are_all_pointed_at() {
+    let net = Net::new();
+    let away = "[replica]\nflow_control = \"fixed\"\nproposal_key = \"voting\"";
+    net.edit(&net.config(0), "[replica]", away);
+    let problems: Vec<String> = net.check(0).into_iter().map(|found| found.problem).collect();
+    assert_eq!(problems.len(), 2, "{problems:#?}");
+    assert!(problems[0].starts_with("'flow_control' is for comparisons"), "{problems:#?}");
+    assert!(problems[1].starts_with("'proposal_key' is for comparisons"), "{problems:#?}");
+
+    net.edit(&net.config(0), "comparison = false", "comparison = true");
+    let finding = one(net.check(0));
+    assert_eq!(finding.severity, Severity::Warning);
+    assert!(finding.problem.starts_with("comparison is true"), "{finding:?}");
+}
+
+#[test]
 fn missing_fields_and_files_are_named() {
     let net = Net::new();
     let file = net.config(0);
@@ -309,7 +325,7 @@ fn ports_in_use_or_used_twice_are_noticed() {
 fn unwise_values_are_warned_of() {
     for (from, to, text) in [
         ("durability = \"fsync\"", "durability = \"os\"", "power cut"),
-        ("timeout_ms = 1000", "timeout_ms = 50", "given up"),
+        ("timeout_ms = 1000", "timeout_ms = 50", "will time out"),
         ("batch_bytes = 500000", "batch_bytes = 1024", "small"),
         ("batch_delay_ms = 5", "batch_delay_ms = 600", "more than half"),
         ("vote_wait_ms = 0", "vote_wait_ms = 300", "a quarter"),
@@ -380,7 +396,6 @@ fn several_validators_are_compared() {
     net.edit(&net.config(2), "data_dir = \"data\"", "data_dir = \"../validator-0/data\"");
     net.edit(&net.config(3), &net.testnet.http[3], &net.testnet.http[0]);
     net.edit(&net.config(3), "inline_bodies = false", "inline_bodies = true");
-    net.edit(&net.config(2), "proposal_key = \"identity\"", "proposal_key = \"voting\"");
     net.edit(&net.config(2), "leader_reputation = false", "leader_reputation = true");
     net.edit(&net.config(2), "leader_tenure = 1", "leader_tenure = 3");
     let (off, on) = ("execution_certificates = false", "execution_certificates = true");
@@ -402,7 +417,6 @@ fn several_validators_are_compared() {
     has(1, "another availability than");
     has(1, "another protocol than");
     has(2, "the same data_dir as");
-    has(2, "another proposal_key than");
     has(2, "another leader_reputation than");
     has(2, "another leader_tenure than");
     has(2, "another execution_certificates than");

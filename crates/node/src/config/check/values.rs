@@ -3,8 +3,8 @@
 use super::Notes;
 use super::nearest::nearest;
 use super::source::Source;
-use crate::config::fields::{CONFIG, Field, Kind, Otherwise, Section};
-use crate::config::{ConfigError, NodeConfig};
+use crate::config::fields::{CONFIG, Field, FieldDefault, Kind, Section};
+use crate::config::{ConfigError, NodeConfig, for_comparisons};
 use std::path::Path;
 use toml::{Table, Value};
 
@@ -28,7 +28,7 @@ pub(super) fn check(
         }
     }
     for field in CONFIG[0].fields {
-        if field.otherwise == Otherwise::Required && !source.table.contains_key(field.name) {
+        if field.default == FieldDefault::Required && !source.table.contains_key(field.name) {
             let problem = format!("'{}' is missing", field.name);
             notes.error((&source.path, None), problem, format!("add it: {}", field.meaning));
         }
@@ -71,7 +71,7 @@ fn expected(field: &Field) -> String {
     format!("it takes {}", field.kind)
 }
 
-/// What to say of a key that nobody knows.
+/// Problem and hint for a key that no section has.
 fn unknown(section: &Section, key: &str) -> (String, String) {
     let problem = format!("unknown field `{key}`");
     let here = section.fields.iter().map(|field| field.name);
@@ -101,7 +101,10 @@ fn check_ranges(source: &Source, sound: &mut Table, notes: &mut Notes) {
         let Err(error) = config.validate(&source.path) else { return };
         let (section, name, problem) = match &error {
             ConfigError::Field { field, value, rule, .. } => {
-                ("", *field, format!("'{field}' is {value}; {rule}"))
+                (section_of(field), *field, format!("'{field}' is {value}; {rule}"))
+            }
+            ConfigError::Comparison { setting, .. } => {
+                ("replica", *setting, for_comparisons(setting))
             }
             ConfigError::Replica { source, .. } => ("replica", source.name(), source.to_string()),
             ConfigError::Emulation { source, .. } => ("", "emulation", source.to_string()),
@@ -135,6 +138,13 @@ fn check_ranges(source: &Source, sound: &mut Table, notes: &mut Notes) {
     }
 }
 
+/// The name of the section that a field is in.
+fn section_of(name: &str) -> &'static str {
+    let mut sections = CONFIG.iter();
+    let has = |section: &&Section| section.fields.iter().any(|field| field.name == name);
+    sections.find(has).map_or("", |section| section.name)
+}
+
 fn insert(table: &mut Table, section: &Section, key: &str, value: &Value) {
     let place = if section.name.is_empty() {
         table
@@ -147,6 +157,6 @@ fn insert(table: &mut Table, section: &Section, key: &str, value: &Value) {
 
 /// The least that a configuration needs.
 fn required() -> Table {
-    let required = CONFIG[0].fields.iter().filter(|field| field.otherwise == Otherwise::Required);
+    let required = CONFIG[0].fields.iter().filter(|field| field.default == FieldDefault::Required);
     required.map(|field| (field.name.to_owned(), Value::from("missing"))).collect()
 }

@@ -1,6 +1,6 @@
 use super::*;
 use quorate_crypto::{Digest, IdentityKey, Signature, hash};
-use quorate_payments::{Core, Standing, TxId};
+use quorate_payments::{Core, LockStatus, TxId};
 use quorate_storage::MemoryDisk;
 
 fn config() -> LogConfig {
@@ -28,7 +28,7 @@ fn add(locks: &mut Locks, count: u64) {
     for _ in 0..count {
         let one = lock(locks.next());
         locks.append(&one).expect("appends");
-        locks.spent().restore(&one);
+        locks.spent().lock(&one);
     }
     locks.commit().expect("commits");
 }
@@ -37,7 +37,7 @@ fn assert_all_locked(locks: &Locks, count: u64) {
     assert_eq!((locks.next(), locks.spent().len() as u64), (count, count));
     for sequence in 0..count {
         let core = lock(sequence).core;
-        assert_eq!(locks.spent().standing(core.id, &core.locks), Standing::Mine, "{sequence}");
+        assert_eq!(locks.spent().status(core.id, &core.locks), LockStatus::Own, "{sequence}");
     }
 }
 
@@ -68,7 +68,7 @@ fn a_checkpoint_has_nothing_that_is_not_durable() {
     let mut locks = open(&log, &checkpoints).expect("opens");
     add(&mut locks, 10);
     // The machine locks before the log thread writes.
-    locks.spent().restore(&lock(10));
+    locks.spent().lock(&lock(10));
     locks.checkpoint().expect("writes");
     drop(locks);
     assert_all_locked(&open(&log, &checkpoints).expect("opens"), 10);

@@ -1,11 +1,11 @@
 use super::*;
-use crate::transport::outbound::Full;
+use crate::transport::outbox::Full;
 use prometheus_client::metrics::counter::Counter;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 const DELAY: Duration = Duration::from_millis(60);
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn route(delay: Duration) -> Route {
     Topology::uniform(2, delay).route(0, 1)
@@ -26,10 +26,10 @@ async fn while_draining<T>(
     read: impl Future<Output = T>,
 ) -> T {
     let metrics = Metrics::new();
-    let draining = drain(outbox, writer, Lane::Votes, &metrics, PATIENCE, route(DELAY));
+    let draining = drain(outbox, writer, Lane::Votes, &metrics, TIMEOUT, route(DELAY));
     tokio::select! {
         error = draining => panic!("{error}"),
-        read = timeout(PATIENCE, read) => read.expect("in time"),
+        read = timeout(TIMEOUT, read) => read.expect("in time"),
     }
 }
 
@@ -52,7 +52,7 @@ async fn what_is_under_way_when_the_connection_fails_goes_back_in_order() {
     (1..=3).for_each(|mark| outbox.push(frame(mark, 4)));
     let metrics = Metrics::new();
     {
-        let draining = drain(&outbox, writer, Lane::Votes, &metrics, PATIENCE, route(PATIENCE));
+        let draining = drain(&outbox, writer, Lane::Votes, &metrics, TIMEOUT, route(TIMEOUT));
         assert!(timeout(Duration::from_millis(20), draining).await.is_err(), "still on the way");
     }
     drop(reader);
@@ -71,7 +71,7 @@ async fn a_line_holds_what_the_link_does_and_the_rest_stays_in_the_queue() {
     (0..frames).for_each(|_| outbox.push(frame(1, 5_000_000)));
     let metrics = Metrics::new();
     let second = route(Duration::from_secs(1));
-    let draining = drain(&outbox, writer, Lane::Bulk, &metrics, PATIENCE, second);
+    let draining = drain(&outbox, writer, Lane::Bulk, &metrics, TIMEOUT, second);
     tokio::pin!(draining);
     // It takes all that it has room for before it waits for the first time.
     std::future::poll_fn(|cx| {
@@ -91,7 +91,7 @@ async fn a_reader_hears_everything_late_and_then_the_end() {
     writer.write_all(&text).await.unwrap();
     drop(writer);
     let mut heard = Vec::new();
-    timeout(PATIENCE, reader.read_to_end(&mut heard)).await.expect("in time").unwrap();
+    timeout(TIMEOUT, reader.read_to_end(&mut heard)).await.expect("in time").unwrap();
     assert!(sent.elapsed() + GRAIN >= DELAY, "{:?}", sent.elapsed());
     assert!(heard == text);
 }

@@ -15,14 +15,14 @@ fn no_more_roots_are_remembered_than_two_generations() {
         assert!(roots.has(&root(number), &signature));
         assert!(roots.has(&root(number.saturating_sub(ROOTS_MAX - 1)), &signature));
     }
-    assert!(!roots.has(&root(0), &signature), "the oldest are given up");
+    assert!(!roots.has(&root(0), &signature), "the oldest are evicted");
 }
 
 /// `"quorate/v1/MERKLE-ROOT/" ‖ chain ‖ epoch ‖ signer ‖ count ‖ root`.
 #[test]
 fn a_root_is_signed_as_whose_it_is_and_over_how_many() {
-    let town = crate::testing::Town::with(crate::PayScheme::Merkle, 4, 1);
-    let network = &town.network;
+    let testnet = crate::testing::TestNetwork::with(crate::PayScheme::Merkle, 4, 1);
+    let network = &testnet.network;
     let votes = MerkleVotes::new(network.chain(), Arc::clone(network.committee()));
     let found = votes.statement(2, 7, root(1));
     let mut expected = b"quorate/v1/MERKLE-ROOT/".to_vec();

@@ -2,19 +2,21 @@
 
 use super::{FLIPS, Moment, Verdict, model, storage};
 use crate::crash_points::chronicle::Ends;
+use crate::crash_points::host::CrashHost;
 use crate::crash_points::model::Missing;
 use crate::crash_points::recorded::SUBJECT;
-use crate::crash_points::room::Room;
 use crate::oracles::Violation;
 use quorate_storage::StorageError;
 
 impl Moment<'_> {
-    /// What was synced before the last sync must be missed; of the last group it cannot be.
+    /// Flips bits in synced groups: before the last sync it must be noticed; in the last group it
+    /// cannot be.
     pub(super) fn flip_synced(&mut self) -> Verdict {
         let before = self.chronicle.synced[0].clone();
         let ends: Vec<(&String, &u64)> = before.iter().filter(|(_, end)| **end > 0).collect();
         let sound = self.fork();
-        let clean = Room::open(self.shared, SUBJECT, &sound, &[], &self.chronicle.clone().shared());
+        let clean =
+            CrashHost::open(self.shared, SUBJECT, &sound, &[], &self.chronicle.clone().shared());
         let (_, clean) = clean.map_err(|error| storage("the same without a flip", &error))?;
         for flip in 0..FLIPS {
             let Some((file, end)) = ends.get(self.place(flip, ends.len() as u64).0 as usize) else {
@@ -23,12 +25,17 @@ impl Moment<'_> {
             let (at, bit) = self.place(flip + FLIPS, **end);
             let disks = self.fork();
             disks.records.flip(file, at, bit);
-            let opened =
-                Room::open(self.shared, SUBJECT, &disks, &[], &self.chronicle.clone().shared());
+            let opened = CrashHost::open(
+                self.shared,
+                SUBJECT,
+                &disks,
+                &[],
+                &self.chronicle.clone().shared(),
+            );
             match opened {
                 Err(StorageError::Corrupt { .. } | StorageError::Format { .. }) => {}
                 Err(error) => return Err(storage("after a flipped bit", &error)),
-                // Between records, or in a file that was given up.
+                // Between records, or in a file that was deleted.
                 Ok((_, recovery)) if recovery == clean => {}
                 Ok(_) => {
                     let text = format!("byte {at} of {file} changed, and nobody noticed");
@@ -50,7 +57,7 @@ impl Moment<'_> {
             let disks = self.fork();
             disks.records.flip(file, start + at, bit);
             let chronicle = self.chronicle.clone().shared();
-            match Room::open(self.shared, SUBJECT, &disks, &[], &chronicle) {
+            match CrashHost::open(self.shared, SUBJECT, &disks, &[], &chronicle) {
                 Err(StorageError::Corrupt { .. } | StorageError::Format { .. }) => {}
                 Err(error) => return Err(storage("after a flipped bit", &error)),
                 Ok((_, found)) => model(&mut chronicle.borrow_mut(), Missing::Anything, &found)?,

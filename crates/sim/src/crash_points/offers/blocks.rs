@@ -1,7 +1,7 @@
 //! Other blocks, for the chained protocols.
 
 use super::{A_MOMENT, Bodies, Step, another, sign_as};
-use crate::crash_points::room::Shared;
+use crate::crash_points::shared::Shared;
 use quorate_consensus::block_tree::TreeBlock;
 use quorate_consensus::chained::{Block, Message as Statement, PhaseVote, Proposal};
 use quorate_types::{Kind, ReplicaId, View};
@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 /// Views before the last signed one whose blocks are offered again.
 const VIEWS: u64 = 6;
 
-/// What was proposed, and how far the subject has come.
+/// Proposals heard, and the last view in which the subject signed.
 #[derive(Clone, Default)]
 pub(super) struct Blocks {
     proposals: BTreeMap<View, Proposal>,
@@ -65,7 +65,8 @@ impl Blocks {
     }
 }
 
-/// What leads into the view, another block, one that extends too little, and the one proposed.
+/// Frames that lead into the view, another block, one that extends too little, and the one
+/// proposed.
 fn offers(
     shared: &Shared,
     subject: ReplicaId,

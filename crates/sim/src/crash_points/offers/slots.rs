@@ -1,16 +1,16 @@
 //! Other values for slots, for the windowed protocols.
 
 use super::{A_MOMENT, Bodies, Step, another, sign_as};
-use crate::crash_points::room::Shared;
+use crate::crash_points::shared::Shared;
 use quorate_consensus::windowed::collectors::primary;
-use quorate_consensus::windowed::{Message as Statement, Place, PrePrepare, Shares, digest_of};
+use quorate_consensus::windowed::{Message as Statement, PrePrepare, Proposal, Shares, digest_of};
 use quorate_types::{Height, Kind, Payload, Purpose, ReplicaId, View};
 use std::collections::BTreeMap;
 
 /// The last slots of the subject's view whose values are offered again.
 const SLOTS: usize = 8;
 
-/// What was proposed, and how far the subject has come.
+/// Proposals heard, and the last view in which the subject signed.
 #[derive(Clone, Default)]
 pub(super) struct Slots {
     proposals: BTreeMap<(View, Height), PrePrepare>,
@@ -22,12 +22,12 @@ impl Slots {
     pub(super) fn hear(&mut self, by_subject: bool, said: &Statement) {
         let view = match said {
             Statement::PrePrepare(proposed) => {
-                let Place { view, slot, .. } = proposed.place();
+                let Proposal { view, slot, .. } = proposed.proposal();
                 self.proposals.insert((view, slot), proposed.clone());
                 view
             }
-            Statement::SignShare(share) => share.at.view,
-            Statement::CommitShare(share) => share.at.view,
+            Statement::SignShare(share) => share.proposal.view,
+            Statement::CommitShare(share) => share.proposal.view,
             Statement::ViewChange(change) => change.view,
             _ => return,
         };
@@ -37,7 +37,8 @@ impl Slots {
     }
 
     /// The last of its view and of the one before, the latest first: whoever contradicts one of its
-    /// votes contradicts it before the view is given up for it. Its own are nobody else's to replace.
+    /// votes contradicts it before the view is left for it. Its own are nobody else's to
+    /// replace.
     fn last(&self, shared: &Shared, subject: ReplicaId) -> impl Iterator<Item = &PrePrepare> {
         let members = shared.committee.size();
         let from = View(self.signed.0.saturating_sub(1));
@@ -74,12 +75,12 @@ fn other(shared: &Shared, proposed: &PrePrepare) -> PrePrepare {
 fn signed(shared: &Shared, view: View, payload: Payload) -> PrePrepare {
     let verifier = shared.verifier();
     let verifier = verifier.consensus();
-    let place = Place { view, slot: payload.header.height, digest: digest_of(&payload) };
+    let proposal = Proposal { view, slot: payload.header.height, digest: digest_of(&payload) };
     let author = primary(view, shared.committee.size());
     let voting = &shared.keys[author.index()].voting;
-    let vote = place.statement(Kind::Prepare, verifier);
+    let vote = verifier.statement(Kind::Prepare, &proposal);
     let shares = Shares { slow: shared.committee.sign(Purpose::Vote, voting, &vote), fast: None };
-    let signature = sign_as(shared, author, &place.statement(Kind::PrePrepare, verifier));
+    let signature = sign_as(shared, author, &verifier.statement(Kind::PrePrepare, &proposal));
     PrePrepare { view, payload, shares, signature }
 }
 

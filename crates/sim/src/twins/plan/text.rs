@@ -1,13 +1,14 @@
-//! How a plan is written in a file.
+//! Form in which a plan is written in a file.
 
 use super::{MACHINES, MEMBERS, OPEN, Plan, Reach, ViewPlan};
+use crate::forms;
 use crate::mutants::Mutant;
-use crate::scenario::text::{self, TextError};
+use crate::scenario::text::TextError;
 use quorate_consensus::ProtocolKind;
 use quorate_types::ReplicaId;
 use serde::{Deserialize, Serialize};
 
-/// What is in the file of a broken plan.
+/// Content of the file of a broken plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanFile {
@@ -15,13 +16,14 @@ pub struct PlanFile {
     #[serde(default)]
     pub protocol: ProtocolKind,
     /// The rule that is left out.
-    #[serde(default, with = "text::mutant", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "forms::mutant", skip_serializing_if = "Option::is_none")]
     pub mutant: Option<Mutant>,
-    /// The plan.
+    /// Plan that broke a property.
     pub plan: Plan,
 }
 
-/// Whether a file is meant to be one of a plan of Twins, and not of a scenario of the swarm.
+/// Returns `true` if a file is meant to be one of a plan of Twins, and not of a scenario of the
+/// swarm.
 #[must_use]
 pub fn is_plan_file(text: &str) -> bool {
     text.parse::<toml::Table>().is_ok_and(|table| table.contains_key("plan"))

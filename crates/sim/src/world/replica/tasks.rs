@@ -1,9 +1,9 @@
-//! What the execution, the reader and the writer of snapshots do.
+//! Work of the execution, the reader and the writer of snapshots.
 
 use super::{Note, ReplicaHost, Turn, Work};
 use crate::oracles::payload_hash;
 use quorate_storage::StorageError;
-use quorate_types::machine::{AskJob, Block, Executed, ReadRequest, Task};
+use quorate_types::machine::{Block, Executed, QueryJob, ReadRequest, Task};
 use quorate_types::{Event, Time};
 
 impl ReplicaHost {
@@ -13,7 +13,7 @@ impl ReplicaHost {
         };
         let task = running.tasks.pop_front().expect("a task is under way");
         if !running.tasks.is_empty() {
-            let span = self.dice.span(&self.config.durations.execute_us);
+            let span = self.rng.span(&self.config.durations.execute_us);
             turn.later.push((span, Work::Execute));
         }
         match task {
@@ -21,16 +21,16 @@ impl ReplicaHost {
             Task::Snapshot(_) => {
                 running.jobs.push_back(running.executor.snapshot()?);
                 // As long as some heights take: execution goes on meanwhile.
-                let span = self.dice.span(&self.config.durations.execute_us) * 4;
+                let span = self.rng.span(&self.config.durations.execute_us) * 4;
                 turn.later.push((span, Work::Snapshot));
                 let durable = running.executor.durable();
                 if durable > std::mem::replace(&mut running.durable, durable) {
                     self.feed(now, Event::Durable(durable), turn);
                 }
             }
-            Task::Ask(AskJob { ticket, question }) => {
-                let asked = running.executor.ask(&question)?;
-                self.feed(now, Event::Asked(ticket, asked), turn);
+            Task::Query(QueryJob { ticket, query }) => {
+                let asked = running.executor.answer(&query)?;
+                self.feed(now, Event::Queried(ticket, asked), turn);
             }
             Task::Stage(chunk) => running.snapshots.stage(&chunk)?,
             Task::Unstage(chunks) => running.snapshots.unstage(&chunks)?,

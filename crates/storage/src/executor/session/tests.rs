@@ -1,4 +1,4 @@
-use super::{CompletedResult, Session, Standing, decode};
+use super::{CompletedResult, RequestStatus, Session, decode};
 use crate::StorageError;
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -35,8 +35,8 @@ fn large_results_leave_their_digest() {
 fn sequence_numbers_may_reach_their_end() {
     let mut session = Session { lowest: u64::MAX - 1, completed: 0 };
     session.mark(u64::MAX - 1);
-    assert_eq!(session.standing(u64::MAX - 1), Standing::Completed);
-    assert_eq!(session.standing(u64::MAX), Standing::Fresh);
+    assert_eq!(session.status(u64::MAX - 1), RequestStatus::Completed);
+    assert_eq!(session.status(u64::MAX), RequestStatus::Fresh);
 }
 
 proptest! {
@@ -50,14 +50,14 @@ proptest! {
             let lowest = (0..).find(|n| !completed.contains(n)).expect("some");
             prop_assert_eq!(session.lowest, lowest);
             let expected = if completed.contains(&sequence) {
-                Standing::Completed
+                RequestStatus::Completed
             } else if sequence >= lowest + Session::WINDOW {
-                Standing::TooFarAhead
+                RequestStatus::TooFarAhead
             } else {
-                Standing::Fresh
+                RequestStatus::Fresh
             };
-            prop_assert_eq!(session.standing(sequence), expected);
-            if expected == Standing::Fresh {
+            prop_assert_eq!(session.status(sequence), expected);
+            if expected == RequestStatus::Fresh {
                 completed.insert(sequence);
                 gone.extend(session.mark(sequence));
             }
@@ -69,14 +69,16 @@ proptest! {
     /// A client that keeps to its window is never too far ahead and always gets an answer, however
     /// many replies it lost and in whatever order its requests were decided.
     #[test]
-    fn an_honest_client_is_never_stuck(turns in prop::collection::vec((0_u64..64, 0_u64..80), 1..400)) {
+    fn an_honest_client_is_never_stuck(
+        turns in prop::collection::vec((0_u64..64, 0_u64..80), 1..400),
+    ) {
         let mut session = Session::default();
         // Every number below is answered, as the client knows.
         let mut answered = 0;
         for (decided, acknowledged) in turns {
             let sequence = answered + decided;
-            prop_assert_ne!(session.standing(sequence), Standing::TooFarAhead);
-            if session.standing(sequence) == Standing::Fresh {
+            prop_assert_ne!(session.status(sequence), RequestStatus::TooFarAhead);
+            if session.status(sequence) == RequestStatus::Fresh {
                 session.mark(sequence);
             }
             let kept_from = session.lowest.saturating_sub(Session::WINDOW);

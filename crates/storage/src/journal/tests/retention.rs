@@ -1,4 +1,4 @@
-//! What is given up, what never is, and that a crash at any step of it harms nothing.
+//! Pruning: what goes, what never does, and that a crash at any step of it harms nothing.
 
 use super::*;
 use crate::disk::Faults;
@@ -18,18 +18,18 @@ fn body_of(height: u64) -> Arc<Body> {
     body(height, &[u8::try_from(height % 251).expect("small"); 500])
 }
 
-fn let_go(below: u64, height: u64) -> Entry {
+fn release(below: u64, height: u64) -> Entry {
     let bodies = vec![(Height(height), vec![body_of(height).reference])];
     Entry::Release(Release { below: Height(below), bodies })
 }
 
-/// One height as a replica writes it: its body, then a promise and the decision; and the height three
-/// before it is let go. `skip` is a height whose body nobody lets go.
+/// One height as a replica writes it: its body, then a promise and the decision; and the height
+/// three before it is released. `skip` is a height whose body nobody releases.
 fn one_height(journal: &mut Journal, height: u64, skip: u64) -> Result<(), StorageError> {
     write_and_commit(journal, &[Entry::Body(body_of(height))])?;
     write_and_commit(journal, &[safety(&height.to_le_bytes()), decided(height, &[1; 200])])?;
     if let Some(done) = height.checked_sub(3).filter(|done| *done > 0 && *done != skip) {
-        write_and_commit(journal, &[let_go(done + 1, done)])?;
+        write_and_commit(journal, &[release(done + 1, done)])?;
     }
     Ok(())
 }
@@ -39,7 +39,7 @@ fn incarnation() -> Entry {
 }
 
 #[test]
-fn what_was_let_go_is_given_up_beyond_the_retention() {
+fn what_was_released_is_pruned_beyond_the_retention() {
     let disk = MemoryDisk::new();
     let (mut journal, _) = reopen(&disk).expect("opened");
     let mut files = 0;
@@ -71,20 +71,21 @@ fn what_was_let_go_is_given_up_beyond_the_retention() {
     assert_eq!(recovery.bodies, live);
 }
 
-/// A body that a snapshot made superfluous while it was still being written is let go all the same.
+/// A body that a snapshot made superfluous while it was still being written is released all the
+/// same.
 #[test]
-fn what_is_let_go_in_the_group_that_stores_it_is_gone() {
+fn what_is_released_in_the_group_that_stores_it_is_gone() {
     let disk = MemoryDisk::new();
     let (mut journal, _) = reopen(&disk).expect("opened");
-    write_and_commit(&mut journal, &[Entry::Body(body_of(1)), let_go(2, 1)]).expect("works");
+    write_and_commit(&mut journal, &[Entry::Body(body_of(1)), release(2, 1)]).expect("works");
     assert!(!journal.is_live(&body_of(1).reference));
     for height in 2..=100 {
         one_height(&mut journal, height, 0).expect("works");
     }
-    assert!(journal.stats().bytes_used <= KEPT + 2 * 2_048, "it keeps nothing from being given up");
+    assert!(journal.stats().bytes_used <= KEPT + 2 * 2_048, "it keeps nothing from being pruned");
 }
 
-/// ★ What was not let go stays, with everything after it.
+/// ★ What was not released stays, with everything after it.
 fn nothing_live_is_given_up() -> Check {
     let disk = MemoryDisk::new();
     let (mut journal, _) = reopen(&disk).expect("opened");
@@ -99,7 +100,7 @@ fn nothing_live_is_given_up() -> Check {
     let found = read_one(&mut journal, ReadItem::Body(live)).map_err(|e| e.to_string())?;
     ensure(found == Some(body_of(20).raw.clone()), "a live body is gone")?;
     // In the end it is executed too, and nothing is in the way any more.
-    write_and_commit(&mut journal, &[let_go(78, 20)]).expect("works");
+    write_and_commit(&mut journal, &[release(78, 20)]).expect("works");
     let used = journal.stats().bytes_used;
     ensure(used <= KEPT + 2 * 2_048, format!("{used} bytes are kept for nothing"))
 }
@@ -121,7 +122,7 @@ fn the_latest_records_move_on() -> Check {
     ensure(recovery.slots == [Bytes::from("slot 3")], "the promise about a slot is lost")
 }
 
-/// ★ Whatever step of writing, giving up and using again fails, and whatever of it reached the
+/// ★ Whatever step of writing, pruning and using again fails, and whatever of it reached the
 /// disk: the log opens, with every promise that was acknowledged and every body that is live.
 fn a_crash_at_any_step_harms_nothing() -> Check {
     let count = |faults: &Faults| {
@@ -149,7 +150,7 @@ fn a_crash_at_any_step_harms_nothing() -> Check {
                 let promise = recovery.safety.as_deref().and_then(|bytes| bytes.try_into().ok());
                 let promised = promise.map_or(0, u64::from_le_bytes);
                 ensure(promised >= done, format!("{}promise {done} is {promised}", place()))?;
-                // The height under way may have let go one more.
+                // The height under way may have released one more.
                 let live = done.saturating_sub(1).max(1)..=done;
                 for height in live {
                     let there = recovery.bodies.contains(&body_of(height).reference);
@@ -226,8 +227,8 @@ fn a_body_that_is_stored_again_is_live_again() {
     let (mut journal, _) = reopen(&disk).expect("opened");
     let again = body(999, &[9; 300]);
     let executed = vec![(Height(1), vec![again.reference])];
-    let let_go = Entry::Release(Release { below: Height(2), bodies: executed });
-    for entry in [Entry::Body(Arc::clone(&again)), let_go, Entry::Body(Arc::clone(&again))] {
+    let release = Entry::Release(Release { below: Height(2), bodies: executed });
+    for entry in [Entry::Body(Arc::clone(&again)), release, Entry::Body(Arc::clone(&again))] {
         write_and_commit(&mut journal, &[entry]).expect("works");
     }
     for height in 2..=80 {
@@ -288,7 +289,6 @@ fn a_restart_takes_over_what_was_set_aside() {
     assert_eq!(spares(), 0);
 }
 
-#[cfg(feature = "mutants")]
 mod mutants {
     use super::*;
     use quorate_crypto::mutants::{Mutant, set};

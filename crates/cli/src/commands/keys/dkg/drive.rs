@@ -1,4 +1,5 @@
-//! A validator of the ceremony's committee, a client that hands this member's steps in, and patience.
+//! A validator of the ceremony's committee, a client that submits this member's steps, and the
+//! phases' timeouts.
 
 use super::files::Written;
 use super::progress::Progress;
@@ -9,7 +10,9 @@ use quorate_ledger::keygen::{Ceremony, KeyGeneration, Participant, Phase, Step};
 use quorate_node::config::load_committee;
 use quorate_node::testnet::system_random;
 use quorate_node::transport::Limits;
-use quorate_node::{Client, ClientConfig, Finished, NodeError, SessionSpec, Shutdown, Validator};
+use quorate_node::{
+    CallResult, Client, ClientConfig, Completed, NodeError, SessionSpec, Shutdown, Validator,
+};
 use quorate_types::ReplicaId;
 use quorate_types::service::{BlockContext, Operation, Outcome, Service, State, StateError};
 use std::sync::Arc;
@@ -18,13 +21,14 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
-/// How often time is looked at.
+/// Interval at which the clock is read.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How long a member stays once all have their keys, so that others learn of it too.
+/// Time that a member stays once all have their keys, so that others learn of it too.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// Takes part until this member's keys are written and the others have theirs, or patience ends.
+/// Takes part until this member's keys are written and the others have theirs, or a phase times
+/// out.
 pub(super) fn generate(given: &Given<'_>, participant: &Participant) -> Result<Written, Failure> {
     let mut progress = Progress::default();
     progress.say(format!(
@@ -87,7 +91,7 @@ impl Service for Watched {
     }
 }
 
-/// What runs meanwhile.
+/// Validator that runs meanwhile, and its client.
 struct Host {
     told: Receiver<Ceremony>,
     client: Client,
@@ -105,8 +109,8 @@ impl Host {
         let shutdown = Shutdown::on_signals().map_err(Failure::run)?;
         let validator = Validator::start_with_keys(&config, given.keys.clone(), service, limits)
             .map_err(Failure::run)?;
-        let committee =
-            load_committee(&config.committee, config.replica.key_cache).map_err(Failure::run)?;
+        let committee = load_committee(&config.committee, config.replica.comparison.key_cache)
+            .map_err(Failure::run)?;
         // Steps are signed by their members: whoever hands them in need not be known.
         let session = SessionSpec::fresh(new_identity(), ReplicaId(member));
         let client = Client::connect(&ClientConfig::new(Arc::new(committee), vec![session]))
@@ -128,11 +132,11 @@ impl Host {
     }
 }
 
-/// This member's part.
+/// Part of this member in the ceremony.
 struct Part<'a> {
     given: &'a Given<'a>,
     participant: &'a Participant,
-    /// Whether something was handed in and not answered yet.
+    /// `true` while a step was submitted and is not answered yet.
     is_busy: bool,
     /// Since when the present phase lasts, as far as this process saw.
     phase: (Phase, Instant),
@@ -175,11 +179,12 @@ impl<'a> Part<'a> {
         written.ok_or_else(|| Failure::run("stopped before there were keys; run it again to go on"))
     }
 
-    /// What became of this member's steps. Refusals are told, and nothing else: what counts is the state.
+    /// Reads the results of this member's steps. Refusals are told, and nothing else: what counts
+    /// is the state.
     fn hear(&mut self, host: &Host, progress: &mut Progress) {
         for completion in host.client.completions().try_iter() {
-            if let Finished::Executed { outcome: Outcome::Refused(reason), .. } =
-                completion.finished
+            if let CallResult::Completed(Completed { outcome: Outcome::Refused(reason), .. }) =
+                completion.result
             {
                 progress.say(format!("not taken: {}", String::from_utf8_lossy(&reason)));
             }
@@ -201,13 +206,13 @@ impl<'a> Part<'a> {
             self.written = Some((written, Instant::now()));
         }
         match self.due(ceremony)? {
-            Some(step) if !self.is_busy => self.hand_in(host, &step),
+            Some(step) if !self.is_busy => self.submit(host, &step),
             _ => {}
         }
         Ok(())
     }
 
-    /// What is to be handed in now.
+    /// Step that is due now.
     fn due(&self, ceremony: &Ceremony) -> Result<Option<Step>, Failure> {
         let member = self.participant.member();
         if self.is_busy {
@@ -220,24 +225,24 @@ impl<'a> Part<'a> {
         if let Some(step) = self.participant.next_step(ceremony) {
             return Ok(Some(step));
         }
-        let patience = match ceremony.phase() {
-            Phase::Joining => self.given.join_patience(),
-            _ => self.given.patience(),
+        let timeout = match ceremony.phase() {
+            Phase::Joining => self.given.join_timeout(),
+            _ => self.given.timeout(),
         };
         let (phase, since) = self.phase;
         let closes = ceremony.did_its_part(member)
             && !ceremony.wants_to_close(member)
-            && since.elapsed() >= patience;
+            && since.elapsed() >= timeout;
         Ok(closes.then_some(Step::Close(phase)))
     }
 
-    fn hand_in(&mut self, host: &Host, step: &Step) {
+    fn submit(&mut self, host: &Host, step: &Step) {
         let operation = self.participant.sign(step).encode();
         self.next_tag += 1;
         self.is_busy = host.client.submit(0, self.next_tag, operation).is_ok();
     }
 
-    /// Whether nobody needs this member any more.
+    /// The files written, once nobody needs this member any more.
     fn farewell(&mut self, ceremony: &Ceremony) -> Option<Written> {
         let (_, since) = self.written.as_ref()?;
         if ceremony.done().len() == ceremony.joined().len() {

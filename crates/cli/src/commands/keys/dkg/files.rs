@@ -1,8 +1,9 @@
-//! What is on disk: this member's secrets while keys are made, and the files that are there afterwards.
+//! Files: this member's secrets while keys are made, and the files that are there afterwards.
 //!
 //! ```text
 //! OUT/generation/     goes when the keys are written
-//!     seed            32 secret bytes, readable by the owner alone: all that this member deals and opens
+//!     seed            32 secret bytes, readable by the owner alone, of which follows all that this
+//!                     member deals and opens
 //!     committee.toml  the committee that generates keys
 //!     data/           its log
 //! OUT/transcript.json, committee.toml, config.toml, key.toml    in this order
@@ -34,7 +35,7 @@ pub(super) struct Place {
     out: PathBuf,
 }
 
-/// What is to be written.
+/// Contents of the files to write.
 pub(super) struct Made<'a> {
     pub(super) member: u16,
     pub(super) keys: &'a KeyFile,
@@ -45,7 +46,7 @@ pub(super) struct Made<'a> {
     pub(super) transcript: String,
 }
 
-/// What was written.
+/// Paths of the files written.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) member: u16,
@@ -85,7 +86,8 @@ impl Place {
         self.out.join("generation")
     }
 
-    /// This member's secret, drawn when it first takes part and durable before anything follows from it.
+    /// This member's secret, drawn when it first takes part and durable before anything follows
+    /// from it.
     pub(super) fn seed(&self) -> Result<Zeroizing<[u8; 32]>, Failure> {
         let path = self.generation().join("seed");
         if !path.exists() {
@@ -107,7 +109,8 @@ impl Place {
         Ok(seed)
     }
 
-    /// How this member runs while keys are made: as in the founding committee, with a log of its own.
+    /// Configuration of this member while keys are made: as in the founding committee, with a log
+    /// of its own.
     pub(super) fn ceremony_config(&self, founding: &NodeConfig) -> NodeConfig {
         let folder = self.generation();
         let mut config = NodeConfig {
@@ -165,8 +168,8 @@ impl Place {
         })
     }
 
-    /// The secrets that are not needed any more. Blocks that the disk does not overwrite may still hold
-    /// them, as with every file.
+    /// The secrets that are not needed any more. Blocks that the disk does not overwrite may still
+    /// hold them, as with every file.
     pub(super) fn forget_generation(&self) {
         let seed = self.generation().join("seed");
         if let Ok(mut file) = OpenOptions::new().write(true).open(&seed) {

@@ -1,4 +1,4 @@
-//! What a person at a terminal is told.
+//! Progress of a ceremony, for a person at a terminal.
 
 use quorate_ledger::keygen::{Ceremony, Phase};
 

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 const FORMAT: &str = "quorate-key-generation-1";
 
-/// The file.
+/// Contents of a transcript's file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TranscriptFile {
@@ -78,7 +78,7 @@ pub(super) fn read(path: &Path) -> Result<Transcript, Failure> {
     Ok(Transcript { founding: file.founding, label: file.label, steps })
 }
 
-/// What is checked against what.
+/// Transcript to check, and the files to check it against.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// The transcript, as `quorate keys dkg` wrote it
@@ -86,7 +86,7 @@ pub(crate) struct Options {
     /// The committee file whose keys they are; committee.toml beside the transcript by default
     #[arg(long, value_name = "FILE")]
     committee: Option<PathBuf>,
-    /// Print JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

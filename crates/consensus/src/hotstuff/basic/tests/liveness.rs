@@ -1,4 +1,4 @@
-//! What goes on being decided, whoever is gone.
+//! Liveness: decisions go on, whoever is gone.
 
 use super::{certify, four, show, show_phase};
 use crate::ProtocolKind;
@@ -65,7 +65,7 @@ fn dead_leaders_in_a_row() {
     cluster.ensure_agreement().unwrap();
 }
 
-/// Whether the envelope shows what the votes of this phase of view 1 have come to.
+/// Returns `true` if the envelope shows what the votes of this phase of view 1 have come to.
 fn shows(envelope: &Envelope, phase: Phase) -> bool {
     match &envelope.message {
         Message::Certificates { high_qc, .. } => {
@@ -116,7 +116,7 @@ fn a_withheld_decision_is_made_again() {
     check_a_withheld_decision_is_made_again().unwrap();
 }
 
-/// Who missed DECIDE decides with the next proposal, without a timer and in time to vote.
+/// A member that missed DECIDE decides with the next proposal, without a timer and in time to vote.
 #[test]
 fn a_laggard_catches_up_with_the_next_proposal() {
     let mut cluster = four();
@@ -175,7 +175,8 @@ fn an_old_decision_arriving_late() {
     assert!(cluster.node(3).halted.is_some());
 }
 
-/// When all are idle, whoever was left out by the leader that decided hears of it from the next one.
+/// A member that was left out by the leader that decided hears of it from the next one when all are
+/// idle.
 #[test]
 fn a_decision_is_shown_to_who_said_nothing() {
     let mut cluster = four();

@@ -18,7 +18,7 @@ fn certify(keys: &Keys, phase: Phase, block: &Block) -> Qc {
     keys.certify_in(phase, block, &[0, 1, 2])
 }
 
-/// The block of `view` on a certified one of any earlier view that was given up, with the timeout
+/// The block of `view` on a certified one of any earlier view that timed out, with the timeout
 /// certificate that reports it.
 fn after_timeouts(keys: &Keys, view: u64, justify: &Qc, height: u64) -> Block {
     let mut block = keys.block(view, justify, height, &[]);
@@ -26,7 +26,7 @@ fn after_timeouts(keys: &Keys, view: u64, justify: &Qc, height: u64) -> Block {
     block
 }
 
-/// What a leader shows when a phase has its votes.
+/// Message of a leader when a phase has its votes.
 fn phase_message(keys: &Keys, phase: Phase, block: &Block) -> Message {
     let qc = certify(keys, phase, block);
     match phase {
@@ -58,7 +58,6 @@ fn voted_in(cluster: &Cluster, id: u16) -> Vec<(u64, Phase)> {
 }
 
 /// Each rule that can be left out, with the check that notices.
-#[cfg(feature = "mutants")]
 #[test]
 fn every_rule_left_out_is_noticed() {
     use crate::chained::tests::harness::{Row, unnoticed};

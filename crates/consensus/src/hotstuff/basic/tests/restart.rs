@@ -1,9 +1,9 @@
-//! What survives a restart: votes by view and phase, the lock and the highest certificate (★).
+//! Restarts: votes by view and phase, the lock and the highest certificate survive them (★).
 
 use super::{after_timeouts, four, show, show_phase, voted_in};
 use crate::Input;
 use crate::ProtocolKind;
-use crate::chained::tests::harness::{Check, Cluster, Said, ensure};
+use crate::chained::tests::harness::{Check, Cluster, Recorded, ensure};
 use crate::chained::{Message, Phase};
 use quorate_types::View;
 use quorate_types::machine::Halt;
@@ -120,7 +120,7 @@ fn votes_are_withheld_without_their_bodies() {
     cluster.feed(3, Input::Stored(id));
     assert_eq!(votes_said(&cluster, 3)[..2], said);
     assert_eq!(voted_in(&cluster, 3)[2..], [(1, Phase::Commit)]);
-    let first = cluster.node(3).said.iter().find(|said| matches!(said, Said::Persist(_)));
+    let first = cluster.node(3).said.iter().find(|said| matches!(said, Recorded::Persist(_)));
     assert!(first.is_some(), "the new vote was promised");
 }
 

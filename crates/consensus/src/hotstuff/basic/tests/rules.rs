@@ -2,10 +2,10 @@
 
 use super::{after_timeouts, certify, four, phase_message, show, show_phase, voted_in};
 use crate::block_tree::TreeBlock;
-use crate::chained::tests::harness::{Check, Cluster, Said, body, certificates, ensure};
+use crate::chained::tests::harness::{Check, Cluster, Recorded, body, certificates, ensure};
 use crate::chained::tests::voting::check_durable_first;
 use crate::chained::{Lock, Message, Phase, PhaseVote};
-use crate::{Fault, ProtocolKind};
+use crate::{ProtocolKind, Rule};
 use quorate_types::{Recipients, Rejected, ReplicaId, View};
 
 const PHASES: [Phase; 3] = [Phase::Prepare, Phase::PreCommit, Phase::Commit];
@@ -74,8 +74,8 @@ fn one_vote_a_phase() {
     check_one_vote_a_phase().unwrap();
 }
 
-/// A later phase needs nothing of the earlier ones: a replica that missed them votes all the same, and
-/// never goes back.
+/// A later phase needs nothing of the earlier ones: a replica that missed them votes all the same,
+/// and never goes back.
 #[test]
 fn a_missed_phase_is_passed_over() {
     let mut cluster = four();
@@ -118,8 +118,11 @@ fn check_no_vote_passes_for_another() -> Check {
         let phase = Phase::PreCommit;
         cluster.tell(0, signer, Message::PhaseVote(PhaseVote { phase, vote }))?;
     }
-    let blamed = &cluster.node(0).blamed;
-    ensure(blamed.contains(&(ReplicaId(1), Fault::BadShare)), format!("{blamed:?}"))?;
+    let misbehaviour = &cluster.node(0).misbehaviour;
+    ensure(
+        misbehaviour.contains(&(ReplicaId(1), Rule::InvalidShare)),
+        format!("{misbehaviour:?}"),
+    )?;
     let shown = cluster.node(0).sent().any(|message| matches!(message, Message::PreCommitted(_)));
     ensure(!shown, "votes for the block became a certificate of pre-commit votes")
 }
@@ -129,7 +132,8 @@ fn no_phase_passes_for_another() {
     check_no_phase_passes_for_another().unwrap();
 }
 
-/// A protocol of one phase knows no other; and the first phase's votes are not said as a later one's.
+/// A protocol of one phase knows no other; and the first phase's votes are not said as a later
+/// one's.
 #[test]
 fn later_phases_are_of_protocols_that_have_them() {
     let refused = |cluster: &mut Cluster, message| {
@@ -192,7 +196,8 @@ fn a_later_certificate_sets_the_lock_aside() {
     show(&mut cluster, 3, &other).unwrap();
     show(&mut cluster, 3, &next).unwrap();
     let voted = voted_in(&cluster, 3);
-    // The certificate of 2 comes before the timeout certificate that ends it, and asks for its vote.
+    // The certificate of 2 comes before the timeout certificate that ends it, and asks for its
+    // vote.
     let second = (2, Phase::PreCommit);
     assert_eq!(voted, [(1, Phase::Prepare), (1, Phase::Commit), second, (3, Phase::Prepare)]);
 }
@@ -237,7 +242,8 @@ fn a_view_does_not_end_with_its_first_certificate() {
     assert_eq!(voted_in(&cluster, 3), [(1, Phase::Prepare), (2, Phase::Prepare)]);
 }
 
-/// A leader that a decision led to its view proposes after a quorum's new-views, its own among them.
+/// A leader that a decision led to its view proposes after a quorum's new-views, its own among
+/// them.
 pub(super) fn check_a_leader_waits_for_new_views() -> Check {
     let mut cluster = four();
     let block = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[7]);
@@ -270,7 +276,7 @@ fn new_views_move_the_next_leader() {
     assert_eq!((cluster.node(1).view(), cluster.node(1).decided.len()), (2, 1));
 }
 
-/// A complaint reports the certificate of the view that it gives up, and so does the timeout
+/// A complaint reports the certificate of the view that it leaves, and so does the timeout
 /// certificate.
 #[test]
 fn complaints_report_the_phases_of_their_own_view() {
@@ -322,7 +328,7 @@ fn a_leader_shows_each_certificate_to_all() {
         .said
         .iter()
         .filter_map(|said| match said {
-            Said::Send(Recipients::All, message) => Some(message.as_ref()),
+            Recorded::Send(Recipients::All, message) => Some(message.as_ref()),
             _ => None,
         })
         .collect();

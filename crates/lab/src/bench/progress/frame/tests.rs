@@ -1,9 +1,8 @@
-use super::State;
-use crate::bench::evidence::{Fortune, Sample};
-use crate::bench::latencies::LatencyMs;
-use crate::bench::measure::Counts;
+use super::{Frame, State};
+use crate::bench::evidence::{Sample, ValidatorState};
 use crate::status::ValidatorStatus;
 use console::{measure_text_width, strip_ansi_codes};
+use quorate_report::results::{Counts, LatencyMs};
 use std::time::{Duration, Instant};
 
 const RATE: u64 = 12_345;
@@ -33,7 +32,7 @@ fn sample(start: Instant, second: u64, members: u64) -> Sample {
     }
 }
 
-/// What is shown after six seconds.
+/// State after six seconds.
 fn state(members: u64) -> State {
     let mut state = State {
         title: "4 validators · ed25519 · fsync".to_owned(),
@@ -44,25 +43,46 @@ fn state(members: u64) -> State {
         ..Default::default()
     };
     let (start, mut samples) = (Instant::now(), Vec::new());
-    let mut fortunes = vec![Fortune::Healthy; members as usize];
-    fortunes[0] = Fortune::Killed(2.5);
+    let mut states = vec![ValidatorState::Healthy; members as usize];
+    states[0] = ValidatorState::Killed(2.5);
     for second in 0..=6 {
         samples.push(sample(start, second, members));
-        state.take_in(&samples, &fortunes);
+        state.take_in(&samples, &states);
     }
     state.note(3.0, "validator 0 killed".to_owned());
     state
 }
 
+/// All lines, with the note of the bar in its place.
+fn lines(state: &State, width: usize, height: usize) -> Vec<String> {
+    let Frame { above, bar, below, .. } = state.frame(width, height);
+    let bar = bar.map(|bar| format!(" {}  {}", "━".repeat(bar.columns), bar.note));
+    above.into_iter().chain(bar).chain(below).collect()
+}
+
 fn plain(state: &State, width: usize, height: usize) -> Vec<String> {
-    let lines = state.frame(width, height);
+    let lines = lines(state, width, height);
     lines.iter().map(|line| strip_ansi_codes(line).into_owned()).collect()
 }
 
 #[test]
 fn eighty_columns_are_enough() {
-    for line in state(4).frame(79, 40) {
+    for line in lines(&state(4), 79, 40) {
         assert!(measure_text_width(&line) <= 79, "{line}");
+    }
+}
+
+/// Quantities without room are left out whole, never cut off.
+#[test]
+fn narrow_rows_have_fewer_quantities() {
+    for (width, last) in [(79, "memory"), (71, "memory"), (59, "CPU"), (50, "height")] {
+        let lines = plain(&state(4), width, 40);
+        let heading = lines.iter().position(|line| line.contains("validator  state"));
+        let rows = &lines[heading.expect("a heading")..][..5];
+        assert!(rows[0].ends_with(last), "{width}: {rows:#?}");
+        for row in rows {
+            assert!(measure_text_width(row) <= width, "{width}: {row}");
+        }
     }
 }
 

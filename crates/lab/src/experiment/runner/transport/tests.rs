@@ -2,7 +2,7 @@ use super::*;
 
 fn setup() -> Setup {
     Setup {
-        how: crate::experiment::How::Transport,
+        runner: crate::experiment::RunnerKind::Transport,
         validators: 2,
         message_commands: 10,
         tx_bytes: 100,

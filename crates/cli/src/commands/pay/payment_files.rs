@@ -1,0 +1,175 @@
+//! `quorate pay request`, `receipt` and `evidence`: files that go from hand to hand.
+
+use super::place::{Folder, NetworkPlace, Place, explain, explain_paper, owner, printable};
+use crate::failure::{CommandResult, Failure};
+use crate::output;
+use clap::{Args, Subcommand};
+use quorate_crypto::Digest;
+use quorate_gateway::wallet::{PaymentReceipt, PaymentRequest};
+use quorate_payments::TxId;
+use serde_json::json;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Write a request for payment, which `quorate pay send --request FILE` pays.
+#[derive(Debug, Args)]
+pub(super) struct Request {
+    /// Amount, in the smallest unit
+    #[arg(long, value_name = "UNITS")]
+    value: u64,
+    /// Memo for the payer to send with it: an invoice's number, perhaps
+    #[arg(long, value_name = "TEXT")]
+    memo: Option<String>,
+    /// File to write; by default standard output
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    folder: Folder,
+    #[command(flatten)]
+    network: NetworkPlace,
+}
+
+/// Check a receipt, or write one again.
+#[derive(Debug, Args)]
+pub(super) struct Receipt {
+    #[command(subcommand)]
+    command: ReceiptCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ReceiptCommand {
+    /// Check a receipt under a network's file, and show what it proves
+    ///
+    /// No authority is asked, and no wallet is needed. That the coins were not spent since is not
+    /// proven: only their owner can have done that. Exit code 0: it holds. 1: it proves nothing,
+    /// and the reason is said. 2: a file cannot be read.
+    Verify(Verify),
+    /// Write the receipt of a certified payment of this wallet again
+    Write {
+        /// The payment: its transaction's 64 hexadecimal digits
+        payment: String,
+        /// The file to write; absent: to standard output
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+/// Check the evidence of a double spend.
+#[derive(Debug, Args)]
+pub(super) struct Evidence {
+    #[command(subcommand)]
+    command: EvidenceCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum EvidenceCommand {
+    /// Check under a network's file that a payer signed two transactions over one coin
+    ///
+    /// No authority is asked, and no wallet is needed. Exit code 0: it is proven. 1: it is not, and
+    /// the reason is said. 2: a file cannot be read.
+    Verify(Verify),
+}
+
+#[derive(Debug, Args)]
+struct Verify {
+    /// Path of the file
+    file: PathBuf,
+    #[command(flatten)]
+    network: NetworkPlace,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Request {
+    pub(super) fn run(&self) -> CommandResult {
+        let folder = self.folder.path();
+        let (network, payee) = (self.network.load(folder)?, owner(folder)?);
+        if self.value == 0 {
+            return Err(Failure::usage("the value must be at least 1"));
+        }
+        let request = PaymentRequest::new(&network, payee, self.value, self.memo.clone());
+        write(self.output.as_deref(), &request.to_text())
+    }
+}
+
+/// Writes to a file, or to standard output.
+fn write(path: Option<&Path>, text: &str) -> CommandResult {
+    let Some(path) = path else {
+        output::text(text);
+        return Ok(());
+    };
+    let failed = |error| Failure::usage(format!("cannot write {}: {error}", path.display()));
+    fs::write(path, text).map_err(failed)
+}
+
+impl Receipt {
+    pub(super) fn run(&self) -> CommandResult {
+        match &self.command {
+            ReceiptCommand::Verify(options) => options.receipt(),
+            ReceiptCommand::Write { payment, output, place } => {
+                let payment = Digest::from_hex(payment).map(TxId).map_err(Failure::usage)?;
+                let wallet = place.open()?;
+                let state = wallet.payment(payment).map_err(explain)?.state.name();
+                let receipt = wallet.receipt(payment).ok_or_else(|| {
+                    Failure::run(format!("the payment is {state}: there is no receipt for it"))
+                })?;
+                let paper =
+                    PaymentReceipt::new(wallet.network(), &receipt).map_err(Failure::run)?;
+                write(output.as_deref(), &paper.to_text())
+            }
+        }
+    }
+}
+
+impl Evidence {
+    pub(super) fn run(&self) -> CommandResult {
+        let EvidenceCommand::Verify(options) = &self.command;
+        options.evidence()
+    }
+}
+
+impl Verify {
+    fn receipt(&self) -> CommandResult {
+        let network = self.network.load(Path::new("."))?;
+        let read = PaymentReceipt::read(&self.file, &network);
+        let (paper, _) = read.map_err(|error| explain_paper(&self.file, error))?;
+        if self.json {
+            output::json(&json!({ "valid": true, "receipt": paper }));
+            return Ok(());
+        }
+        let payer = paper.payer.as_deref().unwrap_or("what the network began with");
+        let mut text = format!(
+            "The receipt holds.\n  value        {}\n  payee        {}\n  payer        {payer}\n  \
+             transaction  {}\n  authorities  {:?}",
+            paper.value, paper.payee, paper.transaction, paper.authorities
+        );
+        if let Some(memo) = &paper.memo {
+            text.push_str(&format!("\n  memo         {}", printable(memo)));
+        }
+        output::line(&text);
+        Ok(())
+    }
+
+    fn evidence(&self) -> CommandResult {
+        let network = self.network.load(Path::new("."))?;
+        let read = quorate_gateway::wallet::Evidence::read(&self.file, &network);
+        let paper = read.map_err(|error| explain_paper(&self.file, error))?;
+        if self.json {
+            output::json(&json!({ "valid": true, "evidence": paper }));
+            return Ok(());
+        }
+        output::line(&format!(
+            "It is proven that {} signed two transactions over {} coin(s):\n  first   {}\n  second  {}\n  \
+             coins   {}",
+            paper.payer,
+            paper.disputed.len(),
+            paper.first,
+            paper.second,
+            paper.disputed.join("\n          ")
+        ));
+        Ok(())
+    }
+}

@@ -1,0 +1,273 @@
+//! What members' messages fill, and what bounds it: the rows of docs/bounds.md.
+
+use super::collectors::primary;
+use super::harness::*;
+use super::reports::ViewChanges;
+use super::slot_votes::SlotVotes;
+use super::slots::Slot;
+use super::*;
+use crate::{Ignored, MessageKind};
+use quorate_crypto::Digest;
+use quorate_types::{BlockId, BodyRef};
+
+/// Found from outside: a primary that replaces its new view again and again, each time by one that
+/// names another view change of its own, which is then sent. Only what the last one names is kept.
+#[test]
+fn view_changes_named_by_replaced_new_views_are_dropped() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    let verifier = Arc::clone(&bench.verifier);
+    for turn in 0..2_000 {
+        let view = 6 + 4 * turn;
+        let changes = empty_changes(&verifier, view);
+        bench.tell(2, new_view(&verifier, view, &changes));
+        bench.tell(2, Message::ViewChange(Box::new(changes[1].clone())));
+    }
+    assert_eq!(bench.machine.changes.pending.len(), 1);
+    assert_eq!(bench.machine.changes.named.len(), 1, "of the last new view");
+}
+
+/// Found from outside: numbers near the end of their range, of whoever sends them.
+#[test]
+fn numbers_near_the_end_are_only_numbers() {
+    for protocol in ProtocolKind::WINDOWED {
+        for end in [u64::MAX - 1, u64::MAX] {
+            let mut bench = Bench::new(protocol, 0);
+            let verifier = Arc::clone(&bench.verifier);
+            bench.decide(1, A);
+            let place = Proposal { view: View(1), slot: Height(end), digest: hash(b"far") };
+            let late = Proposal { view: View(end), ..place };
+            let far = Status {
+                view: View(end),
+                stable: Height(end),
+                decided: Height(end),
+                has: vec![Height(end)],
+                lacks: vec![(Height(end), hash(b"far"))],
+                turn: u32::MAX,
+                ..status(0)
+            };
+            let messages = [
+                Message::Status(far),
+                Message::FetchViewChanges(View(end), vec![ReplicaId(1)]),
+                pre_prepare(&verifier, 1, value(end, end)),
+                pre_prepare(&verifier, end, value(end, end)),
+                sign_share(&verifier, 2, place),
+                sign_share(&verifier, 2, late),
+                commit_share(&verifier, 2, place),
+                commit_share(&verifier, 2, late),
+                Message::Prepare(prepared(&verifier, place)),
+                Message::Prepare(prepared(&verifier, late)),
+                Message::Payload(value(end, end)),
+                Message::Proof(proof(&verifier, place)),
+                Message::Decided(Box::new(decided(&verifier, end, value(end, end)))),
+                Message::Stable(checkpoint(&verifier, end, &[1, 2, 3])),
+                Message::ViewChange(Box::new(change(&verifier, end, 2, Vec::new()))),
+                new_view(&verifier, end, &empty_changes(&verifier, end)),
+            ];
+            for message in messages {
+                if receive(&verifier, message.clone()).is_ok() {
+                    bench.now = bench.now + Duration::from_secs(1);
+                    bench.tell(u8::try_from(sender(&message).0).expect("few"), message);
+                }
+            }
+            bench.now = bench.now + Duration::from_secs(60);
+            assert_eq!(bench.decide(2, A).decided(), [2], "{protocol} goes on");
+            let far = harness::decided(&verifier, 1, value(end, A)).encode();
+            let run = verify_run(Height(end - 1), None, &[far.clone(), far], &verifier);
+            assert!(run.is_err(), "{protocol}: a slot comes once");
+        }
+    }
+}
+
+/// Members of the committee under test.
+const COMMITTEE: usize = MEMBERS as usize;
+
+/// Each collection of the machine: its name, how much is in it, and how much may be.
+type Sizes = Vec<(&'static str, usize, usize)>;
+
+/// A field that is added is not bound by anything until it is named here.
+fn sizes(machine: &Windowed) -> Sizes {
+    let Windowed {
+        outputs,
+        window,
+        recent,
+        recent_order,
+        changes,
+        collector_backoff,
+        retransmission,
+        config: _,
+        verifier: _,
+        rules: _,
+        view: _,
+        in_view_change: _,
+        base: _,
+        next: _,
+        payload_requested: _,
+        checkpoint: _,
+        later_checkpoint: _,
+        decided: _,
+        tip: _,
+        last_record: _,
+        paths: _,
+        collector: _,
+        fast_collector: _,
+        fast_timer: _,
+        whole_timer: _,
+        pacemaker: _,
+        engine_has_work: _,
+        view_changes: _,
+        ignored: _,
+        view_began_at: _,
+        halted: _,
+    } = machine;
+    let kept = 2 * WINDOW as usize;
+    let mut sizes = vec![
+        ("outputs", outputs.len(), 0),
+        ("slots", window.iter().count(), WINDOW as usize),
+        ("recent", recent.len(), kept),
+        ("recent_order", recent_order.len(), kept),
+        ("silent collectors", collector_backoff.len(), COMMITTEE),
+        ("answers", retransmission.len(), 2 * COMMITTEE),
+    ];
+    sizes.extend(sizes_of_changes(changes));
+    sizes.extend(window.iter().flat_map(|(_, slot)| sizes_of_slot(slot)));
+    sizes
+}
+
+fn sizes_of_changes(changes: &ViewChanges) -> Sizes {
+    let ViewChanges { latest, pending, named, begun, early, timed: _, led: _ } = changes;
+    let honest = COMMITTEE - 1;
+    vec![
+        ("latest", latest.len(), COMMITTEE),
+        ("pending", pending.len(), COMMITTEE),
+        ("named", named.len(), COMMITTEE * honest),
+        ("begun", begun.as_ref().map_or(0, |(_, named)| named.len()), honest),
+        ("early", early.len(), 64),
+    ]
+}
+
+fn sizes_of_slot(slot: &Slot) -> Sizes {
+    let Slot {
+        payloads,
+        votes,
+        proposed: _,
+        pre_prepare: _,
+        accepted: _,
+        is_stored: _,
+        prepared: _,
+        unvalued: _,
+        proof: _,
+        voted_at: _,
+    } = slot;
+    let mut sizes = vec![("payloads", payloads.len(), 6), ("votes", votes.len(), 2)];
+    sizes.extend(votes.values().flat_map(|votes| {
+        let SlotVotes {
+            prepares,
+            fast,
+            commits,
+            earlier,
+            prepares_turn: _,
+            commits_turn: _,
+            arrived: _,
+            quorum_at: _,
+            fast_at: _,
+            prepared: _,
+        } = votes;
+        [
+            ("prepares", prepares.len(), COMMITTEE),
+            ("fast", fast.len(), COMMITTEE),
+            ("commits", commits.len(), COMMITTEE),
+            ("earlier", earlier.len(), COMMITTEE),
+        ]
+    }));
+    sizes
+}
+
+/// Whatever a member says, if it passes its check.
+fn flood(bench: &mut Bench, from: u8, message: Message) {
+    bench.now = bench.now + Duration::from_millis(1);
+    if receive(&bench.verifier, message.clone()).is_ok() {
+        bench.tell(from, message);
+    }
+    for (name, size, bound) in sizes(&bench.machine) {
+        assert!(size <= bound, "{name}: {size} of {bound}");
+    }
+}
+
+/// Votes, proposals and values of one faulty member, and of a primary that is another, of slots and
+/// views without end.
+#[test]
+fn what_members_send_is_bounded_by_them_and_the_window() {
+    for protocol in ProtocolKind::WINDOWED {
+        let mut bench = Bench::new(protocol, 0);
+        let verifier = Arc::clone(&bench.verifier);
+        bench.leave_view();
+        for turn in 0..400_u64 {
+            let view = 2 + turn % 3;
+            let slot = 1 + turn * 7 % (WINDOW + 40);
+            let place =
+                Proposal { view: View(view), slot: Height(slot), digest: at(1, 1, turn).digest };
+            let member = u8::try_from(2 + turn % 2).expect("few");
+            let first = u8::try_from(primary(View(view), COMMITTEE).0).expect("few");
+            flood(&mut bench, first, pre_prepare(&verifier, view, value(slot, turn)));
+            flood(&mut bench, member, sign_share(&verifier, member, place));
+            flood(&mut bench, member, commit_share(&verifier, member, place));
+            flood(&mut bench, member, Message::Payload(value(slot, turn)));
+            flood(&mut bench, member, Message::Status(status(turn)));
+            let changes = empty_changes(&verifier, 5 + turn);
+            flood(&mut bench, 2, Message::ViewChange(Box::new(changes[1].clone())));
+            flood(&mut bench, first, new_view(&verifier, 5 + turn, &changes));
+        }
+        let full = |name| {
+            let all = sizes(&bench.machine).into_iter();
+            all.filter(|(of, ..)| *of == name).map(|(_, size, _)| size).max()
+        };
+        assert_eq!(full("pending"), Some(COMMITTEE), "{protocol}: it was filled");
+        assert!(bench.machine.ignored.iter().any(|(_, why, _)| why == Ignored::OutsideWindow));
+    }
+}
+
+/// Heights go on without end; what is stable is forgotten, and what was delivered is remembered of
+/// two windows.
+#[test]
+fn what_is_stable_leaves_memory() {
+    let mut bench = Bench::new(ProtocolKind::Sbft, 0);
+    let verifier = Arc::clone(&bench.verifier);
+    for slot in 1..=5 * CHECKPOINT_EVERY {
+        let decided = decided(&verifier, 1, value(slot, A));
+        flood(&mut bench, 2, Message::Decided(Box::new(decided)));
+        if slot % CHECKPOINT_EVERY == 0 {
+            let stable = checkpoint(&verifier, slot, &[1, 2, 3]);
+            flood(&mut bench, 2, Message::Stable(stable));
+        }
+    }
+    assert_eq!(bench.machine.decided, Height(5 * CHECKPOINT_EVERY));
+    assert_eq!(bench.machine.window.iter().count(), 0);
+    assert_eq!(bench.machine.recent.len(), 2 * WINDOW as usize);
+}
+
+/// A primary that names many bodies in each slot and has nothing decided: what members prepare of
+/// it fits a view change, so that its view can be left.
+#[test]
+fn a_window_holds_no_more_than_a_view_change_shows() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    let name = |sequence| BodyRef { author: ReplicaId(2), sequence, digest: Digest::ZERO };
+    let bodies: Vec<BodyRef> = (0..Payload::BODIES_MAX as u64).map(name).collect();
+    for slot in 1..=WINDOW {
+        let proposed =
+            pre_prepare(&bench.verifier, 1, Payload::new(Height(slot), A, bodies.clone()));
+        bench.tell(1, proposed);
+        let digest = bench.machine.window.get(Height(slot)).and_then(|it| it.value_in(View(1)));
+        let Some(digest) = digest else { continue };
+        let place = Proposal { view: View(1), slot: Height(slot), digest };
+        bench.feed(Input::Stored(BlockId(digest)));
+        bench.vote(2, place);
+        bench.vote(3, place);
+    }
+    let full = |(kind, why, _): (MessageKind, Ignored, u64)| {
+        (kind, why) == (MessageKind::PrePrepare, Ignored::WindowFull)
+    };
+    assert!(bench.machine.ignored.iter().any(full));
+    let outputs = bench.leave_view();
+    let change = borsh::to_vec(outputs.view_change()).expect("encoding into memory");
+    assert!((1024 * 1024..4 * 1024 * 1024).contains(&change.len()), "{} bytes", change.len());
+}

@@ -1,0 +1,175 @@
+//! Retransmission, which paper 002 assumes (§II).
+
+use super::harness::*;
+use super::*;
+use quorate_types::{BlockId, Recipients};
+
+/// Statuses until nothing is awaited any more, and the time of the last.
+fn statuses(bench: &mut Bench) -> (usize, Time) {
+    let mut sent = 0;
+    while bench.machine.next_timeout().is_some() && sent < 50 {
+        sent += usize::from(bench.ring().says(is_status));
+    }
+    (sent, bench.now)
+}
+
+/// Nobody tells unasked what was decided while a member was down: it asks four times.
+#[test]
+fn a_member_asks_when_it_starts() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    assert_eq!(statuses(&mut bench), (4, Time(750_000)));
+}
+
+/// A member asks every quarter of a timeout while something is undecided.
+#[test]
+fn a_member_asks_while_it_waits() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    statuses(&mut bench);
+    bench.accept(1, 1, A);
+    let started = bench.now;
+    assert_eq!(bench.ring_until(is_status).receivers(is_status), [Recipients::All]);
+    assert_eq!(bench.now.since(started), Duration::from_millis(250));
+    bench.decide(1, A);
+    assert_eq!(bench.machine.next_timeout(), None, "all is decided");
+}
+
+/// A decided slot is shown by `f+1` members, by others each time.
+#[test]
+fn a_decided_slot_is_shown_by_f_1_members() {
+    let shows = |member, turn| {
+        let mut bench = Bench::new(ProtocolKind::Pbft, member);
+        bench.decide(1, A);
+        let asker = (member + 1) % 4;
+        let outputs = bench.tell(asker, Message::Status(Status { turn, ..status(0) }));
+        let receivers = outputs.receivers(is_decided);
+        assert!(receivers.iter().all(|to| *to == Recipients::One(ReplicaId(u16::from(asker)))));
+        receivers.len()
+    };
+    for turn in 0..4 {
+        let shown: Vec<usize> = (0..4).map(|member| shows(member, turn)).collect();
+        assert_eq!(shown.iter().sum::<usize>(), 2, "turn {turn}: {shown:?}");
+    }
+    assert_eq!((0..4).map(|turn| shows(0, turn)).sum::<usize>(), 2, "each in its turn");
+}
+
+/// Slots of which the sender has the proof are left out.
+#[test]
+fn what_a_member_has_is_not_shown() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    bench.decide(4, A);
+    let has = Status { has: vec![Height(4)], ..status(0) };
+    assert!(!bench.tell(2, Message::Status(has)).says(is_decided));
+    bench.now = bench.now + Duration::from_secs(1);
+    assert!(bench.tell(2, Message::Status(status(0))).says(is_decided));
+}
+
+/// A member that asks more often than it may gets nothing.
+#[test]
+fn answers_are_rationed() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    bench.decide(4, A);
+    assert!(bench.tell(2, Message::Status(status(0))).says(is_decided));
+    assert!(!bench.tell(2, Message::Status(status(0))).says(is_decided));
+    assert!(bench.tell(3, Message::Status(status(0))).says(is_decided), "another member");
+    bench.now = bench.now + Duration::from_millis(32);
+    assert!(bench.tell(2, Message::Status(status(0))).says(is_decided));
+}
+
+/// A value of which the sender knows the digest alone is sent to it.
+#[test]
+fn a_missing_value_is_sent() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    bench.propose(1, 1, A);
+    let lacks = vec![(Height(1), at(1, 1, A).digest), (Height(1), at(1, 1, B).digest)];
+    let outputs = bench.tell(3, Message::Status(Status { lacks, ..status(0) }));
+    let sent: Vec<_> =
+        outputs.messages().filter(|(_, message)| matches!(message, Message::Payload(_))).collect();
+    assert_eq!(sent, [(Recipients::One(ReplicaId(3)), &Message::Payload(value(1, A)))]);
+}
+
+/// Pre-prepares come from the primary, votes from everybody, to who collects them.
+#[test]
+fn votes_are_sent_again() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    bench.accept(1, 1, A);
+    let outputs = bench.tell(3, Message::Status(status(0)));
+    assert_eq!(outputs.receivers(is_vote), [Recipients::One(ReplicaId(3))]);
+    assert!(!outputs.says(is_commit) && !outputs.says(is_pre_prepare));
+    bench.vote(2, at(1, 1, A));
+    bench.now = bench.now + Duration::from_secs(1);
+    let outputs = bench.tell(3, Message::Status(status(0)));
+    assert!(outputs.says(is_vote) && outputs.says(is_commit));
+    assert!(!outputs.says(is_prepare), "in PBFT each makes its own");
+}
+
+#[test]
+fn pre_prepares_are_sent_again() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 1);
+    let parent = bench.verifier.genesis();
+    bench.feed(Input::Payload { view: View(1), parent, payload: value(1, A) });
+    let outputs = bench.tell(3, Message::Status(status(0)));
+    assert_eq!(outputs.receivers(is_pre_prepare), [Recipients::One(ReplicaId(3))]);
+}
+
+/// §V-E: votes go to the slot's collectors, certificates to everybody.
+#[test]
+fn votes_are_sent_again_to_collectors() {
+    let slot = slots_of_collector(3).next().expect("one of them");
+    let mut bench = Bench::new(ProtocolKind::LinearPbft, 0);
+    bench.accept(1, slot, A);
+    let certificate = prepared(&bench.verifier, at(1, slot, A));
+    bench.tell(3, Message::Prepare(certificate));
+    for (member, collects) in [(2, false), (3, true)] {
+        let outputs = bench.tell(member, Message::Status(status(slot - 1)));
+        assert_eq!(outputs.says(is_vote) && outputs.says(is_commit), collects);
+        assert!(outputs.says(is_prepare));
+    }
+}
+
+/// A member of an earlier view is shown how this one began, or the own view change into it.
+#[test]
+fn a_member_behind_is_shown_the_view() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    bench.leave_view();
+    assert!(bench.tell(2, Message::Status(status(0))).says(is_view_change));
+    let changes = empty_changes(&bench.verifier, 2);
+    bench.enter(2, &changes);
+    bench.now = bench.now + Duration::from_secs(1);
+    let outputs = bench.tell(2, Message::Status(status(0)));
+    assert!(outputs.says(is_new_view) && !outputs.says(is_view_change));
+    bench.now = bench.now + Duration::from_secs(1);
+    let waiting = Status { view: View(2), in_view_change: true, ..status(0) };
+    assert!(bench.tell(2, Message::Status(waiting)).says(is_new_view));
+}
+
+/// Slots that are on disk alone are fetched as history: the last decision leads there.
+#[test]
+fn the_last_decision_leads_to_history() {
+    let verifier = verifier(ProtocolKind::Pbft);
+    let machine = replica(&verifier, 0);
+    let executed = decided(&verifier, 1, value(9, A));
+    let mut bench = Bench { verifier, machine, now: Time(0) };
+    bench.recover(None, Vec::new(), Some(executed.encode()), Vec::new());
+    let outputs = bench.tell(2, Message::Status(status(0)));
+    let sent: Vec<_> = outputs.messages().filter(|(_, message)| is_decided(message)).collect();
+    let expected = Message::Decided(Box::new(executed));
+    assert_eq!(sent, [(Recipients::One(ReplicaId(2)), &expected)]);
+}
+
+/// A later slot is decided and nobody shows the next one: history is asked for.
+#[test]
+fn a_gap_that_stays_is_fetched_as_history() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    bench.decide(2, A);
+    assert_eq!(bench.ring().behind(), Some(BlockId(at(1, 2, A).digest)));
+}
+
+/// The next slot's proof is here and its value is not; whoever had it keeps it on disk alone.
+#[test]
+fn a_value_that_nobody_shows_is_fetched_as_history() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    let proof = proof(&bench.verifier, at(1, 1, A));
+    bench.tell(2, Message::Proof(proof));
+    bench.decide(2, A);
+    assert_eq!(bench.ring().behind(), Some(BlockId(at(1, 2, A).digest)));
+}

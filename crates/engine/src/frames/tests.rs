@@ -1,0 +1,40 @@
+use super::{FrameTag, is_urgent};
+use quorate_types::Lane;
+
+#[test]
+fn each_row_stands_at_its_tags_number() {
+    for (number, tag) in (1..).zip(FrameTag::all()) {
+        assert_eq!((tag.number(), tag.rules().tag), (number, tag));
+        assert_eq!(FrameTag::of(&[number, 0]), Some(tag));
+    }
+    let known = u8::try_from(FrameTag::all().count()).expect("a byte each");
+    assert!((known + 1..=u8::MAX).chain([0]).all(|byte| FrameTag::parse(byte).is_none()));
+    assert_eq!(FrameTag::of(&[]), None);
+}
+
+#[test]
+fn only_the_protocols_messages_choose_their_lanes() {
+    let choose = FrameTag::all().filter(|tag| tag.rules().lane.is_none());
+    assert!(choose.eq([FrameTag::Consensus, FrameTag::Inline]));
+}
+
+/// What is longest to check waits for itself alone, whatever lane a member puts it in.
+#[test]
+fn what_carries_bodies_blocks_or_state_never_goes_before_votes() {
+    let behind = [
+        FrameTag::Inline,
+        FrameTag::Body,
+        FrameTag::Blocks,
+        FrameTag::Request,
+        FrameTag::Offer,
+        FrameTag::Chunk,
+        FrameTag::Chain,
+    ];
+    for tag in FrameTag::all() {
+        let content = [tag.number()];
+        for lane in [Lane::Votes, Lane::Consensus] {
+            assert_eq!(is_urgent(lane, &content), !behind.contains(&tag), "{tag:?}");
+        }
+        assert!(!is_urgent(Lane::Bulk, &content) && !is_urgent(Lane::Client, &content));
+    }
+}

@@ -1,0 +1,381 @@
+//! Payment files, which payers and payees exchange: a request for payment, a receipt, the evidence
+//! of a double spend.
+//!
+//! The proof of a receipt or of evidence is in hexadecimal (borsh). Everything else in the file is
+//! there to be read, and is compared with the proof: a file that says anything else than its proof
+//! is refused.
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use quorate_crypto::IdentityKey;
+use quorate_payments::{Equivocation, Memo, Network, Origin, PayReceipt, ReceiptError, TxId};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::Path;
+
+/// Most bytes of a file that are read.
+const BYTES_MAX: usize = 32 << 20;
+
+/// Error of a file that proves nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum PaymentFileError {
+    /// The file cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// Path of the payment file.
+        path: String,
+        /// Error of the operating system.
+        source: std::io::Error,
+    },
+    /// The text is something else.
+    #[error("this is no {expected}: {problem}")]
+    Form {
+        /// Kind of file that was expected.
+        expected: &'static str,
+        /// Difference from that form.
+        problem: String,
+    },
+    /// The file is of another network.
+    #[error("it is of network {found}; the network file is of {expected}")]
+    OtherNetwork {
+        /// Network that the file names.
+        found: String,
+        /// Network of the network file.
+        expected: String,
+    },
+    /// The receipt's proof does not hold.
+    #[error("the receipt proves nothing: {0}")]
+    Receipt(#[from] ReceiptError),
+    /// The evidence's proof does not hold.
+    #[error(
+        "the evidence proves nothing: these are not two transactions that one payer signed over one coin"
+    )]
+    Unproven,
+    /// The text is not what the proof shows.
+    #[error("its '{0}' is not what its proof shows")]
+    OtherText(String),
+}
+
+/// A file of one kind.
+trait PaymentFile: Serialize + DeserializeOwned {
+    const FORMAT: &'static str;
+
+    fn format(&self) -> &str;
+
+    fn network(&self) -> &str;
+
+    /// Reads a text, of which nothing is believed but that it is of this kind and network.
+    fn parse_for(text: &str, network: &Network) -> Result<Self, PaymentFileError> {
+        let file: Self = parse(text, Self::FORMAT)?;
+        let form = |problem| PaymentFileError::Form { expected: Self::FORMAT, problem };
+        if file.format() != Self::FORMAT {
+            return Err(form(format!("its format is '{}'", file.format())));
+        }
+        let expected = hex::encode(network.chain().0);
+        if file.network() != expected {
+            return Err(PaymentFileError::OtherNetwork {
+                found: file.network().to_owned(),
+                expected,
+            });
+        }
+        Ok(file)
+    }
+
+    /// Checks that the text says what `shown` does, which was made from the proof.
+    fn compare(&self, shown: &Self) -> Result<(), PaymentFileError> {
+        let plain = |file: &Self| serde_json::to_value(file).expect("plain fields");
+        let (said, shown) = (plain(self), plain(shown));
+        let fields = said.as_object().expect("an object").keys();
+        match fields.into_iter().find(|field| said[*field] != shown[*field]) {
+            Some(field) => Err(PaymentFileError::OtherText(field.clone())),
+            None => Ok(()),
+        }
+    }
+
+    fn text(&self) -> String {
+        serde_json::to_string_pretty(self).expect("plain fields have a JSON form") + "\n"
+    }
+}
+
+fn parse<T: DeserializeOwned>(text: &str, expected: &'static str) -> Result<T, PaymentFileError> {
+    serde_json::from_str(text)
+        .map_err(|error| PaymentFileError::Form { expected, problem: error.to_string() })
+}
+
+fn to_hex(proof: &impl BorshSerialize) -> String {
+    hex::encode(borsh::to_vec(proof).expect("encoding into memory cannot fail"))
+}
+
+fn from_hex<T: BorshDeserialize>(
+    text: &str,
+    expected: &'static str,
+) -> Result<T, PaymentFileError> {
+    let form = |error: &dyn std::fmt::Display| PaymentFileError::Form {
+        expected,
+        problem: format!("its proof: {error}"),
+    };
+    let bytes = hex::decode(text).map_err(|error| form(&error))?;
+    borsh::from_slice(&bytes).map_err(|error| form(&error))
+}
+
+/// Reads such a file as text.
+///
+/// # Errors
+/// [`PaymentFileError::Read`].
+fn read(path: &Path) -> Result<String, PaymentFileError> {
+    use std::io::Read;
+    let failed = |source| PaymentFileError::Read { path: path.display().to_string(), source };
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let mut text = String::new();
+    file.take(BYTES_MAX as u64).read_to_string(&mut text).map_err(failed)?;
+    Ok(text)
+}
+
+/// Request of a payee to be paid.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaymentRequest {
+    /// `quorate payment request v1`.
+    pub format: String,
+    /// The network, in hexadecimal.
+    pub network: String,
+    /// Key of the payee: 64 hexadecimal digits.
+    pub payee: String,
+    /// Value to be paid, in the smallest unit.
+    pub value: u64,
+    /// Memo that the payer is to sign: an invoice's number, perhaps.
+    #[serde(default)]
+    pub memo: Option<String>,
+}
+
+impl PaymentFile for PaymentRequest {
+    const FORMAT: &'static str = "quorate payment request v1";
+
+    fn format(&self) -> &str {
+        &self.format
+    }
+
+    fn network(&self) -> &str {
+        &self.network
+    }
+}
+
+impl PaymentRequest {
+    /// Asks for a payment.
+    #[must_use]
+    pub fn new(network: &Network, payee: IdentityKey, value: u64, memo: Option<String>) -> Self {
+        Self {
+            format: Self::FORMAT.to_owned(),
+            network: hex::encode(network.chain().0),
+            payee: payee.to_string(),
+            value,
+            memo,
+        }
+    }
+
+    /// Reads a request of this network.
+    ///
+    /// # Errors
+    /// When it is none, or another network's.
+    pub fn read(path: &Path, network: &Network) -> Result<Self, PaymentFileError> {
+        Self::parse(&read(path)?, network)
+    }
+
+    /// As [`PaymentRequest::read`], from a text.
+    ///
+    /// # Errors
+    /// When it is none, or another network's.
+    pub fn parse(text: &str, network: &Network) -> Result<Self, PaymentFileError> {
+        Self::parse_for(text, network)
+    }
+
+    /// Key of the payee, decoded.
+    ///
+    /// # Errors
+    /// When the text is no key.
+    pub fn payee(&self) -> Result<IdentityKey, PaymentFileError> {
+        self.payee.parse().map_err(|error: quorate_crypto::KeyError| PaymentFileError::Form {
+            expected: Self::FORMAT,
+            problem: format!("its payee: {error}"),
+        })
+    }
+
+    /// Encodes the file as indented JSON.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        self.text()
+    }
+}
+
+/// A receipt: what one transaction paid to one owner.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PaymentReceipt {
+    /// `quorate payment receipt v1`.
+    pub format: String,
+    /// The network, in hexadecimal.
+    pub network: String,
+    /// Identifier of the transaction, in hexadecimal.
+    pub transaction: String,
+    /// Key of the payer; absent for an output of the genesis.
+    pub payer: Option<String>,
+    /// Key of the payee, in hexadecimal.
+    pub payee: String,
+    /// Sum of the payee's outputs, in the smallest unit.
+    pub value: u64,
+    /// Memo that the payer signed.
+    pub memo: Option<String>,
+    /// The authorities that voted for it, by index; empty for what the network began with.
+    pub authorities: Vec<usize>,
+    /// Encoded receipt, in hexadecimal.
+    pub proof: String,
+}
+
+impl PaymentFile for PaymentReceipt {
+    const FORMAT: &'static str = "quorate payment receipt v1";
+
+    fn format(&self) -> &str {
+        &self.format
+    }
+
+    fn network(&self) -> &str {
+        &self.network
+    }
+}
+
+impl PaymentReceipt {
+    /// The file of a receipt.
+    ///
+    /// # Errors
+    /// When the receipt has no coins, or coins worth more than 64 bits hold.
+    pub fn new(network: &Network, receipt: &PayReceipt) -> Result<Self, PaymentFileError> {
+        let first = receipt.coins.first().ok_or(ReceiptError::Empty)?;
+        let mut values = receipt.coins.iter().map(|coin| coin.output.value);
+        let value = values.try_fold(0, u64::checked_add);
+        let authorities = match &first.origin {
+            Origin::Genesis => Vec::new(),
+            Origin::Certified(proof) => proof.certificate.signers().iter().collect(),
+        };
+        Ok(Self {
+            format: Self::FORMAT.to_owned(),
+            network: hex::encode(network.chain().0),
+            transaction: first.id.tx.to_string(),
+            payer: first.payer().map(|payer| payer.to_string()),
+            payee: first.output.owner.to_string(),
+            value: value.ok_or(ReceiptError::Coin(quorate_payments::Invalid::Overflow))?,
+            memo: receipt.memo.as_ref().map(|memo: &Memo| memo.text.clone()),
+            authorities,
+            proof: to_hex(receipt),
+        })
+    }
+
+    /// Reads a file and checks everything in it, offline.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn read(path: &Path, network: &Network) -> Result<(Self, PayReceipt), PaymentFileError> {
+        Self::parse(&read(path)?, network)
+    }
+
+    /// As [`PaymentReceipt::read`], from a text.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn parse(text: &str, network: &Network) -> Result<(Self, PayReceipt), PaymentFileError> {
+        let file = Self::parse_for(text, network)?;
+        let receipt: PayReceipt = from_hex(&file.proof, Self::FORMAT)?;
+        receipt.check(network)?;
+        file.compare(&Self::new(network, &receipt)?)?;
+        Ok((file, receipt))
+    }
+
+    /// Encodes the file as indented JSON.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        self.text()
+    }
+}
+
+/// The evidence that a payer signed two transactions over one coin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Evidence {
+    /// `quorate payment evidence v1`.
+    pub format: String,
+    /// The network, in hexadecimal.
+    pub network: String,
+    /// Key that signed both transactions.
+    pub payer: String,
+    /// The transaction that an authority had locked first.
+    pub first: String,
+    /// Identifier of the other transaction.
+    pub second: String,
+    /// Items that both take: coins, as `transaction:index`, or an issuer's serial number under its
+    /// hash.
+    pub disputed: Vec<String>,
+    /// Both transactions, as far as is needed to check the signatures.
+    pub proof: String,
+}
+
+impl PaymentFile for Evidence {
+    const FORMAT: &'static str = "quorate payment evidence v1";
+
+    fn format(&self) -> &str {
+        &self.format
+    }
+
+    fn network(&self) -> &str {
+        &self.network
+    }
+}
+
+impl Evidence {
+    /// The file of an equivocation.
+    #[must_use]
+    pub fn new(network: &Network, evidence: &Equivocation) -> Self {
+        let Equivocation { first, second } = evidence;
+        let disputed = first.locks.iter().filter(|lock| second.locks.contains(lock));
+        let name = |id: TxId| id.to_string();
+        Self {
+            format: Self::FORMAT.to_owned(),
+            network: hex::encode(network.chain().0),
+            payer: first.payer.to_string(),
+            first: name(first.id),
+            second: name(second.id),
+            disputed: disputed.map(ToString::to_string).collect(),
+            proof: to_hex(evidence),
+        }
+    }
+
+    /// Reads a file and checks everything in it, offline.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn read(path: &Path, network: &Network) -> Result<Self, PaymentFileError> {
+        let file = Self::parse_for(&read(path)?, network)?;
+        let evidence: Equivocation = from_hex(&file.proof, Self::FORMAT)?;
+        if !evidence.is_proven(network) {
+            return Err(PaymentFileError::Unproven);
+        }
+        file.compare(&Self::new(network, &evidence))?;
+        Ok(file)
+    }
+
+    /// Encodes the file as indented JSON.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        self.text()
+    }
+}
+
+impl From<PaymentReceipt> for Value {
+    fn from(receipt: PaymentReceipt) -> Self {
+        serde_json::to_value(receipt).expect("plain fields have a JSON form")
+    }
+}
+
+impl From<Evidence> for Value {
+    fn from(evidence: Evidence) -> Self {
+        serde_json::to_value(evidence).expect("plain fields have a JSON form")
+    }
+}

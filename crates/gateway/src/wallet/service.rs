@@ -1,0 +1,155 @@
+//! Service of a wallet: payments go to the authorities in the background, and callers wait for
+//! their outcomes.
+
+use super::{Order, Payment, PaymentState, Wallet, WalletError};
+use parking_lot::Mutex;
+use quorate_node::NodeError;
+use quorate_node::payments::PayClient;
+use quorate_payments::{PaymentOutcome, Transaction, TxId};
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+
+/// Future of a payment's outcome.
+pub type PendingOutcome<'a> = Pin<Box<dyn Future<Output = PaymentOutcome> + Send + 'a>>;
+
+/// Connection to the authorities of a network, which shows them transactions.
+pub trait Authorities: Send + Sync {
+    /// Shows a stored transaction to all authorities until its outcome is known; may take for ever.
+    fn pay(&self, transaction: Arc<Transaction>) -> PendingOutcome<'_>;
+}
+
+impl Authorities for PayClient {
+    fn pay(&self, transaction: Arc<Transaction>) -> PendingOutcome<'_> {
+        Box::pin(self.pay(transaction))
+    }
+}
+
+/// A wallet with its connections to the authorities. Shared; to be used inside a tokio runtime.
+pub struct PaymentService {
+    wallet: Mutex<Wallet>,
+    authorities: Arc<dyn Authorities>,
+    /// Payments under way. The sender goes when the outcome is stored, or could not be.
+    under_way: Mutex<BTreeMap<TxId, watch::Receiver<()>>>,
+}
+
+impl PaymentService {
+    /// A service that has sent nothing yet.
+    #[must_use]
+    pub fn new(wallet: Wallet, authorities: Arc<dyn Authorities>) -> Arc<Self> {
+        let (wallet, under_way) = (Mutex::new(wallet), Mutex::default());
+        Arc::new(Self { wallet, authorities, under_way })
+    }
+
+    /// Opens a payer's connections to the authorities in the background, and serves a wallet by
+    /// them.
+    ///
+    /// # Errors
+    /// When the key is refused by the TLS library.
+    pub fn connect(wallet: Wallet) -> Result<Arc<Self>, NodeError> {
+        let client = PayClient::start(Arc::clone(&wallet.network), &wallet.secret)?;
+        Ok(Self::new(wallet, Arc::new(client)))
+    }
+
+    /// Looks at the wallet, or changes it. Not to be called where threads must not wait for the
+    /// disk.
+    pub fn with<T>(&self, look: impl FnOnce(&mut Wallet) -> T) -> T {
+        look(&mut self.wallet.lock())
+    }
+
+    /// As [`PaymentService::with`], on a thread that may wait.
+    pub async fn with_blocking<T: Send + 'static>(
+        self: &Arc<Self>,
+        look: impl FnOnce(&mut Wallet) -> T + Send + 'static,
+    ) -> T {
+        let service = Arc::clone(self);
+        match spawn_blocking(move || service.with(look)).await {
+            Ok(seen) => seen,
+            // Its own panic, passed on; or the runtime ends, and this task with it.
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
+
+    /// Begins a payment, shows it to the authorities, and waits for its outcome as long as
+    /// `timeout`. The payment goes on after that.
+    ///
+    /// # Errors
+    /// As [`Wallet::begin`]; and when the outcome could not be stored.
+    pub async fn pay(
+        self: &Arc<Self>,
+        order: Order,
+        key: Option<String>,
+        timeout: Duration,
+    ) -> Result<Payment, WalletError> {
+        let begin = move |wallet: &mut Wallet| wallet.begin(&order, key.as_deref()).cloned();
+        let payment = self.with_blocking(begin).await?;
+        self.settle(payment.id, timeout).await
+    }
+
+    /// Shows a payment that is not finished to the authorities, and waits for its outcome as long
+    /// as `timeout`.
+    ///
+    /// # Errors
+    /// [`WalletError::NoPayment`]; and when the outcome could not be stored.
+    pub async fn settle(
+        self: &Arc<Self>,
+        tx: TxId,
+        timeout: Duration,
+    ) -> Result<Payment, WalletError> {
+        if let Some(mut end) = self.send(tx)? {
+            // Nothing is ever sent: the wait ends when the sender goes.
+            let _ = tokio::time::timeout(timeout, end.changed()).await;
+        }
+        let look = move |wallet: &mut Wallet| {
+            let payment = wallet.payment(tx)?.clone();
+            // Not known here, and perhaps known: the disk failed.
+            if payment.state == PaymentState::Begun {
+                wallet.check_usable()?;
+            }
+            Ok(payment)
+        };
+        self.with_blocking(look).await
+    }
+
+    /// Shows all payments that are not finished to the authorities again, and returns their names.
+    ///
+    /// # Errors
+    /// Never, in a wallet that is sound.
+    pub fn resume(self: &Arc<Self>) -> Result<Vec<TxId>, WalletError> {
+        let open = self.with(|wallet| wallet.unfinished());
+        open.into_iter().map(|(tx, _)| self.send(tx).map(|_| tx)).collect()
+    }
+
+    /// Has a payment under way, once. `None` when it is finished.
+    fn send(self: &Arc<Self>, tx: TxId) -> Result<Option<watch::Receiver<()>>, WalletError> {
+        let mut under_way = self.under_way.lock();
+        if let Some(end) = under_way.get(&tx) {
+            return Ok(Some(end.clone()));
+        }
+        // Looked up under the lock: else one that just ended would be sent again.
+        let payment = self.wallet.lock().payment(tx)?.clone();
+        if payment.state != PaymentState::Begun {
+            return Ok(None);
+        }
+        let (ended, end) = watch::channel(());
+        under_way.insert(tx, end.clone());
+        let service = Arc::clone(self);
+        tokio::spawn(async move {
+            let outcome = service.authorities.pay(payment.transaction).await;
+            let stored =
+                service.with_blocking(move |wallet| wallet.end(tx, outcome).map(drop)).await;
+            if let Err(error) = stored {
+                tracing::error!(%error, payment = %tx, "the outcome of a payment was not stored");
+            }
+            service.under_way.lock().remove(&tx);
+            drop(ended);
+        });
+        Ok(Some(end))
+    }
+}

@@ -1,0 +1,277 @@
+//! Queries of the chain, answered from a view of the state beside execution.
+
+use super::call::{self, Call};
+use super::history::{self, StoredBlock, StoredLog, StoredTransaction, TransactionLocation};
+use super::world::{self, Account, Codes};
+use super::{Genesis, stored};
+use alloy_primitives::{Address, B256, Bloom, BloomInput, U256};
+use borsh::{BorshDeserialize, BorshSerialize};
+use quorate_types::service::{Reader, State, StateError};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Most logs of one answer.
+pub const LOGS_MAX: usize = 10_000;
+
+/// Most blocks that one query about logs may span.
+pub const LOG_BLOCKS_MAX: u64 = 100_000;
+
+/// Query of the chain, answered by every member from its own state.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum Query {
+    /// The newest block: a [`Head`].
+    Head,
+    /// A block: an `Option<`[`FoundBlock`]`>`.
+    Block {
+        /// Block by height or by hash.
+        at: BlockAt,
+        /// Set to get its transactions too, where they are kept.
+        transactions: bool,
+    },
+    /// A transaction by its hash: an `Option<`[`FoundTransaction`]`>`.
+    Transaction(B256),
+    /// An account: an [`Account`], the empty one where there is none.
+    Account(Address),
+    /// An account's code: `Bytes`.
+    Code(Address),
+    /// A storage slot: a `U256`.
+    Slot(Address, U256),
+    /// Dry run of a transaction after the newest block: a [`Called`](call::Called).
+    Call(Call),
+    /// Gas that a transaction needs to succeed: a `Result<u64, `[`Called`](call::Called)`>`, whose
+    /// error is its result with all the gas there is.
+    Estimate(Call),
+    /// Logs that contracts emitted: a `Vec<`[`FoundLog`]`>`.
+    Logs(LogFilter),
+}
+
+/// Name of a block in a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub enum BlockAt {
+    /// Name by the block's height.
+    Height(u64),
+    /// Name by the block's hash.
+    Hash(B256),
+}
+
+/// Newest block of the chain, by height and hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Head {
+    /// Height of the newest block.
+    pub height: u64,
+    /// Hash of the newest block.
+    pub hash: B256,
+    /// The oldest block whose transactions are kept.
+    pub oldest: u64,
+}
+
+/// A block that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct FoundBlock {
+    /// Block that was found.
+    pub block: StoredBlock,
+    /// Its transactions; none where they are not kept any more, or were not asked for.
+    pub transactions: Vec<StoredTransaction>,
+}
+
+/// A transaction that was asked for, with its block.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct FoundTransaction {
+    /// Location of the transaction in the chain.
+    pub location: TransactionLocation,
+    /// Block that holds the transaction.
+    pub block: StoredBlock,
+    /// Transaction with its result.
+    pub transaction: StoredTransaction,
+}
+
+/// Filter of logs. Empty lists let all pass.
+#[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct LogFilter {
+    /// The first block, and the last.
+    pub heights: (u64, u64),
+    /// Addresses of contracts, any of which may have logged it.
+    pub addresses: Vec<Address>,
+    /// Topics that may stand in each place.
+    pub topics: Vec<Vec<B256>>,
+}
+
+/// A log with its place.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct FoundLog {
+    /// Height of the log's block.
+    pub height: u64,
+    /// Hash of the log's block.
+    pub block: B256,
+    /// Its block's time, in seconds.
+    pub timestamp: u64,
+    /// Hash of the log's transaction.
+    pub transaction: B256,
+    /// Its transaction's index in the block.
+    pub transaction_index: u32,
+    /// Its own index in the block.
+    pub index: u32,
+    /// Log as the contract emitted it.
+    pub log: StoredLog,
+}
+
+impl LogFilter {
+    /// Returns `true` if a log passes the filter.
+    #[must_use]
+    pub fn passes(&self, log: &StoredLog) -> bool {
+        let is_asked = self.addresses.is_empty() || self.addresses.contains(&log.address);
+        let topic = |(index, any): (usize, &Vec<B256>)| {
+            any.is_empty() || log.topics.get(index).is_some_and(|topic| any.contains(topic))
+        };
+        is_asked && self.topics.iter().enumerate().all(topic)
+    }
+
+    /// Blooms that a block's filter must hold: of each list one.
+    fn blooms(&self) -> Vec<Vec<Bloom>> {
+        let bloom = |bytes: &[u8]| Bloom::from(BloomInput::Raw(bytes));
+        let addresses = self.addresses.iter().map(|address| bloom(&address[..])).collect();
+        let topics = self.topics.iter();
+        let topics = topics.map(|any| any.iter().map(|topic| bloom(&topic[..])).collect());
+        std::iter::once(addresses).chain(topics).filter(|any: &Vec<_>| !any.is_empty()).collect()
+    }
+
+    /// The heights that may have one.
+    fn heights(&self, state: &dyn State) -> Result<Vec<u64>, StateError> {
+        let (from, to) = self.heights;
+        if self.addresses.is_empty() {
+            return Ok((from..=to).collect());
+        }
+        let mut heights = BTreeSet::new();
+        for address in &self.addresses {
+            heights.extend(history::logged(state, *address, (from, to), usize::MAX)?);
+        }
+        Ok(heights.into_iter().collect())
+    }
+
+    fn find(mut self, state: &dyn State) -> Result<Result<Vec<FoundLog>, String>, StateError> {
+        let newest = history::meta(state)?.map_or(0, |meta| meta.height);
+        self.heights.1 = self.heights.1.min(newest);
+        let (from, to) = self.heights;
+        if to.saturating_sub(from) >= LOG_BLOCKS_MAX {
+            return Ok(Err(format!("query exceeds max block range {LOG_BLOCKS_MAX}")));
+        }
+        let mut found = Vec::new();
+        let blooms = self.blooms();
+        for height in self.heights(state)? {
+            let Some(block) = history::block(state, height)? else { continue };
+            let header = block.header()?;
+            let holds = |one: &Bloom| header.logs_bloom.contains(one);
+            if !blooms.iter().all(|any| any.iter().any(holds)) {
+                continue;
+            }
+            for (at, transaction) in
+                (0..).zip(history::transactions(state, height, block.transactions)?)
+            {
+                for (index, log) in (transaction.logs_before..).zip(transaction.logs) {
+                    if self.passes(&log) {
+                        found.push(FoundLog {
+                            height,
+                            block: block.hash,
+                            timestamp: header.timestamp,
+                            transaction: transaction.hash,
+                            transaction_index: at,
+                            index,
+                            log,
+                        });
+                    }
+                }
+            }
+            if found.len() > LOGS_MAX {
+                return Ok(Err(format!("query returned more than {LOGS_MAX} results")));
+            }
+        }
+        Ok(Ok(found))
+    }
+}
+
+impl Query {
+    /// The bytes of this query.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        stored::encode(self)
+    }
+}
+
+/// Reader that answers queries from views of the state.
+#[derive(Debug)]
+pub(super) struct EvmReader {
+    pub(super) genesis: Arc<Genesis>,
+    pub(super) codes: Codes,
+}
+
+impl Reader for EvmReader {
+    fn query(
+        &self,
+        state: &dyn State,
+        query: &[u8],
+    ) -> Result<Result<bytes::Bytes, String>, StateError> {
+        match Query::try_from_slice(query) {
+            Ok(query) => self.answer(state, query),
+            Err(error) => Ok(Err(format!("this is no question: {error}"))),
+        }
+    }
+}
+
+type Answer = Result<Result<bytes::Bytes, String>, StateError>;
+
+fn answer(content: &impl BorshSerialize) -> Answer {
+    Ok(Ok(stored::encode(content).into()))
+}
+
+impl EvmReader {
+    fn answer(&self, state: &dyn State, query: Query) -> Answer {
+        match query {
+            Query::Head => answer(&head(state)?),
+            Query::Block { at, transactions } => answer(&find_block(state, at, transactions)?),
+            Query::Transaction(hash) => answer(&find_transaction(state, hash)?),
+            Query::Account(at) => answer(&account(state, at)?),
+            Query::Code(at) => answer(&world::code(state, account(state, at)?.code_hash)?),
+            Query::Slot(at, slot) => answer(&world::slot(state, at, slot)?),
+            Query::Call(call) => answer(&call::call(&self.genesis, &self.codes, state, &call)?),
+            Query::Estimate(call) => {
+                answer(&call::estimate(&self.genesis, &self.codes, state, &call)?)
+            }
+            Query::Logs(filter) => match filter.find(state)? {
+                Ok(found) => answer(&found),
+                Err(error) => Ok(Err(error)),
+            },
+        }
+    }
+}
+
+fn account(state: &dyn State, at: Address) -> Result<Account, StateError> {
+    Ok(world::account(state, at)?.unwrap_or_default())
+}
+
+pub(super) fn head(state: &dyn State) -> Result<Head, StateError> {
+    let meta = history::meta(state)?.ok_or_else(stored::damaged)?;
+    Ok(Head { height: meta.height, hash: meta.hash, oldest: meta.oldest })
+}
+
+fn find_block(
+    state: &dyn State,
+    at: BlockAt,
+    transactions: bool,
+) -> Result<Option<FoundBlock>, StateError> {
+    let height = match at {
+        BlockAt::Height(height) => Some(height),
+        BlockAt::Hash(hash) => history::height_of(state, hash)?,
+    };
+    let Some(height) = height else { return Ok(None) };
+    let Some(block) = history::block(state, height)? else { return Ok(None) };
+    let count = if transactions { block.transactions } else { 0 };
+    let transactions = history::transactions(state, height, count)?;
+    Ok(Some(FoundBlock { block, transactions }))
+}
+
+fn find_transaction(state: &dyn State, hash: B256) -> Result<Option<FoundTransaction>, StateError> {
+    let Some(location) = history::location_of(state, hash)? else { return Ok(None) };
+    let block = history::block(state, location.height)?.ok_or_else(stored::damaged)?;
+    let transaction = history::transaction(state, location)?.ok_or_else(stored::damaged)?;
+    Ok(Some(FoundTransaction { location, block, transaction }))
+}

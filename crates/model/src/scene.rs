@@ -1,0 +1,296 @@
+//! Scenes: everything that a run depends on, and what of it is refused.
+
+use crate::prices::Prices;
+use crate::workload::{Arrivals, Load, Receivers, Work};
+use quorate_crypto::SchemeKind;
+use quorate_engine::{FlowControl, Settings, SettingsError, UnfitProtocol};
+use quorate_storage::Durability;
+use quorate_types::{Committee, ReplicaId, Weights, WeightsError};
+use quorate_wan::Topology;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Everything that a run depends on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scene {
+    /// Seed of keys, delays and arrivals.
+    pub seed: u64,
+    /// Members of the committee, 1 to 1,024, all of one weight.
+    pub validators: u16,
+    /// Redundant members, beyond what faults ask for: `c` of `n = 3f+2c+1`.
+    pub redundancy: u64,
+    /// Voting scheme: Ed25519, BLS or BLS with threshold keys.
+    pub scheme: SchemeKind,
+    /// Settings of all replicas.
+    pub settings: Settings,
+    /// Durability that a commit of the log waits for.
+    pub durability: Durability,
+    /// Regions of the members, and delays between them.
+    pub topology: Topology,
+    /// Machines that the members run on.
+    pub host: HostProfile,
+    /// Prices of operations on those machines.
+    pub prices: Prices,
+    /// Signatures are computed, and not priced stand-ins. The estimate repeats it; it should be the
+    /// same otherwise.
+    pub real_signatures: bool,
+    /// Load that clients offer.
+    pub load: Load,
+    /// Time under load before the measurement window.
+    pub warmup: Duration,
+    /// Length of the measurement window.
+    pub duration: Duration,
+    /// Members that crash for good, and the time since the beginning at which they do.
+    pub crashed: Vec<(ReplicaId, Duration)>,
+    /// Time at which the leader of the first view crashes, if it does.
+    pub leader_crashes: Option<Duration>,
+    /// Urgent frames that reach a validator within so long of each other are taken up together:
+    /// less exact, and quicker with hundreds of validators. Zero takes up each when it comes.
+    pub take_up: Duration,
+    /// Frames lost, as a share of all, 0 to 1: each comes one round trip late.
+    pub loss: f64,
+    /// Partitions of the members.
+    pub partitions: Vec<Partition>,
+    /// Implementation that is modelled.
+    pub profile: Profile,
+}
+
+/// Machines that validators run on. All hosts are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostProfile {
+    /// Cores of a host, each as quick as the price list's.
+    pub cores: u32,
+    /// Megabits a second that leave a host; `None`: any.
+    pub uplink_mbps: Option<f64>,
+    /// Megabits a second that a host takes in; `None`: any.
+    pub downlink_mbps: Option<f64>,
+    /// Validators on each host, each with its client: they are given to the hosts in turn, as they
+    /// are to regions. They reach each other without the host's link.
+    pub validators_per_host: usize,
+}
+
+impl HostProfile {
+    /// Profile of a cloud: one validator on each host.
+    #[must_use]
+    pub fn cloud(cores: u32, mbps: f64) -> Self {
+        let mbps = Some(mbps);
+        Self { cores, uplink_mbps: mbps, downlink_mbps: mbps, validators_per_host: 1 }
+    }
+
+    /// Number of hosts that so many validators take.
+    #[must_use]
+    pub fn hosts(&self, validators: usize) -> usize {
+        validators.div_ceil(self.validators_per_host.max(1))
+    }
+
+    /// Profile of one machine for everything, as `quorate bench` has it.
+    #[must_use]
+    pub fn local(cores: u32, validators: u16) -> Self {
+        let validators_per_host = usize::from(validators);
+        Self { cores, uplink_mbps: None, downlink_mbps: None, validators_per_host }
+    }
+}
+
+/// Partition of the members for a while. Nothing is lost: it arrives late.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Partition {
+    /// Members on one side, by index.
+    pub members: Vec<u16>,
+    /// Beginning, since that of the scene.
+    pub at: Duration,
+    /// Length of the partition.
+    pub duration: Duration,
+}
+
+impl Partition {
+    /// Tells whether two members are on different sides.
+    pub(crate) fn separates(&self, one: usize, other: usize) -> bool {
+        let inside = |member: usize| self.members.iter().any(|one| usize::from(*one) == member);
+        inside(one) != inside(other)
+    }
+}
+
+/// Implementation whose replica is modelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// This program's own replica.
+    Quorate,
+    /// The reference implementation of paper 000 and of the published AWS runs, not fitted to them:
+    /// what it leaves out is said at [`Scene::as_reference`]. Its settings come from there.
+    Reference,
+}
+
+/// Reason for which a scene cannot be run.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SceneError {
+    /// No members, or more than an index can name.
+    #[error("a scene has 1 to {max} validators, this one has {0}", max = Committee::MEMBERS_MAX)]
+    Validators(u16),
+    /// Places for another number of members.
+    #[error("the topology is for {topology} members, the scene has {validators}")]
+    Topology {
+        /// Number of members in the topology.
+        topology: usize,
+        /// Number of members in the scene.
+        validators: u16,
+    },
+    /// Validators of different regions on one host.
+    #[error(
+        "{validators} validators on {hosts} hosts: the hosts must be a multiple of the regions, or two \
+         regions share one; change the validators on each host"
+    )]
+    Hosts {
+        /// Number of members in the scene.
+        validators: u16,
+        /// Number of their hosts.
+        hosts: usize,
+    },
+    /// Settings that replicas refuse.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The stub scheme has no price.
+    #[error("the stub scheme has no price: use ed25519, bls or bls-threshold")]
+    Scheme,
+    /// Members that do not make the redundancy that was asked for.
+    #[error(transparent)]
+    Redundancy(#[from] WeightsError),
+    /// A committee or keys that the protocol does not support.
+    #[error(transparent)]
+    Unfit(#[from] UnfitProtocol),
+    /// A figure out of its range.
+    #[error("{what} is {value}; it must be {rule}")]
+    Range {
+        /// Name of the figure.
+        what: &'static str,
+        /// Value in the scene.
+        value: f64,
+        /// Rule for its values, in words.
+        rule: &'static str,
+    },
+    /// A member that there is not, or a time that the run does not reach.
+    #[error(
+        "validator {member} cannot crash at {at:?}: there are {validators}, and the run ends at {ends:?}"
+    )]
+    Crash {
+        /// Index of the member.
+        member: u16,
+        /// Time of the crash.
+        at: Duration,
+        /// Number of members that there are.
+        validators: u16,
+        /// Time at which the run ends.
+        ends: Duration,
+    },
+    /// A rule of the protocol was broken in the run: no figure of it means anything.
+    #[error("the run broke a property: {0}")]
+    Broken(String),
+}
+
+impl Scene {
+    /// Scene of a cloud run of this program with every default: one t3.medium for each validator,
+    /// the load of paper 000, Ed25519.
+    #[must_use]
+    pub fn new(topology: Topology, rate: f64, prices: Prices) -> Self {
+        Self {
+            seed: 1,
+            validators: u16::try_from(topology.members()).expect("a committee"),
+            redundancy: 0,
+            scheme: SchemeKind::Ed25519,
+            settings: Settings { timeout_ms: 5_000, batch_delay_ms: 100, ..Settings::default() },
+            durability: Durability::Fsync,
+            topology,
+            host: HostProfile::cloud(1, 5_000.0),
+            prices,
+            real_signatures: false,
+            load: Load {
+                rate,
+                tx_bytes: 512,
+                arrivals: Arrivals::Fixed,
+                bundle_delay: Duration::from_millis(50),
+                sessions: None,
+                receivers: Receivers::One,
+                work: Work::Noop,
+            },
+            warmup: Duration::from_secs(5),
+            duration: Duration::from_secs(20),
+            crashed: Vec::new(),
+            leader_crashes: None,
+            take_up: Duration::ZERO,
+            loss: 0.0,
+            partitions: Vec::new(),
+            profile: Profile::Quorate,
+        }
+    }
+
+    /// Same scene with the reference implementation in the place of this program.
+    ///
+    /// A body counts as stored as soon as it is there; votes are checked singly as they arrive and
+    /// certify at exactly the quorum; proposals are signed with the voting key; there is no TLS, no
+    /// sync and no execution; batches leave at 500 KB or after 100 ms, with no flow control; views
+    /// time out after 5 s. Clients send unsigned operations and get no answer. Hashing is SHA-512
+    /// and the store RocksDB: the first is priced, the second is a copy.
+    ///
+    /// Whatever the scene's settings say of these is overruled.
+    #[must_use]
+    pub fn as_reference(mut self) -> Self {
+        self.settings.verify = quorate_crypto::Policy::Each;
+        self.settings.comparison.proposal_key = quorate_consensus::ProposalKey::Voting;
+        self.settings.vote_wait_ms = 0;
+        self.settings.batch_bytes = 500_000;
+        self.settings.batch_delay_ms = 100;
+        self.settings.timeout_ms = 5_000;
+        self.settings.comparison.flow_control = FlowControl::Fixed;
+        self.settings.author_bytes_max = 1 << 32;
+        self.settings.mempool_bytes_max = 1 << 32;
+        self.durability = Durability::Os;
+        self.profile = Profile::Reference;
+        self
+    }
+
+    /// Weights of the members.
+    pub(crate) fn weights(&self) -> Result<Weights, WeightsError> {
+        Weights::equal(usize::from(self.validators)).with_redundancy(self.redundancy)
+    }
+
+    /// Refuses what cannot be run, with the reason.
+    pub(crate) fn check(&self) -> Result<(), SceneError> {
+        let validators = self.validators;
+        if !(1..=Committee::MEMBERS_MAX).contains(&usize::from(validators)) {
+            return Err(SceneError::Validators(validators));
+        }
+        if self.topology.members() != usize::from(validators) {
+            return Err(SceneError::Topology { topology: self.topology.members(), validators });
+        }
+        let (regions, hosts) = (self.topology.regions(), self.host.hosts(usize::from(validators)));
+        let neighbours = regions.iter().zip(regions.iter().skip(hosts));
+        if neighbours.into_iter().any(|(one, next)| one != next) {
+            return Err(SceneError::Hosts { validators, hosts });
+        }
+        if self.scheme == SchemeKind::Stub {
+            return Err(SceneError::Scheme);
+        }
+        self.settings.validate()?;
+        self.settings.protocol.check_committee(&self.weights()?, self.scheme)?;
+        let ends = self.warmup + self.duration;
+        if let Some((ReplicaId(member), at)) =
+            self.crashed.iter().copied().find(|(member, at)| member.0 >= validators || *at >= ends)
+        {
+            return Err(SceneError::Crash { member, at, validators, ends });
+        }
+        let range = |what, value: f64, ok: bool, rule| {
+            if ok { Ok(()) } else { Err(SceneError::Range { what, value, rule }) }
+        };
+        let Load { rate, tx_bytes, .. } = self.load;
+        range("rate", rate, rate > 0.0 && rate <= 1e7, "more than 0, at most 10,000,000")?;
+        let fits = (1..=quorate_types::Request::BYTES_MAX).contains(&tx_bytes);
+        range("tx_bytes", tx_bytes as f64, fits, "1 to 131072")?;
+        range("loss", self.loss, (0.0..1.0).contains(&self.loss), "0 or more, less than 1")?;
+        let seconds = self.duration.as_secs_f64();
+        range("duration", seconds, (1.0..=3_600.0).contains(&seconds), "1 to 3600 seconds")?;
+        for mbps in [self.host.uplink_mbps, self.host.downlink_mbps].into_iter().flatten() {
+            range("bandwidth", mbps, mbps > 0.0, "more than 0")?;
+        }
+        range("cores", f64::from(self.host.cores), self.host.cores > 0, "at least 1")
+    }
+}

@@ -1,0 +1,239 @@
+//! Simulation of a scene: the loop over its events.
+//!
+//! Its parts are layers, each calling those before it alone: `state`; `checks` and `machine`, jobs
+//! of single stations; `work`, every job with its cost; `service`, queues and cores; `transport`,
+//! frames between hosts; `effects`, what comes of jobs; and this loop.
+
+mod checks;
+mod effects;
+mod event;
+mod machine;
+mod service;
+mod state;
+mod transport;
+mod work;
+
+use crate::clients::arrival_interval;
+use crate::gauges::Gauges;
+use crate::jobs::Job;
+use crate::outcome::{Estimate, Progress, Signatures};
+use crate::queue::Priority;
+use crate::scene::{Scene, SceneError};
+use crate::service_times::ServiceTimes;
+use crate::station::Station;
+use crate::time::{Nanos, nanos};
+use event::{SimEvent, TraceHash};
+use quorate_crypto::stand_in::StandIns;
+use quorate_types::Event;
+use state::State;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+/// Clients begin when validators have started.
+const LOAD_FROM: Nanos = 200_000_000;
+
+/// Events between two reports of progress.
+const PROGRESS_EVENTS: u64 = 1 << 14;
+
+/// A run of a scene.
+pub(crate) struct Simulation {
+    state: State,
+    /// Time between two handovers of operations to a client's sessions.
+    interval: Nanos,
+    /// The measurement window.
+    window: Range<Nanos>,
+    /// Gauges at the beginning of the window.
+    before: Gauges,
+    /// Events processed.
+    events: u64,
+    trace: TraceHash,
+    signatures: Signatures,
+    /// Signatures are stand-ins while it lives, those of keys being made included.
+    _stand_ins: Option<StandIns>,
+}
+
+impl Simulation {
+    pub(crate) fn new(scene: &Scene) -> Self {
+        let stand_ins = (!scene.real_signatures).then(StandIns::begin);
+        let begins = nanos(scene.warmup);
+        let window = begins..begins + nanos(scene.duration);
+        let mut simulation = Self {
+            state: State::new(scene, &window),
+            interval: arrival_interval(scene.load.bundle_delay),
+            window,
+            before: Gauges::default(),
+            events: 0,
+            trace: TraceHash::default(),
+            signatures: if scene.real_signatures { Signatures::Real } else { Signatures::Priced },
+            _stand_ins: stand_ins,
+        };
+        simulation.schedule_first(scene);
+        simulation
+    }
+
+    /// Measures the times that machines really take here, beside everything else.
+    pub(crate) fn with_service_times(mut self) -> Self {
+        self.state.service_times = Some(ServiceTimes::default());
+        self
+    }
+
+    /// Schedules what begins a run.
+    fn schedule_first(&mut self, scene: &Scene) {
+        let state = &mut self.state;
+        state.events.schedule(self.window.start, SimEvent::WindowBegins);
+        state.schedule_crashes(scene);
+        let members = state.nodes.validators.len();
+        for member in 0..members {
+            let recovered = Job::Handle(vec![Event::Recovered(Box::default())]);
+            state.queue(member, Station::Machine, Priority::Answer, recovered);
+            // Not in step: each at another part of an interval.
+            let phase = self.interval * member as u64 / members as u64;
+            state.events.schedule(LOAD_FROM + phase, SimEvent::LoadDue { member });
+        }
+    }
+
+    /// Runs to the end; returns the estimate, and service times where they were measured.
+    pub(crate) fn run(
+        mut self,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(Estimate, ServiceTimes), SceneError> {
+        let began = Instant::now();
+        while let Some((at, event)) = self.state.events.pop() {
+            if at > self.window.end {
+                break;
+            }
+            self.state.now = at;
+            self.events += 1;
+            self.trace.record(at, &event);
+            self.handle(event).map_err(SceneError::Broken)?;
+            if self.events.is_multiple_of(PROGRESS_EVENTS) {
+                progress(Progress {
+                    virtual_time: Duration::from_nanos(at),
+                    total: Duration::from_nanos(self.window.end),
+                    committed: self.state.latencies.committed,
+                });
+            }
+        }
+        self.state.now = self.window.end;
+        let service_times = self.state.service_times.take().unwrap_or_default();
+        Ok((self.estimate(began.elapsed()), service_times))
+    }
+
+    /// Handles an event. The error is a broken property.
+    fn handle(&mut self, event: SimEvent) -> Result<(), String> {
+        let state = &mut self.state;
+        match event {
+            SimEvent::JobDone { host } => return self.finish_jobs(host),
+            SimEvent::Arrived { to, frame } => state.arrive(to, frame),
+            SimEvent::ArrivalsDue { member } => state.take_arrivals(member),
+            SimEvent::Received { to, frame } => state.receive(to, frame),
+            SimEvent::Synced { member } => return state.synced(member),
+            SimEvent::Timeout { member } => self.on_timeout(member),
+            SimEvent::ClientTimeout { member } => self.on_client_timeout(member),
+            SimEvent::LoadDue { member } => self.offer(member),
+            SimEvent::Crash { member } => {
+                state.view_change.on_crash(state.now);
+                state.nodes.validators[member].crash();
+            }
+            SimEvent::WindowBegins => self.before = self.gauges(),
+        }
+        Ok(())
+    }
+
+    /// Ends the service of jobs that are done, and begins others.
+    fn finish_jobs(&mut self, host: usize) -> Result<(), String> {
+        let state = &mut self.state;
+        if !state.hosts.begin_check(host, state.now) {
+            return Ok(());
+        }
+        while let Some(job) = state.hosts.finish(host, state.now) {
+            let (member, station) = (job.member, job.station);
+            state.nodes.validators[member].station(station).end();
+            state.complete(member, station, job.completion)?;
+            state.serve(member, station);
+            state.nodes.validators[member].station(station).rest();
+        }
+        state.check_later(host);
+        Ok(())
+    }
+
+    /// A machine's timer is due, unless it was armed anew since.
+    fn on_timeout(&mut self, member: usize) {
+        let state = &mut self.state;
+        let validator = &mut state.nodes.validators[member];
+        if validator.armed != Some(state.now) {
+            return;
+        }
+        validator.armed = None;
+        if validator.alive && !std::mem::replace(&mut validator.timeout_queued, true) {
+            state.queue(member, Station::Machine, Priority::Answer, Job::Timeout);
+        }
+    }
+
+    /// A timer of a client's sessions is due, unless it was armed anew since.
+    fn on_client_timeout(&mut self, member: usize) {
+        let state = &mut self.state;
+        let client = &mut state.nodes.clients[member];
+        if client.armed == Some(state.now) {
+            client.armed = None;
+            state.queue(member, Station::Client, Priority::Answer, Job::ClientTimeout);
+        }
+    }
+
+    /// Operations that are due are handed to a client.
+    fn offer(&mut self, member: usize) {
+        let state = &mut self.state;
+        let operations = state.nodes.clients[member].arrivals(self.interval);
+        if operations > 0 {
+            let job = Job::Submit { operations, at: state.now };
+            state.queue(member, Station::Client, Priority::Answer, job);
+        }
+        state.events.schedule(state.now + self.interval, SimEvent::LoadDue { member });
+    }
+
+    fn gauges(&self) -> Gauges {
+        let State { nodes, hosts, links, execution, now, .. } = &self.state;
+        Gauges::read(*now, nodes, hosts, links, execution.last().0)
+    }
+
+    /// Estimate from a run that took `wall`.
+    fn estimate(mut self, wall: Duration) -> Estimate {
+        let span = self.window.end - self.window.start;
+        let seconds = span as f64 / 1e9;
+        let (before, gauges) = (std::mem::take(&mut self.before), self.gauges());
+        let state = &mut self.state;
+        let root = state.execution.last().1.0[..8].try_into().expect("8 bytes");
+        let cores = f64::from(state.hosts.cores());
+        let members = state.nodes.validators.len() as f64;
+        let latencies = &mut state.latencies;
+        Estimate {
+            committed_tps: latencies.counted as f64 / seconds,
+            one_validator: latencies.own.percentiles(),
+            first_validator: latencies.first.percentiles(),
+            slowest_validator: latencies.slowest.percentiles(),
+            acknowledged: latencies.acknowledged.percentiles(),
+            answered: std::mem::take(&mut latencies.answered),
+            seconds: latencies.seconds(),
+            offered: latencies.offered,
+            refused: latencies.refused,
+            views: gauges.views - before.views,
+            timeouts: gauges.timeouts - before.timeouts,
+            heights: gauges.heights - before.heights,
+            view_change: state.view_change.view_change(),
+            fast_decisions: gauges.fast - before.fast,
+            slow_decisions: gauges.slow - before.slow,
+            messages_per_second: gauges.sent_frames(&before) as f64 / seconds,
+            certificate_bytes: gauges.certificate_bytes,
+            utilisation: gauges.utilisation(&before, span),
+            cores_busiest: gauges.busiest_cores(&before) as f64 / span as f64 / cores,
+            uplink_busiest: gauges.busiest_uplink(&before) as f64 / span as f64,
+            bytes_sent_per_second: gauges.sent_bytes(&before) as f64 / seconds / members,
+            dropped: state.in_flight.dropped,
+            wall_s: wall.as_secs_f64(),
+            virtual_s: self.window.end as f64 / 1e9,
+            events: self.events,
+            signatures: self.signatures,
+            trace_hash: format!("{:016x}", self.trace.with_root(root)),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Frames on their way: from a machine's send over links to the stations of their receivers.
+
+use super::event::SimEvent;
+use super::state::State;
+use crate::frames::Frame;
+use crate::jobs::{Destination, Job};
+use crate::queue::Priority;
+use crate::station::Station;
+use crate::time::Nanos;
+use quorate_types::{Lane, Peer, Recipients};
+use std::rc::Rc;
+
+/// A frame that passes its receiver's link within so long is taken to have passed at once: no
+/// event of its own.
+const AT_ONCE: Nanos = 5_000;
+
+/// Members to whom a frame is sent in one turn, where arrivals are taken up by spans.
+const RANGE: usize = 32;
+
+impl State {
+    /// Hands a frame to the network's threads, once for each that it goes to.
+    pub(crate) fn send(&mut self, member: usize, to: Recipients, frame: &Rc<Frame>) {
+        match to {
+            Recipients::All if self.inbound.takes(frame) => {
+                let members = self.nodes.validators.len();
+                for from in (0..members).step_by(RANGE) {
+                    let to = from..members.min(from + RANGE);
+                    let job = Job::SendToRange { to, frame: Rc::clone(frame) };
+                    self.queue(member, Station::Net, Priority::Urgent, job);
+                }
+            }
+            Recipients::All => {
+                for to in (0..self.nodes.validators.len()).filter(|to| *to != member) {
+                    self.send_one(member, Destination::Validator(to), frame);
+                }
+            }
+            Recipients::One(to) => {
+                self.send_one(member, Destination::Validator(to.index()), frame);
+            }
+            Recipients::Client(client) => {
+                if let Some((place, _)) = self.client_of(client) {
+                    self.send_one(member, Destination::Client(place), frame);
+                }
+            }
+        }
+    }
+
+    fn send_one(&mut self, member: usize, to: Destination, frame: &Rc<Frame>) {
+        let priority = if frame.lane == Lane::Bulk { Priority::Bulk } else { Priority::Urgent };
+        if priority == Priority::Bulk && !self.in_flight.enter(member, to.index(), frame.bytes) {
+            return;
+        }
+        self.queue(member, Station::Net, priority, Job::Send { to, frame: Rc::clone(frame) });
+    }
+
+    /// A frame leaves its host.
+    pub(crate) fn depart(&mut self, member: usize, to: Destination, frame: Rc<Frame>) {
+        if matches!(frame.peer, Peer::Replica(_)) {
+            let validator = &mut self.nodes.validators[member];
+            validator.sent_bytes += frame.bytes as u64;
+            validator.sent_frames += frame.each().count() as u64;
+        }
+        let at = self.links.send(self.now, member, to.index(), frame.lane, frame.bytes);
+        match to {
+            Destination::Validator(to) if self.inbound.takes(&frame) => {
+                if let Some(at) = self.inbound.put(to, at, frame) {
+                    self.events.schedule(at, SimEvent::ArrivalsDue { member: to });
+                }
+            }
+            _ => self.events.schedule(at, SimEvent::Arrived { to, frame }),
+        }
+    }
+
+    /// Takes up the frames that reached a validator's host within the span that ends now.
+    pub(crate) fn take_arrivals(&mut self, member: usize) {
+        let arrived = self.inbound.take(member, self.now);
+        if let Some(frame) = Frame::gathered(arrived) {
+            self.arrive(Destination::Validator(member), frame);
+        }
+    }
+
+    /// A frame passes its receiver's link, or several that came together: they have passed at once,
+    /// or when the last of them has.
+    pub(crate) fn arrive(&mut self, to: Destination, frame: Rc<Frame>) {
+        let (now, links) = (self.now, &mut self.links);
+        let each = frame.each();
+        let ends = each.map(|one| links.receive(now, one.from, to.index(), one.lane, one.bytes));
+        let at = ends.max().unwrap_or(now);
+        if at > now + AT_ONCE {
+            self.events.schedule(at, SimEvent::Received { to, frame });
+        } else {
+            self.receive(to, frame);
+        }
+    }
+
+    /// A frame is all in, and waits for its receiver's threads.
+    pub(crate) fn receive(&mut self, to: Destination, frame: Rc<Frame>) {
+        match to {
+            Destination::Validator(member) if !self.nodes.validators[member].alive => {
+                self.in_flight.leave(&frame, member);
+            }
+            Destination::Validator(member) => {
+                let priority = if frame.is_urgent() { Priority::Urgent } else { Priority::Bulk };
+                self.queue(member, Station::Net, priority, Job::Receive(frame));
+            }
+            Destination::Client(member) => {
+                self.queue(member, Station::Client, Priority::Urgent, Job::Reply(frame));
+            }
+        }
+    }
+}

@@ -1,0 +1,313 @@
+use super::*;
+use quorate_crypto::SchemeKind;
+use quorate_engine::ProtocolKind;
+use quorate_types::ReplicaId;
+use quorate_wan::{Matrix, Topology};
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+const REGIONS: [&str; 4] = ["us-east-1", "us-west-1", "ap-southeast-2", "eu-central-1"];
+
+fn wide(validators: usize) -> Topology {
+    let matrix = Matrix::aws();
+    let regions = REGIONS.map(|name| matrix.region(name).unwrap());
+    Topology::in_regions(matrix, &regions, validators)
+}
+
+fn scene(validators: usize, rate: f64) -> Scene {
+    let prices = Prices::shipped("this-machine").unwrap();
+    let mut scene = Scene::new(wide(validators), rate, prices);
+    scene.warmup = Duration::from_secs(2);
+    scene.duration = Duration::from_secs(3);
+    scene
+}
+
+fn outcome(scene: &Scene) -> Estimate {
+    run(scene, &mut |_| {}).unwrap()
+}
+
+#[test]
+fn four_validators_on_four_continents_commit_what_is_offered() {
+    let outcome = outcome(&scene(4, 2_000.0));
+    assert!((1_900.0..=2_100.0).contains(&outcome.committed_tps), "{outcome:#?}");
+    let latency = outcome.one_validator.p50_ms;
+    assert!((200.0..=900.0).contains(&latency), "{outcome:#?}");
+    assert!(outcome.first_validator.p50_ms <= latency);
+    assert!(outcome.slowest_validator.p50_ms >= latency);
+    assert!(outcome.acknowledged.p50_ms >= outcome.first_validator.p50_ms);
+    assert_eq!((outcome.timeouts, outcome.refused, outcome.dropped), (0, 0, 0));
+}
+
+#[test]
+fn the_same_scene_is_the_same_run_and_another_seed_another() {
+    let mut scene = scene(7, 3_000.0);
+    scene.load.arrivals = Arrivals::Poisson;
+    let first = outcome(&scene);
+    let again = outcome(&scene);
+    assert_eq!(first.trace_hash, again.trace_hash);
+    assert_eq!(Estimate { wall_s: first.wall_s, ..again }, first);
+    scene.seed = 2;
+    assert_ne!(outcome(&scene).trace_hash, first.trace_hash);
+}
+
+/// Nobody pays for what nobody signs; everything else is as it was.
+#[test]
+fn without_signatures_processors_have_less_to_do() {
+    let mut scene = scene(4, 2_000.0);
+    let signed = outcome(&scene);
+    scene.settings.comparison.signatures = false;
+    let unsigned = outcome(&scene);
+    let work = |outcome: &Estimate| outcome.utilisation.iter().map(|one| one.mean).sum::<f64>();
+    assert!(work(&unsigned) < 0.8 * work(&signed), "{} {}", work(&unsigned), work(&signed));
+    assert!(unsigned.committed_tps > 0.9 * signed.committed_tps);
+}
+
+/// Each request is in several bodies, counts once, and costs more.
+#[test]
+fn a_request_that_goes_to_all_counts_once() {
+    let mut scene = scene(4, 2_000.0);
+    let one = outcome(&scene);
+    scene.load.receivers = Receivers::All;
+    scene.settings.comparison.filter_requests = false;
+    let all = outcome(&scene);
+    assert!((all.committed_tps / one.committed_tps - 1.0).abs() < 0.1, "{}", all.committed_tps);
+    assert!(all.bytes_sent_per_second > 1.5 * one.bytes_sent_per_second);
+}
+
+/// Prices are charged for what is called, and stand-ins call the same: only the time that a run
+/// takes may differ.
+#[test]
+fn real_signatures_make_no_difference_to_any_figure() {
+    for scheme in [SchemeKind::Ed25519, SchemeKind::Bls] {
+        let mut scene = scene(4, 400.0);
+        (scene.scheme, scene.warmup) = (scheme, Duration::from_secs(1));
+        scene.duration = Duration::from_secs(1);
+        let priced = outcome(&scene);
+        scene.real_signatures = true;
+        let real = outcome(&scene);
+        assert_eq!((priced.signatures, real.signatures), (Signatures::Priced, Signatures::Real));
+        let (wall_s, signatures) = (real.wall_s, real.signatures);
+        assert_eq!(Estimate { wall_s, signatures, ..priced }, real, "{scheme}");
+    }
+}
+
+#[test]
+fn a_saturated_station_works_at_the_rate_of_its_price() {
+    let mut scene = scene(4, 3_000.0);
+    scene.prices.execution.operation_us = 1_000.0;
+    scene.prices.crowded = PerStation::all(1.0);
+    let outcome = outcome(&scene);
+    let executed = outcome.acknowledged.operations as f64 / 3.0;
+    assert!((850.0..=1_050.0).contains(&executed), "{executed}");
+    assert!(outcome.station(Station::Execution).unwrap().mean > 0.8, "{outcome:#?}");
+    assert!(outcome.committed_tps > 1_100.0, "what is decided does not wait for it: {outcome:#?}");
+}
+
+/// Transactions cost their price at execution, and every validator pays for each sender once.
+#[test]
+fn transactions_cost_their_execution_and_every_validator_their_senders() {
+    let used = |work: Work, recover_us: f64| {
+        let mut scene = scene(4, 2_000.0);
+        scene.host.cores = 8;
+        scene.load.work = work;
+        scene.prices.secp256k1.recover_us = recover_us;
+        scene.prices.execution.evm_tx_us = 200.0;
+        let outcome = outcome(&scene);
+        let of = |station| outcome.station(station).unwrap().mean;
+        (of(Station::Checks), of(Station::Execution))
+    };
+    let (nothing, idle) = used(Work::Noop, 100.0);
+    let (free, executing) = used(Work::Evm, 0.0);
+    let (paid, _) = used(Work::Evm, 100.0);
+    assert!((free - nothing).abs() < 0.2 * nothing, "{free} {nothing}");
+    assert!((0.38..0.5).contains(&(executing - idle)), "2,000 times 200 µs: {executing} {idle}");
+    assert!((0.18..0.22).contains(&(paid - free)), "2,000 times 100 µs: {paid} {free}");
+}
+
+#[test]
+fn work_costs_its_multiple_while_all_cores_are_taken() {
+    let executed = |cores: u32, times: f64| {
+        let mut scene = scene(4, 3_000.0);
+        scene.host.cores = cores;
+        scene.prices.execution.operation_us = 1_000.0;
+        scene.prices.crowded = PerStation { execution: times, ..PerStation::all(1.0) };
+        outcome(&scene).acknowledged.operations as f64
+    };
+    // One thread executes: with eight cores some are always free.
+    let free = executed(8, 1.0);
+    assert!((0.95..1.05).contains(&(executed(8, 2.0) / free)), "{free}");
+    let ratio = executed(1, 2.0) / executed(1, 1.0);
+    assert!(ratio < 0.75, "{ratio}");
+}
+
+#[test]
+fn a_shared_host_has_its_cores_and_no_more() {
+    let mut scene = scene(4, 2_000.0);
+    scene.topology = Topology::uniform(4, Duration::ZERO);
+    // A core and a half of execution, on one core for all four.
+    scene.prices.execution.operation_us = 190.0;
+    scene.host = HostProfile::local(1, 4);
+    let outcome = outcome(&scene);
+    assert!(outcome.cores_busiest <= 1.0 && outcome.cores_busiest > 0.8, "{outcome:#?}");
+    let executed = outcome.acknowledged.operations as f64 / 3.0;
+    assert!(executed < 1_500.0, "{executed}");
+}
+
+/// Its parts follow one another, and what was offered is committed after it.
+#[test]
+fn a_view_change_is_timed_by_its_parts() {
+    let mut scene = scene(4, 500.0);
+    scene.settings.protocol = ProtocolKind::Sbft;
+    scene.settings.timeout_ms = 1_000;
+    scene.leader_crashes = Some(Duration::from_millis(2_500));
+    scene.duration = Duration::from_secs(6);
+    let outcome = outcome(&scene);
+    let change = outcome.view_change.expect("a primary that crashed");
+    assert!(change.given_up_ms > 0.0, "{change:?}");
+    assert!(change.given_up_ms <= change.last_report_ms, "{change:?}");
+    assert!(Some(change.given_up_ms) < change.new_view_ms, "{change:?}");
+    assert!(change.new_view_ms < change.resumed_ms, "{change:?}");
+    assert!(change.report_bytes > 0);
+    assert!(outcome.committed_tps > 250.0, "{outcome:#?}");
+}
+
+/// With a quarter of the members dead, clients in a closed loop have their answers all the same.
+#[test]
+fn a_closed_loop_offers_what_is_answered() {
+    let mut scene = scene(7, 1.0);
+    scene.settings.protocol = ProtocolKind::Sbft;
+    scene.load.arrivals = Arrivals::Closed(NonZeroUsize::new(8).unwrap());
+    scene.load.sessions = NonZeroUsize::new(3);
+    scene.load.receivers = Receivers::Leader;
+    scene.crashed = vec![(ReplicaId(6), Duration::ZERO)];
+    let outcome = outcome(&scene);
+    let answered: u64 = outcome.answered.iter().map(|one| u64::from(one.count)).sum();
+    assert!(answered >= 3 * 8 * 3, "three requests of each client at least: {answered}");
+    assert!(outcome.offered - answered <= 3 * 8, "one request of each is open at most");
+}
+
+/// Taking arrivals up by spans leaves the same protocol at about the same pace.
+#[test]
+fn arrivals_by_spans_change_little() {
+    for protocol in [ProtocolKind::Pbft, ProtocolKind::Jolteon] {
+        let mut scene = scene(7, 1_000.0);
+        scene.settings.protocol = protocol;
+        let exact = outcome(&scene);
+        scene.take_up = Duration::from_millis(1);
+        let by_spans = outcome(&scene);
+        let ratio = by_spans.acknowledged.p50_ms / exact.acknowledged.p50_ms;
+        assert!((0.9..1.15).contains(&ratio), "{protocol}: {ratio}");
+        assert!(by_spans.events < exact.events, "{protocol}");
+    }
+}
+
+#[test]
+fn a_host_has_validators_of_one_region() {
+    let mut scene = scene(8, 1_000.0);
+    scene.host.validators_per_host = 3;
+    let refused = run(&scene, &mut |_| {}).unwrap_err();
+    assert_eq!(refused, SceneError::Hosts { validators: 8, hosts: 3 });
+    scene.host.validators_per_host = 2;
+    assert!(outcome(&scene).committed_tps > 0.0);
+}
+
+#[test]
+fn every_receiver_is_charged_for_what_is_computed_once() {
+    let outcome = outcome(&scene(7, 3_000.0));
+    let checks = outcome.station(Station::Checks).unwrap();
+    assert!(checks.mean > 0.0 && checks.busiest < 1.1 * checks.mean, "{checks:?}");
+}
+
+#[test]
+fn a_crashed_validator_costs_views_and_nothing_else() {
+    let mut scene = scene(4, 1_000.0);
+    scene.settings.timeout_ms = 1_000;
+    scene.crashed = vec![(ReplicaId(3), Duration::from_millis(1_500))];
+    scene.duration = Duration::from_secs(8);
+    let outcome = outcome(&scene);
+    assert!(outcome.timeouts > 0, "{outcome:#?}");
+    assert!(outcome.committed_tps > 700.0, "{outcome:#?}");
+    assert!(outcome.slowest_validator.operations > 0, "three are all that live");
+}
+
+#[test]
+fn the_reference_answers_nobody_and_checks_each_vote() {
+    let mut scene = scene(10, 2_000.0);
+    scene.scheme = SchemeKind::Bls;
+    scene.prices.bls.pairing_us = 10_000.0;
+    let aggregate = outcome(&scene);
+    let reference = outcome(&scene.clone().as_reference());
+    assert_eq!(reference.acknowledged.operations, 0);
+    assert!((1_800.0..=2_200.0).contains(&reference.committed_tps), "{reference:#?}");
+    let votes =
+        |outcome: &Estimate| outcome.station(Station::Votes).unwrap().mean / outcome.views as f64;
+    assert!(votes(&reference) > 1.5 * votes(&aggregate), "{reference:#?} {aggregate:#?}");
+}
+
+#[test]
+fn the_reference_pays_for_no_clients_signatures() {
+    let reference = scene(4, 2_000.0).as_reference();
+    let mut dear = reference.clone();
+    dear.prices.ed25519.batch_item_us = 5_000.0;
+    dear.prices.ed25519.batch_key_us = 5_000.0;
+    let (cheap, dear) = (outcome(&reference), outcome(&dear));
+    let checks = |outcome: &Estimate| outcome.station(Station::Checks).unwrap().mean;
+    // Its votes and certificates cost more, and with that moments move a little.
+    assert!((0.98..1.02).contains(&(checks(&dear) / checks(&cheap))), "{cheap:#?} {dear:#?}");
+    let own = outcome(&scene(4, 2_000.0));
+    assert!(checks(&own) > 1.5 * checks(&cheap), "{own:#?} {cheap:#?}");
+}
+
+#[test]
+fn sleeping_threads_are_paid_for_and_busy_ones_are_not() {
+    let net = |rate: f64, wake_us: f64| {
+        let mut scene = scene(4, rate);
+        scene.topology = Topology::uniform(4, Duration::from_millis(5));
+        scene.prices.wake_us = PerStation { net: wake_us, ..PerStation::all(0.0) };
+        let outcome = outcome(&scene);
+        let net = outcome.station(Station::Net).unwrap();
+        (net.mean, net.wakes_per_second)
+    };
+    let (free, _) = net(500.0, 0.0);
+    let (paid, wakes) = net(500.0, 50.0);
+    let charged = wakes * 50e-6;
+    assert!((0.8..1.2).contains(&((paid - free) / charged)), "{free} {paid} {wakes}");
+    // Frames that wait for a thread wake nobody: four times the load is not four times the wakes.
+    let (_, more) = net(32_000.0, 50.0);
+    assert!(more < 3.0 * wakes, "{wakes} then {more}");
+}
+
+#[test]
+fn sessions_go_round_the_members() {
+    let mut scene = scene(4, 2_000.0);
+    scene.load.sessions = NonZeroUsize::new(2);
+    let outcome = outcome(&scene);
+    assert!((1_900.0..=2_100.0).contains(&outcome.committed_tps), "{outcome:#?}");
+    let client = outcome.station(Station::Client).unwrap();
+    assert!(client.busiest > 1.8 * client.mean, "two of four have clients: {client:?}");
+}
+
+/// Makes a scene impossible.
+type Spoil<'a> = &'a dyn Fn(&mut Scene);
+
+#[test]
+fn scenes_that_cannot_be_run_are_refused_with_a_reason() {
+    let good = scene(4, 1_000.0);
+    let refused = |change: &dyn Fn(&mut Scene)| {
+        let mut scene = good.clone();
+        change(&mut scene);
+        run(&scene, &mut |_| {}).unwrap_err().to_string()
+    };
+    let cases: [(Spoil<'_>, &str); 6] = [
+        (&|scene| scene.validators = 5, "the topology is for 4 members"),
+        (&|scene| scene.scheme = SchemeKind::Stub, "the stub scheme has no price"),
+        (&|scene| scene.load.rate = 0.0, "rate is 0"),
+        (&|scene| scene.loss = 1.0, "loss is 1"),
+        (&|scene| scene.host.cores = 0, "cores is 0"),
+        (&|scene| scene.settings.timeout_ms = 1, "timeout_ms"),
+    ];
+    for (change, reason) in cases {
+        let said = refused(change);
+        assert!(said.contains(reason), "{said}");
+    }
+}

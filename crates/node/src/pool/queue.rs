@@ -1,0 +1,122 @@
+//! The queue of one thread of the pool: jobs first, then frames, fairly by the peers that sent
+//! them.
+
+use crate::clock::Clock;
+use parking_lot::{Condvar, Mutex};
+use quorate_engine::{Budget, FairQueue, Verdict};
+use quorate_types::Peer;
+use quorate_types::machine::CombineJob;
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// What a thread of the pool takes next.
+pub(super) enum Work<T> {
+    /// Shares to be combined.
+    Combine(CombineJob),
+    /// A frame to be checked; to be followed by [`CheckQueue::charge`].
+    Check(T),
+}
+
+/// Queue of one thread, which others fill.
+#[derive(Debug)]
+pub(super) struct CheckQueue<T> {
+    waiting: Mutex<Waiting<T>>,
+    changed: Condvar,
+    clock: Clock,
+}
+
+#[derive(Debug)]
+struct Waiting<T> {
+    jobs: VecDeque<CombineJob>,
+    frames: FairQueue<T>,
+    is_closed: bool,
+}
+
+impl<T> CheckQueue<T> {
+    pub(super) fn new(clock: Clock, budget: Option<Budget>) -> Self {
+        let frames = FairQueue::new(budget);
+        let waiting = Waiting { jobs: VecDeque::new(), frames, is_closed: false };
+        Self { waiting: Mutex::new(waiting), changed: Condvar::new(), clock }
+    }
+
+    /// Queues a frame; `false` when nothing is taken from its sender now.
+    pub(super) fn push(&self, from: Peer, frame: T) -> bool {
+        let pushed = self.waiting.lock().frames.push(self.clock.now(), from, frame);
+        self.changed.notify_one();
+        pushed.is_ok()
+    }
+
+    /// Queues shares to be combined ahead of all frames.
+    pub(super) fn combine(&self, job: CombineJob) {
+        self.waiting.lock().jobs.push_back(job);
+        self.changed.notify_one();
+    }
+
+    /// Takes what is next, waiting for it. `None`: the pool is gone.
+    pub(super) fn next(&self) -> Option<Work<T>> {
+        let mut waiting = self.waiting.lock();
+        loop {
+            if waiting.is_closed {
+                return None;
+            }
+            // A job completes a quorum: it goes before votes that are not needed any more.
+            if let Some(job) = waiting.jobs.pop_front() {
+                return Some(Work::Combine(job));
+            }
+            let now = self.clock.now();
+            if let Some((_, frame)) = waiting.frames.pop(now) {
+                return Some(Work::Check(frame));
+            }
+            match waiting.frames.next_ready() {
+                Some(at) => drop(self.changed.wait_for(&mut waiting, at.since(now))),
+                None => self.changed.wait(&mut waiting),
+            }
+        }
+    }
+
+    /// Charges a check to its sender; returns for how long nothing more is taken from it, if it was
+    /// at fault.
+    pub(super) fn charge(&self, from: Peer, cost: Duration, verdict: Verdict) -> Option<Duration> {
+        let now = self.clock.now();
+        let barred = self.waiting.lock().frames.charge(now, from, cost, verdict);
+        barred.map(|until| until.since(now))
+    }
+
+    /// Returns `true` if nothing is taken from this peer now.
+    pub(super) fn is_barred(&self, peer: Peer) -> bool {
+        self.waiting.lock().frames.is_barred(self.clock.now(), peer)
+    }
+
+    /// Number of frames that wait.
+    pub(super) fn len(&self) -> usize {
+        self.waiting.lock().frames.len()
+    }
+
+    /// Ends the thread once it is through with what it does.
+    pub(super) fn close(&self) {
+        self.waiting.lock().is_closed = true;
+        self.changed.notify_all();
+    }
+}
+
+/// Processor time of the calling thread, lap by lap: what others take on a full machine is nobody's
+/// cost.
+pub(super) struct Stopwatch(Duration);
+
+impl Stopwatch {
+    pub(super) fn start() -> Self {
+        Self(processor_time())
+    }
+
+    /// Time since the last lap.
+    pub(super) fn lap(&mut self) -> Duration {
+        let now = processor_time();
+        now.saturating_sub(std::mem::replace(&mut self.0, now))
+    }
+}
+
+fn processor_time() -> Duration {
+    let spent = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(spent).unwrap_or_default()
+}

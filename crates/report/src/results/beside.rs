@@ -1,0 +1,178 @@
+//! Figures that a run is judged by: computed or measured beside it.
+
+use super::bounds::{Bounds, EvmBound};
+use super::{FaultEvent, LatencyMs};
+use crate::text::{milliseconds, thousands};
+use serde::{Deserialize, Serialize};
+
+/// Everything that stands beside the figures of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Beside {
+    /// The least latency on the emulated network, where there is one.
+    pub minimum: Option<LeastLatency>,
+    /// Bytes that one validator wrote to its log for each operation it executed; absent when none
+    /// said.
+    pub logged_bytes_per_tx: Option<f64>,
+    /// Highest rates of this machine, unless they were not to be measured.
+    pub bounds: Option<Bounds>,
+    /// Highest rate of the EVM ledger, unless it was not to be measured.
+    pub evm: Option<EvmBound>,
+    /// Latency of the EVM ledger's readers, where there were any.
+    pub reads: Option<Reads>,
+    /// The search for the highest rate, where it was asked for.
+    pub searched: Option<Searched>,
+    /// Recovery of throughput after each fault event.
+    pub recoveries: Vec<Recovery>,
+}
+
+/// The least latency that the protocol needs on the emulated network, and how near the run came.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LeastLatency {
+    /// The least latency, computed.
+    #[serde(flatten)]
+    pub least: Minimum,
+    /// The measured median over the least median.
+    pub p50_ratio: f64,
+    /// The measured mean over the least mean.
+    pub mean_ratio: f64,
+}
+
+/// The least latency of a protocol on a network, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Minimum {
+    /// Median over clients beside every validator and operations at any moment.
+    pub p50_ms: f64,
+    /// Mean over the same.
+    pub mean_ms: f64,
+    /// The part of the mean that is not the wait for the next proposal.
+    pub mean_without_wait_ms: f64,
+    /// Mean length of a view; 0 where leaders do not rotate.
+    pub view_ms: f64,
+}
+
+/// Latency that readers of the EVM ledger saw beside the load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reads {
+    /// Queries a second, all readers together.
+    pub rate: u64,
+    /// Queries due in the window that got no result.
+    pub failed: u64,
+    /// From the moment when a query was due to its answer.
+    pub latency: LatencyMs,
+}
+
+/// The search for the highest rate that every healthy validator keeps up with.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Searched {
+    /// Limit of the 99th percentile, in milliseconds: above it a run does not keep up.
+    pub p99_limit_ms: f64,
+    /// Runs in their order; the last ones are of the full length.
+    pub probes: Vec<Probe>,
+}
+
+/// One run of a search, at one rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Probe {
+    /// Operations offered per second.
+    pub rate: u64,
+    /// Operations per second that the slowest healthy validator committed; absent when the run
+    /// failed.
+    pub committed_tps: Option<f64>,
+    /// 99th percentile of the latency, in milliseconds; absent when the run failed.
+    pub p99_ms: Option<f64>,
+    /// Reason for not keeping up; absent when it did.
+    pub failed: Option<String>,
+}
+
+/// Effect of one event on the rate at which operations were committed, as clients see it: at their
+/// (f+1)-th equal reply.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recovery {
+    /// The event: its kind, moment and validator.
+    #[serde(flatten)]
+    pub event: FaultEvent,
+    /// Operations per second over the two seconds before.
+    pub before_tps: f64,
+    /// The lowest rate until it recovered, in operations per second.
+    pub lowest_tps: f64,
+    /// Seconds until the rate was back at four fifths of what it was before; 0 when it never fell
+    /// below, absent when it did not come back before the next event or the end of the load.
+    pub seconds: Option<f64>,
+    /// The same in view timeouts.
+    pub view_timeouts: Option<f64>,
+}
+
+impl Beside {
+    /// Rows for a table, name and text: one for each thing that is there.
+    #[must_use]
+    pub fn figures(&self) -> Vec<(&'static str, String)> {
+        let minimum = self.minimum.iter().map(|minimum| ("least latency", minimum.describe()));
+        let searched = self.searched.iter().map(|searched| ("highest rate", searched.describe()));
+        let recoveries = self.recoveries.iter().map(|recovery| ("recovery", recovery.describe()));
+        let bounds = self.bounds.iter().flat_map(Bounds::figures);
+        let evm = self.evm.iter().flat_map(EvmBound::figures);
+        let reads = self.reads.iter().map(|reads| ("reads", reads.describe()));
+        minimum.chain(searched).chain(recoveries).chain(reads).chain(evm).chain(bounds).collect()
+    }
+}
+
+impl LeastLatency {
+    fn describe(&self) -> String {
+        let least = &self.least;
+        let wait = least.mean_ms - least.mean_without_wait_ms;
+        let waiting = if least.view_ms > 0.0 {
+            format!(" ({} waiting for a leader's turn)", milliseconds(wait))
+        } else {
+            String::new()
+        };
+        let (p50, ratio) = (milliseconds(least.p50_ms), self.p50_ratio);
+        format!("p50 {p50} ms on this network{waiting}; measured {ratio:.2} ×")
+    }
+}
+
+impl Reads {
+    /// The readers' figures as a line of text.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let failed = match self.failed {
+            0 => String::new(),
+            failed => format!(" · {} failed", thousands(failed)),
+        };
+        let [p50, p99, max] =
+            [self.latency.p50, self.latency.p99, self.latency.max].map(milliseconds);
+        let rate = thousands(self.rate);
+        format!("{rate}/s over JSON-RPC: p50 {p50} ms, p99 {p99}, longest {max}{failed}")
+    }
+}
+
+impl Searched {
+    /// The search as a line of text: its length, and the last rate that was too high.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let count = self.probes.len();
+        let failed = self.probes.iter().rev().find(|probe| probe.failed.is_some());
+        let Some(Probe { rate, failed: Some(why), .. }) = failed else {
+            return format!("{count} runs, all of which kept up");
+        };
+        format!("{count} runs; at {} tx/s {why}", thousands(*rate))
+    }
+}
+
+impl Recovery {
+    /// The event and its effect as a line of text.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let FaultEvent { at_s, kind, validator } = &self.event;
+        let what = format!("{kind} {validator} at {at_s} s:");
+        let lowest = thousands(self.lowest_tps.round() as u64);
+        match (self.seconds, self.view_timeouts) {
+            (Some(seconds), _) if seconds <= 0.0 => format!("{what} never below 80 %"),
+            (Some(seconds), Some(timeouts)) => format!(
+                "{what} back at 80 % after {seconds:.1} s ({timeouts} view timeouts), {lowest} tx/s at \
+                 the lowest"
+            ),
+            _ => format!("{what} not back at 80 % in time, {lowest} tx/s at the lowest"),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! A faulty member's voice for a host in real time: the laboratory's validators lie with it.
+
+use super::Behaviour;
+use super::liar::Liar;
+use super::variants::is_proposal;
+use quorate_consensus::{self as consensus, Verifier};
+use quorate_crypto::KeyFile;
+use quorate_deterministic::Rng;
+use quorate_engine::Message;
+use quorate_types::{Recipients, ReplicaId};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Part of a view's span by which a slow leader's proposals are late, in percent.
+const LATE_PERCENT: u32 = 80;
+
+/// Voice of one faulty member.
+#[derive(Debug)]
+pub struct Impostor {
+    behaviour: Behaviour,
+    liar: Option<Liar>,
+    verifier: Arc<Verifier>,
+    view_timeout: Duration,
+    rng: Rng,
+}
+
+impl Impostor {
+    /// The voice of member `id`, which behaves so; views time out after `view_timeout`.
+    #[must_use]
+    pub fn new(
+        id: ReplicaId,
+        behaviour: Behaviour,
+        keys: &KeyFile,
+        verifier: Arc<Verifier>,
+        view_timeout: Duration,
+    ) -> Self {
+        let liar = Liar::new(id, behaviour, keys);
+        let rng = Rng::new(0, "impostor", u64::from(id.0));
+        Self { behaviour, liar, verifier, view_timeout, rng }
+    }
+
+    /// A message of another member came.
+    pub fn hear(&mut self, message: &consensus::Message) {
+        if let Some(liar) = &mut self.liar {
+            liar.hear(message);
+        }
+    }
+
+    /// Returns what leaves in the place of a message, and how much later.
+    pub fn speak(
+        &mut self,
+        to: Recipients,
+        message: Message,
+    ) -> Vec<(Duration, Recipients, Message)> {
+        if self.behaviour == Behaviour::SlowLeader {
+            let late = if proposes(&message) { self.lateness() } else { Duration::ZERO };
+            return vec![(late, to, message)];
+        }
+        let said = match &mut self.liar {
+            Some(liar) => liar.speak(&self.verifier, to, message, &mut self.rng),
+            None => vec![(to, message)],
+        };
+        said.into_iter().map(|(to, message)| (Duration::ZERO, to, message)).collect()
+    }
+
+    /// Returns `count` messages for everybody that it sends without having anything to say; none
+    /// if it floods nobody.
+    pub fn flood(&mut self, count: usize) -> Vec<Message> {
+        let Some(liar) = &mut self.liar else { return Vec::new() };
+        let flood = liar.flood(&self.verifier, count, &mut self.rng);
+        flood.into_iter().map(|(_, message)| message).collect()
+    }
+
+    fn lateness(&self) -> Duration {
+        self.view_timeout * LATE_PERCENT / 100
+    }
+}
+
+fn proposes(message: &Message) -> bool {
+    match message {
+        Message::Consensus(said) | Message::Inline(said, _) => is_proposal(said),
+        _ => false,
+    }
+}

@@ -1,0 +1,77 @@
+//! The disks of a replica: everything that outlives its crash, and each way in which they fail.
+
+use quorate_storage::disk::{Faults, UnsyncedWrite};
+use quorate_storage::{Fault, MemoryDisk, MemoryStore};
+
+/// One of the two logs' disks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LogKind {
+    Records,
+    Bodies,
+}
+
+/// Everything that outlives a crash. Cloning gives another handle to the same disks.
+#[derive(Clone, Default)]
+pub(super) struct Disks {
+    pub(super) records: MemoryDisk,
+    pub(super) bodies: MemoryDisk,
+    pub(super) snapshots: MemoryDisk,
+    pub(super) store: MemoryStore,
+}
+
+impl Disks {
+    /// Others in the same state.
+    pub(super) fn fork(&self) -> Self {
+        Self {
+            records: self.records.fork(),
+            bodies: self.bodies.fork(),
+            snapshots: self.snapshots.fork(),
+            store: self.store.fork(),
+        }
+    }
+
+    /// The power fails, and nothing survives that was not synced.
+    pub(super) fn lose_unsynced(&self) {
+        for disk in [&self.records, &self.bodies, &self.snapshots] {
+            disk.crash(&mut || true);
+        }
+        self.store.crash();
+    }
+
+    /// The disk of one of the two logs.
+    pub(super) fn of(&self, kind: LogKind) -> &MemoryDisk {
+        match kind {
+            LogKind::Records => &self.records,
+            LogKind::Bodies => &self.bodies,
+        }
+    }
+}
+
+/// Each operation that these disks have carried out, as a failure.
+pub(super) fn every_failure(faults: &[Faults; 2]) -> Vec<(LogKind, Fault)> {
+    let mut all = Vec::new();
+    for (which, faults) in [LogKind::Records, LogKind::Bodies].into_iter().zip(faults) {
+        all.extend((0..faults.writes()).map(|nth| (which, Fault::FailWrite { nth })));
+        all.extend((0..faults.syncs()).map(|nth| (which, Fault::FailSync { nth })));
+        let directory = 0..faults.directory_syncs();
+        all.extend(directory.map(|nth| (which, Fault::FailDirectorySync { nth })));
+        all.extend((0..faults.name_changes()).map(|nth| (which, Fault::FailNameChange { nth })));
+    }
+    all
+}
+
+/// The disk is full after so many bytes.
+pub(super) fn full_at_each_write(faults: &[Faults; 2]) -> Vec<(LogKind, Fault)> {
+    const STEPS: u64 = 48;
+    let mut all = Vec::new();
+    for (which, faults) in [LogKind::Records, LogKind::Bodies].into_iter().zip(faults) {
+        let bytes = faults.bytes();
+        all.extend((1..STEPS).map(|step| (which, Fault::Full { bytes: bytes * step / STEPS })));
+    }
+    all
+}
+
+/// The last write that a crash may take back. Files that were set aside are not written to.
+pub(super) fn last_write(disk: &MemoryDisk) -> Option<UnsyncedWrite> {
+    disk.unsynced().into_iter().rfind(|write| !write.file.contains("spare"))
+}
