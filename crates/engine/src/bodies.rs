@@ -10,7 +10,7 @@ mod lateness;
 
 use lateness::{GRACE_MIN, Lateness};
 use quorate_crypto::Bitmap;
-use quorate_types::{BlockId, Body, BodyRef, Payload, ReplicaId, Time};
+use quorate_types::{BlockId, Body, BodyRef, Height, Payload, ReplicaId, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,19 +34,31 @@ const HEARSAY_MAX: usize = 64;
 /// Decided names remembered, so that a late copy does not become pending again.
 const DECIDED_KEPT: usize = 65_536;
 
-/// Reason for which a body is wanted.
+/// Reason for which a body is wanted. The lesser is the more urgent: of decided bodies that of the
+/// lowest height, without which nothing above executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {
     /// A block decided long ago orders it: it must come, and nobody is sending it.
-    Overdue,
+    Overdue(Height),
     /// A decided block orders it: it must come.
-    Decided,
+    Decided(Height),
     /// A proposal names it: needed while that block may be decided.
     Proposed,
     /// A member says that it holds it.
     Hearsay,
     /// On disk since an earlier run and perhaps never decided.
     Own,
+}
+
+impl Need {
+    fn is_overdue(self) -> bool {
+        matches!(self, Self::Overdue(_))
+    }
+
+    /// Returns `true` if nothing executes without it.
+    fn is_decided(self) -> bool {
+        matches!(self, Self::Overdue(_) | Self::Decided(_))
+    }
 }
 
 #[derive(Debug)]
@@ -64,7 +76,7 @@ impl Want {
     /// One member at a time; a body without which nothing executes is asked of ever more of them,
     /// so that in a large committee too it is soon known that nobody has it.
     fn asks_at_once(&self) -> u32 {
-        if self.need <= Need::Decided { (self.attempts / 3).max(1) } else { 1 }
+        if self.need.is_decided() { (self.attempts / 3).max(1) } else { 1 }
     }
 }
 
@@ -205,7 +217,7 @@ impl Bodies {
         let used = self.author_bytes.get(&name.author).copied().unwrap_or(0);
         let within_quota = used + body.raw.len() <= self.author_bytes_max;
         let welcome = match need {
-            Some(Need::Overdue | Need::Decided | Need::Proposed) => true,
+            Some(Need::Overdue(_) | Need::Decided(_) | Need::Proposed) => true,
             Some(Need::Hearsay | Need::Own) => within_quota,
             None => within_quota && name.author == from,
         };
@@ -218,7 +230,7 @@ impl Bodies {
     /// The author's copy is here: what is asked for too early arrives twice.
     fn observe_lateness(&mut self, now: Time, name: &BodyRef) {
         let wanted = match self.wanted.get(name) {
-            Some(want) if want.need == Need::Overdue => return,
+            Some(want) if want.need.is_overdue() => return,
             want => want.map(|want| want.since),
         };
         let fetched = || self.held.get(name).and_then(|held| held.wanted);
@@ -237,7 +249,7 @@ impl Bodies {
             return;
         }
         // Here, if not yet stored: asking again would bring it twice.
-        let wanted = self.wanted.remove(&name).filter(|want| want.need > Need::Overdue);
+        let wanted = self.wanted.remove(&name).filter(|want| !want.need.is_overdue());
         let wanted = wanted.map(|want| want.since);
         self.held_bytes += body.raw.len();
         *self.author_bytes.entry(name.author).or_default() += body.raw.len();
@@ -347,7 +359,7 @@ impl Bodies {
         {
             return;
         }
-        let is_on_its_way = need > Need::Overdue && !self.is_on_disk(&name);
+        let is_on_its_way = !need.is_overdue() && !self.is_on_disk(&name);
         let ask_at = if is_on_its_way { now + self.grace(name.author) } else { now };
         let fresh = Want { need, source, since: now, attempts: 0, asked: None, ask_at };
         let want = self.wanted.entry(name).or_insert(fresh);
@@ -429,8 +441,7 @@ impl Bodies {
         rooms
     }
 
-    /// Bodies to ask for next: decided before proposed before hearsay, and what was asked for
-    /// least.
+    /// Bodies to ask for next: the most needed, and of those what was asked for least.
     fn most_needed(&self, now: Time, count: usize) -> Vec<BodyRef> {
         let mut due: Vec<(Need, u32, BodyRef)> = self
             .wanted

@@ -21,13 +21,17 @@ impl Replica {
     pub(super) fn execute(&mut self, now: Time) {
         // Whoever just decided a height is still being sent what it orders.
         let lags = self.config.is_learner() || self.schedule.lags();
-        let need = if lags { Need::Overdue } else { Need::Decided };
-        for name in self.schedule.upcoming().flat_map(|payload| &payload.bodies) {
-            if self.bodies.get(name).is_some() {
-                continue;
+        for payload in self.schedule.upcoming() {
+            let height = payload.header.height;
+            let need = if lags { Need::Overdue(height) } else { Need::Decided(height) };
+            for name in &payload.bodies {
+                if self.bodies.get(name).is_some() {
+                    continue;
+                }
+                let holder = self.certifier.holder(name);
+                let holder = holder.unwrap_or_else(|| self.bodies.spread(name));
+                self.bodies.want(now, *name, holder, need);
             }
-            let holder = self.certifier.holder(name).unwrap_or_else(|| self.bodies.spread(name));
-            self.bodies.want(now, *name, holder, need);
         }
         if self.snapshots.holds_execution() || self.execution.diverged().is_some() {
             return;
