@@ -18,8 +18,9 @@
 //! * **Faults.** A message that no correct member sends ([`Verdict::Faulty`]) costs its sender
 //!   [`BACKOFF`], doubled for each further one, up to [`BACKOFF_MAX`]: what waits of it is dropped,
 //!   what comes until then is refused, and the host cuts its connections. As long as a fault is
-//!   held against it, its messages are checked when no other member's wait. The count of faults is
-//!   halved for every [`FORGIVEN_AFTER`] without one.
+//!   held against it, its messages are checked when no other member's wait, and what it missed so
+//!   is not made good afterwards. The count of faults is halved for every [`FORGIVEN_AFTER`]
+//!   without one.
 //! * **Strangers**, which are clients and learners, have all together the share of one member, and
 //!   no head start: however many keys somebody makes, members' bodies are checked beside requests.
 //!
@@ -156,6 +157,7 @@ impl<T> FairQueue<T> {
         self.end_throttling(now);
         let turn = self.next_turn()?;
         let account = self.accounts.get_mut(&turn.peer).expect("whoever waits has an account");
+        account.served = turn.served;
         let message = account.waiting.pop_front().expect("it is ready");
         self.line_up(now, turn.peer);
         Some((turn.peer, message))
@@ -234,10 +236,11 @@ impl<T> FairQueue<T> {
     /// Takes out whoever is to be served next: the first member, or the first stranger if all of
     /// them together were served less.
     fn next_turn(&mut self) -> Option<Turn> {
-        let together = |turn: &Turn| Turn { served: self.strangers_served, ..*turn };
-        let member = self.members.ready.first();
-        let stranger = self.strangers.ready.first().map(together);
-        let is_stranger = match (member, &stranger) {
+        let stranger = self
+            .strangers
+            .first()
+            .map(|turn| self.members.caught_up(Turn { served: self.strangers_served, ..turn }));
+        let is_stranger = match (self.members.first(), &stranger) {
             (Some(member), Some(stranger)) if stranger.is_distrusted && !member.is_distrusted => {
                 false
             }
@@ -245,13 +248,14 @@ impl<T> FairQueue<T> {
             (Some(member), Some(stranger)) => stranger.served < member.served,
             (member, _) => member.is_none(),
         };
-        let order = if is_stranger { &mut self.strangers } else { &mut self.members };
-        let turn = order.ready.pop_first()?;
-        order.level = order.level.max(turn.served);
-        if is_stranger {
-            self.members.level = self.members.level.max(self.strangers_served);
+        match stranger.filter(|_| is_stranger) {
+            Some(together) => {
+                self.strangers_served = together.served;
+                self.members.level = self.members.level.max(together.served);
+                self.strangers.take_first()
+            }
+            None => self.members.take_first(),
         }
-        Some(turn)
     }
 
     fn order_of(&mut self, peer: Peer) -> &mut Order {
@@ -265,7 +269,7 @@ impl<T> FairQueue<T> {
         };
         let turn = account.turn(peer);
         let throttled = self.budget.and_then(|budget| account.throttled_until(now, budget));
-        if is_stranger(peer) && self.strangers.is_empty() {
+        if is_stranger(peer) && self.strangers.none_is_due() {
             self.strangers_served = self.strangers_served.max(self.members.level);
         }
         let order = self.order_of(peer);
@@ -315,6 +319,29 @@ impl<T> FairQueue<T> {
 }
 
 impl Order {
+    fn first(&self) -> Option<Turn> {
+        self.ready.first().map(|turn| self.caught_up(*turn))
+    }
+
+    fn take_first(&mut self) -> Option<Turn> {
+        let turn = self.ready.pop_first()?;
+        let turn = self.caught_up(turn);
+        self.level = self.level.max(turn.served);
+        Some(turn)
+    }
+
+    /// Raises the account of a peer that others went before for its faults: what it missed
+    /// meanwhile is not made good.
+    fn caught_up(&self, turn: Turn) -> Turn {
+        let missed = if turn.is_distrusted { self.level } else { 0 };
+        Turn { served: turn.served.max(missed), ..turn }
+    }
+
+    /// Returns `true` if nobody waits but those that are passed over.
+    fn none_is_due(&self) -> bool {
+        self.ready.first().is_none_or(|turn| turn.is_distrusted)
+    }
+
     fn is_empty(&self) -> bool {
         self.ready.is_empty() && self.throttled.is_empty()
     }

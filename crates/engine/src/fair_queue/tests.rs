@@ -226,6 +226,40 @@ fn whoever_was_at_fault_is_checked_last_until_it_is_forgiven() {
     assert_ne!(order.iter().position(|from| *from == LIAR), Some(50));
 }
 
+/// While it is passed over for its fault its account stands still; what it missed is not made good
+/// at the cost of clients. Found by the oracle of waits: seed 173 of basic HotStuff, floods of bodies.
+#[test]
+fn being_checked_last_earns_nothing() {
+    let mut bench = Bench::new(None);
+    let until = bench.queue.charge(bench.now, LIAR, Duration::ZERO, Verdict::Faulty);
+    bench.now = until.expect("a bar");
+    bench.push(LIAR, [MS; 2_000]);
+    bench.push(A, [MS; 1_000]);
+    for _ in 0..1_000 {
+        assert_eq!(bench.sound(), Some(A));
+    }
+    bench.push(client(1), [MS]);
+    let place = std::iter::from_fn(|| bench.sound()).position(|from| from == client(1));
+    assert!(place.is_some_and(|place| place <= 1), "{place:?}");
+}
+
+/// One client at fault waits behind members, and no other client makes good what it missed.
+#[test]
+fn being_checked_last_earns_other_strangers_nothing() {
+    let mut bench = Bench::new(None);
+    let until = bench.queue.charge(bench.now, client(0), Duration::ZERO, Verdict::Faulty);
+    bench.now = until.expect("a bar");
+    bench.push(client(0), [MS]);
+    bench.push(A, [MS; 1_000]);
+    for _ in 0..1_000 {
+        assert_eq!(bench.sound(), Some(A));
+    }
+    bench.push(A, [MS]);
+    bench.push(client(1), [MS; 1_000]);
+    let place = std::iter::from_fn(|| bench.sound()).position(|from| from == A);
+    assert!(place.is_some_and(|place| place <= 1), "{place:?}");
+}
+
 /// Nobody else waits, and still its checks take no more than its part of the thread.
 #[test]
 fn a_budget_binds_whoever_else_waits() {
