@@ -381,6 +381,10 @@ impl Scenario {
         let settings = &mut self.settings;
         settings.leader_tenure = rng.between(&(1..=3));
         settings.comparison.block_operations_max = *rng.choose(&[0, 1, 5, 50]);
+        if settings.comparison.block_operations_max == 1 {
+            // Each is a height of its own, with two syncs of a slow disk.
+            self.operations = self.operations.min(100);
+        }
         settings.comparison.filter_requests = rng.coin();
         settings.shorten_failed_turns = rng.coin();
         settings.timeout_growth = *rng.choose(&[25, 50, 100]);

@@ -12,6 +12,9 @@ const PARTS: u64 = 1_024;
 /// The first pause after a replica said that it is busy; doubles each time.
 const PAUSE_MIN: Duration = Duration::from_millis(25);
 const PAUSE_DOUBLINGS_MAX: u32 = 5;
+/// Longest time to wait for an answer, in waits of an idle committee: after an outage, answers that
+/// it held up say nothing of those to come.
+const TIMEOUT_GROWTH_MAX: u32 = 8;
 
 /// Pace of one session.
 #[derive(Debug)]
@@ -63,7 +66,7 @@ impl Pace {
 
     /// Time that an answer may take before it counts as missing.
     pub(super) fn timeout(&self, at_least: Duration) -> Duration {
-        at_least.max(4 * self.taken)
+        at_least.max(4 * self.taken).min(TIMEOUT_GROWTH_MAX * at_least)
     }
 }
 
@@ -102,6 +105,8 @@ mod tests {
             pace.completed(Time(0), Time(800 * MS));
         }
         assert!(pace.timeout(least) > 3 * least);
+        (0..50).for_each(|_| pace.completed(Time(0), Time(300_000 * MS)));
+        assert_eq!(pace.timeout(least), 8 * least, "an outage is over");
     }
 
     #[test]
