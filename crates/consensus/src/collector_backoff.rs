@@ -56,7 +56,6 @@ impl CollectorBackoff {
     }
 
     /// Number of members that are remembered to have missed one.
-    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.silent.len()
     }

@@ -4,7 +4,7 @@
 //! vote: a driver that fetches, proposes or releases needs only blocks, bodies, records as bytes,
 //! and the order in which members lead.
 
-use crate::{IgnoredCounts, Message};
+use crate::{IgnoredCounts, Message, Occupancy};
 use bytes::Bytes;
 use quorate_types::{BlockId, BodyRef, Payload, ReplicaId, View};
 use std::collections::BTreeSet;
@@ -17,6 +17,9 @@ pub trait ProtocolView: fmt::Debug {
 
     /// Number of ignored messages since the start, by kind and reason.
     fn ignored(&self) -> &IgnoredCounts;
+
+    /// How full the machine's collections are, between two inputs.
+    fn occupancy(&self) -> Vec<Occupancy>;
 
     /// View that the machine is in, or that it moves to.
     fn view(&self) -> View;

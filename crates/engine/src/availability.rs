@@ -27,9 +27,10 @@ pub use certificate::{Acknowledged, Acknowledgement, AvailabilityCertificate, Co
 
 use crate::settings::Availability;
 use crate::{Message, ReplicaConfig, Verifier};
-use chain::Chain;
+use chain::{AHEAD_MAX, Chain};
 use collector::Collector;
 use coverage::Coverage;
+use quorate_consensus::Occupancy;
 use quorate_crypto::IdentitySecret;
 use quorate_types::{Available, BodyRef, Recipients, ReplicaId, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -102,6 +103,15 @@ impl Certifier {
             fresh: Vec::new(),
             outbox: VecDeque::new(),
         }
+    }
+
+    pub(crate) fn occupancy(&self) -> [Occupancy; 3] {
+        let members = self.verifier.committee().size();
+        [
+            Occupancy::new("chains", self.chains.len(), members),
+            Occupancy::new("gaps", self.gaps.len(), members),
+            Occupancy::of_fullest("ahead", self.chains.values().map(Chain::ahead), AHEAD_MAX),
+        ]
     }
 
     // ---- what is stored here --------------------------------------------------------------------

@@ -9,6 +9,7 @@
 mod lateness;
 
 use lateness::{GRACE_MIN, Lateness};
+use quorate_consensus::Occupancy;
 use quorate_crypto::Bitmap;
 use quorate_types::{BlockId, Body, BodyRef, Height, Payload, ReplicaId, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -292,7 +293,11 @@ impl Bodies {
                 }
             }
         }
+        let waited = self.waiting.len();
         self.waiting.retain(|_, block| block.bytes <= PAYLOAD_BYTES_MAX);
+        if self.waiting.len() < waited {
+            self.forget_proposed();
+        }
         let is_ready = |block: &Waiting| block.missing.is_empty();
         let ready: Vec<BlockId> =
             self.waiting.iter().filter(|(_, block)| is_ready(block)).map(|(id, _)| *id).collect();
@@ -333,11 +338,7 @@ impl Bodies {
         needs: impl Fn(&BodyRef) -> bool,
     ) {
         self.waiting.retain(|block, _| may_vote(*block));
-        let waiting = &self.waiting;
-        self.wanted.retain(|name, want| {
-            want.need != Need::Proposed
-                || waiting.values().any(|block| block.missing.contains(name))
-        });
+        self.forget_proposed();
         let done: Vec<BodyRef> = self
             .held
             .iter()
@@ -347,13 +348,23 @@ impl Bodies {
         self.executed(&done);
     }
 
+    /// Wants no longer what only blocks named that wait no longer.
+    fn forget_proposed(&mut self) {
+        let waiting = &self.waiting;
+        self.wanted.retain(|name, want| {
+            want.need != Need::Proposed
+                || waiting.values().any(|block| block.missing.contains(name))
+        });
+    }
+
     /// Asks for a body, unless it is here or asked for already.
     pub(crate) fn want(&mut self, now: Time, name: BodyRef, source: ReplicaId, need: Need) {
         if self.held.contains_key(&name) {
             return;
         }
         if need == Need::Hearsay
-            && (self.decided.contains(&name)
+            && (self.wanted.contains_key(&name)
+                || self.decided.contains(&name)
                 || self.recovered.contains(&name)
                 || self.is_heard_enough(source))
         {
@@ -371,6 +382,16 @@ impl Bodies {
 
     fn grace(&self, author: ReplicaId) -> Duration {
         self.lateness.get(&author).map_or(GRACE_MIN, Lateness::grace)
+    }
+
+    pub(crate) fn occupancy(&self) -> [Occupancy; 3] {
+        let members = usize::from(self.members);
+        let hearsay = self.wanted.values().filter(|want| want.need == Need::Hearsay).count();
+        [
+            Occupancy::new("wanted", hearsay, HEARSAY_MAX * members),
+            Occupancy::new("lateness", self.lateness.len(), members),
+            Occupancy::new("decided", self.decided.len(), DECIDED_KEPT),
+        ]
     }
 
     /// Requests to send now: of several members at once.
@@ -503,6 +524,8 @@ impl Bodies {
             let Some(held) = self.held.remove(name) else {
                 continue;
             };
+            // Where it came when its name was forgotten among those decided.
+            self.pending.remove(&held.arrival);
             self.held_bytes -= held.body.raw.len();
             if let Some(bytes) = self.author_bytes.get_mut(&name.author) {
                 *bytes -= held.body.raw.len();

@@ -8,8 +8,8 @@
 //! ★ A member whose own root is not the certified one has the wrong state.
 
 use crate::{Message, ReplicaConfig};
-use quorate_consensus::Misbehaviour;
 use quorate_consensus::tally::{Ballots, Collector};
+use quorate_consensus::{Misbehaviour, Occupancy};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, Share, VotingSecret};
 use quorate_types::executed::{CheckpointCertificate, checkpoint_statement};
@@ -94,6 +94,10 @@ impl Checkpoints {
 
     fn statement(&self, height: Height, root: Digest) -> Vec<u8> {
         checkpoint_statement(self.committee.chain(), self.committee.epoch(), height, root)
+    }
+
+    pub(crate) fn occupancy(&self) -> Occupancy {
+        Occupancy::new("open", self.open.len(), OPEN_MAX)
     }
 
     /// A member's share, its signature unchecked.

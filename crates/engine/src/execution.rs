@@ -22,10 +22,10 @@
 //! signers is honest, so its own state is wrong.
 
 use crate::{Message, ReplicaConfig};
-use quorate_consensus::Misbehaviour;
 use quorate_consensus::collector_backoff::{CollectorBackoff, Turn};
 use quorate_consensus::tally::{Ballots, Collector};
 use quorate_consensus::windowed::execution_collectors;
+use quorate_consensus::{Misbehaviour, Occupancy};
 use quorate_crypto::merkle::Tree;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Certificate, Digest, Share, VotingSecret};
@@ -290,6 +290,13 @@ impl Execution {
         let place = collectors.iter().position(|member| *member == self.id);
         collectors.truncate(place.unwrap_or(0));
         collectors
+    }
+
+    pub(crate) fn occupancy(&self) -> [Occupancy; 2] {
+        [
+            Occupancy::new("open", self.open.len(), KEPT + AHEAD_MAX as usize),
+            Occupancy::new("certified", self.certified.len(), KEPT),
+        ]
     }
 
     // ---- collecting -----------------------------------------------------------------------------

@@ -27,8 +27,8 @@
 //! # Bounds
 //!
 //! What one peer has waiting is the host's to bound, by what it takes off a connection. Accounts
-//! are those of members, and of other peers while they have messages waiting or a fault held
-//! against them, at most [`STRANGERS_MAX`] of the latter.
+//! are those of members, of other peers while they have messages waiting, and of at most
+//! [`STRANGERS_MAX`] that have none and a fault held against them.
 
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{Peer, Time};
@@ -312,7 +312,8 @@ impl<T> FairQueue<T> {
         }
         if self.accounts.len() > STRANGERS_MAX {
             let idle = self.accounts.iter().filter(|(peer, it)| is_stranger(**peer) && is_idle(it));
-            let first = idle.min_by_key(|(_, account)| account.barred_until).map(|(peer, _)| *peer);
+            let first = idle.clone().min_by_key(|(_, account)| account.barred_until);
+            let first = first.map(|(peer, _)| *peer).filter(|_| idle.count() > STRANGERS_MAX);
             first.map(|peer| self.accounts.remove(&peer));
         }
     }

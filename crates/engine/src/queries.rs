@@ -4,6 +4,7 @@
 use crate::execution::Execution;
 use crate::message::{Query, QueryResponse};
 use bytes::Bytes;
+use quorate_consensus::Occupancy;
 use quorate_types::machine::{QueryJob, QueryResult};
 use quorate_types::service::Proven;
 use quorate_types::{ClientId, Header, Height};
@@ -37,12 +38,19 @@ struct Asker {
 impl PendingQueries {
     /// Takes a client's query, if there is room.
     pub(crate) fn accept(&mut self, client: ClientId, Query { id, query }: Query) {
-        let waiting: usize = self.waiting.values().map(Vec::len).sum();
-        if self.asked.len() + waiting >= UNDER_WAY_MAX {
+        if self.under_way() >= UNDER_WAY_MAX {
             self.refuse(client, id, "this validator has too many queries: ask another");
             return;
         }
         self.put(Asker { client, id, query });
+    }
+
+    fn under_way(&self) -> usize {
+        self.asked.len() + self.waiting.values().map(Vec::len).sum::<usize>()
+    }
+
+    pub(crate) fn occupancy(&self) -> Occupancy {
+        Occupancy::new("asked", self.under_way(), UNDER_WAY_MAX)
     }
 
     /// Says why there is no answer.

@@ -12,6 +12,7 @@ mod catch_up;
 mod chain;
 mod dissemination;
 mod executing;
+mod occupancy;
 mod proposing;
 mod timers;
 

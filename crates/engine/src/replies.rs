@@ -1,5 +1,6 @@
 //! Recent answers, to reply to a repeated request at once instead of ordering it again.
 
+use quorate_consensus::Occupancy;
 use quorate_types::ClientId;
 use quorate_types::request::Answer;
 use std::collections::{BTreeMap, VecDeque};
@@ -35,6 +36,10 @@ impl Replies {
                 self.bytes -= size(&dropped);
             }
         }
+    }
+
+    pub(crate) fn occupancy(&self) -> Occupancy {
+        Occupancy::new("answers", self.answers.len(), KEPT_MAX)
     }
 
     /// The answer to a request, if it is kept.

@@ -14,7 +14,7 @@
 //! are remembered: when they weigh enough, the replica needs a snapshot.
 
 use crate::message::{FetchBlocks, Kept};
-use quorate_consensus::VerifiedRun;
+use quorate_consensus::{Occupancy, VerifiedRun};
 use quorate_types::{BlockId, Height, ReplicaId, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -84,6 +84,14 @@ impl BlockSync {
             newest: Height(0),
             gone: BTreeSet::new(),
         }
+    }
+
+    pub(crate) fn occupancy(&self) -> [Occupancy; 3] {
+        [
+            Occupancy::new("asked", self.asked.len(), ASKED_MAX + usize::from(self.members)),
+            Occupancy::new("ahead", self.ahead.len(), AHEAD_MAX),
+            Occupancy::new("gone", self.gone.len(), usize::from(self.members)),
+        ]
     }
 
     /// Of a learner: `id` is no member's.
@@ -263,7 +271,13 @@ impl BlockSync {
 
     fn keep_ahead(&mut self, height: Height, run: Box<VerifiedRun>) {
         match run.heights() {
-            Some((first, _)) if first == height.next() => drop(self.ahead.insert(first, run)),
+            Some((first, _)) if first == height.next() => {
+                self.ahead.insert(first, run);
+                // Late answers come beside those that were asked for instead.
+                while self.ahead.len() > AHEAD_MAX {
+                    self.ahead.pop_last();
+                }
+            }
             // Nothing there: what was claimed to be newer is not asked for again for now.
             _ => self.newest = self.newest.min(height),
         }

@@ -40,6 +40,7 @@ pub use wiped::Wiped;
 
 use crate::recording::Seen;
 use bytes::Bytes;
+use quorate_consensus::Occupancy;
 use quorate_crypto::{Digest, hash};
 use quorate_engine::{Completed, Message, Status};
 use quorate_types::machine::{ExecutedUpTo, Halt};
@@ -149,6 +150,13 @@ pub enum Observation<'a> {
     Shown {
         /// Status as it was shown.
         status: &'a Status,
+    },
+    /// A replica's collections after a turn.
+    Occupied {
+        /// Replica that this is about.
+        replica: ReplicaId,
+        /// Its collections.
+        collections: &'a [Occupancy],
     },
 }
 

@@ -18,6 +18,7 @@ impl Chained {
         let author = self.tree.get(qc.id).map(|block| block.author);
         if qc.outranks(&self.high_qc, rules) && !mutants::active(Mutant::HotStuffStuckHighQc) {
             self.high_qc = qc.clone();
+            self.voted = self.voted.split_off(&qc.view.next());
         }
         self.raise_lock(qc);
         if qc.is_commit(rules) {
@@ -140,7 +141,6 @@ impl Chained {
         self.parked.retain(|(v, _), _| v.0.saturating_add(WINDOW) >= view.0);
         self.votes.prune(view);
         self.timeouts.prune(view);
-        self.voted = self.voted.split_off(&self.high_qc.view.next());
         self.tree.prune(View(view.0.saturating_sub(WINDOW)), &self.indispensable());
         let tree = &self.tree;
         self.stored.retain(|id| tree.get(*id).is_some());

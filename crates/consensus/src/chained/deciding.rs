@@ -11,7 +11,7 @@ use quorate_types::machine::Halt;
 use quorate_types::{Recipients, Time};
 
 /// Decided blocks remembered by view, to recognise a certificate that contradicts them.
-const DECIDED_KEPT: usize = 256;
+pub(super) const DECIDED_KEPT: usize = 256;
 
 impl Chained {
     /// A deciding certificate decides its block's base and that one's ancestors, oldest first, once

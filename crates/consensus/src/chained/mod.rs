@@ -24,6 +24,7 @@ mod collecting;
 mod deciding;
 mod leading;
 mod messages;
+mod occupancy;
 mod phases;
 mod proposals;
 mod proposing;

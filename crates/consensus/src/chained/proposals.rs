@@ -10,7 +10,7 @@ use quorate_types::{BlockId, Height, ReplicaId, Time};
 use std::sync::Arc;
 
 /// Proposals without a parent that wait for it.
-const PARKED_MAX: usize = 2 * WINDOW as usize;
+pub(super) const PARKED_MAX: usize = 2 * WINDOW as usize;
 
 impl Chained {
     pub(super) fn on_proposal(&mut self, now: Time, from: ReplicaId, proposal: Proposal) {

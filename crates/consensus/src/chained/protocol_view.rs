@@ -3,7 +3,7 @@
 use super::messages::encode;
 use super::runs;
 use super::state::Chained;
-use crate::{IgnoredCounts, Message, ProtocolStatus, ProtocolView};
+use crate::{IgnoredCounts, Message, Occupancy, ProtocolStatus, ProtocolView};
 use bytes::Bytes;
 use quorate_types::{BlockId, BodyRef, Payload, ReplicaId, View};
 use std::collections::BTreeSet;
@@ -21,6 +21,10 @@ impl ProtocolView for Chained {
 
     fn ignored(&self) -> &IgnoredCounts {
         &self.ignored
+    }
+
+    fn occupancy(&self) -> Vec<Occupancy> {
+        self.collections()
     }
 
     fn view(&self) -> View {

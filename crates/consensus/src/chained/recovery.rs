@@ -193,7 +193,9 @@ impl Chained {
         }
         for block in record.blocks {
             // Votes before the last one are not in the record, but their blocks are.
-            self.voted.insert(block.view, block.id());
+            if block.view > self.high_qc.view {
+                self.voted.insert(block.view, block.id());
+            }
             if self.tree.contains(block.parent()) && !self.tree.contains(block.id()) {
                 self.plant(Arc::new(block));
             }

@@ -39,7 +39,6 @@ impl<K: Ord + Clone> Ballots<K> {
     }
 
     /// Number of statements that shares came for.
-    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.tallies.len()
     }

@@ -12,7 +12,7 @@ use quorate_types::machine::Halt;
 use quorate_types::{BlockId, Height, ReplicaId, Time};
 
 /// Number of delivered values that are remembered by digest.
-const DECIDED_KEPT: usize = 2 * WINDOW as usize;
+pub(super) const DECIDED_KEPT: usize = 2 * WINDOW as usize;
 /// Slots beyond the last delivered one from which on a gap is fetched as history, not slot by slot.
 const GAP_MAX: u64 = 32;
 

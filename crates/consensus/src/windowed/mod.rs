@@ -165,6 +165,7 @@ mod fast_timer;
 mod machine;
 mod messages;
 mod normal;
+mod occupancy;
 mod proposing;
 mod protocol_view;
 mod records;

@@ -16,7 +16,7 @@ use quorate_types::{
 use std::cmp::Ordering;
 
 /// Pre-prepares of the next view that are kept until it begins.
-const EARLY_MAX: usize = 64;
+pub(super) const EARLY_MAX: usize = 64;
 
 impl Windowed {
     // ---- accepting ------------------------------------------------------------------------------

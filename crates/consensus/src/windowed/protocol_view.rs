@@ -4,7 +4,7 @@ use super::collectors;
 use super::rules::CHECKPOINT_EVERY;
 use super::state::Windowed;
 use super::values::{DecidedSlot, encode};
-use crate::{IgnoredCounts, Message, ProtocolStatus, ProtocolView};
+use crate::{IgnoredCounts, Message, Occupancy, ProtocolStatus, ProtocolView};
 use bytes::Bytes;
 use quorate_types::{BlockId, BodyRef, Payload, ReplicaId, View};
 use std::collections::BTreeSet;
@@ -24,6 +24,10 @@ impl ProtocolView for Windowed {
 
     fn ignored(&self) -> &IgnoredCounts {
         &self.ignored
+    }
+
+    fn occupancy(&self) -> Vec<Occupancy> {
+        self.collections()
     }
 
     fn view(&self) -> View {

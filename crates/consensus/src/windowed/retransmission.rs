@@ -112,7 +112,6 @@ impl Retransmission {
     }
 
     /// Number of answers that are remembered.
-    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.answered.len() + self.shown_changes.len()
     }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// Payloads kept of one slot: of more that a faulty primary makes up, those without a vote or
 /// certificate are dropped.
-const VALUES_MAX: usize = 4;
+pub(super) const VALUES_MAX: usize = 4;
 
 /// Evidence and votes of one slot.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Bodies that may be stored beyond a gap and remembered here.
-const AHEAD_MAX: usize = 1_024;
+pub(super) const AHEAD_MAX: usize = 1_024;
 
 /// A certificate says otherwise than what is stored here: the author sealed two bodies under one
 /// number.
@@ -40,6 +40,11 @@ impl Chain {
     /// The author's start that it began with.
     pub(crate) fn start(&self) -> u64 {
         Available::first_sequence(self.next)
+    }
+
+    /// Number of bodies that are stored beyond one that is not.
+    pub(crate) fn ahead(&self) -> usize {
+        self.ahead.len()
     }
 
     /// The first number that it lacks.

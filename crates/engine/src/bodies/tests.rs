@@ -1,7 +1,7 @@
 use super::lateness::GRACE_MIN;
 use super::{
-    Bodies, FETCH_PER_MEMBER_MAX, FETCH_RETRY, FETCH_UNDER_WAY_MAX, Fetch, HEARSAY_MAX, Need,
-    PAYLOAD_BYTES_MAX,
+    Bodies, DECIDED_KEPT, FETCH_PER_MEMBER_MAX, FETCH_RETRY, FETCH_UNDER_WAY_MAX, Fetch,
+    HEARSAY_MAX, Need, PAYLOAD_BYTES_MAX,
 };
 use crate::testing::body;
 use quorate_crypto::{Bitmap, hash};
@@ -235,6 +235,35 @@ fn a_flood_does_not_starve_what_is_decided() {
         let names: Vec<BodyRef> = asked(&mut bodies, now).into_iter().map(|(_, n)| n).collect();
         assert!(names.contains(&name(3, 9)), "{need:?}");
     }
+}
+
+/// Its name was decided so long ago that it is not remembered: stored late, it counts as pending,
+/// and executing it ends that.
+#[test]
+fn a_body_that_was_decided_long_ago_is_not_pending_for_ever() {
+    let (mut bodies, one) = (bodies(), body(1, 1, 10));
+    bodies.decide(&[one.reference]);
+    for sequence in 0..DECIDED_KEPT as u64 {
+        bodies.decide(&[name(2, sequence)]);
+    }
+    take(&mut bodies, 1, &one);
+    bodies.stored(one.reference);
+    bodies.executed(&[one.reference]);
+    assert!(!bodies.has_pending());
+}
+
+/// A proposal of more bytes than any honest leader orders makes nothing welcome.
+#[test]
+fn what_an_oversized_block_names_is_not_welcome() {
+    let mut bodies = bodies();
+    let large: Vec<Arc<Body>> = (1..=300).map(|k| body(1, k, 120_000)).collect();
+    let names: Vec<BodyRef> = large.iter().map(|body| body.reference).collect();
+    assert!(!bodies.require(Time(0), block(1), &names, ReplicaId(1)));
+    for one in &large {
+        take(&mut bodies, 2, one);
+        bodies.stored(one.reference);
+    }
+    assert!(bodies.held_bytes() <= PAYLOAD_BYTES_MAX + large[0].raw.len());
 }
 
 /// Hundreds of bodies that nobody keeps any more stand behind the one without which nothing

@@ -1,6 +1,7 @@
-//! Memory stays within the settings, and frames within the caps of their type.
+//! Memory stays within the settings, collections within their bounds, and frames within the caps of their type.
 
 use super::{Observation, Oracle};
+use quorate_consensus::Occupancy;
 use quorate_engine::{FrameTag, Settings, Status};
 
 /// Compares sizes with limits.
@@ -47,6 +48,13 @@ impl Oracle for Caps {
                 let within = *bytes <= limit;
                 within.then_some(()).ok_or_else(|| {
                     format!("{replica} sent a frame with tag {tag} of {bytes} bytes, of {limit}")
+                })
+            }
+            Observation::Occupied { replica, collections } => {
+                let exceeded = collections.iter().find(|collection| collection.is_exceeded());
+                exceeded.map_or(Ok(()), |of| {
+                    let Occupancy { field, entries, bound } = of;
+                    Err(format!("{replica} has {entries} entries in '{field}', of {bound}"))
                 })
             }
             _ => Ok(()),

@@ -183,6 +183,13 @@ fn memory_and_frames_have_caps() {
     assert!(check(Observation::Shown { status: &bodies }).is_some_and(|t| t.contains("bodies")));
     let empty = Status::default();
     assert_eq!(check(Observation::Shown { status: &empty }), None);
+    let occupied = |entries| {
+        let collections = [Occupancy::new("parked", 3, 16), Occupancy::new("votes", entries, 2)];
+        let occupied = Observation::Occupied { replica: R0, collections: &collections };
+        complaint(&mut Caps::new(&settings, 4), &[occupied])
+    };
+    assert!(occupied(3).is_some_and(|text| text.contains("3 entries in 'votes', of 2")));
+    assert_eq!(occupied(2), None);
     let message = Message::FetchBodies(Vec::new());
     let sent = |tag, bytes| Observation::Released { replica: R0, message: &message, tag, bytes };
     let tag = message.tag().number();

@@ -31,15 +31,23 @@ impl World {
         for (after, work) in later {
             self.schedule(self.now + after, SimEvent::Work { host, incarnation, work });
         }
-        if honest
-            && self.trace.events().is_multiple_of(STATUS_EVERY)
-            && let Some(status) = self.hosts[host].status()
-        {
-            self.oracles.observe(&Observation::Shown { status: &status })?;
+        if honest && self.trace.events().is_multiple_of(STATUS_EVERY) {
+            self.show_status(host)?;
         }
         self.look_around();
         self.arm(host);
         Ok(())
+    }
+
+    fn show_status(&mut self, host: usize) -> Result<(), Violation> {
+        let (Some(status), Some(collections)) =
+            (self.hosts[host].status(), self.hosts[host].occupancy())
+        else {
+            return Ok(());
+        };
+        let replica = self.hosts[host].config.id;
+        self.oracles.observe(&Observation::Shown { status: &status })?;
+        self.oracles.observe(&Observation::Occupied { replica, collections: &collections })
     }
 
     fn look_around(&mut self) {

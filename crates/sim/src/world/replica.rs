@@ -12,6 +12,7 @@ use crate::byzantine::{Behaviour, Liar};
 use crate::faults::DiskFailure;
 use crate::recording::{Recorder, RecordingService, Seen};
 use crate::scenario::Durations;
+use quorate_consensus::Occupancy;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, KeyFile};
 use quorate_deterministic::Rng;
@@ -274,6 +275,11 @@ impl ReplicaHost {
     /// Status of its machine, while it runs.
     pub(crate) fn status(&self) -> Option<Status> {
         self.running.as_ref().map(|running| running.machine.status())
+    }
+
+    /// How full its collections are, while it runs.
+    pub(crate) fn occupancy(&self) -> Option<Vec<Occupancy>> {
+        self.running.as_ref().map(|running| running.machine.occupancy())
     }
 
     /// Its view, while it runs.
