@@ -1,5 +1,5 @@
-//! docs/rules.md says which test holds which rule, docs/bounds.md what bounds each collection of the
-//! protocols' machines and of the engine: both are held here against the sources.
+//! docs/rules.md says which test holds which rule, docs/bounds.md what bounds each collection of
+//! the protocols' machines and of the engine: both are held here against the sources.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -155,7 +155,7 @@ pub enum Observation<'a> {
     Occupied {
         /// Replica that this is about.
         replica: ReplicaId,
-        /// Its collections.
+        /// Those of its machine and its engine that peers fill.
         collections: &'a [Occupancy],
     },
 }

@@ -227,7 +227,8 @@ fn whoever_was_at_fault_is_checked_last_until_it_is_forgiven() {
 }
 
 /// While it is passed over for its fault its account stands still; what it missed is not made good
-/// at the cost of clients. Found by the oracle of waits: seed 173 of basic HotStuff, floods of bodies.
+/// at the cost of clients. Found by the oracle of waits: seed 173 of basic HotStuff, floods of
+/// bodies.
 #[test]
 fn being_checked_last_earns_nothing() {
     let mut bench = Bench::new(None);

@@ -1,4 +1,5 @@
-//! Memory stays within the settings, collections within their bounds, and frames within the caps of their type.
+//! Memory stays within the settings, collections within their bounds, and frames within the caps of
+//! their type.
 
 use super::{Observation, Oracle};
 use quorate_consensus::Occupancy;

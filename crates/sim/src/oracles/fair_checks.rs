@@ -37,8 +37,8 @@ impl FairChecks {
 }
 
 impl Thread {
-    /// While a correct peer's message waits, each liar is served until it has had more than the share
-    /// that the message counts against.
+    /// While a correct peer's message waits, each liar is served until it has had more than the
+    /// share that the message counts against.
     fn judge_wait(&self, frame: &CheckedFrame, liars: u32) -> Result<(), String> {
         let each = CREDIT + 2 * self.longest + frame.own_checks;
         let allowed = each * liars + self.longest;
