@@ -298,19 +298,17 @@ impl<T> FairQueue<T> {
         }
     }
 
-    /// Drops the account of a client or learner that nothing is held against, or of the one whose
-    /// bar ends first when there are too many.
+    /// Drops the account of a client or learner that nothing is held against, or, where it is idle
+    /// and at fault, that of the one whose bar ends first when there are too many of them.
     fn forget_strangers(&mut self, peer: Peer) {
-        if !is_stranger(peer) {
-            return;
-        }
         let is_idle = |account: &Account<T>| account.waiting.is_empty();
-        if let Some(account) = self.accounts.get(&peer).filter(|it| is_idle(it) && it.faults == 0) {
+        let account = self.accounts.get(&peer).filter(|it| is_stranger(peer) && is_idle(it));
+        let Some(account) = account else { return };
+        if account.faults == 0 {
             // Were it forgotten, many that come once each would always go first.
             self.strangers.level = self.strangers.level.max(account.served);
             self.accounts.remove(&peer);
-        }
-        if self.accounts.len() > STRANGERS_MAX {
+        } else if self.accounts.len() > STRANGERS_MAX {
             let idle = self.accounts.iter().filter(|(peer, it)| is_stranger(**peer) && is_idle(it));
             let first = idle.clone().min_by_key(|(_, account)| account.barred_until);
             let first = first.map(|(peer, _)| *peer).filter(|_| idle.count() > STRANGERS_MAX);
