@@ -215,6 +215,18 @@ fn hearsay_is_bounded_and_released() {
     assert!(seen.len() <= HEARSAY_MAX + 1);
 }
 
+/// Names that are looked for on the disk already do not become hearsay beyond its limit.
+#[test]
+fn hearsay_of_what_is_looked_for_counts_once() {
+    let mut bodies = bodies();
+    let stored: Vec<BodyRef> = (0..5 * HEARSAY_MAX as u64).map(|seq| name(1, seq)).collect();
+    bodies.recover(stored.clone());
+    bodies.revive(Time(0));
+    while !bodies.due(Time(0)).is_empty() {}
+    stored.iter().for_each(|name| bodies.want(Time(1), *name, ReplicaId(2), Need::Hearsay));
+    assert!(bodies.occupancy().iter().all(|collection| !collection.is_exceeded()));
+}
+
 /// A flood of invented names, announced or proposed, does not starve what is decided.
 #[test]
 fn a_flood_does_not_starve_what_is_decided() {

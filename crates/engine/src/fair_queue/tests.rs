@@ -313,6 +313,17 @@ fn accounts_of_strangers_are_few() {
     assert!(bench.queue.is_empty());
 }
 
+/// However many others have messages waiting, a client's fault is remembered.
+#[test]
+fn a_crowd_does_not_hide_a_fault() {
+    let mut bench = Bench::new(None);
+    let crowd = u16::try_from(STRANGERS_MAX + 100).expect("few");
+    (0..crowd).for_each(|number| bench.push(client(number), [MS]));
+    let faulty = client(crowd);
+    bench.queue.charge(bench.now, faulty, MS, Verdict::Faulty);
+    assert!(bench.queue.is_barred(bench.now, faulty));
+}
+
 #[test]
 fn a_fault_found_later_drops_what_waits() {
     let mut bench = Bench::new(Some(Budget::URGENT));

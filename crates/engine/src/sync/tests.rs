@@ -135,6 +135,26 @@ fn parts_far_ahead_are_asked_of_others_and_wait_for_their_turn() {
     assert!(sync.take_ahead(request.height).is_none(), "once");
 }
 
+/// Answers that come late are kept beside those that were asked for instead, the lowest of them.
+#[test]
+fn few_answers_wait_for_their_turn() {
+    let mut sync = behind(9);
+    ask(&mut sync, 0);
+    sync.answered(Time(1), ReplicaId(2), request(9), kept(1, 1_000), run(6, 6));
+    let is_ahead = |(_, request): &(ReplicaId, FetchBlocks)| request.after.is_none();
+    let mut asked = sync.due(Time(1), HERE, id(5), |_| false);
+    let late = sync.deadline().expect("they may be silent");
+    asked.extend(sync.due(late, HERE.next(), id(6), |_| false));
+    asked.retain(is_ahead);
+    assert_eq!(asked.len(), 2 * AHEAD_MAX);
+    for (member, request) in asked {
+        let (first, last) = (request.height.0 + 1, request.height.0 + BLOCKS_MAX);
+        sync.answered(late, member, request, kept(1, 1_000), run(first, last));
+    }
+    assert!(sync.occupancy().iter().all(|collection| !collection.is_exceeded()));
+    assert!(sync.take_ahead(Height(HERE.0 + BLOCKS_MAX)).is_some(), "the lowest is kept");
+}
+
 /// A member that says nothing costs its part one retry, by somebody else.
 #[test]
 fn a_silent_member_costs_a_retry() {
