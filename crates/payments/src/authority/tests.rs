@@ -190,8 +190,9 @@ fn locks_survive_a_restart() {
     assert!(matches!(host.verdict(&second), Verdict::Locked { first: Some(_), .. }));
     let other = testnet.spend(ALICE, &testnet.endowed(ALICE), &[to(BOB, 60)]);
     assert!(is_vote(&host.verdict(&other)));
+    assert!(is_vote(&host.verdict(&testnet.issue(1, &[to(BOB, 1)]))));
     let sequences: Vec<u64> = host.log.iter().map(|lock| lock.sequence).collect();
-    assert_eq!(sequences, [0, 1], "its count goes on");
+    assert_eq!(sequences, [0, 1, 2], "its count goes on");
 }
 
 #[test]

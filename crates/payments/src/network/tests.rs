@@ -15,7 +15,9 @@ fn a_file_is_read_as_it_is_written() {
         let read: NetworkFile = toml::from_str(&text).expect("read");
         assert_eq!(read, file);
         let (first, second) = (Network::load(&file), Network::load(&read));
-        assert_eq!(first.expect("sound").chain(), second.expect("sound").chain());
+        let (first, second) = (first.expect("sound"), second.expect("sound"));
+        assert_eq!(first.chain(), second.chain());
+        assert_eq!((second.name(), second.shards()), ("test", 2));
     }
 }
 
@@ -31,6 +33,8 @@ fn unknown_fields_are_refused() {
 fn an_authority_has_1_to_1024_shards_and_an_address_for_each() {
     assert_eq!(refused(|file| file.shards = 0), NetworkError::Shards(0));
     assert_eq!(refused(|file| file.shards = 1_025), NetworkError::Shards(1_025));
+    let (most, _) = file(PayScheme::Plain, 4, Network::SHARDS_MAX);
+    assert_eq!(Network::load(&most).expect("as many as may be").shards(), 1_024);
     let expected = NetworkError::Addresses { authority: 2, found: 1, shards: 2 };
     assert_eq!(refused(|file| drop(file.authorities[2].addresses.pop())), expected);
 }

@@ -78,6 +78,17 @@ fn every_input_is_certified_by_a_quorum() {
     }
 }
 
+/// What is invalid already is refused for that, and its certificates cost no check.
+#[test]
+fn an_order_is_refused_for_the_first_rule_it_breaks() {
+    let testnet = TestNetwork::new();
+    let host = AuthorityHost::new(&testnet, 0, 0);
+    let other = testnet.certificate(&testnet.issue(2, &[to(ALICE, 10)]));
+    let (mut tx, _) = with_certificate(&testnet, |certificate| *certificate = other);
+    tx.signature = Signature([0; 64]);
+    assert_eq!(refused(&host, &tx), Some(Invalid::OwnerSignature));
+}
+
 #[test]
 fn an_authority_votes_for_its_shards_owners_alone() {
     let testnet = TestNetwork::with(PayScheme::Plain, 4, 3);

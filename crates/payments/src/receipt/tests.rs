@@ -31,6 +31,8 @@ fn a_receipt_says_who_paid_whom_how_much() {
         let tx = receipt.coins[0].id.tx;
         let paid = Paid { tx, payer: Some(key(ALICE)), payee: key(BOB), value: 9 };
         assert_eq!(receipt.check(&testnet.network), Ok(paid));
+        let longest = with_memo(&testnet, ALICE, &"x".repeat(Memo::BYTES_MAX));
+        assert_eq!(longest.check(&testnet.network).map(|paid| paid.value), Ok(9));
         let bytes = borsh::to_vec(&receipt).expect("into memory");
         assert_eq!(borsh::from_slice::<PayReceipt>(&bytes).expect("as written"), receipt);
     }

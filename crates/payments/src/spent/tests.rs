@@ -12,6 +12,7 @@ fn locked(tx: u8, sequence: u64) -> Locked {
 #[test]
 fn an_input_is_locked_once_and_for_ever() {
     let spent = SpentSet::new(4, [5, 6]);
+    assert_eq!((spent.len(), spent.is_empty()), (0, true));
     spent.insert(input(1), locked(10, 0));
     spent.insert(input(1), locked(11, 1));
     assert_eq!(spent.get(input(1)), Some(locked(10, 0)));
@@ -42,12 +43,17 @@ fn names_are_scattered_by_the_seed() {
     let place = |seed: [u64; 2], input: OutputId| Seed(seed).hash_one(Key(input));
     let seed = [0x1234_5678_9abc_def0, 0x9e37_79b9_7f4a_7c15];
     let one = input(1);
-    let mut flipped = one;
-    flipped.tx.0.0[0] ^= 1;
+    let flipped = |byte: usize, bit: u8| {
+        let mut flipped = one;
+        flipped.tx.0.0[byte] ^= bit;
+        place(seed, flipped)
+    };
     let second = OutputId { index: 1, ..one };
-    for other in [place(seed, flipped), place(seed, second), place([1, seed[1]], one)] {
+    let others = [flipped(0, 1), flipped(7, 0x80), place(seed, second), place([1, seed[1]], one)];
+    for other in others {
         assert!((place(seed, one) ^ other).count_ones() > 8);
     }
+    assert_ne!(place([5, 1], one), place([5, 1], input(2)), "whatever the seed");
     let places: std::collections::BTreeSet<u64> = (0..=255)
         .flat_map(|name| (0..64).map(move |index| OutputId { index, ..input(name) }))
         .map(|input| place(seed, input) % (1 << 20))

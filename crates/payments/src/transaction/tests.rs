@@ -42,6 +42,9 @@ fn there_are_1_to_64_inputs() {
     let mut coins = testnet.coins(&issue);
     assert_eq!(form(&testnet, &testnet.spend(ALICE, &coins, &[to(BOB, 64)])), Ok(()));
     coins.extend(testnet.coins(&more));
+    let parents: Vec<_> =
+        testnet.spend(ALICE, &coins, &[]).certificates().map(|(input, _)| input.tx).collect();
+    assert_eq!(parents.len(), 2, "of 65 inputs: each parent is checked once");
     let many = testnet.spend(ALICE, &coins, &[to(BOB, 65)]);
     assert_eq!(form(&testnet, &many), Err(Invalid::Inputs));
 }

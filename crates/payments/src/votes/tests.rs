@@ -1,8 +1,8 @@
 use super::*;
 use crate::testing::{ALICE, BOB, TestNetwork, replica, to};
 use crate::{Network, NetworkFile, Transaction};
-use quorate_crypto::{Aggregate, Digest, Share};
-use quorate_types::Epoch;
+use quorate_crypto::{Aggregate, Digest, Policy, Share};
+use quorate_types::{Epoch, Kind, Purpose, sign};
 
 fn towns() -> impl Iterator<Item = TestNetwork> {
     PayScheme::ALL.into_iter().map(|scheme| TestNetwork::with(scheme, 4, 1))
@@ -66,6 +66,30 @@ fn a_certificate_is_refused_whose_signers_are_not_enough() {
             }
             assert!(!holds(&testnet.network, &tx, &forged), "{}", testnet.file.scheme);
         }
+    }
+}
+
+/// What f + 1 made together, which is signed as it should be.
+#[test]
+fn a_certificate_of_too_few_true_votes_is_refused() {
+    for scheme in [PayScheme::Plain, PayScheme::Bls] {
+        let testnet = TestNetwork::with(scheme, 4, 1);
+        let (network, tx) = (&testnet.network, payment(&testnet));
+        let (committee, id) = (network.committee(), tx.id(network.chain()));
+        let share = |one: usize| match testnet.vote(one, &tx) {
+            Vote::Share(share) => (one, share),
+            Vote::Merkle(_) => unreachable!("this scheme signs each vote by itself"),
+        };
+        let statement = sign::statement(Kind::TxVote, network.chain(), committee.epoch(), &id);
+        let certificate = |voters: usize| {
+            let shares: Vec<_> = (0..voters).map(share).collect();
+            let (scheme, _) = committee.scheme(Purpose::Vote);
+            let suspects = Bitmap::new(testnet.keys.len());
+            let combined = scheme.combine(&statement, &shares, &suspects, Policy::Aggregate);
+            TxCertificate::Signatures(combined.certificate.expect("sound shares"))
+        };
+        assert!(holds(network, &tx, &certificate(3)), "{scheme}");
+        assert!(!holds(network, &tx, &certificate(2)), "{scheme}");
     }
 }
 
