@@ -152,3 +152,6 @@ pub(crate) use enabled::add;
 #[cfg(not(feature = "count"))]
 #[inline(always)]
 pub(crate) fn add(_change: impl FnOnce(&mut OpCounts)) {}
+
+#[cfg(test)]
+mod tests;

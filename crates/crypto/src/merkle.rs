@@ -76,7 +76,7 @@ impl Tree {
         let mut at = index as usize;
         let mut siblings = Vec::new();
         for level in &self.levels {
-            siblings.extend(level.get(at ^ 1).filter(|_| level.len() > 1));
+            siblings.extend(level.get(at ^ 1));
             at /= 2;
         }
         Some(Path { index, count: self.count, siblings })

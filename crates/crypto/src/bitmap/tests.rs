@@ -21,6 +21,8 @@ fn insert_says_whether_it_was_new() {
     assert!(bitmap.contains(2));
     assert!(!bitmap.contains(3));
     assert!(!bitmap.is_empty());
+    assert!(!Bitmap::from_indices(8, 0..8).contains(8));
+    assert_eq!(Bitmap::from_indices(10, [0, 9]).as_bytes(), [1, 2]);
 }
 
 #[test]

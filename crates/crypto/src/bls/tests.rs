@@ -476,6 +476,18 @@ mod counted {
     }
 
     #[test]
+    fn proofs_are_counted_as_signatures() {
+        let secret = SecretKey::key_gen(&[7; 32], &[]).unwrap();
+        counts::take();
+        for _ in 0..2 {
+            points::prove_possession(&secret);
+            points::prove_dealing(&secret, MESSAGE);
+        }
+        let counts = counts::take();
+        assert_eq!((counts.bls_sign, counts.bls_hash_to_curve), (4, 4));
+    }
+
+    #[test]
     fn a_certificate_takes_one_pairing_check() {
         assert_eq!(certificate_check(10, 7, KeyCache::On).bls_verify, 1);
     }

@@ -58,3 +58,20 @@ fn bytes_that_are_no_scalars_are_refused() {
     assert_eq!(recover(&DIGEST, &beyond), Err(SignatureError::Encoding));
     assert!(EcdsaSecret::from_bytes([0; 32]).is_none());
 }
+
+#[test]
+fn secrets_are_not_shown() {
+    assert_eq!(format!("{:?}", secret()), "EcdsaSecret");
+}
+
+#[cfg(feature = "count")]
+#[test]
+fn recoveries_are_counted() {
+    let signature = secret().sign(&DIGEST);
+    crate::counts::take();
+    for _ in 0..2 {
+        recover(&DIGEST, &signature).expect("a signature");
+        crate::counts::add_recovery();
+    }
+    assert_eq!(crate::counts::take().secp256k1_recover, 4);
+}

@@ -52,3 +52,13 @@ fn sealing_again_gives_the_same_and_anything_else_takes_another_key() {
 fn nothing_is_sealed_for_a_point_of_small_order() {
     assert_eq!(EnvelopeKey([0; 32]).seal(&SEED, b"here", b"it"), None);
 }
+
+#[test]
+fn secrets_are_not_shown() {
+    let secret = reader(0xab);
+    let key = format!("EnvelopeKey({})", hex::encode(&secret.public().0[..4]));
+    assert_eq!(format!("{:?}", secret.public()), key);
+    assert_eq!(format!("{secret:?}"), format!("EnvelopeSecret({key})"));
+    let sealed = secret.public().seal(&[1; 32], b"context", b"message").expect("a sound key");
+    assert_eq!(format!("{sealed:?}"), format!("Envelope({} bytes)", sealed.ciphertext.len()));
+}

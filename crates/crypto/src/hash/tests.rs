@@ -30,11 +30,33 @@ fn parts_are_hashed_injectively() {
     }
 }
 
+/// Around the size at which what was gathered is hashed.
+#[test]
+fn parts_one_by_one_are_hashed_as_a_list_is() {
+    const MAX: usize = PartsHasher::GATHERED_MAX;
+    let data: Vec<u8> = (0..2 * MAX).map(|at| at as u8).collect();
+    let lengths = [0, 1, 63, 64, MAX - 17, MAX - 16, MAX - 9, MAX - 8, MAX - 7, MAX, MAX + 1];
+    for first in lengths {
+        for second in lengths {
+            let parts = [&data[..first], &data[1..=second], b"end"];
+            let mut hasher = PartsHasher::new("quorate test a");
+            for part in parts {
+                hasher.part(part);
+                assert!(hasher.gathered.len() <= MAX, "{first}, {second}");
+            }
+            let expected = hash_parts("quorate test a", &parts);
+            assert_eq!(hasher.finish(), expected, "{first}, {second}");
+        }
+    }
+}
+
 #[test]
 fn digest_is_shown_short_and_written_whole() {
     let digest = hash(b"");
     assert_eq!(format!("{digest} {digest:?}"), "af1349b9 af1349b9");
     assert_eq!(Digest::from_hex(&digest.to_hex()), Ok(digest));
+    assert_eq!(digest.to_hex().parse(), Ok(digest));
+    assert_eq!(digest.as_ref(), digest.0);
     assert_eq!(Digest::from_hex("af13"), Err(ParseDigestError { length: 4 }));
     assert_eq!(Digest::from_hex(&"zz".repeat(32)), Err(ParseDigestError { length: 64 }));
 }
@@ -51,9 +73,22 @@ fn digest_golden_bytes() {
 #[cfg(feature = "count")]
 #[test]
 fn counts_what_was_hashed() {
-    crate::counts::take();
+    use crate::counts::{OpCounts, take};
+    let hashed = |hashes, hashed_bytes| OpCounts { hashes, hashed_bytes, ..OpCounts::default() };
+    take();
     hash(b"12345");
+    hash(b"123");
+    assert_eq!(take(), hashed(2, 8));
+    hash_keyed(&[7; 32], b"12345");
+    hash_keyed(&[7; 32], b"123");
+    assert_eq!(take(), hashed(2, 8));
     hash_parts("quorate test a", &[b"12", b"3"]);
-    assert_eq!(crate::counts::take().hashed_bytes, 5 + 10 + 9);
-    assert_eq!(crate::counts::take(), crate::counts::OpCounts::default());
+    hash_parts("quorate test a", &[]);
+    assert_eq!(take(), hashed(2, 10 + 9));
+    let mut hasher = PartsHasher::new("quorate test a");
+    hasher.part(b"12");
+    hasher.part(b"3");
+    hasher.finish();
+    assert_eq!(take(), hashed(1, 10 + 9));
+    assert_eq!(take(), OpCounts::default());
 }

@@ -198,6 +198,12 @@ fn secrets_are_not_shown() {
     assert!(!format!("{secret:?}").contains("abab"));
     assert!(format!("{secret:?}").contains(&secret.public().to_string()));
     assert_eq!(*secret.seed(), seed);
+    let key = secret.public();
+    let start = key.to_string()[..8].to_owned();
+    assert!(format!("{key:?}").contains(&start));
+    assert!(format!("{:?}", key.prepare().expect("a point")).contains(&start));
+    let signature = secret.sign(b"statement");
+    assert!(format!("{signature:?}").contains(&hex::encode(&signature.0[..4])));
 }
 
 #[test]
@@ -231,4 +237,20 @@ proptest! {
         prop_assert_eq!(verify_batch(&items).is_ok(), singly);
         prop_assert_eq!(zebra_batch(&items), singly);
     }
+}
+
+#[cfg(feature = "count")]
+#[test]
+fn signatures_are_counted() {
+    let secret = IdentitySecret::from_seed([4; 32]);
+    let key = secret.public();
+    let prepared = key.prepare().unwrap();
+    crate::counts::take();
+    for _ in 0..2 {
+        let signature = secret.sign(b"statement");
+        key.verify(b"statement", &signature).unwrap();
+        prepared.verify(b"statement", &signature).unwrap();
+    }
+    let counts = crate::counts::take();
+    assert_eq!((counts.ed25519_sign, counts.ed25519_verify, counts.ed25519_key_reads), (2, 4, 2));
 }

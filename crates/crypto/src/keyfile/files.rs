@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 /// Longest key file read, in bytes.
-const FILE_BYTES_MAX: u64 = 4096;
+pub(super) const FILE_BYTES_MAX: u64 = 4096;
 
 /// Writes a new file and makes it durable.
 pub(super) fn create(path: &Path, text: &str) -> Result<(), KeyFileError> {
@@ -81,7 +81,7 @@ pub fn shared_mode(file: &File, forbidden: u32) -> io::Result<Option<u32>> {
     Ok((mode & forbidden != 0).then_some(mode))
 }
 
-fn sync_directory(path: &Path) -> io::Result<()> {
+pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

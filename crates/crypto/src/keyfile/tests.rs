@@ -149,3 +149,24 @@ fn secrets_are_not_shown() {
     assert!(!shown.contains(&hex::encode(&keys.identity.seed()[..4])), "{shown}");
     assert!(!shown.contains(&hex::encode(&keys.voting.to_bytes()[..4])), "{shown}");
 }
+
+#[test]
+fn a_file_of_no_more_than_its_largest_size_is_read() {
+    let text = |bytes: u64| "#".repeat(usize::try_from(bytes).expect("few"));
+    let exceeds = format!("it exceeds {} bytes", files::FILE_BYTES_MAX);
+    assert_eq!(problem(&text(files::FILE_BYTES_MAX + 1)), exceeds);
+    assert_ne!(problem(&text(files::FILE_BYTES_MAX)), exceeds);
+}
+
+#[test]
+fn the_directory_that_is_synced_is_the_files() {
+    let gone = directory().path().join("keys");
+    assert!(files::sync_directory(&gone).is_err());
+    files::sync_directory(Path::new("keys")).expect("the current directory");
+}
+
+#[test]
+fn keys_say_whether_they_are_sealed() {
+    let keys = KeyFile::from_seed(SchemeKind::Ed25519, &[5; 32]);
+    assert!(!StoredKeys::Open(keys).is_sealed());
+}

@@ -84,3 +84,9 @@ fn costly_key_files() {
         crate::keyfile::sealed::tests::a_costly_file_is_refused_before_anything_is_allocated,
     );
 }
+
+#[test]
+#[should_panic(expected = "no assertion failed under AcceptIdentity")]
+fn a_test_that_misses_a_mutant_is_found_out() {
+    assert_noticed(Mutant::AcceptIdentity, || {});
+}

@@ -317,6 +317,9 @@ fn committees_are_checked_when_they_are_loaded() {
         let keys: Vec<_> = (0..3).map(|member| entry(&secret(kind, member))).collect();
         assert_eq!(load(&keys), Ok(()));
         assert_eq!(load(&[]), Err(KeyError::NoMembers));
+        let many = vec![keys[0].clone(); 65_536];
+        assert_eq!(load(&many), Err(KeyError::TooManyMembers { members: 65_536 }));
+        assert_eq!(load(&many[1..]), Err(KeyError::Duplicate { first: 0, second: 1 }));
         let twice = [keys[0].clone(), keys[1].clone(), keys[0].clone()];
         assert_eq!(load(&twice), Err(KeyError::Duplicate { first: 0, second: 2 }));
         let mut short = keys.clone();
@@ -367,6 +370,8 @@ fn certificate_golden_bytes() {
 
 #[test]
 fn options_are_named_as_they_are_shown() {
+    #[cfg(feature = "stub")]
+    assert_eq!("stub".parse(), Ok(SchemeKind::Stub));
     for kind in [SchemeKind::Ed25519, SchemeKind::Bls, SchemeKind::BlsThreshold] {
         assert_eq!(kind.to_string().parse(), Ok(kind));
     }

@@ -18,3 +18,17 @@ fn a_share_does_not_pass_for_a_certificate() {
     };
     assert_eq!(committee.scheme.verify(MESSAGE, &certificate), Err(SignatureError::Mismatch));
 }
+
+#[cfg(feature = "count")]
+#[test]
+fn checks_are_counted() {
+    let committee = Committee::new(SchemeKind::Stub, 4);
+    let certificate = committee.certificate(MESSAGE, 0..3);
+    let share = committee.secrets[0].sign(MESSAGE);
+    crate::counts::take();
+    for _ in 0..2 {
+        committee.scheme.verify(MESSAGE, &certificate).unwrap();
+        committee.scheme.verify_share(MESSAGE, 0, &share).unwrap();
+    }
+    assert_eq!(crate::counts::take().stub_verify, 4);
+}

@@ -32,6 +32,7 @@ fn secrets_are_not_shown() {
         let shown = format!("{secret:?}");
         assert!(!shown.contains(&hex::encode(&secret.to_bytes()[..4])), "{shown}");
         assert!(!shown.contains("abab"), "{shown}");
+        assert!(shown.contains(&kind.to_string()), "{shown}");
     }
 }
 

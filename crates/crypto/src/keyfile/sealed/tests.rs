@@ -160,6 +160,7 @@ pub(crate) fn a_costly_file_is_refused_before_anything_is_allocated() {
         }
     }
     asking("1048576", "4", "64").unwrap();
+    asking("64", "16", "1").unwrap();
     for unreadable in ["4294967296", "-1", "", "64 "] {
         let error = asking(unreadable, "1", "1").unwrap_err();
         assert!(matches!(error, KeyFileError::Format { .. }), "{error}");

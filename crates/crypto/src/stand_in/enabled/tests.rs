@@ -77,6 +77,10 @@ fn stand_in_shares_are_as_long_and_as_particular() {
         assert_eq!(commitments(&dealing), commitments(&real));
         let sign = |signer: usize| dealing.secrets[signer].sign_with(sharing, MESSAGE);
         assert_eq!(sign(0).0.len(), scheme.share_bytes());
+        let signers = Bitmap::from_indices(10, 0..threshold);
+        let aggregate = Aggregate(sign(0).0[1..].to_vec());
+        let short = scheme.verify(MESSAGE, &Certificate { signers, aggregate });
+        assert!(matches!(short, Err(SignatureError::Length { .. })), "{short:?}");
         let mut shares: Vec<_> = (0..=threshold).map(|signer| (signer, sign(signer))).collect();
         shares[1].1 = dealing.secrets[1].sign_with(sharing, b"something else");
         let nobody = Bitmap::new(10);
