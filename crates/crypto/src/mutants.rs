@@ -185,6 +185,8 @@ pub enum Mutant {
     AvailableByNumber,
     /// The host signs with a key whose promises were lost with its disk.
     SignAfterLoss,
+    /// Storage: files are opened whoever owns them.
+    OpenForeign,
     /// The host sends before what was persisted is durable.
     HostSendsEarly,
     /// The host executes before what was persisted is durable.

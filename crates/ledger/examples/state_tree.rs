@@ -14,7 +14,7 @@ use bytes::Bytes;
 use quorate_crypto::{Digest, IdentitySecret, hash};
 use quorate_ledger::Kv;
 use quorate_ledger::kv::{Operation, Query, Scan, Step, verify_answer};
-use quorate_storage::{DiskStore, Executor, ExecutorConfig, MemoryStore, Store};
+use quorate_storage::{DiskStore, Executor, ExecutorConfig, MemoryStore, Owner, Store};
 use quorate_types::machine::Block;
 use quorate_types::service::{self, BlockContext, Proven, Service};
 use quorate_types::{Body, ChainId, ClientId, Height, Payload, ReplicaId, Request};
@@ -97,14 +97,15 @@ fn prove(
 
 fn on_disk(base: &Path, keys: u64) -> Fallible<()> {
     let path = base.join(format!("quorate-state-tree-{}", std::process::id()));
-    let result = through_executor("disk", Box::new(DiskStore::open(&path)?), keys)
-        .and_then(|()| open_from_disk(&path));
+    let result =
+        through_executor("disk", Box::new(DiskStore::open(&path, &Owner::nobody())?), keys)
+            .and_then(|()| open_from_disk(&path));
     std::fs::remove_file(&path)?;
     result
 }
 
 fn open_from_disk(path: &Path) -> Fallible<()> {
-    let store = Box::new(DiskStore::open(path)?);
+    let store = Box::new(DiskStore::open(path, &Owner::nobody())?);
     let start = processor_ns()?;
     Executor::open(store, Box::new(Kv::default()), ExecutorConfig::default())?;
     report("disk: open", "s", micros_since(start)? / 1e6);

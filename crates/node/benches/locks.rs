@@ -6,7 +6,7 @@
 use quorate_crypto::{IdentityKey, Signature, hash};
 use quorate_node::payments::recover;
 use quorate_payments::{Core, Lock, OutputId, TxId};
-use quorate_storage::LogConfig;
+use quorate_storage::{LogConfig, Owner};
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
@@ -21,7 +21,7 @@ fn main() {
     let config = || LogConfig { retention_bytes: 1 << 28, ..LogConfig::default() };
 
     let began = Instant::now();
-    let mut open = recover(folder.path(), config()).expect("opens");
+    let mut open = recover(folder.path(), &Owner::nobody(), config()).expect("opens");
     let before = resident_bytes();
     for sequence in 0..locks {
         let lock = lock(sequence);
@@ -40,7 +40,7 @@ fn main() {
     drop(open);
     report(folder.path(), config(), "as it was left");
 
-    let mut open = recover(folder.path(), config()).expect("opens");
+    let mut open = recover(folder.path(), &Owner::nobody(), config()).expect("opens");
     let began = Instant::now();
     open.checkpoint().expect("writes");
     println!("a checkpoint of all: {:.1} s to write", began.elapsed().as_secs_f64());
@@ -50,7 +50,7 @@ fn main() {
 
 fn report(folder: &Path, config: LogConfig, what: &str) {
     let began = Instant::now();
-    let open = recover(folder, config).expect("opens");
+    let open = recover(folder, &Owner::nobody(), config).expect("opens");
     let (seconds, found) = (began.elapsed().as_secs_f64(), open.spent().len());
     let (log, checkpoint) = (bytes(&folder.join("locks")), bytes(&folder.join("checkpoints")));
     println!(

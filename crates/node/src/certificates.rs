@@ -3,7 +3,7 @@
 //! Nothing rests on them: what the last quarter of a second brought may be lost with a crash.
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use quorate_storage::{Archive, LogConfig, RealDisk, StorageError};
+use quorate_storage::{Archive, LogConfig, Owner, RealDisk, StorageError};
 use quorate_types::Height;
 use quorate_types::executed::ExecutionCertificate;
 use std::collections::BTreeMap;
@@ -47,9 +47,10 @@ pub(crate) struct CertificateWriter {
 }
 
 impl CertificateWriter {
-    /// Opens a folder; with the way for more certificates, and those that are in it.
+    /// Opens a folder of `owner`'s; with the way for more certificates, and those that are in it.
     pub(crate) fn open(
         folder: &Path,
+        owner: &Owner,
     ) -> Result<(Self, Sender<ExecutionCertificate>, Certificates), StorageError> {
         let disk = RealDisk::open(folder)?.without_zeroing();
         let config = LogConfig {
@@ -58,7 +59,7 @@ impl CertificateWriter {
             ..LogConfig::default()
         };
         let mut certificates = Certificates::default();
-        let archive = Archive::open(Box::new(disk), config, |_, entry| {
+        let archive = Archive::open(Box::new(disk), owner, config, |_, entry| {
             // One in an older form is none.
             if let Ok(certificate) = borsh::from_slice(entry) {
                 certificates.insert(certificate);
@@ -114,13 +115,15 @@ mod tests {
     fn they_are_there_after_a_restart() {
         let folder = tempfile::tempdir().expect("a folder");
         for height in 1..=3 {
-            let (writer, outlet, known) = CertificateWriter::open(folder.path()).expect("opens");
+            let (writer, outlet, known) =
+                CertificateWriter::open(folder.path(), &Owner::nobody()).expect("opens");
             assert_eq!(known.get(Height(height - 1)).is_some(), height > 1);
             assert_eq!(known.get(Height(height)), None);
             outlet.send(certificate(height)).expect("taken");
             writer.run(&AtomicBool::new(true)).expect("writes");
         }
-        let (_, _, known) = CertificateWriter::open(folder.path()).expect("opens");
+        let (_, _, known) =
+            CertificateWriter::open(folder.path(), &Owner::nobody()).expect("opens");
         assert_eq!(known.get(Height(1)), Some(&certificate(1)));
     }
 

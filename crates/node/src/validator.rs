@@ -39,7 +39,7 @@ use quorate_crypto::KeyFile;
 use quorate_engine::{Replica, ReplicaConfig, Status, Verifier};
 use quorate_storage::{
     DiskStore, Durability, Entry, Executor, ExecutorConfig, Journal, JournalReader, JournalStats,
-    RealDisk, SnapshotJob, Snapshots, StorageError,
+    Owner, RealDisk, Role, SnapshotJob, Snapshots, StorageError,
 };
 use quorate_types::machine::{ReadRequest, Recovery, Task};
 use quorate_types::{BodyRef, ClientId, Committee, Event, ReplicaId, Service};
@@ -361,7 +361,7 @@ impl Validator {
         self.shown.queues = Some(Queues::of(&events, &log, &pool));
         let (jobs, jobs_in) = bounded(1);
         let writing = Arc::new(AtomicBool::new(false));
-        let (views, writer) = StateViews::open(&executor, &config.data_dir)?;
+        let (views, writer) = StateViews::open(&executor, &config.data_dir, &origin.owner(config))?;
         self.reading = Reading::new(&views);
         let put_out = Arc::clone(&views);
         let ports = ThreadPorts {
@@ -492,6 +492,16 @@ impl Origin {
         self.voice.as_ref().map(|voice| voice.start(threads, network)).transpose()
     }
 
+    /// Owner of everything in the data folder.
+    fn owner(&self, config: &NodeConfig) -> Owner {
+        Owner {
+            network: self.committee.chain(),
+            member: self.keys.identity.public(),
+            role: if config.learner { Role::Learner } else { Role::Validator },
+            protocol: config.replica.protocol.to_string(),
+        }
+    }
+
     fn replica(&self, config: &NodeConfig, signs: bool) -> ReplicaConfig {
         ReplicaConfig {
             id: self.id,
@@ -600,7 +610,7 @@ impl Opened {
         service: Box<dyn Service>,
         origin: &Origin,
     ) -> Result<Self, NodeError> {
-        let chain = origin.committee.chain();
+        let (chain, owner) = (origin.committee.chain(), origin.owner(config));
         let marker = Marker::beside(&config.key);
         let log = config.data_dir.join("log");
         // A learner promises nothing.
@@ -617,13 +627,13 @@ impl Opened {
         let disk = open(&log)?;
         let bodies = open(&config.data_dir.join("bodies"))?;
         let snapshots = RealDisk::open(&config.data_dir.join("snapshots"))?;
-        let snapshots = Snapshots::open(Box::new(snapshots))?;
-        let store = DiskStore::open(&config.data_dir.join("state"))?;
+        let snapshots = Snapshots::open(Box::new(snapshots), &owner)?;
+        let store = DiskStore::open(&config.data_dir.join("state"), &owner)?;
         let (executor, executed) =
             Executor::open(Box::new(store), service, ExecutorConfig::default())?;
         let log_config = config.log_config();
         let (mut journal, mut recovery) =
-            Journal::open(Box::new(disk), Box::new(bodies), log_config, executed)?;
+            Journal::open(Box::new(disk), Box::new(bodies), &owner, log_config, executed)?;
         recovery.snapshots = snapshots.heights();
         recovery.staged = snapshots.staged_chunks();
         if !lost {

@@ -9,7 +9,7 @@
 
 use bytes::Bytes;
 use quorate_crypto::{Digest, IdentitySecret};
-use quorate_storage::{DiskStore, Executor, ExecutorConfig, MemoryStore, Store};
+use quorate_storage::{DiskStore, Executor, ExecutorConfig, MemoryStore, Owner, Store};
 use quorate_types::machine::Block;
 use quorate_types::service::{BlockContext, Operation, Outcome, Service, State, StateError};
 use quorate_types::{Body, ChainId, Height, Payload, ReplicaId, Request};
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = base.join(format!("quorate-execution-rate-{}", std::process::id()));
     let blocks: Vec<Block> = (1..=HEIGHTS).map(block).collect();
     run("memory", Box::new(MemoryStore::new()), &blocks)?;
-    run("disk", Box::new(DiskStore::open(&path)?), &blocks)?;
+    run("disk", Box::new(DiskStore::open(&path, &Owner::nobody())?), &blocks)?;
     std::fs::remove_file(&path)?;
     Ok(())
 }

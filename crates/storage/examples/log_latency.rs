@@ -8,7 +8,7 @@
 //! system alone, to show what zeroing ahead is for: the same write and sync into blocks that were
 //! written before, into blocks that were not, and at the end of a growing file.
 
-use quorate_storage::{Disk, Durability, Entry, Journal, LogConfig, RealDisk};
+use quorate_storage::{Disk, Durability, Entry, Journal, LogConfig, Owner, RealDisk};
 use quorate_types::machine::{Record, RecordKind};
 use quorate_types::{Body, BodyRef, ReplicaId};
 use std::fs::{File, OpenOptions};
@@ -42,7 +42,8 @@ fn journal(directory: &Path, durability: Durability) -> Result<(), Box<dyn std::
     let config = LogConfig { durability, ..LogConfig::default() };
     let disk = RealDisk::open(&directory.join(durability.to_string()))?;
     let bodies = RealDisk::open(&directory.join(format!("{durability}-bodies")))?;
-    let (mut journal, _) = Journal::open(Box::new(disk), Box::new(bodies), config, None)?;
+    let (mut journal, _) =
+        Journal::open(Box::new(disk), Box::new(bodies), &Owner::nobody(), config, None)?;
     let record = Record { kind: RecordKind::Safety, bytes: vec![7; SMALL_BYTES].into() };
     measure(&format!("journal, record of 256 B, {durability}"), 2_000, |_| {
         journal.write(&Entry::Record(record.clone()))?;

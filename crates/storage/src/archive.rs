@@ -7,7 +7,7 @@
 
 use crate::disk::Disk;
 use crate::log::{Location, Log, LogConfig, LogName, Segment, record};
-use crate::{JournalStats, StorageError};
+use crate::{JournalStats, Owner, StorageError};
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -33,9 +33,10 @@ impl Archive {
     /// Opens or begins an archive; hands every entry that is kept to `visit`, in order.
     ///
     /// # Errors
-    /// When the disk fails, or something that was committed is gone.
+    /// When it is not `owner`'s, the disk fails, or something that was committed is gone.
     pub fn open(
         disk: Box<dyn Disk>,
+        owner: &Owner,
         config: LogConfig,
         mut visit: impl FnMut(u64, &[u8]) -> Result<(), StorageError>,
     ) -> Result<Self, StorageError> {
@@ -43,23 +44,28 @@ impl Archive {
         let mut places = VecDeque::new();
         let mut segments = BTreeMap::new();
         let retention_bytes = config.retention_bytes;
-        let log = Log::open(disk, NAME, config, &mut |segment, location, kind, payload| {
-            let unknown = || StorageError::Corrupt {
-                file: segment.place.clone(),
-                offset: location.offset,
-                reason: "a record that no archive writes".into(),
-            };
-            let (number, entry) = split(payload).filter(|_| kind == ENTRY).ok_or_else(unknown)?;
-            let is_first = places.is_empty();
-            if !is_first && number != next {
-                return Err(unknown());
-            }
-            if segments.insert(segment.number, segment.clone()).is_none() || keeps_place(number) {
-                places.push_back((number, location));
-            }
-            next = number + 1;
-            visit(number, entry)
-        })?;
+        let mut log =
+            Log::open(disk, NAME, owner, config, &mut |segment, location, kind, payload| {
+                let unknown = || StorageError::Corrupt {
+                    file: segment.place.clone(),
+                    offset: location.offset,
+                    reason: "a record that no archive writes".into(),
+                };
+                let (number, entry) =
+                    split(payload).filter(|_| kind == ENTRY).ok_or_else(unknown)?;
+                let is_first = places.is_empty();
+                if !is_first && number != next {
+                    return Err(unknown());
+                }
+                if segments.insert(segment.number, segment.clone()).is_none() || keeps_place(number)
+                {
+                    places.push_back((number, location));
+                }
+                next = number + 1;
+                visit(number, entry)
+            })?;
+        // From its beginning on it says whose it is.
+        log.commit()?;
         Ok(Self { log, retention_bytes, next, places, segments })
     }
 

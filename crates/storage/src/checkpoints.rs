@@ -5,8 +5,8 @@
 //! one before go, and may the archive give entries up. Parts without a manifest are remains of a
 //! crash, and removed.
 
-use crate::StorageError;
 use crate::disk::Disk;
+use crate::{Owner, StorageError};
 use quorate_crypto::{Digest, hash_parts};
 use std::io;
 
@@ -16,9 +16,13 @@ const PART: &str = "part-";
 const PART_BYTES: usize = 8 * 1024 * 1024;
 const HASH_BYTES: usize = 32;
 
+/// Format of a manifest's file, written at its start with the owner. The first had neither.
+const FORMAT: u32 = 2;
+
 /// One directory of checkpoints.
 pub struct Checkpoints {
     disk: Box<dyn Disk>,
+    owner: Owner,
     latest: Option<Manifest>,
 }
 
@@ -33,12 +37,12 @@ impl Checkpoints {
     /// Finds the newest complete checkpoint, and removes everything else.
     ///
     /// # Errors
-    /// When the disk fails, or a manifest is damaged.
-    pub fn open(disk: Box<dyn Disk>) -> Result<Self, StorageError> {
+    /// When it is not `owner`'s, the disk fails, or a manifest is damaged.
+    pub fn open(disk: Box<dyn Disk>, owner: &Owner) -> Result<Self, StorageError> {
         let names = disk.list().map_err(|error| failed(&*disk, "list", MANIFEST, &error))?;
         let newest = names.iter().rfind(|name| name.starts_with(MANIFEST));
-        let latest = newest.map(|name| Manifest::read(&*disk, name)).transpose()?;
-        let mut checkpoints = Self { disk, latest };
+        let latest = newest.map(|name| Manifest::read(&*disk, name, owner)).transpose()?;
+        let mut checkpoints = Self { disk, owner: owner.clone(), latest };
         checkpoints.remove_others()?;
         Ok(checkpoints)
     }
@@ -95,7 +99,8 @@ impl Checkpoints {
         self.sync()?;
         let name = manifest.name();
         // Under its name only when it is whole: a crash leaves no half of one.
-        let written = self.disk.write(UNNAMED, &manifest.encode());
+        let written =
+            self.disk.write(UNNAMED, &[self.owner.record(FORMAT), manifest.encode()].concat());
         let named = written.and_then(|()| self.disk.rename(UNNAMED, &name));
         named.map_err(|error| failed(&*self.disk, "write", &name, &error))?;
         self.sync()?;
@@ -171,8 +176,9 @@ impl Manifest {
         [&hash_parts("quorate v1 checkpoint manifest", &[&content]).0[..], &content].concat()
     }
 
-    fn read(disk: &dyn Disk, name: &str) -> Result<Self, StorageError> {
-        let bytes = read_file(disk, name)?;
+    fn read(disk: &dyn Disk, name: &str, owner: &Owner) -> Result<Self, StorageError> {
+        let file = read_file(disk, name)?;
+        let bytes = owner.strip(&disk.locate(name), FORMAT, &file)?;
         let parse = || {
             let content = bytes.get(HASH_BYTES..)?;
             let (sequence, rest) = content.split_first_chunk()?;

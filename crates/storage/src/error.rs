@@ -51,9 +51,21 @@ pub enum StorageError {
         /// Kind of the damage.
         reason: String,
     },
-    /// The log was written by another version.
+    /// The files are somebody else's.
     #[error(
-        "{file} has log format {found}, this program reads format {expected}: use the version that wrote it"
+        "{place} belongs to {owner}, and {claimant} wants it: nobody goes on from what somebody else promised. Put every folder back where it belongs, or correct what the configuration says of `data_dir`, `key`, committee or network, and protocol"
+    )]
+    Foreign {
+        /// File, or folder, of somebody else.
+        place: String,
+        /// Role, key, network and protocol that its first record names.
+        owner: String,
+        /// The same of whoever was to open it.
+        claimant: String,
+    },
+    /// The file was written by another version.
+    #[error(
+        "{file} has format {found}, this program reads format {expected}: use the version that wrote it"
     )]
     Format {
         /// File of the other version.

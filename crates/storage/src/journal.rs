@@ -18,7 +18,7 @@ mod retention;
 
 use crate::disk::Disk;
 use crate::log::{BODIES, Durability, Location, Log, LogConfig, RECORDS, scan};
-use crate::{JournalStats, StorageError};
+use crate::{JournalStats, Owner, StorageError};
 use bytes::Bytes;
 use index::Index;
 use parking_lot::Mutex;
@@ -82,20 +82,22 @@ impl Journal {
     /// remembers ([`crate::Executor::open`]).
     ///
     /// # Errors
-    /// [`StorageError::Corrupt`] when committed records are damaged or missing; others when the
-    /// disk fails.
+    /// [`StorageError::Foreign`] when one is not `owner`'s, [`StorageError::Corrupt`] when
+    /// committed records are damaged or missing; others when the disk fails.
     pub fn open(
         disk: Box<dyn Disk>,
         bodies: Box<dyn Disk>,
+        owner: &Owner,
         config: LogConfig,
         executed: Option<ExecutedUpTo>,
     ) -> Result<(Self, Recovery), StorageError> {
         let mut found = Collected::new(executed.as_ref());
         let retention_bytes = config.retention_bytes;
-        let records = Log::open(disk, RECORDS, config.clone(), &mut |segment, at, kind, bytes| {
+        let shared = config.clone();
+        let records = Log::open(disk, RECORDS, owner, shared, &mut |segment, at, kind, bytes| {
             found.record(segment, at, kind, bytes)
         })?;
-        let bodies = Log::open(bodies, BODIES, config, &mut |segment, at, kind, bytes| {
+        let bodies = Log::open(bodies, BODIES, owner, config, &mut |segment, at, kind, bytes| {
             found.body(segment, at, kind, bytes)
         })?;
         let recovery = found.recovery(executed);

@@ -10,6 +10,7 @@
 //!   authorities.
 //! * [`Snapshots`] keeps the last two snapshots of that state, for members that fell further behind
 //!   than anybody's log.
+//! * [`Owner`] is named at the start of all of them: what belongs to somebody else is not opened.
 //!
 //! Log and state meet at recovery. The store remembers how far execution came ([`Executor::open`]);
 //! the log replays the decided heights after that ([`Journal::open`]). So the store need not be
@@ -18,13 +19,13 @@
 //! Everything is synchronous: a host puts a journal and an executor each on a thread of its own.
 //!
 //! ```
-//! use quorate_storage::{Entry, Journal, LogConfig, MemoryDisk};
+//! use quorate_storage::{Entry, Journal, LogConfig, MemoryDisk, Owner};
 //! use quorate_types::machine::{Record, RecordKind};
 //!
 //! let disk = MemoryDisk::new();
 //! let open = || {
 //!     let (records, bodies) = (Box::new(disk.clone()), Box::new(disk.clone()));
-//!     Journal::open(records, bodies, LogConfig::default(), None)
+//!     Journal::open(records, bodies, &Owner::nobody(), LogConfig::default(), None)
 //! };
 //! let (mut journal, _) = open()?;
 //! let promise = Record { kind: RecordKind::Safety, bytes: "voted in view 7".into() };
@@ -44,6 +45,7 @@ mod error;
 pub mod executor;
 pub mod journal;
 mod log;
+mod owner;
 pub use quorate_crypto::mutants;
 pub mod snapshots;
 mod stats;
@@ -56,6 +58,7 @@ pub use error::StorageError;
 pub use executor::{Executor, ExecutorConfig, Session, SnapshotJob, StateView};
 pub use journal::{Journal, JournalReader};
 pub use log::{Durability, LogConfig};
+pub use owner::{Owner, Role};
 pub use quorate_types::machine::Entry;
 pub use snapshots::Snapshots;
 pub use stats::JournalStats;

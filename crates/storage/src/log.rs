@@ -19,7 +19,9 @@
 //! # Segments
 //!
 //! A segment is a file of zeroes of a fixed size, filled from its start; its first record carries
-//! the format version. When a record does not fit, what is buffered is synced and the next segment
+//! the format version and the [owner](crate::Owner). A log that an earlier version began says in no
+//! segment whose it is: it is taken over by whoever opens it, and goes on in a new segment that
+//! says so. When a record does not fit, what is buffered is synced and the next segment
 //! begins. Checksums are keyed by the log's name and the segment's number, so the old content of a
 //! recycled file never verifies under its new number. The oldest segments are pruned and their
 //! files used again: [`prune`] says how.
@@ -29,7 +31,8 @@ pub(crate) mod record;
 pub(crate) mod scan;
 
 use crate::disk::{Disk, DiskFile};
-use crate::{JournalStats, StorageError};
+use crate::owner::OwnerRecord;
+use crate::{JournalStats, Owner, StorageError};
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
 use record::{Key, RecordHeader};
@@ -40,8 +43,11 @@ use std::io;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Format version, written into the first record of every segment.
-pub(crate) const FORMAT: u32 = 2;
+/// Format version, written into the first record of every segment with the owner.
+pub(crate) const FORMAT: u32 = 3;
+
+/// Format of segments whose first record has the format alone, and no owner.
+const FORMAT_WITHOUT_OWNER: u32 = 2;
 
 /// A group is handed to the operating system when it has grown to this size, and synced with the
 /// rest of it later.
@@ -215,6 +221,8 @@ pub(crate) struct Log {
     disk: Box<dyn Disk>,
     name: LogName,
     config: LogConfig,
+    /// Payload of every segment's first record.
+    owner: Vec<u8>,
     segment: Segment,
     /// Offset in the segment at which the buffer begins.
     flushed: u64,
@@ -238,14 +246,15 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Opens or begins a log; hands every record to `visit` in order.
+    /// Opens or begins a log of this owner; hands every record to `visit` in order.
     pub(crate) fn open(
         mut disk: Box<dyn Disk>,
         name: LogName,
+        owner: &Owner,
         config: LogConfig,
         visit: &mut scan::Visit<'_>,
     ) -> Result<Self, StorageError> {
-        let found = scan::scan(disk.as_mut(), name, visit)?;
+        let found = scan::scan(disk.as_mut(), name, owner, visit)?;
         let last = found.segments.last().map(|(segment, _)| segment.clone());
         if last.is_some() {
             make_durable(disk.as_mut(), name, &found.segments, config.durability)?;
@@ -274,6 +283,7 @@ impl Log {
             floor: found.floor,
             spares: Vec::new(),
             stats: JournalStats::default(),
+            owner: owner.record(FORMAT),
             segment,
             disk,
             name,
@@ -281,7 +291,10 @@ impl Log {
         };
         log.adopt_spares(&found.spares)?;
         if is_new {
-            log.push(record::SEGMENT, &FORMAT.to_le_bytes(), &Bytes::new());
+            log.push_first();
+        } else if !found.is_owned {
+            log.roll(0)?;
+            log.commit()?;
         }
         Ok(log)
     }
@@ -372,7 +385,7 @@ impl Log {
     /// says so.
     fn roll(&mut self, size: u64) -> Result<(), StorageError> {
         self.commit()?;
-        let first = record::size(FORMAT.to_le_bytes().len()) + record::size(size_of::<u64>());
+        let first = record::size(self.owner.len()) + record::size(size_of::<u64>());
         let bytes = self.config.segment_bytes.max(first + size);
         let next = self.next_segment(bytes)?;
         let full = std::mem::replace(&mut self.segment, next);
@@ -381,7 +394,7 @@ impl Log {
         self.end = 0;
         self.unsynced_name = true;
         self.prepared = false;
-        self.push(record::SEGMENT, &FORMAT.to_le_bytes(), &Bytes::new());
+        self.push_first();
         if self.floor > 1 {
             self.push(record::FLOOR, &self.floor.to_le_bytes(), &Bytes::new());
         }
@@ -396,6 +409,11 @@ impl Log {
             let next = self.name.file(self.segment.number + 1);
             self.disk.prepare(&next, self.config.segment_bytes);
         }
+    }
+
+    fn push_first(&mut self) {
+        let owner = Bytes::copy_from_slice(&self.owner);
+        self.push(record::SEGMENT, &[], &owner);
     }
 
     fn push(&mut self, kind: u8, head: &[u8], tail: &Bytes) -> Location {
@@ -429,6 +447,21 @@ impl Log {
             self.buffer.push(Bytes::from(std::mem::take(&mut self.open)));
         }
     }
+}
+
+/// ★ Refuses a segment of another version or of somebody else, by its first record; returns `true`
+/// if that says whose it is.
+fn check_owner(segment: &Segment, first: &[u8], owner: &Owner) -> Result<bool, StorageError> {
+    if let Ok(format) = first.try_into().map(u32::from_le_bytes) {
+        let (file, expected) = (segment.place.clone(), FORMAT);
+        return match format {
+            FORMAT_WITHOUT_OWNER => Ok(false),
+            found => Err(StorageError::Format { file, found, expected }),
+        };
+    }
+    let (found, _) = OwnerRecord::split(first)
+        .ok_or_else(|| segment.corrupt(0, "its first record does not say whose it is"))?;
+    found.check(&segment.place, FORMAT, owner).map(|()| true)
 }
 
 fn begin_segment(

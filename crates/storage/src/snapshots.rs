@@ -3,15 +3,15 @@
 //! | file | content |
 //! |---|---|
 //! | `snapshot-<height>-<chunk>` | a chunk |
-//! | `snapshot-<height>` | the manifest, written last: without it there is no snapshot |
+//! | `snapshot-<height>` | owner and manifest, written last: without it there is no snapshot |
 //! | `staged-<hash>` | a chunk of somebody else's, until one is installed |
 //!
 //! Every file is durable before the manifest's name is. What a crash left without a manifest is
 //! removed at the next start, like everything older than the last two, and staged chunks that are
 //! not whole: fetching goes on with the others.
 
-use crate::StorageError;
 use crate::disk::Disk;
+use crate::{Owner, StorageError};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_crypto::{Digest, hash};
@@ -24,6 +24,9 @@ use std::sync::Arc;
 /// Complete snapshots kept: a member that fetches one may finish while the next is taken.
 const KEPT: usize = 2;
 
+/// Format of a manifest's file, written at its start with the owner. The first had neither.
+const FORMAT: u32 = 2;
+
 /// A folder of snapshots. Cloning shares it, for the threads that take, read and install.
 #[derive(Clone)]
 pub struct Snapshots {
@@ -32,6 +35,7 @@ pub struct Snapshots {
 
 struct Shared {
     disk: Box<dyn Disk>,
+    owner: Owner,
     complete: BTreeMap<Height, (Digest, Manifest)>,
     staged: BTreeSet<Digest>,
 }
@@ -40,9 +44,10 @@ impl Snapshots {
     /// Opens the folder, and removes what is not part of a complete snapshot.
     ///
     /// # Errors
-    /// When the disk fails.
-    pub fn open(disk: Box<dyn Disk>) -> Result<Self, StorageError> {
-        let mut shared = Shared { disk, complete: BTreeMap::new(), staged: BTreeSet::new() };
+    /// When a snapshot is not `owner`'s, or the disk fails.
+    pub fn open(disk: Box<dyn Disk>, owner: &Owner) -> Result<Self, StorageError> {
+        let (complete, staged) = (BTreeMap::new(), BTreeSet::new());
+        let mut shared = Shared { disk, owner: owner.clone(), complete, staged };
         let names = shared.list()?;
         for height in names.iter().filter_map(|name| height_of(name)) {
             if let Some(manifest) = shared.load(height, &names)? {
@@ -156,7 +161,8 @@ impl Snapshots {
     pub(crate) fn finish(&self, manifest: &Manifest) -> Result<(), StorageError> {
         let mut shared = self.shared.lock();
         shared.sync()?;
-        shared.put(&manifest_name(manifest.header.height), &manifest.encode())?;
+        let file = [shared.owner.record(FORMAT), manifest.encode()].concat();
+        shared.put(&manifest_name(manifest.header.height), &file)?;
         shared.sync()?;
         shared.complete.insert(manifest.header.height, (manifest.digest(), manifest.clone()));
         shared.drop_old()
@@ -233,8 +239,10 @@ impl Shared {
 
     /// The manifest of this height, if it is whole and all its chunks are there.
     fn load(&self, height: Height, names: &[String]) -> Result<Option<Manifest>, StorageError> {
-        let bytes = self.content(&manifest_name(height))?;
-        let Some(manifest) = Manifest::decode(&bytes).filter(|m| m.header.height == height) else {
+        let name = manifest_name(height);
+        let file = self.content(&name)?;
+        let bytes = self.owner.strip(&self.disk.locate(&name), FORMAT, &file)?;
+        let Some(manifest) = Manifest::decode(bytes).filter(|m| m.header.height == height) else {
             return Ok(None);
         };
         let chunks = u32::try_from(manifest.chunks.len()).expect("limited");

@@ -307,6 +307,7 @@ pub(crate) fn fail(error: NodeError) -> Failure {
         | NodeError::OtherService { .. }
         | NodeError::Storage(
             StorageError::InUse { .. }
+            | StorageError::Foreign { .. }
             | StorageError::Format { .. }
             | StorageError::OtherService { .. },
         ) => Failure::usage(error),

@@ -6,7 +6,7 @@ use quorate_crypto::IdentitySecret;
 use quorate_ledger::evm::mix::{self, Mix};
 use quorate_ledger::evm::{Evm, Genesis, GenesisError};
 use quorate_report::results::bounds::Unreplicated;
-use quorate_storage::{DiskStore, Executor, ExecutorConfig};
+use quorate_storage::{DiskStore, Executor, ExecutorConfig, Owner};
 use quorate_types::machine::Block;
 use quorate_types::{Body, ChainId, Height, Outcome, Payload, ReplicaId, Request, Service};
 use std::fs;
@@ -130,7 +130,7 @@ pub(super) fn unreplicated(
     let failed = |error: quorate_storage::StorageError| BenchError::Client(error.to_string());
     let service = Evm::new(genesis.clone());
     let preparation = service.preparation().expect("senders are recovered ahead");
-    let store = DiskStore::open(&folder.path().join("state")).map_err(failed)?;
+    let store = DiskStore::open(&folder.path().join("state"), &Owner::nobody()).map_err(failed)?;
     let (mut executor, _) =
         Executor::open(Box::new(store), Box::new(service), ExecutorConfig::default())
             .map_err(failed)?;

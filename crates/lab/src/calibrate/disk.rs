@@ -11,7 +11,7 @@ use quorate_ledger::evm::mix::Mix;
 use quorate_ledger::kv::{Kv, Operation};
 use quorate_model::{ExecutionPrices, HashPrices, LogPrices};
 use quorate_storage::{
-    DiskStore, Durability, Entry, Executor, ExecutorConfig, Journal, LogConfig, RealDisk,
+    DiskStore, Durability, Entry, Executor, ExecutorConfig, Journal, LogConfig, Owner, RealDisk,
     StorageError,
 };
 use quorate_types::machine::{Block, Record, RecordKind};
@@ -60,8 +60,13 @@ fn open(folder: &Path) -> Result<Journal, super::CalibrateError> {
         RealDisk::open(&folder).map(RealDisk::without_zeroing).map_err(super::CalibrateError::from)
     };
     let config = LogConfig { durability: Durability::Os, ..LogConfig::default() };
-    let (journal, _) =
-        Journal::open(Box::new(disk("log")?), Box::new(disk("bodies")?), config, None)?;
+    let (journal, _) = Journal::open(
+        Box::new(disk("log")?),
+        Box::new(disk("bodies")?),
+        &Owner::nobody(),
+        config,
+        None,
+    )?;
     Ok(journal)
 }
 
@@ -240,7 +245,7 @@ impl TransactionTimer {
 }
 
 fn open_store(folder: &Path, service: Box<dyn Service>) -> Result<Executor, StorageError> {
-    let store = Box::new(DiskStore::open(folder)?);
+    let store = Box::new(DiskStore::open(folder, &Owner::nobody())?);
     let config = ExecutorConfig { durable_every: 1 << 20, durable_bytes: 1 << 40 };
     Ok(Executor::open(store, service, config)?.0)
 }

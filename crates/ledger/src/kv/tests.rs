@@ -5,7 +5,7 @@ use crate::map::expected_root;
 use proptest::prelude::*;
 use quorate_crypto::{IdentitySecret, hash};
 use quorate_storage::{
-    DiskStore, Executor, ExecutorConfig, MemoryDisk, MemoryStore, Snapshots, Store,
+    DiskStore, Executor, ExecutorConfig, MemoryDisk, MemoryStore, Owner, Snapshots, Store,
 };
 use quorate_types::machine::{Block, Install, ReadItem, StagedChunk};
 use quorate_types::{Body, ChainId, ClientId, Height, Payload, ReplicaId, Request};
@@ -362,11 +362,11 @@ fn memory_disk_and_a_reopened_disk_come_to_the_same_roots() {
     let expected = roots(&mut executor(MemoryStore::new()), 1..=12);
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("state");
-    let mut on_disk = executor(DiskStore::open(&path).unwrap());
+    let mut on_disk = executor(DiskStore::open(&path, &Owner::nobody()).unwrap());
     assert_eq!(roots(&mut on_disk, 1..=6), expected[..6]);
     on_disk.make_durable().unwrap();
     drop(on_disk);
-    let mut on_disk = executor(DiskStore::open(&path).unwrap());
+    let mut on_disk = executor(DiskStore::open(&path, &Owner::nobody()).unwrap());
     assert_eq!(roots(&mut on_disk, 7..=12), expected[6..]);
 }
 
@@ -374,12 +374,12 @@ fn memory_disk_and_a_reopened_disk_come_to_the_same_roots() {
 fn whoever_installs_a_snapshot_goes_on_like_those_who_replayed() {
     let mut donor = executor(MemoryStore::new());
     roots(&mut donor, 1..=8);
-    let served = Snapshots::open(Box::new(MemoryDisk::new())).unwrap();
+    let served = Snapshots::open(Box::new(MemoryDisk::new()), &Owner::nobody()).unwrap();
     let manifest = donor.snapshot().unwrap().write(&served).unwrap();
 
     let mut follower = executor(MemoryStore::new());
     roots(&mut follower, 1..=2);
-    let staged = Snapshots::open(Box::new(MemoryDisk::new())).unwrap();
+    let staged = Snapshots::open(Box::new(MemoryDisk::new()), &Owner::nobody()).unwrap();
     for index in (0..).take(manifest.chunks.len()) {
         let item = ReadItem::Chunk(manifest.digest(), index);
         let bytes = served.read(&item).unwrap().unwrap();

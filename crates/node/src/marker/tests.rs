@@ -1,5 +1,5 @@
 use super::*;
-use quorate_storage::{LogConfig, RealDisk};
+use quorate_storage::{LogConfig, Owner, RealDisk};
 
 #[test]
 fn a_key_is_marked_for_one_chain() {
@@ -25,7 +25,9 @@ fn a_folder_without_a_log_is_a_lost_log() {
     assert!(!is_lost(), "a first start");
     let open = || {
         let disk = |name| Box::new(RealDisk::open(&folder.path().join(name)).unwrap());
-        Journal::open(disk("log"), disk("bodies"), LogConfig::default(), None).unwrap().0
+        Journal::open(disk("log"), disk("bodies"), &Owner::nobody(), LogConfig::default(), None)
+            .unwrap()
+            .0
     };
     open().begin().unwrap();
     marker.write(chain, KeyStatus::Used).unwrap();

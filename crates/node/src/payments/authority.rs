@@ -22,7 +22,7 @@ use quorate_payments::{
     AuthorityEffect, AuthorityEvent, Equivocation, Lock, Network, OrderVerifier, SignJob,
     Transaction, Verdict, check_orders,
 };
-use quorate_storage::LogConfig;
+use quorate_storage::{LogConfig, Owner, Role};
 use quorate_types::{Machine, ReplicaId, Time};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -110,10 +110,11 @@ impl Authority {
         let http_address = http.local_addr().map_err(resolve)?;
 
         let mark = Mark::beside(&config.key, origin.network.chain(), config.shard);
-        let locks = recover(&config.data_dir, log_config(config))?;
+        let owner = origin.owner(keys);
+        let locks = recover(&config.data_dir, &owner, log_config(config))?;
         mark.check(locks.next())?;
         mark.write(locks.next())?;
-        let evidence = Evidence::open(&config.data_dir.join("evidence"))?;
+        let evidence = Evidence::open(&config.data_dir.join("evidence"), &owner)?;
 
         let (orders, arrived) = unbounded();
         let metrics = Arc::new(Metrics::new());
@@ -214,6 +215,16 @@ impl Origin {
             counts: Arc::new(Counts::new()),
             payers: Arc::default(),
         })
+    }
+
+    /// Owner of this shard's folders.
+    fn owner(&self, keys: &KeyFile) -> Owner {
+        Owner {
+            network: self.network.chain(),
+            member: keys.identity.public(),
+            role: Role::Shard(self.shard),
+            protocol: self.network.scheme().to_string(),
+        }
     }
 
     fn pages(&self, locks: &Locks, evidence: &Evidence) -> Pages {

@@ -2,7 +2,7 @@
 
 use parking_lot::Mutex;
 use quorate_payments::{Equivocation, TxId};
-use quorate_storage::{Archive, LogConfig, RealDisk, StorageError};
+use quorate_storage::{Archive, LogConfig, Owner, RealDisk, StorageError};
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
@@ -26,11 +26,11 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    /// Opens the proofs in a folder.
+    /// Opens the proofs of `owner` in a folder.
     ///
     /// # Errors
-    /// When the disk fails.
-    pub(super) fn open(folder: &Path) -> Result<Self, StorageError> {
+    /// When they are somebody else's, or the disk fails.
+    pub(super) fn open(folder: &Path, owner: &Owner) -> Result<Self, StorageError> {
         let config = LogConfig {
             segment_bytes: 1024 * 1024,
             retention_bytes: KEPT_BYTES,
@@ -38,12 +38,13 @@ impl Evidence {
         };
         let shown = Shown::default();
         let mut known = BTreeSet::new();
-        let archive = Archive::open(Box::new(RealDisk::open(folder)?), config, |_, entry| {
-            if let Ok(one) = borsh::from_slice(entry) {
-                show(&shown, &mut known, one);
-            }
-            Ok(())
-        })?;
+        let archive =
+            Archive::open(Box::new(RealDisk::open(folder)?), owner, config, |_, entry| {
+                if let Ok(one) = borsh::from_slice(entry) {
+                    show(&shown, &mut known, one);
+                }
+                Ok(())
+            })?;
         Ok(Self { archive, known, shown })
     }
 

@@ -5,7 +5,9 @@ use borsh::BorshDeserialize;
 use crossbeam_channel::{Sender, bounded};
 use parking_lot::Mutex;
 use quorate_payments::{Lock, Locked, OutputId, SpentSet};
-use quorate_storage::{Archive, Checkpoints, Disk, Durability, LogConfig, RealDisk, StorageError};
+use quorate_storage::{
+    Archive, Checkpoints, Disk, Durability, LogConfig, Owner, RealDisk, StorageError,
+};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::sync::Arc;
@@ -33,26 +35,27 @@ pub struct Locks {
     writing: Option<JoinHandle<Result<u64, StorageError>>>,
 }
 
-/// Opens the locks in a folder, and the set that they come to.
+/// Opens the locks of `owner` in a folder, and the set that they come to.
 ///
 /// # Errors
-/// When the disk fails, or something that was promised is gone.
-pub fn recover(folder: &Path, config: LogConfig) -> Result<Locks, StorageError> {
+/// When they are somebody else's, the disk fails, or something that was promised is gone.
+pub fn recover(folder: &Path, owner: &Owner, config: LogConfig) -> Result<Locks, StorageError> {
     let open = |folder: &Path| match config.durability {
         Durability::Fsync => RealDisk::open(folder),
         Durability::Os => RealDisk::open(folder).map(RealDisk::without_zeroing),
     };
     let checkpoints = RealDisk::open(&folder.join("checkpoints"))?;
-    Locks::open(Box::new(open(&folder.join("locks"))?), Box::new(checkpoints), config)
+    Locks::open(Box::new(open(&folder.join("locks"))?), Box::new(checkpoints), owner, config)
 }
 
 impl Locks {
     fn open(
         log: Box<dyn Disk>,
         checkpoints: Box<dyn Disk>,
+        owner: &Owner,
         config: LogConfig,
     ) -> Result<Self, StorageError> {
-        let checkpoints = Checkpoints::open(checkpoints)?;
+        let checkpoints = Checkpoints::open(checkpoints, owner)?;
         let covered = checkpoints.sequence();
         let room = usize::try_from(checkpoints.bytes() / ITEM_BYTES as u64).unwrap_or(0);
         // Drawn by the system, anew for each map.
@@ -62,7 +65,7 @@ impl Locks {
         let archive = restore_beside(&spent, |restore| {
             checkpoints.read(|part| read_items(part, restore))?;
             let mut first = None;
-            let archive = Archive::open(log, config, |number, entry| {
+            let archive = Archive::open(log, owner, config, |number, entry| {
                 first.get_or_insert(number);
                 if number >= covered {
                     let Lock { sequence, core } = read_lock(number, entry)?;

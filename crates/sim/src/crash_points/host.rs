@@ -15,7 +15,9 @@ use quorate_deterministic::genesis::WALL_ORIGIN_MS;
 use quorate_engine::host::{Barrier, Gated, GroupCommit, barrier, dispatch};
 use quorate_engine::{Incoming, Message, Replica, ReplicaConfig, Verifier};
 use quorate_storage::disk::Faults;
-use quorate_storage::{Executor, Fault, FaultyDisk, Journal, SnapshotJob, Snapshots, StorageError};
+use quorate_storage::{
+    Executor, Fault, FaultyDisk, Journal, Owner, SnapshotJob, Snapshots, StorageError,
+};
 use quorate_types::machine::{CombineOutcome, DecidedRecord, Entry, ReadRequest, Recovery, Task};
 use quorate_types::{
     BodyRef, Effect, Event, Height, Machine, Peer, Recipients, ReplicaId, Time, Verified,
@@ -94,9 +96,14 @@ impl CrashHost {
         let records = FaultyDisk::new(disks.records.clone(), of(LogKind::Records));
         let bodies = FaultyDisk::new(disks.bodies.clone(), of(LogKind::Bodies));
         let faults = [records.faults(), bodies.faults()];
-        let snapshots = Snapshots::open(Box::new(disks.snapshots.clone()))?;
-        let (journal, mut recovery) =
-            Journal::open(Box::new(records), Box::new(bodies), shared.log.clone(), executed)?;
+        let snapshots = Snapshots::open(Box::new(disks.snapshots.clone()), &Owner::nobody())?;
+        let (journal, mut recovery) = Journal::open(
+            Box::new(records),
+            Box::new(bodies),
+            &Owner::nobody(),
+            shared.log.clone(),
+            executed,
+        )?;
         recovery.snapshots = snapshots.heights();
         recovery.staged = snapshots.staged_chunks();
         let verifier = Arc::new(shared.verifier());

@@ -21,7 +21,7 @@ use quorate_engine::{Message, Replica, ReplicaConfig, Settings, Status, Verifier
 use quorate_storage::disk::Faults;
 use quorate_storage::{
     Executor, ExecutorConfig, Fault, FaultyDisk, Journal, LogConfig, MemoryDisk, MemoryStore,
-    SnapshotJob, Snapshots, StorageError,
+    Owner, SnapshotJob, Snapshots, StorageError,
 };
 use quorate_types::machine::{
     CombineOutcome, Entry, ExecutedUpTo, Halt, ReadRequest, Recovery, Task,
@@ -420,9 +420,14 @@ impl ReplicaHost {
         let disk = FaultyDisk::new(self.disk.clone(), Vec::new());
         let bodies = FaultyDisk::new(self.bodies.clone(), Vec::new());
         let disk_faults = [disk.faults(), bodies.faults()];
-        let snapshots = Snapshots::open(Box::new(self.snapshots.clone()))?;
-        let (journal, mut recovery) =
-            Journal::open(Box::new(disk), Box::new(bodies), config.log.clone(), executed)?;
+        let snapshots = Snapshots::open(Box::new(self.snapshots.clone()), &Owner::nobody())?;
+        let (journal, mut recovery) = Journal::open(
+            Box::new(disk),
+            Box::new(bodies),
+            &Owner::nobody(),
+            config.log.clone(),
+            executed,
+        )?;
         recovery.snapshots = snapshots.heights();
         recovery.staged = snapshots.staged_chunks();
         let clock = Clock::start(now, config.clock_rate, self.step_ms);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::MemoryDisk;
+use crate::{MemoryDisk, Owner};
 
 const SEGMENT: u64 = 4 * 1024;
 
@@ -16,11 +16,16 @@ fn entry(number: u64) -> Vec<u8> {
 
 fn open(disk: &MemoryDisk, retention: u64) -> (Archive, Vec<u64>) {
     let mut seen = Vec::new();
-    let archive = Archive::open(Box::new(disk.clone()), config(retention), |number, bytes| {
-        assert_eq!(bytes, entry(number), "entry {number}");
-        seen.push(number);
-        Ok(())
-    });
+    let archive = Archive::open(
+        Box::new(disk.clone()),
+        &Owner::nobody(),
+        config(retention),
+        |number, bytes| {
+            assert_eq!(bytes, entry(number), "entry {number}");
+            seen.push(number);
+            Ok(())
+        },
+    );
     (archive.expect("opens"), seen)
 }
 
@@ -90,6 +95,6 @@ fn a_damaged_entry_is_an_error() {
     fill(&mut archive, 10);
     disk.flip(&NAME.file(1), 260, 1);
     drop(archive);
-    let opened = Archive::open(Box::new(disk), config(u64::MAX), |_, _| Ok(()));
+    let opened = Archive::open(Box::new(disk), &Owner::nobody(), config(u64::MAX), |_, _| Ok(()));
     assert!(matches!(opened, Err(StorageError::Corrupt { .. })), "{opened:?}");
 }

@@ -1,8 +1,8 @@
 //! Exactly once, whatever order requests come in and wherever the power fails.
 
 use super::{Executor, ExecutorConfig, Session};
-use crate::StorageError;
 use crate::store::{DiskStore, Entries, MemoryStore, Store, Transaction, View};
+use crate::{Owner, StorageError};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use proptest::prelude::*;
@@ -410,14 +410,14 @@ fn bytes_too_make_a_durable_commit_due() {
 fn the_stores_agree() {
     let directory = tempfile::tempdir().expect("made");
     let path = directory.path().join("state");
-    let disk = DiskStore::open(&path).expect("opened");
+    let disk = DiskStore::open(&path, &Owner::nobody()).expect("opened");
     let mut on_disk = open_over(Box::new(disk), &OFTEN);
     let mut in_memory = open(&MemoryStore::new(), &OFTEN);
     let expected = execute_all(&mut in_memory, &history());
     assert_eq!(execute_all(&mut on_disk, &history()), expected);
     let executed = on_disk.executed();
     drop(on_disk);
-    let disk = DiskStore::open(&path).expect("opened");
+    let disk = DiskStore::open(&path, &Owner::nobody()).expect("opened");
     let (executor, found) =
         Executor::open(Box::new(disk), Box::new(Census), OFTEN).expect("opened");
     let found = found.expect("it executed");

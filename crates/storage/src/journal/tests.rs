@@ -3,9 +3,9 @@
 mod retention;
 
 use super::{Entry, Journal, JournalStats};
-use crate::StorageError;
 use crate::disk::{Disk, Fault, FaultyDisk, MemoryDisk, RealDisk};
 use crate::log::{Durability, LogConfig};
+use crate::{Owner, StorageError};
 use bytes::Bytes;
 use proptest::prelude::*;
 use quorate_crypto::hash;
@@ -23,7 +23,7 @@ const SMALL: LogConfig = LogConfig {
 };
 
 fn open(disk: &MemoryDisk) -> Result<(Journal, Recovery), StorageError> {
-    Journal::open(Box::new(disk.clone()), Box::new(disk.clone()), SMALL, None)
+    Journal::open(Box::new(disk.clone()), Box::new(disk.clone()), &Owner::nobody(), SMALL, None)
 }
 
 fn slot(place: u8, bytes: &[u8]) -> Entry {
@@ -177,7 +177,8 @@ fn nothing_is_acknowledged_after_a_failure() -> Check {
         // Opened before the faults, so that they hit the third group.
         let disk = FaultyDisk::new(memory.clone(), vec![fault.clone()]);
         let (mut journal, _) =
-            Journal::open(Box::new(disk.clone()), Box::new(disk), SMALL, None).expect("opened");
+            Journal::open(Box::new(disk.clone()), Box::new(disk), &Owner::nobody(), SMALL, None)
+                .expect("opened");
         let mut acknowledged = None;
         let mut failure = None;
         for n in 0..8_u8 {
@@ -238,9 +239,14 @@ fn no_flipped_bit_is_believed() -> Check {
     let config = LogConfig { segment_bytes: 1_024, ..SMALL };
     let build = || {
         let disk = MemoryDisk::new();
-        let (mut journal, _) =
-            Journal::open(Box::new(disk.clone()), Box::new(disk.clone()), config.clone(), None)
-                .expect("opened");
+        let (mut journal, _) = Journal::open(
+            Box::new(disk.clone()),
+            Box::new(disk.clone()),
+            &Owner::nobody(),
+            config.clone(),
+            None,
+        )
+        .expect("opened");
         for group in groups() {
             write_and_commit(&mut journal, &group).expect("works");
         }
@@ -263,7 +269,13 @@ fn no_flipped_bit_is_believed() -> Check {
             let disk = build();
             let bit = u8::try_from(offset % 8).expect("small");
             disk.flip(&name, offset, bit);
-            match Journal::open(Box::new(disk.clone()), Box::new(disk), config.clone(), None) {
+            match Journal::open(
+                Box::new(disk.clone()),
+                Box::new(disk),
+                &Owner::nobody(),
+                config.clone(),
+                None,
+            ) {
                 Ok((_, recovery)) => ensure(
                     acceptable.contains(&recovery),
                     format!("{name}, byte {offset}, bit {bit}: recovered {recovery:?}"),
@@ -317,14 +329,14 @@ fn corruption_names_the_file_and_the_place() {
         write_and_commit(&mut journal, &[safety(promise)]).expect("works");
     }
     drop(journal);
-    // The second record begins after the segment's own (72 bytes) and the first (72).
-    disk.flip("log-000000000001", 144 + 64, 0);
+    // The second record begins after the segment's own (168 bytes) and the first (72).
+    disk.flip("log-000000000001", 240 + 64, 0);
     let error = open(&disk).err().expect("refused");
     assert_eq!(
         error,
         StorageError::Corrupt {
             file: "memory:log-000000000001".into(),
-            offset: 144,
+            offset: 240,
             reason: "record 2 is missing or changed, and it had been committed before record 3"
                 .into(),
         }
@@ -359,9 +371,14 @@ fn decided_heights_are_recovered_up_to_the_first_gap() {
             operations: 0,
             recent: Vec::new(),
         });
-        let (_, recovery) =
-            Journal::open(Box::new(disk.clone()), Box::new(disk.clone()), SMALL, executed.clone())
-                .expect("opened");
+        let (_, recovery) = Journal::open(
+            Box::new(disk.clone()),
+            Box::new(disk.clone()),
+            &Owner::nobody(),
+            SMALL,
+            executed.clone(),
+        )
+        .expect("opened");
         assert_eq!(recovery.executed, executed);
         recovery.decided.iter().map(|record| record.height.0).collect::<Vec<_>>()
     };
@@ -387,9 +404,14 @@ fn what_the_state_store_kept_fills_the_hole_in_the_log() {
         operations: 0,
         recent: vec![record(1, b"one"), record(2, b"two"), record(3, b"three")],
     };
-    let (journal, recovery) =
-        Journal::open(Box::new(disk.clone()), Box::new(disk.clone()), SMALL, Some(executed))
-            .expect("opened");
+    let (journal, recovery) = Journal::open(
+        Box::new(disk.clone()),
+        Box::new(disk.clone()),
+        &Owner::nobody(),
+        SMALL,
+        Some(executed),
+    )
+    .expect("opened");
     assert_eq!(recovery.executed.map(|executed| executed.recent.len()), Some(3));
     assert_eq!(journal.stats().records, 3, "two, and a mark that no body is here");
     drop(journal);
@@ -457,9 +479,9 @@ fn what_decays_after_recovery_is_not_handed_out() {
     let (mut journal, _) = open(&disk).expect("opened");
     let stored = body(1, &[5; 500]);
     write_and_commit(&mut journal, &[Entry::Body(Arc::clone(&stored))]).expect("works");
-    disk.flip("body-000000000001", 72 + 64 + 42 + 250, 3);
+    disk.flip("body-000000000001", 168 + 64 + 42 + 250, 3);
     let error = read_one(&mut journal, ReadItem::Body(stored.reference)).expect_err("noticed");
-    assert!(matches!(error, StorageError::Corrupt { offset: 72, .. }), "{error}");
+    assert!(matches!(error, StorageError::Corrupt { offset: 168, .. }), "{error}");
     assert_eq!(journal.commit(), Err(error), "and final");
 }
 
@@ -484,7 +506,8 @@ fn a_group_takes_one_write_and_one_sync() {
     let faults = disk.faults();
     let config = LogConfig { segment_bytes: 1 << 20, ..SMALL };
     let (mut journal, _) =
-        Journal::open(Box::new(disk.clone()), Box::new(disk), config, None).expect("opened");
+        Journal::open(Box::new(disk.clone()), Box::new(disk), &Owner::nobody(), config, None)
+            .expect("opened");
     write_and_commit(&mut journal, &[safety(b"first")]).expect("works");
     assert_eq!(journal.stats().syncs, 2, "the file and its name");
     let group: Vec<Entry> = (0..50).map(|n| safety(&[n; 10])).collect();
@@ -499,19 +522,30 @@ fn a_group_takes_one_write_and_one_sync() {
 fn without_syncs_the_process_may_die_but_not_the_machine() {
     let disk = MemoryDisk::new();
     let config = LogConfig { durability: Durability::Os, ..SMALL };
-    let (mut journal, _) =
-        Journal::open(Box::new(disk.clone()), Box::new(disk.clone()), config.clone(), None)
-            .expect("opened");
+    let (mut journal, _) = Journal::open(
+        Box::new(disk.clone()),
+        Box::new(disk.clone()),
+        &Owner::nobody(),
+        config.clone(),
+        None,
+    )
+    .expect("opened");
     write_and_commit(&mut journal, &[safety(b"promise")]).expect("works");
     assert_eq!(journal.stats().syncs, 0);
     drop(journal);
-    let (_, recovery) =
-        Journal::open(Box::new(disk.clone()), Box::new(disk.clone()), config.clone(), None)
-            .expect("opened");
+    let (_, recovery) = Journal::open(
+        Box::new(disk.clone()),
+        Box::new(disk.clone()),
+        &Owner::nobody(),
+        config.clone(),
+        None,
+    )
+    .expect("opened");
     assert_eq!(recovery.safety, Some(Bytes::from("promise")));
     disk.crash(&mut || true);
     let (_, recovery) =
-        Journal::open(Box::new(disk.clone()), Box::new(disk), config, None).expect("opened");
+        Journal::open(Box::new(disk.clone()), Box::new(disk), &Owner::nobody(), config, None)
+            .expect("opened");
     assert_eq!(recovery, Recovery::default());
 }
 
@@ -521,7 +555,8 @@ fn a_real_directory_recovers_and_fills_many_segments() {
     let config = LogConfig { segment_bytes: 256 * 1024, ..SMALL };
     let open = || {
         let disk = |name| Box::new(RealDisk::open(&directory.path().join(name)).expect("opened"));
-        Journal::open(disk("log"), disk("bodies"), config.clone(), None).expect("opened")
+        Journal::open(disk("log"), disk("bodies"), &Owner::nobody(), config.clone(), None)
+            .expect("opened")
     };
     let mut entries = Vec::new();
     for round in 0..3_u8 {

@@ -15,7 +15,8 @@ use quorate_crypto::mutants::{self, Mutant};
 pub(crate) const HEADER_BYTES: usize = 64;
 /// Records begin at multiples of this, so that recovery need not look everywhere.
 pub(crate) const ALIGNMENT: usize = 8;
-/// The kind of a segment's first record; its payload is the format version.
+/// The kind of a segment's first record; its payload is the [owner's](crate::owner), or in an older
+/// format that format alone.
 pub(crate) const SEGMENT: u8 = 0;
 /// The kind of a record that gives segments up: its payload is the number of the oldest that is
 /// kept.

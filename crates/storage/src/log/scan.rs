@@ -2,9 +2,10 @@
 //! behind it.
 
 use super::record::{self, ALIGNMENT, HEADER_BYTES, Key, RecordHeader};
-use super::{FORMAT, Location, LogName, Segment};
-use crate::StorageError;
+use super::{Location, LogName, Segment, check_owner};
 use crate::disk::Disk;
+use crate::owner::OwnerRecord;
+use crate::{Owner, StorageError};
 use quorate_crypto::mutants::{self, Mutant};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -26,11 +27,14 @@ pub(super) struct Scanned {
     pub(super) floor: u64,
     /// Files that were pruned and may be used again, by name.
     pub(super) spares: Vec<String>,
+    /// The newest segment says whose it is.
+    pub(super) is_owned: bool,
 }
 
 pub(super) fn scan(
     disk: &mut dyn Disk,
     log: LogName,
+    owner: &Owner,
     visit: &mut Visit<'_>,
 ) -> Result<Scanned, StorageError> {
     let listed = disk.list().map_err(|error| {
@@ -39,11 +43,12 @@ pub(super) fn scan(
     let mut numbers: Vec<u64> = listed.iter().filter_map(|name| log.number(name)).collect();
     numbers.sort_unstable();
     let spares = listed.into_iter().filter(|name| log.is_spare(name)).collect();
-    let floor = find_floor(disk, log, &numbers)?;
+    let floor = find_floor(disk, log, owner, &numbers)?;
     let (gone, kept) = numbers.split_at(numbers.partition_point(|number| *number < floor));
     discard(disk, log, gone.iter().copied())?;
 
-    let mut found = Scanned { segments: Vec::new(), end: 0, sequence: 0, floor, spares };
+    let segments = Vec::new();
+    let mut found = Scanned { segments, end: 0, sequence: 0, floor, spares, is_owned: false };
     let mut rest = kept;
     if floor > 1 {
         found.sequence = first_sequence(disk, log, floor, rest)?;
@@ -52,7 +57,7 @@ pub(super) fn scan(
         rest = later;
         let segment = Segment::open(disk, log, number)?;
         let bytes = read_whole(&segment)?;
-        let end = read_records(&segment, &bytes, &mut found.sequence, visit)?;
+        let end = read_records(&segment, &bytes, owner, &mut found, visit)?;
         if end == 0 {
             // Made but never committed to, or damaged at its very start.
             refuse_corruption(disk, log, &found, &segment, 0, &bytes, rest)?;
@@ -80,8 +85,13 @@ pub(super) fn scan(
 
 /// The oldest segment that is part of the log. Every segment that was begun after something was
 /// pruned says so near its start, and the one in use then says so too: with a torn start of the
-/// newest, the one before it has it.
-fn find_floor(disk: &dyn Disk, log: LogName, numbers: &[u64]) -> Result<u64, StorageError> {
+/// newest, the one before it has it. Refuses what is somebody else's before anything is changed.
+fn find_floor(
+    disk: &dyn Disk,
+    log: LogName,
+    owner: &Owner,
+    numbers: &[u64],
+) -> Result<u64, StorageError> {
     let mut begun = 0;
     for &number in numbers.iter().rev() {
         let segment = Segment::open(disk, log, number)?;
@@ -89,8 +99,10 @@ fn find_floor(disk: &dyn Disk, log: LogName, numbers: &[u64]) -> Result<u64, Sto
         let Some(mut sequence) = begins_at(&segment, &bytes) else { continue };
         let mut floor = None;
         read_records_raw(&segment, &bytes, &mut sequence, &mut |_, kind, payload| {
-            if kind == record::FLOOR {
-                floor = payload.try_into().ok().map(u64::from_le_bytes);
+            match kind {
+                record::SEGMENT => drop(check_owner(&segment, payload, owner)?),
+                record::FLOOR => floor = payload.try_into().ok().map(u64::from_le_bytes),
+                _ => {}
             }
             Ok(())
         })?;
@@ -147,7 +159,7 @@ pub(crate) fn has_begun(folder: &Path, log: LogName) -> io::Result<bool> {
         let name = entry?.file_name();
         let Some(number) = name.to_str().and_then(|name| log.number(name)) else { continue };
         let mut start = Vec::new();
-        let first_record = record::size(FORMAT.to_le_bytes().len());
+        let first_record = record::size(OwnerRecord::BYTES_MAX);
         File::open(folder.join(&name))?.take(first_record).read_to_end(&mut start)?;
         if begins(&start, &log.key(number)).is_some() {
             return Ok(true);
@@ -167,11 +179,13 @@ fn read_whole(segment: &Segment) -> Result<Vec<u8>, StorageError> {
 fn read_records(
     segment: &Segment,
     bytes: &[u8],
-    sequence: &mut u64,
+    owner: &Owner,
+    found: &mut Scanned,
     visit: &mut Visit<'_>,
 ) -> Result<u64, StorageError> {
+    let Scanned { sequence, is_owned, .. } = found;
     read_records_raw(segment, bytes, sequence, &mut |location, kind, payload| match kind {
-        record::SEGMENT => check_format(segment, payload),
+        record::SEGMENT => check_owner(segment, payload, owner).map(|says| *is_owned = says),
         record::FLOOR => Ok(()),
         _ => visit(segment, location, kind, payload),
     })
@@ -200,14 +214,6 @@ fn read_records_raw(
         *sequence += 1;
     }
     Ok(at as u64)
-}
-
-fn check_format(segment: &Segment, payload: &[u8]) -> Result<(), StorageError> {
-    let found = payload.try_into().map_or(0, u32::from_le_bytes);
-    if found == FORMAT {
-        return Ok(());
-    }
-    Err(StorageError::Format { file: segment.place.clone(), found, expected: FORMAT })
 }
 
 /// Returns `true` if the segment's first record is the one that comes next in the log.

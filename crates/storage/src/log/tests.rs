@@ -1,18 +1,27 @@
 use super::record::{self, HEADER_BYTES, RecordHeader};
 use super::{Durability, Log, LogConfig, RECORDS};
-use crate::StorageError;
 use crate::disk::{Disk, MemoryDisk};
+use crate::{Owner, StorageError};
 use bytes::Bytes;
 
 type Records = Vec<(u8, Vec<u8>)>;
 
 fn open(disk: &MemoryDisk, segment_bytes: u64) -> Result<(Log, Records), StorageError> {
+    open_as(&Owner::nobody(), disk, segment_bytes)
+}
+
+fn open_as(
+    owner: &Owner,
+    disk: &MemoryDisk,
+    segment_bytes: u64,
+) -> Result<(Log, Records), StorageError> {
     let mut records = Records::new();
     let config = LogConfig { segment_bytes, ..LogConfig::default() };
-    let log = Log::open(Box::new(disk.clone()), RECORDS, config, &mut |_, _, kind, payload| {
-        records.push((kind, payload.to_vec()));
-        Ok(())
-    })?;
+    let log =
+        Log::open(Box::new(disk.clone()), RECORDS, owner, config, &mut |_, _, kind, payload| {
+            records.push((kind, payload.to_vec()));
+            Ok(())
+        })?;
     Ok((log, records))
 }
 
@@ -32,11 +41,87 @@ fn golden_bytes() {
     log.commit().expect("committed");
     log.append(17, b"", &Bytes::from("next")).expect("appended");
     log.commit().expect("committed");
-    let bytes = read(&disk, "log-000000000001");
-    let lines: Vec<String> =
-        bytes[..3 * 72].chunks(72).map(|record| format!("{}\n", hex(record))).collect();
-    assert_eq!(lines.concat(), include_str!("golden.txt"));
-    assert_eq!(bytes[3 * 72..], [0; 1_024 - 3 * 72]);
+    // The segment's own, and two.
+    let mut rest = &read(&disk, "log-000000000001")[..];
+    let mut lines = String::new();
+    for bytes in [168, 72, 72] {
+        let (record, after) = rest.split_at(bytes);
+        lines.push_str(&format!("{}\n", hex(record)));
+        rest = after;
+    }
+    assert_eq!(lines, include_str!("golden.txt"));
+    assert_eq!(rest, [0; 1_024 - 168 - 2 * 72]);
+}
+
+fn somebody_else() -> Owner {
+    Owner { member: quorate_crypto::IdentityKey([1; 32]), ..Owner::nobody() }
+}
+
+#[test]
+fn somebody_else_s_log_is_refused_and_left_as_it_is() {
+    let disk = MemoryDisk::new();
+    let (mut log, _) = open(&disk, 512).expect("opened");
+    for n in 0..6 {
+        log.append(1, &[n; 200], &Bytes::new()).expect("appended");
+        log.commit().expect("committed");
+    }
+    // Its owner would find these behind it, and clear them.
+    let last = RECORDS.file(log.segment().number);
+    disk.open(&last).expect("there").write_at(log.end, &[b"torn"]).expect("written");
+    log.prune_before(2).expect("pruned");
+    drop(log);
+    let content = |disk: &MemoryDisk| -> Vec<Vec<u8>> {
+        disk.list().expect("listed").iter().map(|name| read(disk, name)).collect()
+    };
+    let before = content(&disk);
+    let refused = open_as(&somebody_else(), &disk, 512).err().expect("refused");
+    let StorageError::Foreign { place, owner, claimant } = refused else { panic!("{refused}") };
+    assert_eq!([owner, claimant], [Owner::nobody(), somebody_else()].map(|o| o.to_string()));
+    assert_eq!(place, format!("memory:{last}"));
+    assert_eq!(content(&disk), before);
+    assert!(open(&disk, 512).is_ok());
+}
+
+/// What the format before owners were written down left behind.
+#[test]
+fn a_log_without_an_owner_becomes_its_opener_s_for_good() {
+    let mut disk = MemoryDisk::new();
+    let file = disk.create(&RECORDS.file(1), 1_024).expect("made");
+    let old: Vec<Vec<u8>> = include_str!("golden_without_owner.txt").lines().map(unhex).collect();
+    file.write_at(0, &[&old.concat()]).expect("written");
+    drop(file);
+    let mut records = vec![(1, b"head".to_vec()), (17, b"next".to_vec())];
+    let (mut log, found) = open(&disk, 1_024).expect("taken over");
+    assert_eq!((&found, log.segment().number), (&records, 2));
+    log.append(1, b"on", &Bytes::new()).expect("appended");
+    log.commit().expect("committed");
+    drop(log);
+    records.push((1, b"on".to_vec()));
+    let refused = open_as(&somebody_else(), &disk, 1_024).err().expect("refused");
+    assert!(matches!(refused, StorageError::Foreign { .. }), "{refused}");
+    let (log, found) = open(&disk, 1_024).expect("opened");
+    assert_eq!((found, log.segment().number), (records, 2), "once");
+}
+
+/// Nothing of it counts before the new segment is there, whatever a crash leaves of that.
+#[test]
+fn a_crash_while_a_log_is_taken_over_loses_nothing() {
+    for kept in [true, false] {
+        let mut disk = MemoryDisk::new();
+        let old: Vec<Vec<u8>> =
+            include_str!("golden_without_owner.txt").lines().map(unhex).collect();
+        disk.write(&RECORDS.file(1), &[old.concat(), vec![0; 808]].concat()).expect("written");
+        disk.sync_directory().expect("synced");
+        drop(open(&disk, 1_024).expect("taken over"));
+        disk.crash(&mut || !kept);
+        let (_, found) = open(&disk, 1_024).expect("opened");
+        assert_eq!(found, [(1, b"head".to_vec()), (17, b"next".to_vec())]);
+    }
+}
+
+fn unhex(line: &str) -> Vec<u8> {
+    let byte = |at| u8::from_str_radix(&line[at..at + 2], 16).expect("digits");
+    (0..line.len()).step_by(2).map(byte).collect()
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -136,7 +221,7 @@ fn another_format_is_not_guessed_at() {
     file.write_at(0, &[&header.encode(&key), &payload]).expect("written");
     let error = open(&disk, 512).err().expect("refused");
     let file = "memory:log-000000000001".to_owned();
-    assert_eq!(error, StorageError::Format { file, found: 7, expected: 2 });
+    assert_eq!(error, StorageError::Format { file, found: 7, expected: 3 });
 }
 
 #[test]

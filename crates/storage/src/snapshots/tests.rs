@@ -1,9 +1,9 @@
 //! Snapshots: the same bytes everywhere, whole or absent after a crash, and a state to go on from.
 
-use super::Snapshots;
+use super::{Snapshots, manifest_name};
 use crate::disk::{Disk, Fault, FaultyDisk, MemoryDisk};
 use crate::store::{DiskStore, MemoryStore, Store};
-use crate::{Executor, ExecutorConfig, StorageError};
+use crate::{Executor, ExecutorConfig, Owner, StorageError};
 use bytes::Bytes;
 use quorate_crypto::{Digest, IdentitySecret, hash};
 use quorate_types::machine::{Block, Executed, Install, ReadItem, StagedChunk};
@@ -68,7 +68,7 @@ fn run(executor: &mut Executor, heights: std::ops::RangeInclusive<u64>, by: &str
 }
 
 fn open(disk: &MemoryDisk) -> Snapshots {
-    Snapshots::open(Box::new(disk.clone())).expect("opened")
+    Snapshots::open(Box::new(disk.clone()), &Owner::nobody()).expect("opened")
 }
 
 /// A snapshot of nine heights: three chunks.
@@ -96,6 +96,30 @@ fn install(manifest: &Manifest) -> Install {
 }
 
 #[test]
+fn somebody_else_s_snapshots_are_refused_and_left() {
+    let disk = MemoryDisk::new();
+    snapshot(&disk, "me");
+    let files = disk.list().expect("listed");
+    let somebody = Owner { member: quorate_crypto::IdentityKey([1; 32]), ..Owner::nobody() };
+    let refused = Snapshots::open(Box::new(disk.clone()), &somebody).err().expect("refused");
+    assert!(matches!(refused, StorageError::Foreign { .. }), "{refused}");
+    assert!(
+        refused.to_string().starts_with("memory:snapshot-000000000009 belongs to"),
+        "{refused}"
+    );
+    assert_eq!(disk.list().expect("listed"), files);
+}
+
+/// Before owners were written down a manifest had its file for itself.
+#[test]
+fn a_snapshot_without_an_owner_is_still_one() {
+    let mut disk = MemoryDisk::new();
+    let (_, _, manifest) = snapshot(&disk, "me");
+    disk.write(&manifest_name(Height(9)), &manifest.encode()).expect("written");
+    assert_eq!(open(&disk).manifest(Height(9)), Some(manifest));
+}
+
+#[test]
 fn replicas_that_executed_the_same_make_the_same_snapshot() {
     let (_, _, mine) = snapshot(&MemoryDisk::new(), "me");
     let (_, _, yours) = snapshot(&MemoryDisk::new(), "you");
@@ -103,7 +127,7 @@ fn replicas_that_executed_the_same_make_the_same_snapshot() {
     assert_eq!(mine.chunks.len(), 3);
     assert_eq!(mine.digest(), yours.digest());
     let directory = tempfile::tempdir().expect("made");
-    let store = DiskStore::open(&directory.path().join("state")).expect("opened");
+    let store = DiskStore::open(&directory.path().join("state"), &Owner::nobody()).expect("opened");
     let mut on_disk = executor(Box::new(store));
     run(&mut on_disk, 1..=9, "a disk");
     let snapshots = open(&MemoryDisk::new());
@@ -118,7 +142,8 @@ fn whoever_installs_one_goes_on_like_the_others() {
     let (mut donor, served, manifest) = snapshot(&MemoryDisk::new(), "donor");
     let directory = tempfile::tempdir().expect("made");
     let path = directory.path().join("state");
-    let on_disk: Box<dyn Store> = Box::new(DiskStore::open(&path).expect("opened"));
+    let on_disk: Box<dyn Store> =
+        Box::new(DiskStore::open(&path, &Owner::nobody()).expect("opened"));
     for store in [on_disk, Box::new(MemoryStore::new())] {
         let mut follower = executor(store);
         run(&mut follower, 1..=4, "follower");
@@ -136,7 +161,7 @@ fn whoever_installs_one_goes_on_like_the_others() {
         assert_eq!(after.operations, 1, "a repeat took effect");
         staged.clear_staged().expect("cleared");
     }
-    let reopened = DiskStore::open(&path).expect("opened");
+    let reopened = DiskStore::open(&path, &Owner::nobody()).expect("opened");
     let (_, executed) =
         Executor::open(Box::new(reopened), Box::new(Archive), ExecutorConfig::default())
             .expect("opened");
@@ -281,7 +306,7 @@ fn fail_while_taking(which: usize, kind: fn(u64) -> Fault, nth: u64) -> bool {
     let memory = MemoryDisk::new();
     let disk = FaultyDisk::new(memory.clone(), Vec::new());
     let faults = disk.faults();
-    let snapshots = Snapshots::open(Box::new(disk)).expect("opened");
+    let snapshots = Snapshots::open(Box::new(disk), &Owner::nobody()).expect("opened");
     for height in [3, 4] {
         run(&mut executor, height..=height, "me");
         executor.snapshot().expect("taken").write(&snapshots).expect("written");

@@ -1,12 +1,22 @@
 //! A store on disk: one redb table.
 
 use super::{Changes, Entries, Store, Transaction, View, Visit, part, scan_changed};
-use crate::StorageError;
+use crate::owner::OwnerRecord;
+use crate::{Owner, StorageError};
 use quorate_types::service::{KeyRange, State, StateError, Visitor};
-use redb::{Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{
+    Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition,
+    TableError,
+};
 use std::path::Path;
 
 const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("state");
+
+/// The owner's record, in a table of its own: what replaces the state leaves it.
+const OWNER: TableDefinition<'static, (), &[u8]> = TableDefinition::new("owner");
+
+/// Format of the file, written with the owner. The first had neither.
+const FORMAT: u32 = 2;
 
 /// Pages that redb keeps in memory.
 const CACHE_BYTES: usize = 64 * 1024 * 1024;
@@ -22,12 +32,13 @@ pub struct DiskStore {
 }
 
 impl DiskStore {
-    /// Opens the store in the file `path`, or makes one.
+    /// Opens the store in the file `path`, or makes one. One that an earlier version made does not
+    /// say whose it is, and becomes `owner`'s.
     ///
     /// # Errors
-    /// [`StorageError::InUse`] when another process holds it; [`StorageError::Io`] when it cannot
-    /// be opened.
-    pub fn open(path: &Path) -> Result<Self, StorageError> {
+    /// [`StorageError::InUse`] when another process holds it; [`StorageError::Foreign`] when it is
+    /// not `owner`'s; [`StorageError::Io`] when it cannot be opened.
+    pub fn open(path: &Path, owner: &Owner) -> Result<Self, StorageError> {
         let shown = path.display().to_string();
         let failed =
             |reason: String| StorageError::Io { action: "open", file: shown.clone(), reason };
@@ -41,8 +52,34 @@ impl DiskStore {
                 }
             })?;
         let store = Self { database };
-        store.write(Changes::new(), true).map_err(|error| failed(error.0))?;
+        match store.owner().map_err(|error| failed(error.0))? {
+            Some(record) => {
+                let (found, _) = OwnerRecord::split(&record)
+                    .ok_or(StorageError::StateDamaged { entry: "owner" })?;
+                found.check(&shown, FORMAT, owner)?;
+            }
+            None => store.make_tables(owner).map_err(|error| failed(error.0))?,
+        }
         Ok(store)
+    }
+
+    fn owner(&self) -> Result<Option<Vec<u8>>, StateError> {
+        match self.database.begin_read().map_err(failed)?.open_table(OWNER) {
+            Ok(table) => Ok(table.get(()).map_err(failed)?.map(|record| record.value().to_vec())),
+            Err(TableError::TableDoesNotExist(_)) => Ok(None),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Makes the tables, and says whose they are.
+    fn make_tables(&self, owner: &Owner) -> Result<(), StateError> {
+        let mut transaction = self.database.begin_write().map_err(failed)?;
+        transaction.set_quick_repair(true);
+        transaction.open_table(TABLE).map_err(failed)?;
+        let mut table = transaction.open_table(OWNER).map_err(failed)?;
+        drop(table.insert((), &owner.record(FORMAT)[..]).map_err(failed)?);
+        drop(table);
+        transaction.commit().map_err(failed)
     }
 
     fn reader(&self) -> Result<ReadOnlyTable<&'static [u8], &'static [u8]>, StateError> {

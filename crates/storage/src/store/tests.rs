@@ -1,5 +1,5 @@
 use super::{DiskStore, MemoryStore, Store};
-use crate::StorageError;
+use crate::{Owner, StorageError};
 use proptest::prelude::*;
 use quorate_types::service::{KeyRange, StateError, Visitor};
 use std::collections::BTreeMap;
@@ -47,7 +47,8 @@ fn a_memory_store_is_a_store() {
 #[test]
 fn a_disk_store_is_a_store() {
     let directory = tempfile::tempdir().expect("made");
-    let mut store = DiskStore::open(&directory.path().join("state")).expect("opened");
+    let mut store =
+        DiskStore::open(&directory.path().join("state"), &Owner::nobody()).expect("opened");
     transactions_take_effect_together(&mut store);
 }
 
@@ -116,7 +117,7 @@ proptest! {
         let range = (KeyRange { from: &from, to: to.as_deref() }, most);
         scans_agree_with_a_map(&mut MemoryStore::new(), &committed, &changes, range);
         let directory = tempfile::tempdir().expect("made");
-        let mut disk = DiskStore::open(&directory.path().join("state")).expect("opened");
+        let mut disk = DiskStore::open(&directory.path().join("state"), &Owner::nobody()).expect("opened");
         scans_agree_with_a_map(&mut disk, &committed, &changes, range);
     }
 }
@@ -143,11 +144,11 @@ fn a_crash_takes_a_memory_store_back_to_its_last_durable_commit() {
 fn a_disk_store_opens_as_of_a_durable_commit() {
     let directory = tempfile::tempdir().expect("made");
     let (path, copy) = (directory.path().join("state"), directory.path().join("copy"));
-    let mut store = DiskStore::open(&path).expect("opened");
+    let mut store = DiskStore::open(&path, &Owner::nobody()).expect("opened");
     commit(&mut store, &[(b"a", Some(b"1"))], true);
     commit(&mut store, &[(b"a", Some(b"2"))], false);
     std::fs::copy(&path, &copy).expect("copied");
-    let left = DiskStore::open(&copy).expect("opened");
+    let left = DiskStore::open(&copy, &Owner::nobody()).expect("opened");
     assert_eq!(left.get(b"a"), Ok(Some(b"1".to_vec())));
 }
 
@@ -155,13 +156,49 @@ fn a_disk_store_opens_as_of_a_durable_commit() {
 fn two_processes_cannot_share_a_disk_store() {
     let directory = tempfile::tempdir().expect("made");
     let path = directory.path().join("state");
-    let _first = DiskStore::open(&path).expect("opened");
-    let error = DiskStore::open(&path).expect_err("locked");
+    let _first = DiskStore::open(&path, &Owner::nobody()).expect("opened");
+    let error = DiskStore::open(&path, &Owner::nobody()).expect_err("locked");
     assert_eq!(error, StorageError::InUse { directory: path.display().to_string() });
 }
 
 #[test]
 fn a_store_that_cannot_be_opened_says_which() {
-    let error = DiskStore::open(Path::new("/nowhere/state")).expect_err("no such directory");
+    let error = DiskStore::open(Path::new("/nowhere/state"), &Owner::nobody())
+        .expect_err("no such directory");
     assert!(error.to_string().starts_with("cannot open /nowhere/state: "), "{error}");
+}
+
+#[test]
+fn somebody_else_s_disk_store_is_refused() {
+    let directory = tempfile::tempdir().expect("made");
+    let path = directory.path().join("state");
+    let somebody = Owner { protocol: "pbft".into(), ..Owner::nobody() };
+    let mut store = DiskStore::open(&path, &Owner::nobody()).expect("opened");
+    // Whatever replaces the state leaves the owner.
+    let entry = Ok((b"k".to_vec(), b"v".to_vec()));
+    store.replace(&mut std::iter::once(entry)).expect("replaced");
+    drop(store);
+    let refused = DiskStore::open(&path, &somebody).expect_err("refused");
+    assert!(matches!(refused, StorageError::Foreign { .. }), "{refused}");
+    let store = DiskStore::open(&path, &Owner::nobody()).expect("opened");
+    assert_eq!(store.get(b"k"), Ok(Some(b"v".to_vec())));
+}
+
+/// A file with the state's table alone is what earlier versions made.
+#[test]
+fn a_disk_store_without_an_owner_becomes_its_opener_s_for_good() {
+    let directory = tempfile::tempdir().expect("made");
+    let path = directory.path().join("state");
+    let table = redb::TableDefinition::<&[u8], &[u8]>::new("state");
+    let old = redb::Database::create(&path).expect("made");
+    let transaction = old.begin_write().expect("begun");
+    transaction.open_table(table).expect("made").insert(&b"k"[..], &b"v"[..]).expect("put");
+    transaction.commit().expect("committed");
+    drop(old);
+    let store = DiskStore::open(&path, &Owner::nobody()).expect("taken over");
+    assert_eq!(store.get(b"k"), Ok(Some(b"v".to_vec())));
+    drop(store);
+    let somebody = Owner { protocol: "pbft".into(), ..Owner::nobody() };
+    let refused = DiskStore::open(&path, &somebody).expect_err("refused");
+    assert!(matches!(refused, StorageError::Foreign { .. }), "{refused}");
 }

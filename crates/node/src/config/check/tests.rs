@@ -1,7 +1,7 @@
 use super::*;
 use crate::{Testnet, TestnetPlan};
 use quorate_crypto::{KeyFile, Passphrase, SchemeKind, SealCost};
-use quorate_storage::{Journal, LogConfig, RealDisk};
+use quorate_storage::{Journal, LogConfig, Owner, RealDisk};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -376,7 +376,8 @@ fn a_key_whose_log_is_gone_is_warned_of() {
     assert!(finding.problem.contains("never vote"), "{finding:?}");
     let data = net.key(0).with_file_name("data");
     let disk = |name| Box::new(RealDisk::open(&data.join(name)).unwrap());
-    let journal = Journal::open(disk("log"), disk("bodies"), LogConfig::default(), None);
+    let journal =
+        Journal::open(disk("log"), disk("bodies"), &Owner::nobody(), LogConfig::default(), None);
     journal.unwrap().0.begin().unwrap();
     assert_eq!(net.check(0), []);
 }

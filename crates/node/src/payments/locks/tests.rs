@@ -21,7 +21,7 @@ fn lock(sequence: u64) -> Lock {
 }
 
 fn open(log: &MemoryDisk, checkpoints: &MemoryDisk) -> Result<Locks, StorageError> {
-    Locks::open(Box::new(log.clone()), Box::new(checkpoints.clone()), config())
+    Locks::open(Box::new(log.clone()), Box::new(checkpoints.clone()), &Owner::nobody(), config())
 }
 
 fn add(locks: &mut Locks, count: u64) {

@@ -11,7 +11,7 @@ fn config() -> LogConfig {
 }
 
 fn reopen(disk: &MemoryDisk) -> Result<(Journal, Recovery), StorageError> {
-    Journal::open(Box::new(disk.clone()), Box::new(disk.clone()), config(), None)
+    Journal::open(Box::new(disk.clone()), Box::new(disk.clone()), &Owner::nobody(), config(), None)
 }
 
 fn body_of(height: u64) -> Arc<Body> {
@@ -167,7 +167,8 @@ fn run_until(plan: Vec<Fault>, acknowledged: &mut dyn FnMut(u64)) -> (MemoryDisk
     let memory = MemoryDisk::new();
     let disk = FaultyDisk::new(memory.clone(), plan);
     let faults = disk.faults();
-    let opened = Journal::open(Box::new(disk.clone()), Box::new(disk), config(), None);
+    let opened =
+        Journal::open(Box::new(disk.clone()), Box::new(disk), &Owner::nobody(), config(), None);
     if let Ok((mut journal, _)) = opened {
         for height in 1..=60 {
             if one_height(&mut journal, height, 0).is_err() {
@@ -251,7 +252,13 @@ fn lost_bodies_leave_promises_and_decisions() {
     };
     let open = |bodies: &MemoryDisk| {
         let executed = Some(executed(10));
-        Journal::open(Box::new(disk.clone()), Box::new(bodies.clone()), config(), executed)
+        Journal::open(
+            Box::new(disk.clone()),
+            Box::new(bodies.clone()),
+            &Owner::nobody(),
+            config(),
+            executed,
+        )
     };
     let (mut journal, _) = open(&bodies).expect("opened");
     for height in 1..=12 {
@@ -284,7 +291,13 @@ fn a_restart_takes_over_what_was_set_aside() {
     let other = LogConfig { segment_bytes: 4_096, ..config() };
     drop(reopen(&disk).expect("opened"));
     assert!(spares() > 0);
-    let opened = Journal::open(Box::new(disk.clone()), Box::new(disk.clone()), other, None);
+    let opened = Journal::open(
+        Box::new(disk.clone()),
+        Box::new(disk.clone()),
+        &Owner::nobody(),
+        other,
+        None,
+    );
     drop(opened.expect("opened"));
     assert_eq!(spares(), 0);
 }
