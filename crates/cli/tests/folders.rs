@@ -1,4 +1,4 @@
-//! Data folders that belong to somebody else: exit code 2, and who owns them.
+//! Data folders that belong to somebody else (exit code 2, and who owns them) or that are damaged.
 
 mod common;
 
@@ -183,4 +183,56 @@ fn an_authority_refuses_the_locks_of_another_and_of_another_shard() {
     }
     let mut again = Process::start(&["pay", "run"], own);
     assert_eq!(again.outcome(), None, "{}", again.log());
+}
+
+/// Whatever byte of a validator's state decays: it goes on, or it ends with exit code 4 and says
+/// what to do, which helps. A log is restored byte for byte, or not at all.
+#[test]
+fn a_damaged_state_is_made_again_and_a_damaged_log_restored() {
+    let mut net = Net::start_with(4, "ed25519", &["--service", "kv"], |_| {});
+    net.wait_connected();
+    let folder = net.folder();
+    let folder = folder.to_str().expect("a plain path");
+    let bench = ["kv", "bench", "--keys", "500", "--duration", "2", "--net", folder];
+    assert!(quorate(&bench).status.success());
+    net.processes.stop();
+    let config = net.configs[0].clone();
+    let state = data(&config).join("state");
+    let whole = fs::read(&state).expect("a file");
+
+    let pages: Vec<usize> = (0..whole.len())
+        .step_by(4_096)
+        .filter(|page| whole[*page..].iter().take(4_096).any(|byte| *byte != 0))
+        .collect();
+    let mut refused = 0;
+    for (turn, page) in pages.iter().step_by(pages.len().div_ceil(32)).enumerate() {
+        let mut damaged = whole.clone();
+        damaged[page + [0, 3, 9, 64][turn % 4]] ^= 0xff;
+        fs::write(&state, &damaged).expect("written");
+        let mut process = Process::start(&["run"], &config);
+        let Some(exit) = process.outcome() else { continue };
+        let said = process.log();
+        assert_eq!(exit.code(), Some(4), "page {page}: {said}");
+        assert!(said.contains("damaged") && !said.contains("panicked"), "{said}");
+        refused += 1;
+    }
+    assert!(refused > 0, "no damage was noticed");
+
+    // A log cannot be made again. Its bytes as they were are its bytes.
+    let log = data(&config).join("log/log-000000000001");
+    let whole = fs::read(&log).expect("a file");
+    let mut damaged = whole.clone();
+    damaged[300] ^= 0xff;
+    fs::write(&log, &damaged).expect("written");
+    fs::remove_file(&state).expect("removed");
+    let mut process = Process::start(&["run"], &config);
+    let code = process.outcome().and_then(|exit| exit.code());
+    let said = process.log();
+    assert!(code == Some(4) && said.contains("log-000000000001 is damaged at byte"), "{said}");
+    fs::write(&log, &whole).expect("written");
+
+    (0..4).for_each(|index| net.processes.start_one(index).expect("started"));
+    net.wait_connected();
+    let level = wait_for("all to be level", || net.level().filter(|look| look.operations > 0));
+    assert!(level.config.signs);
 }

@@ -5,10 +5,14 @@ use crate::owner::OwnerRecord;
 use crate::{Owner, StorageError};
 use quorate_types::service::{KeyRange, State, StateError, Visitor};
 use redb::{
-    Database, Durability, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition,
-    TableError,
+    AccessGuard, Database, Durability, Range, ReadOnlyTable, ReadableDatabase, ReadableTable,
+    TableDefinition, TableError, WriteTransaction,
 };
+use std::cell::Cell;
+use std::io;
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Once;
 
 const TABLE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("state");
 
@@ -17,6 +21,9 @@ const OWNER: TableDefinition<'static, (), &[u8]> = TableDefinition::new("owner")
 
 /// Format of the file, written with the owner. The first had neither.
 const FORMAT: u32 = 2;
+
+/// A key with its value, in a page of the store.
+type Pair<'a> = (AccessGuard<'a, &'static [u8]>, AccessGuard<'a, &'static [u8]>);
 
 /// Pages that redb keeps in memory.
 const CACHE_BYTES: usize = 64 * 1024 * 1024;
@@ -28,7 +35,8 @@ const CACHE_BYTES: usize = 64 * 1024 * 1024;
 /// between, so a durable one is due every now and then.
 #[derive(Debug)]
 pub struct DiskStore {
-    database: Database,
+    /// Present until it is dropped.
+    database: Option<Database>,
 }
 
 impl DiskStore {
@@ -40,67 +48,86 @@ impl DiskStore {
     /// not `owner`'s; [`StorageError::Io`] when it cannot be opened.
     pub fn open(path: &Path, owner: &Owner) -> Result<Self, StorageError> {
         let shown = path.display().to_string();
-        let failed =
-            |reason: String| StorageError::Io { action: "open", file: shown.clone(), reason };
-        let database =
-            Database::builder().set_cache_size(CACHE_BYTES).create(path).map_err(|error| {
-                match error {
-                    redb::DatabaseError::DatabaseAlreadyOpen => {
-                        StorageError::InUse { directory: shown.clone() }
-                    }
-                    error => failed(error.to_string()),
-                }
-            })?;
-        let store = Self { database };
-        match store.owner().map_err(|error| failed(error.0))? {
+        let opened =
+            guarded(|| Ok(Database::builder().set_cache_size(CACHE_BYTES).create(path)?));
+        let database = opened.map_err(|error| match error {
+            redb::Error::DatabaseAlreadyOpen => StorageError::InUse { directory: shown.clone() },
+            redb::Error::Corrupted(_) => failed(error).into(),
+            error => {
+                let (file, reason) = (shown.clone(), error.to_string());
+                StorageError::Io { action: "open", file, reason }
+            }
+        })?;
+        let store = Self { database: Some(database) };
+        match store.owner()? {
             Some(record) => {
                 let (found, _) = OwnerRecord::split(&record)
                     .ok_or(StorageError::StateDamaged { entry: "owner" })?;
                 found.check(&shown, FORMAT, owner)?;
             }
-            None => store.make_tables(owner).map_err(|error| failed(error.0))?,
+            None => store.make_tables(owner)?,
         }
         Ok(store)
     }
 
+    fn database(&self) -> &Database {
+        self.database.as_ref().expect("present until the end")
+    }
+
     fn owner(&self) -> Result<Option<Vec<u8>>, StateError> {
-        match self.database.begin_read().map_err(failed)?.open_table(OWNER) {
-            Ok(table) => Ok(table.get(()).map_err(failed)?.map(|record| record.value().to_vec())),
+        let read = guarded(|| match self.database().begin_read()?.open_table(OWNER) {
+            Ok(table) => Ok(table.get(())?.map(|record| record.value().to_vec())),
             Err(TableError::TableDoesNotExist(_)) => Ok(None),
-            Err(error) => Err(failed(error)),
-        }
+            Err(error) => Err(error.into()),
+        });
+        read.map_err(failed)
     }
 
     /// Makes the tables, and says whose they are.
     fn make_tables(&self, owner: &Owner) -> Result<(), StateError> {
-        let mut transaction = self.database.begin_write().map_err(failed)?;
-        transaction.set_quick_repair(true);
-        transaction.open_table(TABLE).map_err(failed)?;
-        let mut table = transaction.open_table(OWNER).map_err(failed)?;
-        drop(table.insert((), &owner.record(FORMAT)[..]).map_err(failed)?);
-        drop(table);
-        transaction.commit().map_err(failed)
+        let made = guarded(|| {
+            let mut transaction = self.database().begin_write()?;
+            transaction.set_quick_repair(true);
+            transaction.open_table(TABLE)?;
+            transaction.open_table(OWNER)?.insert((), &owner.record(FORMAT)[..])?;
+            Ok(transaction.commit()?)
+        });
+        made.map_err(failed)
     }
 
     fn reader(&self) -> Result<ReadOnlyTable<&'static [u8], &'static [u8]>, StateError> {
-        self.database.begin_read().map_err(failed)?.open_table(TABLE).map_err(failed)
+        guarded(|| Ok(self.database().begin_read()?.open_table(TABLE)?)).map_err(failed)
     }
 
     fn write(&self, changes: Changes, durable: bool) -> Result<(), StateError> {
-        let mut transaction = self.database.begin_write().map_err(failed)?;
-        let durability = if durable { Durability::Immediate } else { Durability::None };
-        transaction.set_durability(durability).map_err(failed)?;
-        // Without it, opening after a crash would walk the whole file.
-        transaction.set_quick_repair(durable);
-        let mut table = transaction.open_table(TABLE).map_err(failed)?;
-        for (key, value) in changes {
-            match value {
-                Some(value) => drop(table.insert(&key[..], &value[..]).map_err(failed)?),
-                None => drop(table.remove(&key[..]).map_err(failed)?),
+        let written = guarded(|| {
+            let mut transaction = self.database().begin_write()?;
+            let durability = if durable { Durability::Immediate } else { Durability::None };
+            transaction.set_durability(durability)?;
+            // Without it, opening after a crash would walk the whole file.
+            transaction.set_quick_repair(durable);
+            let mut table = transaction.open_table(TABLE)?;
+            for (key, value) in changes {
+                match value {
+                    Some(value) => drop(table.insert(&key[..], &value[..])?),
+                    None => drop(table.remove(&key[..])?),
+                }
             }
-        }
-        drop(table);
-        transaction.commit().map_err(failed)
+            drop(table);
+            Ok(transaction.commit()?)
+        });
+        written.map_err(failed)
+    }
+}
+
+impl Drop for DiskStore {
+    /// Closing writes, and may come upon damage: whoever opens the file next is told.
+    fn drop(&mut self) {
+        let database = self.database.take();
+        let _ = guarded(|| {
+            drop(database);
+            Ok(())
+        });
     }
 }
 
@@ -123,18 +150,35 @@ impl Store for DiskStore {
     }
 
     fn replace(&mut self, entries: &mut Entries<'_>) -> Result<(), StorageError> {
-        let mut transaction = self.database.begin_write().map_err(failed)?;
-        transaction.set_durability(Durability::Immediate).map_err(failed)?;
-        transaction.set_quick_repair(true);
-        transaction.delete_table(TABLE).map_err(failed)?;
-        let mut table = transaction.open_table(TABLE).map_err(failed)?;
-        for entry in entries {
-            let (key, value) = entry?;
-            drop(table.insert(&key[..], &value[..]).map_err(failed)?);
-        }
-        drop(table);
-        Ok(transaction.commit().map_err(failed)?)
+        let begun = guarded(|| {
+            let mut transaction = self.database().begin_write()?;
+            transaction.set_durability(Durability::Immediate)?;
+            transaction.set_quick_repair(true);
+            transaction.delete_table(TABLE)?;
+            Ok(transaction)
+        });
+        let transaction = begun.map_err(failed)?;
+        let filled = fill(&transaction, entries);
+        let ended = guarded(|| match filled {
+            Ok(()) => Ok(transaction.commit()?),
+            Err(_) => Ok(transaction.abort()?),
+        });
+        filled.and(ended.map_err(|error| failed(error).into()))
     }
+}
+
+fn fill(transaction: &WriteTransaction, mut entries: &mut Entries<'_>) -> Result<(), StorageError> {
+    let mut table = guarded(|| Ok(transaction.open_table(TABLE)?)).map_err(failed)?;
+    let filled = Iterator::try_for_each(&mut entries, |entry| {
+        let (key, value) = entry?;
+        let put = guarded(|| table.insert(&key[..], &value[..]).map(drop).map_err(Into::into));
+        Ok(put.map_err(failed)?)
+    });
+    let closed = guarded(|| {
+        drop(table);
+        Ok(())
+    });
+    filled.and(closed.map_err(|error| failed(error).into()))
 }
 
 /// A read transaction: pages that it sees are not used again until it is dropped.
@@ -150,8 +194,8 @@ impl View for DiskView {
     }
 
     fn scan(&self, visit: &mut Visit<'_>) -> Result<(), StorageError> {
-        for entry in self.0.iter().map_err(failed)? {
-            let (key, value) = entry.map_err(failed)?;
+        let mut entries = guarded(|| Ok(self.0.iter()?)).map_err(failed)?;
+        while let Some((key, value)) = next(&mut entries)? {
             visit(key.value(), value.value())?;
         }
         Ok(())
@@ -201,7 +245,7 @@ fn get(
     table: &ReadOnlyTable<&'static [u8], &'static [u8]>,
     key: &[u8],
 ) -> Result<Option<Vec<u8>>, StateError> {
-    Ok(table.get(key).map_err(failed)?.map(|value| value.value().to_vec()))
+    guarded(|| Ok(table.get(key)?.map(|value| value.value().to_vec()))).map_err(failed)
 }
 
 fn scan(
@@ -210,8 +254,8 @@ fn scan(
     visit: &mut Visitor<'_>,
 ) -> Result<(), StateError> {
     let Some(bounds) = keys.bounds() else { return Ok(()) };
-    for entry in table.range::<&[u8]>(bounds).map_err(failed)? {
-        let (key, value) = entry.map_err(failed)?;
+    let mut entries = guarded(|| Ok(table.range::<&[u8]>(bounds)?)).map_err(failed)?;
+    while let Some((key, value)) = next(&mut entries)? {
         if visit(key.value(), value.value()).is_break() {
             break;
         }
@@ -219,6 +263,61 @@ fn scan(
     Ok(())
 }
 
-fn failed(error: impl Into<redb::Error>) -> StateError {
-    StateError(error.into().to_string())
+/// The next entry of a table, if there is one.
+fn next<'a>(
+    entries: &mut Range<'a, &'static [u8], &'static [u8]>,
+) -> Result<Option<Pair<'a>>, StateError> {
+    let read = guarded(|| {
+        let entry = entries.next().transpose()?;
+        if let Some((key, value)) = &entry {
+            // Where these lie is read each time: what can be had once will be.
+            let _ = (key.value(), value.value());
+        }
+        Ok(entry)
+    });
+    read.map_err(failed)
+}
+
+thread_local! {
+    /// Set while redb is at work on this thread.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Has redb do something. It asserts what it reads, so that it panics over a damaged file: an error
+/// as others are. Nothing of ours is called in there: our own panics stay panics.
+fn guarded<T>(work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, redb::Error> {
+    static HOOK: Once = Once::new();
+    // Nobody is told of a defect of this program where the error says that the file is damaged.
+    HOOK.call_once(|| {
+        let others = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            if !GUARDED.get() {
+                others(panic);
+            }
+        }));
+    });
+    GUARDED.set(true);
+    let outcome = catch_unwind(AssertUnwindSafe(work));
+    GUARDED.set(false);
+    match outcome {
+        Ok(Err(redb::Error::Io(error))) if error.kind() == io::ErrorKind::InvalidData => {
+            Err(redb::Error::Corrupted(error.to_string()))
+        }
+        Ok(outcome) => outcome,
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            Err(redb::Error::Corrupted(text.unwrap_or("it cannot be read").to_owned()))
+        }
+    }
+}
+
+fn failed(error: redb::Error) -> StateError {
+    StateError(match error {
+        redb::Error::Corrupted(reason) => format!(
+            "its file is damaged ({reason}); remove `state` from the data folder, and the next \
+             start makes it again from the log and from the other validators"
+        ),
+        error => error.to_string(),
+    })
 }

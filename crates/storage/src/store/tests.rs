@@ -202,3 +202,45 @@ fn a_disk_store_without_an_owner_becomes_its_opener_s_for_good() {
     let refused = DiskStore::open(&path, &somebody).expect_err("refused");
     assert!(matches!(refused, StorageError::Foreign { .. }), "{refused}");
 }
+
+/// Whatever byte of the file decays: the store answers, or it fails as stores do.
+#[test]
+fn no_flipped_byte_makes_a_disk_store_panic() {
+    let directory = tempfile::tempdir().expect("made");
+    let path = directory.path().join("state");
+    let mut store = DiskStore::open(&path, &Owner::nobody()).expect("opened");
+    for commits in 0..4_u8 {
+        let mut transaction = store.begin().expect("begun");
+        for number in 0..500_u16 {
+            transaction.put(&number.to_be_bytes(), &[commits; 100]).expect("put");
+        }
+        transaction.commit(true).expect("committed");
+    }
+    drop(store);
+    let whole = std::fs::read(&path).expect("read");
+    let written = whole.iter().rposition(|byte| *byte != 0).expect("something") + 1;
+    let mut failures = 0;
+    for page in (0..written).step_by(4_096) {
+        for at in [0, 3, 9, 64, 131, 2_050].map(|offset| page + offset) {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 0xff;
+            std::fs::write(&path, &damaged).expect("written");
+            failures += usize::from(use_all(&path).is_err());
+        }
+    }
+    assert!(failures > 10, "{failures} failures are hardly noticed damage");
+}
+
+/// Opens a store, reads all of it, changes all of it, replaces it.
+fn use_all(path: &Path) -> Result<(), StorageError> {
+    let mut store = DiskStore::open(path, &Owner::nobody())?;
+    store.view()?.scan(&mut |_, _| Ok(()))?;
+    store.scan(KeyRange::ALL, &mut |_, _| ControlFlow::Continue(()))?;
+    let mut transaction = store.begin()?;
+    for number in 0..500_u16 {
+        transaction.get(&number.to_be_bytes())?;
+        transaction.put(&number.to_be_bytes(), b"changed")?;
+    }
+    transaction.commit(true)?;
+    store.replace(&mut std::iter::once(Ok((b"k".to_vec(), b"v".to_vec()))))
+}
