@@ -283,8 +283,12 @@ fn a_proof_is_one_tree_of_known_nodes() {
     let pruned = [0; 33];
     let right = [&[INNER, 7, 0][..], &pruned, &[INNER, 6, 0]].concat();
     assert_eq!(malformed(&tree(&right)), order, "on the right as on the left");
+    let again = [&[INNER, 7, 0][..], &pruned, &[INNER, 7, 0]].concat();
+    assert_eq!(malformed(&tree(&again)), order);
     assert_eq!(malformed(&vec![0; PROOF_BYTES_MAX + 1]), ProofError::TooLong);
-    assert_eq!(malformed(&[0; 9]), ProofError::Malformed("something follows it"));
+    for length in [9, PROOF_BYTES_MAX] {
+        assert_eq!(malformed(&vec![0; length]), ProofError::Malformed("something follows it"));
+    }
 }
 
 /// Formats are for ever.

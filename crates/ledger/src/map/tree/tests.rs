@@ -194,6 +194,36 @@ fn a_deep_tree_grows_from_both_ends() {
     }
 }
 
+/// One key on the left, on the right as many as a bucket holds and one fewer, and back.
+#[test]
+fn neighbours_are_one_bucket_as_soon_as_they_fit() {
+    let mut kept = Kept::default();
+    let right = |number: u8| vec![0x80 | number];
+    let mut keys: BTreeMap<_, _> = (1..16).map(|number| (right(number), Some(vec![1]))).collect();
+    keys.insert(vec![0], Some(vec![1]));
+    kept.change(&keys);
+    assert_eq!(shape(&kept.tree).len(), 1, "16 keys");
+    kept.change(&BTreeMap::from([(right(16), Some(vec![1]))]));
+    assert_eq!(shape(&kept.tree).len(), 3, "17 keys");
+    kept.change(&BTreeMap::from([(right(16), None)]));
+    assert_eq!(shape(&kept.tree).len(), 1, "16 keys again");
+}
+
+#[test]
+fn memory_is_that_of_nodes_and_of_the_prefixes_beside_them() {
+    let mut kept = Kept::default();
+    assert_eq!(kept.tree.memory_bytes(), 0);
+    let keys = [0, 0xff].map(|byte| (vec![byte; 1_000], Some(vec![1])));
+    let few: BTreeMap<_, _> = (0..16).map(|number| (vec![0, number], Some(vec![1]))).collect();
+    kept.change(&few.into_iter().chain(keys).collect());
+    let Tree { arena, .. } = &kept.tree;
+    let places = arena.nodes.capacity() * size_of::<Node>();
+    let free = arena.vacant.capacity() * size_of::<NodeId>();
+    let prefixes = kept.tree.memory_bytes() - places - free;
+    assert!((1_000..1_100).contains(&prefixes), "{prefixes}: of the lone key, and of a few bytes");
+    assert!(free > 0 && places > free);
+}
+
 #[test]
 fn a_state_that_is_not_the_services_is_noticed() {
     let mut kept = Kept::default();
@@ -202,6 +232,14 @@ fn a_state_that_is_not_the_services_is_noticed() {
     state.put(b"kb", &[0; 31]).unwrap();
     assert_eq!(Tree::open(&*state).unwrap_err(), entries::damaged());
     state.delete(b"kb").unwrap();
+    let entry = entries::encode(&[]);
+    for key in [Vec::new(), vec![0xff; 1_025]] {
+        let key = [b"k", &key[..]].concat();
+        state.put(&key, &entry).unwrap();
+        assert_eq!(Tree::open(&*state).unwrap_err(), entries::damaged());
+        state.delete(&key).unwrap();
+    }
+    Tree::open(&*state).unwrap();
     state.delete(b"ka").unwrap();
     let error = kept.tree.prove(&*state, None, None).unwrap_err();
     assert_eq!(error.0, "the state of the map is damaged");
