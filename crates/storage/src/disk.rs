@@ -3,10 +3,12 @@
 //! The trait is what the log needs and no more, so that a real directory, one in memory and a
 //! faulty one can stand under the same log.
 
+mod descriptor;
 mod faulty;
 mod memory;
 mod real;
 
+pub use descriptor::open_when_possible;
 pub use faulty::{Fault, Faults, FaultyDisk};
 pub use memory::{MemoryDisk, UnsyncedWrite};
 pub use real::RealDisk;

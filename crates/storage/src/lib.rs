@@ -53,7 +53,7 @@ pub mod store;
 
 pub use archive::Archive;
 pub use checkpoints::{CheckpointWriter, Checkpoints};
-pub use disk::{Disk, DiskFile, Fault, FaultyDisk, MemoryDisk, RealDisk};
+pub use disk::{Disk, DiskFile, Fault, FaultyDisk, MemoryDisk, RealDisk, open_when_possible};
 pub use error::StorageError;
 pub use executor::{Executor, ExecutorConfig, Session, SnapshotJob, StateView};
 pub use journal::{Journal, JournalReader};

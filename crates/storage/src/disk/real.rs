@@ -1,6 +1,6 @@
 //! A directory of the operating system.
 
-use super::{Disk, DiskFile};
+use super::{Disk, DiskFile, open_when_possible};
 use crate::StorageError;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -124,7 +124,7 @@ impl Drop for RealDisk {
 impl Disk for RealDisk {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(&self.directory)? {
+        for entry in open_when_possible(|| fs::read_dir(&self.directory))? {
             if let Ok(name) = entry?.file_name().into_string()
                 && name != LOCK
             {
@@ -157,12 +157,14 @@ impl Disk for RealDisk {
     }
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let file = OpenOptions::new().read(true).write(true).open(self.directory.join(name))?;
-        Ok(Arc::new(file))
+        let path = self.directory.join(name);
+        let open = || OpenOptions::new().read(true).write(true).open(&path);
+        Ok(Arc::new(open_when_possible(open)?))
     }
 
     fn write(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let mut file = File::create(self.directory.join(name))?;
+        let path = self.directory.join(name);
+        let mut file = open_when_possible(|| File::create(&path))?;
         file.write_all(bytes)?;
         file.sync_all()
     }
@@ -208,7 +210,9 @@ impl DiskFile for File {
 
 /// A new file that reads as zeroes; with [`Fill::Zeroes`] durable but for its name.
 fn new_file(path: &Path, bytes: u64, fill: Fill) -> io::Result<File> {
-    let file = OpenOptions::new().create(true).truncate(true).read(true).write(true).open(path)?;
+    let file = open_when_possible(|| {
+        OpenOptions::new().create(true).truncate(true).read(true).write(true).open(path)
+    })?;
     if fill == Fill::Hole {
         file.set_len(bytes)?;
         return Ok(file);
