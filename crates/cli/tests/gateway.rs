@@ -2,77 +2,16 @@
 
 mod common;
 
-use common::{Net, TIMEOUT, edit, quorate, stderr, wait_for};
+use common::door::{Door, open_gateway};
+use common::{Net, edit, quorate, stderr, wait_for};
 use quorate_node::ports::free_ports;
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 const TOKEN: &str = "a-token-of-some-length";
-
-/// A gateway as a caller sees it.
-struct Door {
-    address: String,
-    token: Option<&'static str>,
-}
-
-struct Answer {
-    status: u16,
-    head: String,
-    body: Vec<u8>,
-}
-
-impl Answer {
-    /// The JSON of an answer that has this status.
-    fn json(&self, status: u16) -> Value {
-        assert_eq!(self.status, status, "{}", self.text());
-        serde_json::from_slice(&self.body).expect("JSON")
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
-    }
-
-    fn number(&self, header: &str) -> Option<u64> {
-        let fields = self.head.lines().filter_map(|line| line.split_once(": "));
-        let mut values = fields.filter(|(name, _)| name.eq_ignore_ascii_case(header));
-        values.next().map(|(_, value)| value.parse().expect("a number"))
-    }
-}
-
-impl Door {
-    fn ask(&self, method: &str, path: &str, body: impl AsRef<[u8]>) -> Answer {
-        let (address, length) = (&self.address, body.as_ref().len());
-        let token = self.token.map(|token| format!("Authorization: Bearer {token}\r\n"));
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
-             Content-Length: {length}\r\n{}\r\n",
-            token.unwrap_or_default()
-        );
-        let mut stream = TcpStream::connect(address).expect("a gateway");
-        stream.set_read_timeout(Some(TIMEOUT)).expect("set");
-        stream.write_all(&[head.as_bytes(), body.as_ref()].concat()).expect("sent");
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).expect("an answer");
-        let end = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
-        let body = answer.split_off(end + 4);
-        let head = String::from_utf8(answer).expect("text");
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-        Answer { status: status.expect("a status"), head, body }
-    }
-
-    fn get(&self, path: &str) -> Answer {
-        self.ask("GET", path, "")
-    }
-}
-
-fn open_gateway(config: &Path, address: &str) {
-    let line = format!("gateway = \"{address}\"");
-    edit(config, "# gateway = \"127.0.0.1:9200\"", &line);
-}
 
 fn write_token(config: &Path) {
     let file = config.with_file_name("token");

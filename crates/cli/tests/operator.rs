@@ -57,7 +57,8 @@ fn serious(checked: &Value) -> Vec<String> {
     let files = checked["files"].as_array().expect("files");
     let findings = files.iter().flat_map(|file| file["findings"].as_array().expect("findings"));
     let text = |finding: &Value| finding["problem"].as_str().expect("a problem").to_owned();
-    let of_machine = ["GiB are free", "this machine has", "on a machine with"];
+    let of_machine =
+        ["GiB are free", "this machine has", "on a machine with", "this process may have"];
     findings
         .map(text)
         .filter(|problem| !of_machine.iter().any(|machine| problem.contains(machine)))

@@ -26,15 +26,20 @@ use crate::Connection;
 use chain::Chain;
 use context::{Context, Description};
 use jsonrpsee::RpcModule;
-use jsonrpsee::server::{BatchRequestConfig, Server, ServerConfig, ServerHandle};
+use jsonrpsee::server::{BatchRequestConfig, PingConfig, Server, ServerConfig, stop_channel};
 use pool::Pool;
+use prometheus_client::metrics::counter::Counter;
 use quorate_ledger::evm::Genesis;
+use quorate_node::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
+use quorate_node::http_server::{self, HEAD_TIMEOUT};
 use quorate_node::{NodeError, Reading};
 use quorate_types::{Committee, ReplicaId};
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 
 /// Threads that move bytes.
@@ -43,13 +48,15 @@ const THREADS: usize = 1;
 /// Threads that read the state and compute: so many calls at once.
 const READERS: usize = 8;
 
-/// Most connections, subscriptions of one, bytes of a request, bytes of an answer, calls of a
+/// Most subscriptions of a connection, bytes of a request, bytes of an answer, calls of a
 /// batch.
-const CONNECTIONS_MAX: u32 = 1_024;
 const SUBSCRIPTIONS_MAX: u32 = 64;
 const REQUEST_BYTES_MAX: u32 = 4 << 20;
 const ANSWER_BYTES_MAX: u32 = 64 << 20;
 const BATCH_MAX: u32 = 1_000;
+
+/// Longest silence of a subscriber that is asked for a sign of life.
+const SILENCE_MAX: Duration = Duration::from_secs(90);
 
 /// Configuration of a JSON-RPC server beside a validator.
 #[derive(Clone, Debug)]
@@ -64,6 +71,10 @@ pub struct EthereumConfig {
     pub protocol: String,
     /// Genesis of the ledger, which fixes chain id, gas limit and base fee.
     pub genesis: Arc<Genesis>,
+    /// Connections at once: the least recently used gives way to one more.
+    pub connections: ConnectionLimits,
+    /// Counter of connections that gave way to others or were refused.
+    pub cut: Counter,
 }
 
 /// Error that keeps a server from starting.
@@ -91,7 +102,6 @@ pub enum EthereumError {
 #[derive(Debug)]
 pub struct Ethereum {
     address: SocketAddr,
-    handle: ServerHandle,
     runtime: Option<Runtime>,
 }
 
@@ -112,11 +122,11 @@ impl Ethereum {
         let failed = |source| EthereumError::Listen { address: config.address.clone(), source };
         let context = context(config, reading)?;
         let pool = Arc::clone(&context.pool);
-        let (handle, address) =
-            runtime.block_on(serve(&config.address, context)).map_err(failed)?;
+        let (serving, address) = runtime.block_on(listen(config, context)).map_err(failed)?;
+        runtime.spawn(serving);
         runtime.spawn(pool.follow());
         tracing::info!(%address, chain_id = config.genesis.chain_id, "JSON-RPC started");
-        Ok(Self { address, handle, runtime: Some(runtime) })
+        Ok(Self { address, runtime: Some(runtime) })
     }
 
     /// Address that the server listens on, with the port that the system gave.
@@ -128,8 +138,6 @@ impl Ethereum {
 
 impl Drop for Ethereum {
     fn drop(&mut self) {
-        // Fails only where it has ended already.
-        let _ = self.handle.stop();
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_timeout(Duration::from_millis(200));
         }
@@ -152,23 +160,36 @@ fn context(config: &EthereumConfig, reading: Reading) -> Result<Context, NodeErr
     })
 }
 
-async fn serve(address: &str, context: Context) -> io::Result<(ServerHandle, SocketAddr)> {
+/// Future that serves for ever.
+type Serving = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+async fn listen(config: &EthereumConfig, context: Context) -> io::Result<(Serving, SocketAddr)> {
     let limits = ServerConfig::builder()
-        .max_connections(CONNECTIONS_MAX)
+        .max_connections(u32::try_from(config.connections.total).unwrap_or(u32::MAX))
         .max_subscriptions_per_connection(SUBSCRIPTIONS_MAX)
         .max_request_body_size(REQUEST_BYTES_MAX)
         .max_response_body_size(ANSWER_BYTES_MAX)
         .set_batch_request_config(BatchRequestConfig::Limit(BATCH_MAX))
         .set_id_provider(subscriptions::Numbers)
+        .enable_ws_ping(PingConfig::new().inactive_limit(SILENCE_MAX))
         .build();
-    let server = Server::builder()
-        .set_config(limits)
-        .set_http_middleware(tower::ServiceBuilder::new().layer(pages::Pages))
-        .build(address)
-        .await?;
-    let address = server.local_addr()?;
+    let listener = TcpListener::bind(&config.address).await?;
+    let address = listener.local_addr()?;
     let mut module = RpcModule::new(context);
     methods::register(&mut module).expect("each name once");
     subscriptions::register(&mut module).expect("each name once");
-    Ok((server.start(module), address))
+    let (stopped, handle) = stop_channel();
+    let calls = Server::builder()
+        .set_config(limits)
+        .set_http_middleware(tower::ServiceBuilder::new().layer(pages::Pages))
+        .to_service_builder()
+        .build(module, stopped);
+    let limiter = ConnectionLimiter::new(config.connections, config.cut.clone());
+    let acceptor = Acceptor::new(listener, limiter, config.connections.total);
+    let serving = async move {
+        // Calls end when it is dropped.
+        let _handle = handle;
+        http_server::serve(acceptor, calls, HEAD_TIMEOUT).await;
+    };
+    Ok((Box::pin(serving), address))
 }

@@ -40,6 +40,9 @@ use axum::http::Method;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodRouter, delete, get, post, put};
 use failure::Failure;
+use quorate_node::connections::ConnectionLimits;
+use quorate_node::descriptors::GATEWAY_MAX;
+use quorate_node::http_server::HEAD_TIMEOUT;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,12 +55,20 @@ pub struct RestLimits {
     /// Requests about keys, batches and receipts under way at once, at least 1; more are answered
     /// with 503.
     pub requests_max: usize,
-    /// Connections at once, at least 1; more wait until one ends.
-    pub connections_max: usize,
+    /// Connections at once: the least recently used gives way to one more.
+    pub connections: ConnectionLimits,
     /// Longest time for a request's head to come, and for a connection to be idle.
     pub head_timeout: Duration,
     /// Longest time for a request's body to come.
     pub body_timeout: Duration,
+}
+
+impl RestLimits {
+    /// These limits with so many connections.
+    #[must_use]
+    pub fn with_connections(self, total: usize) -> Self {
+        Self { connections: ConnectionLimits::of(total), ..self }
+    }
 }
 
 impl Default for RestLimits {
@@ -65,8 +76,8 @@ impl Default for RestLimits {
     fn default() -> Self {
         Self {
             requests_max: 256,
-            connections_max: 1_024,
-            head_timeout: Duration::from_secs(30),
+            connections: ConnectionLimits::of(GATEWAY_MAX),
+            head_timeout: HEAD_TIMEOUT,
             body_timeout: Duration::from_secs(10),
         }
     }

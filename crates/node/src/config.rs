@@ -84,7 +84,8 @@ pub struct NodeConfig {
     /// Threads that encrypt and move bytes, 1 to 64.
     #[serde(default = "default_threads")]
     pub network_threads: usize,
-    /// Most clients connected at once, 1 to 65536. Each may have up to 512 KiB under way.
+    /// Most clients connected at once, 1 to 65536, as far as there are descriptors
+    /// ([`crate::descriptors`]). Each may have up to 512 KiB under way.
     #[serde(default = "default_clients")]
     pub clients_max: usize,
     /// Level and format of the log, which goes to standard error.

@@ -1,6 +1,7 @@
 //! Errors that stop a validator or a client.
 
 use crate::ConfigError;
+use crate::descriptors::TooFewDescriptors;
 use crate::payments::AuthorityConfigError;
 use quorate_crypto::{KeyFileError, PassphraseError};
 use quorate_storage::StorageError;
@@ -87,6 +88,9 @@ pub enum NodeError {
         /// Error of the operating system.
         source: io::Error,
     },
+    /// The process may have too few files and connections open.
+    #[error(transparent)]
+    TooFewDescriptors(#[from] TooFewDescriptors),
     /// The disk failed: nothing was sent that depends on what was not written.
     #[error(transparent)]
     Storage(#[from] StorageError),

@@ -2,6 +2,8 @@
 //!
 //! There is no authentication: the default address is on the loopback interface.
 
+use crate::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
+use crate::http_server::{self, HEAD_TIMEOUT};
 use crate::log::{Backlog, LogQueue};
 use crate::machine::{EventSender, ShownStatus};
 use crate::metrics::{Disk, HostFigures, Metrics, Process};
@@ -122,16 +124,16 @@ pub struct NodeStatus {
     pub config: Summary,
 }
 
-/// Serves the pages, for ever.
-pub async fn serve(socket: TcpListener, shown: Shown) {
+/// Serves the pages to so many at once, for ever.
+pub async fn serve(socket: TcpListener, shown: Shown, limits: ConnectionLimits) {
+    let cut = shown.metrics.cut_counter("too-many-status");
+    let acceptor = Acceptor::new(socket, ConnectionLimiter::new(limits, cut), limits.total);
     let pages = Router::new()
         .route("/status", get(status))
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthz))
         .with_state(shown);
-    if let Err(error) = axum::serve(socket, pages).await {
-        tracing::error!(%error, "the status pages are gone");
-    }
+    http_server::serve(acceptor, pages, HEAD_TIMEOUT).await;
 }
 
 impl Shown {

@@ -12,9 +12,12 @@ mod certificates;
 pub mod client;
 mod clock;
 pub mod config;
+pub mod connections;
+pub mod descriptors;
 mod error;
 pub mod execution;
 pub mod http;
+pub mod http_server;
 pub mod keys;
 #[cfg(feature = "liar")]
 pub mod liar;

@@ -7,7 +7,7 @@
 
 use crate::NodeError;
 use quorate_crypto::mutants::{self, Mutant};
-use quorate_storage::Journal;
+use quorate_storage::{Journal, open_when_possible};
 use quorate_types::ChainId;
 use std::fs::File;
 use std::io::{self, Write};
@@ -80,12 +80,13 @@ impl Marker {
 
     fn replace(&self, text: &[u8]) -> io::Result<()> {
         let fresh = self.0.with_extension("used.new");
-        let mut file = File::create(&fresh)?;
+        let mut file = open_when_possible(|| File::create(&fresh))?;
         file.write_all(text)?;
         file.sync_all()?;
         std::fs::rename(&fresh, &self.0)?;
         let folder = self.0.parent().filter(|folder| !folder.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+        let folder = folder.unwrap_or(Path::new("."));
+        open_when_possible(|| File::open(folder))?.sync_all()
     }
 
     fn failed(&self, action: &'static str, source: io::Error) -> NodeError {

@@ -194,7 +194,13 @@ impl Metrics {
     }
 
     pub(crate) fn cut(&self, reason: &'static str) {
-        self.cut.get_or_create(&vec![("reason", reason.into())]).inc();
+        self.cut_counter(reason).inc();
+    }
+
+    /// Counter of connections that were turned away or cut for this reason.
+    #[must_use]
+    pub fn cut_counter(&self, reason: &'static str) -> Counter {
+        self.cut.get_or_create(&vec![("reason", reason.into())]).clone()
     }
 
     /// Takes note of how long a frame waited that goes before bodies and requests.
@@ -252,7 +258,7 @@ impl Metrics {
     /// Number of connections that were turned away or cut for this reason.
     #[must_use]
     pub fn cuts(&self, reason: &'static str) -> u64 {
-        self.cut.get_or_create(&vec![("reason", reason.into())]).get()
+        self.cut_counter(reason).get()
     }
 
     /// Says once what this validator is.

@@ -30,9 +30,10 @@
 //! | answers to one learner | 4,096 frames, 32 MiB | the newest goes: the learner asks again |
 //! | frames of one connection being checked | [`frames::budget`] | its reader waits |
 //! | frames of all clients being checked | 32 MiB | the clients' readers wait |
-//! | connections that have not proven a key | [`Limits::handshakes_max`] | the oldest is cut |
+//! | connections that have not proven a key | [`Limits::handshakes_max`] | the oldest gives way |
 //! | connections of one peer in one lane | 1 | the older is cut: its owner restarted |
-//! | clients | `clients_max` | new ones are turned away |
+//! | clients | [`Limits::clients_max`] | the least recently used gives way |
+//! | time without a byte to a client | [`Limits::idle`] | it is cut |
 //!
 //! Frames can be held back as if they had far to go ([`emulated`]): for laboratories.
 //!
@@ -46,7 +47,6 @@ pub mod hello;
 pub mod inbound;
 pub mod outbound;
 pub mod outbox;
-pub(crate) mod pending;
 pub(crate) mod socket;
 
 use crate::log::Outgoing;
@@ -77,6 +77,8 @@ pub struct Limits {
     pub frame: Duration,
     /// Longest time that the other end may take no byte of a write.
     pub write: Duration,
+    /// Longest time without a byte to a client.
+    pub idle: Duration,
     /// Connections that have not proven a key yet.
     pub handshakes_max: usize,
     /// Clients connected at once.
@@ -89,6 +91,7 @@ impl Default for Limits {
             handshake: Duration::from_secs(5),
             frame: Duration::from_secs(20),
             write: Duration::from_secs(20),
+            idle: Duration::from_secs(600),
             handshakes_max: 128,
             clients_max: 1_024,
         }
@@ -214,17 +217,12 @@ impl Network {
         Some((outbox, Arc::clone(&self.connected[peer.index()][index])))
     }
 
-    /// A queue for a client that has just connected, in the place of any other; `None` when there
-    /// are too many clients.
-    fn admit_client(&self, client: ClientId, clients_max: usize) -> Option<Arc<Outbox>> {
-        let mut clients = self.clients.write();
-        if clients.len() >= clients_max && !clients.contains_key(&client) {
-            return None;
-        }
+    /// A queue for a client that has just connected, in the place of any other.
+    fn admit_client(&self, client: ClientId) -> Arc<Outbox> {
         let drops = self.metrics.drops(Peer::Client(client), Lane::Client);
         let outbox = Arc::new(Outbox::new(1_024, 8 * MIB, Full::DropOldest, drops));
-        clients.insert(client, Arc::clone(&outbox));
-        Some(outbox)
+        self.clients.write().insert(client, Arc::clone(&outbox));
+        outbox
     }
 
     /// A queue for a learner that has just connected, in the place of any other: there are few.

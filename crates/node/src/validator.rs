@@ -18,6 +18,8 @@
 
 use crate::clock::{Clock, WallClock};
 use crate::config::{LogFormat, LogLevel, LogSettings};
+use crate::connections::ConnectionLimits;
+use crate::descriptors::{Demand, Descriptors, limit};
 use crate::execution::{ExecutionWorker, Outcome};
 use crate::http::{self, Queues, Shown, Summary};
 use crate::log::{Device, Outgoing, Outlet, log_thread};
@@ -157,6 +159,7 @@ pub struct Validator {
     address: SocketAddr,
     http_address: SocketAddr,
     shown: Shown,
+    shares: Descriptors,
     stopping: Arc<AtomicBool>,
     failures: Receiver<NodeError>,
     machine: Option<Sender<()>>,
@@ -225,7 +228,8 @@ impl Validator {
         service: Box<dyn Service>,
         limits: Limits,
     ) -> Result<Self, NodeError> {
-        let limits = Limits { clients_max: config.clients_max, ..limits };
+        let demand = Demand::of_validator(config, origin.committee.size());
+        let shares = Descriptors::divide(limit(), &demand)?;
         let runtime = start_runtime(config.network_threads)?;
         let sockets = runtime.block_on(Sockets::bind(config, origin))?;
         let (address, http_address) = sockets.addresses()?;
@@ -237,6 +241,7 @@ impl Validator {
             address,
             http_address,
             shown: origin.shown(config, disk.signs),
+            shares,
             stopping: Arc::clone(&threads.stopping),
             failures,
             machine: None,
@@ -244,12 +249,13 @@ impl Validator {
             threads: Vec::new(),
             runtime: Some(runtime),
         };
-        validator.start_threads(config, origin, disk, threads, (sockets, limits))?;
+        validator.start_threads(config, origin, disk, threads, (sockets, shares.bound(limits)))?;
         tracing::info!(
             member = %origin.id,
             %address,
             http = %http_address,
             chain = validator.shown.summary.chain,
+            descriptors = %validator.shares,
             emulated_network = config.emulation.is_some(),
             signs = validator.shown.summary.signs,
             "validator started"
@@ -282,6 +288,12 @@ impl Validator {
     #[must_use]
     pub fn shown(&self) -> &Shown {
         &self.shown
+    }
+
+    /// Descriptors of the process, divided: what a gateway beside it may have, too.
+    #[must_use]
+    pub fn descriptors(&self) -> &Descriptors {
+        &self.shares
     }
 
     /// Reads its state beside execution, where the service has a reader.
@@ -423,7 +435,8 @@ impl Validator {
         let peers = Peers { committee: Arc::clone(committee), learners: origin.learners.clone() };
         let listener = Listener::new(tls, peers, network, ingress);
         runtime.spawn(listener.run(sockets.peers));
-        runtime.spawn(http::serve(sockets.http, self.shown.clone()));
+        let status = ConnectionLimits::of(self.shares.status);
+        runtime.spawn(http::serve(sockets.http, self.shown.clone(), status));
         Ok(())
     }
 }

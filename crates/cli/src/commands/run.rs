@@ -6,12 +6,13 @@ use crate::{output, passphrase};
 use clap::Args;
 use quorate_crypto::{IdentityKey, KeyFile};
 use quorate_gateway::ethereum::{Ethereum, EthereumConfig, EthereumError};
-use quorate_gateway::rest::{Gateway, GatewayConfig, GatewayError, Token};
+use quorate_gateway::rest::{Gateway, GatewayConfig, GatewayError, RestLimits, Token};
 use quorate_lab::{NoGenesis, ServiceKind};
 use quorate_ledger::evm::Genesis;
+use quorate_node::connections::ConnectionLimits;
 use quorate_node::transport::Limits;
 use quorate_node::{
-    LearnerAddress, NodeConfig, NodeError, Shutdown, Validator, init_logging, keys,
+    LearnerAddress, NodeConfig, NodeError, Shutdown, Validator, descriptors, init_logging, keys,
 };
 use quorate_storage::StorageError;
 use quorate_types::{ReplicaId, Service};
@@ -26,6 +27,9 @@ use std::time::Duration;
 
 /// Time that a validator has to end after the process that started it is gone.
 const FAREWELL: Duration = Duration::from_secs(4);
+
+/// Reason in the metrics for which a connection to the gateway gave way or was refused.
+const CUT_REASON: &str = "too-many-gateway";
 
 /// Run one validator.
 ///
@@ -73,6 +77,7 @@ impl Options {
         self.check_gateway(&config, service)?;
         let genesis = self.genesis(&config, service)?;
         init_logging(config.log);
+        descriptors::raise_limit();
         self.start(&config, service, genesis)
     }
 
@@ -240,6 +245,8 @@ fn start_gateway(
     let settings = GatewayConfig {
         token_file: config.gateway_token_file.clone(),
         learner,
+        limits: RestLimits::default().with_connections(beside.descriptors().gateway),
+        cut: beside.shown().metrics.cut_counter(CUT_REASON),
         ..GatewayConfig::new(address, Arc::new(committee), first)
     };
     let started = Gateway::start(&settings).map_err(|error| match error {
@@ -265,6 +272,8 @@ fn start_ethereum(
         first: if config.learner { ReplicaId(0) } else { beside.id() },
         protocol: config.replica.protocol.to_string(),
         genesis: Arc::new(genesis),
+        connections: ConnectionLimits::of(beside.descriptors().gateway),
+        cut: beside.shown().metrics.cut_counter(CUT_REASON),
     };
     let started = Ethereum::start(&settings, reading.clone()).map_err(|error| match error {
         EthereumError::Listen { .. } => Failure::usage(error),
@@ -304,6 +313,7 @@ pub(crate) fn fail(error: NodeError) -> Failure {
         | NodeError::Key(_)
         | NodeError::Passphrase(_)
         | NodeError::NoPassphrase { .. }
+        | NodeError::TooFewDescriptors(_)
         | NodeError::OtherService { .. }
         | NodeError::Storage(
             StorageError::InUse { .. }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test program uses its own part")]
 
+pub(crate) mod door;
+
 use quorate_crypto::{IdentitySecret, KeyCache};
 use quorate_lab::processes::Processes;
 use quorate_lab::status::{ValidatorStatus, ask_all};
@@ -54,8 +56,24 @@ pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T 
 
 /// A `quorate run` for each configuration.
 pub(crate) fn processes(configs: &[PathBuf]) -> Processes {
-    let executable = Path::new(env!("CARGO_BIN_EXE_quorate"));
+    processes_of(Path::new(env!("CARGO_BIN_EXE_quorate")), configs)
+}
+
+fn processes_of(executable: &Path, configs: &[PathBuf]) -> Processes {
     Processes::start(executable, configs).expect("started")
+}
+
+/// A program that is `quorate` with so many descriptors. Another process writes it: a file that we
+/// write ourselves may for a moment be open in a child of another test, and cannot be run then.
+pub(crate) fn with_descriptors(place: &Path, descriptors: usize) -> PathBuf {
+    let (text, executable) = (place.join("script"), place.join("quorate"));
+    let quorate = env!("CARGO_BIN_EXE_quorate");
+    let script = format!("#!/bin/sh\nulimit -n {descriptors}\nexec '{quorate}' \"$@\"\n");
+    std::fs::write(&text, script).expect("written");
+    let mut install = Command::new("install");
+    let installed = install.args(["-m", "700"]).args([&text, &executable]).status();
+    assert!(installed.expect("install runs").success());
+    executable
 }
 
 /// Changes what a configuration file says.
@@ -100,7 +118,30 @@ impl Net {
         more: &[&str],
         prepare: impl FnOnce(&[PathBuf]),
     ) -> Self {
+        let quorate = |_: &Path| PathBuf::from(env!("CARGO_BIN_EXE_quorate"));
+        Self::start_program(quorate, members, scheme, more, prepare)
+    }
+
+    /// The same by processes that have so many descriptors each.
+    pub(crate) fn start_with_descriptors(
+        descriptors: usize,
+        members: u16,
+        more: &[&str],
+        prepare: impl FnOnce(&[PathBuf]),
+    ) -> Self {
+        let limited = |place: &Path| with_descriptors(place, descriptors);
+        Self::start_program(limited, members, "ed25519", more, prepare)
+    }
+
+    fn start_program(
+        program: impl FnOnce(&Path) -> PathBuf,
+        members: u16,
+        scheme: &str,
+        more: &[&str],
+        prepare: impl FnOnce(&[PathBuf]),
+    ) -> Self {
         let place = tempfile::tempdir().expect("a folder");
+        let executable = program(place.path());
         // One for a gateway, and two for a learner.
         let base = free_ports(3 * members + 2).expect("free ports").to_string();
         let folder = place.path().join("net");
@@ -121,7 +162,8 @@ impl Net {
         let accounts = written["accounts"].as_array().expect("a list").iter();
         let key = |account: &Value| account["key"].as_str().expect("a text").to_owned();
         let accounts = accounts.map(key).collect();
-        Self { processes: processes(&configs), configs, http, gateways, accounts, learners, place }
+        let processes = processes_of(&executable, &configs);
+        Self { processes, configs, http, gateways, accounts, learners, place }
     }
 
     pub(crate) fn folder(&self) -> PathBuf {

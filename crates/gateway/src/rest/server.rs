@@ -3,25 +3,20 @@
 use super::{RestLimits, Token, TokenError, router};
 use crate::{ClientConfig, Connection, KvClient, check_answer};
 use axum::Router;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use quorate_node::{LearnerAddress, NodeError};
+use prometheus_client::metrics::counter::Counter;
+use quorate_node::connections::{Acceptor, ConnectionLimiter};
+use quorate_node::{LearnerAddress, NodeError, http_server};
 use quorate_types::{Committee, ReplicaId};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Threads that serve HTTP: they wait, mostly.
 const THREADS: usize = 2;
-
-/// Pause in accepting after the system gave no connection, as when it has no more files.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Configuration of a REST gateway.
 #[derive(Clone, Debug)]
@@ -40,6 +35,8 @@ pub struct GatewayConfig {
     pub call_timeout: Duration,
     /// Limits on the work and the time that callers can take.
     pub limits: RestLimits,
+    /// Counter of connections that gave way to others or were refused.
+    pub cut: Counter,
 }
 
 impl GatewayConfig {
@@ -55,6 +52,7 @@ impl GatewayConfig {
             token_file: None,
             call_timeout,
             limits: RestLimits::default(),
+            cut: Counter::default(),
         }
     }
 }
@@ -113,7 +111,7 @@ impl Gateway {
             ..Connection::config(Arc::clone(&config.committee), config.first, check_answer)
         })?;
         let pages = router(KvClient::new(connection), token, config.limits);
-        runtime.spawn(serve(listener, pages, config.limits));
+        runtime.spawn(serve(listener, pages, config.limits, config.cut.clone()));
         tracing::info!(%address, token = token.is_some(), "gateway started");
         Ok(Self { address, runtime: Some(runtime) })
     }
@@ -133,36 +131,9 @@ impl Drop for Gateway {
     }
 }
 
-/// Accepts connections while there are not too many, for ever.
-pub(crate) async fn serve(listener: TcpListener, pages: Router, limits: RestLimits) {
-    let connections = Arc::new(Semaphore::new(limits.connections_max.max(1)));
-    while let Ok(place) = Arc::clone(&connections).acquire_owned().await {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                tokio::spawn(converse(stream, pages.clone(), limits.head_timeout, place));
-            }
-            Err(error) => {
-                tracing::debug!(%error, "the gateway accepts no connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-}
-
-async fn converse(
-    stream: TcpStream,
-    pages: Router,
-    head_timeout: Duration,
-    _place: OwnedSemaphorePermit,
-) {
-    // Small answers leave at once; where that cannot be had, they leave a little later.
-    let _ = stream.set_nodelay(true);
-    let conversation = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(head_timeout)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(pages))
-        .await;
-    if let Err(error) = conversation {
-        tracing::debug!(%error, "a connection to the gateway ended");
-    }
+/// Serves pages to so many at once, for ever; `cut` counts connections that gave way.
+pub(crate) async fn serve(listener: TcpListener, pages: Router, limits: RestLimits, cut: Counter) {
+    let connections = ConnectionLimiter::new(limits.connections, cut);
+    let acceptor = Acceptor::new(listener, connections, limits.connections.total);
+    http_server::serve(acceptor, pages, limits.head_timeout).await;
 }

@@ -278,7 +278,7 @@ fn a_body_that_does_not_come_is_given_up() {
 #[test]
 fn a_connection_without_a_whole_head_is_closed_and_makes_room() {
     let head_timeout = Duration::from_millis(200);
-    let limits = RestLimits { connections_max: 1, head_timeout, ..RestLimits::default() };
+    let limits = RestLimits { head_timeout, ..RestLimits::default() }.with_connections(1);
     let gateway = gateway(limits);
     let answer = converse(&gateway, "GET /v1/status HTTP/1.1\r\n");
     assert!(!answer.contains("200 OK"), "{answer}");

@@ -29,6 +29,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use prometheus_client::metrics::counter::Counter;
 use quorate_crypto::{Digest, IdentityKey};
 use quorate_payments::TxId;
 use serde::de::DeserializeOwned;
@@ -77,7 +78,7 @@ pub fn router(
 
 /// Serves a wallet for ever.
 pub async fn serve(listener: TcpListener, pages: Router, limits: RestLimits) {
-    server::serve(listener, pages, limits).await;
+    server::serve(listener, pages, limits, Counter::default()).await;
 }
 
 fn guarded_routes() -> Vec<Route<Shared>> {

@@ -16,6 +16,7 @@ mod values;
 pub use nearest::nearest;
 
 use super::NodeConfig;
+use crate::descriptors::{Demand, Descriptors, limit_at_most};
 use quorate_types::{Committee, CommitteeFile};
 use serde::Serialize;
 use source::Source;
@@ -72,6 +73,9 @@ pub struct Checked {
     pub sealed: Option<bool>,
     /// Thresholds of its committee, when the committee file is sound.
     pub committee: Option<Thresholds>,
+    /// Descriptors that it would have, if the process had this one's hard limit; `None` where they
+    /// are too few, or the committee is not known.
+    pub descriptors: Option<Descriptors>,
     /// Findings in the order of files and lines.
     pub findings: Vec<Finding>,
     /// Facts that comparisons with other files need.
@@ -121,6 +125,7 @@ fn check_one(file: &Path, service: &dyn Fn(&str) -> Result<(), String>) -> Check
         member: None,
         sealed: None,
         committee: None,
+        descriptors: None,
         findings: Vec::new(),
         facts: Facts::default(),
     };
@@ -164,6 +169,10 @@ fn look_around(source: &Source, config: NodeConfig, checked: &mut Checked, notes
     });
     facts.listen = config.listen.clone().or(own);
     addresses::own(source, &config, facts.listen.as_deref(), notes);
+    checked.descriptors = committee.and_then(|committee| {
+        let demand = Demand::of_validator(&config, committee.size());
+        advice::descriptors(source, &demand, limit_at_most(), notes)
+    });
     advice::give(source, &config, committee, notes);
     facts.config = Some(config);
 }

@@ -333,8 +333,10 @@ const NODE: &[Field] = &[
         "clients_max",
         "connections",
         (1, 65_536),
-        "Most clients connected at once; others are turned away. Each may have up to 512 KiB under \
-         way in this validator's memory.",
+        "Most clients connected at once, three quarters of them from one address of another machine; \
+         the least recently used gives way to one more. Each may have up to 512 KiB under way in \
+         this validator's memory. Fewer are let in where the limit of open files is too low \
+         (`quorate config check`).",
     ),
 ];
 

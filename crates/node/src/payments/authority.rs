@@ -8,6 +8,8 @@ use super::server::{Arrived, Payers, Server};
 use super::status::{self, Counts, Pages};
 use super::{ANSWER, frame, read_network};
 use crate::clock::Clock;
+use crate::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
+use crate::descriptors::{Demand, Descriptors, limit};
 use crate::metrics::Metrics;
 use crate::threads::Threads;
 use crate::transport::Limits;
@@ -118,7 +120,12 @@ impl Authority {
 
         let (orders, arrived) = unbounded();
         let metrics = Arc::new(Metrics::new());
-        let limits = Limits { clients_max: config.payers_max, ..Limits::default() };
+        let shares = Descriptors::divide(limit(), &Demand::of_authority(config))?;
+        let limits = shares.bound(Limits::default());
+        let status_limits = ConnectionLimits::of(shares.status);
+        let cut = metrics.cut_counter("too-many-status");
+        let status_limiter = ConnectionLimiter::new(status_limits, cut);
+        let http = Acceptor::new(http, status_limiter, shares.status);
         let pages = origin.pages(&locks, &evidence);
         let (failed, failures) = unbounded();
         let stopping = Arc::new(AtomicBool::new(false));

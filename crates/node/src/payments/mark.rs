@@ -6,6 +6,7 @@
 //! are new locks, so that a disk set back by less may go unnoticed.
 
 use crate::NodeError;
+use quorate_storage::open_when_possible;
 use quorate_types::ChainId;
 use std::fs::File;
 use std::io::{self, Write};
@@ -50,12 +51,13 @@ impl Mark {
 
     fn replace(&self, text: &[u8]) -> io::Result<()> {
         let fresh = self.path.with_extension("locks.new");
-        let mut file = File::create(&fresh)?;
+        let mut file = open_when_possible(|| File::create(&fresh))?;
         file.write_all(text)?;
         file.sync_all()?;
         std::fs::rename(&fresh, &self.path)?;
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+        let folder = folder.unwrap_or(Path::new("."));
+        open_when_possible(|| File::open(folder))?.sync_all()
     }
 
     fn failed(&self, action: &'static str, source: io::Error) -> NodeError {

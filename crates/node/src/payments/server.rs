@@ -1,14 +1,13 @@
 //! Accepting payers: TLS, hello, then orders one way and answers the other.
 
 use super::{content, order_bytes_max};
+use crate::connections::{AcceptedStream, Acceptor, ConnectionLimiter, ConnectionLimits};
 use crate::metrics::Metrics;
 use crate::tls;
 use crate::transport::Limits;
 use crate::transport::frames::{Cut, FrameReader};
 use crate::transport::hello::{self, Answer};
 use crate::transport::outbox::{Full, Outbox, drain};
-use crate::transport::pending::{AcceptedConnection, Pending};
-use crate::transport::socket;
 use bytes::Bytes;
 use crossbeam_channel::Sender;
 use parking_lot::RwLock;
@@ -18,13 +17,15 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+
+/// Channel to a payer whose key is being proven, or is proven.
+type PayerStream = TlsStream<AcceptedStream>;
 
 /// Bytes of orders of one payer between its connection and their check.
 const PAYER_BYTES: usize = 5 * 1024 * 1024;
@@ -34,9 +35,6 @@ const PAYERS_BYTES: usize = 64 * 1024 * 1024;
 
 /// Answers that wait for one payer: frames and bytes. The oldest go: the payer asks again.
 const ANSWERS_MAX: (usize, usize) = (32_768, 32 * 1024 * 1024);
-
-/// Pause of the listener when the system has no connection to give.
-const ACCEPT_REST: Duration = Duration::from_millis(100);
 
 /// An order as it came, with what it takes of the bounds until it is checked.
 pub(super) struct Arrived {
@@ -69,14 +67,10 @@ impl Payers {
         self.outboxes.read().len()
     }
 
-    fn enter(&self, outbox: &Arc<Outbox>, max: usize) -> Option<u64> {
-        let mut outboxes = self.outboxes.write();
-        if outboxes.len() >= max {
-            return None;
-        }
+    fn enter(&self, outbox: &Arc<Outbox>) -> u64 {
         let ticket = self.next.fetch_add(1, Ordering::Relaxed);
-        outboxes.insert(ticket, Arc::clone(outbox));
-        Some(ticket)
+        self.outboxes.write().insert(ticket, Arc::clone(outbox));
+        ticket
     }
 
     fn leave(&self, ticket: u64) {
@@ -91,7 +85,8 @@ pub(super) struct Server {
     payers: Arc<Payers>,
     orders: Sender<Arrived>,
     share: Arc<Semaphore>,
-    pending: Pending,
+    handshakes: Arc<ConnectionLimiter>,
+    connected: Arc<ConnectionLimiter>,
     limits: Limits,
     metrics: Arc<Metrics>,
 }
@@ -104,47 +99,31 @@ impl Server {
         orders: Sender<Arrived>,
         (limits, metrics): (Limits, Arc<Metrics>),
     ) -> Self {
-        let pending = Pending::new(limits.handshakes_max);
+        let limiter = |total, reason| {
+            ConnectionLimiter::new(ConnectionLimits::of(total), metrics.cut_counter(reason))
+        };
+        let handshakes = limiter(limits.handshakes_max, "too-many-handshakes");
+        let connected = limiter(limits.clients_max, "too-many-clients");
         let share = Arc::new(Semaphore::new(PAYERS_BYTES));
         let tls = TlsAcceptor::from(tls);
-        Self { tls, chain, payers, orders, share, pending, limits, metrics }
+        Self { tls, chain, payers, orders, share, handshakes, connected, limits, metrics }
     }
 
     /// Accepts payers, for ever.
     pub(super) async fn run(self, socket: TcpListener) {
+        let total = self.limits.handshakes_max + self.limits.clients_max;
+        let acceptor = Acceptor::new(socket, Arc::clone(&self.handshakes), total);
         let server = Arc::new(self);
         loop {
-            match socket.accept().await {
-                Ok((tcp, _)) => server.accept(tcp),
-                Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
-                    sleep(ACCEPT_REST).await;
-                }
-            }
+            let (tcp, _) = acceptor.accept().await;
+            let server = Arc::clone(&server);
+            tokio::spawn(async move { server.receive(tcp).await });
         }
     }
 
-    fn accept(self: &Arc<Self>, tcp: TcpStream) {
-        let (accepted, crowded) = self.pending.enter();
-        if crowded {
-            self.metrics.cut("too-many-handshakes");
-        }
-        let server = Arc::clone(self);
-        tokio::spawn(async move {
-            tokio::select! {
-                () = server.receive(tcp, &accepted) => {}
-                () = accepted.leave.notified() => {}
-            }
-            server.pending.leave(&accepted);
-        });
-    }
-
-    async fn receive(&self, tcp: TcpStream, accepted: &AcceptedConnection) {
+    async fn receive(&self, tcp: AcceptedStream) {
         match timeout(self.limits.handshake, self.handshake(tcp)).await {
-            Ok(Ok(stream)) => {
-                self.pending.leave(accepted);
-                self.serve(stream).await;
-            }
+            Ok(Ok(stream)) => self.serve(stream).await,
             Ok(Err(error)) => {
                 self.metrics.cut("handshake");
                 tracing::debug!(%error, "a payer was turned away");
@@ -153,8 +132,7 @@ impl Server {
         }
     }
 
-    async fn handshake(&self, tcp: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-        socket::prepare(&tcp)?;
+    async fn handshake(&self, tcp: AcceptedStream) -> io::Result<PayerStream> {
         let mut stream = self.tls.accept(tcp).await?;
         let connection = stream.get_ref().1;
         let key = tls::proven_key(connection)
@@ -170,15 +148,16 @@ impl Server {
         }
     }
 
-    async fn serve(&self, mut stream: TlsStream<TcpStream>) {
+    async fn serve(&self, mut stream: PayerStream) {
+        if !stream.get_mut().0.move_to(&self.connected) {
+            let _ = send(&mut stream, Answer::Full).await;
+            return;
+        }
+        let handle = stream.get_ref().0.handle();
         let (frames, bytes) = ANSWERS_MAX;
         let dropped = self.metrics.answers_dropped();
         let outbox = Arc::new(Outbox::new(frames, bytes, Full::DropOldest, dropped));
-        let Some(ticket) = self.payers.enter(&outbox, self.limits.clients_max) else {
-            self.metrics.cut("too-many-clients");
-            let _ = send(&mut stream, Answer::Full).await;
-            return;
-        };
+        let ticket = self.payers.enter(&outbox);
         if send(&mut stream, Answer::Welcome).await.is_ok() {
             let (reader, writer) = tokio::io::split(stream);
             let (metrics, write_timeout) = (&self.metrics, self.limits.write);
@@ -189,6 +168,7 @@ impl Server {
                     }
                 }
                 _ = drain(&outbox, writer, Lane::Client, metrics, write_timeout) => {}
+                () = handle.idle_for(self.limits.idle) => self.metrics.cut("idle"),
             }
         }
         self.payers.leave(ticket);
@@ -225,7 +205,7 @@ async fn take(share: &Arc<Semaphore>, bytes: usize) -> Option<OwnedSemaphorePerm
     Arc::clone(share).acquire_many_owned(bytes).await.ok()
 }
 
-async fn send(stream: &mut TlsStream<TcpStream>, answer: Answer) -> io::Result<()> {
+async fn send(stream: &mut PayerStream, answer: Answer) -> io::Result<()> {
     stream.write_all(&[answer as u8]).await?;
     stream.flush().await
 }

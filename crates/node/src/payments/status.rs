@@ -3,6 +3,8 @@
 
 use super::evidence::Shown;
 use super::server::Payers;
+use crate::connections::Acceptor;
+use crate::http_server::{self, HEAD_TIMEOUT};
 use crate::metrics::Process;
 use axum::extract::State;
 use axum::http::header;
@@ -18,7 +20,6 @@ use quorate_payments::{Equivocation, Network, SpentSet};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
-use tokio::net::TcpListener;
 
 type Labels = Vec<(&'static str, &'static str)>;
 
@@ -130,16 +131,14 @@ impl Pages {
 }
 
 /// Serves the pages, for ever.
-pub(super) async fn serve(socket: TcpListener, pages: Pages) {
+pub(super) async fn serve(acceptor: Acceptor, pages: Pages) {
     let router = Router::new()
         .route("/status", get(|State(pages): State<Pages>| async move { Json(pages.status()) }))
         .route("/metrics", get(metrics))
         .route("/evidence", get(evidence))
         .route("/healthz", get(|| async { "ok\n" }))
         .with_state(pages);
-    if let Err(error) = axum::serve(socket, router).await {
-        tracing::error!(%error, "the status pages are gone");
-    }
+    http_server::serve(acceptor, router, HEAD_TIMEOUT).await;
 }
 
 async fn metrics(State(pages): State<Pages>) -> Response {

@@ -1,11 +1,11 @@
 //! Accepting: who is at the other end, and whether they may stay.
 
-use super::Network;
 use super::frames::IngressContext;
 use super::hello::{self, Answer};
 use super::outbox::{Outbox, drain};
-use super::pending::{AcceptedConnection, Pending};
-use super::socket;
+use super::{Limits, MEMBER_LANES, Network};
+use crate::connections::{AcceptedStream, Acceptor, ConnectionHandle};
+use crate::connections::{ConnectionLimiter, ConnectionLimits};
 use crate::metrics::lane_name;
 use crate::tls;
 use parking_lot::Mutex;
@@ -16,15 +16,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{sleep, timeout};
+use tokio::net::TcpListener;
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Pause of the listener when the system has no connection to give (no descriptors left).
-const ACCEPT_REST: Duration = Duration::from_millis(100);
+/// Channel to a peer whose key is being proven, or is proven.
+type PeerStream = TlsStream<AcceptedStream>;
 
 /// Members and learners that are known by their keys.
 #[derive(Clone, Debug)]
@@ -53,7 +52,9 @@ pub struct Listener {
     peers: Peers,
     network: Arc<Network>,
     ingress: IngressContext,
-    pending: Pending,
+    handshakes: Arc<ConnectionLimiter>,
+    clients: Arc<ConnectionLimiter>,
+    members: Arc<ConnectionLimiter>,
     connected: Connected,
 }
 
@@ -66,46 +67,41 @@ impl Listener {
         network: Arc<Network>,
         ingress: IngressContext,
     ) -> Self {
-        let pending = Pending::new(ingress.limits.handshakes_max);
-        let connected = Connected::default();
-        Self { tls: TlsAcceptor::from(tls), peers, network, ingress, pending, connected }
+        let (limits, metrics) = (&ingress.limits, &ingress.metrics);
+        let limiter = |total, reason| {
+            ConnectionLimiter::new(ConnectionLimits::of(total), metrics.cut_counter(reason))
+        };
+        let lanes = peers.committee.size() * MEMBER_LANES.len() + peers.learners.len();
+        // A new connection takes the place of an older one, which is there for a moment longer.
+        let members = ConnectionLimits { total: 2 * lanes, per_address: 2 * lanes };
+        Self {
+            tls: TlsAcceptor::from(tls),
+            handshakes: limiter(limits.handshakes_max, "too-many-handshakes"),
+            clients: limiter(limits.clients_max, "too-many-clients"),
+            members: ConnectionLimiter::new(members, metrics.cut_counter("too-many-members")),
+            peers,
+            network,
+            ingress,
+            connected: Connected::default(),
+        }
     }
 
     /// Accepts connections, for ever.
     pub async fn run(self, socket: TcpListener) {
+        let Limits { handshakes_max, clients_max, .. } = self.ingress.limits;
+        let total = handshakes_max + clients_max + self.members.limits().total;
+        let acceptor = Acceptor::new(socket, Arc::clone(&self.handshakes), total);
         let listener = Arc::new(self);
         loop {
-            match socket.accept().await {
-                Ok((tcp, from)) => listener.accept(tcp, from),
-                Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
-                    sleep(ACCEPT_REST).await;
-                }
-            }
+            let (tcp, from) = acceptor.accept().await;
+            let listener = Arc::clone(&listener);
+            tokio::spawn(async move { listener.receive(tcp, from).await });
         }
     }
 
-    fn accept(self: &Arc<Self>, tcp: TcpStream, from: SocketAddr) {
-        let (accepted, crowded) = self.pending.enter();
-        if crowded {
-            self.ingress.metrics.cut("too-many-handshakes");
-        }
-        let listener = Arc::clone(self);
-        tokio::spawn(async move {
-            tokio::select! {
-                () = listener.receive(tcp, from, &accepted) => {}
-                () = accepted.leave.notified() => tracing::debug!(%from, "connection gives way"),
-            }
-            listener.pending.leave(&accepted);
-        });
-    }
-
-    async fn receive(&self, tcp: TcpStream, from: SocketAddr, accepted: &AcceptedConnection) {
+    async fn receive(&self, tcp: AcceptedStream, from: SocketAddr) {
         match self.handshake(tcp).await {
-            Ok((stream, peer, lane)) => {
-                self.pending.leave(accepted);
-                self.serve(stream, peer, lane, accepted).await;
-            }
+            Ok((stream, peer, lane)) => self.serve(stream, peer, lane).await,
             Err(error) => {
                 self.ingress.metrics.cut("handshake");
                 tracing::debug!(%from, %error, "connection turned away");
@@ -114,9 +110,8 @@ impl Listener {
     }
 
     /// From the first byte to the end of the hello, within the limit for it.
-    async fn handshake(&self, tcp: TcpStream) -> io::Result<(TlsStream<TcpStream>, Peer, Lane)> {
+    async fn handshake(&self, tcp: AcceptedStream) -> io::Result<(PeerStream, Peer, Lane)> {
         let work = async {
-            socket::prepare(&tcp)?;
             let mut stream = self.tls.accept(tcp).await?;
             let peer = self.identify(&stream)?;
             let answer = hello::receive(&mut stream, self.peers.committee.chain(), peer).await?;
@@ -137,7 +132,7 @@ impl Listener {
     }
 
     /// Peer whose key TLS proved.
-    fn identify(&self, stream: &TlsStream<TcpStream>) -> io::Result<Peer> {
+    fn identify(&self, stream: &PeerStream) -> io::Result<Peer> {
         let connection = stream.get_ref().1;
         let key = tls::proven_key(connection)
             .filter(|_| tls::speaks_quorate(connection))
@@ -145,32 +140,29 @@ impl Listener {
         Ok(self.peers.named(key))
     }
 
-    async fn serve(
-        &self,
-        stream: TlsStream<TcpStream>,
-        peer: Peer,
-        lane: Lane,
-        accepted: &AcceptedConnection,
-    ) {
+    /// Counts the connection with its peer's kind, and serves it until it ends.
+    async fn serve(&self, mut stream: PeerStream, peer: Peer, lane: Lane) {
+        let kind = if let Peer::Client(_) = peer { &self.clients } else { &self.members };
+        if !stream.get_mut().0.move_to(kind) {
+            let _ = send_answer(&mut stream, Answer::Full).await;
+            return;
+        }
         tracing::debug!(?peer, lane = lane_name(lane), "accepted");
         match peer {
-            Peer::Replica(_) => self.serve_member(stream, peer, lane, accepted).await,
+            Peer::Replica(_) => self.serve_member(stream, peer, lane).await,
             Peer::Learner(learner) => {
                 let outbox = self.network.admit_learner(learner);
-                self.answer(stream, (peer, learner, lane), outbox, accepted).await;
+                self.answer(stream, (peer, learner, lane), outbox).await;
             }
-            Peer::Client(client) => self.serve_client(stream, client, accepted).await,
+            Peer::Client(client) => {
+                let outbox = self.network.admit_client(client);
+                self.answer(stream, (peer, client, lane), outbox).await;
+            }
         }
     }
 
-    async fn serve_member(
-        &self,
-        mut stream: TlsStream<TcpStream>,
-        peer: Peer,
-        lane: Lane,
-        accepted: &AcceptedConnection,
-    ) {
-        let _place = self.connected.enter(peer, lane, accepted);
+    async fn serve_member(&self, mut stream: PeerStream, peer: Peer, lane: Lane) {
+        let _place = self.connected.enter(peer, lane, stream.get_ref().0.handle());
         if send_answer(&mut stream, Answer::Welcome).await.is_err() {
             return;
         }
@@ -181,48 +173,37 @@ impl Listener {
         }
     }
 
-    async fn serve_client(
-        &self,
-        mut stream: TlsStream<TcpStream>,
-        client: ClientId,
-        accepted: &AcceptedConnection,
-    ) {
-        let Some(outbox) = self.network.admit_client(client, self.ingress.limits.clients_max)
-        else {
-            self.ingress.metrics.cut("too-many-clients");
-            let _ = send_answer(&mut stream, Answer::Full).await;
-            return;
-        };
-        self.answer(stream, (Peer::Client(client), client, Lane::Client), outbox, accepted).await;
-    }
-
     /// Takes questions off a connection, and writes the answers to it.
     async fn answer(
         &self,
-        mut stream: TlsStream<TcpStream>,
+        mut stream: PeerStream,
         (peer, client, lane): (Peer, ClientId, Lane),
         outbox: Arc<Outbox>,
-        accepted: &AcceptedConnection,
     ) {
-        let _place = self.connected.enter(peer, lane, accepted);
+        let handle = stream.get_ref().0.handle();
+        let _place = self.connected.enter(peer, lane, handle.clone());
         let _leave = OnDrop(|| self.network.forget_client(client, &outbox));
         if send_answer(&mut stream, Answer::Welcome).await.is_err() {
             return;
         }
         let (reader, writer) = tokio::io::split(stream);
-        let (metrics, write_timeout) = (&self.ingress.metrics, self.ingress.limits.write);
+        let (metrics, limits) = (&self.ingress.metrics, &self.ingress.limits);
         tokio::select! {
             cut = self.ingress.read(reader, peer, lane) => {
                 tracing::debug!(?peer, %cut, "gone");
             }
-            error = drain(&outbox, writer, lane, metrics, write_timeout) => {
+            error = drain(&outbox, writer, lane, metrics, limits.write) => {
                 tracing::debug!(?peer, %error, "gone");
+            }
+            () = handle.idle_for(limits.idle) => {
+                metrics.cut("idle");
+                tracing::debug!(?peer, "idle for too long");
             }
         }
     }
 }
 
-async fn send_answer(stream: &mut TlsStream<TcpStream>, answer: Answer) -> io::Result<()> {
+async fn send_answer(stream: &mut PeerStream, answer: Answer) -> io::Result<()> {
     stream.write_all(&[answer as u8]).await?;
     stream.flush().await
 }
@@ -238,18 +219,26 @@ impl<F: FnMut()> Drop for OnDrop<F> {
 /// One connection for each peer and lane: a newer one takes the place of an older, which belongs to
 /// a process that is gone or to a path that is broken.
 #[derive(Debug, Default)]
-struct Connected(Mutex<BTreeMap<(Peer, Lane), AcceptedConnection>>);
+struct Connected(Mutex<Places>);
+
+#[derive(Debug, Default)]
+struct Places {
+    next: u64,
+    taken: BTreeMap<(Peer, Lane), (u64, ConnectionHandle)>,
+}
 
 impl Connected {
-    fn enter(&self, peer: Peer, lane: Lane, accepted: &AcceptedConnection) -> impl Drop + use<'_> {
-        if let Some(older) = self.0.lock().insert((peer, lane), accepted.clone()) {
-            older.leave.notify_one();
+    fn enter(&self, peer: Peer, lane: Lane, handle: ConnectionHandle) -> impl Drop + use<'_> {
+        let mut places = self.0.lock();
+        places.next += 1;
+        let ticket = places.next;
+        if let Some((_, older)) = places.taken.insert((peer, lane), (ticket, handle)) {
+            older.cut();
         }
-        let ticket = accepted.ticket;
         OnDrop(move || {
-            let mut connected = self.0.lock();
-            if connected.get(&(peer, lane)).is_some_and(|current| current.ticket == ticket) {
-                connected.remove(&(peer, lane));
+            let taken = &mut self.0.lock().taken;
+            if taken.get(&(peer, lane)).is_some_and(|(current, _)| *current == ticket) {
+                taken.remove(&(peer, lane));
             }
         })
     }

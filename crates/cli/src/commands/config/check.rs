@@ -69,6 +69,9 @@ fn describe(checked: &Checked) -> String {
         let state = if sealed { "sealed under a passphrase" } else { "in the clear" };
         text.push_str(&format!("\n  keys: {state}"));
     }
+    if let Some(descriptors) = checked.descriptors {
+        text.push_str(&output::indented(&format!("descriptors: {descriptors}"), 2, 6));
+    }
     let mut place = Some(&checked.file);
     for finding in &checked.findings {
         if place != Some(&finding.file) {

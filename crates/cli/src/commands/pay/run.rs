@@ -6,7 +6,7 @@ use crate::{output, passphrase};
 use clap::Args;
 use quorate_crypto::KeyFile;
 use quorate_node::payments::{Authority, AuthorityConfig};
-use quorate_node::{NodeError, Shutdown, init_logging};
+use quorate_node::{NodeError, Shutdown, descriptors, init_logging};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::json;
 use std::path::PathBuf;
@@ -42,6 +42,7 @@ impl Options {
         }
         let config = AuthorityConfig::load(&self.config).map_err(Failure::usage)?;
         init_logging(config.log);
+        descriptors::raise_limit();
         let keys = load_keys(&config)?;
         let shutdown = Shutdown::on_signals().map_err(fail)?;
         if self.exit_with_parent {

@@ -7,7 +7,9 @@ use clap::Args;
 use quorate_gateway::rest::{RestLimits, Token};
 use quorate_gateway::wallet::rest::{router, serve};
 use quorate_gateway::wallet::{PaymentService, Wallet};
+use quorate_node::descriptors::{Demand, Descriptors, raise_limit};
 use serde_json::json;
+use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -29,7 +31,7 @@ pub(super) struct Serve {
     /// File with the token that callers show: one line of 16 to 1024 characters, chmod 600
     #[arg(long, value_name = "FILE", required_unless_present = "no_token")]
     token_file: Option<PathBuf>,
-    /// Let in everybody who reaches the address: every user of this machine at least
+    /// Let in everybody who reaches the address, which must be this machine's own (loopback)
     #[arg(long, conflicts_with = "token_file")]
     no_token: bool,
     /// Time after which a payment is answered as unfinished, in seconds
@@ -45,14 +47,35 @@ impl Serve {
     pub(super) fn run(&self) -> CommandResult {
         let token = self.token_file.as_deref().map(Token::read).transpose();
         let token = token.map_err(Failure::usage)?;
+        self.check_listen()?;
         let wallet = self.place.open()?;
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         runtime.map_err(Failure::run)?.block_on(self.serve(wallet, token))
     }
 
+    /// Refuses to let everybody in whom a network carries here.
+    fn check_listen(&self) -> CommandResult {
+        let resolved = self.listen.to_socket_addrs();
+        let mut addresses = resolved.map_err(|error| {
+            Failure::usage(format!("cannot listen on {}: {error}", self.listen))
+        })?;
+        if !self.no_token || addresses.all(|address| address.ip().is_loopback()) {
+            return Ok(());
+        }
+        Err(Failure::usage(format!(
+            "--no-token lets everybody spend who reaches {}: listen on 127.0.0.1, or name a \
+             --token-file",
+            self.listen
+        )))
+    }
+
     async fn serve(&self, wallet: Wallet, token: Option<Token>) -> CommandResult {
-        let limits = RestLimits::default();
+        let network = wallet.network();
+        let authorities = network.committee().size() * usize::from(network.shards());
+        let demand = Demand::of_gateway(authorities);
+        let shares = Descriptors::divide(raise_limit(), &demand).map_err(Failure::usage)?;
+        let limits = RestLimits::default().with_connections(shares.gateway);
         let failed = |error| Failure::run(format!("cannot listen on {}: {error}", self.listen));
         let listener = TcpListener::bind(&self.listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?.to_string();

@@ -3,6 +3,7 @@
 use super::Notes;
 use super::source::Source;
 use crate::config::{LogLevel, NodeConfig};
+use crate::descriptors::{Demand, Descriptors};
 use quorate_storage::Durability;
 use quorate_types::Committee;
 
@@ -60,6 +61,37 @@ pub(super) fn give(
     if let Some(committee) = committee {
         memory(config, committee, &mut warn);
         size(committee, &mut warn);
+    }
+}
+
+/// Divides the descriptors of a process with this limit, and warns where they are fewer than the
+/// configuration asks for.
+pub(super) fn descriptors(
+    source: &Source,
+    demand: &Demand,
+    limit: usize,
+    notes: &mut Notes,
+) -> Option<Descriptors> {
+    let place = source.at("", "clients_max");
+    match Descriptors::divide(limit, demand) {
+        Ok(shares) => {
+            if limit < demand.total() {
+                let problem = format!(
+                    "this process may have {limit} files and connections open, fewer than the {} \
+                     that are asked for: {} clients are let in",
+                    demand.total(),
+                    shares.clients
+                );
+                let hint = "raise the limit (`ulimit -Hn`, LimitNOFILE= of systemd), or lower \
+                            clients_max or retention_bytes";
+                notes.warning(place, problem, hint);
+            }
+            Some(shares)
+        }
+        Err(error) => {
+            notes.error(place, error.to_string(), "");
+            None
+        }
     }
 }
 
