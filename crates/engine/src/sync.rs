@@ -108,7 +108,8 @@ impl BlockSync {
             Some(_) if self.follows => {}
             Some(missing) => missing.target = Some(target),
             None => {
-                let source = source.unwrap_or(self.after(self.id));
+                // Nobody asks itself: without a source it begins with the next member.
+                let source = source.unwrap_or(self.id);
                 self.missing = Some(Missing { target: Some(target), source, ask_at: now });
             }
         }
@@ -310,10 +311,6 @@ impl BlockSync {
         if let Some(missing) = &mut self.missing {
             missing.ask_at = now;
         }
-    }
-
-    fn after(&self, member: ReplicaId) -> ReplicaId {
-        ReplicaId((member.0 + 1) % self.members)
     }
 
     /// Time at which [`BlockSync::due`] has something.

@@ -1,4 +1,4 @@
-use super::{AHEAD_MAX, BLOCKS_MAX, BlockSync, FOLLOW_EVERY};
+use super::{AHEAD_MAX, ASKED_MAX, BLOCKS_MAX, BlockSync, FOLLOW_EVERY, RETRY};
 use crate::message::{FetchBlocks, Kept};
 use quorate_consensus::VerifiedRun;
 use quorate_consensus::chained::{Block, Qc, Run};
@@ -252,4 +252,255 @@ fn nothing_is_due_while_a_question_is_under_way() {
     let until = sync.deadline().expect("it will ask again");
     sync.answered(Time(late + 1), ReplicaId(0), request, kept(1, 5), nothing());
     assert_eq!(sync.deadline(), Some(until));
+}
+
+/// Heights at which the fetches ahead among these begin.
+fn ahead(fetches: &[(u16, FetchBlocks)]) -> Vec<u64> {
+    let ahead = fetches.iter().filter(|(_, request)| request.after.is_none());
+    ahead.map(|(_, request)| request.height.0).collect()
+}
+
+/// Behind, with one answer that claims these heights: what is asked for then.
+fn claimed(newest: u64) -> (BlockSync, Vec<(u16, FetchBlocks)>) {
+    let mut sync = behind(9);
+    ask(&mut sync, 0);
+    sync.answered(Time(1), ReplicaId(2), request(9), kept(1, newest), run(6, 6));
+    let asked = ask(&mut sync, 1);
+    (sync, asked)
+}
+
+/// Answers the fetch ahead that begins at this height with the heights after it, up to `last`.
+fn answer_ahead(
+    sync: &mut BlockSync,
+    asked: &[(u16, FetchBlocks)],
+    height: u64,
+    last: u64,
+    newest: u64,
+) {
+    let is_it = |(_, request): &&(u16, FetchBlocks)| {
+        request.after.is_none() && request.height == Height(height)
+    };
+    let (member, request) = *asked.iter().find(is_it).expect("it was asked for");
+    let part = run(height + 1, last);
+    let taken = sync.answered(Time(2), ReplicaId(member), request, kept(1, newest), part);
+    assert!(taken.is_none(), "not its turn");
+}
+
+#[test]
+fn whoever_nobody_showed_the_block_begins_with_the_next_member() {
+    for (member, first) in [(0, 1), (1, 2), (3, 0)] {
+        let mut sync = BlockSync::new(ReplicaId(member), 4);
+        sync.behind(Time(0), id(9), None);
+        assert_eq!(ask(&mut sync, 0), [(first, request(9))], "{member}");
+    }
+}
+
+/// What a learner is shown does not narrow what it asks for.
+#[test]
+fn a_learner_asks_for_whatever_comes_next_all_the_same() {
+    let mut sync = BlockSync::following(ReplicaId(4), 4);
+    sync.behind(Time(0), id(9), Some(ReplicaId(2)));
+    assert_eq!(ask(&mut sync, 0), [(0, FetchBlocks { target: id(5), ..request(5) })]);
+}
+
+/// An empty answer of a member that has nothing newer does not hurry the next question, nor put it
+/// off: it comes when the first would have been asked again.
+#[test]
+fn an_empty_answer_leaves_the_next_question_to_its_time() {
+    let mut sync = behind(9);
+    ask(&mut sync, 0);
+    sync.answered(Time(1), ReplicaId(2), request(9), kept(1, 5), nothing());
+    assert_eq!(ask(&mut sync, 1), []);
+    let next = sync.deadline().expect("it will ask again");
+    assert_eq!(next, Time(0) + RETRY);
+    assert_eq!(ask(&mut sync, next.0), [(3, request(9))]);
+}
+
+/// A learner whose asked member has pruned what it lacks turns to the next one at once.
+#[test]
+fn a_learner_does_not_wait_where_blocks_were_pruned() {
+    let mut sync = BlockSync::following(ReplicaId(4), 4);
+    let request = FetchBlocks { target: id(5), ..request(5) };
+    ask(&mut sync, 0);
+    sync.answered(Time(1), ReplicaId(0), request, kept(50, 90), nothing());
+    assert_eq!(ask(&mut sync, 1)[0], (1, request));
+    sync.answered(Time(2), ReplicaId(1), request, kept(6, 90), nothing());
+    assert_eq!(sync.gone().len(), 1, "this one keeps the next height");
+    assert_eq!(sync.deadline(), Some(Time(1) + RETRY), "and there is more to come");
+}
+
+/// A fetch ahead is about heights that somebody claims to have.
+#[test]
+fn nothing_is_asked_ahead_that_nobody_claims() {
+    let first = HERE.0 + BLOCKS_MAX;
+    for (newest, expected) in [
+        (first, vec![]),
+        (first + 1, vec![first]),
+        (first + BLOCKS_MAX, vec![first]),
+        (first + BLOCKS_MAX + 1, vec![first, first + BLOCKS_MAX]),
+    ] {
+        let (_, asked) = claimed(newest);
+        assert_eq!(ahead(&asked), expected, "of {newest}");
+    }
+}
+
+/// What is here or asked for is not asked for again; what comes right after it is.
+#[test]
+fn parts_that_are_here_are_not_asked_for_again() {
+    let part = |turn: u64| HERE.0 + turn * BLOCKS_MAX;
+    let (mut sync, asked) = claimed(part(1) + 1);
+    assert_eq!(ahead(&asked), [part(1)]);
+    answer_ahead(&mut sync, &asked, part(1), part(2), 1_000);
+    assert_eq!(ahead(&ask(&mut sync, 2)), [part(2), part(3)]);
+
+    let (mut sync, asked) = claimed(part(2) + 1);
+    assert_eq!(ahead(&asked), [part(1), part(2)]);
+    answer_ahead(&mut sync, &asked, part(1), part(2), 1_000);
+    assert_eq!(ahead(&ask(&mut sync, 2)), [part(3)]);
+}
+
+/// A part that has come ends before it should: what it lacks is asked for.
+#[test]
+fn what_a_short_part_lacks_is_asked_for() {
+    let part = |turn: u64| HERE.0 + turn * BLOCKS_MAX;
+    let (mut sync, asked) = claimed(part(2) + 1);
+    answer_ahead(&mut sync, &asked, part(2), part(3), 1_000);
+    let late = sync.deadline().expect("one was not answered").0;
+    assert_eq!(ahead(&ask(&mut sync, late)), [part(1), part(3)], "around what is here");
+}
+
+/// Parts that wait and parts that are under way share the room.
+#[test]
+fn parts_here_and_parts_under_way_are_no_more_than_the_bound() {
+    let part = |turn: u64| HERE.0 + turn * BLOCKS_MAX;
+    let (mut sync, asked) = claimed(1_000);
+    answer_ahead(&mut sync, &asked, part(1), part(2), 1_000);
+    assert_eq!(ahead(&ask(&mut sync, 2)), [], "one here and two under way");
+    answer_ahead(&mut sync, &asked, part(2), part(3), 1_000);
+    assert_eq!(ahead(&ask(&mut sync, 2)), [], "two here and one under way");
+    answer_ahead(&mut sync, &asked, part(3), part(4), 1_000);
+    assert_eq!(ahead(&ask(&mut sync, 2)), [], "three here");
+    for turn in 1..=3 {
+        assert!(sync.take_ahead(Height(part(turn))).is_some(), "part {turn} was kept");
+    }
+}
+
+/// However far a part leads, nothing is asked for beyond the bound.
+#[test]
+fn nothing_is_asked_for_too_far_ahead() {
+    let part = |turn: u64| HERE.0 + turn * BLOCKS_MAX;
+    let furthest = AHEAD_MAX as u64 + 1;
+    for (last, expected) in [(furthest, vec![part(furthest)]), (furthest + 1, vec![])] {
+        let (mut sync, asked) = claimed(part(1) + 1);
+        answer_ahead(&mut sync, &asked, part(1), part(last), 10_000);
+        assert_eq!(ahead(&ask(&mut sync, 2)), expected, "after a part up to {}", part(last));
+    }
+}
+
+/// A part that is decided in the meantime leaves its room to others.
+#[test]
+fn a_part_that_was_overtaken_is_dropped() {
+    let part = |turn: u64| HERE.0 + turn * BLOCKS_MAX;
+    let waits = |decided: u64| {
+        let (mut sync, asked) = claimed(1_000);
+        answer_ahead(&mut sync, &asked, part(1), part(2), 1_000);
+        sync.due(Time(2), Height(decided), id(6), |_| false);
+        sync.occupancy()[1].entries
+    };
+    assert_eq!((waits(part(2) - 1), waits(part(2))), (1, 0));
+}
+
+/// A part is taken while it leads beyond what is decided, also when it overlaps with that.
+#[test]
+fn a_part_is_taken_as_far_as_it_is_news() {
+    let part = |turn: u64| HERE.0 + turn * BLOCKS_MAX;
+    for (decided, is_taken) in
+        [(part(1) - 1, false), (part(1), true), (part(2) - 1, true), (part(2), false)]
+    {
+        let (mut sync, asked) = claimed(1_000);
+        answer_ahead(&mut sync, &asked, part(1), part(2), 1_000);
+        assert_eq!(sync.take_ahead(Height(decided)).is_some(), is_taken, "at {decided}");
+    }
+}
+
+/// A run that proves itself and is not what was asked for: a liar fills no room with it.
+#[test]
+fn a_part_from_elsewhere_is_not_kept() {
+    let (mut sync, asked) = claimed(1_000);
+    let (member, request) = asked[1];
+    let elsewhere = run(5_000, 5_010);
+    sync.answered(Time(2), ReplicaId(member), request, kept(1, 1_000), elsewhere);
+    assert!(sync.take_ahead(Height(4_999)).is_none());
+    assert_eq!(sync.occupancy()[1].entries, 0);
+}
+
+/// Of a committee of two there is one to ask, and it gets no more than it may have.
+#[test]
+fn nobody_gets_more_than_two_fetches_at_once() {
+    let mut sync = BlockSync::new(ReplicaId(0), 2);
+    sync.behind(Time(0), id(9), Some(ReplicaId(1)));
+    ask(&mut sync, 0);
+    sync.answered(Time(1), ReplicaId(1), request(9), kept(1, 1_000), run(6, 6));
+    assert_eq!(ask(&mut sync, 1).len(), super::PER_MEMBER_MAX);
+}
+
+/// Whoever left another part unanswered may still be asked for this one.
+#[test]
+fn silence_about_one_part_counts_for_that_part_alone() {
+    let part = |turn: u64| HERE.0 + turn * BLOCKS_MAX;
+    let mut sync = BlockSync::new(ReplicaId(3), 4);
+    sync.behind(Time(0), id(9), Some(ReplicaId(2)));
+    ask(&mut sync, 0);
+    sync.answered(Time(1), ReplicaId(2), request(9), kept(1, part(1) + 1), run(6, 6));
+    let (silent, _) = ask(&mut sync, 1)[1];
+    assert_eq!(silent, 0, "the idlest");
+    let late = sync.deadline().expect("both are silent").0;
+    // The part is asked of another one, which has the most to do then.
+    let again = ask(&mut sync, late);
+    assert_eq!(again[1].1.height, Height(part(1)));
+    assert_ne!(again[1].0, silent);
+    let (other, request) = again[1];
+    let answer = run(part(1) + 1, part(2));
+    sync.answered(Time(late), ReplicaId(other), request, kept(1, 1_000), answer);
+    let further = ask(&mut sync, late);
+    assert_eq!(ahead(&further), [part(2), part(3)]);
+    let members: Vec<u16> = further.iter().map(|(member, _)| *member).collect();
+    assert_eq!(members, [1, 2], "the idlest, though the other is silent about what is next");
+}
+
+/// A silent committee is asked for ever; what is remembered of that is bounded.
+#[test]
+fn what_was_asked_in_vain_is_bounded() {
+    let mut sync = behind(9);
+    ask(&mut sync, 0);
+    sync.answered(Time(1), ReplicaId(2), request(9), kept(1, 10_000), run(6, 6));
+    let (mut now, mut most) = (1, 0);
+    for _ in 0..4 * ASKED_MAX {
+        ask(&mut sync, now);
+        let [asked, ..] = sync.occupancy();
+        assert!(!asked.is_exceeded(), "{asked:?}");
+        most = most.max(asked.entries);
+        now = sync.deadline().expect("it goes on").0;
+    }
+    let [asked, ..] = sync.occupancy();
+    assert_eq!(most, asked.bound, "the bound is what it comes to");
+}
+
+/// A snapshot moved the position: what was asked and what came for the old one is of no use, and
+/// the next question does not wait.
+#[test]
+fn after_a_jump_it_asks_again_at_once() {
+    let part = |turn: u64| HERE.0 + turn * BLOCKS_MAX;
+    let (mut sync, asked) = claimed(1_000);
+    answer_ahead(&mut sync, &asked, part(1), part(2), 1_000);
+    let (member, pruned) = asked[0];
+    sync.answered(Time(2), ReplicaId(member), pruned, kept(50, 1_000), nothing());
+    assert_eq!(sync.gone().len(), 1);
+    ask(&mut sync, 2);
+    sync.jumped(Time(3));
+    assert!(sync.gone().is_empty());
+    assert_eq!(sync.occupancy().map(|collection| collection.entries), [0; 3]);
+    assert_eq!(sync.deadline(), Some(Time(3)));
+    let next = sync.due(Time(3), Height(500), id(8), |_| false);
+    assert_eq!(next[0].1, FetchBlocks { height: Height(500), after: Some(id(8)), target: id(9) });
 }
