@@ -3,6 +3,7 @@
 use super::{Checkpoints, OPEN_MAX};
 use crate::testing::{committee, config, voting};
 use crate::{Message, Settings};
+use quorate_consensus::Rule;
 use quorate_crypto::{Bitmap, hash};
 use quorate_types::executed::{CheckpointCertificate, checkpoint_statement};
 use quorate_types::{Header, Height, Purpose, Recipients, Rejected, ReplicaId, Time};
@@ -142,6 +143,56 @@ fn check_few_keep_nothing() {
 #[test]
 fn few_keep_nothing() {
     check_few_keep_nothing();
+}
+
+/// Shares over heights that are none, or are settled, take no room.
+#[test]
+fn only_shares_that_may_still_be_needed_are_kept() {
+    let mut net = TestNetwork::new();
+    net.execute(&[0, 1, 2], EVERY, 1);
+    assert!(net.made.iter().any(|(member, _)| *member == 0));
+    for height in [EVERY, EVERY + 1, 2 * EVERY - 1] {
+        let said = (Height(height), header(height, 1).root());
+        net.members[0].on_share(net.now, ReplicaId(1), said, voting(1).sign(b"anything"));
+        assert_eq!(net.members[0].occupancy().entries, 0, "{height}");
+    }
+    let said = (Height(2 * EVERY), header(2 * EVERY, 1).root());
+    net.members[0].on_share(net.now, ReplicaId(1), said, voting(1).sign(b"anything"));
+    assert_eq!(net.members[0].occupancy().entries, 1);
+}
+
+/// A share that is no signature costs no checkpoint: whoever sent it is named, and the others add
+/// up.
+#[test]
+fn a_false_share_is_found_and_its_sender_named() {
+    let mut net = TestNetwork::new();
+    let said = (Height(EVERY), header(EVERY, 1).root());
+    net.members[0].on_share(net.now, ReplicaId(1), said, voting(1).sign(b"anything"));
+    net.dead.insert(1);
+    net.execute(&[0, 2, 3], EVERY, 1);
+    let (_, made) = net.made.iter().find(|(member, _)| *member == 0).expect("three agree");
+    assert!(!made.certificate.signers.contains(1));
+    let seen = net.members[0].poll_misbehaviour().expect("one share was false");
+    assert_eq!((seen.member, seen.rule), (ReplicaId(1), Rule::InvalidShare));
+    assert_eq!(net.members[0].poll_misbehaviour(), None, "once");
+    assert_eq!(net.members[2].poll_misbehaviour(), None, "it was sent to one alone");
+}
+
+/// A share goes out again once a timeout has passed, and not before.
+#[test]
+fn a_share_is_sent_again_after_a_timeout() {
+    let mut net = TestNetwork::new();
+    net.execute(&[0], EVERY, 1);
+    let again = net.now + Settings::default().timeout();
+    let member = &mut net.members[0];
+    assert_eq!(member.deadline(), Some(again));
+    member.due(Time(again.0 - 1));
+    assert!(member.poll().is_none());
+    member.due(again);
+    let (to, message) = member.poll().expect("it is due");
+    let is_share = matches!(message, Message::CheckpointShare(Height(EVERY), _, _));
+    assert!(to == Recipients::All && is_share, "{message:?}");
+    assert_eq!(member.deadline(), Some(again + Settings::default().timeout()));
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! Conditions of installing a snapshot; liars and silence only cost time.
 
-use super::{CHUNK_RETRY, Offered, PER_MEMBER_MAX, SnapshotFetch, SnapshotSync, Taken};
+use super::{
+    ASK_AGAIN, CHUNK_RETRY, Offered, PER_MEMBER_MAX, SILENCE_MAX, SnapshotFetch, SnapshotSync,
+    Taken,
+};
 use crate::testing::committee;
 use bytes::Bytes;
 use quorate_crypto::{Digest, hash};
@@ -211,6 +214,142 @@ fn without_a_source_everybody_is_asked_again() {
         assert_eq!(taken, Taken::Gone);
     }
     assert_eq!(gone.due(Time(1), Height(0)), [SnapshotFetch::Name(Height(0))]);
+}
+
+/// A member may name its two snapshots; a third pushes the first out, and one of the same height
+/// takes the other's place.
+#[test]
+fn the_last_two_snapshots_of_a_member_count() {
+    let (old, new) = (offered(32, 1, 3), offered(64, 1, 3));
+    for shared in [&old, &new] {
+        let mut sync = asking();
+        name(&mut sync, 1, &new);
+        name(&mut sync, 1, &old);
+        name(&mut sync, 2, shared);
+        assert_eq!(sync.target(), Some(shared.manifest.header.height), "both count");
+    }
+    let mut sync = asking();
+    [&old, &new, &offered(96, 1, 3)].iter().for_each(|snapshot| name(&mut sync, 1, snapshot));
+    name(&mut sync, 2, &old);
+    assert_eq!(sync.target(), None, "the first of three does not");
+    name(&mut sync, 3, &new);
+    assert_eq!(sync.target(), Some(Height(64)));
+    let mut sync = asking();
+    name(&mut sync, 1, &new);
+    name(&mut sync, 1, &offered(64, 2, 3));
+    name(&mut sync, 2, &new);
+    assert_eq!(sync.target(), None, "it says something else of that height now");
+    name(&mut sync, 3, &offered(64, 2, 3));
+    assert_eq!(sync.target(), Some(Height(64)));
+}
+
+/// Everybody is asked again when the time for answers is over, and not before.
+#[test]
+fn everybody_is_asked_once_in_a_while() {
+    let mut sync = asking();
+    let next = Time(0) + ASK_AGAIN;
+    assert_eq!(sync.deadline(), Some(next));
+    assert_eq!(sync.due(Time(next.0 - 1), Height(3)), []);
+    assert_eq!(sync.due(next, Height(3)), [SnapshotFetch::Name(Height(3))]);
+    assert_eq!(sync.due(next, Height(3)), []);
+    assert_eq!(sync.deadline(), Some(next + ASK_AGAIN));
+}
+
+/// Whoever was given up for a chunk may still send it, and can do no harm by sending something
+/// else: it stays a source, and what is asked of others meanwhile is not disturbed.
+#[test]
+fn a_late_answer_that_is_no_chunk_changes_nothing() {
+    let wrong = Bytes::from_static(b"made up");
+    for content in [None, Some((hash(&wrong), wrong))] {
+        let mut sync = asking();
+        let snapshot = offered(64, 1, 1);
+        [1, 2].iter().for_each(|member| name(&mut sync, *member, &snapshot));
+        assert_eq!(asked(&sync.due(Time(0), Height(0))), [(1, 0)]);
+        let at = sync.deadline().expect("it may be silent");
+        assert_eq!(asked(&sync.due(at, Height(0))), [(2, 0)]);
+        let late = sync.chunk(ReplicaId(1), (snapshot.digest, 0), content);
+        assert_eq!(late, Taken::Unasked);
+        assert!(sync.describe().contains("from 2 members"), "{}", sync.describe());
+        assert_eq!(sync.due(at, Height(0)), [], "the other is still asked");
+        let taken = sync.chunk(ReplicaId(2), (snapshot.digest, 0), good(0));
+        assert!(matches!(taken, Taken::Stage(_)), "{taken:?}");
+    }
+}
+
+/// Chunks under way: whose they are, and until when.
+fn under_way(sync: &SnapshotSync) -> Vec<(u32, ReplicaId, Time)> {
+    let super::Phase::Fetching(fetching) = &sync.phase else { panic!("{}", sync.describe()) };
+    fetching.asked.iter().map(|(index, (member, until))| (*index, *member, *until)).collect()
+}
+
+/// A chunk in time leaves the wait as it is; one that comes after all doubles it, up to a bound.
+#[test]
+fn the_wait_for_chunks_grows_with_what_comes_late() {
+    let mut sync = asking();
+    let snapshot = offered(64, 1, 100);
+    let (slow, quick) = (ReplicaId(1), ReplicaId(2));
+    [slow, quick].iter().for_each(|member| name(&mut sync, member.0, &snapshot));
+    let (mut now, mut expected) = (Time(0), CHUNK_RETRY);
+    let give = |sync: &mut SnapshotSync, member, index| {
+        let taken = sync.chunk(member, (snapshot.digest, index), good(index));
+        assert!(matches!(taken, Taken::Stage(_)), "{taken:?}");
+    };
+    for _ in 0..6 {
+        for (_, index) in asked(&sync.due(now, Height(0))) {
+            let (.., until) = *under_way(&sync).iter().find(|(i, ..)| *i == index).expect("asked");
+            assert_eq!(until, now + expected);
+        }
+        let (quickly, slowly): (Vec<_>, Vec<_>) =
+            under_way(&sync).into_iter().partition(|(_, member, _)| *member == quick);
+        quickly.iter().for_each(|(index, ..)| give(&mut sync, quick, *index));
+        now = slowly.iter().map(|(.., until)| *until).max().expect("some");
+        let again = asked(&sync.due(now, Height(0)));
+        let (late, ..) = slowly[0];
+        assert!(again.contains(&(quick.0, late)), "{again:?}");
+        give(&mut sync, slow, late);
+        expected = (2 * expected).min(super::CHUNK_TIMEOUT_MAX);
+    }
+    assert_eq!(expected, super::CHUNK_TIMEOUT_MAX);
+}
+
+/// Only whoever names this very snapshot is asked for its chunks, and nobody who sent a wrong one
+/// is by naming it again.
+#[test]
+fn sources_are_those_that_name_this_snapshot_and_keep_to_it() {
+    let mut sync = asking();
+    let snapshot = offered(64, 1, 20);
+    [1, 2].iter().for_each(|member| name(&mut sync, *member, &snapshot));
+    name(&mut sync, 3, &offered(64, 2, 20));
+    assert!(sync.describe().contains("from 2 members"), "{}", sync.describe());
+    let (liar, index) = asked(&sync.due(Time(0), Height(0)))[0];
+    let wrong = Bytes::from_static(b"made up");
+    sync.chunk(ReplicaId(liar), (snapshot.digest, index), Some((hash(&wrong), wrong)));
+    name(&mut sync, liar, &snapshot);
+    assert!(sync.describe().contains("from 1 members"), "{}", sync.describe());
+    name(&mut sync, 3, &snapshot);
+    assert!(sync.describe().contains("from 2 members"), "{}", sync.describe());
+}
+
+/// Sources may each leave so many chunks in a row unanswered; one more, and everybody is asked.
+#[test]
+fn silent_sources_are_left_after_so_many_chunks() {
+    let mut sync = asking();
+    let snapshot = offered(64, 1, 20);
+    let sources = [1, 2];
+    sources.iter().for_each(|member| name(&mut sync, *member, &snapshot));
+    let mut now = Time(0);
+    let mut unanswered = 0;
+    loop {
+        let fetches = sync.due(now, Height(0));
+        let given_up = SILENCE_MAX * sources.len() * PER_MEMBER_MAX;
+        if unanswered > given_up {
+            assert_eq!(fetches, [SnapshotFetch::Name(Height(0))]);
+            break;
+        }
+        assert_eq!(asked(&fetches).len(), sources.len() * PER_MEMBER_MAX, "after {unanswered}");
+        unanswered += fetches.len();
+        now = sync.deadline().expect("it waits for them");
+    }
 }
 
 #[test]

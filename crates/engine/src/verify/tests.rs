@@ -1,4 +1,4 @@
-use super::{Incoming, Verifier};
+use super::{Incoming, Recent, Verifier};
 use crate::availability::{Acknowledged, Acknowledgement, AvailabilityCertificate};
 use crate::frames::{FrameSetting, FrameTag, NAMES_MAX};
 use crate::message::{
@@ -11,15 +11,15 @@ use crate::testing::{
 use crate::{Availability, Message, ProtocolKind, Settings, Truncation};
 use bytes::Bytes;
 use proptest::prelude::*;
-use quorate_crypto::{IdentityKey, hash};
+use quorate_crypto::{Digest, IdentityKey, hash};
 use quorate_types::executed::{CertifiedReply, checkpoint_statement};
 use quorate_types::request::Answer;
-use quorate_types::service::Proven;
+use quorate_types::service::{Preparation, Proven};
 use quorate_types::{
     BlockId, Body, BodyRef, ClientId, Epoch, Header, Height, Outcome, Peer, Rejected, ReplicaId,
     Reply, Request, Verified,
 };
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 const MEMBER: Peer = Peer::Replica(ReplicaId(0));
 const LEARNER: Peer = Peer::Learner(ClientId(IdentityKey([7; 32])));
@@ -424,6 +424,96 @@ fn too_many_names_are_refused() {
     for message in [Message::Announce(names.clone()), Message::FetchBodies(names)] {
         assert_eq!(receive(&message, MEMBER).unwrap_err(), refused);
     }
+}
+
+#[test]
+fn as_many_names_as_a_list_may_have_are_taken() {
+    let names = vec![body(0, 1, 10).reference; NAMES_MAX];
+    for message in [Message::Announce(names.clone()), Message::FetchBodies(names)] {
+        assert!(receive(&message, MEMBER).is_ok(), "{message:?}");
+    }
+}
+
+/// What is certified already dies before any cryptography; what it does not reach is checked.
+#[test]
+fn what_is_certified_already_is_stale() {
+    let verifier = verifier();
+    let check = |message| Verified::<Incoming>::check(content(&message), MEMBER, &verifier).err();
+    let given = acknowledgement();
+    let end = given.available.sequence + 1;
+    let forged = Acknowledgement { signature: identity(2).sign(b"anything"), ..given };
+    let of = |certificate: AvailabilityCertificate| check(Message::Available(certificate));
+    verifier.publish_certified(ReplicaId(1), end - 1);
+    assert_eq!(check(Message::Acknowledgement(given)), None, "it says more");
+    assert_eq!(of(certificate(&[0, 1])), None);
+    verifier.publish_certified(ReplicaId(1), end);
+    // Nothing that is known later takes back what is certified.
+    verifier.publish_certified(ReplicaId(1), end - 1);
+    assert_eq!(check(Message::Acknowledgement(given)), Some(Rejected::Stale));
+    assert_eq!(check(Message::Acknowledgement(forged)), Some(Rejected::Stale), "nor looked at");
+    assert_eq!(of(certificate(&[0, 1])), Some(Rejected::Stale));
+    let others = acknowledge(0, 2, &[hash(b"a")]);
+    assert_eq!(check(Message::Acknowledgement(others)), None, "another author's are its own");
+}
+
+/// A chain has a bound for its runs and one for its heights, each by itself.
+#[test]
+fn a_chain_of_too_much_is_refused() {
+    let sound = chain(&[body(0, 1, 30)]);
+    let runs = |count| Chain { blocks: vec![sound.blocks[0].clone(); count], ..sound.clone() };
+    let heights = |count| Chain { heights: vec![Height(1); count], ..sound.clone() };
+    let check = |chain| receive(&Message::Chain(chain), MEMBER).err();
+    let members = committee().size();
+    assert_eq!((check(runs(Chain::RUNS_MAX)), check(heights(members))), (None, None));
+    let refused = Some(Rejected::TooLarge("a chain"));
+    assert_eq!(check(runs(Chain::RUNS_MAX + 1)), refused);
+    assert_eq!(check(heights(members + 1)), refused);
+}
+
+/// What was checked is remembered, the newest of it.
+#[test]
+fn the_oldest_of_what_was_checked_is_forgotten() {
+    let digest = |number: usize| {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&(number as u64).to_le_bytes());
+        Digest(bytes)
+    };
+    let mut recent = Recent::default();
+    (0..Recent::MOST).for_each(|number| recent.insert(digest(number)));
+    recent.insert(digest(0));
+    let holds = |recent: &Recent, number| recent.digests.contains(&digest(number));
+    assert!(holds(&recent, 0) && holds(&recent, Recent::MOST - 1), "all of them");
+    recent.insert(digest(Recent::MOST));
+    assert!(!holds(&recent, 0), "the first is the oldest, though it came twice");
+    assert!(holds(&recent, 1) && holds(&recent, Recent::MOST));
+    assert_eq!((recent.digests.len(), recent.order.len()), (Recent::MOST, Recent::MOST));
+}
+
+#[derive(Debug, Default)]
+struct Prepared(Mutex<Vec<Bytes>>);
+
+impl Preparation for Prepared {
+    fn prepare(&self, operation: &Bytes) {
+        self.0.lock().expect("nobody panics with it").push(operation.clone());
+    }
+}
+
+/// The service gets the operations of requests that were checked, alone and in bodies, and none of
+/// those that were refused.
+#[test]
+fn operations_of_checked_requests_are_prepared() {
+    let prepared = Arc::new(Prepared::default());
+    let verifier = verifier().with_preparation(Some(Arc::clone(&prepared) as Arc<dyn Preparation>));
+    let check = |content, from| Verified::<Incoming>::check(content, from, &verifier).is_ok();
+    let alone = content(&Message::Request(request(7, 30)));
+    assert!(check(alone.clone(), customer()));
+    assert!(check(content(&Message::Body(body(0, 1, 40))), MEMBER));
+    let mut forged = alone.to_vec();
+    *forged.last_mut().expect("it has bytes") ^= 1;
+    assert!(!check(Bytes::from(forged), customer()));
+    let found: Vec<usize> =
+        prepared.0.lock().expect("nobody panics with it").iter().map(Bytes::len).collect();
+    assert_eq!(found, [30, 40]);
 }
 
 #[test]
