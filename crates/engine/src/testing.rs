@@ -1,5 +1,6 @@
 //! Fixtures that the tests share: a committee with its keys, clients, requests and bodies.
 
+pub(crate) mod history;
 pub(crate) mod net;
 
 use crate::availability::{Acknowledged, Acknowledgement, AvailabilityCertificate};

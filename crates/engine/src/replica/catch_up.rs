@@ -381,3 +381,6 @@ impl Replica {
         self.feed(now, Input::Installed(executed.decided.clone()));
     }
 }
+
+#[cfg(test)]
+mod tests;

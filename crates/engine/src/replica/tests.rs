@@ -11,13 +11,13 @@ use quorate_types::{
 };
 use std::sync::Arc;
 
-const NOW: Time = Time(1_000);
+pub(super) const NOW: Time = Time(1_000);
 
 fn replica(id: u8, tune: impl FnOnce(&mut Settings)) -> Replica {
     recovered(id, tune, true)
 }
 
-fn recovered(id: u8, tune: impl FnOnce(&mut Settings), signs: bool) -> Replica {
+pub(super) fn recovered(id: u8, tune: impl FnOnce(&mut Settings), signs: bool) -> Replica {
     let mut settings = Settings::default();
     tune(&mut settings);
     let mut replica = Replica::new(ReplicaConfig { signs, ..config(id, settings) });
@@ -25,29 +25,33 @@ fn recovered(id: u8, tune: impl FnOnce(&mut Settings), signs: bool) -> Replica {
     replica
 }
 
-fn effects(replica: &mut Replica) -> Vec<Effect<Message>> {
+pub(super) fn effects(replica: &mut Replica) -> Vec<Effect<Message>> {
     std::iter::from_fn(|| replica.poll()).collect()
 }
 
-fn give(replica: &mut Replica, from: Peer, message: &Message) {
-    let verifier = Arc::clone(&replica.config.verifier);
-    let message = Verified::<Incoming>::check(content(message), from, &verifier);
-    replica.handle(NOW, Event::Message { from, message: message.expect("a good message") });
+pub(super) fn give(replica: &mut Replica, from: Peer, message: &Message) {
+    give_at(replica, NOW, from, message);
 }
 
-fn submit(replica: &mut Replica, request: Request) {
+pub(super) fn give_at(replica: &mut Replica, now: Time, from: Peer, message: &Message) {
+    let verifier = Arc::clone(&replica.config.verifier);
+    let message = Verified::<Incoming>::check(content(message), from, &verifier);
+    replica.handle(now, Event::Message { from, message: message.expect("a good message") });
+}
+
+pub(super) fn submit(replica: &mut Replica, request: Request) {
     let customer = Peer::Client(ClientId(client().public()));
     give(replica, customer, &Message::Request(request));
 }
 
-fn stores(effects: &[Effect<Message>]) -> Vec<Arc<Body>> {
+pub(super) fn stores(effects: &[Effect<Message>]) -> Vec<Arc<Body>> {
     effects
         .iter()
         .filter_map(|e| if let Effect::Store(body) = e { Some(Arc::clone(body)) } else { None })
         .collect()
 }
 
-fn sends(effects: Vec<Effect<Message>>) -> Vec<(Recipients, Lane, Message)> {
+pub(super) fn sends(effects: Vec<Effect<Message>>) -> Vec<(Recipients, Lane, Message)> {
     effects
         .into_iter()
         .filter_map(|effect| match effect {
@@ -219,7 +223,7 @@ fn what_a_member_may_not_send_is_a_fault() {
 }
 
 /// Executes height 1, in which the client's request 1 took effect.
-fn execute_one(replica: &mut Replica) {
+pub(super) fn execute_one(replica: &mut Replica) {
     let payload = quorate_types::Payload::new(Height(1), 0, vec![]);
     replica.schedule.decide(payload, bytes::Bytes::new());
     replica.handle_timeout(NOW);

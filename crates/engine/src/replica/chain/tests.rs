@@ -1,9 +1,20 @@
-use crate::message::Chain;
+use super::CHAIN_BYTES_MAX;
+use crate::message::{Blocks, Chain, FetchBlocks, Kept};
+use crate::replica::Replica;
+use crate::replica::tests::{NOW, effects, give, sends};
+use crate::testing::history::History;
 use crate::testing::net::{ALL, Net};
-use crate::testing::receive;
-use crate::{Comparison, Message, Settings, Truncation};
+use crate::testing::{self, config, receive, request};
+use crate::{Comparison, Message, ReplicaConfig, Settings, Truncation};
 use bytes::Bytes;
-use quorate_types::{BlockId, Peer, Rejected, ReplicaId};
+use quorate_consensus::chained::{self, Block};
+use quorate_crypto::Digest;
+use quorate_types::{
+    BlockId, Body, BodyRef, Event, Height, Machine, Peer, Rejected, ReplicaId, Request,
+};
+use std::sync::Arc;
+
+const PEER: Peer = Peer::Replica(ReplicaId(0));
 
 fn settings(truncation: Truncation) -> Settings {
     let inline_bodies = truncation != Truncation::Ids;
@@ -117,4 +128,115 @@ fn decided_blocks_of_a_chain_follow_nothing() {
     run.request.after = Some(BlockId::default());
     let reason = "a chain's decided blocks follow nothing";
     assert_eq!(refusal(chain), Some(Rejected::RuleBroken(reason)));
+}
+
+/// A run without blocks would tell its receiver nothing, and what travels undecided comes with the
+/// bodies that its sender holds.
+#[test]
+fn no_run_of_a_chain_is_empty_and_undecided_blocks_bring_their_bodies() {
+    let mut net = Net::new(&settings(Truncation::Off), |_, _, _| false);
+    net.serve(24, &ALL);
+    let (mut undecided, mut brought) = (0, 0);
+    for (_, _, message) in &net.sent {
+        let Message::Chain(chain) = message else { continue };
+        for run in &chain.blocks {
+            assert!(!run.decided.is_empty() || !run.tail.is_empty(), "{chain:?}");
+        }
+        let tail = chain.blocks.iter().flat_map(|run| &run.tail);
+        let block = |bytes| borsh::from_slice::<Block>(bytes).expect("a block");
+        for name in tail.flat_map(|bytes| block(bytes).payload.bodies) {
+            undecided += 1;
+            brought += usize::from(chain.bodies.iter().any(|body| body.reference == name));
+        }
+    }
+    assert!(undecided > 0 && brought == undecided, "{brought} of {undecided}");
+}
+
+/// A replica of a committee in which chains travel, with so many undecided blocks of a thousand
+/// names each; those of the last ones are of bodies that it holds.
+fn with_undecided(blocks: u64, held: &[Arc<Body>]) -> Replica {
+    let full = |height: u64| -> Vec<BodyRef> {
+        let first = height * 1_024;
+        let name = |sequence| BodyRef { author: ReplicaId(2), sequence, digest: Digest::ZERO };
+        match blocks.checked_sub(height) {
+            Some(0) => held.iter().map(|body| body.reference).collect(),
+            _ => (first..first + 1_024).map(name).collect(),
+        }
+    };
+    // Every other view timed out: nothing is decided.
+    let history = History::with_views(1..=blocks, |height| 2 * height, full);
+    let mut replica = Replica::new(config(1, settings(Truncation::Heights)));
+    replica.handle(NOW, Event::Recovered(Box::default()));
+    let high_qc = history.certificate(blocks);
+    let certificates = chained::Message::Certificates { high_qc, high_tc: None };
+    let message = quorate_consensus::Message::Jolteon(certificates);
+    give(&mut replica, PEER, &Message::Consensus(message));
+    let target = history.id(blocks);
+    let request = FetchBlocks { height: Height(0), after: Some(history.id(0)), target };
+    let tail = (1..=blocks).map(|height| history.undecided(height)).collect();
+    let kept = Kept { oldest: Height(0), newest: Height(0) };
+    give(&mut replica, PEER, &Message::Blocks(Blocks { request, decided: vec![], tail, kept }));
+    for body in held {
+        give(&mut replica, PEER, &Message::Body(Arc::clone(body)));
+        replica.handle(NOW, Event::Stored(body.reference));
+    }
+    effects(&mut replica);
+    replica
+}
+
+/// The chain that goes ahead of the timeout of its view.
+fn chain_at_timeout(replica: &mut Replica) -> Chain {
+    for _ in 0..1_000 {
+        let due = replica.next_timeout().expect("its view times out");
+        replica.handle_timeout(due);
+        let sent = sends(effects(replica));
+        let chain = sent.into_iter().find_map(|(_, _, message)| match message {
+            Message::Chain(chain) => Some(chain),
+            _ => None,
+        });
+        if let Some(chain) = chain {
+            return chain;
+        }
+    }
+    panic!("{:?}", replica.status().timers)
+}
+
+/// What goes ahead of one message is bounded: too long a tail of undecided blocks is left to be
+/// fetched, and of bodies only as many go as there is room for.
+#[test]
+fn what_goes_ahead_of_a_message_is_bounded() {
+    let requests = |first: u64| -> Vec<Request> {
+        (first..first + 8).map(|sequence| request(sequence, Request::BYTES_MAX)).collect()
+    };
+    let sealed = |number: u64| Arc::new(Body::seal(ReplicaId(0), number, &requests(number * 8)));
+    let held: Vec<Arc<Body>> = (1..=4).map(sealed).collect();
+    let bytes = |bodies: &[Arc<Body>]| bodies.iter().map(|body| body.raw.len()).sum::<usize>();
+    assert!(bytes(&held) > CHAIN_BYTES_MAX);
+
+    let chain = chain_at_timeout(&mut with_undecided(30, &held));
+    assert_eq!(chain.blocks.iter().map(|run| run.tail.len()).sum::<usize>(), 30);
+    assert!((1..held.len()).contains(&chain.bodies.len()), "{}", chain.bodies.len());
+    assert!(bytes(&chain.bodies) <= CHAIN_BYTES_MAX);
+    assert_eq!(refusal(chain), None, "it fits its frame");
+
+    let chain = chain_at_timeout(&mut with_undecided(60, &held));
+    assert!(chain.blocks.is_empty() && chain.bodies.is_empty(), "{chain:?}");
+}
+
+/// Where no chains travel their frames are refused; one that comes through all the same counts as
+/// a fault each time, and nothing of it is taken.
+#[test]
+fn a_chain_where_none_travels_is_a_fault() {
+    let [chain, _] = both_kinds();
+    let verifier = Arc::new(testing::verifier());
+    let config = config(1, settings(Truncation::Ids));
+    let mut replica = Replica::new(ReplicaConfig { verifier, ..config });
+    replica.handle(NOW, Event::Recovered(Box::default()));
+    effects(&mut replica);
+    for faults in 1..=2 {
+        give(&mut replica, PEER, &Message::Chain(chain.clone()));
+        let status = replica.status();
+        assert_eq!((status.faults, status.decided), (faults, Height(0)));
+        assert!(effects(&mut replica).is_empty());
+    }
 }
