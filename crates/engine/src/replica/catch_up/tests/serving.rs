@@ -7,14 +7,14 @@ use crate::replica::Replica;
 use crate::replica::tests::give;
 use crate::sync::BLOCKS_MAX;
 use crate::testing::history::History;
-use crate::testing::{certify_executed, identity, proposal, receive};
+use crate::testing::{certify_executed, content, identity, proposal, receive};
 use crate::{Incoming, Message, Settings};
 use bytes::Bytes;
 use quorate_consensus::block_tree::TreeBlock;
 use quorate_crypto::{Digest, hash};
 use quorate_types::machine::{ReadItem, Recovery};
 use quorate_types::{
-    BlockId, BodyRef, ClientId, Header, Height, Manifest, Peer, Recipients, ReplicaId,
+    BlockId, BodyRef, ClientId, Header, Height, Manifest, Payload, Peer, Recipients, ReplicaId,
 };
 
 const ASKER: Peer = Peer::Replica(ReplicaId(3));
@@ -190,6 +190,27 @@ fn an_answer_is_no_larger_than_its_bound() {
     give(&mut replica, ASKER, &Message::FetchBlocks(request));
     let blocks = answer(read(&mut replica, 1, disk(&history, |_| true)).sent, ASKER);
     assert_eq!(blocks.decided, [history.record(2)], "two would be too much");
+}
+
+/// A whole part of blocks that name as many bodies as they may is one answer.
+#[test]
+fn the_largest_part_fits_one_answer() {
+    let name = |sequence| BodyRef { author: ReplicaId(0), sequence, digest: Digest::ZERO };
+    let most = Payload::BODIES_MAX as u64;
+    let full = |height: u64| (height * most..(height + 1) * most).map(name).collect();
+    let history = History::new(1..=BLOCKS_MAX + 9, full);
+    let mut replica = member(&history, BLOCKS_MAX + 9);
+    let request = fetch(1, Some(history.id(1)), history.id(BLOCKS_MAX));
+    give(&mut replica, ASKER, &Message::FetchBlocks(request));
+    let asked = read(&mut replica, 1, disk(&history, |_| true));
+    assert_eq!(asked.reads.len(), 1);
+    let blocks = Message::Blocks(answer(asked.sent, ASKER));
+    assert!(content(&blocks).len() <= blocks.tag().rules().bytes_max);
+    let checked = receive(&blocks, Peer::Replica(ReplicaId(1)));
+    let Incoming::Blocks(_, _, run) = checked.expect("it proves itself").into_inner() else {
+        panic!("blocks");
+    };
+    assert_eq!(run.heights(), Some((Height(2), Height(1 + BLOCKS_MAX))));
 }
 
 /// Whoever asks for what comes after the last decided height gets what is undecided, from memory.
