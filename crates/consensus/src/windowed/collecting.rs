@@ -110,7 +110,7 @@ impl Windowed {
 
     /// Learns from a certificate how long collectors take.
     pub(super) fn observe_collector(&mut self, now: Time, from: ReplicaId, slot: Height) {
-        if !self.rules.collectors || from == self.id() {
+        if !self.rules.collectors {
             return;
         }
         let voted_at = self.window.get_mut(slot).and_then(|known| known.voted_at.take());
@@ -241,7 +241,6 @@ impl Windowed {
             for (view, collecting) in &mut known.votes {
                 let made = if collecting.prepares.awaits(outcome.id) {
                     let made = collecting.prepares.combined(outcome, &mut self.collector, invalid);
-                    collecting.prepared |= made.is_some();
                     made.map(|(digest, made)| Made::Prepared(digest, made))
                 } else if collecting.fast.awaits(outcome.id) {
                     let made = collecting.fast.combined(outcome, &mut self.fast_collector, invalid);

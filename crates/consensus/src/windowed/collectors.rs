@@ -49,7 +49,8 @@ fn drawn(
 ) -> Vec<ReplicaId> {
     let mut others: Vec<ReplicaId> =
         (0..members as u64).map(member).filter(|other| *other != last).collect();
-    let count = others.len().min(usize::try_from(redundancy).unwrap_or(usize::MAX - 1) + 1);
+    let wanted = usize::try_from(redundancy).unwrap_or(usize::MAX).saturating_add(1);
+    let count = others.len().min(wanted);
     for rank in 0..count {
         let left = others.len() - rank;
         let drawn = hash(&content(rank as u64));

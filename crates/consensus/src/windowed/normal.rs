@@ -187,9 +187,7 @@ impl Windowed {
         }
         let Some(known) = self.window.get(slot) else { return };
         let Some((view, digest)) = known.proposed.filter(|_| !known.is_stored) else { return };
-        if view != self.view || !self.has_begun() {
-            return;
-        }
+        debug_assert!(view == self.view && self.has_begun(), "proposals end with their view");
         let Some(payload) = known.payloads.get(&digest) else { return };
         let bodies = payload.bodies.clone();
         let source = self.holder(slot, digest);

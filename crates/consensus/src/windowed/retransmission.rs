@@ -16,8 +16,8 @@ const STATUSES_AT_START: u32 = 4;
 pub(super) struct Retransmission {
     every: Duration,
     needed: bool,
-    /// Statuses left to send because it just started.
-    starting: u32,
+    /// Statuses left to send, whether or not anything is known to be missing.
+    owed: u32,
     ask_at: Option<Time>,
     turn: u32,
     answered: BTreeMap<ReplicaId, Time>,
@@ -30,7 +30,7 @@ impl Retransmission {
         Self {
             every,
             needed: false,
-            starting: 0,
+            owed: 0,
             ask_at: None,
             turn: 0,
             answered: BTreeMap::new(),
@@ -45,13 +45,13 @@ impl Retransmission {
 
     /// Sends a status at once: nobody tells unasked what was decided while this replica was down.
     pub(super) fn start(&mut self, now: Time) {
-        self.starting = STATUSES_AT_START;
+        self.owed = STATUSES_AT_START;
         self.ask_by(now);
     }
 
     /// Starts or stops the schedule.
     pub(super) fn set_needed(&mut self, now: Time, needed: bool) {
-        let needed = needed || self.starting > 0;
+        let needed = needed || self.owed > 0;
         if needed != self.needed {
             self.needed = needed;
             self.ask_at = needed.then(|| now + self.every);
@@ -67,6 +67,13 @@ impl Retransmission {
     pub(super) fn ask_by(&mut self, at: Time) {
         self.needed = true;
         self.ask_at = Some(self.ask_at.map_or(at, |ask_at| ask_at.min(at)));
+    }
+
+    /// Schedules one no later than at this time for who is behind others, though it knows of
+    /// nothing that it lacks.
+    pub(super) fn ask_once_by(&mut self, at: Time) {
+        self.owed = self.owed.max(1);
+        self.ask_by(at);
     }
 
     /// Time of the next status.
@@ -85,7 +92,7 @@ impl Retransmission {
         if is_due {
             self.ask_at = self.needed.then(|| now + self.every);
             self.turn = self.turn.wrapping_add(1);
-            self.starting = self.starting.saturating_sub(1);
+            self.owed = self.owed.saturating_sub(1);
         }
         is_due
     }

@@ -100,10 +100,8 @@ fn choose(reports: &[(ReplicaId, &SlotReport)], committee: &Committee) -> SafeVa
 /// view no two values are prepared, while one that was only accepted may rest on members that voted
 /// for another one's decision on the slow path (Lemma VI.2).
 fn wins(prepared: View, accepted: View) -> bool {
-    if mutants::active(Mutant::TieGoesToFast) {
-        return prepared > accepted;
-    }
-    prepared >= accepted
+    let wins_tie = prepared == accepted && !mutants::active(Mutant::TieGoesToFast);
+    prepared > accepted || wins_tie
 }
 
 /// Proof in a report, if it has one.

@@ -100,9 +100,7 @@ impl Slot {
         self.pre_prepare = None;
         self.is_stored = false;
         self.unvalued = None;
-        if self.proposed.is_some_and(|(proposed, _)| proposed < view) {
-            self.proposed = None;
-        }
+        self.proposed = None;
     }
 
     /// Number of bodies in the values that a view change shows, or would once what is proposed in

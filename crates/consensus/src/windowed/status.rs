@@ -73,7 +73,7 @@ impl Windowed {
     ) -> Option<Ignored> {
         let is_ahead = status.decided > self.decided;
         if is_ahead {
-            self.retransmission.ask_by(now + self.retransmission.every() / 4);
+            self.retransmission.ask_once_by(now + self.retransmission.every() / 4);
         }
         if let Some(reason) = self.ignore_status(now, from) {
             return (!is_ahead).then_some(reason);

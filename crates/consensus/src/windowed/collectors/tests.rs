@@ -1,5 +1,5 @@
 use super::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const EPOCH: Epoch = Epoch(1);
 
@@ -47,3 +47,28 @@ fn golden_draws() {
 }
 
 const GOLDEN: [[u16; 3]; 3] = [[5, 0, 1], [3, 0, 1], [5, 3, 2]];
+
+/// Paper 002, E-collectors: drawn for each height, and the leader last, whoever that is.
+#[test]
+fn execution_collectors_are_drawn_for_each_height() {
+    for members in [1, 2, 4, 9] {
+        for height in 1..50 {
+            let leader = ReplicaId(u16::try_from(height).expect("few") % members);
+            let members = usize::from(members);
+            let drawn = execution_collectors(EPOCH, Height(height), members, 1, leader);
+            assert_eq!(drawn.len(), (members - 1).min(2) + 1, "{members}");
+            assert_eq!(drawn.last(), Some(&leader));
+            let distinct: BTreeSet<&ReplicaId> = drawn.iter().collect();
+            assert_eq!(distinct.len(), drawn.len());
+        }
+    }
+    let drawn = |height| execution_collectors(EPOCH, Height(height), 7, 1, ReplicaId(1));
+    let firsts: BTreeSet<ReplicaId> = (1..100).map(|height| drawn(height)[0]).collect();
+    assert_eq!(firsts.len(), 6, "everybody but the leader");
+}
+
+/// A redundancy beyond all members draws all of them.
+#[test]
+fn no_more_are_drawn_than_there_are() {
+    assert_eq!(collectors(EPOCH, View(1), Height(1), 4, u64::MAX).len(), 4);
+}

@@ -122,6 +122,18 @@ fn two_fast_values_of_one_view_are_none() {
     assert_eq!(first(&changes, &committee), SafeValue::Null);
 }
 
+/// Of two values that many accepted the later one counts.
+#[test]
+fn the_later_of_two_fast_values_is_adopted() {
+    let committee = committee(7, 0);
+    let report = |signer, view, value| says(signer, None, Some((view, value)));
+    for (later, earlier) in [(A, B), (B, A)] {
+        let of = |i| if i < 3 { report(i, 3, later) } else { report(i, 2, earlier) };
+        let changes: Vec<_> = (0..6).map(of).collect();
+        assert_eq!(first(&changes, &committee), adopted(later));
+    }
+}
+
 #[test]
 fn a_proof_decides_whatever_else_is_said() {
     let committee = committee(4, 0);

@@ -3,7 +3,7 @@
 use super::collectors::primary;
 use super::harness::*;
 use super::*;
-use crate::{Ignored, MessageKind};
+use crate::{Ignored, MessageKind, ProtocolView};
 use quorate_crypto::Digest;
 use quorate_types::{BlockId, BodyRef};
 
@@ -162,4 +162,99 @@ fn a_window_holds_no_more_than_a_view_change_shows() {
     let outputs = bench.leave_view();
     let change = borsh::to_vec(outputs.view_change()).expect("encoding into memory");
     assert!((1024 * 1024..4 * 1024 * 1024).contains(&change.len()), "{} bytes", change.len());
+}
+
+/// Lists in messages are no longer than what they are of.
+#[test]
+fn lists_in_messages_are_bounded() {
+    let bench = Bench::new(ProtocolKind::Pbft, 0);
+    let names = |count| {
+        let members = (0..u16::try_from(count).expect("few")).map(ReplicaId);
+        Message::FetchViewChanges(View(2), members.collect())
+    };
+    let has = |count| {
+        let has = (1..=count).map(Height).collect();
+        Message::Status(Status { has, ..status(0) })
+    };
+    let lacks = |count| {
+        let lacks = (1..=count).map(|slot| (Height(slot), hash(b"value"))).collect();
+        Message::Status(Status { lacks, ..status(0) })
+    };
+    let check = |what, most: u64, list: fn(u64) -> Message| {
+        assert!(receive(&bench.verifier, list(most)).is_ok(), "{what}");
+        for more in [most + 1, most + 2] {
+            assert_eq!(bench.refusal(list(more)), Rejected::TooLarge(what));
+        }
+    };
+    check("names of members", u64::from(MEMBERS), names);
+    check("slots of a status", WINDOW, has);
+    check("values of a status", WINDOW, lacks);
+}
+
+/// Values of a slot that nothing names any more make room; what got a vote stays as long as the
+/// slot is open.
+#[test]
+fn a_slot_keeps_few_values_and_those_that_are_named() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    bench.accept(1, 1, 1);
+    for view in [2, 3, 5, 6, 7, 9] {
+        let changes = empty_changes(&bench.verifier, view);
+        bench.enter(view, &changes);
+        assert!(bench.propose(view, 1, view).wants_bodies(), "view {view}");
+        let kept = bench.machine.window.get(Height(1)).map_or(0, |slot| slot.payloads.len());
+        assert_eq!(kept, if view < 5 { view as usize } else { 4 }, "view {view}");
+    }
+    let lacks = vec![(Height(1), at(1, 1, 1).digest), (Height(1), at(9, 1, 9).digest)];
+    let outputs = bench.tell(3, Message::Status(Status { lacks, ..status(0) }));
+    let sent = outputs.receivers(|message| matches!(message, Message::Payload(_)));
+    assert_eq!(sent.len(), 2, "what it voted for, and what is proposed");
+}
+
+/// PBFT §4.4: pre-prepares of a view that is about to begin are kept, of the first slots.
+#[test]
+fn early_pre_prepares_are_few() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    let changes = empty_changes(&bench.verifier, 2);
+    bench.tell(1, Message::ViewChange(Box::new(changes[0].clone())));
+    (1..=70).for_each(|slot| drop(bench.propose(2, slot, A)));
+    let outputs = bench.enter(2, &changes);
+    let wanted = outputs.0.iter().filter(|output| matches!(output, Output::RequestBodies { .. }));
+    assert_eq!(wanted.count(), 64);
+    assert!(!bench.store(65, A).says(is_vote) && bench.store(64, A).says(is_vote));
+}
+
+/// An operator sees how full each collection is, and how full it may get.
+#[test]
+fn collections_say_how_full_they_are() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    bench.accept(1, 2, A);
+    bench.decide(1, A);
+    for member in [2, 3] {
+        bench.tell(member, Message::Status(status(0)));
+    }
+    bench.tell(3, Message::FetchViewChanges(View(2), vec![ReplicaId(1)]));
+    let third = change(&bench.verifier, 9, 3, Vec::new());
+    bench.tell(3, Message::ViewChange(Box::new(third)));
+    let rows = bench.machine.occupancy();
+    let rows: Vec<_> = rows.iter().map(|row| (row.field, row.entries, row.bound)).collect();
+    let expected = [
+        ("outputs", 0, 0),
+        ("slots", 2, 256),
+        ("recent", 1, 512),
+        ("recent_order", 1, 512),
+        ("silent", 0, 4),
+        ("answered", 3, 8),
+        ("payloads", 1, 6),
+        ("votes", 1, 2),
+        ("prepares", 1, 4),
+        ("fast", 0, 4),
+        ("commits", 0, 4),
+        ("earlier", 0, 4),
+        ("latest", 1, 4),
+        ("pending", 0, 4),
+        ("named", 0, 16),
+        ("begun", 0, 4),
+        ("early", 0, 64),
+    ];
+    assert_eq!(rows, expected);
 }

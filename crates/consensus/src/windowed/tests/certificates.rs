@@ -123,3 +123,46 @@ pub(super) fn a_pre_prepare_comes_from_its_primary_alone() {
         assert_eq!(from(relaying).map(|_| ()), Err(Rejected::ForeignSender));
     }
 }
+
+/// Certificates are told apart by what they certify, not by who signed them.
+#[test]
+fn certificates_of_one_proposal_are_equal() {
+    let verifier = verifier(ProtocolKind::Pbft);
+    let certificate = |at, signers: &[u8]| certificate(&verifier, Kind::Commit, at, signers);
+    let one = certificate(at(1, 1, 7), &[0, 1, 2]);
+    assert_eq!(one, certificate(at(1, 1, 7), &[1, 2, 3]));
+    for other in [at(2, 1, 7), at(1, 2, 7), at(1, 1, 8)] {
+        assert_ne!(one, certificate(other, &[0, 1, 2]));
+    }
+}
+
+/// A certificate that was made here needs no check when it comes back.
+#[test]
+fn own_certificates_are_known() {
+    let slot = harness::slots_of_collector(0).next().expect("one of them");
+    let at = at(1, slot, A);
+    let mut bench = harness::Bench::new(ProtocolKind::LinearPbft, 0);
+    let verifier = Arc::clone(&bench.verifier);
+    let knows = |verifier: &Verifier, outputs: &harness::Outputs, purpose| {
+        outputs.messages().any(|(_, message)| match message {
+            Message::Prepare(one) => verifier.knows_slot(Kind::Prepare, purpose, one),
+            Message::Proof(Proof { path: Path::Slow, certificate }) => {
+                verifier.knows_slot(Kind::Commit, purpose, certificate)
+            }
+            Message::Proof(Proof { path: Path::Fast, certificate }) => {
+                verifier.knows_slot(Kind::Prepare, purpose, certificate)
+            }
+            _ => false,
+        })
+    };
+    bench.accept(1, slot, A);
+    assert!(knows(&verifier, &bench.vote(2, at), Purpose::Vote), "votes to prepare");
+    bench.commit(2, at);
+    assert!(knows(&verifier, &bench.commit(3, at), Purpose::Vote), "votes to commit");
+
+    let mut bench = harness::Bench::new(ProtocolKind::Sbft, 0);
+    let verifier = Arc::clone(&bench.verifier);
+    bench.accept(1, slot, A);
+    bench.vote(2, at);
+    assert!(knows(&verifier, &bench.vote(3, at), Purpose::Fast), "votes of all");
+}

@@ -109,4 +109,16 @@ fn a_checkpoint_is_shown_to_those_behind() {
     let is_stable = |message: &Message| matches!(message, Message::Stable(_));
     let shown = bench.tell(3, Message::Status(status(CHECKPOINT_EVERY)));
     assert_eq!(shown.receivers(is_stable), [Recipients::One(ReplicaId(3))]);
+    let same = Status { stable: Height(CHECKPOINT_EVERY), ..status(CHECKPOINT_EVERY) };
+    assert!(!bench.tell(2, Message::Status(same)).says(is_stable), "it has it");
+}
+
+/// A checkpoint of the height that was executed last counts, whichever later one waits.
+#[test]
+fn an_earlier_checkpoint_counts_while_a_later_one_waits() {
+    let mut bench = at_checkpoint(ProtocolKind::Pbft);
+    for (height, moves) in [(2 * CHECKPOINT_EVERY, None), (CHECKPOINT_EVERY, Some(128))] {
+        let message = stable(&bench, height);
+        assert_eq!(bench.tell(2, message).stable(), moves);
+    }
 }

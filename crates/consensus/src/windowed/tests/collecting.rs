@@ -133,3 +133,45 @@ fn votes_of_the_next_view_are_kept() {
     bench.enter(2, &changes);
     assert!(bench.accept(2, 1, A).says(is_commit), "with the own one they are a quorum");
 }
+
+/// Votes of the next view make nothing before it has begun, however many there are, and count then.
+#[test]
+fn votes_make_nothing_before_their_view_has_begun() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    for member in [1, 2, 3] {
+        assert!(!bench.vote(member, at(2, 1, A)).combines(), "of the next view");
+    }
+    bench.leave_view();
+    for member in [1, 2, 3] {
+        assert!(!bench.vote(member, at(2, 2, A)).combines(), "in a view change");
+    }
+    let changes = empty_changes(&bench.verifier, 2);
+    bench.enter(2, &changes);
+    assert!([1, 2].into_iter().all(|slot| bench.propose(2, slot, A).says(is_commit)));
+}
+
+/// PBFT §4.2 has no fast path: votes of all prepare, as those of a quorum do.
+#[test]
+fn votes_of_all_decide_nothing_without_a_fast_path() {
+    let verifier = verifier_of(ProtocolKind::Pbft, 6, 1);
+    let mut bench = Bench::started(&verifier, 0).0;
+    for member in [1, 3, 4, 5] {
+        bench.vote(member, at(2, 1, A));
+    }
+    let changes: Vec<_> = (1..6).map(|member| change(&verifier, 2, member, Vec::new())).collect();
+    bench.enter(2, &changes);
+    let outputs = bench.propose(2, 1, A);
+    assert!(outputs.says(is_commit), "five of six voted");
+    assert_eq!(outputs.decided(), [0_u64; 0]);
+}
+
+/// A collector that came to nothing because votes were missing did not miss its turn.
+#[test]
+fn a_collector_that_lacks_votes_is_waited_for() {
+    let mut bench = Bench::new(ProtocolKind::LinearPbft, 1);
+    let mut slots = slots_of_collector(3);
+    bench.vote(2, at(1, slots.next().expect("one of them"), A));
+    let mut rings = (0..8).map_while(|_| bench.machine.next_timeout().map(|_| bench.ring()));
+    assert!(rings.all(|outputs| !outputs.combines()));
+    assert!(!votes_come(&mut bench, slots.next().expect("another")));
+}

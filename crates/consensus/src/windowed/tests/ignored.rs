@@ -47,8 +47,12 @@ fn votes_are_ignored_with_a_reason() {
     let kind = MessageKind::SignShare;
     let mut bench = Bench::new(ProtocolKind::Pbft, 0);
     bench.vote(2, at(1, 1, A));
+    bench.commit(2, at(1, 1, A));
+    assert_eq!(bench.machine.ignored().iter().count(), 0, "each is the first");
     bench.vote(2, at(1, 1, B));
     assert_ignored(&bench, kind, Ignored::Duplicate);
+    bench.commit(2, at(1, 1, B));
+    assert_ignored(&bench, MessageKind::CommitShare, Ignored::Duplicate);
     bench.vote(2, at(3, 1, A));
     assert_ignored(&bench, kind, Ignored::FutureView);
     bench.vote(2, at(1, WINDOW + 1, A));
@@ -62,6 +66,10 @@ fn votes_are_ignored_with_a_reason() {
     let slot = slots_of_collector(3).next().expect("one of them");
     bench.vote(2, at(1, slot, A));
     assert_ignored(&bench, kind, Ignored::NotCollector);
+    bench.accept(1, slot, A);
+    bench.vote(2, at(1, slot, A));
+    let ignored = bench.machine.ignored();
+    assert_eq!(ignored.of(kind, Ignored::NotCollector), 2, "nor of a slot that it knows");
 }
 
 /// §V-E: one prepare a slot and view.
@@ -152,4 +160,44 @@ fn checkpoints_are_ignored_with_a_reason() {
         bench.tell(2, Message::Stable(waiting));
     }
     assert_ignored(&bench, MessageKind::Stable, Ignored::AlreadyCertified);
+}
+
+/// Once a view has begun its pre-prepares are not kept for later.
+#[test]
+fn a_repeated_pre_prepare_of_a_later_view_is_ignored() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    let changes = empty_changes(&bench.verifier, 2);
+    bench.enter(2, &changes);
+    bench.accept(2, 1, A);
+    bench.propose(2, 1, A);
+    assert_ignored(&bench, MessageKind::PrePrepare, Ignored::Duplicate);
+    let elsewhere = change(&bench.verifier, 9, 3, Vec::new());
+    bench.tell(3, Message::ViewChange(Box::new(elsewhere)));
+    bench.propose(5, 1, A);
+    assert_ignored(&bench, MessageKind::PrePrepare, Ignored::FutureView);
+}
+
+/// §V-G: what convicts a primary ends its own view, in which it can still do harm.
+#[test]
+fn equivocations_are_ignored_with_a_reason() {
+    let kind = MessageKind::Equivocation;
+    let both = |bench: &Bench, view: u64| {
+        let signer = u8::try_from(view % 4).expect("few");
+        let [one, other] =
+            [A, B].map(|stamp| signed_pre_prepare(&bench.verifier, signer, view, value(1, stamp)));
+        Message::Equivocation(Box::new((one, other)))
+    };
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    let later = both(&bench, 3);
+    assert!(bench.tell(2, later).0.is_empty());
+    assert_ignored(&bench, kind, Ignored::FutureView);
+    bench.leave_view();
+    let awaited = both(&bench, 2);
+    assert!(bench.tell(2, awaited).0.is_empty());
+    assert_ignored(&bench, kind, Ignored::ViewNotBegun);
+    let verifier = verifier(ProtocolKind::Pbft);
+    let mut observer = Bench::of(ProtocolConfig { signs: false, ..config(&verifier, 0) }).0;
+    let current = both(&observer, 1);
+    assert!(observer.tell(2, current).0.is_empty());
+    assert_ignored(&observer, kind, Ignored::NotNeeded);
 }

@@ -15,10 +15,12 @@ mod ignored;
 mod new_views;
 mod normal_case;
 mod proposing;
+mod protocol_view;
 mod recovery;
 mod retransmission;
 mod runs;
 mod view_changes;
+mod waits;
 
 use super::values::encode;
 use super::*;

@@ -333,3 +333,95 @@ fn a_later_new_view_replaces_one_that_is_incomplete() {
     let late = new_view(&bench.verifier, 2, &second);
     assert_eq!(bench.refusal(late), Rejected::Stale);
 }
+
+/// PBFT §4.4: the value of the highest view is proposed again, as its own report has it.
+#[test]
+fn a_value_comes_from_the_report_of_its_certificate() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    let verifier = Arc::clone(&bench.verifier);
+    let mut changes = empty_changes(&verifier, 3);
+    for (member, view, stamp) in [(1, 1, B), (2, 2, A)] {
+        let report = prepared_report(prepared(&verifier, at(view, 1, stamp)), stamp);
+        changes[usize::from(member) - 1] = change(&verifier, 3, member, vec![report]);
+    }
+    assert!(bench.enter(3, &changes).wants_bodies());
+    let voted = bench.store(1, A);
+    assert!(voted.says(is_vote));
+    assert_eq!(voted.slot_records()[0].payloads, [value(1, A)]);
+}
+
+/// A value that a view began with is asked for as long as the view lasts.
+#[test]
+fn a_value_of_a_view_that_ended_is_not_asked_for() {
+    let mut bench = Bench::new(ProtocolKind::Sbft, 0);
+    let digest = at(1, 1, A).digest;
+    let report = || SlotReport {
+        slot: Height(1),
+        slow: SlowReport::Nothing,
+        fast: FastReport::Accepted(View(1), digest),
+    };
+    let mut changes = empty_changes(&bench.verifier, 2);
+    for member in [1, 2] {
+        changes[usize::from(member) - 1] = change(&bench.verifier, 2, member, vec![report()]);
+    }
+    bench.enter(2, &changes);
+    let lacks = |outputs: Outputs| {
+        outputs.messages().find_map(|(_, message)| match message {
+            Message::Status(status) => Some(status.lacks.clone()),
+            _ => None,
+        })
+    };
+    assert_eq!(lacks(bench.ring_until(is_status)), Some(vec![(Height(1), digest)]));
+    bench.leave_view();
+    assert_eq!(lacks(bench.ring_until(is_status)), Some(Vec::new()));
+}
+
+/// A pre-prepare is kept for a view whose new-view came, though not all that it names.
+#[test]
+fn a_pre_prepare_is_kept_for_an_incomplete_view() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    let changes = empty_changes(&bench.verifier, 2);
+    let message = new_view(&bench.verifier, 2, &changes);
+    assert!(bench.tell(2, message).says(is_fetch));
+    assert!(!bench.propose(2, 1, A).wants_bodies());
+    let last = changes.into_iter().map(|change| {
+        let signer = u8::try_from(change.signer.0).expect("few");
+        bench.tell(signer, Message::ViewChange(Box::new(change)))
+    });
+    assert!(last.last().expect("three").wants_bodies());
+}
+
+/// A new-view of a later view waits for what it names, whichever view begins meanwhile.
+#[test]
+fn a_later_new_view_outlives_the_beginning_of_an_earlier_one() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    let verifier = Arc::clone(&bench.verifier);
+    let [second, third] = [2, 3].map(|view| empty_changes(&verifier, view));
+    bench.tell(3, new_view(&verifier, 3, &third));
+    bench.enter(2, &second);
+    assert_eq!(bench.machine.status().view_changes, 1);
+    for change in third {
+        bench.tell(3, Message::ViewChange(Box::new(change)));
+    }
+    let status = bench.machine.status();
+    assert_eq!((status.view, status.view_changes), (View(3), 2));
+    assert!(bench.accept(3, 1, A).says(is_vote), "it has begun");
+}
+
+/// PBFT §4.4: a primary says once which view changes its view begins with, also if it restarted
+/// since and hears of others.
+#[test]
+fn a_primary_does_not_begin_its_view_again() {
+    let record = ViewRecord {
+        epoch: Epoch(1),
+        view: View(2),
+        in_view_change: false,
+        base: Height(0),
+        stable: None,
+    };
+    let (mut bench, _) = Bench::restarted(ProtocolKind::Pbft, 2, Some(&record), &[]);
+    for member in [0, 1, 3] {
+        let change = change(&bench.verifier, 2, member, Vec::new());
+        assert!(!bench.tell(member, Message::ViewChange(Box::new(change))).says(is_new_view));
+    }
+}

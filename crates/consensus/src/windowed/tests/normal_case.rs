@@ -2,7 +2,7 @@
 
 use super::harness::*;
 use super::*;
-use crate::ProtocolView;
+use crate::{Evidence, ProtocolView, Rule};
 use quorate_types::machine::Halt;
 use quorate_types::{BlockId, BodyRef, Recipients};
 
@@ -53,6 +53,31 @@ fn a_value_from_the_future_gets_no_vote() {
     let mut bench = Bench::new(ProtocolKind::Pbft, 0);
     assert!(!bench.propose(1, 1, 1_001).wants_bodies());
     assert!(bench.propose(1, 1, 1_000).wants_bodies());
+    bench.feed(Input::WallClock(5_000));
+    bench.now = Time(2_000_000);
+    assert!(!bench.propose(1, 2, 8_001).wants_bodies());
+    assert!(bench.propose(1, 2, 8_000).wants_bodies());
+}
+
+/// What a primary says against the rules is reported, with what an operator can look for.
+#[test]
+fn a_primary_that_breaks_a_rule_is_reported() {
+    let reported = |outputs: &Outputs| {
+        outputs.0.iter().find_map(|output| match output {
+            Output::Misbehaviour(found) => Some((found.member, found.rule, found.evidence)),
+            _ => None,
+        })
+    };
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    let Proposal { view, slot, digest } = at(1, 1, 1_001);
+    let early = Evidence::Proposal { view, digest, height: slot, proposed_at_ms: 1_001 };
+    let outputs = bench.propose(1, 1, 1_001);
+    assert_eq!(reported(&outputs), Some((ReplicaId(1), Rule::ProposalTime, early)));
+    assert_eq!(reported(&bench.propose(1, 1, A)), None);
+    let [first, second] = [A, B].map(|stamp| at(1, 1, stamp).digest);
+    let both = Evidence::Conflict { view, first, second };
+    let outputs = bench.propose(1, 1, B);
+    assert_eq!(reported(&outputs), Some((ReplicaId(1), Rule::Equivocation, both)));
 }
 
 /// ★ PBFT §4.2, §V-C (2): no other value for the slot was accepted in the view. Both are shown to
@@ -330,7 +355,35 @@ fn a_member_without_promises_signs_nothing() {
     let said = |outputs: &Outputs| outputs.messages().any(|(_, it)| !is_status(it));
     assert!(!said(&bench.accept(1, 1, A)));
     assert!(!said(&bench.vote(2, at(1, 1, A))) && !said(&bench.vote(3, at(1, 1, A))));
+    let shown = prepared(&verifier, at(1, 1, A));
+    assert!(!said(&bench.tell(2, Message::Prepare(shown))));
+    assert!(!said(&bench.tell(3, Message::Status(status(0)))), "whoever asks");
     bench.feed(Input::Work(true));
     assert!((0..20).all(|_| !said(&bench.ring())), "nor does it leave the view");
     assert_eq!(bench.decide(1, A).decided(), [1]);
+}
+
+/// A decided slot gets no bodies: they may be executed and released. One that is decided here and
+/// still waits for an earlier one does.
+#[test]
+fn bodies_of_a_delivered_slot_are_not_asked_for() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    bench.decide(1, A);
+    assert!(!bench.propose(1, 1, A).wants_bodies());
+    assert!(!bench.store(1, A).says(is_vote));
+    bench.decide(3, A);
+    assert!(bench.propose(1, 3, A).wants_bodies());
+}
+
+/// History is asked for of who showed what lies ahead.
+#[test]
+fn a_gap_is_fetched_from_who_is_ahead() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    let far = proof(&bench.verifier, at(1, 33, A));
+    let outputs = bench.tell(3, Message::Proof(far));
+    let source = outputs.0.iter().find_map(|output| match output {
+        Output::Behind { source, .. } => Some(*source),
+        _ => None,
+    });
+    assert_eq!(source, Some(Some(ReplicaId(3))));
 }

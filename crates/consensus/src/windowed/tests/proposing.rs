@@ -3,7 +3,7 @@
 use super::harness::*;
 use super::*;
 use crate::ProtocolView;
-use quorate_types::Recipients;
+use quorate_types::{BodyRef, Recipients};
 
 /// Member 1 leads view 1.
 fn primary(protocol: ProtocolKind) -> Bench {
@@ -98,4 +98,27 @@ fn a_primary_that_left_its_view_proposes_nothing() {
     }
     assert_eq!(bench.machine.view(), View(2), "it joined the others");
     assert!(!hand_over(&mut bench, 1, 1).says(is_pre_prepare));
+}
+
+/// Proposals of earlier views are void: their bodies may be proposed again.
+#[test]
+fn bodies_of_void_proposals_are_free() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 2);
+    let verifier = Arc::clone(&bench.verifier);
+    let body = BodyRef { author: ReplicaId(3), sequence: 1, digest: hash(b"body") };
+    bench.tell(1, pre_prepare(&verifier, 1, Payload::new(Height(1), A, vec![body])));
+    bench.tell(1, Message::ViewChange(Box::new(change(&verifier, 2, 1, Vec::new()))));
+    let last = Message::ViewChange(Box::new(change(&verifier, 2, 3, Vec::new())));
+    let outputs = bench.tell(3, last);
+    let asked = outputs.0.into_iter().find_map(|output| match output {
+        Output::RequestPayload(request) => Some((request.height, request.carried)),
+        _ => None,
+    });
+    assert_eq!(asked, Some((Height(1), Vec::new())));
+    bench.feed(Input::Payload {
+        view: View(2),
+        parent: verifier.genesis(),
+        payload: Payload::new(Height(1), B, vec![body]),
+    });
+    assert_eq!(bench.machine.next, Height(2));
 }

@@ -2,7 +2,7 @@
 
 use super::harness::*;
 use super::*;
-use quorate_types::machine::Halt;
+use quorate_types::machine::{Halt, RecordKind};
 use quorate_types::{BlockId, BodyRef, Recipients};
 
 fn view_record(view: u64, in_view_change: bool, base: u64) -> ViewRecord {
@@ -54,6 +54,7 @@ fn an_accepted_value_gets_the_same_vote() {
     let (_, after) = Bench::restarted(ProtocolKind::Pbft, 0, None, &[accepted_in_view_1()]);
     assert_eq!(votes(&before).len(), 1);
     assert_eq!(votes(&before), votes(&after));
+    assert!(!after.says(is_pre_prepare), "which is its primary's");
 }
 
 /// ★ A vote says that its bodies are stored: one whose bodies were lost waits for them.
@@ -63,9 +64,12 @@ pub(super) fn a_vote_waits_for_bodies_that_were_lost() {
     let payload = Payload::new(Height(1), A, vec![body]);
     let digest = digest_of(&payload);
     let accepted = Some((View(1), digest));
-    let record = SlotRecord { accepted, payloads: vec![payload], ..accepted_in_view_1() };
+    let record = SlotRecord { accepted, payloads: vec![payload.clone()], ..accepted_in_view_1() };
     let (mut bench, outputs) = Bench::restarted(ProtocolKind::Pbft, 0, None, &[record]);
     assert!(!outputs.says(is_vote) && outputs.wants_bodies(), "{outputs:?}");
+    let again = pre_prepare(&bench.verifier, 1, payload);
+    assert!(bench.tell(1, again).wants_bodies(), "they are still missing");
+    assert!(!bench.tell(3, Message::Status(status(0))).says(is_vote), "whoever asks");
     assert!(bench.feed(Input::Stored(BlockId(digest))).says(is_vote));
 }
 
@@ -208,4 +212,64 @@ fn decided_slots_are_delivered_after_the_executed_one() {
     };
     assert_eq!(recover([6, 7]).decided(), [6, 7]);
     assert!(matches!(recover([6, 8]).halt(), Some(Halt::CorruptRecovery(_))));
+}
+
+/// A pre-prepare that comes again after a restart changes nothing about a vote that has its bodies.
+#[test]
+fn a_restored_value_is_not_stored_again() {
+    let (mut bench, outputs) =
+        Bench::restarted(ProtocolKind::Pbft, 0, None, &[accepted_in_view_1()]);
+    assert!(outputs.says(is_vote) && !outputs.wants_bodies());
+    assert!(!bench.propose(1, 1, A).wants_bodies());
+    assert!(bench.tell(3, Message::Status(status(0))).says(is_vote));
+}
+
+/// Slots that its view began with are no proposals of their primary: it votes for them like anybody
+/// else.
+#[test]
+fn a_primary_repeats_no_pre_prepare_of_what_its_view_began_with() {
+    let accepted = |slot| SlotRecord {
+        slot: Height(slot),
+        accepted: Some((View(5), at(5, slot, A).digest)),
+        payloads: vec![value(slot, A)],
+        ..accepted_in_view_1()
+    };
+    let records = [accepted(1), accepted(2)];
+    let record = view_record(5, false, 1);
+    let (_, outputs) = Bench::restarted(ProtocolKind::Pbft, 1, Some(&record), &records);
+    let proposed: Vec<Height> = outputs
+        .messages()
+        .filter_map(|(_, message)| match message {
+            Message::PrePrepare(proposed) => Some(proposed.payload.header.height),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(proposed, [Height(2)]);
+    assert_eq!(outputs.receivers(is_vote), [Recipients::All], "for slot 1");
+}
+
+/// Common rules ★: a member that may not sign repeats nothing, whatever it promised.
+#[test]
+fn a_member_that_may_not_sign_repeats_nothing() {
+    let verifier = verifier(ProtocolKind::Pbft);
+    let certificate = prepared(&verifier, at(1, 1, A));
+    let record = SlotRecord { prepared: Some(certificate), ..accepted_in_view_1() };
+    for member in [0, 1] {
+        let machine = machine(ProtocolConfig { signs: false, ..config(&verifier, member) });
+        let mut bench = Bench { verifier: Arc::clone(&verifier), machine, now: Time(0) };
+        let outputs = bench.recover(None, vec![record.encode().bytes], None, Vec::new());
+        assert_eq!(outputs.messages().count(), 0, "member {member}");
+    }
+}
+
+/// Records of a window's slots have places of their own: a slot takes the place of the one a window
+/// before.
+#[test]
+fn a_record_replaces_that_of_the_slot_a_window_before() {
+    let kind = |slot| SlotRecord { slot: Height(slot), ..accepted_in_view_1() }.encode().kind;
+    let places: BTreeSet<RecordKind> = (1..=WINDOW).map(kind).collect();
+    assert_eq!(places.len(), WINDOW as usize);
+    for slot in [1, 2, 255, 256] {
+        assert_eq!(kind(slot), kind(slot + WINDOW), "slot {slot}");
+    }
 }

@@ -71,7 +71,9 @@ fn answers_are_rationed() {
     assert!(bench.tell(2, Message::Status(status(0))).says(is_decided));
     assert!(!bench.tell(2, Message::Status(status(0))).says(is_decided));
     assert!(bench.tell(3, Message::Status(status(0))).says(is_decided), "another member");
-    bench.now = bench.now + Duration::from_millis(32);
+    bench.now = bench.now + Duration::from_micros(31_249);
+    assert!(!bench.tell(2, Message::Status(status(0))).says(is_decided));
+    bench.now = bench.now + Duration::from_micros(1);
     assert!(bench.tell(2, Message::Status(status(0))).says(is_decided));
 }
 
@@ -172,4 +174,129 @@ fn a_value_that_nobody_shows_is_fetched_as_history() {
     bench.tell(2, Message::Proof(proof));
     bench.decide(2, A);
     assert_eq!(bench.ring().behind(), Some(BlockId(at(1, 2, A).digest)));
+}
+
+/// Statuses are numbered, so that each is answered by other members.
+#[test]
+fn each_status_has_its_turn() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    let turn = |outputs: &Outputs| {
+        outputs.messages().find_map(|(_, message)| match message {
+            Message::Status(status) => Some(status.turn),
+            _ => None,
+        })
+    };
+    let turns: Vec<_> = (0..4).map(|_| turn(&bench.ring())).collect();
+    assert_eq!(turns, [1, 2, 3, 4].map(Some));
+}
+
+/// A member that asked all that it asks at its start, and waits for nothing.
+fn quiet(protocol: ProtocolKind) -> Bench {
+    let mut bench = Bench::new(protocol, 0);
+    statuses(&mut bench);
+    bench
+}
+
+/// Time until the next status to everybody.
+#[track_caller]
+fn until_status(bench: &mut Bench) -> Duration {
+    let started = bench.now;
+    assert_eq!(bench.ring_until(is_status).receivers(is_status), [Recipients::All]);
+    bench.now.since(started)
+}
+
+/// A quarter of a timeout, as between statuses.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// Whatever is known and not delivered is waited for: a decision behind a gap, a proof or a
+/// certificate without its value, a view that has not begun.
+#[test]
+fn a_member_asks_for_whatever_it_waits_for() {
+    let waits: [fn(&mut Bench); 4] = [
+        |bench| drop(bench.decide(2, A)),
+        |bench| {
+            let proof = proof(&bench.verifier, at(1, 1, A));
+            bench.tell(2, Message::Proof(proof));
+        },
+        |bench| {
+            let certificate = prepared(&bench.verifier, at(1, 1, A));
+            bench.tell(2, Message::Prepare(certificate));
+        },
+        |bench| drop(bench.leave_view()),
+    ];
+    for waits in waits {
+        let mut bench = quiet(ProtocolKind::LinearPbft);
+        assert_eq!(bench.machine.next_timeout(), None);
+        waits(&mut bench);
+        assert_eq!([(); 3].map(|()| until_status(&mut bench)), [INTERVAL; 3]);
+    }
+}
+
+/// Who learns that it is behind asks soon, before its next turn.
+#[test]
+fn a_member_that_is_behind_asks_soon() {
+    let learns: [fn(&mut Bench); 3] = [
+        |bench| {
+            let ahead = checkpoint(&bench.verifier, CHECKPOINT_EVERY, &[1, 2, 3]);
+            bench.tell(2, Message::Stable(ahead));
+        },
+        |bench| drop(bench.tell(2, Message::Status(status(5)))),
+        |bench| {
+            let changes = empty_changes(&bench.verifier, 2);
+            bench.enter(2, &changes);
+        },
+    ];
+    for learns in learns {
+        let mut bench = quiet(ProtocolKind::Pbft);
+        bench.feed(Input::Work(true));
+        learns(&mut bench);
+        assert_eq!(until_status(&mut bench), INTERVAL / 4);
+        assert_eq!(until_status(&mut bench), INTERVAL);
+    }
+}
+
+/// An idle member that hears of a later decision has missed all of it, and asks once.
+#[test]
+fn an_idle_member_that_is_behind_asks() {
+    let mut bench = quiet(ProtocolKind::Pbft);
+    bench.tell(2, Message::Status(status(5)));
+    assert_eq!(until_status(&mut bench), INTERVAL / 4);
+    assert_eq!(bench.machine.next_timeout(), None, "nothing else is known to be missing");
+}
+
+/// A member that gets on does not ask.
+#[test]
+fn progress_puts_a_status_off() {
+    let mut bench = quiet(ProtocolKind::Pbft);
+    bench.feed(Input::Work(true));
+    bench.now = bench.now + Duration::from_millis(200);
+    bench.decide(1, A);
+    assert_eq!(until_status(&mut bench), INTERVAL);
+}
+
+/// Votes are of one view: who is in another, or waits for it to begin, gets none.
+#[test]
+fn votes_are_sent_again_within_the_view() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    bench.accept(1, 1, A);
+    let later = Status { view: View(2), ..status(0) };
+    assert!(!bench.tell(1, Message::Status(later)).says(is_vote));
+    let waiting = Status { in_view_change: true, ..status(0) };
+    assert!(!bench.tell(2, Message::Status(waiting)).says(is_vote));
+    assert!(bench.tell(3, Message::Status(status(0))).says(is_vote));
+}
+
+/// A view is shown to those who are not in it yet, and to nobody else.
+#[test]
+fn a_member_of_the_view_is_not_shown_it() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    let changes = empty_changes(&bench.verifier, 2);
+    bench.enter(2, &changes);
+    let shown = |bench: &mut Bench, member, view, in_view_change| {
+        let status = Status { view: View(view), in_view_change, ..status(0) };
+        bench.tell(member, Message::Status(status)).says(is_new_view)
+    };
+    assert!(!shown(&mut bench, 1, 2, false));
+    assert!(!shown(&mut bench, 2, 3, true));
+    assert!(shown(&mut bench, 3, 2, true));
 }

@@ -122,3 +122,58 @@ fn an_anchor_is_a_decided_slot_of_its_height() {
     let rule = Rejected::RuleBroken("a snapshot comes with the slot that it is of");
     assert_eq!(nothing, Err(rule));
 }
+
+/// The asker names what it decided last: a run that goes on from there is no conflict.
+#[test]
+fn a_run_that_goes_on_is_no_conflict() {
+    let verifier = verifier(ProtocolKind::Pbft);
+    let records = records(&verifier, &[(2, A), (3, A)]);
+    let run = verify_run(Height(1), Some(id(1, A)), &records, &verifier).expect("sound");
+    assert_eq!((run.conflicts, run.decided.len()), (false, 2));
+}
+
+/// There is no slot 0, whatever a proof says: a member that decided nothing has nothing to be
+/// contradicted.
+#[test]
+fn nothing_conflicts_with_the_genesis() {
+    let verifier = verifier(ProtocolKind::Pbft);
+    let records = records(&verifier, &[(0, A)]);
+    let run = verify_run(Height(0), Some(verifier.genesis()), &records, &verifier);
+    let rule = Rejected::RuleBroken("a run goes on from where it was asked for");
+    assert_eq!(run.err(), Some(rule));
+}
+
+/// A member with work that decided slot 1 half a second ago, whose checkpoint waits if it did not.
+fn fetched(decided: bool, record: fn(Bytes, &Verifier) -> Input) -> (Outputs, Time) {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    bench.feed(Input::Work(true));
+    if decided {
+        bench.decide(1, A);
+    } else {
+        let stable = checkpoint(&bench.verifier, 1, &[0, 1, 2]);
+        bench.tell(2, Message::Stable(stable));
+    }
+    bench.now = Time(500_000);
+    let slot = records(&bench.verifier, &[(1, A)]).remove(0);
+    let input = record(slot, &bench.verifier);
+    let outputs = bench.feed(input);
+    bench.ring_until(is_view_change);
+    (outputs, bench.now)
+}
+
+/// What is fetched is progress, as any decision is: the timer restarts, and a checkpoint that
+/// waited for it moves the window. What was known is none.
+#[test]
+fn fetched_slots_are_progress_once() {
+    let as_run = |record: Bytes, verifier: &Verifier| {
+        let run = verify_run(Height(0), None, &[record], verifier).expect("sound");
+        Input::Run(Box::new(VerifiedRun::Windowed(run)))
+    };
+    let as_state = |record, _: &Verifier| Input::Installed(record);
+    for input in [as_run, as_state] {
+        let (outputs, timed_out) = fetched(false, input);
+        assert_eq!((outputs.stable(), timed_out), (Some(1), Time(1_500_000)));
+        let (outputs, timed_out) = fetched(true, input);
+        assert_eq!((outputs.stable(), timed_out), (None, Time(1_000_000)));
+    }
+}

@@ -334,3 +334,39 @@ fn a_view_change_is_signed_by_its_member() {
     altered.slots.push(prepared_report(prepared(&bench.verifier, at(1, 1, A)), A));
     assert_eq!(bench.refusal(Message::ViewChange(Box::new(altered))), refused);
 }
+
+/// PBFT §4.5.2: the timer of a view starts once enough members wait for it, whatever is decided
+/// meanwhile; and while nothing is to be decided, none runs.
+#[test]
+fn a_decision_alone_starts_no_timer() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    bench.feed(Input::Work(true));
+    bench.leave_view();
+    bench.decide(1, A);
+    assert!((0..40).all(|_| !bench.ring().says(is_view_change)), "nobody else wants view 2");
+
+    let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+    bench.decide(1, A);
+    let rings = (0..10).map_while(|_| bench.machine.next_timeout().map(|_| bench.ring()));
+    assert!(rings.into_iter().all(|outputs| !outputs.says(is_view_change)));
+}
+
+/// Of different view changes of one member into one view the first counts.
+#[test]
+fn a_view_change_is_not_replaced_by_another_into_its_view() {
+    let mut bench = Bench::new(ProtocolKind::Pbft, 2);
+    let verifier = Arc::clone(&bench.verifier);
+    let first = change(&verifier, 2, 1, Vec::new());
+    let report = prepared_report(prepared(&verifier, at(1, 1, A)), A);
+    let second = change(&verifier, 2, 1, vec![report]);
+    for change in [&first, &second] {
+        bench.tell(1, Message::ViewChange(Box::new(change.clone())));
+    }
+    let outputs = hear(&mut bench, 3, 2);
+    let names = outputs.messages().find_map(|(_, message)| match message {
+        Message::NewView(new_view) => Some(new_view.changes.clone()),
+        _ => None,
+    });
+    let names = names.expect("it leads the view");
+    assert_eq!(names[0], (ReplicaId(1), first.digest()));
+}
