@@ -86,14 +86,26 @@ fn both_proofs_of_a_value_agree() {
 fn a_fast_share_is_for_slots_that_are_near() {
     let file = dealt_committee_file(4, 0);
     let mut bench = Bench::started(&verifier_with(ProtocolKind::Sbft, &file), 0).0;
-    let mut has_fast_share = |slot| {
-        let outputs = bench.accept(1, slot, A);
-        let share = outputs.messages().find_map(|(_, message)| match message {
-            Message::SignShare(share) => Some(share.shares.fast.is_some()),
-            _ => None,
-        });
-        share.expect("it votes")
-    };
-    assert!(has_fast_share(WINDOW / 4));
-    assert!(!has_fast_share(WINDOW / 4 + 1));
+    assert!(has_fast_share(&mut bench, WINDOW / 4));
+    assert!(!has_fast_share(&mut bench, WINDOW / 4 + 1));
+}
+
+/// Where one key serves both thresholds one share does too; without a fast path there is no other.
+#[test]
+fn a_fast_share_is_for_keys_and_protocols_that_need_it() {
+    let dealt = verifier_with(ProtocolKind::LinearPbft, &dealt_committee_file(4, 0));
+    for verifier in [verifier(ProtocolKind::Sbft), dealt] {
+        let mut bench = Bench::started(&verifier, 0).0;
+        assert!(!has_fast_share(&mut bench, 1), "{}", verifier.protocol());
+    }
+}
+
+/// Whether the vote for a value of this slot has a share for a fast proof.
+fn has_fast_share(bench: &mut Bench, slot: u64) -> bool {
+    let outputs = bench.accept(1, slot, A);
+    let share = outputs.messages().find_map(|(_, message)| match message {
+        Message::SignShare(share) => Some(share.shares.fast.is_some()),
+        _ => None,
+    });
+    share.expect("it votes")
 }
