@@ -416,7 +416,7 @@ impl Bodies {
             }
             for _ in 0..want.asks_at_once().min(others) {
                 let attempt = want.attempts + 1;
-                let preferred = attempt_target(self.id, self.members, attempt, want.source);
+                let preferred = attempt_target(self.members, attempt, want.source);
                 let Some(member) = with_room(&mut rooms, preferred) else { break };
                 want.attempts = attempt;
                 want.ask_at = now + FETCH_RETRY * attempt.min(3);
@@ -623,16 +623,14 @@ impl Bodies {
     }
 }
 
-/// First whoever must have it, then everybody else in turn.
-fn attempt_target(id: ReplicaId, members: u16, attempt: u32, source: ReplicaId) -> ReplicaId {
+/// First whoever must have it, then everybody else in turn; where it is the own turn, see
+/// [`with_room`].
+fn attempt_target(members: u16, attempt: u32, source: ReplicaId) -> ReplicaId {
     let turn = attempt.saturating_sub(1) + u32::from(source.0);
-    let at = |turn: u32| {
-        ReplicaId(u16::try_from(turn % u32::from(members)).expect("less than the members"))
-    };
-    if at(turn) == id { at(turn + 1) } else { at(turn) }
+    ReplicaId(u16::try_from(turn % u32::from(members)).expect("less than the members"))
 }
 
-/// The preferred member, or the next one that may be asked for more.
+/// The preferred member, or the next one that may be asked for more: `rooms` leaves out this one.
 fn with_room(rooms: &mut BTreeMap<ReplicaId, usize>, preferred: ReplicaId) -> Option<ReplicaId> {
     let next = rooms.range(preferred..).next().or_else(|| rooms.iter().next());
     let member = *next?.0;

@@ -128,3 +128,6 @@ impl PendingQueries {
         self.outbox.pop_front()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -32,6 +32,10 @@ pub(crate) fn committee() -> Arc<Committee> {
 }
 
 pub(crate) fn weighted(weights: &[u64]) -> Arc<Committee> {
+    with_redundancy(weights, 0)
+}
+
+pub(crate) fn with_redundancy(weights: &[u64], redundancy: u64) -> Arc<Committee> {
     let member = |(i, weight): (u8, &u64)| Member {
         identity: identity(i).public().to_string(),
         voting: voting(i).public().to_string(),
@@ -43,7 +47,7 @@ pub(crate) fn weighted(weights: &[u64]) -> Arc<Committee> {
         name: "test".into(),
         epoch: Epoch(1),
         scheme: "ed25519".into(),
-        redundancy: 0,
+        redundancy,
         groups: None,
         members: (0..).zip(weights).map(member).collect(),
     };

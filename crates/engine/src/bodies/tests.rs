@@ -1,3 +1,5 @@
+mod fetching;
+
 use super::lateness::GRACE_MIN;
 use super::{
     Bodies, DECIDED_KEPT, FETCH_PER_MEMBER_MAX, FETCH_RETRY, FETCH_UNDER_WAY_MAX, Fetch,
@@ -84,6 +86,44 @@ fn younger_bodies_or_none_before_an_old_one_are_censorship() {
     assert!(!at(400, 0, &[]), "too soon to tell");
 }
 
+/// Until the limit is over nobody is suspected, and what arrived by then is not younger.
+#[test]
+fn the_limit_of_what_is_passed_over_is_exact() {
+    let mut bodies = bodies();
+    let (old, within, beyond) = (body(1, 1, 10), body(2, 1, 10), body(3, 1, 10));
+    for (body, at) in [(&old, 1), (&within, 501), (&beyond, 502)] {
+        assert!(bodies.take(Time(at), body.reference.author, body));
+        bodies.stored(body.reference);
+    }
+    let passed_over = |now, names: Vec<BodyRef>| {
+        let decided = Payload::new(Height(1), 0, names);
+        let limit = Duration::from_micros(500);
+        bodies.are_passed_over(Time(now), &decided, Time(0), limit, |_| true)
+    };
+    assert!(!passed_over(501, vec![]));
+    assert!(passed_over(502, vec![]));
+    assert!(!passed_over(1_000, vec![within.reference]));
+    assert!(passed_over(1_000, vec![beyond.reference]));
+}
+
+#[test]
+fn the_oldest_pending_bodies_are_announced() {
+    let mut bodies = bodies();
+    let waiting = [body(3, 1, 10), body(1, 1, 10), body(2, 1, 10)];
+    for (body, at) in waiting.iter().zip([10, 20, 30]) {
+        assert!(bodies.take(Time(at), body.reference.author, body));
+        bodies.stored(body.reference);
+    }
+    let names = waiting.map(|body| body.reference);
+    assert_eq!(bodies.pending_since(Time(9), 8), []);
+    assert_eq!(bodies.pending_since(Time(20), 8), names[..2]);
+    assert_eq!(bodies.pending_since(Time(30), 1), names[..1]);
+    assert_eq!(bodies.pending_count(), 3);
+    bodies.decide(&names[..1]);
+    assert_eq!(bodies.pending_since(Time(30), 8), names[1..]);
+    assert_eq!(bodies.pending_count(), 2);
+}
+
 #[test]
 fn unasked_a_member_may_send_only_its_own() {
     let mut bodies = bodies();
@@ -104,6 +144,17 @@ fn an_author_has_a_quota_and_a_block_overrules_it() {
     bodies.stored(second.reference);
     bodies.executed(&[first.reference, second.reference]);
     assert!(take(&mut bodies, 1, &body(1, 3, 600)), "what was executed counts no more");
+}
+
+/// What leaves memory makes room for as many bytes of its author, and for no more.
+#[test]
+fn what_was_executed_makes_room_for_as_much() {
+    let (one, two) = (body(1, 1, 600), body(1, 2, 300));
+    let mut bodies = Bodies::new(SELF, 4, one.raw.len() + two.raw.len());
+    assert!(take(&mut bodies, 1, &one) && take(&mut bodies, 1, &two));
+    bodies.executed(&[one.reference]);
+    assert!(!take(&mut bodies, 1, &body(1, 3, 601)));
+    assert!(take(&mut bodies, 1, &body(1, 4, 600)));
 }
 
 /// Any client key signs requests, so a member can invent bodies without end.
@@ -262,6 +313,19 @@ fn a_body_that_was_decided_long_ago_is_not_pending_for_ever() {
     bodies.stored(one.reference);
     bodies.executed(&[one.reference]);
     assert!(!bodies.has_pending());
+}
+
+/// So many decided names are remembered, the last ones.
+#[test]
+fn the_last_decided_names_are_remembered() {
+    let mut bodies = bodies();
+    let names: Vec<BodyRef> = (0..=DECIDED_KEPT as u64).map(|sequence| name(2, sequence)).collect();
+    bodies.decide(&names[..DECIDED_KEPT]);
+    assert!(bodies.is_decided(&names[0]));
+    assert!(!bodies.is_decided(&names[DECIDED_KEPT]));
+    bodies.decide(&names[DECIDED_KEPT..]);
+    assert!(!bodies.is_decided(&names[0]), "forgotten");
+    assert!(names[1..].iter().all(|name| bodies.is_decided(name)));
 }
 
 /// A proposal of more bytes than any honest leader orders makes nothing welcome.

@@ -1,5 +1,8 @@
 //! Four members that executed, and a network that a test may cut.
 
+mod certificates;
+mod turns;
+
 use super::{AHEAD_MAX, Execution, KEPT};
 use crate::testing::{client, committee, config, request};
 use crate::{Message, Settings};
@@ -327,7 +330,9 @@ fn what_is_far_away_takes_no_room() {
         let said = (Height(height), Digest::ZERO);
         net.members[0].on_share(net.now, ReplicaId(1), said, share.clone());
     }
-    assert_eq!(net.members[0].open.len() as u64, KEPT as u64 + AHEAD_MAX);
+    let [open, _] = net.members[0].occupancy();
+    assert_eq!(open.entries as u64, KEPT as u64 + AHEAD_MAX);
+    assert_eq!(open.bound, open.entries, "full, and no fuller");
 }
 
 /// Found from outside: a share over a height near the end of all numbers is one that is far away.

@@ -1,5 +1,8 @@
 //! One replica at its surface: events in, effects out.
 
+mod dissemination;
+mod executing;
+
 use super::{Replica, Timer};
 use crate::ReplicaConfig;
 use crate::testing::{body, client, config, content, request};

@@ -206,6 +206,11 @@ impl Net {
             })
     }
 
+    /// What a member executed, in its order.
+    pub(crate) fn executed(&self, member: usize) -> &[BodyRef] {
+        &self.members[member].executed
+    }
+
     pub(crate) fn statuses(&self) -> Vec<crate::Status> {
         self.members.iter().map(|member| member.replica.status()).collect()
     }

@@ -1,0 +1,185 @@
+//! Whom wanted bodies are asked of, when, and how many at once.
+
+use super::{SELF, asked, block, bodies, name, take};
+use crate::bodies::lateness::GRACE_MIN;
+use crate::bodies::{
+    Bodies, FETCH_PER_MEMBER_MAX, FETCH_RETRY, FETCH_UNDER_WAY_MAX, Fetch, HEARSAY_ATTEMPTS,
+    HEARSAY_MAX, Need,
+};
+use crate::testing::body;
+use quorate_types::{Body, Height, ReplicaId, Time};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[test]
+fn bodies_that_everybody_has_are_asked_of_all_alike() {
+    let bodies = bodies();
+    let asked: BTreeSet<u16> = (0..256).map(|k| bodies.spread(&name(1, k)).0).collect();
+    assert!(asked.into_iter().eq(0..4));
+}
+
+/// Each time whatever is due is asked for: when, and of whom.
+fn attempts(bodies: &mut Bodies, most: usize) -> Vec<(Time, Vec<u16>)> {
+    let (mut now, mut attempts) = (Time(0), Vec::new());
+    while attempts.len() < most
+        && let Some(at) = bodies.deadline(now)
+    {
+        now = now.max(at);
+        let members: Vec<u16> = asked(bodies, now).into_iter().map(|(member, _)| member).collect();
+        if !members.is_empty() {
+            attempts.push((now, members));
+        }
+    }
+    attempts
+}
+
+/// A name that one member knows alone is asked for eight times, of the others in turn, at growing
+/// intervals; then it is forgotten.
+#[test]
+fn hearsay_is_asked_for_a_few_times_of_everybody_in_turn() {
+    let mut bodies = bodies();
+    bodies.want(Time(0), name(1, 7), ReplicaId(2), Need::Hearsay);
+    let found = attempts(&mut bodies, usize::MAX);
+    let mut at = Time(0) + GRACE_MIN;
+    let mut expected = Vec::new();
+    for (attempt, member) in (1..=HEARSAY_ATTEMPTS).zip([2, 3, 1, 1].into_iter().cycle()) {
+        expected.push((at, vec![member]));
+        at = at + FETCH_RETRY * attempt.min(3);
+    }
+    assert_eq!(found, expected);
+    assert_eq!(bodies.deadline(Time(0)), None, "wanted no longer");
+}
+
+/// Only a body without which nothing executes is asked of several members at once.
+#[test]
+fn what_must_come_is_asked_of_ever_more_members_at_once() {
+    let counts = |need| {
+        let mut bodies = Bodies::new(SELF, 100, 1 << 20);
+        bodies.want(Time(0), name(1, 7), ReplicaId(2), need);
+        let attempts = attempts(&mut bodies, 12);
+        attempts.into_iter().map(|(_, members)| members.len()).collect::<Vec<_>>()
+    };
+    let growing = [1, 1, 1, 1, 1, 1, 2, 2, 3, 4, 5, 7];
+    assert_eq!(counts(Need::Decided(Height(1))), growing);
+    assert_eq!(counts(Need::Overdue(Height(1))), growing);
+    assert_eq!(counts(Need::Proposed), [1; 12]);
+}
+
+/// There is nobody left to ask more than all the others at once.
+#[test]
+fn all_others_at_once_are_asked_at_most() {
+    let (mut bodies, name) = (bodies(), name(1, 7));
+    bodies.want(Time(0), name, ReplicaId(2), Need::Decided(Height(1)));
+    let mut counts = Vec::new();
+    for _ in 0..12 {
+        let [(_, members)] = &attempts(&mut bodies, 1)[..] else { panic!("it is wanted") };
+        assert!(members.iter().is_sorted_by(|one, next| one < next), "once each: {members:?}");
+        counts.push(bodies.attempts(&name));
+    }
+    assert_eq!(counts, [1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 19, 22]);
+}
+
+/// A body that is on disk from an earlier run and came once more was executed since: it is read
+/// back, once, and asked of others only when that takes too long.
+#[test]
+fn what_is_on_disk_twice_is_read_once_before_anybody_is_asked() {
+    let (mut bodies, one) = (bodies(), body(1, 1, 10));
+    bodies.recover(vec![one.reference]);
+    assert!(take(&mut bodies, 1, &one));
+    bodies.stored(one.reference);
+    bodies.decide(&[one.reference]);
+    bodies.executed(&[one.reference]);
+    let (now, later) = (Time(7), Time(7) + FETCH_RETRY);
+    assert!(!bodies.require(now, block(1), &[one.reference], ReplicaId(3)));
+    assert_eq!(bodies.due(now), [Fetch::Load(one.reference)]);
+    assert_eq!(bodies.deadline(now), Some(later));
+    assert_eq!(bodies.due(Time(later.0 - 1)), []);
+    assert_eq!(bodies.due(later), [Fetch::Request(ReplicaId(3), vec![one.reference])]);
+}
+
+/// What was asked for counts until it comes or is asked for again, what waits for its grace does
+/// not.
+#[test]
+fn so_many_bodies_are_under_way_at_once() {
+    let mut bodies = Bodies::new(SELF, 100, 1 << 20);
+    let wanted: Vec<Arc<Body>> = (1..=40).map(|k| body(k, 1, 10)).collect();
+    for body in &wanted {
+        let author = body.reference.author;
+        bodies.want(Time(0), body.reference, author, Need::Decided(Height(1)));
+    }
+    bodies.want(Time(0), name(50, 1), ReplicaId(50), Need::Overdue(Height(1)));
+    assert_eq!(bodies.deadline(Time(0)), Some(Time(0)));
+    assert_eq!(asked(&mut bodies, Time(0)), [(50, name(50, 1))]);
+    let now = Time(0) + GRACE_MIN;
+    assert_eq!(bodies.deadline(now), Some(now));
+    let first = asked(&mut bodies, now);
+    assert_eq!(first.len(), FETCH_UNDER_WAY_MAX - 1);
+    assert_eq!(asked(&mut bodies, now), []);
+    assert_eq!(bodies.deadline(now), Some(Time(0) + FETCH_RETRY), "no room before");
+    let come = wanted.iter().find(|body| body.reference == first[0].1).expect("one of them");
+    assert!(bodies.take(now, come.reference.author, come));
+    assert_eq!(bodies.deadline(now), Some(now), "there is room for one");
+    assert_eq!(asked(&mut bodies, now).len(), 1);
+    bodies.executed(&[name(50, 1)]);
+    assert_eq!(asked(&mut bodies, now).len(), 1, "and for another");
+    let again = now + FETCH_RETRY;
+    assert_eq!(bodies.deadline(again), Some(now));
+    assert_eq!(asked(&mut bodies, again).len(), FETCH_UNDER_WAY_MAX);
+}
+
+/// A member is asked again when more than half of what it was asked for is here.
+#[test]
+fn a_busy_member_is_asked_again_when_half_of_it_came() {
+    let mut bodies = Bodies::new(SELF, 2, 1 << 20);
+    let wanted: Vec<Arc<Body>> = (0..16).map(|sequence| body(1, sequence, 10)).collect();
+    for body in &wanted {
+        bodies.want(Time(0), body.reference, ReplicaId(1), Need::Overdue(Height(1)));
+    }
+    assert_eq!(asked(&mut bodies, Time(0)).len(), FETCH_PER_MEMBER_MAX);
+    let half = FETCH_PER_MEMBER_MAX / 2;
+    for come in &wanted[..half] {
+        assert!(take(&mut bodies, 1, come));
+        assert_eq!(asked(&mut bodies, Time(0)), []);
+    }
+    assert!(take(&mut bodies, 1, &wanted[half]));
+    assert_eq!(asked(&mut bodies, Time(0)).len(), half + 1);
+}
+
+/// What was decided, or is on the disk, is nothing that a member could tell.
+#[test]
+fn news_of_what_is_known_is_no_hearsay() {
+    let (mut bodies, decided, stored) = (bodies(), name(1, 1), name(1, 2));
+    bodies.decide(&[decided]);
+    bodies.recover(vec![stored]);
+    for known in [decided, stored] {
+        bodies.want(Time(0), known, ReplicaId(2), Need::Hearsay);
+        assert_eq!(bodies.deadline(Time(0)), None, "{known:?}");
+    }
+}
+
+/// Whoever is no member may hear of as many bodies as its bound says, from all members together.
+#[test]
+fn hearsay_of_all_members_together_is_within_its_bound() {
+    let mut learner = Bodies::new(ReplicaId(4), 4, 1_000);
+    for member in 0..4 {
+        let names = (0..2 * HEARSAY_MAX as u64).map(|sequence| name(member, sequence));
+        names.for_each(|name| learner.want(Time(0), name, ReplicaId(member), Need::Hearsay));
+    }
+    let [hearsay, ..] = learner.occupancy();
+    assert_eq!((hearsay.entries, hearsay.bound), (4 * HEARSAY_MAX, 4 * HEARSAY_MAX));
+}
+
+/// One body in time lets the wait for its author fade; its copies say nothing more.
+#[test]
+fn copies_say_nothing_of_how_late_their_author_is() {
+    let mut bodies = bodies();
+    let (author, late, prompt) = (ReplicaId(1), body(1, 1, 10), body(1, 2, 10));
+    bodies.want(Time(0), late.reference, ReplicaId(2), Need::Proposed);
+    assert!(bodies.take(Time(160_000), author, &late));
+    assert_eq!(bodies.grace(author), Duration::from_millis(240));
+    assert!(bodies.take(Time(300_000), author, &prompt));
+    assert_eq!(bodies.grace(author), Duration::from_millis(225), "a sixteenth less");
+    assert!(!bodies.take(Time(300_000), author, &prompt));
+    assert_eq!(bodies.grace(author), Duration::from_millis(225));
+}
