@@ -22,9 +22,8 @@ fn bodies_that_everybody_has_are_asked_of_all_alike() {
 /// Each time whatever is due is asked for: when, and of whom.
 fn attempts(bodies: &mut Bodies, most: usize) -> Vec<(Time, Vec<u16>)> {
     let (mut now, mut attempts) = (Time(0), Vec::new());
-    while attempts.len() < most
-        && let Some(at) = bodies.deadline(now)
-    {
+    for _ in 0..100 {
+        let Some(at) = bodies.deadline(now).filter(|_| attempts.len() < most) else { break };
         now = now.max(at);
         let members: Vec<u16> = asked(bodies, now).into_iter().map(|(member, _)| member).collect();
         if !members.is_empty() {
