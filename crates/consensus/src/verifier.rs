@@ -322,3 +322,6 @@ fn trim<K: Ord, V>(cache: &mut BTreeMap<K, V>) {
         cache.pop_first();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -65,7 +65,7 @@ fn a_path_goes_from_the_root_oldest_first() {
 #[test]
 fn deciding_drops_what_does_not_descend() {
     let mut tree = tree();
-    assert!(tree.has_payload());
+    assert!(tree.has_payload() && !tree.is_empty());
     tree.decide(id(2));
     assert_eq!((tree.root().id, tree.root().view, tree.len()), (id(2), View(2), 1));
     assert!(tree.contains(id(2)) && tree.contains(id(4)));

@@ -54,3 +54,22 @@ fn views_that_are_over_count_no_more() {
     assert_eq!(changes.begin(View(3), View(3), name(100)), None);
     assert_eq!(changes.of[&SIGNER].len(), 1);
 }
+
+/// Those that are checked for a new view take nothing from what is known, up to as many again.
+#[test]
+fn what_a_new_view_names_leaves_the_others_known() {
+    let mut changes = CheckedChanges::default();
+    let few = CHANGES_MAX as u64;
+    for number in 0..2 * few {
+        changes.want(BTreeSet::from([name(number)]));
+        assert_eq!(begin(&mut changes, number), None);
+        changes.end(name(number), Ok(()));
+    }
+    for number in 0..2 * few {
+        assert_eq!(begin(&mut changes, number), Some(Ok(())), "{number}");
+    }
+    changes.want(BTreeSet::from([name(2 * few)]));
+    assert_eq!(begin(&mut changes, 2 * few), None);
+    assert_eq!(begin(&mut changes, 0), Some(Err(Rejected::TooFarAhead)), "the oldest made room");
+    assert_eq!(begin(&mut changes, 1), Some(Ok(())));
+}

@@ -43,8 +43,10 @@ fn a_collector_that_missed_its_turn_is_not_awaited_for_a_while() {
 fn a_collector_that_is_heard_is_awaited_again() {
     let mut backoff = CollectorBackoff::new(MAX);
     backoff.timed_out(millis(0), &[FIRST, SECOND]);
+    assert_eq!(backoff.len(), 2);
     backoff.heard(FIRST);
     assert!(backoff.awaits(millis(1), FIRST) && !backoff.awaits(millis(1), SECOND));
+    assert_eq!(backoff.len(), 1);
     backoff.observed(SECOND, Duration::from_millis(10));
     assert!(backoff.awaits(millis(1), SECOND));
 }

@@ -25,3 +25,12 @@ fn each_kind_and_reason_is_counted_apart() {
     ];
     assert!(counts.iter().eq(expected), "{counts:?}");
 }
+
+/// Logs and failed tests show what was counted, not the zeros.
+#[test]
+fn counts_are_written_without_the_zeros() {
+    let mut counts = IgnoredCounts::default();
+    assert_eq!(format!("{counts:?}"), "[]");
+    counts.count(MessageKind::Vote, Ignored::StaleView);
+    assert_eq!(format!("{counts:?}"), "[(Vote, StaleView, 1)]");
+}

@@ -200,11 +200,47 @@ mod tests {
         assert_eq!(reputation.0.len(), 1);
         assert_eq!(reputation.0[0].again, 0, "one turn is one failure");
         assert_eq!(reputation.leader(passing(7), &turns, 4), ReplicaId(0), "its next turn");
+        assert_eq!(reputation.leader(passing(3 + 4 * 8), &turns, 4), ReplicaId(0), "its eighth");
         assert_eq!(
             reputation.leader(passing(4 + 4 * 8 + 3), &turns, 4),
             ReplicaId(3),
             "it is tried"
         );
+    }
+
+    /// However long turns are, the next one is somebody else's.
+    #[test]
+    fn the_turn_after_a_long_one_is_found() {
+        let weights = Weights::equal(4);
+        let turns = RoundRobin::new(&weights).with_tenure(1_000);
+        let (before, view) = (View(3_000), View(4_001));
+        let reputation =
+            LeaderReputation::default().after((before, view), ReplicaId(0), &turns, &weights);
+        assert_eq!(reputation.leader(View(7_001), &turns, 4), ReplicaId(0), "3 is passed over");
+    }
+
+    /// An election by somebody else, in which whoever has a turn has many views in a row.
+    #[derive(Debug)]
+    struct LongRuns;
+
+    impl LeaderElection for LongRuns {
+        fn leader(&self, view: View) -> ReplicaId {
+            ReplicaId(u16::try_from(view.previous().0 / 12 % 4).expect("one of four"))
+        }
+    }
+
+    /// An election need not know turns: views are looked at one by one, several rounds of them.
+    #[test]
+    fn a_run_of_views_is_passed_over() {
+        let weights = Weights::equal(4);
+        // Member 3's run, views 37 to 48, came to nothing; its views come again from 85 on.
+        let failed = LeaderReputation::default();
+        let failed = failed.after((View(36), View(49)), ReplicaId(0), &LongRuns, &weights);
+        assert_eq!(LongRuns.leader(View(85)), ReplicaId(3));
+        assert_eq!(failed.leader(View(60), &LongRuns, 4), ReplicaId(0));
+        let mut since_then = failed;
+        since_then.fail(ReplicaId(3), View(84));
+        assert_eq!(since_then.leader(View(85), &LongRuns, 4), ReplicaId(0), "12 views ahead");
     }
 
     #[test]

@@ -27,6 +27,7 @@ fn equals_lead_one_after_the_other_from_view_1() {
 fn turns_are_in_proportion_to_weights_and_interleaved() {
     assert_eq!(named(&leaders(&[3, 1, 1, 1]), 7), [0, 1, 0, 2, 0, 3, 0]);
     assert_eq!(named(&leaders(&[30, 10, 10, 10]), 7), [0, 1, 0, 2, 0, 3, 0]);
+    assert_eq!(leaders(&[30, 10, 10, 10]).round(), 6, "no longer than it has to be");
     assert_eq!(named(&leaders(&[1, 2, 1]), 5), [1, 0, 1, 2, 1]);
     assert_eq!(named(&leaders(&[2, 2, 1]), 6), [0, 1, 2, 0, 1, 0]);
 }

@@ -1,4 +1,4 @@
-use super::{Collector, Progress, Tally};
+use super::{Ballots, Collector, Progress, Tally};
 use crate::ProposalKey;
 use crate::ProtocolKind;
 use crate::Verifier;
@@ -131,4 +131,77 @@ fn a_wait_ends_with_everybody_or_its_time() {
     let (_, progress, _) = run(&mut tally, Time(6), &mut collector);
     assert_eq!(signers(&progress), [(7, vec![0, 1, 2, 3])]);
     assert_eq!(tally.deadline(), None);
+}
+
+/// Jobs are told apart by their numbers: what another tally's comes to says nothing of this one.
+#[test]
+fn a_job_is_of_one_tally() {
+    let mut collector = collector();
+    let [mut one, mut other] = [7, 8].map(|wording| {
+        let mut tally = Tally::new(4, Duration::ZERO);
+        (0..3).for_each(|signer| assert!(add(&mut tally, signer, wording, true)));
+        tally
+    });
+    let [of_one, of_other] =
+        [&mut one, &mut other].map(|tally| tally.combine(Time(0), &mut collector).remove(0));
+    assert!(one.awaits(of_one.id) && !one.awaits(of_other.id));
+    let mut invalid = Vec::new();
+    let strange = one.combined(&of_other.run(), &mut collector, &mut invalid);
+    assert_eq!(strange, Progress::Waiting);
+    assert!(one.is_combining(), "its own job is under way");
+    let own = one.combined(&of_one.run(), &mut collector, &mut invalid);
+    assert_eq!(signers(&own), [(7, vec![0, 1, 2])]);
+}
+
+/// A wording is combined again only for shares that came since, and never without any.
+#[test]
+fn only_wordings_with_new_shares_are_combined_again() {
+    for (last, done) in [(7, vec![(7, vec![0, 2, 3])]), (8, vec![(7, vec![0, 2]), (8, vec![3])])] {
+        let (mut tally, mut collector) = (Tally::new(4, Duration::ZERO), collector());
+        add(&mut tally, 0, 7, true);
+        add(&mut tally, 1, 8, false);
+        add(&mut tally, 2, 7, true);
+        let (jobs, progress, blamed) = run(&mut tally, Time(0), &mut collector);
+        assert_eq!((jobs, signers(&progress), blamed), (2, vec![], vec![1]));
+        add(&mut tally, 3, last, true);
+        let (jobs, progress, _) = run(&mut tally, Time(0), &mut collector);
+        assert_eq!((jobs, signers(&progress)), (1, done), "the last share is for {last}");
+    }
+}
+
+/// It is done when the jobs of all wordings are back, though one of them be enough.
+#[test]
+fn a_tally_waits_for_each_of_its_jobs() {
+    let (mut tally, mut collector) = (Tally::new(4, WAIT), collector());
+    for (signer, wording) in [(0, 7), (1, 7), (2, 7), (3, 8)] {
+        add(&mut tally, signer, wording, true);
+    }
+    let jobs = tally.combine(Time(0), &mut collector);
+    let mut invalid = Vec::new();
+    let mut back = jobs.iter().map(|job| tally.combined(&job.run(), &mut collector, &mut invalid));
+    assert_eq!(back.next(), Some(Progress::Waiting));
+    let all = back.next().expect("two wordings");
+    assert_eq!(signers(&all), [(7, vec![0, 1, 2]), (8, vec![3])]);
+}
+
+/// Of members that may state different things each is counted for one.
+#[test]
+fn ballots_count_each_member_once() {
+    let mut ballots = Ballots::new(4, Duration::ZERO);
+    assert_eq!(ballots.len(), 0);
+    let add = |ballots: &mut Ballots<u8>, signer: u8, statement: u8| {
+        let share = secret(signer).sign(&[statement]);
+        ballots.add(ReplicaId(u16::from(signer)), statement, || vec![statement], share)
+    };
+    assert!(add(&mut ballots, 0, 7) && !add(&mut ballots, 0, 8) && add(&mut ballots, 1, 8));
+    assert_eq!(ballots.len(), 2);
+    let has = [0, 1, 2, 3].map(|signer| ballots.has(ReplicaId(signer)));
+    assert_eq!(has, [true, true, false, false]);
+    assert!(add(&mut ballots, 2, 8) && add(&mut ballots, 3, 8));
+    let mut collector = collector();
+    let jobs = ballots.combine(Time(0), &mut collector);
+    let made = ballots.combined(&jobs[0].run(), &mut collector, &mut Vec::new());
+    let (statement, certificate) = made.expect("three of four state it");
+    assert_eq!((statement, certificate.signers.iter().collect()), (8, vec![1, 2, 3]));
+    assert_eq!((jobs.len(), ballots.len()), (1, 2));
 }
