@@ -165,3 +165,6 @@ impl ProtocolKind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

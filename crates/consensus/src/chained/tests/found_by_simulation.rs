@@ -22,7 +22,7 @@ fn answers(cluster: &Cluster, id: u16, to: u16) -> Vec<Message> {
 }
 
 /// A chain of empty blocks in consecutive views from 1 on, each with its certificate.
-fn chain(keys: &Keys, length: u64) -> Vec<(Block, Qc)> {
+pub(super) fn chain(keys: &Keys, length: u64) -> Vec<(Block, Qc)> {
     let mut justify = keys.genesis();
     let mut chain = Vec::new();
     for view in 1..=length {

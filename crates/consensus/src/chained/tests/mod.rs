@@ -6,13 +6,16 @@
 mod catching_up;
 mod certificates;
 mod chaos;
+mod checks;
 mod collecting;
 mod costs;
 mod encodings;
 mod found_by_simulation;
 pub(crate) mod harness;
+mod reading;
 mod reputation;
 mod restart;
+mod runs;
 mod timing;
 pub(crate) mod voting;
 mod weights;
