@@ -1,9 +1,10 @@
 //! Collecting votes (common.md: Collecting votes, aggregate first; jolteon.md: Leader wait).
 
 use super::harness::*;
-use crate::chained::{Block, Message, Vote};
-use crate::{Ignored, Input, MessageKind, ProtocolView, Rule};
-use quorate_types::{Recipients, ReplicaId, Time, View};
+use crate::block_tree::TreeBlock;
+use crate::chained::{Block, Message, Vote, verify_run};
+use crate::{Ignored, Input, MessageKind, ProtocolView, Rule, VerifiedRun};
+use quorate_types::{Height, Recipients, ReplicaId, Time, View};
 use std::time::Duration;
 
 /// Replica 1 collects the votes for a block of view 1.
@@ -212,4 +213,114 @@ fn parked_blocks_are_bounded() {
     }
     assert!(cluster.node(3).machine.parked.len() <= 16);
     assert_eq!(cluster.node(3).machine.view(), View(99));
+}
+
+/// The same with the lowest views given up for higher ones, at the bound and no sooner.
+#[test]
+fn the_lowest_of_too_many_parked_blocks_is_dropped() {
+    let mut cluster = Cluster::of(10, |_| {});
+    let keys = &cluster.keys;
+    let mut justify =
+        keys.certify_by(&keys.block(1, &keys.genesis(), 1, &[]), &[0, 1, 2, 3, 4, 5, 6]);
+    let mut blocks = Vec::new();
+    for view in 2..=10 {
+        let twins = [7, 8].map(|k| keys.block(view, &justify, view, &[k]));
+        justify = keys.certify_by(&twins[0], &[0, 1, 2, 3, 4, 5, 6]);
+        blocks.extend(twins);
+    }
+    for block in &blocks {
+        cluster.tell(0, block.author.0, cluster.keys.propose(block)).unwrap();
+    }
+    let parked: Vec<u64> = cluster.node(0).machine.parked.keys().map(|(view, _)| view.0).collect();
+    let expected: Vec<u64> = (3..=10).flat_map(|view| [view, view]).collect();
+    assert_eq!(parked, expected);
+}
+
+/// A parked block waits for its parent over views that go by meanwhile, but not for ever.
+#[test]
+fn a_parked_block_outlives_some_views() {
+    for (until, waits) in [(3, true), (10, true), (11, false)] {
+        let mut cluster = Cluster::new();
+        let genesis = cluster.keys.genesis();
+        let one = cluster.keys.block(1, &genesis, 1, &[]);
+        let qc = cluster.keys.certify(&one);
+        let two = cluster.keys.block(2, &qc, 2, &[]);
+        cluster.tell(3, 1, cluster.keys.propose(&two)).unwrap();
+        let tc = cluster.keys.tc(until - 1, &qc, &[(1, &[0, 1, 2])]);
+        cluster.tell(3, 0, certificates(&qc, Some(&tc))).unwrap();
+        assert_eq!(cluster.node(3).view(), until);
+        let served = [borsh::to_vec(&one).unwrap().into()];
+        let verifier = &cluster.node(3).verifier;
+        let run = verify_run(Height(0), Some(genesis.id), one.id(), &[], &served, verifier);
+        cluster.feed(3, Input::Run(Box::new(VerifiedRun::Chained(run.unwrap()))));
+        assert_eq!(cluster.node(3).machine.has_block(two.id()), waits, "in view {until}");
+    }
+}
+
+/// Entering a view drops what was collected for those before it, and nothing that is of use: votes
+/// of the view before may still make a certificate.
+#[test]
+fn views_that_are_over_keep_nothing() {
+    let mut cluster = Cluster::new();
+    let genesis = cluster.keys.genesis();
+    let collected = |cluster: &Cluster| {
+        let machine = &cluster.node(1).machine;
+        let (tallies, reported) = (&machine.timeouts.tallies, &machine.timeouts.reported);
+        let votes: Vec<u64> = machine.votes.tallies.keys().map(|view| view.0).collect();
+        (votes, tallies.len(), reported.len(), machine.proposals_seen.len())
+    };
+    let first = cluster.keys.block(1, &genesis, 1, &[]);
+    cluster.tell(1, 0, cluster.keys.propose(&first)).unwrap();
+    let timeout = cluster.keys.timeout(0, 1, &genesis, None);
+    cluster.tell(1, 0, Message::Timeout(timeout)).unwrap();
+    for view in [2, 3] {
+        let block = cluster.keys.block(view, &genesis, 1, &[]);
+        cluster.tell(1, 2, Message::Vote(cluster.keys.vote(2, &block))).unwrap();
+    }
+    assert_eq!(collected(&cluster), (vec![1, 2, 3], 1, 1, 1), "its own vote is of view 1");
+    let tc = cluster.keys.tc(2, &genesis, &[(0, &[0, 2, 3])]);
+    cluster.tell(1, 0, certificates(&genesis, Some(&tc))).unwrap();
+    assert_eq!(collected(&cluster), (vec![2, 3], 0, 0, 0));
+}
+
+/// Decisions are remembered up to a bound, the latest of them.
+#[test]
+fn so_many_decisions_are_remembered() {
+    let mut cluster = Cluster::new();
+    for (block, _) in super::found_by_simulation::chain(&cluster.keys, 270) {
+        cluster.tell(3, block.author.0, cluster.keys.propose(&block)).unwrap();
+    }
+    let decided: Vec<_> = cluster.node(3).decided.iter().map(|d| d.block).collect();
+    assert_eq!(decided.len(), 268);
+    let known = |id: &quorate_types::BlockId| cluster.node(3).machine.has_block(*id);
+    assert_eq!(decided.iter().filter(|id| known(id)).count(), 256);
+    assert!(decided[268 - 256..].iter().all(known));
+}
+
+/// An equivocating leader takes nothing from its first block: shown again, it gets the same vote
+/// again.
+#[test]
+fn a_second_block_does_not_hide_the_first() {
+    let mut cluster = Cluster::new();
+    let genesis = cluster.keys.genesis();
+    let [one, other] = [7, 8].map(|k| cluster.keys.block(1, &genesis, 1, &[k]));
+    for block in [&one, &other, &one] {
+        cluster.tell(3, 0, cluster.keys.propose(block)).unwrap();
+    }
+    let vote = cluster.keys.vote(3, &one);
+    assert_eq!(cluster.node(3).votes(), [vote.clone(), vote]);
+    assert_eq!(cluster.node(3).misbehaviour, [(ReplicaId(0), Rule::Equivocation)]);
+}
+
+/// A vote for what has its certificate is ignored, and counted as such.
+#[test]
+fn a_vote_after_the_certificate_is_ignored() {
+    let mut cluster = Cluster::new();
+    let block = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[7]);
+    for signer in [0, 2, 3, 1] {
+        cluster.tell(1, signer, Message::Vote(cluster.keys.vote(signer, &block))).unwrap();
+    }
+    let ignored = cluster.node(1).machine.ignored();
+    assert_eq!(ignored.of(MessageKind::Vote, Ignored::AlreadyCertified), 1, "{ignored:?}");
+    assert_eq!(cluster.node(1).machine.votes.len(), 1);
 }

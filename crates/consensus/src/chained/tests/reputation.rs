@@ -2,6 +2,7 @@
 
 use super::harness::*;
 use crate::block_tree::TreeBlock;
+use crate::chained::{Block, Qc};
 use crate::leader::{LeaderReputation, RoundRobin};
 use crate::{ProtocolConfig, ProtocolKind, ProtocolView, Rule};
 use quorate_types::{ReplicaId, View};
@@ -142,4 +143,95 @@ fn who_is_passed_over_does_not_lead() {
     cluster.tell(0, 3, cluster.keys.propose(&block)).unwrap();
     assert_eq!(cluster.node(0).votes().len(), seen);
     assert!(!cluster.node(0).machine.has_block(block.id()));
+}
+
+/// The block of `view` on a certified one of this reputation, with what comes of it.
+fn extend(keys: &Keys, view: u64, justify: &Qc, height: u64, before: &LeaderReputation) -> Block {
+    let weights = keys.committee.weights();
+    let mut block = keys.block(view, justify, height, &[]);
+    if view != justify.view.0 + 1 {
+        block.tc = Some(keys.tc(view - 1, justify, &[(justify.view.0, &[0, 1, 2])]));
+    }
+    let (views, turns) = ((justify.view, block.view), RoundRobin::new(weights));
+    block.reputation = before.after(views, block.author, &turns, weights);
+    block
+}
+
+/// A chain up to view 7 in which member 3's turn, view 4, came to nothing: in view 8, its next one,
+/// it is passed over for member 0, if the certificate of view 7 leads there.
+fn past_a_failed_turn(keys: &Keys) -> Vec<(Block, Qc)> {
+    let (mut justify, mut reputation) = (keys.genesis(), LeaderReputation::new());
+    let mut chain = Vec::new();
+    for (height, view) in (1..).zip([1, 2, 3, 5, 6, 7]) {
+        let block = extend(keys, view, &justify, height, &reputation);
+        (justify, reputation) = (keys.certify(&block), block.reputation.clone());
+        chain.push((block, justify.clone()));
+    }
+    chain
+}
+
+/// A member that has the chain up to view 7, whose certificate it lacks, and stands in view 8 by
+/// timeouts.
+fn in_view_8_by_timeouts(id: u16) -> (Cluster, Vec<(Block, Qc)>) {
+    let mut cluster = Cluster::with(Keys::new(4), reputation);
+    let chain = past_a_failed_turn(&cluster.keys);
+    for (block, _) in &chain {
+        cluster.tell(id, block.author.0, cluster.keys.propose(block)).unwrap();
+    }
+    let tc = cluster.keys.tc(7, &chain[4].1, &[(6, &[1, 2, 3])]);
+    cluster.tell(id, 1, certificates(&chain[4].1, Some(&tc))).unwrap();
+    let upcoming = cluster.node(id).machine.upcoming_leaders(1);
+    assert_eq!((cluster.node(id).view(), upcoming), (8, vec![ReplicaId(3)]), "by turns");
+    (cluster, chain)
+}
+
+/// The certificate of the view before may come after its timeouts, and name another leader for the
+/// view that both lead to: that one proposes.
+#[test]
+fn a_certificate_after_the_timeouts_makes_another_lead() {
+    let (mut cluster, chain) = in_view_8_by_timeouts(0);
+    let before = cluster.node(0).proposals().len();
+    cluster.pending.push(body(9));
+    cluster.tell(0, 1, certificates(&chain[5].1, None)).unwrap();
+    assert_eq!(cluster.node(0).machine.upcoming_leaders(1), [ReplicaId(0)]);
+    let proposals = cluster.node(0).proposals();
+    assert_eq!(proposals.len(), before + 1);
+    let block = &proposals[before].block;
+    assert_eq!((block.view, block.author), (View(8), ReplicaId(0)));
+    assert_eq!((&block.justify, &block.tc), (&chain[5].1, &None));
+}
+
+/// Unless it has voted for another's block in that view.
+#[test]
+fn who_voted_in_a_view_does_not_take_it_over() {
+    let (mut cluster, chain) = in_view_8_by_timeouts(0);
+    let before = cluster.node(0).proposals().len();
+    cluster.pending.push(body(9));
+    let others = extend(&cluster.keys, 8, &chain[4].1, 6, &chain[4].0.reputation);
+    cluster.tell(0, 3, cluster.keys.propose(&others)).unwrap();
+    let promised = cluster.node(0).promises().map(|promised| promised.voted_view);
+    assert_eq!(promised, Some(View(8)));
+    cluster.tell(0, 1, certificates(&chain[5].1, None)).unwrap();
+    assert_eq!(cluster.node(0).machine.upcoming_leaders(1), [ReplicaId(0)]);
+    assert_eq!(cluster.node(0).proposals().len(), before);
+}
+
+/// Whoever led the view that timed out has failed, not the one whose turn it was.
+#[test]
+fn a_failure_is_of_the_leader_that_was_waited_for() {
+    let mut cluster = Cluster::with(Keys::new(4), reputation);
+    let chain = past_a_failed_turn(&cluster.keys);
+    for (block, _) in &chain {
+        cluster.tell(1, block.author.0, cluster.keys.propose(block)).unwrap();
+    }
+    let qc = &chain[5].1;
+    cluster.tell(1, 0, certificates(qc, None)).unwrap();
+    let trusted = |cluster: &Cluster| {
+        let failures = &cluster.node(1).machine.leader_failures;
+        [0, 1, 2, 3].map(|member| failures.trusts(ReplicaId(member)))
+    };
+    assert_eq!(trusted(&cluster), [true, true, true, false]);
+    let tc = cluster.keys.tc(8, qc, &[(7, &[1, 2, 3])]);
+    cluster.tell(1, 2, certificates(qc, Some(&tc))).unwrap();
+    assert_eq!(trusted(&cluster), [false, true, true, false]);
 }

@@ -7,7 +7,7 @@ use crate::{Input, ProtocolView};
 use bytes::Bytes;
 use quorate_types::View;
 use quorate_types::machine::Halt;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The same vote is sent again byte for byte; another id for the same view is refused.
 pub(super) fn check_a_vote_survives_a_restart() -> Check {
@@ -226,4 +226,28 @@ fn the_record_holds_the_undecided_chain() {
     for block in [&one, &two] {
         assert!(cluster.node(3).machine.has_block(block.id()));
     }
+}
+
+/// Votes after the highest certificate are remembered over a restart, with their blocks: views that
+/// go by after it do not drop them, nor does another restart.
+#[test]
+fn a_block_voted_for_before_a_restart_survives_views_after_it() {
+    let mut cluster = Cluster::new();
+    let genesis = cluster.keys.genesis();
+    let one = cluster.keys.block(1, &genesis, 1, &[]);
+    let qc = cluster.keys.certify(&one);
+    let two = cluster.keys.block(2, &qc, 2, &[]);
+    cluster.tell(3, 0, cluster.keys.propose(&one)).unwrap();
+    cluster.tell(3, 1, cluster.keys.propose(&two)).unwrap();
+    cluster.restart(3);
+    let voted = |cluster: &Cluster| cluster.node(3).machine.voted.clone();
+    assert_eq!(voted(&cluster), BTreeMap::from([(View(2), two.id())]));
+    let tc = cluster.keys.tc(20, &qc, &[(1, &[0, 1, 2])]);
+    cluster.tell(3, 0, certificates(&qc, Some(&tc))).unwrap();
+    assert_eq!(cluster.node(3).view(), 21);
+    assert!(cluster.node(3).machine.has_block(two.id()), "dropped with its view");
+    cluster.submit(7);
+    cluster.fire(3).unwrap();
+    cluster.restart(3);
+    assert!(cluster.node(3).machine.has_block(two.id()), "lost in another restart");
 }

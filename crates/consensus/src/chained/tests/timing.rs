@@ -329,3 +329,39 @@ fn a_late_payload_is_dropped() {
     cluster.feed(0, Input::Payload { view: View(1), parent: genesis.id, payload });
     assert!(cluster.node(0).proposals().is_empty());
 }
+
+/// The first timeout certificate of a view is what is shown for it, whoever makes others.
+#[test]
+fn the_first_timeout_certificate_of_a_view_stays() {
+    let mut cluster = Cluster::new();
+    let genesis = cluster.keys.genesis();
+    let [first, other] =
+        [&[0, 1, 2], &[1, 2, 3]].map(|signers| cluster.keys.tc(4, &genesis, &[(0, signers)]));
+    assert_ne!(first, other);
+    cluster.submit(7);
+    for tc in [&first, &other] {
+        cluster.tell(3, 0, certificates(&genesis, Some(tc))).unwrap();
+    }
+    cluster.fire(3).unwrap();
+    let shown = cluster.node(3).timeouts().pop().and_then(|timeout| timeout.high_tc);
+    assert_eq!(shown, Some(first));
+}
+
+/// An answer shows the timeout certificate only where the other one does not lead as far.
+#[test]
+fn an_answer_shows_one_reason_for_the_view() {
+    let mut cluster = Cluster::new();
+    let genesis = cluster.keys.genesis();
+    let one = cluster.keys.certify(&cluster.keys.block(1, &genesis, 1, &[]));
+    let tc = cluster.keys.tc(1, &genesis, &[(0, &[0, 1, 2])]);
+    let answer = |cluster: &mut Cluster| {
+        cluster.wire.clear();
+        let old = cluster.keys.timeout(2, 1, &genesis, None);
+        cluster.tell(3, 2, Message::Timeout(old)).unwrap();
+        cluster.wire.pop_back().expect("an answer").message
+    };
+    cluster.tell(3, 0, certificates(&genesis, Some(&tc))).unwrap();
+    assert_eq!(answer(&mut cluster), certificates(&genesis, Some(&tc)));
+    cluster.tell(3, 0, certificates(&one, None)).unwrap();
+    assert_eq!(answer(&mut cluster), certificates(&one, None), "both lead to view 2");
+}

@@ -407,3 +407,87 @@ fn has_block_knows_decided_blocks() {
         assert!(cluster.node(3).machine.has_block(block));
     }
 }
+
+/// Propose: one block a view, by its leader alone, in that view alone, if it may sign.
+#[test]
+fn a_payload_is_proposed_once_by_the_leader_of_its_view() {
+    let propose = |cluster: &mut Cluster, id: u16, view: u64, k: u64| {
+        let payload = quorate_types::Payload::new(Height(1), 0, vec![body(k)]);
+        let parent = cluster.keys.genesis().id;
+        cluster.feed(id, Input::Payload { view: View(view), parent, payload });
+        cluster.node(id).proposals().iter().map(|p| p.block.view.0).collect::<Vec<_>>()
+    };
+    let mut cluster = Cluster::new();
+    assert_eq!(propose(&mut cluster, 0, 1, 7), [1]);
+    assert_eq!(propose(&mut cluster, 0, 1, 8), [1], "another payload for the same view");
+    assert_eq!(propose(&mut cluster, 3, 1, 7), [0; 0], "it does not lead view 1");
+    let genesis = cluster.keys.genesis();
+    let tc = cluster.keys.tc(4, &genesis, &[(0, &[1, 2, 3])]);
+    let mut cluster = Cluster::new();
+    cluster.tell(0, 1, certificates(&genesis, Some(&tc))).unwrap();
+    assert_eq!(propose(&mut cluster, 0, 1, 7), [0; 0], "view 1 is over, though it leads view 5");
+    assert_eq!(propose(&mut cluster, 0, 5, 7), [5]);
+    let mut silent = Cluster::tuned(|config| config.signs = false);
+    assert_eq!(propose(&mut silent, 0, 1, 7), [0; 0], "it may not sign");
+}
+
+/// Propose: a payload for another parent than the highest certificate's block has another height;
+/// it is not proposed, and one for the right parent is asked for.
+#[test]
+fn a_payload_for_another_parent_is_asked_for_again() {
+    let (mut cluster, genesis) = one_of_four();
+    let one = cluster.keys.block(1, &genesis, 1, &[]);
+    let two = cluster.keys.block(2, &cluster.keys.certify(&one), 2, &[]);
+    for (from, block) in [(0, &one), (1, &two)] {
+        cluster.tell(2, from, cluster.keys.propose(block)).unwrap();
+    }
+    cluster.tell(2, 0, certificates(&cluster.keys.certify(&two), None)).unwrap();
+    cluster.node_mut(2).request = None;
+    let payload = quorate_types::Payload::new(Height(2), 0, vec![body(7)]);
+    cluster.feed(2, Input::Payload { view: View(3), parent: one.id(), payload });
+    assert!(cluster.node(2).proposals().is_empty());
+    let request = cluster.node(2).request.as_ref().expect("it leads view 3");
+    assert_eq!((request.parent, request.height), (two.id(), Height(3)));
+}
+
+/// Commit: a certificate that contradicts a decision halts the replica, also where that decision is
+/// the oldest that it knows.
+#[test]
+fn a_conflict_with_the_oldest_decision_halts() {
+    let mut cluster = Cluster::new();
+    let blocks = chain(&cluster, &[1, 2]);
+    let (block, commit) = (blocks[0].0.clone(), blocks[1].1.clone());
+    let record = crate::chained::DecidedBlock { block, commit };
+    let record = borsh::to_vec(&record).unwrap();
+    cluster.feed(3, Input::Installed(record.into()));
+    let first = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[99]);
+    let second = cluster.keys.block(2, &cluster.keys.certify(&first), 2, &[99]);
+    let conflict = cluster.keys.certify(&second);
+    assert_eq!(cluster.node(3).halted, None);
+    cluster.tell(3, 0, certificates(&conflict, None)).unwrap();
+    let halted = &cluster.node(3).halted;
+    assert!(matches!(halted, Some(Halt::ConflictingDecisions { .. })), "{halted:?}");
+    // The evidence names the certificate and its signers.
+    let Some(Halt::ConflictingDecisions { evidence, .. }) = halted else { return };
+    assert!(evidence.contains(&format!("{}", second.id())), "{evidence}");
+}
+
+/// Whatever else the message would have brought, nothing follows a halt.
+#[test]
+fn a_halt_is_the_last_word() {
+    let mut cluster = Cluster::new();
+    let blocks = chain(&cluster, &[1, 2]);
+    for (block, qc) in &blocks {
+        cluster.tell(3, block.author.0, cluster.keys.propose(block)).unwrap();
+        cluster.tell(3, 0, certificates(qc, None)).unwrap();
+    }
+    let first = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[99]);
+    let second = cluster.keys.block(2, &cluster.keys.certify(&first), 2, &[99]);
+    // Its block is not here either: the proposal on it would be put aside, and its parent sought.
+    let third = cluster.keys.block(3, &cluster.keys.certify(&second), 3, &[99]);
+    cluster.node_mut(3).behind = None;
+    cluster.tell(3, third.author.0, cluster.keys.propose(&third)).unwrap();
+    let halted = &cluster.node(3).halted;
+    assert!(matches!(halted, Some(Halt::ConflictingDecisions { .. })), "{halted:?}");
+    assert_eq!(cluster.node(3).behind, None, "it still asks for blocks");
+}

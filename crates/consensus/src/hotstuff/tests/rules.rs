@@ -249,3 +249,44 @@ fn another_protocols_messages_are_refused() {
     let genesis = Err(Rejected::RuleBroken("only genesis has view 0"));
     assert_eq!(cluster.give(3, 0, proposal), genesis, "under the other protocol's name");
 }
+
+/// Vote and Lock: a certificate no later than the lock neither sets it aside nor moves it. That of
+/// another block in the lock's own view takes more faulty members than are tolerated; whoever holds
+/// to its lock even then does nothing to make it worse.
+#[test]
+fn a_certificate_as_old_as_the_lock_leaves_it_alone() {
+    let mut cluster = four();
+    let keys = &cluster.keys;
+    let main = chain(keys, &[1, 2, 3], &keys.genesis(), 1);
+    let twin = keys.block(1, &keys.genesis(), 1, &[9]);
+    let beside = extend(keys, 5, &keys.certify(&twin), 2);
+    let after = extend(keys, 6, &keys.certify(&beside), 3);
+    let above = extend(keys, 7, &main[0].1, 2);
+    show(&mut cluster, 3, &twin).unwrap();
+    for (block, _) in &main {
+        show(&mut cluster, 3, block).unwrap();
+    }
+    // QC(2) in block 3 locks block 1.
+    show(&mut cluster, 3, &beside).unwrap();
+    assert_eq!(voted_in(&cluster, 3), [1, 2, 3], "its certificate is no later than the lock");
+    // Its certificate shows that the twin has a certified child: a lock of the same view.
+    cluster.tell(3, 0, certificates(&after.justify, None)).unwrap();
+    show(&mut cluster, 3, &above).unwrap();
+    assert_eq!(voted_in(&cluster, 3), [1, 2, 3, 7], "it extends the lock");
+}
+
+/// Lock: a certificate may come before its block; then its lock comes with the block.
+#[test]
+fn a_certificate_before_its_block_locks_with_it() {
+    let mut cluster = four();
+    let main = chain(&cluster.keys, &[1, 2, 4], &cluster.keys.genesis(), 1);
+    for (block, _) in &main[..2] {
+        show(&mut cluster, 2, block).unwrap();
+    }
+    cluster.tell(2, 0, certificates(&main[2].1, None)).unwrap();
+    show(&mut cluster, 2, &main[2].0).unwrap();
+    cluster.submit(7);
+    cluster.fire(2).unwrap();
+    let lock = cluster.node(2).promises().and_then(|promised| promised.lock);
+    assert_eq!(lock.map(|lock| (lock.view.0, lock.id)), Some((2, main[1].0.id())));
+}

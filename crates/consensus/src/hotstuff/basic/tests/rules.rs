@@ -5,7 +5,7 @@ use crate::block_tree::TreeBlock;
 use crate::chained::tests::harness::{Check, Cluster, Recorded, body, certificates, ensure};
 use crate::chained::tests::voting::check_durable_first;
 use crate::chained::{Lock, Message, Phase, PhaseVote};
-use crate::{ProtocolKind, Rule};
+use crate::{Ignored, MessageKind, ProtocolKind, ProtocolView, Rule};
 use quorate_types::{Recipients, Rejected, ReplicaId, View};
 
 const PHASES: [Phase; 3] = [Phase::Prepare, Phase::PreCommit, Phase::Commit];
@@ -339,4 +339,127 @@ fn a_leader_shows_each_certificate_to_all() {
         matches!(to_all[3], Message::Certificates { .. }),
     ];
     assert_eq!((to_all.len(), is_phase), (4, [true; 4]));
+}
+
+/// A certificate of pre-commit votes is of use until its view is over.
+#[test]
+fn an_older_certificate_of_pre_commit_votes_is_refused() {
+    for (view, expected) in [(2, Err(Rejected::Stale)), (3, Ok(())), (4, Ok(()))] {
+        let mut cluster = four();
+        let genesis = cluster.keys.genesis();
+        let tc = cluster.keys.tc(2, &genesis, &[(0, &[0, 1, 2])]);
+        cluster.tell(3, 0, certificates(&genesis, Some(&tc))).unwrap();
+        let block = cluster.keys.block(view, &genesis, 1, &[]);
+        let locks = phase_message(&cluster.keys, Phase::PreCommit, &block);
+        assert_eq!(cluster.give(3, 0, locks), expected, "of view {view}");
+    }
+}
+
+/// Said again, or to whoever has no use for it, each certificate is counted as ignored.
+#[test]
+fn certificates_that_bring_nothing_are_counted() {
+    let mut cluster = four();
+    let block = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[7]);
+    show(&mut cluster, 3, &block).unwrap();
+    for _ in 0..2 {
+        show_phase(&mut cluster, 3, Phase::PreCommit, &block).unwrap();
+    }
+    let decided = certify(&cluster.keys, Phase::Commit, &block);
+    cluster.tell(3, 2, Message::NewView(decided)).unwrap();
+    let ignored = cluster.node(3).machine.ignored();
+    let found: Vec<_> = ignored.iter().collect();
+    let expected = [
+        (MessageKind::PreCommitted, Ignored::AlreadyCertified, 1),
+        (MessageKind::NewView, Ignored::NotLeader, 1),
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    assert!(expected.iter().all(|count| found.contains(count)), "{found:?}");
+}
+
+/// A vote of a phase that has its certificate is ignored, in every phase.
+#[test]
+fn votes_after_the_certificate_of_their_phase_are_ignored() {
+    let mut cluster = four();
+    cluster.submit(7);
+    let block = cluster.node(0).proposals().pop().expect("it leads view 1").block;
+    let counts = |cluster: &Cluster| {
+        let ignored = cluster.node(0).machine.ignored();
+        let of = |kind| ignored.of(kind, Ignored::AlreadyCertified);
+        (of(MessageKind::Vote), of(MessageKind::PhaseVote))
+    };
+    let expected = [(1, 0), (1, 1), (1, 2)];
+    for (phase, expected) in PHASES.into_iter().zip(expected) {
+        for signer in [1, 2, 3] {
+            let vote = cluster.keys.vote_in(phase, signer, &block);
+            let message = match phase {
+                Phase::Prepare => Message::Vote(vote),
+                Phase::PreCommit | Phase::Commit => Message::PhaseVote(PhaseVote { phase, vote }),
+            };
+            cluster.tell(0, signer, message).unwrap();
+        }
+        assert_eq!(counts(&cluster), expected, "after the votes of {phase:?}");
+    }
+    assert_eq!((cluster.node(0).view(), cluster.node(0).decided.len()), (2, 1));
+    // What is decided needs no earlier phase.
+    let vote = cluster.keys.vote_in(Phase::PreCommit, 3, &block);
+    let message = Message::PhaseVote(PhaseVote { phase: Phase::PreCommit, vote });
+    let mut missed = four();
+    show(&mut missed, 1, &block).unwrap();
+    show_phase(&mut missed, 1, Phase::Commit, &block).unwrap();
+    missed.tell(1, 3, message).unwrap();
+    let ignored = missed.node(1).machine.ignored();
+    assert_eq!(ignored.of(MessageKind::PhaseVote, Ignored::AlreadyCertified), 1, "{ignored:?}");
+}
+
+/// Whoever makes a certificate without leading the view keeps it: phases begin with the leader's
+/// word.
+#[test]
+fn the_leader_alone_begins_a_phase() {
+    let mut cluster = four();
+    let block = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[7]);
+    show(&mut cluster, 3, &block).unwrap();
+    for signer in [0, 1, 2] {
+        let vote = cluster.keys.vote(signer, &block);
+        cluster.tell(3, signer, Message::Vote(vote)).unwrap();
+    }
+    assert_eq!(cluster.node(3).machine.high_qc(), &certify(&cluster.keys, Phase::Prepare, &block));
+    let is_for_all = |said: &Recorded| matches!(said, Recorded::Send(Recipients::All, _));
+    assert!(!cluster.node(3).said.iter().any(is_for_all), "{:?}", cluster.node(3).said);
+}
+
+/// NEW-VIEW is for a view that a decision led to. One that timeouts led to has their certificate,
+/// however well the views before it went.
+#[test]
+fn after_timeouts_nobody_says_new_view() {
+    let mut cluster = four();
+    let block = cluster.keys.block(1, &cluster.keys.genesis(), 1, &[7]);
+    show(&mut cluster, 0, &block).unwrap();
+    show_phase(&mut cluster, 0, Phase::Commit, &block).unwrap();
+    let said = |cluster: &Cluster| {
+        cluster.node(0).sent().filter(|message| matches!(message, Message::NewView(_))).count()
+    };
+    assert_eq!((cluster.node(0).view(), said(&cluster)), (2, 1));
+    let decided = certify(&cluster.keys, Phase::Commit, &block);
+    let tc = cluster.keys.tc(2, &decided, &[(1, &[1, 2, 3])]);
+    cluster.tell(0, 1, certificates(&decided, Some(&tc))).unwrap();
+    assert_eq!((cluster.node(0).view(), said(&cluster)), (3, 1));
+}
+
+/// The record holds the votes of one view alone: those of a view whose first phase was passed over
+/// take the place of the last one's.
+#[test]
+fn a_later_views_votes_replace_the_last_ones() {
+    let mut cluster = four();
+    let keys = &cluster.keys;
+    let locked = keys.block(1, &keys.genesis(), 1, &[7]);
+    let other = after_timeouts(keys, 2, &keys.genesis(), 1);
+    show(&mut cluster, 3, &locked).unwrap();
+    show_phase(&mut cluster, 3, Phase::PreCommit, &locked).unwrap();
+    show(&mut cluster, 3, &other).unwrap();
+    show_phase(&mut cluster, 3, Phase::Prepare, &other).unwrap();
+    let promised = cluster.node(3).promises().expect("it voted");
+    let vote = cluster.keys.vote_in(Phase::PreCommit, 3, &other);
+    let later = promised.later.expect("a view has several phases");
+    assert_eq!(later.votes, [PhaseVote { phase: Phase::PreCommit, vote }]);
+    assert_eq!((later.voted, promised.last_vote), (Phase::PreCommit, None));
 }
