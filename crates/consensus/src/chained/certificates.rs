@@ -80,7 +80,7 @@ impl Chained {
         if target <= self.view {
             return;
         }
-        let timed_out = by_tc.next() > by_qc;
+        let timed_out = target != by_qc;
         if timed_out {
             self.on_view_timed_out(by_tc);
         } else if let Some(author) = author {

@@ -3,8 +3,9 @@
 use super::{after_timeouts, four, show, show_phase, voted_in};
 use crate::Input;
 use crate::ProtocolKind;
+use crate::block_tree::TreeBlock;
 use crate::chained::tests::harness::{Check, Cluster, Recorded, ensure};
-use crate::chained::{Message, Phase};
+use crate::chained::{Lock, Message, Phase};
 use quorate_types::View;
 use quorate_types::machine::Halt;
 use std::collections::BTreeSet;
@@ -80,6 +81,23 @@ fn the_lock_survives_a_restart() {
     check_the_lock_survives_a_restart().unwrap();
 }
 
+/// Nor does it move to another block of its own view: that takes more faulty members than are
+/// tolerated, and whoever holds to its lock even then does nothing to make it worse.
+#[test]
+fn a_lock_stays_on_its_block_after_a_restart() {
+    let mut cluster = four();
+    let genesis = cluster.keys.genesis();
+    let [locked, twin] = [7, 8].map(|k| cluster.keys.block(1, &genesis, 1, &[k]));
+    show(&mut cluster, 3, &locked).unwrap();
+    show_phase(&mut cluster, 3, Phase::PreCommit, &locked).unwrap();
+    cluster.restart(3);
+    show_phase(&mut cluster, 3, Phase::PreCommit, &twin).unwrap();
+    cluster.submit(9);
+    cluster.fire(3).unwrap();
+    let lock = cluster.node(3).promises().and_then(|promised| promised.lock);
+    assert_eq!(lock, Some(Lock { view: View(1), id: locked.id() }));
+}
+
 /// A power cut of the whole committee in any phase: what was certified goes on.
 #[test]
 fn a_committee_goes_on_after_a_power_cut() {
@@ -116,7 +134,7 @@ fn votes_are_withheld_without_their_bodies() {
     cluster.feed(3, Input::Recovered { slots: Vec::new(), safety, executed, decided, stored });
     show_phase(&mut cluster, 3, Phase::PreCommit, &block).unwrap();
     assert_eq!(votes_said(&cluster, 3), []);
-    let id = crate::block_tree::TreeBlock::id(&block);
+    let id = block.id();
     cluster.feed(3, Input::Stored(id));
     assert_eq!(votes_said(&cluster, 3)[..2], said);
     assert_eq!(voted_in(&cluster, 3)[2..], [(1, Phase::Commit)]);
