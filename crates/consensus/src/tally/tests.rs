@@ -200,7 +200,9 @@ fn ballots_count_each_member_once() {
     assert!(add(&mut ballots, 2, 8) && add(&mut ballots, 3, 8));
     let mut collector = collector();
     let jobs = ballots.combine(Time(0), &mut collector);
+    assert!(ballots.is_combining() && ballots.awaits(jobs[0].id));
     let made = ballots.combined(&jobs[0].run(), &mut collector, &mut Vec::new());
+    assert!(!ballots.is_combining());
     let (statement, certificate) = made.expect("three of four state it");
     assert_eq!((statement, certificate.signers.iter().collect()), (8, vec![1, 2, 3]));
     assert_eq!((jobs.len(), ballots.len()), (1, 2));
