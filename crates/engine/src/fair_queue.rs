@@ -269,14 +269,20 @@ impl<T> FairQueue<T> {
         };
         let turn = account.turn(peer);
         let throttled = self.budget.and_then(|budget| account.throttled_until(now, budget));
-        if is_stranger(peer) && self.strangers.none_is_due() {
-            self.strangers_served = self.strangers_served.max(self.members.level);
+        if is_stranger(peer) {
+            self.catch_strangers_up();
         }
         let order = self.order_of(peer);
         match throttled {
             Some(until) => drop(order.throttled.insert((until, peer))),
             None => drop(order.ready.insert(turn)),
         }
+    }
+
+    /// Raises the account of all strangers to where members are, as one of them comes back: while
+    /// one is ready that nothing is held against, it is there already.
+    fn catch_strangers_up(&mut self) {
+        self.strangers_served = self.strangers_served.max(self.members.level);
     }
 
     fn leave_line(&mut self, peer: Peer) {
@@ -288,6 +294,9 @@ impl<T> FairQueue<T> {
     }
 
     fn end_throttling(&mut self, now: Time) {
+        if self.strangers.throttled.first().is_some_and(|(at, _)| *at <= now) {
+            self.catch_strangers_up();
+        }
         for order in [&mut self.members, &mut self.strangers] {
             while let Some((_, peer)) =
                 order.throttled.first().copied().filter(|(at, _)| *at <= now)
@@ -334,11 +343,6 @@ impl Order {
     fn caught_up(&self, turn: Turn) -> Turn {
         let missed = if turn.is_distrusted { self.level } else { 0 };
         Turn { served: turn.served.max(missed), ..turn }
-    }
-
-    /// Returns `true` if nobody waits but those that are passed over.
-    fn none_is_due(&self) -> bool {
-        self.ready.first().is_none_or(|turn| turn.is_distrusted)
     }
 
     fn is_empty(&self) -> bool {

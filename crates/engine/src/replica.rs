@@ -54,8 +54,8 @@ use std::time::Duration;
 
 /// The bodies' book is tidied with each view, and where views stay, every so many heights.
 const TIDY_EVERY: u64 = 64;
-/// Bytes of bodies served for one request, but always one body.
-const SERVED_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes of bodies served for one request: any one body is among them.
+const SERVED_BYTES_MAX: usize = Body::BYTES_MAX;
 /// Reads of one kind under way on behalf of one peer.
 const READS_PER_PEER_MAX: usize = 2;
 
@@ -475,10 +475,10 @@ impl Replica {
             Some(Reading::Bodies(to)) => {
                 let mut bytes = 0;
                 for body in answer.items.into_iter().filter_map(parse_stored) {
-                    if bytes > 0 && bytes + body.raw.len() > SERVED_BYTES_MAX {
+                    bytes += body.raw.len();
+                    if bytes > SERVED_BYTES_MAX {
                         break;
                     }
-                    bytes += body.raw.len();
                     self.send(to.into(), Message::Body(body));
                 }
             }

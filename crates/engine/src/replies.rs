@@ -52,3 +52,6 @@ impl Replies {
 fn size(answer: &Answer) -> usize {
     answer.results.iter().map(|outcome| outcome.bytes().len() + 32).sum::<usize>() + 200
 }
+
+#[cfg(test)]
+mod tests;

@@ -164,4 +164,25 @@ mod tests {
         assert!(gate.done.len() <= DONE_MAX && gate.counts.len() <= DONE_MAX);
         assert!(!wants(&gate, many - 1));
     }
+
+    /// The bounds are exact: so many done and so many half answered, and the oldest goes first.
+    #[test]
+    fn the_oldest_are_forgotten_first() {
+        let most = DONE_MAX as u64;
+        let mut gate = ReplyGate::new(committee());
+        let finish = |gate: &mut ReplyGate, sequence| {
+            (0..2).for_each(|from| pass(gate, from, sequence, 7));
+        };
+        (0..most).for_each(|sequence| finish(&mut gate, sequence));
+        assert!((0..most).all(|sequence| !wants(&gate, sequence)));
+        finish(&mut gate, most);
+        assert!(wants(&gate, 0) && (1..=most).all(|sequence| !wants(&gate, sequence)));
+
+        for (count, is_counted) in [(most, true), (most + 1, false)] {
+            let mut gate = ReplyGate::new(committee());
+            (0..count).for_each(|sequence| pass(&mut gate, 0, sequence, 7));
+            pass(&mut gate, 1, 0, 7);
+            assert_eq!(wants(&gate, 0), !is_counted, "of {count}");
+        }
+    }
 }

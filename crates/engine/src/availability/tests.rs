@@ -1,6 +1,7 @@
 //! Certificates alone, one replica at its surface, and a committee of replicas.
 
 mod certificates;
+mod certifier;
 mod committee;
 mod members;
 

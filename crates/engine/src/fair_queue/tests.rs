@@ -322,6 +322,7 @@ fn a_crowd_does_not_hide_a_fault() {
     let faulty = client(crowd);
     bench.queue.charge(bench.now, faulty, MS, Verdict::Faulty);
     assert!(bench.queue.is_barred(bench.now, faulty));
+    assert_eq!(std::iter::from_fn(|| bench.sound()).count(), usize::from(crowd));
 }
 
 #[test]
@@ -335,4 +336,106 @@ fn a_fault_found_later_drops_what_waits() {
     assert_eq!(bench.queue.pop(bench.now), None);
     bench.push(client(2), [MS]);
     assert_eq!(bench.sound(), Some(client(2)));
+}
+
+#[test]
+fn a_queue_is_empty_when_nobody_has_a_message_left() {
+    let long = Duration::from_secs(2);
+    for peer in [A, client(1)] {
+        let mut bench = Bench::new(Some(Budget::URGENT));
+        assert!(bench.queue.is_empty());
+        bench.push(peer, [long, MS]);
+        assert!(!bench.queue.is_empty(), "both may be taken");
+        bench.sound();
+        assert_eq!(bench.sound(), None, "it has used up its budget");
+        assert!(!bench.queue.is_empty(), "and waits for more of it");
+        bench.now = bench.queue.next_ready().expect("it waits");
+        assert_eq!(bench.sound(), Some(peer));
+        assert!(bench.queue.is_empty());
+    }
+}
+
+/// Members and strangers take turns by the time that each kind took.
+#[test]
+fn a_client_goes_before_a_member_that_was_served_more() {
+    let mut bench = Bench::new(None);
+    bench.push(A, [10 * MS; 3]);
+    let mut order = vec![bench.sound()];
+    bench.push(client(1), [4 * MS; 6]);
+    order.extend((0..6).map(|_| bench.sound()));
+    let (member, stranger) = (Some(A), Some(client(1)));
+    let both = [member, stranger, stranger, stranger, member, stranger, stranger];
+    assert_eq!(order, both);
+}
+
+/// What one peer is charged later concerns nobody else that waits for its budget.
+#[test]
+fn who_waits_for_its_budget_waits_on_when_another_is_charged() {
+    let mut bench = Bench::new(Some(Budget::URGENT));
+    for peer in [LIAR, A] {
+        bench.push(peer, [Duration::from_secs(1), MS]);
+        assert_eq!(bench.sound(), Some(peer));
+    }
+    bench.queue.charge(bench.now, LIAR, MS, Verdict::Sound);
+    bench.now = bench.now + Duration::from_secs(60);
+    let mut served: Vec<Peer> = std::iter::from_fn(|| bench.sound()).collect();
+    served.sort();
+    assert_eq!(served, [LIAR, A]);
+}
+
+/// Strangers that used up their budgets were not passed over meanwhile: what members took in that
+/// time is not made good to them.
+#[test]
+fn waiting_for_a_budget_earns_strangers_nothing() {
+    let mut bench = Bench::new(Some(Budget::URGENT));
+    for stranger in [client(0), client(1)] {
+        bench.push(stranger, [Duration::from_secs(5)]);
+        bench.push(stranger, [MS; 200]);
+        assert_eq!(bench.sound(), Some(stranger));
+    }
+    for member in 0..24 {
+        let member = Peer::Replica(ReplicaId(member));
+        bench.push(member, [10 * MS; 50]);
+        (0..50).for_each(|_| assert_eq!(bench.sound(), Some(member)));
+    }
+    bench.now = bench.now + Duration::from_secs(20);
+    bench.push(A, [MS]);
+    let place = std::iter::from_fn(|| bench.sound()).position(|from| from == A);
+    assert!(place.is_some_and(|place| place <= 1), "{place:?}");
+}
+
+/// Of idle strangers at fault as many are remembered as may be; then the one is forgotten whose bar
+/// ends first.
+#[test]
+fn the_fault_whose_bar_ends_first_is_forgotten_first() {
+    let mut bench = Bench::new(None);
+    bench.queue.charge(bench.now, LIAR, MS, Verdict::Faulty);
+    let most = u16::try_from(STRANGERS_MAX).expect("few");
+    let mut fault = |number| {
+        bench.now = bench.now + MS / 10;
+        bench.queue.charge(bench.now, client(number), Duration::ZERO, Verdict::Faulty);
+        let is_barred = |number: &u16| bench.queue.is_barred(bench.now, client(*number));
+        (0..=number).filter(is_barred).collect::<Vec<u16>>()
+    };
+    for number in 0..most {
+        assert_eq!(fault(number).len(), usize::from(number) + 1);
+    }
+    assert!(fault(most).into_iter().eq(1..=most));
+}
+
+/// Half of the faults, to the moment.
+#[test]
+fn faults_are_halved_for_each_span_without_one() {
+    let micro = Duration::from_micros(1);
+    for (halvings, early, left) in
+        [(1, micro, 4), (1, Duration::ZERO, 2), (2, micro, 2), (9, micro, 0)]
+    {
+        let mut bench = Bench::new(None);
+        for _ in 0..4 {
+            bench.queue.charge(bench.now, LIAR, MS, Verdict::Faulty);
+        }
+        bench.now = bench.now + (halvings * FORGIVEN_AFTER - early);
+        let until = bench.queue.charge(bench.now, LIAR, MS, Verdict::Faulty);
+        assert_eq!(until, Some(bench.now + BACKOFF * (1 << left)), "after {halvings}");
+    }
 }

@@ -1,4 +1,4 @@
-use super::{Flow, WINDOW_FIRST, WINDOW_MIN};
+use super::{Flow, Shortest, WINDOW_FIRST, WINDOW_MIN};
 use quorate_types::Time;
 use std::time::Duration;
 
@@ -104,4 +104,37 @@ fn a_fixed_window_follows_nothing_and_hurries_nothing() {
         }
         assert_eq!(flow.window(), 2 * MIB);
     }
+}
+
+/// Each decision that comes in time opens the window by what it decided.
+#[test]
+fn the_window_grows_by_what_is_decided_in_time() {
+    let mut flow = Flow::new(64 * MIB, SLACK);
+    let now = round(&mut flow, 0, Time(0), MIB, 20);
+    assert_eq!(flow.window(), WINDOW_FIRST + MIB);
+    round(&mut flow, 1, now, 2 * MIB, 90);
+    assert_eq!(flow.window(), WINDOW_FIRST + 3 * MIB, "twice what is needed, and the slack");
+}
+
+/// Between being in time and being so late that less would help the window stays; then it shrinks
+/// to what would have been in time, in quarters.
+#[test]
+fn the_window_shrinks_to_what_would_have_been_in_time() {
+    for (ms, quarters) in [(91, 4), (160, 4), (161, 2), (180, 2), (181, 1), (9_000, 1)] {
+        let mut flow = Flow::new(64 * MIB, SLACK);
+        let now = round(&mut flow, 0, Time(0), 100 * MIB, 20);
+        assert_eq!(flow.window(), 64 * MIB);
+        round(&mut flow, 1, now, 100 * MIB, ms);
+        assert_eq!(flow.window(), 16 * MIB * quarters, "after {ms} ms");
+    }
+}
+
+#[test]
+fn the_shortest_time_is_that_of_the_present_and_the_last_span() {
+    let (mut shortest, ms) = (Shortest::default(), Duration::from_millis);
+    let at = |seconds: u64| Time(seconds * 1_000_000);
+    assert_eq!(shortest.update(at(1), ms(1)), ms(1));
+    assert_eq!(shortest.update(at(15), ms(600)), ms(1), "the span is not over");
+    assert_eq!(shortest.update(at(30), ms(600)), ms(1), "it was the last one");
+    assert_eq!(shortest.update(at(46), ms(600)), ms(600), "it is forgotten");
 }

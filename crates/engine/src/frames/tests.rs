@@ -1,4 +1,6 @@
 use super::{FrameTag, is_urgent};
+use crate::Message;
+use crate::message::Frame;
 use quorate_types::Lane;
 
 #[test]
@@ -37,4 +39,12 @@ fn what_carries_bodies_blocks_or_state_never_goes_before_votes() {
         }
         assert!(!is_urgent(Lane::Bulk, &content) && !is_urgent(Lane::Client, &content));
     }
+}
+
+#[test]
+fn a_frame_is_as_long_as_its_pieces() {
+    let frame = Message::FetchAvailable(7).frame();
+    assert_eq!((frame.is_empty(), frame.len()), (false, 4 + 1 + 8));
+    let nothing = Frame(Vec::new());
+    assert_eq!((nothing.is_empty(), nothing.len()), (true, 0));
 }

@@ -200,3 +200,17 @@ fn promises_asked_for_during_a_sync_share_the_next() {
     let sent = [Done::Sent(2), Done::Sent(3)];
     assert_eq!(host.done, [&[Done::Wrote, Done::Wrote, Done::Synced][..], &sent].concat());
 }
+
+/// For a host that keeps count of its syncs itself.
+#[test]
+fn what_is_held_back_leaves_in_order_and_durability_never_shrinks() {
+    let (_, mut held) = Barrier::around();
+    for (promises, item) in [(1, 'a'), (2, 'b'), (3, 'c')] {
+        held.hold(promises, item);
+    }
+    let mut left = Vec::new();
+    for (promises, durable, gone) in [(2, 2, "ab"), (1, 2, "ab"), (3, 3, "abc")] {
+        held.durable_up_to(promises, |item| left.push(item));
+        assert_eq!((held.durable(), left.iter().collect::<String>().as_str()), (durable, gone));
+    }
+}

@@ -197,3 +197,76 @@ fn when_room_is_scarce_nobody_has_more_than_an_equal_share() {
     assert_eq!(pool.admit(Time(0), request_of(9, 1, 900)), Ok(()), "under its share");
     assert_eq!(pool.admit(Time(0), request_of(1, 999, 900)), Err(Refusal::Share));
 }
+
+/// A request of exactly so many bytes.
+fn request_sized(client: u8, sequence: u64, bytes: usize) -> quorate_types::Request {
+    let overhead = request_of(client, sequence, 0).raw().len();
+    let request = request_of(client, sequence, bytes - overhead);
+    assert_eq!(request.raw().len(), bytes);
+    request
+}
+
+/// Bounds of shares, exact: up to half of the room anybody may have it; beyond that nobody more
+/// than an equal part, but for a newcomer's first request.
+#[test]
+fn shares_bind_from_half_of_the_room_on() {
+    let mut pool = mempool(1_000, 100_000);
+    for client in 2..6 {
+        pool.admit(Time(0), request_sized(client, 0, 1_000)).unwrap();
+    }
+    for sequence in 0..46 {
+        pool.admit(Time(0), request_sized(1, sequence, 1_000)).expect("no more than half");
+    }
+    assert_eq!(pool.bytes(), 50_000);
+    assert_eq!(pool.admit(Time(0), request_sized(1, 99, 1_000)), Err(Refusal::Share));
+    for sequence in 1..20 {
+        pool.admit(Time(0), request_sized(2, sequence, 1_000)).expect("no more than a fifth");
+    }
+    assert_eq!(pool.admit(Time(0), request_sized(2, 99, 1_000)), Err(Refusal::Share));
+    assert_eq!(pool.admit(Time(0), request_sized(7, 0, 25_000)), Ok(()), "the first of its own");
+    assert_eq!(pool.admit(Time(0), request_sized(8, 0, 6_001)), Err(Refusal::Full));
+    assert_eq!(pool.admit(Time(0), request_sized(8, 0, 6_000)), Ok(()), "to the last byte");
+    assert_eq!(pool.bytes(), 100_000);
+}
+
+const KIB: usize = 1_024;
+
+/// Admits requests of 64 KiB, sealing none, until one is refused; gives their number.
+fn fill(pool: &mut Mempool, from: u64) -> u64 {
+    let mut admit = |sequence: u64| pool.admit(Time(1), request_sized(1, sequence, 64 * KIB));
+    let full = (from..).find(|sequence| admit(*sequence) == Err(Refusal::Full));
+    assert_eq!(pool.admit(Time(1), request_sized(2, 0, 300)), Err(Refusal::Full), "to the end");
+    full.expect("it is full") - from
+}
+
+/// Where bodies are large two of them may wait to be sealed, and as much as the window besides.
+#[test]
+fn two_bodies_may_wait_and_a_window_beside_them() {
+    let large = || mempool(KIB * KIB, usize::MAX);
+    assert_eq!(fill(&mut large(), 0), 32, "two mebibytes wait");
+    // What is sealed waits no longer.
+    let mut pool = large();
+    pool.admit(Time(0), request_sized(1, 0, 64 * KIB)).unwrap();
+    assert!(pool.seal(Time(0)).is_some());
+    assert_eq!(fill(&mut pool, 1), 32);
+    // With a mebibyte under way the window's half of one is what may be undecided besides.
+    let mut pool = large();
+    for sequence in 0..16 {
+        pool.admit(Time(0), request_sized(1, sequence, 64 * KIB)).unwrap();
+    }
+    assert_eq!(pool.seal(Time(0)).map(|body| body.raw.len()), Some(KIB * KIB));
+    assert_eq!(fill(&mut pool, 16), 24, "two mebibytes and a half in all");
+}
+
+/// Another body that carries nothing but what waits here has it dropped here.
+#[test]
+fn what_another_body_carries_alone_is_dropped() {
+    let (mut pool, mut other) = (mempool(10_000, 100_000), mempool(10_000, 100_000));
+    pool.admit(Time(0), request(1, 10)).unwrap();
+    pool.seal(Time(0)).unwrap();
+    pool.admit(Time(0), request(2, 10)).unwrap();
+    other.author = ReplicaId(1);
+    other.admit(Time(0), request(2, 10)).unwrap();
+    pool.note(&other.seal(Time(0)).unwrap());
+    assert!(pool.seal(Time(0) + 2 * DELAY).is_none());
+}

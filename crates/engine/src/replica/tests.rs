@@ -1,18 +1,27 @@
 //! One replica at its surface: events in, effects out.
 
+mod committee;
 mod dissemination;
 mod executing;
+mod proposing;
 
 use super::{Replica, Timer};
 use crate::ReplicaConfig;
-use crate::testing::{body, client, config, content, request};
-use crate::{Incoming, Message, Settings};
-use quorate_types::machine::{Executed, ExecutedUpTo, RecordKind, Recovery};
-use quorate_types::{
-    Body, ClientId, Effect, Event, Height, Lane, Machine, Peer, Recipients, ReplicaId, Request,
-    Time, Verified,
+use crate::message::FetchBlocks;
+use crate::settings::FlowControl;
+use crate::testing::{body, client, config, content, proposal, request};
+use crate::{Comparison, Incoming, Message, Settings};
+use quorate_crypto::{Digest, hash};
+use quorate_types::machine::{
+    Executed, ExecutedUpTo, ReadAnswer, ReadItem, ReadRequest, RecordKind, Recovery,
 };
+use quorate_types::{
+    BlockId, Body, BodyRef, ClientId, Effect, Event, Height, Lane, Machine, Payload, Peer,
+    Recipients, ReplicaId, Request, Time, Verified, View,
+};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(super) const NOW: Time = Time(1_000);
 
@@ -334,4 +343,269 @@ fn the_status_shows_the_timer_that_is_due_first() {
     let due = replica.next_timeout().expect("something waits");
     assert_eq!(timers.values().min(), Some(&(due.since(NOW).as_millis() as u64)), "{timers:?}");
     assert!(timers.contains_key(&Timer::Seal), "{timers:?}");
+}
+
+fn reads(replica: &mut Replica) -> Vec<ReadRequest> {
+    let reads = effects(replica).into_iter();
+    reads.filter_map(|e| if let Effect::Read(read) = e { Some(read) } else { None }).collect()
+}
+
+/// Who asks again and again costs the disk no more than a few reads of each kind at once, and
+/// holds up nobody else.
+#[test]
+fn a_peer_has_few_reads_of_a_kind_under_way() {
+    let mut replica = replica(1, |_| {});
+    effects(&mut replica);
+    let kinds = [
+        Message::FetchBodies(vec![body(0, 1, 10).reference]),
+        Message::FetchSnapshots(Height(0)),
+        Message::FetchChunk(Digest::ZERO, 0),
+    ];
+    let (member, learner) = (ReplicaId(2), ClientId(client().public()));
+    let peers = [Peer::Replica(member), Peer::Replica(ReplicaId(3)), Peer::Learner(learner)];
+    let mut tickets = BTreeSet::new();
+    for peer in peers {
+        for kind in &kinds {
+            for attempt in 0..4 {
+                give(&mut replica, peer, kind);
+                let read = reads(&mut replica);
+                assert_eq!(read.len(), usize::from(attempt < 2), "{peer:?} {kind:?}");
+                tickets.extend(read.iter().map(|read| read.ticket));
+            }
+        }
+    }
+    assert_eq!(tickets.len(), 2 * peers.len() * kinds.len(), "each has its own number");
+    let ticket = *tickets.first().expect("of bodies, by the first");
+    let answer = ReadAnswer { ticket, items: Vec::new(), oldest: Height(0) };
+    replica.handle(NOW, Event::Read(answer));
+    for expected in [1, 0] {
+        give(&mut replica, peers[0], &kinds[0]);
+        assert_eq!(reads(&mut replica).len(), expected, "one was answered");
+    }
+    assert_eq!(replica.status().faults, 0);
+}
+
+/// A member that is as far as the asker says so.
+#[test]
+fn a_question_for_blocks_is_answered() {
+    let mut replica = replica(1, |_| {});
+    effects(&mut replica);
+    let request = FetchBlocks { height: Height(0), after: None, target: BlockId::default() };
+    give(&mut replica, Peer::Replica(ReplicaId(2)), &Message::FetchBlocks(request));
+    let sent = sends(effects(&mut replica));
+    assert!(matches!(&sent[..], [(_, _, Message::Blocks(_))]), "{sent:?}");
+    assert_eq!(replica.status().faults, 0);
+}
+
+/// A body of exactly a mebibyte.
+fn large_body(sequence: u64) -> Body {
+    let part = 128 * 1024;
+    let overhead = request(1, 0).raw().len();
+    let requests: Vec<Request> = (0..8).map(|k| request(k, part - overhead)).collect();
+    let body = Body::seal(ReplicaId(0), sequence, &requests);
+    assert_eq!(body.raw.len(), 1 << 20);
+    body
+}
+
+/// Of what is on the disk four mebibytes are served for one request.
+#[test]
+fn bodies_that_are_read_back_are_served_within_bounds() {
+    let mut replica = replica(1, |_| {});
+    effects(&mut replica);
+    let bodies: Vec<Body> = (0..6).map(large_body).collect();
+    let names: Vec<BodyRef> = bodies.iter().map(|body| body.reference).collect();
+    let peer = ReplicaId(2);
+    give(&mut replica, Peer::Replica(peer), &Message::FetchBodies(names.clone()));
+    let read = reads(&mut replica).pop().expect("they are not in memory");
+    assert_eq!(read.items, names.iter().copied().map(ReadItem::Body).collect::<Vec<_>>());
+    let found = bodies.iter().map(|body| Some(body.raw.clone()));
+    let items = read.items.into_iter().zip(found).collect();
+    let answer = ReadAnswer { ticket: read.ticket, items, oldest: Height(0) };
+    replica.handle(NOW, Event::Read(answer));
+    let served: Vec<BodyRef> = sends(effects(&mut replica))
+        .into_iter()
+        .map(|(to, _, message)| match message {
+            Message::Body(body) if to == Recipients::One(peer) => body.reference,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(served, names[..4]);
+}
+
+/// A leader that proposes two blocks in its view is counted, and so is a member of whatever kind
+/// that sends what it may not.
+#[test]
+fn what_breaks_a_rule_is_counted() {
+    let mut replica = replica(2, |_| {});
+    effects(&mut replica);
+    assert_eq!((replica.view(), replica.status().view), (View(1), View(1)));
+    for faults in 0..2 {
+        let names = vec![body(1, faults, 10).reference];
+        give(&mut replica, Peer::Replica(ReplicaId(0)), &Message::Consensus(proposal(names)));
+        let status = replica.status();
+        assert_eq!(status.faults, faults);
+        assert_eq!(status.misbehaviour.iter().count() as u64, faults);
+    }
+    let verifier = Arc::clone(&replica.config.verifier);
+    for faults in 2..4 {
+        let (announce, member) = (Message::Announce(vec![]), Peer::Replica(ReplicaId(0)));
+        let message = Verified::<Incoming>::check(content(&announce), member, &verifier);
+        let message = message.expect("a good message of a member");
+        let from = Peer::Client(ClientId(client().public()));
+        replica.handle(NOW, Event::Message { from, message });
+        assert_eq!(replica.status().faults, faults, "of a client it is none");
+    }
+}
+
+/// The rule that is left out for comparison leaves requests to the leader of the view, and drops
+/// none of those.
+#[test]
+fn the_leader_takes_requests_where_others_drop_them() {
+    use quorate_crypto::mutants::{self, Mutant};
+    mutants::set(Some(Mutant::HotStuffDropUnlessLeading));
+    let takes = |id: &u8| {
+        let mut replica = replica(*id, |_| {});
+        submit(&mut replica, request(1, 10));
+        !stores(&effects(&mut replica)).is_empty()
+    };
+    let taken: Vec<u8> = (0..4).filter(takes).collect();
+    mutants::set(None);
+    assert_eq!(taken, [0]);
+}
+
+fn announces(replica: &mut Replica) -> usize {
+    let sent = sends(effects(replica));
+    sent.iter().filter(|(_, _, message)| matches!(message, Message::Announce(_))).count()
+}
+
+/// Pending bodies are announced half a view's longest time after the first of them was stored,
+/// however long the disk took; and none while there are none.
+#[test]
+fn pending_bodies_are_announced_after_a_while() {
+    let mut replica = replica(1, |_| {});
+    let author = Peer::Replica(ReplicaId(0));
+    let body = body(0, 1, 10);
+    give(&mut replica, author, &Message::Body(Arc::clone(&body)));
+    assert!(!replica.status().timers.contains_key(&Timer::Announce), "nothing is stored");
+    let stored = NOW + Duration::from_millis(600);
+    replica.handle(stored, Event::Stored(body.reference));
+    assert_eq!(replica.status().timers.get(&Timer::Announce), Some(&500));
+    assert_eq!(announces(&mut replica), 0);
+    let due = stored + Duration::from_millis(500);
+    replica.handle_timeout(due - Duration::from_micros(1));
+    assert_eq!(announces(&mut replica), 0);
+    replica.handle_timeout(due);
+    assert_eq!(announces(&mut replica), 1);
+}
+
+fn learner() -> Replica {
+    let config = ReplicaConfig { id: ReplicaId(4), signs: false, ..config(0, Settings::default()) };
+    let mut learner = Replica::new(config);
+    learner.handle(NOW, Event::Recovered(Box::default()));
+    effects(&mut learner);
+    learner
+}
+
+/// It follows what members decide, and has no part in it.
+#[test]
+fn a_learner_takes_no_requests_and_announces_nothing() {
+    let mut learner = learner();
+    submit(&mut learner, request(1, 10));
+    let sent = sends(effects(&mut learner));
+    let reason = match &sent[..] {
+        [(_, _, Message::Busy(busy))] => &busy.reason,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(reason, "a learner takes no requests: send them to a member");
+    let body = body(0, 1, 10);
+    give(&mut learner, Peer::Replica(ReplicaId(0)), &Message::Body(Arc::clone(&body)));
+    learner.handle(NOW, Event::Stored(body.reference));
+    assert!(learner.bodies.has_pending());
+    assert!(!learner.status().timers.contains_key(&Timer::Announce));
+}
+
+/// Decides heights up to this one, which order nothing.
+fn decide_empty(replica: &mut Replica, last: u64) {
+    for height in replica.schedule.decided().0 + 1..=last {
+        replica.schedule.decide(Payload::new(Height(height), 0, vec![]), bytes::Bytes::new());
+        replica.handle_timeout(NOW);
+    }
+}
+
+/// Where views stay, decided bodies that no height needs leave memory every so many heights.
+#[test]
+fn what_nothing_needs_leaves_memory_in_a_long_view() {
+    let mut replica = replica(1, |_| {});
+    let mut last = 0;
+    for sequence in 0..3 {
+        let body = body(0, sequence, 10);
+        replica.bodies.hold(NOW, Arc::clone(&body));
+        replica.bodies.stored(body.reference);
+        replica.bodies.decide(&[body.reference]);
+        last += super::TIDY_EVERY;
+        decide_empty(&mut replica, last - 1);
+        assert_eq!(replica.status().bodies_bytes, body.raw.len() as u64, "before {last}");
+        decide_empty(&mut replica, last);
+        assert_eq!(replica.status().bodies_bytes, 0, "at {last}");
+    }
+}
+
+/// The host need not wake it for blocks that it may not ask for yet.
+#[test]
+fn blocks_are_due_unless_too_many_wait_for_their_bodies() {
+    let mut replica = replica(1, |_| {});
+    assert!(!replica.status().timers.contains_key(&Timer::FetchBlocks), "nothing is missing");
+    replica.sync.behind(NOW, BlockId(hash(b"a later block")), None);
+    assert!(replica.status().timers.contains_key(&Timer::FetchBlocks));
+    for height in 1..=257 {
+        let bodies = vec![body(0, height, 10).reference];
+        replica.schedule.decide(Payload::new(Height(height), 0, bodies), bytes::Bytes::new());
+    }
+    assert!(replica.is_backlogged());
+    assert!(!replica.status().timers.contains_key(&Timer::FetchBlocks));
+}
+
+/// What an author may have under way is half of what members keep of it.
+#[test]
+fn a_fixed_window_is_half_of_an_authors_room() {
+    let flow_control = FlowControl::Fixed;
+    let mut replica = replica(1, |settings| {
+        settings.batch_bytes = 1_024;
+        settings.author_bytes_max = 64 * 1_024;
+        settings.comparison = Comparison { flow_control, ..Comparison::default() };
+    });
+    effects(&mut replica);
+    let mut under_way = Vec::new();
+    for sequence in 0..200 {
+        submit(&mut replica, request(sequence, 800));
+        under_way.extend(stores(&effects(&mut replica)).into_iter().map(|body| body.raw.len()));
+    }
+    let (last, all) = (under_way[under_way.len() - 1], under_way.iter().sum::<usize>());
+    assert!(all >= 32 * 1_024 && all - last < 32 * 1_024, "{all}");
+}
+
+/// The window grows while bodies take no more than half of a view's timeout longer than they must.
+#[test]
+fn a_window_follows_half_of_a_views_timeout() {
+    let settings = Settings { batch_bytes: 1 << 20, ..Settings::default() };
+    for (ms, grows) in [(502, true), (503, false)] {
+        let mut pool = super::mempool(&config(1, settings.clone()), 0);
+        let mut sequence = 0;
+        let mut seal = |pool: &mut super::Mempool, now, count| {
+            for _ in 0..count {
+                pool.admit(now, request(sequence, 60_000)).expect("there is room");
+                sequence += 1;
+            }
+            pool.seal(now).expect("nothing is under way")
+        };
+        let quick = seal(&mut pool, NOW, 1);
+        let now = NOW + Duration::from_millis(1);
+        pool.decided(now, &quick);
+        let late = seal(&mut pool, now, 5);
+        let now = now + Duration::from_millis(ms);
+        pool.decided(now, &late);
+        seal(&mut pool, now, 9);
+        pool.admit(now, request(99, 10)).expect("there is room");
+        assert_eq!(pool.deadline().is_some(), grows, "after {ms} ms");
+    }
 }

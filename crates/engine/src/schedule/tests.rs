@@ -1,4 +1,4 @@
-use super::{Schedule, UNDER_WAY_MAX};
+use super::{Schedule, UNDER_WAY_MAX, UPCOMING};
 use bytes::Bytes;
 use quorate_crypto::hash;
 use quorate_types::{BodyRef, Height, Payload, ReplicaId};
@@ -69,6 +69,7 @@ fn what_is_durable_is_released_unless_a_later_height_needs_it() {
     schedule.decide(Payload::new(Height(2), 0, vec![name(2)]), Bytes::new());
     schedule.start().unwrap();
     schedule.finish(Height(1));
+    assert!(!schedule.has_settled(Height(0)) && schedule.has_settled(Height(1)));
     assert_eq!(schedule.settle(Height(0), &BTreeSet::new()), []);
     assert_eq!(schedule.settle(Height(1), &BTreeSet::new()), [(Height(1), vec![name(1)])]);
     schedule.start().unwrap();
@@ -116,4 +117,29 @@ fn a_snapshot_skips_what_it_covers() {
     assert_eq!((schedule.executed(), schedule.decided()), (Height(90), Height(90)));
     decide(&mut schedule, 91);
     assert_eq!(schedule.next().unwrap().header.height, Height(91));
+}
+
+#[test]
+fn it_lags_when_more_waits_than_is_fetched_ahead() {
+    let mut schedule = Schedule::default();
+    for height in 1..=UPCOMING as u64 {
+        decide(&mut schedule, height);
+        assert!(!schedule.lags(), "all are upcoming");
+    }
+    decide(&mut schedule, UPCOMING as u64 + 1);
+    assert!(schedule.lags());
+    assert_eq!(schedule.upcoming().count(), UPCOMING);
+    schedule.start().unwrap();
+    assert!(!schedule.lags(), "what is under way waits no longer");
+}
+
+#[test]
+fn it_executes_from_the_start_of_a_height_to_its_end() {
+    let mut schedule = Schedule::default();
+    decide(&mut schedule, 1);
+    assert!(!schedule.is_executing());
+    schedule.start().unwrap();
+    assert!(schedule.is_executing());
+    schedule.finish(Height(1));
+    assert!(!schedule.is_executing());
 }

@@ -534,3 +534,113 @@ fn a_question_that_nobody_answers_comes_back() {
     }
     assert_eq!(answers(&mut session), [(5, Err("no 7".into()))]);
 }
+
+/// A session whose first request, of one operation, goes to member 1.
+fn asked_once(committee: Arc<Committee>, now: Time) -> Session {
+    let mut session = session_with(committee);
+    submit(&mut session, now, 42, 10);
+    assert_eq!(sent(&mut session).len(), 1);
+    session
+}
+
+/// The members that get something when the session's timer rings.
+fn ring(session: &mut Session) -> Vec<u16> {
+    let now = session.next_timeout().expect("it is not done");
+    session.handle_timeout(now);
+    sent(session).into_iter().map(|(to, _)| to).collect()
+}
+
+fn busy(sequence: u64) -> Message {
+    Message::Busy(Busy { sequence, reason: "full".into() })
+}
+
+/// Only a repeat that somebody answers has the others asked at once, and only once.
+#[test]
+fn an_answer_to_the_first_attempt_hurries_nothing() {
+    let mut session = asked_once(committee(), Time(0));
+    answer(&mut session, Time(9), 0, &reply(0, 5, 1, &[7]));
+    assert_eq!(session.next_timeout(), Some(Time(0) + RETRY));
+    assert_eq!(ring(&mut session), [1, 2, 3]);
+    let (now, next) = (Time(0) + RETRY, session.next_timeout());
+    assert_eq!(next, Some(now + 2 * RETRY), "twice as long");
+    answer(&mut session, now, 1, &reply(1, 5, 1, &[8]));
+    assert_eq!(session.next_timeout(), next, "the second answer is no news");
+}
+
+/// Each refusal of a request doubles the pause before the next attempt, and not the wait for that
+/// one's answer.
+#[test]
+fn pauses_grow_with_refusals_and_waits_with_silence() {
+    let mut session = asked_once(committee(), Time(0));
+    let mut now = Time(7);
+    for (from, pause_ms, next) in [(1, 25, 2), (2, 50, 3), (3, 100, 0)] {
+        answer(&mut session, now, from, &busy(5));
+        now = now + Duration::from_millis(pause_ms);
+        assert_eq!(session.next_timeout(), Some(now));
+        assert_eq!(ring(&mut session), [next]);
+        assert_eq!(session.next_timeout(), Some(now + RETRY));
+    }
+    for waits in [2, 4, 4] {
+        now = session.next_timeout().expect("it is not done");
+        assert_eq!(ring(&mut session).len(), 1);
+        assert_eq!(session.next_timeout(), Some(now + waits * RETRY));
+    }
+}
+
+/// Members 0 and 1 say something all the time, and nothing of this request: once as many were
+/// asked as there are, the silent ones are asked in their turns.
+#[test]
+fn as_many_attempts_as_members_go_to_lively_ones() {
+    let mut session = asked_once(committee(), Time(0) + 10 * RETRY);
+    let mut asked = Vec::new();
+    for _ in 0..8 {
+        let now = session.next_timeout().expect("it is not done");
+        (0..2).for_each(|from| answer(&mut session, now, from, &busy(999)));
+        asked.extend(ring(&mut session));
+    }
+    assert_eq!(asked, [0, 1, 0, 1, 2, 3, 0, 1]);
+}
+
+/// Who answered half a wait before the latest is lively, and a moment earlier is not.
+#[test]
+fn a_replica_is_lively_for_half_a_wait() {
+    for (late, next) in [(500_000, 2), (500_001, 3)] {
+        let mut session = session();
+        session.heard.insert(ReplicaId(2), Time(9_000_000 - late));
+        session.heard.insert(ReplicaId(3), Time(9_000_000));
+        assert_eq!(session.next_lively(ReplicaId(1)), ReplicaId(next));
+    }
+}
+
+/// ★ Whatever a learner passes on of what members said: only its answers to queries count.
+#[test]
+fn a_learner_completes_no_request() {
+    let mut session = session();
+    submit(&mut session, Time(0), 42, 10);
+    let (_, request) = sent(&mut session).pop().expect("sent at once");
+    let proven = Message::CertifiedReply(Box::new(certified(&request, one_result())));
+    for (message, from) in [(&proven, 1), (&reply(1, 5, 1, &[7]), 1)] {
+        let message = receive(message, Peer::Replica(ReplicaId(from))).expect("a good message");
+        session.handle(Time(1), SessionEvent::Message { from: ReplicaId(4), message });
+        assert_eq!((completed(&mut session), session.pending()), (vec![], 1));
+    }
+    answer(&mut session, Time(2), 1, &proven);
+    assert_eq!(completed(&mut session).len(), 1, "from a member it is enough");
+}
+
+#[test]
+fn without_a_check_no_answer_passes() {
+    let config = ClientConfig::new(committee(), vec![]);
+    let proven = Proven { answer: b"why".to_vec().into(), proof: vec![].into() };
+    assert!((config.check_answer)(b"why", &Header::default(), &proven).is_err());
+}
+
+#[test]
+fn a_learners_address_is_written_as_it_is_read() {
+    let identity = client().public();
+    let learner = LearnerAddress { identity, address: "[::1]:7008".to_owned() };
+    assert_eq!(learner.to_string().parse(), Ok(learner));
+    for wrong in [String::new(), identity.to_string(), format!("{identity}@nowhere")] {
+        assert!(wrong.parse::<LearnerAddress>().is_err(), "{wrong}");
+    }
+}

@@ -1,7 +1,8 @@
+use super::table::Table;
 use super::{Availability, Comparison, FlowControl, Settings};
 use crate::Truncation;
-use quorate_consensus::ProposalKey;
-use quorate_crypto::KeyCache;
+use quorate_consensus::{Liveness, ProposalKey, ProtocolKind};
+use quorate_crypto::{KeyCache, Policy};
 
 #[test]
 fn bodies_inside_proposals_need_no_certificates() {
@@ -50,4 +51,91 @@ fn every_departure_from_a_comparisons_defaults_is_named() {
         flow_control: FlowControl::Fixed,
     };
     assert_eq!(all.departures(), departing.map(|(name, _)| name));
+}
+
+/// Both ends of each range, and one step beyond each.
+#[test]
+fn ranges_are_checked_to_the_end() {
+    type Set = fn(&mut Settings, u64);
+    let ranges: [(&str, Set, u64, u64); 8] = [
+        ("batch_bytes", |s, to| s.batch_bytes = to as usize, 1_024, 3_145_728),
+        ("batch_delay_ms", |s, to| s.batch_delay_ms = to, 0, 10_000),
+        ("timeout_ms", |s, to| s.timeout_ms = to, 10, 600_000),
+        ("vote_wait_ms", |s, to| s.vote_wait_ms = to, 0, 999),
+        ("leader_tenure", |s, to| s.leader_tenure = to, 1, 1_000),
+        ("concurrent_slots", |s, to| s.concurrent_slots = to, 1, 256),
+        ("timeout_growth", |s, to| s.timeout_growth = to as u32, 0, 100),
+        ("snapshot_every", |s, to| s.snapshot_every = to, 4, 1_048_576),
+    ];
+    let least: [(&str, Set, u64); 2] = [
+        ("mempool_bytes_max", |s, to| s.mempool_bytes_max = to as usize, 1_000_000),
+        ("author_bytes_max", |s, to| s.author_bytes_max = to as usize, 8_388_608),
+    ];
+    let least = least.map(|(name, set, from)| (name, set, from, u64::from(u32::MAX)));
+    for (name, set, from, to) in ranges.into_iter().chain(least) {
+        let refused = |value| {
+            let mut settings = Settings::default();
+            set(&mut settings, value);
+            settings.validate().err().map(|refused| refused.name())
+        };
+        assert_eq!((refused(from), refused(to)), (None, None), "{name}");
+        if let Some(less) = from.checked_sub(1) {
+            assert_eq!(refused(less), Some(name), "{less}");
+        }
+        if to < u64::from(u32::MAX) {
+            assert_eq!(refused(to + 1), Some(name), "{to} and one");
+        }
+    }
+}
+
+/// Every field at another value than its default.
+fn unusual() -> Settings {
+    Settings {
+        protocol: ProtocolKind::Sbft,
+        batch_bytes: 1,
+        batch_delay_ms: 2,
+        timeout_ms: 3,
+        vote_wait_ms: 4,
+        verify: Policy::Each,
+        leader_reputation: true,
+        leader_tenure: 5,
+        concurrent_slots: 6,
+        shorten_failed_turns: false,
+        timeout_growth: 7,
+        inline_bodies: true,
+        availability: Availability::Certified,
+        execution_certificates: true,
+        clock_drift_max_ms: 8,
+        mempool_bytes_max: 9,
+        author_bytes_max: 10,
+        snapshot_every: 11,
+        comparison: Comparison {
+            block_operations_max: 12,
+            filter_requests: false,
+            key_cache: KeyCache::Off,
+            proposal_key: ProposalKey::Voting,
+            vote_salvage: false,
+            truncation: Truncation::Heights,
+            signatures: false,
+            flow_control: FlowControl::Fixed,
+        },
+    }
+}
+
+#[test]
+fn no_field_is_lost_on_the_way_to_a_file_and_back() {
+    assert_eq!(Settings::from(Table::from(unusual())), unusual());
+}
+
+#[test]
+fn the_protocol_is_told_the_options_that_keep_it_going() {
+    let told = Liveness {
+        leader_tenure: 5,
+        leader_reputation: true,
+        shorten_failed_turns: false,
+        timeout_growth: 7,
+        vote_salvage: false,
+        concurrent_slots: 6,
+    };
+    assert_eq!(format!("{:?}", unusual().liveness()), format!("{told:?}"));
 }

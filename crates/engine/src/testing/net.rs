@@ -3,7 +3,7 @@
 use super::{client, committee, content, identity, request, voting};
 use crate::{Incoming, Message, Replica, ReplicaConfig, Settings, Verifier};
 use bytes::Bytes;
-use quorate_types::machine::{CombineOutcome, Executed, ReadAnswer, ReadItem, Task};
+use quorate_types::machine::{CombineOutcome, DecidedRecord, Executed, ReadAnswer, ReadItem, Task};
 use quorate_types::{
     BodyRef, ClientId, Effect, Event, Header, Height, Machine, Peer, Recipients, ReplicaId, Time,
     Verified,
@@ -31,7 +31,8 @@ pub(crate) struct Member {
     pub(crate) replica: Replica,
     verifier: Arc<Verifier>,
     disk: BTreeMap<BodyRef, Bytes>,
-    executed: Vec<BodyRef>,
+    pub(crate) appended: Vec<DecidedRecord>,
+    pub(crate) executed: Vec<BodyRef>,
 }
 
 /// Decides if a message is lost.
@@ -96,6 +97,7 @@ impl Net {
                     self.members[id].disk.insert(body.reference, body.raw.clone());
                     self.after(LATENCY, id, NetEvent::Stored(body.reference));
                 }
+                Effect::Append(record) => self.members[id].appended.push(record),
                 Effect::Combine(job) => {
                     self.after(LATENCY, id, NetEvent::Combined(job.run()));
                 }
@@ -233,5 +235,6 @@ fn member(id: u8, settings: Settings) -> Member {
         wall_origin_ms: 1_700_000_000_000,
         signs: true,
     });
-    Member { replica, verifier, disk: BTreeMap::new(), executed: Vec::new() }
+    let (disk, appended, executed) = (BTreeMap::new(), Vec::new(), Vec::new());
+    Member { replica, verifier, disk, appended, executed }
 }

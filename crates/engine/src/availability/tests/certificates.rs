@@ -264,3 +264,86 @@ fn a_gap_holds_up_only_so_much() {
     assert!(!chain.store(&name(1, hash(b"a second"))));
     assert_eq!(chain.next(), FIRST + 1);
 }
+
+/// As many as may wait beyond a gap are all chained once it closes.
+#[test]
+fn what_is_stored_ahead_is_kept_up_to_the_bound() {
+    let mut chain = Chain::new(AUTHOR, FIRST);
+    for offset in 1..=1_024 {
+        assert!(!chain.store(&name(offset, hash(b""))));
+        assert_eq!(chain.ahead() as u64, offset);
+    }
+    assert!(chain.store(&name(0, hash(b""))));
+    assert_eq!((chain.next(), chain.ahead()), (FIRST + 1_025, 0));
+}
+
+/// ★ A certificate that begins right behind the chain must follow from it; one that begins further
+/// on says nothing of what lies between.
+#[test]
+fn a_certificate_follows_from_what_is_chained() {
+    let bodies = digests(3);
+    let stretch = |offset: u64, before| Covered {
+        author: AUTHOR,
+        first: FIRST + offset,
+        before,
+        bodies: bodies[1..].to_vec(),
+        signers: Vec::new(),
+    };
+    let chained = || {
+        let mut chain = Chain::new(AUTHOR, FIRST);
+        chain.store(&name(0, bodies[0]));
+        chain
+    };
+    let link = chained().available().expect("one is stored").link;
+    assert_eq!(chained().adopt(&stretch(1, hash(b"another"))), Err(Contradiction));
+    for (offset, before) in [(1, link), (2, hash(b"unknown here"))] {
+        let mut chain = chained();
+        assert_eq!(chain.adopt(&stretch(offset, before)), Ok(false), "nothing ahead of it");
+        assert_eq!(chain.next(), FIRST + offset + 2);
+    }
+}
+
+/// An author keeps as many of its bodies as a certificate names, and all of those.
+#[test]
+fn an_author_keeps_what_a_certificate_may_name() {
+    let mut collector = Collector::new(AUTHOR);
+    let names: Vec<BodyRef> = (0..1_025).map(|offset| name(offset, hash(b""))).collect();
+    names[..1_024].iter().for_each(|name| collector.seal(name));
+    assert_eq!(collector.help(FIRST, usize::MAX).1, names[..1_024]);
+    collector.seal(&names[1_024]);
+    assert_eq!(collector.help(FIRST, usize::MAX).1, names[1..]);
+    assert_eq!(collector.help(FIRST, 3).1, names[1..4]);
+}
+
+/// Its own word comes from its own chain, and from no message.
+#[test]
+fn an_author_takes_no_acknowledgement_of_its_own() {
+    let (bodies, mut collector) = (digests(1), Collector::new(AUTHOR));
+    collector.seal(&name(0, bodies[0]));
+    assert!(!collector.acknowledge(AUTHOR, &acknowledge(1, 1, &bodies)));
+    assert!(collector.acknowledge(ReplicaId(0), &acknowledge(0, 1, &bodies)));
+}
+
+/// Decided before it was certified, it is named until it is: whoever lacks it can chain on.
+#[test]
+fn what_is_decided_early_is_certified_all_the_same() {
+    let (committee, bodies) = (committee(), digests(2));
+    let mut collector = Collector::new(AUTHOR);
+    for (offset, digest) in (0..).zip(&bodies) {
+        collector.seal(&name(offset, *digest));
+    }
+    for reached in 1..=2 {
+        collector.acknowledge(ReplicaId(0), &acknowledge(0, 1, &bodies[..reached]));
+        let own = acknowledge(1, 1, &bodies[..reached]);
+        let (made, _) = collector.certify(&committee, Some(&own)).expect("one more");
+        assert_eq!(made.bodies, bodies[reached - 1..reached]);
+        (0..2).for_each(|offset| collector.decide(FIRST + offset));
+    }
+}
+
+#[test]
+fn a_certificate_may_be_as_large_as_a_committee_and_the_list_allow() {
+    let long = vec![hash(b""); 1_024];
+    let all = certify(1, &long, &[(0, 1_024), (1, 1_024), (2, 1_024), (3, 1_024)]);
+    assert_eq!(covered(all).bodies.len(), 1_024);
+}

@@ -351,3 +351,73 @@ fn a_certificate_that_contradicts_what_is_stored_is_a_fault() {
     member.hear(1, &Message::Available(certify(1, &more, &[(0, 2), (1, 2)])));
     assert_eq!(member.replica.status().faults, 1);
 }
+
+const MICRO: Duration = Duration::from_micros(1);
+
+/// Asks just before this span is over, and at its end.
+fn asks_around(member: &mut Member, span: Duration) -> (usize, usize) {
+    let before = asks(&member.pass(span - MICRO)).len();
+    (before, asks(&member.pass(MICRO)).len())
+}
+
+#[test]
+fn a_gap_is_asked_about_once_a_second_and_again_once_more_is_stored() {
+    let (mut member, bodies) = (Member::new(2), bodies(4));
+    let (grace, retry) = (Duration::from_millis(100), Duration::from_secs(1));
+    assert!(asks(&member.take(&bodies[1])).is_empty(), "it is usually on its way");
+    assert_eq!(asks_around(&mut member, grace), (0, 1));
+    for _ in 1..4 {
+        assert_eq!(asks_around(&mut member, retry), (0, 1));
+    }
+    assert!(asks(&member.pass(Duration::from_secs(30))).is_empty(), "not for ever");
+    member.take(&bodies[3]);
+    for _ in 0..4 {
+        assert_eq!(asks_around(&mut member, retry), (0, 1));
+    }
+    assert!(asks(&member.pass(Duration::from_secs(30))).is_empty());
+}
+
+/// What an author seals after a restart begins a chain of its own, and what it sealed before it is
+/// said no more of.
+#[test]
+fn a_new_start_of_an_author_begins_a_new_chain() {
+    let mut member = Member::new(2);
+    let sequences = |sent: &Sent| -> Vec<u64> {
+        acknowledgements(sent).iter().map(|(_, given)| given.available.sequence).collect()
+    };
+    let old = bodies(2);
+    assert_eq!(sequences(&member.take(&old[0])), [FIRST]);
+    member.pass(Duration::from_millis(10));
+    assert_eq!(sequences(&member.take(&body(1, 2 * FIRST, 10))), [2 * FIRST]);
+    member.pass(Duration::from_millis(10));
+    let mut sent = member.take(&old[1]);
+    sent.extend(member.pass(Duration::from_secs(1)));
+    assert!(acknowledgements(&sent).is_empty(), "of the start before");
+    assert_eq!(sequences(&member.take(&body(1, 2 * FIRST + 1, 10))), [2 * FIRST + 1]);
+}
+
+#[test]
+fn what_is_certified_meanwhile_is_not_acknowledged() {
+    let (mut member, bodies) = (Member::new(2), bodies(3));
+    member.take(&bodies[0]);
+    assert!(acknowledgements(&member.take(&bodies[1])).is_empty(), "it waits for its round");
+    let certificate = certify(1, &digests(&bodies)[..2], &[(0, 2), (3, 2)]);
+    member.hear(1, &Message::Available(certificate));
+    assert!(acknowledgements(&member.pass(Duration::from_secs(1))).is_empty());
+    let given = acknowledgements(&member.take(&bodies[2]));
+    assert_eq!(given, [(AUTHOR, acknowledge(2, 1, &digests(&bodies)))], "but what comes then");
+}
+
+/// An author knows best what it sealed: a certificate of its bodies that comes from elsewhere
+/// teaches it nothing.
+#[test]
+fn an_author_takes_no_certificate_of_its_own_bodies() {
+    let mut author = Member::new(0);
+    let sealed = author.seal(1);
+    author.stored(sealed.reference);
+    let other = [Digest::ZERO, Digest::ZERO];
+    author.hear(2, &Message::Available(certify(0, &other, &[(1, 2), (2, 2)])));
+    assert_eq!(author.replica.status().faults, 0);
+    let told = author.hear(2, &Message::FetchAvailable(FIRST));
+    assert!(matches!(&told[..], [(_, Message::Announce(n))] if n[..] == [sealed.reference]));
+}

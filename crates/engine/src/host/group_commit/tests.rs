@@ -99,3 +99,17 @@ fn one_group_over_everything_keeps_the_order_of_all() {
     let classes = |entries: &[Entry]| entries.iter().map(LogEntry::class).collect::<Vec<_>>();
     assert_eq!(log.begin().map(classes), Some(classes(&pushed)));
 }
+
+/// Bulk stops at the entry that brings it to the bound, be it to the byte.
+#[test]
+fn bulk_that_comes_to_the_bound_is_enough() {
+    for (less, expected) in [(0, vec![(0, 1); 3]), (1, vec![(0, 1); 3])] {
+        let (_, mut log): (_, Log) = barrier();
+        (0..3).for_each(|sequence| log.push(body(sequence)));
+        let bound = body(0).bulk_bytes() - less;
+        assert_eq!(groups(&mut log, bound), expected);
+    }
+    let (_, mut log): (_, Log) = barrier();
+    (0..3).for_each(|sequence| log.push(body(sequence)));
+    assert_eq!(groups(&mut log, body(0).bulk_bytes() + 1), [(0, 2), (0, 1)]);
+}

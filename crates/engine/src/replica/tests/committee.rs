@@ -1,0 +1,85 @@
+//! Four replicas: what is decided, proposed and passed over.
+
+use crate::testing::config;
+use crate::testing::net::{ALL, Net};
+use crate::{Message, Replica, Settings};
+use quorate_consensus::ProtocolKind;
+use quorate_types::machine::Recovery;
+use quorate_types::{Effect, Event, Height, Machine, ReplicaId, Time};
+use std::time::Duration;
+
+/// Every decided height goes to the log once, in its order; not again after a restart.
+#[test]
+fn decided_heights_are_appended_once() {
+    let mut net = Net::new(&Settings::default(), |_, _, _| false);
+    net.serve(6, &ALL);
+    for member in &net.members {
+        let heights = member.appended.iter().map(|record| record.height);
+        assert!(heights.eq((1..=member.replica.status().decided.0).map(Height)));
+    }
+    let decided = net.members[1].appended.clone();
+    let mut again = Replica::new(config(1, Settings::default()));
+    let recovery = Recovery { decided, ..Recovery::default() };
+    again.handle(Time(0), Event::Recovered(Box::new(recovery)));
+    assert!(again.status().decided > Height(0), "it knows what was decided");
+    let mut effects = std::iter::from_fn(|| again.poll());
+    assert!(!effects.any(|effect| matches!(effect, Effect::Append(_))));
+}
+
+/// Inline proposals bring bodies; one that orders nothing is sent as any other.
+#[test]
+fn a_proposal_of_nothing_is_not_inline() {
+    let settings = Settings { inline_bodies: true, ..Settings::default() };
+    let mut net = Net::new(&settings, |_, _, _| false);
+    net.serve(6, &ALL);
+    let (mut inline, mut empty) = (0, 0);
+    for (_, _, message) in &net.sent {
+        match message {
+            Message::Inline(_, bodies) => {
+                assert!(!bodies.is_empty());
+                inline += 1;
+            }
+            Message::Consensus(message) if message.proposed_bodies() == Some(&[][..]) => empty += 1,
+            _ => {}
+        }
+    }
+    assert!(inline > 0 && empty > 0, "{inline} {empty}");
+}
+
+/// Serves member 2's clients for so long, while nobody's word of member 0's body reaches the
+/// primary.
+fn passed_over(span: Duration) -> Net {
+    let settings = Settings { protocol: ProtocolKind::Pbft, ..Settings::default() };
+    let mut net = Net::new(&settings, |from, to, message| match message {
+        Message::Body(_) => (from, to) == (0, 1),
+        Message::Announce(_) => to == 1,
+        _ => false,
+    });
+    assert_eq!(net.statuses()[0].leader, ReplicaId(1));
+    net.submit(0, 0);
+    let end = net.now + span;
+    let mut sequence = 1;
+    while net.now < end {
+        net.submit(2, sequence);
+        sequence += 1;
+        let until = net.now + Duration::from_millis(100);
+        while net.now < until {
+            net.step();
+        }
+    }
+    net
+}
+
+/// ★ A primary that keeps ordering what is younger, and never one member's body, is replaced: after
+/// as long as every honest primary would have had it.
+#[test]
+fn a_primary_that_passes_a_body_over_is_replaced() {
+    let views = |net: &Net| net.statuses().iter().map(|s| s.view_changes).collect::<Vec<_>>();
+    let net = passed_over(Duration::from_millis(3_900));
+    assert_eq!(views(&net), [0; 4], "it may be on its way");
+    let net = passed_over(Duration::from_secs(8));
+    assert!(views(&net).iter().all(|changes| *changes > 0), "{:?}", views(&net));
+    for member in &net.members {
+        assert!(member.executed.iter().any(|name| name.author == ReplicaId(0)));
+    }
+}
