@@ -11,6 +11,7 @@ use crate::message::FetchBlocks;
 use crate::settings::FlowControl;
 use crate::testing::{body, client, config, content, proposal, request};
 use crate::{Comparison, Incoming, Message, Settings};
+use quorate_consensus::ProtocolKind;
 use quorate_crypto::{Digest, hash};
 use quorate_types::machine::{
     Executed, ExecutedUpTo, ReadAnswer, ReadItem, ReadRequest, RecordKind, Recovery,
@@ -608,4 +609,40 @@ fn a_window_follows_half_of_a_views_timeout() {
         pool.admit(now, request(99, 10)).expect("there is room");
         assert_eq!(pool.deadline().is_some(), grows, "after {ms} ms");
     }
+}
+
+/// A member that is catching up hears late what was decided long ago: that says nothing of the
+/// primary.
+#[test]
+fn who_is_behind_suspects_nobody() {
+    for is_behind in [false, true] {
+        let mut replica = replica(2, |settings| settings.protocol = ProtocolKind::Pbft);
+        let body = body(0, 1, 10);
+        replica.bodies.hold(NOW, Arc::clone(&body));
+        replica.bodies.stored(body.reference);
+        give(&mut replica, Peer::Replica(ReplicaId(3)), &Message::Announce(vec![body.reference]));
+        if is_behind {
+            replica.sync.behind(NOW, BlockId(hash(b"a later block")), None);
+        }
+        effects(&mut replica);
+        let late = NOW + Duration::from_secs(5);
+        replica.check_for_censorship(late, &Payload::new(Height(1), 0, vec![]));
+        replica.drain(late);
+        let sent = sends(effects(&mut replica));
+        let is_suspected = sent.iter().any(|(_, _, m)| matches!(m, Message::Consensus(_)));
+        assert_eq!(is_suspected, !is_behind, "{sent:?}");
+    }
+}
+
+/// Where views pass they leave it with each of them.
+#[test]
+fn what_nothing_needs_leaves_memory_as_a_view_begins() {
+    let mut replica = Replica::new(config(1, Settings::default()));
+    let body = body(0, 1, 10);
+    replica.bodies.hold(NOW, Arc::clone(&body));
+    replica.bodies.stored(body.reference);
+    replica.bodies.decide(&[body.reference]);
+    assert_eq!(replica.bodies.held_bytes(), body.raw.len());
+    replica.handle(NOW, Event::Recovered(Box::default()));
+    assert_eq!((replica.view(), replica.bodies.held_bytes()), (View(1), 0));
 }
