@@ -23,6 +23,16 @@ pub(crate) mod testnet;
 mod wan;
 
 use quorate_crypto::SchemeKind;
+use std::io;
+use std::net::ToSocketAddrs as _;
+
+/// Tells whether only this machine reaches what listens on `address:port`.
+///
+/// # Errors
+/// When the address is none.
+pub(crate) fn is_loopback(address: &str) -> io::Result<bool> {
+    Ok(address.to_socket_addrs()?.all(|address| address.ip().is_loopback()))
+}
 
 /// A scheme that a committee may vote with. The simulator's stand-in, which anyone can forge, is
 /// not one of them, although the simulator that is part of this binary brings it along.

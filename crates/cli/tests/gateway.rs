@@ -206,6 +206,10 @@ fn a_gateway_that_could_answer_nothing_is_refused() {
     open_gateway(&config, "127.0.0.1:0");
     refused(&config, "'gateway' needs service = \"kv\"");
 
+    let config = testnet("open", "kv");
+    open_gateway(&config, "0.0.0.0:0");
+    refused(&config, "lets everybody write who reaches it");
+
     let config = testnet("kv", "kv");
     write_token(&config);
     refused(&config, "'gateway_token_file' without 'gateway'");

@@ -1,6 +1,7 @@
 //! `quorate run`: one validator.
 
 use crate::commands::config::refused;
+use crate::commands::is_loopback;
 use crate::failure::{CommandResult, Failure};
 use crate::{output, passphrase};
 use clap::Args;
@@ -85,12 +86,12 @@ impl Options {
     fn check_gateway(&self, config: &NodeConfig, service: ServiceKind) -> CommandResult {
         let refused =
             |reason: String| Err(Failure::usage(format!("{}: {reason}", self.config.display())));
-        if config.gateway.is_none() {
+        let Some(address) = &config.gateway else {
             return match config.gateway_token_file {
                 Some(_) => refused("'gateway_token_file' without 'gateway': name both".into()),
                 None => Ok(()),
             };
-        }
+        };
         if !service.is_proven() {
             return refused(format!(
                 "'gateway' needs service = \"kv\" or \"evm\", not \"{service}\""
@@ -105,6 +106,12 @@ impl Options {
             return refused("'gateway' needs execution_certificates = true in [replica]".into());
         }
         match config.gateway_token_file.as_deref().map(Token::read).transpose() {
+            Ok(None) if service == ServiceKind::Kv && !is_loopback(address).unwrap_or(true) => {
+                refused(format!(
+                    "'gateway' = \"{address}\" without 'gateway_token_file' lets everybody write who \
+                 reaches it: name a token file, or listen on 127.0.0.1"
+                ))
+            }
             Ok(_) => Ok(()),
             Err(error) => refused(format!("'gateway_token_file': {error}")),
         }

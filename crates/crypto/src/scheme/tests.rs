@@ -339,6 +339,8 @@ fn the_scheme_tells_its_shape() {
     each_committee(3, |committee| {
         assert_eq!(committee.scheme.kind(), committee.secrets[0].kind());
         assert_eq!(committee.scheme.members(), 3);
+        let share = format!("{:?}", committee.secrets[0].sign(MESSAGE));
+        assert!(share.starts_with("Share(") && share.len() < 30, "{share}");
         let shown = format!("{:?}", committee.scheme);
         assert!(shown.contains("3 members") && shown.len() < 60, "{shown}");
     });

@@ -631,6 +631,13 @@ fn secret_shares_survive_their_encoding() {
 }
 
 #[test]
+fn dealings_and_sharings_tell_what_they_are() {
+    let shown = format!("{:?}", dealing(4, 3));
+    assert!(shown.starts_with("Dealing(4 members, ") && shown.len() < 200, "{shown}");
+    assert_eq!(Sharing::ALL.map(|one| one.to_string()), ["fast", "slow", "execution"]);
+}
+
+#[test]
 fn the_scheme_tells_its_shape() {
     let scheme = Committee::new(5, 3).scheme;
     assert_eq!((scheme.kind(), scheme.members()), (KIND, 5));
@@ -803,7 +810,8 @@ mod counted {
         let committee = Committee::new(16, 11);
         let mut shares = committee.shares(0..16);
         shares[0].1 = committee.share(OTHER, 0);
-        assert_eq!(combining(&committee, &shares, Policy::Aggregate).bls_verify, 11);
+        let counts = combining(&committee, &shares, Policy::Aggregate);
+        assert_eq!((counts.bls_verify, counts.bls_weighted_points), (11, 0), "sums give it away");
     }
 
     #[test]

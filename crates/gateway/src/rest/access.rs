@@ -1,8 +1,14 @@
-//! Admission of requests: the token, and the limits of concurrency.
+//! Admission of requests: the token, or that no web page sends them, and the limits of concurrency.
+//!
+//! A browser sends what any page asks for, to this machine too. A page does not know the token, so
+//! where there is one it is enough. Where there is none, requests of pages are told by their
+//! `Origin`, and those of a page whose own name was made to mean this address (DNS rebinding) by a
+//! `Host` that is a name: nobody but a browser sends the first, and an address cannot be rebound.
 
 use super::RestLimits;
 use super::failure::Failure;
 use axum::extract::{Request, State};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -10,6 +16,7 @@ use quorate_crypto::{Digest, hash, shared_mode};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -104,6 +111,28 @@ fn refuse_shared(file: &File, path: &Path) -> Result<(), TokenError> {
     }
 }
 
+/// Refuses a request that a web page may have sent.
+fn refuse_pages(headers: &HeaderMap) -> Result<(), Failure> {
+    if headers.contains_key(header::ORIGIN) {
+        return Err(Failure::of_a_page());
+    }
+    // Programs may leave it out; a browser never does.
+    match headers.get(header::HOST) {
+        Some(host) if !is_own_address(host) => Err(Failure::other_host()),
+        _ => Ok(()),
+    }
+}
+
+/// Tells whether a `Host` is an address, or the name that every system keeps for itself.
+fn is_own_address(host: &HeaderValue) -> bool {
+    let authority = Authority::try_from(host.as_bytes());
+    authority.is_ok_and(|authority| {
+        let host = authority.host();
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        host.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok()
+    })
+}
+
 /// Admission control: the token that requests need, and the number under way.
 pub(crate) struct Admission {
     token: Option<Token>,
@@ -116,14 +145,17 @@ impl Admission {
     }
 }
 
-/// Lets a request through that shows the token, while there are not too many.
+/// Lets a request through that shows the token, or without one that no web page sent, while there
+/// are not too many.
 pub(crate) async fn guard(
     State(admission): State<Arc<Admission>>,
     request: Request,
     next: Next,
 ) -> Result<Response, Failure> {
-    if admission.token.is_some_and(|token| !token.is_shown_by(request.headers())) {
-        return Err(Failure::no_token());
+    match admission.token {
+        Some(token) if token.is_shown_by(request.headers()) => {}
+        Some(_) => return Err(Failure::no_token()),
+        None => refuse_pages(request.headers())?,
     }
     let _place = admission.requests.try_acquire().map_err(|_| Failure::busy())?;
     Ok(next.run(request).await)
@@ -131,7 +163,7 @@ pub(crate) async fn guard(
 
 #[cfg(test)]
 mod tests {
-    use super::{Token, TokenError, bearer};
+    use super::{Token, TokenError, bearer, is_own_address};
     use axum::http::{HeaderMap, HeaderValue, header};
     use std::fs;
     use std::path::PathBuf;
@@ -163,6 +195,19 @@ mod tests {
         }
         assert!(!token.is_shown_by(&HeaderMap::new()));
         assert_eq!(bearer(b"Bearer a b"), Some(&b"a b"[..]));
+    }
+
+    #[test]
+    fn a_host_is_an_address_or_this_machine() {
+        let is_own = |host: &str| is_own_address(&HeaderValue::from_str(host).expect("a value"));
+        for own in ["127.0.0.1", "127.0.0.1:9200", "[::1]:9200", "10.1.2.3", "localhost:80"] {
+            assert!(is_own(own), "{own}");
+        }
+        for other in
+            ["", "kv.example", "127.0.0.1.example:9200", "localhost.example", "[::1", "a@b"]
+        {
+            assert!(!is_own(other), "{other}");
+        }
     }
 
     fn file(content: &str, mode: u32) -> (tempfile::TempDir, PathBuf) {

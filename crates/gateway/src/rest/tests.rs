@@ -6,7 +6,7 @@ use super::{
 use crate::{ClientConfig, Connection, KvClient, check_answer};
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::http::{Method, Request, StatusCode, Uri, header};
+use axum::http::{HeaderValue, Method, Request, StatusCode, Uri, header};
 use axum::response::Response;
 use bytes::Bytes;
 use quorate_crypto::{KeyCache, KeyFile, SchemeKind};
@@ -188,6 +188,36 @@ async fn the_token_guards_all_but_status_and_description() {
     assert_eq!(ask(&pages, shown).await.status(), StatusCode::GATEWAY_TIMEOUT);
 }
 
+/// A page in a browser on this machine, and one whose name was made to mean this machine.
+#[tokio::test]
+async fn without_a_token_no_web_page_is_let_in() {
+    let asked = |header: header::HeaderName, value: &'static str| {
+        let mut request = request(Method::GET, "/v1/kv/a", Body::empty());
+        request.headers_mut().insert(header, HeaderValue::from_static(value));
+        request.headers_mut().insert(
+            header::AUTHORIZATION,
+            HeaderValue::from_static("Bearer a-token-of-some-length"),
+        );
+        request
+    };
+    let pages_of = [(header::ORIGIN, "https://evil.example"), (header::HOST, "evil.example")];
+    let programs = [(header::HOST, "127.0.0.1:9200"), (header::HOST, "localhost:9200")];
+    let (open, closed) =
+        (pages(None, RestLimits::default()), pages(Some(TOKEN), RestLimits::default()));
+    for (header, value) in pages_of {
+        let response = ask(&open, asked(header.clone(), value)).await;
+        assert_eq!(response.status(), StatusCode::FORBIDDEN, "{value}");
+        let error = content(response).await["error"].to_string();
+        assert!(error.contains("this gateway has no token"), "{error}");
+        let response = ask(&closed, asked(header, value)).await;
+        assert_eq!(response.status(), StatusCode::GATEWAY_TIMEOUT, "{value}: the token is enough");
+    }
+    for (header, value) in programs {
+        let response = ask(&open, asked(header, value)).await;
+        assert_eq!(response.status(), StatusCode::GATEWAY_TIMEOUT, "{value}: nobody answers");
+    }
+}
+
 #[tokio::test]
 async fn what_is_too_large_is_refused_before_it_is_sent() {
     let pages = pages(None, RestLimits::default());
@@ -244,11 +274,11 @@ fn converse(gateway: &Gateway, sent: &str) -> String {
     read_all(connect(gateway, sent))
 }
 
-const GET: &str = "GET /v1/kv/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+const GET: &str = "GET /v1/kv/a HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
 
 /// A request whose body is still to come. The gateway says that it waits for it once it has let the
 /// request in.
-const PUT: &str = "PUT /v1/kv/a HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+const PUT: &str = "PUT /v1/kv/a HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\
                    Content-Length: 5\r\nExpect: 100-continue\r\n\r\n";
 const GO_ON: &str = "HTTP/1.1 100 Continue\r\n\r\n";
 

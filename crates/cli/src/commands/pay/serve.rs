@@ -1,6 +1,7 @@
 //! `quorate pay serve`: a wallet over HTTP.
 
 use super::place::{Place, explain};
+use crate::commands::is_loopback;
 use crate::failure::{CommandResult, Failure};
 use crate::output;
 use clap::Args;
@@ -9,7 +10,6 @@ use quorate_gateway::wallet::rest::{router, serve};
 use quorate_gateway::wallet::{PaymentService, Wallet};
 use quorate_node::descriptors::{Demand, Descriptors, raise_limit};
 use serde_json::json;
-use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -56,11 +56,10 @@ impl Serve {
 
     /// Refuses to let everybody in whom a network carries here.
     fn check_listen(&self) -> CommandResult {
-        let resolved = self.listen.to_socket_addrs();
-        let mut addresses = resolved.map_err(|error| {
+        let is_loopback = is_loopback(&self.listen).map_err(|error| {
             Failure::usage(format!("cannot listen on {}: {error}", self.listen))
         })?;
-        if !self.no_token || addresses.all(|address| address.ip().is_loopback()) {
+        if !self.no_token || is_loopback {
             return Ok(());
         }
         Err(Failure::usage(format!(

@@ -33,6 +33,18 @@ fn a_share_is_what_its_dealer_committed_to() {
 }
 
 #[test]
+fn contributions_show_no_secrets() {
+    let contribution = contribution(1);
+    let shown = format!("{contribution:?}");
+    assert!(shown.starts_with("Contribution(4 members, "), "{shown}");
+    let commitments = format!("{:?}", read(&contribution).expect("sound"));
+    assert!(commitments.starts_with("Commitments("), "{commitments}");
+    for share in &contribution.shares {
+        assert!(!shown.contains(&hex::encode(&share.to_bytes()[..4])), "{shown}");
+    }
+}
+
+#[test]
 fn commitments_of_another_degree_are_refused() {
     let changes: [fn(&mut Vec<VotingKey>); 2] =
         [|keys| drop(keys.pop()), |keys| keys.push(keys[0].clone())];
