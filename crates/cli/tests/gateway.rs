@@ -47,6 +47,7 @@ fn every_endpoint_works_on_a_committee() {
     let (_net, guarded, open) = start();
     status_and_description(&guarded);
     token(&guarded);
+    web_pages(&guarded, &open);
     single_keys(&guarded, &open);
     certified_reads(&guarded, &open);
     batches(&open);
@@ -70,6 +71,23 @@ fn token(door: &Door) {
     }
     let absent = door.get("/v1/kv/guarded?consistency=linearizable").json(404);
     assert_eq!(absent["age_ms"], Value::Null);
+}
+
+/// What a browser on this machine sends for somebody's page, and for one whose own name was made to
+/// mean this machine.
+fn web_pages(guarded: &Door, open: &Door) {
+    for door in [open, guarded] {
+        let address = &door.address;
+        for lines in [
+            format!("Host: {address}\r\nOrigin: https://page.example\r\n"),
+            "Host: page.example\r\n".to_owned(),
+        ] {
+            let answer = door.ask_with(&lines, "PUT", "/v1/kv/page", "x");
+            // A page does not know the token: whoever shows it is no page.
+            answer.json(if door.token.is_some() { 200 } else { 403 });
+        }
+        door.ask("DELETE", "/v1/kv/page", "").json(200);
+    }
 }
 
 fn single_keys(first: &Door, second: &Door) {

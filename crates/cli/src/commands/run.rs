@@ -106,14 +106,15 @@ impl Options {
             return refused("'gateway' needs execution_certificates = true in [replica]".into());
         }
         match config.gateway_token_file.as_deref().map(Token::read).transpose() {
+            Err(error) => refused(format!("'gateway_token_file': {error}")),
+            // Of an address that is none, listening says why.
             Ok(None) if service == ServiceKind::Kv && !is_loopback(address).unwrap_or(true) => {
                 refused(format!(
-                    "'gateway' = \"{address}\" without 'gateway_token_file' lets everybody write who \
-                 reaches it: name a token file, or listen on 127.0.0.1"
+                    "'gateway' = \"{address}\" without 'gateway_token_file' lets everybody write \
+                     who reaches it: name a token file, or listen on 127.0.0.1"
                 ))
             }
             Ok(_) => Ok(()),
-            Err(error) => refused(format!("'gateway_token_file': {error}")),
         }
     }
 

@@ -38,14 +38,25 @@ impl Answer {
 
 impl Door {
     pub(crate) fn ask(&self, method: &str, path: &str, body: impl AsRef<[u8]>) -> Answer {
-        let (address, length) = (&self.address, body.as_ref().len());
+        self.ask_with(&format!("Host: {}\r\n", self.address), method, path, body)
+    }
+
+    /// Asks with these lines of the head besides the token and what the body needs.
+    pub(crate) fn ask_with(
+        &self,
+        lines: &str,
+        method: &str,
+        path: &str,
+        body: impl AsRef<[u8]>,
+    ) -> Answer {
+        let length = body.as_ref().len();
         let token = self.token.map(|token| format!("Authorization: Bearer {token}\r\n"));
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+            "{method} {path} HTTP/1.1\r\n{lines}Connection: close\r\n\
              Content-Length: {length}\r\n{}\r\n",
             token.unwrap_or_default()
         );
-        let mut stream = TcpStream::connect(address).expect("a gateway");
+        let mut stream = TcpStream::connect(&self.address).expect("a gateway");
         stream.set_read_timeout(Some(TIMEOUT)).expect("set");
         stream.write_all(&[head.as_bytes(), body.as_ref()].concat()).expect("sent");
         let mut answer = Vec::new();

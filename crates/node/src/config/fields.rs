@@ -260,7 +260,8 @@ const NODE: &[Field] = &[
         Kind::Path,
         FieldDefault::Words("none"),
         "A file with the token that callers of the gateway show: one line of 16 to 1024 characters, \
-         readable by its owner or group alone. Without it the gateway lets everybody read and write.",
+         readable by its owner or group alone. Without it the gateway must listen on the loopback interface, and lets every program on this \
+         machine read and write, but no web page.",
     ),
     choice(
         "durability",
