@@ -1,6 +1,6 @@
 //! HTTP behind a limited listener: the one way in which pages and gateways are served.
 
-use crate::connections::{AcceptedStream, Acceptor};
+use crate::connections::Acceptor;
 use axum::body::HttpBody;
 use axum::http::{Request, Response};
 use bytes::Bytes;
@@ -38,40 +38,27 @@ where
     B: HttpBody<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
+    let mut protocol = http1::Builder::new();
+    protocol.timer(TokioTimer::new()).header_read_timeout(head_timeout).max_buf_size(BUFFER_BYTES);
+    let pages = TowerToHyperService::new(pages);
     loop {
         let (stream, _) = acceptor.accept().await;
-        tokio::spawn(converse(stream, pages.clone(), head_timeout));
-    }
-}
-
-async fn converse<S, B>(stream: AcceptedStream, pages: S, head_timeout: Duration)
-where
-    S: Service<Request<TimedBody>, Response = Response<B>> + Clone + Send + 'static,
-    S::Future: Send + 'static,
-    S::Error: Into<BoxError>,
-    B: HttpBody<Data = Bytes> + Send + 'static,
-    B::Error: Into<BoxError>,
-{
-    let handle = stream.handle();
-    let pages = TowerToHyperService::new(pages);
-    let answer = service_fn(move |request: Request<Incoming>| {
-        let busy = handle.begin();
-        let response = pages.call(request.map(TimedBody::new));
-        async move {
-            let response = response.await;
-            drop(busy);
-            response
-        }
-    });
-    let conversation = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(head_timeout)
-        .max_buf_size(BUFFER_BYTES)
-        .serve_connection(TokioIo::new(stream), answer)
-        .with_upgrades()
-        .await;
-    if let Err(error) = conversation {
-        tracing::debug!(%error, "an HTTP connection ended");
+        let (handle, pages) = (stream.handle(), pages.clone());
+        let answer = service_fn(move |request: Request<Incoming>| {
+            let busy = handle.begin();
+            let response = pages.call(request.map(TimedBody::new));
+            async move {
+                let response = response.await;
+                drop(busy);
+                response
+            }
+        });
+        let conversation = protocol.serve_connection(TokioIo::new(stream), answer).with_upgrades();
+        tokio::spawn(async move {
+            if let Err(error) = conversation.await {
+                tracing::debug!(%error, "an HTTP connection ended");
+            }
+        });
     }
 }
 

@@ -22,6 +22,20 @@ fn availability_is_written_as_it_is_read() {
     assert!(refused.contains("'stored' or 'certified'"), "{refused}");
 }
 
+/// Every field at another value than its default.
+fn unusual_comparison() -> Comparison {
+    Comparison {
+        block_operations_max: 12,
+        filter_requests: false,
+        key_cache: KeyCache::Off,
+        proposal_key: ProposalKey::Voting,
+        vote_salvage: false,
+        truncation: Truncation::Heights,
+        signatures: false,
+        flow_control: FlowControl::Fixed,
+    }
+}
+
 /// A field that [`Comparison::departures`] forgets, validators would take.
 #[test]
 fn every_departure_from_a_comparisons_defaults_is_named() {
@@ -40,17 +54,7 @@ fn every_departure_from_a_comparisons_defaults_is_named() {
     for (name, comparison) in &departing {
         assert_eq!(comparison.departures(), [*name]);
     }
-    let all = Comparison {
-        block_operations_max: 1,
-        filter_requests: false,
-        key_cache: KeyCache::Off,
-        proposal_key: ProposalKey::Voting,
-        vote_salvage: false,
-        truncation: Truncation::Heights,
-        signatures: false,
-        flow_control: FlowControl::Fixed,
-    };
-    assert_eq!(all.departures(), departing.map(|(name, _)| name));
+    assert_eq!(unusual_comparison().departures(), departing.map(|(name, _)| name));
 }
 
 /// Both ends of each range, and one step beyond each.
@@ -109,16 +113,7 @@ fn unusual() -> Settings {
         mempool_bytes_max: 9,
         author_bytes_max: 10,
         snapshot_every: 11,
-        comparison: Comparison {
-            block_operations_max: 12,
-            filter_requests: false,
-            key_cache: KeyCache::Off,
-            proposal_key: ProposalKey::Voting,
-            vote_salvage: false,
-            truncation: Truncation::Heights,
-            signatures: false,
-            flow_control: FlowControl::Fixed,
-        },
+        comparison: unusual_comparison(),
     }
 }
 

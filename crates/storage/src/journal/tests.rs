@@ -23,7 +23,11 @@ const SMALL: LogConfig = LogConfig {
 };
 
 fn open(disk: &MemoryDisk) -> Result<(Journal, Recovery), StorageError> {
-    Journal::open(Box::new(disk.clone()), Box::new(disk.clone()), &Owner::nobody(), SMALL, None)
+    open_with(disk, SMALL)
+}
+
+fn open_with(disk: &MemoryDisk, config: LogConfig) -> Result<(Journal, Recovery), StorageError> {
+    Journal::open(Box::new(disk.clone()), Box::new(disk.clone()), &Owner::nobody(), config, None)
 }
 
 fn slot(place: u8, bytes: &[u8]) -> Entry {
@@ -239,14 +243,7 @@ fn no_flipped_bit_is_believed() -> Check {
     let config = LogConfig { segment_bytes: 1_024, ..SMALL };
     let build = || {
         let disk = MemoryDisk::new();
-        let (mut journal, _) = Journal::open(
-            Box::new(disk.clone()),
-            Box::new(disk.clone()),
-            &Owner::nobody(),
-            config.clone(),
-            None,
-        )
-        .expect("opened");
+        let (mut journal, _) = open_with(&disk, config.clone()).expect("opened");
         for group in groups() {
             write_and_commit(&mut journal, &group).expect("works");
         }
@@ -269,13 +266,7 @@ fn no_flipped_bit_is_believed() -> Check {
             let disk = build();
             let bit = u8::try_from(offset % 8).expect("small");
             disk.flip(&name, offset, bit);
-            match Journal::open(
-                Box::new(disk.clone()),
-                Box::new(disk),
-                &Owner::nobody(),
-                config.clone(),
-                None,
-            ) {
+            match open_with(&disk, config.clone()) {
                 Ok((_, recovery)) => ensure(
                     acceptable.contains(&recovery),
                     format!("{name}, byte {offset}, bit {bit}: recovered {recovery:?}"),
@@ -522,25 +513,11 @@ fn a_group_takes_one_write_and_one_sync() {
 fn without_syncs_the_process_may_die_but_not_the_machine() {
     let disk = MemoryDisk::new();
     let config = LogConfig { durability: Durability::Os, ..SMALL };
-    let (mut journal, _) = Journal::open(
-        Box::new(disk.clone()),
-        Box::new(disk.clone()),
-        &Owner::nobody(),
-        config.clone(),
-        None,
-    )
-    .expect("opened");
+    let (mut journal, _) = open_with(&disk, config.clone()).expect("opened");
     write_and_commit(&mut journal, &[safety(b"promise")]).expect("works");
     assert_eq!(journal.stats().syncs, 0);
     drop(journal);
-    let (_, recovery) = Journal::open(
-        Box::new(disk.clone()),
-        Box::new(disk.clone()),
-        &Owner::nobody(),
-        config.clone(),
-        None,
-    )
-    .expect("opened");
+    let (_, recovery) = open_with(&disk, config.clone()).expect("opened");
     assert_eq!(recovery.safety, Some(Bytes::from("promise")));
     disk.crash(&mut || true);
     let (_, recovery) =
