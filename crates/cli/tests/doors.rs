@@ -5,16 +5,16 @@ mod common;
 use common::door::{Door, open_gateway};
 use common::{Net, TIMEOUT, edit, json, quorate, stderr, stdout, wait_for, with_descriptors};
 use quorate_crypto::IdentitySecret;
+use quorate_lab::crowd::{Crowd, HALF_A_HANDSHAKE, HALF_A_HEAD, make_room_for};
 use quorate_lab::http;
 use quorate_node::ports::free_ports;
 use quorate_node::tls::Dialer;
 use quorate_node::transport::hello::Hello;
 use quorate_node::transport::outbound::dial;
 use quorate_types::{Lane, ReplicaId};
-use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use std::fs;
-use std::io::Write;
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -33,7 +33,7 @@ const HALF_OPEN: usize = 1_500;
 /// Clients with a key of their own each, which the peer port lets in.
 const CLIENTS: u64 = 1_100;
 
-/// A door that has not taken a connection for so long takes no more.
+/// Longest wait for a door to let a client in.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Descriptors that come and go with a validator's own work.
@@ -42,47 +42,18 @@ const OWN_WORK: usize = 24;
 /// Operations that make several snapshots.
 const OPERATIONS: u64 = 60;
 
-/// The head of a TLS record that announces a handshake of 512 bytes, and its first byte.
-const HALF_A_HANDSHAKE: &[u8] = &[0x16, 0x03, 0x01, 0x02, 0x00, 0x01];
-
-/// The head of a request that never ends.
-const HALF_A_HEAD: &[u8] = b"GET /status HTTP/1.1\r\nX-Slow: ";
-
-/// Connections that are held.
-#[derive(Default)]
-struct Crowd(Vec<TcpStream>);
-
-impl Crowd {
-    /// Opens `count` connections, or as many as are taken, and says `greeting` on each. Those that
-    /// the other end closes again are held all the same.
-    fn gather(&mut self, address: &str, count: usize, greeting: &[u8]) {
-        let address: SocketAddr = address.parse().expect("an address");
-        let connect = |_| TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).ok();
-        for mut stream in (0..count).map_while(connect) {
-            let _ = stream.write_all(greeting);
-            self.0.push(stream);
-        }
-    }
-
-    /// Adds a byte to what every connection said.
-    fn trickle(&mut self) {
-        for stream in &mut self.0 {
-            let _ = stream.write(b"x");
-        }
-    }
-}
-
 /// One crowd at a time: the tests of this process share its descriptors.
 static CROWD: Mutex<()> = Mutex::new(());
 
 /// Raises this process's own limit, so that it can hold a crowd, and waits for its turn.
 fn take_turn() -> MutexGuard<'static, ()> {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    let needed = 3 * IDLE as u64 + HALF_OPEN as u64 + 1_000;
-    assert!(maximum.is_none_or(|most| most >= needed), "needs `ulimit -Hn` of {needed}");
-    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).expect("raised");
+    make_room_for(3 * IDLE + HALF_OPEN).expect("room for a crowd");
     // Another test that failed leaves nothing behind that this one needs.
     CROWD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn gather(crowd: &mut Crowd, address: &str, count: usize, greeting: &[u8]) {
+    crowd.gather(address, count, greeting).expect("an address");
 }
 
 fn descriptors(process: u32) -> usize {
@@ -151,12 +122,12 @@ fn idle_connections_at_every_door_cost_a_validator_nothing() {
     let before = descriptors(process);
     let peers = peer_address(&net);
     let mut crowd = Crowd::default();
-    crowd.gather(&net.http[0], IDLE / 2, b"");
-    crowd.gather(&net.http[0], IDLE / 2, HALF_A_HEAD);
-    crowd.gather(&crowded.address, IDLE / 2, b"");
-    crowd.gather(&crowded.address, IDLE / 2, HALF_A_HEAD);
-    crowd.gather(&peers, IDLE, b"");
-    crowd.gather(&peers, HALF_OPEN, HALF_A_HANDSHAKE);
+    gather(&mut crowd, &net.http[0], IDLE / 2, b"");
+    gather(&mut crowd, &net.http[0], IDLE / 2, HALF_A_HEAD);
+    gather(&mut crowd, &crowded.address, IDLE / 2, b"");
+    gather(&mut crowd, &crowded.address, IDLE / 2, HALF_A_HEAD);
+    gather(&mut crowd, &peers, IDLE, b"");
+    gather(&mut crowd, &peers, HALF_OPEN, HALF_A_HANDSHAKE);
     expect_work(&mut net, &open, &mut crowd);
     crowded.ask("PUT", "/v1/kv/late", "late").json(200);
     let status = http::get(&net.http[0], "/status", TIMEOUT).expect("an answer");
@@ -231,13 +202,13 @@ fn idle_connections_to_json_rpc_cost_a_validator_nothing() {
     let before = descriptors(net.processes.id(0).expect("it runs"));
     let address = net.gateways[0].clone();
     let mut crowd = Crowd::default();
-    crowd.gather(&address, IDLE / 2, b"");
-    crowd.gather(&address, IDLE / 4, HALF_A_HEAD);
+    gather(&mut crowd, &address, IDLE / 2, b"");
+    gather(&mut crowd, &address, IDLE / 4, HALF_A_HEAD);
     let upgrade = format!(
         "GET / HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
     );
-    crowd.gather(&address, IDLE / 4, upgrade.as_bytes());
+    gather(&mut crowd, &address, IDLE / 4, upgrade.as_bytes());
     let question = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
     for _ in 0..20 {
         let mut door = http::Connection::open(&address, TIMEOUT).expect("a door");
@@ -300,9 +271,9 @@ fn idle_connections_cost_an_authority_nothing() {
     for (index, http) in doors.iter().enumerate().take(3) {
         let payers = quorate_node::payments::read_network(Path::new(network)).expect("a network");
         let payers = payers.address(index, 0).expect("an address").to_owned();
-        crowd.gather(http, IDLE / 3, HALF_A_HEAD);
-        crowd.gather(&payers, IDLE / 3, b"");
-        crowd.gather(&payers, HALF_OPEN / 3, HALF_A_HANDSHAKE);
+        gather(&mut crowd, http, IDLE / 3, HALF_A_HEAD);
+        gather(&mut crowd, &payers, IDLE / 3, b"");
+        gather(&mut crowd, &payers, HALF_OPEN / 3, HALF_A_HANDSHAKE);
     }
     json(&["pay", "genesis", "-w", &path("anne"), "--json"]);
     for _ in 0..10 {

@@ -31,6 +31,7 @@ pub mod recovery;
 mod run;
 pub mod search;
 mod sessions;
+mod siege;
 mod table;
 mod watch;
 

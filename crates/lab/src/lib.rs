@@ -9,6 +9,7 @@ pub mod bench;
 pub mod bounds;
 pub mod calibrate;
 pub mod compare;
+pub mod crowd;
 pub mod experiment;
 pub mod http;
 pub mod machine;

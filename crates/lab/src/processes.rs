@@ -29,12 +29,15 @@ pub enum Program {
 }
 
 impl Program {
-    fn command(&self) -> Command {
+    fn command(&self, descriptors: Option<u64>) -> Command {
         let (executable, arguments, core) = match self {
             Self::Validator(executable) => (executable, &["run"][..], None),
             Self::Authority(executable, core) => (executable, &["pay", "run"][..], *core),
         };
-        let mut command = Command::new(executable);
+        let mut command = match descriptors {
+            Some(most) => limited(executable, most),
+            None => Command::new(executable),
+        };
         command.args(arguments).arg("--exit-with-parent");
         if let Some(core) = core {
             command.args(["--core", &core.to_string()]);
@@ -51,14 +54,32 @@ impl Program {
     }
 }
 
+/// A command of this executable in a process that may have so many descriptors open.
+fn limited(executable: &Path, descriptors: u64) -> Command {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!("ulimit -n {descriptors} && exec \"$0\" \"$@\""));
+    command.arg(executable);
+    command
+}
+
+/// Differences from processes that are all there, honest and without a limit of their own.
+#[derive(Clone, Debug, Default)]
+pub struct StartOptions {
+    /// Members that are not started: they are as if killed.
+    pub absent: Vec<u16>,
+    /// Behaviours of validators that will lie once they are told to.
+    pub liars: BTreeMap<u16, String>,
+    /// Descriptors that each process may have open; `None` for as many as this one may.
+    pub descriptors: Option<u64>,
+}
+
 /// The processes. Dropping it ends them.
 #[derive(Debug)]
 pub struct Processes {
     program: Program,
     configs: Vec<PathBuf>,
     children: Vec<Option<Child>>,
-    /// Behaviours of validators that will lie.
-    liars: BTreeMap<u16, String>,
+    options: StartOptions,
 }
 
 impl Processes {
@@ -67,44 +88,23 @@ impl Processes {
     /// # Errors
     /// When a process or its log cannot be made; those already started are ended.
     pub fn start(executable: &Path, configs: &[PathBuf]) -> io::Result<Self> {
-        Self::start_but(executable, configs, &[], BTreeMap::new())
+        let program = Program::Validator(executable.to_owned());
+        Self::start_with(program, configs, StartOptions::default())
     }
 
-    /// Starts a program for every configuration.
+    /// Starts a program for every configuration but those that are to be absent.
     ///
     /// # Errors
     /// As [`Processes::start`].
-    pub fn start_all(program: Program, configs: &[PathBuf]) -> io::Result<Self> {
-        Self::start_some(program, configs, &[], BTreeMap::new())
-    }
-
-    /// As [`Processes::start`], without some, which are as if killed, and with behaviours of some
-    /// that will lie once they are told to.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn start_but(
-        executable: &Path,
-        configs: &[PathBuf],
-        but: &[u16],
-        liars: BTreeMap<u16, String>,
-    ) -> io::Result<Self> {
-        Self::start_some(Program::Validator(executable.to_owned()), configs, but, liars)
-    }
-
-    fn start_some(
+    pub fn start_with(
         program: Program,
         configs: &[PathBuf],
-        but: &[u16],
-        liars: BTreeMap<u16, String>,
+        options: StartOptions,
     ) -> io::Result<Self> {
-        let mut processes = Self {
-            program,
-            configs: configs.to_vec(),
-            children: configs.iter().map(|_| None).collect(),
-            liars,
-        };
-        let starts = |index: &usize| !but.iter().any(|absent| usize::from(*absent) == *index);
+        let children = configs.iter().map(|_| None).collect();
+        let mut processes = Self { program, configs: configs.to_vec(), children, options };
+        let absent = processes.options.absent.clone();
+        let starts = |index: &usize| !absent.iter().any(|id| usize::from(*id) == *index);
         for index in (0..configs.len()).filter(starts) {
             processes.start_one(index)?;
         }
@@ -119,7 +119,7 @@ impl Processes {
         let log = File::options().create(true).append(true).open(self.log_path(index))?;
         let child = self
             .program
-            .command()
+            .command(self.options.descriptors)
             .arg(&self.configs[index])
             .args(self.lies(index))
             .stdin(Stdio::piped())
@@ -166,7 +166,7 @@ impl Processes {
 
     /// Options of a validator that will lie.
     fn lies(&self, index: usize) -> Vec<&str> {
-        let behaviour = u16::try_from(index).ok().and_then(|id| self.liars.get(&id));
+        let behaviour = u16::try_from(index).ok().and_then(|id| self.options.liars.get(&id));
         behaviour.map(|behaviour| vec!["--lie", behaviour.as_str()]).unwrap_or_default()
     }
 

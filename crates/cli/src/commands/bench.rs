@@ -128,6 +128,14 @@ pub(crate) struct Options {
     /// repeated
     #[arg(long, value_name = "I@T+D")]
     pause: Vec<Pause>,
+    /// Have strangers fill the doors of validator I from T seconds into the measured window on: 4,000
+    /// idle connections at each, half of those over HTTP with a request that never ends, and 1,500
+    /// TLS handshakes that stop; may be repeated
+    #[arg(long, value_name = "I@T")]
+    crowd: Vec<At>,
+    /// Descriptors that a validator may have open; by default as many as this command may
+    #[arg(long, value_name = "COUNT")]
+    descriptors: Option<u64>,
     /// Have validator I lie from T seconds into the measured window on, as in
     /// 3=certificate-flood@3; may be repeated. A wrong name lists all behaviours
     #[cfg(feature = "liar")]
@@ -307,10 +315,11 @@ impl Options {
         progress: &Progress,
         interrupted: &AtomicBool,
     ) -> Result<Report, BenchError> {
-        let disturbed = !(self.kill.is_empty() && self.pause.is_empty() && self.lies().is_empty());
+        let calm = self.kill.is_empty() && self.pause.is_empty() && self.crowd.is_empty();
+        let disturbed = !(calm && self.lies().is_empty());
         if disturbed || self.load == Shape::Closed {
-            let rule = "--rate max is for a healthy committee in an open loop: leave --kill, --pause \
-                        and --load closed out";
+            let rule = "--rate max is for a healthy committee in an open loop: leave --kill, --pause, \
+                        --crowd and --load closed out";
             return Err(BenchError::Config(rule.to_owned()));
         }
         let network_ms = config.topology().map_or(0, |network| bench::fitting_timeout_ms(&network));
@@ -360,6 +369,8 @@ impl Options {
             restarts: self.restart.clone(),
             pauses: self.pause.clone(),
             lies: self.lies(),
+            crowds: self.crowd.clone(),
+            descriptors: self.descriptors,
             durability: self.durability,
             retention_bytes: self.retention << 20,
             service: self.service,

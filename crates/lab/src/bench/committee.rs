@@ -2,12 +2,13 @@
 
 use super::BenchError;
 use super::config::BenchConfig;
-use crate::processes::Processes;
+use super::siege::Doors;
+use crate::processes::{Processes, Program, StartOptions};
 use crate::status::{ValidatorStatus, ask_all};
 use quorate_node::config::load_committee;
 use quorate_node::ports::free_ports;
 use quorate_node::{Testnet, TestnetPlan};
-use quorate_types::Committee as Members;
+use quorate_types::{Committee as Members, ReplicaId};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,8 +70,14 @@ impl Committee {
             ..TestnetPlan::default()
         };
         let testnet = Testnet::create(&folder, &plan)?;
-        let (absent, liars) = (config.absent(), config.liars());
-        let processes = Processes::start_but(&config.executable, &testnet.configs, &absent, liars);
+        let absent = config.absent();
+        let options = StartOptions {
+            absent: absent.clone(),
+            liars: config.liars(),
+            descriptors: config.descriptors,
+        };
+        let program = Program::Validator(config.executable.clone());
+        let processes = Processes::start_with(program, &testnet.configs, options);
         let processes = processes.map_err(BenchError::starting)?;
         Ok(Self { processes, testnet, place, absent })
     }
@@ -87,6 +94,17 @@ impl Committee {
     /// Addresses at which the validators show their status.
     pub(super) fn http(&self) -> &[String] {
         &self.testnet.http
+    }
+
+    /// Addresses at which strangers reach a validator: for peers and clients, and over HTTP.
+    pub(super) fn doors(&self, members: &Members, validator: u16) -> Doors {
+        let index = usize::from(validator);
+        let peers = members.address(ReplicaId(validator)).unwrap_or_default().to_owned();
+        let gateway = self.testnet.gateways.get(index).cloned();
+        Doors {
+            peers,
+            http: gateway.into_iter().chain([self.testnet.http[index].clone()]).collect(),
+        }
     }
 
     /// Addresses of their gateways, if they have any.

@@ -59,6 +59,10 @@ pub struct BenchConfig {
     pub pauses: Vec<Pause>,
     /// Validators that lie, and from when on: for an executable with the feature `liar`.
     pub lies: Vec<Lie>,
+    /// Validators whose doors strangers fill, and from when on.
+    pub crowds: Vec<At>,
+    /// Descriptors that a validator may have open; `None` for as many as this process may.
+    pub descriptors: Option<u64>,
     /// Condition under which a validator calls a record durable.
     pub durability: Durability,
     /// Bytes of log that a validator keeps for members that fell behind.
@@ -179,7 +183,8 @@ impl BenchConfig {
         let (n, end) = (self.validators, self.duration_s);
         let pauses = || self.pauses.iter().map(|pause| &pause.at);
         let lies = || self.lies.iter().map(|lie| &lie.at);
-        for at in self.kills.iter().chain(&self.restarts).chain(pauses()).chain(lies()) {
+        let others = pauses().chain(lies()).chain(&self.crowds);
+        for at in self.kills.iter().chain(&self.restarts).chain(others) {
             let there = !matches!(at.who, Target::Member(id) if id >= n);
             check(there, format!("{at}: there are only validators 0 to {}", n - 1))?;
             check(at.second <= end as f64, format!("{at}: the load ends after {end} seconds"))?;
@@ -277,6 +282,8 @@ impl BenchConfig {
             "kill": text(&self.kills),
             "restart": text(&self.restarts),
             "pause": self.pauses.iter().map(Pause::to_string).collect::<Vec<_>>(),
+            "crowd": text(&self.crowds),
+            "descriptors": self.descriptors,
             "liar": self.lies.iter().map(Lie::to_string).collect::<Vec<_>>(),
             "durability": self.durability.to_string(),
             "retention_bytes": self.retention_bytes,
@@ -388,7 +395,7 @@ impl BenchConfig {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 /// For tests of what takes a configuration.
 #[cfg(test)]

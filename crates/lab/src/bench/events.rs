@@ -1,5 +1,6 @@
 //! Fault events: what is done to validators on purpose, and when.
 
+use super::config::BenchConfig;
 use std::fmt;
 use std::str::FromStr;
 
@@ -164,6 +165,8 @@ pub(super) enum Action {
     Resume,
     /// SIGUSR1 to one that was started to lie from then on.
     Lie,
+    /// Strangers fill its doors, until the end.
+    Crowd,
 }
 
 impl Action {
@@ -174,6 +177,7 @@ impl Action {
             Self::Pause => "pause",
             Self::Resume => "resume",
             Self::Lie => "lie",
+            Self::Crowd => "crowd",
         }
     }
 
@@ -192,12 +196,13 @@ pub(super) struct Event {
 }
 
 /// Everything to be done, the latest first.
-pub(super) fn plan(kills: &[At], restarts: &[At], pauses: &[Pause], lies: &[Lie]) -> Vec<Event> {
+pub(super) fn plan(config: &BenchConfig) -> Vec<Event> {
     let one = |action| move |&at: &At| Event { at, action };
-    let mut events: Vec<Event> = kills.iter().map(one(Action::Kill)).collect();
-    events.extend(restarts.iter().map(one(Action::Restart)));
-    events.extend(lies.iter().map(|lie| Event { at: lie.at, action: Action::Lie }));
-    for pause in pauses {
+    let mut events: Vec<Event> = config.kills.iter().map(one(Action::Kill)).collect();
+    events.extend(config.restarts.iter().map(one(Action::Restart)));
+    events.extend(config.crowds.iter().map(one(Action::Crowd)));
+    events.extend(config.lies.iter().map(|lie| Event { at: lie.at, action: Action::Lie }));
+    for pause in &config.pauses {
         let end = At { second: pause.at.second + pause.for_s, ..pause.at };
         events.push(Event { at: pause.at, action: Action::Pause });
         events.push(Event { at: end, action: Action::Resume });

@@ -47,6 +47,8 @@ pub enum ValidatorState {
     Paused(f64),
     /// It lies since so many seconds into the window.
     Lying(f64),
+    /// Strangers fill its doors since so many seconds into the window.
+    Crowded(f64),
 }
 
 impl ValidatorState {
@@ -60,6 +62,7 @@ impl ValidatorState {
             Self::Restarted(second) => ("restarted", Some(second)),
             Self::Paused(second) => ("paused", Some(second)),
             Self::Lying(second) => ("lying", Some(second)),
+            Self::Crowded(second) => ("crowded", Some(second)),
         }
     }
 

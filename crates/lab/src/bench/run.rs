@@ -8,6 +8,7 @@ use super::evidence::{Evidence, Sample, ValidatorState, growth};
 use super::health::{self, Health, HealthIssue};
 use super::measure::{Recorder, Schedule};
 use super::recovery::Series;
+use super::siege::Siege;
 use super::watch::Tracks;
 use super::{BenchError, Progress};
 use crate::machine::own_cpu_seconds;
@@ -53,6 +54,8 @@ pub(super) struct Run<'a> {
     harmed: Vec<(Target, Action, u16)>,
     /// Validators that are stopped now.
     paused: Vec<u16>,
+    /// Crowds at doors.
+    sieges: Vec<Siege>,
     /// Processor time of threads before the window opened, and while it was open, in µs.
     threads: Threads,
     stations_us: Used,
@@ -76,10 +79,11 @@ impl<'a> Run<'a> {
             health,
             states,
             samples: Vec::new(),
-            events: plan(&config.kills, &config.restarts, &config.pauses, &config.lies),
+            events: plan(config),
             happened: Vec::new(),
             harmed: Vec::new(),
             paused: Vec::new(),
+            sieges: Vec::new(),
             threads: Threads::new(),
             stations_us: Used::new(),
             given,
@@ -97,6 +101,7 @@ impl<'a> Run<'a> {
             }
             progress.show(&self.samples, &self.states);
         }
+        self.sieges.clear();
         self.stations_us = stations::used(&self.healthy_threads(), &self.threads, of_validator);
         Ok(())
     }
@@ -267,6 +272,7 @@ impl<'a> Run<'a> {
                 self.paused.retain(|paused| *paused != validator);
             }
             Action::Lie => processes.begin_to_lie(index).map_err(BenchError::signalling)?,
+            Action::Crowd => self.crowd(validator)?,
         }
         if event.action.harms() {
             self.harmed.push((event.at.who, event.action, validator));
@@ -277,8 +283,17 @@ impl<'a> Run<'a> {
             (Action::Restart, _) => ValidatorState::Restarted(second),
             (Action::Pause, _) => ValidatorState::Paused(second),
             (Action::Lie, _) => ValidatorState::Lying(second),
+            (Action::Crowd, _) => ValidatorState::Crowded(second),
             (Action::Resume, state) => state,
         };
+        Ok(())
+    }
+
+    fn crowd(&mut self, validator: u16) -> Result<(), BenchError> {
+        let doors = self.given.committee.doors(&self.given.members, validator);
+        let begun = Siege::begin(doors);
+        let failed = |source| BenchError::System { what: "gather a crowd", source };
+        self.sieges.push(begun.map_err(failed)?);
         Ok(())
     }
 
@@ -290,7 +305,9 @@ impl<'a> Run<'a> {
         let before = match event.action {
             Action::Restart => Action::Kill,
             Action::Resume => Action::Pause,
-            Action::Kill | Action::Pause | Action::Lie => return self.by_role(event.at.who),
+            Action::Kill | Action::Pause | Action::Lie | Action::Crowd => {
+                return self.by_role(event.at.who);
+            }
         };
         let of_it =
             |(who, action, _): &&(Target, Action, u16)| *who == event.at.who && *action == before;

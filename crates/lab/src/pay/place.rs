@@ -2,7 +2,7 @@
 
 use super::{PayBenchConfig, PayBenchError};
 use crate::http;
-use crate::processes::{Processes, Program};
+use crate::processes::{Processes, Program, StartOptions};
 use quorate_crypto::{KeyFile, StoredKeys, VotingSecret};
 use quorate_node::payments::{PayTestnet, PayTestnetPlan, read_network};
 use quorate_node::ports::free_ports;
@@ -76,7 +76,8 @@ impl Place {
             for (shard, config) in self.testnet.configs[authority.index()].iter().enumerate() {
                 let core = alone.then(|| (cores - 1).saturating_sub(shard % cores));
                 let program = Program::Authority(self.executable.clone(), core);
-                let one = Processes::start_all(program, std::slice::from_ref(config));
+                let config = std::slice::from_ref(config);
+                let one = Processes::start_with(program, config, StartOptions::default());
                 processes.push(one.map_err(failed)?);
             }
         }

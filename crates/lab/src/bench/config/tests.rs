@@ -26,6 +26,8 @@ pub(in crate::bench) fn config() -> BenchConfig {
         restarts: Vec::new(),
         pauses: Vec::new(),
         lies: Vec::new(),
+        crowds: Vec::new(),
+        descriptors: None,
         durability: Durability::Fsync,
         retention_bytes: 64 << 20,
         service: "log".parse().expect("a service"),

@@ -1,4 +1,6 @@
 use super::{Action, At, Lie, Pause, Target, plan};
+use crate::bench::BenchConfig;
+use crate::bench::config::tests::config;
 
 fn at(text: &str) -> At {
     text.parse().expect("I@T")
@@ -43,14 +45,22 @@ fn lies_name_a_validator_and_a_behaviour() {
 
 #[test]
 fn the_next_event_is_the_last_of_the_plan() {
-    let lie = "2=silent@6".parse().expect("I=BEHAVIOUR@T");
-    let events = plan(&[at("0@5")], &[at("0@9")], &[pause("1@3+4")], &[lie]);
+    let config = BenchConfig {
+        kills: vec![at("0@5")],
+        restarts: vec![at("0@9")],
+        pauses: vec![pause("1@3+4")],
+        lies: vec!["2=silent@6".parse().expect("I=BEHAVIOUR@T")],
+        crowds: vec![at("3@8")],
+        ..config()
+    };
+    let events = plan(&config);
     let order: Vec<_> = events.iter().rev().map(|e| (e.action, e.at.to_string())).collect();
     let expected = [
         (Action::Pause, "1@3"),
         (Action::Kill, "0@5"),
         (Action::Lie, "2@6"),
         (Action::Resume, "1@7"),
+        (Action::Crowd, "3@8"),
         (Action::Restart, "0@9"),
     ];
     assert_eq!(order, expected.map(|(action, text)| (action, text.to_owned())));

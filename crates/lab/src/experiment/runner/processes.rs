@@ -57,6 +57,8 @@ impl Processes {
             restarts: Vec::new(),
             pauses: Vec::new(),
             lies: Vec::new(),
+            crowds: Vec::new(),
+            descriptors: None,
             durability: setup.durability,
             retention_bytes: RETENTION_BYTES,
             service: setup.service,
