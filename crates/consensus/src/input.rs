@@ -58,10 +58,9 @@ pub enum Input {
     /// The leader passes bodies over that have been pending here for long: it orders younger ones,
     /// or none. Protocols that rotate leaders ignore it.
     CensorshipSuspected,
-    /// Send a member the proof of the last decision: the member takes for undecided what is decided
-    /// here.
+    /// Send a member the proof of the last decision, which it may have missed.
     ShowDecision {
-        /// Member that announces decided bodies as pending.
+        /// Member that announces decided bodies as pending, or that is reached again.
         to: ReplicaId,
     },
     /// `true` while the engine holds bodies that are not decided. The view timer runs only while

@@ -512,6 +512,13 @@ impl Replica {
 
     // ---- the protocol ---------------------------------------------------------------------------
 
+    /// What a member missed while it was away, an idle committee tells it no more.
+    fn on_connected(&mut self, now: Time, member: ReplicaId) {
+        if !self.config.is_learner() {
+            self.feed(now, Input::ShowDecision { to: member });
+        }
+    }
+
     fn feed(&mut self, now: Time, input: Input) {
         self.protocol.handle(now, input);
         self.drain(now);
@@ -660,6 +667,8 @@ impl Machine for Replica {
         match input {
             Event::Recovered(recovery) => self.on_recovered(now, *recovery),
             Event::Message { from, message } => self.on_message(now, from, message.into_inner()),
+            // What it missed while it was away, an idle committee tells it no more.
+            Event::Connected(member) => self.on_connected(now, member),
             Event::WallClock(origin_ms) => {
                 self.config.wall_origin_ms = origin_ms;
                 self.feed(now, Input::WallClock(origin_ms));

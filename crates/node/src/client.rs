@@ -318,6 +318,7 @@ impl<'a> Wiring<'a> {
                 metrics: Arc::clone(&self.metrics),
                 timeouts: (limits.handshake, limits.write),
                 ways,
+                on_connect: None,
             });
         }
         Ok(links)

@@ -32,7 +32,7 @@ use crate::threads::{Threads, give_way};
 use crate::tls;
 use crate::transport::frames::IngressContext;
 use crate::transport::inbound::{Listener, Peers};
-use crate::transport::outbound::member_links;
+use crate::transport::outbound::{OnConnect, member_links};
 use crate::transport::{Limits, Network};
 use crate::{NodeConfig, NodeError, execution, keys};
 use arc_swap::ArcSwap;
@@ -44,7 +44,7 @@ use quorate_storage::{
     Owner, RealDisk, Role, SnapshotJob, Snapshots, StorageError,
 };
 use quorate_types::machine::{ReadRequest, Recovery, Task};
-use quorate_types::{BodyRef, ClientId, Committee, Event, ReplicaId, Service};
+use quorate_types::{BodyRef, ClientId, Committee, Event, Lane, ReplicaId, Service};
 use quorate_wan::Topology;
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
@@ -409,9 +409,13 @@ impl Validator {
             views: put_out,
         };
         spawn_execution(&mut threads, worker, tasks, events.clone())?;
-        spawn_snapshots(&mut threads, snapshots, jobs_in, writing, events)?;
+        spawn_snapshots(&mut threads, snapshots, jobs_in, writing, events.clone())?;
         self.threads = threads.handles;
-        self.start_network(origin, IngressContext::new(pool, sink, metrics, limits), sockets)?;
+        let on_connect: OnConnect = Arc::new(move |member| {
+            events.answer(Event::Connected(member));
+        });
+        let ingress = IngressContext::new(pool, sink, metrics, limits);
+        self.start_network(origin, ingress, sockets, &on_connect)?;
         self.shown.healthy.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -421,6 +425,7 @@ impl Validator {
         origin: &Origin,
         ingress: IngressContext,
         sockets: Sockets,
+        on_connect: &OnConnect,
     ) -> Result<(), NodeError> {
         let network = Arc::clone(&self.shown.network);
         let dialer = tls::Dialer::new(&origin.keys.identity)?;
@@ -428,7 +433,11 @@ impl Validator {
         let emulated = origin.emulation.as_ref().map(|topology| (topology, origin.id));
         let answers = (!origin.committee.contains(origin.id)).then_some(&ingress);
         let (committee, limits) = (&origin.committee, ingress.limits);
-        for link in member_links(&network, committee, &dialer, limits, emulated, answers)? {
+        for mut link in member_links(&network, committee, &dialer, limits, emulated, answers)? {
+            // What a member is shown goes in this lane.
+            if link.hello.lane == Lane::Consensus {
+                link.on_connect = Some(Arc::clone(on_connect));
+            }
             runtime.spawn(link.run());
         }
         let tls = tls::listener(&origin.keys.identity)?;

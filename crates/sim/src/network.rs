@@ -75,8 +75,9 @@ pub enum Shape {
     Bridge(usize),
 }
 
-#[derive(Clone, Debug)]
-struct Partition {
+/// Links across the border of a side that are cut for a while.
+#[derive(Clone, Copy, Debug)]
+pub struct Partition {
     side: Side,
     shape: Shape,
     until: Time,
@@ -90,7 +91,7 @@ struct Clog {
 }
 
 /// Time for which a link carries nothing after a corrupted frame.
-const RECONNECT_US: RangeInclusive<u64> = 1_000..=200_000;
+pub(crate) const RECONNECT_US: RangeInclusive<u64> = 1_000..=200_000;
 
 /// The network of one world.
 #[derive(Debug)]
@@ -132,8 +133,10 @@ impl Network {
     }
 
     /// Cuts links across the border of `side` for a while.
-    pub fn partition(&mut self, now: Time, side: Side, shape: Shape, lasts: Duration) {
-        self.partitions.push(Partition { side, shape, until: now + lasts });
+    pub fn partition(&mut self, now: Time, side: Side, shape: Shape, lasts: Duration) -> Partition {
+        let partition = Partition { side, shape, until: now + lasts };
+        self.partitions.push(partition);
+        partition
     }
 
     /// Holds back what is sent over a link for a while; nothing is lost.
@@ -182,7 +185,8 @@ impl Network {
         *last
     }
 
-    fn is_cut(&mut self, now: Time, from: usize, to: usize) -> bool {
+    /// Returns `true` if a partition lies between these endpoints.
+    pub(crate) fn is_cut(&mut self, now: Time, from: usize, to: usize) -> bool {
         self.partitions.retain(|partition| partition.until > now);
         self.partitions.iter().any(|partition| partition.cuts(from, to))
     }
@@ -195,7 +199,9 @@ impl Network {
 }
 
 impl Partition {
-    fn cuts(&self, from: usize, to: usize) -> bool {
+    /// Returns `true` if it cuts the link from one endpoint to another.
+    #[must_use]
+    pub fn cuts(&self, from: usize, to: usize) -> bool {
         let inside = |endpoint: usize| self.side >> endpoint & 1 == 1;
         match self.shape {
             Shape::Symmetric => inside(from) != inside(to),

@@ -70,6 +70,8 @@ pub struct World {
     oracles: Oracles,
     trace: Trace,
     rng: Rng,
+    /// Draws when connections come up again.
+    connections: Rng,
     listener: Option<Listener>,
     /// Stand-ins for identities, as long as the voting keys are stubs too.
     _stand_ins: Option<StandIns>,
@@ -115,6 +117,8 @@ enum SimEvent {
     Fault(Fault),
     /// A replica starts again.
     Boot { host: usize },
+    /// A host's connection to another's member is up again.
+    Connected { host: usize, to: usize },
     /// Twins change whom they reach.
     Shuffle,
     /// Faults are over; Byzantine members are not.
@@ -159,6 +163,7 @@ impl World {
             oracles: Oracles::new(scenario.oracles()),
             trace: Trace::default(),
             rng: rng("world"),
+            connections: rng("connections"),
             listener: None,
             _stand_ins: stand_ins,
         };
@@ -293,6 +298,9 @@ impl SimEvent {
             Self::Submit { client, operation } => (4, *client, hash(operation).0),
             Self::Fault(fault) => (5, 0, of(&format!("{fault:?}"))),
             Self::Boot { host } => (6, *host, [0; 32]),
+            Self::Connected { host, to } => {
+                (11, *host, [u8::try_from(*to).expect("few hosts"); 32])
+            }
             Self::Shuffle => (7, 0, [0; 32]),
             Self::Calm => (8, 0, [0; 32]),
             Self::Checked { host, checked, .. } => (9, *host, [checked.tag; 32]),

@@ -43,7 +43,9 @@
 //!     state is the old one or the new one. It takes its place among the executions.
 //!
 //! Lanes may drop a message when they are full or a peer is gone: every protocol here recovers from
-//! loss. They never corrupt, and never deliver under another peer's name.
+//! loss, of the last message before all fall silent too, if [`Event::Connected`] tells of each
+//! connection to a member that comes up. They never corrupt, and never deliver under another peer's
+//! name.
 
 use crate::executed::ExecutionCertificate;
 use crate::{
@@ -205,6 +207,9 @@ pub enum Event<M> {
         /// Message, checked by its `verify`.
         message: Verified<M>,
     },
+    /// The connection to a member is up, for the first time or again: what was sent to it before may
+    /// be lost.
+    Connected(ReplicaId),
     /// Wall clock at [`Time`] zero, in milliseconds since the Unix epoch, when it is no longer what
     /// it was: the host was suspended, so that its time stood still, or its clock was set.
     WallClock(u64),

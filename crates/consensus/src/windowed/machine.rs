@@ -21,6 +21,9 @@ impl Windowed {
         let kind = message.kind();
         if let Some(reason) = self.handle_message(now, from, message) {
             self.ignored.count(kind, reason);
+            if reason == Ignored::FutureView {
+                self.hear_of_later_view(now);
+            }
         }
     }
 

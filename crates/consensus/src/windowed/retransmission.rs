@@ -69,10 +69,10 @@ impl Retransmission {
         self.ask_at = Some(self.ask_at.map_or(at, |ask_at| ask_at.min(at)));
     }
 
-    /// Schedules one no later than at this time for who is behind others, though it knows of
-    /// nothing that it lacks.
-    pub(super) fn ask_once_by(&mut self, at: Time) {
-        self.owed = self.owed.max(1);
+    /// Schedules so many, the first no later than at this time, for who is behind others, though it
+    /// knows of nothing that it lacks.
+    pub(super) fn ask_times_by(&mut self, at: Time, statuses: u32) {
+        self.owed = self.owed.max(statuses);
         self.ask_by(at);
     }
 

@@ -62,6 +62,15 @@ impl Windowed {
         }
     }
 
+    /// A message of a view that this follower has not entered. Where nobody has that view's new-view
+    /// any more, it never will: it asks what was decided. Twice, since what the message is about may
+    /// be decided only after the first.
+    pub(super) fn hear_of_later_view(&mut self, now: Time) {
+        if !self.config.signs {
+            self.retransmission.ask_times_by(now + self.retransmission.every(), 2);
+        }
+    }
+
     // ---- answering ------------------------------------------------------------------------------
 
     /// Status of a member that waits for something: sends again what it lacks.
@@ -73,7 +82,7 @@ impl Windowed {
     ) -> Option<Ignored> {
         let is_ahead = status.decided > self.decided;
         if is_ahead {
-            self.retransmission.ask_once_by(now + self.retransmission.every() / 4);
+            self.retransmission.ask_times_by(now + self.retransmission.every() / 4, 1);
         }
         if let Some(reason) = self.ignore_status(now, from) {
             return (!is_ahead).then_some(reason);

@@ -51,8 +51,11 @@ pub async fn dial(
     }
 }
 
+/// Told of a member whenever a connection to it is up.
+pub type OnConnect = Arc<dyn Fn(ReplicaId) + Send + Sync>;
+
 /// Connection that is kept up, with the queue that it sends.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Link {
     /// Member that is expected at the other end.
     pub peer: ReplicaId,
@@ -76,6 +79,8 @@ pub struct Link {
     pub timeouts: (Duration, Duration),
     /// The network to emulate, if any.
     pub ways: Option<Ways>,
+    /// Whom to tell when the connection is up.
+    pub on_connect: Option<OnConnect>,
 }
 
 impl Link {
@@ -108,6 +113,9 @@ impl Link {
     /// Writes the queue to a connection until it fails.
     async fn serve(&self, stream: TlsStream<TcpStream>) -> io::Error {
         self.up.store(true, Ordering::Relaxed);
+        if let Some(tell) = &self.on_connect {
+            tell(self.peer);
+        }
         let (reader, writer) = tokio::io::split(stream);
         tokio::select! {
             // A peer that went away is noticed at once, and not only by a later write that fails.
@@ -202,6 +210,7 @@ pub fn member_links(
                 metrics: Arc::clone(&network.metrics),
                 timeouts: (limits.handshake, limits.write),
                 ways,
+                on_connect: None,
             });
         }
     }

@@ -107,6 +107,7 @@ async fn queued_frames_wait_for_the_peer_and_survive_its_restart() {
         metrics: Arc::clone(&network.metrics),
         timeouts: (Duration::from_secs(5), Duration::from_secs(5)),
         ways: None,
+        on_connect: None,
     };
     let link = tokio::spawn(link.run());
 

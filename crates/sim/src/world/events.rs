@@ -4,6 +4,7 @@ use super::replica::{Arrival, Checked, ReplicaHost, Station, Turn, Work};
 use super::{SHUFFLE_EVERY, SimEvent, World};
 use crate::byzantine::Behaviour;
 use crate::faults::Fault;
+use crate::network::RECONNECT_US;
 use crate::oracles::{Observation, Violation};
 use bytes::Bytes;
 use quorate_engine::FrameTag;
@@ -36,6 +37,7 @@ impl World {
             SimEvent::Submit { client, operation } => self.submit(client, operation),
             SimEvent::Fault(fault) => self.begin(&fault),
             SimEvent::Boot { host } => self.boot(host),
+            SimEvent::Connected { host, to } => self.connect(host, to),
             SimEvent::Shuffle => {
                 self.twins.shuffle();
                 self.schedule(self.now + SHUFFLE_EVERY, SimEvent::Shuffle);
@@ -52,6 +54,7 @@ impl World {
             | SimEvent::Timer { endpoint: host }
             | SimEvent::Checked { host, .. }
             | SimEvent::Resume { host, .. }
+            | SimEvent::Connected { host, .. }
             | SimEvent::Work { host, .. } => *host,
             _ => return None,
         };
@@ -179,6 +182,28 @@ impl World {
             return Ok(());
         }
         let turn = self.hosts[host].boot(self.now);
+        self.apply_turn(host, turn)?;
+        self.reconnect(self.now, |one, other| one == host || other == host);
+        Ok(())
+    }
+
+    /// The connections that `lost` names come up again, each a while after `since`.
+    fn reconnect(&mut self, since: Time, lost: impl Fn(usize, usize) -> bool) {
+        let hosts = self.hosts.len();
+        let pairs = (0..hosts).flat_map(|host| (0..hosts).map(move |to| (host, to)));
+        for (host, to) in pairs.filter(|(host, to)| host != to && lost(*host, *to)) {
+            let at = since + self.connections.span(&RECONNECT_US);
+            self.schedule(at, SimEvent::Connected { host, to });
+        }
+    }
+
+    fn connect(&mut self, host: usize, to: usize) -> Result<(), Violation> {
+        let is_cut = self.network.is_cut(self.now, host, to);
+        if is_cut || !self.hosts[host].is_up() || !self.hosts[to].is_up() {
+            return Ok(());
+        }
+        let member = self.hosts[to].config.id;
+        let turn = self.hosts[host].connected(self.now, member);
         self.apply_turn(host, turn)
     }
 
@@ -189,7 +214,8 @@ impl World {
         }
         match *fault {
             Fault::Partition { side, shape, lasts } => {
-                self.network.partition(self.now, side, shape, lasts);
+                let cut = self.network.partition(self.now, side, shape, lasts);
+                self.reconnect(self.now + lasts, |host, to| cut.cuts(host, to));
             }
             Fault::Clog { from, to, lasts } => self.network.clog(self.now, from, to, lasts),
             Fault::Pause { host, lasts } => {
@@ -241,6 +267,7 @@ impl World {
         self.calm = true;
         self.view_at_calm = self.summary().view;
         self.network.calm();
+        self.reconnect(self.now, |_, _| true);
         for host in 0..self.hosts.len() {
             self.hosts[host].calm();
             self.boot(host)?;

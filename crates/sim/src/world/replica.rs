@@ -373,6 +373,13 @@ impl ReplicaHost {
         self.bodies = MemoryDisk::new();
     }
 
+    /// The connection to a member is up again.
+    pub(crate) fn connected(&mut self, now: Time, member: ReplicaId) -> Turn {
+        let mut turn = Turn::default();
+        self.feed(now, Event::Connected(member), &mut turn);
+        turn
+    }
+
     /// Lets the machine's timers fire that are due.
     pub(crate) fn wake(&mut self, now: Time) -> Turn {
         let mut turn = Turn::default();

@@ -67,7 +67,9 @@ pub(super) fn load(scenario: &Scenario, rng: &mut Rng) -> Vec<(Time, usize)> {
         let burst = if rng.one_in(8) { rng.index(16) + 1 } else { rng.index(3) + 1 };
         load.extend(std::iter::repeat_n((at, client), burst.min(scenario.operations - load.len())));
     }
-    for client in 0..scenario.clients {
+    // Without these nothing is said after the faults that would lead on whoever was cut off.
+    let ends_with_faults = rng.one_in(4);
+    for client in (0..scenario.clients).filter(|_| !ends_with_faults) {
         load.push((Time(phase_us + rng.between(&(1..=1_000_000))), client));
     }
     load
