@@ -137,7 +137,36 @@ impl FrameRules {
     const fn with(self, setting: FrameSetting) -> Self {
         Self { setting: Some(setting), ..self }
     }
+
+    /// Returns `true` if such frames may be checked ahead of bodies and requests: their place is a
+    /// lane of the protocol's, and they are short to check.
+    #[must_use]
+    pub const fn may_be_urgent(&self) -> bool {
+        !self.bulky && !matches!(self.lane, Some(Lane::Bulk | Lane::Client))
+    }
+
+    /// Returns `true` if the row keeps to the caps on what is checked ahead.
+    const fn is_sound(&self) -> bool {
+        let bytes_max = match self.tag {
+            FrameTag::Consensus => CONSENSUS_BYTES_MAX,
+            _ => URGENT_BYTES_MAX,
+        };
+        !self.may_be_urgent() || self.bytes_max <= bytes_max
+    }
 }
+
+/// Most bytes of a frame that is checked ahead, but for the protocol's own messages, among which a
+/// view change may be larger.
+const URGENT_BYTES_MAX: usize = 256 * 1024;
+
+/// A row that lets more onto the thread that checks votes does not compile.
+const _: () = {
+    let mut row = 0;
+    while row < TABLE.len() {
+        assert!(TABLE[row].is_sound(), "a frame that is checked ahead has too high a cap");
+        row += 1;
+    }
+};
 
 /// Most names in one [`FrameTag::Announce`] or [`FrameTag::FetchBodies`].
 pub(crate) const NAMES_MAX: usize = Payload::BODIES_MAX;
@@ -225,12 +254,12 @@ impl FrameTag {
     }
 }
 
-/// Returns `true` if a frame is checked ahead of bodies and requests: by its lane, unless it is
-/// bulky.
+/// Returns `true` if a frame is checked ahead of bodies and requests: it came by a lane of the
+/// protocol's, and its tag's row allows it. By a lane alone a member would bring anything there.
 #[must_use]
 pub fn is_urgent(lane: Lane, content: &[u8]) -> bool {
-    let bulky = FrameTag::of(content).is_some_and(|tag| tag.rules().bulky);
-    matches!(lane, Lane::Votes | Lane::Consensus) && !bulky
+    let allowed = FrameTag::of(content).is_some_and(|tag| tag.rules().may_be_urgent());
+    matches!(lane, Lane::Votes | Lane::Consensus) && allowed
 }
 
 /// Tags that a receiver takes, a bit for each.

@@ -20,7 +20,8 @@ fn only_the_protocols_messages_choose_their_lanes() {
     assert!(choose.eq([FrameTag::Consensus, FrameTag::Inline]));
 }
 
-/// What is longest to check waits for itself alone, whatever lane a member puts it in.
+/// What is longest to check, and what has no business there, waits for itself alone, whatever lane
+/// a member puts it in.
 #[test]
 fn what_carries_bodies_blocks_or_state_never_goes_before_votes() {
     let behind = [
@@ -28,9 +29,14 @@ fn what_carries_bodies_blocks_or_state_never_goes_before_votes() {
         FrameTag::Body,
         FrameTag::Blocks,
         FrameTag::Request,
+        FrameTag::Reply,
+        FrameTag::Busy,
         FrameTag::Offer,
         FrameTag::Chunk,
         FrameTag::Chain,
+        FrameTag::CertifiedReply,
+        FrameTag::Query,
+        FrameTag::QueryResponse,
     ];
     for tag in FrameTag::all() {
         let content = [tag.number()];
@@ -39,6 +45,19 @@ fn what_carries_bodies_blocks_or_state_never_goes_before_votes() {
         }
         assert!(!is_urgent(Lane::Bulk, &content) && !is_urgent(Lane::Client, &content));
     }
+    let unknown = [0, u8::MAX];
+    assert!(unknown.iter().all(|byte| !is_urgent(Lane::Votes, &[*byte])));
+    assert!(!is_urgent(Lane::Votes, &[]));
+}
+
+/// A view change is the one thing of more than 256 KiB that is checked ahead.
+#[test]
+fn what_is_checked_ahead_is_short() {
+    let long = FrameTag::all().filter(|tag| tag.rules().bytes_max > super::URGENT_BYTES_MAX);
+    let ahead: Vec<_> = long.filter(|tag| tag.rules().may_be_urgent()).collect();
+    assert_eq!(ahead, [FrameTag::Consensus]);
+    let long_vote = super::FrameRules::small(FrameTag::Announce, 1 << 20, Lane::Consensus);
+    assert!(!long_vote.is_sound(), "such a row does not compile");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use quorate_crypto::{
     Aggregate, Bitmap, Certificate, Digest, KeyCache, KeyFile, Policy, SchemeKind, Share,
 };
 use quorate_engine::message::{Busy, Chain, FetchBlocks};
-use quorate_engine::{Message, Settings};
+use quorate_engine::{Comparison, FrameTag, Message, Settings, Truncation};
 use quorate_types::machine::CombineId;
 use quorate_types::{BlockId, Body, BodyRef, Committee, Height, Purpose, ReplicaId, View};
 use std::thread;
@@ -49,13 +49,17 @@ struct Idle {
 
 impl Idle {
     fn new(scheme: SchemeKind) -> Self {
+        Self::with(scheme, &Settings::default())
+    }
+
+    fn with(scheme: SchemeKind, settings: &Settings) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let plan = TestnetPlan { members: 4, scheme, ..TestnetPlan::default() };
         let testnet = Testnet::create(&folder.path().join("net"), &plan).unwrap();
         let committee = Arc::new(load_committee(&testnet.committee, KeyCache::On).unwrap());
         let key = folder.path().join("net/validator-3/key.toml");
         let share = KeyFile::read(&key).unwrap().voting.sign(b"something else");
-        let verifier = Arc::new(Verifier::new(Arc::clone(&committee), &Settings::default()));
+        let verifier = Arc::new(Verifier::new(Arc::clone(&committee), settings));
         let metrics = Arc::new(Metrics::new());
         let (pool, workers) = Pool::without_combining(&verifier, &metrics, 1);
         let (sender, passed) = unbounded();
@@ -74,6 +78,29 @@ impl Idle {
             thread::spawn(worker);
         }
         assert_eq!(self.passed.recv(), Ok(from));
+    }
+
+    /// Queues frames of the tag of chains, a MiB each, in the lane of votes.
+    fn deliver_chains(&self, count: usize, content: &Bytes) {
+        for _ in 0..count {
+            let delivery = Delivery {
+                from: LIAR,
+                lane: Lane::Votes,
+                content: content.clone(),
+                sink: self.sink.clone(),
+                ..delivery(&Message::Announce(Vec::new()))
+            };
+            assert!(self.pool.deliver(delivery));
+        }
+    }
+
+    fn waiting(&self) -> [usize; 2] {
+        self.pool.backlog().waiting().map(|(_, frames)| frames)
+    }
+
+    /// Starts the thread that checks votes, and no other.
+    fn check_votes(&mut self) {
+        thread::spawn(self.workers.remove(0));
     }
 
     fn refused(&self, from: Peer) -> u64 {
@@ -124,6 +151,44 @@ fn a_vote_waits_for_one_check_of_a_member_that_floods() {
     assert!(!idle.deliver(LIAR, idle.bogus(0)), "nothing more is taken from it");
     assert_eq!(idle.pool.backlog().waiting().map(|(_, frames)| frames), [0, 0]);
     assert_eq!(idle.refused(LIAR), 1);
+}
+
+/// A member sent chains where none travel: megabytes that were checked on the thread for votes.
+/// They wait behind, and each is refused by its tag alone and counted for the member that sent it.
+#[test]
+fn chains_that_the_settings_rule_out_are_refused_unread_and_hold_up_no_vote() {
+    let mut idle = Idle::new(SchemeKind::Ed25519);
+    let mut content = vec![0xff; 1 << 20];
+    content[0] = FrameTag::Chain.number();
+    idle.deliver_chains(64, &content.into());
+    assert!(idle.deliver(VOTER, idle.vote(VOTER)));
+    assert_eq!(idle.waiting(), [1, 64]);
+    idle.check_votes();
+    assert_eq!(idle.passed.recv(), Ok(VOTER));
+    let ruled_out = Rejected::RuledOut { frame: String::new(), setting: "" };
+    assert_eq!(idle.metrics.rejections(LIAR, &ruled_out), 0, "none was checked before the vote");
+    idle.workers.drain(..).for_each(|worker| drop(thread::spawn(worker)));
+    // Content that decodes to nothing: had it been read, it would be refused as malformed.
+    while idle.metrics.rejections(LIAR, &ruled_out) < 64 {
+        thread::yield_now();
+    }
+    assert_eq!(idle.metrics.rejections(VOTER, &ruled_out), 0);
+}
+
+/// Where chains travel they are checked, but behind: not on the thread for votes.
+#[test]
+fn chains_that_the_settings_allow_hold_up_no_vote() {
+    let comparison = Comparison { truncation: Truncation::Heights, ..Comparison::default() };
+    let settings = Settings { comparison, ..Settings::default() };
+    let mut idle = Idle::with(SchemeKind::Ed25519, &settings);
+    let (heights, certificate) = (Vec::new(), Bytes::new());
+    let chain = Chain { heights, certificate, blocks: Vec::new(), bodies: Vec::new() };
+    idle.deliver_chains(64, &delivery(&Message::Chain(chain)).content);
+    assert!(idle.deliver(VOTER, idle.vote(VOTER)));
+    idle.check_votes();
+    assert_eq!(idle.passed.recv(), Ok(VOTER));
+    assert_eq!(idle.waiting(), [0, 64], "no chain was checked before the vote");
+    idle.expect_first(LIAR);
 }
 
 /// A share that is bad alone is its sender's fault, found out when shares are combined.
