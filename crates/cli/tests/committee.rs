@@ -3,7 +3,7 @@
 mod common;
 
 use bytes::Bytes;
-use common::{Net, TIMEOUT, json, quorate, stdout, wait_for};
+use common::{Net, TIMEOUT, json, quorate, stderr, stdout, wait_for};
 use quorate_node::{CallResult, Client, Completed, Completion};
 use quorate_types::{Height, Outcome};
 use std::collections::BTreeMap;
@@ -96,6 +96,32 @@ fn four_validators_run_by_hand_agree() {
     let table = stdout(&quorate(&["status", folder]));
     assert!(table.contains("operations") && table.lines().count() == 5, "{table}");
     assert_eq!(table.matches(" yes ").count(), 4, "{table}");
+}
+
+/// A threshold signature proves that enough members signed and not which ones: a receipt that it
+/// carries names none. One of a scheme that proves its signers does.
+#[test]
+fn a_receipt_names_signers_where_its_signature_proves_them() {
+    for (scheme, protocol, words) in [
+        ("bls-threshold", "sbft", "so many members say so that an honest one is among them"),
+        ("ed25519", "pbft", "members ["),
+    ] {
+        let options = ["--protocol", protocol, "--service", "kv"];
+        let net = Net::start_with(4, scheme, &options, |_| {});
+        net.wait_connected();
+        let (folder, file) = (net.folder(), net.folder().join("receipt.json"));
+        let folder = folder.to_str().expect("a plain path");
+        let file = file.to_str().expect("a plain path");
+        let put = quorate(&["kv", "--net", folder, "put", "colour", "green", "--receipt", file]);
+        assert!(put.status.success(), "{}", stderr(&put));
+        let proven = scheme != "bls-threshold";
+        let shown = json(&["receipt", "verify", file, "--net", folder, "--json"]);
+        assert_eq!(shown["valid"], true);
+        assert_eq!(shown["receipt"]["signers"].is_array(), proven, "{shown}");
+        let said = stdout(&quorate(&["receipt", "verify", file, "--net", folder]));
+        assert!(said.contains(words), "{said}");
+        assert_eq!(said.contains("members ["), proven, "{said}");
+    }
 }
 
 #[test]

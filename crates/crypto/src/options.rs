@@ -21,6 +21,15 @@ pub enum SchemeKind {
     Stub,
 }
 
+impl SchemeKind {
+    /// Returns `true` if a certificate proves which members signed it. A threshold scheme's proves
+    /// that so many did; the bitmap beside it is the word of whoever made it.
+    #[must_use]
+    pub fn proves_signers(self) -> bool {
+        self != Self::BlsThreshold
+    }
+}
+
 impl fmt::Display for SchemeKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

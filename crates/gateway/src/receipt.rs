@@ -28,8 +28,10 @@ pub struct ReceiptFile {
     pub operations: Vec<String>,
     /// Result of each operation, in the operations' order.
     pub results: Vec<ResultText>,
-    /// The members that signed what the height came to, by index.
-    pub signers: Vec<usize>,
+    /// The members that signed what the height came to, by index. `None` of a committee with
+    /// threshold keys, whose signature proves that enough of them did and not which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signers: Option<Vec<usize>>,
     /// Encoded receipt, in hexadecimal.
     pub proof: String,
 }
@@ -101,7 +103,10 @@ impl ReceiptFile {
             proposed_at_ms: header.proposed_at_ms,
             operations: request.operations.iter().map(hex::encode).collect(),
             results: receipt.results().iter().map(text).collect(),
-            signers: receipt.reply.executed.certificate.signers.iter().collect(),
+            signers: committee
+                .scheme_kind()
+                .proves_signers()
+                .then(|| receipt.reply.executed.certificate.signers.iter().collect()),
             proof: hex::encode(borsh::to_vec(receipt).expect("encoding into memory cannot fail")),
         })
     }

@@ -66,10 +66,14 @@ fn explain(error: ReceiptError) -> Failure {
 }
 
 fn describe(file: &ReceiptFile, receipt: &Receipt) -> String {
+    let who = file.signers.as_ref().map_or_else(
+        || "so many members say so that an honest one is among them".to_owned(),
+        |signers| format!("members {signers:?} say so"),
+    );
     let mut text = format!(
         "The receipt holds: request {} of client {} took effect at height {},\n\
-         which was proposed at {} ms after 1970 began; members {:?} say so.\n",
-        file.sequence, file.client, file.height, file.proposed_at_ms, file.signers
+         which was proposed at {} ms after 1970 began; {who}.\n",
+        file.sequence, file.client, file.height, file.proposed_at_ms
     );
     let operations = Request::split_from(&receipt.request)
         .map(|(request, _)| request.operations)

@@ -58,7 +58,8 @@ fn describe(context: &Context) -> Value {
     })
 }
 
-/// Certificate of a block with its signers; null where this validator has none, or has pruned it.
+/// Certificate of a block, with its signers where it proves them (an empty list and no weight
+/// otherwise); null where this validator has none, or has pruned it.
 fn certificate(context: &Context, height: U64) -> Result<Value, Failure> {
     let height = context.executed(height)?;
     let Some(certificate) = context.chain.reading.certificate(height) else {
@@ -72,10 +73,12 @@ fn certificate(context: &Context, height: U64) -> Result<Value, Failure> {
 
 fn show(of: &ExecutionCertificate, committee: &Committee) -> Value {
     let ExecutionCertificate { header, certificate } = of;
-    let signed = |id: &ReplicaId| certificate.signers.contains(id.index());
+    let is_proven = committee.scheme_kind().proves_signers();
+    let signed = |id: &ReplicaId| is_proven && certificate.signers.contains(id.index());
     let signers: Vec<ReplicaId> = committee.members().filter(signed).collect();
     let weight: u64 = signers.iter().map(|id| committee.weight(*id)).sum();
     let bytes = borsh::to_vec(of).expect("encoding into memory cannot fail");
+    let signers: Vec<U64> = signers.into_iter().map(|id| U64::from(id.index())).collect();
     json!({
         "height": U64::from(header.height.0),
         "proposedAtMs": U64::from(header.proposed_at_ms),
@@ -83,8 +86,8 @@ fn show(of: &ExecutionCertificate, committee: &Committee) -> Value {
         "state": hex_of(&header.state),
         "sessions": hex_of(&header.sessions),
         "requests": hex_of(&header.requests),
-        "signers": signers.iter().map(|id| U64::from(id.index())).collect::<Vec<_>>(),
-        "weight": U64::from(weight),
+        "signers": signers,
+        "weight": is_proven.then(|| U64::from(weight)),
         "certificate": Bytes::from(bytes),
     })
 }

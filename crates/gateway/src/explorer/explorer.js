@@ -469,7 +469,7 @@ function signaturesIn(blocks, member) {
 }
 
 function signersText({ signers }, { members }) {
-  if (signers.length === 0) return "a quorum; a threshold signature does not tell who";
+  if (signers.length === 0) return "so many that an honest one is among them; a threshold signature does not tell who";
   return `${signers.length} of ${plural(members.length, "validator")}: ${signers.map(Number).join(", ")}`;
 }
 
@@ -484,7 +484,7 @@ function certificateSection(number, certificate, block, committee) {
     heading,
     fields([
       ["Signed by", signersText(certificate, committee)],
-      ["Weight", `${grouped(certificate.weight)} of ${grouped(committee.weight)}, quorum ${grouped(committee.quorum)}`],
+      ["Weight", certificate.weight && `${grouped(certificate.weight)} of ${grouped(committee.weight)}, quorum ${grouped(committee.quorum)}`],
       ["Proposed", moment(Number(certificate.proposedAtMs))],
       ["Block hash", [bytes(certificate.blockHash), same ? null : el("span", { class: "bad" }, " is not the hash above")]],
       ["Executed root", bytes(certificate.root)],

@@ -26,7 +26,9 @@ struct Verified {
     height: u64,
     proposed_at_ms: u64,
     operations: usize,
-    signers: Vec<usize>,
+    /// Left out where the committee's certificates do not prove them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signers: Option<Vec<usize>>,
 }
 
 pub(super) async fn verify(

@@ -225,7 +225,8 @@ pub struct PaymentReceipt {
     pub value: u64,
     /// Memo that the payer signed.
     pub memo: Option<String>,
-    /// The authorities that voted for it, by index; empty for what the network began with.
+    /// The authorities that voted for it, by index; empty for what the network began with, and
+    /// where the scheme's certificates prove that enough voted and not which.
     pub authorities: Vec<usize>,
     /// Encoded receipt, in hexadecimal.
     pub proof: String,
@@ -253,8 +254,10 @@ impl PaymentReceipt {
         let mut values = receipt.coins.iter().map(|coin| coin.output.value);
         let value = values.try_fold(0, u64::checked_add);
         let authorities = match &first.origin {
-            Origin::Genesis => Vec::new(),
-            Origin::Certified(proof) => proof.certificate.signers().iter().collect(),
+            Origin::Certified(proof) if network.scheme().keys().proves_signers() => {
+                proof.certificate.signers().iter().collect()
+            }
+            Origin::Certified(_) | Origin::Genesis => Vec::new(),
         };
         Ok(Self {
             format: Self::FORMAT.to_owned(),

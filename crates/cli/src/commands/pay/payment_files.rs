@@ -140,11 +140,15 @@ impl Verify {
             output::json(&json!({ "valid": true, "receipt": paper }));
             return Ok(());
         }
+        let who = match &paper.authorities[..] {
+            [] => "enough of them; which, nothing here proves".to_owned(),
+            proven => format!("{proven:?}"),
+        };
         let payer = paper.payer.as_deref().unwrap_or("what the network began with");
         let mut text = format!(
             "The receipt holds.\n  value        {}\n  payee        {}\n  payer        {payer}\n  \
-             transaction  {}\n  authorities  {:?}",
-            paper.value, paper.payee, paper.transaction, paper.authorities
+             transaction  {}\n  authorities  {who}",
+            paper.value, paper.payee, paper.transaction
         );
         if let Some(memo) = &paper.memo {
             text.push_str(&format!("\n  memo         {}", printable(memo)));
