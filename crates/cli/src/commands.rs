@@ -17,6 +17,7 @@ pub(crate) mod receipt;
 pub(crate) mod report;
 pub(crate) mod reproduce;
 pub(crate) mod run;
+#[cfg(feature = "lab")]
 pub(crate) mod sim;
 pub(crate) mod status;
 pub(crate) mod testnet;
@@ -35,7 +36,7 @@ pub(crate) fn is_loopback(address: &str) -> io::Result<bool> {
 }
 
 /// A scheme that a committee may vote with. The simulator's stand-in, which anyone can forge, is
-/// not one of them, although the simulator that is part of this binary brings it along.
+/// not one of them, although a laboratory's build brings it along with the simulator.
 pub(crate) fn scheme(name: &str) -> Result<SchemeKind, String> {
     match name {
         "ed25519" => Ok(SchemeKind::Ed25519),

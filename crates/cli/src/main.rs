@@ -62,6 +62,7 @@ enum Command {
     /// Check a validator's configuration, show what it amounts to, or explain its fields
     Config(commands::config::Options),
     /// Search seeds of the simulator for a violation
+    #[cfg(feature = "lab")]
     Sim(commands::sim::Options),
     /// Print a script that lets a shell complete commands and options
     Completions(commands::completions::Options),
@@ -87,6 +88,7 @@ fn main() -> ExitCode {
         Command::Receipt(options) => options.run(),
         Command::Keys(options) => options.run(),
         Command::Config(options) => options.run(),
+        #[cfg(feature = "lab")]
         Command::Sim(options) => options.run(),
         Command::Completions(options) => options.run(),
         Command::Man(options) => options.run(),

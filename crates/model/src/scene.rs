@@ -149,6 +149,12 @@ pub enum SceneError {
     /// Settings that replicas refuse.
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    /// Priced signatures in a build without them.
+    #[error(
+        "this is a validator's build, without stand-ins for signatures: compute them \
+         (--real-signatures), or use a build with the feature `lab`"
+    )]
+    NoStandIns,
     /// The stub scheme has no price.
     #[error("the stub scheme has no price: use ed25519, bls or bls-threshold")]
     Scheme,
@@ -267,8 +273,12 @@ impl Scene {
         if neighbours.into_iter().any(|(one, next)| one != next) {
             return Err(SceneError::Hosts { validators, hosts });
         }
+        #[cfg(feature = "stand-ins")]
         if self.scheme == SchemeKind::Stub {
             return Err(SceneError::Scheme);
+        }
+        if cfg!(not(feature = "stand-ins")) && !self.real_signatures {
+            return Err(SceneError::NoStandIns);
         }
         self.settings.validate()?;
         self.settings.protocol.check_committee(&self.weights()?, self.scheme)?;

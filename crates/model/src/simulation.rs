@@ -23,6 +23,7 @@ use crate::service_times::ServiceTimes;
 use crate::station::Station;
 use crate::time::{Nanos, nanos};
 use event::{SimEvent, TraceHash};
+#[cfg(feature = "stand-ins")]
 use quorate_crypto::stand_in::StandIns;
 use quorate_types::Event;
 use state::State;
@@ -49,11 +50,13 @@ pub(crate) struct Simulation {
     trace: TraceHash,
     signatures: Signatures,
     /// Signatures are stand-ins while it lives, those of keys being made included.
+    #[cfg(feature = "stand-ins")]
     _stand_ins: Option<StandIns>,
 }
 
 impl Simulation {
     pub(crate) fn new(scene: &Scene) -> Self {
+        #[cfg(feature = "stand-ins")]
         let stand_ins = (!scene.real_signatures).then(StandIns::begin);
         let begins = nanos(scene.warmup);
         let window = begins..begins + nanos(scene.duration);
@@ -65,6 +68,7 @@ impl Simulation {
             events: 0,
             trace: TraceHash::default(),
             signatures: if scene.real_signatures { Signatures::Real } else { Signatures::Priced },
+            #[cfg(feature = "stand-ins")]
             _stand_ins: stand_ins,
         };
         simulation.schedule_first(scene);
