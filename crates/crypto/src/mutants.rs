@@ -185,6 +185,10 @@ pub enum Mutant {
     AvailableByNumber,
     /// The host signs with a key whose promises were lost with its disk.
     SignAfterLoss,
+    /// Storage: a log that lacks what had been committed to it is signed with all the same.
+    SignAfterSetBack,
+    /// Storage: promises that a log lacks are made up for by a copy that does not go as far.
+    RepairFromStaleCopy,
     /// Storage: files are opened whoever owns them.
     OpenForeign,
     /// The host sends before what was persisted is durable.

@@ -4,11 +4,12 @@
 //! cargo run --release -p quorate-storage --example log_latency -- [directory]
 //! ```
 //!
-//! First the journal: a group of one small record, and of one body, each committed. Then the file
-//! system alone, to show what zeroing ahead is for: the same write and sync into blocks that were
-//! written before, into blocks that were not, and at the end of a growing file.
+//! First the journal: a group of one small record, with and without the second copy of promises,
+//! and of one body, each committed; and what a guard beside the key adds. Then the file system
+//! alone, to show what zeroing ahead is for: the same write and sync into blocks that were written
+//! before, into blocks that were not, and at the end of a growing file.
 
-use quorate_storage::{Disk, Durability, Entry, Journal, LogConfig, Owner, RealDisk};
+use quorate_storage::{Disk, Durability, Entry, Journal, LogConfig, Owner, RealDisk, Safeguards};
 use quorate_types::machine::{Record, RecordKind};
 use quorate_types::{Body, BodyRef, ReplicaId};
 use std::fs::{File, OpenOptions};
@@ -25,8 +26,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = base.join(format!("quorate-log-latency-{}", std::process::id()));
     println!("{:<44} {:>9} {:>9} {:>9}", "", "median", "p99", "max");
     for durability in [Durability::Fsync, Durability::Os] {
-        journal(&directory, durability)?;
+        for is_copied in [false, true] {
+            journal(&directory, durability, is_copied)?;
+        }
     }
+    let slots = fresh(&directory, "slots")?;
+    measure("a slot of 512 B in place, hashed, no sync", 100_000, |n| {
+        let mut slot = [7; 512];
+        let hash = quorate_crypto::hash(&slot[32..]);
+        slot[..32].copy_from_slice(&hash.0);
+        Ok(slots.write_all_at(&slot, n % 2 * 4_096)?)
+    })?;
     let mut disk = RealDisk::open(&directory.join("segments"))?;
     let bytes = LogConfig::default().segment_bytes;
     measure("a new segment, zeroed", 20, |n| {
@@ -38,17 +48,29 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn journal(directory: &Path, durability: Durability) -> Result<(), Box<dyn std::error::Error>> {
+fn journal(
+    directory: &Path,
+    durability: Durability,
+    is_copied: bool,
+) -> Result<(), Box<dyn std::error::Error>> {
     let config = LogConfig { durability, ..LogConfig::default() };
-    let disk = RealDisk::open(&directory.join(durability.to_string()))?;
-    let bodies = RealDisk::open(&directory.join(format!("{durability}-bodies")))?;
-    let (mut journal, _) =
-        Journal::open(Box::new(disk), Box::new(bodies), &Owner::nobody(), config, None)?;
+    let name = if is_copied { "copied" } else { "single" };
+    let disk = |part| RealDisk::open(&directory.join(format!("{durability}-{name}-{part}")));
+    let (log, bodies) = (Box::new(disk("log")?), Box::new(disk("bodies")?));
+    let mut safeguards = Safeguards::default();
+    if is_copied {
+        safeguards.copy = Some(Box::new(disk("promises")?));
+    }
+    let owner = Owner::nobody();
+    let (mut journal, _, _) = Journal::open_guarded(log, bodies, &owner, config, None, safeguards)?;
     let record = Record { kind: RecordKind::Safety, bytes: vec![7; SMALL_BYTES].into() };
-    measure(&format!("journal, record of 256 B, {durability}"), 2_000, |_| {
+    measure(&format!("journal, record of 256 B, {durability}, {name}"), 2_000, |_| {
         journal.write(&Entry::Record(record.clone()))?;
         Ok(journal.commit()?)
     })?;
+    if is_copied {
+        return Ok(());
+    }
     let raw = bytes::Bytes::from(vec![7; LARGE_BYTES]);
     measure(&format!("journal, body of 512 KiB, {durability}"), 300, |n| {
         let reference = BodyRef { author: ReplicaId(0), sequence: n, ..body_reference() };

@@ -6,6 +6,7 @@
 //! alone, and the log prunes its oldest segments.
 
 use crate::disk::Disk;
+use crate::log::scan::Found;
 use crate::log::{Location, Log, LogConfig, LogName, Segment, record};
 use crate::{JournalStats, Owner, StorageError};
 use bytes::Bytes;
@@ -44,26 +45,24 @@ impl Archive {
         let mut places = VecDeque::new();
         let mut segments = BTreeMap::new();
         let retention_bytes = config.retention_bytes;
-        let mut log =
-            Log::open(disk, NAME, owner, config, &mut |segment, location, kind, payload| {
-                let unknown = || StorageError::Corrupt {
-                    file: segment.place.clone(),
-                    offset: location.offset,
-                    reason: "a record that no archive writes".into(),
-                };
-                let (number, entry) =
-                    split(payload).filter(|_| kind == ENTRY).ok_or_else(unknown)?;
-                let is_first = places.is_empty();
-                if !is_first && number != next {
-                    return Err(unknown());
-                }
-                if segments.insert(segment.number, segment.clone()).is_none() || keeps_place(number)
-                {
-                    places.push_back((number, location));
-                }
-                next = number + 1;
-                visit(number, entry)
-            })?;
+        let mut log = Log::open(disk, NAME, owner, config, &mut |found| {
+            let Found { segment, location, kind, payload, .. } = found;
+            let unknown = || StorageError::Corrupt {
+                file: segment.place.clone(),
+                offset: location.offset,
+                reason: "a record that no archive writes".into(),
+            };
+            let (number, entry) = split(payload).filter(|_| kind == ENTRY).ok_or_else(unknown)?;
+            let is_first = places.is_empty();
+            if !is_first && number != next {
+                return Err(unknown());
+            }
+            if segments.insert(segment.number, segment.clone()).is_none() || keeps_place(number) {
+                places.push_back((number, location));
+            }
+            next = number + 1;
+            visit(number, entry)
+        })?;
         // From its beginning on it says whose it is.
         log.commit()?;
         Ok(Self { log, retention_bytes, next, places, segments })

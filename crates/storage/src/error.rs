@@ -4,6 +4,10 @@ use quorate_types::Height;
 use quorate_types::service::StateError;
 use std::io;
 
+/// Begins what is said of a state's file that the system does not read or write, and of nothing
+/// else.
+pub(crate) const STATE_REFUSED: &str = "its file cannot be used";
+
 /// The environment failed. The replica stops; each message says what an operator can do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
@@ -76,12 +80,10 @@ pub enum StorageError {
         expected: u32,
     },
     /// The state store failed.
-    #[error("{0}; the replica stops: check the disk, then start it again")]
+    #[error("{0}; the replica stops")]
     State(#[from] StateError),
     /// The state store holds something that no executor wrote.
-    #[error(
-        "the state store's entry {entry} does not decode: the store is damaged; remove it and let the replica fetch the state from its peers"
-    )]
+    #[error("the state store's entry {entry} does not decode: the store is damaged")]
     StateDamaged {
         /// Kind of the entry that is damaged.
         entry: &'static str,
@@ -109,6 +111,18 @@ pub enum StorageError {
 }
 
 impl StorageError {
+    /// Returns `true` if the state store is damaged: it is made again from the log and the other
+    /// members by whoever starts without it.
+    #[must_use]
+    pub fn is_damaged_state(&self) -> bool {
+        match self {
+            // It was read, and the store or the service says that it is not what it was.
+            Self::State(error) => !error.0.starts_with(STATE_REFUSED),
+            Self::StateDamaged { .. } => true,
+            _ => false,
+        }
+    }
+
     pub(crate) fn io(action: &'static str, file: String, error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::StorageFull => Self::Full { action, file },

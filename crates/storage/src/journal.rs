@@ -7,19 +7,28 @@
 //! [`quorate_types::Event::Stored`] of its bodies, so a commit syncs bodies first and the order
 //! within each log is all that counts.
 //!
+//! The latest records are kept twice ([`Safeguards`]), so that damage to one log costs no promise;
+//! bodies and decided heights others have: what is damaged of them is left out.
+//!
 //! A host queues what its machine asks for, then for every group: [`Journal::write`] each entry,
 //! one [`Journal::commit`], and only then releases what waited for it. Any error is final: the
 //! journal gives the same one to every later call, and the replica stops (a failed sync may have
 //! dropped pages that a second sync would report clean).
 
+mod copy;
 mod index;
 mod recover;
 mod retention;
+mod standing;
+
+pub use standing::{Findings, Safeguards, SetBack, Witnessed};
 
 use crate::disk::Disk;
-use crate::log::{BODIES, Durability, Location, Log, LogConfig, RECORDS, scan};
+use crate::log::salvage::Salvaged;
+use crate::log::{BODIES, Durability, Location, Log, LogConfig, LogMark, RECORDS, scan};
 use crate::{JournalStats, Owner, StorageError};
 use bytes::Bytes;
+use copy::PromiseCopy;
 use index::Index;
 use parking_lot::Mutex;
 use quorate_crypto::mutants::{self, Mutant};
@@ -28,7 +37,8 @@ use quorate_types::machine::{
     Recovery, Release,
 };
 use quorate_types::{BodyRef, Height};
-use recover::{Collected, lost_body};
+use recover::{Bodies, Collected, Records, lost_body};
+use standing::{Standing, judge};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -42,14 +52,25 @@ const DECIDED: u8 = 16;
 const BODY: u8 = 17;
 /// A height was released: its number and the names of its bodies.
 const RELEASED: u8 = 18;
+/// After damage: from the record on whose number is its payload, the log has the latest of each
+/// kind.
+const REPAIRED: u8 = 19;
 
 /// Bytes before a decided record's own: its height.
 const DECIDED_HEAD_BYTES: usize = 8;
 /// Bytes before a body's own: its reference.
 const BODY_HEAD_BYTES: usize = 2 + 8 + 32;
 
-/// The latest record of each kind, with its segment.
-type Latest = BTreeMap<RecordKind, (Bytes, u64)>;
+/// The latest record of each kind.
+type Latest = BTreeMap<RecordKind, Promise>;
+
+/// A record in the log.
+#[derive(Clone)]
+struct Promise {
+    bytes: Bytes,
+    segment: u64,
+    sequence: u64,
+}
 
 /// Both logs with the index of what is in them.
 pub struct Journal {
@@ -60,6 +81,10 @@ pub struct Journal {
     /// shared index.
     staged: Index,
     latest: Latest,
+    /// The second copy of the latest records; `None` where none is kept.
+    copy: Option<PromiseCopy>,
+    /// Last record that was committed.
+    committed: Option<LogMark>,
     /// Something in the group waits for durability: a record, or a body.
     record_barrier: bool,
     body_barrier: bool,
@@ -79,7 +104,7 @@ struct Shared {
 impl Journal {
     /// Opens the logs, or begins them, and collects what survived: records and decided heights on
     /// `disk`, bodies on `bodies` (which may be the same). `executed` is what the state store
-    /// remembers ([`crate::Executor::open`]).
+    /// remembers ([`crate::Executor::open`]). Bodies that are damaged are left out.
     ///
     /// # Errors
     /// [`StorageError::Foreign`] when one is not `owner`'s, [`StorageError::Corrupt`] when
@@ -91,15 +116,39 @@ impl Journal {
         config: LogConfig,
         executed: Option<ExecutedUpTo>,
     ) -> Result<(Self, Recovery), StorageError> {
+        let none = Safeguards::default();
+        let (journal, recovery, _) =
+            Self::open_guarded(disk, bodies, owner, config, executed, none)?;
+        Ok((journal, recovery))
+    }
+
+    /// Opens the logs as [`Journal::open`] does, and repairs what these safeguards allow to; says
+    /// what was damaged. A log that was set back ([`Findings::set_back`]) is opened as it is, for
+    /// who does not sign.
+    ///
+    /// # Errors
+    /// As [`Journal::open`].
+    pub fn open_guarded(
+        disk: Box<dyn Disk>,
+        bodies: Box<dyn Disk>,
+        owner: &Owner,
+        config: LogConfig,
+        executed: Option<ExecutedUpTo>,
+        safeguards: Safeguards,
+    ) -> Result<(Self, Recovery, Findings), StorageError> {
+        let Safeguards { copy, witnessed } = safeguards;
         let mut found = Collected::new(executed.as_ref());
         let retention_bytes = config.retention_bytes;
-        let shared = config.clone();
-        let records = Log::open(disk, RECORDS, owner, shared, &mut |segment, at, kind, bytes| {
-            found.record(segment, at, kind, bytes)
-        })?;
-        let bodies = Log::open(bodies, BODIES, owner, config, &mut |segment, at, kind, bytes| {
-            found.body(segment, at, kind, bytes)
-        })?;
+        let copy = copy.map(|disk| PromiseCopy::open(disk, owner, &config)).transpose()?;
+        let (records, damage) =
+            Log::open_or_salvage(disk, RECORDS, owner, config.clone(), &mut Records(&mut found))?;
+        let standing = judge(&records, damage.as_ref(), found.repaired, copy.as_ref(), witnessed)?;
+        let mut findings = Findings {
+            records_damaged: damage.as_ref().map_or(0, Salvaged::records),
+            promises_restored: restore(&mut found, &copy, damage.as_ref(), standing),
+            ..Findings::default()
+        };
+        let bodies = open_bodies(bodies, owner, config, &mut found, &mut findings)?;
         let recovery = found.recovery(executed);
         let shared = Shared { index: Mutex::new(found.index), failure: Mutex::default() };
         let mut journal = Self {
@@ -108,19 +157,103 @@ impl Journal {
             shared: Arc::new(shared),
             staged: Index::default(),
             latest: found.latest,
+            copy,
+            committed: None,
             record_barrier: false,
             body_barrier: false,
             retention_bytes,
             below: Height(0),
             prune_due: false,
         };
+        journal.settle(standing, damage.is_some(), &mut findings)?;
         if let Some(executed) = &recovery.executed {
             journal.take_over(executed)?;
             if found.no_bodies {
                 journal.bodies_are_lost(executed.height())?;
             }
         }
-        Ok((journal, recovery))
+        Ok((journal, recovery, findings))
+    }
+
+    /// Makes good what was found: after this the log has all latest promises, whole, and the copy
+    /// has them too. Neither is touched further for a log that was set back.
+    fn settle(
+        &mut self,
+        standing: Standing,
+        is_damaged: bool,
+        findings: &mut Findings,
+    ) -> Result<(), StorageError> {
+        match standing {
+            Standing::SetBack(set_back) => {
+                findings.set_back = Some(set_back);
+                // What it says must not be lost: it may be all that is left.
+                self.copy = None;
+                if is_damaged { self.records.skip_to(0) } else { Ok(()) }
+            }
+            Standing::Sound { cut_at } => {
+                if is_damaged || cut_at.is_some() {
+                    let cut = cut_at.and_then(|at| {
+                        let covered = self.copy.as_ref()?.covered()?.sequence + 1;
+                        findings.records_damaged += covered - at;
+                        Some(covered)
+                    });
+                    self.promise_again(cut.unwrap_or(0))?;
+                }
+                self.bring_copy_level()
+            }
+        }
+    }
+
+    /// Writes the latest of each kind once more, in a new segment with numbers from `sequence` on:
+    /// what is missing before matters no more (★).
+    fn promise_again(&mut self, sequence: u64) -> Result<(), StorageError> {
+        self.records.skip_to(sequence)?;
+        let from = self.records.sequence().to_le_bytes();
+        let all: Vec<_> = self.latest.iter().map(|(kind, p)| (*kind, p.bytes.clone())).collect();
+        all.into_iter().try_for_each(|(kind, bytes)| self.promise(kind, bytes))?;
+        self.records.append(REPAIRED, &from, &Bytes::new())?;
+        self.records.commit()
+    }
+
+    /// Writes the copy anew if it has anything else than the log, as after a power cut.
+    fn bring_copy_level(&mut self) -> Result<(), StorageError> {
+        let (Some(copy), Some(last)) = (&mut self.copy, self.records.last()) else {
+            return Ok(());
+        };
+        let is_level = copy.latest().len() == self.latest.len()
+            && self.latest.iter().all(|(kind, promise)| {
+                let copied = copy.latest().get(kind);
+                copied.is_some_and(|copied| copied.sequence == promise.sequence)
+            });
+        if !is_level {
+            copy.begin_anew()?;
+            for (kind, Promise { sequence, bytes, .. }) in &self.latest {
+                copy.add(*kind, *sequence, bytes)?;
+            }
+        }
+        if copy.covered() != Some(last) && self.records.is_committed() {
+            copy.cover(last)?;
+        }
+        copy.sync()
+    }
+
+    /// Last record that is committed; `None` before any is.
+    #[must_use]
+    pub fn committed(&self) -> Option<LogMark> {
+        self.committed
+    }
+
+    /// Makes durable what was written behind the logs' own syncs: the copy of the promises. To be
+    /// called when no more is written, after the last commit.
+    ///
+    /// # Errors
+    /// When the disk failed, now or earlier.
+    pub fn close(&mut self) -> Result<(), StorageError> {
+        self.shared.check()?;
+        match &mut self.copy {
+            Some(copy) => copy.sync().map_err(|error| self.shared.fail(error)),
+            None => Ok(()),
+        }
     }
 
     /// Returns `true` if a journal was begun in this folder: some segment of its records has a
@@ -189,8 +322,15 @@ impl Journal {
     }
 
     fn end_group(&mut self) -> Result<(), StorageError> {
+        let promised = std::mem::take(&mut self.record_barrier);
         end(&mut self.bodies, std::mem::take(&mut self.body_barrier))?;
-        end(&mut self.records, std::mem::take(&mut self.record_barrier))?;
+        end(&mut self.records, promised)?;
+        if promised {
+            self.committed = self.records.last();
+            if let (Some(copy), Some(mark)) = (&mut self.copy, self.committed) {
+                copy.cover(mark)?;
+            }
+        }
         self.publish();
         if std::mem::take(&mut self.prune_due) { self.prune() } else { Ok(()) }
     }
@@ -198,8 +338,8 @@ impl Journal {
     /// Reads back what was stored, of this group too.
     ///
     /// # Errors
-    /// [`StorageError::Corrupt`] when it is not what was written; others when the disk failed, now
-    /// or earlier.
+    /// When the disk failed, now or earlier. What is not what was written any more is left out, as
+    /// if it had been pruned.
     pub fn read(&mut self, request: &ReadRequest) -> Result<ReadAnswer, StorageError> {
         self.shared.check()?;
         let flushed = self.records.flush().and_then(|()| self.bodies.flush());
@@ -230,8 +370,7 @@ impl Journal {
     fn append(&mut self, entry: &Entry) -> Result<(), StorageError> {
         match entry {
             Entry::Record(Record { kind, bytes }) => {
-                let at = append_record(&mut self.records, *kind, bytes)?;
-                self.latest.insert(*kind, (bytes.clone(), at.segment));
+                self.promise(*kind, bytes.clone())?;
                 self.record_barrier = true;
             }
             Entry::Decided(DecidedRecord { height, bytes }) => {
@@ -265,6 +404,17 @@ impl Journal {
         Ok(())
     }
 
+    /// Appends a record to the log, and to the copy.
+    fn promise(&mut self, kind: RecordKind, bytes: Bytes) -> Result<(), StorageError> {
+        let segment = append_record(&mut self.records, kind, &bytes)?.segment;
+        let sequence = self.records.last().expect("just appended").sequence;
+        if let Some(copy) = &mut self.copy {
+            copy.add(kind, sequence, &bytes)?;
+        }
+        self.latest.insert(kind, Promise { bytes, segment, sequence });
+        Ok(())
+    }
+
     /// Stored and not released. One that was released may be gone soon, so it is written again.
     fn is_live(&self, name: &BodyRef) -> bool {
         let live = |index: &Index| index.bodies.get(name).is_some_and(|body| body.height.is_none());
@@ -283,6 +433,43 @@ fn append_record(log: &mut Log, kind: RecordKind, bytes: &Bytes) -> Result<Locat
         RecordKind::Incarnation => log.append(INCARNATION, &[], bytes),
         RecordKind::Slot(place) => log.append(SLOT, &[place], bytes),
     }
+}
+
+/// Takes from the copy what the log lacks; returns how many kinds of promises.
+fn restore(
+    found: &mut Collected,
+    copy: &Option<PromiseCopy>,
+    damage: Option<&Salvaged>,
+    standing: Standing,
+) -> u64 {
+    let (Some(copy), Standing::Sound { cut_at }) = (copy, standing) else { return 0 };
+    let gaps = damage.map_or(&[][..], |damage| &damage.missing);
+    found.restore(copy, |sequence| {
+        cut_at.is_some_and(|at| sequence >= at) || gaps.iter().any(|gap| gap.contains(&sequence))
+    })
+}
+
+/// Opens the log of bodies. What is damaged there is left out, and fetched from the other members
+/// if it is needed.
+fn open_bodies(
+    disk: Box<dyn Disk>,
+    owner: &Owner,
+    config: LogConfig,
+    found: &mut Collected,
+    findings: &mut Findings,
+) -> Result<Log, StorageError> {
+    let (mut bodies, damage) =
+        Log::open_or_salvage(disk, BODIES, owner, config, &mut Bodies(found))?;
+    let Some(damage) = damage else { return Ok(bodies) };
+    findings.bodies_damaged = damage.records().max(1);
+    if damage.is_owned {
+        bodies.skip_to(0)?;
+    } else {
+        found.forget_bodies();
+        bodies.begin_anew()?;
+    }
+    bodies.commit()?;
+    Ok(bodies)
 }
 
 /// Ends a log's group: durably when something waits for it.
@@ -343,6 +530,12 @@ impl Shared {
             Ok(bytes) => Ok(Some(bytes.slice(head..))),
             // Pruned while it was read, and its file used again.
             Err(_) if !self.is_at(item, location) => Ok(None),
+            // Others have it: what a replica needs itself it asks them for.
+            Err(error @ StorageError::Corrupt { .. }) => {
+                tracing::warn!(%error, "left out");
+                self.index.lock().forget(item);
+                Ok(None)
+            }
             Err(error) => Err(error),
         }
     }

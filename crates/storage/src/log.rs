@@ -14,7 +14,9 @@
 //!   it. That is *corruption*, an error that names the file and the place
 //!   ([`StorageError::Corrupt`]).
 //!
-//! Damage to the very last group cannot be told from a crash and counts as torn.
+//! Damage to the very last group cannot be told from a crash and counts as torn; whoever remembers
+//! the last record ([`LogMark`]) can tell. What is whole of a damaged log can be
+//! [salvaged](salvage).
 //!
 //! # Segments
 //!
@@ -28,6 +30,7 @@
 
 pub(crate) mod prune;
 pub(crate) mod record;
+pub(crate) mod salvage;
 pub(crate) mod scan;
 
 use crate::disk::{Disk, DiskFile};
@@ -36,6 +39,7 @@ use crate::{JournalStats, Owner, StorageError};
 use bytes::Bytes;
 use quorate_crypto::mutants::{self, Mutant};
 use record::{Key, RecordHeader};
+use scan::{Scanned, Visit};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::fmt;
@@ -172,6 +176,15 @@ pub(crate) struct Location {
     pub(crate) bytes: u32,
 }
 
+/// A record of a log as whoever remembers it from outside names it: by its number and its checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogMark {
+    /// Number of the record in its log; the first has 0.
+    pub sequence: u64,
+    /// Checksum of the record, with its place.
+    pub checksum: [u8; 16],
+}
+
 /// An open segment. Cloning shares the file.
 #[derive(Clone)]
 pub(crate) struct Segment {
@@ -233,6 +246,8 @@ pub(crate) struct Log {
     open: Vec<u8>,
     sequence: u64,
     group: u64,
+    /// The last record, once there is one.
+    last: Option<LogMark>,
     unsynced_data: bool,
     unsynced_name: bool,
     prepared: bool,
@@ -252,9 +267,19 @@ impl Log {
         name: LogName,
         owner: &Owner,
         config: LogConfig,
-        visit: &mut scan::Visit<'_>,
+        visit: &mut Visit<'_>,
     ) -> Result<Self, StorageError> {
         let found = scan::scan(disk.as_mut(), name, owner, visit)?;
+        Self::opened(disk, name, owner, config, &found)
+    }
+
+    fn opened(
+        mut disk: Box<dyn Disk>,
+        name: LogName,
+        owner: &Owner,
+        config: LogConfig,
+        found: &Scanned,
+    ) -> Result<Self, StorageError> {
         let last = found.segments.last().map(|(segment, _)| segment.clone());
         if last.is_some() {
             make_durable(disk.as_mut(), name, &found.segments, config.durability)?;
@@ -271,6 +296,7 @@ impl Log {
             open: Vec::new(),
             sequence: found.sequence,
             group: found.sequence,
+            last: None,
             unsynced_data: false,
             unsynced_name: is_new,
             prepared: false,
@@ -290,6 +316,7 @@ impl Log {
             config,
         };
         log.adopt_spares(&found.spares)?;
+        log.last = found.sequence.checked_sub(1).map_or(Ok(None), |last| log.find_mark(last))?;
         if is_new {
             log.push_first();
         } else if !found.is_owned {
@@ -302,6 +329,21 @@ impl Log {
     /// The segment that the next record goes to, unless it does not fit.
     pub(crate) fn segment(&self) -> &Segment {
         &self.segment
+    }
+
+    /// The last record, buffered or written; `None` in a log that cannot name it.
+    pub(crate) fn last(&self) -> Option<LogMark> {
+        self.last
+    }
+
+    /// Returns `true` if every record is committed.
+    pub(crate) fn is_committed(&self) -> bool {
+        self.group == self.sequence
+    }
+
+    /// Number of the next record.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.sequence
     }
 
     pub(crate) fn durability(&self) -> Durability {
@@ -427,7 +469,10 @@ impl Log {
             kind,
             payload: self.segment.key.checksum(&[head, tail]),
         };
-        self.open.extend_from_slice(&header.encode(&self.segment.key));
+        let header = header.encode(&self.segment.key);
+        let checksum = RecordHeader::checksum(&header);
+        self.last = Some(LogMark { sequence: self.sequence, checksum });
+        self.open.extend_from_slice(&header);
         self.open.extend_from_slice(head);
         if tail.len() < COPY_BYTES_MAX {
             self.open.extend_from_slice(tail);

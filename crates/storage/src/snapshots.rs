@@ -70,7 +70,7 @@ impl Snapshots {
     /// # Errors
     /// When the disk fails.
     pub fn read(&self, item: &ReadItem) -> Result<Option<Bytes>, StorageError> {
-        let shared = self.shared.lock();
+        let mut shared = self.shared.lock();
         match item {
             ReadItem::Manifest(age) => {
                 let found = shared.complete.values().rev().nth(usize::from(*age));
@@ -78,9 +78,11 @@ impl Snapshots {
             }
             ReadItem::Chunk(digest, index) => {
                 let found = shared.complete.iter().find(|(_, (known, _))| known == digest);
-                let is_there = |m: &Manifest| (*index as usize) < m.chunks.len();
-                match found.filter(|(_, (_, manifest))| is_there(manifest)) {
-                    Some((height, _)) => shared.content(&chunk_name(*height, *index)).map(Some),
+                let chunk = found.and_then(|(height, (_, manifest))| {
+                    Some((*height, *manifest.chunks.get(*index as usize)?))
+                });
+                match chunk {
+                    Some((height, chunk)) => shared.chunk(height, *index, chunk),
                     None => Ok(None),
                 }
             }
@@ -235,6 +237,27 @@ impl Shared {
             Ok(Bytes::from(bytes))
         };
         read().map_err(|error| StorageError::io("read", self.disk.locate(name), &error))
+    }
+
+    /// A chunk of a complete snapshot. One that is damaged or gone takes its snapshot with it:
+    /// others have the like, and the next one is not far.
+    fn chunk(
+        &mut self,
+        height: Height,
+        index: u32,
+        expected: Digest,
+    ) -> Result<Option<Bytes>, StorageError> {
+        let name = chunk_name(height, index);
+        let reason = match self.content(&name) {
+            Ok(bytes) if hash(&bytes) == expected => return Ok(Some(bytes)),
+            Ok(_) => "its content has changed".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let chunk = self.disk.locate(&name);
+        tracing::warn!(chunk, reason, "a damaged snapshot is dropped");
+        self.complete.remove(&height);
+        self.remove(&manifest_name(height))?;
+        Ok(None)
     }
 
     /// The manifest of this height, if it is whole and all its chunks are there.

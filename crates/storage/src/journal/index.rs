@@ -110,6 +110,23 @@ impl Index {
         Some((segment.clone(), at))
     }
 
+    /// Forgets an item that does not read back: it counts as pruned, like all before it.
+    pub(super) fn forget(&mut self, item: &ReadItem) {
+        match item {
+            ReadItem::Body(name) => {
+                let stored = self.bodies.remove(name);
+                if let Some(height) = stored.and_then(|stored| stored.height) {
+                    self.bodies_from = self.bodies_from.max(height.next());
+                }
+            }
+            ReadItem::Decided(height) => {
+                self.decided.remove(height);
+                self.decided_from = self.decided_from.max(height.next());
+            }
+            ReadItem::Manifest(_) | ReadItem::Chunk(..) => {}
+        }
+    }
+
     /// The highest height in a segment of records, and whether all of them are below `below`.
     pub(super) fn records_in(&self, segment: u64, below: Height) -> (Height, bool) {
         let here = |height: &&Height| {

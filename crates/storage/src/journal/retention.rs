@@ -16,9 +16,8 @@
 //! Where the oldest segment must stay nothing goes, and the log is longer than the retention for a
 //! while.
 
-use super::{Journal, Latest};
+use super::Journal;
 use crate::StorageError;
-use crate::log::Log;
 use quorate_crypto::mutants::{self, Mutant};
 
 impl Journal {
@@ -33,7 +32,7 @@ impl Journal {
         let floors = self.floors();
         if let Some(floor) = floors.records {
             self.shared.index.lock().drop_records(floor);
-            copy_forward(&mut self.records, &mut self.latest, floor)?;
+            self.copy_forward(floor)?;
             self.records.prune_before(floor)?;
         }
         if let Some(floor) = floors.bodies {
@@ -41,6 +40,17 @@ impl Journal {
             self.bodies.prune_before(floor)?;
         }
         Ok(())
+    }
+
+    /// Appends the latest records that lie before `floor` again (★); they become durable with the
+    /// floor.
+    fn copy_forward(&mut self, floor: u64) -> Result<(), StorageError> {
+        if mutants::active(Mutant::PruneLatestRecord) {
+            return Ok(());
+        }
+        let old = self.latest.iter().filter(|(_, promise)| promise.segment < floor);
+        let old: Vec<_> = old.map(|(kind, promise)| (*kind, promise.bytes.clone())).collect();
+        old.into_iter().try_for_each(|(kind, bytes)| self.promise(kind, bytes))
     }
 
     /// Segment below which each log may be pruned.
@@ -90,16 +100,4 @@ struct Candidate {
     /// The highest height that needs something of it.
     height: quorate_types::Height,
     is_free: bool,
-}
-
-/// Appends the latest records that lie before `floor` again (★); they become durable with the
-/// floor.
-fn copy_forward(log: &mut Log, latest: &mut Latest, floor: u64) -> Result<(), StorageError> {
-    if mutants::active(Mutant::PruneLatestRecord) {
-        return Ok(());
-    }
-    for (kind, (bytes, segment)) in latest.iter_mut().filter(|(_, (_, at))| *at < floor) {
-        *segment = super::append_record(log, *kind, bytes)?.segment;
-    }
-    Ok(())
 }

@@ -90,6 +90,11 @@ impl RecordHeader {
         })
     }
 
+    /// The checksum of the header that starts `bytes`: it covers all of the record.
+    pub(crate) fn checksum(bytes: &[u8]) -> Checksum {
+        bytes[CHECKED_BYTES..HEADER_BYTES].try_into().expect("16 bytes")
+    }
+
     /// The payload in `bytes`, which start with this header; `None` where they end too soon.
     pub(crate) fn payload<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         bytes.get(HEADER_BYTES..HEADER_BYTES + self.length as usize)

@@ -11,8 +11,31 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-pub(super) type Visit<'a> =
-    dyn FnMut(&Segment, Location, u8, &[u8]) -> Result<(), StorageError> + 'a;
+pub(crate) type Visit<'a> = dyn FnMut(Found<'_>) -> Result<(), StorageError> + 'a;
+
+/// A whole record of a log, as recovery comes upon it.
+#[derive(Clone, Copy)]
+pub(crate) struct Found<'a> {
+    pub(crate) segment: &'a Segment,
+    pub(crate) location: Location,
+    pub(crate) sequence: u64,
+    pub(crate) kind: u8,
+    pub(crate) payload: &'a [u8],
+}
+
+impl<'a> Found<'a> {
+    /// The record with this header at `at` in a segment.
+    pub(super) fn new(
+        segment: &'a Segment,
+        at: usize,
+        header: RecordHeader,
+        payload: &'a [u8],
+    ) -> Self {
+        let RecordHeader { length: bytes, sequence, kind, .. } = header;
+        let location = Location { segment: segment.number, offset: at as u64, bytes };
+        Self { segment, location, sequence, kind, payload }
+    }
+}
 
 /// Result of scanning a log's segments.
 pub(super) struct Scanned {
@@ -86,7 +109,7 @@ pub(super) fn scan(
 /// The oldest segment that is part of the log. Every segment that was begun after something was
 /// pruned says so near its start, and the one in use then says so too: with a torn start of the
 /// newest, the one before it has it. Refuses what is somebody else's before anything is changed.
-fn find_floor(
+pub(super) fn find_floor(
     disk: &dyn Disk,
     log: LogName,
     owner: &Owner,
@@ -98,10 +121,10 @@ fn find_floor(
         let bytes = read_whole(&segment)?;
         let Some(mut sequence) = begins_at(&segment, &bytes) else { continue };
         let mut floor = None;
-        read_records_raw(&segment, &bytes, &mut sequence, &mut |_, kind, payload| {
-            match kind {
-                record::SEGMENT => drop(check_owner(&segment, payload, owner)?),
-                record::FLOOR => floor = payload.try_into().ok().map(u64::from_le_bytes),
+        read_records_raw(&segment, &bytes, &mut sequence, &mut |found| {
+            match found.kind {
+                record::SEGMENT => drop(check_owner(&segment, found.payload, owner)?),
+                record::FLOOR => floor = found.payload.try_into().ok().map(u64::from_le_bytes),
                 _ => {}
             }
             Ok(())
@@ -168,7 +191,7 @@ pub(crate) fn has_begun(folder: &Path, log: LogName) -> io::Result<bool> {
     Ok(false)
 }
 
-fn read_whole(segment: &Segment) -> Result<Vec<u8>, StorageError> {
+pub(super) fn read_whole(segment: &Segment) -> Result<Vec<u8>, StorageError> {
     let length = usize::try_from(segment.capacity).expect("segments fit in memory");
     let mut bytes = vec![0; length];
     segment.file.read_at(0, &mut bytes).map_err(|error| segment.error("read", &error))?;
@@ -184,21 +207,19 @@ fn read_records(
     visit: &mut Visit<'_>,
 ) -> Result<u64, StorageError> {
     let Scanned { sequence, is_owned, .. } = found;
-    read_records_raw(segment, bytes, sequence, &mut |location, kind, payload| match kind {
-        record::SEGMENT => check_owner(segment, payload, owner).map(|says| *is_owned = says),
+    read_records_raw(segment, bytes, sequence, &mut |found| match found.kind {
+        record::SEGMENT => check_owner(segment, found.payload, owner).map(|says| *is_owned = says),
         record::FLOOR => Ok(()),
-        _ => visit(segment, location, kind, payload),
+        _ => visit(found),
     })
 }
-
-type VisitRaw<'a> = dyn FnMut(Location, u8, &[u8]) -> Result<(), StorageError> + 'a;
 
 /// Reads records as [`read_records`] does, with the log's own.
 fn read_records_raw(
     segment: &Segment,
     bytes: &[u8],
     sequence: &mut u64,
-    visit: &mut VisitRaw<'_>,
+    visit: &mut Visit<'_>,
 ) -> Result<u64, StorageError> {
     let mut at = 0;
     while let Some(header) = RecordHeader::read(&bytes[at..], &segment.key)
@@ -207,9 +228,7 @@ fn read_records_raw(
         && header.is_whole(&bytes[at..], &segment.key)
     {
         let payload = header.payload(&bytes[at..]).expect("whole");
-        let location =
-            Location { segment: segment.number, offset: at as u64, bytes: header.length };
-        visit(location, header.kind, payload)?;
+        visit(Found::new(segment, at, header, payload))?;
         at = (at + size_of_record(header)).min(bytes.len());
         *sequence += 1;
     }
@@ -267,18 +286,27 @@ fn refuse_corruption(
 /// The latest group that any record in `bytes` belongs to. A sound header is enough; its payload is
 /// stepped over, so that nothing a client wrote into a body is taken for a record.
 fn latest_group(segment: &Segment, bytes: &[u8]) -> Option<u64> {
-    let mut latest = None;
+    headers(segment, bytes).map(|(_, header)| header.group).max()
+}
+
+/// The sound headers in `bytes` with their offsets, whatever lies between them. Payloads are
+/// stepped over.
+pub(super) fn headers<'a>(
+    segment: &'a Segment,
+    bytes: &'a [u8],
+) -> impl Iterator<Item = (usize, RecordHeader)> + 'a {
     let mut at = 0;
-    while at + HEADER_BYTES <= bytes.len() {
-        match RecordHeader::read(&bytes[at..], &segment.key) {
-            Some(header) => {
-                latest = latest.max(Some(header.group));
+    std::iter::from_fn(move || {
+        while at + HEADER_BYTES <= bytes.len() {
+            let here = at;
+            if let Some(header) = RecordHeader::read(&bytes[here..], &segment.key) {
                 at += size_of_record(header);
+                return Some((here, header));
             }
-            None => at += ALIGNMENT,
+            at += ALIGNMENT;
         }
-    }
-    latest
+        None
+    })
 }
 
 fn size_of_record(header: RecordHeader) -> usize {
@@ -300,7 +328,7 @@ fn clear_tail(segment: &Segment, end: u64, tail: &[u8]) -> Result<(), StorageErr
 
 /// Removes segments that nothing was committed to; durably, so that the ones made in their place
 /// are other files.
-fn discard(
+pub(super) fn discard(
     disk: &mut dyn Disk,
     log: LogName,
     segments: impl Iterator<Item = u64>,

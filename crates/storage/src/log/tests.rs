@@ -17,11 +17,10 @@ fn open_as(
 ) -> Result<(Log, Records), StorageError> {
     let mut records = Records::new();
     let config = LogConfig { segment_bytes, ..LogConfig::default() };
-    let log =
-        Log::open(Box::new(disk.clone()), RECORDS, owner, config, &mut |_, _, kind, payload| {
-            records.push((kind, payload.to_vec()));
-            Ok(())
-        })?;
+    let log = Log::open(Box::new(disk.clone()), RECORDS, owner, config, &mut |found| {
+        records.push((found.kind, found.payload.to_vec()));
+        Ok(())
+    })?;
     Ok((log, records))
 }
 

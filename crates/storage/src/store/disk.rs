@@ -1,6 +1,7 @@
 //! A store on disk: one redb table.
 
 use super::{Changes, Entries, Store, Transaction, View, Visit, part, scan_changed};
+use crate::error::STATE_REFUSED;
 use crate::owner::OwnerRecord;
 use crate::{Owner, StorageError};
 use quorate_types::service::{KeyRange, State, StateError, Visitor};
@@ -314,10 +315,7 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, redb::
 
 fn failed(error: redb::Error) -> StateError {
     StateError(match error {
-        redb::Error::Corrupted(reason) => format!(
-            "its file is damaged ({reason}); remove `state` from the data folder, and the next \
-             start makes it again from the log and from the other validators"
-        ),
-        error => error.to_string(),
+        redb::Error::Corrupted(reason) => format!("its file is damaged ({reason})"),
+        error => format!("{STATE_REFUSED}: {error}"),
     })
 }
