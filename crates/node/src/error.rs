@@ -94,6 +94,14 @@ pub enum NodeError {
     /// The disk failed: nothing was sent that depends on what was not written.
     #[error(transparent)]
     Storage(#[from] StorageError),
+    /// The state store is damaged, and was put out of the way.
+    #[error("{source}; it is set aside as {aside}: the next start makes it again from the log and from the other validators, so start again", aside = aside.display())]
+    StateSetAside {
+        /// Damage that was found.
+        source: StorageError,
+        /// Present name of the file.
+        aside: PathBuf,
+    },
     /// The marker beside the key file could not be kept.
     #[error("cannot {action} {path}: {source}; the validator notes there that its key has signed, and does not start without: let its user write in that folder", path = path.display())]
     Marker {

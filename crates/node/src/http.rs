@@ -92,6 +92,8 @@ pub struct Summary {
     pub signs: bool,
     /// True if it is no member, but a learner.
     pub learner: bool,
+    /// Damage that its files had at the start, and what was done about it.
+    pub storage: quorate_storage::Findings,
 }
 
 /// The content of `/status`.

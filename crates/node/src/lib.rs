@@ -16,6 +16,7 @@ pub mod connections;
 pub mod descriptors;
 mod error;
 pub mod execution;
+mod guard;
 pub mod http;
 pub mod http_server;
 pub mod keys;

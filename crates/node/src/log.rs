@@ -43,6 +43,14 @@ pub trait Device: Send {
 
     /// Counts of what was done since it was opened.
     fn stats(&self) -> JournalStats;
+
+    /// Ends it, after the last group.
+    ///
+    /// # Errors
+    /// When the disk failed.
+    fn close(&mut self) -> Result<(), StorageError> {
+        Ok(())
+    }
 }
 
 impl Device for Journal {
@@ -187,7 +195,7 @@ impl LogThread {
         while self.fill() {
             self.write_group()?;
         }
-        Ok(())
+        self.device.close()
     }
 
     /// Takes everything queued, and waits for something where there is nothing to write; `false`

@@ -21,6 +21,7 @@ use crate::config::{LogFormat, LogLevel, LogSettings};
 use crate::connections::ConnectionLimits;
 use crate::descriptors::{Demand, Descriptors, limit};
 use crate::execution::{ExecutionWorker, Outcome};
+use crate::guard::{FileGuard, Guard};
 use crate::http::{self, Queues, Shown, Summary};
 use crate::log::{Device, Outgoing, Outlet, log_thread};
 use crate::machine::{EventSender, MachineThread, ThreadPorts, queues};
@@ -40,8 +41,8 @@ use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
 use quorate_crypto::KeyFile;
 use quorate_engine::{Replica, ReplicaConfig, Status, Verifier};
 use quorate_storage::{
-    DiskStore, Durability, Entry, Executor, ExecutorConfig, Journal, JournalReader, JournalStats,
-    Owner, RealDisk, Role, SnapshotJob, Snapshots, StorageError,
+    DiskStore, Durability, Entry, Executor, ExecutorConfig, Findings, Journal, JournalReader,
+    JournalStats, LogMark, Owner, RealDisk, Role, Safeguards, SnapshotJob, Snapshots, StorageError,
 };
 use quorate_types::machine::{ReadRequest, Recovery, Task};
 use quorate_types::{BodyRef, ClientId, Committee, Event, Lane, ReplicaId, Service};
@@ -203,7 +204,8 @@ impl Validator {
         limits: Limits,
     ) -> Result<Self, NodeError> {
         let origin = Origin::load(config, keys, service.as_ref())?;
-        Self::start_from(config, &origin, service, limits)
+        let started = Self::start_from(config, &origin, service, limits);
+        started.map_err(|error| set_state_aside(&config.data_dir, error))
     }
 
     /// As [`Validator::start_with_keys`], for one that will lie with this voice.
@@ -240,7 +242,7 @@ impl Validator {
             id: origin.id,
             address,
             http_address,
-            shown: origin.shown(config, disk.signs),
+            shown: origin.shown(config, &disk),
             shares,
             stopping: Arc::clone(&threads.stopping),
             failures,
@@ -310,8 +312,9 @@ impl Validator {
         select! {
             recv(shutdown.triggered) -> _ => self.stop(),
             recv(self.failures) -> failure => {
+                let data_dir = self.shown.data_dir.clone();
                 let stopped = self.stop();
-                failure.map_or(stopped, Err)
+                failure.map_or(stopped, |error| Err(set_state_aside(&data_dir, error)))
             }
         }
     }
@@ -323,7 +326,7 @@ impl Validator {
     pub fn stop(mut self) -> Result<(), NodeError> {
         self.end();
         match self.failures.try_recv() {
-            Ok(failure) => Err(failure),
+            Ok(failure) => Err(set_state_aside(&self.shown.data_dir, failure)),
             Err(_) => {
                 tracing::info!(member = %self.id, "validator stopped");
                 Ok(())
@@ -353,7 +356,7 @@ impl Validator {
         mut threads: Threads,
         (sockets, limits): (Sockets, Limits),
     ) -> Result<(), NodeError> {
-        let Opened { journal, recovery, executor, snapshots, signs } = disk;
+        let Opened { journal, recovery, executor, snapshots, signs, guard, .. } = disk;
         let (network, metrics) = (Arc::clone(&self.shown.network), Arc::clone(&self.shown.metrics));
         let (events, queues) = queues();
         let pool = start_pool(&threads, origin, &metrics, events.clone(), config.verify_threads)?;
@@ -368,7 +371,7 @@ impl Validator {
             read,
             metrics: Arc::clone(&metrics),
         };
-        let device = TimedJournal { journal, metrics: Arc::clone(&metrics) };
+        let device = GuardedJournal::new(journal, guard, &metrics);
         let (log, log_thread) = log_thread(Box::new(device), Box::new(outlet));
         self.shown.queues = Some(Queues::of(&events, &log, &pool));
         let (jobs, jobs_in) = bounded(1);
@@ -536,7 +539,7 @@ impl Origin {
         }
     }
 
-    fn shown(&self, config: &NodeConfig, signs: bool) -> Shown {
+    fn shown(&self, config: &NodeConfig, disk: &Opened) -> Shown {
         let metrics = Arc::new(Metrics::new());
         let network = Network::new(self.id, self.committee.size(), Arc::clone(&metrics));
         let status = Status { id: self.id, ..Status::default() };
@@ -566,8 +569,9 @@ impl Origin {
                 service: config.service.clone(),
                 durability: config.durability.to_string(),
                 replica: config.replica.clone(),
-                signs,
+                signs: disk.signs,
                 learner: config.learner,
+                storage: disk.findings.clone(),
             },
             since: Instant::now(),
             data_dir: config.data_dir.clone(),
@@ -624,6 +628,9 @@ struct Opened {
     executor: Executor,
     snapshots: Snapshots,
     signs: bool,
+    findings: Findings,
+    /// Told of every group; `None` where nothing is promised, or nothing more may be.
+    guard: Option<Box<dyn Guard>>,
 }
 
 impl Opened {
@@ -633,9 +640,13 @@ impl Opened {
         origin: &Origin,
     ) -> Result<Self, NodeError> {
         let (chain, owner) = (origin.committee.chain(), origin.owner(config));
+        // A learner promises nothing.
+        let guard = match config.learner {
+            true => None,
+            false => Some(FileGuard::beside(&config.key, chain, &owner.member)?),
+        };
         let marker = Marker::beside(&config.key);
         let log = config.data_dir.join("log");
-        // A learner promises nothing.
         let lost = !config.learner && marker.is_lost(chain, &log)?;
         if lost {
             warn_of_lost_disk(&marker, config);
@@ -653,20 +664,73 @@ impl Opened {
         let store = DiskStore::open(&config.data_dir.join("state"), &owner)?;
         let (executor, executed) =
             Executor::open(Box::new(store), service, ExecutorConfig::default())?;
-        let log_config = config.log_config();
-        let (mut journal, mut recovery) =
-            Journal::open(Box::new(disk), Box::new(bodies), &owner, log_config, executed)?;
+        let mut safeguards = Safeguards::default();
+        // Neither is touched once the log is lost: it may be found again.
+        let mut guard = guard.filter(|_| !lost);
+        if let Some(guard) = &guard {
+            tracing::debug!(guard = %guard.path().display(), remembers = ?guard.witnessed());
+            safeguards.witnessed = guard.witnessed();
+            safeguards.copy = Some(Box::new(open(&config.data_dir.join("promises"))?));
+        }
+        let (mut journal, mut recovery, findings) = Journal::open_guarded(
+            Box::new(disk),
+            Box::new(bodies),
+            &owner,
+            config.log_config(),
+            executed,
+            safeguards,
+        )?;
         recovery.snapshots = snapshots.heights();
         recovery.staged = snapshots.staged_chunks();
+        tell_of(&findings, config);
+        guard = guard.filter(|_| findings.set_back.is_none());
         if !lost {
             // Before anything is signed, and after there is a log to find again.
             journal.begin()?;
-            if !config.learner {
+            if let Some((guard, mark)) = guard.as_mut().zip(journal.committed()) {
                 marker.write(chain, KeyStatus::Used)?;
+                guard.begin(mark)?;
             }
         }
-        let signs = !config.follow_only && !config.learner && !lost;
-        Ok(Self { journal, recovery, executor, snapshots, signs })
+        let signs = !config.follow_only && guard.is_some();
+        let guard = guard.map(|guard| Box::new(guard) as Box<dyn Guard>);
+        Ok(Self { journal, recovery, executor, snapshots, signs, findings, guard })
+    }
+}
+
+/// Says what was damaged, and what came of it.
+fn tell_of(findings: &Findings, config: &NodeConfig) {
+    let Findings { set_back, records_damaged, promises_restored, bodies_damaged } = findings;
+    if let Some(set_back) = set_back {
+        tracing::warn!(
+            committed = set_back.committed,
+            found = set_back.found,
+            data_dir = %config.data_dir.display(),
+            "the log was set back: it lacks a record that had been committed to it. The validator \
+             follows and serves but does not vote, for it cannot know what it voted for since: put \
+             the newest data folder back byte for byte, or give it a new key in a new committee file"
+        );
+    }
+    if *records_damaged > 0 {
+        let promises = "promises from their copy, decided heights by the other members";
+        tracing::warn!(records_damaged, promises_restored, promises, "the log is repaired");
+    }
+    if *bodies_damaged > 0 {
+        tracing::warn!(bodies_damaged, "bodies are left out, and fetched again where needed");
+    }
+}
+
+/// Puts a damaged state out of the way, so that the next start makes another; other errors are as
+/// they were.
+fn set_state_aside(data_dir: &Path, error: NodeError) -> NodeError {
+    let (state, aside) = (data_dir.join("state"), data_dir.join("state.damaged"));
+    match error {
+        NodeError::Storage(source)
+            if source.is_damaged_state() && std::fs::rename(&state, &aside).is_ok() =>
+        {
+            NodeError::StateSetAside { source, aside }
+        }
+        error => error,
     }
 }
 
@@ -711,13 +775,22 @@ impl Outlet for LogOutlet {
     }
 }
 
-/// A journal that says how long its commits take.
-struct TimedJournal {
+/// A journal that has its guard told of what is committed, and says how long that takes.
+struct GuardedJournal {
     journal: Journal,
+    guard: Option<Box<dyn Guard>>,
+    /// Record that the guard was told of last.
+    told: Option<LogMark>,
     metrics: Arc<Metrics>,
 }
 
-impl Device for TimedJournal {
+impl GuardedJournal {
+    fn new(journal: Journal, guard: Option<Box<dyn Guard>>, metrics: &Arc<Metrics>) -> Self {
+        Self { journal, guard, told: None, metrics: Arc::clone(metrics) }
+    }
+}
+
+impl Device for GuardedJournal {
     fn write(&mut self, entry: &Entry) -> Result<(), StorageError> {
         self.journal.write(entry)
     }
@@ -725,8 +798,18 @@ impl Device for TimedJournal {
     fn commit(&mut self) -> Result<(), StorageError> {
         let began = Instant::now();
         self.journal.commit()?;
+        let mark = self.journal.committed().filter(|mark| self.told != Some(*mark));
+        if let Some((guard, mark)) = self.guard.as_mut().zip(mark) {
+            guard.advance(mark)?;
+            self.told = Some(mark);
+        }
         self.metrics.commit_took(began.elapsed());
         Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), StorageError> {
+        self.journal.close()?;
+        self.guard.as_mut().map_or(Ok(()), |guard| guard.close())
     }
 
     fn stats(&self) -> JournalStats {

@@ -212,8 +212,9 @@ const NODE: &[Field] = &[
         Kind::Path,
         FieldDefault::Required,
         "This validator's secret keys, in the clear or sealed under a passphrase; only its owner may \
-         read the file. A file beside it with the ending .used notes that the key has signed: keep \
-         the two together, and on another disk than data_dir if there is one.",
+         read the file. Files beside it with the endings .used and .guard note that the key has \
+         signed, and what was last: keep the three together, and on another disk than data_dir if \
+         there is one.",
     ),
     field(
         "passphrase_file",

@@ -1,0 +1,198 @@
+//! A monotonic guard (★): a file beside the key that remembers the last record of the log.
+//!
+//! A log that was set back to an older copy, cut, or exchanged for another is whole in itself.
+//! Whoever signs on top of it signs against what it had promised since. What remembers the last
+//! record outside the data folder notices: the log must have that record, or its member follows
+//! without signing. Put back byte for byte, the newest folder is taken again.
+//!
+//! # When it is written
+//!
+//! After the log's sync of each group, in place, without a sync of its own: in microseconds, where
+//! a sync takes hundreds or thousands. So it is never ahead of a durable log, which would be a
+//! false alarm for ever, and a power cut can only leave it behind, as if the groups since had been
+//! none: a log set back by no more than that is not noticed. Its two slots take turns, each with a
+//! checksum: a torn write leaves the other.
+//!
+//! It is synced at every start and when the validator stops. It also says in which boot of the
+//! machine it was written: if that is still the present one, or it was closed, then it lags behind
+//! nothing, and what the log lacks at its end may be taken from the second copy of the promises
+//! ([`Witnessed::is_exact`]).
+//!
+//! # Another witness
+//!
+//! [`Guard`] is what the log's thread sees. A counter in a TPM, or a witness on another machine,
+//! takes this file's place by it: durable before [`Guard::advance`] returns, it would notice after
+//! a power cut too, at the price of its own delay in each group.
+
+use crate::NodeError;
+use borsh::{BorshDeserialize, BorshSerialize};
+use quorate_crypto::{IdentityKey, hash_parts};
+use quorate_storage::{LogMark, StorageError, Witnessed, open_when_possible};
+use quorate_types::ChainId;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Slots lie so far apart that no page has parts of both.
+const SLOT_EVERY: u64 = 4_096;
+const SLOT_BYTES: usize = 512;
+const CHECKSUM_BYTES: usize = 32;
+/// Digits of a key that are shown.
+const SHOWN_DIGITS: usize = 16;
+
+/// Witness of a log outside its folder. Never ahead of what is durable there.
+pub(crate) trait Guard: Send {
+    /// Remembers that this record, and all before it, are committed.
+    fn advance(&mut self, mark: LogMark) -> Result<(), StorageError>;
+
+    /// Makes durable what it remembers: nothing more is committed before the next start.
+    fn close(&mut self) -> Result<(), StorageError>;
+}
+
+/// The file beside the key.
+#[derive(Debug)]
+pub(crate) struct FileGuard {
+    path: PathBuf,
+    file: File,
+    found: Option<Slot>,
+    next: Slot,
+}
+
+/// What a slot says.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+struct Slot {
+    /// The slot with the higher turn is the newer one.
+    turn: u64,
+    chain: [u8; 32],
+    member: [u8; 32],
+    sequence: u64,
+    checksum: [u8; 16],
+    /// Boot of the machine in which it was written; empty where that is not known.
+    boot: String,
+    is_closed: bool,
+}
+
+impl FileGuard {
+    /// Opens the guard of a key file; without one it begins with the first [`Guard::advance`].
+    pub(crate) fn beside(
+        key: &Path,
+        chain: ChainId,
+        member: &IdentityKey,
+    ) -> Result<Self, NodeError> {
+        let path = key.with_extension("guard");
+        let failed = |source| NodeError::Marker { action: "open", path: path.clone(), source };
+        let open =
+            || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let file = open_when_possible(open).map_err(failed)?;
+        let slots = [0, 1].map(|turn| read_slot(&file, turn));
+        let is_fresh = file.metadata().map_err(failed)?.len() == 0;
+        let turn = slots.iter().flatten().map(|slot| slot.turn).max();
+        if turn.is_none() && !is_fresh {
+            tracing::warn!(guard = %path.display(), "it is damaged and begins anew");
+        }
+        let of_chain = slots.into_iter().flatten().filter(|slot| slot.chain == chain.0);
+        let found = of_chain.max_by_key(|slot| slot.turn);
+        if let Some(slot) = found.as_ref().filter(|slot| slot.member != member.0) {
+            return Err(StorageError::Foreign {
+                place: path.display().to_string(),
+                owner: shown(&slot.member),
+                claimant: shown(&member.0),
+            }
+            .into());
+        }
+        let next = Slot {
+            turn: turn.unwrap_or(0),
+            chain: chain.0,
+            member: member.0,
+            sequence: 0,
+            checksum: [0; 16],
+            boot: boot(),
+            is_closed: false,
+        };
+        Ok(Self { path, file, found, next })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it remembered when it was opened.
+    pub(crate) fn witnessed(&self) -> Option<Witnessed> {
+        let found = self.found.as_ref()?;
+        let is_same_boot = !found.boot.is_empty() && found.boot == self.next.boot;
+        let mark = LogMark { sequence: found.sequence, checksum: found.checksum };
+        Some(Witnessed { mark, is_exact: found.is_closed || is_same_boot })
+    }
+
+    /// Remembers this record durably, before anything is signed after it.
+    pub(crate) fn begin(&mut self, mark: LogMark) -> Result<(), StorageError> {
+        self.advance(mark)?;
+        self.sync()?;
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let synced = open_when_possible(|| File::open(folder)).and_then(|folder| folder.sync_all());
+        synced.map_err(|error| self.failed("sync the directory of", &error))
+    }
+
+    fn put(&mut self) -> Result<(), StorageError> {
+        self.next.turn += 1;
+        let mut bytes = borsh::to_vec(&self.next).expect("encoding into memory cannot fail");
+        bytes.resize(SLOT_BYTES - CHECKSUM_BYTES, 0);
+        let checksum = checksum(&bytes);
+        bytes.extend_from_slice(&checksum);
+        let written = self.file.write_all_at(&bytes, place(self.next.turn));
+        written.map_err(|error| self.failed("write", &error))
+    }
+
+    fn sync(&self) -> Result<(), StorageError> {
+        self.file.sync_all().map_err(|error| self.failed("sync", &error))
+    }
+
+    fn failed(&self, action: &'static str, error: &io::Error) -> StorageError {
+        let (file, reason) = (self.path.display().to_string(), error.to_string());
+        StorageError::Io { action, file, reason }
+    }
+}
+
+impl Guard for FileGuard {
+    fn advance(&mut self, mark: LogMark) -> Result<(), StorageError> {
+        (self.next.sequence, self.next.checksum) = (mark.sequence, mark.checksum);
+        self.put()
+    }
+
+    fn close(&mut self) -> Result<(), StorageError> {
+        self.next.is_closed = true;
+        self.put()?;
+        self.sync()
+    }
+}
+
+fn place(turn: u64) -> u64 {
+    (turn % 2) * SLOT_EVERY
+}
+
+fn read_slot(file: &File, turn: u64) -> Option<Slot> {
+    let mut bytes = [0; SLOT_BYTES];
+    file.read_exact_at(&mut bytes, place(turn)).ok()?;
+    let (content, found) = bytes.split_at(SLOT_BYTES - CHECKSUM_BYTES);
+    let sound = checksum(content) == *found;
+    sound.then(|| Slot::deserialize(&mut &content[..]).ok()).flatten()
+}
+
+fn checksum(content: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    hash_parts("quorate v1 key guard", &[content]).0
+}
+
+/// Identity of the present boot; empty where the system has none.
+fn boot() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.trim().chars().take(64).collect()
+}
+
+fn shown(member: &[u8; 32]) -> String {
+    format!("validator {}…", &hex::encode(member)[..SHOWN_DIGITS])
+}
+
+#[cfg(test)]
+mod tests;
