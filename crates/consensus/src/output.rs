@@ -2,6 +2,7 @@
 
 use crate::{Message, Misbehaviour};
 use bytes::Bytes;
+use quorate_crypto::Bitmap;
 use quorate_types::executed::CheckpointCertificate;
 use quorate_types::machine::{CombineJob, Halt, Record};
 use quorate_types::{BlockId, BodyRef, Height, Payload, Recipients, ReplicaId, View};
@@ -82,4 +83,7 @@ pub struct Decided {
     /// Payload and proof as kept and served; read back by
     /// [`Input::Recovered`](crate::Input::Recovered) and `verify_run`.
     pub record: Bytes,
+    /// Signers of the certificate that decided it; `None` where that is a later height's, or an
+    /// earlier run decided it.
+    pub signers: Option<Bitmap>,
 }

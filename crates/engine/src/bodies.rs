@@ -198,6 +198,13 @@ impl Bodies {
         ReplicaId(u16::from(name.digest.0[0]) % self.members)
     }
 
+    /// Time at which the oldest of these bodies came, of those that are in memory and were not
+    /// decided before.
+    pub(crate) fn oldest_arrival(&self, names: &[BodyRef]) -> Option<Time> {
+        let undecided = names.iter().filter(|name| !self.decided.contains(name));
+        undecided.filter_map(|name| Some(self.held.get(name)?.since)).min()
+    }
+
     /// Number of times that it was asked for.
     pub(crate) fn attempts(&self, name: &BodyRef) -> u32 {
         self.wanted.get(name).map_or(0, |want| want.attempts)

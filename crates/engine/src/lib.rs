@@ -14,11 +14,13 @@ mod bodies;
 mod chain_piggyback;
 mod checkpoints;
 mod config;
+mod contributions;
 mod execution;
 mod fair_queue;
 mod flow;
 mod frames;
 pub mod host;
+mod latency;
 mod mempool;
 pub mod message;
 mod queries;
@@ -37,8 +39,10 @@ mod verify;
 pub use availability::{Acknowledged, Acknowledgement, AvailabilityCertificate, Covered};
 pub use chain_piggyback::Truncation;
 pub use config::ReplicaConfig;
+pub use contributions::{Contribution, Contributions, GivenUp, GivenUpFor};
 pub use fair_queue::{Budget, FairQueue, Verdict};
 pub use frames::{FrameRules, FrameSetting, FrameTag, is_urgent};
+pub use latency::LatencyCounts;
 pub use message::{Frame, Message, Query, QueryResponse};
 pub use quorate_consensus::{
     IgnoredCounts, Misbehaviour, MisbehaviourLog, ProtocolKind, UnfitProtocol,

@@ -52,6 +52,8 @@ pub(crate) struct Mempool {
 /// A request in an undecided body.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
+    /// Time at which this author took it, if it did.
+    since: Option<Time>,
     /// The bytes of it that this author took.
     bytes: usize,
     /// Set if another author's body carries it.
@@ -105,7 +107,7 @@ impl Mempool {
         }
         let bytes = request.raw().len();
         self.check_room(request.client, bytes)?;
-        self.pending.insert(key(&request), Pending { bytes, elsewhere: false });
+        self.pending.insert(key(&request), Pending { since: Some(now), bytes, elsewhere: false });
         self.pending_bytes += bytes;
         *self.shares.entry(request.client).or_default() += bytes;
         self.open.push(now, request);
@@ -161,12 +163,14 @@ impl Mempool {
         self.open.retain(|request| pending.get(&key(request)).is_none_or(|one| !one.elsewhere));
     }
 
-    /// A body was decided: its requests wait no longer.
-    pub(crate) fn decided(&mut self, now: Time, body: &Body) {
-        self.forget_requests(body);
+    /// A body was decided: its requests wait no longer. The times at which those arrived that this
+    /// author took are returned.
+    pub(crate) fn decided(&mut self, now: Time, body: &Body) -> Vec<Time> {
+        let arrivals = self.forget_requests(body);
         if body.reference.author == self.author {
             self.flow.decided(now, body.reference.sequence);
         }
+        arrivals
     }
 
     /// A body was decided some time ago, while this replica was away: as [`Mempool::decided`], but
@@ -178,11 +182,14 @@ impl Mempool {
         }
     }
 
-    fn forget_requests(&mut self, body: &Body) {
+    fn forget_requests(&mut self, body: &Body) -> Vec<Time> {
+        let mut arrivals = Vec::new();
         for request in &body.requests {
             let taken = self.pending.remove(&key(request)).unwrap_or_default();
+            arrivals.extend(taken.since);
             self.release(request.client, taken.bytes);
         }
+        arrivals
     }
 
     /// Bytes of undecided requests.

@@ -23,7 +23,9 @@ use crate::batching::Batching;
 use crate::bodies::Bodies;
 use crate::chain_piggyback::ChainPiggyback;
 use crate::checkpoints::Checkpoints;
+use crate::contributions::Contributions;
 use crate::execution::Execution;
+use crate::latency::{Latencies, LatencyCounts};
 use crate::mempool::{Capacity, Limits, Mempool};
 use crate::message::{Busy, FetchBlocks};
 use crate::queries::PendingQueries;
@@ -104,6 +106,8 @@ pub struct Status {
     pub faults: u64,
     /// `true` if it signs; `false` for one that lost its safety records.
     pub signs: bool,
+    /// `true` while bodies wait to be decided, so that views have their time.
+    pub working: bool,
     /// Milliseconds until each timer that is set is due, from the last input before this was
     /// taken; 0 for one that is late.
     pub timers: BTreeMap<Timer, u64>,
@@ -113,6 +117,15 @@ pub struct Status {
     /// Rules of the protocol that members broke, since the start; in metrics and the log alone.
     #[serde(skip)]
     pub misbehaviour: MisbehaviourLog,
+    /// Votes and turns of each member.
+    #[serde(skip)]
+    pub contributions: Contributions,
+    /// Times from the arrival of the oldest body of a height to its decision; in metrics alone.
+    #[serde(skip)]
+    pub decision_latency: LatencyCounts,
+    /// Times from the arrival of requests to their answers; in metrics alone.
+    #[serde(skip)]
+    pub request_latency: LatencyCounts,
 }
 
 /// Progress of a replica that fell behind.
@@ -180,6 +193,10 @@ pub struct Replica {
     operations: u64,
     faults: u64,
     misbehaviour: MisbehaviourLog,
+    contributions: Contributions,
+    latencies: Latencies,
+    /// Views left by a timeout when the view was last looked at.
+    view_changes: u64,
 }
 
 /// Why something is being read back.
@@ -261,6 +278,9 @@ impl Replica {
             operations: 0,
             faults: 0,
             misbehaviour: MisbehaviourLog::default(),
+            contributions: Contributions::new(members),
+            latencies: Latencies::default(),
+            view_changes: 0,
             config,
         }
     }
@@ -299,7 +319,21 @@ impl Replica {
             timers: self.timers_ms(),
             ignored: self.protocol.state().ignored().clone(),
             misbehaviour: self.misbehaviour.clone(),
+            working: self.working,
+            contributions: self.contributions.clone(),
+            decision_latency: self.latencies.decisions.clone(),
+            request_latency: self.latencies.requests.clone(),
         }
+    }
+
+    /// Names the leader of the view that was just entered. A leader that stays until it fails has
+    /// failed when there is another view.
+    fn note_view(&mut self) {
+        let state = self.protocol.state();
+        let status = state.status();
+        let failed = state.has_stable_leader() || status.view_changes > self.view_changes;
+        self.view_changes = status.view_changes;
+        self.contributions.entered(status.view, status.leader, failed);
     }
 
     fn note_misbehaviour(&mut self, seen: &Misbehaviour) {
@@ -348,6 +382,7 @@ impl Replica {
             },
         );
         self.drain(now);
+        self.note_view();
         self.bodies.revive(now);
         self.release();
     }
@@ -550,7 +585,7 @@ impl Replica {
                     self.effects.push_back(Effect::Append(DecidedRecord { height, bytes }));
                 }
                 self.check_for_censorship(now, &decided.payload);
-                self.schedule_decided(decided);
+                self.schedule_decided(now, decided);
             }
             Output::Behind { target, source } => self.sync.behind(now, target, source),
             Output::Stable(checkpoint) => self.checkpoints.stable(&checkpoint),
@@ -589,6 +624,7 @@ impl Replica {
         let is_new_view = self.view != self.protocol.state().view();
         if is_new_view {
             (self.view, self.view_since) = (self.protocol.state().view(), now);
+            self.note_view();
         }
         let untidied = self.schedule.decided().0 - self.tidied.0;
         if is_new_view || untidied >= TIDY_EVERY {

@@ -47,6 +47,7 @@ impl Chained {
                 block: block.id(),
                 payload,
                 record: Bytes::from(encode(&record)),
+                signers: (place + 1 == path.len()).then(|| qc.certificate.signers.clone()),
             }));
         }
         while self.decided.len() > DECIDED_KEPT {

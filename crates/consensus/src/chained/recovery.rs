@@ -145,6 +145,7 @@ impl Chained {
                 block: record.block.id(),
                 payload: record.block.payload.clone(),
                 record: bytes.clone(),
+                signers: None,
             }));
         }
         if let Some(safety) = safety.filter(|_| !mutants::active(Mutant::ChainedAmnesia)) {

@@ -93,6 +93,7 @@ impl Windowed {
             block: id,
             payload: record.payload.clone(),
             record: record.encode(),
+            signers: Some(record.proof.certificate.certificate.signers.clone()),
         }));
         self.last_record = Some(record);
     }

@@ -116,6 +116,17 @@ fn a_repeat_is_dropped_until_it_is_decided() {
     assert!(pool.seal(Time(9)).is_some());
 }
 
+/// The arrivals of what this author took, and of nothing that it only heard of.
+#[test]
+fn a_decided_body_tells_when_its_requests_arrived() {
+    let mut pool = mempool(10_000, 100_000);
+    pool.admit(Time(7), request(1, 10)).unwrap();
+    let body = quorate_types::Body::seal(ReplicaId(1), 5, &[request(1, 10), request(2, 10)]);
+    pool.note(&body);
+    assert_eq!(pool.decided(Time(9), &body), [Time(7)]);
+    assert_eq!(pool.decided(Time(9), &body), [], "once");
+}
+
 #[test]
 fn a_full_pool_refuses_until_something_is_decided() {
     let mut pool = mempool(1_000, 2_000);

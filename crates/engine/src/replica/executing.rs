@@ -11,8 +11,14 @@ use quorate_types::request::Answer;
 use quorate_types::{BodyRef, ClientId, Effect, Recipients, Reply, Time};
 
 impl Replica {
-    pub(super) fn schedule_decided(&mut self, decided: Decided) {
+    pub(super) fn schedule_decided(&mut self, now: Time, decided: Decided) {
         self.keep_ancestor(&decided);
+        if let Some(since) = self.bodies.oldest_arrival(&decided.payload.bodies) {
+            self.latencies.decisions.observe(now.since(since));
+        }
+        if let Some(signers) = decided.signers {
+            self.contributions.certified(signers);
+        }
         self.bodies.decide(&decided.payload.bodies);
         self.certifier.decided(&decided.payload.bodies);
         self.schedule.decide(decided.payload, decided.record);
@@ -42,9 +48,11 @@ impl Replica {
             let Some((payload, decided)) = self.schedule.start() else {
                 return;
             };
+            let mut arrivals = Vec::new();
             for body in &bodies {
-                self.mempool.decided(now, body);
+                arrivals.extend(self.mempool.decided(now, body));
             }
+            self.latencies.starts(arrivals);
             let height = payload.header.height;
             let block = Block { payload, bodies, decided };
             self.execution.starts(&block);
@@ -70,6 +78,7 @@ impl Replica {
         for answer in executed.answers {
             self.answer(answer);
         }
+        self.latencies.answered(now);
     }
 
     /// Keeps an answer, and replies unless the height's certificate will acknowledge the request.

@@ -98,6 +98,7 @@ impl Replica {
             committee.includes_honest(&waits_at)
         };
         if self.bodies.are_passed_over(now, decided, since, limit, is_shared) {
+            self.contributions.suspected(self.protocol.state().view());
             self.protocol.handle(now, Input::CensorshipSuspected);
         }
     }

@@ -1,8 +1,8 @@
 //! Four replicas: what is decided, proposed and passed over.
 
 use crate::testing::config;
-use crate::testing::net::{ALL, Net};
-use crate::{Message, Replica, Settings};
+use crate::testing::net::{ALL, LATENCY, Net};
+use crate::{GivenUpFor, Message, Replica, Settings, Status};
 use quorate_consensus::ProtocolKind;
 use quorate_types::machine::Recovery;
 use quorate_types::{Effect, Event, Height, Machine, ReplicaId, Time};
@@ -46,6 +46,44 @@ fn a_proposal_of_nothing_is_not_inline() {
     assert!(inline > 0 && empty > 0, "{inline} {empty}");
 }
 
+/// Each sees the others' votes and turns, and how long decisions and its own requests take.
+#[test]
+fn contributions_and_latencies_are_counted() {
+    let mut net = Net::new(&Settings::default(), |_, _, _| false);
+    net.serve(60, &ALL);
+    // The last height is handed to execution, and not back yet.
+    let until = net.now + 3 * LATENCY;
+    while net.now < until {
+        net.step();
+    }
+    for (id, status) in net.statuses().iter().enumerate() {
+        let counted = &status.contributions;
+        let votes: u64 = counted.members().iter().map(|member| u64::from(member.votes)).sum();
+        let certificates = counted.certificates() as u64;
+        assert!(certificates > 0 && votes >= 3 * certificates, "{counted:?}");
+        assert!(counted.members().iter().all(|member| member.turns > 0), "{counted:?}");
+        assert_eq!(counted.given_up_total(), 0);
+        assert!(status.decision_latency.count() > 0);
+        assert!(status.decision_latency.sum_seconds() > 0.0);
+        assert_eq!(status.request_latency.count(), if id < 3 { 20 } else { 0 }, "member {id}");
+    }
+}
+
+/// A member that says nothing votes nowhere, and the views that it leads are given up.
+#[test]
+fn the_turns_of_a_dead_member_fail() {
+    let mut net = Net::new(&Settings::default(), |from, to, _| from == 3 || to == 3);
+    net.serve(60, &[0, 1, 2]);
+    for status in &net.statuses()[..3] {
+        let counted = &status.contributions;
+        let dead = counted.members()[3];
+        assert_eq!((dead.votes, dead.turns_failed > 0), (0, true), "{counted:?}");
+        let mut given_up = counted.given_up();
+        assert!(given_up.all(|one| one.reason == GivenUpFor::Timeout), "{counted:?}");
+        assert!(counted.given_up().any(|one| one.leader == ReplicaId(3)), "{counted:?}");
+    }
+}
+
 /// Serves member 2's clients for so long, while nobody's word of member 0's body reaches the
 /// primary.
 fn passed_over(span: Duration) -> Net {
@@ -79,6 +117,11 @@ fn a_primary_that_passes_a_body_over_is_replaced() {
     assert_eq!(views(&net), [0; 4], "it may be on its way");
     let net = passed_over(Duration::from_secs(8));
     assert!(views(&net).iter().all(|changes| *changes > 0), "{:?}", views(&net));
+    let censored = |status: &Status| {
+        let mut given_up = status.contributions.given_up();
+        given_up.any(|one| (one.leader, one.reason) == (ReplicaId(1), GivenUpFor::Censorship))
+    };
+    assert!(net.statuses().iter().any(censored), "it is said why");
     for member in &net.members {
         assert!(member.executed.iter().any(|name| name.author == ReplicaId(0)));
     }

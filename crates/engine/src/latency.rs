@@ -1,0 +1,80 @@
+//! Times that decisions and requests take, as this replica sees them.
+
+use quorate_types::Time;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Upper bounds of the buckets in microseconds: from half a millisecond, twice as much each, to
+/// half a minute.
+const BOUNDS_US: [u64; 17] = {
+    let mut bounds = [500; 17];
+    let mut index = 1;
+    while index < bounds.len() {
+        bounds[index] = 2 * bounds[index - 1];
+        index += 1;
+    }
+    bounds
+};
+
+/// Counts of times by their length. Taking one in allocates nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LatencyCounts {
+    counts: [u64; BOUNDS_US.len() + 1],
+    sum_us: u64,
+}
+
+impl LatencyCounts {
+    /// Takes in one time.
+    pub fn observe(&mut self, span: Duration) {
+        let us = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+        self.counts[BOUNDS_US.partition_point(|bound| *bound < us)] += 1;
+        self.sum_us = self.sum_us.saturating_add(us);
+    }
+
+    /// Number of times that were taken in.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Their sum in seconds.
+    #[must_use]
+    pub fn sum_seconds(&self) -> f64 {
+        self.sum_us as f64 / 1e6
+    }
+
+    /// Buckets in ascending order: the upper bound in seconds, infinite for the last, and the
+    /// number of times in this bucket alone.
+    pub fn buckets(&self) -> impl Iterator<Item = (f64, u64)> + '_ {
+        let bounds = BOUNDS_US.iter().map(|us| *us as f64 / 1e6);
+        bounds.chain([f64::INFINITY]).zip(self.counts.iter().copied())
+    }
+}
+
+/// Times of decisions and requests, and requests whose time still runs.
+#[derive(Debug, Default)]
+pub(crate) struct Latencies {
+    /// From the arrival of the oldest body that a payload orders to its decision.
+    pub(crate) decisions: LatencyCounts,
+    /// From the arrival of a request at this member to its answer, without its certificate.
+    pub(crate) requests: LatencyCounts,
+    /// Arrivals of requests in the heights that are handed to execution.
+    under_way: VecDeque<Vec<Time>>,
+}
+
+impl Latencies {
+    /// A height goes to execution with requests that arrived here at these times.
+    pub(crate) fn starts(&mut self, arrivals: Vec<Time>) {
+        self.under_way.push_back(arrivals);
+    }
+
+    /// The oldest height under way is executed: its requests are answered.
+    pub(crate) fn answered(&mut self, now: Time) {
+        for arrival in self.under_way.pop_front().unwrap_or_default() {
+            self.requests.observe(now.since(arrival));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,26 @@
+use super::*;
+
+#[test]
+fn a_time_is_in_the_first_bucket_that_reaches_it() {
+    let mut counts = LatencyCounts::default();
+    for us in [0, 500, 501, 1_000, 40_000_000] {
+        counts.observe(Duration::from_micros(us));
+    }
+    let buckets: Vec<(f64, u64)> = counts.buckets().collect();
+    assert_eq!(buckets[..3], [(0.000_5, 2), (0.001, 2), (0.002, 0)]);
+    assert_eq!(buckets[16..], [(32.768, 0), (f64::INFINITY, 1)]);
+    assert_eq!((counts.count(), counts.sum_seconds()), (5, 40.002_001));
+}
+
+#[test]
+fn requests_are_answered_height_by_height() {
+    let mut latencies = Latencies::default();
+    latencies.starts(vec![Time(0), Time(1_000)]);
+    latencies.starts(Vec::new());
+    latencies.starts(vec![Time(3_000)]);
+    latencies.answered(Time(2_000));
+    assert_eq!((latencies.requests.count(), latencies.requests.sum_seconds()), (2, 0.003));
+    latencies.answered(Time(4_000));
+    latencies.answered(Time(5_000));
+    assert_eq!((latencies.requests.count(), latencies.requests.sum_seconds()), (3, 0.005));
+}
