@@ -1,22 +1,26 @@
-//! The operator's view: `/status` (JSON), `/metrics` (Prometheus) and `/healthz`, over plain HTTP.
+//! The operator's view: `/status` (JSON), `/metrics` (Prometheus), `/healthz` (its threads run) and
+//! `/readyz` (it is of use), over plain HTTP.
 //!
 //! There is no authentication: the default address is on the loopback interface.
 
 use crate::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
+use crate::health::{Health, MemberContact, MemberStatus};
 use crate::http_server::{self, HEAD_TIMEOUT};
 use crate::log::{Backlog, LogQueue};
 use crate::machine::{EventSender, ShownStatus};
-use crate::metrics::{Disk, HostFigures, Metrics, Process};
+use crate::metrics::{Disk, HostFigures, Metrics, Process, exposition};
 use crate::pool::{CheckBacklog, Pool};
 use crate::transport::Network;
+use arc_swap::ArcSwap;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use quorate_engine::Status;
-use quorate_types::Height;
+use quorate_engine::{GivenUp, Status};
+use quorate_types::{Height, ReplicaId};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,6 +48,8 @@ pub struct Shown {
     pub queues: Option<Queues>,
     /// Set once the replica's first event is handled and until it stops.
     pub healthy: Arc<AtomicBool>,
+    /// The last judgement of whether it is of use.
+    pub health: Arc<ArcSwap<Health>>,
 }
 
 /// The queues between a validator's threads.
@@ -122,8 +128,29 @@ pub struct NodeStatus {
     pub rss_mb: Option<u64>,
     /// Processor time of the process in seconds; `null` where the system does not say.
     pub cpu_seconds: Option<f64>,
+    /// True if clients may ask it, as `/readyz` says.
+    pub ready: bool,
+    /// Everything that speaks against it, in words.
+    pub not_ready: Vec<String>,
+    /// Members heard within the last seconds, this one included.
+    pub heard: usize,
+    /// Weight of those heard, to compare with the quorum's.
+    pub heard_weight: u64,
+    /// True if they are a quorum.
+    pub has_quorum: bool,
+    /// Every member, as this validator sees it.
+    pub members: Vec<MemberStatus>,
+    /// The last views that were given up, with their leaders.
+    pub given_up: Vec<GivenUp>,
     /// Facts that it was started with.
     pub config: Summary,
+}
+
+/// The content of `/readyz`.
+#[derive(Clone, Debug, Serialize)]
+struct Readiness {
+    ready: bool,
+    reasons: Vec<String>,
 }
 
 /// Serves the pages to so many at once, for ever.
@@ -134,6 +161,7 @@ pub async fn serve(socket: TcpListener, shown: Shown, limits: ConnectionLimits) 
         .route("/status", get(status))
         .route("/metrics", get(metrics))
         .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
         .with_state(shown);
     http_server::serve(acceptor, pages, HEAD_TIMEOUT).await;
 }
@@ -145,8 +173,9 @@ impl Shown {
         let (log_bytes_written, log_syncs) = self.metrics.log_totals();
         let process = Process::now();
         let (log_bytes, oldest_height) = self.metrics.log_kept();
+        let (status, health) = (self.status.load(), self.health.load());
         NodeStatus {
-            replica: (**self.status.load()).clone(),
+            replica: (**status).clone(),
             weight: self.weight,
             uptime_s: self.since.elapsed().as_secs(),
             peers_connected: self.network.members_connected(),
@@ -157,11 +186,43 @@ impl Shown {
             cpu_seconds: process.cpu_seconds,
             log_bytes,
             oldest_height,
+            ready: health.is_ready(),
+            not_ready: health.reasons(),
+            heard: health.heard,
+            heard_weight: health.heard_weight,
+            has_quorum: health.has_quorum(),
+            members: self.members(&status, &health),
+            given_up: status.contributions.given_up().copied().collect(),
             config: self.summary.clone(),
         }
     }
 
-    /// The text of `/metrics` now.
+    /// Every member, as the replica, the network and the last judgement show them.
+    fn members(&self, status: &Status, health: &Health) -> Vec<MemberStatus> {
+        let certificates = status.contributions.certificates();
+        let connected: BTreeMap<ReplicaId, bool> = self.network.peers().into_iter().collect();
+        let contact = |id: ReplicaId| {
+            let contact = self.network.contact(id).unwrap_or_default();
+            Some(MemberContact {
+                connected: *connected.get(&id)?,
+                silent: health.silent.contains(&id),
+                silence_s: contact.silence.as_secs_f64(),
+                round_trip_ms: contact.round_trip.map(|span| span.as_secs_f64() * 1e3),
+            })
+        };
+        let members = (0..).map(ReplicaId).zip(status.contributions.members());
+        let status = members.map(|(id, counted)| MemberStatus {
+            id,
+            votes: counted.votes,
+            certificates,
+            turns: counted.turns,
+            turns_failed: counted.turns_failed,
+            contact: contact(id),
+        });
+        status.collect()
+    }
+
+    /// The text of `/metrics` now, as OpenMetrics.
     #[must_use]
     pub fn metrics_text(&self) -> String {
         let queues = self.queues.as_ref();
@@ -169,13 +230,16 @@ impl Shown {
             uptime_s: self.since.elapsed().as_secs(),
             process: Process::now(),
             disk: Disk::of(&self.data_dir),
-            peers: self.network.peers(),
+            peers: self.network.members_connected(),
             clients: self.network.clients_connected(),
             outboxes: self.network.queued(),
             events: queues.map(Queues::waiting).unwrap_or_default(),
             log_backlog_bytes: queues.map_or(0, |queues| queues.log.bytes()),
         };
-        self.metrics.print(&self.status.load(), &host)
+        let status = self.status.load();
+        let health = self.health.load();
+        let members = self.members(&status, &health);
+        self.metrics.print(&status, (&members, &health), &host)
     }
 }
 
@@ -183,9 +247,8 @@ async fn status(State(shown): State<Shown>) -> Response {
     aside(move || Json(shown.now())).await
 }
 
-async fn metrics(State(shown): State<Shown>) -> Response {
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    aside(move || ([(header::CONTENT_TYPE, kind)], shown.metrics_text())).await
+async fn metrics(State(shown): State<Shown>, asked: HeaderMap) -> Response {
+    aside(move || exposition::answer(&asked, shown.metrics_text())).await
 }
 
 /// Makes a page that looks at files: a slow disk must not hold up the threads that carry votes.
@@ -204,4 +267,16 @@ async fn healthz(State(shown): State<Shown>) -> Response {
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "not running\n").into_response()
     }
+}
+
+/// 200 if clients may ask it, and 503 with the reasons otherwise.
+async fn readyz(State(shown): State<Shown>) -> Response {
+    let health = shown.health.load();
+    let mut reasons = health.reasons();
+    if !shown.healthy.load(Ordering::Relaxed) {
+        reasons.push("not running".to_owned());
+    }
+    let ready = reasons.is_empty();
+    let code = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (code, Json(Readiness { ready, reasons })).into_response()
 }

@@ -1,12 +1,17 @@
 //! Counters and gauges of a validator, in one registry that `/metrics` prints.
 
+pub(crate) mod exposition;
 mod host;
+mod latency;
+mod members;
 
 pub(crate) use host::{Disk, HostFigures, Identity, Process};
 
+use crate::health::{Health, MemberStatus};
 use host::HostGauges;
+use latency::ReplicaLatency;
+use members::MemberMetrics;
 use parking_lot::Mutex;
-use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -43,6 +48,9 @@ pub struct Metrics {
     oldest: Gauge,
     commit_seconds: Histogram,
     replica: ReplicaGauges,
+    members: MemberMetrics,
+    decision_seconds: ReplicaLatency,
+    request_seconds: ReplicaLatency,
     host: HostGauges,
     complaints: Mutex<BTreeMap<Peer, Complaints>>,
 }
@@ -81,6 +89,7 @@ struct ReplicaGauges {
     faults: Gauge,
     syncing: Gauge,
     signs: Gauge,
+    diverged: Gauge,
 }
 
 /// Counters of protocol messages in the replica, by labels.
@@ -122,7 +131,7 @@ impl Metrics {
     #[must_use]
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("quorate");
-        let lanes = LANES.map(|lane| LaneMetrics::register(&mut registry, lane));
+        let lanes = LaneMetrics::register(&mut registry);
         let dropped = Family::default();
         let rejected = Family::default();
         let cut = Family::default();
@@ -148,6 +157,17 @@ impl Metrics {
         let checks = CheckMetrics::register(&mut registry);
         let protocol = ProtocolCounters::register(&mut registry);
         let replica = ReplicaGauges::register(&mut registry);
+        let members = MemberMetrics::register(&mut registry);
+        let decision_seconds = ReplicaLatency::register(
+            &mut registry,
+            "decision_latency_seconds",
+            "Time from the arrival of what a height orders to its decision",
+        );
+        let request_seconds = ReplicaLatency::register(
+            &mut registry,
+            "request_latency_seconds",
+            "Time from the arrival of a request at this member to its answer",
+        );
         let host = HostGauges::register(&mut registry);
         let complaints = Mutex::default();
         Self {
@@ -164,6 +184,9 @@ impl Metrics {
             oldest,
             commit_seconds,
             replica,
+            members,
+            decision_seconds,
+            request_seconds,
             host,
             complaints,
         }
@@ -266,15 +289,21 @@ impl Metrics {
         self.host.describe(identity);
     }
 
-    /// The text that Prometheus reads, with the replica's and the host's figures as given.
+    /// Everything as OpenMetrics, with the replica's, the members' and the host's figures as given.
     #[must_use]
-    pub(crate) fn print(&self, status: &Status, host: &HostFigures) -> String {
+    pub(crate) fn print(
+        &self,
+        status: &Status,
+        (members, health): (&[MemberStatus], &Health),
+        host: &HostFigures,
+    ) -> String {
         self.replica.set(status);
         self.protocol.set(status);
+        self.members.show(members, health);
+        self.decision_seconds.set(&status.decision_latency);
+        self.request_seconds.set(&status.request_latency);
         self.host.show(host);
-        let mut text = String::new();
-        encode(&mut text, &self.registry).expect("writing into memory cannot fail");
-        text
+        exposition::print(&self.registry)
     }
 
     fn complain(&self, peer: Peer, now: Instant) -> Option<u64> {
@@ -293,14 +322,24 @@ impl Metrics {
 }
 
 impl LaneMetrics {
-    fn register(registry: &mut Registry, lane: Lane) -> Self {
-        let metrics = Self::default();
-        let lane = registry.sub_registry_with_label(("lane".into(), lane_name(lane).into()));
-        lane.register("frames_received", "Frames received", metrics.frames_in.clone());
-        lane.register("bytes_received", "Bytes of frames received", metrics.bytes_in.clone());
-        lane.register("frames_sent", "Frames written to connections", metrics.frames_out.clone());
-        lane.register("bytes_sent", "Bytes of frames written", metrics.bytes_out.clone());
-        metrics
+    /// Counters of each lane, in families that name the lane.
+    fn register(registry: &mut Registry) -> [Self; 4] {
+        let families: [Family<Labels, Counter>; 4] = Default::default();
+        let words = [
+            ("frames_received", "Frames received"),
+            ("bytes_received", "Bytes of frames received"),
+            ("frames_sent", "Frames written to connections"),
+            ("bytes_sent", "Bytes of frames written"),
+        ];
+        for ((name, help), family) in words.into_iter().zip(&families) {
+            registry.register(name, help, family.clone());
+        }
+        LANES.map(|lane| {
+            let labels = vec![("lane", lane_name(lane).to_owned())];
+            let [frames_in, bytes_in, frames_out, bytes_out] =
+                families.each_ref().map(|family| family.get_or_create_owned(&labels));
+            Self { frames_in, bytes_in, frames_out, bytes_out }
+        })
     }
 }
 
@@ -339,6 +378,7 @@ impl ReplicaGauges {
         add("certificate_bytes", "Size of the last certificate", &gauges.certificate_bytes);
         add("syncing", "1 while it fetches blocks that it missed", &gauges.syncing);
         add("signs", "1 when it may vote, 0 when it follows only", &gauges.signs);
+        add("diverged", "1 while its state is not the committee's", &gauges.diverged);
         add("sync_from_height", "Executed height while catching up, or 0", &gauges.sync_from);
         add("sync_to_height", "Height that is being caught up to, or 0", &gauges.sync_to);
         add("faults", "Messages that broke a rule of the protocol", &gauges.faults);
@@ -361,6 +401,7 @@ impl ReplicaGauges {
         self.faults.set(status.faults.cast_signed());
         self.syncing.set(i64::from(status.syncing));
         self.signs.set(i64::from(status.signs));
+        self.diverged.set(i64::from(status.diverged.is_some()));
     }
 }
 

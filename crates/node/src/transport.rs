@@ -32,6 +32,7 @@
 //! | frames of all clients being checked | 32 MiB | the clients' readers wait |
 //! | connections that have not proven a key | [`Limits::handshakes_max`] | the oldest gives way |
 //! | connections of one peer in one lane | 1 | the older is cut: its owner restarted |
+//! | probes of one member that are answered ([`contacts`]) | 10 a second | the others are not |
 //! | clients | [`Limits::clients_max`] | the least recently used gives way |
 //! | time without a byte to a client | [`Limits::idle`] | it is cut |
 //!
@@ -40,6 +41,7 @@
 //! Queued frames survive a reconnection, and a batch whose write failed is sent again, so a peer
 //! may see a frame twice.
 
+pub mod contacts;
 pub mod emulated;
 pub mod endpoint;
 pub mod frames;
@@ -51,6 +53,7 @@ pub(crate) mod socket;
 
 use crate::log::Outgoing;
 use crate::metrics::Metrics;
+use contacts::{Contacts, LastContact};
 use outbox::{Full, Outbox};
 use parking_lot::RwLock;
 use quorate_engine::Frame;
@@ -111,6 +114,7 @@ pub struct Network {
     /// Connection state of each lane, in the same order.
     connected: Vec<Vec<Arc<AtomicBool>>>,
     clients: RwLock<BTreeMap<ClientId, Arc<Outbox>>>,
+    contacts: Contacts,
     metrics: Arc<Metrics>,
 }
 
@@ -135,6 +139,7 @@ impl Network {
                 .map(|_| lanes.iter().map(|_| Arc::default()).collect())
                 .collect(),
             clients: RwLock::default(),
+            contacts: Contacts::new(members),
             metrics,
         }
     }
@@ -182,6 +187,42 @@ impl Network {
         let members = self.members.iter().zip(&self.connected).enumerate();
         let others = members.filter(|(_, (outboxes, _))| outboxes.is_some());
         others.map(|(index, (_, lanes))| (id(index), are_up(lanes))).collect()
+    }
+
+    /// Contact with a member as of now; `None` for one that there is not.
+    #[must_use]
+    pub fn contact(&self, member: ReplicaId) -> Option<LastContact> {
+        self.contacts.of(member)
+    }
+
+    /// Other members, with the time since each was heard; `None` for one that never was.
+    pub(crate) fn silences(&self) -> Vec<(ReplicaId, Option<Duration>)> {
+        let silence = |peer| {
+            let contact = self.contacts.of(peer)?;
+            contact.heard.then_some(contact.silence)
+        };
+        self.peers().into_iter().map(|(peer, _)| (peer, silence(peer))).collect()
+    }
+
+    /// Sends a probe to every member whose lane of votes is connected. A learner sends none.
+    pub(crate) fn probe(&self) {
+        let votes = self.lanes.iter().position(|lane| *lane == Lane::Votes);
+        let members = self.members.iter().zip(&self.connected);
+        for (outboxes, connected) in members.filter_map(|(own, up)| Some((own.as_ref()?, up))) {
+            if let Some(votes) = votes.filter(|votes| connected[*votes].load(Ordering::Relaxed)) {
+                outboxes[votes].push(self.contacts.probe());
+            }
+        }
+    }
+
+    /// Takes note of a frame of a member, and answers it if it is a probe; `true` if it was a probe
+    /// or the answer to one.
+    fn hear(&self, from: ReplicaId, content: &[u8]) -> bool {
+        let Some(answer) = self.contacts.hear(from, content) else { return false };
+        if let (Some(echo), Some(Some(member))) = (answer, self.members.get(from.index())) {
+            self.push(member, Lane::Votes, echo);
+        }
+        true
     }
 
     /// Frames and bytes that wait to be sent, by lane, over all members.

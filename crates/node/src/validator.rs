@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Threads by name: `net` (tokio's), `check-votes`, `check-bulk-N`, `machine`, `log`, `read`,
-//! `execute`, `snapshots`. All block when idle: nothing polls.
+//! `execute`, `snapshots`. All block when idle: nothing polls but the observer
+//! (`observer`), which looks and probes once a second.
 //!
 //! It stops in the order in which work flows: the machine first, then the log writes what is queued
 //! and releases what waited for it, then execution makes the state durable, then the network ends.
@@ -22,11 +23,13 @@ use crate::connections::ConnectionLimits;
 use crate::descriptors::{Demand, Descriptors, limit};
 use crate::execution::{ExecutionWorker, Outcome};
 use crate::guard::{FileGuard, Guard};
+use crate::health::Health;
 use crate::http::{self, Queues, Shown, Summary};
 use crate::log::{Device, Outgoing, Outlet, log_thread};
 use crate::machine::{EventSender, MachineThread, ThreadPorts, queues};
 use crate::marker::{KeyStatus, Marker};
 use crate::metrics::{Identity, Metrics};
+use crate::observer::Observer;
 use crate::pool::{Combiner, Pool};
 use crate::reading::{Reading, StateViews};
 use crate::threads::{Threads, give_way};
@@ -252,6 +255,7 @@ impl Validator {
             runtime: Some(runtime),
         };
         validator.start_threads(config, origin, disk, threads, (sockets, shares.bound(limits)))?;
+        validator.start_observer(config, origin);
         tracing::info!(
             member = %origin.id,
             %address,
@@ -423,6 +427,16 @@ impl Validator {
         Ok(())
     }
 
+    fn start_observer(&self, config: &NodeConfig, origin: &Origin) {
+        let should_sign = !config.learner && !config.follow_only;
+        let (timeout, now) = (config.replica.timeout(), Instant::now());
+        let weights = origin.committee.weights();
+        let observer = Observer::new(weights, origin.id, should_sign, timeout, now);
+        let Shown { network, status, health, .. } = self.shown.clone();
+        let runtime = self.runtime.as_ref().expect("present until the end");
+        runtime.spawn(observer.run(network, status, health));
+    }
+
     fn start_network(
         &self,
         origin: &Origin,
@@ -431,6 +445,7 @@ impl Validator {
         on_connect: &OnConnect,
     ) -> Result<(), NodeError> {
         let network = Arc::clone(&self.shown.network);
+        let ingress = ingress.beside(&network);
         let dialer = tls::Dialer::new(&origin.keys.identity)?;
         let runtime = self.runtime.as_ref().expect("present until the end");
         let emulated = origin.emulation.as_ref().map(|topology| (topology, origin.id));
@@ -542,7 +557,7 @@ impl Origin {
     fn shown(&self, config: &NodeConfig, disk: &Opened) -> Shown {
         let metrics = Arc::new(Metrics::new());
         let network = Network::new(self.id, self.committee.size(), Arc::clone(&metrics));
-        let status = Status { id: self.id, ..Status::default() };
+        let status = Status { id: self.id, signs: disk.signs, ..Status::default() };
         let chain = hex::encode(self.committee.chain().0);
         metrics.describe(&Identity {
             member: self.id,
@@ -577,6 +592,7 @@ impl Origin {
             data_dir: config.data_dir.clone(),
             queues: None,
             healthy: Arc::default(),
+            health: Arc::new(ArcSwap::from_pointee(Health::starting(self.committee.weights()))),
         }
     }
 }

@@ -244,8 +244,9 @@ const NODE: &[Field] = &[
         "http",
         Kind::Address,
         FieldDefault::OfStruct,
-        "Status (/status), metrics (/metrics) and health (/healthz), as IP address and port. Plain \
-         HTTP without authentication: keep it on the loopback interface or behind a firewall.",
+        "Status (/status), metrics (/metrics), health (/healthz) and readiness (/readyz), as IP \
+         address and port. Plain HTTP without authentication: keep it on the loopback interface or \
+         behind a firewall.",
     ),
     field(
         "gateway",

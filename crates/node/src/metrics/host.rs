@@ -15,8 +15,8 @@ pub(crate) struct HostFigures {
     pub(crate) uptime_s: u64,
     pub(crate) process: Process,
     pub(crate) disk: Disk,
-    /// Other members, each with `true` if all its lanes are connected.
-    pub(crate) peers: Vec<(ReplicaId, bool)>,
+    /// Other members whose lanes are all connected.
+    pub(crate) peers: usize,
     pub(crate) clients: usize,
     /// Frames and bytes that wait to be sent, by lane.
     pub(crate) outboxes: Vec<(Lane, usize, usize)>,
@@ -66,7 +66,6 @@ pub(super) struct HostGauges {
     state_disk: Gauge,
     disk_free: Gauge,
     peers: Gauge,
-    peer_connected: Family<Labels, Gauge>,
     clients: Gauge,
     outbox_frames: Family<Labels, Gauge>,
     outbox_bytes: Family<Labels, Gauge>,
@@ -100,11 +99,6 @@ impl HostGauges {
         let mut add = |name, help, family: &Family<Labels, Gauge>| {
             registry.register(name, help, family.clone());
         };
-        add(
-            "peer_connected",
-            "Whether all lanes to a member are connected",
-            &gauges.peer_connected,
-        );
         add("outbox_frames", "Frames that wait to be sent to members", &gauges.outbox_frames);
         add("outbox_bytes", "Bytes that wait to be sent to members", &gauges.outbox_bytes);
         add("queue_events", "Events that wait for the machine thread", &gauges.events);
@@ -136,11 +130,7 @@ impl HostGauges {
         set(&self.log_disk, figures.disk.log_bytes);
         set(&self.state_disk, figures.disk.state_bytes);
         set(&self.disk_free, figures.disk.free_bytes.unwrap_or(0));
-        set(&self.peers, figures.peers.iter().filter(|(_, up)| *up).count() as u64);
-        for (peer, up) in &figures.peers {
-            let labels = vec![("peer", peer.to_string())];
-            self.peer_connected.get_or_create(&labels).set(i64::from(*up));
-        }
+        set(&self.peers, figures.peers as u64);
         set(&self.clients, figures.clients as u64);
         for (lane, frames, bytes) in &figures.outboxes {
             let labels = vec![("lane", lane_name(*lane).to_owned())];

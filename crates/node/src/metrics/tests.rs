@@ -1,9 +1,12 @@
 //! The packaged dashboard and alerts speak of the metrics that there are.
 
 use super::*;
+use crate::health::MemberContact;
 use quorate_consensus::{Evidence, Ignored, MessageKind, Misbehaviour, Rule};
-use quorate_types::{ReplicaId, View};
+use quorate_types::{ReplicaId, View, Weights};
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 
 const DASHBOARD: &str = include_str!("../../../../packaging/grafana/quorate-validators.json");
 const ALERTS: &str = include_str!("../../../../packaging/prometheus/quorate-alerts.yml");
@@ -18,6 +21,7 @@ const NOT_SHOWN: &[&str] = &[
 /// One duplicate vote, and one leader that proposed two blocks.
 fn status() -> Status {
     let mut status = Status::default();
+    status.request_latency.observe(Duration::from_millis(3));
     status.ignored.count(MessageKind::Vote, Ignored::Duplicate);
     let (first, second) = (quorate_crypto::hash(b"one"), quorate_crypto::hash(b"other"));
     status.misbehaviour.count(&Misbehaviour {
@@ -26,6 +30,23 @@ fn status() -> Status {
         evidence: Evidence::Conflict { view: View(7), first, second },
     });
     status
+}
+
+/// Another member, which is connected and silent.
+fn member() -> MemberStatus {
+    MemberStatus {
+        id: ReplicaId(1),
+        votes: 3,
+        certificates: 4,
+        turns: 9,
+        turns_failed: 2,
+        contact: Some(MemberContact {
+            connected: true,
+            silent: true,
+            silence_s: 7.5,
+            round_trip_ms: Some(25.0),
+        }),
+    }
 }
 
 fn printed() -> String {
@@ -49,12 +70,13 @@ fn printed() -> String {
     metrics.check_waited(Peer::Replica(ReplicaId(1)), Duration::from_millis(1));
     metrics.commit_took(Duration::from_millis(1));
     let host = HostFigures {
-        peers: vec![(ReplicaId(1), true)],
+        peers: 1,
         outboxes: vec![(Lane::Bulk, 1, 1)],
         events: vec![("bulk", 1)],
         ..HostFigures::default()
     };
-    metrics.print(&status(), &host)
+    let health = Health::starting(&Weights::equal(4));
+    metrics.print(&status(), (&[member()], &health), &host)
 }
 
 /// The names of all metrics, without the endings that samples have.
@@ -156,6 +178,18 @@ fn the_host_is_described() {
         "quorate_committee_weight 4",
         "quorate_peers_connected 1",
         "quorate_peer_connected{peer=\"r1\"} 1",
+        "quorate_peer_silent{peer=\"r1\"} 1",
+        "quorate_peer_silence_seconds{peer=\"r1\"} 7.5",
+        "quorate_peer_round_trip_seconds{peer=\"r1\"} 0.025",
+        "quorate_member_votes_ratio{peer=\"r1\"} 0.75",
+        "quorate_member_turns_total{peer=\"r1\"} 9",
+        "quorate_member_turns_failed_total{peer=\"r1\"} 2",
+        "quorate_has_quorum 0",
+        "quorate_ready 0",
+        "quorate_request_latency_seconds_bucket{le=\"0.002\"} 0",
+        "quorate_request_latency_seconds_bucket{le=\"0.004\"} 1",
+        "quorate_request_latency_seconds_bucket{le=\"+Inf\"} 1",
+        "quorate_request_latency_seconds_sum 0.003",
         "quorate_outbox_bytes{lane=\"bulk\"} 1",
         "quorate_queue_events{queue=\"bulk\"} 1",
         "quorate_messages_ignored_total{message=\"vote\",reason=\"duplicate\"} 1",
@@ -177,4 +211,56 @@ fn the_disk_is_measured() {
     let disk = Disk::of(folder.path());
     assert_eq!((disk.log_bytes, disk.state_bytes), (4_096, 100));
     assert!(disk.free_bytes.is_some_and(|bytes| bytes > 0));
+}
+
+/// OpenMetrics: each family is described once, before its samples, which lie together; counters end
+/// in `_total`; and the text ends as it says.
+#[test]
+fn what_is_printed_is_open_metrics() {
+    let text = printed();
+    let (families, end) = text.rsplit_once("# EOF\n").expect("an end");
+    assert_eq!(end, "");
+    let mut described = BTreeSet::new();
+    let (mut family, mut kind, mut helped) = (String::new(), String::new(), String::new());
+    for line in families.lines() {
+        if let Some(said) = line.strip_prefix("# HELP ") {
+            helped = said.split(' ').next().expect("a name").to_owned();
+        } else if let Some((name, of_kind)) =
+            line.strip_prefix("# TYPE ").and_then(|said| said.split_once(' '))
+        {
+            assert!(described.insert(name.to_owned()), "{name} is described twice");
+            assert_eq!(helped, name);
+            (family, kind) = (name.to_owned(), of_kind.to_owned());
+        } else {
+            let sample = line.split(['{', ' ']).next().expect("a name");
+            let endings: &[&str] = match kind.as_str() {
+                "counter" => &["_total"],
+                "histogram" => &["_bucket", "_sum", "_count"],
+                _ => &[""],
+            };
+            let belongs = sample.strip_prefix(&family).is_some_and(|end| endings.contains(&end));
+            assert!(belongs, "{sample} is no sample of the {kind} {family}");
+        }
+    }
+    let lines = |part: &str| families.lines().filter(|line| line.contains(part)).count();
+    assert_eq!(lines("le=\"+Inf\""), lines("_seconds_count"), "every histogram counts all");
+}
+
+/// `promtool test rules` runs them (`.ci/alerts`).
+#[test]
+fn every_alert_has_a_test_in_which_it_fires_and_one_in_which_it_does_not() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/prometheus/tests");
+    let files = fs::read_dir(folder).expect("a folder").map(|file| file.expect("a file").path());
+    let texts: Vec<String> = files.map(|file| fs::read_to_string(file).expect("text")).collect();
+    let names = ALERTS.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
+    let mut alerts = 0;
+    for name in names {
+        let asks = format!("alertname: {name}\n");
+        let cases = texts.iter().flat_map(|text| text.split(&asks).skip(1));
+        let quiet: Vec<bool> =
+            cases.map(|case| case.trim_start().starts_with("exp_alerts: []")).collect();
+        assert!(quiet.contains(&true) && quiet.contains(&false), "{name}: {quiet:?}");
+        alerts += 1;
+    }
+    assert!(alerts > 20, "{alerts} alerts were found");
 }

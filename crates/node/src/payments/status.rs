@@ -5,13 +5,12 @@ use super::evidence::Shown;
 use super::server::Payers;
 use crate::connections::Acceptor;
 use crate::http_server::{self, HEAD_TIMEOUT};
-use crate::metrics::Process;
+use crate::metrics::{Process, exposition};
 use axum::extract::State;
-use axum::http::header;
-use axum::response::{IntoResponse, Response};
+use axum::http::HeaderMap;
+use axum::response::Response;
 use axum::routing::get;
 use axum::{Json, Router};
-use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -141,12 +140,9 @@ pub(super) async fn serve(acceptor: Acceptor, pages: Pages) {
     http_server::serve(acceptor, router, HEAD_TIMEOUT).await;
 }
 
-async fn metrics(State(pages): State<Pages>) -> Response {
+async fn metrics(State(pages): State<Pages>, asked: HeaderMap) -> Response {
     pages.counts.inputs.set(i64::try_from(pages.spent.len()).unwrap_or(i64::MAX));
-    let mut text = String::new();
-    encode(&mut text, &pages.counts.registry).expect("writing into memory cannot fail");
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], text).into_response()
+    exposition::answer(&asked, exposition::print(&pages.counts.registry))
 }
 
 /// A proof that somebody signed two transactions over one input; `proof` is for

@@ -1,7 +1,8 @@
 //! Reading frames: every length is checked before anything is allocated, every frame has a
 //! deadline.
 
-use super::Limits;
+use super::contacts::probe_bytes_max;
+use super::{Limits, Network};
 use crate::metrics::Metrics;
 use crate::pool::{Delivery, MessageSink, Permit, Pool};
 use bytes::{Bytes, BytesMut};
@@ -72,6 +73,11 @@ pub fn content_bytes_max(lane: Lane, tag: u8) -> Option<usize> {
         Lane::Client => (1 + Request::WIRE_BYTES_MAX).max(MIB),
         Lane::Consensus | Lane::Bulk => usize::MAX,
     };
+    if lane == Lane::Votes
+        && let Some(max) = probe_bytes_max(tag)
+    {
+        return Some(max);
+    }
     Some(FrameTag::parse(tag)?.rules().bytes_max.min(lane_max))
 }
 
@@ -196,6 +202,8 @@ pub struct IngressContext {
     pub limits: Limits,
     /// Share of the bounds that all clients have together.
     pub clients_share: Arc<Semaphore>,
+    /// Network that takes note of whoever is heard and answers probes, in a validator.
+    network: Option<Arc<Network>>,
 }
 
 impl IngressContext {
@@ -208,7 +216,13 @@ impl IngressContext {
         limits: Limits,
     ) -> Self {
         let clients_share = Arc::new(Semaphore::new(32 * MIB));
-        Self { pool, sink, metrics, limits, clients_share }
+        Self { pool, sink, metrics, limits, clients_share, network: None }
+    }
+
+    /// As it is, but for members that are heard and probed through this network.
+    #[must_use]
+    pub fn beside(self, network: &Arc<Network>) -> Self {
+        Self { network: Some(Arc::clone(network)), ..self }
     }
 
     /// Reads frames into the pool until the connection is cut.
@@ -235,6 +249,9 @@ impl IngressContext {
             match received {
                 Ok((content, permit)) => {
                     self.metrics.received(lane, content.len());
+                    if self.is_probe(from, &content) {
+                        continue;
+                    }
                     let (sink, cut) = (Arc::clone(&self.sink), Arc::clone(&cut));
                     let received = Instant::now();
                     let delivery = Delivery { from, lane, content, sink, cut, received, permit };
@@ -249,6 +266,14 @@ impl IngressContext {
                     return cut;
                 }
             }
+        }
+    }
+
+    /// Takes note that a member was heard; `true` if there was nothing else in the frame.
+    fn is_probe(&self, from: Peer, content: &[u8]) -> bool {
+        match (&self.network, from) {
+            (Some(network), Peer::Replica(member)) => network.hear(member, content),
+            _ => content.first().is_some_and(|tag| probe_bytes_max(*tag).is_some()),
         }
     }
 

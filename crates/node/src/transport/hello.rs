@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 /// `"quorate" ‖ version ‖ lane ‖ chain[32]`.
 const HELLO_BYTES: usize = 7 + 1 + 1 + 32;
 const MAGIC: &[u8; 7] = b"quorate";
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// First message of a dialer on its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +146,7 @@ mod tests {
     fn a_hello_has_golden_bytes() {
         let hello = Hello { chain: ChainId([7; 32]), lane: Lane::Bulk };
         let bytes = hello.encode();
-        assert_eq!(&bytes[..9], b"quorate\x02\x02");
+        assert_eq!(&bytes[..9], b"quorate\x03\x02");
         assert_eq!(bytes[9..], [7; 32]);
         assert_eq!(Hello::parse(&bytes), Some(hello));
     }
