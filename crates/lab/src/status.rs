@@ -62,11 +62,53 @@ pub struct ValidatorStatus {
     pub cpu_seconds: Option<f64>,
     /// Memory in use in MiB, where the system says.
     pub rss_mb: Option<f64>,
+    /// `true` if clients may ask it.
+    pub ready: bool,
+    /// Everything that speaks against it, in words.
+    pub not_ready: Vec<String>,
+    /// `true` if the members that it hears are a quorum.
+    pub has_quorum: bool,
+    /// Members that it hears, itself included.
+    pub heard: usize,
+    /// Every member, as it sees them.
+    pub members: Vec<MemberLook>,
     /// Configuration that it was started with.
     pub config: StartedWith,
     /// Moment of the answer: half way between the query and its arrival.
     #[serde(skip)]
     pub at: Option<Instant>,
+}
+
+/// Member as a validator sees it. Of itself it says nothing of contact.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MemberLook {
+    /// Index in the committee.
+    pub id: u16,
+    /// Certificates with its vote among the last ones.
+    pub votes: u32,
+    /// Certificates in which votes are counted: the last 100 at most.
+    pub certificates: u32,
+    /// Views that it led since the validator started.
+    pub turns: u64,
+    /// Those of them that were given up.
+    pub turns_failed: u64,
+    /// `true` if all lanes to it are connected.
+    pub connected: Option<bool>,
+    /// `true` if it was not heard for some seconds.
+    pub silent: Option<bool>,
+    /// Seconds since it was heard.
+    pub silence_s: Option<f64>,
+    /// Milliseconds to it and back.
+    pub round_trip_ms: Option<f64>,
+}
+
+impl MemberLook {
+    /// Part of the last certificates that carries its vote; `None` while there is none.
+    #[must_use]
+    pub fn votes_ratio(&self) -> Option<f64> {
+        (self.certificates > 0).then(|| f64::from(self.votes) / f64::from(self.certificates))
+    }
 }
 
 /// Part of a validator's configuration that others ask for.

@@ -1,5 +1,7 @@
 //! `quorate status`: validators side by side, once or again and again.
 
+mod members;
+
 use crate::failure::{Code, CommandResult, Failure};
 use crate::{output, signals};
 use clap::Args;
@@ -35,7 +37,10 @@ const CLEAR: &str = "\x1b[H\x1b[J";
     quorate status --config net/validator-0/config.toml one of them\n  \
     quorate status --http 127.0.0.1:9100 10.0.0.2:9100  anywhere\n  \
     quorate status net --watch                          again every two seconds\n\n\
-    `agrees` compares roots among validators that executed the same height.\n\
+    `agrees` compares roots among validators that executed the same height, and says\n\
+    why one is of no use now. Below is each member as the others see it: certificates\n\
+    with its vote among the last 100, views that it led and that failed, when it was\n\
+    heard, the round trip to it, and the validators that do not hear it.\n\
     Exit code 0: all answer and agree. 1: somebody is silent. 3: two validators\n\
     disagree, which must never be. With --watch: as the last look found it.")]
 pub(crate) struct Options {
@@ -96,7 +101,12 @@ impl Options {
             }
             return;
         }
-        let table = table(&look.entries, last.map(|last| last.entries.as_slice()));
+        let mut table = table(&look.entries, last.map(|last| last.entries.as_slice()));
+        let answered: Vec<_> =
+            look.entries.iter().filter_map(|entry| entry.status.as_ref()).collect();
+        if let Some(members) = members::table(&answered) {
+            table.push_str(&format!("\n\n{members}"));
+        }
         if self.watch.is_some() && io::stdout().is_terminal() {
             output::line(&format!("{CLEAR}{table}"));
         } else if last.is_some() {
@@ -278,6 +288,13 @@ impl Entry {
     /// State of a validator, and what it waits for while it is catching up.
     fn progress(&self, status: &ValidatorStatus) -> String {
         let mut text = self.standing.to_string();
+        // Catching up and another state have words of their own below.
+        let has_own = |reason: &&String| {
+            ["catching up", "diverged"].iter().any(|begin| reason.starts_with(begin))
+        };
+        for reason in status.not_ready.iter().filter(|reason| !has_own(reason)) {
+            text.push_str(&format!(", {reason}"));
+        }
         if let Some(height) = status.diverged {
             text.push_str(&format!(", its state is not the committee's from {height} on"));
         }
@@ -419,6 +436,14 @@ mod tests {
             text.contains("83 behind, syncing from 7 to 90: waits for blocks after h7"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn whoever_hears_no_quorum_says_so() {
+        let reason = "no quorum: heard 2 of 4, 3 needed; silent: r2, r3".to_owned();
+        let look = ValidatorStatus { not_ready: vec![reason], ..ValidatorStatus::default() };
+        let text = table(&judge(&["a".to_owned()], vec![Ok(look)]), None);
+        assert!(text.contains("yes, no quorum: heard 2 of 4, 3 needed; silent: r2, r3"), "{text}");
     }
 
     #[test]
