@@ -39,6 +39,8 @@ fn config() -> BenchConfig {
         restarts: Vec::new(),
         pauses: Vec::new(),
         lies: Vec::new(),
+        crowds: Vec::new(),
+        descriptors: None,
         durability: Durability::Os,
         retention_bytes: 64 << 20,
         service: crate::ServiceKind::Log,
