@@ -38,7 +38,7 @@ fn works(arguments: &[&str]) -> String {
 
 fn secrets(key: &Path) -> String {
     let content = fs::read_to_string(key).expect("a key file");
-    content.lines().filter(|line| line.starts_with("identity")).collect()
+    content.lines().filter(|line| line.starts_with("identity =")).collect()
 }
 
 #[test]

@@ -3,10 +3,16 @@
 mod common;
 
 use common::{json, quorate, stderr, stdout};
+use quorate_node::config::read_committee_file;
+use quorate_node::testnet::committee_text;
+use quorate_types::CommitteeFile;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+
+/// What is done to a committee file.
+type Change = fn(&mut CommitteeFile);
 
 fn testnet() -> (TempDir, PathBuf) {
     let place = tempfile::tempdir().expect("a folder");
@@ -91,6 +97,55 @@ fn a_missing_file_is_named() {
     assert!(said.contains("/nowhere is not a testnet"), "{said}");
     let said = refusal(&["keys", "show", "/nowhere/key.toml"]);
     assert!(said.contains("/nowhere/key.toml"), "{said}");
+}
+
+/// Identities that anybody could use, that are another key too, or that nobody proved to hold are
+/// refused wherever a committee file is read, by their member.
+#[test]
+fn identities_that_nobody_holds_are_refused() {
+    let (_place, folder) = testnet();
+    let (committee, config) =
+        (folder.join("committee.toml"), folder.join("validator-0/config.toml"));
+    let good = read_committee_file(&committee).expect("a committee");
+    let cases: [(&str, Change); 6] = [
+        ("member 2: the identity key is unusable: the public key is the identity point", |file| {
+            file.members[2].identity = format!("01{}", "00".repeat(31));
+        }),
+        ("member 2: the identity key is unusable: the public key is not the canonical", |file| {
+            file.members[2].identity = format!("ee{}7f", "ff".repeat(30));
+        }),
+        ("members 1 and 2 have the same identity key", |file| {
+            file.members[2].identity = file.members[1].identity.clone();
+        }),
+        ("member 2's voting key is member 1's identity key", |file| {
+            file.members[2].voting = file.members[1].identity.clone();
+        }),
+        ("member 2: the identity key is unusable: the proof of possession", |file| {
+            file.members[2].identity_proof = file.members[1].identity_proof.clone();
+        }),
+        ("member 2: the identity key is unusable: the proof that its owner holds", |file| {
+            file.members[2].identity_proof.clear();
+        }),
+    ];
+    for (reason, spoil) in cases {
+        let mut file = good.clone();
+        spoil(&mut file);
+        fs::write(&committee, committee_text(&file)).expect("written");
+        let said = refusal(&["run", "--config", text(&config)]);
+        assert!(said.contains("committee.toml") && said.contains(reason), "{said}");
+        let checked = quorate(&["config", "check", text(&config)]);
+        assert_eq!(checked.status.code(), Some(2), "{}", stderr(&checked));
+        // As wide as a terminal.
+        let said: Vec<String> = stdout(&checked).split_whitespace().map(str::to_owned).collect();
+        let said = said.join(" ");
+        assert!(said.contains(reason), "{said}");
+    }
+    let without = fs::read_to_string(&committee).expect("a committee");
+    let without: Vec<&str> =
+        without.lines().filter(|line| !line.starts_with("identity_proof")).collect();
+    fs::write(&committee, without.join("\n")).expect("written");
+    let said = refusal(&["run", "--config", text(&config)]);
+    assert!(said.contains("`quorate keys show FILE` (identity_proof)"), "{said}");
 }
 
 #[test]

@@ -4,7 +4,6 @@ pub(crate) mod batch;
 
 use crate::error::{KeyError, SignatureError};
 use crate::identity::{IdentityKey, PreparedIdentity, Signature};
-use crate::mutants::{self, Mutant};
 use crate::options::{Policy, SchemeKind};
 use crate::scheme::{
     Aggregate, Candidate, Certificate, Combined, Scheme, Share, SharePrimitives, check_signer,
@@ -189,16 +188,7 @@ fn load_member(
         expected: KEY_BYTES,
         found: key.0.len(),
     })?;
-    let point = batch::decompress(&bytes).ok_or(KeyError::Encoding)?;
-    if point.compress().to_bytes() != bytes {
-        return Err(KeyError::Encoding);
-    }
-    if point.is_small_order() && !mutants::active(Mutant::AcceptIdentity) {
-        return Err(KeyError::Identity);
-    }
-    if !point.is_torsion_free() {
-        return Err(KeyError::Subgroup);
-    }
+    let point = IdentityKey(bytes).member_point()?;
     if !proof.0.is_empty() {
         return Err(KeyError::UnexpectedProof { kind });
     }

@@ -81,9 +81,9 @@ pub enum KeyError {
         "the public key is not the canonical encoding of a point on the curve; copy it again from its owner"
     )]
     Encoding,
-    /// The key is the identity point, under which anyone can sign.
+    /// The key is the identity point, or another of small order: anyone can sign under it.
     #[error(
-        "the public key is the identity point, under which anyone can sign; its owner must generate another"
+        "the public key is the identity point or another of small order, under which anyone can sign; its owner must generate another"
     )]
     Identity,
     /// The key's point lies outside the prime-order subgroup.
@@ -96,6 +96,12 @@ pub enum KeyError {
         "the proof of possession does not match the public key; its owner must send both again"
     )]
     Possession,
+    /// An identity key without the proof that its secret is held.
+    #[error(
+        "the proof that its owner holds the identity's secret is missing: its owner prints it with \
+         `quorate keys show FILE` (identity_proof), and adding it changes nothing else"
+    )]
+    NoIdentityProof,
     /// A proof of possession was given for a scheme that has none.
     #[error("{kind} keys carry no proof of possession; leave it empty")]
     UnexpectedProof {

@@ -9,12 +9,19 @@
 use crate::counts;
 use crate::ed25519::batch;
 use crate::error::{KeyError, SignatureError};
+use crate::mutants::{self, Mutant};
 use crate::stand_in;
+use crate::voting_key::PossessionProof;
 use borsh::{BorshDeserialize, BorshSerialize};
+use curve25519_dalek::edwards::EdwardsPoint;
 use ed25519_zebra::{SigningKey, VerificationKey, VerificationKeyBytes};
 use std::fmt;
 use std::str::FromStr;
 use zeroize::Zeroizing;
+
+/// Label of the statement by which an identity's holder proves its secret, before the key itself.
+/// Nothing else that is signed begins so.
+pub const IDENTITY_POSSESSION: &str = "quorate/v1/POSSESSION/";
 
 /// The secret half of an identity. Wiped from memory when dropped; never printed.
 #[derive(Clone)]
@@ -45,6 +52,19 @@ impl IdentitySecret {
         }
         Signature(self.0.sign(message).to_bytes())
     }
+
+    /// Proves that this secret is held, to whoever takes the public half into a committee.
+    ///
+    /// As the proof of a voting key it names no committee: entries are made before there is one.
+    /// Whoever copies both into another committee's file gets a member there that never speaks, for
+    /// all that members sign names the chain.
+    pub fn prove_possession(&self) -> PossessionProof {
+        PossessionProof(self.sign(&possession_statement(&self.public())).0.to_vec())
+    }
+}
+
+fn possession_statement(key: &IdentityKey) -> Vec<u8> {
+    [IDENTITY_POSSESSION.as_bytes(), &key.0].concat()
 }
 
 impl fmt::Debug for IdentitySecret {
@@ -75,6 +95,42 @@ impl IdentityKey {
     pub fn prepare(&self) -> Result<PreparedIdentity, SignatureError> {
         let key = VerificationKey::try_from(self.0).map_err(|_| SignatureError::Key)?;
         Ok(PreparedIdentity { key })
+    }
+
+    /// Refuses what no honest member has for its key: bytes that are no point's one encoding,
+    /// points of small order, under which anyone can sign, and those outside the prime-order
+    /// subgroup.
+    pub fn check(&self) -> Result<(), KeyError> {
+        self.member_point().map(drop)
+    }
+
+    /// The key's point, if [`IdentityKey::check`] finds nothing.
+    pub(crate) fn member_point(&self) -> Result<EdwardsPoint, KeyError> {
+        let point = batch::decompress(&self.0).ok_or(KeyError::Encoding)?;
+        if point.compress().to_bytes() != self.0 {
+            return Err(KeyError::Encoding);
+        }
+        if point.is_small_order() && !mutants::active(Mutant::AcceptIdentity) {
+            return Err(KeyError::Identity);
+        }
+        if !point.is_torsion_free() {
+            return Err(KeyError::Subgroup);
+        }
+        Ok(point)
+    }
+
+    /// Checks that the key's holder made this proof (★): nobody takes part under a key that it
+    /// copied. The key itself is [`IdentityKey::check`]'s to judge.
+    pub fn check_possession(&self, proof: &PossessionProof) -> Result<(), KeyError> {
+        if mutants::active(Mutant::AcceptUnheldIdentity) {
+            return Ok(());
+        }
+        if proof.0.is_empty() {
+            return Err(KeyError::NoIdentityProof);
+        }
+        let bytes = proof.0[..].try_into().map_err(|_| KeyError::Possession)?;
+        self.verify(&possession_statement(self), &Signature(bytes))
+            .map_err(|_| KeyError::Possession)
     }
 
     /// Reads 64 hexadecimal digits.

@@ -11,12 +11,16 @@
 //! in memory that nobody wipes.
 
 mod files;
+mod lock;
 mod passphrase;
 pub(crate) mod sealed;
+mod secret;
 
 pub use files::shared_mode;
+pub use lock::SealCost;
 pub use passphrase::{Passphrase, PassphraseError};
-pub use sealed::{SealCost, SealedKeys};
+pub use sealed::SealedKeys;
+pub use secret::SecretFile;
 
 use crate::error::KeyError;
 use crate::{
@@ -45,6 +49,8 @@ pub struct PublicKeys {
     pub scheme: SchemeKind,
     /// Identity key that names the replica.
     pub identity: IdentityKey,
+    /// Proof that the identity's secret is held; empty where a sealed file of format 1 was read.
+    pub identity_proof: PossessionProof,
     /// Voting key that its shares are checked with.
     pub voting: VotingKey,
     /// Proof that the voting key's secret is held; empty for Ed25519.
@@ -164,11 +170,12 @@ impl KeyFile {
         }
     }
 
-    /// Public half of these keys, with a fresh proof of possession.
+    /// Public half of these keys, with fresh proofs of possession.
     pub fn public(&self) -> PublicKeys {
         PublicKeys {
             scheme: self.voting.kind(),
             identity: self.identity.public(),
+            identity_proof: self.identity.prove_possession(),
             voting: self.voting.public(),
             possession: self.voting.prove_possession(),
         }

@@ -65,10 +65,12 @@ pub use ecdsa::{EcdsaSecret, EcdsaSignature, recover};
 pub use envelope::{Envelope, EnvelopeKey, EnvelopeSecret};
 pub use error::{KeyError, SignatureError};
 pub use hash::{Digest, ParseDigestError, PartsHasher, hash, hash_keyed, hash_parts};
-pub use identity::{IdentityKey, IdentitySecret, PreparedIdentity, Signature, verify_batch};
+pub use identity::{
+    IDENTITY_POSSESSION, IdentityKey, IdentitySecret, PreparedIdentity, Signature, verify_batch,
+};
 pub use keyfile::{
     KeyFile, KeyFileError, Passphrase, PassphraseError, PublicKeys, SealCost, SealedKeys,
-    StoredKeys, shared_mode,
+    SecretFile, StoredKeys, shared_mode,
 };
 pub use options::{KeyCache, Policy, SchemeKind, UnknownName};
 pub use scheme::{Aggregate, Certificate, Combined, Scheme, Share};

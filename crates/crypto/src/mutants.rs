@@ -18,6 +18,8 @@ pub enum Mutant {
     TrustShares,
     /// The identity point is accepted as a key, a share or an aggregate.
     AcceptIdentity,
+    /// An identity key joins a committee though nobody proved to hold it.
+    AcceptUnheldIdentity,
     /// A threshold certificate may name fewer signers than its signature takes.
     ThresholdCountsNobody,
     /// The sharings of a committee are dealt from one seed, and taken when they share one secret.

@@ -11,8 +11,10 @@ use std::str::FromStr;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize)]
 pub struct VotingKey(pub Vec<u8>);
 
-/// Evidence that whoever published a BLS voting key holds its secret: 48 bytes. Empty for schemes
-/// whose keys are never added up, and for keys that a dealer made. Shown in hexadecimal.
+/// Evidence that whoever published a key holds its secret. Shown in hexadecimal.
+///
+/// 64 bytes for an identity key; 48 for a BLS voting key. Empty for voting keys that are never
+/// added up, and for those that a dealer made.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize)]
 pub struct PossessionProof(pub Vec<u8>);
 

@@ -63,11 +63,8 @@ fn committee(
 ) -> Committee {
     let members = keys.iter().zip(weights.each()).enumerate();
     let members = members.map(|(port, (keys, weight))| Member {
-        identity: keys.identity.public().to_string(),
-        voting: keys.voting.public().to_string(),
-        possession: keys.voting.prove_possession().to_string(),
-        address: format!("sim:{port}"),
         weight: *weight,
+        ..Member::new(&keys.public(), format!("sim:{port}"))
     });
     let file = CommitteeFile {
         name: format!("sim {seed}"),

@@ -99,13 +99,7 @@ fn key_file(scheme: SchemeKind, index: usize) -> KeyFile {
 }
 
 fn committee(scheme: SchemeKind, keys: &[KeyFile]) -> Committee {
-    let member = |keys: &KeyFile| Member {
-        identity: keys.identity.public().to_string(),
-        voting: keys.voting.public().to_string(),
-        possession: keys.voting.prove_possession().to_string(),
-        address: "127.0.0.1:1".to_owned(),
-        weight: 1,
-    };
+    let member = |keys: &KeyFile| Member::new(&keys.public(), "127.0.0.1:1".to_owned());
     let file = CommitteeFile {
         name: "bench".to_owned(),
         epoch: Epoch(1),

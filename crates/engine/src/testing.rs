@@ -9,7 +9,9 @@ use bytes::Bytes;
 use quorate_consensus::chained::{self, Block, Proposal, Qc};
 use quorate_consensus::leader::LeaderReputation;
 use quorate_crypto::merkle::Tree;
-use quorate_crypto::{Bitmap, Digest, IdentitySecret, KeyCache, Policy, SchemeKind, VotingSecret};
+use quorate_crypto::{
+    Bitmap, Digest, IdentitySecret, KeyCache, KeyFile, Policy, SchemeKind, VotingSecret,
+};
 use quorate_types::executed::{
     CertifiedReply, Completion, ExecutionCertificate, digest_of_results,
 };
@@ -36,12 +38,9 @@ pub(crate) fn weighted(weights: &[u64]) -> Arc<Committee> {
 }
 
 pub(crate) fn with_redundancy(weights: &[u64], redundancy: u64) -> Arc<Committee> {
-    let member = |(i, weight): (u8, &u64)| Member {
-        identity: identity(i).public().to_string(),
-        voting: voting(i).public().to_string(),
-        possession: String::new(),
-        address: format!("member{i}:1"),
-        weight: *weight,
+    let member = |(i, weight): (u8, &u64)| {
+        let keys = KeyFile { identity: identity(i), voting: voting(i) };
+        Member { weight: *weight, ..Member::new(&keys.public(), format!("member{i}:1")) }
     };
     let file = CommitteeFile {
         name: "test".into(),

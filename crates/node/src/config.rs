@@ -375,7 +375,10 @@ impl NodeConfig {
     }
 
     fn check_learners(&self, check: Check<'_>) -> Result<(), ConfigError> {
-        let wrong = self.learners.iter().find(|key| key.parse::<IdentityKey>().is_err());
+        let wrong = self
+            .learners
+            .iter()
+            .find(|key| !key.parse::<IdentityKey>().is_ok_and(|key| key.check().is_ok()));
         check(
             wrong.is_none(),
             "learners",

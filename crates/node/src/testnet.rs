@@ -299,13 +299,8 @@ impl TestnetPlan {
     }
 
     fn member(&self, index: usize, keys: &KeyFile) -> Member {
-        Member {
-            identity: keys.identity.public().to_string(),
-            voting: hex::encode(keys.voting.public().0),
-            possession: hex::encode(keys.voting.prove_possession().0),
-            address: self.address(index),
-            weight: self.weights.as_ref().map_or(1, |weights| weights.of(index)),
-        }
+        let weight = self.weights.as_ref().map_or(1, |weights| weights.of(index));
+        Member { weight, ..Member::new(&keys.public(), self.address(index)) }
     }
 
     fn member_keys(

@@ -2,7 +2,7 @@
 
 use crate::votes::{self, Votes};
 use crate::{Output, OutputId, PayScheme, TxId};
-use quorate_crypto::{IdentityKey, KeyCache, hash_parts};
+use quorate_crypto::{IdentityKey, KeyCache, PublicKeys, hash_parts};
 use quorate_types::{ChainId, Committee, CommitteeError, CommitteeFile, Epoch, Groups, Member};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -14,6 +14,9 @@ use std::sync::Arc;
 pub struct AuthorityEntry {
     /// Ed25519 identity key, 64 hexadecimal digits: proves its channels.
     pub identity: String,
+    /// Proof that it holds the identity's secret, 128 hexadecimal digits.
+    #[serde(default)]
+    pub identity_proof: String,
     /// Voting key in hexadecimal.
     pub voting: String,
     /// Proof that it holds the voting key's secret; empty for Ed25519.
@@ -21,6 +24,20 @@ pub struct AuthorityEntry {
     pub possession: String,
     /// Addresses at which payers reach its shards, in shard order: `host:port`.
     pub addresses: Vec<String>,
+}
+
+impl AuthorityEntry {
+    /// Entry of an authority by its public keys.
+    #[must_use]
+    pub fn new(keys: &PublicKeys, addresses: Vec<String>) -> Self {
+        Self {
+            identity: keys.identity.to_string(),
+            identity_proof: keys.identity_proof.to_string(),
+            voting: keys.voting.to_string(),
+            possession: keys.possession.to_string(),
+            addresses,
+        }
+    }
 }
 
 /// Money that the network begins with.
@@ -77,7 +94,9 @@ pub enum NetworkError {
         shards: u16,
     },
     /// A key that is none.
-    #[error("{what} is not an identity key of 64 hexadecimal digits")]
+    #[error(
+        "{what} is not an identity key of 64 hexadecimal digits that one holder alone signs under"
+    )]
     Key {
         /// Description of the key's place in the file.
         what: String,
@@ -226,6 +245,7 @@ impl NetworkFile {
     pub fn committee(&self) -> CommitteeFile {
         let member = |entry: &AuthorityEntry| Member {
             identity: entry.identity.clone(),
+            identity_proof: entry.identity_proof.clone(),
             voting: entry.voting.clone(),
             possession: entry.possession.clone(),
             address: entry.addresses.first().cloned().unwrap_or_default(),
@@ -268,8 +288,11 @@ fn genesis_outputs(
     Ok(outputs)
 }
 
+/// A key that one holder signs under: with one of small order anybody would issue or spend.
 fn parse_key(what: &str, text: &str) -> Result<IdentityKey, NetworkError> {
-    text.parse().map_err(|_| NetworkError::Key { what: what.to_owned() })
+    let key: Option<IdentityKey> =
+        text.parse().ok().filter(|key: &IdentityKey| key.check().is_ok());
+    key.ok_or_else(|| NetworkError::Key { what: what.to_owned() })
 }
 
 #[cfg(test)]

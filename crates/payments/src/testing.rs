@@ -113,11 +113,9 @@ pub(crate) fn file(scheme: PayScheme, authorities: u8, shards: u16) -> (NetworkF
         }
         Groups::from(&dealing.groups)
     });
-    let entry = |(number, keys): (usize, &KeyFile)| AuthorityEntry {
-        identity: keys.identity.public().to_string(),
-        voting: keys.voting.public().to_string(),
-        possession: keys.voting.prove_possession().to_string(),
-        addresses: (0..shards).map(|shard| format!("a{number}.example:{shard}")).collect(),
+    let entry = |(number, keys): (usize, &KeyFile)| {
+        let addresses = (0..shards).map(|shard| format!("a{number}.example:{shard}"));
+        AuthorityEntry::new(&keys.public(), addresses.collect())
     };
     let endow = |(person, value): (u8, u64)| Endowment { owner: key(person).to_string(), value };
     let genesis = [(ALICE, 10), (ALICE, 20), (ALICE, 30), (MALLORY, 5), (MALLORY, 7)];

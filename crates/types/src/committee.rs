@@ -4,8 +4,8 @@ use crate::{ChainId, Epoch, ReplicaId, Weights, WeightsError};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{
     Bitmap, BySharing, Certificate, Dealing, IdentityKey, KeyCache, KeyError, PossessionProof,
-    Scheme, SchemeKind, Share, Sharing, VotingKey, VotingSecret, committee_scheme, deal,
-    hash_parts, threshold_schemes,
+    PublicKeys, Scheme, SchemeKind, Share, Sharing, VotingKey, VotingSecret, committee_scheme,
+    deal, hash_parts, threshold_schemes,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -53,6 +53,10 @@ impl Purpose {
 pub struct Member {
     /// Ed25519 identity key, 64 hex digits: proves its channels, signs proposals and replies.
     pub identity: String,
+    /// Proof that the member holds the identity's secret, 128 hex digits. It gives the chain no
+    /// identity: adding one to an older file changes nothing that was signed.
+    #[serde(default)]
+    pub identity_proof: String,
     /// Voting key in hex; its length follows from the scheme.
     pub voting: String,
     /// Proof that the member holds the voting key's secret, in hex; empty for Ed25519.
@@ -67,6 +71,21 @@ pub struct Member {
 
 fn one() -> u64 {
     1
+}
+
+impl Member {
+    /// Entry of a member of weight 1, by its public keys.
+    #[must_use]
+    pub fn new(keys: &PublicKeys, address: String) -> Self {
+        Self {
+            identity: keys.identity.to_string(),
+            identity_proof: keys.identity_proof.to_string(),
+            voting: keys.voting.to_string(),
+            possession: keys.possession.to_string(),
+            address,
+            weight: 1,
+        }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -125,6 +144,17 @@ pub enum CommitteeError {
     /// Two members with one key.
     #[error("members {0} and {1} have the same identity key")]
     SameIdentity(usize, usize),
+    /// A voting key that is some member's identity key too.
+    #[error(
+        "member {voting}'s voting key is member {identity}'s identity key: each key has one use, and \
+         its owner makes new ones with `quorate keys generate`"
+    )]
+    IdentityVotes {
+        /// Index of the member whose identity key it is.
+        identity: usize,
+        /// Index of the member whose voting key it is.
+        voting: usize,
+    },
     /// Weights that make no committee.
     #[error(transparent)]
     Weights(#[from] WeightsError),
@@ -207,6 +237,8 @@ impl Committee {
             ));
         }
         refuse_repeats(&identities)?;
+        check_possession(&identities, &file.members)?;
+        refuse_voting_identities(&identities, &keys)?;
         let voting = load_voting(kind, &keys, file.groups.as_ref(), &weights, cache)?;
         Ok(Self {
             chain: file.chain_id(),
@@ -466,10 +498,22 @@ fn parse_group(sharing: Sharing, groups: &Groups) -> Result<VotingKey, Committee
 }
 
 fn parse_identity(member: usize, text: &str) -> Result<IdentityKey, CommitteeError> {
-    let refused = |reason: String| CommitteeError::Member { member, reason };
-    let key = IdentityKey::from_hex(text).map_err(|reason| refused(reason.to_string()))?;
-    key.prepare().map_err(|reason| refused(format!("the identity key is unusable: {reason}")))?;
+    let key = IdentityKey::from_hex(text).map_err(|reason| unusable(member, &reason))?;
+    key.check().map_err(|reason| unusable(member, &reason))?;
     Ok(key)
+}
+
+fn unusable(member: usize, reason: &KeyError) -> CommitteeError {
+    CommitteeError::Member { member, reason: format!("the identity key is unusable: {reason}") }
+}
+
+/// Refuses members that did not prove to hold their identities.
+fn check_possession(identities: &[IdentityKey], members: &[Member]) -> Result<(), CommitteeError> {
+    for (index, (key, member)) in identities.iter().zip(members).enumerate() {
+        let proof = parse_hex(index, "identity's proof of possession", &member.identity_proof)?;
+        key.check_possession(&PossessionProof(proof)).map_err(|reason| unusable(index, &reason))?;
+    }
+    Ok(())
 }
 
 fn parse_hex(member: usize, what: &str, text: &str) -> Result<Vec<u8>, CommitteeError> {
@@ -485,6 +529,19 @@ fn refuse_repeats(identities: &[IdentityKey]) -> Result<(), CommitteeError> {
         if !seen.insert(identity) {
             let first = identities.iter().position(|other| other == identity).unwrap_or(index);
             return Err(CommitteeError::SameIdentity(first, index));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses voting keys that sign what a member says for itself as well.
+fn refuse_voting_identities(
+    identities: &[IdentityKey],
+    keys: &[(VotingKey, PossessionProof)],
+) -> Result<(), CommitteeError> {
+    for (voting, (key, _)) in keys.iter().enumerate() {
+        if let Some(identity) = identities.iter().position(|one| one.0[..] == key.0[..]) {
+            return Err(CommitteeError::IdentityVotes { identity, voting });
         }
     }
     Ok(())

@@ -129,10 +129,7 @@ impl Options {
             }
             Action::Dkg(options) => options.run(),
             Action::Transcript(options) => options.run(),
-            Action::Show { file, json } => {
-                print(&StoredKeys::read(file).map_err(Failure::usage)?.public(), *json);
-                Ok(())
-            }
+            Action::Show { file, json } => show(file, *json),
             Action::Verify { file, passphrase_file } => verify(file, passphrase_file.as_deref()),
             Action::Encrypt { file, passphrase_file } => encrypt(file, passphrase_file.as_deref()),
             Action::Decrypt { file, passphrase_file } => decrypt(file, passphrase_file.as_deref()),
@@ -141,6 +138,19 @@ impl Options {
             }
         }
     }
+}
+
+fn show(file: &Path, json: bool) -> CommandResult {
+    let public = StoredKeys::read(file).map_err(Failure::usage)?.public();
+    print(&public, json);
+    if public.identity_proof.0.is_empty() {
+        eprintln!(
+            "{0} was sealed by an older version, without the proof that its identity is held: \
+             `quorate keys passphrase {0}` seals it anew, and then it is shown",
+            file.display()
+        );
+    }
+    Ok(())
 }
 
 fn seal_new(keys: &KeyFile, file: &Path, passphrase_file: Option<&Path>) -> CommandResult {
@@ -219,17 +229,19 @@ fn open(file: &Path, passphrase_file: Option<&Path>) -> Result<KeyFile, Failure>
 fn print(keys: &PublicKeys, json: bool) {
     let (scheme, identity) = (keys.scheme.to_string(), keys.identity.to_string());
     let (voting, possession) = (keys.voting.to_string(), keys.possession.to_string());
+    let proof = keys.identity_proof.to_string();
     if json {
         output::json(&json!({
             "scheme": scheme,
             "identity": identity,
+            "identity_proof": proof,
             "voting": voting,
             "possession": possession,
         }));
         return;
     }
     output::line(&format!(
-        "# scheme: {scheme}\n[[members]]\nidentity = \"{identity}\"\nvoting = \"{voting}\"\n\
-         possession = \"{possession}\"\naddress = \"host:port\""
+        "# scheme: {scheme}\n[[members]]\nidentity = \"{identity}\"\nidentity_proof = \"{proof}\"\n\
+         voting = \"{voting}\"\npossession = \"{possession}\"\naddress = \"host:port\""
     ));
 }

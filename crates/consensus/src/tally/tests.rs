@@ -2,7 +2,7 @@ use super::{Ballots, Collector, Progress, Tally};
 use crate::ProposalKey;
 use crate::ProtocolKind;
 use crate::Verifier;
-use quorate_crypto::{IdentitySecret, KeyCache, Policy, SchemeKind, Share, VotingSecret};
+use quorate_crypto::{IdentitySecret, KeyCache, KeyFile, Policy, SchemeKind, Share, VotingSecret};
 use quorate_types::{Committee, CommitteeFile, Epoch, Member, Purpose, ReplicaId, Time};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +14,9 @@ fn secret(i: u8) -> VotingSecret {
 }
 
 fn collector() -> Collector {
-    let member = |i: u8| Member {
-        identity: IdentitySecret::from_seed([i; 32]).public().to_string(),
-        voting: secret(i).public().to_string(),
-        possession: String::new(),
-        address: String::new(),
-        weight: 1,
+    let member = |i: u8| {
+        let keys = KeyFile { identity: IdentitySecret::from_seed([i; 32]), voting: secret(i) };
+        Member::new(&keys.public(), String::new())
     };
     let file = CommitteeFile {
         name: "tally".into(),

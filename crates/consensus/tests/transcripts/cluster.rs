@@ -5,7 +5,7 @@ use quorate_consensus::{
     Input, Liveness, Message, Output, ProposalKey, ProposeRequest, Protocol, ProtocolConfig,
     ProtocolKind, Verifier,
 };
-use quorate_crypto::{IdentitySecret, KeyCache, Policy, SchemeKind, VotingSecret, hash};
+use quorate_crypto::{IdentitySecret, KeyCache, KeyFile, Policy, SchemeKind, VotingSecret, hash};
 use quorate_types::{
     BodyRef, Committee, CommitteeFile, Epoch, Machine, Member, Payload, Peer, Recipients,
     ReplicaId, Time, Verified,
@@ -68,12 +68,9 @@ fn voting(member: u8) -> VotingSecret {
 }
 
 fn committee() -> Committee {
-    let member = |member: u8| Member {
-        identity: identity(member).public().to_string(),
-        voting: voting(member).public().to_string(),
-        possession: String::new(),
-        address: String::new(),
-        weight: 1,
+    let member = |member: u8| {
+        let keys = KeyFile { identity: identity(member), voting: voting(member) };
+        Member::new(&keys.public(), String::new())
     };
     let file = CommitteeFile {
         name: "transcripts".into(),

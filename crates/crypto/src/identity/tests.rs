@@ -1,5 +1,5 @@
 use super::*;
-use curve25519_dalek::constants::EIGHT_TORSION;
+use curve25519_dalek::constants::{ED25519_BASEPOINT_POINT, EIGHT_TORSION};
 use curve25519_dalek::edwards::CompressedEdwardsY;
 use curve25519_dalek::scalar::Scalar;
 use proptest::prelude::*;
@@ -211,6 +211,41 @@ fn keys_are_written_in_hexadecimal() {
     let key = IdentitySecret::from_seed([4; 32]).public();
     assert_eq!(IdentityKey::from_hex(&key.to_string()), Ok(key));
     assert_eq!("abc".parse::<IdentityKey>(), Err(KeyError::Hex));
+}
+
+/// ZIP-215 takes signatures under each of these; no honest member has one for its key.
+#[test]
+fn members_have_one_encoding_of_a_point_of_prime_order() {
+    let mixed = |torsion: &EdwardsPoint| (ED25519_BASEPOINT_POINT + torsion).compress().to_bytes();
+    for torsion in &EIGHT_TORSION {
+        let small = IdentityKey(torsion.compress().to_bytes());
+        assert_eq!(small.check(), Err(KeyError::Identity));
+    }
+    for torsion in &EIGHT_TORSION[1..] {
+        assert_eq!(IdentityKey(mixed(torsion)).check(), Err(KeyError::Subgroup));
+    }
+    let mut identity_again = [0xff; 32];
+    (identity_again[0], identity_again[31]) = (0xee, 0x7f); // p + 1, for 1
+    assert_eq!(IdentityKey(identity_again).check(), Err(KeyError::Encoding));
+    assert_eq!(IdentityKey([2; 32]).check(), Err(KeyError::Encoding), "no such point");
+    assert_eq!(IdentitySecret::from_seed([4; 32]).public().check(), Ok(()));
+}
+
+/// ★ Nobody takes part under a key that it copied.
+#[test]
+pub(crate) fn only_its_holder_proves_an_identity() {
+    let [ours, theirs] = [4, 5].map(|seed| IdentitySecret::from_seed([seed; 32]));
+    let (key, proof) = (ours.public(), ours.prove_possession());
+    assert_eq!(key.check_possession(&proof), Ok(()));
+    let others = theirs.prove_possession();
+    assert_eq!(key.check_possession(&others), Err(KeyError::Possession));
+    let elsewhere = PossessionProof(ours.sign(&key.0).0.to_vec());
+    assert_eq!(key.check_possession(&elsewhere), Err(KeyError::Possession), "another statement");
+    let mut long = proof.clone();
+    long.0.push(0);
+    assert_eq!(key.check_possession(&long), Err(KeyError::Possession));
+    let none = PossessionProof(Vec::new());
+    assert_eq!(key.check_possession(&none), Err(KeyError::NoIdentityProof));
 }
 
 proptest! {

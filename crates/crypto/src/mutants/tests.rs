@@ -71,6 +71,12 @@ fn identity_keys() {
 }
 
 #[test]
+fn unheld_identities() {
+    let mutant = Mutant::AcceptUnheldIdentity;
+    assert_noticed(mutant, crate::identity::tests::only_its_holder_proves_an_identity);
+}
+
+#[test]
 fn identity_signatures() {
     let mutant = Mutant::AcceptIdentity;
     assert_noticed(mutant, crate::bls::tests::keys_that_cancel_prove_nothing);

@@ -1,4 +1,4 @@
-"""Opens a sealed key file (format 1) without this project's code: python3 sealed_keys.py FILE PASSPHRASE
+"""Opens a sealed key file (format 1 or 2) without this project's code: python3 sealed_keys.py FILE PASSPHRASE
 
 Needs `cryptography` 44 or later. Prints the scheme and both secrets in hexadecimal.
 """
@@ -30,8 +30,8 @@ def hchacha20(key, nonce):
 text = open(sys.argv[1]).read()
 header, sealed = re.fullmatch(r'(.*\n)sealed = "([0-9a-f]*)"\n', text, re.S).groups()
 field = dict(re.findall(r'^(\w+) = "(.*)"$', header, re.M))
-assert (field["format"], field["kdf"], field["cipher"]) == (
-    "quorate-sealed-keys-1", "argon2id", "xchacha20-poly1305")
+assert field["format"] in ("quorate-sealed-keys-1", "quorate-sealed-keys-2")
+assert (field["kdf"], field["cipher"]) == ("argon2id", "xchacha20-poly1305")
 key = Argon2id(
     salt=bytes.fromhex(field["salt"]), length=32, iterations=int(field["passes"]),
     lanes=int(field["lanes"]), memory_cost=int(field["memory_kib"]),

@@ -30,13 +30,7 @@ fn committee() -> Committee {
             bytes.fill(seed);
         })
         .expect("members make their own");
-        Member {
-            identity: keys.identity.public().to_string(),
-            voting: hex::encode(keys.voting.public().0),
-            possession: String::new(),
-            address: format!("127.0.0.1:{}", 1 + index),
-            weight: 1,
-        }
+        Member::new(&keys.public(), format!("127.0.0.1:{}", 1 + index))
     };
     let file = CommitteeFile {
         name: "test".into(),

@@ -62,6 +62,26 @@ impl Participant {
         ceremony.key_of(self.member) == Some(&self.reader.public())
     }
 
+    /// Returns `true` if the members went on without the seed that this member has.
+    #[must_use]
+    pub fn is_left_out(&self, ceremony: &Ceremony) -> bool {
+        let has_joined = || ceremony.joined().contains(&self.member);
+        let has_begun = ceremony.phase() != Phase::Joining || has_joined();
+        has_begun && !self.is_known_to(ceremony)
+    }
+
+    /// Returns `true` once the order says that this member gets no keys, however often it starts:
+    /// its seed is of no use any more.
+    #[must_use]
+    pub fn gets_no_keys(&self, ceremony: &Ceremony) -> bool {
+        match ceremony.result() {
+            _ if self.is_left_out(ceremony) => true,
+            Some(Ok(_)) => self.keys(ceremony).is_err(),
+            Some(Err(_)) => true,
+            None => false,
+        }
+    }
+
     /// Step that it has to take now; `None` if it has to wait.
     #[must_use]
     pub fn next_step(&self, ceremony: &Ceremony) -> Option<Step> {

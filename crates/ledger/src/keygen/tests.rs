@@ -26,13 +26,7 @@ fn keys(member: usize) -> KeyFile {
 }
 
 fn founding(members: usize) -> CommitteeFile {
-    let member = |index| Member {
-        identity: keys(index).identity.public().to_string(),
-        voting: keys(index).voting.public().to_string(),
-        possession: String::new(),
-        address: format!("127.0.0.1:{}", 7_000 + index),
-        weight: 1,
-    };
+    let member = |index| Member::new(&keys(index).public(), format!("127.0.0.1:{}", 7_000 + index));
     CommitteeFile {
         name: "founders".into(),
         epoch: Epoch(1),
@@ -528,6 +522,40 @@ fn a_member_that_was_away_while_complaints_were_heard_knows_that_it_has_no_keys(
     assert_eq!(result(&ceremony).qualified, [0, 1, 2, 3], "nobody complained");
     assert_eq!(world.members[2].keys(&ceremony).err(), Some(MissingShares(vec![1])));
     world.check_keys(&ceremony, &[0, 1]);
+}
+
+/// Then, and no earlier, its seed is of no use: it left out a phase that the others ended, they
+/// have no keys either, or a share is missing that nobody will open any more.
+#[test]
+fn a_member_knows_that_it_gets_no_keys() {
+    let world = World::new(4);
+    let hopeless = |ceremony: &Ceremony| -> Vec<bool> {
+        world.members.iter().map(|member| member.gets_no_keys(ceremony)).collect()
+    };
+    let mut ceremony = world.ceremony();
+    world.play_all(&mut ceremony, &[0, 1, 2]);
+    assert_eq!(hopeless(&ceremony), [false; 4], "it may still join");
+    world.close(&mut ceremony, &[0, 1, 2]);
+    assert_eq!(hopeless(&ceremony), [false, false, false, true]);
+    while ceremony.phase() != Phase::Over {
+        world.play_all(&mut ceremony, &[0, 1, 2]);
+    }
+    assert_eq!(hopeless(&ceremony), [false, false, false, true]);
+
+    let mut failed = world.until(Phase::Checking);
+    world.say(&mut failed, 3, &Step::Check(vec![0, 1, 2])).expect("a complaint");
+    world.play_all(&mut failed, &[0, 1, 2]);
+    assert_eq!(hopeless(&failed), [false; 4], "they may still answer");
+    for dealer in 0..3 {
+        world.say(&mut failed, dealer, &Step::Answer(Vec::new())).expect("it counts");
+    }
+    assert_eq!(hopeless(&failed), [true; 4]);
+
+    let mut away = world.with_a_bad_share(1, 2);
+    world.play_all(&mut away, &[0, 1, 3]);
+    assert_eq!(hopeless(&away), [false; 4], "it may still complain");
+    world.close(&mut away, &[0, 1, 3]);
+    assert_eq!(hopeless(&away), [false, false, true, false]);
 }
 
 // ---- mutants ------------------------------------------------------------------------------------

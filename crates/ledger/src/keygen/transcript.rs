@@ -90,12 +90,13 @@ impl Transcript {
         &self,
         committee: &CommitteeFile,
     ) -> Result<(Ceremony, Arc<Generated>), TranscriptError> {
-        let ceremony = self.replay()?;
+        let proven = self.with_proofs_of(committee);
+        let ceremony = proven.replay()?;
         let generated = match ceremony.result() {
             Some(Ok(generated)) => Arc::clone(generated),
             _ => return Err(TranscriptError::Unfinished),
         };
-        let mut expected = generated.committee(&self.founding);
+        let mut expected = generated.committee(&proven.founding);
         expected.name.clone_from(&committee.name);
         expected.epoch = committee.epoch;
         for (member, theirs) in expected.members.iter_mut().zip(&committee.members) {
@@ -105,5 +106,17 @@ impl Transcript {
             return Err(TranscriptError::OtherCommittee);
         }
         Ok((ceremony, generated))
+    }
+
+    /// This transcript with the proofs that its members hold their identities, if it was written
+    /// before founding committees had any. They are checked as if it had brought them along.
+    fn with_proofs_of(&self, committee: &CommitteeFile) -> Self {
+        let mut proven = self.clone();
+        for (member, theirs) in proven.founding.members.iter_mut().zip(&committee.members) {
+            if member.identity_proof.is_empty() && member.identity == theirs.identity {
+                member.identity_proof.clone_from(&theirs.identity_proof);
+            }
+        }
+        proven
     }
 }

@@ -648,7 +648,14 @@ const MEMBER: &[Field] = &[
         Kind::Hex,
         FieldDefault::Required,
         "Ed25519 identity key, 64 hexadecimal digits (`quorate keys show`): proves the member's \
-         channels, signs its proposals and replies.",
+         channels, signs its proposals and replies. No other member's, and nobody's voting key.",
+    ),
+    field(
+        "identity_proof",
+        Kind::Hex,
+        FieldDefault::Required,
+        "Proof that the member holds the identity's secret, 128 hexadecimal digits (`quorate keys show`). \
+         Adding it to a file that has none does not change the chain's identity.",
     ),
     field(
         "voting",

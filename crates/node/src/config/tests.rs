@@ -1,5 +1,6 @@
 use super::fields::{COMMITTEE, CONFIG, FieldDefault, Kind, NO_BOUND, Section};
 use super::*;
+use quorate_crypto::IdentitySecret;
 use quorate_types::{Groups, Member};
 
 fn config() -> NodeConfig {
@@ -269,7 +270,7 @@ fn documented_ranges_are_those_that_are_checked() {
                 }
                 Kind::Keys => {
                     let accepts = |key: &str| accepts(section, field.name, vec![key].into());
-                    accepts(&"0a".repeat(32)).unwrap();
+                    accepts(&IdentitySecret::from_seed([1; 32]).public().to_string()).unwrap();
                     let error = accepts("0a0b").unwrap_err();
                     assert!(error.contains(field.name) && error.contains("0a0b"), "{error}");
                 }
@@ -314,6 +315,10 @@ fn a_learner_needs_an_address_and_no_emulated_network() {
     assert!(refused(&lost).contains("set `listen`"));
     let emulated = NodeConfig { emulation: Some(Emulation::default()), ..learner };
     assert!(refused(&emulated).contains("remove the section [emulation]"));
-    let crowd = NodeConfig { learners: vec!["0a".repeat(32); 65], ..config() };
+    let key = IdentitySecret::from_seed([1; 32]).public().to_string();
+    let crowd = NodeConfig { learners: vec![key; 65], ..config() };
     assert!(refused(&crowd).contains("at most 64"));
+    let of_small_order = format!("01{}", "00".repeat(31));
+    let anybody = NodeConfig { learners: vec![of_small_order], ..config() };
+    assert!(refused(&anybody).contains("each is an identity key"));
 }

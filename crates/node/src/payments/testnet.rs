@@ -145,12 +145,8 @@ impl PayTestnetPlan {
     }
 
     fn entry(&self, index: u16, keys: &KeyFile) -> AuthorityEntry {
-        AuthorityEntry {
-            identity: keys.identity.public().to_string(),
-            voting: keys.voting.public().to_string(),
-            possession: keys.voting.prove_possession().to_string(),
-            addresses: (0..self.shards).map(|shard| self.address(index, shard)).collect(),
-        }
+        let addresses = (0..self.shards).map(|shard| self.address(index, shard));
+        AuthorityEntry::new(&keys.public(), addresses.collect())
     }
 
     fn config(&self, index: u16, shard: u16) -> AuthorityConfig {

@@ -40,9 +40,11 @@ fn an_authority_has_1_to_1024_shards_and_an_address_for_each() {
 }
 
 #[test]
-fn keys_are_64_hexadecimal_digits() {
+fn keys_are_64_hexadecimal_digits_that_one_holder_signs_under() {
     let issuer = NetworkError::Key { what: "the issuer".into() };
     assert_eq!(refused(|file| file.issuer = "bank".into()), issuer);
+    let of_small_order = format!("01{}", "00".repeat(31));
+    assert_eq!(refused(|file| file.issuer.clone_from(&of_small_order)), issuer, "all would issue");
     let owner = NetworkError::Key { what: "a genesis owner".into() };
     assert_eq!(refused(|file| file.genesis[1].owner.truncate(63)), owner);
 }

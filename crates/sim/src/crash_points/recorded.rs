@@ -36,13 +36,8 @@ pub(super) fn shared(protocol: ProtocolKind) -> Arc<Shared> {
     let scheme = SchemeKind::Stub;
     let key = |member| KeyFile::from_seed(scheme, &[u8::try_from(member).expect("few") + 1; 32]);
     let keys: Vec<KeyFile> = (0..MEMBERS).map(key).collect();
-    let members = keys.iter().enumerate().map(|(port, keys)| Member {
-        identity: keys.identity.public().to_string(),
-        voting: keys.voting.public().to_string(),
-        possession: keys.voting.prove_possession().to_string(),
-        address: format!("sim:{port}"),
-        weight: 1,
-    });
+    let members = keys.iter().enumerate();
+    let members = members.map(|(port, keys)| Member::new(&keys.public(), format!("sim:{port}")));
     let file = CommitteeFile {
         name: "crash points".to_owned(),
         epoch: Epoch(0),

@@ -41,11 +41,9 @@ impl TestNetwork {
         let mut rng = Rng::new(seed, "owners", 0);
         let owners: Vec<IdentitySecret> =
             (0..owners).map(|_| IdentitySecret::from_seed(rng.bytes32())).collect();
-        let entry = |(number, keys): (usize, &KeyFile)| AuthorityEntry {
-            identity: keys.identity.public().to_string(),
-            voting: keys.voting.public().to_string(),
-            possession: keys.voting.prove_possession().to_string(),
-            addresses: (0..shards).map(|shard| format!("sim:{number}.{shard}")).collect(),
+        let entry = |(number, keys): (usize, &KeyFile)| {
+            let addresses = (0..shards).map(|shard| format!("sim:{number}.{shard}"));
+            AuthorityEntry::new(&keys.public(), addresses.collect())
         };
         let endow = |owner: &IdentitySecret| {
             let endowment = Endowment { owner: owner.public().to_string(), value: VALUE };

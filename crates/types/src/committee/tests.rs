@@ -1,19 +1,14 @@
 use super::{Committee, CommitteeError, CommitteeFile, Groups, Member, Purpose, deal_keys};
 use crate::{Epoch, ReplicaId, Weights};
 use quorate_crypto::{
-    Aggregate, Bitmap, Certificate, IdentitySecret, KeyCache, Policy, SchemeKind, VotingSecret,
+    Aggregate, Bitmap, Certificate, KeyCache, KeyFile, Policy, SchemeKind, VotingSecret,
 };
 
 type Change = fn(&mut CommitteeFile);
 
 fn member(i: u8) -> Member {
-    Member {
-        identity: IdentitySecret::from_seed([i; 32]).public().to_string(),
-        voting: VotingSecret::from_seed(SchemeKind::Ed25519, &[i; 32]).public().to_string(),
-        possession: String::new(),
-        address: format!("host{i}:1"),
-        weight: 1,
-    }
+    let keys = KeyFile::from_seed(SchemeKind::Ed25519, &[i; 32]);
+    Member::new(&keys.public(), format!("host{i}:1"))
 }
 
 fn file(members: u8) -> CommitteeFile {
@@ -136,7 +131,7 @@ fn a_committee_weighs_what_its_file_says() {
 
 #[test]
 fn a_bad_file_is_refused_with_a_reason() {
-    let cases: [(&str, Change); 8] = [
+    let cases: [(&str, Change); 13] = [
         ("a committee has 1 to 1024 members, this one has 0", |f| f.members.clear()),
         ("members 0 and 3 have the same identity key", |f| {
             f.members[3].identity = f.members[0].identity.clone();
@@ -150,6 +145,22 @@ fn a_bad_file_is_refused_with_a_reason() {
         }),
         // 32 bytes that encode no point of the curve.
         ("member 1: ", |f| f.members[1].identity = format!("02{}", "00".repeat(31))),
+        // The identity point, under which anybody signs anything; and a second encoding of it.
+        ("member 1: the identity key is unusable: the public key is the identity point", |f| {
+            f.members[1].identity = format!("01{}", "00".repeat(31));
+        }),
+        ("member 1: the identity key is unusable: the public key is not the canonical", |f| {
+            f.members[1].identity = format!("ee{}7f", "ff".repeat(30));
+        }),
+        ("member 2's voting key is member 0's identity key: each key has one use", |f| {
+            f.members[2].voting = f.members[0].identity.clone();
+        }),
+        ("member 1: the identity key is unusable: the proof that its owner holds", |f| {
+            f.members[1].identity_proof.clear();
+        }),
+        ("member 1: the identity key is unusable: the proof of possession does not match", |f| {
+            f.members[1].identity_proof = f.members[2].identity_proof.clone();
+        }),
     ];
     for (reason, spoil) in cases {
         let mut file = file(4);
@@ -160,6 +171,25 @@ fn a_bad_file_is_refused_with_a_reason() {
     let mut file = file(4);
     file.members[3].voting = file.members[0].voting.clone();
     assert!(matches!(load(&file), Err(CommitteeError::Keys(_))));
+}
+
+/// ★ A member takes part under a key that it holds.
+fn check_identities_are_held() {
+    let mut file = file(4);
+    let [first, second] = [0, 1].map(|member| file.members[member].identity_proof.clone());
+    (file.members[0].identity_proof, file.members[1].identity_proof) = (second, first);
+    assert!(load(&file).is_err(), "each shows the other's proof");
+}
+
+#[test]
+fn identities_are_held() {
+    check_identities_are_held();
+}
+
+#[test]
+fn taking_any_identity_is_noticed() {
+    use quorate_crypto::mutants::{Mutant, assert_noticed};
+    assert_noticed(Mutant::AcceptUnheldIdentity, check_identities_are_held);
 }
 
 /// A committee of four with threshold keys, and its members' secrets.
@@ -240,13 +270,15 @@ fn bad_groups_are_refused_with_a_reason() {
 #[test]
 fn the_chain_id_covers_names_keys_and_epoch() {
     let base = file(4).chain_id();
-    let changes: [(bool, Change); 6] = [
+    let changes: [(bool, Change); 7] = [
         (true, |f| f.name = "other".into()),
         (true, |f| f.epoch = Epoch(2)),
         (true, |f| f.members.swap(0, 1)),
         (true, |f| f.members[0].weight = 2),
         (true, |f| drop(f.members.pop())),
         (false, |f| f.members[0].address = "elsewhere:2".into()),
+        // So that a file of before there were proofs keeps its chain when they are added.
+        (false, |f| f.members[0].identity_proof.clear()),
     ];
     for (changes_it, change) in changes {
         let mut file = file(4);

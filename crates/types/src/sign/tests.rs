@@ -1,6 +1,6 @@
 use super::{Kind, statement};
 use crate::{ChainId, Epoch};
-use quorate_crypto::IdentitySecret;
+use quorate_crypto::{IDENTITY_POSSESSION, IdentitySecret};
 
 /// A signature for one kind, chain or epoch is refused for every other (★).
 #[test]
@@ -30,6 +30,10 @@ fn no_label_is_a_prefix_of_another() {
         for other in Kind::ALL {
             assert!(one == other || !other.label().starts_with(one.label()), "{one:?} {other:?}");
         }
+        // What proves that an identity is held is made below these kinds, of the same prefix.
+        let possession = IDENTITY_POSSESSION.strip_prefix("quorate/v1/").expect("ours");
+        assert!(possession.ends_with('/'));
+        assert!(!possession.starts_with(one.label()) && !one.label().starts_with(possession));
     }
 }
 

@@ -13,7 +13,8 @@ use crate::{
 use bytes::Bytes;
 use quorate_crypto::mutants;
 use quorate_crypto::{
-    Bitmap, Certificate, IdentitySecret, KeyCache, Policy, SchemeKind, Share, VotingSecret, hash,
+    Bitmap, Certificate, IdentitySecret, KeyCache, KeyFile, Policy, SchemeKind, Share,
+    VotingSecret, hash,
 };
 use quorate_types::machine::Halt;
 use quorate_types::{
@@ -84,12 +85,10 @@ impl Keys {
         let voting: Vec<_> = (0..members)
             .map(|i| Arc::new(VotingSecret::from_seed(scheme, &[i + 101; 32])))
             .collect();
-        let member = |i: usize| Member {
-            identity: identities[i].public().to_string(),
-            voting: voting[i].public().to_string(),
-            possession: String::new(),
-            address: format!("member{i}:1"),
-            weight: weights[i],
+        let member = |i: usize| {
+            let (identity, voting) = ((*identities[i]).clone(), (*voting[i]).clone());
+            let keys = KeyFile { identity, voting };
+            Member { weight: weights[i], ..Member::new(&keys.public(), format!("member{i}:1")) }
         };
         let file = CommitteeFile {
             name: name.into(),

@@ -9,13 +9,7 @@ const B: &str = "B";
 fn committee(members: u8, redundancy: u64) -> Committee {
     let member = |index: u8| {
         let keys = KeyFile::from_seed(SchemeKind::Ed25519, &[index; 32]);
-        Member {
-            identity: keys.identity.public().to_string(),
-            voting: keys.voting.public().to_string(),
-            possession: String::new(),
-            address: String::new(),
-            weight: 1,
-        }
+        Member::new(&keys.public(), String::new())
     };
     let file = CommitteeFile {
         name: "outcome".into(),

@@ -55,13 +55,7 @@ fn verifier_with(protocol: ProtocolKind, file: &CommitteeFile) -> Arc<Verifier> 
 }
 
 fn committee_file(members: u8, redundancy: u64) -> CommitteeFile {
-    let member = |index: u8| Member {
-        identity: keys(index).identity.public().to_string(),
-        voting: keys(index).voting.public().to_string(),
-        possession: String::new(),
-        address: String::new(),
-        weight: 1,
-    };
+    let member = |index: u8| Member::new(&keys(index).public(), String::new());
     CommitteeFile {
         name: "windowed".into(),
         epoch: Epoch(1),

@@ -1,10 +1,14 @@
 use super::*;
 use crate::SchemeKind;
 use crate::keyfile::StoredKeys;
+use crate::keyfile::lock::SealCost;
 use std::fs;
 
 /// Made once by this code and opened by `tests/vectors/sealed_keys.py`, which shares none of it.
-const KNOWN: &str = include_str!("../../../tests/vectors/sealed_keys_v1.toml");
+const KNOWN: &str = include_str!("../../../tests/vectors/sealed_keys_v2.toml");
+
+/// The same keys as a file of format 1, which older versions wrote.
+const KNOWN_1: &str = include_str!("../../../tests/vectors/sealed_keys_v1.toml");
 
 const CHEAP: SealCost = SealCost { memory_kib: 64, passes: 1, lanes: 1 };
 
@@ -50,6 +54,22 @@ fn the_format_is_pinned() {
     let opened = open(KNOWN).unwrap();
     assert_eq!(opened.identity.seed(), keys.identity.seed());
     assert_eq!(opened.voting.to_bytes(), keys.voting.to_bytes());
+}
+
+#[test]
+fn a_file_of_format_1_opens_and_shows_no_proof() {
+    let keys = KeyFile::from_seed(SchemeKind::Bls, &[5; 32]);
+    let stored = parse(KNOWN_1).unwrap();
+    let unproven = PublicKeys { identity_proof: PossessionProof(Vec::new()), ..keys.public() };
+    assert_eq!(*stored.public(), unproven);
+    assert_eq!(stored.open(&right()).unwrap().public(), keys.public());
+    let proof = format!("identity_proof = \"{}\"\n", keys.public().identity_proof);
+    let mixed = KNOWN_1.replace("public_voting", &format!("{proof}public_voting"));
+    assert!(parse(&mixed).is_err(), "format 1 has no such line");
+    let without = KNOWN.replace(&proof, "");
+    assert!(parse(&without).is_err(), "format 2 has it");
+    let empty = KNOWN.replace(&proof, "identity_proof = \"\"\n");
+    assert!(parse(&empty).is_err(), "and says something");
 }
 
 #[test]
@@ -133,8 +153,8 @@ fn salt_and_nonce_are_fresh_each_time() {
     let first = seal(&keys, &right(), CHEAP, &mut random, path).unwrap();
     let second = seal(&keys, &right(), CHEAP, &mut random, path).unwrap();
     let (first, second) = (parse(&first).unwrap(), parse(&second).unwrap());
-    assert_ne!(first.salt, second.salt);
-    assert_ne!(first.nonce, second.nonce);
+    assert_ne!(first.lock.salt, second.lock.salt);
+    assert_ne!(first.lock.nonce, second.lock.nonce);
     assert_ne!(first.sealed, second.sealed);
 }
 
@@ -189,7 +209,7 @@ fn the_seal_is_as_long_as_the_keys() {
 fn other_versions_are_named() {
     let (_, text) = sealed(SchemeKind::Ed25519);
     for (from, to) in [
-        ("quorate-sealed-keys-1", "quorate-sealed-keys-2"),
+        ("quorate-sealed-keys-2", "quorate-sealed-keys-3"),
         ("argon2id", "scrypt"),
         ("xchacha20-poly1305", "aes-256-gcm"),
     ] {

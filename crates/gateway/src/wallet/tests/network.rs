@@ -32,11 +32,9 @@ fn keys(index: u8) -> KeyFile {
 
 /// Four authorities; genesis outputs by seed of their owner and value.
 pub(crate) fn network(name: &str, genesis: &[(u8, u64)]) -> Arc<Network> {
-    let entry = |index: u8| AuthorityEntry {
-        identity: keys(index).identity.public().to_string(),
-        voting: keys(index).voting.public().to_string(),
-        possession: String::new(),
-        addresses: vec![format!("127.0.0.1:{}", 1 + u16::from(index))],
+    let entry = |index: u8| {
+        let addresses = vec![format!("127.0.0.1:{}", 1 + u16::from(index))];
+        AuthorityEntry::new(&keys(index).public(), addresses)
     };
     let endowment =
         |(owner, value): &(u8, u64)| Endowment { owner: key(*owner).to_string(), value: *value };

@@ -121,11 +121,9 @@ impl Authorities {
             groups = Some(Groups::from(&dealing.groups));
             secrets = dealing.secrets;
         }
-        let entry = |(keys, voting): (&KeyFile, &VotingSecret)| AuthorityEntry {
-            identity: keys.identity.public().to_string(),
-            voting: voting.public().to_string(),
-            possession: voting.prove_possession().to_string(),
-            addresses: vec!["127.0.0.1:1".into()],
+        let entry = |(keys, voting): (&KeyFile, &VotingSecret)| {
+            let keys = KeyFile { voting: voting.clone(), ..keys.clone() };
+            AuthorityEntry::new(&keys.public(), vec!["127.0.0.1:1".into()])
         };
         let file = NetworkFile {
             name: "votes".into(),

@@ -49,7 +49,10 @@ pub(super) fn check(
         Err(error) => {
             let section = match &error {
                 CommitteeError::Member { member, .. } => format!("members[{member}]"),
-                CommitteeError::SameIdentity(_, member) => format!("members[{member}]"),
+                CommitteeError::SameIdentity(_, member)
+                | CommitteeError::IdentityVotes { voting: member, .. } => {
+                    format!("members[{member}]")
+                }
                 CommitteeError::Weights(
                     WeightsError::Zero(member) | WeightsError::Dictator { member, .. },
                 ) => format!("members[{member}]"),
