@@ -206,6 +206,52 @@ fn one_that_is_started_again_goes_on_where_it_was() {
     assert_eq!(shown["qualified"], serde_json::json!([0, 1, 2, 3]));
 }
 
+/// What a member needs while keys are made is sealed as its founding key is: a copy of its folder
+/// is worth nothing without the passphrase. It goes on where it was with it.
+#[test]
+fn a_sealed_member_keeps_no_secret_in_the_clear() {
+    let founders = Founders::new(4);
+    let words = founders.place.path().join("words");
+    fs::write(&words, "correct horse battery staple\n").expect("written");
+    fs::set_permissions(&words, fs::Permissions::from_mode(0o600)).expect("changed");
+    let sealed = ["--passphrase-file", text(&words)];
+    let key = founders.config(3).with_file_name("key.toml");
+    let encrypt = quorate(&[&["keys", "encrypt", text(&key)], &sealed[..]].concat());
+    assert!(encrypt.status.success(), "{}", stderr(&encrypt));
+
+    let mut early: Vec<Process> = (1..3).map(|member| founders.start(member, &[])).collect();
+    early.push(founders.start(3, &sealed));
+    early.iter().for_each(|process| process.wait_until_it_says("joined 3/4"));
+    early.pop().expect("three").kill();
+    let seed = fs::read_to_string(founders.out(3).join("generation/seed")).expect("a seed");
+    assert!(seed.contains("quorate-sealed-secret-1"), "{seed}");
+    let clear = fs::read_to_string(founders.out(1).join("generation/seed")).expect("a seed");
+    assert_eq!(clear.len(), 64, "of a key in the clear it is in the clear");
+
+    let last = founders.start(0, &[]);
+    let again = founders.start(3, &sealed);
+    early.into_iter().chain([last, again]).for_each(Process::succeeds);
+    let shown = fs::read_to_string(founders.out(3).join("key.toml")).expect("a key file");
+    assert!(shown.contains("quorate-sealed-keys-2"), "{shown}");
+    assert!(!founders.out(3).join("generation").exists());
+}
+
+#[test]
+fn a_generation_that_was_given_up_leaves_no_secret() {
+    let founders = Founders::new(4);
+    let alone = founders.start(0, &[]);
+    alone.wait_until_it_says("waiting for the others");
+    alone.kill();
+    let (out, generation) = (founders.out(0), founders.out(0).join("generation"));
+    assert!(generation.join("seed").exists());
+    let shown = json(&["keys", "dkg", "--out", text(&out), "--abandon", "--json"]);
+    assert_eq!(shown["abandoned"], text(&generation));
+    assert!(!generation.exists());
+    let again = quorate(&["keys", "dkg", "--out", text(&out), "--abandon"]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(stderr(&again).contains("holds no generation"), "{}", stderr(&again));
+}
+
 #[test]
 fn transcripts_of_other_keys_are_refused() {
     let founders = Founders::new(1);

@@ -34,8 +34,9 @@ use std::time::Duration;
 /// A third of the members may fail: those that are silent for longer than --timeout are gone on
 /// without. A member that was killed runs the same command again: it goes on where it was, for as
 /// long as others are there; afterwards it takes its keys from their transcript, with --transcript.
-/// The folder's `generation` holds what that takes, this member's secrets among it, and goes when
-/// the keys are written.
+/// The folder's `generation` holds what that takes, this member's secrets among it, sealed if the
+/// founding key is. It goes when the keys are written, when there will be none for this member, and
+/// with --abandon.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     quorate testnet net                            a founding committee of four, Ed25519\n  \
@@ -43,15 +44,21 @@ use std::time::Duration;
     and so for each, all at once\n  \
     quorate keys transcript keys/validator-0/transcript.json\n  \
     quorate bench --protocol sbft --keys-from keys\n  \
-    quorate run --config keys/validator-0/config.toml\n\n\
+    quorate run --config keys/validator-0/config.toml\n  \
+    quorate keys dkg --out keys/validator-0 --abandon\n                                                 \
+    what it began is given up\n\n\
     Exit code 1: no keys were made, or none for this member.")]
 pub(crate) struct Options {
     /// This member's configuration in the founding committee
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "abandon")]
+    config: Option<PathBuf>,
     /// The folder for this member's new files; nothing in it is overwritten
     #[arg(long, value_name = "FOLDER")]
     out: PathBuf,
+    /// Give up a generation that has begun: remove this member's secrets, without which it never
+    /// gets its keys
+    #[arg(long, conflicts_with_all = ["config", "transcript"])]
+    abandon: bool,
     /// Name of this generation: the same text at every member, another one after a generation that
     /// failed
     #[arg(long, default_value = "1", value_name = "TEXT")]
@@ -95,7 +102,8 @@ struct Given<'a> {
 
 impl Options {
     pub(crate) fn run(&self) -> CommandResult {
-        let given = self.prepare()?;
+        let Some(config) = &self.config else { return self.give_up() };
+        let given = self.prepare(config)?;
         let participant = given.participant()?;
         // What a validator says day by day would hide what is said here.
         let level = match given.config.log.level {
@@ -107,14 +115,24 @@ impl Options {
             Some(file) => given.take_from(&participant, file)?,
             None => drive::generate(&given, &participant)?,
         };
-        given.place.forget_generation();
+        given.place.forget_or_say();
         self.tell(&written);
         Ok(())
     }
 
-    fn prepare(&self) -> Result<Given<'_>, Failure> {
-        let config = NodeConfig::load(&self.config);
-        let mut config = config.map_err(|error| refused(&self.config, &error))?;
+    fn give_up(&self) -> CommandResult {
+        let folder = Place::abandon(&self.out)?;
+        if self.json {
+            output::json(&json!({ "abandoned": folder }));
+        } else {
+            output::line(&format!("{} is removed, and its secrets with it.", folder.display()));
+        }
+        Ok(())
+    }
+
+    fn prepare(&self, path: &Path) -> Result<Given<'_>, Failure> {
+        let config = NodeConfig::load(path);
+        let mut config = config.map_err(|error| refused(path, &error))?;
         if self.passphrase_file.is_some() {
             config.passphrase_file.clone_from(&self.passphrase_file);
         }
@@ -155,7 +173,7 @@ impl Options {
 
 impl Given<'_> {
     fn participant(&self) -> Result<Participant, Failure> {
-        let seed = self.place.seed()?;
+        let seed = self.place.seed(self.passphrase.as_ref())?;
         let identity = self.keys.identity.clone();
         Participant::new(Arc::clone(&self.plan), identity, seed).ok_or_else(|| {
             Failure::usage(format!(

@@ -40,6 +40,10 @@ pub(super) fn generate(given: &Given<'_>, participant: &Participant) -> Result<W
     let mut part = Part::new(given, participant);
     let result = part.play(&host, &mut progress);
     let stopped = host.stop();
+    if part.is_hopeless {
+        progress.say("no start can give this member keys any more: its secrets are removed".into());
+        given.place.forget_or_say();
+    }
     let written = result?;
     stopped?;
     Ok(written)
@@ -143,6 +147,8 @@ struct Part<'a> {
     written: Option<(Written, Instant)>,
     all_done_since: Option<Instant>,
     next_tag: u64,
+    /// `true` once the order says that this member gets no keys, however often it starts.
+    is_hopeless: bool,
 }
 
 impl<'a> Part<'a> {
@@ -155,6 +161,7 @@ impl<'a> Part<'a> {
             written: None,
             all_done_since: None,
             next_tag: 0,
+            is_hopeless: false,
         }
     }
 
@@ -196,10 +203,9 @@ impl<'a> Part<'a> {
         if self.phase.0 != ceremony.phase() {
             self.phase = (ceremony.phase(), Instant::now());
         }
-        let member = self.participant.member();
-        let has_begun = ceremony.phase() != Phase::Joining || ceremony.joined().contains(&member);
-        if has_begun && !self.participant.is_known_to(ceremony) {
-            return Err(self.given.not_joined(ceremony, member));
+        self.is_hopeless = self.written.is_none() && self.participant.gets_no_keys(ceremony);
+        if self.participant.is_left_out(ceremony) {
+            return Err(self.given.not_joined(ceremony, self.participant.member()));
         }
         if ceremony.result().is_some() && self.written.is_none() {
             let written = self.given.write(self.participant, ceremony)?;

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! OUT/generation/     goes when the keys are written
-//!     seed            32 secret bytes, readable by the owner alone, of which follows all that this
-//!                     member deals and opens
+//!     seed            32 secret bytes, readable by the owner alone and sealed as the founding key
+//!                     is, of which follows all that this member deals and opens
 //!     committee.toml  the committee that generates keys
 //!     data/           its log
 //! OUT/transcript.json, committee.toml, config.toml, key.toml    in this order
@@ -12,14 +12,14 @@
 //! Keys come last: whoever finds them finds the rest.
 
 use crate::failure::Failure;
-use quorate_crypto::{KeyFile, KeyFileError, Passphrase, SealCost, StoredKeys, shared_mode};
+use quorate_crypto::{KeyFile, KeyFileError, Passphrase, SealCost, SecretFile, StoredKeys};
 use quorate_ledger::keygen::KeyGeneration;
 use quorate_node::NodeConfig;
 use quorate_node::config::read_committee_file;
 use quorate_node::testnet::{committee_text, system_random};
 use quorate_types::CommitteeFile;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
@@ -87,26 +87,29 @@ impl Place {
     }
 
     /// This member's secret, drawn when it first takes part and durable before anything follows
-    /// from it.
-    pub(super) fn seed(&self) -> Result<Zeroizing<[u8; 32]>, Failure> {
-        let path = self.generation().join("seed");
+    /// from it. Under the passphrase of the founding key, if that is sealed.
+    pub(super) fn seed(
+        &self,
+        passphrase: Option<&Passphrase>,
+    ) -> Result<Zeroizing<[u8; 32]>, Failure> {
+        let path = self.seed_file();
         if !path.exists() {
-            let mut seed = Zeroizing::new([0; 32]);
-            system_random(&mut seed[..]);
-            create(&path, &Zeroizing::new(hex::encode(&seed[..])), 0o600)?;
+            let seed = SecretFile::generate(&mut system_random);
+            match passphrase {
+                Some(passphrase) => {
+                    let cost = SealCost::default();
+                    seed.write_sealed(&path, passphrase, cost, &mut system_random)
+                }
+                None => seed.write(&path),
+            }
+            .map_err(Failure::usage)?;
         }
-        let file = File::open(&path).map_err(|error| failed("open", &path, &error))?;
-        if let Some(mode) = shared_mode(&file, 0o077).map_err(Failure::usage)? {
-            return Err(Failure::usage(KeyFileError::Permissions { path, mode }));
-        }
-        let mut text = Zeroizing::new(String::with_capacity(65));
-        let read = file.take(65).read_to_string(&mut text);
-        read.map_err(|error| failed("read", &path, &error))?;
-        let mut seed = Zeroizing::new([0; 32]);
-        hex::decode_to_slice(&*text, &mut seed[..]).map_err(|_| {
-            Failure::usage(format!("{} is not 64 hexadecimal digits", path.display()))
-        })?;
-        Ok(seed)
+        let seed = SecretFile::read(&path, passphrase).map_err(Failure::usage)?;
+        Ok(seed.secret().clone())
+    }
+
+    fn seed_file(&self) -> PathBuf {
+        self.generation().join("seed")
     }
 
     /// Configuration of this member while keys are made: as in the founding committee, with a log
@@ -168,16 +171,36 @@ impl Place {
         })
     }
 
-    /// The secrets that are not needed any more. Blocks that the disk does not overwrite may still
-    /// hold them, as with every file.
-    pub(super) fn forget_generation(&self) {
-        let seed = self.generation().join("seed");
+    /// Removes the secrets that are not needed any more. Blocks that the disk does not overwrite
+    /// may still hold them, as with every file; of a sealed seed they are of no use to anybody.
+    pub(super) fn forget_generation(&self) -> io::Result<()> {
+        let seed = self.seed_file();
         if let Ok(mut file) = OpenOptions::new().write(true).open(&seed) {
-            let _ = file.write_all(&[b'0'; 64]).and_then(|()| file.sync_all());
+            let bytes = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX).min(4_096);
+            file.write_all(&vec![b'0'; bytes]).and_then(|()| file.sync_all())?;
         }
-        if let Err(error) = fs::remove_dir_all(self.generation()) {
+        fs::remove_dir_all(self.generation())
+    }
+
+    /// As [`Place::forget_generation`], where there is nobody left to fail.
+    pub(super) fn forget_or_say(&self) {
+        if let Err(error) = self.forget_generation() {
             eprintln!("cannot remove {}: {error}; do so by hand", self.generation().display());
         }
+    }
+
+    /// Gives a generation up: its secrets go, whatever it had come to.
+    pub(super) fn abandon(out: &Path) -> Result<PathBuf, Failure> {
+        let place = Self { out: std::path::absolute(out).map_err(Failure::usage)? };
+        let folder = place.generation();
+        if !folder.join(COMMITTEE).exists() {
+            return Err(Failure::usage(format!(
+                "{} holds no generation that has begun",
+                place.out.display()
+            )));
+        }
+        place.forget_generation().map_err(|error| failed("remove", &folder, &error))?;
+        Ok(folder)
     }
 }
 
