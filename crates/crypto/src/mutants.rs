@@ -213,6 +213,8 @@ pub enum Mutant {
     RetryFailedSync,
     /// Storage: a failed write or sync is reported once and forgotten.
     GoOnAfterFailure,
+    /// Storage: a write that found no room counts as done.
+    ForgetFullWrite,
     /// Storage: what was read back at a restart is believed durable without a sync.
     TrustPageCache,
     /// Storage: the session table is not stored.

@@ -7,11 +7,14 @@ mod descriptor;
 mod faulty;
 mod memory;
 mod real;
+mod roomy;
 
 pub use descriptor::open_when_possible;
 pub use faulty::{Fault, Faults, FaultyDisk};
 pub use memory::{MemoryDisk, UnsyncedWrite};
 pub use real::RealDisk;
+pub(crate) use real::write_zeroes;
+pub use roomy::RoomyDisk;
 
 use std::io;
 use std::sync::Arc;

@@ -125,7 +125,9 @@ impl StorageError {
 
     pub(crate) fn io(action: &'static str, file: String, error: &io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::StorageFull => Self::Full { action, file },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::Full { action, file }
+            }
             io::ErrorKind::ResourceBusy => Self::InUse { directory: file },
             _ => Self::Io { action, file, reason: error.to_string() },
         }

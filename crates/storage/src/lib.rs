@@ -12,6 +12,8 @@
 //!   than anybody's log.
 //! * [`Owner`] is named at the start of all of them: what belongs to somebody else is not opened.
 //!
+//! A disk that is full makes writers wait: [`Room`].
+//!
 //! Log and state meet at recovery. The store remembers how far execution came ([`Executor::open`]);
 //! the log replays the decided heights after that ([`Journal::open`]). So the store need not be
 //! synced at every height, and only the log is.
@@ -46,6 +48,7 @@ pub mod executor;
 pub mod journal;
 mod log;
 mod owner;
+mod room;
 pub use quorate_crypto::mutants;
 pub mod snapshots;
 mod stats;
@@ -53,13 +56,16 @@ pub mod store;
 
 pub use archive::Archive;
 pub use checkpoints::{CheckpointWriter, Checkpoints};
-pub use disk::{Disk, DiskFile, Fault, FaultyDisk, MemoryDisk, RealDisk, open_when_possible};
+pub use disk::{
+    Disk, DiskFile, Fault, Faults, FaultyDisk, MemoryDisk, RealDisk, RoomyDisk, open_when_possible,
+};
 pub use error::StorageError;
 pub use executor::{Executor, ExecutorConfig, Session, SnapshotJob, StateView};
 pub use journal::{Findings, Journal, JournalReader, Safeguards, SetBack, Witnessed};
 pub use log::{Durability, LogConfig, LogMark};
 pub use owner::{Owner, Role};
 pub use quorate_types::machine::Entry;
+pub use room::{Room, RoomConfig, RoomFigures, RoomLevel, WantsRoom};
 pub use snapshots::Snapshots;
 pub use stats::JournalStats;
 pub use store::{DiskStore, MemoryStore, Store, Transaction};

@@ -167,7 +167,33 @@ impl Snapshots {
         shared.put(&manifest_name(manifest.header.height), &file)?;
         shared.sync()?;
         shared.complete.insert(manifest.header.height, (manifest.digest(), manifest.clone()));
-        shared.drop_old()
+        shared.drop_old(KEPT)
+    }
+
+    /// Removes all but the newest: room is scarce.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn keep_newest(&self) -> Result<(), StorageError> {
+        self.shared.lock().drop_old(1)
+    }
+
+    /// Bytes of the newest, at most; 0 before there is one.
+    #[must_use]
+    pub fn newest_bytes(&self) -> u64 {
+        let shared = self.shared.lock();
+        let newest = shared.complete.last_key_value();
+        newest
+            .map_or(0, |(_, (_, manifest))| (manifest.chunks.len() * Manifest::CHUNK_BYTES) as u64)
+    }
+
+    /// Removes what was written of one that will not be complete.
+    pub(crate) fn abandon(&self, height: Height) -> Result<(), StorageError> {
+        let mut shared = self.shared.lock();
+        let names = shared.list()?;
+        let chunk = format!("{}-", manifest_name(height));
+        let is_part = |name: &&String| **name == manifest_name(height) || name.starts_with(&chunk);
+        names.iter().filter(is_part).try_for_each(|name| shared.remove(name))
     }
 }
 
@@ -273,9 +299,9 @@ impl Shared {
         Ok((0..chunks).all(is_there).then_some(manifest))
     }
 
-    /// Deletes all but the last two. The manifest goes first: half a snapshot is none.
-    fn drop_old(&mut self) -> Result<(), StorageError> {
-        while self.complete.len() > KEPT {
+    /// Deletes all but the last so many. The manifest goes first: half a snapshot is none.
+    fn drop_old(&mut self, kept: usize) -> Result<(), StorageError> {
+        while self.complete.len() > kept {
             let Some((height, (_, manifest))) = self.complete.pop_first() else { break };
             self.remove(&manifest_name(height))?;
             for index in (0..).take(manifest.chunks.len()) {
@@ -287,7 +313,7 @@ impl Shared {
 
     /// Removes what belongs to no complete snapshot, and what is staged and not whole.
     fn tidy(&mut self) -> Result<(), StorageError> {
-        self.drop_old()?;
+        self.drop_old(KEPT)?;
         for name in self.list()? {
             let height = height_of(name.rsplit_once('-').map_or("", |(stem, _)| stem));
             let of = height.or_else(|| height_of(&name));

@@ -1,5 +1,6 @@
 //! Store of executed state: ordered keys and values, changed in transactions.
 
+mod backend;
 mod disk;
 mod memory;
 

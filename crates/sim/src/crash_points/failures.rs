@@ -60,7 +60,8 @@ fn mode_of(fault: &Fault) -> &'static str {
         Fault::FailSync { .. } => "a sync failed",
         Fault::FailDirectorySync { .. } => "a sync of the directory failed",
         Fault::FailNameChange { .. } => "a change of a name failed",
-        Fault::Full { .. } => "the disk was full",
+        Fault::Full { .. } | Fault::FullAmid { .. } => "the disk was full",
+        Fault::FullAtSync { .. } => "the disk was full at a sync",
         Fault::FlipBit { .. } => "a bit read wrong",
     }
 }

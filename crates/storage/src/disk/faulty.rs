@@ -37,10 +37,25 @@ pub enum Fault {
         /// Number of the change, from 0.
         nth: u64,
     },
-    /// No more than this many bytes can be written, new files included.
+    /// No more than this many bytes can be written, new files included. What finds no room takes
+    /// none: with another plan it may be done again.
     Full {
         /// Number of bytes that fit.
         bytes: u64,
+    },
+    /// Writes from this number on find room for some of their bytes only, and say that there is no
+    /// more.
+    FullAmid {
+        /// Number of the first such write, from 0.
+        from: u64,
+        /// Number of bytes that are written of each.
+        bytes: usize,
+    },
+    /// The sync with this number fails and says that there is no room; otherwise as
+    /// [`Fault::FailSync`].
+    FullAtSync {
+        /// Number of the sync, from 0.
+        nth: u64,
     },
     /// A bit reads wrong.
     FlipBit {
@@ -128,6 +143,7 @@ impl Faults {
         let failure = state.plan.iter().find_map(|fault| match *fault {
             Fault::FailWrite { nth } if nth == number => Some((0, injected("write"))),
             Fault::TearWrite { nth, bytes } if nth == number => Some((bytes, injected("write"))),
+            Fault::FullAmid { from, bytes } if from <= number => Some((bytes, no_room())),
             _ => None,
         });
         state.fired |= failure.is_some();
@@ -142,6 +158,10 @@ impl Faults {
         let mut state = self.state.lock();
         let nth = state.syncs;
         state.syncs += 1;
+        if state.plan.contains(&Fault::FullAtSync { nth }) {
+            state.fired = true;
+            return Err(no_room());
+        }
         state.fail_if(&Fault::FailSync { nth }, "sync")
     }
 
@@ -167,13 +187,17 @@ impl Faults {
 
 impl FaultState {
     fn take_space(&mut self, bytes: u64) -> Option<io::Error> {
-        self.bytes += bytes;
+        let with_it = self.bytes + bytes;
         let full = self
             .plan
             .iter()
-            .any(|fault| matches!(fault, Fault::Full { bytes } if self.bytes > *bytes));
+            .any(|fault| matches!(fault, Fault::Full { bytes } if with_it > *bytes));
         self.fired |= full;
-        full.then(|| io::ErrorKind::StorageFull.into())
+        if full {
+            return Some(no_room());
+        }
+        self.bytes = with_it;
+        None
     }
 
     fn fail_if(&mut self, fault: &Fault, what: &str) -> io::Result<()> {
@@ -181,6 +205,10 @@ impl FaultState {
         self.fired |= fails;
         if fails { Err(injected(what)) } else { Ok(()) }
     }
+}
+
+fn no_room() -> io::Error {
+    io::ErrorKind::StorageFull.into()
 }
 
 fn injected(what: &str) -> io::Error {

@@ -166,7 +166,7 @@ impl Disk for RealDisk {
         let path = self.directory.join(name);
         let mut file = open_when_possible(|| File::create(&path))?;
         file.write_all(bytes)?;
-        file.sync_all()
+        file.sync_all().map_err(final_error)
     }
 
     fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
@@ -178,7 +178,7 @@ impl Disk for RealDisk {
     }
 
     fn sync_directory(&mut self) -> io::Result<()> {
-        self.handle.sync_all()
+        self.handle.sync_all().map_err(final_error)
     }
 
     fn locate(&self, name: &str) -> String {
@@ -204,19 +204,30 @@ impl DiskFile for File {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        File::sync_data(self)
+        File::sync_data(self).map_err(final_error)
     }
 }
 
-/// A new file that reads as zeroes; with [`Fill::Zeroes`] durable but for its name.
+/// A new file that reads as zeroes; with [`Fill::Zeroes`] durable but for its name, and with room
+/// for all that will take their place. Where there is none, nothing of it stays.
 fn new_file(path: &Path, bytes: u64, fill: Fill) -> io::Result<File> {
     let file = open_when_possible(|| {
         OpenOptions::new().create(true).truncate(true).read(true).write(true).open(path)
     })?;
-    if fill == Fill::Hole {
-        file.set_len(bytes)?;
-        return Ok(file);
-    }
+    let filled = match fill {
+        Fill::Hole => file.set_len(bytes),
+        Fill::Zeroes => fill_with_zeroes(&file, bytes),
+    };
+    filled.inspect_err(|_| drop(fs::remove_file(path)))?;
+    Ok(file)
+}
+
+/// Writes a file of zeroes in the place of any other, durable but for its name.
+pub(crate) fn write_zeroes(path: &Path, bytes: u64) -> io::Result<()> {
+    new_file(path, bytes, Fill::Zeroes).map(drop)
+}
+
+fn fill_with_zeroes(file: &File, bytes: u64) -> io::Result<()> {
     let zeroes = vec![0; ZERO_BYTES];
     let mut offset = 0;
     for piece in 1.. {
@@ -228,11 +239,16 @@ fn new_file(path: &Path, bytes: u64, fill: Fill) -> io::Result<File> {
         file.write_all_at(&zeroes[..length], offset)?;
         offset += length as u64;
         if piece % ZERO_PIECES == 0 {
-            file.sync_data()?;
+            file.sync_data().map_err(final_error)?;
         }
     }
-    file.sync_all()?;
-    Ok(file)
+    file.sync_all().map_err(final_error)
+}
+
+/// ★ A sync that failed is final whatever it failed of: what it names is not looked at again, so
+/// that nobody takes it for a write that found no room and may be repeated.
+fn final_error(error: io::Error) -> io::Error {
+    io::Error::other(error)
 }
 
 /// A directory just made is itself a name in its parent.

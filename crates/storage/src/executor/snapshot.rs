@@ -4,9 +4,9 @@
 //! little-endian), the key, the value's length and the value.
 
 use super::{DECIDED, EXECUTED, ExecutedRecord, Executor, decided_key};
-use crate::StorageError;
 use crate::snapshots::{SnapshotWriter, Snapshots};
 use crate::store::View;
+use crate::{StorageError, WantsRoom};
 use bytes::Bytes;
 use quorate_types::machine::{ExecutedUpTo, Install};
 use quorate_types::{Height, Manifest};
@@ -87,13 +87,23 @@ impl SnapshotJob {
     /// Writes it; complete and durable afterwards. The ones before the last two are removed.
     ///
     /// # Errors
-    /// When the store cannot be read or the disk fails.
+    /// [`StorageError::Full`] when there is no room for it: nothing of it is left. Others when the
+    /// store cannot be read or the disk fails.
     pub fn write(self, snapshots: &Snapshots) -> Result<Manifest, StorageError> {
-        let Self { view, record } = self;
-        if let Some(manifest) = snapshots.manifest(record.header.height) {
+        let height = self.height();
+        if let Some(manifest) = snapshots.manifest(height) {
             // Never write over one that is complete: a crash in between would leave half of it.
             return Ok(manifest);
         }
+        let written = self.write_anew(snapshots);
+        if written.as_ref().is_err_and(WantsRoom::wants_room) {
+            snapshots.abandon(height)?;
+        }
+        written
+    }
+
+    fn write_anew(self, snapshots: &Snapshots) -> Result<Manifest, StorageError> {
+        let Self { view, record } = self;
         let mut writer = snapshots.begin(record.header.height);
         view.scan(&mut |key, value| {
             if key == EXECUTED || key.first() == Some(&DECIDED) {

@@ -26,6 +26,13 @@ impl Journal {
         self.records.used_bytes() + self.bodies.used_bytes()
     }
 
+    /// Keeps no more than so many bytes from the next commit on, as far as the machine released
+    /// what is older.
+    pub fn retain(&mut self, bytes: u64) {
+        self.retention_bytes = bytes;
+        self.prune_due = true;
+    }
+
     /// Prunes what it may while there is more than the retention: in each log all at once, since
     /// every time takes a sync and a vote may wait for it.
     pub(super) fn prune(&mut self) -> Result<(), StorageError> {

@@ -1,9 +1,10 @@
 //! A store on disk: one redb table.
 
+use super::backend::RoomyFile;
 use super::{Changes, Entries, Store, Transaction, View, Visit, part, scan_changed};
 use crate::error::STATE_REFUSED;
 use crate::owner::OwnerRecord;
-use crate::{Owner, StorageError};
+use crate::{Owner, Room, StorageError};
 use quorate_types::service::{KeyRange, State, StateError, Visitor};
 use redb::{
     AccessGuard, Database, Durability, Range, ReadOnlyTable, ReadableDatabase, ReadableTable,
@@ -48,12 +49,23 @@ impl DiskStore {
     /// [`StorageError::InUse`] when another process holds it; [`StorageError::Foreign`] when it is
     /// not `owner`'s; [`StorageError::Io`] when it cannot be opened.
     pub fn open(path: &Path, owner: &Owner) -> Result<Self, StorageError> {
+        Self::open_within(path, owner, Room::unwatched())
+    }
+
+    /// As [`DiskStore::open`]; what is written later waits for `room`.
+    ///
+    /// # Errors
+    /// As [`DiskStore::open`].
+    pub fn open_within(path: &Path, owner: &Owner, room: Room) -> Result<Self, StorageError> {
         let shown = path.display().to_string();
-        let opened =
-            guarded(|| Ok(Database::builder().set_cache_size(CACHE_BYTES).create(path)?));
+        let opened = guarded(|| {
+            let file = RoomyFile::open(path, room)?;
+            Ok(Database::builder().set_cache_size(CACHE_BYTES).create_with_backend(file)?)
+        });
         let database = opened.map_err(|error| match error {
             redb::Error::DatabaseAlreadyOpen => StorageError::InUse { directory: shown.clone() },
             redb::Error::Corrupted(_) => failed(error).into(),
+            redb::Error::Io(error) => StorageError::io("open", shown.clone(), &error),
             error => {
                 let (file, reason) = (shown.clone(), error.to_string());
                 StorageError::Io { action: "open", file, reason }
