@@ -9,6 +9,7 @@
 mod open;
 
 use crate::flow::Flow;
+use crate::message::Busy;
 use open::Open;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{Available, Body, ClientId, ReplicaId, Request, Time};
@@ -27,6 +28,9 @@ pub(crate) enum Refusal {
     /// Room is scarce, and this client has its share of it.
     #[error("this validator is loaded and holds this client's share of requests: send slower")]
     Share,
+    /// The disk has no room for more bodies.
+    #[error("{}", Busy::DISK_NEARLY_FULL)]
+    Disk,
 }
 
 /// Bytes that may wait to be sealed however small the window is.
@@ -47,6 +51,8 @@ pub(crate) struct Mempool {
     /// Parts of `pending_bytes` by client.
     shares: BTreeMap<ClientId, usize>,
     flow: Flow,
+    /// Set while the disk is nearly full: nothing is taken, nothing sealed.
+    is_closed: bool,
 }
 
 /// A request in an undecided body.
@@ -94,16 +100,25 @@ impl Mempool {
                 Some(slack) => Flow::new(limits.window_max, slack),
                 None => Flow::fixed(limits.window_max),
             },
+            is_closed: false,
         }
+    }
+
+    /// Takes and seals nothing from now on, or does so again. What waits goes on waiting.
+    pub(crate) fn close(&mut self, is_closed: bool) {
+        self.is_closed = is_closed;
     }
 
     /// Takes a request, once.
     ///
     /// # Errors
-    /// When too much waits already, of everybody's or of this client's.
+    /// When too much waits already, of everybody's or of this client's, or the disk is nearly full.
     pub(crate) fn admit(&mut self, now: Time, request: Request) -> Result<(), Refusal> {
         if self.pending.contains_key(&key(&request)) {
             return Ok(());
+        }
+        if self.is_closed {
+            return Err(Refusal::Disk);
         }
         let bytes = request.raw().len();
         self.check_room(request.client, bytes)?;
@@ -133,7 +148,8 @@ impl Mempool {
         Some(body)
     }
 
-    /// Time at which the open body has waited long enough; `None` while the window is full.
+    /// Time at which the open body has waited long enough; `None` while the window, or the disk, is
+    /// full.
     #[must_use]
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.due().filter(|_| self.flow.has_room())
@@ -224,7 +240,8 @@ impl Mempool {
     }
 
     fn due(&self) -> Option<Time> {
-        Some(self.open.since()? + self.limits.batch_delay)
+        let since = self.open.since().filter(|_| !self.is_closed)?;
+        Some(since + self.limits.batch_delay)
     }
 }
 

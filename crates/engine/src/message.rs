@@ -174,6 +174,25 @@ pub struct Busy {
     pub reason: String,
 }
 
+impl Busy {
+    /// Reason of a member that takes nothing new until its disk has room. Sessions know it by its
+    /// text, which older ones show as they show any reason.
+    pub const DISK_NEARLY_FULL: &str =
+        "this member's disk is nearly full: it takes nothing new until there is room";
+
+    /// Refusal of the request with this number for that reason.
+    #[must_use]
+    pub fn disk_nearly_full(sequence: u64) -> Self {
+        Self { sequence, reason: Self::DISK_NEARLY_FULL.to_owned() }
+    }
+
+    /// Returns `true` if the disk is what is full.
+    #[must_use]
+    pub fn is_of_disk(&self) -> bool {
+        self.reason == Self::DISK_NEARLY_FULL
+    }
+}
+
 /// An encoded frame, length prefix included, in pieces so that bulk bytes are not copied.
 #[derive(Clone, Debug)]
 pub struct Frame(pub Vec<Bytes>);

@@ -726,6 +726,7 @@ impl Machine for Replica {
                 self.release();
             }
             Event::Installed(executed) => self.on_installed(now, &executed),
+            Event::DiskNearlyFull(is_full) => self.mempool.close(is_full),
         }
         self.settle(now);
     }

@@ -88,6 +88,13 @@ pub enum CallResult {
         /// Reason that a busy replica gave last, if one did.
         reason: Option<Arc<str>>,
     },
+    /// Every member was asked, and those that answer have no room on their disks; at least one of
+    /// them is honest. What was sent is sent again until it is executed, so that the operation may
+    /// take effect when there is room.
+    DiskFull {
+        /// Reason that the member gave that was asked last.
+        reason: Arc<str>,
+    },
 }
 
 /// Executed operation whose result an honest replica vouches for: by a certificate, or by so many
@@ -139,6 +146,8 @@ struct UnderWay {
     asked: ReplicaId,
     retries: u32,
     refusals: u32,
+    /// Members whose disk is full.
+    full: Bitmap,
     /// Members whose answer was counted: the first of each counts.
     answered: Bitmap,
     /// Replicas by the answer that they gave.
@@ -213,6 +222,7 @@ impl Session {
                 asked: self.target,
                 retries: 0,
                 refusals: 0,
+                full: Bitmap::new(self.config.committee.size()),
                 answered: Bitmap::new(self.config.committee.size()),
                 answers: BTreeMap::new(),
             };
@@ -258,7 +268,7 @@ impl Session {
         match message {
             Incoming::QueryResponse(answered) => self.queries.on_response(now, from, *answered),
             Incoming::Reply(reply) if is_member => self.on_reply(now, from, reply),
-            Incoming::Busy(busy) if is_member => self.on_busy(now, from, busy),
+            Incoming::Busy(busy) if is_member => self.on_busy(now, from, &busy),
             Incoming::CertifiedReply(reply) if is_member => self.on_certified(now, *reply),
             _ => {}
         }
@@ -271,8 +281,8 @@ impl Session {
         let Some(under_way) = self.under_way.get_mut(&reply.sequence) else {
             return;
         };
-        let fits =
-            reply.client.0 == self.identity.public() && reply.results.len() == under_way.tags.len();
+        let operations = under_way.request.operations.len();
+        let fits = reply.client.0 == self.identity.public() && reply.results.len() == operations;
         if !fits || !under_way.answered.insert(from.index()) {
             return;
         }
@@ -326,7 +336,7 @@ impl Session {
 
     /// A replica has no room: the request goes to the next one after a pause, new ones too, and
     /// fewer are sent.
-    fn on_busy(&mut self, now: Time, from: ReplicaId, busy: Busy) {
+    fn on_busy(&mut self, now: Time, from: ReplicaId, busy: &Busy) {
         let Some(under_way) = self.under_way.get_mut(&busy.sequence) else {
             return;
         };
@@ -334,12 +344,39 @@ impl Session {
         if under_way.asked != from || !under_way.answers.is_empty() {
             return;
         }
-        self.pace.refused(under_way.sent_at, now);
-        under_way.retry_at = now + Pace::pause(under_way.refusals);
-        under_way.refusals += 1;
-        if self.reason.as_deref() != Some(&busy.reason) {
-            self.reason = Some(busy.reason.into());
+        if self.reason.as_deref() != Some(busy.reason.as_str()) {
+            self.reason = Some(busy.reason.as_str().into());
         }
+        under_way.refusals += 1;
+        if busy.is_of_disk() {
+            self.on_disk_full(now, from, busy.sequence);
+            return;
+        }
+        self.pace.refused(under_way.sent_at, now);
+        under_way.retry_at = now + Pace::pause(under_way.refusals - 1);
+    }
+
+    /// A full disk is no load: the next member is asked at once and at full speed. When everybody
+    /// was asked, callers are told, of what waits behind it too; the request itself is not given
+    /// up, since members answer no number that is too far beyond one that was never executed.
+    fn on_disk_full(&mut self, now: Time, from: ReplicaId, sequence: u64) {
+        let committee = &self.config.committee;
+        let Some(under_way) = self.under_way.get_mut(&sequence) else { return };
+        under_way.full.insert(from.index());
+        under_way.retry_at = now;
+        let asked_all = under_way.retries as usize + 1 >= committee.size();
+        if !asked_all || !committee.includes_honest(&under_way.full) {
+            return;
+        }
+        under_way.retry_at = now + Pace::pause(under_way.refusals - 1);
+        let reason = self.reason.clone().unwrap_or_default();
+        let told = std::mem::take(&mut under_way.tags);
+        let waiting = self.queue.drain(..).map(|(tag, _)| tag);
+        self.effects.extend(told.into_iter().chain(waiting).map(|tag| {
+            let result = CallResult::DiskFull { reason: Arc::clone(&reason) };
+            SessionEffect::Return { tag, result }
+        }));
+        (self.queued_bytes, self.queued_since) = (0, None);
     }
 
     /// Unanswered requests go to the next replica, one at a time: every replica that takes one

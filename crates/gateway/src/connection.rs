@@ -25,6 +25,10 @@ pub enum CallError {
         /// Reason that a busy member gave last, if one did.
         reason: Option<Arc<str>>,
     },
+    /// The members have no room on their disks: nothing takes effect before there is. What was sent
+    /// may do so then.
+    #[error("{0}; the operation may take effect then")]
+    DiskFull(Arc<str>),
     /// No result came within [`ClientConfig::call_timeout`], which this holds. An operation may
     /// take effect all the same.
     #[error("no answer within {} s; an operation may take effect all the same", .0.as_secs_f64())]
@@ -141,6 +145,7 @@ impl Connection {
         match call.result().await? {
             CallResult::Answered(answer) => answer.map_err(CallError::Unanswered),
             CallResult::Overloaded { reason } => Err(CallError::Overloaded { reason }),
+            CallResult::DiskFull { reason } => Err(CallError::DiskFull(reason)),
             CallResult::Completed(_) => Err(CallError::Ended),
         }
     }
@@ -174,6 +179,7 @@ impl PendingOperation {
         match self.0.result().await? {
             CallResult::Completed(completed) => Ok(completed),
             CallResult::Overloaded { reason } => Err(CallError::Overloaded { reason }),
+            CallResult::DiskFull { reason } => Err(CallError::DiskFull(reason)),
             CallResult::Answered(_) => Err(CallError::Ended),
         }
     }

@@ -41,6 +41,9 @@
 //!     replica.
 //! 11. ★ **[`Task::Install`] is atomic and durable** before [`Event::Installed`]: after a crash the
 //!     state is the old one or the new one. It takes its place among the executions.
+//! 12. **A disk that fills is told of** ([`Event::DiskNearlyFull`]) while there is room for what
+//!     was promised. A write that finds no room has not failed for good: the host waits, feeds
+//!     nothing meanwhile but answers, and then goes on.
 //!
 //! Lanes may drop a message when they are full or a peer is gone: every protocol here recovers from
 //! loss, of the last message before all fall silent too, if [`Event::Connected`] tells of each
@@ -229,6 +232,8 @@ pub enum Event<M> {
     Snapshotted(Vec<Height>),
     /// The answer to [`Task::Install`].
     Installed(Box<ExecutedUpTo>),
+    /// The host's disk is nearly full from now on, or is so no more: see duty 12.
+    DiskNearlyFull(bool),
 }
 
 /// Kind of durable record; a new record replaces the last one of its kind.

@@ -285,6 +285,28 @@ fn a_member_that_does_not_sign_and_answers_is_noticed() {
     mutants::assert_noticed(Mutant::AnswerUnsigned, a_member_that_does_not_sign_serves_no_clients);
 }
 
+/// While the disk is nearly full nothing new is taken, and nothing that waits is sealed; then both.
+#[test]
+fn a_member_whose_disk_is_nearly_full_takes_and_seals_nothing_new() {
+    let mut replica = replica(1, |_| {});
+    effects(&mut replica);
+    replica.handle(NOW, Event::DiskNearlyFull(true));
+    submit(&mut replica, request(1, 10));
+    let after = effects(&mut replica);
+    assert!(stores(&after).is_empty(), "{after:?}");
+    match &sends(after)[..] {
+        [(_, _, Message::Busy(busy))] => assert!(busy.is_of_disk() && busy.sequence == 1),
+        other => panic!("{other:?}"),
+    }
+    assert!(!replica.status().timers.contains_key(&Timer::Seal));
+    let other = body(0, 1, 10);
+    give(&mut replica, Peer::Replica(ReplicaId(0)), &Message::Body(Arc::clone(&other)));
+    assert_eq!(stores(&effects(&mut replica)).len(), 1, "what others sealed is stored");
+    replica.handle(NOW, Event::DiskNearlyFull(false));
+    submit(&mut replica, request(2, 10));
+    assert_eq!(stores(&effects(&mut replica)).len(), 1);
+}
+
 /// An executed height answers its clients, and a repeat of the request is answered from memory.
 #[test]
 fn a_repeated_request_is_answered_and_not_ordered_again() {

@@ -310,6 +310,64 @@ fn a_busy_replica_slows_the_session_down_and_the_next_one_is_asked_after_a_pause
     assert_eq!(sent(&mut session).len(), 0, "63 are under way, and 32 would be enough");
 }
 
+fn disk_full(sequence: u64) -> Message {
+    Message::Busy(Busy::disk_nearly_full(sequence))
+}
+
+/// Callers that were told that the disks are full, with what they were told.
+fn told_of_full_disks(session: &mut Session) -> Vec<(u64, String)> {
+    let told = |effect| match effect {
+        SessionEffect::Return { tag, result: CallResult::DiskFull { reason } } => {
+            Some((tag, reason.to_string()))
+        }
+        _ => None,
+    };
+    std::iter::from_fn(|| session.poll()).filter_map(told).collect()
+}
+
+/// A disk that is full says nothing of the others' load.
+#[test]
+fn a_full_disk_sends_the_session_to_the_next_member_at_once_and_at_full_speed() {
+    let mut session = session();
+    for tag in 0..64 {
+        submit(&mut session, Time(0), tag, Request::BYTES_MAX);
+    }
+    assert_eq!(sent(&mut session).len(), 64);
+    answer(&mut session, Time(1), 1, &disk_full(5));
+    assert_eq!(session.next_timeout(), Some(Time(1)));
+    assert_eq!(ring(&mut session), [2]);
+    assert!(told_of_full_disks(&mut session).is_empty(), "others were not asked");
+    for from in [2, 3] {
+        answer(&mut session, Time(2), from, &reply(from, 5, 1, &[9]));
+    }
+    submit(&mut session, Time(3), 99, Request::BYTES_MAX);
+    let next = sent(&mut session);
+    assert_eq!(next.iter().map(|(to, _)| *to).collect::<Vec<_>>(), [2], "the window is whole");
+}
+
+/// Callers are told once every member was asked; the request goes on, for members answer no number
+/// that is too far beyond one that was never executed.
+#[test]
+fn when_all_disks_are_full_callers_are_told_and_the_request_goes_on() {
+    let mut session = asked_once(committee(), Time(0));
+    for (from, next) in [(1, 2), (2, 3), (3, 0)] {
+        answer(&mut session, Time(1), from, &disk_full(5));
+        assert!(told_of_full_disks(&mut session).is_empty(), "not by {from} alone");
+        assert_eq!(ring(&mut session), [next]);
+    }
+    answer(&mut session, Time(1), 0, &disk_full(5));
+    let told = told_of_full_disks(&mut session);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].1, Busy::DISK_NEARLY_FULL);
+    assert_eq!(session.pending(), 0, "nobody waits");
+    assert!(session.next_timeout() > Some(Time(1)), "after a pause");
+    assert_eq!(ring(&mut session).len(), 1, "it is sent again");
+    for from in [2, 3] {
+        answer(&mut session, Time(9_000_000), from, &reply(from, 5, 1, &[9]));
+    }
+    assert_eq!(session.next_timeout(), None, "it is done, and nobody is told twice");
+}
+
 /// Members 1 and 2 refuse whatever comes, at once, and nobody else has been heard of for long:
 /// members that lost their logs do, and liars may. Seed 33 of the swarm asked one such member for
 /// ever.

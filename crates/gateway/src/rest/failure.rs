@@ -122,6 +122,7 @@ impl From<CallError> for Failure {
     fn from(error: CallError) -> Self {
         let status = match error {
             CallError::Overloaded { .. } => StatusCode::TOO_MANY_REQUESTS,
+            CallError::DiskFull(_) => StatusCode::INSUFFICIENT_STORAGE,
             CallError::Timeout(_) => StatusCode::GATEWAY_TIMEOUT,
             CallError::Unanswered(_) => StatusCode::BAD_GATEWAY,
             CallError::Ended => StatusCode::SERVICE_UNAVAILABLE,

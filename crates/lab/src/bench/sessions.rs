@@ -93,7 +93,7 @@ impl Answers for Completions {
 
 fn result(completion: &Completion) -> OperationResult {
     match &completion.result {
-        CallResult::Overloaded { .. } => OperationResult::NotTaken,
+        CallResult::Overloaded { .. } | CallResult::DiskFull { .. } => OperationResult::NotTaken,
         CallResult::Completed(completed) => {
             let refused = matches!(completed.outcome, Outcome::Refused(_));
             OperationResult::Done { at: completion.at, refused }

@@ -91,6 +91,7 @@ impl ClientHost {
                         CallResult::Completed(done) => turn.completed.push((operation, done)),
                         CallResult::Overloaded { .. } => turn.overloaded.push(operation),
                         CallResult::Answered(_) => unreachable!("these clients ask no questions"),
+                        CallResult::DiskFull { .. } => unreachable!("these disks have room"),
                     }
                 }
                 SessionEffect::Query { .. } => unreachable!("these clients ask no questions"),
