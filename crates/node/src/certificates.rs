@@ -3,7 +3,7 @@
 //! Nothing rests on them: what the last quarter of a second brought may be lost with a crash.
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use quorate_storage::{Archive, LogConfig, Owner, RealDisk, StorageError};
+use quorate_storage::{Archive, LogConfig, Owner, RealDisk, Room, RoomyDisk, StorageError};
 use quorate_types::Height;
 use quorate_types::executed::ExecutionCertificate;
 use std::collections::BTreeMap;
@@ -51,8 +51,9 @@ impl CertificateWriter {
     pub(crate) fn open(
         folder: &Path,
         owner: &Owner,
+        room: Room,
     ) -> Result<(Self, Sender<ExecutionCertificate>, Certificates), StorageError> {
-        let disk = RealDisk::open(folder)?.without_zeroing();
+        let disk = RoomyDisk::new(RealDisk::open(folder)?.without_zeroing(), room);
         let config = LogConfig {
             segment_bytes: KEPT_BYTES / 8,
             retention_bytes: KEPT_BYTES,
@@ -116,14 +117,16 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         for height in 1..=3 {
             let (writer, outlet, known) =
-                CertificateWriter::open(folder.path(), &Owner::nobody()).expect("opens");
+                CertificateWriter::open(folder.path(), &Owner::nobody(), Room::unwatched())
+                    .expect("opens");
             assert_eq!(known.get(Height(height - 1)).is_some(), height > 1);
             assert_eq!(known.get(Height(height)), None);
             outlet.send(certificate(height)).expect("taken");
             writer.run(&AtomicBool::new(true)).expect("writes");
         }
         let (_, _, known) =
-            CertificateWriter::open(folder.path(), &Owner::nobody()).expect("opens");
+            CertificateWriter::open(folder.path(), &Owner::nobody(), Room::unwatched())
+                .expect("opens");
         assert_eq!(known.get(Height(1)), Some(&certificate(1)));
     }
 

@@ -6,8 +6,8 @@
 
 use quorate_crypto::{IdentityKey, KeyCache};
 use quorate_engine::{Settings, SettingsError, UnfitProtocol};
-use quorate_storage::{Durability, LogConfig};
-use quorate_types::{ClientId, Committee, CommitteeError, CommitteeFile};
+use quorate_storage::{Durability, ExecutorConfig, LogConfig, RoomConfig};
+use quorate_types::{Body, ClientId, Committee, CommitteeError, CommitteeFile};
 use quorate_wan::{Emulation, EmulationError, Topology};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -58,6 +58,10 @@ pub struct NodeConfig {
     /// Beyond it, heights that are executed durably and covered by a snapshot are deleted.
     #[serde(default = "default_retention")]
     pub retention_bytes: u64,
+    /// Bytes of a file that is written ahead and deleted when the disk is full, so that what was
+    /// promised can be finished; 0: none. Absent: a 64th of the file system, at most 64 MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_reserve_bytes: Option<u64>,
     /// Part of a bench or an experiment: settings for comparisons with papers are taken
     /// ([`quorate_engine::Comparison`]).
     #[serde(default)]
@@ -258,6 +262,7 @@ impl NodeConfig {
             gateway_token_file: None,
             durability: Durability::default(),
             retention_bytes: default_retention(),
+            disk_reserve_bytes: None,
             comparison: false,
             service: default_service(),
             genesis: None,
@@ -450,6 +455,25 @@ impl NodeConfig {
         let (durability, retention_bytes) = (self.durability, self.retention_bytes);
         let segment_bytes = LogConfig::default().segment_bytes.min(retention_bytes / 8);
         LogConfig { durability, retention_bytes, segment_bytes }
+    }
+
+    /// Schedule of the state's durable commits: what two segments hold, so that a small log goes
+    /// with small commits.
+    #[must_use]
+    pub fn executor_config(&self) -> ExecutorConfig {
+        let durable_bytes = 2 * self.log_config().segment_bytes;
+        ExecutorConfig { durable_bytes, ..ExecutorConfig::default() }
+    }
+
+    /// Room that the disk should have. It is low when it may not do for what can be written before
+    /// anybody looks again: the next two segments of both logs, as much state in two durable
+    /// commits, and a body for each log that is larger than a segment.
+    #[must_use]
+    pub fn room_config(&self) -> RoomConfig {
+        let segments = 4 * self.log_config().segment_bytes;
+        let state = 2 * self.executor_config().durable_bytes;
+        let low_bytes = segments + state + 2 * Body::BYTES_MAX as u64;
+        RoomConfig { reserve_bytes: self.disk_reserve_bytes, low_bytes }
     }
 
     /// The file that [`NodeConfig::load`] reads back: every field with its comment.

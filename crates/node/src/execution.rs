@@ -3,7 +3,7 @@
 
 use crate::reading::StateViews;
 use crossbeam_channel::{Receiver, Sender};
-use quorate_storage::{Executor, SnapshotJob, Snapshots, StorageError};
+use quorate_storage::{Executor, Room, SnapshotJob, Snapshots, StorageError, WantsRoom};
 use quorate_types::Height;
 use quorate_types::machine::{Executed, ExecutedUpTo, QueryJob, QueryResult, Task};
 use std::sync::Arc;
@@ -29,6 +29,7 @@ pub(crate) struct ExecutionWorker {
     pub(crate) writing: Arc<AtomicBool>,
     /// Views of the state, put out for readers.
     pub(crate) views: Arc<StateViews>,
+    pub(crate) room: Room,
 }
 
 /// Works until the queue's other end is dropped or the validator stops, then makes the state
@@ -65,7 +66,10 @@ impl ExecutionWorker {
                 Ok(Some(Outcome::Executed(executed)))
             }
             Task::Snapshot(height) => self.begin_snapshot(height).map(|()| None),
-            Task::Stage(chunk) => self.snapshots.stage(&chunk).map(|()| None),
+            Task::Stage(chunk) => {
+                let what = ("a chunk of a snapshot", chunk.bytes.len() as u64);
+                self.room.when_there_is(what, || self.snapshots.stage(&chunk)).map(|()| None)
+            }
             Task::Unstage(chunks) => self.snapshots.unstage(&chunks).map(|()| None),
             Task::Install(install) => {
                 let began = Instant::now();
@@ -101,7 +105,7 @@ impl ExecutionWorker {
 /// Writes snapshots until the queue's other end is dropped; `answer` is told which ones there are.
 pub(crate) fn write_snapshots(
     jobs: &Receiver<SnapshotJob>,
-    snapshots: &Snapshots,
+    (snapshots, room): (&Snapshots, &Room),
     (writing, stopping): (&AtomicBool, &AtomicBool),
     answer: &dyn Fn(Vec<Height>) -> bool,
 ) -> Result<(), StorageError> {
@@ -109,12 +113,37 @@ pub(crate) fn write_snapshots(
         if stopping.load(Ordering::Relaxed) {
             break;
         }
-        let manifest = job.write(snapshots)?;
+        write_snapshot(job, snapshots, room)?;
         writing.store(false, Ordering::Release);
-        tracing::debug!(height = %manifest.header.height, chunks = manifest.chunks.len(), "snapshot");
         if !answer(snapshots.heights()) {
             break;
         }
+    }
+    Ok(())
+}
+
+/// Writes one, if there is room for it: the one before is as good for whoever fetches it.
+fn write_snapshot(
+    job: SnapshotJob,
+    snapshots: &Snapshots,
+    room: &Room,
+) -> Result<(), StorageError> {
+    let height = job.height();
+    if room.is_low() {
+        snapshots.keep_newest()?;
+        let figures = room.figures();
+        let (free, low) = (figures.free_bytes, figures.low_bytes);
+        if free < snapshots.newest_bytes() + low / 2 {
+            tracing::warn!(%height, free, "no snapshot is taken: the disk is nearly full");
+            return Ok(());
+        }
+    }
+    match job.write(snapshots) {
+        Ok(manifest) => tracing::debug!(%height, chunks = manifest.chunks.len(), "snapshot"),
+        Err(error) if error.wants_room() => {
+            tracing::warn!(%height, %error, "no snapshot is taken: there is no room for it");
+        }
+        Err(error) => return Err(error),
     }
     Ok(())
 }

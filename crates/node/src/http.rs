@@ -18,6 +18,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use quorate_engine::{GivenUp, Status};
+use quorate_storage::{Room, RoomFigures, RoomLevel};
 use quorate_types::{Height, ReplicaId};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -44,6 +45,8 @@ pub struct Shown {
     pub since: Instant,
     /// Folder of its data, for disk figures.
     pub data_dir: PathBuf,
+    /// Room on the disk that they are on.
+    pub room: Room,
     /// The queues between its threads, once they run.
     pub queues: Option<Queues>,
     /// Set once the replica's first event is handled and until it stops.
@@ -124,6 +127,8 @@ pub struct NodeStatus {
     pub log_bytes: u64,
     /// The lowest height from which on blocks and bodies are kept for others.
     pub oldest_height: Height,
+    /// Room on the disk: while it is low, clients are refused; while it is out, it takes no part.
+    pub disk: RoomFigures,
     /// Resident memory of the process in MiB; `null` where the system does not say.
     pub rss_mb: Option<u64>,
     /// Processor time of the process in seconds; `null` where the system does not say.
@@ -173,7 +178,9 @@ impl Shown {
         let (log_bytes_written, log_syncs) = self.metrics.log_totals();
         let process = Process::now();
         let (log_bytes, oldest_height) = self.metrics.log_kept();
-        let (status, health) = (self.status.load(), self.health.load());
+        let (status, health, disk) =
+            (self.status.load(), self.health.load(), self.room.figures());
+        let not_ready = reasons(&health, &disk);
         NodeStatus {
             replica: (**status).clone(),
             weight: self.weight,
@@ -186,13 +193,14 @@ impl Shown {
             cpu_seconds: process.cpu_seconds,
             log_bytes,
             oldest_height,
-            ready: health.is_ready(),
-            not_ready: health.reasons(),
+            ready: not_ready.is_empty(),
+            not_ready,
             heard: health.heard,
             heard_weight: health.heard_weight,
             has_quorum: health.has_quorum(),
             members: self.members(&status, &health),
             given_up: status.contributions.given_up().copied().collect(),
+            disk,
             config: self.summary.clone(),
         }
     }
@@ -230,6 +238,7 @@ impl Shown {
             uptime_s: self.since.elapsed().as_secs(),
             process: Process::now(),
             disk: Disk::of(&self.data_dir),
+            room: Some(self.room.figures()),
             peers: self.network.members_connected(),
             clients: self.network.clients_connected(),
             outboxes: self.network.queued(),
@@ -251,11 +260,18 @@ async fn metrics(State(shown): State<Shown>, asked: HeaderMap) -> Response {
     aside(move || exposition::answer(&asked, shown.metrics_text())).await
 }
 
-/// Makes a page that looks at files: a slow disk must not hold up the threads that carry votes.
+/// Looks at files on another thread: a slow disk must not hold up those that carry votes.
+async fn aside_of<T: Send + 'static>(
+    look: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, tokio::task::JoinError> {
+    tokio::task::spawn_blocking(look).await
+}
+
+/// Makes a page that looks at files.
 async fn aside<R: IntoResponse + Send + 'static>(
     page: impl FnOnce() -> R + Send + 'static,
 ) -> Response {
-    match tokio::task::spawn_blocking(page).await {
+    match aside_of(page).await {
         Ok(page) => page.into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
@@ -271,12 +287,27 @@ async fn healthz(State(shown): State<Shown>) -> Response {
 
 /// 200 if clients may ask it, and 503 with the reasons otherwise.
 async fn readyz(State(shown): State<Shown>) -> Response {
-    let health = shown.health.load();
+    aside(move || {
+        let mut reasons = reasons(&shown.health.load(), &shown.room.figures());
+        if !shown.healthy.load(Ordering::Relaxed) {
+            reasons.push("not running".to_owned());
+        }
+        let ready = reasons.is_empty();
+        let code = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        (code, Json(Readiness { ready, reasons }))
+    })
+    .await
+}
+
+/// Reasons in words for which clients should ask another validator.
+fn reasons(health: &Health, disk: &RoomFigures) -> Vec<String> {
     let mut reasons = health.reasons();
-    if !shown.healthy.load(Ordering::Relaxed) {
-        reasons.push("not running".to_owned());
+    if disk.level == RoomLevel::Out {
+        let RoomFigures { free_bytes, needed_bytes, .. } = disk;
+        reasons.push(format!(
+            "the disk is full: {free_bytes} bytes are free, {needed_bytes} are needed; it goes on by \
+             itself when there is room"
+        ));
     }
-    let ready = reasons.is_empty();
-    let code = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (code, Json(Readiness { ready, reasons })).into_response()
+    reasons
 }

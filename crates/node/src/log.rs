@@ -4,6 +4,7 @@
 //! megabytes of bodies queued before it.
 //!
 //! Any error is final (★): nothing behind it is released, the thread ends, the validator stops.
+//! A write that finds no room is none: the device waits for it, and with it what is behind.
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use quorate_engine::Frame;

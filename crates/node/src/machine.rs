@@ -12,6 +12,11 @@
 //! full queue makes the pool's thread wait, and through it the readers of the peers concerned.
 //! While the log is far behind, no bulk event is taken at all: a slow disk slows clients and
 //! bodies, never votes.
+//!
+//! While a write waits for room on a full disk, the replica stands still, as if its member were
+//! away: it is given answers alone. What peers send is dropped (lanes may), since whatever came of
+//! it would wait in memory without a bound; clients' requests are refused here, for a refusal of
+//! the replica would wait behind its records.
 
 use crate::clock::{Clock, WallClock};
 use crate::log::{LogQueue, Outgoing};
@@ -21,7 +26,9 @@ use crate::transport::Network;
 use arc_swap::ArcSwap;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, never, select, unbounded};
 use quorate_engine::host::{Barrier, EffectPorts, Gated, LOG_BACKLOG_BYTES_MAX, dispatch};
+use quorate_engine::message::Busy;
 use quorate_engine::{Incoming, Message, Misbehaviour, Replica, Status};
+use quorate_storage::Room;
 use quorate_types::executed::ExecutionCertificate;
 use quorate_types::machine::{CombineJob, Entry, Halt, ReadRequest, Task};
 use quorate_types::{Event, Lane, Machine, Peer, Recipients, Verified};
@@ -101,6 +108,8 @@ pub struct ThreadPorts {
     pub execution: Sender<Task>,
     /// Keeps the certificates of heights.
     pub views: Arc<StateViews>,
+    /// Room on the disk that all of this is written to.
+    pub room: Room,
 }
 
 impl EffectPorts for ThreadPorts {
@@ -234,7 +243,8 @@ impl MachineThread {
                 Next::TimePassed => {}
                 Next::Stop => return Ok(()),
             }
-            if self.replica.next_timeout().is_some_and(|due| due <= now) {
+            let is_due = self.replica.next_timeout().is_some_and(|due| due <= now);
+            if is_due && !self.stands_still() {
                 self.replica.handle_timeout(now);
                 self.changed = true;
             }
@@ -263,6 +273,9 @@ impl MachineThread {
     fn next(&mut self) -> Next {
         if self.stop.try_recv() == Err(TryRecvError::Disconnected) {
             return Next::Stop;
+        }
+        if self.stands_still() {
+            return self.next_answer();
         }
         if let Some(event) = self.ready() {
             return Next::Event(event);
@@ -294,6 +307,29 @@ impl MachineThread {
             return None;
         }
         self.queues.bulk.try_recv().ok()
+    }
+
+    fn stands_still(&self) -> bool {
+        self.ports.room.is_out()
+    }
+
+    /// The next answer; refuses what clients ask for, and drops what peers send.
+    fn next_answer(&mut self) -> Next {
+        let event = select! {
+            recv(self.queues.answers) -> event => event,
+            recv(self.queues.urgent) -> event => event,
+            recv(self.queues.bulk) -> event => event,
+            recv(self.stop) -> _ => return Next::Stop,
+            default(STATUS_INTERVAL) => return Next::TimePassed,
+        };
+        let Ok(Event::Message { from, message }) = event else {
+            return event.map_or(Next::Stop, Next::Event);
+        };
+        if let (Peer::Client(client), Incoming::Request(request)) = (from, message.into_inner()) {
+            let busy = Busy::disk_nearly_full(request.sequence);
+            self.ports.send(Recipients::Client(client), Lane::Client, Message::Busy(busy));
+        }
+        Next::TimePassed
     }
 
     fn log_is_behind(&self) -> bool {

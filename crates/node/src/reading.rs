@@ -7,7 +7,7 @@ use crate::certificates::{CertificateWriter, Certificates};
 use bytes::Bytes;
 use crossbeam_channel::Sender;
 use parking_lot::{Mutex, RwLock};
-use quorate_storage::{Executor, Owner, StateView, StorageError};
+use quorate_storage::{Executor, Owner, Room, StateView, StorageError};
 use quorate_types::Height;
 use quorate_types::executed::ExecutionCertificate;
 use quorate_types::service::{Reader, StateError};
@@ -40,10 +40,12 @@ impl StateViews {
         executor: &Executor,
         data_dir: &Path,
         owner: &Owner,
+        room: Room,
     ) -> Result<(Arc<Self>, Option<CertificateWriter>), StorageError> {
         let reader = executor.reader();
         let folder = data_dir.join("certificates");
-        let kept = reader.as_ref().map(|_| CertificateWriter::open(&folder, owner)).transpose()?;
+        let kept =
+            reader.as_ref().map(|_| CertificateWriter::open(&folder, owner, room)).transpose()?;
         let (writer, outlet, certificates) = match kept {
             Some((writer, outlet, certificates)) => (Some(writer), Some(outlet), certificates),
             None => (None, None, Certificates::default()),

@@ -10,22 +10,24 @@
 //! ```
 //!
 //! Threads by name: `net` (tokio's), `check-votes`, `check-bulk-N`, `machine`, `log`, `read`,
-//! `execute`, `snapshots`. All block when idle: nothing polls but the observer
-//! (`observer`), which looks and probes once a second.
+//! `execute`, `snapshots`, `room`. All block when idle but two: the observer (`observer`), which
+//! looks and probes once a second, and `room`, which looks after the disk.
 //!
 //! It stops in the order in which work flows: the machine first, then the log writes what is queued
 //! and releases what waited for it, then execution makes the state durable, then the network ends.
 //! A failed write, a halt or a panic of any thread stops everything, with the reason as the error.
+//! A write that finds no room waits ([`Room`]).
 
 use crate::clock::{Clock, WallClock};
 use crate::config::{LogFormat, LogLevel, LogSettings};
 use crate::connections::ConnectionLimits;
 use crate::descriptors::{Demand, Descriptors, limit};
+use crate::device::GuardedJournal;
 use crate::execution::{ExecutionWorker, Outcome};
 use crate::guard::{FileGuard, Guard};
 use crate::health::Health;
 use crate::http::{self, Queues, Shown, Summary};
-use crate::log::{Device, Outgoing, Outlet, log_thread};
+use crate::log::{Outgoing, Outlet, log_thread};
 use crate::machine::{EventSender, MachineThread, ThreadPorts, queues};
 use crate::marker::{KeyStatus, Marker};
 use crate::metrics::{Identity, Metrics};
@@ -38,14 +40,14 @@ use crate::transport::frames::IngressContext;
 use crate::transport::inbound::{Listener, Peers};
 use crate::transport::outbound::{OnConnect, member_links};
 use crate::transport::{Limits, Network};
-use crate::{NodeConfig, NodeError, execution, keys};
+use crate::{NodeConfig, NodeError, execution, keys, room};
 use arc_swap::ArcSwap;
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
 use quorate_crypto::KeyFile;
 use quorate_engine::{Replica, ReplicaConfig, Status, Verifier};
 use quorate_storage::{
-    DiskStore, Durability, Entry, Executor, ExecutorConfig, Findings, Journal, JournalReader,
-    JournalStats, LogMark, Owner, RealDisk, Role, Safeguards, SnapshotJob, Snapshots, StorageError,
+    DiskStore, Durability, Executor, Findings, Journal, JournalReader, JournalStats, Owner,
+    RealDisk, Role, Room, RoomyDisk, Safeguards, SnapshotJob, Snapshots, StorageError,
 };
 use quorate_types::machine::{ReadRequest, Recovery, Task};
 use quorate_types::{BodyRef, ClientId, Committee, Event, Lane, ReplicaId, Service};
@@ -341,6 +343,7 @@ impl Validator {
     fn end(&mut self) {
         self.shown.healthy.store(false, Ordering::Relaxed);
         self.stopping.store(true, Ordering::Relaxed);
+        self.shown.room.stop();
         drop(self.machine.take());
         // The pool's threads end with the network, which holds their queues: they are not waited
         // for.
@@ -360,11 +363,10 @@ impl Validator {
         mut threads: Threads,
         (sockets, limits): (Sockets, Limits),
     ) -> Result<(), NodeError> {
-        let Opened { journal, recovery, executor, snapshots, signs, guard, .. } = disk;
+        let Opened { journal, recovery, executor, snapshots, signs, room, guard, .. } = disk;
         let (network, metrics) = (Arc::clone(&self.shown.network), Arc::clone(&self.shown.metrics));
         let (events, queues) = queues();
         let pool = start_pool(&threads, origin, &metrics, events.clone(), config.verify_threads)?;
-        metrics.log(journal.stats());
         let (read, reads) = unbounded();
         let (reader, answers) = (journal.reader(), events.clone());
         let (execution, tasks) = unbounded();
@@ -375,20 +377,21 @@ impl Validator {
             read,
             metrics: Arc::clone(&metrics),
         };
-        let device = GuardedJournal::new(journal, guard, &metrics);
+        let device = GuardedJournal::new(journal, guard, &metrics, &room, config.retention_bytes);
         let (log, log_thread) = log_thread(Box::new(device), Box::new(outlet));
         self.shown.queues = Some(Queues::of(&events, &log, &pool));
         let (jobs, jobs_in) = bounded(1);
         let writing = Arc::new(AtomicBool::new(false));
-        let (views, writer) = StateViews::open(&executor, &config.data_dir, &origin.owner(config))?;
+        let (views, writer) =
+            StateViews::open(&executor, &config.data_dir, &origin.owner(config), room.clone())?;
         self.reading = Reading::new(&views);
-        let put_out = Arc::clone(&views);
         let ports = ThreadPorts {
             log,
             network: Arc::clone(&network),
             pool: pool.clone(),
             execution,
-            views,
+            views: Arc::clone(&views),
+            room: room.clone(),
         };
         let replica = Replica::new(origin.replica(config, signs));
         let (machine, stop) = bounded(0);
@@ -397,14 +400,13 @@ impl Validator {
         let machine = MachineThread::new(replica, ports, queues, stop, origin.wall, status);
         #[cfg(feature = "liar")]
         let machine = machine.speaking_with(origin.start_voice(&threads, &network)?);
-        let first = Event::Recovered(Box::new(recovery));
+        room::spawn_watch(&mut threads, &room, &events)?;
         if let Some(writer) = writer {
             let ends = Arc::clone(&threads.stopping);
-            threads.spawn("certificates", move || Ok(writer.run(&ends)?))?;
+            room::spawn(&mut threads, "certificates", &room, move || writer.run(&ends))?;
         }
-
-        threads.spawn("machine", move || Ok(machine.run(first)?))?;
-        threads.spawn("log", move || Ok(log_thread.run()?))?;
+        threads.spawn("machine", move || Ok(machine.run(Event::Recovered(Box::new(recovery)))?))?;
+        room::spawn(&mut threads, "log", &room, move || log_thread.run())?;
         let stored = snapshots.clone();
         threads.spawn("read", move || Ok(read_back(&reader, &stored, &reads, &answers)?))?;
         let sink = Arc::new(events.clone());
@@ -413,10 +415,11 @@ impl Validator {
             snapshots: snapshots.clone(),
             jobs,
             writing: Arc::clone(&writing),
-            views: put_out,
+            views,
+            room: room.clone(),
         };
         spawn_execution(&mut threads, worker, tasks, events.clone())?;
-        spawn_snapshots(&mut threads, snapshots, jobs_in, writing, events.clone())?;
+        spawn_snapshots(&mut threads, (snapshots, room), jobs_in, writing, events.clone())?;
         self.threads = threads.handles;
         let on_connect: OnConnect = Arc::new(move |member| {
             events.answer(Event::Connected(member));
@@ -590,6 +593,7 @@ impl Origin {
             },
             since: Instant::now(),
             data_dir: config.data_dir.clone(),
+            room: disk.room.clone(),
             queues: None,
             healthy: Arc::default(),
             health: Arc::new(ArcSwap::from_pointee(Health::starting(self.committee.weights()))),
@@ -647,6 +651,7 @@ struct Opened {
     findings: Findings,
     /// Told of every group; `None` where nothing is promised, or nothing more may be.
     guard: Option<Box<dyn Guard>>,
+    room: Room,
 }
 
 impl Opened {
@@ -669,17 +674,22 @@ impl Opened {
             // Before there is a log again: the next start must not take it for the lost one.
             marker.write(chain, KeyStatus::Lost)?;
         }
-        let open = |folder: &Path| match config.durability {
-            Durability::Fsync => RealDisk::open(folder),
-            Durability::Os => RealDisk::open(folder).map(RealDisk::without_zeroing),
+        let room = Room::open(&config.data_dir, &config.room_config())?;
+        let open = |folder: &Path| {
+            let disk = match config.durability {
+                Durability::Fsync => RealDisk::open(folder),
+                Durability::Os => RealDisk::open(folder).map(RealDisk::without_zeroing),
+            };
+            disk.map(|disk| RoomyDisk::new(disk, room.clone()))
         };
         let disk = open(&log)?;
         let bodies = open(&config.data_dir.join("bodies"))?;
         let snapshots = RealDisk::open(&config.data_dir.join("snapshots"))?;
         let snapshots = Snapshots::open(Box::new(snapshots), &owner)?;
-        let store = DiskStore::open(&config.data_dir.join("state"), &owner)?;
+        let state = config.data_dir.join("state");
+        let store = DiskStore::open_within(&state, &owner, room.clone())?;
         let (executor, executed) =
-            Executor::open(Box::new(store), service, ExecutorConfig::default())?;
+            Executor::open(Box::new(store), service, config.executor_config())?;
         let mut safeguards = Safeguards::default();
         // Neither is touched once the log is lost: it may be found again.
         let mut guard = guard.filter(|_| !lost);
@@ -710,7 +720,7 @@ impl Opened {
         }
         let signs = !config.follow_only && guard.is_some();
         let guard = guard.map(|guard| Box::new(guard) as Box<dyn Guard>);
-        Ok(Self { journal, recovery, executor, snapshots, signs, findings, guard })
+        Ok(Self { journal, recovery, executor, snapshots, signs, room, findings, guard })
     }
 }
 
@@ -791,48 +801,6 @@ impl Outlet for LogOutlet {
     }
 }
 
-/// A journal that has its guard told of what is committed, and says how long that takes.
-struct GuardedJournal {
-    journal: Journal,
-    guard: Option<Box<dyn Guard>>,
-    /// Record that the guard was told of last.
-    told: Option<LogMark>,
-    metrics: Arc<Metrics>,
-}
-
-impl GuardedJournal {
-    fn new(journal: Journal, guard: Option<Box<dyn Guard>>, metrics: &Arc<Metrics>) -> Self {
-        Self { journal, guard, told: None, metrics: Arc::clone(metrics) }
-    }
-}
-
-impl Device for GuardedJournal {
-    fn write(&mut self, entry: &Entry) -> Result<(), StorageError> {
-        self.journal.write(entry)
-    }
-
-    fn commit(&mut self) -> Result<(), StorageError> {
-        let began = Instant::now();
-        self.journal.commit()?;
-        let mark = self.journal.committed().filter(|mark| self.told != Some(*mark));
-        if let Some((guard, mark)) = self.guard.as_mut().zip(mark) {
-            guard.advance(mark)?;
-            self.told = Some(mark);
-        }
-        self.metrics.commit_took(began.elapsed());
-        Ok(())
-    }
-
-    fn close(&mut self) -> Result<(), StorageError> {
-        self.journal.close()?;
-        self.guard.as_mut().map_or(Ok(()), |guard| guard.close())
-    }
-
-    fn stats(&self) -> JournalStats {
-        self.journal.stats()
-    }
-}
-
 /// Starts the threads that check messages and combine shares.
 fn start_pool(
     threads: &Threads,
@@ -857,8 +825,8 @@ fn spawn_execution(
     tasks: Receiver<Task>,
     events: EventSender,
 ) -> Result<(), NodeError> {
-    let stopping = Arc::clone(&threads.stopping);
-    threads.spawn("execute", move || {
+    let (stopping, room) = (Arc::clone(&threads.stopping), worker.room.clone());
+    room::spawn(threads, "execute", &room, move || {
         let answer = |outcome| {
             events.answer(match outcome {
                 Outcome::Executed(executed) => Event::Executed(executed),
@@ -867,14 +835,14 @@ fn spawn_execution(
                 Outcome::Queried(ticket, asked) => Event::Queried(ticket, asked),
             })
         };
-        Ok(execution::run(worker, &tasks, &stopping, &answer)?)
+        execution::run(worker, &tasks, &stopping, &answer)
     })
 }
 
 /// Starts the thread that writes snapshots; `writing` is set while it has one under way.
 fn spawn_snapshots(
     threads: &mut Threads,
-    snapshots: Snapshots,
+    (snapshots, room): (Snapshots, Room),
     jobs: Receiver<SnapshotJob>,
     writing: Arc<AtomicBool>,
     events: EventSender,
@@ -883,7 +851,7 @@ fn spawn_snapshots(
     threads.spawn("snapshots", move || {
         give_way();
         let answer = |heights| events.answer(Event::Snapshotted(heights));
-        Ok(execution::write_snapshots(&jobs, &snapshots, (&writing, &stopping), &answer)?)
+        Ok(execution::write_snapshots(&jobs, (&snapshots, &room), (&writing, &stopping), &answer)?)
     })
 }
 

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test program uses its own part")]
 
 pub(crate) mod door;
+pub(crate) mod mounts;
 
 use quorate_crypto::{IdentitySecret, KeyCache};
 use quorate_lab::processes::Processes;

@@ -13,6 +13,7 @@ mod several;
 mod source;
 mod values;
 
+pub use files::DiskNeeds;
 pub use nearest::nearest;
 
 use super::NodeConfig;
@@ -76,6 +77,8 @@ pub struct Checked {
     /// Descriptors that it would have, if the process had this one's hard limit; `None` where they
     /// are too few, or the committee is not known.
     pub descriptors: Option<Descriptors>,
+    /// Disk that it needs, and that is free; `None` where that is not known.
+    pub disk: Option<DiskNeeds>,
     /// Findings in the order of files and lines.
     pub findings: Vec<Finding>,
     /// Facts that comparisons with other files need.
@@ -126,6 +129,7 @@ fn check_one(file: &Path, service: &dyn Fn(&str) -> Result<(), String>) -> Check
         sealed: None,
         committee: None,
         descriptors: None,
+        disk: None,
         findings: Vec::new(),
         facts: Facts::default(),
     };
@@ -162,7 +166,7 @@ fn look_around(source: &Source, config: NodeConfig, checked: &mut Checked, notes
         }
     }
     if source.has("", "data_dir") {
-        files::data(source, &config, committee.map(Committee::chain), notes);
+        checked.disk = files::data(source, &config, committee.map(Committee::chain), notes);
     }
     let own = checked.member.zip(committee).and_then(|(member, committee)| {
         committee.address(quorate_types::ReplicaId(member)).map(str::to_owned)

@@ -280,6 +280,12 @@ const NODE: &[Field] = &[
          durably and covered by the older of the last two snapshots is deleted beyond it. A \
          validator that was away for longer than everybody's log fetches a snapshot.",
     ),
+    field(
+        "disk_reserve_bytes",
+        Kind::Number { unit: "bytes", min: 0, max: NO_BOUND, rule: "" },
+        FieldDefault::Words("a 64th of the file system, at most 67108864"),
+        "A file of so many zeroes in data_dir, which is deleted when the disk is full so that what was          promised can be finished, and written again when there is room; 0 for none. Before it is          touched clients are refused (docs/OPERATING.md, A full disk).",
+    ),
     flag(
         "comparison",
         "true: this validator is part of a bench or an experiment, and takes the replica's settings for \

@@ -5,6 +5,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use quorate_storage::RoomFigures;
 use quorate_types::{Lane, ReplicaId};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +16,8 @@ pub(crate) struct HostFigures {
     pub(crate) uptime_s: u64,
     pub(crate) process: Process,
     pub(crate) disk: Disk,
+    /// Room on it, where it is looked after.
+    pub(crate) room: Option<RoomFigures>,
     /// Other members whose lanes are all connected.
     pub(crate) peers: usize,
     pub(crate) clients: usize,
@@ -65,6 +68,9 @@ pub(super) struct HostGauges {
     log_disk: Gauge,
     state_disk: Gauge,
     disk_free: Gauge,
+    disk_low: Gauge,
+    disk_needed: Gauge,
+    disk_reserve: Gauge,
     peers: Gauge,
     clients: Gauge,
     outbox_frames: Family<Labels, Gauge>,
@@ -88,6 +94,9 @@ impl HostGauges {
         add("log_disk_bytes", "Disk taken by the log", &gauges.log_disk);
         add("state_disk_bytes", "Disk taken by the state store", &gauges.state_disk);
         add("disk_free_bytes", "Disk free where the data are kept", &gauges.disk_free);
+        add("disk_low_bytes", "With less disk free clients are refused", &gauges.disk_low);
+        add("disk_needed_bytes", "Disk that waiting writes need", &gauges.disk_needed);
+        add("disk_reserve_bytes", "Disk set aside; 0 once it is in use", &gauges.disk_reserve);
         add("peers_connected", "Other members whose lanes are all connected", &gauges.peers);
         add("clients_connected", "Clients connected", &gauges.clients);
         add("log_backlog_bytes", "Bodies that wait to be written to the log", &gauges.log_backlog);
@@ -130,6 +139,11 @@ impl HostGauges {
         set(&self.log_disk, figures.disk.log_bytes);
         set(&self.state_disk, figures.disk.state_bytes);
         set(&self.disk_free, figures.disk.free_bytes.unwrap_or(0));
+        if let Some(room) = &figures.room {
+            set(&self.disk_low, room.low_bytes);
+            set(&self.disk_needed, room.needed_bytes);
+            set(&self.disk_reserve, room.reserve_bytes);
+        }
         set(&self.peers, figures.peers as u64);
         set(&self.clients, figures.clients as u64);
         for (lane, frames, bytes) in &figures.outboxes {
@@ -169,6 +183,11 @@ impl Disk {
             state_bytes: bytes_in(&data_dir.join("state")),
             free_bytes: system.map(|system| system.f_bavail.saturating_mul(system.f_frsize)),
         }
+    }
+
+    /// Bytes of the files in a folder; 0 if there is none.
+    pub(crate) fn in_folder(folder: &Path) -> u64 {
+        bytes_in(folder)
     }
 }
 

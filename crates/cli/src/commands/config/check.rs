@@ -72,6 +72,9 @@ fn describe(checked: &Checked) -> String {
     if let Some(descriptors) = checked.descriptors {
         text.push_str(&output::indented(&format!("descriptors: {descriptors}"), 2, 6));
     }
+    if let Some(disk) = checked.disk {
+        text.push_str(&output::indented(&format!("disk: {disk}"), 2, 6));
+    }
     let mut place = Some(&checked.file);
     for finding in &checked.findings {
         if place != Some(&finding.file) {

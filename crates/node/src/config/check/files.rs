@@ -9,12 +9,11 @@ use crate::metrics::Disk;
 use quorate_crypto::{KeyFileError, PublicKeys, StoredKeys};
 use quorate_types::{ChainId, Committee, CommitteeFile};
 use rustix::fs::{Access, access, statvfs};
+use serde::Serialize;
+use std::fmt;
 use std::path::Path;
 
 const GIB: u64 = 1 << 30;
-
-/// Free bytes below which a validator stops soon.
-const SPACE_LEAST: u64 = GIB;
 
 /// Free bytes below which an operator should make room.
 const SPACE_GOOD: u64 = 20 * GIB;
@@ -96,12 +95,12 @@ pub(super) fn data(
     config: &NodeConfig,
     chain: Option<ChainId>,
     notes: &mut Notes,
-) {
+) -> Option<DiskNeeds> {
     let place = source.at("", "data_dir");
     let data = &config.data_dir;
     if data.exists() && !data.is_dir() {
         notes.error(place, format!("data_dir {} is not a folder", data.display()), "name a folder");
-        return;
+        return None;
     }
     let existing = data.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
     if access(existing, Access::WRITE_OK | Access::EXEC_OK).is_err() {
@@ -112,8 +111,9 @@ pub(super) fn data(
         let hint = format!("let the validator's user write in {}", existing.display());
         notes.error(place, problem, hint);
     }
-    check_space(source, config, existing, notes);
-    let Some(chain) = chain else { return };
+    let needs = DiskNeeds::of(config, existing)?;
+    check_space(source, &needs, notes);
+    let Some(chain) = chain else { return Some(needs) };
     // What cannot be read is reported where it is.
     let lost = Marker::beside(&config.key).is_lost(chain, &data.join("log")).unwrap_or(false);
     if lost && !config.follow_only && !config.learner {
@@ -125,16 +125,76 @@ pub(super) fn data(
                     new key and a committee file that names it (docs/OPERATING.md)";
         notes.warning(place, problem, hint);
     }
+    Some(needs)
 }
 
-fn check_space(source: &Source, config: &NodeConfig, folder: &Path, notes: &mut Notes) {
-    let Ok(system) = statvfs(folder) else { return };
-    let free = system.f_bavail.saturating_mul(system.f_frsize);
-    let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / GIB as f64);
-    let growth = config.retention_bytes.saturating_sub(Disk::of(&config.data_dir).log_bytes);
+/// Disk that a validator asks for beside what its files take already, and what there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct DiskNeeds {
+    /// Bytes by which the log may still grow within `retention_bytes`.
+    pub log_bytes: u64,
+    /// Bytes of two snapshots of the state as it is.
+    pub snapshot_bytes: u64,
+    /// Bytes of the reserve, if it is not written yet.
+    pub reserve_bytes: u64,
+    /// Bytes below which clients are refused.
+    pub low_bytes: u64,
+    /// Bytes that are free.
+    pub free_bytes: u64,
+}
+
+impl DiskNeeds {
+    /// Needs of a validator whose data are, or will be, on the disk of `folder`; `None` if the
+    /// system does not say.
+    fn of(config: &NodeConfig, folder: &Path) -> Option<Self> {
+        let system = statvfs(folder).ok()?;
+        let (room, disk) = (config.room_config(), Disk::of(&config.data_dir));
+        let snapshots = Disk::in_folder(&config.data_dir.join("snapshots"));
+        let has_reserve = config.data_dir.join("reserve").exists();
+        Some(Self {
+            log_bytes: config.retention_bytes.saturating_sub(disk.log_bytes),
+            snapshot_bytes: (2 * disk.state_bytes).saturating_sub(snapshots),
+            reserve_bytes: if has_reserve { 0 } else { room.reserve_in(folder) },
+            low_bytes: room.low_bytes,
+            free_bytes: system.f_bavail.saturating_mul(system.f_frsize),
+        })
+    }
+
+    fn total(&self) -> u64 {
+        let own = self.log_bytes.saturating_add(self.snapshot_bytes);
+        own.saturating_add(self.reserve_bytes).saturating_add(self.low_bytes)
+    }
+}
+
+impl fmt::Display for DiskNeeds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { log_bytes, snapshot_bytes, reserve_bytes, low_bytes, free_bytes } = *self;
+        let (total, free) = (gib(self.total()), gib(free_bytes));
+        write!(
+            f,
+            "{total} GiB and the state's growth, of {free} GiB that are free: log {} more, snapshots {} \
+             more, reserve {} more; clients are refused below {}",
+            gib(log_bytes),
+            gib(snapshot_bytes),
+            gib(reserve_bytes),
+            gib(low_bytes)
+        )
+    }
+}
+
+/// So many bytes in GiB.
+fn gib(bytes: u64) -> String {
+    format!("{:.2}", bytes as f64 / GIB as f64)
+}
+
+fn check_space(source: &Source, needs: &DiskNeeds, notes: &mut Notes) {
+    let (free, growth) = (needs.free_bytes, needs.total());
     if growth > free {
-        let problem =
-            format!("the log may still grow by {}, and {} GiB are free", gib(growth), free / GIB);
+        let problem = format!(
+            "log, snapshots and reserve may still grow by {} GiB, and {} GiB are free",
+            gib(growth),
+            gib(free)
+        );
         let hint = "lower retention_bytes, make room, or name another disk";
         notes.error(source.at("", "retention_bytes"), problem, hint);
         return;
@@ -142,11 +202,7 @@ fn check_space(source: &Source, config: &NodeConfig, folder: &Path, notes: &mut 
     if free >= SPACE_GOOD {
         return;
     }
-    let problem = format!("{} are free where data_dir is", gib(free));
-    let hint = "a validator whose disk is full stops: make room, or name another disk";
-    if free < SPACE_LEAST {
-        notes.error(source.at("", "data_dir"), problem, hint);
-    } else {
-        notes.warning(source.at("", "data_dir"), problem, hint);
-    }
+    let problem = format!("{} GiB are free where data_dir is", gib(free));
+    let hint = "a validator whose disk is full takes no part: make room, or name another disk";
+    notes.warning(source.at("", "data_dir"), problem, hint);
 }

@@ -1,0 +1,254 @@
+//! Real processes whose disks fill: nobody ends, clients are told, and with room all goes on.
+//!
+//! Each test mounts small file systems in a process of its own (`common::mounts`).
+
+mod common;
+
+use common::door::{Answer, Door, open_gateway};
+use common::mounts::{Ballast, free, mount, with_own_mounts};
+use common::{Net, TIMEOUT, edit, json, wait_for};
+use quorate_node::ports::free_ports;
+use serde_json::Value;
+use std::net::TcpStream;
+use std::path::Path;
+use std::thread;
+use std::time::Instant;
+
+const MEMBERS: u16 = 4;
+
+const MIB: u64 = 1024 * 1024;
+
+/// Bytes of a value.
+const VALUE_BYTES: usize = 60_000;
+
+/// Values that a member executes while it has room and others go on without it.
+const WRITES: u64 = 40;
+
+/// Four validators of the key-value store with a gateway each, little log and many snapshots, whose
+/// data are where `data` says.
+fn committee(data: impl Fn(usize) -> Option<String>) -> (Net, Vec<Door>) {
+    let base = free_ports(MEMBERS).expect("free ports");
+    let door = |index| Door { address: format!("127.0.0.1:{}", base + index), token: None };
+    let doors: Vec<Door> = (0..MEMBERS).map(door).collect();
+    let net = Net::start_with(MEMBERS, "ed25519", &["--service", "kv"], |configs| {
+        for (index, (config, door)) in configs.iter().zip(&doors).enumerate() {
+            edit(config, "retention_bytes = 1073741824", "retention_bytes = 4194304");
+            edit(config, "snapshot_every = 1024", "snapshot_every = 32");
+            open_gateway(config, &door.address);
+            if let Some(folder) = data(index) {
+                edit(config, "data_dir = \"data\"", &format!("data_dir = \"{folder}\""));
+            }
+        }
+    });
+    net.wait_connected();
+    for door in &doors {
+        wait_for("the gateway to be open", || TcpStream::connect(&door.address).ok());
+        wait_for("the gateway to be connected", || {
+            (door.get("/v1/status").json(200)["members_connected"] == MEMBERS).then_some(())
+        });
+    }
+    (net, doors)
+}
+
+fn value(key: &str) -> Vec<u8> {
+    key.bytes().cycle().take(VALUE_BYTES).collect()
+}
+
+fn put(door: &Door, key: &str) -> Answer {
+    door.ask("PUT", &format!("/v1/kv/{key}"), value(key))
+}
+
+/// Writes under keys of its own until it is told that the disks are full; the keys that were
+/// acknowledged.
+fn write_until_full(door: &Door, name: &str) -> Vec<String> {
+    let mut acknowledged = Vec::new();
+    let deadline = Instant::now() + 5 * TIMEOUT;
+    for number in 0.. {
+        assert!(Instant::now() < deadline, "{name} is never told that the disk is full");
+        let key = format!("{name}-{number}");
+        let answer = put(door, &key);
+        match answer.status {
+            200 => acknowledged.push(key),
+            507 => {
+                assert!(answer.text().contains("disk is nearly full"), "{}", answer.text());
+                break;
+            }
+            // Slow, and nothing is promised.
+            429 | 504 => {}
+            other => panic!("{other}: {}", answer.text()),
+        }
+    }
+    acknowledged
+}
+
+fn expect_all_run(net: &mut Net) {
+    if let Some((index, status)) = net.processes.find_exited() {
+        panic!("validator {index} ended with {status}:\n{}", net.processes.log_tail(index, 8));
+    }
+}
+
+/// Room as `/status` shows it.
+fn disk(http: &str) -> Value {
+    let status = Door { address: http.to_owned(), token: None };
+    status.get("/status").json(200)["disk"].clone()
+}
+
+fn metric(http: &str, name: &str) -> f64 {
+    let page = Door { address: http.to_owned(), token: None }.get("/metrics").text();
+    let line = page.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+    line.and_then(|value| value.parse().ok()).expect("a metric")
+}
+
+/// Asks until the write is taken.
+fn put_at_last(door: &Door, key: &str) {
+    wait_for("a write to be taken again", || (put(door, key).status == 200).then_some(()));
+}
+
+fn expect_kept(door: &Door, keys: &[String]) {
+    for key in keys {
+        let answer = door.get(&format!("/v1/kv/{key}"));
+        assert_eq!(answer.status, 200, "{key} was acknowledged: {}", answer.text());
+        assert!(answer.body == value(key), "{key} has another value");
+    }
+}
+
+#[test]
+fn four_validators_on_a_full_disk_refuse_lose_nothing_and_go_on() {
+    let name = "four_validators_on_a_full_disk_refuse_lose_nothing_and_go_on";
+    with_own_mounts(name, || {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().join("disk");
+        mount(&folder, 110);
+        let data = |index| Some(format!("{}/validator-{index}", folder.display()));
+        let (mut net, doors) = committee(data);
+        let first = Ballast::leaving(&folder, "ballast", 60 * MIB);
+        let mut acknowledged = fill(&doors, "first");
+        assert!(!acknowledged.is_empty());
+        println!("{} writes were acknowledged before the disk was full", acknowledged.len());
+        expect_all_run(&mut net);
+
+        // Not a byte is left, and whoever writes is told.
+        let second = Ballast::leaving(&folder, "more", 0);
+        acknowledged.extend(fill(&doors, "full"));
+        expect_all_run(&mut net);
+
+        second.remove();
+        first.remove();
+        for (index, door) in doors.iter().enumerate() {
+            let key = format!("again-{index}");
+            put_at_last(door, &key);
+            acknowledged.push(key);
+        }
+        for door in &doors {
+            expect_kept(door, &acknowledged);
+        }
+        wait_for("all to have one state", || net.level());
+        for http in &net.http {
+            wait_for("the reserve to be back", || (disk(http)["level"] == "enough").then_some(()));
+        }
+        expect_all_run(&mut net);
+    });
+}
+
+/// Writes at all doors at once until each is told that the disks are full.
+fn fill(doors: &[Door], name: &str) -> Vec<String> {
+    thread::scope(|scope| {
+        let writer =
+            |(index, door)| scope.spawn(move || write_until_full(door, &format!("{name}-{index}")));
+        let writers: Vec<_> = doors.iter().enumerate().map(writer).collect();
+        writers.into_iter().flat_map(|writer| writer.join().expect("it wrote")).collect()
+    })
+}
+
+#[test]
+fn one_full_validator_of_four_costs_the_others_nothing_and_catches_up() {
+    let name = "one_full_validator_of_four_costs_the_others_nothing_and_catches_up";
+    with_own_mounts(name, || {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().join("disk");
+        mount(&folder, 110);
+        let full = usize::from(MEMBERS) - 1;
+        let data = |index| (index == full).then(|| folder.display().to_string());
+        let (mut net, doors) = committee(data);
+        let ballast = Ballast::leaving(&folder, "ballast", 10 * MIB);
+        let mut written = Vec::new();
+        let write = |written: &mut Vec<String>| {
+            let key = format!("k{}", written.len());
+            put_at_last(&doors[0], &key);
+            written.push(key);
+        };
+        wait_for_out(&net.http[full], || write(&mut written));
+        expect_out(&net, full, &folder);
+
+        let executed = net.looks()[0].as_ref().expect("it answers").operations;
+        (0..WRITES).for_each(|_| write(&mut written));
+        expect_all_run(&mut net);
+        wait_for("the others to go on", || {
+            net.looks()[0].as_ref().filter(|look| look.operations >= executed + WRITES).map(drop)
+        });
+        let refused = put(&doors[full], "at-its-door");
+        assert_eq!(refused.status, 200, "another member takes it: {}", refused.text());
+
+        ballast.remove();
+        wait_for("it to have room", || (disk(&net.http[full])["level"] == "enough").then_some(()));
+        // An idle committee says nothing: what it missed it learns with the next decision.
+        write(&mut written);
+        wait_for("it to catch up", || net.level());
+        wait_for("it to be ready", || (readyz(&net.http[full]).status == 200).then_some(()));
+        expect_kept(&doors[full], &written);
+        expect_all_run(&mut net);
+    });
+}
+
+fn readyz(http: &str) -> Answer {
+    Door { address: http.to_owned(), token: None }.get("/readyz")
+}
+
+/// Writes until this validator's disk is so full that it takes no part.
+fn wait_for_out(http: &str, mut write: impl FnMut()) {
+    let deadline = Instant::now() + 5 * TIMEOUT;
+    while disk(http)["level"] != "out" {
+        assert!(Instant::now() < deadline, "its disk never fills: {}", disk(http));
+        write();
+    }
+}
+
+/// A validator that waits for room says so wherever it is looked at.
+fn expect_out(net: &Net, index: usize, folder: &Path) {
+    let http = &net.http[index];
+    let health = readyz(http);
+    assert_eq!(health.status, 503);
+    assert!(health.text().contains("the disk is full"), "{}", health.text());
+    assert!(metric(http, "quorate_disk_needed_bytes") > 0.0);
+    assert_eq!(metric(http, "quorate_disk_reserve_bytes"), 0.0, "it was released");
+    assert!(!folder.join("reserve").exists());
+    let log = net.processes.log_tail(index, 40);
+    assert!(log.contains("the disk is full") && log.contains("needed="), "{log}");
+}
+
+#[test]
+fn config_check_states_the_reserve_and_what_the_disk_lacks() {
+    let name = "config_check_states_the_reserve_and_what_the_disk_lacks";
+    with_own_mounts(name, || {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().join("disk");
+        mount(&folder, 110);
+        let net = place.path().join("net");
+        let base = free_ports(8).expect("free ports").to_string();
+        json(&["testnet", net.to_str().expect("plain"), "--base-port", &base, "--json"]);
+        let config = net.join("validator-0/config.toml");
+        edit(&config, "data_dir = \"data\"", &format!("data_dir = \"{}\"", folder.display()));
+        let text = config.to_str().expect("plain");
+        let large = common::quorate(&["config", "check", text]);
+        assert_eq!(large.status.code(), Some(2), "1 GiB of log does not fit");
+        edit(&config, "retention_bytes = 1073741824", "retention_bytes = 4194304");
+        edit(&config, "# disk_reserve_bytes = 1", "disk_reserve_bytes = 5242880");
+        let small = common::quorate(&["config", "check", text, "--allow-warnings"]);
+        let said = common::stdout(&small).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(small.status.code(), Some(0), "{said}");
+        assert!(said.contains("disk: ") && said.contains("reserve 0.00 more"), "{said}");
+        let checked = json(&["config", "check", text, "--json", "--allow-warnings"]);
+        assert_eq!(checked["files"][0]["disk"]["reserve_bytes"], 5 * MIB);
+        assert!(free(&folder) > 100 * MIB, "nothing was written");
+    });
+}

@@ -1,0 +1,73 @@
+//! The thread that looks after the room on the disk.
+//!
+//! Nothing tells a process that room came or went, so that this thread alone looks every now and
+//! then; it tells the machine, and the log of every change.
+
+use crate::NodeError;
+use crate::machine::EventSender;
+use crate::threads::Threads;
+use quorate_storage::{Room, RoomFigures, RoomLevel, StorageError};
+use quorate_types::Event;
+use std::time::Duration;
+
+/// Pause between two looks. What may be written meanwhile is what the threshold leaves room for.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Starts the thread that looks until [`Room::stop`]. From now on writers wait.
+pub(crate) fn spawn_watch(
+    threads: &mut Threads,
+    room: &Room,
+    events: &EventSender,
+) -> Result<(), NodeError> {
+    let (room, events) = (room.clone(), events.clone());
+    room.wait_from_now_on();
+    threads.spawn("room", move || {
+        watch(&room, &events);
+        Ok(())
+    })
+}
+
+fn watch(room: &Room, events: &EventSender) {
+    let mut was_low = false;
+    while room.rest(PAUSE) {
+        let figures = room.look();
+        let is_low = figures.level > RoomLevel::Enough;
+        if is_low != was_low {
+            was_low = is_low;
+            log(&figures);
+            events.answer(Event::DiskNearlyFull(is_low));
+        }
+    }
+}
+
+fn log(figures: &RoomFigures) {
+    let RoomFigures { level, free_bytes, low_bytes, reserve_bytes, .. } = *figures;
+    if level == RoomLevel::Enough {
+        tracing::info!(free_bytes, reserve_bytes, "the disk has room again: clients are served");
+    } else {
+        tracing::warn!(
+            free_bytes,
+            low_bytes,
+            reserve_bytes,
+            "the disk is nearly full: clients are refused, and what may go is deleted"
+        );
+    }
+}
+
+/// Starts a thread that writes. One that was stopped while it waited for room has lost nothing that
+/// anybody was told of: what it was to write is as if it had not been asked for.
+pub(crate) fn spawn(
+    threads: &mut Threads,
+    name: &'static str,
+    room: &Room,
+    work: impl FnOnce() -> Result<(), StorageError> + Send + 'static,
+) -> Result<(), NodeError> {
+    let room = room.clone();
+    threads.spawn(name, move || match work() {
+        Err(error) if room.gave_up() => {
+            tracing::warn!(%error, "stopped while the disk is full: what waited is not written");
+            Ok(())
+        }
+        result => Ok(result?),
+    })
+}
