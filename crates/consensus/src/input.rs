@@ -63,6 +63,8 @@ pub enum Input {
         /// Member that announces decided bodies as pending, or that is reached again.
         to: ReplicaId,
     },
+    /// ★ Sign nothing from now on: another holder of the key signed what this one does not know.
+    StopSigning,
     /// `true` while the engine holds bodies that are not decided. The view timer runs only while
     /// there is such work, here or in an undecided block.
     Work(bool),

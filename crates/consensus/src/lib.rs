@@ -35,6 +35,7 @@ mod protocol_view;
 #[cfg(test)]
 mod random_draws;
 pub mod sbft;
+mod signed_statement;
 pub mod tally;
 mod verifier;
 pub mod verify;
@@ -52,5 +53,6 @@ pub use occupancy::Occupancy;
 pub use output::{Decided, Output, ProposeRequest};
 pub use protocol::Protocol;
 pub use protocol_view::{ProtocolStatus, ProtocolView};
+pub use signed_statement::{SignedStatement, Statement, StatementProof};
 pub use verifier::{ProposalKey, Verifier};
 pub use verify::{VerifiedRun, check_anchor, check_certified};

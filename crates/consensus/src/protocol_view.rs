@@ -4,7 +4,7 @@
 //! vote: a driver that fetches, proposes or releases needs only blocks, bodies, records as bytes,
 //! and the order in which members lead.
 
-use crate::{IgnoredCounts, Message, Occupancy};
+use crate::{IgnoredCounts, Message, Occupancy, SignedStatement, Statement};
 use bytes::Bytes;
 use quorate_types::{BlockId, BodyRef, Payload, ReplicaId, View};
 use std::collections::BTreeSet;
@@ -60,6 +60,14 @@ pub trait ProtocolView: fmt::Debug {
 
     /// Payload that a decided record orders; `None` for bytes that are no record.
     fn record_payload(&self, record: &Bytes) -> Option<Payload>;
+
+    /// ★ Returns `true` if the machine's promises account for a statement of this replica: it made
+    /// it, or it will never make one that contradicts it. What is durable before a signature leaves
+    /// always does; records older than the signature do not.
+    fn accounts_for(&self, statement: &Statement) -> bool;
+
+    /// Newest statements of a member that certificates here prove; a few.
+    fn certified_statements(&self, signer: ReplicaId) -> Vec<SignedStatement>;
 
     /// Number of these decided records, oldest first, that can be served together: the last of
     /// them must carry a proof of its own.

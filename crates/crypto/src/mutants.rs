@@ -191,6 +191,13 @@ pub enum Mutant {
     SignAfterSetBack,
     /// Storage: promises that a log lacks are made up for by a copy that does not go as far.
     RepairFromStaleCopy,
+    /// A member acts on its records before others told it what it signed.
+    SignWithoutWitnesses,
+    /// A member goes on signing though others hold a signature of its key that is newer than its
+    /// records.
+    SignBelowWitnesses,
+    /// A member goes on signing though another process asks with its key.
+    IgnoreTwin,
     /// Storage: files are opened whoever owns them.
     OpenForeign,
     /// The host sends before what was persisted is durable.

@@ -105,6 +105,11 @@ impl Certifier {
         }
     }
 
+    /// ★ Signs no more: its records are older than its signatures.
+    pub(crate) fn stop_signing(&mut self) {
+        self.signs = false;
+    }
+
     pub(crate) fn occupancy(&self) -> [Occupancy; 3] {
         let members = self.verifier.committee().size();
         [

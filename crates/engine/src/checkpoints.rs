@@ -96,6 +96,11 @@ impl Checkpoints {
         checkpoint_statement(self.committee.chain(), self.committee.epoch(), height, root)
     }
 
+    /// ★ Signs no more: its records are older than its signatures.
+    pub(crate) fn stop_signing(&mut self) {
+        self.signs = false;
+    }
+
     pub(crate) fn occupancy(&self) -> Occupancy {
         Occupancy::new("open", self.open.len(), OPEN_MAX)
     }

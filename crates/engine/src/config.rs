@@ -25,6 +25,9 @@ pub struct ReplicaConfig {
     /// `true` if it may sign; otherwise it follows and serves other members, and never votes,
     /// proposes, times out or answers clients (a validator that lost its disk, and a learner).
     pub signs: bool,
+    /// `true` if it signs nothing before other members have shown it its own newest signatures;
+    /// `false` where none of them ever runs on an old copy of its disk, as in a model of speed.
+    pub asks_witnesses: bool,
 }
 
 impl ReplicaConfig {

@@ -292,6 +292,11 @@ impl Execution {
         collectors
     }
 
+    /// ★ Signs no more: its records are older than its signatures.
+    pub(crate) fn stop_signing(&mut self) {
+        self.signs = false;
+    }
+
     pub(crate) fn occupancy(&self) -> [Occupancy; 2] {
         [
             Occupancy::new("open", self.open.len(), KEPT + AHEAD_MAX as usize),

@@ -61,6 +61,10 @@ pub enum FrameTag {
     QueryResponse = 23,
     /// Share over a state that replaces the history before it.
     CheckpointShare = 24,
+    /// Question of a member after its own newest signatures.
+    OwnQuestion = 25,
+    /// Newest signatures of a member that asked for them.
+    OwnSignatures = 26,
 }
 
 /// Setting without which no member sends a frame. Each is one that every member must say the same.
@@ -182,8 +186,15 @@ const NAMES_BYTES_MAX: usize = 16 + NAMES_MAX * 42;
 const QUERY_BYTES_MAX: usize = 8 * 1024;
 const AVAILABLE_BYTES_MAX: usize = 64 + AVAILABLE_BODIES_MAX * 32 + Committee::MEMBERS_MAX * 72;
 
+/// Statements in the newest signatures of a member: those that it made alone, and what the last
+/// certificates prove.
+pub(crate) const OWN_STATEMENTS_MAX: usize = 12;
+/// Bytes of one, with a certificate of all members.
+const OWN_STATEMENT_BYTES_MAX: usize = 512 + Committee::MEMBERS_MAX * 72;
+const OWN_SIGNATURES_BYTES_MAX: usize = 512 + OWN_STATEMENTS_MAX * OWN_STATEMENT_BYTES_MAX;
+
 /// The table, in the order of the tags' numbers.
-const TABLE: [FrameRules; 24] = {
+const TABLE: [FrameRules; 26] = {
     use FrameSetting as Setting;
     use FrameTag as Tag;
     use Lane::{Bulk, Client, Consensus};
@@ -219,6 +230,8 @@ const TABLE: [FrameRules; 24] = {
         FrameRules::small(Tag::Query, 1 + QUERY_BYTES_MAX, Client),
         FrameRules::small(Tag::QueryResponse, MIB, Client).with(Setting::ExecutionCertificates),
         FrameRules::small(Tag::CheckpointShare, 256, Consensus).with(Setting::Protocol),
+        FrameRules::small(Tag::OwnQuestion, 128, Consensus),
+        FrameRules::bulky(Tag::OwnSignatures, OWN_SIGNATURES_BYTES_MAX, Consensus),
     ]
 };
 

@@ -118,6 +118,12 @@ pub trait EffectPorts<M = Message> {
     /// Keeps what certifies a height for readers, if this host has any.
     fn certified(&mut self, certificate: Box<ExecutionCertificate>);
 
+    /// Notes durably, with the reason, that the key must not sign on this chain again (★).
+    ///
+    /// # Errors
+    /// When the host cannot go on.
+    fn stop_signing(&mut self, reason: String) -> Result<(), Self::Stop>;
+
     /// Ends the replica, which found that going on would be unsafe.
     ///
     /// # Errors
@@ -157,6 +163,7 @@ pub fn dispatch<M, P: EffectPorts<M>>(effect: Effect<M>, ports: &mut P) -> Resul
             }
         }
         Effect::Certified(certificate) => ports.certified(certificate),
+        Effect::StopSigning(reason) => ports.stop_signing(reason)?,
         Effect::Halt(halt) => ports.halt(halt)?,
     }
     Ok(())

@@ -23,6 +23,7 @@ pub mod host;
 mod latency;
 mod mempool;
 pub mod message;
+mod own_signatures;
 mod queries;
 mod replica;
 mod replies;
@@ -44,6 +45,8 @@ pub use fair_queue::{Budget, FairQueue, Verdict};
 pub use frames::{FrameRules, FrameSetting, FrameTag, is_urgent};
 pub use latency::LatencyCounts;
 pub use message::{Frame, Message, Query, QueryResponse};
+pub use own_signatures::question::{OwnQuestion, OwnSignaturesAnswer};
+pub use own_signatures::{WitnessState, WitnessStatus};
 pub use quorate_consensus::{
     IgnoredCounts, Misbehaviour, MisbehaviourLog, ProtocolKind, UnfitProtocol,
 };

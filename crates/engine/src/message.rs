@@ -7,6 +7,7 @@
 
 use crate::availability::{Acknowledgement, AvailabilityCertificate};
 use crate::frames::FrameTag;
+use crate::own_signatures::question::{OwnQuestion, OwnSignaturesAnswer};
 use borsh::{BorshDeserialize, BorshSerialize};
 use bytes::Bytes;
 use quorate_consensus as consensus;
@@ -70,6 +71,10 @@ pub enum Message {
     Query(Query),
     /// The answer, with the certificate of the height that it is true of.
     QueryResponse(Box<QueryResponse>),
+    /// A member asks the others for its own newest signatures.
+    OwnQuestion(OwnQuestion),
+    /// A member's newest signatures, in answer.
+    OwnSignatures(OwnSignaturesAnswer),
 }
 
 /// Query of the state; it changes nothing and is not ordered.
@@ -250,6 +255,8 @@ impl Message {
             Self::CertifiedReply(reply) => typed(tag, reply, &[]),
             Self::Query(query) => typed(tag, query, &[]),
             Self::QueryResponse(answered) => typed(tag, answered, &[]),
+            Self::OwnQuestion(question) => typed(tag, question, &[]),
+            Self::OwnSignatures(answer) => typed(tag, answer, &[]),
         }
     }
 
@@ -293,6 +300,8 @@ impl Message {
             Self::CertifiedReply(_) => FrameTag::CertifiedReply,
             Self::Query(_) => FrameTag::Query,
             Self::QueryResponse(_) => FrameTag::QueryResponse,
+            Self::OwnQuestion(_) => FrameTag::OwnQuestion,
+            Self::OwnSignatures(_) => FrameTag::OwnSignatures,
         }
     }
 }

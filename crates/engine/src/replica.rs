@@ -15,8 +15,10 @@ mod executing;
 mod occupancy;
 mod proposing;
 mod timers;
+mod witnesses;
 
 pub use timers::Timer;
+use witnesses::ProtocolRecords;
 
 use crate::availability::Certifier;
 use crate::batching::Batching;
@@ -28,6 +30,7 @@ use crate::execution::Execution;
 use crate::latency::{Latencies, LatencyCounts};
 use crate::mempool::{Capacity, Limits, Mempool};
 use crate::message::{Busy, FetchBlocks};
+use crate::own_signatures::{OwnSignatures, WitnessStatus};
 use crate::queries::PendingQueries;
 use crate::replies::Replies;
 use crate::schedule::Schedule;
@@ -104,10 +107,14 @@ pub struct Status {
     pub diverged: Option<Height>,
     /// Messages that broke a rule of the protocol, since the start.
     pub faults: u64,
-    /// `true` if it signs; `false` for one that lost its safety records.
+    /// `true` if it signs; `false` for one that lost its safety records, or whose records are
+    /// older than its signatures.
     pub signs: bool,
     /// `true` while bodies wait to be decided, so that views have their time.
     pub working: bool,
+    /// Progress of the question after its own newest signatures, before the answer to which it
+    /// signs nothing.
+    pub witnesses: WitnessStatus,
     /// Milliseconds until each timer that is set is due, from the last input before this was
     /// taken; 0 for one that is late.
     pub timers: BTreeMap<Timer, u64>,
@@ -149,6 +156,9 @@ pub struct Replica {
     bodies: Bodies,
     chain_piggyback: ChainPiggyback,
     certifier: Certifier,
+    own_signatures: OwnSignatures,
+    /// Records that the protocol must not act on before the others' word is in (★).
+    unacted: Option<ProtocolRecords>,
     schedule: Schedule,
     /// Something was stored since the start, and so the incarnation before it. Until then own
     /// bodies stay here: their numbers must not be given out again after a crash.
@@ -244,6 +254,8 @@ impl Replica {
             bodies: Bodies::new(config.id, members, settings.author_bytes_max),
             chain_piggyback: ChainPiggyback::new(settings.comparison.truncation, members),
             certifier: Certifier::new(&config),
+            own_signatures: OwnSignatures::new(&config),
+            unacted: None,
             schedule: Schedule::default(),
             started: false,
             unsent: Vec::new(),
@@ -285,6 +297,11 @@ impl Replica {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn config(&self) -> &ReplicaConfig {
+        &self.config
+    }
+
     /// The protocol's current view.
     #[must_use]
     pub fn view(&self) -> View {
@@ -316,6 +333,7 @@ impl Replica {
             certified: self.execution.newest(),
             diverged: self.execution.diverged(),
             signs: self.config.signs,
+            witnesses: self.own_signatures.status(),
             timers: self.timers_ms(),
             ignored: self.protocol.state().ignored().clone(),
             misbehaviour: self.misbehaviour.clone(),
@@ -371,20 +389,15 @@ impl Replica {
         self.snapshots.recover(recovery.staged);
         let last = recovery.decided.last().map(|record| record.height);
         self.on_disk = last.unwrap_or(self.schedule.executed());
-        self.protocol.handle(
-            now,
-            Input::Recovered {
-                safety: recovery.safety,
-                slots: recovery.slots,
-                executed: recovery.executed.map(|executed| executed.decided),
-                decided: recovery.decided.into_iter().map(|record| record.bytes).collect(),
-                stored,
-            },
-        );
-        self.drain(now);
-        self.note_view();
-        self.bodies.revive(now);
-        self.release();
+        self.own_signatures.begin(now, &self.config, incarnation);
+        let records = ProtocolRecords {
+            safety: recovery.safety,
+            slots: recovery.slots,
+            executed: recovery.executed.map(|executed| executed.decided),
+            decided: recovery.decided.into_iter().map(|record| record.bytes).collect(),
+            stored,
+        };
+        self.recover_protocol(now, records);
     }
 
     // ---- messages -------------------------------------------------------------------------------
@@ -406,9 +419,11 @@ impl Replica {
     fn on_peer_message(&mut self, now: Time, from: ReplicaId, message: Incoming) {
         match message {
             Incoming::Consensus(message) => {
+                self.witness(now, from, &message);
                 self.feed(now, Input::Message { from, message });
             }
             Incoming::Inline(message, bodies) => {
+                self.witness(now, from, &message);
                 // The proposal first: if it is taken, it makes its bodies wanted.
                 self.feed(now, Input::Message { from, message });
                 for body in bodies {
@@ -437,6 +452,8 @@ impl Replica {
             Incoming::ExecutionProof(certificate) => {
                 self.execution.on_proof(now, from, *certificate);
             }
+            Incoming::OwnQuestion(question) => self.on_own_question(from, question),
+            Incoming::OwnSignatures(answer) => self.on_own_signatures(now, from, &answer),
             request => self.serve(Peer::Replica(from), request),
         }
     }
@@ -454,16 +471,19 @@ impl Replica {
 
     /// ★ A member that lost its promises takes no request: it would number bodies anew that it
     /// numbered before. Nor does it sign a reply: it counts as faulty until it has a key again that
-    /// promised nothing. Nor does one whose state is not the committee's.
+    /// promised nothing. Nor does one whose state is not the committee's, nor one that has yet to
+    /// hear what the others hold of its signatures.
     fn serves_clients(&self) -> bool {
         let signs = self.config.signs || mutants::active(Mutant::AnswerUnsigned);
-        signs && self.execution.diverged().is_none()
+        signs && self.unacted.is_none() && self.execution.diverged().is_none()
     }
 
     fn on_request(&mut self, now: Time, client: ClientId, request: Request) {
         if !self.serves_clients() {
             let reason = if self.config.is_learner() {
                 "a learner takes no requests: send them to a member"
+            } else if self.unacted.is_some() {
+                "this member waits for others to show it what it signed: ask another"
             } else if self.config.signs {
                 "this member's state is not the committee's: ask another"
             } else {
@@ -554,7 +574,11 @@ impl Replica {
         }
     }
 
+    /// ★ Nothing moves the protocol while it must not act: what it misses is said again.
     fn feed(&mut self, now: Time, input: Input) {
+        if self.unacted.is_some() {
+            return;
+        }
         self.protocol.handle(now, input);
         self.drain(now);
     }
@@ -640,6 +664,7 @@ impl Replica {
         self.announce_due(now);
         self.sync_due(now);
         self.snapshots_due(now);
+        self.ask_witnesses(now);
     }
 }
 
@@ -732,8 +757,10 @@ impl Machine for Replica {
     }
 
     fn handle_timeout(&mut self, now: Time) {
-        self.protocol.handle_timeout(now);
-        self.drain(now);
+        if self.unacted.is_none() {
+            self.protocol.handle_timeout(now);
+            self.drain(now);
+        }
         self.settle(now);
     }
 

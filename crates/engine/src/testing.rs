@@ -68,6 +68,7 @@ pub(crate) fn config(member: u8, settings: Settings) -> ReplicaConfig {
         settings,
         wall_origin_ms: 1_700_000_000_000,
         signs: true,
+        asks_witnesses: false,
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::availability::{Acknowledgement, AvailabilityCertificate, Covered};
 use crate::frames::{AllowedFrames, FrameTag, NAMES_MAX};
 use crate::message::{Blocks, Busy, Chain, FetchBlocks, Kept, Offer, Query, QueryResponse};
+use crate::own_signatures::question::{OwnQuestion, OwnSignaturesAnswer};
 use crate::settings::Settings;
 use crate::snapshots::Offered;
 use borsh::BorshDeserialize;
@@ -70,6 +71,10 @@ pub enum Incoming {
     Query(Query),
     /// An answer to one; its certificate is checked, its proof is for whoever knows the service.
     QueryResponse(Box<QueryResponse>),
+    /// A member's question after its own newest signatures.
+    OwnQuestion(OwnQuestion),
+    /// The newest signatures of a member, each of which it made.
+    OwnSignatures(Box<OwnSignaturesAnswer>),
 }
 
 /// Context of the checks, shared by the pool's threads.
@@ -262,6 +267,17 @@ impl Verify for Incoming {
                 Peer::Replica(_) | Peer::Learner(_) => Err(Rejected::ForeignSender),
             },
             FrameTag::QueryResponse => check_query_response(&content, from, verifier),
+            FrameTag::OwnQuestion => {
+                let question: OwnQuestion = decode(&content)?;
+                question.check(from.replica()?, verifier.consensus())?;
+                Ok(Self::OwnQuestion(question))
+            }
+            FrameTag::OwnSignatures => {
+                from.replica()?;
+                let answer: Box<OwnSignaturesAnswer> = decode(&content)?;
+                answer.check(verifier.consensus())?;
+                Ok(Self::OwnSignatures(answer))
+            }
         }
     }
 }

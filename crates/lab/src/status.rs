@@ -72,6 +72,8 @@ pub struct ValidatorStatus {
     pub heard: usize,
     /// Every member, as it sees them.
     pub members: Vec<MemberLook>,
+    /// Progress of its question after its own signatures.
+    pub witnesses: Witnesses,
     /// Configuration that it was started with.
     pub config: StartedWith,
     /// Moment of the answer: half way between the query and its arrival.
@@ -119,6 +121,20 @@ pub struct StartedWith {
     pub learner: bool,
     /// `true` if it may vote.
     pub signs: bool,
+}
+
+/// What other members have told a validator of its own signatures.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Witnesses {
+    /// `unasked`, `waiting`, `clear` or `contradicted`.
+    pub state: String,
+    /// Weight of the members that have answered.
+    pub answered: u64,
+    /// Weight without which it signs nothing.
+    pub needed: u64,
+    /// What contradicts its records, in words.
+    pub contradiction: String,
 }
 
 /// Progress of a validator that fell behind.

@@ -125,6 +125,8 @@ impl Nodes {
                 settings: settings.clone(),
                 wall_origin_ms: WALL_ORIGIN_MS,
                 signs: true,
+                // Nobody starts again in it.
+                asks_witnesses: false,
             });
             let (barrier, log) = barrier();
             Validator {

@@ -17,7 +17,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use quorate_engine::{GivenUp, Status};
+use quorate_engine::{GivenUp, Status, WitnessState};
 use quorate_storage::{Room, RoomFigures, RoomLevel};
 use quorate_types::{Height, ReplicaId};
 use serde::Serialize;
@@ -181,6 +181,7 @@ impl Shown {
         let (status, health, disk) =
             (self.status.load(), self.health.load(), self.room.figures());
         let not_ready = reasons(&health, &disk);
+        let forfeited = status.witnesses.state == WitnessState::Contradicted;
         NodeStatus {
             replica: (**status).clone(),
             weight: self.weight,
@@ -201,7 +202,7 @@ impl Shown {
             members: self.members(&status, &health),
             given_up: status.contributions.given_up().copied().collect(),
             disk,
-            config: self.summary.clone(),
+            config: Summary { signs: self.summary.signs && !forfeited, ..self.summary.clone() },
         }
     }
 

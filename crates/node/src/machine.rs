@@ -27,7 +27,9 @@ use arc_swap::ArcSwap;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, never, select, unbounded};
 use quorate_engine::host::{Barrier, EffectPorts, Gated, LOG_BACKLOG_BYTES_MAX, dispatch};
 use quorate_engine::message::Busy;
-use quorate_engine::{Incoming, Message, Misbehaviour, Replica, Status};
+use quorate_engine::{
+    Incoming, Message, Misbehaviour, Replica, Status, WitnessState, WitnessStatus,
+};
 use quorate_storage::Room;
 use quorate_types::executed::ExecutionCertificate;
 use quorate_types::machine::{CombineJob, Entry, Halt, ReadRequest, Task};
@@ -110,6 +112,8 @@ pub struct ThreadPorts {
     pub views: Arc<StateViews>,
     /// Room on the disk that all of this is written to.
     pub room: Room,
+    /// Notes durably, with the reason, that the key must not sign on this chain again.
+    pub forfeit: Box<dyn Fn(&str) + Send>,
 }
 
 impl EffectPorts for ThreadPorts {
@@ -147,6 +151,12 @@ impl EffectPorts for ThreadPorts {
 
     fn certified(&mut self, certificate: Box<ExecutionCertificate>) {
         self.views.certified(*certificate);
+    }
+
+    /// On this thread, once in the life of a key: nothing that it holds up is signed here.
+    fn stop_signing(&mut self, reason: String) -> Result<(), Halt> {
+        (self.forfeit)(&reason);
+        Ok(())
     }
 
     fn halt(&mut self, halt: Halt) -> Result<(), Halt> {
@@ -348,10 +358,34 @@ impl MachineThread {
         if self.changed && self.shown_at.elapsed() >= STATUS_INTERVAL {
             let status = self.replica.status();
             log_misbehaviour(&self.status.load(), &status);
+            log_witnesses(&self.status.load().witnesses, &status.witnesses);
             self.status.store(Arc::new(status));
             self.shown_at = Instant::now();
             self.changed = false;
         }
+    }
+}
+
+/// Writes one line when it begins to wait for the others' word about its signatures, and one when
+/// it has that.
+fn log_witnesses(earlier: &WitnessStatus, status: &WitnessStatus) {
+    let WitnessStatus { state, answered, needed, .. } = *status;
+    if earlier.state == state {
+        return;
+    }
+    match state {
+        WitnessState::Waiting => tracing::info!(
+            answered,
+            needed,
+            "signs nothing until other members have shown what they hold of its signatures"
+        ),
+        WitnessState::Clear => tracing::info!(
+            answered,
+            needed,
+            "other members hold no signature that the log does not account for: it signs"
+        ),
+        // Whoever notes it beside the key says why.
+        WitnessState::Contradicted | WitnessState::Unasked => {}
     }
 }
 

@@ -17,7 +17,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
-use quorate_engine::Status;
+use quorate_engine::{Status, WitnessState};
 use quorate_storage::JournalStats;
 use quorate_types::{Height, Lane, Peer, Rejected};
 use std::collections::BTreeMap;
@@ -70,6 +70,8 @@ struct CheckMetrics {
     wait_seconds: Family<Labels, Histogram, fn() -> Histogram>,
     /// Times that a peer was cut off for what no correct peer sends.
     barred: Family<Labels, Counter>,
+    /// Times that a connection of a peer took the place of one that was still there.
+    replaced: Family<Labels, Counter>,
 }
 
 #[derive(Debug, Default)]
@@ -90,6 +92,7 @@ struct ReplicaGauges {
     syncing: Gauge,
     signs: Gauge,
     diverged: Gauge,
+    waits_for_witnesses: Gauge,
 }
 
 /// Counters of protocol messages in the replica, by labels.
@@ -232,6 +235,11 @@ impl Metrics {
         self.checks.wait_seconds.get_or_create(&labels).observe(span.as_secs_f64());
     }
 
+    /// Counts that a connection of this peer took the place of one that was still there.
+    pub(crate) fn replaced(&self, peer: Peer) {
+        self.checks.replaced.get_or_create(&vec![("peer", peer_label(peer))]).inc();
+    }
+
     /// Counts that nothing is taken from this peer for a while.
     pub(crate) fn barred(&self, peer: Peer) {
         self.checks.barred.get_or_create(&vec![("peer", peer_label(peer))]).inc();
@@ -347,7 +355,7 @@ impl CheckMetrics {
     fn register(registry: &mut Registry) -> Self {
         let wait_seconds = || Histogram::new(exponential_buckets(0.000_05, 2.0, 16));
         let wait_seconds = Family::new_with_constructor(wait_seconds as fn() -> Histogram);
-        let metrics = Self { wait_seconds, barred: Family::default() };
+        let metrics = Self { wait_seconds, barred: Family::default(), replaced: Family::default() };
         registry.register(
             "check_wait_seconds",
             "Time that votes, proposals and certificates wait to be checked",
@@ -357,6 +365,11 @@ impl CheckMetrics {
             "peers_barred",
             "Times that a peer was cut off for what no correct peer sends",
             metrics.barred.clone(),
+        );
+        registry.register(
+            "connections_replaced",
+            "Times that a member's connection took the place of one that was still there",
+            metrics.replaced.clone(),
         );
         metrics
     }
@@ -379,6 +392,11 @@ impl ReplicaGauges {
         add("syncing", "1 while it fetches blocks that it missed", &gauges.syncing);
         add("signs", "1 when it may vote, 0 when it follows only", &gauges.signs);
         add("diverged", "1 while its state is not the committee's", &gauges.diverged);
+        add(
+            "waits_for_witnesses",
+            "1 while it signs nothing because too few others have shown what it signed",
+            &gauges.waits_for_witnesses,
+        );
         add("sync_from_height", "Executed height while catching up, or 0", &gauges.sync_from);
         add("sync_to_height", "Height that is being caught up to, or 0", &gauges.sync_to);
         add("faults", "Messages that broke a rule of the protocol", &gauges.faults);
@@ -402,6 +420,8 @@ impl ReplicaGauges {
         self.syncing.set(i64::from(status.syncing));
         self.signs.set(i64::from(status.signs));
         self.diverged.set(i64::from(status.diverged.is_some()));
+        let waits = status.witnesses.state == WitnessState::Waiting;
+        self.waits_for_witnesses.set(i64::from(waits));
     }
 }
 
@@ -438,7 +458,8 @@ fn raise(family: &Family<Labels, Counter>, labels: &Labels, total: u64) {
     family.get_or_create(labels).inner().fetch_max(total, Ordering::Relaxed);
 }
 
-fn peer_label(peer: Peer) -> String {
+/// A peer in labels and logs: a member by its index.
+pub(crate) fn peer_label(peer: Peer) -> String {
     match peer {
         Peer::Replica(id) => id.to_string(),
         Peer::Client(_) => "client".into(),

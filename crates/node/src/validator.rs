@@ -380,8 +380,7 @@ impl Validator {
         let device = GuardedJournal::new(journal, guard, &metrics, &room, config.retention_bytes);
         let (log, log_thread) = log_thread(Box::new(device), Box::new(outlet));
         self.shown.queues = Some(Queues::of(&events, &log, &pool));
-        let (jobs, jobs_in) = bounded(1);
-        let writing = Arc::new(AtomicBool::new(false));
+        let ((jobs, jobs_in), writing) = (bounded(1), Arc::new(AtomicBool::new(false)));
         let (views, writer) =
             StateViews::open(&executor, &config.data_dir, &origin.owner(config), room.clone())?;
         self.reading = Reading::new(&views);
@@ -392,6 +391,7 @@ impl Validator {
             execution,
             views: Arc::clone(&views),
             room: room.clone(),
+            forfeit: forfeit(config, origin, threads.failed.clone()),
         };
         let replica = Replica::new(origin.replica(config, signs));
         let (machine, stop) = bounded(0);
@@ -526,6 +526,14 @@ impl Origin {
         })
     }
 
+    /// A liar signs whatever it is told to, and asks nobody.
+    fn lies(&self) -> bool {
+        #[cfg(feature = "liar")]
+        return self.voice.is_some();
+        #[cfg(not(feature = "liar"))]
+        false
+    }
+
     #[cfg(feature = "liar")]
     fn start_voice(
         &self,
@@ -554,6 +562,7 @@ impl Origin {
             settings: config.replica.clone(),
             wall_origin_ms: self.wall.origin_ms(),
             signs,
+            asks_witnesses: !self.lies(),
         }
     }
 
@@ -758,6 +767,33 @@ fn set_state_aside(data_dir: &Path, error: NodeError) -> NodeError {
         }
         error => error,
     }
+}
+
+/// ★ Notes beside the key that it must not sign on this chain again, and in the data folder why;
+/// whoever cannot note it stops.
+fn forfeit(
+    config: &NodeConfig,
+    origin: &Origin,
+    failed: Sender<NodeError>,
+) -> Box<dyn Fn(&str) + Send> {
+    let (marker, chain) = (Marker::beside(&config.key), origin.committee.chain());
+    let evidence = config.data_dir.join("contradiction.txt");
+    Box::new(move |reason| {
+        tracing::error!(
+            reason,
+            marker = %marker.path().display(),
+            evidence = %evidence.display(),
+            "this key signs no more on this chain: the validator follows and serves but does not \
+             vote; give it a new key in a new committee file"
+        );
+        let noted = marker.write(chain, KeyStatus::Lost);
+        if let Err(error) = std::fs::write(&evidence, format!("{reason}\n")) {
+            tracing::warn!(%error, "cannot write {}", evidence.display());
+        }
+        if let Err(error) = noted {
+            let _ = failed.send(error);
+        }
+    })
 }
 
 fn warn_of_lost_disk(marker: &Marker, config: &NodeConfig) {

@@ -58,6 +58,23 @@ pub enum Fault {
         #[serde(with = "forms::micros", rename = "down_us")]
         down: Duration,
     },
+    /// A replica stops, everything on its disk is copied, and it starts again.
+    CopyDisk {
+        /// Number of the host concerned.
+        host: usize,
+        /// Time until it starts again.
+        #[serde(with = "forms::micros", rename = "down_us")]
+        down: Duration,
+    },
+    /// A replica stops, and starts again on the copy of its disk, if one was made: what it promised
+    /// since is forgotten, and nothing on the disk says so.
+    PutBack {
+        /// Number of the host concerned.
+        host: usize,
+        /// Time until it starts again.
+        #[serde(with = "forms::micros", rename = "down_us")]
+        down: Duration,
+    },
     /// A replica's disk fails; it stops, and starts again with a disk that works.
     DiskFails {
         /// Number of the host concerned.
@@ -136,6 +153,8 @@ impl Fault {
             Self::Crash { host, .. }
             | Self::WipeBodies { host, .. }
             | Self::Wipe { host, .. }
+            | Self::CopyDisk { host, .. }
+            | Self::PutBack { host, .. }
             | Self::DiskFails { host, .. }
             | Self::ClockStep { host, .. }
             | Self::Pause { host, .. }
@@ -158,6 +177,8 @@ impl Fault {
             Self::Crash { .. } => "crashes",
             Self::WipeBodies { .. } => "lost bodies",
             Self::Wipe { .. } => "lost disks",
+            Self::CopyDisk { .. } => "copied disks",
+            Self::PutBack { .. } => "old copies put back",
             Self::DiskFails { how: DiskFailure::Full, .. } => "full disks",
             Self::DiskFails { how: DiskFailure::Write | DiskFailure::Torn, .. } => "failed writes",
             Self::DiskFails { how: DiskFailure::Sync, .. } => "failed syncs",
@@ -172,7 +193,7 @@ impl Fault {
     /// Returns `true` if its host loses what it promised to keep: it counts as faulty.
     #[must_use]
     pub fn loses_promises(&self) -> bool {
-        matches!(self, Self::WipeBodies { .. } | Self::Wipe { .. })
+        matches!(self, Self::WipeBodies { .. } | Self::Wipe { .. } | Self::PutBack { .. })
     }
 
     /// Time that it lasts, for the shrinker.
@@ -186,6 +207,8 @@ impl Fault {
             Self::Crash { down, .. }
             | Self::WipeBodies { down, .. }
             | Self::Wipe { down, .. }
+            | Self::CopyDisk { down, .. }
+            | Self::PutBack { down, .. }
             | Self::DiskFails { down, .. }
             | Self::ClockStep { down, .. }
             | Self::PowerCut { down } => Some(down),

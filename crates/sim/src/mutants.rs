@@ -6,7 +6,7 @@ pub use quorate_crypto::mutants::Mutant;
 /// The rules that a run can break: those of the machines, the checks before them, the host, the log
 /// and the executor; those of payments under [`crate::payments`]. The others are about keys and
 /// shares that no scenario forges.
-pub const ALL: [Mutant; 84] = [
+pub const ALL: [Mutant; 85] = [
     Mutant::SkipThreshold,
     Mutant::CertificateCountsHeads,
     Mutant::TallyCountsHeads,
@@ -76,6 +76,7 @@ pub const ALL: [Mutant; 84] = [
     Mutant::MixedRoots,
     Mutant::IgnoreCertifiedRoot,
     Mutant::AnswerUnsigned,
+    Mutant::SignWithoutWitnesses,
     Mutant::PayVoteNamedOutputs,
     Mutant::PayLockByName,
     Mutant::PayNoLocks,

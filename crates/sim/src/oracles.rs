@@ -16,6 +16,7 @@ mod halting;
 mod prefix;
 mod progress;
 mod quorums;
+mod restored;
 mod shown;
 mod slots;
 mod together;
@@ -34,6 +35,7 @@ pub use halting::Halting;
 pub use prefix::Prefix;
 pub use progress::Progress;
 pub use quorums::Quorums;
+pub use restored::Restored;
 pub use slots::Slots;
 pub use together::Together;
 pub use wiped::Wiped;
@@ -129,6 +131,18 @@ pub enum Observation<'a> {
     Wiped {
         /// Replica that this is about.
         replica: ReplicaId,
+    },
+    /// A replica starts on an old copy of its disk from now on.
+    Restored {
+        /// Replica that this is about.
+        replica: ReplicaId,
+    },
+    /// A replica signs no more.
+    StoppedSigning {
+        /// Replica that this is about.
+        replica: ReplicaId,
+        /// Reason that it gave.
+        reason: &'a str,
     },
     /// A replica stopped itself.
     Halted {

@@ -10,7 +10,7 @@ use crate::mutants::Mutant;
 use crate::network::Conditions;
 use crate::oracles::{
     Acknowledged, Agreement, Audit, Availability, Caps, Departures, ExactlyOnce, FairChecks,
-    FalseAccusations, Halting, Oracle, Prefix, Progress, Quorums, Slots, Together, Wiped,
+    FalseAccusations, Halting, Oracle, Prefix, Progress, Quorums, Restored, Slots, Together, Wiped,
 };
 use crate::replay;
 use quorate_crypto::{Policy, SchemeKind};
@@ -502,7 +502,8 @@ impl Scenario {
             Box::new(Wiped::default()),
             Box::new(Departures::new(self.correct())),
             Box::new(Together::new(self.replicas)),
-            Box::new(FalseAccusations),
+            Box::new(FalseAccusations::default()),
+            Box::new(Restored::default()),
             Box::new(Audit::default()),
             Box::new(slots),
             Box::new(Quorums::new(self.weights.each())),

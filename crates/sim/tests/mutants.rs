@@ -92,8 +92,29 @@ fn suspended(seed: u64) -> Scenario {
     scenario
 }
 
+/// One member's disk is copied, and the copy is put back after it has run on: everything that it
+/// signed in between reached somebody.
+fn restored(seed: u64) -> Scenario {
+    let mut scenario = Scenario::calm(seed, 4);
+    let (host, down) = (usize::try_from(seed % 4).expect("few"), Duration::from_millis(50));
+    scenario.schedule.push((Time(300_000), Fault::CopyDisk { host, down }));
+    scenario.schedule.push((Time(900_000), Fault::PutBack { host, down }));
+    scenario
+}
+
+#[test]
+fn an_old_copy_is_told_whatever_the_protocol() {
+    for protocol in ProtocolKind::ALL {
+        for seed in 0..4 {
+            let verdict = run(&restored(seed).running(protocol)).verdict;
+            assert_eq!(verdict.map_err(|failure| failure.to_string()), Ok(()), "{protocol}");
+        }
+    }
+}
+
 noticed! {
     Jolteon:
+    an_old_copy_that_asks_nobody: SignWithoutWitnesses in 8 of restored;
     wall_clocks_that_stood_still: WallClockOnce in 1 of suspended;
     a_certificate_of_many_light_members: CertificateCountsHeads in 40 of light;
     shares_of_many_light_members: TallyCountsHeads in 40 of light;

@@ -149,6 +149,9 @@ pub enum Effect<M> {
     Certified(Box<ExecutionCertificate>),
     /// Release what was executed durably: the host deletes what its retention does not cover.
     Release(Release),
+    /// Note durably, for every later start, that the key must not sign on this chain again, and why
+    /// (★): the machine has stopped signing, and goes on without.
+    StopSigning(String),
     /// Stop for good: going on would be unsafe.
     Halt(Halt),
 }
@@ -172,6 +175,7 @@ impl<M> Effect<M> {
             Self::Task(task) => Effect::Task(task),
             Self::Certified(certificate) => Effect::Certified(certificate),
             Self::Release(release) => Effect::Release(release),
+            Self::StopSigning(reason) => Effect::StopSigning(reason),
             Self::Halt(halt) => Effect::Halt(halt),
         })
     }

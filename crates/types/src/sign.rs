@@ -58,11 +58,13 @@ pub enum Kind {
     MerkleRoot,
     /// A payer's memo to the one whom it pays.
     TxMemo,
+    /// A member's question after its own newest signatures.
+    OwnQuestion,
 }
 
 impl Kind {
     /// Every kind, for tests that replay each as each other.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Propose,
         Self::JolteonVote,
         Self::JolteonTimeout,
@@ -87,6 +89,7 @@ impl Kind {
         Self::TxVote,
         Self::MerkleRoot,
         Self::TxMemo,
+        Self::OwnQuestion,
     ];
 
     /// The label in the signed bytes. Ends in a slash so that no label is a prefix of another.
@@ -117,6 +120,7 @@ impl Kind {
             Self::TxVote => "TX-VOTE/",
             Self::MerkleRoot => "MERKLE-ROOT/",
             Self::TxMemo => "TX-MEMO/",
+            Self::OwnQuestion => "OWN-QUESTION/",
         }
     }
 }

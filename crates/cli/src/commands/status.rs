@@ -7,7 +7,7 @@ use crate::{output, signals};
 use clap::Args;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use quorate_lab::status::{SyncProgress, ValidatorStatus, ask_all};
+use quorate_lab::status::{SyncProgress, ValidatorStatus, Witnesses, ask_all};
 use quorate_node::NodeConfig;
 use quorate_report::text::thousands;
 use serde_json::{Value, json};
@@ -298,6 +298,14 @@ impl Entry {
         if let Some(height) = status.diverged {
             text.push_str(&format!(", its state is not the committee's from {height} on"));
         }
+        let Witnesses { state, answered, needed, contradiction } = &status.witnesses;
+        match state.as_str() {
+            "waiting" => text.push_str(&format!(
+                ", signs nothing: {answered} of {needed} others have shown what it signed"
+            )),
+            "contradicted" => text.push_str(&format!(", never signs again: {contradiction}")),
+            _ => {}
+        }
         if status.syncing {
             let SyncProgress { from, to, why } = &status.sync;
             text.push_str(&format!(", syncing from {from} to {to}: waits for {why}"));
@@ -332,7 +340,7 @@ fn table(entries: &[Entry], last: Option<&[Entry]>) -> String {
 mod tests {
     use super::{Look, Standing, judge, table};
     use crate::failure::Failure;
-    use quorate_lab::status::{StartedWith, SyncProgress, ValidatorStatus};
+    use quorate_lab::status::{StartedWith, SyncProgress, ValidatorStatus, Witnesses};
     use std::io;
     use std::time::{Duration, Instant};
 
@@ -451,6 +459,21 @@ mod tests {
         let diverged = ValidatorStatus { diverged: Some(7), ..ValidatorStatus::default() };
         let text = table(&judge(&["a".to_owned()], vec![Ok(diverged)]), None);
         assert!(text.contains("its state is not the committee's from 7 on"), "{text}");
+    }
+
+    #[test]
+    fn a_member_that_signs_nothing_says_why() {
+        let shown = |witnesses| {
+            let member = ValidatorStatus { witnesses, ..ValidatorStatus::default() };
+            table(&judge(&["a".to_owned()], vec![Ok(member)]), None)
+        };
+        let state = |state: &str| Witnesses { state: state.to_owned(), ..Witnesses::default() };
+        let text = shown(Witnesses { answered: 1, needed: 2, ..state("waiting") });
+        assert!(text.contains("1 of 2 others have shown what it signed"), "{text}");
+        let contradiction = "an old copy".to_owned();
+        let text = shown(Witnesses { contradiction, ..state("contradicted") });
+        assert!(text.contains("never signs again: an old copy"), "{text}");
+        assert!(!shown(state("clear")).contains("signs"));
     }
 
     #[test]

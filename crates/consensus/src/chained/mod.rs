@@ -18,6 +18,7 @@
 //! `statements` are what is signed, `records` what is written down, `state` holds the machine and
 //! hands its inputs out, `recovery` starts it again.
 
+mod accounts;
 mod certificates;
 mod check;
 mod collecting;
@@ -48,6 +49,7 @@ pub use runs::{
     Run, check_anchor, check_certified, record_id, record_payload, servable, verify_run,
 };
 pub use state::Chained;
+pub(crate) use statements::{proposal_message, timeout_message, vote_message};
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -3,7 +3,9 @@
 use super::messages::encode;
 use super::runs;
 use super::state::Chained;
-use crate::{IgnoredCounts, Message, Occupancy, ProtocolStatus, ProtocolView};
+use crate::{
+    IgnoredCounts, Message, Occupancy, ProtocolStatus, ProtocolView, SignedStatement, Statement,
+};
 use bytes::Bytes;
 use quorate_types::{BlockId, BodyRef, Payload, ReplicaId, View};
 use std::collections::BTreeSet;
@@ -80,6 +82,14 @@ impl ProtocolView for Chained {
 
     fn record_payload(&self, record: &Bytes) -> Option<Payload> {
         runs::record_payload(record)
+    }
+
+    fn accounts_for(&self, statement: &Statement) -> bool {
+        self.accounts_for_statement(statement)
+    }
+
+    fn certified_statements(&self, signer: ReplicaId) -> Vec<SignedStatement> {
+        self.statements_certified_by(signer)
     }
 
     fn servable(&self, records: &[Bytes]) -> usize {

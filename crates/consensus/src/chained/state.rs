@@ -198,6 +198,10 @@ impl Machine for Chained {
             }
             // Its certificates keep nothing open that a state could close, and the next leader
             // orders what this one passed over.
+            Input::StopSigning => {
+                self.config.signs = false;
+                self.update_work(now);
+            }
             Input::Stable(_) | Input::CensorshipSuspected => {}
             Input::ShowDecision { to } => self.show_last_decision(to),
             Input::Work(working) => {

@@ -14,7 +14,7 @@ impl Vote {
     }
 }
 
-pub(super) fn vote_message(
+pub(crate) fn vote_message(
     verifier: &Verifier,
     phase: Phase,
     block: (View, BlockId),
@@ -23,10 +23,10 @@ pub(super) fn vote_message(
     verifier.statement(verifier.rules().kind(phase), &(block, base))
 }
 
-pub(super) fn timeout_message(verifier: &Verifier, view: View, high_qc_view: View) -> Vec<u8> {
+pub(crate) fn timeout_message(verifier: &Verifier, view: View, high_qc_view: View) -> Vec<u8> {
     verifier.statement(verifier.rules().timeout, &(view, high_qc_view))
 }
 
-pub(super) fn proposal_message(verifier: &Verifier, view: View, id: BlockId) -> Vec<u8> {
+pub(crate) fn proposal_message(verifier: &Verifier, view: View, id: BlockId) -> Vec<u8> {
     verifier.statement(Kind::Propose, &(view, id))
 }

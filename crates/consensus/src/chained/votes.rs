@@ -94,12 +94,13 @@ impl Chained {
     }
 
     /// The last vote for a block, and those of the same view that followed it, unless the block's
-    /// bodies were lost since (★): what others may hear of.
+    /// bodies were lost since (★): what others may hear of. None of one that may not sign.
     pub(super) fn said_votes(&self) -> Vec<PhaseVote> {
         let first = self.last_vote.iter().cloned();
         let first = first.map(|vote| PhaseVote { phase: Phase::Prepare, vote });
         let all = first.chain(self.phases.voted.votes.iter().cloned());
-        all.filter(|said| self.withheld != Some(said.vote.id)).collect()
+        let is_said = |said: &PhaseVote| self.withheld != Some(said.vote.id);
+        all.filter(|said| self.config.signs && is_said(said)).collect()
     }
 
     /// Sends the votes for this block again, byte for byte, if they were the last ones.

@@ -124,6 +124,7 @@ impl Machine for Windowed {
             Input::Stable(checkpoint) => {
                 self.on_checkpoint(now, *checkpoint);
             }
+            Input::StopSigning => self.config.signs = false,
             Input::CensorshipSuspected => self.on_censorship_suspected(now),
             Input::ShowDecision { to } => self.show_last_decision(to),
             Input::Work(working) => self.engine_has_work = working,

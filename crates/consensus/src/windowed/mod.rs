@@ -155,8 +155,9 @@
 //!    by member, and checks that need no state.
 //! 4. `state`: the machine's fields.
 //! 5. Handlers: `proposing`, `normal`, `collecting`, `deciding`, `view_changes`, `status`,
-//!    `recovery`, `protocol_view`, and `machine`, which hands inputs to them.
+//!    `recovery`, `accounts`, `protocol_view`, and `machine`, which hands inputs to them.
 
+mod accounts;
 mod check;
 mod collecting;
 pub mod collectors;

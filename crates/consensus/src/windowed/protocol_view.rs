@@ -4,7 +4,9 @@ use super::collectors;
 use super::rules::CHECKPOINT_EVERY;
 use super::state::Windowed;
 use super::values::{DecidedSlot, encode};
-use crate::{IgnoredCounts, Message, Occupancy, ProtocolStatus, ProtocolView};
+use crate::{
+    IgnoredCounts, Message, Occupancy, ProtocolStatus, ProtocolView, SignedStatement, Statement,
+};
 use bytes::Bytes;
 use quorate_types::{BlockId, BodyRef, Payload, ReplicaId, View};
 use std::collections::BTreeSet;
@@ -84,6 +86,14 @@ impl ProtocolView for Windowed {
 
     fn record_payload(&self, record: &Bytes) -> Option<Payload> {
         DecidedSlot::decode(record).map(|slot| slot.payload)
+    }
+
+    fn accounts_for(&self, statement: &Statement) -> bool {
+        self.accounts_for_statement(statement)
+    }
+
+    fn certified_statements(&self, signer: ReplicaId) -> Vec<SignedStatement> {
+        self.statements_certified_by(signer)
     }
 
     /// Every slot's record proves itself.

@@ -22,6 +22,7 @@ impl Replica {
         all.extend(self.execution.occupancy());
         all.extend(self.sync.occupancy());
         all.extend(self.certifier.occupancy());
+        all.extend(self.own_signatures.occupancy());
         all
     }
 

@@ -4,6 +4,7 @@ mod committee;
 mod dissemination;
 mod executing;
 mod proposing;
+mod witnesses;
 
 use super::{Replica, Timer};
 use crate::ReplicaConfig;

@@ -33,13 +33,15 @@ pub enum Timer {
     FetchBlocks,
     /// Asking for a snapshot, or a chunk of one, again.
     FetchSnapshot,
+    /// Asking again for the own newest signatures, while too few have answered.
+    AskWitnesses,
 }
 
 impl Replica {
     /// Every timer with the time at which it is due, if it is set.
-    fn timers(&self) -> [(Timer, Option<Time>); 10] {
+    fn timers(&self) -> [(Timer, Option<Time>); 11] {
         [
-            (Timer::Protocol, self.protocol.next_timeout()),
+            (Timer::Protocol, self.protocol.next_timeout().filter(|_| self.unacted.is_none())),
             (Timer::Seal, self.mempool.deadline()),
             (Timer::Propose, self.propose_at),
             (Timer::FetchBodies, self.bodies.deadline(self.now)),
@@ -49,6 +51,7 @@ impl Replica {
             (Timer::CertifyCheckpoint, self.checkpoints.deadline()),
             (Timer::FetchBlocks, self.sync.deadline().filter(|_| !self.is_sync_paused())),
             (Timer::FetchSnapshot, self.snapshots.deadline()),
+            (Timer::AskWitnesses, self.own_signatures.deadline()),
         ]
     }
 

@@ -3,7 +3,9 @@
 use super::{client, committee, content, identity, request, voting};
 use crate::{Incoming, Message, Replica, ReplicaConfig, Settings, Verifier};
 use bytes::Bytes;
-use quorate_types::machine::{CombineOutcome, DecidedRecord, Executed, ReadAnswer, ReadItem, Task};
+use quorate_types::machine::{
+    CombineOutcome, DecidedRecord, Executed, ReadAnswer, ReadItem, RecordKind, Recovery, Task,
+};
 use quorate_types::{
     BodyRef, ClientId, Effect, Event, Header, Height, Machine, Peer, Recipients, ReplicaId, Time,
     Verified,
@@ -33,6 +35,10 @@ pub(crate) struct Member {
     disk: BTreeMap<BodyRef, Bytes>,
     pub(crate) appended: Vec<DecidedRecord>,
     pub(crate) executed: Vec<BodyRef>,
+    /// The latest record of each kind.
+    records: BTreeMap<RecordKind, Bytes>,
+    /// Reason for which it signs no more.
+    pub(crate) stopped: Option<String>,
 }
 
 /// Decides if a message is lost.
@@ -50,7 +56,16 @@ pub(crate) struct Net {
 
 impl Net {
     pub(crate) fn new(settings: &Settings, lost: Lost) -> Self {
-        let member = |id| member(id, settings.clone());
+        Self::of(settings, lost, false)
+    }
+
+    /// Of members that ask one another for their own signatures before they sign.
+    pub(crate) fn asking(settings: &Settings, lost: Lost) -> Self {
+        Self::of(settings, lost, true)
+    }
+
+    fn of(settings: &Settings, lost: Lost, asks: bool) -> Self {
+        let member = |id| member(id, settings.clone(), asks);
         let (members, events) = ((0..4).map(member).collect(), BTreeMap::new());
         let mut net = Self { now: Time(0), count: 0, members, events, lost, sent: Vec::new() };
         for id in 0..4 {
@@ -58,6 +73,39 @@ impl Net {
             net.drain(id);
         }
         net
+    }
+
+    /// All that is on a member's disk.
+    pub(crate) fn disk(&self, id: usize) -> Recovery {
+        let Member { records, disk, appended, .. } = &self.members[id];
+        let is_slot = |kind: &RecordKind| matches!(kind, RecordKind::Slot(_));
+        let slots = records.iter().filter(|(kind, _)| is_slot(kind));
+        Recovery {
+            safety: records.get(&RecordKind::Safety).cloned(),
+            slots: slots.map(|(_, bytes)| bytes.clone()).collect(),
+            incarnation: records.get(&RecordKind::Incarnation).cloned(),
+            decided: appended.clone(),
+            bodies: disk.keys().copied().collect(),
+            ..Recovery::default()
+        }
+    }
+
+    /// Starts a member again on this disk.
+    pub(crate) fn restart(&mut self, id: usize, recovery: Recovery) {
+        let member = &mut self.members[id];
+        let config = member.replica.config().clone();
+        let verifier = Arc::new(Verifier::new(committee(), &config.settings));
+        member.verifier = Arc::clone(&verifier);
+        member.replica = Replica::new(ReplicaConfig { verifier, signs: true, ..config });
+        member.executed.clear();
+        // What the old process had under way went with it.
+        let is_message = |event: &NetEvent| matches!(event, NetEvent::Message(..));
+        self.events.retain(|_, (to, event)| *to != id || is_message(event));
+        let height = |record: &DecidedRecord| record.height;
+        let newest = recovery.decided.last().map_or(Height(0), height);
+        member.appended.retain(|record| record.height <= newest);
+        member.replica.handle(self.now, Event::Recovered(Box::new(recovery)));
+        self.drain(id);
     }
 
     fn after(&mut self, span: Duration, to: usize, event: NetEvent) {
@@ -98,6 +146,10 @@ impl Net {
                     self.after(LATENCY, id, NetEvent::Stored(body.reference));
                 }
                 Effect::Append(record) => self.members[id].appended.push(record),
+                Effect::Persist(record) => {
+                    self.members[id].records.insert(record.kind, record.bytes);
+                }
+                Effect::StopSigning(reason) => self.members[id].stopped = Some(reason),
                 Effect::Combine(job) => {
                     self.after(LATENCY, id, NetEvent::Combined(job.run()));
                 }
@@ -224,7 +276,7 @@ impl Member {
     }
 }
 
-fn member(id: u8, settings: Settings) -> Member {
+fn member(id: u8, settings: Settings, asks_witnesses: bool) -> Member {
     let verifier = Arc::new(Verifier::new(committee(), &settings));
     let replica = Replica::new(ReplicaConfig {
         id: ReplicaId(u16::from(id)),
@@ -234,7 +286,9 @@ fn member(id: u8, settings: Settings) -> Member {
         settings,
         wall_origin_ms: 1_700_000_000_000,
         signs: true,
+        asks_witnesses,
     });
     let (disk, appended, executed) = (BTreeMap::new(), Vec::new(), Vec::new());
-    Member { replica, verifier, disk, appended, executed }
+    let (records, stopped) = (BTreeMap::new(), None);
+    Member { replica, verifier, disk, appended, executed, records, stopped }
 }

@@ -85,6 +85,10 @@ impl EffectPorts<Rc<Frame>> for Ports<'_> {
 
     fn certified(&mut self, _certificate: Box<ExecutionCertificate>) {}
 
+    fn stop_signing(&mut self, reason: String) -> Result<(), String> {
+        Err(format!("validator {} stopped signing: {reason}", self.member))
+    }
+
     fn halt(&mut self, halt: Halt) -> Result<(), String> {
         Err(format!("validator {} halted: {halt}", self.member))
     }

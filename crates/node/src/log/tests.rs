@@ -184,6 +184,10 @@ impl EffectPorts for Running {
     fn combine(&mut self, _job: CombineJob) {}
     fn certified(&mut self, _certificate: Box<ExecutionCertificate>) {}
 
+    fn stop_signing(&mut self, _reason: String) -> Result<(), Halt> {
+        Ok(())
+    }
+
     fn halt(&mut self, halt: Halt) -> Result<(), Halt> {
         Err(halt)
     }

@@ -67,6 +67,7 @@ fn printed() -> String {
     metrics.rejected(Peer::Replica(ReplicaId(1)), &Rejected::Stale);
     metrics.cut("test");
     metrics.barred(Peer::Replica(ReplicaId(1)));
+    metrics.replaced(Peer::Replica(ReplicaId(1)));
     metrics.check_waited(Peer::Replica(ReplicaId(1)), Duration::from_millis(1));
     metrics.commit_took(Duration::from_millis(1));
     let host = HostFigures {

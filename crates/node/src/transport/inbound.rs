@@ -6,7 +6,7 @@ use super::outbox::{Outbox, drain};
 use super::{Limits, MEMBER_LANES, Network};
 use crate::connections::{AcceptedStream, Acceptor, ConnectionHandle};
 use crate::connections::{ConnectionLimiter, ConnectionLimits};
-use crate::metrics::lane_name;
+use crate::metrics::{self, lane_name};
 use crate::tls;
 use parking_lot::Mutex;
 use quorate_crypto::IdentityKey;
@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
@@ -56,6 +57,7 @@ pub struct Listener {
     clients: Arc<ConnectionLimiter>,
     members: Arc<ConnectionLimiter>,
     connected: Connected,
+    replacements: Replacements,
 }
 
 impl Listener {
@@ -83,6 +85,7 @@ impl Listener {
             network,
             ingress,
             connected: Connected::default(),
+            replacements: Replacements::default(),
         }
     }
 
@@ -162,7 +165,18 @@ impl Listener {
     }
 
     async fn serve_member(&self, mut stream: PeerStream, peer: Peer, lane: Lane) {
-        let _place = self.connected.enter(peer, lane, stream.get_ref().0.handle());
+        let (is_replacement, _place) =
+            self.connected.enter(peer, lane, stream.get_ref().0.handle());
+        if is_replacement {
+            self.ingress.metrics.replaced(peer);
+            if self.replacements.count(peer, Instant::now()) {
+                tracing::warn!(
+                    member = %metrics::peer_label(peer),
+                    "connections of this member take each other's place: two processes have its \
+                     identity key, or its network comes and goes"
+                );
+            }
+        }
         if send_answer(&mut stream, Answer::Welcome).await.is_err() {
             return;
         }
@@ -181,7 +195,7 @@ impl Listener {
         outbox: Arc<Outbox>,
     ) {
         let handle = stream.get_ref().0.handle();
-        let _place = self.connected.enter(peer, lane, handle.clone());
+        let (_, _place) = self.connected.enter(peer, lane, handle.clone());
         let _leave = OnDrop(|| self.network.forget_client(client, &outbox));
         if send_answer(&mut stream, Answer::Welcome).await.is_err() {
             return;
@@ -228,19 +242,50 @@ struct Places {
 }
 
 impl Connected {
-    fn enter(&self, peer: Peer, lane: Lane, handle: ConnectionHandle) -> impl Drop + use<'_> {
+    /// Gives the connection its place until what is returned is dropped; `true` if an older one had
+    /// it.
+    fn enter(
+        &self,
+        peer: Peer,
+        lane: Lane,
+        handle: ConnectionHandle,
+    ) -> (bool, impl Drop + use<'_>) {
         let mut places = self.0.lock();
         places.next += 1;
         let ticket = places.next;
-        if let Some((_, older)) = places.taken.insert((peer, lane), (ticket, handle)) {
+        let older = places.taken.insert((peer, lane), (ticket, handle));
+        if let Some((_, older)) = &older {
             older.cut();
         }
-        OnDrop(move || {
+        let leave = OnDrop(move || {
             let taken = &mut self.0.lock().taken;
             if taken.get(&(peer, lane)).is_some_and(|(current, _)| *current == ticket) {
                 taken.remove(&(peer, lane));
             }
-        })
+        });
+        (older.is_some(), leave)
+    }
+}
+
+/// How often connections of members took each other's place: once or so when a member restarts
+/// behind a broken path, again and again when two processes have its identity key.
+#[derive(Debug, Default)]
+struct Replacements(Mutex<BTreeMap<Peer, (Instant, u32)>>);
+
+impl Replacements {
+    /// So many within [`Self::SPAN`] are worth a line in the log, one a span.
+    const MANY: u32 = 2 * MEMBER_LANES.len() as u32;
+    const SPAN: Duration = Duration::from_secs(60);
+
+    /// Counts one; `true` if it is time to say so.
+    fn count(&self, peer: Peer, now: Instant) -> bool {
+        let mut members = self.0.lock();
+        let (since, count) = members.entry(peer).or_insert((now, 0));
+        if now.duration_since(*since) > Self::SPAN {
+            (*since, *count) = (now, 0);
+        }
+        *count += 1;
+        *count == Self::MANY
     }
 }
 

@@ -57,7 +57,7 @@ impl Chronicle {
             slots: Slots::new(usize::from(members), 0, has_fast_path),
             prefix: Prefix::default(),
             availability: Availability::new(Proof::Stored),
-            false_accusations: FalseAccusations,
+            false_accusations: FalseAccusations::default(),
             exactly_once: ExactlyOnce::default(),
             heard: Heard::default(),
             model: Model::default(),

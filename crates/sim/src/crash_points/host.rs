@@ -116,6 +116,8 @@ impl CrashHost {
             settings: shared.settings.clone(),
             wall_origin_ms: WALL_ORIGIN_MS,
             signs: true,
+            // Alone with what was recorded: nobody answers.
+            asks_witnesses: false,
         });
         let (barrier, log) = barrier();
         let host = Self {
@@ -327,6 +329,7 @@ fn name_of(effect: &Effect<Message>) -> &'static str {
         Effect::Certified(_) => "certified",
         Effect::Release(_) => "release",
         Effect::Task(task) => name_of_task(task),
+        Effect::StopSigning(_) => "stop signing",
         Effect::Halt(_) => "halt",
     }
 }

@@ -1,11 +1,16 @@
 //! Correct members find nothing wrong with one another, and never stop.
 
 use super::{Observation, Oracle};
+use quorate_types::ReplicaId;
+use std::collections::BTreeSet;
 
-/// While no more members are faulty than the committee tolerates, no correct member halts, and no
-/// frame of a correct sender is refused for anything but being late or early, nor is one cut off.
+/// While no more members are faulty than the committee tolerates, no correct member halts or, with
+/// the disk that it wrote itself, stops signing, and no frame of a correct sender is refused for
+/// anything but being late or early, nor is one cut off.
 #[derive(Clone, Debug, Default)]
-pub struct FalseAccusations;
+pub struct FalseAccusations {
+    restored: BTreeSet<ReplicaId>,
+}
 
 impl Oracle for FalseAccusations {
     fn name(&self) -> &'static str {
@@ -15,6 +20,13 @@ impl Oracle for FalseAccusations {
     fn observe(&mut self, observation: &Observation<'_>) -> Result<(), String> {
         match observation {
             Observation::Halted { replica, halt } => Err(format!("{replica} halted: {halt}")),
+            Observation::Restored { replica } => {
+                self.restored.insert(*replica);
+                Ok(())
+            }
+            Observation::StoppedSigning { replica, reason } if !self.restored.contains(replica) => {
+                Err(format!("{replica} stopped signing: {reason}"))
+            }
             Observation::Refused { reason, tag } if !reason.is_innocent() => {
                 Err(format!("a correct member's frame with tag {tag} was refused: {reason}"))
             }

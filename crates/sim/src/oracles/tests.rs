@@ -202,14 +202,40 @@ fn memory_and_frames_have_caps() {
 fn correct_members_do_not_halt_and_find_nothing_wrong_with_one_another() {
     let halt = Halt::CorruptRecovery("torn".into());
     complains(
-        &mut FalseAccusations,
+        &mut FalseAccusations::default(),
         &[Observation::Halted { replica: R0, halt: &halt }],
         "r0 halted",
     );
-    let refused =
-        |reason| complaint(&mut FalseAccusations, &[Observation::Refused { reason, tag: 1 }]);
+    let stops = Observation::StoppedSigning { replica: R0, reason: "an old copy" };
+    complains(&mut FalseAccusations::default(), &[stops], "r0 stopped signing: an old copy");
+    let refused = |reason| {
+        complaint(&mut FalseAccusations::default(), &[Observation::Refused { reason, tag: 1 }])
+    };
     assert!(refused(&Rejected::BelowThreshold).is_some());
     assert_eq!(refused(&Rejected::Stale), None);
+}
+
+// ---- restored -----------------------------------------------------------------------------------
+
+#[test]
+fn a_member_on_an_old_copy_signs_nothing_and_finds_out() {
+    let (restored, stops) = (
+        Observation::Restored { replica: R0 },
+        Observation::StoppedSigning { replica: R0, reason: "an old copy" },
+    );
+    let mut oracle = Restored::default();
+    accepts(&mut oracle, &[restored]);
+    let unaware = oracle.finish(&RunEnd::default()).expect_err("it never knew");
+    assert!(unaware.contains("r0 runs on an old copy"), "{unaware}");
+    let vote = Message::Consensus(quorate_consensus::Message::Jolteon(vote_message()));
+    let sent = Observation::Released { replica: R0, message: &vote, tag: 1, bytes: 0 };
+    complains(&mut oracle, &[sent], "r0 runs on an old copy and sent a vote");
+    let mut clear = Status { id: R0, ..Status::default() };
+    clear.witnesses.state = quorate_engine::WitnessState::Clear;
+    complains(&mut oracle, &[Observation::Shown { status: &clear }], "takes no notice");
+    accepts(&mut FalseAccusations::default(), &[Observation::Restored { replica: R0 }, stops]);
+    accepts(&mut oracle, &[Observation::StoppedSigning { replica: R0, reason: "" }]);
+    assert_eq!(oracle.finish(&RunEnd::default()), Ok(()));
 }
 
 // ---- quorums ------------------------------------------------------------------------------------

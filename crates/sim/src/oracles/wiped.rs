@@ -1,4 +1,4 @@
-//! A member that lost its promises makes no more of them.
+//! A member that lost its promises, or knows them to be older than its signatures, makes no more.
 
 use super::{Observation, Oracle};
 use quorate_consensus::chained::Message as Statement;
@@ -21,7 +21,7 @@ impl Oracle for Wiped {
 
     fn observe(&mut self, observation: &Observation<'_>) -> Result<(), String> {
         match observation {
-            Observation::Wiped { replica } => {
+            Observation::Wiped { replica } | Observation::StoppedSigning { replica, .. } => {
                 self.members.insert(*replica);
                 Ok(())
             }
@@ -36,7 +36,8 @@ impl Oracle for Wiped {
     }
 }
 
-fn promise_in(message: &Message) -> Option<&'static str> {
+/// Promise in a message, if it makes one.
+pub(super) fn promise_in(message: &Message) -> Option<&'static str> {
     let inner = match message {
         Message::Consensus(inner) | Message::Inline(inner, _) => inner,
         Message::Acknowledgement(_) => return Some("an acknowledgement"),

@@ -378,7 +378,10 @@ impl World {
                 (0..self.hosts.len()).for_each(|host| self.crash(host, down));
             }
             // An authority that lost its locks never comes back; none is drawn.
-            Fault::Wipe { .. } | Fault::WipeBodies { .. } => {}
+            Fault::Wipe { .. }
+            | Fault::WipeBodies { .. }
+            | Fault::CopyDisk { .. }
+            | Fault::PutBack { .. } => {}
         }
     }
 

@@ -77,7 +77,7 @@ struct World<'a> {
 /// Runs one plan to its end.
 pub(super) fn run(plan: &Arc<Plan>, ground: &Ground) -> Outcome {
     let oracles: Vec<Box<dyn Oracle>> = vec![
-        Box::new(FalseAccusations),
+        Box::new(FalseAccusations::default()),
         Box::new(Audit::default()),
         Box::new(Slots::new(MEMBERS, 0, ground.has_fast_path())),
         Box::new(Departures::new((0..MEMBERS).map(|member| plan.is_honest(member)).collect())),

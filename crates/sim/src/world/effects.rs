@@ -115,6 +115,7 @@ impl World {
                 Observation::Installed { replica, height: *height, root: *root }
             }
             Note::Halted(halt) => Observation::Halted { replica, halt },
+            Note::StoppedSigning(reason) => Observation::StoppedSigning { replica, reason },
             Note::Barred(peer) => {
                 let is_correct = self.correct().any(|host| host.config.peer() == *peer);
                 Observation::Barred { replica, peer: *peer, is_correct }

@@ -242,6 +242,17 @@ impl World {
                 let replica = self.hosts[host].config.id;
                 self.oracles.observe(&Observation::Wiped { replica })?;
             }
+            Fault::CopyDisk { host, down } => {
+                self.crash(host, down);
+                self.hosts[host].copy_disk();
+            }
+            Fault::PutBack { host, down } => {
+                self.crash(host, down);
+                if self.hosts[host].put_back() {
+                    let replica = self.hosts[host].config.id;
+                    self.oracles.observe(&Observation::Restored { replica })?;
+                }
+            }
             Fault::DiskFails { host, how, down } => self.hosts[host].fail_disk(how, down),
             Fault::ClockStep { host, by_ms, down } => {
                 self.crash(host, down);

@@ -78,6 +78,8 @@ pub(crate) enum Note {
         root: Digest,
     },
     Halted(Halt),
+    /// It signs no more, for this reason.
+    StoppedSigning(String),
     /// Nothing is taken from this peer for a while.
     Barred(Peer),
     /// The disk failed or is not what it should be: no fault of a scenario does that.
@@ -97,6 +99,7 @@ impl Note {
             Self::Stored(body) => format!("stored {body:?}"),
             Self::Installed { height, .. } => format!("installed a snapshot at {height}"),
             Self::Halted(halt) => format!("halted: {halt}"),
+            Self::StoppedSigning(reason) => format!("signs no more: {reason}"),
             Self::Barred(peer) => format!("takes nothing from {peer:?} for a while"),
             Self::Storage(error) => format!("storage: {error}"),
         }
@@ -154,11 +157,23 @@ pub(crate) struct ReplicaHost {
     failing: Option<Duration>,
     /// It lost its promises: it follows and never signs.
     wiped: bool,
+    /// It found that its records are older than its signatures: it follows and never signs.
+    stopped_signing: bool,
+    /// An old copy of its disk, to be put back.
+    copy: Option<DiskCopy>,
     /// It stopped itself, and nobody starts it again.
     halted: bool,
     rng: Rng,
     liar: Option<Liar>,
     running: Option<Running>,
+}
+
+/// Everything on a host's disk at one moment.
+struct DiskCopy {
+    disk: MemoryDisk,
+    bodies: MemoryDisk,
+    snapshots: MemoryDisk,
+    store: MemoryStore,
 }
 
 /// Everything that a crash takes away.
@@ -198,6 +213,8 @@ impl ReplicaHost {
             step_ms: 0,
             failing: None,
             wiped: false,
+            stopped_signing: false,
+            copy: None,
             halted: false,
             rng,
             liar,
@@ -259,6 +276,29 @@ impl ReplicaHost {
         self.failing.take()
     }
 
+    /// Copies everything on its disk, for [`ReplicaHost::put_back`].
+    pub(crate) fn copy_disk(&mut self) {
+        assert!(self.running.is_none(), "a folder is copied while its host is down");
+        self.copy = Some(DiskCopy {
+            disk: self.disk.fork(),
+            bodies: self.bodies.fork(),
+            snapshots: self.snapshots.fork(),
+            store: self.store.fork(),
+        });
+    }
+
+    /// Puts the copy in the place of everything on its disk, if there is one; nothing there says
+    /// so.
+    pub(crate) fn put_back(&mut self) -> bool {
+        assert!(self.running.is_none(), "a folder is put back while its host is down");
+        let Some(DiskCopy { disk, bodies, snapshots, store }) = self.copy.take() else {
+            return false;
+        };
+        (self.disk, self.bodies, self.snapshots) = (disk, bodies, snapshots);
+        self.store = store;
+        true
+    }
+
     /// Everything on its disk is gone, and an operator who knows starts it again.
     pub(crate) fn wipe(&mut self) {
         self.wipe_bodies();
@@ -289,7 +329,7 @@ impl ReplicaHost {
 
     /// Returns `true` if it signs: it has its promises, and is a member.
     pub(crate) fn signs(&self) -> bool {
-        !self.wiped && !self.config.is_learner()
+        !self.wiped && !self.stopped_signing && !self.config.is_learner()
     }
 
     /// The last executed height, while it runs.
@@ -448,6 +488,8 @@ impl ReplicaHost {
             settings: config.settings.clone(),
             wall_origin_ms: clock.wall_origin_ms(),
             signs: self.signs(),
+            // Liars sign whatever they did before.
+            asks_witnesses: config.behaviour == Behaviour::Honest,
         });
         let (barrier, log) = barrier();
         let running = Running {

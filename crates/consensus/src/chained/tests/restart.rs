@@ -2,11 +2,12 @@
 
 use super::harness::*;
 use crate::block_tree::TreeBlock;
-use crate::chained::Message;
-use crate::{Input, ProtocolView};
+use crate::chained::{Message, Phase};
+use crate::{Input, ProtocolView, Statement};
 use bytes::Bytes;
-use quorate_types::View;
+use quorate_crypto::Digest;
 use quorate_types::machine::Halt;
+use quorate_types::{BlockId, View};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The same vote is sent again byte for byte; another id for the same view is refused.
@@ -31,6 +32,47 @@ pub(super) fn check_a_vote_survives_a_restart() -> Check {
 #[test]
 fn a_vote_survives_a_restart() {
     check_a_vote_survives_a_restart().unwrap();
+}
+
+/// ★ Of whoever may not sign any more nobody hears a vote again.
+#[test]
+fn a_member_that_stops_signing_repeats_nothing() {
+    let mut cluster = Cluster::new();
+    let genesis = cluster.keys.genesis();
+    let block = cluster.keys.block(1, &genesis, 1, &[7]);
+    let proposal = cluster.keys.propose(&block);
+    cluster.tell(3, 0, proposal.clone()).unwrap();
+    assert_eq!(cluster.node(3).votes().len(), 1);
+    cluster.feed(3, Input::StopSigning);
+    cluster.tell(3, 0, proposal).unwrap();
+    assert_eq!(cluster.node(3).votes().len(), 1);
+}
+
+/// ★ The record of a vote accounts for it and for all before it: not for another in its view, nor
+/// for a later one.
+#[test]
+fn records_account_for_what_was_signed_and_for_nothing_else() {
+    let mut cluster = Cluster::new();
+    let genesis = cluster.keys.genesis();
+    let block = cluster.keys.block(2, &genesis, 1, &[7]);
+    let tc = cluster.keys.tc(1, &genesis, &[(0, &[0, 1, 2])]);
+    cluster.tell(3, 0, certificates(&genesis, Some(&tc))).unwrap();
+    let block = crate::chained::Block { tc: Some(tc), ..block };
+    cluster.tell(3, 1, cluster.keys.propose(&block)).unwrap();
+    assert_eq!(cluster.node(3).votes().len(), 1);
+    cluster.restart(3);
+    let known = |statement| cluster.node(3).machine.accounts_for(&statement);
+    let vote = |view, id| {
+        let (block, base) = ((View(view), id), (View(0), block.justify.id));
+        Statement::Vote { phase: Phase::Prepare, block, base }
+    };
+    let other = BlockId(Digest([9; 32]));
+    assert!(known(vote(2, block.id())) && known(vote(1, other)));
+    assert!(!known(vote(2, other)) && !known(vote(3, other)));
+    let timeout =
+        |view, reported| known(Statement::Timeout { view: View(view), reported: View(reported) });
+    assert!(timeout(0, 0) && !timeout(2, 0), "no view timed out here");
+    assert!(!known(Statement::Proposal { view: View(2), id: block.id() }), "that was another's");
 }
 
 /// A timeout survives: no vote in a view that timed out before the restart.

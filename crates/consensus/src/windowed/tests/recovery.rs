@@ -2,6 +2,7 @@
 
 use super::harness::*;
 use super::*;
+use crate::{ProtocolView, Statement};
 use quorate_types::machine::{Halt, RecordKind};
 use quorate_types::{BlockId, BodyRef, Recipients};
 
@@ -260,6 +261,29 @@ fn a_member_that_may_not_sign_repeats_nothing() {
         let outputs = bench.recover(None, vec![record.encode().bytes], None, Vec::new());
         assert_eq!(outputs.messages().count(), 0, "member {member}");
     }
+}
+
+/// ★ The records account for what was signed: the values that a slot's record names, and all of
+/// earlier views; for no other value, no later slot and no later view.
+#[test]
+fn records_account_for_what_was_signed_and_for_nothing_else() {
+    let protocol = ProtocolKind::Pbft;
+    let certificate = prepared(&verifier(protocol), at(1, 1, A));
+    let accepted = SlotRecord { prepared: Some(certificate), ..accepted_in_view_1() };
+    let record = view_record(2, true, 0);
+    let (bench, _) = Bench::restarted(protocol, 0, Some(&record), &[accepted]);
+    let known = |statement| bench.machine.accounts_for(&statement);
+    for vote in [Statement::Prepare, Statement::Commit, Statement::PrePrepare] {
+        assert!(known(vote(at(1, 1, A))) && known(vote(at(0, 1, B))));
+        assert!(!known(vote(at(1, 1, B))) && !known(vote(at(2, 1, A))));
+        assert!(!known(vote(at(1, 2, A))), "nothing is recorded of slot 2");
+    }
+    let change =
+        |view| Statement::ViewChange { view: View(view), digest: quorate_crypto::Digest::ZERO };
+    assert!(known(change(2)) && !known(change(3)));
+    let begun =
+        |view| Statement::NewView { view: View(view), digest: quorate_crypto::Digest::ZERO };
+    assert!(known(begun(2)) && !known(begun(3)));
 }
 
 /// Records of a window's slots have places of their own: a slot takes the place of the one a window

@@ -44,6 +44,7 @@ impl Member {
             settings,
             wall_origin_ms: 1_700_000_000_000,
             signs,
+            asks_witnesses: false,
         });
         replica.handle(NOW, Event::Recovered(Box::new(recovery)));
         let mut member = Self { replica, verifier, now: NOW, stores: Vec::new() };

@@ -9,13 +9,28 @@ async fn a_newer_connection_takes_the_place_of_the_older() {
         (ConnectionLimiter::new(limits, Default::default()), Connected::default());
     let peer = Peer::Replica(ReplicaId(1));
     let (older, newer) = (connection(&limiter).await, connection(&limiter).await);
-    let older_place = connected.enter(peer, Lane::Votes, older.handle());
+    let (_, older_place) = connected.enter(peer, Lane::Votes, older.handle());
     let other = connection(&limiter).await;
-    let _other_lane = connected.enter(peer, Lane::Bulk, other.handle());
+    let (replaces_other, _other_lane) = connected.enter(peer, Lane::Bulk, other.handle());
     assert!(!older.is_cut());
-    let _newer_place = connected.enter(peer, Lane::Votes, newer.handle());
+    let (replaces, _newer_place) = connected.enter(peer, Lane::Votes, newer.handle());
     assert!(older.is_cut());
     assert!(!newer.is_cut());
+    assert_eq!((replaces_other, replaces), (false, true));
     drop(older_place);
     assert!(connected.0.lock().taken.contains_key(&(peer, Lane::Votes)), "the newer one stays");
+}
+
+#[test]
+fn members_whose_connections_replace_each_other_are_named_once_a_minute() {
+    let (replacements, began) = (Replacements::default(), Instant::now());
+    let count = |member, after_s| {
+        let at = began + Duration::from_secs(after_s);
+        replacements.count(Peer::Replica(ReplicaId(member)), at)
+    };
+    let said = (0..20).filter(|after_s| count(1, *after_s)).count();
+    assert_eq!(said, 1);
+    assert!((0..5).all(|_| !count(2, 20)), "a restart is no news");
+    let said = (61..81).filter(|after_s| count(1, *after_s)).count();
+    assert_eq!(said, 1, "it goes on");
 }

@@ -56,6 +56,10 @@ impl EffectPorts for Ports<'_> {
 
     fn certified(&mut self, _certificate: Box<ExecutionCertificate>) {}
 
+    fn stop_signing(&mut self, _reason: String) -> Result<(), StorageError> {
+        unreachable!("nobody is asked here")
+    }
+
     fn halt(&mut self, halt: Halt) -> Result<(), StorageError> {
         let replica = self.host.id;
         let halted = Observation::Halted { replica, halt: &halt };

@@ -73,6 +73,12 @@ impl EffectPorts for Ports<'_> {
 
     fn certified(&mut self, _certificate: Box<ExecutionCertificate>) {}
 
+    fn stop_signing(&mut self, reason: String) -> Result<(), Infallible> {
+        self.host.stopped_signing = true;
+        self.turn.notes.push(Note::StoppedSigning(reason));
+        Ok(())
+    }
+
     fn halt(&mut self, halt: Halt) -> Result<(), Infallible> {
         self.turn.notes.push(Note::Halted(halt));
         self.host.halt();

@@ -1,0 +1,271 @@
+//! What the others hold of a member's own signatures, asked before it signs anything (★).
+//!
+//! A data folder that was put back from a copy, or a machine that was cloned, promises less than
+//! its key has signed. Nothing in the folder says so; the other members can. Each keeps, of every
+//! other, the newest statement of each kind and the newest [`OwnQuestion`]s that it signed
+//! ([`Witnessed`]). A member that starts asks all for these, and acts on its records only once
+//! members that weigh `weak`, one of them honest, have answered and nothing contradicts them.
+//!
+//! Two things contradict. A **statement** of its own that its records do not account for: they are
+//! durable before a signature leaves, so they are older than the signature. And a **question** of
+//! its own that another process asked: each start takes a number of its own, durable before the
+//! question leaves, so a question with this number or a later one is of another copy of the folder.
+//! Answers go to the member's address; whoever runs a clone elsewhere gets none and signs nothing,
+//! and the one at the address learns of the clone. Either way the key signs no more on this chain.
+//!
+//! The question is asked again every [`ASK_EVERY`] heights, and what comes by itself (a
+//! certificate, a statement passed on) is looked at likewise: two that run at once find out.
+//!
+//! What it cannot show: statements that no honest member among those who answered holds, such as a
+//! vote that only its collector saw; the last certificates stand in for most of these. And it is no
+//! replacement for the log: members that all restart at once hold what their own records prove.
+
+pub(crate) mod question;
+
+use crate::frames::OWN_STATEMENTS_MAX;
+use crate::{Message, ReplicaConfig};
+use question::{OwnQuestion, OwnSignaturesAnswer, QUESTIONS_MAX};
+use quorate_consensus::{Occupancy, SignedStatement, Statement};
+use quorate_crypto::Bitmap;
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_types::{Committee, Height, ReplicaId, Time};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Heights after which the question is asked again.
+pub(crate) const ASK_EVERY: u64 = 128;
+
+/// Newest signatures of one other member, for it to ask for.
+#[derive(Debug, Default)]
+struct Witnessed {
+    /// By kind of statement.
+    statements: BTreeMap<usize, SignedStatement>,
+    /// Those with the highest numbers, at most [`QUESTIONS_MAX`].
+    questions: Vec<OwnQuestion>,
+}
+
+impl Witnessed {
+    fn keep(&mut self, signed: SignedStatement) {
+        let kind = signed.statement.kind();
+        let known = self.statements.get(&kind).map(|known| known.statement.position());
+        if known.is_none_or(|known| known < signed.statement.position()) {
+            self.statements.insert(kind, signed);
+        }
+    }
+
+    /// Of more than fit, the oldest starts go.
+    fn keep_question(&mut self, question: OwnQuestion) {
+        if !self.questions.contains(&question) {
+            self.questions.push(question);
+            self.questions.sort_by_key(|known| std::cmp::Reverse(known.start()));
+            self.questions.truncate(QUESTIONS_MAX);
+        }
+    }
+}
+
+/// Whether the others' word is in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WitnessState {
+    /// It asks nobody: it signs nothing, or its host has it not ask.
+    #[default]
+    Unasked,
+    /// It asked, and signs nothing until enough have answered.
+    Waiting,
+    /// Enough have answered, and nothing contradicts its records.
+    Clear,
+    /// Something contradicts its records: it signs no more.
+    Contradicted,
+}
+
+/// Progress of the question after its own signatures, for status pages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct WitnessStatus {
+    /// Whether the others' word is in.
+    pub state: WitnessState,
+    /// Weight of the other members that have answered since the start.
+    pub answered: u64,
+    /// Weight that it takes.
+    pub needed: u64,
+    /// What contradicts its records, in words; empty while nothing does.
+    pub contradiction: String,
+}
+
+/// A member's question after its own signatures, and what it holds of the others'.
+#[derive(Debug)]
+pub(crate) struct OwnSignatures {
+    id: ReplicaId,
+    committee: Arc<Committee>,
+    retry: Duration,
+    question: Option<OwnQuestion>,
+    state: WitnessState,
+    answered: Bitmap,
+    contradiction: String,
+    ask_at: Option<Time>,
+    asked_height: Height,
+    witnessed: BTreeMap<ReplicaId, Witnessed>,
+}
+
+impl OwnSignatures {
+    pub(crate) fn new(config: &ReplicaConfig) -> Self {
+        let committee = Arc::clone(config.verifier.committee());
+        Self {
+            id: config.id,
+            retry: config.settings.timeout() / 4,
+            question: None,
+            state: WitnessState::Unasked,
+            answered: Bitmap::new(committee.size()),
+            contradiction: String::new(),
+            ask_at: None,
+            asked_height: Height(0),
+            witnessed: BTreeMap::new(),
+            committee,
+        }
+    }
+
+    /// ★ Begins to ask with the number of this start. A committee of one has nobody to ask.
+    pub(crate) fn begin(&mut self, now: Time, config: &ReplicaConfig, incarnation: u64) {
+        if !config.signs || !config.asks_witnesses {
+            return;
+        }
+        let started_ms = config.wall_origin_ms.saturating_add(now.as_millis());
+        let verifier = config.verifier.consensus();
+        let question = OwnQuestion::signed(&config.identity, verifier, incarnation, started_ms);
+        self.question = Some(question);
+        self.ask_at = Some(now);
+        self.state = WitnessState::Waiting;
+        self.clear_if_answered();
+    }
+
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.state == WitnessState::Waiting
+    }
+
+    /// Weight of others without whose word nothing is signed (★): `weak`, so that an honest one is
+    /// among them, or all there are.
+    fn needed(&self) -> u64 {
+        let own = self.committee.weight(self.id);
+        self.committee.weak().min(self.committee.weights().total() - own)
+    }
+
+    fn clear_if_answered(&mut self) {
+        let enough = self.committee.weight_of(&self.answered) >= self.needed();
+        if self.is_waiting() && (enough || mutants::active(Mutant::SignWithoutWitnesses)) {
+            self.state = WitnessState::Clear;
+            self.ask_at = None;
+        }
+    }
+
+    /// The question, when it is due: while it waits, and every so many heights.
+    pub(crate) fn due(&mut self, now: Time, decided: Height) -> Option<Message> {
+        let is_active = self.state == WitnessState::Clear
+            && decided.0 >= self.asked_height.0.saturating_add(ASK_EVERY);
+        if !is_active && self.ask_at.is_none_or(|at| at > now) {
+            return None;
+        }
+        self.asked_height = decided;
+        self.ask_at = self.is_waiting().then(|| now + self.retry);
+        self.question.clone().map(Message::OwnQuestion)
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.ask_at
+    }
+
+    /// Keeps what another member signed, to show it when it asks.
+    pub(crate) fn keep(&mut self, signer: ReplicaId, signed: SignedStatement) {
+        self.witnessed.entry(signer).or_default().keep(signed);
+    }
+
+    /// Answer to a member's question, with what certificates prove of it besides.
+    pub(crate) fn answer(
+        &mut self,
+        asker: ReplicaId,
+        question: OwnQuestion,
+        certified: Vec<SignedStatement>,
+    ) -> Message {
+        let asked = question.start();
+        let known = self.witnessed.entry(asker).or_default();
+        known.keep_question(question);
+        let known_questions = known.questions.iter();
+        let questions = known_questions.filter(|it| it.incarnation >= asked.0).cloned().collect();
+        let mut statements: Vec<_> = known.statements.values().cloned().collect();
+        statements.extend(certified);
+        statements.truncate(OWN_STATEMENTS_MAX);
+        Message::OwnSignatures(OwnSignaturesAnswer { signer: asker, asked, questions, statements })
+    }
+
+    /// ★ Takes an answer in: what contradicts the own records, if anything does.
+    pub(crate) fn take(
+        &mut self,
+        from: ReplicaId,
+        answer: &OwnSignaturesAnswer,
+        accounts_for: impl Fn(&Statement) -> bool,
+    ) -> Result<(), String> {
+        let Some(own) = self.question.as_ref().filter(|_| answer.signer == self.id) else {
+            return Ok(());
+        };
+        let is_anothers =
+            |it: &&OwnQuestion| it.incarnation >= own.incarnation && it.start() != own.start();
+        let ignored = mutants::active(Mutant::IgnoreTwin);
+        if let Some(other) = answer.questions.iter().find(is_anothers).filter(|_| !ignored) {
+            return Err(format!(
+                "another process signed with this key as of start {}, and this one is start {}: \
+                 this folder is an old copy, or another holder of the key runs",
+                other.incarnation, own.incarnation
+            ));
+        }
+        for SignedStatement { statement, .. } in &answer.statements {
+            contradicts(statement, &accounts_for)?;
+        }
+        if answer.asked == own.start() {
+            self.answered.insert(from.index());
+            self.clear_if_answered();
+        }
+        Ok(())
+    }
+
+    pub(crate) fn contradicted(&mut self, contradiction: String) {
+        self.state = WitnessState::Contradicted;
+        self.contradiction = contradiction;
+        self.ask_at = None;
+    }
+
+    pub(crate) fn status(&self) -> WitnessStatus {
+        WitnessStatus {
+            state: self.state,
+            answered: self.committee.weight_of(&self.answered),
+            needed: self.needed(),
+            contradiction: self.contradiction.clone(),
+        }
+    }
+
+    pub(crate) fn occupancy(&self) -> [Occupancy; 3] {
+        let statements = self.witnessed.values().map(|known| known.statements.len());
+        let questions = self.witnessed.values().map(|known| known.questions.len());
+        [
+            Occupancy::new("witnessed", self.witnessed.len(), self.committee.size()),
+            Occupancy::of_fullest("statements", statements, Statement::KINDS),
+            Occupancy::of_fullest("questions", questions, QUESTIONS_MAX),
+        ]
+    }
+}
+
+/// ★ A statement of this member that its records do not account for contradicts them.
+pub(crate) fn contradicts(
+    statement: &Statement,
+    accounts_for: impl Fn(&Statement) -> bool,
+) -> Result<(), String> {
+    if accounts_for(statement) || mutants::active(Mutant::SignBelowWitnesses) {
+        return Ok(());
+    }
+    Err(format!(
+        "this key signed {statement}, which the records of this process do not account for: its \
+         folder is an old copy, or another holder of the key runs"
+    ))
+}
+
+#[cfg(test)]
+mod tests;

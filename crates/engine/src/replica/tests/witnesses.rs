@@ -1,0 +1,253 @@
+//! What a member does before others have told it what it signed, and when they tell it something
+//! new.
+
+use super::{NOW, effects, give, submit};
+use crate::own_signatures::ASK_EVERY;
+use crate::own_signatures::question::{OwnQuestion, OwnSignaturesAnswer};
+use crate::testing::net::{ALL, LATENCY, Net};
+use crate::testing::{config, request};
+use crate::{Message, Replica, ReplicaConfig, Settings, Timer, WitnessState};
+use quorate_consensus::ProtocolKind;
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_types::machine::{RecordKind, Recovery};
+use quorate_types::{Effect, Event, Lane, Machine, Peer, Recipients, ReplicaId, Time};
+use std::time::Duration;
+
+const PROTOCOLS: [ProtocolKind; 5] = [
+    ProtocolKind::Jolteon,
+    ProtocolKind::HotStuff,
+    ProtocolKind::HotStuffBasic,
+    ProtocolKind::Pbft,
+    ProtocolKind::LinearPbftFast,
+];
+
+fn running(protocol: ProtocolKind) -> Net {
+    Net::asking(&Settings { protocol, ..Settings::default() }, |_, _, _| false)
+}
+
+/// Member 3 alone, after its `starts`th start at this time.
+fn started(starts: u64, at: Time) -> Replica {
+    let config = ReplicaConfig { asks_witnesses: true, ..config(3, Settings::default()) };
+    let mut replica = Replica::new(config);
+    let incarnation = Some((starts - 1).to_le_bytes().to_vec().into());
+    replica.handle(at, Event::Recovered(Box::new(Recovery { incarnation, ..Recovery::default() })));
+    replica
+}
+
+fn question_of(replica: &mut Replica) -> OwnQuestion {
+    let asked = effects(replica).into_iter().find_map(|effect| match effect {
+        Effect::Send { to: Recipients::All, message: Message::OwnQuestion(question), .. } => {
+            Some(question)
+        }
+        _ => None,
+    });
+    asked.expect("it asks")
+}
+
+/// Answer of a member that heard all of these questions to the first of them.
+fn answer(questions: &[&OwnQuestion]) -> Message {
+    let asked = (questions[0].incarnation, questions[0].started_ms);
+    let questions = questions[1..].iter().map(|question| (*question).clone()).collect();
+    let signer = ReplicaId(3);
+    Message::OwnSignatures(OwnSignaturesAnswer { signer, asked, questions, statements: Vec::new() })
+}
+
+fn state(replica: &Replica) -> WitnessState {
+    replica.status().witnesses.state
+}
+
+/// Promises among what a member sent.
+fn promises(net: &Net, member: usize, from: usize) -> Vec<String> {
+    let sent = net.sent[from..].iter().filter(|(sender, ..)| *sender == member);
+    let verifier = net.members[member].replica.config().verifier.clone();
+    let own = ReplicaId(u16::try_from(member).expect("few"));
+    let promised = sent.filter_map(|(_, _, message)| match message {
+        Message::Consensus(message) | Message::Inline(message, _) => {
+            let (signer, signed) = message.signed_statement(own, verifier.consensus())?;
+            (signer == own).then(|| signed.statement.to_string())
+        }
+        _ => None,
+    });
+    promised.collect()
+}
+
+/// Lets the committee run for so long.
+fn run(net: &mut Net, span: Duration) {
+    let until = net.now + span;
+    while net.now < until {
+        net.step();
+    }
+}
+
+#[test]
+fn members_that_start_together_answer_each_other_and_sign() {
+    for protocol in PROTOCOLS {
+        let mut net = running(protocol);
+        net.serve(6, &ALL);
+        assert!(net.statuses().iter().all(|it| it.witnesses.state == WitnessState::Clear));
+    }
+}
+
+/// ★ It says nothing but its question, takes nothing from clients, and asks again.
+fn one_that_nobody_answers_signs_nothing() {
+    let mut replica = started(1, NOW);
+    let mut said = effects(&mut replica);
+    let barrier = said.iter().position(|effect| match effect {
+        Effect::Persist(record) => record.kind == RecordKind::Incarnation,
+        _ => false,
+    });
+    let asked = said
+        .iter()
+        .position(|effect| matches!(effect, Effect::Send { lane, .. } if *lane == Lane::Consensus));
+    assert!(barrier.is_some() && barrier < asked, "its number is durable before it asks");
+    submit(&mut replica, request(0, 10));
+    said = effects(&mut replica);
+    let busy =
+        |effect: &Effect<Message>| matches!(effect, Effect::Send { message: Message::Busy(_), .. });
+    assert!(said.len() == 1 && busy(&said[0]), "{said:?}");
+    assert_eq!(state(&replica), WitnessState::Waiting);
+    let due = replica.next_timeout().expect("it asks again");
+    assert!(replica.status().timers.contains_key(&Timer::AskWitnesses));
+    replica.handle_timeout(due);
+    question_of(&mut replica);
+}
+
+#[test]
+fn a_member_alone_signs_nothing_and_asks_again() {
+    mutants::assert_noticed(Mutant::SignWithoutWitnesses, one_that_nobody_answers_signs_nothing);
+}
+
+#[test]
+fn answers_of_weak_weight_are_enough() {
+    let mut replica = started(1, NOW);
+    let question = question_of(&mut replica);
+    let other = OwnQuestion { started_ms: question.started_ms + 1, ..question.clone() };
+    give(&mut replica, Peer::Replica(ReplicaId(0)), &answer(&[&question]));
+    give(&mut replica, Peer::Replica(ReplicaId(0)), &answer(&[&question]));
+    give(&mut replica, Peer::Replica(ReplicaId(1)), &answer(&[&other]));
+    assert_eq!(state(&replica), WitnessState::Waiting, "one answered this start, twice");
+    give(&mut replica, Peer::Replica(ReplicaId(2)), &answer(&[&question]));
+    assert_eq!(state(&replica), WitnessState::Clear);
+    assert!(!replica.status().timers.contains_key(&Timer::AskWitnesses));
+}
+
+/// A member whose log is whole signs again as soon as two have answered.
+#[test]
+fn a_member_that_restarts_signs_again() {
+    for protocol in PROTOCOLS {
+        let mut net = running(protocol);
+        net.serve(6, &ALL);
+        for member in ALL {
+            let disk = net.disk(member);
+            net.restart(member, disk);
+            assert_eq!(state(&net.members[member].replica), WitnessState::Waiting);
+            run(&mut net, 4 * LATENCY);
+            assert_eq!(state(&net.members[member].replica), WitnessState::Clear, "{protocol}");
+        }
+        net.serve_from(6, 6, &ALL);
+        assert!(net.members.iter().all(|member| member.stopped.is_none()));
+    }
+}
+
+#[test]
+fn members_that_all_restart_at_once_go_on() {
+    for protocol in PROTOCOLS {
+        let mut net = running(protocol);
+        net.serve(6, &ALL);
+        for member in ALL {
+            let disk = net.disk(member);
+            net.restart(member, disk);
+        }
+        net.serve_from(6, 6, &ALL);
+    }
+}
+
+/// ★ Its disk is as it was some decisions ago, and no other start tells: what it signed since does.
+fn an_old_copy_of_a_running_disk_signs_nothing() {
+    for protocol in PROTOCOLS {
+        let mut net = running(protocol);
+        net.serve(6, &ALL);
+        let copy = net.disk(3);
+        net.serve_from(6, 6, &ALL);
+        let before = net.sent.len();
+        net.restart(3, copy);
+        run(&mut net, Duration::from_millis(50));
+        let stopped = net.members[3].stopped.clone().expect("it finds out");
+        assert!(stopped.contains("this key signed"), "{protocol}: {stopped}");
+        assert_eq!(promises(&net, 3, before), Vec::<String>::new(), "{protocol}");
+        let status = net.members[3].replica.status();
+        assert!(!status.signs && status.witnesses.contradiction == stopped);
+        net.serve_from(12, 6, &ALL[..3]);
+        assert_eq!(promises(&net, 3, before), Vec::<String>::new(), "{protocol}");
+    }
+}
+
+#[test]
+fn an_old_copy_is_told_by_the_signatures_since() {
+    mutants::assert_noticed(
+        Mutant::SignBelowWitnesses,
+        an_old_copy_of_a_running_disk_signs_nothing,
+    );
+}
+
+/// Two copies of one folder start, each under the number after the copy's: the one that is answered
+/// hears of the other.
+fn a_second_process_with_the_key_is_noticed() {
+    let (mut one, mut other) = (started(5, NOW), started(5, NOW + Duration::from_secs(1)));
+    let (own, others) = (question_of(&mut one), question_of(&mut other));
+    give(&mut one, Peer::Replica(ReplicaId(0)), &answer(&[&own]));
+    give(&mut one, Peer::Replica(ReplicaId(1)), &answer(&[&own]));
+    assert_eq!(state(&one), WitnessState::Clear);
+    give(&mut one, Peer::Replica(ReplicaId(1)), &answer(&[&others, &own]));
+    assert_eq!(state(&one), WitnessState::Clear, "that is its own question");
+    give(&mut one, Peer::Replica(ReplicaId(1)), &answer(&[&own, &others]));
+    assert_eq!(state(&one), WitnessState::Contradicted);
+    let stops = |effect: &Effect<Message>| matches!(effect, Effect::StopSigning(_));
+    assert!(effects(&mut one).iter().any(stops) && !one.status().signs);
+}
+
+#[test]
+fn a_second_process_with_the_key_stops_both() {
+    mutants::assert_noticed(Mutant::IgnoreTwin, a_second_process_with_the_key_is_noticed);
+}
+
+/// A liar shows what the member asked before it restarted: that is no other process.
+#[test]
+fn questions_of_earlier_starts_are_nothing_new() {
+    let (mut now, mut before) = (started(5, NOW), started(4, Time(0)));
+    let (own, earlier) = (question_of(&mut now), question_of(&mut before));
+    for member in [0, 1] {
+        give(&mut now, Peer::Replica(ReplicaId(member)), &answer(&[&own, &earlier]));
+    }
+    assert_eq!(state(&now), WitnessState::Clear);
+}
+
+/// The members that are asked remember who asked, whatever became of the process.
+#[test]
+fn members_show_a_question_of_another_start_under_the_number() {
+    let mut net = running(ProtocolKind::Jolteon);
+    net.serve(6, &ALL);
+    let stopped = net.disk(3);
+    net.restart(3, stopped.clone());
+    run(&mut net, 4 * LATENCY);
+    assert_eq!(state(&net.members[3].replica), WitnessState::Clear);
+    net.restart(3, stopped);
+    run(&mut net, 4 * LATENCY);
+    let reason = net.members[3].stopped.clone().expect("it finds out");
+    assert!(reason.contains("as of start 2, and this one is start 2"), "{reason}");
+}
+
+#[test]
+fn a_busy_member_asks_now_and_then() {
+    let mut net = running(ProtocolKind::Pbft);
+    let asked = |net: &Net| {
+        let questions =
+            net.sent.iter().filter(|(.., message)| matches!(message, Message::OwnQuestion(_)));
+        questions.count()
+    };
+    net.serve(6, &ALL);
+    let first = asked(&net);
+    net.serve_from(6, 2 * ASK_EVERY, &ALL);
+    assert!(net.statuses()[0].decided.0 >= ASK_EVERY);
+    assert!(asked(&net) > first, "{first}");
+}
