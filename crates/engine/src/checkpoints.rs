@@ -96,9 +96,10 @@ impl Checkpoints {
         checkpoint_statement(self.committee.chain(), self.committee.epoch(), height, root)
     }
 
-    /// ★ Signs no more: its records are older than its signatures.
+    /// ★ Signs no more, and drops what has not left: its records are older than its signatures.
     pub(crate) fn stop_signing(&mut self) {
         self.signs = false;
+        self.outbox.clear();
     }
 
     pub(crate) fn occupancy(&self) -> Occupancy {

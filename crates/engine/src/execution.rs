@@ -292,9 +292,10 @@ impl Execution {
         collectors
     }
 
-    /// ★ Signs no more: its records are older than its signatures.
+    /// ★ Signs no more, and drops what has not left: its records are older than its signatures.
     pub(crate) fn stop_signing(&mut self) {
         self.signs = false;
+        self.outbox.clear();
     }
 
     pub(crate) fn occupancy(&self) -> [Occupancy; 2] {

@@ -637,7 +637,11 @@ impl Replica {
     fn settle(&mut self, now: Time) {
         self.now = now;
         self.seal(now);
-        self.certify(now);
+        // ★ Shares and acknowledgements are signed too.
+        let acts = self.unacted.is_none();
+        if acts {
+            self.certify(now);
+        }
         // A learner's are decided, as far as it knows: it is nobody's place to press for them.
         let working = self.bodies.has_pending() && !self.config.is_learner();
         if working != self.working {
@@ -658,8 +662,10 @@ impl Replica {
         }
         self.propose(now);
         self.execute(now);
-        self.certify_executed(now);
-        self.certify_checkpoints(now);
+        if acts {
+            self.certify_executed(now);
+            self.certify_checkpoints(now);
+        }
         self.fetch_due(now);
         self.announce_due(now);
         self.sync_due(now);

@@ -40,15 +40,17 @@ pub enum Timer {
 impl Replica {
     /// Every timer with the time at which it is due, if it is set.
     fn timers(&self) -> [(Timer, Option<Time>); 11] {
+        // What signs waits for the others' word.
+        let acting = |due: Option<Time>| due.filter(|_| self.unacted.is_none());
         [
-            (Timer::Protocol, self.protocol.next_timeout().filter(|_| self.unacted.is_none())),
+            (Timer::Protocol, acting(self.protocol.next_timeout())),
             (Timer::Seal, self.mempool.deadline()),
             (Timer::Propose, self.propose_at),
             (Timer::FetchBodies, self.bodies.deadline(self.now)),
             (Timer::Announce, self.announce_at),
-            (Timer::CertifyBodies, self.certifier.deadline()),
-            (Timer::CertifyExecution, self.execution.deadline()),
-            (Timer::CertifyCheckpoint, self.checkpoints.deadline()),
+            (Timer::CertifyBodies, acting(self.certifier.deadline())),
+            (Timer::CertifyExecution, acting(self.execution.deadline())),
+            (Timer::CertifyCheckpoint, acting(self.checkpoints.deadline())),
             (Timer::FetchBlocks, self.sync.deadline().filter(|_| !self.is_sync_paused())),
             (Timer::FetchSnapshot, self.snapshots.deadline()),
             (Timer::AskWitnesses, self.own_signatures.deadline()),
