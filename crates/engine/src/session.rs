@@ -1,17 +1,26 @@
 //! A client, as a machine: numbers, bundles, signs, sends, retries, and counts equal replies. A
 //! replica that says it is busy slows it down.
+//!
+//! A request goes to one member. If it takes longer than answers take of late, as many more are
+//! asked as make an honest one among them certain, and after as long again all: the member that
+//! was asked may be dead. Where they answer and it says nothing, it is passed over, for a while,
+//! and what else it was asked goes elsewhere at once. So a dead member costs a session one such
+//! wait, seldom, and a committee in which all is well gets not one message more.
 
 mod config;
+mod members;
 mod pace;
 mod queries;
+mod widening;
 
 use crate::Incoming;
-use crate::message::{Busy, Query};
+use crate::message::{Busy, Query, QueryResponse};
 use bytes::Bytes;
 pub use config::{
     Bundling, CheckAnswer, ClientConfig, LearnerAddress, NoLearnerAddress, SessionSpec,
     reject_answers,
 };
+use members::Members;
 use pace::Pace;
 use queries::Queries;
 use quorate_crypto::{Bitmap, Digest, IdentitySecret};
@@ -20,6 +29,7 @@ use quorate_types::service::Proven;
 use quorate_types::{Height, Machine, Outcome, Receipt, ReplicaId, Reply, Request, Time, Verified};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use widening::Widening;
 
 /// Input of a session.
 #[derive(Debug)]
@@ -125,9 +135,12 @@ pub struct Session {
     queued_since: Option<Time>,
     next_sequence: u64,
     under_way: BTreeMap<u64, UnderWay>,
+    /// Member that gets the first request, and new ones whenever it is not passed over.
+    home: ReplicaId,
+    /// Set while that one is passed over, or was a moment ago.
+    left_home: bool,
     target: ReplicaId,
-    /// Time at which each replica last answered anything.
-    heard: BTreeMap<ReplicaId, Time>,
+    members: Members,
     pace: Pace,
     /// Reason that the replica gave that was busy last.
     reason: Option<Arc<str>>,
@@ -141,6 +154,8 @@ struct UnderWay {
     /// Time at which it was sent last, and at which it is sent again.
     sent_at: Time,
     retry_at: Time,
+    /// What of the attempt was sent to others than the replica that was asked, and when more is.
+    widening: Widening,
     /// Replica that was asked last; it was sent again `retries` times, and found no room `refusals`
     /// times.
     asked: ReplicaId,
@@ -175,9 +190,11 @@ impl Session {
             queued_since: None,
             next_sequence,
             under_way: BTreeMap::new(),
+            home: first,
+            left_home: false,
             target: first,
-            heard: BTreeMap::new(),
-            pace: Pace::new(Self::WINDOW),
+            members: Members::new(Arc::clone(&config.committee), config.retry_after / 2),
+            pace: Pace::new(Self::WINDOW, config.retry_after),
             reason: None,
             queries: Queries::new(&config),
             config,
@@ -205,6 +222,7 @@ impl Session {
     /// Sends what is ready: a full bundle, one that has waited, or anything when nothing is under
     /// way.
     fn flush(&mut self, now: Time) {
+        self.go_home(now);
         while self.is_window_open() && self.is_bundle_ready(now) {
             let bundle = self.take_bundle(now);
             let (tags, operations): (Vec<u64>, Vec<Bytes>) = bundle.into_iter().unzip();
@@ -218,7 +236,8 @@ impl Session {
                 request,
                 tags,
                 sent_at: now,
-                retry_at: now + self.pace.timeout(self.config.retry_after),
+                retry_at: now + self.pace.timeout(),
+                widening: self.widening_from(now),
                 asked: self.target,
                 retries: 0,
                 refusals: 0,
@@ -263,10 +282,10 @@ impl Session {
     fn on_message(&mut self, now: Time, from: ReplicaId, message: Incoming) {
         let is_member = self.config.committee.contains(from);
         if is_member {
-            self.heard.insert(from, now);
+            self.members.heard(now, from);
         }
         match message {
-            Incoming::QueryResponse(answered) => self.queries.on_response(now, from, *answered),
+            Incoming::QueryResponse(answered) => self.on_answer(now, from, *answered),
             Incoming::Reply(reply) if is_member => self.on_reply(now, from, reply),
             Incoming::Busy(busy) if is_member => self.on_busy(now, from, &busy),
             Incoming::CertifiedReply(reply) if is_member => self.on_certified(now, *reply),
@@ -327,6 +346,9 @@ impl Session {
         receipt: Option<&Arc<Receipt>>,
     ) {
         self.pace.completed(done.sent_at, now);
+        if done.widening.is_begun() {
+            self.compare(now, done.asked, done.sent_at);
+        }
         for (place, (tag, outcome)) in done.tags.into_iter().zip(results).enumerate() {
             let receipt = receipt.map(|receipt| (Arc::clone(receipt), place));
             let result = CallResult::Completed(Completed { outcome, height, receipt });
@@ -348,6 +370,7 @@ impl Session {
             self.reason = Some(busy.reason.as_str().into());
         }
         under_way.refusals += 1;
+        under_way.widening.end();
         if busy.is_of_disk() {
             self.on_disk_full(now, from, busy.sequence);
             return;
@@ -379,20 +402,20 @@ impl Session {
         (self.queued_bytes, self.queued_since) = (0, None);
     }
 
-    /// Unanswered requests go to the next replica, one at a time: every replica that takes one
-    /// seals it into a body, so asking all of them at once would multiply the load just when there
-    /// is too much of it. The wait doubles with each attempt. New requests go elsewhere too. A
-    /// request that somebody answered was executed: it only lacks further answers, and all are
-    /// asked for theirs.
+    /// Requests that more members did not answer either go to the next replica, one at a time:
+    /// every replica that takes one seals it into a body, so asking all of them again and again
+    /// would multiply the load just when there is too much of it. The wait doubles with each
+    /// attempt. New requests go elsewhere too. A request that somebody answered was executed: it
+    /// only lacks further answers, and all are asked for theirs.
     fn retry(&mut self, now: Time) {
         let due: Vec<u64> =
             self.under_way.iter().filter(|(_, u)| u.retry_at <= now).map(|(seq, _)| *seq).collect();
         if due.is_empty() {
             return;
         }
-        self.target = self.next_lively(self.target);
+        self.target = self.members.next_lively(now, self.target);
         for sequence in due {
-            let Some(next) = self.under_way.get(&sequence).map(|u| self.next_for(u)) else {
+            let Some(next) = self.under_way.get(&sequence).map(|u| self.next_for(now, u)) else {
                 continue;
             };
             let Some(under_way) = self.under_way.get_mut(&sequence) else { continue };
@@ -406,10 +429,10 @@ impl Session {
             under_way.asked = next;
             under_way.retries += 1;
             under_way.sent_at = now;
+            under_way.widening.end();
             let doublings = (under_way.retries - under_way.refusals.min(under_way.retries))
                 .min(RETRY_DOUBLINGS_MAX);
-            under_way.retry_at =
-                now + self.pace.timeout(self.config.retry_after) * (1 << doublings);
+            under_way.retry_at = now + self.pace.timeout() * (1 << doublings);
             let request = &under_way.request;
             self.effects.extend(
                 to.into_iter().map(|to| SessionEffect::Send { to, request: request.clone() }),
@@ -419,30 +442,21 @@ impl Session {
 
     /// Replica that is asked next for this. Replicas that say much and take nothing are lively too:
     /// once as many were asked as there are, everybody's turn comes.
-    fn next_for(&self, under_way: &UnderWay) -> ReplicaId {
+    fn next_for(&self, now: Time, under_way: &UnderWay) -> ReplicaId {
         let size = u32::try_from(self.config.committee.size()).expect("members are few");
         if under_way.retries < size {
-            self.next_lively(under_way.asked)
+            self.members.next_lively(now, under_way.asked)
         } else {
-            self.turn(under_way.asked, 1)
+            self.members.turn(under_way.asked, 1)
         }
     }
 
-    /// The next replica in turn that answered about as lately as the latest to answer: one that
-    /// fell silent while others did not is passed over. Never the same one, if there is another.
-    fn next_lively(&self, after: ReplicaId) -> ReplicaId {
-        let heard = |member: ReplicaId| self.heard.get(&member).copied().unwrap_or_default();
-        let latest = self.heard.values().copied().max().unwrap_or_default();
-        (1..self.config.committee.size())
-            .map(|step| self.turn(after, step))
-            .find(|member| heard(*member) + self.config.retry_after / 2 >= latest)
-            .unwrap_or_else(|| self.turn(after, 1))
-    }
-
-    /// Member so many places further in the ring.
-    fn turn(&self, after: ReplicaId, steps: usize) -> ReplicaId {
-        let index = (after.index() + steps) % self.config.committee.size();
-        ReplicaId(u16::try_from(index).expect("members are few"))
+    /// Takes an answer to a query. Members that did not answer it in time, while this one did, are
+    /// passed over as those are that were asked for something.
+    fn on_answer(&mut self, now: Time, from: ReplicaId, answer: QueryResponse) {
+        if let Some((first, since)) = self.queries.on_response(now, from, answer) {
+            self.compare(now, first, since);
+        }
     }
 }
 
@@ -466,6 +480,7 @@ impl Machine for Session {
 
     fn handle_timeout(&mut self, now: Time) {
         self.retry(now);
+        self.widen(now);
         self.queries.retry(now);
         self.flush(now);
     }
@@ -475,7 +490,11 @@ impl Machine for Session {
     }
 
     fn next_timeout(&self) -> Option<Time> {
-        let retry = self.under_way.values().map(|under_way| under_way.retry_at).min();
+        let waits = |under_way: &UnderWay| match under_way.widening.due() {
+            Some(widen_at) => widen_at.min(under_way.retry_at),
+            None => under_way.retry_at,
+        };
+        let retry = self.under_way.values().map(waits).min();
         let flush = self
             .queued_since
             .filter(|_| self.is_window_open())

@@ -21,14 +21,16 @@ pub struct ClientConfig {
     pub sessions: Vec<SessionSpec>,
     /// Bundling of operations into signed requests. Default: 2 ms.
     pub bundling: Bundling,
-    /// Time without an answer after which a request or a query goes to another member; a request
-    /// waits at least so long, and longer where answers take longer. Default: 1 s.
+    /// Time without an answer after which a request or a query is sent again, to another member; a
+    /// request waits at least so long, and longer where answers take longer. Before that others are
+    /// asked besides, as soon as an answer is late: later than answers are of late, and after at
+    /// most half of this time. Default: 1 s.
     pub retry_after: Duration,
     /// Time until an asynchronous call returns without a result. Its operation may take effect all
     /// the same. Sessions do not use it: they retry for ever. Default: 10 s.
     pub call_timeout: Duration,
-    /// Sends every request to all members at once, instead of to one after the other until
-    /// somebody answers. It survives a silent member without a pause, and every member's link and
+    /// Sends every request to all members at once, instead of to one, and to others when its answer
+    /// is late. It survives a silent member without a pause, and every member's link and
     /// verification carry everything once more. Default: `false`.
     pub send_to_all: bool,
     /// The service's check of answers to queries. Default: [`reject_answers`], which passes none.

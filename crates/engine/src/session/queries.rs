@@ -1,6 +1,7 @@
 //! A session's queries of the state: each goes to one member after the other until an answer
 //! passes.
 
+use super::pace::AnswerTime;
 use super::{CallResult, CheckAnswer, ClientConfig, SessionEffect};
 use crate::message::{Query, QueryResponse};
 use bytes::Bytes;
@@ -25,6 +26,7 @@ pub(super) struct Queries {
     learner: Option<ReplicaId>,
     learner_silent_until: Time,
     retry_after: Duration,
+    times: AnswerTime,
     check: CheckAnswer,
     next_id: u64,
     under_way: BTreeMap<u64, UnderWay>,
@@ -39,6 +41,9 @@ struct UnderWay {
     first: ReplicaId,
     asked: ReplicaId,
     attempts: usize,
+    started: Time,
+    /// Member that was asked before other members, and when.
+    first_asked: Option<(ReplicaId, Time)>,
     retry_at: Time,
     /// Reason that the member that was asked last gave.
     reason: String,
@@ -55,6 +60,7 @@ impl Queries {
             learner: config.learner.as_ref().map(|_| member(config.committee.size())),
             learner_silent_until: Time(0),
             retry_after: config.retry_after,
+            times: AnswerTime::default(),
             check: config.check_answer,
             next_id: 0,
             under_way: BTreeMap::new(),
@@ -75,6 +81,8 @@ impl Queries {
             first,
             asked: self.learner.filter(|_| self.learner_silent_until <= now).unwrap_or(first),
             attempts: 0,
+            started: now,
+            first_asked: None,
             retry_at: now,
             reason: "no member answered".to_owned(),
         };
@@ -102,30 +110,44 @@ impl Queries {
                 member((under_way.asked.index() + 1) % self.members)
             };
         }
+        // The first one may be dead: the second is asked as soon as an answer is late.
+        let is_first = under_way.attempts == 0;
         under_way.attempts += 1;
-        under_way.retry_at = now + self.retry_after;
+        under_way.retry_at =
+            now + if is_first { self.times.late_after(self.retry_after) } else { self.retry_after };
+        if Some(under_way.asked) != self.learner {
+            under_way.first_asked.get_or_insert((under_way.asked, now));
+        }
         let query = Query { id, query: under_way.query.clone() };
         self.effects.push_back(SessionEffect::Query { to: under_way.asked, query });
     }
 
-    pub(super) fn on_response(&mut self, now: Time, from: ReplicaId, answered: QueryResponse) {
+    /// Takes an answer. Returns the member that was asked before other members and when, if another
+    /// one's answer passes.
+    pub(super) fn on_response(
+        &mut self,
+        now: Time,
+        from: ReplicaId,
+        answered: QueryResponse,
+    ) -> Option<(ReplicaId, Time)> {
         let QueryResponse { id, result } = answered;
-        let Some(under_way) = self.under_way.get_mut(&id).filter(|u| u.asked == from) else {
-            return;
-        };
+        let under_way = self.under_way.get_mut(&id).filter(|u| u.asked == from)?;
         let checked = result.and_then(|(proven, certificate)| {
             (self.check)(&under_way.query, &certificate.header, &proven)
                 .map(|()| (proven, certificate))
         });
         match checked {
             Ok(answer) => {
-                let tag = under_way.tag;
+                let (tag, first_asked) = (under_way.tag, under_way.first_asked);
+                self.times.measured(now.since(under_way.started));
                 self.under_way.remove(&id);
                 self.answer(tag, Ok(answer));
+                first_asked.filter(|(first, _)| *first != from)
             }
             Err(reason) => {
                 under_way.reason = reason;
                 self.send(now, id);
+                None
             }
         }
     }

@@ -20,6 +20,8 @@ use std::time::Duration;
 
 const DELAY: Duration = Duration::from_millis(2);
 const RETRY: Duration = Duration::from_secs(1);
+/// When an answer is late, as long as none was measured.
+const LATE: Duration = Duration::from_millis(250);
 
 fn session() -> Session {
     session_with(committee())
@@ -270,20 +272,179 @@ fn replies_that_do_not_fit_are_dropped() {
     assert_eq!(completed(&mut session).len(), 1);
 }
 
+/// One member is asked, then as many as make an honest one certain, then all, and from then on one
+/// after the other, with waits that double.
 #[test]
-fn a_silent_replica_is_passed_over_and_the_others_asked_in_turn() {
+fn a_late_answer_has_more_members_asked() {
     let mut session = session();
     submit(&mut session, Time(0), 42, 10);
     let (_, request) = sent(&mut session).remove(0);
-    assert_eq!(session.next_timeout(), Some(Time(0) + RETRY));
-    session.handle_timeout(Time(0) + RETRY);
+    assert_eq!(session.next_timeout(), Some(Time(0) + LATE));
+    session.handle_timeout(Time(0) + LATE);
     let again = sent(&mut session);
-    assert_eq!(again.iter().map(|(to, _)| *to).collect::<Vec<_>>(), [2], "one at a time");
+    assert_eq!(again.iter().map(|(to, _)| *to).collect::<Vec<_>>(), [2], "two make a weak quorum");
     assert!(again.iter().all(|(_, r)| r.raw() == request.raw()), "byte for byte");
+    assert_eq!(session.next_timeout(), Some(Time(0) + 2 * LATE));
+    assert_eq!(ring(&mut session), [3, 0]);
+    assert_eq!(session.next_timeout(), Some(Time(0) + RETRY));
+    assert_eq!(ring(&mut session), [2]);
+    assert_eq!(session.next_timeout(), Some(Time(0) + 3 * RETRY));
     submit(&mut session, Time(1_500_000), 43, 10);
     session.handle_timeout(Time(1_500_000) + DELAY);
     let new = sent(&mut session).into_iter().rfind(|(_, r)| r.sequence == 6);
     assert_eq!(new.map(|(to, _)| to), Some(2), "new ones go to the next");
+}
+
+/// Members weigh: asked are so many that an honest one is among them.
+#[test]
+fn a_weak_quorum_is_weighed() {
+    let mut session = asked_once(weighted(&[4, 4, 4, 4, 1, 1, 1]), Time(0));
+    assert_eq!(ring(&mut session), [2]);
+    assert_eq!(ring(&mut session), [3, 4, 5, 6, 0]);
+}
+
+/// Member 1 is dead: the first request that is late shows it. What else it was asked goes to
+/// another at once, new requests too, and it is asked again when it was passed over for a while.
+#[test]
+fn a_dead_member_costs_one_late_answer() {
+    let mut session = session();
+    (0..20).for_each(|tag| submit(&mut session, Time(0), tag, Request::BYTES_MAX));
+    assert_eq!(sent(&mut session).len(), 20);
+    let late = Time(0) + LATE;
+    session.handle_timeout(late);
+    let copies: Vec<u16> = sent(&mut session).into_iter().map(|(to, _)| to).collect();
+    assert_eq!(copies, [2; 20], "one copy each");
+    let now = late + Duration::from_millis(20);
+    (0..4).filter(|from| *from != 1).for_each(|from| {
+        answer(&mut session, now, from, &reply(from, 5, 1, &[7]));
+    });
+    assert_eq!(completed(&mut session).len(), 1);
+    submit(&mut session, now, 90, Request::BYTES_MAX);
+    assert_eq!(sent(&mut session).iter().map(|(to, _)| *to).collect::<Vec<_>>(), [2]);
+
+    // It says something, and is the first to be asked from then on.
+    answer(&mut session, now, 1, &reply(1, 5, 1, &[7]));
+    submit(&mut session, now, 91, Request::BYTES_MAX);
+    assert_eq!(sent(&mut session).iter().map(|(to, _)| *to).collect::<Vec<_>>(), [1]);
+}
+
+/// A session that has measured answers of 20 ms, one after the other, with member 1.
+fn measured() -> (Session, Time) {
+    let (mut session, mut now) = (session(), Time(0));
+    for sequence in 5..25 {
+        submit(&mut session, now, sequence, 10);
+        now = now + Duration::from_millis(20);
+        (0..3).for_each(|from| answer(&mut session, now, from, &reply(from, sequence, 1, &[7])));
+    }
+    let (copies, done) = drained(&mut session);
+    assert_eq!((copies, done), (vec![1; 20], 20), "not one message more while all is well");
+    (session, now)
+}
+
+/// Members that were sent something, and the number of results.
+fn drained(session: &mut Session) -> (Vec<u16>, usize) {
+    let (mut to, mut done) = (Vec::new(), 0);
+    while let Some(effect) = session.poll() {
+        match effect {
+            SessionEffect::Send { to: member, .. } => to.push(member.0),
+            SessionEffect::Return { .. } => done += 1,
+            SessionEffect::Query { .. } => {}
+        }
+    }
+    (to, done)
+}
+
+/// With one request at a time a dead member costs one measured wait, and then nothing for as long
+/// as it is passed over.
+#[test]
+fn late_is_what_takes_twice_as_long_as_answers_do() {
+    let (mut session, start) = measured();
+    submit(&mut session, start, 25, 10);
+    assert_eq!(sent(&mut session).len(), 1);
+    assert_eq!(session.next_timeout(), Some(start + Duration::from_millis(40)));
+    assert_eq!(ring(&mut session), [2]);
+    let mut now = start + Duration::from_millis(60);
+    for sequence in 25..60 {
+        [0, 2]
+            .into_iter()
+            .for_each(|from| answer(&mut session, now, from, &reply(from, sequence, 1, &[7])));
+        submit(&mut session, now, sequence + 1, 10);
+        let (to, _) = drained(&mut session);
+        assert_eq!(to, [2], "{sequence}");
+        now = now + Duration::from_millis(20);
+    }
+    let later = now + Duration::from_secs(2);
+    [0, 2]
+        .into_iter()
+        .for_each(|from| answer(&mut session, later, from, &reply(from, 60, 1, &[7])));
+    submit(&mut session, later, 61, 10);
+    assert_eq!(drained(&mut session), (vec![1], 1), "it may be back");
+}
+
+/// What a dead member was asked and is not late yet goes elsewhere once another request has shown
+/// that it is dead.
+#[test]
+fn what_a_dead_member_was_asked_goes_elsewhere() {
+    let mut session = asked_once(committee(), Time(0));
+    let soon = Time(0) + LATE / 2;
+    (0..3).for_each(|tag| submit(&mut session, soon, tag, Request::BYTES_MAX));
+    assert_eq!(sent(&mut session).len(), 3);
+    assert_eq!(ring(&mut session), [2]);
+    let now = Time(0) + LATE;
+    [0, 2].into_iter().for_each(|from| answer(&mut session, now, from, &reply(from, 5, 1, &[7])));
+    assert_eq!(drained(&mut session), (vec![2; 3], 1));
+    assert_eq!(session.next_timeout().map(|at| at > now), Some(true), "they are asked anew");
+}
+
+/// A member that is asked for the state and lets others answer is passed over, too.
+#[test]
+fn a_silent_member_is_passed_over_for_queries() {
+    let mut session = session();
+    let query = || SessionEvent::Query { tag: 5, query: Bytes::from_static(b"why") };
+    session.handle(Time(0), query());
+    assert_eq!(queried(&mut session), [(1, 0)]);
+    session.handle_timeout(Time(0) + LATE);
+    assert_eq!(queried(&mut session), [(2, 0)]);
+    answer(&mut session, Time(0) + LATE, 2, &answered(0, b"why"));
+    assert!(answers(&mut session)[0].1.is_ok());
+    session.handle(Time(0) + LATE, query());
+    assert_eq!(queried(&mut session), [(2, 1)], "new ones go to who answers");
+}
+
+/// However much is late, no more than a window of copies is under way.
+#[test]
+fn copies_are_bounded() {
+    let mut session = session_with(weighted(&[1; 40]));
+    (0..64).for_each(|tag| submit(&mut session, Time(0), tag, Request::BYTES_MAX));
+    assert_eq!(sent(&mut session).len(), 64);
+    let mut copies = 0;
+    while let Some(now) = session.next_timeout().filter(|now| *now < Time(0) + RETRY) {
+        session.handle_timeout(now);
+        copies += sent(&mut session).len();
+    }
+    assert!(copies > 13 && copies <= 64, "{copies} copies of 64 requests");
+}
+
+/// A committee that complains of too much gets no copies.
+#[test]
+fn a_busy_committee_gets_no_copies() {
+    let mut session = session();
+    (0..3).for_each(|tag| submit(&mut session, Time(0), tag, Request::BYTES_MAX));
+    assert_eq!(sent(&mut session).len(), 3);
+    answer(&mut session, Time(1), 1, &busy(5));
+    while let Some(now) = session.next_timeout().filter(|now| *now < Time(0) + RETRY) {
+        session.handle_timeout(now);
+        assert!(sent(&mut session).iter().all(|(_, request)| request.sequence == 5));
+    }
+}
+
+/// Where every request goes to all members there is nobody else to ask.
+#[test]
+fn what_goes_to_all_is_not_widened() {
+    let config = ClientConfig { send_to_all: true, ..config(committee()) };
+    let mut session = Session::new(Arc::new(config), 0);
+    submit(&mut session, Time(0), 1, 10);
+    assert_eq!(session.next_timeout(), Some(Time(0) + RETRY));
 }
 
 #[test]
@@ -399,7 +560,7 @@ fn a_refusal_of_somebody_who_was_not_asked_means_nothing() {
     submit(&mut session, Time(0), 42, 10);
     sent(&mut session);
     answer(&mut session, Time(1), 3, &Message::Busy(Busy { sequence: 5, reason: "full".into() }));
-    assert_eq!(session.next_timeout(), Some(Time(0) + RETRY));
+    assert_eq!(session.next_timeout(), Some(Time(0) + LATE));
 }
 
 /// An operation that was turned away comes with the reason.
@@ -423,26 +584,15 @@ fn after_one_answer_to_a_repeat_the_others_are_asked_for_theirs() {
     let mut session = session();
     submit(&mut session, Time(0), 42, 10);
     sent(&mut session);
+    assert_eq!((ring(&mut session), ring(&mut session)), (vec![2], vec![3, 0]));
     let now = Time(0) + RETRY;
-    session.handle_timeout(now);
-    assert_eq!(sent(&mut session).iter().map(|(to, _)| *to).collect::<Vec<_>>(), [2]);
+    assert_eq!(ring(&mut session), [2]);
     answer(&mut session, now, 2, &reply(2, 5, 1, &[9]));
     assert_eq!(session.next_timeout(), Some(now), "it was executed: no need to wait");
     session.handle_timeout(now);
     assert_eq!(sent(&mut session).iter().map(|(to, _)| *to).collect::<Vec<_>>(), [0, 1, 3]);
     answer(&mut session, now, 3, &reply(3, 5, 1, &[9]));
     assert_eq!(completed(&mut session).len(), 1);
-}
-
-#[test]
-fn a_replica_that_fell_silent_while_others_did_not_is_passed_over() {
-    let mut session = session();
-    for lively in [0, 2, 3] {
-        session.heard.insert(ReplicaId(lively), Time(9_000_000));
-    }
-    session.heard.insert(ReplicaId(1), Time(1_000_000));
-    let turns: Vec<u16> = (0..4).map(|after| session.next_lively(ReplicaId(after)).0).collect();
-    assert_eq!(turns, [2, 2, 3, 0]);
 }
 
 fn one_result() -> Vec<Outcome> {
@@ -523,7 +673,7 @@ fn a_question_is_asked_until_an_answer_passes() {
     let mut session = session();
     session.handle(Time(0), SessionEvent::Query { tag: 5, query: Bytes::from_static(b"why") });
     assert_eq!(queried(&mut session), [(1, 0)]);
-    let later = Time(0) + RETRY;
+    let later = Time(0) + LATE;
     assert_eq!(session.next_timeout(), Some(later));
     session.handle_timeout(later);
     assert_eq!(queried(&mut session), [(2, 0)]);
@@ -560,7 +710,7 @@ fn a_learner_is_asked_first_and_believed_nothing_else() {
     // One that is silent is passed over for a while.
     session.handle(Time(2), SessionEvent::Query { tag: 5, query: Bytes::from_static(b"why") });
     assert_eq!(queried(&mut session), [(4, 1)]);
-    let late = Time(2) + RETRY;
+    let late = session.next_timeout().expect("it is not answered");
     session.handle_timeout(late);
     assert_eq!(queried(&mut session), [(1, 1)], "the member that requests go to");
     session.handle(late, SessionEvent::Query { tag: 6, query: Bytes::from_static(b"why") });
@@ -617,6 +767,8 @@ fn busy(sequence: u64) -> Message {
 fn an_answer_to_the_first_attempt_hurries_nothing() {
     let mut session = asked_once(committee(), Time(0));
     answer(&mut session, Time(9), 0, &reply(0, 5, 1, &[7]));
+    assert_eq!(session.next_timeout(), Some(Time(0) + LATE));
+    assert_eq!((ring(&mut session), ring(&mut session)), (vec![2], vec![3]));
     assert_eq!(session.next_timeout(), Some(Time(0) + RETRY));
     assert_eq!(ring(&mut session), [1, 2, 3]);
     let (now, next) = (Time(0) + RETRY, session.next_timeout());
@@ -645,29 +797,18 @@ fn pauses_grow_with_refusals_and_waits_with_silence() {
     }
 }
 
-/// Members 0 and 1 say something all the time, and nothing of this request: once as many were
-/// asked as there are, the silent ones are asked in their turns.
+/// Members 0 and 1 say something all the time, and nothing of this request, which all have got: once
+/// as many were asked again as there are, the silent ones are asked in their turns.
 #[test]
 fn as_many_attempts_as_members_go_to_lively_ones() {
     let mut session = asked_once(committee(), Time(0) + 10 * RETRY);
     let mut asked = Vec::new();
-    for _ in 0..8 {
+    for _ in 0..10 {
         let now = session.next_timeout().expect("it is not done");
         (0..2).for_each(|from| answer(&mut session, now, from, &busy(999)));
         asked.extend(ring(&mut session));
     }
-    assert_eq!(asked, [0, 1, 0, 1, 2, 3, 0, 1]);
-}
-
-/// Who answered half a wait before the latest is lively, and a moment earlier is not.
-#[test]
-fn a_replica_is_lively_for_half_a_wait() {
-    for (late, next) in [(500_000, 2), (500_001, 3)] {
-        let mut session = session();
-        session.heard.insert(ReplicaId(2), Time(9_000_000 - late));
-        session.heard.insert(ReplicaId(3), Time(9_000_000));
-        assert_eq!(session.next_lively(ReplicaId(1)), ReplicaId(next));
-    }
+    assert_eq!(asked, [2, 3, 0, 0, 1, 0, 1, 2, 3, 0, 1]);
 }
 
 /// ★ Whatever a learner passes on of what members said: only its answers to queries count.
