@@ -283,3 +283,36 @@ fn a_bench_stands_beside_what_the_machine_could_do() {
     assert!(number(&bounds["parts"]["disk"], "synced_mb_s") > 0.0);
     assert!(number(&bounds["parts"]["crypto"], "tls_mb_s") > 0.0);
 }
+
+/// Two opposite links of four members are cut: everybody keeps up, agrees, and goes on answering.
+#[test]
+fn a_bench_goes_on_with_opposite_links_cut() {
+    let result = bench(&[
+        "--service",
+        "kv",
+        "--load",
+        "closed",
+        "--sessions",
+        "12",
+        "--outstanding",
+        "1",
+        "--duration",
+        "12",
+        "--cut",
+        "0-2@3",
+        "--cut",
+        "1-3@3",
+    ]);
+    let events = result["events"].as_array().expect("a list");
+    let cuts: Vec<_> = events.iter().map(|cut| (&cut["validator"], &cut["link_to"])).collect();
+    assert_eq!(cuts.len(), 2, "{cuts:?}");
+    assert!(cuts.iter().all(|(one, other)| *one == 0 && *other == 2 || *one == 1 && *other == 3));
+    assert_eq!(result["config"]["cut"], serde_json::json!(["0-2@3", "1-3@3"]));
+    for validator in result["validators"].as_array().expect("a list") {
+        assert_eq!(validator["state"], "healthy");
+    }
+    let timeline = result["timeline"].as_array().expect("a list");
+    let late = timeline.iter().filter(|second| number(second, "second") > 6.0);
+    let committed: f64 = late.map(|second| number(second, "committed")).sum();
+    assert!(committed >= 12.0, "each caller got an answer: {committed} in {timeline:?}");
+}

@@ -119,7 +119,7 @@ impl Default for Settings {
             timeout_ms: 1_000,
             vote_wait_ms: 0,
             verify: Policy::Aggregate,
-            leader_reputation: false,
+            leader_reputation: true,
             leader_tenure: 1,
             concurrent_slots: Liveness::default().concurrent_slots,
             shorten_failed_turns: true,

@@ -25,6 +25,7 @@ pub mod health;
 pub mod latencies;
 pub mod load;
 pub mod measure;
+mod plan;
 mod progress;
 mod readers;
 pub mod recovery;
@@ -37,7 +38,7 @@ mod watch;
 
 pub use config::{BenchConfig, SendTo, fitting_timeout_ms, sessions_for};
 pub use error::BenchError;
-pub use events::{At, Lie, NotAnEvent, Pause, Target};
+pub use events::{At, Cut, Lie, NotAnEvent, Pause, Target};
 pub use evm::{MixPlan, Trace, TraceError};
 pub use latencies::Latencies;
 pub use progress::Progress;

@@ -5,6 +5,7 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -69,6 +70,8 @@ pub struct StartOptions {
     pub absent: Vec<u16>,
     /// Behaviours of validators that will lie once they are told to.
     pub liars: BTreeMap<u16, String>,
+    /// File that will name the links that are cut.
+    pub cut_links: Option<PathBuf>,
     /// Descriptors that each process may have open; `None` for as many as this one may.
     pub descriptors: Option<u64>,
 }
@@ -121,7 +124,7 @@ impl Processes {
             .program
             .command(self.options.descriptors)
             .arg(&self.configs[index])
-            .args(self.lies(index))
+            .args(self.special_options(index))
             .stdin(Stdio::piped())
             .stdout(log.try_clone()?)
             .stderr(log)
@@ -164,10 +167,13 @@ impl Processes {
         self.signal(index, Signal::CONT)
     }
 
-    /// Options of a validator that will lie.
-    fn lies(&self, index: usize) -> Vec<&str> {
+    /// Options of a validator that a laboratory does something to.
+    fn special_options(&self, index: usize) -> Vec<&OsStr> {
         let behaviour = u16::try_from(index).ok().and_then(|id| self.options.liars.get(&id));
-        behaviour.map(|behaviour| vec!["--lie", behaviour.as_str()]).unwrap_or_default()
+        let lie = behaviour.map(|behaviour| ["--lie".as_ref(), behaviour.as_ref()]);
+        let file = self.options.cut_links.as_deref();
+        let cut = file.map(|file| ["--cut-links".as_ref(), file.as_os_str()]);
+        lie.into_iter().chain(cut).flatten().collect()
     }
 
     fn signal(&mut self, index: usize, signal: Signal) -> io::Result<()> {

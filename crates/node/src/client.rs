@@ -17,6 +17,7 @@ use crate::metrics::Metrics;
 use crate::pool::{MessageSink, Pool};
 use crate::tls::Dialer;
 use crate::transport::Limits;
+use crate::transport::cuts::Cuts;
 use crate::transport::emulated::Ways;
 use crate::transport::frames::IngressContext;
 use crate::transport::hello::Hello;
@@ -319,6 +320,9 @@ impl<'a> Wiring<'a> {
                 timeouts: (limits.handshake, limits.write),
                 ways,
                 on_connect: None,
+                detours: Vec::new(),
+                over: Arc::default(),
+                cuts: Cuts::default(),
             });
         }
         Ok(links)

@@ -102,6 +102,10 @@ pub struct NodeConfig {
     /// back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulation: Option<Emulation>,
+    /// File that names links to be cut, for laboratories only ([`crate::transport::cuts`]); no file
+    /// has it, `quorate run --cut-links` sets it.
+    #[serde(skip)]
+    pub cut_links: Option<PathBuf>,
 }
 
 /// Most learners of one member.
@@ -275,6 +279,7 @@ impl NodeConfig {
             log: LogSettings::default(),
             replica: Settings::default(),
             emulation: None,
+            cut_links: None,
         }
     }
 

@@ -3,7 +3,8 @@
 //! ```text
 //! limit (RLIMIT_NOFILE) =
 //!     the process's own work and its disk       RESERVE, and 1 a full segment of the log
-//!   + connections between members               6 for each other member
+//!   + connections between members               18 for each other member: 6, and 2 for each of
+//!                                                6 that it may have relayed
 //!   + learners, and a gateway's own client      1 each, and 1 for each member
 //!   + what strangers may take                   handshakes, status, clients, gateway
 //! ```
@@ -14,6 +15,7 @@
 use crate::NodeConfig;
 use crate::connections::ENDING_MAX;
 use crate::payments::AuthorityConfig;
+use crate::transport::relay::RELAYED_MAX;
 use crate::transport::{Limits, MEMBER_LANES};
 use quorate_storage::LogConfig;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -88,7 +90,8 @@ impl Demand {
     pub fn of_validator(config: &NodeConfig, members: usize) -> Self {
         let others = members.saturating_sub(1);
         let client = if config.gateway.is_some() { members } else { 0 };
-        let own = 2 * MEMBER_LANES.len() * others + config.learners.len() + client;
+        let each = 2 * MEMBER_LANES.len() + 2 * RELAYED_MAX;
+        let own = each * others + config.learners.len() + client;
         Self {
             own: RESERVE + DOORS * ENDING_MAX + own,
             segments: segments(config.retention_bytes),

@@ -178,8 +178,7 @@ impl Shown {
         let (log_bytes_written, log_syncs) = self.metrics.log_totals();
         let process = Process::now();
         let (log_bytes, oldest_height) = self.metrics.log_kept();
-        let (status, health, disk) =
-            (self.status.load(), self.health.load(), self.room.figures());
+        let (status, health, disk) = (self.status.load(), self.health.load(), self.room.figures());
         let not_ready = reasons(&health, &disk);
         let forfeited = status.witnesses.state == WitnessState::Contradicted;
         NodeStatus {

@@ -347,6 +347,7 @@ impl TestnetPlan {
             gateway: self.gateways.then(|| self.gateway_address(index)),
             replica: self.settings.clone(),
             emulation: self.emulation.clone(),
+            cut_links: None,
             ..default
         }
     }

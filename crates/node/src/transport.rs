@@ -35,20 +35,28 @@
 //! | probes of one member that are answered ([`contacts`]) | 10 a second | the others are not |
 //! | clients | [`Limits::clients_max`] | the least recently used gives way |
 //! | time without a byte to a client | [`Limits::idle`] | it is cut |
+//! | connections that one member has relayed by another | [`relay::RELAYED_MAX`] | refused |
 //!
-//! Frames can be held back as if they had far to go ([`emulated`]): for laboratories.
+//! Where two members do not reach each other, what one sends to the other goes over a third
+//! ([`relay`], ADR 30).
+//!
+//! Frames can be held back as if they had far to go ([`emulated`]), and links cut ([`cuts`]): for
+//! laboratories.
 //!
 //! Queued frames survive a reconnection, and a batch whose write failed is sent again, so a peer
 //! may see a frame twice.
 
 pub mod contacts;
+pub mod cuts;
 pub mod emulated;
 pub mod endpoint;
 pub mod frames;
 pub mod hello;
 pub mod inbound;
+mod opening;
 pub mod outbound;
 pub mod outbox;
+pub mod relay;
 pub(crate) mod socket;
 
 use crate::log::Outgoing;
@@ -58,6 +66,7 @@ use outbox::{Full, Outbox};
 use parking_lot::RwLock;
 use quorate_engine::Frame;
 use quorate_types::{ClientId, Lane, Peer, Recipients, ReplicaId};
+use relay::Over;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -101,6 +110,9 @@ impl Default for Limits {
     }
 }
 
+/// Queue and state of a lane to a member: whether it is up, and over whom.
+type LaneTo = (Arc<Outbox>, Arc<AtomicBool>, Arc<Over>);
+
 /// One member's queues, one for each lane.
 type Outboxes = Vec<Arc<Outbox>>;
 
@@ -113,6 +125,8 @@ pub struct Network {
     members: Vec<Option<Outboxes>>,
     /// Connection state of each lane, in the same order.
     connected: Vec<Vec<Arc<AtomicBool>>>,
+    /// The member over which each lane goes, in the same order.
+    over: Vec<Vec<Arc<Over>>>,
     clients: RwLock<BTreeMap<ClientId, Arc<Outbox>>>,
     contacts: Contacts,
     metrics: Arc<Metrics>,
@@ -138,6 +152,7 @@ impl Network {
             connected: (0..members)
                 .map(|_| lanes.iter().map(|_| Arc::default()).collect())
                 .collect(),
+            over: (0..members).map(|_| lanes.iter().map(|_| Arc::default()).collect()).collect(),
             clients: RwLock::default(),
             contacts: Contacts::new(members),
             metrics,
@@ -177,6 +192,15 @@ impl Network {
     #[must_use]
     pub fn members_connected(&self) -> usize {
         self.connected.iter().filter(|lanes| are_up(lanes)).count()
+    }
+
+    /// Returns `true` if all lanes to this member are connected, and none over another one.
+    #[must_use]
+    pub fn reaches_directly(&self, member: ReplicaId) -> bool {
+        let of = |index: usize| Some((self.connected.get(index)?, self.over.get(index)?));
+        of(member.index()).is_some_and(|(lanes, over)| {
+            are_up(lanes) && !over.iter().any(|relay| relay.is_somebody())
+        })
     }
 
     /// Other members, each with `true` if all its lanes are connected.
@@ -253,9 +277,10 @@ impl Network {
         self.clients.read().len()
     }
 
-    fn lane_to(&self, peer: ReplicaId, index: usize) -> Option<(Arc<Outbox>, Arc<AtomicBool>)> {
+    fn lane_to(&self, peer: ReplicaId, index: usize) -> Option<LaneTo> {
         let outbox = Arc::clone(&self.members.get(peer.index())?.as_ref()?[index]);
-        Some((outbox, Arc::clone(&self.connected[peer.index()][index])))
+        let up = Arc::clone(&self.connected[peer.index()][index]);
+        Some((outbox, up, Arc::clone(&self.over[peer.index()][index])))
     }
 
     /// A queue for a client that has just connected, in the place of any other.

@@ -36,9 +36,10 @@ use crate::pool::{Combiner, Pool};
 use crate::reading::{Reading, StateViews};
 use crate::threads::{Threads, give_way};
 use crate::tls;
+use crate::transport::cuts::Cuts;
 use crate::transport::frames::IngressContext;
 use crate::transport::inbound::{Listener, Peers};
-use crate::transport::outbound::{OnConnect, member_links};
+use crate::transport::outbound::{MadeUp, OnConnect, member_links};
 use crate::transport::{Limits, Network};
 use crate::{NodeConfig, NodeError, execution, keys, room};
 use arc_swap::ArcSwap;
@@ -56,6 +57,7 @@ use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
@@ -452,9 +454,13 @@ impl Validator {
         let dialer = tls::Dialer::new(&origin.keys.identity)?;
         let runtime = self.runtime.as_ref().expect("present until the end");
         let emulated = origin.emulation.as_ref().map(|topology| (topology, origin.id));
+        let _on = runtime.enter();
+        let named_in = |file: &PathBuf| Cuts::named_in(file, origin.id);
+        let cuts = origin.cut_links.as_ref().map(named_in).unwrap_or_default();
+        let made_up = MadeUp { emulated, cuts };
         let answers = (!origin.committee.contains(origin.id)).then_some(&ingress);
         let (committee, limits) = (&origin.committee, ingress.limits);
-        for mut link in member_links(&network, committee, &dialer, limits, emulated, answers)? {
+        for mut link in member_links(&network, committee, &dialer, limits, &made_up, answers)? {
             // What a member is shown goes in this lane.
             if link.hello.lane == Lane::Consensus {
                 link.on_connect = Some(Arc::clone(on_connect));
@@ -491,6 +497,7 @@ struct Origin {
     verifier: Arc<Verifier>,
     wall: WallClock,
     emulation: Option<Topology>,
+    cut_links: Option<PathBuf>,
     learners: BTreeSet<ClientId>,
     #[cfg(feature = "liar")]
     voice: Option<crate::liar::Voice>,
@@ -520,6 +527,7 @@ impl Origin {
             verifier,
             wall,
             emulation,
+            cut_links: config.cut_links.clone(),
             learners,
             #[cfg(feature = "liar")]
             voice: None,

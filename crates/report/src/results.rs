@@ -137,10 +137,13 @@ pub struct Traces {
 pub struct FaultEvent {
     /// Moment, in seconds into the window.
     pub at_s: f64,
-    /// Kind of event: `kill`, `restart`, `pause`, `resume` or `lie`.
+    /// Kind of event: `kill`, `restart`, `pause`, `resume`, `lie` or `cut`.
     pub kind: String,
     /// Index of the validator.
     pub validator: u16,
+    /// The other end of a link that is cut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link_to: Option<u16>,
 }
 
 /// Operations by what became of them.
@@ -206,6 +209,9 @@ impl FaultEvent {
     /// Validator and kind of event, in words.
     #[must_use]
     pub fn describe(&self) -> String {
+        if let Some(other) = self.link_to {
+            return format!("link {}-{other} is cut", self.validator);
+        }
         let done = match self.kind.as_str() {
             "kill" => "killed",
             "restart" => "started again",

@@ -60,6 +60,29 @@ impl Conditions {
     }
 }
 
+/// Links that are cut for ever, in both directions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cuts {
+    /// Pairs of hosts without a link.
+    pub links: Vec<(usize, usize)>,
+    /// Set if what one of a pair sends to the other goes over a third, as validators do it: later,
+    /// and in order all the same.
+    pub relayed: bool,
+}
+
+impl Cuts {
+    /// Returns `true` if every link is there.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.links.is_empty()
+    }
+
+    fn cut(&self, one: usize, other: usize) -> bool {
+        self.links.contains(&(one, other)) || self.links.contains(&(other, one))
+    }
+}
+
 /// A set of endpoints, one bit each.
 pub type Side = u64;
 
@@ -99,6 +122,9 @@ pub struct Network {
     conditions: Conditions,
     endpoints: usize,
     base_us: Vec<u64>,
+    cuts: Cuts,
+    /// Number of hosts among the endpoints, which relay for one another.
+    hosts: usize,
     partitions: Vec<Partition>,
     clogs: Vec<Clog>,
     /// Links that carry nothing until then.
@@ -124,12 +150,20 @@ impl Network {
             conditions,
             endpoints,
             base_us,
+            cuts: Cuts::default(),
+            hosts: endpoints,
             partitions: Vec::new(),
             clogs: Vec::new(),
             reconnecting: BTreeMap::new(),
             last_arrivals: BTreeMap::new(),
             rng,
         }
+    }
+
+    /// With links of the first `hosts` endpoints that are cut.
+    #[must_use]
+    pub fn with_cuts(self, cuts: Cuts, hosts: usize) -> Self {
+        Self { cuts, hosts, ..self }
     }
 
     /// Cuts links across the border of `side` for a while.
@@ -158,6 +192,7 @@ impl Network {
     /// Times at which a frame sent now arrives: none, one or two.
     pub fn route(&mut self, now: Time, from: usize, to: usize, lane: Lane) -> Vec<Time> {
         let odds = self.conditions.odds(now);
+        let Some(base) = self.base_us(from, to) else { return Vec::new() };
         let reconnecting = self.reconnecting.get(&(from, to)).is_some_and(|until| now < *until);
         if reconnecting || self.is_cut(now, from, to) || self.rng.percent(odds.loss_percent) {
             return Vec::new();
@@ -167,11 +202,29 @@ impl Network {
             return Vec::new();
         }
         let copies = if self.rng.percent(odds.duplicate_percent) { 2 } else { 1 };
-        (0..copies).map(|_| self.arrival(now, from, to, lane, odds)).collect()
+        (0..copies).map(|_| self.arrival(now, (from, to, lane), base, odds)).collect()
     }
 
-    fn arrival(&mut self, now: Time, from: usize, to: usize, lane: Lane, odds: Odds) -> Time {
-        let base = self.base_us[from * self.endpoints + to];
+    /// Base latency from one endpoint to another: of the link, or over the first other host in turn
+    /// that has links to both; none if nothing passes.
+    fn base_us(&self, from: usize, to: usize) -> Option<u64> {
+        let of_link = |from: usize, to: usize| self.base_us[from * self.endpoints + to];
+        if !self.cuts.cut(from, to) {
+            return Some(of_link(from, to));
+        }
+        let reaches = |relay: &usize| !self.cuts.cut(from, *relay) && !self.cuts.cut(*relay, to);
+        let others = (to + 1..self.hosts).chain(0..to).filter(|other| *other != from);
+        let relay = others.filter(|_| self.cuts.relayed).find(reaches)?;
+        Some(of_link(from, relay) + of_link(relay, to))
+    }
+
+    fn arrival(
+        &mut self,
+        now: Time,
+        (from, to, lane): (usize, usize, Lane),
+        base: u64,
+        odds: Odds,
+    ) -> Time {
         let jitter = self.rng.below(self.conditions.jitter_us + 1);
         let free = now.max(self.clogged_until(now, from, to));
         let direct = free + Duration::from_micros(base + jitter);

@@ -7,7 +7,7 @@ use crate::byzantine::Behaviour;
 use crate::faults::{self, Fault, Schedule};
 use crate::forms;
 use crate::mutants::Mutant;
-use crate::network::Conditions;
+use crate::network::{Conditions, Cuts};
 use crate::oracles::{
     Acknowledged, Agreement, Audit, Availability, Caps, Departures, ExactlyOnce, FairChecks,
     FalseAccusations, Halting, Oracle, Prefix, Progress, Quorums, Restored, Slots, Together, Wiped,
@@ -92,6 +92,9 @@ pub struct Scenario {
     pub operations: usize,
     /// Conditions of the links while there are faults.
     pub conditions: Conditions,
+    /// Links that are cut for ever.
+    #[serde(skip_serializing_if = "Cuts::is_none")]
+    pub cuts: Cuts,
     /// Durations of the hosts' own work.
     pub durations: Durations,
     /// Microseconds on each member's clock to a second.
@@ -135,6 +138,7 @@ impl Scenario {
                 batch_delay_ms: 2,
                 // Clocks that run a tenth fast or slow for a minute are seconds apart.
                 clock_drift_max_ms: 60_000,
+                leader_reputation: false,
                 ..Settings::default()
             },
             log: LogConfig { segment_bytes: 64 * 1024, ..LogConfig::default() },
@@ -150,6 +154,7 @@ impl Scenario {
                 corrupt_permille: 0,
                 spell_us: 0,
             },
+            cuts: Cuts::default(),
             durations: Durations {
                 sync_us: 50..=2_000,
                 execute_us: 20..=1_000,

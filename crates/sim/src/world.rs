@@ -147,7 +147,8 @@ impl World {
             scenario: scenario.clone(),
             now: Time(0),
             events: EventQueue::default(),
-            network: Network::new(endpoints, scenario.conditions.clone(), rng("network")),
+            network: Network::new(endpoints, scenario.conditions.clone(), rng("network"))
+                .with_cuts(scenario.cuts.clone(), hosts.len()),
             twins: Twins::new(pairs, endpoints, rng("twins")),
             hosts,
             clients,

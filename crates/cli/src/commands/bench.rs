@@ -10,7 +10,7 @@ use quorate_engine::{Availability, Comparison, ProtocolKind, Settings};
 use quorate_lab::ServiceKind;
 use quorate_lab::bench::load::Shape;
 use quorate_lab::bench::{
-    self, At, BenchConfig, BenchError, Lie, MixPlan, Pause, Progress, SendTo, Trace,
+    self, At, BenchConfig, BenchError, Cut, Lie, MixPlan, Pause, Progress, SendTo, Trace,
 };
 use quorate_ledger::evm::mix;
 use quorate_node::ExistingKeys;
@@ -48,6 +48,7 @@ const P99_LIMIT_MS: f64 = 1_000.0;
     spread over regions, beside the least latency\n  \
     quorate bench --weights 3,1,1,1                   votes weigh differently\n  \
     quorate bench --kill 0@5 --restart 0@10           the first leader dies and comes back\n  \
+    quorate bench --cut 0-2@5 --cut 1-3@5              two pairs that do not reach each other\n  \
     quorate bench --scheme bls --verify each --key-cache off --proposal-key voting\n                                                    \
     what the paper compares\n  \
     quorate bench --protocol sbft --keys-from keys    keys of `quorate keys dkg`\n  \
@@ -68,8 +69,9 @@ pub(crate) struct Options {
     /// takes 3f + 2C + 1 validators for an f of at least 1
     #[arg(short = 'c', long, default_value_t = 0, value_name = "C")]
     redundancy: u64,
-    /// Pass over leaders whose last turns decided nothing
-    #[arg(long)]
+    /// Pass over leaders whose last turns decided nothing: true or false
+    #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, require_equals = true,
+          default_missing_value = "true", action = clap::ArgAction::Set)]
     leader_reputation: bool,
     /// The voting scheme: ed25519, bls, or bls-threshold (keys from one dealer; not for the chained
     /// protocols)
@@ -136,6 +138,10 @@ pub(crate) struct Options {
     /// Descriptors that a validator may have open; by default as many as this command may
     #[arg(long, value_name = "COUNT")]
     descriptors: Option<u64>,
+    /// Cut the link between validators A and B, in both directions and for good, T seconds into the
+    /// measured window; may be repeated
+    #[arg(long, value_name = "A-B@T")]
+    cut: Vec<Cut>,
     /// Have validator I lie from T seconds into the measured window on, as in
     /// 3=certificate-flood@3; may be repeated. A wrong name lists all behaviours
     #[cfg(feature = "liar")]
@@ -315,11 +321,11 @@ impl Options {
         progress: &Progress,
         interrupted: &AtomicBool,
     ) -> Result<Report, BenchError> {
-        let calm = self.kill.is_empty() && self.pause.is_empty() && self.crowd.is_empty();
-        let disturbed = !(calm && self.lies().is_empty());
+        let calm = self.kill.is_empty() && self.pause.is_empty() && self.cut.is_empty();
+        let disturbed = !(calm && self.crowd.is_empty() && self.lies().is_empty());
         if disturbed || self.load == Shape::Closed {
             let rule = "--rate max is for a healthy committee in an open loop: leave --kill, --pause, \
-                        --crowd and --load closed out";
+                        --cut, --crowd and --load closed out";
             return Err(BenchError::Config(rule.to_owned()));
         }
         let network_ms = config.topology().map_or(0, |network| bench::fitting_timeout_ms(&network));
@@ -371,6 +377,7 @@ impl Options {
             lies: self.lies(),
             crowds: self.crowd.clone(),
             descriptors: self.descriptors,
+            cuts: self.cut.clone(),
             durability: self.durability,
             retention_bytes: self.retention << 20,
             service: self.service,

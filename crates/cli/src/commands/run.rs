@@ -59,6 +59,9 @@ pub(crate) struct Options {
     /// End when standard input is closed, and so with the process that holds its other end
     #[arg(long)]
     exit_with_parent: bool,
+    /// Cut the links that this file names, one `A-B` a line, as long as it does: for the laboratory
+    #[arg(long, value_name = "FILE", hide = true)]
+    cut_links: Option<PathBuf>,
     /// Behave so from SIGUSR1 on: for the laboratory
     #[cfg(feature = "liar")]
     #[arg(long, value_name = "BEHAVIOUR", hide = true)]
@@ -72,6 +75,7 @@ impl Options {
         if self.passphrase_file.is_some() {
             config.passphrase_file.clone_from(&self.passphrase_file);
         }
+        config.cut_links.clone_from(&self.cut_links);
         let service: ServiceKind = config.service.parse().map_err(|error| {
             Failure::usage(format!("{}: 'service': {error}", self.config.display()))
         })?;

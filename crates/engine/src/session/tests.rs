@@ -797,8 +797,8 @@ fn pauses_grow_with_refusals_and_waits_with_silence() {
     }
 }
 
-/// Members 0 and 1 say something all the time, and nothing of this request, which all have got: once
-/// as many were asked again as there are, the silent ones are asked in their turns.
+/// Members 0 and 1 say something all the time, and nothing of this request, which all have got:
+/// once as many were asked again as there are, the silent ones are asked in their turns.
 #[test]
 fn as_many_attempts_as_members_go_to_lively_ones() {
     let mut session = asked_once(committee(), Time(0) + 10 * RETRY);

@@ -101,7 +101,7 @@ fn unusual() -> Settings {
         timeout_ms: 3,
         vote_wait_ms: 4,
         verify: Policy::Each,
-        leader_reputation: true,
+        leader_reputation: false,
         leader_tenure: 5,
         concurrent_slots: 6,
         shorten_failed_turns: false,
@@ -126,7 +126,7 @@ fn no_field_is_lost_on_the_way_to_a_file_and_back() {
 fn the_protocol_is_told_the_options_that_keep_it_going() {
     let told = Liveness {
         leader_tenure: 5,
-        leader_reputation: true,
+        leader_reputation: false,
         shorten_failed_turns: false,
         timeout_growth: 7,
         vote_salvage: false,

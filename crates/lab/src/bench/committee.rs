@@ -9,6 +9,8 @@ use quorate_node::config::load_committee;
 use quorate_node::ports::free_ports;
 use quorate_node::{Testnet, TestnetPlan};
 use quorate_types::{Committee as Members, ReplicaId};
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +35,8 @@ pub(super) struct Committee {
     place: Place,
     /// Members that do not run.
     absent: Vec<u16>,
+    /// File that names the links that are cut.
+    cut_links: PathBuf,
 }
 
 /// Folder of the committee's files.
@@ -71,15 +75,23 @@ impl Committee {
         };
         let testnet = Testnet::create(&folder, &plan)?;
         let absent = config.absent();
+        let cut_links = folder.join("cut-links");
         let options = StartOptions {
             absent: absent.clone(),
             liars: config.liars(),
+            cut_links: (!config.cuts.is_empty()).then(|| cut_links.clone()),
             descriptors: config.descriptors,
         };
         let program = Program::Validator(config.executable.clone());
         let processes = Processes::start_with(program, &testnet.configs, options);
         let processes = processes.map_err(BenchError::starting)?;
-        Ok(Self { processes, testnet, place, absent })
+        Ok(Self { processes, testnet, place, absent, cut_links })
+    }
+
+    /// Cuts the link between two validators, in both directions.
+    pub(super) fn cut(&self, one: u16, other: u16) -> io::Result<()> {
+        let mut file = File::options().create(true).append(true).open(&self.cut_links)?;
+        writeln!(file, "{one}-{other}")
     }
 
     /// Reads the committee file.

@@ -1,6 +1,6 @@
 //! Configuration of a bench.
 
-use super::events::{At, Lie, Pause, Target};
+use super::events::{At, Cut, Lie, Pause, Target};
 use super::evm::{CHUNK_TRANSACTIONS, MixPlan, Trace};
 use super::load::{Content, Payload, Plan, Shape};
 use crate::ServiceKind;
@@ -63,6 +63,8 @@ pub struct BenchConfig {
     pub crowds: Vec<At>,
     /// Descriptors that a validator may have open; `None` for as many as this process may.
     pub descriptors: Option<u64>,
+    /// Links to cut, and when.
+    pub cuts: Vec<Cut>,
     /// Condition under which a validator calls a record durable.
     pub durability: Durability,
     /// Bytes of log that a validator keeps for members that fell behind.
@@ -189,6 +191,14 @@ impl BenchConfig {
             check(there, format!("{at}: there are only validators 0 to {}", n - 1))?;
             check(at.second <= end as f64, format!("{at}: the load ends after {end} seconds"))?;
         }
+        for cut in &self.cuts {
+            let ok = cut.ends.0.max(cut.ends.1) < n;
+            check(ok, format!("--cut {cut}: there are only validators 0 to {}", n - 1))?;
+            check(
+                cut.second <= end as f64,
+                format!("--cut {cut}: the load ends after {end} seconds"),
+            )?;
+        }
         for pause in &self.pauses {
             let ok = pause.at.second + pause.for_s <= end as f64;
             check(ok, format!("--pause {pause}: the load ends after {end} seconds"))?;
@@ -284,6 +294,7 @@ impl BenchConfig {
             "pause": self.pauses.iter().map(Pause::to_string).collect::<Vec<_>>(),
             "crowd": text(&self.crowds),
             "descriptors": self.descriptors,
+            "cut": self.cuts.iter().map(Cut::to_string).collect::<Vec<_>>(),
             "liar": self.lies.iter().map(Lie::to_string).collect::<Vec<_>>(),
             "durability": self.durability.to_string(),
             "retention_bytes": self.retention_bytes,

@@ -116,6 +116,11 @@ impl BenchError {
         Self::System { what: "stop a validator for a while", source }
     }
 
+    /// For `map_err`, where a link between validators is cut.
+    pub(super) fn cutting(source: io::Error) -> Self {
+        Self::System { what: "name a link to be cut", source }
+    }
+
     /// For `map_err`, where a validator's process is killed.
     pub(super) fn killing(source: io::Error) -> Self {
         Self::System { what: "kill a validator", source }

@@ -1,6 +1,5 @@
 //! Fault events: what is done to validators on purpose, and when.
 
-use super::config::BenchConfig;
 use std::fmt;
 use std::str::FromStr;
 
@@ -56,6 +55,16 @@ impl Lie {
     }
 }
 
+/// A link that is cut, written `A-B@T`: in both directions and for good, from T seconds into the
+/// measured window on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cut {
+    /// The two ends, by their numbers.
+    pub ends: (u16, u16),
+    /// Seconds after the measured window opens.
+    pub second: f64,
+}
+
 /// A text that is not an event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnEvent {
@@ -70,6 +79,11 @@ pub enum NotAnEvent {
     /// The text is not `I=BEHAVIOUR@T`.
     #[error("'{0}' is not I=BEHAVIOUR@T: a validator's number, '=', a behaviour, '@', and seconds")]
     Lie(String),
+    /// The text is not `A-B@T`.
+    #[error(
+        "'{0}' is not A-B@T: two validators' numbers, '-' between, '@', and seconds, as in 0-2@5"
+    )]
+    Cut(String),
 }
 
 impl FromStr for Lie {
@@ -84,6 +98,21 @@ impl FromStr for Lie {
             (lie.liar().is_some() && !behaviour.is_empty()).then_some(lie)
         };
         parse().ok_or_else(|| NotAnEvent::Lie(text.to_owned()))
+    }
+}
+
+impl FromStr for Cut {
+    type Err = NotAnEvent;
+
+    fn from_str(text: &str) -> Result<Self, NotAnEvent> {
+        let parse = || {
+            let (ends, second) = text.split_once('@')?;
+            let (one, other) = ends.split_once('-')?;
+            let ends: (u16, u16) = (one.parse().ok()?, other.parse().ok()?);
+            let second = parse_seconds(second)?;
+            (ends.0 != ends.1).then_some(Self { ends, second })
+        };
+        parse().ok_or_else(|| NotAnEvent::Cut(text.to_owned()))
     }
 }
 
@@ -145,6 +174,13 @@ impl fmt::Display for Pause {
     }
 }
 
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ends: (one, other), second } = self;
+        write!(f, "{one}-{other}@{second}")
+    }
+}
+
 impl fmt::Display for Lie {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let At { who, second } = self.at;
@@ -167,6 +203,8 @@ pub(super) enum Action {
     Lie,
     /// Strangers fill its doors, until the end.
     Crowd,
+    /// Nothing passes between it and this one from then on.
+    CutFrom(u16),
 }
 
 impl Action {
@@ -178,6 +216,17 @@ impl Action {
             Self::Resume => "resume",
             Self::Lie => "lie",
             Self::Crowd => "crowd",
+            Self::CutFrom(_) => "cut",
+        }
+    }
+
+    /// The other end of a link that is cut.
+    pub(super) fn other_end(self) -> Option<u16> {
+        match self {
+            Self::CutFrom(other) => Some(other),
+            Self::Kill | Self::Restart | Self::Pause | Self::Resume | Self::Lie | Self::Crowd => {
+                None
+            }
         }
     }
 
@@ -193,22 +242,6 @@ impl Action {
 pub(super) struct Event {
     pub(super) at: At,
     pub(super) action: Action,
-}
-
-/// Everything to be done, the latest first.
-pub(super) fn plan(config: &BenchConfig) -> Vec<Event> {
-    let one = |action| move |&at: &At| Event { at, action };
-    let mut events: Vec<Event> = config.kills.iter().map(one(Action::Kill)).collect();
-    events.extend(config.restarts.iter().map(one(Action::Restart)));
-    events.extend(config.crowds.iter().map(one(Action::Crowd)));
-    events.extend(config.lies.iter().map(|lie| Event { at: lie.at, action: Action::Lie }));
-    for pause in &config.pauses {
-        let end = At { second: pause.at.second + pause.for_s, ..pause.at };
-        events.push(Event { at: pause.at, action: Action::Pause });
-        events.push(Event { at: end, action: Action::Resume });
-    }
-    events.sort_by(|a, b| b.at.second.total_cmp(&a.at.second));
-    events
 }
 
 #[cfg(test)]

@@ -29,7 +29,12 @@ impl Series<'_> {
     #[must_use]
     pub fn recoveries(&self, events: &[FaultEvent], timeout_ms: u64) -> Vec<Recovery> {
         let moment = |event: &FaultEvent| event.at_s * 1_000.0 + self.warmup_ms as f64;
-        let ends = events.iter().skip(1).map(moment).chain([self.load_ms as f64]);
+        // What happens at one moment ends together.
+        let end = |event: &FaultEvent| {
+            let later = |next: &f64| *next >= moment(event) + self.interval_ms as f64;
+            events.iter().map(moment).find(later).unwrap_or(self.load_ms as f64)
+        };
+        let ends = events.iter().map(end);
         let each = events.iter().zip(ends).filter_map(|(event, end)| {
             let recovery = self.recovery(event.clone(), moment(event), end)?;
             let view_timeouts = recovery.seconds.map(|s| tenths(s * 1_000.0 / timeout_ms as f64));
@@ -59,7 +64,8 @@ impl Series<'_> {
         let seconds = if dip.is_some() { back.map(elapsed) } else { Some(0.0) };
         let (before_tps, lowest_tps) = (tenths(before_tps), tenths(lowest_tps));
         let seconds = seconds.map(|s| (s * 1_000.0).round() / 1_000.0);
-        Some(Recovery { event, before_tps, lowest_tps, seconds, view_timeouts: None })
+        let after_tps = tenths(self.mean(usize::midpoint(at, end)..end));
+        Some(Recovery { event, before_tps, lowest_tps, after_tps, seconds, view_timeouts: None })
     }
 
     /// Operations per second over these intervals; those that nobody recorded were empty.

@@ -3,10 +3,11 @@
 use super::beside::least_latency;
 use super::committee::Committee;
 use super::config::BenchConfig;
-use super::events::{Action, Event, Target, plan};
+use super::events::{Action, Event, Target};
 use super::evidence::{Evidence, Sample, ValidatorState, growth};
 use super::health::{self, Health, HealthIssue};
 use super::measure::{Recorder, Schedule};
+use super::plan::plan;
 use super::recovery::Series;
 use super::siege::Siege;
 use super::watch::Tracks;
@@ -249,7 +250,8 @@ impl<'a> Run<'a> {
             self.happen(event, validator)?;
             let at_s = (at_s * 1_000.0).round() / 1_000.0;
             let kind = event.action.name().to_owned();
-            let happening = FaultEvent { at_s, kind, validator };
+            let link_to = event.action.other_end();
+            let happening = FaultEvent { at_s, kind, validator, link_to };
             self.given.progress.note(at_s, happening.describe());
             self.happened.push(happening);
         }
@@ -257,6 +259,10 @@ impl<'a> Run<'a> {
     }
 
     fn happen(&mut self, event: Event, validator: u16) -> Result<(), BenchError> {
+        if let Some(other) = event.action.other_end() {
+            // Both go on, and must keep up.
+            return self.given.committee.cut(validator, other).map_err(BenchError::cutting);
+        }
         let (index, second) = (usize::from(validator), event.at.second);
         let processes = &mut self.given.committee.processes;
         self.health.excuse(validator);
@@ -273,6 +279,7 @@ impl<'a> Run<'a> {
             }
             Action::Lie => processes.begin_to_lie(index).map_err(BenchError::signalling)?,
             Action::Crowd => self.crowd(validator)?,
+            Action::CutFrom(_) => {}
         }
         if event.action.harms() {
             self.harmed.push((event.at.who, event.action, validator));
@@ -284,7 +291,7 @@ impl<'a> Run<'a> {
             (Action::Pause, _) => ValidatorState::Paused(second),
             (Action::Lie, _) => ValidatorState::Lying(second),
             (Action::Crowd, _) => ValidatorState::Crowded(second),
-            (Action::Resume, state) => state,
+            (Action::Resume | Action::CutFrom(_), state) => state,
         };
         Ok(())
     }
@@ -305,7 +312,7 @@ impl<'a> Run<'a> {
         let before = match event.action {
             Action::Restart => Action::Kill,
             Action::Resume => Action::Pause,
-            Action::Kill | Action::Pause | Action::Lie | Action::Crowd => {
+            Action::Kill | Action::Pause | Action::Lie | Action::Crowd | Action::CutFrom(_) => {
                 return self.by_role(event.at.who);
             }
         };

@@ -429,7 +429,8 @@ const REPLICA: &[Field] = &[
     flag(
         "leader_reputation",
         "true: leaders whose last turns decided nothing are passed over, longer each time, as the chain \
-         shows it. Every member must say the same, or they wait for different leaders.",
+         shows it. false: a dead member costs two timeouts each time that its turn comes. Every member \
+         must say the same, or they wait for different leaders.",
     ),
     number(
         "leader_tenure",

@@ -7,7 +7,7 @@
 
 use super::frames::IngressContext;
 use super::inbound::{Listener, Peers};
-use super::outbound::member_links;
+use super::outbound::{MadeUp, member_links};
 use super::{Limits, Network};
 use crate::metrics::Metrics;
 use crate::pool::{MessageSink, Pool};
@@ -60,7 +60,7 @@ impl Endpoint {
         let address = config.listen.as_deref().unwrap_or(own);
         let socket = runtime.block_on(bind(address, "peers"))?;
         let dialer = tls::Dialer::new(&keys.identity)?;
-        for link in member_links(&network, &committee, &dialer, limits, None, None)? {
+        for link in member_links(&network, &committee, &dialer, limits, &MadeUp::default(), None)? {
             runtime.spawn(link.run());
         }
         let tls = tls::listener(&keys.identity)?;

@@ -1,8 +1,9 @@
 //! Accepting: who is at the other end, and whether they may stay.
 
 use super::frames::IngressContext;
-use super::hello::{self, Answer};
+use super::hello::{self, Answer, Asked};
 use super::outbox::{Outbox, drain};
+use super::relay::{self, RELAYED_MAX, Relayed};
 use super::{Limits, MEMBER_LANES, Network};
 use crate::connections::{AcceptedStream, Acceptor, ConnectionHandle};
 use crate::connections::{ConnectionLimiter, ConnectionLimits};
@@ -10,14 +11,14 @@ use crate::metrics::{self, lane_name};
 use crate::tls;
 use parking_lot::Mutex;
 use quorate_crypto::IdentityKey;
-use quorate_types::{ClientId, Committee, Lane, Peer};
+use quorate_types::{ClientId, Committee, Lane, Peer, ReplicaId};
 use rustls::ServerConfig;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWriteExt, copy_bidirectional};
 use tokio::net::TcpListener;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -58,6 +59,7 @@ pub struct Listener {
     members: Arc<ConnectionLimiter>,
     connected: Connected,
     replacements: Replacements,
+    relayed: Relayed,
 }
 
 impl Listener {
@@ -75,7 +77,8 @@ impl Listener {
         };
         let lanes = peers.committee.size() * MEMBER_LANES.len() + peers.learners.len();
         // A new connection takes the place of an older one, which is there for a moment longer.
-        let members = ConnectionLimits { total: 2 * lanes, per_address: 2 * lanes };
+        let connections = 2 * lanes + RELAYED_MAX * peers.committee.size();
+        let members = ConnectionLimits { total: connections, per_address: connections };
         Self {
             tls: TlsAcceptor::from(tls),
             handshakes: limiter(limits.handshakes_max, "too-many-handshakes"),
@@ -86,6 +89,7 @@ impl Listener {
             ingress,
             connected: Connected::default(),
             replacements: Replacements::default(),
+            relayed: Relayed::default(),
         }
     }
 
@@ -104,7 +108,7 @@ impl Listener {
 
     async fn receive(&self, tcp: AcceptedStream, from: SocketAddr) {
         match self.handshake(tcp).await {
-            Ok((stream, peer, lane)) => self.serve(stream, peer, lane).await,
+            Ok((stream, peer, asked)) => self.serve(stream, peer, asked).await,
             Err(error) => {
                 self.ingress.metrics.cut("handshake");
                 tracing::debug!(%from, %error, "connection turned away");
@@ -113,15 +117,16 @@ impl Listener {
     }
 
     /// From the first byte to the end of the hello, within the limit for it.
-    async fn handshake(&self, tcp: AcceptedStream) -> io::Result<(PeerStream, Peer, Lane)> {
+    async fn handshake(&self, tcp: AcceptedStream) -> io::Result<(PeerStream, Peer, Asked)> {
         let work = async {
             let mut stream = self.tls.accept(tcp).await?;
             let peer = self.identify(&stream)?;
-            let answer = hello::receive(&mut stream, self.peers.committee.chain(), peer).await?;
+            let chain = self.peers.committee.chain();
+            let answer = hello::receive_asked(&mut stream, chain, peer).await?;
             let barred = self.ingress.pool.is_barred(peer);
             let answer = if barred { Err(Answer::Barred) } else { answer };
             match answer {
-                Ok(lane) => Ok((stream, peer, lane)),
+                Ok(asked) => Ok((stream, peer, asked)),
                 Err(refusal) => {
                     send_answer(&mut stream, refusal).await?;
                     Err(io::Error::other(format!("{peer:?} is refused: {refusal:?}")))
@@ -144,12 +149,17 @@ impl Listener {
     }
 
     /// Counts the connection with its peer's kind, and serves it until it ends.
-    async fn serve(&self, mut stream: PeerStream, peer: Peer, lane: Lane) {
+    async fn serve(&self, mut stream: PeerStream, peer: Peer, asked: Asked) {
         let kind = if let Peer::Client(_) = peer { &self.clients } else { &self.members };
         if !stream.get_mut().0.move_to(kind) {
             let _ = send_answer(&mut stream, Answer::Full).await;
             return;
         }
+        let lane = match (asked, peer) {
+            (Asked::Lane(lane), _) => lane,
+            (Asked::Relay(to), Peer::Replica(from)) => return self.relay(stream, from, to).await,
+            (Asked::Relay(_), _) => return,
+        };
         tracing::debug!(?peer, lane = lane_name(lane), "accepted");
         match peer {
             Peer::Replica(_) => self.serve_member(stream, peer, lane).await,
@@ -184,6 +194,25 @@ impl Listener {
         match cut.fault() {
             Some(_) => tracing::warn!(?peer, lane = lane_name(lane), %cut, "a member was cut off"),
             None => tracing::debug!(?peer, lane = lane_name(lane), %cut, "gone"),
+        }
+    }
+
+    /// Hands on bytes between a member and another one that it does not reach, as they are.
+    async fn relay(&self, mut stream: PeerStream, from: ReplicaId, to: ReplicaId) {
+        let place = self.relayed.enter(from).filter(|_| self.network.reaches_directly(to));
+        let address = self.peers.committee.address(to).filter(|_| place.is_some());
+        let reached = match address {
+            Some(address) => relay::reach(address, self.ingress.limits.handshake).await.ok(),
+            None => None,
+        };
+        let Some(mut far) = reached else {
+            let _ = send_answer(&mut stream, Answer::OutOfReach).await;
+            return;
+        };
+        if send_answer(&mut stream, Answer::Welcome).await.is_ok() {
+            tracing::debug!(%from, %to, "relaying");
+            let ended = copy_bidirectional(&mut stream, &mut far).await;
+            tracing::debug!(%from, %to, ?ended, "relayed");
         }
     }
 

@@ -1,12 +1,14 @@
 //! Outbound connections: the task that keeps one up and writes its queue to it.
 
+use super::cuts::Cuts;
 use super::emulated::{self, DelayedReader, Ways};
 use super::frames::IngressContext;
-use super::hello::{self, Hello};
+use super::hello::Hello;
+use super::opening::open;
 use super::outbox::{Outbox, drain};
-use super::{LEARNER_LANE, Network, socket};
+use super::relay::{Detour, Over, RelayedStream};
+use super::{LEARNER_LANE, Network};
 use crate::metrics::{Metrics, lane_name};
-use crate::tls;
 use crate::tls::Dialer;
 use quorate_types::{Committee, Lane, Peer, ReplicaId};
 use quorate_wan::Topology;
@@ -18,8 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep, timeout};
-use tokio_rustls::TlsConnector;
+use tokio::time::{Instant, sleep};
 use tokio_rustls::client::TlsStream;
 
 const BACKOFF_MIN: Duration = Duration::from_millis(50);
@@ -27,6 +28,12 @@ const BACKOFF_MAX: Duration = Duration::from_secs(2);
 
 /// A connection that lasted so long was a good one: the next attempt is not delayed for its sake.
 const STABLE_AFTER: Duration = Duration::from_secs(1);
+
+/// A link that could not be had directly for so long goes over another member.
+const DETOUR_AFTER: Duration = Duration::from_millis(500);
+
+/// Meanwhile the direct way is tried so often.
+const DIRECT_EVERY: Duration = Duration::from_secs(5);
 
 /// Opens a connection: TCP, TLS with the pinned key, hello.
 ///
@@ -38,17 +45,7 @@ pub async fn dial(
     hello: Hello,
     handshake_max: Duration,
 ) -> io::Result<TlsStream<TcpStream>> {
-    let open = async {
-        let tcp = TcpStream::connect(address).await?;
-        socket::prepare(&tcp)?;
-        let mut stream = TlsConnector::from(tls).connect(tls::no_name(), tcp).await?;
-        hello::introduce(&mut stream, hello).await?;
-        Ok(stream)
-    };
-    match timeout(handshake_max, open).await {
-        Ok(result) => result,
-        Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "it does not answer")),
-    }
+    open(address, tls, &hello.encode(), handshake_max).await
 }
 
 /// Told of a member whenever a connection to it is up.
@@ -81,37 +78,118 @@ pub struct Link {
     pub ways: Option<Ways>,
     /// Whom to tell when the connection is up.
     pub on_connect: Option<OnConnect>,
+    /// Members over which it may go, and the one over which it does.
+    pub detours: Vec<Detour>,
+    /// Set while the link goes over another member.
+    pub over: Arc<Over>,
+    /// Links that a laboratory has cut.
+    pub cuts: Cuts,
 }
 
 impl Link {
-    /// Keeps the connection up, for ever.
+    /// Keeps the connection up, for ever: directly, or else over another member.
     pub async fn run(self) {
         let mut backoff = Backoff::new();
         // Reported once for each time that the peer goes, not for each attempt.
         let mut reported = false;
+        let mut down_since = Instant::now();
+        let mut regained = None;
         loop {
             let began = Instant::now();
-            let connected =
-                dial(&self.address, Arc::clone(&self.tls), self.hello, self.timeouts.0).await;
+            let connected = match regained.take() {
+                Some(stream) => Ok(stream),
+                None => self.dial_directly().await,
+            };
             match connected {
                 Ok(stream) => {
                     reported = false;
                     self.report_up();
-                    let error = self.serve(stream).await;
-                    self.up.store(false, Ordering::Relaxed);
+                    let error = self.serve_directly(stream).await;
+                    down_since = Instant::now();
                     self.report_down("lost", &error, &mut reported);
                 }
-                Err(error) => self.report_down("cannot be reached", &error, &mut reported),
+                Err(error) => {
+                    self.report_down("cannot be reached", &error, &mut reported);
+                    if down_since.elapsed() >= DETOUR_AFTER {
+                        regained = self.go_over_another().await;
+                    }
+                }
             }
             if began.elapsed() >= STABLE_AFTER + self.timeouts.0 {
                 backoff.reset();
             }
-            sleep(backoff.next()).await;
+            if regained.is_none() {
+                sleep(backoff.next()).await;
+            }
+        }
+    }
+
+    async fn dial_directly(&self) -> io::Result<TlsStream<TcpStream>> {
+        if self.cuts.concern(self.peer) {
+            return Err(cut());
+        }
+        dial(&self.address, Arc::clone(&self.tls), self.hello, self.timeouts.0).await
+    }
+
+    async fn serve_directly(&self, stream: TlsStream<TcpStream>) -> io::Error {
+        let error = tokio::select! {
+            error = self.serve(stream) => error,
+            () = self.cuts.until_cut(self.peer) => cut(),
+        };
+        self.up.store(false, Ordering::Relaxed);
+        error
+    }
+
+    /// Sends over another member, if one relays, until that ends; or until the direct way is open
+    /// again, which it returns.
+    async fn go_over_another(&self) -> Option<TlsStream<TcpStream>> {
+        let (relay, stream) = self.dial_over_another().await?;
+        let (member, lane) = (self.peer, lane_name(self.hello.lane));
+        if self.reports_loss() {
+            tracing::warn!(%member, %relay, "connection goes over another member");
+        }
+        self.over.set(Some(relay));
+        let regained = tokio::select! {
+            error = self.serve(stream) => {
+                tracing::debug!(%member, lane, %relay, %error, "connection over another member lost");
+                None
+            }
+            stream = self.regain() => Some(stream),
+        };
+        self.up.store(false, Ordering::Relaxed);
+        self.over.set(None);
+        regained
+    }
+
+    /// Asks the members that are reached directly, one after the other from the next in turn on.
+    async fn dial_over_another(&self) -> Option<(ReplicaId, RelayedStream)> {
+        let (after, before): (Vec<&Detour>, Vec<&Detour>) =
+            self.detours.iter().partition(|detour| detour.member > self.peer);
+        for detour in after.into_iter().chain(before).filter(|detour| detour.is_open()) {
+            let to = (self.peer, Arc::clone(&self.tls));
+            match detour.dial(to, self.hello, self.timeouts.0).await {
+                Ok(stream) => return Some((detour.member, stream)),
+                Err(error) => {
+                    let (member, relay) = (self.peer, detour.member);
+                    tracing::trace!(%member, %relay, %error, "no way over another member");
+                }
+            }
+        }
+        None
+    }
+
+    /// Waits until the direct way is open again.
+    async fn regain(&self) -> TlsStream<TcpStream> {
+        loop {
+            sleep(DIRECT_EVERY).await;
+            if let Ok(stream) = self.dial_directly().await {
+                return stream;
+            }
         }
     }
 
     /// Writes the queue to a connection until it fails.
-    async fn serve(&self, stream: TlsStream<TcpStream>) -> io::Error {
+    async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Error {
         self.up.store(true, Ordering::Relaxed);
         if let Some(tell) = &self.on_connect {
             tell(self.peer);
@@ -175,8 +253,21 @@ impl Link {
     }
 }
 
-/// The links to every other member, one for each lane; `emulated` is the network to emulate and the
-/// own place in it. A learner reads what comes back with `answers`.
+fn cut() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionRefused, "the laboratory has cut this link")
+}
+
+/// Networks that a laboratory makes up: the one to emulate with the own place in it, and cut links.
+#[derive(Clone, Debug, Default)]
+pub struct MadeUp<'a> {
+    /// Distances, and the own place.
+    pub emulated: Option<(&'a Topology, ReplicaId)>,
+    /// Links that are cut.
+    pub cuts: Cuts,
+}
+
+/// The links to every other member, one for each lane; of a member each may go over any other. A
+/// learner reads what comes back with `answers`.
 ///
 /// # Errors
 /// Never with the provider that this crate uses.
@@ -185,18 +276,19 @@ pub fn member_links(
     committee: &Committee,
     dialer: &Dialer,
     limits: super::Limits,
-    emulated: Option<(&Topology, ReplicaId)>,
+    made_up: &MadeUp<'_>,
     answers: Option<&IngressContext>,
 ) -> Result<Vec<Link>, rustls::Error> {
     let mut links = Vec::new();
+    let relays = if answers.is_some() { Vec::new() } else { detours(network, committee, dialer)? };
     for peer in committee.members() {
         let (Some(key), Some(address)) = (committee.identity(peer), committee.address(peer)) else {
             continue;
         };
         let tls = dialer.to(*key)?;
-        let ways = emulated.map(|(topology, me)| Ways::between_members(topology, me, peer));
+        let ways = made_up.emulated.map(|(topology, me)| Ways::between_members(topology, me, peer));
         for (index, lane) in network.lanes.iter().copied().enumerate() {
-            let Some((outbox, up)) = network.lane_to(peer, index) else {
+            let Some((outbox, up, over)) = network.lane_to(peer, index) else {
                 continue;
             };
             links.push(Link {
@@ -211,10 +303,33 @@ pub fn member_links(
                 timeouts: (limits.handshake, limits.write),
                 ways,
                 on_connect: None,
+                detours: relays.iter().filter(|relay| relay.member != peer).cloned().collect(),
+                over,
+                cuts: made_up.cuts.clone(),
             });
         }
     }
     Ok(links)
+}
+
+/// All other members, each as one that may relay; reached is who has a link for votes.
+fn detours(
+    network: &Network,
+    committee: &Committee,
+    dialer: &Dialer,
+) -> Result<Vec<Detour>, rustls::Error> {
+    let mut detours = Vec::new();
+    for member in committee.members() {
+        let (Some(key), Some(address)) = (committee.identity(member), committee.address(member))
+        else {
+            continue;
+        };
+        if let Some((_, up, over)) = network.lane_to(member, 0) {
+            let (address, tls) = (address.to_owned(), dialer.to(*key)?);
+            detours.push(Detour { member, address, tls, up, over });
+        }
+    }
+    Ok(detours)
 }
 
 /// Doubles from 50 ms to 2 s; each wait is drawn from the upper half of its span, so that a

@@ -1,3 +1,4 @@
+use super::cuts::Cuts;
 use super::hello::{self, Answer, Hello};
 use super::outbound::Link;
 use super::*;
@@ -26,7 +27,7 @@ fn frame(mark: u8) -> Frame {
 }
 
 fn waiting(network: &Network, peer: u16, index: usize) -> usize {
-    network.lane_to(ReplicaId(peer), index).map_or(0, |(outbox, _)| outbox.len())
+    network.lane_to(ReplicaId(peer), index).map_or(0, |(outbox, ..)| outbox.len())
 }
 
 #[test]
@@ -94,7 +95,7 @@ async fn queued_frames_wait_for_the_peer_and_survive_its_restart() {
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let acceptor = TlsAcceptor::from(tls::listener(&theirs).unwrap());
     let network = network();
-    let (outbox, up) = network.lane_to(ReplicaId(0), 0).unwrap();
+    let (outbox, up, over) = network.lane_to(ReplicaId(0), 0).unwrap();
     outbox.push(frame(1));
     let link = Link {
         peer: ReplicaId(0),
@@ -108,6 +109,9 @@ async fn queued_frames_wait_for_the_peer_and_survive_its_restart() {
         timeouts: (Duration::from_secs(5), Duration::from_secs(5)),
         ways: None,
         on_connect: None,
+        detours: Vec::new(),
+        over,
+        cuts: Cuts::default(),
     };
     let link = tokio::spawn(link.run());
 

@@ -60,7 +60,12 @@ pub(super) fn report(scheme: &str) -> Report {
         unanswered: 0,
         warmup: Counts { done: 2_000, refused: 0, dropped: 0 },
         validators: (0..4).map(|id| validator(id, seconds)).collect(),
-        events: vec![FaultEvent { at_s: 4.0, kind: "kill".to_owned(), validator: 0 }],
+        events: vec![FaultEvent {
+            at_s: 4.0,
+            kind: "kill".to_owned(),
+            validator: 0,
+            link_to: None,
+        }],
         timeline: (0..seconds).map(second).collect(),
         load: Rates {
             interval_ms: 100,
@@ -293,7 +298,7 @@ fn runs_that_do_not_differ_get_letters() {
 #[test]
 fn events_that_are_the_same_everywhere_are_marked_once() {
     let mut reports = vec![report("ed25519"), report("bls")];
-    let event = FaultEvent { at_s: 7.0, kind: "restart".to_owned(), validator: 0 };
+    let event = FaultEvent { at_s: 7.0, kind: "restart".to_owned(), validator: 0, link_to: None };
     reports[1].events.push(event);
     let plots = charts::of(&name_runs(reports, &[]));
     let marks: Vec<_> = plot(&plots, "latency").marks.iter().map(|m| m.text.as_str()).collect();

@@ -96,6 +96,10 @@ pub struct Recovery {
     pub before_tps: f64,
     /// The lowest rate until it recovered, in operations per second.
     pub lowest_tps: f64,
+    /// Operations per second over the second half of the time until the next event or the end of
+    /// the load: what it settled at.
+    #[serde(default)]
+    pub after_tps: f64,
     /// Seconds until the rate was back at four fifths of what it was before; 0 when it never fell
     /// below, absent when it did not come back before the next event or the end of the load.
     pub seconds: Option<f64>,
@@ -163,16 +167,20 @@ impl Recovery {
     /// The event and its effect as a line of text.
     #[must_use]
     pub fn describe(&self) -> String {
-        let FaultEvent { at_s, kind, validator } = &self.event;
-        let what = format!("{kind} {validator} at {at_s} s:");
+        let FaultEvent { at_s, kind, validator, link_to } = &self.event;
+        let other = link_to.map(|other| format!("-{other}")).unwrap_or_default();
+        let what = format!("{kind} {validator}{other} at {at_s} s:");
+        let settled = format!("then {:.0} % of before", 100.0 * self.after_tps / self.before_tps);
         let lowest = thousands(self.lowest_tps.round() as u64);
         match (self.seconds, self.view_timeouts) {
-            (Some(seconds), _) if seconds <= 0.0 => format!("{what} never below 80 %"),
+            (Some(seconds), _) if seconds <= 0.0 => format!("{what} never below 80 %, {settled}"),
             (Some(seconds), Some(timeouts)) => format!(
                 "{what} back at 80 % after {seconds:.1} s ({timeouts} view timeouts), {lowest} tx/s at \
-                 the lowest"
+                 the lowest, {settled}"
             ),
-            _ => format!("{what} not back at 80 % in time, {lowest} tx/s at the lowest"),
+            _ => {
+                format!("{what} not back at 80 % in time, {lowest} tx/s at the lowest, {settled}")
+            }
         }
     }
 }

@@ -52,6 +52,7 @@ pub(super) fn shared(protocol: ProtocolKind) -> Arc<Shared> {
         timeout_ms: 100,
         snapshot_every: 4,
         comparison: Comparison { proposal_key: ProposalKey::Voting, ..Comparison::default() },
+        leader_reputation: false,
         ..Settings::default()
     };
     let committee =

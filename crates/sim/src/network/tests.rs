@@ -1,3 +1,4 @@
+use super::Cuts;
 use super::*;
 
 const NOW: Time = Time(1_000_000);
@@ -90,4 +91,24 @@ fn a_clog_delays_and_loses_nothing() {
     let arrival = network.route(NOW, 0, 1, Lane::Votes);
     assert!(arrival[0] > NOW + Duration::from_secs(2));
     assert!(network.route(NOW, 1, 0, Lane::Votes)[0] < NOW + Duration::from_millis(10));
+}
+
+/// Over the first host in turn that reaches both ends, or not at all.
+#[test]
+fn what_a_cut_link_does_not_carry_goes_over_another_host() {
+    let steady = || network(|conditions| conditions.jitter_us = 0);
+    let cut = |relayed| {
+        let cuts = Cuts { links: vec![(0, 2), (1, 3)], relayed };
+        steady().with_cuts(cuts, 4)
+    };
+    let took = |network: &mut Network, from, to| -> Vec<u64> {
+        let arrivals = network.route(NOW, from, to, Lane::Votes).into_iter();
+        arrivals.map(|at| at.0 - NOW.0).collect()
+    };
+    let one = |from, to| took(&mut steady(), from, to)[0];
+    for (from, to, relay) in [(0, 2, 3), (2, 0, 1), (1, 3, 0), (3, 1, 2)] {
+        assert_eq!(took(&mut cut(true), from, to), [one(from, relay) + one(relay, to)]);
+        assert!(took(&mut cut(false), from, to).is_empty());
+    }
+    assert_eq!(took(&mut cut(false), 0, 1), [one(0, 1)]);
 }

@@ -28,6 +28,7 @@ pub(in crate::bench) fn config() -> BenchConfig {
         lies: Vec::new(),
         crowds: Vec::new(),
         descriptors: None,
+        cuts: Vec::new(),
         durability: Durability::Fsync,
         retention_bytes: 64 << 20,
         service: "log".parse().expect("a service"),

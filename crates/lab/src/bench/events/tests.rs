@@ -1,6 +1,4 @@
-use super::{Action, At, Lie, Pause, Target, plan};
-use crate::bench::BenchConfig;
-use crate::bench::config::tests::config;
+use super::{At, Cut, Lie, Pause, Target};
 
 fn at(text: &str) -> At {
     text.parse().expect("I@T")
@@ -44,24 +42,12 @@ fn lies_name_a_validator_and_a_behaviour() {
 }
 
 #[test]
-fn the_next_event_is_the_last_of_the_plan() {
-    let config = BenchConfig {
-        kills: vec![at("0@5")],
-        restarts: vec![at("0@9")],
-        pauses: vec![pause("1@3+4")],
-        lies: vec!["2=silent@6".parse().expect("I=BEHAVIOUR@T")],
-        crowds: vec![at("3@8")],
-        ..config()
-    };
-    let events = plan(&config);
-    let order: Vec<_> = events.iter().rev().map(|e| (e.action, e.at.to_string())).collect();
-    let expected = [
-        (Action::Pause, "1@3"),
-        (Action::Kill, "0@5"),
-        (Action::Lie, "2@6"),
-        (Action::Resume, "1@7"),
-        (Action::Crowd, "3@8"),
-        (Action::Restart, "0@9"),
-    ];
-    assert_eq!(order, expected.map(|(action, text)| (action, text.to_owned())));
+fn cuts_name_two_ends() {
+    let cut: Cut = "0-2@5.5".parse().expect("A-B@T");
+    assert_eq!(cut, Cut { ends: (0, 2), second: 5.5 });
+    assert_eq!(cut.to_string(), "0-2@5.5");
+    for text in ["0-2", "0@5", "0-0@5", "0-@5", "-2@5", "0-2@-1", "leader-2@5"] {
+        let refused = text.parse::<Cut>().expect_err(text).to_string();
+        assert!(refused.contains("is not A-B@T"), "{refused}");
+    }
 }

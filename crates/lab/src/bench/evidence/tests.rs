@@ -41,6 +41,7 @@ fn config() -> BenchConfig {
         lies: Vec::new(),
         crowds: Vec::new(),
         descriptors: None,
+        cuts: Vec::new(),
         durability: Durability::Os,
         retention_bytes: 64 << 20,
         service: crate::ServiceKind::Log,

@@ -3,7 +3,7 @@ use quorate_report::results::FaultEvent;
 use quorate_report::results::beside::Recovery;
 
 fn event(at_s: f64) -> FaultEvent {
-    FaultEvent { at_s, kind: "kill".to_owned(), validator: 2 }
+    FaultEvent { at_s, kind: "kill".to_owned(), validator: 2, link_to: None }
 }
 
 /// 100 operations an interval of 100 ms, but for some; the warm-up takes one second.
@@ -27,7 +27,8 @@ fn the_time_runs_from_the_event_to_the_first_good_interval_after_the_dip() {
     let text = found[0].describe();
     assert_eq!(
         text,
-        "kill 2 at 3.05 s: back at 80 % after 0.6 s (1.1 view timeouts), 0 tx/s at the lowest"
+        "kill 2 at 3.05 s: back at 80 % after 0.6 s (1.1 view timeouts), 0 tx/s at the lowest, then \
+         100 % of before"
     );
 }
 
@@ -35,7 +36,11 @@ fn the_time_runs_from_the_event_to_the_first_good_interval_after_the_dip() {
 fn no_dip_is_no_recovery() {
     let found = recover(&[(20, 0)], &[3.0], 1);
     assert_eq!(found[0].seconds, Some(0.0));
-    assert!(found[0].describe().ends_with("never below 80 %"), "{}", found[0].describe());
+    assert!(
+        found[0].describe().ends_with("never below 80 %, then 105 % of before"),
+        "{}",
+        found[0].describe()
+    );
 }
 
 #[test]

@@ -59,6 +59,7 @@ impl Processes {
             lies: Vec::new(),
             crowds: Vec::new(),
             descriptors: None,
+            cuts: Vec::new(),
             durability: setup.durability,
             retention_bytes: RETENTION_BYTES,
             service: setup.service,

@@ -397,7 +397,7 @@ fn several_validators_are_compared() {
     net.edit(&net.config(2), "data_dir = \"data\"", "data_dir = \"../validator-0/data\"");
     net.edit(&net.config(3), &net.testnet.http[3], &net.testnet.http[0]);
     net.edit(&net.config(3), "inline_bodies = false", "inline_bodies = true");
-    net.edit(&net.config(2), "leader_reputation = false", "leader_reputation = true");
+    net.edit(&net.config(2), "leader_reputation = true", "leader_reputation = false");
     net.edit(&net.config(2), "leader_tenure = 1", "leader_tenure = 3");
     let (off, on) = ("execution_certificates = false", "execution_certificates = true");
     net.edit(&net.config(2), off, on);

@@ -1,0 +1,27 @@
+//! Plan of a run: everything that is done to validators, in its order.
+
+use super::config::BenchConfig;
+use super::events::{Action, At, Cut, Event, Target};
+
+/// Everything to be done, the latest first.
+pub(super) fn plan(config: &BenchConfig) -> Vec<Event> {
+    let one = |action| move |&at: &At| Event { at, action };
+    let mut events: Vec<Event> = config.kills.iter().map(one(Action::Kill)).collect();
+    events.extend(config.restarts.iter().map(one(Action::Restart)));
+    events.extend(config.crowds.iter().map(one(Action::Crowd)));
+    events.extend(config.lies.iter().map(|lie| Event { at: lie.at, action: Action::Lie }));
+    for Cut { ends: (one, other), second } in config.cuts.iter().copied() {
+        let at = At { who: Target::Member(one), second };
+        events.push(Event { at, action: Action::CutFrom(other) });
+    }
+    for pause in &config.pauses {
+        let end = At { second: pause.at.second + pause.for_s, ..pause.at };
+        events.push(Event { at: pause.at, action: Action::Pause });
+        events.push(Event { at: end, action: Action::Resume });
+    }
+    events.sort_by(|a, b| b.at.second.total_cmp(&a.at.second));
+    events
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,28 @@
+use super::plan;
+use crate::bench::BenchConfig;
+use crate::bench::config::tests::config;
+use crate::bench::events::Action;
+
+#[test]
+fn the_next_event_is_the_last_of_the_plan() {
+    let plan = plan(&BenchConfig {
+        kills: vec!["0@5".parse().expect("I@T")],
+        restarts: vec!["0@9".parse().expect("I@T")],
+        pauses: vec!["1@3+4".parse().expect("I@T+D")],
+        lies: vec!["2=silent@6".parse().expect("I=BEHAVIOUR@T")],
+        crowds: vec!["3@7.5".parse().expect("I@T")],
+        cuts: vec!["1-3@8".parse().expect("A-B@T")],
+        ..config()
+    });
+    let order: Vec<_> = plan.iter().rev().map(|e| (e.action, e.at.to_string())).collect();
+    let expected = [
+        (Action::Pause, "1@3"),
+        (Action::Kill, "0@5"),
+        (Action::Lie, "2@6"),
+        (Action::Resume, "1@7"),
+        (Action::Crowd, "3@7.5"),
+        (Action::CutFrom(3), "1@8"),
+        (Action::Restart, "0@9"),
+    ];
+    assert_eq!(order, expected.map(|(action, text)| (action, text.to_owned())));
+}
