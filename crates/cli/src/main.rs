@@ -7,6 +7,7 @@ mod commands;
 mod failure;
 mod output;
 mod passphrase;
+mod secret;
 mod signals;
 
 use clap::{Parser, Subcommand};

@@ -1,7 +1,7 @@
 //! Passphrases from a file or from the terminal, never from an argument.
 
 use crate::failure::Failure;
-use quorate_crypto::Passphrase;
+use quorate_crypto::{KeyFile, Passphrase, StoredKeys};
 use quorate_node::keys::{Origin, passphrase_file_of_environment, read_passphrase};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::fs::File;
@@ -17,6 +17,18 @@ pub(crate) fn existing(of: &Path, file: Option<&Path>) -> Result<Passphrase, Fai
     match from_file(file)? {
         Some(passphrase) => Ok(passphrase),
         None => ask(of)?.ok_or_else(no_terminal),
+    }
+}
+
+/// Keys of a file, opened with a passphrase from `passphrase_file`, from the environment or typed
+/// where it is sealed.
+pub(crate) fn open_keys(file: &Path, passphrase_file: Option<&Path>) -> Result<KeyFile, Failure> {
+    match StoredKeys::read(file).map_err(Failure::usage)? {
+        StoredKeys::Open(keys) => Ok(keys),
+        StoredKeys::Sealed(sealed) => {
+            let passphrase = existing(file, passphrase_file)?;
+            sealed.open(&passphrase).map_err(Failure::usage)
+        }
     }
 }
 

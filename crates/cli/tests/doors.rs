@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::door::{Door, open_gateway};
+use common::door::{Door, open_gateway_to_all};
 use common::{Net, TIMEOUT, edit, json, quorate, stderr, stdout, wait_for, with_descriptors};
 use quorate_crypto::IdentitySecret;
 use quorate_lab::crowd::{Crowd, HALF_A_HANDSHAKE, HALF_A_HEAD, make_room_for};
@@ -85,7 +85,7 @@ fn committee() -> (Net, [Door; 2]) {
             edit(config, "snapshot_every = 1024", "snapshot_every = 8");
         }
         for (config, door) in configs.iter().zip(&doors) {
-            open_gateway(config, &door.address);
+            open_gateway_to_all(config, &door.address);
         }
     });
     net.wait_connected();
@@ -153,7 +153,7 @@ fn clients_with_fresh_keys_cost_a_validator_nothing() {
     let committee = committee_of(&net);
     let address = committee.address(ReplicaId(0)).expect("a member");
     let expected = *committee.identity(ReplicaId(0)).expect("a member");
-    let hello = Hello { chain: committee.chain(), lane: Lane::Client };
+    let hello = Hello::new(committee.chain(), Lane::Client);
     let runtime = Runtime::new().expect("a runtime");
     let crowd: Vec<_> = (0..CLIENTS)
         .map_while(|number| {

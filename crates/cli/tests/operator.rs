@@ -230,6 +230,7 @@ fn a_running_validator_exports_what_its_dashboard_shows() {
         "quorate_member_votes_ratio",
         "quorate_peer_round_trip_seconds",
         "quorate_connections_replaced_total",
+        "quorate_requests_refused_total",
     ];
     let dashboard = include_str!("../../../packaging/grafana/quorate-validators.json");
     let alerts = include_str!("../../../packaging/prometheus/quorate-alerts.yml");

@@ -31,7 +31,7 @@ fn ask(address: &str, method: &str, path: &str, headers: &str, body: &str) -> (u
     stream.set_read_timeout(Some(TIMEOUT)).expect("set");
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\
-         Authorization: Bearer {TOKEN}\r\n{headers}\r\n",
+         Content-Type: application/json\r\nAuthorization: Bearer {TOKEN}\r\n{headers}\r\n",
         body.len()
     );
     stream.write_all((head + body).as_bytes()).expect("sent");

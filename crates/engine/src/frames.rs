@@ -65,6 +65,8 @@ pub enum FrameTag {
     OwnQuestion = 25,
     /// Newest signatures of a member that asked for them.
     OwnSignatures = 26,
+    /// Refusal of a request of which the service admits nothing.
+    NotAdmitted = 27,
 }
 
 /// Setting without which no member sends a frame. Each is one that every member must say the same.
@@ -194,7 +196,7 @@ const OWN_STATEMENT_BYTES_MAX: usize = 512 + Committee::MEMBERS_MAX * 72;
 const OWN_SIGNATURES_BYTES_MAX: usize = 512 + OWN_STATEMENTS_MAX * OWN_STATEMENT_BYTES_MAX;
 
 /// The table, in the order of the tags' numbers.
-const TABLE: [FrameRules; 26] = {
+const TABLE: [FrameRules; 27] = {
     use FrameSetting as Setting;
     use FrameTag as Tag;
     use Lane::{Bulk, Client, Consensus};
@@ -232,6 +234,7 @@ const TABLE: [FrameRules; 26] = {
         FrameRules::small(Tag::CheckpointShare, 256, Consensus).with(Setting::Protocol),
         FrameRules::small(Tag::OwnQuestion, 128, Consensus),
         FrameRules::bulky(Tag::OwnSignatures, OWN_SIGNATURES_BYTES_MAX, Consensus),
+        FrameRules::small(Tag::NotAdmitted, 512, Client),
     ]
 };
 

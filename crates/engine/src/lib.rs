@@ -25,6 +25,7 @@ mod mempool;
 pub mod message;
 mod own_signatures;
 mod queries;
+mod refusals;
 mod replica;
 mod replies;
 mod reply_gate;
@@ -44,12 +45,13 @@ pub use contributions::{Contribution, Contributions, GivenUp, GivenUpFor};
 pub use fair_queue::{Budget, FairQueue, Verdict};
 pub use frames::{FrameRules, FrameSetting, FrameTag, is_urgent};
 pub use latency::LatencyCounts;
-pub use message::{Frame, Message, Query, QueryResponse};
+pub use message::{Frame, Message, Query, QueryResponse, refuse_unchecked};
 pub use own_signatures::question::{OwnQuestion, OwnSignaturesAnswer};
 pub use own_signatures::{WitnessState, WitnessStatus};
 pub use quorate_consensus::{
     IgnoredCounts, Misbehaviour, MisbehaviourLog, ProtocolKind, UnfitProtocol,
 };
+pub use refusals::{Refusal, RefusalCounts, is_beyond_share, must_leave_room};
 pub use replica::{Replica, Status, SyncStatus, Timer};
 pub use reply_gate::ReplyGate;
 pub use session::{

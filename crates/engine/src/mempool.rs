@@ -9,7 +9,7 @@
 mod open;
 
 use crate::flow::Flow;
-use crate::message::Busy;
+use crate::refusals::{Refusal, is_beyond_share};
 use open::Open;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{Available, Body, ClientId, ReplicaId, Request, Time};
@@ -18,20 +18,6 @@ use std::collections::btree_map::Entry;
 use std::time::Duration;
 
 pub(crate) use open::Capacity;
-
-/// Reason for which a request is not taken now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refusal {
-    /// Too much waits already.
-    #[error("this validator holds as many undecided requests as it may: send slower, or elsewhere")]
-    Full,
-    /// Room is scarce, and this client has its share of it.
-    #[error("this validator is loaded and holds this client's share of requests: send slower")]
-    Share,
-    /// The disk has no room for more bodies.
-    #[error("{}", Busy::DISK_NEARLY_FULL)]
-    Disk,
-}
 
 /// Bytes that may wait to be sealed however small the window is.
 const WAITING_MIN: usize = 512 * 1024;
@@ -214,19 +200,18 @@ impl Mempool {
         self.pending_bytes
     }
 
-    /// Room is scarce from half of the bound on: then nobody may have more than an equal share.
+    /// Room is scarce from half of the bound on: then nobody may have more than an equal share
+    /// ([`is_beyond_share`]).
     fn check_room(&self, client: ClientId, bytes: usize) -> Result<(), Refusal> {
         let waiting_max = self.flow.window().max(WAITING_MIN).max(2 * self.limits.capacity.bytes);
         let most = self.limits.bytes_max.min(waiting_max + self.flow.window());
         if self.pending_bytes + bytes > most || self.open.bytes() + bytes > waiting_max {
             return Err(Refusal::Full);
         }
-        let own = self.shares.get(&client).copied().unwrap_or(0);
-        let scarce = 2 * (self.pending_bytes + bytes) > most;
-        if scarce && own > 0 && (own + bytes) * self.shares.len() > most {
-            return Err(Refusal::Share);
+        match is_beyond_share(&self.shares, &client, bytes, (self.pending_bytes, most)) {
+            true => Err(Refusal::Share),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     fn release(&mut self, client: ClientId, bytes: usize) {

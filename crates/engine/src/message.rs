@@ -51,6 +51,8 @@ pub enum Message {
     Reply(Reply),
     /// A replica tells a client that it cannot take more now, and why.
     Busy(Busy),
+    /// A replica tells a client that the service admits nothing of its request, and why.
+    NotAdmitted(NotAdmitted),
     /// A member acknowledges the receiver's bodies.
     Acknowledgement(Acknowledgement),
     /// An author's bodies are certified to be available.
@@ -198,6 +200,35 @@ impl Busy {
     }
 }
 
+/// A request of which the service admits nothing. The member takes it from nobody.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct NotAdmitted {
+    /// Sequence number of the request.
+    pub sequence: u64,
+    /// The service's reason, of the first operation.
+    pub reason: String,
+}
+
+/// Refusal of a client's request or query (tag and what follows) of which nothing is checked;
+/// `None` for what is neither.
+#[must_use]
+pub fn refuse_unchecked(content: &[u8], reason: &str) -> Option<Message> {
+    let number = |at: usize| {
+        let bytes = content.get(at..at + 8)?;
+        Some(u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
+    };
+    let reason = reason.to_owned();
+    match FrameTag::of(content)? {
+        // After the tag and the client.
+        FrameTag::Request => Some(Message::Busy(Busy { sequence: number(1 + 32)?, reason })),
+        FrameTag::Query => {
+            let refusal = QueryResponse { id: number(1)?, result: Err(reason) };
+            Some(Message::QueryResponse(Box::new(refusal)))
+        }
+        _ => None,
+    }
+}
+
 /// An encoded frame, length prefix included, in pieces so that bulk bytes are not copied.
 #[derive(Clone, Debug)]
 pub struct Frame(pub Vec<Bytes>);
@@ -246,6 +277,7 @@ impl Message {
             Self::Request(request) => typed(tag, &(), std::slice::from_ref(request.raw())),
             Self::Reply(reply) => typed(tag, reply, &[]),
             Self::Busy(busy) => typed(tag, busy, &[]),
+            Self::NotAdmitted(refusal) => typed(tag, refusal, &[]),
             Self::Acknowledgement(given) => typed(tag, given, &[]),
             Self::Available(certificate) => typed(tag, certificate, &[]),
             Self::FetchAvailable(next) => typed(tag, next, &[]),
@@ -291,6 +323,7 @@ impl Message {
             Self::Request(_) => FrameTag::Request,
             Self::Reply(_) => FrameTag::Reply,
             Self::Busy(_) => FrameTag::Busy,
+            Self::NotAdmitted(_) => FrameTag::NotAdmitted,
             Self::Acknowledgement(_) => FrameTag::Acknowledgement,
             Self::Available(_) => FrameTag::Available,
             Self::FetchAvailable(_) => FrameTag::FetchAvailable,
@@ -326,4 +359,34 @@ fn typed(tag: FrameTag, header: &impl BorshSerialize, raw: &[Bytes]) -> Frame {
     let mut pieces = vec![Bytes::from(head)];
     pieces.extend(raw.iter().cloned());
     Frame(pieces)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quorate_crypto::IdentitySecret;
+    use quorate_types::ChainId;
+
+    fn content(message: &Message) -> Vec<u8> {
+        message.frame().0.concat().split_off(4)
+    }
+
+    #[test]
+    fn what_is_not_checked_is_refused_by_its_number() {
+        let secret = IdentitySecret::from_seed([1; 32]);
+        let operation = Bytes::from_static(b"op");
+        let request = Request::sign(&secret, ChainId([7; 32]), 77, &[operation]).expect("small");
+        let sent = content(&Message::Request(request));
+        let Some(Message::Busy(busy)) = refuse_unchecked(&sent, "no") else { panic!("busy") };
+        assert_eq!(busy, Busy { sequence: 77, reason: "no".to_owned() });
+        let query = Query { id: 78, query: Bytes::from_static(b"?") };
+        let sent = content(&Message::Query(query));
+        let Some(Message::QueryResponse(refusal)) = refuse_unchecked(&sent, "no") else {
+            panic!("an answer")
+        };
+        assert_eq!((refusal.id, refusal.result), (78, Err("no".to_owned())));
+        for content in [&b""[..], &[8; 20], &[9; 60], &[22, 1], &[99; 60]] {
+            assert!(refuse_unchecked(content, "no").is_none(), "{content:?}");
+        }
+    }
 }

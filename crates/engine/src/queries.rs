@@ -3,11 +3,14 @@
 
 use crate::execution::Execution;
 use crate::message::{Query, QueryResponse};
+use crate::refusals::{Refusal, is_beyond_share, must_leave_room};
 use bytes::Bytes;
 use quorate_consensus::Occupancy;
+use quorate_types::executed::ExecutionCertificate;
 use quorate_types::machine::{QueryJob, QueryResult};
 use quorate_types::service::Proven;
 use quorate_types::{ClientId, Header, Height};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 
 /// Most queries under way.
@@ -24,6 +27,8 @@ pub(crate) struct PendingQueries {
     asked: BTreeMap<u64, Asker>,
     /// Answered, and their heights not certified.
     waiting: BTreeMap<Height, Vec<(Asker, Header, Proven)>>,
+    /// Number of both by client.
+    shares: BTreeMap<ClientId, usize>,
     jobs: VecDeque<QueryJob>,
     outbox: VecDeque<(ClientId, QueryResponse)>,
 }
@@ -37,12 +42,48 @@ struct Asker {
 
 impl PendingQueries {
     /// Takes a client's query, if there is room.
-    pub(crate) fn accept(&mut self, client: ClientId, Query { id, query }: Query) {
-        if self.under_way() >= UNDER_WAY_MAX {
-            self.refuse(client, id, "this validator has too many queries: ask another");
-            return;
+    ///
+    /// # Errors
+    /// Why not; the client is told.
+    pub(crate) fn accept(
+        &mut self,
+        client: ClientId,
+        Query { id, query }: Query,
+    ) -> Result<(), Refusal> {
+        let room = self.check_room(client);
+        match room {
+            Ok(()) => {
+                *self.shares.entry(client).or_default() += 1;
+                self.put(Asker { client, id, query });
+            }
+            Err(refusal) => self.refuse(client, id, &refusal.to_string()),
         }
-        self.put(Asker { client, id, query });
+        room
+    }
+
+    fn check_room(&self, client: ClientId) -> Result<(), Refusal> {
+        let held = self.under_way();
+        if held >= UNDER_WAY_MAX {
+            return Err(Refusal::Queries);
+        }
+        let room = (held, UNDER_WAY_MAX);
+        match is_beyond_share(&self.shares, &client, 1, room)
+            || must_leave_room(&self.shares, &client, room)
+        {
+            true => Err(Refusal::QueryShare),
+            false => Ok(()),
+        }
+    }
+
+    /// Ends a query that was taken, with its answer.
+    fn end(&mut self, asker: &Asker, result: Result<(Proven, ExecutionCertificate), String>) {
+        if let Entry::Occupied(mut share) = self.shares.entry(asker.client) {
+            *share.get_mut() -= 1;
+            if *share.get() == 0 {
+                share.remove();
+            }
+        }
+        self.outbox.push_back((asker.client, QueryResponse { id: asker.id, result }));
     }
 
     fn under_way(&self) -> usize {
@@ -74,10 +115,8 @@ impl PendingQueries {
     ) {
         let Some(asker) = self.asked.remove(&ticket) else { return };
         match asked {
-            None => self.refuse(asker.client, asker.id, "nothing was executed yet"),
-            Some(QueryResult { answer: Err(reason), .. }) => {
-                self.refuse(asker.client, asker.id, &reason);
-            }
+            None => self.end(&asker, Err("nothing was executed yet".to_owned())),
+            Some(QueryResult { answer: Err(reason), .. }) => self.end(&asker, Err(reason)),
             Some(QueryResult { header, answer: Ok(proven) }) => {
                 let of_height = self.waiting.entry(header.height).or_default();
                 of_height.push((asker, header, proven));
@@ -101,11 +140,7 @@ impl PendingQueries {
             let certificate = execution.certificate(height).cloned();
             for (asker, header, proven) in self.waiting.remove(&height).into_iter().flatten() {
                 match certificate.clone().filter(|certificate| certificate.header == header) {
-                    Some(certificate) => {
-                        let answered =
-                            QueryResponse { id: asker.id, result: Ok((proven, certificate)) };
-                        self.outbox.push_back((asker.client, answered));
-                    }
+                    Some(certificate) => self.end(&asker, Ok((proven, certificate))),
                     None => self.put(asker),
                 }
             }
@@ -114,7 +149,7 @@ impl PendingQueries {
 
     fn refuse_all(&mut self) {
         for (asker, ..) in std::mem::take(&mut self.waiting).into_values().flatten() {
-            self.refuse(asker.client, asker.id, DIVERGED);
+            self.end(&asker, Err(DIVERGED.to_owned()));
         }
     }
 

@@ -32,6 +32,7 @@ use crate::mempool::{Capacity, Limits, Mempool};
 use crate::message::{Busy, FetchBlocks};
 use crate::own_signatures::{OwnSignatures, WitnessStatus};
 use crate::queries::PendingQueries;
+use crate::refusals::{Refusal, RefusalCounts};
 use crate::replies::Replies;
 use crate::schedule::Schedule;
 use crate::settings::FlowControl;
@@ -118,6 +119,9 @@ pub struct Status {
     /// Milliseconds until each timer that is set is due, from the last input before this was
     /// taken; 0 for one that is late.
     pub timers: BTreeMap<Timer, u64>,
+    /// Clients' requests and queries that were turned away, since the start; in metrics alone.
+    #[serde(skip)]
+    pub refusals: RefusalCounts,
     /// Messages of the protocol that had no effect, since the start; in metrics alone.
     #[serde(skip)]
     pub ignored: IgnoredCounts,
@@ -207,6 +211,7 @@ pub struct Replica {
     latencies: Latencies,
     /// Views left by a timeout when the view was last looked at.
     view_changes: u64,
+    refusals: RefusalCounts,
 }
 
 /// Why something is being read back.
@@ -293,6 +298,7 @@ impl Replica {
             contributions: Contributions::new(members),
             latencies: Latencies::default(),
             view_changes: 0,
+            refusals: RefusalCounts::default(),
             config,
         }
     }
@@ -341,6 +347,7 @@ impl Replica {
             contributions: self.contributions.clone(),
             decision_latency: self.latencies.decisions.clone(),
             request_latency: self.latencies.requests.clone(),
+            refusals: self.refusals,
         }
     }
 
@@ -409,6 +416,14 @@ impl Replica {
             }
             (Peer::Client(client), Incoming::Query(query)) => {
                 self.on_query(client, query);
+            }
+            (Peer::Client(client), Incoming::NotAdmitted(refusal)) => {
+                self.refusals.count(Refusal::NotAdmitted);
+                self.send(Recipients::Client(client), Message::NotAdmitted(refusal));
+            }
+            (Peer::Client(client), Incoming::QueryResponse(refusal)) => {
+                self.refusals.count(Refusal::NotAdmitted);
+                self.send(Recipients::Client(client), Message::QueryResponse(refusal));
             }
             (Peer::Replica(from), message) => self.on_peer_message(now, from, message),
             (Peer::Learner(_), message) => self.serve(from, message),
@@ -505,6 +520,7 @@ impl Replica {
         }
         let sequence = request.sequence;
         if let Err(refusal) = self.mempool.admit(now, request) {
+            self.refusals.count(refusal);
             let busy = Busy { sequence, reason: refusal.to_string() };
             self.send(Recipients::Client(client), Message::Busy(busy));
         }

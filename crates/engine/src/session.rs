@@ -14,7 +14,7 @@ mod queries;
 mod widening;
 
 use crate::Incoming;
-use crate::message::{Busy, Query, QueryResponse};
+use crate::message::{Busy, NotAdmitted, Query, QueryResponse};
 use bytes::Bytes;
 pub use config::{
     Bundling, CheckAnswer, ClientConfig, LearnerAddress, NoLearnerAddress, SessionSpec,
@@ -27,7 +27,7 @@ use quorate_crypto::{Bitmap, Digest, IdentitySecret};
 use quorate_types::executed::{CertifiedReply, Completion, ExecutionCertificate};
 use quorate_types::service::Proven;
 use quorate_types::{Height, Machine, Outcome, Receipt, ReplicaId, Reply, Request, Time, Verified};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use widening::Widening;
 
@@ -105,6 +105,12 @@ pub enum CallResult {
         /// Reason that the member gave that was asked last.
         reason: Arc<str>,
     },
+    /// The service admits nothing of the request that carried the operation, an honest replica
+    /// among those that say so: it takes no effect.
+    NotAdmitted {
+        /// Words of the service, from the member that said so last.
+        reason: Arc<str>,
+    },
 }
 
 /// Executed operation whose result an honest replica vouches for: by a certificate, or by so many
@@ -134,6 +140,9 @@ pub struct Session {
     queued_bytes: usize,
     queued_since: Option<Time>,
     next_sequence: u64,
+    /// Numbers of requests that were not admitted: the next ones get them, or the replicas' window
+    /// would wait for them.
+    free: BTreeSet<u64>,
     under_way: BTreeMap<u64, UnderWay>,
     /// Member that gets the first request, and new ones whenever it is not passed over.
     home: ReplicaId,
@@ -163,6 +172,8 @@ struct UnderWay {
     refusals: u32,
     /// Members whose disk is full.
     full: Bitmap,
+    /// Members whose service does not admit it.
+    not_admitted: Bitmap,
     /// Members whose answer was counted: the first of each counts.
     answered: Bitmap,
     /// Replicas by the answer that they gave.
@@ -181,7 +192,7 @@ impl Session {
     /// When the configuration has no such session.
     #[must_use]
     pub fn new(config: Arc<ClientConfig>, index: usize) -> Self {
-        let SessionSpec { identity, first, next_sequence } = config.sessions[index].clone();
+        let SessionSpec { identity, first, next_sequence, .. } = config.sessions[index].clone();
         Self {
             identity,
             effects: VecDeque::new(),
@@ -189,6 +200,7 @@ impl Session {
             queued_bytes: 0,
             queued_since: None,
             next_sequence,
+            free: BTreeSet::new(),
             under_way: BTreeMap::new(),
             home: first,
             left_home: false,
@@ -227,9 +239,10 @@ impl Session {
             let bundle = self.take_bundle(now);
             let (tags, operations): (Vec<u64>, Vec<Bytes>) = bundle.into_iter().unzip();
             let chain = self.config.committee.chain();
-            let request = Request::sign(&self.identity, chain, self.next_sequence, &operations)
+            let sequence = self.free.pop_first().unwrap_or(self.next_sequence);
+            let request = Request::sign(&self.identity, chain, sequence, &operations)
                 .expect("a bundle is cut to a request's limits");
-            self.next_sequence += 1;
+            self.next_sequence = self.next_sequence.max(sequence + 1);
             self.effects
                 .push_back(SessionEffect::Send { to: self.target, request: request.clone() });
             let under_way = UnderWay {
@@ -242,16 +255,18 @@ impl Session {
                 retries: 0,
                 refusals: 0,
                 full: Bitmap::new(self.config.committee.size()),
+                not_admitted: Bitmap::new(self.config.committee.size()),
                 answered: Bitmap::new(self.config.committee.size()),
                 answers: BTreeMap::new(),
             };
-            self.under_way.insert(self.next_sequence - 1, under_way);
+            self.under_way.insert(sequence, under_way);
         }
     }
 
     fn is_window_open(&self) -> bool {
         let oldest = self.under_way.first_key_value().map_or(self.next_sequence, |(seq, _)| *seq);
-        self.next_sequence < oldest + Self::WINDOW && self.pace.has_room(self.under_way.len())
+        let is_in_window = self.next_sequence < oldest + Self::WINDOW || !self.free.is_empty();
+        is_in_window && self.pace.has_room(self.under_way.len())
     }
 
     fn is_bundle_ready(&self, now: Time) -> bool {
@@ -288,6 +303,7 @@ impl Session {
             Incoming::QueryResponse(answered) => self.on_answer(now, from, *answered),
             Incoming::Reply(reply) if is_member => self.on_reply(now, from, reply),
             Incoming::Busy(busy) if is_member => self.on_busy(now, from, &busy),
+            Incoming::NotAdmitted(refusal) if is_member => self.on_not_admitted(now, from, refusal),
             Incoming::CertifiedReply(reply) if is_member => self.on_certified(now, *reply),
             _ => {}
         }
@@ -377,6 +393,28 @@ impl Session {
         }
         self.pace.refused(under_way.sent_at, now);
         under_way.retry_at = now + Pace::pause(under_way.refusals - 1);
+    }
+
+    /// A replica's service admits nothing of a request. Once an honest one says so, none will ever
+    /// execute it, and its number is free. A liar may have had it ordered all the same, and refused
+    /// as a whole: whoever gets the number next is then refused too, or hears nothing.
+    fn on_not_admitted(&mut self, now: Time, from: ReplicaId, refusal: NotAdmitted) {
+        let NotAdmitted { sequence, reason } = refusal;
+        let Some(under_way) = self.under_way.get_mut(&sequence) else { return };
+        under_way.not_admitted.insert(from.index());
+        if !self.config.committee.includes_honest(&under_way.not_admitted) {
+            if under_way.asked == from {
+                under_way.retry_at = now;
+            }
+            return;
+        }
+        let Some(over) = self.under_way.remove(&sequence) else { return };
+        self.free.insert(sequence);
+        let reason: Arc<str> = reason.into();
+        for tag in over.tags {
+            let result = CallResult::NotAdmitted { reason: Arc::clone(&reason) };
+            self.effects.push_back(SessionEffect::Return { tag, result });
+        }
     }
 
     /// A full disk is no load: the next member is asked at once and at full speed. When everybody

@@ -2,7 +2,9 @@
 
 use crate::availability::{Acknowledgement, AvailabilityCertificate, Covered};
 use crate::frames::{AllowedFrames, FrameTag, NAMES_MAX};
-use crate::message::{Blocks, Busy, Chain, FetchBlocks, Kept, Offer, Query, QueryResponse};
+use crate::message::{
+    Blocks, Busy, Chain, FetchBlocks, Kept, NotAdmitted, Offer, Query, QueryResponse,
+};
 use crate::own_signatures::question::{OwnQuestion, OwnSignaturesAnswer};
 use crate::settings::Settings;
 use crate::snapshots::Offered;
@@ -11,7 +13,7 @@ use bytes::Bytes;
 use quorate_consensus as consensus;
 use quorate_crypto::{Digest, IdentityKey, Share, Signature, hash, verify_batch};
 use quorate_types::executed::{CertifiedReply, ExecutionCertificate};
-use quorate_types::service::Preparation;
+use quorate_types::service::{Admission, Operation, Preparation};
 use quorate_types::{
     BlockId, Body, BodyRef, Committee, Height, Manifest, Peer, Rejected, ReplicaId, Reply, Request,
     Verified, Verify,
@@ -53,6 +55,9 @@ pub enum Incoming {
     Reply(Reply),
     /// A replica that cannot take more.
     Busy(Busy),
+    /// A request of which the service admits nothing: to a client a member's word, to a member its
+    /// own service's.
+    NotAdmitted(NotAdmitted),
     /// A member's signed acknowledgement of bodies.
     Acknowledgement(Acknowledgement),
     /// Bodies that are certified to be available.
@@ -69,7 +74,8 @@ pub enum Incoming {
     CertifiedReply(Box<CertifiedReply>),
     /// A client's query of the state.
     Query(Query),
-    /// An answer to one; its certificate is checked, its proof is for whoever knows the service.
+    /// An answer to one; its certificate is checked, its proof is for whoever knows the service. To
+    /// a member, what its own service refuses.
     QueryResponse(Box<QueryResponse>),
     /// A member's question after its own newest signatures.
     OwnQuestion(OwnQuestion),
@@ -91,7 +97,12 @@ pub struct Verifier {
     executed: Mutex<Recent>,
     /// Work of the service on operations before they are ordered.
     preparation: Option<Arc<dyn Preparation>>,
+    /// The service's judgement of what clients send, where it is asked ahead of the order.
+    admission: Option<Arc<dyn Admission>>,
 }
+
+/// Most bytes of a reason that goes to a client.
+const REASON_BYTES_MAX: usize = 256;
 
 /// The digests of what was checked, the oldest forgotten first.
 #[derive(Debug, Default)]
@@ -138,7 +149,8 @@ impl Verifier {
         let certified = consensus.committee().members().map(|_| AtomicU64::new(0)).collect();
         let (seen, executed) = (Mutex::default(), Mutex::default());
         let consensus = Arc::new(consensus);
-        Self { consensus, allowed, certified, seen, executed, preparation: None }
+        let (preparation, admission) = (None, None);
+        Self { consensus, allowed, certified, seen, executed, preparation, admission }
     }
 
     /// Has the operations of checked requests prepared for their execution.
@@ -146,6 +158,29 @@ impl Verifier {
     pub fn with_preparation(mut self, preparation: Option<Arc<dyn Preparation>>) -> Self {
         self.preparation = preparation;
         self
+    }
+
+    /// Asks this service before it lets a client's request or query through.
+    #[must_use]
+    pub fn with_admission(mut self, admission: Option<Arc<dyn Admission>>) -> Self {
+        self.admission = admission;
+        self
+    }
+
+    /// Refuses a request of which the service admits nothing. Of one that carries something else
+    /// besides, the operations are refused one by one when they are executed.
+    fn admit(&self, request: &Request) -> Result<(), NotAdmitted> {
+        let Some(admission) = &self.admission else { return Ok(()) };
+        let (client, sequence) = (request.client, request.sequence);
+        let judge = |bytes| admission.judge(Operation { client, bytes });
+        let mut verdicts = request.operations.iter().map(judge);
+        let first = verdicts.next().expect("a request carries an operation");
+        match first {
+            Err(reason) if !verdicts.any(|verdict| verdict.is_ok()) => {
+                Err(NotAdmitted { sequence, reason: shortened(reason) })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn prepare(&self, requests: &[Request]) {
@@ -219,6 +254,7 @@ impl Verify for Incoming {
             FrameTag::Request => check_request(&content, from, verifier),
             FrameTag::Reply => check_reply(decode(&content)?, from, verifier),
             FrameTag::Busy => from_member(from, Self::Busy(decode(&content)?)),
+            FrameTag::NotAdmitted => from_member(from, Self::NotAdmitted(decode(&content)?)),
             FrameTag::Consensus => {
                 from.replica()?;
                 let message =
@@ -262,10 +298,7 @@ impl Verify for Incoming {
             }
             FrameTag::ExecutionProof => check_execution_proof(&content, from, verifier),
             FrameTag::CertifiedReply => check_certified_reply(&content, from, verifier),
-            FrameTag::Query => match from {
-                Peer::Client(_) => Ok(Self::Query(decode(&content)?)),
-                Peer::Replica(_) | Peer::Learner(_) => Err(Rejected::ForeignSender),
-            },
+            FrameTag::Query => check_query(&content, from, verifier),
             FrameTag::QueryResponse => check_query_response(&content, from, verifier),
             FrameTag::OwnQuestion => {
                 let question: OwnQuestion = decode(&content)?;
@@ -411,8 +444,30 @@ fn check_request(content: &Bytes, from: Peer, verifier: &Verifier) -> Result<Inc
         .0
         .verify(&statement, &request.signature())
         .map_err(|_| Rejected::BadSignature("the request's signature"))?;
+    if let Err(refusal) = verifier.admit(&request) {
+        return Ok(Incoming::NotAdmitted(refusal));
+    }
     verifier.prepare(std::slice::from_ref(&request));
     Ok(Incoming::Request(request))
+}
+
+fn check_query(content: &[u8], from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {
+    let Peer::Client(client) = from else { return Err(Rejected::ForeignSender) };
+    let query: Query = decode(content)?;
+    let judge = |admission: &Arc<dyn Admission>| admission.judge_query(client, &query.query);
+    match verifier.admission.as_ref().map_or(Ok(()), judge) {
+        Ok(()) => Ok(Incoming::Query(query)),
+        Err(reason) => {
+            let refusal = QueryResponse { id: query.id, result: Err(shortened(reason)) };
+            Ok(Incoming::QueryResponse(Box::new(refusal)))
+        }
+    }
+}
+
+/// The beginning of a reason, as much as a frame has room for.
+fn shortened(mut reason: String) -> String {
+    reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
+    reason
 }
 
 fn check_reply(reply: Reply, from: Peer, verifier: &Verifier) -> Result<Incoming, Rejected> {

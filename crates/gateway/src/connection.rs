@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::Builder;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// Failure of a call to produce a result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +36,12 @@ pub enum CallError {
     /// No member has an answer that passes the check; holds the reason of the last one.
     #[error("{0}")]
     Unanswered(String),
+    /// The service does not admit the operation: it was not ordered. Holds the service's reason.
+    #[error("the committee's service does not admit it: {0}")]
+    NotAdmitted(Arc<str>),
+    /// Members do not let this client in. Holds their reason.
+    #[error("no member lets this client in: {0}")]
+    TurnedAway(&'static str),
     /// The client has ended.
     #[error("the client has ended")]
     Ended,
@@ -146,6 +152,7 @@ impl Connection {
             CallResult::Answered(answer) => answer.map_err(CallError::Unanswered),
             CallResult::Overloaded { reason } => Err(CallError::Overloaded { reason }),
             CallResult::DiskFull { reason } => Err(CallError::DiskFull(reason)),
+            CallResult::NotAdmitted { reason } => Err(CallError::NotAdmitted(reason)),
             CallResult::Completed(_) => Err(CallError::Ended),
         }
     }
@@ -161,7 +168,9 @@ impl Connection {
         let forget = Forget { waiting: Arc::clone(&self.waiting), tag };
         submit(turn % self.config.sessions.len(), tag)
             .map_err(|_| CallError::Overloaded { reason: None })?;
-        Ok(PendingCall { result, timeout: self.config.call_timeout, _forget: forget })
+        let turned_away = self.client.turned_away();
+        let timeout = self.config.call_timeout;
+        Ok(PendingCall { result, timeout, turned_away, _forget: forget })
     }
 }
 
@@ -180,6 +189,7 @@ impl PendingOperation {
             CallResult::Completed(completed) => Ok(completed),
             CallResult::Overloaded { reason } => Err(CallError::Overloaded { reason }),
             CallResult::DiskFull { reason } => Err(CallError::DiskFull(reason)),
+            CallResult::NotAdmitted { reason } => Err(CallError::NotAdmitted(reason)),
             CallResult::Answered(_) => Err(CallError::Ended),
         }
     }
@@ -190,15 +200,26 @@ impl PendingOperation {
 struct PendingCall {
     result: oneshot::Receiver<CallResult>,
     timeout: Duration,
+    turned_away: watch::Receiver<Option<&'static str>>,
     _forget: Forget,
 }
 
 impl PendingCall {
-    async fn result(self) -> Result<CallResult, CallError> {
-        match tokio::time::timeout(self.timeout, self.result).await {
-            Ok(result) => result.map_err(|_| CallError::Ended),
-            Err(_) => Err(CallError::Timeout(self.timeout)),
+    async fn result(mut self) -> Result<CallResult, CallError> {
+        tokio::select! {
+            biased;
+            result = self.result => result.map_err(|_| CallError::Ended),
+            reason = refusal(&mut self.turned_away) => Err(CallError::TurnedAway(reason)),
+            () = tokio::time::sleep(self.timeout) => Err(CallError::Timeout(self.timeout)),
         }
+    }
+}
+
+/// Waits until members do not let the client in; for ever while they do.
+async fn refusal(turned_away: &mut watch::Receiver<Option<&'static str>>) -> &'static str {
+    match turned_away.wait_for(Option::is_some).await.map(|reason| *reason) {
+        Ok(Some(reason)) => reason,
+        _ => std::future::pending().await,
     }
 }
 

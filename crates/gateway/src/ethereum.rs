@@ -29,9 +29,11 @@ use jsonrpsee::RpcModule;
 use jsonrpsee::server::{BatchRequestConfig, PingConfig, Server, ServerConfig, stop_channel};
 use pool::Pool;
 use prometheus_client::metrics::counter::Counter;
+use quorate_crypto::IdentitySecret;
 use quorate_ledger::evm::Genesis;
 use quorate_node::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
-use quorate_node::http_server::{self, HEAD_TIMEOUT};
+use quorate_node::http_server::{self, DoorRules};
+use quorate_node::reload::Hangups;
 use quorate_node::{NodeError, Reading};
 use quorate_types::{Committee, ReplicaId};
 use std::io;
@@ -67,6 +69,9 @@ pub struct EthereumConfig {
     pub committee: Arc<Committee>,
     /// The member that it sends to first: the one beside it.
     pub first: ReplicaId,
+    /// Identity that vouches for the server, where members let in listed clients alone: that of the
+    /// validator beside it.
+    pub vouching: Arc<IdentitySecret>,
     /// The protocol's name, to show.
     pub protocol: String,
     /// Genesis of the ledger, which fixes chain id, gas limit and base fee.
@@ -75,6 +80,8 @@ pub struct EthereumConfig {
     pub connections: ConnectionLimits,
     /// Counter of connections that gave way to others or were refused.
     pub cut: Counter,
+    /// Certificate of the server, and rates of those who ask.
+    pub rules: DoorRules,
 }
 
 /// Error that keeps a server from starting.
@@ -123,6 +130,11 @@ impl Ethereum {
         let context = context(config, reading)?;
         let pool = Arc::clone(&context.pool);
         let (serving, address) = runtime.block_on(listen(config, context)).map_err(failed)?;
+        if let Some(tls) = config.rules.tls.clone() {
+            let _inside = runtime.enter();
+            let hangups = Hangups::listen().map_err(EthereumError::Threads)?;
+            runtime.spawn(hangups.reload("certificate of JSON-RPC", move || tls.reload()));
+        }
         runtime.spawn(serving);
         runtime.spawn(pool.follow());
         tracing::info!(%address, chain_id = config.genesis.chain_id, "JSON-RPC started");
@@ -146,8 +158,9 @@ impl Drop for Ethereum {
 
 fn context(config: &EthereumConfig, reading: Reading) -> Result<Context, NodeError> {
     let committee = Arc::clone(&config.committee);
-    let connection =
-        Connection::open(&Connection::config(committee, config.first, quorate::check_proof))?;
+    let connection = Connection::config(committee, config.first, quorate::check_proof)
+        .vouched_by(&config.vouching);
+    let connection = Connection::open(&connection)?;
     let (chain, genesis) = (Chain { reading }, Arc::clone(&config.genesis));
     Ok(Context {
         pool: Pool::new(connection.clone(), chain.clone(), Arc::clone(&genesis)),
@@ -186,10 +199,11 @@ async fn listen(config: &EthereumConfig, context: Context) -> io::Result<(Servin
         .build(module, stopped);
     let limiter = ConnectionLimiter::new(config.connections, config.cut.clone());
     let acceptor = Acceptor::new(listener, limiter, config.connections.total);
+    let rules = config.rules.clone();
     let serving = async move {
         // Calls end when it is dropped.
         let _handle = handle;
-        http_server::serve(acceptor, calls, HEAD_TIMEOUT).await;
+        http_server::serve(acceptor, calls, rules).await;
     };
     Ok((Box::pin(serving), address))
 }

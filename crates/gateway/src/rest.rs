@@ -12,7 +12,7 @@
 //! ```
 //!
 //! **Whom to trust.** The gateway checks what members tell it; whoever asks over HTTP trusts the
-//! gateway, and the network in between, for HTTP is not encrypted. A receipt needs no trust: it can
+//! gateway, and the network in between where it is not encrypted. A receipt needs no trust: it can
 //! be checked anywhere. It shows a whole request, with operations of others that shared it.
 //!
 //! **Bounds.** Bodies, connections, requests at once and the time of each step have limits
@@ -29,9 +29,11 @@ mod receipts;
 pub(crate) mod server;
 #[cfg(test)]
 mod tests;
+mod tokens;
 
 pub use access::{Token, TokenError};
-pub use server::{Gateway, GatewayConfig, GatewayError};
+pub use server::{Access, Gateway, GatewayConfig, GatewayError};
+pub use tokens::{Grant, Rights, TokensFile, User, Users};
 
 use crate::KvClient;
 use access::Admission;
@@ -103,9 +105,9 @@ impl<S> Route<S> {
     }
 }
 
-/// The pages of the gateway. With a token, all but the status and the description ask for it.
-pub fn router(client: KvClient, token: Option<Token>, limits: RestLimits) -> Router {
-    let admission = Admission::new(token, &limits);
+/// The pages of the gateway. With users, all but the status and the description ask for a token.
+pub fn router(client: KvClient, users: Option<Arc<Users>>, limits: RestLimits) -> Router {
+    let admission = Admission::new(users, &limits);
     pages(guarded_routes(), open_routes(), admission, Arc::new(Shared { client, limits }))
 }
 

@@ -280,6 +280,7 @@ async fn answer(pages: &Router, sent: &Sent) -> (StatusCode, HeaderMap, Vec<u8>)
     let request = Request::builder()
         .method(sent.method.to_uppercase().as_str())
         .uri(&sent.address)
+        .header("Content-Type", "application/json")
         .body(Body::from(sent.body.clone()))
         .expect("a request");
     let (head, body) = pages.clone().oneshot(request).await.expect("an answer").into_parts();

@@ -52,7 +52,8 @@ use history::Meta;
 use query::EvmReader;
 use quorate_crypto::{Digest, hash_parts};
 use quorate_types::service::{
-    BlockContext, Operation, Outcome, Preparation, Proven, Reader, Service, State, StateError,
+    Admission, BlockContext, Operation, Outcome, Preparation, Proven, Reader, Service, State,
+    StateError,
 };
 use std::mem;
 use std::sync::Arc;
@@ -137,6 +138,10 @@ impl Service for Evm {
 
     fn preparation(&self) -> Option<Arc<dyn Preparation>> {
         Some(Arc::clone(&self.senders) as Arc<dyn Preparation>)
+    }
+
+    fn admission(&self) -> Option<Arc<dyn Admission>> {
+        Some(Arc::new(Self::new(Genesis::clone(&self.genesis))))
     }
 
     fn reader(&self) -> Option<Arc<dyn Reader>> {

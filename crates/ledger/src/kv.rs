@@ -31,9 +31,10 @@ use bytes::Bytes;
 use changes::Changes;
 use quorate_crypto::Digest;
 use quorate_types::service::{
-    self, BlockContext, KeyRange, Outcome, Proven, Service, State, StateError,
+    self, Admission, BlockContext, KeyRange, Outcome, Proven, Service, State, StateError,
 };
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// The service. In memory it keeps the upper part of its tree: some 15 bytes a key.
 ///
@@ -135,6 +136,10 @@ impl Service for Kv {
 
     fn admit(&self, operation: service::Operation<'_>) -> Result<(), String> {
         Operation::decode(operation.bytes).map(drop).map_err(|error| error.to_string())
+    }
+
+    fn admission(&self) -> Option<Arc<dyn Admission>> {
+        Some(Arc::new(Self::default()))
     }
 
     fn execute(

@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 use quorate_crypto::Digest;
-use quorate_types::service::{BlockContext, Operation, Outcome, Service, State, StateError};
+use quorate_types::service::{
+    Admission, BlockContext, Operation, Outcome, Service, State, StateError,
+};
+use std::sync::Arc;
 
 /// Applies every operation without looking at it; its result is empty and it has no state. What a
 /// benchmark of it measures is everything else.
@@ -21,6 +24,10 @@ impl Service for Noop {
 
     fn admit(&self, _: Operation<'_>) -> Result<(), String> {
         Ok(())
+    }
+
+    fn admission(&self) -> Option<Arc<dyn Admission>> {
+        Some(Arc::new(Self))
     }
 
     fn execute(

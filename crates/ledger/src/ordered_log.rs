@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 use quorate_crypto::{Digest, PartsHasher, hash_parts};
-use quorate_types::service::{BlockContext, Operation, Outcome, Service, State, StateError};
+use quorate_types::service::{
+    Admission, BlockContext, Operation, Outcome, Service, State, StateError,
+};
+use std::sync::Arc;
 
 /// The one key of its state: the length and the head.
 const HEAD: &[u8] = b"head";
@@ -99,6 +102,10 @@ impl Service for OrderedLog {
             )),
             _ => Ok(()),
         }
+    }
+
+    fn admission(&self) -> Option<Arc<dyn Admission>> {
+        Some(Arc::new(Self))
     }
 
     fn execute(

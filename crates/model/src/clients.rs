@@ -119,7 +119,7 @@ impl Client {
             let identity = Arc::new(KeyFile::from_seed(SchemeKind::Ed25519, &seed).identity);
             let machine = answered.then(|| {
                 let identity = Arc::clone(&identity);
-                let spec = SessionSpec { identity, first, next_sequence: 0 };
+                let spec = SessionSpec { identity, first, next_sequence: 0, voucher: None };
                 let config = ClientConfig {
                     bundling: Bundling::after(delay).at_most(most),
                     retry_after: RETRY_AFTER.max(scene.settings.timeout() * 2),

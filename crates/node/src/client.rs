@@ -21,7 +21,7 @@ use crate::transport::cuts::Cuts;
 use crate::transport::emulated::Ways;
 use crate::transport::frames::IngressContext;
 use crate::transport::hello::Hello;
-use crate::transport::outbound::Link;
+use crate::transport::outbound::{Link, Refusals};
 use crate::transport::outbox::{Full, Outbox};
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
@@ -37,6 +37,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Builder, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
+use tokio::sync::watch;
 
 /// Submissions that wait for the sessions' thread.
 const SUBMISSIONS_MAX: usize = 65_536;
@@ -77,6 +78,7 @@ pub struct Client {
     submissions: Sender<Submission>,
     completions: Receiver<Completion>,
     ups: Vec<Vec<Arc<AtomicBool>>>,
+    refusals: Arc<Refusals>,
     stop: Option<Sender<()>>,
     driver: Option<JoinHandle<()>>,
     runtime: Option<Runtime>,
@@ -148,6 +150,7 @@ impl Client {
             submissions,
             completions,
             ups,
+            refusals: wiring.refusals,
             stop: Some(stop),
             driver: Some(driver),
             runtime: Some(runtime),
@@ -197,6 +200,13 @@ impl Client {
     #[must_use]
     pub fn completions(&self) -> &Receiver<Completion> {
         &self.completions
+    }
+
+    /// Reason that members give for not letting this client in, as it is now: one of them is
+    /// honest. `None` while they do.
+    #[must_use]
+    pub fn turned_away(&self) -> watch::Receiver<Option<&'static str>> {
+        self.refusals.reason()
     }
 
     /// Number of members that the worst connected session reaches.
@@ -268,6 +278,7 @@ struct Wiring<'a> {
     pool: Pool,
     metrics: Arc<Metrics>,
     replies: Sender<Heard>,
+    refusals: Arc<Refusals>,
 }
 
 impl<'a> Wiring<'a> {
@@ -284,7 +295,8 @@ impl<'a> Wiring<'a> {
             start_thread("check-replies", worker)?;
         }
         let (committee, learner) = (&config.committee, config.learner.as_ref());
-        Ok(Self { committee, emulation, learner, pool, metrics, replies })
+        let refusals = Arc::new(Refusals::new(Arc::clone(committee)));
+        Ok(Self { committee, emulation, learner, pool, metrics, replies, refusals })
     }
 
     /// A session's links in member order, then one to the learner.
@@ -295,6 +307,7 @@ impl<'a> Wiring<'a> {
         let sink = Arc::new(SessionSink { session, gate, replies: self.replies.clone() });
         let ingress =
             IngressContext::new(self.pool.clone(), sink, Arc::clone(&self.metrics), limits);
+        let hello = Hello::new(self.committee.chain(), Lane::Client);
         let mut links = Vec::with_capacity(self.committee.size() + 1);
         let members = self.committee.members().map(|peer| {
             let key = self.committee.identity(peer).expect("a member has a key");
@@ -312,7 +325,7 @@ impl<'a> Wiring<'a> {
                 peer,
                 address: address.to_owned(),
                 tls: dialer.to(key)?,
-                hello: Hello { chain: self.committee.chain(), lane: Lane::Client },
+                hello: Hello { voucher: spec.voucher, ..hello },
                 outbox: Arc::new(Outbox::new(1_024, 32 << 20, Full::DropOldest, drops)),
                 up: Arc::default(),
                 replies: Some(ingress.clone()),
@@ -323,6 +336,7 @@ impl<'a> Wiring<'a> {
                 detours: Vec::new(),
                 over: Arc::default(),
                 cuts: Cuts::default(),
+                refusals: Some(Arc::clone(&self.refusals)),
             });
         }
         Ok(links)

@@ -4,6 +4,8 @@
 //! file itself, so that a validator's folder can be moved as a whole. What each field means is
 //! written down in [`fields`], once; [`check`] finds everything wrong with a file at once.
 
+use crate::ClientPolicy;
+use crate::http_tls::HttpTlsFiles;
 use quorate_crypto::{IdentityKey, KeyCache};
 use quorate_engine::{Settings, SettingsError, UnfitProtocol};
 use quorate_storage::{Durability, ExecutorConfig, LogConfig, RoomConfig};
@@ -50,6 +52,27 @@ pub struct NodeConfig {
     /// A file with the token that callers of the gateway show. Absent: it asks for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway_token_file: Option<PathBuf>,
+    /// A file with users of the key-value gateway, each with a token, rights and a prefix.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway_tokens_file: Option<PathBuf>,
+    /// Lets every program on this machine use the key-value gateway without a token.
+    #[serde(default)]
+    pub gateway_open: bool,
+    /// Certificate chain of the gateway, in PEM. Absent: plain HTTP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_cert: Option<PathBuf>,
+    /// Its key, in PEM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls_key: Option<PathBuf>,
+    /// Status and metrics over TLS too, with the same certificate.
+    #[serde(default)]
+    pub http_tls: bool,
+    /// Takes plain HTTP from other machines at the gateway.
+    #[serde(default)]
+    pub gateway_insecure: bool,
+    /// Most HTTP requests a second from one address of another machine; 0 for any number.
+    #[serde(default)]
+    pub http_requests_per_second: u64,
     /// Failures that a vote survives. `fsync`: a power cut. `os`: the end of the process only, for
     /// measurements.
     #[serde(default)]
@@ -88,6 +111,19 @@ pub struct NodeConfig {
     /// Threads that encrypt and move bytes, 1 to 64.
     #[serde(default = "default_threads")]
     pub network_threads: usize,
+    /// Clients whose requests and queries are taken. Every member says the same.
+    #[serde(default)]
+    pub clients: ClientPolicy,
+    /// The list of clients, where [`ClientPolicy::Listed`] asks for one. Read again on SIGHUP.
+    /// Absent: `clients.toml` beside the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients_file: Option<PathBuf>,
+    /// Most requests and queries a second of one client; 0 for any number.
+    #[serde(default)]
+    pub client_requests_per_second: u64,
+    /// Most bytes of requests and queries a second of one client; 0 for any number.
+    #[serde(default)]
+    pub client_bytes_per_second: u64,
     /// Most clients connected at once, 1 to 65536, as far as there are descriptors
     /// ([`crate::descriptors`]). Each may have up to 512 KiB under way.
     #[serde(default = "default_clients")]
@@ -264,6 +300,13 @@ impl NodeConfig {
             http: default_http(),
             gateway: None,
             gateway_token_file: None,
+            gateway_tokens_file: None,
+            gateway_open: false,
+            tls_cert: None,
+            tls_key: None,
+            http_tls: false,
+            gateway_insecure: false,
+            http_requests_per_second: 0,
             durability: Durability::default(),
             retention_bytes: default_retention(),
             disk_reserve_bytes: None,
@@ -275,6 +318,10 @@ impl NodeConfig {
             learners: Vec::new(),
             verify_threads: default_threads(),
             network_threads: default_threads(),
+            clients: ClientPolicy::default(),
+            clients_file: None,
+            client_requests_per_second: 0,
+            client_bytes_per_second: 0,
             clients_max: default_clients(),
             log: LogSettings::default(),
             replica: Settings::default(),
@@ -298,8 +345,19 @@ impl NodeConfig {
     /// Makes relative paths start from `folder`; an empty one is the present folder.
     fn resolve(&mut self, folder: &Path) {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        if self.clients == ClientPolicy::Listed {
+            self.clients_file.get_or_insert_with(|| "clients.toml".into());
+        }
         let paths = [&mut self.committee, &mut self.key, &mut self.data_dir];
-        let optional = [&mut self.passphrase_file, &mut self.gateway_token_file, &mut self.genesis];
+        let optional = [
+            &mut self.passphrase_file,
+            &mut self.gateway_token_file,
+            &mut self.gateway_tokens_file,
+            &mut self.tls_cert,
+            &mut self.tls_key,
+            &mut self.clients_file,
+            &mut self.genesis,
+        ];
         for relative in paths.into_iter().chain(optional.into_iter().flatten()) {
             *relative = folder.join(&*relative);
         }
@@ -335,6 +393,7 @@ impl NodeConfig {
             &self.gateway.as_deref().unwrap_or_default(),
             "write an IP address and a port, such as \"127.0.0.1:9200\"",
         )?;
+        self.check_tls(check)?;
         check(
             self.retention_bytes >= LogConfig::RETENTION_BYTES_MIN,
             "retention_bytes",
@@ -384,6 +443,22 @@ impl NodeConfig {
         )
     }
 
+    fn check_tls(&self, check: Check<'_>) -> Result<(), ConfigError> {
+        let key = self.tls_key.as_deref();
+        check(
+            self.tls_cert.is_some() == self.tls_key.is_some(),
+            "tls_key",
+            &key.map_or("absent".into(), |path| path.display().to_string()),
+            "name a certificate (tls_cert) and its key (tls_key) together",
+        )?;
+        check(
+            !self.http_tls || self.tls_cert.is_some(),
+            "http_tls",
+            &self.http_tls,
+            "it needs a certificate: set tls_cert and tls_key",
+        )
+    }
+
     fn check_learners(&self, check: Check<'_>) -> Result<(), ConfigError> {
         let wrong = self
             .learners
@@ -413,6 +488,13 @@ impl NodeConfig {
             &self.learner,
             "a network is emulated between members alone: remove the section [emulation]",
         )
+    }
+
+    /// Certificate of the HTTP doors, where there is one.
+    #[must_use]
+    pub fn tls_files(&self) -> Option<HttpTlsFiles> {
+        let (cert, key) = (self.tls_cert.clone()?, self.tls_key.clone()?);
+        Some(HttpTlsFiles { cert, key })
     }
 
     /// The learners that are let ask.
@@ -527,7 +609,7 @@ pub fn read_committee_file(path: &Path) -> Result<CommitteeFile, ConfigError> {
     read_toml("committee file", path)
 }
 
-fn read_toml<T: for<'de> Deserialize<'de>>(
+pub(crate) fn read_toml<T: for<'de> Deserialize<'de>>(
     what: &'static str,
     path: &Path,
 ) -> Result<T, ConfigError> {

@@ -100,7 +100,7 @@ impl Connection {
 }
 
 /// Address by which connections are counted.
-fn counted(address: IpAddr) -> IpAddr {
+pub(crate) fn counted(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => {
             IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64))

@@ -2,6 +2,7 @@
 
 use crate::ConfigError;
 use crate::descriptors::TooFewDescriptors;
+use crate::http_tls::HttpTlsError;
 use crate::payments::AuthorityConfigError;
 use quorate_crypto::{KeyFileError, PassphraseError};
 use quorate_storage::StorageError;
@@ -78,6 +79,11 @@ pub enum NodeError {
         /// Service that the program provides.
         provided: String,
     },
+    /// A service that is never asked whom it admits.
+    #[error(
+        "the configuration says clients = \"service\", and the service '{0}' is not asked ahead of the order: say \"open\" or \"listed\", or give it an `admission`"
+    )]
+    NoAdmission(String),
     /// An address that cannot be listened on.
     #[error("cannot listen on {address} for {purpose}: {source}; {advice}", advice = listen_advice(source))]
     Listen {
@@ -88,6 +94,9 @@ pub enum NodeError {
         /// Error of the operating system.
         source: io::Error,
     },
+    /// The certificate of an HTTP door is refused.
+    #[error(transparent)]
+    HttpTls(#[from] HttpTlsError),
     /// The process may have too few files and connections open.
     #[error(transparent)]
     TooFewDescriptors(#[from] TooFewDescriptors),

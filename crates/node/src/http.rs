@@ -1,11 +1,11 @@
 //! The operator's view: `/status` (JSON), `/metrics` (Prometheus), `/healthz` (its threads run) and
-//! `/readyz` (it is of use), over plain HTTP.
+//! `/readyz` (it is of use), over plain HTTP, or TLS where the configuration says so.
 //!
 //! There is no authentication: the default address is on the loopback interface.
 
 use crate::connections::{Acceptor, ConnectionLimiter, ConnectionLimits};
 use crate::health::{Health, MemberContact, MemberStatus};
-use crate::http_server::{self, HEAD_TIMEOUT};
+use crate::http_server::{self, DoorRules};
 use crate::log::{Backlog, LogQueue};
 use crate::machine::{EventSender, ShownStatus};
 use crate::metrics::{Disk, HostFigures, Metrics, Process, exposition};
@@ -159,7 +159,7 @@ struct Readiness {
 }
 
 /// Serves the pages to so many at once, for ever.
-pub async fn serve(socket: TcpListener, shown: Shown, limits: ConnectionLimits) {
+pub async fn serve(socket: TcpListener, shown: Shown, limits: ConnectionLimits, rules: DoorRules) {
     let cut = shown.metrics.cut_counter("too-many-status");
     let acceptor = Acceptor::new(socket, ConnectionLimiter::new(limits, cut), limits.total);
     let pages = Router::new()
@@ -168,7 +168,7 @@ pub async fn serve(socket: TcpListener, shown: Shown, limits: ConnectionLimits) 
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .with_state(shown);
-    http_server::serve(acceptor, pages, HEAD_TIMEOUT).await;
+    http_server::serve(acceptor, pages, rules).await;
 }
 
 impl Shown {

@@ -1,20 +1,26 @@
 //! HTTP behind a limited listener: the one way in which pages and gateways are served.
 
-use crate::connections::Acceptor;
-use axum::body::HttpBody;
-use axum::http::{Request, Response};
+use crate::connections::{AcceptedStream, Acceptor};
+use crate::http_tls::HttpTls;
+use crate::quotas::AddressRates;
+use axum::body::{Body, HttpBody};
+use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 use bytes::Bytes;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use serde_json::json;
 use std::error::Error;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::time::{Sleep, sleep};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Sleep, sleep, timeout};
 use tower::Service;
 
 /// Longest time for a request's head to come, and for a connection to be idle.
@@ -28,9 +34,35 @@ const BUFFER_BYTES: usize = 64 * 1024;
 
 type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Serves pages for ever. A request's head has `head_timeout` to come, and a connection may be idle
-/// for as long; connections may be upgraded.
-pub async fn serve<S, B>(acceptor: Acceptor, pages: S, head_timeout: Duration)
+/// Rules of a door, whatever is behind it.
+#[derive(Clone, Debug)]
+pub struct DoorRules {
+    /// Longest time for a TLS handshake, for a request's head, and for a connection to be idle.
+    pub head_timeout: Duration,
+    /// Certificate of the door; `None` for plain HTTP.
+    pub tls: Option<Arc<HttpTls>>,
+    /// Requests that an address may send.
+    pub rates: Arc<AddressRates>,
+}
+
+impl Default for DoorRules {
+    /// Plain HTTP, at any rate.
+    fn default() -> Self {
+        Self { head_timeout: HEAD_TIMEOUT, tls: None, rates: Arc::default() }
+    }
+}
+
+/// Address that a request came from, among its extensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller(pub IpAddr);
+
+/// Connection as the protocol sees it.
+trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Wire for S {}
+
+/// Serves pages for ever; connections may be upgraded.
+pub async fn serve<S, B>(acceptor: Acceptor, pages: S, rules: DoorRules)
 where
     S: Service<Request<TimedBody>, Response = Response<B>> + Clone + Send + 'static,
     S::Future: Send + 'static,
@@ -39,27 +71,61 @@ where
     B::Error: Into<BoxError>,
 {
     let mut protocol = http1::Builder::new();
-    protocol.timer(TokioTimer::new()).header_read_timeout(head_timeout).max_buf_size(BUFFER_BYTES);
+    protocol.timer(TokioTimer::new()).header_read_timeout(rules.head_timeout);
+    protocol.max_buf_size(BUFFER_BYTES);
     let pages = TowerToHyperService::new(pages);
     loop {
-        let (stream, _) = acceptor.accept().await;
-        let (handle, pages) = (stream.handle(), pages.clone());
+        let (stream, from) = acceptor.accept().await;
+        let (handle, pages, rates) = (stream.handle(), pages.clone(), Arc::clone(&rules.rates));
         let answer = service_fn(move |request: Request<Incoming>| {
             let busy = handle.begin();
-            let response = pages.call(request.map(TimedBody::new));
+            let allowed = rates.take(from.ip());
+            let mut request = request.map(TimedBody::new);
+            request.extensions_mut().insert(Caller(from.ip()));
+            let response = allowed.map(|()| pages.call(request));
             async move {
-                let response = response.await;
+                let response = match response {
+                    Ok(response) => response.await.map(|response| response.map(Body::new)),
+                    Err(wait) => Ok(too_many(wait)),
+                };
                 drop(busy);
                 response
             }
         });
-        let conversation = protocol.serve_connection(TokioIo::new(stream), answer).with_upgrades();
+        let (protocol, rules) = (protocol.clone(), rules.clone());
         tokio::spawn(async move {
-            if let Err(error) = conversation.await {
+            let Some(wire) = open(stream, &rules).await else { return };
+            let conversation = protocol.serve_connection(TokioIo::new(wire), answer);
+            if let Err(error) = conversation.with_upgrades().await {
                 tracing::debug!(%error, "an HTTP connection ended");
             }
         });
     }
+}
+
+/// The connection to speak HTTP on; `None` where there was no handshake.
+async fn open(stream: AcceptedStream, rules: &DoorRules) -> Option<Box<dyn Wire>> {
+    let Some(tls) = &rules.tls else { return Some(Box::new(stream)) };
+    match timeout(rules.head_timeout, tls.accept(stream)).await {
+        Ok(Ok(stream)) => Some(Box::new(stream)),
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "an HTTP connection without TLS, or none that is taken");
+            None
+        }
+        Err(_) => None,
+    }
+}
+
+/// Refusal of a request that exceeds its sender's rate.
+fn too_many(wait: Duration) -> Response<Body> {
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    let error = "this address sends more requests than it may: try again after Retry-After";
+    let mut response = Response::new(Body::from(json!({ "error": error }).to_string()));
+    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    response
 }
 
 /// Body of a request that fails when it does not come within [`BODY_TIMEOUT`].
@@ -75,7 +141,7 @@ impl TimedBody {
     }
 }
 
-impl Body for TimedBody {
+impl HttpBody for TimedBody {
     type Data = Bytes;
     type Error = BoxError;
 

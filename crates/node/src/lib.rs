@@ -10,6 +10,7 @@
 
 mod certificates;
 pub mod client;
+pub mod clients;
 mod clock;
 pub mod config;
 pub mod connections;
@@ -21,6 +22,7 @@ mod guard;
 pub mod health;
 pub mod http;
 pub mod http_server;
+pub mod http_tls;
 pub mod keys;
 #[cfg(feature = "liar")]
 pub mod liar;
@@ -32,7 +34,9 @@ mod observer;
 pub mod payments;
 pub mod pool;
 pub mod ports;
+pub mod quotas;
 pub mod reading;
+pub mod reload;
 mod room;
 pub mod testnet;
 mod threads;
@@ -41,6 +45,7 @@ pub mod transport;
 pub mod validator;
 
 pub use client::{Client, Completion, NotTaken};
+pub use clients::{ClientDoor, ClientPolicy, ClientsFile, ListedClient};
 pub use config::{ConfigError, LogFormat, LogLevel, NodeConfig};
 pub use error::{NodeError, PassphraseFileError};
 pub use quorate_engine::{

@@ -102,6 +102,8 @@ struct ProtocolCounters {
     ignored: Family<Labels, Counter>,
     /// By member and rule.
     misbehaviour: Family<Labels, Counter>,
+    /// Clients' requests and queries that were turned away, by reason.
+    refused: Family<Labels, Counter>,
 }
 
 #[derive(Debug)]
@@ -217,6 +219,11 @@ impl Metrics {
         self.dropped
             .get_or_create(&vec![("peer", "payer".into()), ("lane", "client".into())])
             .clone()
+    }
+
+    /// Counts a client's request or query that was turned away before the replica saw it.
+    pub(crate) fn refused(&self, reason: &'static str) {
+        self.protocol.refused.get_or_create(&vec![("reason", reason.into())]).inc();
     }
 
     pub(crate) fn cut(&self, reason: &'static str) {
@@ -438,6 +445,11 @@ impl ProtocolCounters {
             "Rules of the protocol that members broke",
             counters.misbehaviour.clone(),
         );
+        registry.register(
+            "requests_refused",
+            "Requests and queries of clients that were turned away",
+            counters.refused.clone(),
+        );
         counters
     }
 
@@ -445,6 +457,9 @@ impl ProtocolCounters {
         for (kind, reason, total) in status.ignored.iter() {
             let labels = vec![("message", kind.name().into()), ("reason", reason.name().into())];
             raise(&self.ignored, &labels, total);
+        }
+        for (refusal, total) in status.refusals.iter() {
+            raise(&self.refused, &vec![("reason", refusal.name().into())], total);
         }
         for (member, rule, total, _) in status.misbehaviour.iter() {
             let peer = peer_label(Peer::Replica(member));

@@ -5,7 +5,7 @@ mod existing;
 
 pub use existing::{ExistingKeys, ExistingKeysError};
 
-use crate::{LearnerAddress, NodeConfig};
+use crate::{ClientPolicy, ClientsFile, LearnerAddress, ListedClient, NodeConfig};
 use quorate_crypto::{Dealing, KeyError, KeyFile, KeyFileError, SchemeKind, VotingSecret};
 use quorate_engine::{Settings, SettingsError, UnfitProtocol};
 use quorate_storage::Durability;
@@ -22,6 +22,9 @@ use zeroize::Zeroizing;
 
 /// The genesis file's name, beside the committee's.
 const GENESIS: &str = "genesis.json";
+
+/// Name of a validator's list of clients, beside its configuration.
+const CLIENTS: &str = "clients.toml";
 
 /// Plan of a new test network.
 #[derive(Clone, Debug)]
@@ -58,6 +61,8 @@ pub struct TestnetPlan {
     /// Gives each member a gateway, on this port plus twice `members` and `learners` plus its
     /// index.
     pub gateways: bool,
+    /// Clients that members let in. Where that is listed ones, the plan makes keys for one.
+    pub clients: ClientPolicy,
     /// Settings of all replicas.
     pub settings: Settings,
     /// A network to emulate between them, for laboratories.
@@ -81,6 +86,7 @@ impl Default for TestnetPlan {
             service: "ordered-log".into(),
             genesis: None,
             gateways: false,
+            clients: ClientPolicy::default(),
             settings: Settings::default(),
             emulation: None,
         }
@@ -102,6 +108,8 @@ pub struct Testnet {
     pub gateways: Vec<String>,
     /// Learners in index order.
     pub learners: Vec<NewLearner>,
+    /// Key file of the client on all members' lists, where they have lists.
+    pub client_key: Option<PathBuf>,
 }
 
 /// A learner that was written.
@@ -215,6 +223,7 @@ impl Testnet {
             let address = LearnerAddress { identity, address: plan.learner_address(index) };
             learners.push(NewLearner { config, address });
         }
+        let client = plan.client_keys(&directory)?;
         let known = learners.iter().map(|learner| learner.address.identity.to_string());
         let known: Vec<String> = known.collect();
         for index in 0..plan.members {
@@ -226,12 +235,21 @@ impl Testnet {
             http.push(config.http.clone());
             gateways.extend(config.gateway.clone());
             configs.push(write_config(&folder, &config)?);
+            if let Some((_, list)) = &client {
+                write(&folder.join(CLIENTS), list)?;
+            }
         }
+        for folder in learners.iter().filter_map(|learner| learner.config.parent()) {
+            if let Some((_, list)) = &client {
+                write(&folder.join(CLIENTS), list)?;
+            }
+        }
+        let client_key = client.map(|(key, _)| key);
         let committee = directory.join("committee.toml");
         let existing = plan.keys.as_ref().and_then(|keys| keys.committee.groups.clone());
         let groups = dealing.map(|dealing| Groups::from(&dealing.groups)).or(existing);
         write(&committee, &plan.committee(members, groups))?;
-        Ok(Self { directory, committee, configs, http, gateways, learners })
+        Ok(Self { directory, committee, configs, http, gateways, learners, client_key })
     }
 }
 
@@ -324,6 +342,22 @@ impl TestnetPlan {
         write_keys(folder, KeyFile::generate(scheme, &mut system_random)?)
     }
 
+    /// Keys of a first client and the list that names it, where members let in listed clients.
+    fn client_keys(&self, directory: &Path) -> Result<Option<(PathBuf, String)>, TestnetError> {
+        if self.clients != ClientPolicy::Listed {
+            return Ok(None);
+        }
+        let folder = directory.join("client");
+        let keys = KeyFile::generate(SchemeKind::Ed25519, &mut system_random)?;
+        let key = write_keys(&folder, keys)?.identity.public().to_string();
+        let file = ClientsFile { clients: vec![ListedClient { key, name: "client".into() }] };
+        let list = toml::to_string(&file).expect("a plain struct is a table");
+        let list = format!(
+            "# Clients that this validator lets in; it reads them again on SIGHUP.\n{list}"
+        );
+        Ok(Some((folder.join("key.toml"), list)))
+    }
+
     fn learner_config(&self, index: usize) -> NodeConfig {
         NodeConfig {
             learner: true,
@@ -344,6 +378,7 @@ impl TestnetPlan {
             comparison: !self.settings.comparison.departures().is_empty(),
             service: self.service.clone(),
             genesis: self.genesis.as_ref().map(|_| Path::new("..").join(GENESIS)),
+            clients: self.clients,
             gateway: self.gateways.then(|| self.gateway_address(index)),
             replica: self.settings.clone(),
             emulation: self.emulation.clone(),

@@ -34,6 +34,7 @@
 //! | connections of one peer in one lane | 1 | the older is cut: its owner restarted |
 //! | probes of one member that are answered ([`contacts`]) | 10 a second | the others are not |
 //! | clients | [`Limits::clients_max`] | the least recently used gives way |
+//! | sessions and rate of one client | [`Limits::each_client`] | it is refused |
 //! | time without a byte to a client | [`Limits::idle`] | it is cut |
 //! | connections that one member has relayed by another | [`relay::RELAYED_MAX`] | refused |
 //!
@@ -61,6 +62,7 @@ pub(crate) mod socket;
 
 use crate::log::Outgoing;
 use crate::metrics::Metrics;
+use crate::quotas::{ClientLimits, RateLimit};
 use contacts::{Contacts, LastContact};
 use outbox::{Full, Outbox};
 use parking_lot::RwLock;
@@ -80,6 +82,10 @@ pub const LEARNER_LANE: Lane = Lane::Bulk;
 
 const MIB: usize = 1024 * 1024;
 
+/// Sessions that one client may have however few clients are let in: one that comes back is there
+/// twice for a moment.
+const SESSIONS_LEAST: usize = 8;
+
 /// Time limits and counts of connections. The defaults are for real networks; tests have less time.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -95,6 +101,23 @@ pub struct Limits {
     pub handshakes_max: usize,
     /// Clients connected at once.
     pub clients_max: usize,
+    /// Requests and queries a second of one client.
+    pub client_requests: RateLimit,
+    /// Their bytes a second.
+    pub client_bytes: RateLimit,
+}
+
+impl Limits {
+    /// Limits of one client: of places a quarter, or [`SESSIONS_LEAST`], for whoever has several
+    /// sessions.
+    #[must_use]
+    pub fn each_client(&self) -> ClientLimits {
+        ClientLimits {
+            requests: self.client_requests,
+            bytes: self.client_bytes,
+            sessions_max: (self.clients_max / 4).max(SESSIONS_LEAST),
+        }
+    }
 }
 
 impl Default for Limits {
@@ -106,6 +129,8 @@ impl Default for Limits {
             idle: Duration::from_secs(600),
             handshakes_max: 128,
             clients_max: 1_024,
+            client_requests: RateLimit::default(),
+            client_bytes: RateLimit::default(),
         }
     }
 }

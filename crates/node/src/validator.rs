@@ -18,6 +18,7 @@
 //! A failed write, a halt or a panic of any thread stops everything, with the reason as the error.
 //! A write that finds no room waits ([`Room`]).
 
+use crate::clients::{ClientDoor, ClientPolicy};
 use crate::clock::{Clock, WallClock};
 use crate::config::{LogFormat, LogLevel, LogSettings};
 use crate::connections::ConnectionLimits;
@@ -27,13 +28,17 @@ use crate::execution::{ExecutionWorker, Outcome};
 use crate::guard::{FileGuard, Guard};
 use crate::health::Health;
 use crate::http::{self, Queues, Shown, Summary};
+use crate::http_server::DoorRules;
+use crate::http_tls::HttpTls;
 use crate::log::{Outgoing, Outlet, log_thread};
 use crate::machine::{EventSender, MachineThread, ThreadPorts, queues};
 use crate::marker::{KeyStatus, Marker};
 use crate::metrics::{Identity, Metrics};
 use crate::observer::Observer;
 use crate::pool::{Combiner, Pool};
+use crate::quotas::{AddressRates, RateLimit};
 use crate::reading::{Reading, StateViews};
+use crate::reload::Hangups;
 use crate::threads::{Threads, give_way};
 use crate::tls;
 use crate::transport::cuts::Cuts;
@@ -51,6 +56,7 @@ use quorate_storage::{
     RealDisk, Role, Room, RoomyDisk, Safeguards, SnapshotJob, Snapshots, StorageError,
 };
 use quorate_types::machine::{ReadRequest, Recovery, Task};
+use quorate_types::service::Admission;
 use quorate_types::{BodyRef, ClientId, Committee, Event, Lane, ReplicaId, Service};
 use quorate_wan::Topology;
 use std::collections::BTreeSet;
@@ -258,7 +264,12 @@ impl Validator {
             threads: Vec::new(),
             runtime: Some(runtime),
         };
-        validator.start_threads(config, origin, disk, threads, (sockets, shares.bound(limits)))?;
+        let limits = Limits {
+            client_requests: RateLimit { per_second: config.client_requests_per_second },
+            client_bytes: RateLimit { per_second: config.client_bytes_per_second },
+            ..shares.bound(limits)
+        };
+        validator.start_threads(config, origin, disk, threads, (sockets, limits))?;
         validator.start_observer(config, origin);
         tracing::info!(
             member = %origin.id,
@@ -268,6 +279,7 @@ impl Validator {
             descriptors = %validator.shares,
             emulated_network = config.emulation.is_some(),
             signs = validator.shown.summary.signs,
+            clients = config.clients.meaning(),
             "validator started"
         );
         if let Some(warning) = origin.committee.weights().warning() {
@@ -468,11 +480,34 @@ impl Validator {
             runtime.spawn(link.run());
         }
         let tls = tls::listener(&origin.keys.identity)?;
-        let peers = Peers { committee: Arc::clone(committee), learners: origin.learners.clone() };
+        let (learners, clients) = (origin.learners.clone(), Arc::clone(&origin.clients));
+        let peers = Peers { committee: Arc::clone(committee), learners, clients };
+        // At a terminal that is closed, and with nothing to read again, it ends as others do.
+        if origin.clients.is_listed() || !io::stdin().is_terminal() {
+            let _inside = runtime.enter();
+            let start = |source| NodeError::Start { what: "signal handler", source };
+            let (hangups, door) = (Hangups::listen().map_err(start)?, Arc::clone(&origin.clients));
+            runtime.spawn(hangups.reload("list of clients", move || door.reload()));
+        }
         let listener = Listener::new(tls, peers, network, ingress);
         runtime.spawn(listener.run(sockets.peers));
         let status = ConnectionLimits::of(self.shares.status);
-        runtime.spawn(http::serve(sockets.http, self.shown.clone(), status));
+        let rules = origin.status_rules.clone();
+        self.reload_tls(&origin.status_rules)?;
+        runtime.spawn(http::serve(sockets.http, self.shown.clone(), status, rules));
+        Ok(())
+    }
+}
+
+impl Validator {
+    /// Reads the status page's certificate again when the process is told to.
+    fn reload_tls(&self, rules: &DoorRules) -> Result<(), NodeError> {
+        let Some(tls) = rules.tls.clone() else { return Ok(()) };
+        let runtime = self.runtime.as_ref().expect("present until the end");
+        let _inside = runtime.enter();
+        let start = |source| NodeError::Start { what: "signal handler", source };
+        let hangups = Hangups::listen().map_err(start)?;
+        runtime.spawn(hangups.reload("certificate of the status page", move || tls.reload()));
         Ok(())
     }
 }
@@ -499,8 +534,33 @@ struct Origin {
     emulation: Option<Topology>,
     cut_links: Option<PathBuf>,
     learners: BTreeSet<ClientId>,
+    clients: Arc<ClientDoor>,
+    status_rules: DoorRules,
     #[cfg(feature = "liar")]
     voice: Option<crate::liar::Voice>,
+}
+
+/// Rules of the status page.
+fn status_rules(config: &NodeConfig) -> Result<DoorRules, NodeError> {
+    let files = config.tls_files().filter(|_| config.http_tls);
+    let limit = RateLimit { per_second: config.http_requests_per_second };
+    Ok(DoorRules {
+        tls: files.map(HttpTls::load).transpose()?,
+        rates: AddressRates::new(limit),
+        ..DoorRules::default()
+    })
+}
+
+/// The service's judgement of what clients send, where members ask it ahead of the order.
+fn admission(
+    config: &NodeConfig,
+    service: &dyn Service,
+) -> Result<Option<Arc<dyn Admission>>, NodeError> {
+    if config.clients != ClientPolicy::Service {
+        return Ok(None);
+    }
+    let none = || NodeError::NoAdmission(service.name().to_owned());
+    service.admission().map(Some).ok_or_else(none)
 }
 
 impl Origin {
@@ -516,7 +576,9 @@ impl Origin {
             });
         }
         let verifier = Verifier::new(Arc::clone(&committee), &config.replica)
-            .with_preparation(service.preparation());
+            .with_preparation(service.preparation())
+            .with_admission(admission(config, service)?);
+        let clients = Arc::new(ClientDoor::of(config, &committee)?);
         let emulation = config.topology(committee.size())?;
         let verifier = Arc::new(verifier);
         let learners = config.learner_ids();
@@ -529,6 +591,8 @@ impl Origin {
             emulation,
             cut_links: config.cut_links.clone(),
             learners,
+            clients,
+            status_rules: status_rules(config)?,
             #[cfg(feature = "liar")]
             voice: None,
         })

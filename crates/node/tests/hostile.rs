@@ -65,7 +65,7 @@ impl Siege {
     ) -> io::Result<TlsStream<TcpStream>> {
         let key = *self.cluster.committee.identity(expected).unwrap();
         let tls = Dialer::new(identity).unwrap().to(key).unwrap();
-        dial(&self.address(), tls, Hello { chain, lane }, TIMEOUT).await
+        dial(&self.address(), tls, Hello::new(chain, lane), TIMEOUT).await
     }
 
     async fn channel(&self, identity: &IdentitySecret, lane: Lane) -> TlsStream<TcpStream> {

@@ -20,6 +20,7 @@ pub mod service;
 pub mod sign;
 pub mod snapshot;
 pub mod verified;
+pub mod voucher;
 pub mod weights;
 
 pub use availability::Available;
@@ -35,4 +36,5 @@ pub use service::{Operation, Outcome, Service};
 pub use sign::Kind;
 pub use snapshot::Manifest;
 pub use verified::{Peer, Rejected, Verified, Verify};
+pub use voucher::Voucher;
 pub use weights::{Weights, WeightsError, WeightsWarning};

@@ -137,6 +137,32 @@ pub trait Preparation: Send + Sync + std::fmt::Debug {
     fn prepare(&self, operation: &Bytes);
 }
 
+/// A service's judgement of what clients send, before it is ordered or answered, on any thread:
+/// [`Service::admit`] and [`Service::admit_query`] of whatever [`Service::admission`] hands out.
+pub trait Admission: Send + Sync + std::fmt::Debug {
+    /// As [`Service::admit`].
+    ///
+    /// # Errors
+    /// Why not.
+    fn judge(&self, operation: Operation<'_>) -> Result<(), String>;
+
+    /// As [`Service::admit_query`].
+    ///
+    /// # Errors
+    /// Why not.
+    fn judge_query(&self, client: ClientId, query: &[u8]) -> Result<(), String>;
+}
+
+impl<S: Service + Sync + std::fmt::Debug> Admission for S {
+    fn judge(&self, operation: Operation<'_>) -> Result<(), String> {
+        self.admit(operation)
+    }
+
+    fn judge_query(&self, client: ClientId, query: &[u8]) -> Result<(), String> {
+        self.admit_query(client, query)
+    }
+}
+
 /// Answers queries of a view of the state, on any thread, while execution goes on.
 pub trait Reader: Send + Sync + std::fmt::Debug {
     /// Answers a query; the inner error is for whoever asked. `state` is not to be written.
@@ -178,12 +204,28 @@ pub trait Service: Send {
         Ok(())
     }
 
-    /// Decides if an operation may enter the log at all: independent of state, so that every
-    /// replica decides alike. The reason for a refusal is shown to the client.
+    /// Decides if an operation may take effect at all: independent of state, so that every replica
+    /// decides alike. Always asked when an operation is executed, which is what binds, and ahead of
+    /// the order where [`Service::admission`] is. The reason for a refusal is shown to the client.
     ///
     /// # Errors
     /// Why not.
     fn admit(&self, operation: Operation<'_>) -> Result<(), String>;
+
+    /// Decides if a client may ask this. Asked where [`Service::admission`] is.
+    ///
+    /// # Errors
+    /// Why not.
+    fn admit_query(&self, _client: ClientId, _query: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// A service like this one, for members whose clients it admits (`clients = "service"`): they
+    /// ask it before a request is ordered and before a query is answered. `None`: it is never asked
+    /// there, and such members refuse to start.
+    fn admission(&self) -> Option<Arc<dyn Admission>> {
+        None
+    }
 
     /// Executes a block's operations in order; exactly one outcome for each.
     ///

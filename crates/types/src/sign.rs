@@ -48,6 +48,8 @@ pub enum Kind {
     KeyGeneration,
     /// A client's request for operations.
     Client,
+    /// A client's word that a session is its own.
+    Voucher,
     /// A replica's reply to a client.
     Reply,
     /// An owner spends outputs, or an issuer issues some.
@@ -64,7 +66,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, for tests that replay each as each other.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Propose,
         Self::JolteonVote,
         Self::JolteonTimeout,
@@ -84,6 +86,7 @@ impl Kind {
         Self::Executed,
         Self::KeyGeneration,
         Self::Client,
+        Self::Voucher,
         Self::Reply,
         Self::TxOwner,
         Self::TxVote,
@@ -115,6 +118,7 @@ impl Kind {
             Self::Executed => "EXECUTED/",
             Self::KeyGeneration => "KEY-GENERATION/",
             Self::Client => "CLIENT/",
+            Self::Voucher => "VOUCHER/",
             Self::Reply => "REPLY/",
             Self::TxOwner => "TX-OWNER/",
             Self::TxVote => "TX-VOTE/",

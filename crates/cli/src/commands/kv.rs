@@ -1,12 +1,13 @@
 //! `quorate kv`: the key-value store of a running committee.
 
 mod bench;
+mod token;
 
 use crate::failure::{CommandResult, Failure};
-use crate::output;
+use crate::{output, passphrase};
 use bytes::Bytes;
 use clap::{Args, Subcommand};
-use quorate_crypto::KeyCache;
+use quorate_crypto::{IdentitySecret, KeyCache};
 use quorate_gateway::receipt::ReceiptFile;
 use quorate_gateway::{
     CallError, Certified, ClientConfig, Completed, Connection, KvClient, KvError, check_answer,
@@ -32,7 +33,8 @@ use std::time::Duration;
     quorate kv --net net cas colour --expected green --new blue --receipt colour.json\n  \
     quorate receipt verify colour.json --net net     offline: the committee file is enough\n  \
     quorate kv --net net scan --from a --to n\n  \
-    quorate kv --net net bench\n\n\
+    quorate kv --net net bench\n  \
+    quorate kv token add tokens.toml till --rights write --prefix till/    a gateway's user\n\n\
     Exit code 0: done. 1: no answer, or the store says no: there is no value, or a\n\
     compare-and-swap found another one. 2: the options are wrong.")]
 pub(crate) struct Options {
@@ -51,6 +53,10 @@ pub(crate) struct Options {
     /// Print the result as JSON
     #[arg(long, global = true)]
     json: bool,
+    /// Key file of a client that validators let in; by default client/key.toml in --net, if it is
+    /// there
+    #[arg(long = "key", value_name = "FILE", global = true)]
+    client_key: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -133,6 +139,8 @@ enum Command {
     },
     /// Put values from several callers at once, and show the rate
     Bench(bench::Options),
+    #[command(subcommand)]
+    Token(token::Token),
 }
 
 /// Ways of reading a key.
@@ -156,11 +164,26 @@ struct Keep {
 
 impl Options {
     pub(crate) fn run(&self) -> CommandResult {
+        if let Command::Token(token) = &self.command {
+            return token.run(self.json);
+        }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.map_err(Failure::run)?.block_on(self.call())
     }
 
+    /// Key that vouches for the sessions of this call, where there is one.
+    fn vouching(&self) -> Result<Option<IdentitySecret>, Failure> {
+        let usual = self.place.net.join("client/key.toml");
+        let file = match &self.client_key {
+            Some(file) => file,
+            None if usual.exists() => &usual,
+            None => return Ok(None),
+        };
+        passphrase::open_keys(file, None).map(|keys| Some(keys.identity))
+    }
+
     async fn call(&self) -> CommandResult {
+        let key = self.vouching()?;
         let committee = Arc::new(self.place.load()?);
         if usize::from(self.first) >= committee.size() {
             let last = committee.size() - 1;
@@ -172,8 +195,12 @@ impl Options {
             ..Connection::config(committee, ReplicaId(self.first), check_answer)
         };
         if let Command::Bench(options) = &self.command {
-            return options.run(config, self.json).await;
+            return options.run(config, key.as_ref(), self.json).await;
         }
+        let config = match &key {
+            Some(key) => config.vouched_by(key),
+            None => config,
+        };
         let store = KvClient::new(Connection::open(&config).map_err(Failure::run)?);
         self.apply(&store).await
     }
@@ -222,7 +249,9 @@ impl Options {
                 let step = Step::compare_and_swap(self.bytes(key)?, expected, new);
                 self.write(store, step, keep).await
             }
-            Command::Bench(_) => unreachable!("it has connections of its own"),
+            Command::Bench(_) | Command::Token(_) => {
+                unreachable!("it has connections of its own, or needs none")
+            }
         }
     }
 

@@ -3,14 +3,17 @@
 use crate::commands::config::refused;
 use crate::commands::is_loopback;
 use crate::failure::{CommandResult, Failure};
-use crate::{output, passphrase};
+use crate::{output, passphrase, secret};
 use clap::Args;
-use quorate_crypto::{IdentityKey, KeyFile};
+use quorate_crypto::{IdentitySecret, KeyFile};
 use quorate_gateway::ethereum::{Ethereum, EthereumConfig, EthereumError};
-use quorate_gateway::rest::{Gateway, GatewayConfig, GatewayError, RestLimits, Token};
+use quorate_gateway::rest::{Access, Gateway, GatewayConfig, GatewayError, RestLimits};
 use quorate_lab::{NoGenesis, ServiceKind};
 use quorate_ledger::evm::Genesis;
 use quorate_node::connections::ConnectionLimits;
+use quorate_node::http_server::DoorRules;
+use quorate_node::http_tls::HttpTls;
+use quorate_node::quotas::{AddressRates, RateLimit};
 use quorate_node::transport::Limits;
 use quorate_node::{
     LearnerAddress, NodeConfig, NodeError, Shutdown, Validator, descriptors, init_logging, keys,
@@ -28,6 +31,9 @@ use std::time::Duration;
 
 /// Time that a validator has to end after the process that started it is gone.
 const FAREWELL: Duration = Duration::from_secs(4);
+
+/// File of a token that is made where the configuration names none, beside the configuration.
+const TOKEN: &str = "gateway.token";
 
 /// Reason in the metrics for which a connection to the gateway gave way or was refused.
 const CUT_REASON: &str = "too-many-gateway";
@@ -80,19 +86,30 @@ impl Options {
             Failure::usage(format!("{}: 'service': {error}", self.config.display()))
         })?;
         self.check_gateway(&config, service)?;
+        if config.gateway.is_some() && service == ServiceKind::Kv {
+            let refused = |error| format!("{}: {error}", self.config.display());
+            self.access(&config)?.load().map_err(|error| Failure::usage(refused(error)))?;
+        }
         let genesis = self.genesis(&config, service)?;
         init_logging(config.log);
         descriptors::raise_limit();
         self.start(&config, service, genesis)
     }
 
-    /// Refuses a gateway that could answer nothing, and a token file that is none.
+    /// Refuses a gateway that could answer nothing, or would answer too many.
     fn check_gateway(&self, config: &NodeConfig, service: ServiceKind) -> CommandResult {
         let refused =
             |reason: String| Err(Failure::usage(format!("{}: {reason}", self.config.display())));
+        let named = [
+            (config.gateway_token_file.is_some(), "gateway_token_file"),
+            (config.gateway_tokens_file.is_some(), "gateway_tokens_file"),
+            (config.gateway_open, "gateway_open"),
+        ];
+        let mut named = named.into_iter().filter_map(|(is_set, name)| is_set.then_some(name));
+        let access = (named.next(), named.next());
         let Some(address) = &config.gateway else {
-            return match config.gateway_token_file {
-                Some(_) => refused("'gateway_token_file' without 'gateway': name both".into()),
+            return match access.0 {
+                Some(name) => refused(format!("'{name}' without 'gateway': name both")),
                 None => Ok(()),
             };
         };
@@ -101,25 +118,56 @@ impl Options {
                 "'gateway' needs service = \"kv\" or \"evm\", not \"{service}\""
             ));
         }
-        if service == ServiceKind::Evm && config.gateway_token_file.is_some() {
-            return refused(
-                "'gateway_token_file' is for service = \"kv\": JSON-RPC has no token".into(),
-            );
+        match access {
+            (Some(name), _) if service == ServiceKind::Evm => {
+                return refused(format!("'{name}' is for service = \"kv\": JSON-RPC has no token"));
+            }
+            (Some(one), Some(other)) => {
+                return refused(format!("'{one}' and '{other}' exclude one another: keep one"));
+            }
+            _ => {}
         }
         if !config.replica.certifies_execution() {
             return refused("'gateway' needs execution_certificates = true in [replica]".into());
         }
-        match config.gateway_token_file.as_deref().map(Token::read).transpose() {
-            Err(error) => refused(format!("'gateway_token_file': {error}")),
-            // Of an address that is none, listening says why.
-            Ok(None) if service == ServiceKind::Kv && !is_loopback(address).unwrap_or(true) => {
-                refused(format!(
-                    "'gateway' = \"{address}\" without 'gateway_token_file' lets everybody write \
-                     who reaches it: name a token file, or listen on 127.0.0.1"
-                ))
-            }
-            Ok(_) => Ok(()),
+        // Of an address that is none, listening says why.
+        if is_loopback(address).unwrap_or(true) {
+            return Ok(());
         }
+        if config.gateway_open {
+            return refused(format!(
+                "'gateway' = \"{address}\" with 'gateway_open' lets everybody write who reaches it: \
+                 name a token file, or listen on 127.0.0.1"
+            ));
+        }
+        if config.tls_cert.is_none() && !config.gateway_insecure {
+            return refused(format!(
+                "'gateway' = \"{address}\" would carry tokens and data over a network in clear: set \
+                 tls_cert and tls_key, listen on 127.0.0.1, or set gateway_insecure = true where the \
+                 network encrypts by itself"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Who may use the key-value gateway. Where the configuration says nothing of it, whoever shows
+    /// a token that is made at the first start.
+    fn access(&self, config: &NodeConfig) -> Result<Access, Failure> {
+        if config.gateway_open {
+            return Ok(Access::Open);
+        }
+        if let Some(path) = &config.gateway_tokens_file {
+            return Ok(Access::Users(path.clone()));
+        }
+        if let Some(path) = &config.gateway_token_file {
+            return Ok(Access::Token(path.clone()));
+        }
+        let path = self.config.with_file_name(TOKEN);
+        if !path.exists() {
+            secret::write_new(&path, &format!("{}\n", secret::new_token()))?;
+            eprintln!("made a token for the gateway's callers: {}", path.display());
+        }
+        Ok(Access::Token(path))
     }
 
     /// Genesis of the EVM ledger.
@@ -147,9 +195,10 @@ impl Options {
         genesis: Option<Genesis>,
     ) -> CommandResult {
         let fail = |error| self.explain(error);
+        let rules = door_rules(config)?;
         make_data_dir(config)?;
         let keys = load_keys(config, &fail)?;
-        let identity = keys.identity.public();
+        let identity = Arc::new(keys.identity.clone());
         let shutdown = Shutdown::on_signals().map_err(fail)?;
         if self.exit_with_parent {
             end_with_parent(shutdown.clone());
@@ -157,8 +206,8 @@ impl Options {
         let built = service.build(genesis.clone()).map_err(Failure::usage)?;
         let validator = self.start_validator(config, keys, built).map_err(fail)?;
         let gateway = match genesis {
-            Some(genesis) => start_ethereum(config, &validator, genesis)?,
-            None => start_gateway(config, &validator, identity)?,
+            Some(genesis) => start_ethereum(config, &validator, (identity, rules), genesis)?,
+            None => self.start_gateway(config, &validator, (identity, rules))?,
         };
         if self.json {
             output::json(&json!({
@@ -169,6 +218,37 @@ impl Options {
             }));
         }
         validator.wait(&shutdown).map_err(fail)
+    }
+
+    /// Starts the gateway beside a validator or learner, where the configuration names one. It ends
+    /// when it is dropped.
+    fn start_gateway(
+        &self,
+        config: &NodeConfig,
+        beside: &Validator,
+        (identity, rules): (Arc<IdentitySecret>, DoorRules),
+    ) -> Result<Option<Door>, Failure> {
+        let Some(address) = config.gateway.clone() else { return Ok(None) };
+        let committee = config.load_committee().map_err(Failure::usage)?;
+        let learner = config.learner.then(|| LearnerAddress {
+            identity: identity.public(),
+            address: beside.address().to_string(),
+        });
+        let first = if config.learner { ReplicaId(0) } else { beside.id() };
+        let settings = GatewayConfig {
+            access: self.access(config)?,
+            rules,
+            learner,
+            vouching: Some(identity),
+            limits: RestLimits::default().with_connections(beside.descriptors().gateway),
+            cut: beside.shown().metrics.cut_counter(CUT_REASON),
+            ..GatewayConfig::new(address, Arc::new(committee), first)
+        };
+        let started = Gateway::start(&settings).map_err(|error| match error {
+            GatewayError::Listen { .. } | GatewayError::Token(_) => Failure::usage(error),
+            GatewayError::Threads(_) | GatewayError::Client(_) => Failure::run(error),
+        });
+        started.map(|gateway| Some(Door::Rest(gateway)))
     }
 
     /// Starts an honest validator; in builds with the feature `liar`, one that will lie if it is
@@ -242,36 +322,21 @@ fn load_keys(config: &NodeConfig, fail: &dyn Fn(NodeError) -> Failure) -> Result
     }
 }
 
-/// Starts the gateway beside a validator or learner, where the configuration names one. It ends
-/// when it is dropped.
-fn start_gateway(
-    config: &NodeConfig,
-    beside: &Validator,
-    identity: IdentityKey,
-) -> Result<Option<Door>, Failure> {
-    let Some(address) = config.gateway.clone() else { return Ok(None) };
-    let committee = config.load_committee().map_err(Failure::usage)?;
-    let learner =
-        config.learner.then(|| LearnerAddress { identity, address: beside.address().to_string() });
-    let first = if config.learner { ReplicaId(0) } else { beside.id() };
-    let settings = GatewayConfig {
-        token_file: config.gateway_token_file.clone(),
-        learner,
-        limits: RestLimits::default().with_connections(beside.descriptors().gateway),
-        cut: beside.shown().metrics.cut_counter(CUT_REASON),
-        ..GatewayConfig::new(address, Arc::new(committee), first)
-    };
-    let started = Gateway::start(&settings).map_err(|error| match error {
-        GatewayError::Listen { .. } | GatewayError::Token(_) => Failure::usage(error),
-        GatewayError::Threads(_) | GatewayError::Client(_) => Failure::run(error),
-    });
-    started.map(|gateway| Some(Door::Rest(gateway)))
+/// Certificate and rates of the gateway.
+fn door_rules(config: &NodeConfig) -> Result<DoorRules, Failure> {
+    let limit = RateLimit { per_second: config.http_requests_per_second };
+    Ok(DoorRules {
+        tls: config.tls_files().map(HttpTls::load).transpose().map_err(Failure::usage)?,
+        rates: AddressRates::new(limit),
+        ..DoorRules::default()
+    })
 }
 
 /// Starts Ethereum's JSON-RPC beside a validator, where the configuration names a gateway.
 fn start_ethereum(
     config: &NodeConfig,
     beside: &Validator,
+    (identity, rules): (Arc<IdentitySecret>, DoorRules),
     genesis: Genesis,
 ) -> Result<Option<Door>, Failure> {
     let (Some(address), Some(reading)) = (config.gateway.clone(), beside.reading()) else {
@@ -282,9 +347,11 @@ fn start_ethereum(
         address,
         committee: Arc::new(committee),
         first: if config.learner { ReplicaId(0) } else { beside.id() },
+        vouching: identity,
         protocol: config.replica.protocol.to_string(),
         genesis: Arc::new(genesis),
         connections: ConnectionLimits::of(beside.descriptors().gateway),
+        rules,
         cut: beside.shown().metrics.cut_counter(CUT_REASON),
     };
     let started = Ethereum::start(&settings, reading.clone()).map_err(|error| match error {
@@ -327,6 +394,8 @@ pub(crate) fn fail(error: NodeError) -> Failure {
         | NodeError::NoPassphrase { .. }
         | NodeError::TooFewDescriptors(_)
         | NodeError::OtherService { .. }
+        | NodeError::NoAdmission(_)
+        | NodeError::HttpTls(_)
         | NodeError::Storage(
             StorageError::InUse { .. }
             | StorageError::Foreign { .. }

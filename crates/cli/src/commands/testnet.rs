@@ -9,7 +9,7 @@ use quorate_engine::{ProtocolKind, Settings};
 use quorate_lab::ServiceKind;
 use quorate_lab::bench::fitting_timeout_ms;
 use quorate_ledger::evm::{Genesis, GenesisAccount, Signer, U256};
-use quorate_node::{NewLearner, Testnet, TestnetError, TestnetPlan};
+use quorate_node::{ClientPolicy, NewLearner, Testnet, TestnetError, TestnetPlan};
 use quorate_storage::Durability;
 use quorate_types::{Weights, WeightsWarning};
 use quorate_wan::Emulation;
@@ -26,6 +26,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
     quorate testnet net --weights 3,1,1,1      votes weigh differently; a quorum is 5 of 6\n  \
     quorate testnet net --wan us-east-1,eu-west-1   delays as between these regions (laboratories only)\n  \
     quorate testnet net --service kv           a key-value store: see `quorate kv`\n  \
+    quorate testnet net --clients listed       clients that each validator lists, and no others\n  \
     quorate testnet net --service evm          Ethereum's machine, with JSON-RPC and funded keys\n  \
     quorate testnet net --force                again, over an earlier testnet")]
 pub(crate) struct Options {
@@ -76,6 +77,10 @@ pub(crate) struct Options {
     /// development accounts
     #[arg(long, value_name = "FILE", conflicts_with = "chain_id")]
     genesis: Option<PathBuf>,
+    /// Clients that may write and read: open (any), listed (those in each validator's clients.toml;
+    /// keys for one are made) or service (any, for what the service admits)
+    #[arg(long, default_value_t, value_name = "POLICY")]
+    clients: ClientPolicy,
     #[command(flatten)]
     wan: Wan,
     /// Remove an earlier testnet at DIRECTORY first, its keys and data included
@@ -105,6 +110,7 @@ impl Options {
             service: self.service.to_string(),
             genesis: genesis.as_ref().map(Genesis::to_json),
             gateways: genesis.is_some(),
+            clients: self.clients,
             emulation,
             settings,
             ..TestnetPlan::default()
@@ -120,6 +126,8 @@ impl Options {
                 "chain_id": genesis.as_ref().map(|genesis| genesis.chain_id),
                 "accounts": self.accounts().iter().map(account).collect::<Vec<_>>(),
                 "learners": testnet.learners.iter().map(learner).collect::<Vec<_>>(),
+                "clients": self.clients.to_string(),
+                "client_key": testnet.client_key,
                 "weights": self.weights().each(),
                 "caution": self.warning().map(|warning| warning.to_string()),
             }));
@@ -214,6 +222,7 @@ impl Options {
         if let Some(warning) = self.warning() {
             text.push_str(&format!("Mind: {warning}.\n\n"));
         }
+        text.push_str(&format!("Clients: {}.\n\n", self.clients.meaning()));
         text.push_str("Run each in a terminal of its own:\n\n");
         let validators = (0..n).map(|index| format!("validator-{index}"));
         for name in validators.chain((0..self.learners).map(|index| format!("learner-{index}"))) {
@@ -221,6 +230,13 @@ impl Options {
         }
         text.push_str(&format!("\nand then look at them:\n\n  {quorate} status {place}"));
         text.push_str(&self.describe_ledger(testnet));
+        if let Some(key) = &testnet.client_key {
+            text.push_str(&format!(
+                "\n\nA client is on all lists: {quorate} kv --key {} …, and others by \
+                 `{quorate} keys generate` and a line in each clients.toml (SIGHUP reads it again)",
+                key.display()
+            ));
+        }
         let has_keys = self.service == ServiceKind::Kv;
         if let Some(learner) = testnet.learners.first().filter(|_| has_keys) {
             text.push_str(&format!(
@@ -261,7 +277,8 @@ fn explain(error: TestnetError) -> Failure {
 fn remove_testnet(directory: &Path) -> CommandResult {
     let Ok(entries) = fs::read_dir(directory) else { return Ok(()) };
     let ours = ["validator-", "learner-"];
-    let is_ours = |name: &str| name == "committee.toml" || ours.iter().any(|o| name.starts_with(o));
+    let files = ["committee.toml", "client"];
+    let is_ours = |name: &str| files.contains(&name) || ours.iter().any(|o| name.starts_with(o));
     for entry in entries.flatten() {
         let name = entry.file_name();
         if !is_ours(&name.to_string_lossy()) {

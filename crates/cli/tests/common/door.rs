@@ -49,12 +49,24 @@ impl Door {
         path: &str,
         body: impl AsRef<[u8]>,
     ) -> Answer {
-        let length = body.as_ref().len();
         let token = self.token.map(|token| format!("Authorization: Bearer {token}\r\n"));
+        let kind = if method == "POST" { "Content-Type: application/json\r\n" } else { "" };
+        let lines = format!("{lines}{kind}{}", token.unwrap_or_default());
+        self.ask_plainly(&lines, method, path, body)
+    }
+
+    /// Asks with no other lines of the head than these and the body's length.
+    pub(crate) fn ask_plainly(
+        &self,
+        lines: &str,
+        method: &str,
+        path: &str,
+        body: impl AsRef<[u8]>,
+    ) -> Answer {
+        let length = body.as_ref().len();
         let head = format!(
             "{method} {path} HTTP/1.1\r\n{lines}Connection: close\r\n\
-             Content-Length: {length}\r\n{}\r\n",
-            token.unwrap_or_default()
+             Content-Length: {length}\r\n\r\n"
         );
         let mut stream = TcpStream::connect(&self.address).expect("a gateway");
         stream.set_read_timeout(Some(TIMEOUT)).expect("set");
@@ -77,4 +89,10 @@ impl Door {
 pub(crate) fn open_gateway(config: &Path, address: &str) {
     let line = format!("gateway = \"{address}\"");
     edit(config, "# gateway = \"127.0.0.1:9200\"", &line);
+}
+
+/// The same for a gateway that asks for no token.
+pub(crate) fn open_gateway_to_all(config: &Path, address: &str) {
+    open_gateway(config, address);
+    edit(config, "gateway_open = false", "gateway_open = true");
 }

@@ -4,9 +4,10 @@ use super::{DIVERGED, PendingQueries, UNDER_WAY_MAX};
 use crate::Settings;
 use crate::execution::Execution;
 use crate::message::{Query, QueryResponse};
+use crate::refusals::Refusal;
 use crate::testing::{certify_executed, client, config};
 use bytes::Bytes;
-use quorate_crypto::hash;
+use quorate_crypto::{IdentityKey, hash};
 use quorate_types::machine::{Executed, QueryJob, QueryResult};
 use quorate_types::service::Proven;
 use quorate_types::{ClientId, Header, Height, ReplicaId, Time};
@@ -39,7 +40,16 @@ fn proven() -> Proven {
 }
 
 fn accept(queries: &mut PendingQueries, id: u64) {
-    queries.accept(customer(), Query { id, query: Bytes::from(id.to_le_bytes().to_vec()) });
+    // Whoever is refused is told.
+    let _ = accept_of(queries, customer(), id);
+}
+
+fn accept_of(queries: &mut PendingQueries, client: ClientId, id: u64) -> Result<(), Refusal> {
+    queries.accept(client, Query { id, query: Bytes::from(id.to_le_bytes().to_vec()) })
+}
+
+fn other(number: u8) -> ClientId {
+    ClientId(IdentityKey([number; 32]))
 }
 
 /// Puts query `id`, which the service answers as at `height`.
@@ -163,7 +173,13 @@ fn so_many_queries_are_under_way_at_once() {
     let most = UNDER_WAY_MAX as u64;
     answered(&mut queries, &execution, 0, 3);
     answered(&mut queries, &execution, 1, 3);
-    (2..=most).for_each(|id| accept(&mut queries, id));
+    // Each of them the first of its client: shares do not bind.
+    for id in 2..most {
+        let bytes = [&id.to_le_bytes()[..], &[1; 24]].concat();
+        let client = ClientId(IdentityKey(bytes.try_into().expect("32 bytes")));
+        assert_eq!(accept_of(&mut queries, client, id), Ok(()));
+    }
+    accept(&mut queries, most);
     let full = "this validator has too many queries: ask another";
     assert_eq!(queries.poll(), refused(most, full));
     assert_eq!(queries.poll(), None);
@@ -172,8 +188,31 @@ fn so_many_queries_are_under_way_at_once() {
     certify(&mut execution, 3);
     queries.settle(&execution);
     assert_eq!(std::iter::from_fn(|| queries.poll()).count(), 2);
-    (0..2).for_each(|id| accept(&mut queries, id));
-    assert_eq!(queries.poll(), None, "there is room again");
-    accept(&mut queries, 2);
-    assert_eq!(queries.poll(), refused(2, full));
+    (8..10).for_each(|number| assert_eq!(accept_of(&mut queries, other(number), 1), Ok(())));
+    assert_eq!(accept_of(&mut queries, other(10), 1), Err(Refusal::Queries));
+}
+
+/// One client that floods leaves an eighth of the places, has half once there is another, and gives
+/// its places back with its answers.
+#[test]
+fn one_client_does_not_take_all_places() {
+    let (mut queries, mut execution) = (PendingQueries::default(), execution());
+    execute(&mut execution, 3);
+    let flood = |queries: &mut PendingQueries| {
+        (0..).take_while(|id| accept_of(queries, customer(), *id).is_ok()).count()
+    };
+    assert_eq!(flood(&mut queries), UNDER_WAY_MAX / 8 * 7);
+    let share = "this validator is loaded and answers this client's share of queries: ask another";
+    assert_eq!(queries.poll(), refused(896, share));
+    for id in 0..UNDER_WAY_MAX as u64 / 8 {
+        assert_eq!(accept_of(&mut queries, other(1), id), Ok(()));
+    }
+    assert_eq!(accept_of(&mut queries, other(2), 0), Err(Refusal::Queries));
+    let jobs: Vec<QueryJob> = std::iter::from_fn(|| queries.poll_job()).collect();
+    jobs.iter().for_each(|job| answer(&mut queries, &execution, job, 3));
+    certify(&mut execution, 3);
+    queries.settle(&execution);
+    assert!(queries.shares.is_empty(), "{:?}", queries.shares);
+    assert_eq!(accept_of(&mut queries, other(1), 1), Ok(()));
+    assert_eq!(flood(&mut queries), UNDER_WAY_MAX / 2, "half, beside another");
 }

@@ -109,7 +109,10 @@ impl Replica {
         };
         match refused {
             Some(reason) => self.queries.refuse(client, query.id, reason),
-            None => self.queries.accept(client, query),
+            None => {
+                let room = self.queries.accept(client, query);
+                room.unwrap_or_else(|refusal| self.refusals.count(refusal));
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use quorate_crypto::{IdentityKey, IdentitySecret};
 use quorate_types::service::Proven;
-use quorate_types::{Committee, Header, ReplicaId, Request};
+use quorate_types::{ChainId, Committee, Header, ReplicaId, Request, Voucher};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -62,6 +62,17 @@ impl ClientConfig {
     }
 }
 
+impl ClientConfig {
+    /// This configuration with sessions that a listed client vouches for.
+    #[must_use]
+    pub fn vouched_by(mut self, client: &IdentitySecret) -> Self {
+        let chain = self.committee.chain();
+        let vouched = self.sessions.into_iter().map(|session| session.vouched_by(client, chain));
+        self.sessions = vouched.collect();
+        self
+    }
+}
+
 /// Key and starting point of one session.
 #[derive(Clone, Debug)]
 pub struct SessionSpec {
@@ -72,13 +83,22 @@ pub struct SessionSpec {
     /// Sequence number of the first request: one past the last that this key ever used, 0 for a
     /// new key.
     pub next_sequence: u64,
+    /// A listed client's word for the key, where members let in listed clients alone.
+    pub voucher: Option<Voucher>,
 }
 
 impl SessionSpec {
     /// A session for a key that was never used.
     #[must_use]
     pub fn fresh(identity: IdentitySecret, first: ReplicaId) -> Self {
-        Self { identity: Arc::new(identity), first, next_sequence: 0 }
+        Self { identity: Arc::new(identity), first, next_sequence: 0, voucher: None }
+    }
+
+    /// The session, vouched for by a client that members know.
+    #[must_use]
+    pub fn vouched_by(self, client: &IdentitySecret, chain: ChainId) -> Self {
+        let voucher = Voucher::sign(client, chain, &self.identity.public());
+        Self { voucher: Some(voucher), ..self }
     }
 }
 

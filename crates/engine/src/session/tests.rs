@@ -2,7 +2,7 @@ use super::{
     Bundling, CallResult, ClientConfig, Completed, LearnerAddress, Session, SessionEffect,
     SessionEvent, SessionSpec,
 };
-use crate::message::{Busy, QueryResponse};
+use crate::message::{Busy, NotAdmitted, QueryResponse};
 use crate::testing::{
     certified, certify_executed, client, committee, content, identity, receive, weighted,
 };
@@ -32,7 +32,7 @@ fn session_with(committee: Arc<Committee>) -> Session {
 }
 
 fn config(committee: Arc<Committee>) -> ClientConfig {
-    let spec = SessionSpec { identity: Arc::new(client()), first: ReplicaId(1), next_sequence: 5 };
+    let spec = SessionSpec { next_sequence: 5, ..SessionSpec::fresh(client(), ReplicaId(1)) };
     ClientConfig {
         bundling: Bundling::after(DELAY),
         retry_after: RETRY,
@@ -842,4 +842,38 @@ fn a_learners_address_is_written_as_it_is_read() {
     for wrong in [String::new(), identity.to_string(), format!("{identity}@nowhere")] {
         assert!(wrong.parse::<LearnerAddress>().is_err(), "{wrong}");
     }
+}
+
+fn not_admitted(sequence: u64) -> Message {
+    Message::NotAdmitted(NotAdmitted { sequence, reason: "no such thing".to_owned() })
+}
+
+/// One member may lie; two of four have an honest one among them.
+#[test]
+fn what_no_honest_replica_admits_is_over_and_its_number_is_used_again() {
+    let mut session = session();
+    submit(&mut session, Time(0), 1, 10);
+    submit(&mut session, Time(0), 2, Request::BYTES_MAX);
+    assert_eq!(sent(&mut session).len(), 2);
+    answer(&mut session, Time(1), 1, &not_admitted(5));
+    assert_eq!(session.poll().map(|_| ()), None, "one says so");
+    assert_eq!(session.next_timeout(), Some(Time(1)), "another is asked at once");
+    session.handle_timeout(Time(1));
+    assert_eq!(
+        sent(&mut session).iter().map(|(to, r)| (*to, r.sequence)).collect::<Vec<_>>(),
+        [(2, 5)]
+    );
+    answer(&mut session, Time(2), 1, &not_admitted(5));
+    assert!(session.poll().is_none(), "the same one again");
+    answer(&mut session, Time(2), 2, &not_admitted(5));
+    let Some(SessionEffect::Return { tag, result }) = session.poll() else { panic!("a result") };
+    assert_eq!((tag, result), (1, CallResult::NotAdmitted { reason: "no such thing".into() }));
+    submit(&mut session, Time(3), 3, Request::BYTES_MAX);
+    let numbers: Vec<u64> = sent(&mut session).iter().map(|(_, r)| r.sequence).collect();
+    assert_eq!(numbers, [5], "nobody waits for it");
+    submit(&mut session, Time(3), 4, Request::BYTES_MAX);
+    let numbers: Vec<u64> = sent(&mut session).iter().map(|(_, r)| r.sequence).collect();
+    assert_eq!(numbers, [7]);
+    answer(&mut session, Time(4), 3, &not_admitted(99));
+    assert!(session.poll().is_none(), "of nothing that was sent");
 }

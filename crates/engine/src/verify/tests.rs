@@ -2,7 +2,7 @@ use super::{Incoming, Recent, Verifier};
 use crate::availability::{Acknowledged, Acknowledgement, AvailabilityCertificate};
 use crate::frames::{FrameSetting, FrameTag, NAMES_MAX};
 use crate::message::{
-    Blocks, Busy, Chain, Chunk, FetchBlocks, Frame, Kept, Offer, Query, QueryResponse,
+    Blocks, Busy, Chain, Chunk, FetchBlocks, Frame, Kept, NotAdmitted, Offer, Query, QueryResponse,
 };
 use crate::testing::{
     self, FIRST, acknowledge, body, certified, certify, certify_executed, client, committee,
@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use quorate_crypto::{Digest, IdentityKey, hash};
 use quorate_types::executed::{CertifiedReply, checkpoint_statement};
 use quorate_types::request::Answer;
-use quorate_types::service::{Preparation, Proven};
+use quorate_types::service::{Admission, Operation, Preparation, Proven};
 use quorate_types::{
     BlockId, Body, BodyRef, ClientId, Epoch, Header, Height, Outcome, Peer, Rejected, ReplicaId,
     Reply, Request, Verified,
@@ -111,6 +111,11 @@ fn one_of_each() -> Vec<(&'static str, Peer, Message)> {
         ("request", customer(), Message::Request(request(7, 30))),
         ("reply", MEMBER, Message::Reply(reply())),
         ("busy", MEMBER, Message::Busy(Busy { sequence: 7, reason: "full".into() })),
+        (
+            "not-admitted",
+            MEMBER,
+            Message::NotAdmitted(NotAdmitted { sequence: 7, reason: "no".into() }),
+        ),
         ("acknowledgement", MEMBER, Message::Acknowledgement(acknowledgement())),
         ("available", MEMBER, Message::Available(certificate(&[0, 1]))),
         ("fetch available", MEMBER, Message::FetchAvailable(7)),
@@ -156,6 +161,7 @@ fn every_message_survives_its_frame() {
             (Incoming::Request(found), Message::Request(sent)) => assert_eq!(found, sent),
             (Incoming::Reply(found), Message::Reply(sent)) => assert_eq!(found, sent),
             (Incoming::Busy(found), Message::Busy(sent)) => assert_eq!(found, sent),
+            (Incoming::NotAdmitted(found), Message::NotAdmitted(sent)) => assert_eq!(found, sent),
             (Incoming::Acknowledgement(found), Message::Acknowledgement(sent)) => {
                 assert_eq!(found, sent);
             }
@@ -514,6 +520,48 @@ fn operations_of_checked_requests_are_prepared() {
     let found: Vec<usize> =
         prepared.0.lock().expect("nobody panics with it").iter().map(Bytes::len).collect();
     assert_eq!(found, [30, 40]);
+}
+
+/// Admits operations of 30 bytes, and queries of one.
+#[derive(Debug)]
+struct Thirty;
+
+impl Admission for Thirty {
+    fn judge(&self, operation: Operation<'_>) -> Result<(), String> {
+        if operation.bytes.len() == 30 { Ok(()) } else { Err("ä".repeat(200)) }
+    }
+
+    fn judge_query(&self, _: ClientId, query: &[u8]) -> Result<(), String> {
+        if query.len() == 1 { Ok(()) } else { Err("too long".to_owned()) }
+    }
+}
+
+#[test]
+fn a_client_gets_in_what_the_service_admits_and_members_bring_what_they_like() {
+    let verifier = verifier().with_admission(Some(Arc::new(Thirty)));
+    let check = |message: &Message, from| {
+        Verified::<Incoming>::check(content(message), from, &verifier).map(Verified::into_inner)
+    };
+    let chain = committee().chain();
+    let request = |sizes: &[usize]| {
+        let operations: Vec<Bytes> = sizes.iter().map(|size| vec![1; *size].into()).collect();
+        Message::Request(Request::sign(&client(), chain, 7, &operations).expect("small"))
+    };
+    for admitted in [&[30][..], &[30, 29], &[29, 30]] {
+        assert!(matches!(check(&request(admitted), customer()), Ok(Incoming::Request(_))));
+    }
+    let Ok(Incoming::NotAdmitted(refusal)) = check(&request(&[29, 31]), customer()) else {
+        panic!("refused")
+    };
+    assert_eq!((refusal.sequence, refusal.reason), (7, "ä".repeat(128)));
+    let query = |bytes: &'static [u8]| Message::Query(Query { id: 9, query: bytes.into() });
+    assert!(matches!(check(&query(b"?"), customer()), Ok(Incoming::Query(_))));
+    let Ok(Incoming::QueryResponse(refusal)) = check(&query(b"why?"), customer()) else {
+        panic!("refused")
+    };
+    assert_eq!((refusal.id, refusal.result), (9, Err("too long".to_owned())));
+    let ordered = check(&Message::Body(body(0, 1, 40)), MEMBER);
+    assert!(matches!(ordered, Ok(Incoming::Body(_))), "it is judged when it is executed");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Admission of requests: the token, or that no web page sends them, and the limits of concurrency.
+//! Admission of requests: whose token they show, or that no web page sends them; their form; and
+//! the limits of concurrency.
 //!
 //! A browser sends what any page asks for, to this machine too. A page does not know the token, so
 //! where there is one it is enough. Where there is none, requests of pages are told by their
@@ -7,19 +8,24 @@
 
 use super::RestLimits;
 use super::failure::Failure;
+use super::tokens::{Grant, Users};
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
+use parking_lot::Mutex;
 use quorate_crypto::{Digest, hash, shared_mode};
+use quorate_engine::{is_beyond_share, must_leave_room};
+use quorate_node::http_server::Caller;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokio::sync::Semaphore;
 
 /// Bearer token that callers show. Only its hash is kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,6 +49,14 @@ pub enum TokenError {
         path: PathBuf,
         /// Permission bits of the file.
         mode: u32,
+    },
+    /// The file is no list of users.
+    #[error("the tokens file {path} is refused: {reason}", path = path.display())]
+    Users {
+        /// Path of the tokens file.
+        path: PathBuf,
+        /// Reason, for people.
+        reason: String,
     },
     /// The file holds no token.
     #[error("the token file {path} is not taken: a token is one line of {least} to {most} letters, digits and signs, without spaces", path = path.display(), least = Token::BYTES_MIN, most = Token::BYTES_MAX)]
@@ -83,11 +97,16 @@ impl Token {
         Self::new(line).ok_or_else(|| TokenError::Content { path: path.to_owned() })
     }
 
-    /// Tells whether these headers carry the token. Hashes are compared: the time that takes
-    /// depends on where two hashes differ, and says nothing of the token behind one of them.
-    fn is_shown_by(&self, headers: &HeaderMap) -> bool {
+    /// Hash of the token, by which it is known.
+    #[must_use]
+    pub fn hash(&self) -> Digest {
+        self.0
+    }
+
+    /// Hash of the token that these headers carry, whichever it is.
+    pub(super) fn shown_by(headers: &HeaderMap) -> Option<Digest> {
         let shown = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
-        shown.and_then(bearer).is_some_and(|token| hash(token) == self.0)
+        shown.and_then(bearer).map(hash)
     }
 }
 
@@ -103,7 +122,7 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token)
 }
 
-fn refuse_shared(file: &File, path: &Path) -> Result<(), TokenError> {
+pub(super) fn refuse_shared(file: &File, path: &Path) -> Result<(), TokenError> {
     let failed = |source| TokenError::Read { path: path.to_owned(), source };
     match shared_mode(file, 0o027).map_err(failed)? {
         Some(mode) => Err(TokenError::Shared { path: path.to_owned(), mode }),
@@ -133,37 +152,117 @@ fn is_own_address(host: &HeaderValue) -> bool {
     })
 }
 
-/// Admission control: the token that requests need, and the number under way.
+/// Refuses a body that does not say it is JSON where JSON is taken: a web page can send any other
+/// kind without asking first (a "simple" request). Values of keys are not JSON, and come by PUT,
+/// for which a page must ask.
+fn require_json(request: &Request) -> Result<(), Failure> {
+    let kind = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let kind = kind.unwrap_or_default().split(|byte| *byte == b';').next().unwrap_or_default();
+    let is_json = kind.trim_ascii().eq_ignore_ascii_case(b"application/json");
+    if request.method() != Method::POST || is_json {
+        return Ok(());
+    }
+    Err(Failure::no_json())
+}
+
+/// Whoever sends a request, as far as its share of the places goes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Sender {
+    User(String),
+    Address(IpAddr),
+}
+
+/// Admission control: who is let in, and the number of requests under way.
 pub(crate) struct Admission {
-    token: Option<Token>,
-    requests: Semaphore,
+    users: Option<Arc<Users>>,
+    requests_max: usize,
+    places: Mutex<Places>,
+}
+
+#[derive(Debug, Default)]
+struct Places {
+    taken: usize,
+    shares: BTreeMap<Sender, usize>,
+}
+
+/// Place of a request; given back when dropped.
+struct Place<'a> {
+    admission: &'a Admission,
+    sender: Option<Sender>,
 }
 
 impl Admission {
-    pub(crate) fn new(token: Option<Token>, limits: &RestLimits) -> Arc<Self> {
-        Arc::new(Self { token, requests: Semaphore::new(limits.requests_max.max(1)) })
+    pub(crate) fn new(users: Option<Arc<Users>>, limits: &RestLimits) -> Arc<Self> {
+        let requests_max = limits.requests_max.max(1);
+        Arc::new(Self { users, requests_max, places: Mutex::default() })
+    }
+
+    fn grant(&self, headers: &HeaderMap) -> Result<Arc<Grant>, Failure> {
+        match &self.users {
+            Some(users) => users.shown_by(headers).ok_or_else(Failure::no_token),
+            None => refuse_pages(headers).map(|()| Arc::new(Grant::everything())),
+        }
+    }
+
+    /// Takes a place for a request of this sender. This machine's, without a name, are not counted
+    /// by address: a proxy speaks for many.
+    fn enter(&self, sender: Option<Sender>) -> Result<Place<'_>, Failure> {
+        let mut places = self.places.lock();
+        let Places { taken, shares } = &mut *places;
+        if *taken >= self.requests_max {
+            return Err(Failure::busy());
+        }
+        if let Some(sender) = &sender {
+            let room = (*taken, self.requests_max);
+            if is_beyond_share(shares, sender, 1, room) || must_leave_room(shares, sender, room) {
+                return Err(Failure::share_taken());
+            }
+            *shares.entry(sender.clone()).or_default() += 1;
+        }
+        *taken += 1;
+        drop(places);
+        Ok(Place { admission: self, sender })
     }
 }
 
-/// Lets a request through that shows the token, or without one that no web page sent, while there
-/// are not too many.
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut places = self.admission.places.lock();
+        places.taken -= 1;
+        if let Some(sender) = self.sender.take()
+            && let Entry::Occupied(mut share) = places.shares.entry(sender)
+        {
+            *share.get_mut() -= 1;
+            if *share.get() == 0 {
+                share.remove();
+            }
+        }
+    }
+}
+
+/// Lets a request through that shows a token, or where there is none that no web page sent, while
+/// there are not too many; its handler finds what its sender may do.
 pub(crate) async fn guard(
     State(admission): State<Arc<Admission>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Result<Response, Failure> {
-    match admission.token {
-        Some(token) if token.is_shown_by(request.headers()) => {}
-        Some(_) => return Err(Failure::no_token()),
-        None => refuse_pages(request.headers())?,
-    }
-    let _place = admission.requests.try_acquire().map_err(|_| Failure::busy())?;
+    let grant = admission.grant(request.headers())?;
+    require_json(&request)?;
+    let address = request.extensions().get::<Caller>().map(|caller| caller.0);
+    let sender = match grant.name() {
+        "" => address.filter(|address| !address.is_loopback()).map(Sender::Address),
+        name => Some(Sender::User(name.to_owned())),
+    };
+    let _place = admission.enter(sender)?;
+    request.extensions_mut().insert(grant);
     Ok(next.run(request).await)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Token, TokenError, bearer, is_own_address};
+    use super::{Admission, Sender, Token, TokenError, bearer, is_own_address};
+    use crate::rest::RestLimits;
     use axum::http::{HeaderMap, HeaderValue, header};
     use std::fs;
     use std::path::PathBuf;
@@ -187,13 +286,13 @@ mod tests {
         let shows = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::AUTHORIZATION, HeaderValue::from_str(value).expect("a value"));
-            token.is_shown_by(&headers)
+            Token::shown_by(&headers) == Some(token.hash())
         };
         assert!(shows("Bearer 0123456789abcdef") && shows("bearer 0123456789abcdef"));
         for refused in ["", "Bearer ", "Bearer 0123456789abcdeF", "Basic 0123456789abcdef", TEXT] {
             assert!(!shows(refused), "{refused}");
         }
-        assert!(!token.is_shown_by(&HeaderMap::new()));
+        assert_eq!(Token::shown_by(&HeaderMap::new()), None);
         assert_eq!(bearer(b"Bearer a b"), Some(&b"a b"[..]));
     }
 
@@ -208,6 +307,28 @@ mod tests {
         {
             assert!(!is_own(other), "{other}");
         }
+    }
+
+    #[test]
+    fn one_sender_leaves_places_for_others() {
+        let limits = RestLimits { requests_max: 16, ..RestLimits::default() };
+        let admission = Admission::new(None, &limits);
+        let user = |name: &str| Some(Sender::User(name.to_owned()));
+        let mut places = Vec::new();
+        let refused = loop {
+            match admission.enter(user("a")) {
+                Ok(place) => places.push(place),
+                Err(failure) => break failure,
+            }
+        };
+        assert_eq!((places.len(), refused.status.as_u16()), (14, 429));
+        places.push(admission.enter(user("b")).expect("a place is left"));
+        assert!(admission.enter(user("a")).is_err());
+        places.push(admission.enter(None).expect("this machine's are not counted"));
+        assert_eq!(admission.enter(user("c")).err().expect("all taken").status.as_u16(), 503);
+        drop(places);
+        assert!(admission.places.lock().shares.is_empty());
+        assert!(admission.enter(user("a")).is_ok());
     }
 
     fn file(content: &str, mode: u32) -> (tempfile::TempDir, PathBuf) {

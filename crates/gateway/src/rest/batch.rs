@@ -4,9 +4,10 @@ use super::Shared;
 use super::failure::Failure;
 use super::order::{self, Proof};
 use super::parameters::{Parameters, body};
-use axum::Json;
+use super::tokens::Grant;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use bytes::Bytes;
 use quorate_ledger::kv::{Operation, Output, Step, StepOutput};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -83,13 +84,17 @@ struct Executed {
 
 pub(super) async fn execute(
     State(shared): State<Arc<Shared>>,
+    Extension(grant): Extension<Arc<Grant>>,
     request: Request,
 ) -> Result<Response, Failure> {
     let mut parameters = Parameters::of(request.uri())?;
     let is_receipt_wanted = parameters.flag("receipt")?;
     parameters.finish()?;
     let text = body(request, BODY_BYTES_MAX, &shared.limits).await?;
-    let done = order::execute(&shared, &parse(&text)?).await?;
+    let operation = parse(&text)?;
+    grant.allows(&operation)?;
+    grant.allows_receipt(is_receipt_wanted)?;
+    let done = order::execute(&shared, &operation).await?;
     let (output, proof) = order::read(&shared, &done, is_receipt_wanted)?;
     let Output::Batch(outputs) = output else { return Err(Failure::other_answer()) };
     let results = outputs.into_iter().map(StepResult::from).collect();

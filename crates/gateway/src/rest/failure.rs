@@ -43,6 +43,16 @@ impl Failure {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, error)
     }
 
+    pub(crate) fn share_taken() -> Self {
+        let error = "your share of this gateway's requests is under way: try again in a second";
+        Self::new(StatusCode::TOO_MANY_REQUESTS, error)
+    }
+
+    pub(crate) fn no_json() -> Self {
+        let error = "the body must say that it is JSON: send 'Content-Type: application/json'";
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, error)
+    }
+
     pub(crate) fn no_token() -> Self {
         let error = "this needs the gateway's token: send 'Authorization: Bearer TOKEN'";
         Self::new(StatusCode::UNAUTHORIZED, error)
@@ -124,7 +134,8 @@ impl From<CallError> for Failure {
             CallError::Overloaded { .. } => StatusCode::TOO_MANY_REQUESTS,
             CallError::DiskFull(_) => StatusCode::INSUFFICIENT_STORAGE,
             CallError::Timeout(_) => StatusCode::GATEWAY_TIMEOUT,
-            CallError::Unanswered(_) => StatusCode::BAD_GATEWAY,
+            CallError::NotAdmitted(_) => StatusCode::FORBIDDEN,
+            CallError::Unanswered(_) | CallError::TurnedAway(_) => StatusCode::BAD_GATEWAY,
             CallError::Ended => StatusCode::SERVICE_UNAVAILABLE,
         };
         Self::new(status, error.to_string())

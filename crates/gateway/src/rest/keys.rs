@@ -4,10 +4,11 @@ use super::Shared;
 use super::failure::Failure;
 use super::order::{self, Proof};
 use super::parameters::{Parameters, body, key};
-use axum::Json;
+use super::tokens::Grant;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use bytes::Bytes;
 use quorate_ledger::kv::{Operation, Output, Page, Scan, Step, StepOutput, VALUE_BYTES_MAX};
 use quorate_types::Height;
@@ -35,10 +36,15 @@ impl<T> Seen<T> {
     }
 }
 
-pub(super) async fn read(State(shared): State<Arc<Shared>>, uri: Uri) -> Result<Response, Failure> {
+pub(super) async fn read(
+    State(shared): State<Arc<Shared>>,
+    Extension(grant): Extension<Arc<Grant>>,
+    uri: Uri,
+) -> Result<Response, Failure> {
     let mut parameters = Parameters::of(&uri)?;
     let is_linearizable = parameters.is_linearizable()?;
     parameters.finish()?;
+    grant.allows(&Operation::get(key(&uri)))?;
     let seen = if is_linearizable {
         get_in_order(&shared, key(&uri)).await?
     } else {
@@ -87,6 +93,7 @@ struct Changed {
 
 pub(super) async fn write(
     State(shared): State<Arc<Shared>>,
+    Extension(grant): Extension<Arc<Grant>>,
     request: Request,
 ) -> Result<Response, Failure> {
     let key = key(request.uri());
@@ -105,22 +112,31 @@ pub(super) async fn write(
     } else {
         Step::put(key, value)
     };
-    change(&shared, step, is_receipt_wanted).await
+    change(&shared, &grant, step, is_receipt_wanted).await
 }
 
 pub(super) async fn remove(
     State(shared): State<Arc<Shared>>,
+    Extension(grant): Extension<Arc<Grant>>,
     uri: Uri,
 ) -> Result<Response, Failure> {
     let mut parameters = Parameters::of(&uri)?;
     let is_receipt_wanted = parameters.flag("receipt")?;
     parameters.finish()?;
-    change(&shared, Step::delete(key(&uri)), is_receipt_wanted).await
+    change(&shared, &grant, Step::delete(key(&uri)), is_receipt_wanted).await
 }
 
-async fn change(shared: &Shared, step: Step, is_receipt_wanted: bool) -> Result<Response, Failure> {
+async fn change(
+    shared: &Shared,
+    grant: &Grant,
+    step: Step,
+    is_receipt_wanted: bool,
+) -> Result<Response, Failure> {
     let is_value_expected = matches!(step, Step::CompareAndSwap { expected: Some(_), .. });
-    let done = order::execute(shared, &Operation::Step(step)).await?;
+    let operation = Operation::Step(step);
+    grant.allows(&operation)?;
+    grant.allows_receipt(is_receipt_wanted)?;
+    let done = order::execute(shared, &operation).await?;
     let (output, proof) = order::read(shared, &done, is_receipt_wanted)?;
     let replaced = match output {
         Output::Step(StepOutput::Done { replaced }) => replaced,
@@ -152,7 +168,11 @@ struct EntryText {
     value: String,
 }
 
-pub(super) async fn scan(State(shared): State<Arc<Shared>>, uri: Uri) -> Result<Response, Failure> {
+pub(super) async fn scan(
+    State(shared): State<Arc<Shared>>,
+    Extension(grant): Extension<Arc<Grant>>,
+    uri: Uri,
+) -> Result<Response, Failure> {
     let mut parameters = Parameters::of(&uri)?;
     let is_linearizable = parameters.is_linearizable()?;
     let scan = Scan {
@@ -161,6 +181,7 @@ pub(super) async fn scan(State(shared): State<Arc<Shared>>, uri: Uri) -> Result<
         limit: parameters.number("limit")?.unwrap_or(SCAN_ENTRIES),
     };
     parameters.finish()?;
+    grant.allows(&Operation::Scan(scan.clone()))?;
     let seen = if is_linearizable {
         scan_in_order(&shared, scan).await?
     } else {

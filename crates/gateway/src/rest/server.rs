@@ -1,11 +1,14 @@
 //! The gateway on its own threads, behind a listening socket.
 
-use super::{RestLimits, Token, TokenError, router};
+use super::{RestLimits, Token, TokenError, Users, router};
 use crate::{ClientConfig, Connection, KvClient, check_answer};
 use axum::Router;
 use prometheus_client::metrics::counter::Counter;
+use quorate_crypto::IdentitySecret;
 use quorate_node::connections::{Acceptor, ConnectionLimiter};
-use quorate_node::{LearnerAddress, NodeError, http_server};
+use quorate_node::http_server::{self, DoorRules};
+use quorate_node::reload::Hangups;
+use quorate_node::{LearnerAddress, NodeError};
 use quorate_types::{Committee, ReplicaId};
 use std::io;
 use std::net::SocketAddr;
@@ -18,6 +21,31 @@ use tokio::runtime::{Builder, Runtime};
 /// Threads that serve HTTP: they wait, mostly.
 const THREADS: usize = 2;
 
+/// Who is let in by a gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Everybody but web pages.
+    Open,
+    /// Whoever shows the token in this file.
+    Token(PathBuf),
+    /// The users in this file, read again on SIGHUP.
+    Users(PathBuf),
+}
+
+impl Access {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub fn load(&self) -> Result<Option<Arc<Users>>, TokenError> {
+        match self {
+            Self::Open => Ok(None),
+            Self::Token(path) => Token::read(path).map(|token| Some(Arc::new(token.into()))),
+            Self::Users(path) => Users::load(path).map(|users| Some(Arc::new(users))),
+        }
+    }
+}
+
 /// Configuration of a REST gateway.
 #[derive(Clone, Debug)]
 pub struct GatewayConfig {
@@ -29,8 +57,13 @@ pub struct GatewayConfig {
     pub first: ReplicaId,
     /// A learner that is asked questions before members are.
     pub learner: Option<LearnerAddress>,
-    /// A file with the token that callers show. `None`: everybody is let in.
-    pub token_file: Option<PathBuf>,
+    /// Identity that vouches for the gateway, where members let in listed clients alone: that of
+    /// the validator beside it.
+    pub vouching: Option<Arc<IdentitySecret>>,
+    /// Who is let in.
+    pub access: Access,
+    /// Certificate of the gateway, and rates of those who ask.
+    pub rules: DoorRules,
     /// Time until an operation is answered with 504; it may take effect all the same.
     pub call_timeout: Duration,
     /// Limits on the work and the time that callers can take.
@@ -40,7 +73,7 @@ pub struct GatewayConfig {
 }
 
 impl GatewayConfig {
-    /// Ten seconds for an operation, the usual limits, no token.
+    /// Ten seconds for an operation, the usual limits, no token, plain HTTP.
     #[must_use]
     pub fn new(address: String, committee: Arc<Committee>, first: ReplicaId) -> Self {
         let call_timeout = Duration::from_secs(10);
@@ -49,7 +82,9 @@ impl GatewayConfig {
             committee,
             first,
             learner: None,
-            token_file: None,
+            vouching: None,
+            access: Access::Open,
+            rules: DoorRules::default(),
             call_timeout,
             limits: RestLimits::default(),
             cut: Counter::default(),
@@ -95,7 +130,7 @@ impl Gateway {
     /// # Errors
     /// Why it cannot start.
     pub fn start(config: &GatewayConfig) -> Result<Self, GatewayError> {
-        let token = config.token_file.as_deref().map(Token::read).transpose()?;
+        let users = config.access.load()?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
             .thread_name("gateway")
@@ -105,14 +140,22 @@ impl Gateway {
         let failed = |source| GatewayError::Listen { address: config.address.clone(), source };
         let listener = runtime.block_on(TcpListener::bind(&config.address)).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let connection = Connection::open(&ClientConfig {
+        let client = ClientConfig {
             learner: config.learner.clone(),
             call_timeout: config.call_timeout,
             ..Connection::config(Arc::clone(&config.committee), config.first, check_answer)
-        })?;
-        let pages = router(KvClient::new(connection), token, config.limits);
-        runtime.spawn(serve(listener, pages, config.limits, config.cut.clone()));
-        tracing::info!(%address, token = token.is_some(), "gateway started");
+        };
+        let client = match &config.vouching {
+            Some(identity) => client.vouched_by(identity),
+            None => client,
+        };
+        let connection = Connection::open(&client)?;
+        let (tls, is_open) = (config.rules.tls.is_some(), users.is_none());
+        reload(&runtime, users.clone(), &config.rules)?;
+        let pages = router(KvClient::new(connection), users, config.limits);
+        let (cut, rules) = (config.cut.clone(), config.rules.clone());
+        runtime.spawn(serve(listener, pages, config.limits, (cut, rules)));
+        tracing::info!(%address, token = !is_open, tls, "gateway started");
         Ok(Self { address, runtime: Some(runtime) })
     }
 
@@ -131,9 +174,33 @@ impl Drop for Gateway {
     }
 }
 
+/// Has users and certificate read again when the process is told to.
+fn reload(
+    runtime: &Runtime,
+    users: Option<Arc<Users>>,
+    rules: &DoorRules,
+) -> Result<(), GatewayError> {
+    let _inside = runtime.enter();
+    if let Some(users) = users {
+        let hangups = Hangups::listen().map_err(GatewayError::Threads)?;
+        runtime.spawn(hangups.reload("users of the gateway", move || users.reload()));
+    }
+    if let Some(tls) = rules.tls.clone() {
+        let hangups = Hangups::listen().map_err(GatewayError::Threads)?;
+        runtime.spawn(hangups.reload("certificate of the gateway", move || tls.reload()));
+    }
+    Ok(())
+}
+
 /// Serves pages to so many at once, for ever; `cut` counts connections that gave way.
-pub(crate) async fn serve(listener: TcpListener, pages: Router, limits: RestLimits, cut: Counter) {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    pages: Router,
+    limits: RestLimits,
+    (cut, rules): (Counter, DoorRules),
+) {
     let connections = ConnectionLimiter::new(limits.connections, cut);
     let acceptor = Acceptor::new(listener, connections, limits.connections.total);
-    http_server::serve(acceptor, pages, limits.head_timeout).await;
+    let rules = DoorRules { head_timeout: limits.head_timeout, ..rules };
+    http_server::serve(acceptor, pages, rules).await;
 }

@@ -48,12 +48,17 @@ fn pages(token: Option<&str>, limits: RestLimits) -> Router {
         call_timeout: Duration::from_millis(20),
         ..Connection::config(Arc::new(committee()), ReplicaId(0), check_answer)
     });
-    let token = token.map(|text| Token::new(text).expect("a token"));
-    router(KvClient::new(connection.expect("a connection")), token, limits)
+    let users = token.map(|text| Arc::new(Token::new(text).expect("a token").into()));
+    router(KvClient::new(connection.expect("a connection")), users, limits)
 }
 
 fn request(method: Method, address: &str, body: impl Into<Body>) -> Request<Body> {
-    Request::builder().method(method).uri(address).body(body.into()).expect("a request")
+    let json = (method == Method::POST).then_some("application/json");
+    let mut request = Request::builder().method(method).uri(address);
+    if let Some(json) = json {
+        request = request.header(header::CONTENT_TYPE, json);
+    }
+    request.body(body.into()).expect("a request")
 }
 
 async fn ask(pages: &Router, request: Request<Body>) -> Response {
@@ -209,6 +214,34 @@ async fn without_a_token_no_web_page_is_let_in() {
     for (header, value) in programs {
         let response = ask(&open, asked(header, value)).await;
         assert_eq!(response.status(), StatusCode::GATEWAY_TIMEOUT, "{value}: nobody answers");
+    }
+}
+
+/// What a page can send without asking first: a form, or text.
+#[tokio::test]
+async fn json_is_taken_where_it_says_so_alone() {
+    let pages = pages(Some(TOKEN), RestLimits::default());
+    for (kind, status) in [
+        (None, StatusCode::UNSUPPORTED_MEDIA_TYPE),
+        (Some("text/plain"), StatusCode::UNSUPPORTED_MEDIA_TYPE),
+        (Some("application/x-www-form-urlencoded"), StatusCode::UNSUPPORTED_MEDIA_TYPE),
+        (Some("application/json"), StatusCode::GATEWAY_TIMEOUT),
+        (Some("Application/JSON; charset=utf-8"), StatusCode::GATEWAY_TIMEOUT),
+    ] {
+        let body = r#"[{"op": "get", "key": "6b"}]"#;
+        let mut request = request(Method::POST, "/v1/batch", body);
+        let bearer = HeaderValue::from_static("Bearer a-token-of-some-length");
+        request.headers_mut().insert(header::AUTHORIZATION, bearer);
+        request.headers_mut().remove(header::CONTENT_TYPE);
+        let kind = kind.map(HeaderValue::from_static);
+        request.headers_mut().extend(kind.map(|kind| (header::CONTENT_TYPE, kind)));
+        let response = ask(&pages, request).await;
+        assert_eq!(response.status(), status);
+        let error = content(response).await["error"].to_string();
+        assert!(
+            status != 415 || error.contains("send 'Content-Type: application/json'"),
+            "{error}"
+        );
     }
 }
 

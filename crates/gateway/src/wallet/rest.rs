@@ -10,8 +10,8 @@
 //! GET    /openapi.json          all of this, for programs
 //! ```
 //!
-//! **Whoever shows the token spends the money.** HTTP is not encrypted: the loopback interface, or
-//! a proxy that encrypts, is its place.
+//! **Whoever shows the token spends the money.** Plain HTTP is for the loopback interface; TLS is
+//! for any other.
 //!
 //! A payment is stored before an authority sees it, and an answer that is lost costs nothing: the
 //! same request with the same key is the same payment.
@@ -31,6 +31,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use prometheus_client::metrics::counter::Counter;
 use quorate_crypto::{Digest, IdentityKey};
+use quorate_node::http_server::DoorRules;
 use quorate_payments::TxId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -73,12 +74,17 @@ pub fn router(
     limits: RestLimits,
 ) -> Router {
     let shared = Arc::new(Shared { service, timeout, limits });
-    pages(guarded_routes(), open_routes(), Admission::new(token, &limits), shared)
+    pages(
+        guarded_routes(),
+        open_routes(),
+        Admission::new(token.map(|token| Arc::new(token.into())), &limits),
+        shared,
+    )
 }
 
 /// Serves a wallet for ever.
-pub async fn serve(listener: TcpListener, pages: Router, limits: RestLimits) {
-    server::serve(listener, pages, limits, Counter::default()).await;
+pub async fn serve(listener: TcpListener, pages: Router, limits: RestLimits, rules: DoorRules) {
+    server::serve(listener, pages, limits, (Counter::default(), rules)).await;
 }
 
 fn guarded_routes() -> Vec<Route<Shared>> {

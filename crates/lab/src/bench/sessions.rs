@@ -98,6 +98,9 @@ fn result(completion: &Completion) -> OperationResult {
             let refused = matches!(completed.outcome, Outcome::Refused(_));
             OperationResult::Done { at: completion.at, refused }
         }
+        CallResult::NotAdmitted { .. } => {
+            OperationResult::Done { at: completion.at, refused: true }
+        }
         CallResult::Answered(_) => unreachable!("a load asks no questions"),
     }
 }

@@ -177,6 +177,7 @@ fn look_around(source: &Source, config: NodeConfig, checked: &mut Checked, notes
         let demand = Demand::of_validator(&config, committee.size());
         advice::descriptors(source, &demand, limit_at_most(), notes)
     });
+    files::doors(source, &config, notes);
     advice::give(source, &config, committee, notes);
     facts.config = Some(config);
 }

@@ -254,16 +254,60 @@ const NODE: &[Field] = &[
         FieldDefault::Words("none"),
         "Interface for applications without a client of their own, as IP address and port: the \
          key-value store over HTTP, or Ethereum's JSON-RPC and the explorer. It needs service = \"kv\" or \
-         \"evm\" and execution_certificates = true. Plain HTTP: keep it on the loopback interface, or \
-         behind a proxy that encrypts.",
+         \"evm\" and execution_certificates = true. On any other address than the loopback interface's it needs tls_cert.",
     ),
     field(
         "gateway_token_file",
         Kind::Path,
+        FieldDefault::Words(
+            "gateway.token, made at the first start, unless gateway_tokens_file or gateway_open is set",
+        ),
+        "A file with the token that callers of the key-value gateway show, which may do everything: one line \
+         of 16 to 1024 characters, readable by its owner or group alone.",
+    ),
+    field(
+        "gateway_tokens_file",
+        Kind::Path,
         FieldDefault::Words("none"),
-        "A file with the token that callers of the gateway show: one line of 16 to 1024 characters, \
-         readable by its owner or group alone. Without it the gateway must listen on the loopback interface, and lets every program on this \
-         machine read and write, but no web page.",
+        "A file with users of the key-value gateway, in the place of one token: each has a token of its own, \
+         may read or write, all keys or those of a prefix. `quorate kv token` writes it. Read at the start \
+         and again on SIGHUP.",
+    ),
+    flag(
+        "gateway_open",
+        "true: no token. Every program on this machine may read and write through the gateway, but no web \
+         page; it must listen on the loopback interface.",
+    ),
+    field(
+        "tls_cert",
+        Kind::Path,
+        FieldDefault::Words("none: plain HTTP"),
+        "Certificate chain of the gateway in PEM, its own certificate first. Read at the start and again on \
+         SIGHUP. Without it the gateway listens on the loopback interface alone, unless gateway_insecure is set.",
+    ),
+    field(
+        "tls_key",
+        Kind::Path,
+        FieldDefault::Words("none"),
+        "Private key of tls_cert in PEM, readable by its owner or group alone.",
+    ),
+    flag(
+        "http_tls",
+        "true: status and metrics over TLS as well, with the same certificate. `quorate status` speaks plain \
+         HTTP, and does not reach them then.",
+    ),
+    flag(
+        "gateway_insecure",
+        "true: the gateway takes plain HTTP from other machines. Tokens and data cross the network in clear: \
+         for networks that encrypt by themselves.",
+    ),
+    number(
+        "http_requests_per_second",
+        "requests a second",
+        (0, NO_BOUND),
+        "Most HTTP requests of one address of another machine (in IPv6 one /64), at the gateway and the \
+         status page each. A second's worth may come at once; what exceeds it is answered with 429 and \
+         Retry-After. 0: any number.",
     ),
     choice(
         "durability",
@@ -338,12 +382,41 @@ const NODE: &[Field] = &[
         (1, 64),
         "Threads that encrypt and move bytes. Two carry several hundred megabytes a second.",
     ),
+    choice(
+        "clients",
+        &["open", "listed", "service"],
+        "Clients whose requests and queries are taken: \"open\" (any), \"listed\" (those in clients_file, \
+         and members' gateways) or \"service\" (any, for what the service admits: it is asked before an \
+         operation is ordered). Every member must say the same, or strangers come in where it is laxest.",
+    ),
+    field(
+        "clients_file",
+        Kind::Path,
+        FieldDefault::Words("clients.toml beside this file"),
+        "The list for clients = \"listed\": a section [[clients]] for each, with its identity `key` \
+         (`quorate keys show`) and a `name` for people. Each member has its own copy. Read at the start and \
+         again on SIGHUP (`systemctl reload`); whoever was struck off is cut.",
+    ),
+    number(
+        "client_requests_per_second",
+        "requests and queries a second",
+        (0, NO_BOUND),
+        "Most of one client: all sessions of a listed client together, or one session of any other. A \
+         second's worth may come at once; what exceeds it is refused with the reason, and sessions slow \
+         down. 0: any number. A request carries up to 256 operations.",
+    ),
+    number(
+        "client_bytes_per_second",
+        "bytes a second",
+        (0, NO_BOUND),
+        "Most bytes of requests and queries of one client, counted likewise. 0: any number.",
+    ),
     number(
         "clients_max",
         "connections",
         (1, 65_536),
         "Most clients connected at once, three quarters of them from one address of another machine; \
-         the least recently used gives way to one more. Each may have up to 512 KiB under way in \
+         the least recently used gives way to one more. A listed client has a quarter of them at most. Each may have up to 512 KiB under way in \
          this validator's memory. Fewer are let in where the limit of open files is too low \
          (`quorate config check`).",
     ),

@@ -90,6 +90,10 @@ fn example(field: &Field) -> &'static str {
     match field.kind {
         _ if field.name == "gateway" => "\"127.0.0.1:9200\"",
         _ if field.name == "gateway_token_file" => "\"token\"",
+        _ if field.name == "gateway_tokens_file" => "\"tokens.toml\"",
+        _ if field.name == "clients_file" => "\"clients.toml\"",
+        _ if field.name == "tls_cert" => "\"cert.pem\"",
+        _ if field.name == "tls_key" => "\"cert.key\"",
         fields::Kind::Address => "\"0.0.0.0:7000\"",
         _ if field.name == "genesis" => "\"../genesis.json\"",
         fields::Kind::Path => "\"passphrase\"",

@@ -65,6 +65,7 @@ fn printed() -> String {
     // Families show themselves once they have a member.
     metrics.drops(Peer::Replica(ReplicaId(1)), Lane::Bulk).inc();
     metrics.rejected(Peer::Replica(ReplicaId(1)), &Rejected::Stale);
+    metrics.refused("rate");
     metrics.cut("test");
     metrics.barred(Peer::Replica(ReplicaId(1)));
     metrics.replaced(Peer::Replica(ReplicaId(1)));
@@ -194,6 +195,7 @@ fn the_host_is_described() {
         "quorate_outbox_bytes{lane=\"bulk\"} 1",
         "quorate_queue_events{queue=\"bulk\"} 1",
         "quorate_messages_ignored_total{message=\"vote\",reason=\"duplicate\"} 1",
+        "quorate_requests_refused_total{reason=\"rate\"} 1",
         "quorate_misbehaviour_total{peer=\"r2\",rule=\"equivocation\"} 1",
     ] {
         assert!(text.lines().any(|printed| printed == line), "{line}\n{text}");

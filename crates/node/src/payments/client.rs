@@ -125,7 +125,7 @@ pub(super) fn open_links(
             peer,
             address: address.to_owned(),
             tls: dialer.to(*key)?,
-            hello: Hello { chain: network.chain(), lane: Lane::Client },
+            hello: Hello::new(network.chain(), Lane::Client),
             outbox: Arc::new(outbox),
             up: Arc::default(),
             metrics: Arc::clone(&metrics),

@@ -4,7 +4,7 @@
 use super::evidence::Shown;
 use super::server::Payers;
 use crate::connections::Acceptor;
-use crate::http_server::{self, HEAD_TIMEOUT};
+use crate::http_server::{self, DoorRules};
 use crate::metrics::{Process, exposition};
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -137,7 +137,7 @@ pub(super) async fn serve(acceptor: Acceptor, pages: Pages) {
         .route("/evidence", get(evidence))
         .route("/healthz", get(|| async { "ok\n" }))
         .with_state(pages);
-    http_server::serve(acceptor, router, HEAD_TIMEOUT).await;
+    http_server::serve(acceptor, router, DoorRules::default()).await;
 }
 
 async fn metrics(State(pages): State<Pages>, asked: HeaderMap) -> Response {

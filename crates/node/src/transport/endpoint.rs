@@ -9,6 +9,7 @@ use super::frames::IngressContext;
 use super::inbound::{Listener, Peers};
 use super::outbound::{MadeUp, member_links};
 use super::{Limits, Network};
+use crate::clients::ClientDoor;
 use crate::metrics::Metrics;
 use crate::pool::{MessageSink, Pool};
 use crate::validator::{bind, start_runtime};
@@ -64,7 +65,8 @@ impl Endpoint {
             runtime.spawn(link.run());
         }
         let tls = tls::listener(&keys.identity)?;
-        let peers = Peers { committee, learners: config.learner_ids() };
+        let clients = Arc::new(ClientDoor::open());
+        let peers = Peers { committee, learners: config.learner_ids(), clients };
         runtime.spawn(Listener::new(tls, peers, Arc::clone(&network), ingress).run(socket));
         Ok(Self { id, network, runtime: Some(runtime) })
     }

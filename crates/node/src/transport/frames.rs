@@ -227,6 +227,17 @@ impl IngressContext {
 
     /// Reads frames into the pool until the connection is cut.
     pub async fn read<R: AsyncRead + Unpin>(&self, stream: R, from: Peer, lane: Lane) -> Cut {
+        self.read_some(stream, from, lane, |_| true).await
+    }
+
+    /// As [`IngressContext::read`], but for frames that are not wanted: those are dropped.
+    pub async fn read_some<R: AsyncRead + Unpin>(
+        &self,
+        stream: R,
+        from: Peer,
+        lane: Lane,
+        is_wanted: impl Fn(&Bytes) -> bool,
+    ) -> Cut {
         let cut = Arc::new(Notify::new());
         let cap = move |tag| content_bytes_max(lane, tag);
         let mut reader = FrameReader::new(stream, cap, self.limits.frame);
@@ -249,7 +260,7 @@ impl IngressContext {
             match received {
                 Ok((content, permit)) => {
                     self.metrics.received(lane, content.len());
-                    if self.is_probe(from, &content) {
+                    if self.is_probe(from, &content) || !is_wanted(&content) {
                         continue;
                     }
                     let (sink, cut) = (Arc::clone(&self.sink), Arc::clone(&cut));

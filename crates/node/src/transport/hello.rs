@@ -1,17 +1,19 @@
-//! The first bytes of a connection: which chain, which lane, or which member it is to be relayed
-//! to; and the one-byte answer.
+//! The first bytes of a connection: which chain, which lane, who vouches for a client, or which
+//! member it is to be relayed to; and the one-byte answer.
 
 use super::LEARNER_LANE;
-use quorate_types::{ChainId, Lane, Peer, ReplicaId};
+use quorate_types::{ChainId, Lane, Peer, ReplicaId, Voucher};
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// `"quorate" ‖ version ‖ lane ‖ chain[32]`.
+/// `"quorate" ‖ version ‖ lane ‖ chain[32]`, and a voucher where the lane's byte says so.
 const HELLO_BYTES: usize = 7 + 1 + 1 + 32;
 const MAGIC: &[u8; 7] = b"quorate";
 const VERSION: u8 = 3;
 /// In the lane's place: the index of a member follows, to which the connection is to be relayed.
 const RELAY: u8 = 0x10;
+/// In the lane's byte: a voucher follows. A listener of an earlier version knows no such lane.
+const VOUCHED: u8 = 0x80;
 
 /// First message of a dialer on its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,13 +22,15 @@ pub struct Hello {
     pub chain: ChainId,
     /// The lane that this connection is to be.
     pub lane: Lane,
+    /// A client's word for the key that the dialer proved, where members ask for one.
+    pub voucher: Option<Voucher>,
 }
 
 /// What a dialer asks for with its first message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// This connection is to be a lane.
-    Lane(Lane),
+    Lane(Hello),
     /// What follows is for this member.
     Relay(ReplicaId),
 }
@@ -49,6 +53,8 @@ pub enum Answer {
     Barred = 5,
     /// The member to relay to is not reached directly, or as much is relayed as may be.
     OutOfReach = 6,
+    /// The listener lets in listed clients alone, and this is none.
+    NotListed = 7,
 }
 
 impl Answer {
@@ -65,6 +71,10 @@ impl Answer {
             Self::Full => "it has as many clients as it may have",
             Self::Barred => "it refused what this key's owner sent, and takes no more for a while",
             Self::OutOfReach => "it does not reach that member itself, or relays enough already",
+            Self::NotListed => {
+                "it lets in listed clients alone: have this client's key added to its clients.toml, \
+                 or connect with a key that is there"
+            }
         })
     }
 
@@ -77,6 +87,7 @@ impl Answer {
             Self::Full,
             Self::Barred,
             Self::OutOfReach,
+            Self::NotListed,
         ]
         .into_iter()
         .find(|answer| *answer as u8 == byte)
@@ -84,26 +95,56 @@ impl Answer {
 }
 
 impl Hello {
-    /// Encodes the hello in its fixed length.
+    /// A hello that nobody vouches for.
     #[must_use]
-    pub fn encode(self) -> [u8; HELLO_BYTES] {
-        let mut bytes = [0; HELLO_BYTES];
-        bytes[..7].copy_from_slice(MAGIC);
-        bytes[7] = VERSION;
-        bytes[8] = self.lane as u8;
-        bytes[9..].copy_from_slice(&self.chain.0);
+    pub fn new(chain: ChainId, lane: Lane) -> Self {
+        Self { chain, lane, voucher: None }
+    }
+
+    /// Bytes on the wire: 41, and a voucher behind them where there is one.
+    #[must_use]
+    pub fn encode(self) -> Vec<u8> {
+        let vouched = if self.voucher.is_some() { VOUCHED } else { 0 };
+        let mut bytes = Vec::with_capacity(HELLO_BYTES + Voucher::BYTES);
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&[VERSION, self.lane as u8 | vouched]);
+        bytes.extend_from_slice(&self.chain.0);
+        bytes.extend(self.voucher.iter().flat_map(Voucher::encode));
         bytes
     }
 
-    fn parse(bytes: &[u8; HELLO_BYTES]) -> Option<Self> {
-        if bytes[..7] != MAGIC[..] || bytes[7] != VERSION {
-            return None;
-        }
+    /// Reads a hello; `None` for bytes that are none.
+    async fn read<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Option<Self>> {
+        let bytes = read_first(stream).await?;
+        Self::complete(&bytes, stream).await
+    }
+
+    /// Reads what follows the part of fixed length, and decodes both.
+    async fn complete<S: AsyncRead + Unpin>(
+        bytes: &[u8; HELLO_BYTES],
+        stream: &mut S,
+    ) -> io::Result<Option<Self>> {
         let lane = [Lane::Votes, Lane::Consensus, Lane::Bulk, Lane::Client]
             .into_iter()
-            .find(|lane| *lane as u8 == bytes[8])?;
-        Some(Self { chain: ChainId(bytes[9..].try_into().expect("32 bytes")), lane })
+            .find(|lane| *lane as u8 == bytes[8] & !VOUCHED);
+        let Some(lane) = lane.filter(|_| bytes[..7] == MAGIC[..] && bytes[7] == VERSION) else {
+            return Ok(None);
+        };
+        let chain = ChainId(bytes[9..].try_into().expect("32 bytes"));
+        let mut hello = Self::new(chain, lane);
+        if bytes[8] & VOUCHED != 0 {
+            let mut voucher = [0; Voucher::BYTES];
+            stream.read_exact(&mut voucher).await?;
+            hello.voucher = Some(Voucher::decode(&voucher));
+        }
+        Ok(Some(hello))
     }
+}
+
+async fn read_first<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<[u8; HELLO_BYTES]> {
+    let mut bytes = [0; HELLO_BYTES];
+    stream.read_exact(&mut bytes).await?;
+    Ok(bytes)
 }
 
 /// First message of a dialer that wants to be relayed.
@@ -118,20 +159,36 @@ pub struct Ask {
 impl Ask {
     /// Encodes the wish in its fixed length.
     #[must_use]
-    pub fn encode(self) -> [u8; HELLO_BYTES + 2] {
-        let mut bytes = [0; HELLO_BYTES + 2];
-        let hello = Hello { chain: self.chain, lane: Lane::Votes };
-        bytes[..HELLO_BYTES].copy_from_slice(&hello.encode());
+    pub fn encode(self) -> Vec<u8> {
+        let mut bytes = Hello::new(self.chain, Lane::Votes).encode();
         bytes[8] = RELAY;
-        bytes[HELLO_BYTES..].copy_from_slice(&self.to.0.to_le_bytes());
+        bytes.extend_from_slice(&self.to.0.to_le_bytes());
         bytes
+    }
+}
+
+/// A listener turned the dialer away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct TurnedAway {
+    /// Byte that came back in the place of a welcome.
+    pub answer: Answer,
+    /// What it means, for people.
+    pub reason: &'static str,
+}
+
+impl TurnedAway {
+    /// The listener's answer behind an error of [`introduce`]; `None` if the connection failed.
+    #[must_use]
+    pub fn of(error: &io::Error) -> Option<Self> {
+        error.get_ref()?.downcast_ref().copied()
     }
 }
 
 /// The dialer's side: sends a first message and reads the answer.
 ///
 /// # Errors
-/// When the connection fails, or the listener turns us away; the message says why.
+/// When the connection fails, or the listener turns us away ([`TurnedAway`]).
 pub async fn introduce<S>(stream: &mut S, first: &[u8]) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -141,11 +198,15 @@ where
     let answer = Answer::parse(stream.read_u8().await?).unwrap_or(Answer::Unknown);
     match answer.refusal() {
         None => Ok(()),
-        Some(reason) => Err(io::Error::new(io::ErrorKind::ConnectionRefused, reason)),
+        Some(reason) => {
+            let refusal = TurnedAway { answer, reason };
+            Err(io::Error::new(io::ErrorKind::ConnectionRefused, refusal))
+        }
     }
 }
 
-/// The listener's side, where nobody is relayed: reads the hello and decides; the caller answers.
+/// The listener's side, where nobody is relayed: reads the hello and decides; the caller answers,
+/// and looks at the voucher.
 ///
 /// # Errors
 /// When the connection fails.
@@ -153,13 +214,11 @@ pub async fn receive<S>(
     stream: &mut S,
     chain: ChainId,
     peer: Peer,
-) -> io::Result<Result<Lane, Answer>>
+) -> io::Result<Result<Hello, Answer>>
 where
     S: AsyncRead + Unpin,
 {
-    let mut bytes = [0; HELLO_BYTES];
-    stream.read_exact(&mut bytes).await?;
-    Ok(judge(Hello::parse(&bytes), chain, peer))
+    Ok(judge(Hello::read(stream).await?, chain, peer))
 }
 
 /// The listener's side, where members are relayed: reads what is asked for and decides.
@@ -174,83 +233,30 @@ pub async fn receive_asked<S>(
 where
     S: AsyncRead + Unpin,
 {
-    let mut bytes = [0; HELLO_BYTES];
-    stream.read_exact(&mut bytes).await?;
+    let mut bytes = read_first(stream).await?;
     if bytes[8] != RELAY {
-        return Ok(judge(Hello::parse(&bytes), chain, peer).map(Asked::Lane));
+        let hello = Hello::complete(&bytes, stream).await?;
+        return Ok(judge(hello, chain, peer).map(Asked::Lane));
     }
     let to = ReplicaId(stream.read_u16_le().await?);
     // But for what it asks for, it is the hello of a member's lane.
     bytes[8] = Lane::Votes as u8;
-    Ok(judge(Hello::parse(&bytes), chain, peer).map(|_| Asked::Relay(to)))
+    let hello = Hello::complete(&bytes, stream).await?;
+    Ok(judge(hello, chain, peer).map(|_| Asked::Relay(to)))
 }
 
-fn judge(hello: Option<Hello>, chain: ChainId, peer: Peer) -> Result<Lane, Answer> {
+fn judge(hello: Option<Hello>, chain: ChainId, peer: Peer) -> Result<Hello, Answer> {
     let hello = hello.ok_or(Answer::Unknown)?;
     if hello.chain != chain {
         return Err(Answer::OtherChain);
     }
     match (peer, hello.lane) {
-        (Peer::Client(_), Lane::Client) | (Peer::Learner(_), LEARNER_LANE) => Ok(hello.lane),
-        (Peer::Replica(_), Lane::Votes | Lane::Consensus | Lane::Bulk) => Ok(hello.lane),
+        (Peer::Client(_), Lane::Client)
+        | (Peer::Learner(_), LEARNER_LANE)
+        | (Peer::Replica(_), Lane::Votes | Lane::Consensus | Lane::Bulk) => Ok(hello),
         _ => Err(Answer::LaneNotYours),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use quorate_crypto::IdentityKey;
-    use quorate_types::{ClientId, ReplicaId};
-
-    #[test]
-    fn a_hello_has_golden_bytes() {
-        let hello = Hello { chain: ChainId([7; 32]), lane: Lane::Bulk };
-        let bytes = hello.encode();
-        assert_eq!(&bytes[..9], b"quorate\x03\x02");
-        assert_eq!(bytes[9..], [7; 32]);
-        assert_eq!(Hello::parse(&bytes), Some(hello));
-    }
-
-    #[tokio::test]
-    async fn members_alone_are_relayed() {
-        let chain = ChainId([7; 32]);
-        let ask = Ask { chain, to: ReplicaId(0x0102) };
-        let bytes = ask.encode();
-        assert_eq!((&bytes[..9], &bytes[41..]), (&b"quorate\x02\x10"[..], &[2, 1][..]));
-        let heard = async |chain, peer| receive_asked(&mut &bytes[..], chain, peer).await.unwrap();
-        let member = Peer::Replica(ReplicaId(0));
-        assert_eq!(heard(chain, member).await, Ok(Asked::Relay(ReplicaId(0x0102))));
-        let key = ClientId(IdentityKey([8; 32]));
-        for stranger in [Peer::Learner(key), Peer::Client(key)] {
-            assert_eq!(heard(chain, stranger).await, Err(Answer::LaneNotYours));
-        }
-        assert_eq!(heard(ChainId([1; 32]), member).await, Err(Answer::OtherChain));
-        let lane = Hello { chain, lane: Lane::Bulk }.encode();
-        let asked = receive_asked(&mut &lane[..], chain, member).await.unwrap();
-        assert_eq!(asked, Ok(Asked::Lane(Lane::Bulk)));
-        let elsewhere = receive(&mut &bytes[..], chain, member).await.unwrap();
-        assert_eq!(elsewhere, Err(Answer::Unknown), "where nobody is relayed");
-    }
-
-    #[test]
-    fn lanes_belong_to_members_learners_or_clients() {
-        let chain = ChainId([1; 32]);
-        let member = Peer::Replica(ReplicaId(0));
-        let learner = Peer::Learner(ClientId(IdentityKey([8; 32])));
-        let client = Peer::Client(ClientId(IdentityKey([9; 32])));
-        let hello = |lane| Some(Hello { chain, lane });
-        assert_eq!(judge(hello(Lane::Votes), chain, member), Ok(Lane::Votes));
-        assert_eq!(judge(hello(Lane::Client), chain, client), Ok(Lane::Client));
-        for lane in [Lane::Votes, Lane::Consensus, Lane::Bulk] {
-            assert_eq!(judge(hello(lane), chain, client), Err(Answer::LaneNotYours));
-        }
-        assert_eq!(judge(hello(Lane::Bulk), chain, learner), Ok(Lane::Bulk));
-        for lane in [Lane::Votes, Lane::Consensus, Lane::Client] {
-            assert_eq!(judge(hello(lane), chain, learner), Err(Answer::LaneNotYours));
-        }
-        assert_eq!(judge(hello(Lane::Client), chain, member), Err(Answer::LaneNotYours));
-        assert_eq!(judge(hello(Lane::Votes), ChainId([2; 32]), member), Err(Answer::OtherChain));
-        assert_eq!(judge(None, chain, member), Err(Answer::Unknown));
-    }
-}
+mod tests;

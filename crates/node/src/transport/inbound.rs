@@ -5,12 +5,16 @@ use super::hello::{self, Answer, Asked};
 use super::outbox::{Outbox, drain};
 use super::relay::{self, RELAYED_MAX, Relayed};
 use super::{Limits, MEMBER_LANES, Network};
+use crate::clients::ClientDoor;
 use crate::connections::{AcceptedStream, Acceptor, ConnectionHandle};
 use crate::connections::{ConnectionLimiter, ConnectionLimits};
 use crate::metrics::{self, lane_name};
+use crate::quotas::{ClientQuotas, SessionPlace};
 use crate::tls;
+use bytes::Bytes;
 use parking_lot::Mutex;
 use quorate_crypto::IdentityKey;
+use quorate_engine::refuse_unchecked;
 use quorate_types::{ClientId, Committee, Lane, Peer, ReplicaId};
 use rustls::ServerConfig;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,16 +28,30 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+/// Reason for refusing what exceeds a client's rate.
+const OVER_RATE: &str = "this client sends more than its rate at this validator: send slower";
+
 /// Channel to a peer whose key is being proven, or is proven.
 type PeerStream = TlsStream<AcceptedStream>;
 
-/// Members and learners that are known by their keys.
+/// A connection that is let in.
+struct Newcomer {
+    stream: PeerStream,
+    peer: Peer,
+    asked: Asked,
+    /// Key by which a client was let in.
+    by: Option<IdentityKey>,
+}
+
+/// Members and learners that are known by their keys, and who else is let in.
 #[derive(Clone, Debug)]
 pub struct Peers {
     /// Members of the committee, by identity key.
     pub committee: Arc<Committee>,
     /// Learners, which may follow without being members.
     pub learners: BTreeSet<ClientId>,
+    /// Clients that are let in.
+    pub clients: Arc<ClientDoor>,
 }
 
 impl Peers {
@@ -57,6 +75,7 @@ pub struct Listener {
     handshakes: Arc<ConnectionLimiter>,
     clients: Arc<ConnectionLimiter>,
     members: Arc<ConnectionLimiter>,
+    quotas: Arc<ClientQuotas>,
     connected: Connected,
     replacements: Replacements,
     relayed: Relayed,
@@ -85,6 +104,7 @@ impl Listener {
             clients: limiter(limits.clients_max, "too-many-clients"),
             members: ConnectionLimiter::new(members, metrics.cut_counter("too-many-members")),
             peers,
+            quotas: ClientQuotas::new(limits.each_client()),
             network,
             ingress,
             connected: Connected::default(),
@@ -108,7 +128,7 @@ impl Listener {
 
     async fn receive(&self, tcp: AcceptedStream, from: SocketAddr) {
         match self.handshake(tcp).await {
-            Ok((stream, peer, asked)) => self.serve(stream, peer, asked).await,
+            Ok(newcomer) => self.serve(newcomer).await,
             Err(error) => {
                 self.ingress.metrics.cut("handshake");
                 tracing::debug!(%from, %error, "connection turned away");
@@ -117,16 +137,15 @@ impl Listener {
     }
 
     /// From the first byte to the end of the hello, within the limit for it.
-    async fn handshake(&self, tcp: AcceptedStream) -> io::Result<(PeerStream, Peer, Asked)> {
+    async fn handshake(&self, tcp: AcceptedStream) -> io::Result<Newcomer> {
         let work = async {
             let mut stream = self.tls.accept(tcp).await?;
             let peer = self.identify(&stream)?;
             let chain = self.peers.committee.chain();
-            let answer = hello::receive_asked(&mut stream, chain, peer).await?;
-            let barred = self.ingress.pool.is_barred(peer);
-            let answer = if barred { Err(Answer::Barred) } else { answer };
-            match answer {
-                Ok(asked) => Ok((stream, peer, asked)),
+            let asked = hello::receive_asked(&mut stream, chain, peer).await?;
+            let admitted = asked.and_then(|asked| Ok((asked, self.admit(peer, asked)?)));
+            match admitted {
+                Ok((asked, by)) => Ok(Newcomer { stream, peer, asked, by }),
                 Err(refusal) => {
                     send_answer(&mut stream, refusal).await?;
                     Err(io::Error::other(format!("{peer:?} is refused: {refusal:?}")))
@@ -139,6 +158,19 @@ impl Listener {
         }
     }
 
+    /// Key by which a client is let in; `None` for members and learners, who need none.
+    fn admit(&self, peer: Peer, asked: Asked) -> Result<Option<IdentityKey>, Answer> {
+        if self.ingress.pool.is_barred(peer) {
+            return Err(Answer::Barred);
+        }
+        let (Peer::Client(session), Asked::Lane(hello)) = (peer, asked) else { return Ok(None) };
+        let by = self.peers.clients.admits(session, hello.voucher.as_ref());
+        if by.is_none() {
+            self.ingress.metrics.cut("not-listed");
+        }
+        by.map(Some).ok_or(Answer::NotListed)
+    }
+
     /// Peer whose key TLS proved.
     fn identify(&self, stream: &PeerStream) -> io::Result<Peer> {
         let connection = stream.get_ref().1;
@@ -149,14 +181,15 @@ impl Listener {
     }
 
     /// Counts the connection with its peer's kind, and serves it until it ends.
-    async fn serve(&self, mut stream: PeerStream, peer: Peer, asked: Asked) {
+    async fn serve(&self, newcomer: Newcomer) {
+        let Newcomer { mut stream, peer, asked, by } = newcomer;
         let kind = if let Peer::Client(_) = peer { &self.clients } else { &self.members };
         if !stream.get_mut().0.move_to(kind) {
             let _ = send_answer(&mut stream, Answer::Full).await;
             return;
         }
         let lane = match (asked, peer) {
-            (Asked::Lane(lane), _) => lane,
+            (Asked::Lane(hello), _) => hello.lane,
             (Asked::Relay(to), Peer::Replica(from)) => return self.relay(stream, from, to).await,
             (Asked::Relay(_), _) => return,
         };
@@ -165,11 +198,23 @@ impl Listener {
             Peer::Replica(_) => self.serve_member(stream, peer, lane).await,
             Peer::Learner(learner) => {
                 let outbox = self.network.admit_learner(learner);
-                self.answer(stream, (peer, learner, lane), outbox).await;
+                self.answer(stream, (peer, learner, lane), outbox, None).await;
             }
             Peer::Client(client) => {
+                let by = by.unwrap_or(client.0);
+                let Some(place) = self.quotas.enter(by) else {
+                    self.ingress.metrics.cut("too-many-sessions");
+                    let _ = send_answer(&mut stream, Answer::Full).await;
+                    return;
+                };
                 let outbox = self.network.admit_client(client);
-                self.answer(stream, (peer, client, lane), outbox).await;
+                tokio::select! {
+                    () = self.answer(stream, (peer, client, lane), outbox, Some(&place)) => {}
+                    () = self.peers.clients.struck_off(by) => {
+                        self.ingress.metrics.cut("not-listed");
+                        tracing::info!(client = %by, "a client was struck off the list: cut");
+                    }
+                }
             }
         }
     }
@@ -222,6 +267,7 @@ impl Listener {
         mut stream: PeerStream,
         (peer, client, lane): (Peer, ClientId, Lane),
         outbox: Arc<Outbox>,
+        place: Option<&SessionPlace>,
     ) {
         let handle = stream.get_ref().0.handle();
         let (_, _place) = self.connected.enter(peer, lane, handle.clone());
@@ -232,7 +278,9 @@ impl Listener {
         let (reader, writer) = tokio::io::split(stream);
         let (metrics, limits) = (&self.ingress.metrics, &self.ingress.limits);
         tokio::select! {
-            cut = self.ingress.read(reader, peer, lane) => {
+            cut = self.ingress.read_some(reader, peer, lane, |content| {
+                place.is_none_or(|place| self.is_within_quota(place, content, &outbox))
+            }) => {
                 tracing::debug!(?peer, %cut, "gone");
             }
             error = drain(&outbox, writer, lane, metrics, limits.write) => {
@@ -243,6 +291,18 @@ impl Listener {
                 tracing::debug!(?peer, "idle for too long");
             }
         }
+    }
+}
+
+impl Listener {
+    /// Refuses a client's frame that exceeds its rate.
+    fn is_within_quota(&self, place: &SessionPlace, content: &Bytes, outbox: &Outbox) -> bool {
+        let is_within = place.charge(content.len());
+        if !is_within && let Some(refusal) = refuse_unchecked(content, OVER_RATE) {
+            self.ingress.metrics.refused("rate");
+            outbox.push(refusal.frame());
+        }
+        is_within
     }
 }
 

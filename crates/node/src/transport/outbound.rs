@@ -3,16 +3,19 @@
 use super::cuts::Cuts;
 use super::emulated::{self, DelayedReader, Ways};
 use super::frames::IngressContext;
-use super::hello::Hello;
+use super::hello::{Answer, Hello, TurnedAway};
 use super::opening::open;
 use super::outbox::{Outbox, drain};
 use super::relay::{Detour, Over, RelayedStream};
 use super::{LEARNER_LANE, Network};
 use crate::metrics::{Metrics, lane_name};
 use crate::tls::Dialer;
+use parking_lot::Mutex;
+use quorate_crypto::Bitmap;
 use quorate_types::{Committee, Lane, Peer, ReplicaId};
 use quorate_wan::Topology;
 use rustls::ClientConfig;
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
@@ -20,6 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_rustls::client::TlsStream;
 
@@ -84,6 +88,48 @@ pub struct Link {
     pub over: Arc<Over>,
     /// Links that a laboratory has cut.
     pub cuts: Cuts,
+    /// What becomes of a client's attempts, for whoever waits for its answers.
+    pub refusals: Option<Arc<Refusals>>,
+}
+
+/// Members that do not let a client in.
+#[derive(Debug)]
+pub struct Refusals {
+    committee: Arc<Committee>,
+    members: Mutex<BTreeSet<ReplicaId>>,
+    reason: watch::Sender<Option<&'static str>>,
+}
+
+impl Refusals {
+    /// No member has refused anything yet.
+    #[must_use]
+    pub fn new(committee: Arc<Committee>) -> Self {
+        Self { committee, members: Mutex::default(), reason: watch::Sender::new(None) }
+    }
+
+    /// Reason that members give, once an honest one must be among them.
+    #[must_use]
+    pub fn reason(&self) -> watch::Receiver<Option<&'static str>> {
+        self.reason.subscribe()
+    }
+
+    fn note(&self, member: ReplicaId, refusal: Option<TurnedAway>) {
+        let refusal = refusal.filter(|refusal| refusal.answer == Answer::NotListed);
+        if !self.committee.contains(member) {
+            return;
+        }
+        let mut members = self.members.lock();
+        let changed = match refusal {
+            Some(_) => members.insert(member),
+            None => members.remove(&member),
+        };
+        if changed {
+            let indices = members.iter().map(|member| member.index());
+            let refusing = Bitmap::from_indices(self.committee.size(), indices);
+            let now = self.committee.includes_honest(&refusing);
+            self.reason.send_replace(now.then_some(Answer::NotListed.refusal()).flatten());
+        }
+    }
 }
 
 impl Link {
@@ -103,12 +149,14 @@ impl Link {
             match connected {
                 Ok(stream) => {
                     reported = false;
+                    self.note_refusal(None);
                     self.report_up();
                     let error = self.serve_directly(stream).await;
                     down_since = Instant::now();
                     self.report_down("lost", &error, &mut reported);
                 }
                 Err(error) => {
+                    self.note_refusal(TurnedAway::of(&error));
                     self.report_down("cannot be reached", &error, &mut reported);
                     if down_since.elapsed() >= DETOUR_AFTER {
                         regained = self.go_over_another().await;
@@ -186,6 +234,10 @@ impl Link {
                 return stream;
             }
         }
+    }
+
+    fn note_refusal(&self, refusal: Option<TurnedAway>) {
+        self.refusals.iter().for_each(|refusals| refusals.note(self.peer, refusal));
     }
 
     /// Writes the queue to a connection until it fails.
@@ -295,7 +347,7 @@ pub fn member_links(
                 peer,
                 address: address.to_owned(),
                 tls: Arc::clone(&tls),
-                hello: Hello { chain: committee.chain(), lane },
+                hello: Hello::new(committee.chain(), lane),
                 outbox,
                 up,
                 replies: answers.cloned(),
@@ -306,6 +358,7 @@ pub fn member_links(
                 detours: relays.iter().filter(|relay| relay.member != peer).cloned().collect(),
                 over,
                 cuts: made_up.cuts.clone(),
+                refusals: None,
             });
         }
     }

@@ -77,7 +77,7 @@ async fn welcome(socket: &TcpListener, acceptor: &TlsAcceptor) -> TlsStream<TcpS
     let (tcp, _) = socket.accept().await.unwrap();
     let mut stream = acceptor.accept(tcp).await.unwrap();
     let lane = hello::receive(&mut stream, CHAIN, Peer::Replica(ReplicaId(1))).await.unwrap();
-    assert_eq!(lane, Ok(Lane::Votes));
+    assert_eq!(lane.map(|hello| hello.lane), Ok(Lane::Votes));
     stream.write_all(&[Answer::Welcome as u8]).await.unwrap();
     stream.flush().await.unwrap();
     stream
@@ -101,7 +101,7 @@ async fn queued_frames_wait_for_the_peer_and_survive_its_restart() {
         peer: ReplicaId(0),
         address: socket.local_addr().unwrap().to_string(),
         tls: Dialer::new(&ours).unwrap().to(theirs.public()).unwrap(),
-        hello: Hello { chain: CHAIN, lane: Lane::Votes },
+        hello: Hello::new(CHAIN, Lane::Votes),
         outbox: Arc::clone(&outbox),
         up: Arc::clone(&up),
         replies: None,
@@ -112,6 +112,7 @@ async fn queued_frames_wait_for_the_peer_and_survive_its_restart() {
         detours: Vec::new(),
         over,
         cuts: Cuts::default(),
+        refusals: None,
     };
     let link = tokio::spawn(link.run());
 

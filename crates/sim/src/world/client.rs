@@ -90,8 +90,10 @@ impl ClientHost {
                     match result {
                         CallResult::Completed(done) => turn.completed.push((operation, done)),
                         CallResult::Overloaded { .. } => turn.overloaded.push(operation),
-                        CallResult::Answered(_) => unreachable!("these clients ask no questions"),
                         CallResult::DiskFull { .. } => unreachable!("these disks have room"),
+                        CallResult::Answered(_) | CallResult::NotAdmitted { .. } => {
+                            unreachable!("these clients ask no questions, and no door judges")
+                        }
                     }
                 }
                 SessionEffect::Query { .. } => unreachable!("these clients ask no questions"),

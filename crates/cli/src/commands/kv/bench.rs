@@ -3,6 +3,7 @@
 use crate::failure::{CommandResult, Failure};
 use crate::output;
 use clap::Args;
+use quorate_crypto::IdentitySecret;
 use quorate_gateway::{ClientConfig, Connection, KvClient};
 use quorate_ledger::kv::{Operation, Step};
 use quorate_report::text::thousands;
@@ -44,11 +45,17 @@ struct Seen {
 }
 
 impl Options {
-    pub(super) async fn run(&self, config: ClientConfig, json: bool) -> CommandResult {
+    pub(super) async fn run(
+        &self,
+        config: ClientConfig,
+        key: Option<&IdentitySecret>,
+        json: bool,
+    ) -> CommandResult {
         let (committee, first) = (&config.committee, config.sessions[0].first);
         let sessions = Connection::new_sessions(committee, first, committee.size());
-        let connection =
-            Connection::open(&ClientConfig { sessions, ..config }).map_err(Failure::run)?;
+        let config = ClientConfig { sessions, ..config };
+        let config = key.map_or(config.clone(), |key| config.vouched_by(key));
+        let connection = Connection::open(&config).map_err(Failure::run)?;
         let store = KvClient::new(connection);
         // The first operation waits for the connections; it is not counted.
         store.execute(&self.operation(0)).await.map_err(super::explain)?;

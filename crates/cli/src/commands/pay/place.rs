@@ -102,13 +102,7 @@ impl Place {
 
     fn secret(&self) -> Result<IdentitySecret, Failure> {
         let path = key_file(self.folder.path());
-        match StoredKeys::read(&path).map_err(Failure::usage)? {
-            StoredKeys::Open(keys) => Ok(keys.identity),
-            StoredKeys::Sealed(sealed) => {
-                let passphrase = passphrase::existing(&path, self.passphrase_file.as_deref())?;
-                Ok(sealed.open(&passphrase).map_err(Failure::usage)?.identity)
-            }
-        }
+        Ok(passphrase::open_keys(&path, self.passphrase_file.as_deref())?.identity)
     }
 }
 

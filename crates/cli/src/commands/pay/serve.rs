@@ -9,6 +9,10 @@ use quorate_gateway::rest::{RestLimits, Token};
 use quorate_gateway::wallet::rest::{router, serve};
 use quorate_gateway::wallet::{PaymentService, Wallet};
 use quorate_node::descriptors::{Demand, Descriptors, raise_limit};
+use quorate_node::http_server::DoorRules;
+use quorate_node::http_tls::{HttpTls, HttpTlsFiles};
+use quorate_node::quotas::{AddressRates, RateLimit};
+use quorate_node::reload::Hangups;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,8 +20,9 @@ use tokio::net::TcpListener;
 
 /// Serve a wallet over HTTP, for tills and shops.
 ///
-/// Whoever shows the token spends the money, and HTTP is not encrypted: keep it on the loopback
-/// interface, or behind a proxy that encrypts. GET /openapi.json describes everything for programs.
+/// Whoever shows the token spends the money. Plain HTTP is for the loopback interface; on any other
+/// address it needs --tls-cert and --tls-key, which are read again on SIGHUP. GET
+/// /openapi.json describes everything for programs.
 ///
 /// Payments that are not finished are sent again at the start. It may be killed at any time.
 #[derive(Debug, Args)]
@@ -34,6 +39,18 @@ pub(super) struct Serve {
     /// Let in everybody who reaches the address, which must be this machine's own (loopback)
     #[arg(long, conflicts_with = "token_file")]
     no_token: bool,
+    /// Certificate chain in PEM, to serve TLS
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Private key of the certificate in PEM, chmod 600
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Take plain HTTP from other machines: for networks that encrypt by themselves
+    #[arg(long, conflicts_with = "tls_cert")]
+    insecure_http: bool,
+    /// Most requests a second from one address of another machine; 0 for any number
+    #[arg(long, default_value_t = 0, value_name = "REQUESTS")]
+    rate: u64,
     /// Time after which a payment is answered as unfinished, in seconds
     #[arg(long, default_value_t = 10, value_name = "SECONDS",
           value_parser = clap::value_parser!(u64).range(1..=3_600))]
@@ -48,10 +65,11 @@ impl Serve {
         let token = self.token_file.as_deref().map(Token::read).transpose();
         let token = token.map_err(Failure::usage)?;
         self.check_listen()?;
+        let rules = self.rules()?;
         let wallet = self.place.open()?;
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        runtime.map_err(Failure::run)?.block_on(self.serve(wallet, token))
+        runtime.map_err(Failure::run)?.block_on(self.serve(wallet, token, rules))
     }
 
     /// Refuses to let everybody in whom a network carries here.
@@ -59,17 +77,38 @@ impl Serve {
         let is_loopback = is_loopback(&self.listen).map_err(|error| {
             Failure::usage(format!("cannot listen on {}: {error}", self.listen))
         })?;
-        if !self.no_token || is_loopback {
+        if is_loopback {
             return Ok(());
         }
-        Err(Failure::usage(format!(
-            "--no-token lets everybody spend who reaches {}: listen on 127.0.0.1, or name a \
-             --token-file",
-            self.listen
-        )))
+        if self.no_token {
+            return Err(Failure::usage(format!(
+                "--no-token lets everybody spend who reaches {}: listen on 127.0.0.1, or name a \
+                 --token-file",
+                self.listen
+            )));
+        }
+        if self.tls_cert.is_none() && !self.insecure_http {
+            return Err(Failure::usage(format!(
+                "--listen {} would carry the token over a network in clear: name --tls-cert and \
+                 --tls-key, listen on 127.0.0.1, or say --insecure-http where the network encrypts by \
+                 itself",
+                self.listen
+            )));
+        }
+        Ok(())
     }
 
-    async fn serve(&self, wallet: Wallet, token: Option<Token>) -> CommandResult {
+    fn rules(&self) -> Result<DoorRules, Failure> {
+        let files = self.tls_cert.clone().zip(self.tls_key.clone());
+        let files = files.map(|(cert, key)| HttpTlsFiles { cert, key });
+        Ok(DoorRules {
+            tls: files.map(HttpTls::load).transpose().map_err(Failure::usage)?,
+            rates: AddressRates::new(RateLimit { per_second: self.rate }),
+            ..DoorRules::default()
+        })
+    }
+
+    async fn serve(&self, wallet: Wallet, token: Option<Token>, rules: DoorRules) -> CommandResult {
         let network = wallet.network();
         let authorities = network.committee().size() * usize::from(network.shards());
         let demand = Demand::of_gateway(authorities);
@@ -84,9 +123,16 @@ impl Serve {
         if self.json {
             output::json(&json!({ "address": address, "unfinished": unfinished }));
         } else {
-            output::line(&format!("http://{address}; {unfinished} unfinished payments sent again"));
+            let scheme = if rules.tls.is_some() { "https" } else { "http" };
+            output::line(&format!(
+                "{scheme}://{address}; {unfinished} unfinished payments sent again"
+            ));
         }
-        serve(listener, pages, limits).await;
+        if let Some(tls) = rules.tls.clone() {
+            let hangups = Hangups::listen().map_err(Failure::run)?;
+            tokio::spawn(hangups.reload("certificate", move || tls.reload()));
+        }
+        serve(listener, pages, limits, rules).await;
         Ok(())
     }
 }

@@ -50,7 +50,11 @@ impl Shop {
         headers: &[(&str, &str)],
         body: String,
     ) -> (StatusCode, Value) {
+        let json = (method == Method::POST).then_some(("Content-Type", "application/json"));
         let mut request = Request::builder().method(method).uri(path);
+        if let Some((name, value)) = json {
+            request = request.header(name, value);
+        }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

@@ -2,7 +2,9 @@
 
 use super::Notes;
 use super::source::Source;
+use crate::clients::{ClientPolicy, ClientsFile};
 use crate::config::NodeConfig;
+use crate::http_tls::HttpTls;
 use crate::keys::{self, Origin};
 use crate::marker::Marker;
 use crate::metrics::Disk;
@@ -69,6 +71,20 @@ fn check_passphrase(source: &Source, config: &NodeConfig, keys: &StoredKeys, not
         .and_then(|passphrase| sealed.open(&passphrase).map_err(|error| error.to_string()));
     if let Err(problem) = opened {
         notes.error(place, problem, "");
+    }
+}
+
+/// The list of clients, and the certificate of the HTTP doors.
+pub(super) fn doors(source: &Source, config: &NodeConfig, notes: &mut Notes) {
+    if config.clients == ClientPolicy::Listed
+        && let Some(Err(error)) = config.clients_file.as_deref().map(ClientsFile::load)
+    {
+        let hint =
+            "a section [[clients]] with a `key` for each; an empty file lets in gateways alone";
+        notes.error(source.at("", "clients_file"), error.to_string(), hint);
+    }
+    if let Some(Err(error)) = config.tls_files().map(HttpTls::load) {
+        notes.error(source.at("", "tls_cert"), error.to_string(), "");
     }
 }
 

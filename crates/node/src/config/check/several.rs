@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 type Shared = (&'static str, fn(&NodeConfig) -> String);
 
 /// Settings that every member must say alike.
-const SHARED: [Shared; 8] = [
+const SHARED: [Shared; 9] = [
     ("service", |c| c.service.clone()),
+    ("clients", |c| c.clients.to_string()),
     ("protocol", |c| c.replica.protocol.to_string()),
     ("leader_reputation", |c| c.replica.leader_reputation.to_string()),
     ("execution_certificates", |c| c.replica.execution_certificates.to_string()),

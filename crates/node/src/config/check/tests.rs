@@ -442,3 +442,14 @@ fn the_texts_problems_are_found_without_looking_around() {
     net.edit(&net.config(0), "timeout_ms", "timeout");
     assert_eq!(problems(&net.config(0)).len(), 1);
 }
+
+#[test]
+fn a_list_of_clients_and_a_certificate_are_read() {
+    let list = Net::one_after("clients = \"open\"", "clients = \"listed\"");
+    assert!(list.problem.contains("cannot read list of clients"), "{}", list.problem);
+    let net = Net::new();
+    net.edit(&net.config(0), "# tls_cert = \"cert.pem\"", "tls_cert = \"absent.pem\"");
+    net.edit(&net.config(0), "# tls_key = \"cert.key\"", "tls_key = \"absent.key\"");
+    let certificate = one(net.check(0));
+    assert!(certificate.problem.contains("absent.pem"), "{}", certificate.problem);
+}

@@ -14,9 +14,9 @@
 use crate::failure::Failure;
 use quorate_crypto::{KeyFile, KeyFileError, Passphrase, SealCost, SecretFile, StoredKeys};
 use quorate_ledger::keygen::KeyGeneration;
-use quorate_node::NodeConfig;
 use quorate_node::config::read_committee_file;
 use quorate_node::testnet::{committee_text, system_random};
+use quorate_node::{ClientPolicy, NodeConfig};
 use quorate_types::CommitteeFile;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -127,6 +127,8 @@ impl Place {
             follow_only: false,
             learner: false,
             learners: Vec::new(),
+            // Its steps come from members, each through a client of its own.
+            clients: ClientPolicy::Open,
             ..founding.clone()
         };
         config.replica.execution_certificates = false;

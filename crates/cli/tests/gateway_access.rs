@@ -1,0 +1,275 @@
+//! Who gets in at the HTTP doors of real validators, and whether it can be read on the way.
+
+mod common;
+
+use common::door::{Answer, Door, open_gateway, open_gateway_to_all};
+use common::{Net, TIMEOUT, edit, json, quorate, stderr, stdout, wait_for};
+use quorate_node::ports::free_ports;
+use rustix::process::{Pid, Signal, kill_process};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use serde_json::Value;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tls").join(name)
+}
+
+/// Puts a certificate and its key beside a configuration.
+fn install(config: &Path, name: &str) {
+    let key = config.with_file_name("cert.key");
+    fs::copy(fixture(&format!("{name}.pem")), config.with_file_name("cert.pem")).expect("copied");
+    fs::copy(fixture(&format!("{name}.key")), &key).expect("copied");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("set");
+}
+
+fn use_tls(config: &Path) {
+    install(config, "first");
+    edit(config, "# tls_cert = \"cert.pem\"", "tls_cert = \"cert.pem\"");
+    edit(config, "# tls_key = \"cert.key\"", "tls_key = \"cert.key\"");
+}
+
+fn hang_up(net: &Net) {
+    let process = net.processes.id(0).expect("it runs").cast_signed();
+    kill_process(Pid::from_raw(process).expect("a process"), Signal::HUP).expect("told");
+}
+
+fn address() -> String {
+    format!("127.0.0.1:{}", free_ports(1).expect("a free port"))
+}
+
+/// Asks as a browser that trusts this certificate alone does.
+fn ask_over_tls(trusted: &str, address: &str, request: &str) -> io::Result<String> {
+    let mut roots = RootCertStore::empty();
+    let trusted = CertificateDer::from_pem_file(fixture(trusted)).expect("a certificate");
+    roots.add(trusted).expect("a certificate");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .expect("the one version")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("127.0.0.1").expect("an address");
+    let connection = ClientConnection::new(Arc::new(config), name).expect("a client");
+    let tcp = TcpStream::connect(address)?;
+    tcp.set_read_timeout(Some(TIMEOUT))?;
+    let mut stream = StreamOwned::new(connection, tcp);
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+fn request(method: &str, path: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\
+         Content-Length: {length}\r\n\r\n{body}"
+    )
+}
+
+#[test]
+fn doors_speak_tls_and_take_a_new_certificate_without_a_restart() {
+    let gateway = address();
+    let net = Net::start_with(1, "ed25519", &["--service", "kv"], |configs| {
+        open_gateway_to_all(&configs[0], &gateway);
+        use_tls(&configs[0]);
+        edit(&configs[0], "http_tls = false", "http_tls = true");
+    });
+    let put = request("PUT", "/v1/kv/colour", "green");
+    let get = request("GET", "/v1/kv/colour?consistency=linearizable", "");
+    let written = wait_for("the gateway to write", || {
+        ask_over_tls("first.pem", &gateway, &put).ok().filter(|it| it.contains("200 OK"))
+    });
+    assert!(written.contains("\"height\":"), "{written}");
+    let read = ask_over_tls("first.pem", &gateway, &get).expect("an answer");
+    assert!(read.ends_with("green"), "{read}");
+    let status = ask_over_tls("first.pem", &net.http[0], &request("GET", "/status", ""));
+    assert!(status.expect("an answer").contains("\"uptime_s\""));
+    assert!(ask_over_tls("second.pem", &gateway, &get).is_err(), "another certificate");
+    for door in [&gateway, &net.http[0]] {
+        let mut plain = TcpStream::connect(door).expect("a door");
+        plain.set_read_timeout(Some(TIMEOUT)).expect("set");
+        plain.write_all(get.as_bytes()).expect("sent");
+        let mut answer = Vec::new();
+        // It may also be reset.
+        let _ = plain.read_to_end(&mut answer);
+        assert!(!answer.starts_with(b"HTTP/"), "plain HTTP is answered");
+    }
+    let config = &net.configs[0];
+    install(config, "second");
+    hang_up(&net);
+    for door in [&gateway, &net.http[0]] {
+        wait_for("the new certificate", || ask_over_tls("second.pem", door, &get).ok());
+    }
+    fs::write(config.with_file_name("cert.pem"), "no certificate").expect("written");
+    hang_up(&net);
+    wait_for("the refusal in the log", || {
+        net.processes.log_tail(0, 50).contains("holds no certificate in PEM").then_some(())
+    });
+    let read = ask_over_tls("second.pem", &gateway, &get).expect("the former stays");
+    assert!(read.ends_with("green"), "{read}");
+}
+
+#[test]
+fn a_door_to_other_machines_is_not_opened_in_clear() {
+    let place = tempfile::tempdir().expect("a folder");
+    let folder = place.path().join("net");
+    let made = quorate(&["testnet", folder.to_str().expect("plain"), "--service", "kv"]);
+    assert!(made.status.success(), "{}", stderr(&made));
+    let config = folder.join("validator-0/config.toml");
+    open_gateway(&config, "0.0.0.0:0");
+    let refused = |reason: &str| {
+        let output = quorate(&["run", "--config", config.to_str().expect("plain")]);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains(reason), "{}", stderr(&output));
+    };
+    refused("would carry tokens and data over a network in clear: set tls_cert and tls_key");
+    use_tls(&config);
+    edit(&config, "gateway_open = false", "gateway_open = true");
+    refused("lets everybody write who reaches it");
+    edit(&config, "gateway_open = true", "gateway_open = false");
+    fs::copy(fixture("second.key"), config.with_file_name("cert.key")).expect("copied");
+    refused("cert.key are refused");
+    edit(&config, "tls_cert = \"cert.pem\"", "# tls_cert = \"cert.pem\"");
+    refused("name a certificate (tls_cert) and its key (tls_key) together");
+    let token = place.path().join("token");
+    fs::write(&token, "a-token-of-some-length\n").expect("written");
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).expect("set");
+    let token = token.to_str().expect("plain");
+    let serve = ["pay", "serve", "-w", "no-wallet", "--token-file", token, "--listen", "0.0.0.0:0"];
+    let said = stderr(&quorate(&serve));
+    assert!(said.contains("--insecure-http") && said.contains("--tls-cert"), "{said}");
+    let said = stderr(&quorate(&[&serve[..], &["--insecure-http"]].concat()));
+    assert!(!said.contains("--tls-cert"), "{said}");
+}
+
+fn ask_as(door: &Door, token: &str, method: &str, path: &str, body: &str) -> Answer {
+    let lines = format!("Host: {}\r\nAuthorization: Bearer {token}\r\n", door.address);
+    door.ask_with(&lines, method, path, body)
+}
+
+fn add_user(file: &str, name: &str, rights: &str, prefix: &str) -> String {
+    let options = ["--rights", rights, "--prefix", prefix];
+    let made = json(&[&["kv", "--json", "token", "add", file, name], &options[..]].concat());
+    made["token"].as_str().expect("a token").to_owned()
+}
+
+/// A validator alone, with a gateway that asks for tokens.
+fn alone(prepare: impl FnOnce(&Path)) -> (Net, Door) {
+    let door = Door { address: address(), token: None };
+    let net = Net::start_with(1, "ed25519", &["--service", "kv"], |configs| {
+        open_gateway(&configs[0], &door.address);
+        prepare(&configs[0]);
+    });
+    wait_for("the gateway to be open", || TcpStream::connect(&door.address).ok());
+    wait_for("the gateway to be connected", || {
+        (door.get("/v1/status").json(200)["members_connected"] == 1).then_some(())
+    });
+    (net, door)
+}
+
+#[test]
+fn users_do_what_their_tokens_are_for() {
+    let mut tokens = Vec::new();
+    let mut file = String::new();
+    let (net, door) = alone(|config| {
+        file = config.with_file_name("tokens.toml").to_str().expect("plain").to_owned();
+        tokens.push(add_user(&file, "till", "write", "till/"));
+        tokens.push(add_user(&file, "auditor", "read", ""));
+        let line = "gateway_tokens_file = \"tokens.toml\"";
+        edit(config, &format!("# {line}"), line);
+    });
+    let [till, auditor] = [&tokens[0], &tokens[1]];
+    let listed = stdout(&quorate(&["kv", "token", "list", &file]));
+    assert_eq!(listed, "till\twrite\ttill/\nauditor\tread\t\n");
+    assert!(!fs::read_to_string(&file).expect("a file").contains(&**till), "hashes alone");
+    assert_eq!(door.ask("PUT", "/v1/kv/till%2Fa", "1").status, 401);
+    assert_eq!(ask_as(&door, &"0".repeat(64), "GET", "/v1/kv/till%2Fa", "").status, 401);
+    rights_of_a_till(&door, till);
+    rights_of_an_auditor(&door, auditor);
+    let removed = quorate(&["kv", "token", "remove", &file, "till"]);
+    assert!(removed.status.success(), "{}", stderr(&removed));
+    hang_up(&net);
+    wait_for("the till to be shut out", || {
+        (ask_as(&door, till, "GET", "/v1/kv/till%2Fa", "").status == 401).then_some(())
+    });
+    ask_as(&door, auditor, "GET", "/v1/kv?consistency=linearizable", "").json(200);
+}
+
+fn rights_of_a_till(door: &Door, till: &str) {
+    let ask = |method, path, body| ask_as(door, till, method, path, body);
+    ask("PUT", "/v1/kv/till%2Fa", "1").json(200);
+    let read = ask("GET", "/v1/kv/till%2Fa?consistency=linearizable", "");
+    assert_eq!((read.status, &*read.text()), (200, "1"));
+    let within = "[{\"op\":\"put\",\"key\":\"74696c6c2f62\",\"value\":\"32\"}]";
+    ask("POST", "/v1/batch", within).json(200);
+    let reason = |answer: Value| answer["error"].as_str().expect("a reason").to_owned();
+    let beyond = "[{\"op\":\"put\",\"key\":\"74696c6c2f62\",\"value\":\"32\"},\
+                   {\"op\":\"get\",\"key\":\"6f74686572\"}]";
+    for (method, path, body) in [
+        ("PUT", "/v1/kv/other", "1"),
+        ("DELETE", "/v1/kv/other", ""),
+        ("GET", "/v1/kv/other", ""),
+        ("GET", "/v1/kv/other?consistency=linearizable", ""),
+        ("POST", "/v1/batch", beyond),
+        ("GET", "/v1/kv", ""),
+        ("GET", "/v1/kv?consistency=linearizable&from=74", ""),
+        ("PUT", "/v1/kv/till%2Fa?receipt=true", "2"),
+    ] {
+        let said = reason(ask(method, path, body).json(403));
+        assert!(said.contains("the token of 'till' is for 'write' on keys"), "{said}");
+    }
+    let said = reason(ask("GET", "/v1/kv", "").json(403));
+    let range = said.split("within ").nth(1).expect("what to ask for");
+    let listed = ask("GET", &format!("/v1/kv?consistency=linearizable&{range}"), "").json(200);
+    assert_eq!(listed["entries"].as_array().map(Vec::len), Some(2), "{listed}");
+}
+
+fn rights_of_an_auditor(door: &Door, auditor: &str) {
+    let ask = |method, path, body| ask_as(door, auditor, method, path, body);
+    let read = ask("GET", "/v1/kv/till%2Fa?consistency=linearizable", "");
+    assert_eq!((read.status, &*read.text()), (200, "1"), "as it was");
+    for (method, path, body) in [
+        ("PUT", "/v1/kv/till%2Fa", "9"),
+        ("PUT", "/v1/kv/till%2Fa?expected=31", "9"),
+        ("DELETE", "/v1/kv/till%2Fa", ""),
+        ("POST", "/v1/batch", "[{\"op\":\"delete\",\"key\":\"6b\"}]"),
+    ] {
+        let said = ask(method, path, body).json(403)["error"].to_string();
+        assert!(said.contains("nothing may be changed with it"), "{said}");
+    }
+    ask("POST", "/v1/batch", "[{\"op\":\"get\",\"key\":\"6b\"}]").json(200);
+}
+
+#[test]
+fn a_gateway_of_which_nothing_is_said_asks_for_a_token_that_it_makes() {
+    let mut file = PathBuf::new();
+    let (_net, door) = alone(|config| file = config.with_file_name("gateway.token"));
+    assert_eq!(door.ask("PUT", "/v1/kv/a", "1").status, 401);
+    let mode = fs::metadata(&file).expect("a token").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let token = fs::read_to_string(&file).expect("a token");
+    ask_as(&door, token.trim_end(), "PUT", "/v1/kv/a", "1").json(200);
+}
+
+/// A page can send a form or text without asking; tools of Ethereum send JSON.
+#[test]
+fn json_rpc_takes_json_alone() {
+    let net = Net::start_with(1, "ed25519", &["--service", "evm"], |_| {});
+    let door = Door { address: net.gateways[0].clone(), token: None };
+    wait_for("JSON-RPC to be open", || TcpStream::connect(&door.address).ok());
+    let call = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"eth_chainId\",\"params\":[]}";
+    let host = format!("Host: {}\r\n", door.address);
+    for kind in ["text/plain", "application/x-www-form-urlencoded"] {
+        let lines = format!("{host}Content-Type: {kind}\r\n");
+        assert_eq!(door.ask_plainly(&lines, "POST", "/", call).status, 415, "{kind}");
+    }
+    assert_eq!(door.ask("POST", "/", call).json(200)["result"], "0x1e5a");
+}
