@@ -13,7 +13,7 @@ use bytes::Bytes;
 use quorate_consensus as consensus;
 use quorate_crypto::{Digest, IdentityKey, Share, Signature, hash, verify_batch};
 use quorate_types::executed::{CertifiedReply, ExecutionCertificate};
-use quorate_types::service::{Admission, Operation, Preparation};
+use quorate_types::service::{Admission, Operation, Preparation, REASON_BYTES_MAX};
 use quorate_types::{
     BlockId, Body, BodyRef, Committee, Height, Manifest, Peer, Rejected, ReplicaId, Reply, Request,
     Verified, Verify,
@@ -100,9 +100,6 @@ pub struct Verifier {
     /// The service's judgement of what clients send, where it is asked ahead of the order.
     admission: Option<Arc<dyn Admission>>,
 }
-
-/// Most bytes of a reason that goes to a client.
-const REASON_BYTES_MAX: usize = 256;
 
 /// The digests of what was checked, the oldest forgotten first.
 #[derive(Debug, Default)]

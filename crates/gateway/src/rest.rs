@@ -29,10 +29,11 @@ mod receipts;
 pub(crate) mod server;
 #[cfg(test)]
 mod tests;
+mod token;
 mod tokens;
 
-pub use access::{Token, TokenError};
 pub use server::{Access, Gateway, GatewayConfig, GatewayError};
+pub use token::{Token, TokenError};
 pub use tokens::{Grant, Rights, TokensFile, User, Users};
 
 use crate::KvClient;

@@ -10,65 +10,14 @@
 //! the service, which is asked again when an operation is executed.
 
 use crate::config::read_toml;
-use crate::{ConfigError, NodeConfig};
+use crate::{ClientPolicy, ConfigError, NodeConfig};
 use quorate_crypto::IdentityKey;
 use quorate_types::{ChainId, ClientId, Committee, Voucher};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 use tokio::sync::watch;
-
-/// Clients whose requests and queries a member takes. Every member says the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ClientPolicy {
-    /// Any client that has the committee file.
-    #[default]
-    Open,
-    /// Clients in a file that each member has.
-    Listed,
-    /// Any client, for what the service admits
-    /// ([`Admission`](quorate_types::service::Admission)).
-    Service,
-}
-
-impl ClientPolicy {
-    /// One line that says who may write and read.
-    #[must_use]
-    pub const fn meaning(self) -> &'static str {
-        match self {
-            Self::Open => "any client may write and read",
-            Self::Listed => "listed clients alone may write and read",
-            Self::Service => "any client may write and read what the service admits",
-        }
-    }
-}
-
-impl fmt::Display for ClientPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Open => "open",
-            Self::Listed => "listed",
-            Self::Service => "service",
-        })
-    }
-}
-
-impl FromStr for ClientPolicy {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "open" => Ok(Self::Open),
-            "listed" => Ok(Self::Listed),
-            "service" => Ok(Self::Service),
-            other => Err(format!("'{other}' is none of 'open', 'listed' and 'service'")),
-        }
-    }
-}
 
 /// A list of clients, as its file states it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

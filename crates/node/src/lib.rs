@@ -10,6 +10,7 @@
 
 mod certificates;
 pub mod client;
+mod client_policy;
 pub mod clients;
 mod clock;
 pub mod config;
@@ -45,7 +46,8 @@ pub mod transport;
 pub mod validator;
 
 pub use client::{Client, Completion, NotTaken};
-pub use clients::{ClientDoor, ClientPolicy, ClientsFile, ListedClient};
+pub use client_policy::ClientPolicy;
+pub use clients::{ClientDoor, ClientsFile, ListedClient};
 pub use config::{ConfigError, LogFormat, LogLevel, NodeConfig};
 pub use error::{NodeError, PassphraseFileError};
 pub use quorate_engine::{

@@ -18,7 +18,7 @@
 //! A failed write, a halt or a panic of any thread stops everything, with the reason as the error.
 //! A write that finds no room waits ([`Room`]).
 
-use crate::clients::{ClientDoor, ClientPolicy};
+use crate::clients::ClientDoor;
 use crate::clock::{Clock, WallClock};
 use crate::config::{LogFormat, LogLevel, LogSettings};
 use crate::connections::ConnectionLimits;
@@ -46,7 +46,7 @@ use crate::transport::frames::IngressContext;
 use crate::transport::inbound::{Listener, Peers};
 use crate::transport::outbound::{MadeUp, OnConnect, member_links};
 use crate::transport::{Limits, Network};
-use crate::{NodeConfig, NodeError, execution, keys, room};
+use crate::{ClientPolicy, NodeConfig, NodeError, execution, keys, room};
 use arc_swap::ArcSwap;
 use crossbeam_channel::{Receiver, Sender, bounded, select, unbounded};
 use quorate_crypto::KeyFile;
@@ -423,7 +423,6 @@ impl Validator {
         room::spawn(&mut threads, "log", &room, move || log_thread.run())?;
         let stored = snapshots.clone();
         threads.spawn("read", move || Ok(read_back(&reader, &stored, &reads, &answers)?))?;
-        let sink = Arc::new(events.clone());
         let worker = ExecutionWorker {
             executor,
             snapshots: snapshots.clone(),
@@ -435,11 +434,8 @@ impl Validator {
         spawn_execution(&mut threads, worker, tasks, events.clone())?;
         spawn_snapshots(&mut threads, (snapshots, room), jobs_in, writing, events.clone())?;
         self.threads = threads.handles;
-        let on_connect: OnConnect = Arc::new(move |member| {
-            events.answer(Event::Connected(member));
-        });
-        let ingress = IngressContext::new(pool, sink, metrics, limits);
-        self.start_network(origin, ingress, sockets, &on_connect)?;
+        let ingress = IngressContext::new(pool, Arc::new(events.clone()), metrics, limits);
+        self.start_network(origin, ingress, sockets, events)?;
         self.shown.healthy.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -459,8 +455,11 @@ impl Validator {
         origin: &Origin,
         ingress: IngressContext,
         sockets: Sockets,
-        on_connect: &OnConnect,
+        events: EventSender,
     ) -> Result<(), NodeError> {
+        let on_connect: OnConnect = Arc::new(move |member| {
+            events.answer(Event::Connected(member));
+        });
         let network = Arc::clone(&self.shown.network);
         let ingress = ingress.beside(&network);
         let dialer = tls::Dialer::new(&origin.keys.identity)?;
@@ -475,7 +474,7 @@ impl Validator {
         for mut link in member_links(&network, committee, &dialer, limits, &made_up, answers)? {
             // What a member is shown goes in this lane.
             if link.hello.lane == Lane::Consensus {
-                link.on_connect = Some(Arc::clone(on_connect));
+                link.on_connect = Some(Arc::clone(&on_connect));
             }
             runtime.spawn(link.run());
         }

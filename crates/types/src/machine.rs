@@ -214,8 +214,8 @@ pub enum Event<M> {
         /// Message, checked by its `verify`.
         message: Verified<M>,
     },
-    /// The connection to a member is up, for the first time or again: what was sent to it before may
-    /// be lost.
+    /// The connection to a member is up, for the first time or again: what was sent to it before
+    /// may be lost.
     Connected(ReplicaId),
     /// Wall clock at [`Time`] zero, in milliseconds since the Unix epoch, when it is no longer what
     /// it was: the host was suspended, so that its time stood still, or its clock was set.

@@ -12,6 +12,9 @@ use quorate_crypto::{Digest, hash};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
+/// Most bytes of a reason that goes to a client.
+pub const REASON_BYTES_MAX: usize = 256;
+
 /// One operation with what a service may know of its origin.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation<'a> {

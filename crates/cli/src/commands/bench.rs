@@ -130,9 +130,9 @@ pub(crate) struct Options {
     /// repeated
     #[arg(long, value_name = "I@T+D")]
     pause: Vec<Pause>,
-    /// Have strangers fill the doors of validator I from T seconds into the measured window on: 4,000
-    /// idle connections at each, half of those over HTTP with a request that never ends, and 1,500
-    /// TLS handshakes that stop; may be repeated
+    /// Have strangers fill the doors of validator I from T seconds into the measured window on:
+    /// 4,000 idle connections at each, half of those over HTTP with a request that never ends, and
+    /// 1,500 TLS handshakes that stop; may be repeated
     #[arg(long, value_name = "I@T")]
     crowd: Vec<At>,
     /// Descriptors that a validator may have open; by default as many as this command may

@@ -4,8 +4,8 @@
 //! decided. A file of users holds hashes of tokens that are 32 random bytes each: whoever reads it
 //! cannot show one.
 
-use super::access::{Token, TokenError, refuse_shared};
 use super::failure::Failure;
+use super::token::{Token, TokenError, refuse_shared};
 use arc_swap::ArcSwap;
 use axum::http::{HeaderMap, StatusCode};
 use bytes::Bytes;

@@ -13,7 +13,7 @@ use alloy_primitives::{B256, Bytes, U256, keccak256};
 use alloy_rlp::BufMut;
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::Outcome;
-use quorate_types::service::{State, StateError};
+use quorate_types::service::{REASON_BYTES_MAX, State, StateError};
 use revm::context::result::{EVMError, ExecutionResult, InvalidTransaction};
 use revm::context::{BlockEnv, CfgEnv, Context, ContextTr, TxEnv};
 use revm::context_interface::block::BlobExcessGasAndPrice;
@@ -25,9 +25,6 @@ use std::sync::Arc;
 
 /// The rules: those of Prague, from the first block on.
 pub(super) const RULES: SpecId = SpecId::PRAGUE;
-
-/// Bytes of a revert's reason that a result carries.
-const REASON_BYTES_MAX: usize = 256;
 
 /// Environment of a block's transactions, known before any of them is executed.
 #[derive(Clone, Debug)]

@@ -207,7 +207,9 @@ fn settings_are_one_flat_table() {
 }
 
 fn accepts(section: &Section, field: &str, value: toml::Value) -> Result<(), String> {
-    let config = NodeConfig { comparison: true, ..with_address() };
+    // A certificate and its key come together, and `http_tls` needs both.
+    let (tls_cert, tls_key) = (Some("cert.pem".into()), Some("cert.key".into()));
+    let config = NodeConfig { comparison: true, tls_cert, tls_key, ..with_address() };
     let mut table = toml::Table::try_from(config).unwrap();
     let place = match section.name {
         "" => &mut table,

@@ -2,7 +2,8 @@
 
 use super::Notes;
 use super::source::Source;
-use crate::clients::{ClientPolicy, ClientsFile};
+use crate::ClientPolicy;
+use crate::clients::ClientsFile;
 use crate::config::NodeConfig;
 use crate::http_tls::HttpTls;
 use crate::keys::{self, Origin};
