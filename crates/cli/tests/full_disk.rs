@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::door::{Answer, Door, open_gateway};
+use common::door::{Answer, Door, open_gateway_to_all};
 use common::mounts::{Ballast, free, mount, with_own_mounts};
 use common::{Net, TIMEOUT, edit, json, wait_for};
 use quorate_node::ports::free_ports;
@@ -34,7 +34,7 @@ fn committee(data: impl Fn(usize) -> Option<String>) -> (Net, Vec<Door>) {
         for (index, (config, door)) in configs.iter().zip(&doors).enumerate() {
             edit(config, "retention_bytes = 1073741824", "retention_bytes = 4194304");
             edit(config, "snapshot_every = 1024", "snapshot_every = 32");
-            open_gateway(config, &door.address);
+            open_gateway_to_all(config, &door.address);
             if let Some(folder) = data(index) {
                 edit(config, "data_dir = \"data\"", &format!("data_dir = \"{folder}\""));
             }

@@ -23,8 +23,12 @@ fn fixture(name: &str) -> PathBuf {
 
 /// Puts a certificate and its key beside a configuration.
 fn install(config: &Path, name: &str) {
-    let key = config.with_file_name("cert.key");
     fs::copy(fixture(&format!("{name}.pem")), config.with_file_name("cert.pem")).expect("copied");
+    install_key(config, name);
+}
+
+fn install_key(config: &Path, name: &str) {
+    let key = config.with_file_name("cert.key");
     fs::copy(fixture(&format!("{name}.key")), &key).expect("copied");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("set");
 }
@@ -135,7 +139,7 @@ fn a_door_to_other_machines_is_not_opened_in_clear() {
     edit(&config, "gateway_open = false", "gateway_open = true");
     refused("lets everybody write who reaches it");
     edit(&config, "gateway_open = true", "gateway_open = false");
-    fs::copy(fixture("second.key"), config.with_file_name("cert.key")).expect("copied");
+    install_key(&config, "second");
     refused("cert.key are refused");
     edit(&config, "tls_cert = \"cert.pem\"", "# tls_cert = \"cert.pem\"");
     refused("name a certificate (tls_cert) and its key (tls_key) together");
