@@ -37,6 +37,8 @@ fn what_carries_bodies_blocks_or_state_never_goes_before_votes() {
         FrameTag::CertifiedReply,
         FrameTag::Query,
         FrameTag::QueryResponse,
+        FrameTag::OwnSignatures,
+        FrameTag::NotAdmitted,
     ];
     for tag in FrameTag::all() {
         let content = [tag.number()];

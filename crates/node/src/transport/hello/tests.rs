@@ -62,7 +62,7 @@ async fn members_alone_are_relayed() {
     let chain = ChainId([7; 32]);
     let ask = Ask { chain, to: ReplicaId(0x0102) };
     let bytes = ask.encode();
-    assert_eq!((&bytes[..9], &bytes[41..]), (&b"quorate\x02\x10"[..], &[2, 1][..]));
+    assert_eq!((&bytes[..9], &bytes[41..]), (&b"quorate\x03\x10"[..], &[2, 1][..]));
     let heard = async |chain, peer| receive_asked(&mut &bytes[..], chain, peer).await.unwrap();
     let member = Peer::Replica(ReplicaId(0));
     assert_eq!(heard(chain, member).await, Ok(Asked::Relay(ReplicaId(0x0102))));
