@@ -138,8 +138,8 @@ fn a_clone_signs_nothing_and_stops_the_original() {
     let why = stopped.witnesses.contradiction;
     assert!(why.contains("another holder of the key runs"), "{why}");
     let http = format!("127.0.0.1:{ports}");
-    let waits = wait_for("the clone to wait", || look(&http));
-    assert_eq!((waits.witnesses.state.as_str(), waits.witnesses.answered), ("waiting", 0));
+    let waits = wait_witnesses(&http, "waiting");
+    assert_eq!(waits.witnesses.answered, 0);
     wait_for("the others to name it", || {
         let named = |config: &PathBuf| {
             let said = log_of(config);
