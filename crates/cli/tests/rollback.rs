@@ -131,7 +131,7 @@ fn a_clone_signs_nothing_and_stops_the_original() {
     let listen = format!("listen = \"127.0.0.1:{}\"", ports + 1);
     let text = fs::read_to_string(&config).expect("a file");
     fs::write(&config, format!("{listen}\n{text}")).expect("written");
-    let _clone = processes(&[config.clone()]);
+    let _clone = processes(std::slice::from_ref(&config));
 
     let stopped = wait_witnesses(&net.http[3], "contradicted");
     assert!(!stopped.config.signs, "{stopped:?}");
