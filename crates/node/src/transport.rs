@@ -108,8 +108,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Limits of one client: of places a quarter, or `SESSIONS_LEAST`, for whoever has several
-    /// sessions.
+    /// Limits of one client: of places a quarter, or eight, for whoever has several sessions.
     #[must_use]
     pub fn each_client(&self) -> ClientLimits {
         ClientLimits {
