@@ -144,10 +144,11 @@ impl OwnSignatures {
     }
 
     /// Weight of others without whose word nothing is signed (★): `weak`, so that an honest one is
-    /// among them, or all there are.
+    /// among them; or as much as answers without the faulty ones, where this member weighs so much
+    /// that the others are fewer.
     fn needed(&self) -> u64 {
-        let own = self.committee.weight(self.id);
-        self.committee.weak().min(self.committee.weights().total() - own)
+        let others = self.committee.weights().total() - self.committee.weight(self.id);
+        self.committee.weak().min(others.saturating_sub(self.committee.faulty_max()))
     }
 
     fn clear_if_answered(&mut self) {
