@@ -39,6 +39,7 @@ pub mod quotas;
 pub mod reading;
 pub mod reload;
 mod room;
+mod shutdown;
 pub mod testnet;
 mod threads;
 pub mod tls;
@@ -54,7 +55,8 @@ pub use quorate_engine::{
     CallResult, ClientConfig, Completed, LearnerAddress, NoLearnerAddress, SessionSpec,
 };
 pub use reading::{Reading, ReadingError};
+pub use shutdown::Shutdown;
 pub use testnet::{
     ExistingKeys, ExistingKeysError, NewLearner, Testnet, TestnetError, TestnetPlan,
 };
-pub use validator::{Shutdown, Validator, init_logging, run};
+pub use validator::{Validator, init_logging, run};

@@ -1,4 +1,5 @@
 use super::*;
+use quorate_storage::StorageError;
 
 fn threads() -> (Threads, Receiver<NodeError>) {
     let (failed, failures) = unbounded();

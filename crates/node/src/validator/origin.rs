@@ -1,0 +1,188 @@
+//! What a validator starts from: its configuration, committee and keys.
+
+use super::stores::Stores;
+use crate::clients::ClientDoor;
+use crate::clock::{Clock, WallClock};
+use crate::health::Health;
+use crate::http::{Shown, Summary};
+use crate::http_server::DoorRules;
+use crate::http_tls::HttpTls;
+use crate::metrics::{Identity, Metrics};
+use crate::quotas::{AddressRates, RateLimit};
+#[cfg(feature = "liar")]
+use crate::threads::Threads;
+use crate::transport::Network;
+use crate::{ClientPolicy, NodeConfig, NodeError, keys};
+use arc_swap::ArcSwap;
+use quorate_crypto::KeyFile;
+use quorate_engine::{ReplicaConfig, Status, Verifier};
+use quorate_storage::{Owner, Role};
+use quorate_types::service::Admission;
+use quorate_types::{ClientId, Committee, ReplicaId, Service};
+use quorate_wan::Topology;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Configuration, committee and keys, as the files state them.
+pub(super) struct Origin {
+    pub(super) id: ReplicaId,
+    pub(super) keys: KeyFile,
+    pub(super) committee: Arc<Committee>,
+    pub(super) verifier: Arc<Verifier>,
+    pub(super) wall: WallClock,
+    pub(super) emulation: Option<Topology>,
+    pub(super) cut_links: Option<PathBuf>,
+    pub(super) learners: BTreeSet<ClientId>,
+    pub(super) clients: Arc<ClientDoor>,
+    pub(super) status_rules: DoorRules,
+    #[cfg(feature = "liar")]
+    pub(super) voice: Option<crate::liar::Voice>,
+}
+
+/// Rules of the status page.
+fn status_rules(config: &NodeConfig) -> Result<DoorRules, NodeError> {
+    let files = config.tls_files().filter(|_| config.http_tls);
+    let limit = RateLimit { per_second: config.http_requests_per_second };
+    Ok(DoorRules {
+        tls: files.map(HttpTls::load).transpose()?,
+        rates: AddressRates::new(limit),
+        ..DoorRules::default()
+    })
+}
+
+/// The service's judgement of what clients send, where members ask it ahead of the order.
+fn admission(
+    config: &NodeConfig,
+    service: &dyn Service,
+) -> Result<Option<Arc<dyn Admission>>, NodeError> {
+    if config.clients != ClientPolicy::Service {
+        return Ok(None);
+    }
+    let none = || NodeError::NoAdmission(service.name().to_owned());
+    service.admission().map(Some).ok_or_else(none)
+}
+
+impl Origin {
+    pub(super) fn load(
+        config: &NodeConfig,
+        keys: KeyFile,
+        service: &dyn Service,
+    ) -> Result<Self, NodeError> {
+        let wall = WallClock::read(Clock::start());
+        let committee = Arc::new(config.load_committee()?);
+        let file = config.read_committee_file()?;
+        let id = keys::place_of(config, &committee, &file, &keys.public())?;
+        if service.name() != config.service {
+            return Err(NodeError::OtherService {
+                configured: config.service.clone(),
+                provided: service.name().to_owned(),
+            });
+        }
+        let verifier = Verifier::new(Arc::clone(&committee), &config.replica)
+            .with_preparation(service.preparation())
+            .with_admission(admission(config, service)?);
+        let clients = Arc::new(ClientDoor::of(config, &committee)?);
+        let emulation = config.topology(committee.size())?;
+        let verifier = Arc::new(verifier);
+        let learners = config.learner_ids();
+        Ok(Self {
+            id,
+            keys,
+            committee,
+            verifier,
+            wall,
+            emulation,
+            cut_links: config.cut_links.clone(),
+            learners,
+            clients,
+            status_rules: status_rules(config)?,
+            #[cfg(feature = "liar")]
+            voice: None,
+        })
+    }
+
+    /// A liar signs whatever it is told to, and asks nobody.
+    fn lies(&self) -> bool {
+        #[cfg(feature = "liar")]
+        return self.voice.is_some();
+        #[cfg(not(feature = "liar"))]
+        false
+    }
+
+    #[cfg(feature = "liar")]
+    pub(super) fn start_voice(
+        &self,
+        threads: &Threads,
+        network: &Arc<Network>,
+    ) -> Result<Option<crate::liar::Voice>, NodeError> {
+        self.voice.as_ref().map(|voice| voice.start(threads, network)).transpose()
+    }
+
+    /// Owner of everything in the data folder.
+    pub(super) fn owner(&self, config: &NodeConfig) -> Owner {
+        Owner {
+            network: self.committee.chain(),
+            member: self.keys.identity.public(),
+            role: if config.learner { Role::Learner } else { Role::Validator },
+            protocol: config.replica.protocol.to_string(),
+        }
+    }
+
+    pub(super) fn replica(&self, config: &NodeConfig, signs: bool) -> ReplicaConfig {
+        ReplicaConfig {
+            id: self.id,
+            identity: Arc::new(self.keys.identity.clone()),
+            voting: Arc::new(self.keys.voting.clone()),
+            verifier: Arc::clone(&self.verifier),
+            settings: config.replica.clone(),
+            wall_origin_ms: self.wall.origin_ms(),
+            signs,
+            asks_witnesses: !self.lies(),
+        }
+    }
+
+    pub(super) fn shown(&self, config: &NodeConfig, stores: &Stores) -> Shown {
+        let metrics = Arc::new(Metrics::new());
+        let network = Network::new(self.id, self.committee.size(), Arc::clone(&metrics));
+        let status = Status { id: self.id, signs: stores.signs, ..Status::default() };
+        let chain = hex::encode(self.committee.chain().0);
+        metrics.describe(&Identity {
+            member: self.id,
+            version: env!("CARGO_PKG_VERSION"),
+            chain: chain.clone(),
+            service: config.service.clone(),
+            durability: config.durability.to_string(),
+            weight: self.committee.weight(self.id),
+            members: self.committee.size(),
+            weight_total: self.committee.weights().total(),
+            quorum: self.committee.quorum(),
+        });
+        Shown {
+            status: Arc::new(ArcSwap::from_pointee(status)),
+            metrics,
+            network: Arc::new(network),
+            weight: self.committee.weight(self.id),
+            summary: Summary {
+                version: env!("CARGO_PKG_VERSION"),
+                chain,
+                members: self.committee.size(),
+                weight_total: self.committee.weights().total(),
+                quorum: self.committee.quorum(),
+                service: config.service.clone(),
+                durability: config.durability.to_string(),
+                replica: config.replica.clone(),
+                signs: stores.signs,
+                learner: config.learner,
+                storage: stores.findings.clone(),
+            },
+            since: Instant::now(),
+            data_dir: config.data_dir.clone(),
+            room: stores.room.clone(),
+            queues: None,
+            healthy: Arc::default(),
+            health: Arc::new(ArcSwap::from_pointee(Health::starting(self.committee.weights()))),
+        }
+    }
+}

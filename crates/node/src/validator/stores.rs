@@ -1,0 +1,168 @@
+//! The stores of a validator, and whether what they hold lets it sign.
+
+use crate::guard::{FileGuard, Guard};
+use crate::marker::{KeyStatus, Marker};
+use crate::{NodeConfig, NodeError};
+use crossbeam_channel::Sender;
+use quorate_storage::{
+    DiskStore, Durability, Executor, Findings, Journal, Owner, RealDisk, Room, RoomyDisk,
+    Safeguards, Snapshots,
+};
+use quorate_types::machine::Recovery;
+use quorate_types::{ChainId, Service};
+use std::path::Path;
+
+/// Stores that were opened, with the state that they held.
+pub(super) struct Stores {
+    pub(super) journal: Journal,
+    pub(super) recovery: Recovery,
+    pub(super) executor: Executor,
+    pub(super) snapshots: Snapshots,
+    pub(super) signs: bool,
+    pub(super) findings: Findings,
+    /// Told of every group; `None` where nothing is promised, or nothing more may be.
+    pub(super) guard: Option<Box<dyn Guard>>,
+    pub(super) room: Room,
+}
+
+impl Stores {
+    pub(super) fn open(
+        config: &NodeConfig,
+        service: Box<dyn Service>,
+        owner: &Owner,
+    ) -> Result<Self, NodeError> {
+        let chain = owner.network;
+        // A learner promises nothing.
+        let guard = match config.learner {
+            true => None,
+            false => Some(FileGuard::beside(&config.key, chain, &owner.member)?),
+        };
+        let marker = Marker::beside(&config.key);
+        let log = config.data_dir.join("log");
+        let lost = !config.learner && marker.is_lost(chain, &log)?;
+        if lost {
+            warn_of_lost_disk(&marker, config);
+            // Before there is a log again: the next start must not take it for the lost one.
+            marker.write(chain, KeyStatus::Lost)?;
+        }
+        let room = Room::open(&config.data_dir, &config.room_config())?;
+        let open = |folder: &Path| {
+            let disk = match config.durability {
+                Durability::Fsync => RealDisk::open(folder),
+                Durability::Os => RealDisk::open(folder).map(RealDisk::without_zeroing),
+            };
+            disk.map(|disk| RoomyDisk::new(disk, room.clone()))
+        };
+        let disk = open(&log)?;
+        let bodies = open(&config.data_dir.join("bodies"))?;
+        let snapshots = RealDisk::open(&config.data_dir.join("snapshots"))?;
+        let snapshots = Snapshots::open(Box::new(snapshots), owner)?;
+        let state = config.data_dir.join("state");
+        let store = DiskStore::open_within(&state, owner, room.clone())?;
+        let (executor, executed) =
+            Executor::open(Box::new(store), service, config.executor_config())?;
+        let mut safeguards = Safeguards::default();
+        // Neither is touched once the log is lost: it may be found again.
+        let mut guard = guard.filter(|_| !lost);
+        if let Some(guard) = &guard {
+            tracing::debug!(guard = %guard.path().display(), remembers = ?guard.witnessed());
+            safeguards.witnessed = guard.witnessed();
+            safeguards.copy = Some(Box::new(open(&config.data_dir.join("promises"))?));
+        }
+        let (mut journal, mut recovery, findings) = Journal::open_guarded(
+            Box::new(disk),
+            Box::new(bodies),
+            owner,
+            config.log_config(),
+            executed,
+            safeguards,
+        )?;
+        recovery.snapshots = snapshots.heights();
+        recovery.staged = snapshots.staged_chunks();
+        tell_of(&findings, config);
+        guard = guard.filter(|_| findings.set_back.is_none());
+        if !lost {
+            // Before anything is signed, and after there is a log to find again.
+            journal.begin()?;
+            if let Some((guard, mark)) = guard.as_mut().zip(journal.committed()) {
+                marker.write(chain, KeyStatus::Used)?;
+                guard.begin(mark)?;
+            }
+        }
+        let signs = !config.follow_only && guard.is_some();
+        let guard = guard.map(|guard| Box::new(guard) as Box<dyn Guard>);
+        Ok(Self { journal, recovery, executor, snapshots, signs, room, findings, guard })
+    }
+}
+
+/// Says what was damaged, and what came of it.
+fn tell_of(findings: &Findings, config: &NodeConfig) {
+    let Findings { set_back, records_damaged, promises_restored, bodies_damaged } = findings;
+    if let Some(set_back) = set_back {
+        tracing::warn!(
+            committed = set_back.committed,
+            found = set_back.found,
+            data_dir = %config.data_dir.display(),
+            "the log was set back: it lacks a record that had been committed to it. The validator \
+             follows and serves but does not vote, for it cannot know what it voted for since: put \
+             the newest data folder back byte for byte, or give it a new key in a new committee file"
+        );
+    }
+    if *records_damaged > 0 {
+        let promises = "promises from their copy, decided heights by the other members";
+        tracing::warn!(records_damaged, promises_restored, promises, "the log is repaired");
+    }
+    if *bodies_damaged > 0 {
+        tracing::warn!(bodies_damaged, "bodies are left out, and fetched again where needed");
+    }
+}
+
+/// Puts a damaged state out of the way, so that the next start makes another; other errors are as
+/// they were.
+pub(super) fn set_state_aside(data_dir: &Path, error: NodeError) -> NodeError {
+    let (state, aside) = (data_dir.join("state"), data_dir.join("state.damaged"));
+    match error {
+        NodeError::Storage(source)
+            if source.is_damaged_state() && std::fs::rename(&state, &aside).is_ok() =>
+        {
+            NodeError::StateSetAside { source, aside }
+        }
+        error => error,
+    }
+}
+
+/// ★ Notes beside the key that it must not sign on this chain again, and in the data folder why;
+/// whoever cannot note it stops.
+pub(super) fn forfeit(
+    config: &NodeConfig,
+    chain: ChainId,
+    failed: Sender<NodeError>,
+) -> Box<dyn Fn(&str) + Send> {
+    let marker = Marker::beside(&config.key);
+    let evidence = config.data_dir.join("contradiction.txt");
+    Box::new(move |reason| {
+        tracing::error!(
+            reason,
+            marker = %marker.path().display(),
+            evidence = %evidence.display(),
+            "this key signs no more on this chain: the validator follows and serves but does not \
+             vote; give it a new key in a new committee file"
+        );
+        let noted = marker.write(chain, KeyStatus::Lost);
+        if let Err(error) = std::fs::write(&evidence, format!("{reason}\n")) {
+            tracing::warn!(%error, "cannot write {}", evidence.display());
+        }
+        if let Err(error) = noted {
+            let _ = failed.send(error);
+        }
+    })
+}
+
+fn warn_of_lost_disk(marker: &Marker, config: &NodeConfig) {
+    tracing::warn!(
+        marker = %marker.path().display(),
+        data_dir = %config.data_dir.display(),
+        "this key was used before and its log is gone: the validator follows and serves but does not \
+         vote, for it cannot know what it voted for; give it a new key in a new committee file"
+    );
+}
