@@ -282,6 +282,17 @@ const FOREIGN: Outcome = Exits(" belongs to validator ");
 const LOST: Outcome = Follows("its log is gone");
 const SET_BACK: Outcome = Follows("the log was set back");
 
+/// Of what the others or the log have too.
+const HELD_ELSEWHERE: &[(Damage, Outcome)] = &[
+    (Swap, FOREIGN),
+    (Old, Repairs),
+    (Delete, Repairs),
+    (Truncate, Repairs),
+    (Zero, Repairs),
+    (Flip, Repairs),
+    (FlipLast, Repairs),
+];
+
 /// Every part, every damage, and what is expected.
 const MATRIX: [(Part, &[(Damage, Outcome)]); 7] = [
     (
@@ -298,30 +309,8 @@ const MATRIX: [(Part, &[(Damage, Outcome)]); 7] = [
             (FlipLast, Repairs),
         ],
     ),
-    (
-        Part::Bodies,
-        &[
-            (Swap, FOREIGN),
-            (Old, Repairs),
-            (Delete, Repairs),
-            (Truncate, Repairs),
-            (Zero, Repairs),
-            (Flip, Repairs),
-            (FlipLast, Repairs),
-        ],
-    ),
-    (
-        Part::Promises,
-        &[
-            (Swap, FOREIGN),
-            (Old, Repairs),
-            (Delete, Repairs),
-            (Truncate, Repairs),
-            (Zero, Repairs),
-            (Flip, Repairs),
-            (FlipLast, Repairs),
-        ],
-    ),
+    (Part::Bodies, HELD_ELSEWHERE),
+    (Part::Promises, HELD_ELSEWHERE),
     (
         Part::State,
         &[

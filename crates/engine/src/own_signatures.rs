@@ -44,6 +44,8 @@ struct Witnessed {
     statements: BTreeMap<usize, SignedStatement>,
     /// Those with the highest numbers, at most [`QUESTIONS_MAX`].
     questions: Vec<OwnQuestion>,
+    /// Time of the last answer.
+    answered_at: Option<Time>,
 }
 
 impl Witnessed {
@@ -180,22 +182,29 @@ impl OwnSignatures {
         self.witnessed.entry(signer).or_default().keep(signed);
     }
 
-    /// Answer to a member's question, with what certificates prove of it besides.
+    /// Answer to a member's question, with what certificates prove of it besides; `None` for one
+    /// that asks faster than whoever waits does, for an answer is much longer than a question.
     pub(crate) fn answer(
         &mut self,
-        asker: ReplicaId,
-        question: OwnQuestion,
-        certified: Vec<SignedStatement>,
-    ) -> Message {
+        now: Time,
+        (asker, question): (ReplicaId, OwnQuestion),
+        certified: impl FnOnce() -> Vec<SignedStatement>,
+    ) -> Option<Message> {
         let asked = question.start();
+        let pause = self.retry / 2;
         let known = self.witnessed.entry(asker).or_default();
         known.keep_question(question);
+        if known.answered_at.is_some_and(|at| now.since(at) < pause) {
+            return None;
+        }
+        known.answered_at = Some(now);
         let known_questions = known.questions.iter();
         let questions = known_questions.filter(|it| it.incarnation >= asked.0).cloned().collect();
         let mut statements: Vec<_> = known.statements.values().cloned().collect();
-        statements.extend(certified);
+        statements.extend(certified());
         statements.truncate(OWN_STATEMENTS_MAX);
-        Message::OwnSignatures(OwnSignaturesAnswer { signer: asker, asked, questions, statements })
+        let answer = OwnSignaturesAnswer { signer: asker, asked, questions, statements };
+        Some(Message::OwnSignatures(answer))
     }
 
     /// ★ Takes an answer in: what contradicts the own records, if anything does.

@@ -467,7 +467,7 @@ impl Replica {
             Incoming::ExecutionProof(certificate) => {
                 self.execution.on_proof(now, from, *certificate);
             }
-            Incoming::OwnQuestion(question) => self.on_own_question(from, question),
+            Incoming::OwnQuestion(question) => self.on_own_question(now, from, question),
             Incoming::OwnSignatures(answer) => self.on_own_signatures(now, from, &answer),
             request => self.serve(Peer::Replica(from), request),
         }

@@ -33,18 +33,21 @@ impl Used {
 }
 
 impl RateLimit {
+    /// Returns `true` if any number may be taken.
+    #[must_use]
+    pub const fn is_none(self) -> bool {
+        self.per_second == 0
+    }
+
     /// Time to wait before anything more may be taken; zero where it may be now.
     #[must_use]
     pub fn wait(self, now: Instant, used: Used) -> Duration {
-        match self.per_second {
-            0 => Duration::ZERO,
-            _ => used.ahead(now).saturating_sub(BURST),
-        }
+        if self.is_none() { Duration::ZERO } else { used.ahead(now).saturating_sub(BURST) }
     }
 
     /// Takes this much, whether it may be taken or not: generic cell rate algorithm.
     pub fn take(self, now: Instant, used: &mut Used, units: u64) {
-        if self.per_second > 0 {
+        if !self.is_none() {
             let nanos = u128::from(units) * 1_000_000_000 / u128::from(self.per_second);
             let span = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
             used.0 = now.checked_add(used.ahead(now).saturating_add(span)).or(used.0);
@@ -119,6 +122,9 @@ impl SessionPlace {
     #[must_use]
     pub fn charge(&self, bytes: usize) -> bool {
         let ClientLimits { requests, bytes: rate, .. } = self.quotas.limits;
+        if requests.is_none() && rate.is_none() {
+            return true;
+        }
         let mut accounts = self.quotas.accounts.lock();
         let Some(account) = accounts.get_mut(&self.client) else { return true };
         let now = Instant::now();
@@ -161,7 +167,7 @@ impl AddressRates {
     /// # Errors
     /// The time to wait, when it has sent more than its rate.
     pub fn take(&self, address: IpAddr) -> Result<(), Duration> {
-        if self.limit == RateLimit::default() || address.to_canonical().is_loopback() {
+        if self.limit.is_none() || address.to_canonical().is_loopback() {
             return Ok(());
         }
         self.take_at(Instant::now(), counted(address))

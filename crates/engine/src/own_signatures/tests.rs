@@ -111,13 +111,28 @@ fn the_newest_of_each_kind_is_kept() {
         signature: Signature([0; 64]),
     };
     for starts in [2, 9, 3, 9, 5] {
-        kept.answer(SIGNER, question(starts), Vec::new());
+        kept.answer(Time(0), (SIGNER, question(starts)), Vec::new);
     }
-    let Message::OwnSignatures(answer) = kept.answer(SIGNER, question(5), vec![vote.clone()])
-    else {
-        unreachable!("an answer")
-    };
+    let later = Time(0) + kept.retry;
+    let answer = kept.answer(later, (SIGNER, question(5)), || vec![vote.clone()]);
+    let Some(Message::OwnSignatures(answer)) = answer else { unreachable!("an answer") };
     assert_eq!(answer.statements, [at(5, 2), vote.clone(), vote]);
     assert_eq!(answer.questions, [question(9), question(5)], "of this start and later ones");
     assert!(kept.occupancy().iter().all(|collection| collection.entries <= collection.bound));
+}
+
+/// A question of some hundred bytes asks for statements with certificates.
+#[test]
+fn whoever_asks_all_the_time_is_answered_as_often_as_one_that_waits() {
+    let mut kept = OwnSignatures::new(&config(0, Settings::default()));
+    let question =
+        |number| OwnQuestion { incarnation: 1, started_ms: number, signature: Signature([0; 64]) };
+    let (asked, each) = (1_000, kept.retry / 100);
+    let answers = (0..asked).filter(|number| {
+        let now = Time(0) + each * u32::try_from(*number).expect("few");
+        kept.answer(now, (SIGNER, question(*number)), Vec::new).is_some()
+    });
+    assert_eq!(answers.count(), 20, "twice in the time after which one that waits asks again");
+    let other = kept.answer(Time(0), (ReplicaId(2), question(0)), Vec::new);
+    assert!(other.is_some(), "another's questions are its own");
 }

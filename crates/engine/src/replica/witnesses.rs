@@ -95,10 +95,10 @@ impl Replica {
         }
     }
 
-    pub(super) fn on_own_question(&mut self, from: ReplicaId, question: OwnQuestion) {
-        let certified = self.protocol.state().certified_statements(from);
-        let answer = self.own_signatures.answer(from, question, certified);
-        self.send(Recipients::One(from), answer);
+    pub(super) fn on_own_question(&mut self, now: Time, from: ReplicaId, question: OwnQuestion) {
+        let certified = || self.protocol.state().certified_statements(from);
+        let answer = self.own_signatures.answer(now, (from, question), certified);
+        answer.into_iter().for_each(|answer| self.send(Recipients::One(from), answer));
     }
 
     pub(super) fn on_own_signatures(
