@@ -205,6 +205,8 @@ impl Busy {
 pub struct NotAdmitted {
     /// Sequence number of the request.
     pub sequence: u64,
+    /// Digest of the request: its number may be another's by the time that this arrives.
+    pub request: Digest,
     /// The service's reason, of the first operation.
     pub reason: String,
 }

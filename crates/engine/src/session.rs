@@ -174,6 +174,10 @@ struct UnderWay {
     full: Bitmap,
     /// Members whose service does not admit it.
     not_admitted: Bitmap,
+    /// Set if its number was another request's, which was not admitted.
+    is_reused: bool,
+    /// Members that were asked, one after the other.
+    asked_all: Bitmap,
     /// Members whose answer was counted: the first of each counts.
     answered: Bitmap,
     /// Replicas by the answer that they gave.
@@ -239,7 +243,8 @@ impl Session {
             let bundle = self.take_bundle(now);
             let (tags, operations): (Vec<u64>, Vec<Bytes>) = bundle.into_iter().unzip();
             let chain = self.config.committee.chain();
-            let sequence = self.free.pop_first().unwrap_or(self.next_sequence);
+            let reused = self.free.pop_first();
+            let sequence = reused.unwrap_or(self.next_sequence);
             let request = Request::sign(&self.identity, chain, sequence, &operations)
                 .expect("a bundle is cut to a request's limits");
             self.next_sequence = self.next_sequence.max(sequence + 1);
@@ -256,6 +261,11 @@ impl Session {
                 refusals: 0,
                 full: Bitmap::new(self.config.committee.size()),
                 not_admitted: Bitmap::new(self.config.committee.size()),
+                is_reused: reused.is_some(),
+                asked_all: Bitmap::from_indices(
+                    self.config.committee.size(),
+                    [self.target.index()],
+                ),
                 answered: Bitmap::new(self.config.committee.size()),
                 answers: BTreeMap::new(),
             };
@@ -316,9 +326,9 @@ impl Session {
         let Some(under_way) = self.under_way.get_mut(&reply.sequence) else {
             return;
         };
-        let operations = under_way.request.operations.len();
-        let fits = reply.client.0 == self.identity.public() && reply.results.len() == operations;
-        if !fits || !under_way.answered.insert(from.index()) {
+        let fits = reply.results.len() == under_way.request.operations.len();
+        let is_own = reply.client.0 == self.identity.public() && (fits || under_way.is_reused);
+        if !is_own || !under_way.answered.insert(from.index()) {
             return;
         }
         let alike = under_way
@@ -335,7 +345,24 @@ impl Session {
         let Some(done) = self.under_way.remove(&reply.sequence) else {
             return;
         };
-        self.complete(now, done, reply.height, reply.results, None);
+        let is_refused = reply.results.iter().all(|one| matches!(one, Outcome::Refused(_)));
+        if done.is_reused && (is_refused || !fits) {
+            self.send_anew(now, done);
+        } else {
+            self.complete(now, done, reply.height, reply.results, None);
+        }
+    }
+
+    /// The number may have been spent by the request that had it before, which a liar ordered though
+    /// nobody else admits it, and which was refused as a whole: this one gets another. If the answer
+    /// is its own after all, it had no effect.
+    fn send_anew(&mut self, now: Time, spent: UnderWay) {
+        let operations = spent.request.operations.iter().cloned();
+        for (tag, operation) in spent.tags.into_iter().zip(operations).rev() {
+            self.queued_bytes += operation.len();
+            self.queue.push_front((tag, operation));
+            self.queued_since.get_or_insert(now);
+        }
     }
 
     /// One certified answer is enough.
@@ -343,10 +370,15 @@ impl Session {
         let Completion { client, sequence, .. } = reply.completion;
         let is_own = client.0 == self.identity.public();
         let Some(under_way) = self.under_way.get(&sequence).filter(|_| is_own) else { return };
-        if !reply.answers(&under_way.request) {
+        let answers = reply.answers(&under_way.request);
+        if !answers && !under_way.is_reused {
             return;
         }
         let Some(done) = self.under_way.remove(&sequence) else { return };
+        if !answers {
+            self.send_anew(now, done);
+            return;
+        }
         let height = reply.executed.header.height;
         let results = reply.results.clone();
         let receipt = Receipt { request: done.request.raw().clone(), reply };
@@ -397,10 +429,12 @@ impl Session {
 
     /// A replica's service admits nothing of a request. Once an honest one says so, none will ever
     /// execute it, and its number is free. A liar may have had it ordered all the same, and refused
-    /// as a whole: whoever gets the number next is then refused too, or hears nothing.
+    /// as a whole: whoever gets the number next finds that out, and gets another.
     fn on_not_admitted(&mut self, now: Time, from: ReplicaId, refusal: NotAdmitted) {
-        let NotAdmitted { sequence, reason } = refusal;
-        let Some(under_way) = self.under_way.get_mut(&sequence) else { return };
+        let NotAdmitted { sequence, request, reason } = refusal;
+        let known = self.under_way.get_mut(&sequence);
+        // A late refusal of the request that had this number before says nothing of this one.
+        let Some(under_way) = known.filter(|u| u.request.digest() == request) else { return };
         under_way.not_admitted.insert(from.index());
         if !self.config.committee.includes_honest(&under_way.not_admitted) {
             if under_way.asked == from {
@@ -425,7 +459,7 @@ impl Session {
         let Some(under_way) = self.under_way.get_mut(&sequence) else { return };
         under_way.full.insert(from.index());
         under_way.retry_at = now;
-        let asked_all = under_way.retries as usize + 1 >= committee.size();
+        let asked_all = under_way.asked_all.count() == committee.size();
         if !asked_all || !committee.includes_honest(&under_way.full) {
             return;
         }
@@ -465,6 +499,7 @@ impl Session {
                 members.filter(|member| !answered.contains(member.index())).collect()
             };
             under_way.asked = next;
+            under_way.asked_all.insert(next.index());
             under_way.retries += 1;
             under_way.sent_at = now;
             under_way.widening.end();
@@ -479,8 +514,15 @@ impl Session {
     }
 
     /// Replica that is asked next for this. Replicas that say much and take nothing are lively too:
-    /// once as many were asked as there are, everybody's turn comes.
+    /// once as many were asked as there are, everybody's turn comes. Where a disk is full, whoever
+    /// was not asked comes first: nothing is said of all disks before.
     fn next_for(&self, now: Time, under_way: &UnderWay) -> ReplicaId {
+        let is_new = |member: &ReplicaId| !under_way.asked_all.contains(member.index());
+        if under_way.full.count() > 0
+            && let Some(other) = self.members.others(under_way.asked).find(is_new)
+        {
+            return other;
+        }
         let size = u32::try_from(self.config.committee.size()).expect("members are few");
         if under_way.retries < size {
             self.members.next_lively(now, under_way.asked)

@@ -174,7 +174,8 @@ impl Verifier {
         let first = verdicts.next().expect("a request carries an operation");
         match first {
             Err(reason) if !verdicts.any(|verdict| verdict.is_ok()) => {
-                Err(NotAdmitted { sequence, reason: shortened(reason) })
+                let (request, reason) = (request.digest(), shortened(reason));
+                Err(NotAdmitted { sequence, request, reason })
             }
             _ => Ok(()),
         }

@@ -88,6 +88,14 @@ fn reply_in(
     Message::Reply(Reply::sign(&identity(from), committee.chain(), Epoch(1), from_id, answer))
 }
 
+/// A member's word that a request of one operation was refused when it was executed.
+fn refusal_of(from: u8, sequence: u64, height: u64) -> Message {
+    let (client, results) = (ClientId(client().public()), vec![Outcome::Refused("no".into())]);
+    let answer = Answer { client, sequence, height: Height(height), results, index: None };
+    let (key, chain) = (identity(from), committee().chain());
+    Message::Reply(Reply::sign(&key, chain, Epoch(1), ReplicaId(u16::from(from)), answer))
+}
+
 fn answer(session: &mut Session, now: Time, from: u8, message: &Message) {
     let from = ReplicaId(u16::from(from));
     let message = receive(message, Peer::Replica(from)).expect("well-formed and signed");
@@ -529,6 +537,19 @@ fn when_all_disks_are_full_callers_are_told_and_the_request_goes_on() {
     assert_eq!(session.next_timeout(), None, "it is done, and nobody is told twice");
 }
 
+/// An old session has heard nobody but those that it asks: members that it never asked may have
+/// room, and are asked before anything is said of all.
+#[test]
+fn nothing_is_said_of_all_disks_before_all_were_asked() {
+    let now = Time(0) + 10 * RETRY;
+    let mut session = asked_once(committee(), now);
+    for (from, next) in [(1, 2), (2, 3), (3, 0)] {
+        answer(&mut session, now, from, &disk_full(5));
+        assert!(told_of_full_disks(&mut session).is_empty(), "not by {from}");
+        assert_eq!(ring(&mut session), [next]);
+    }
+}
+
 /// Members 1 and 2 refuse whatever comes, at once, and nobody else has been heard of for long:
 /// members that lost their logs do, and liars may. Seed 33 of the swarm asked one such member for
 /// ever.
@@ -844,8 +865,9 @@ fn a_learners_address_is_written_as_it_is_read() {
     }
 }
 
-fn not_admitted(sequence: u64) -> Message {
-    Message::NotAdmitted(NotAdmitted { sequence, reason: "no such thing".to_owned() })
+fn not_admitted(request: &Request) -> Message {
+    let (sequence, reason) = (request.sequence, "no such thing".to_owned());
+    Message::NotAdmitted(NotAdmitted { sequence, request: request.digest(), reason })
 }
 
 /// One member may lie; two of four have an honest one among them.
@@ -854,8 +876,9 @@ fn what_no_honest_replica_admits_is_over_and_its_number_is_used_again() {
     let mut session = session();
     submit(&mut session, Time(0), 1, 10);
     submit(&mut session, Time(0), 2, Request::BYTES_MAX);
-    assert_eq!(sent(&mut session).len(), 2);
-    answer(&mut session, Time(1), 1, &not_admitted(5));
+    let both = sent(&mut session);
+    let [(_, refused), _] = &both[..] else { panic!("two requests") };
+    answer(&mut session, Time(1), 1, &not_admitted(refused));
     assert_eq!(session.poll().map(|_| ()), None, "one says so");
     assert_eq!(session.next_timeout(), Some(Time(1)), "another is asked at once");
     session.handle_timeout(Time(1));
@@ -863,9 +886,9 @@ fn what_no_honest_replica_admits_is_over_and_its_number_is_used_again() {
         sent(&mut session).iter().map(|(to, r)| (*to, r.sequence)).collect::<Vec<_>>(),
         [(2, 5)]
     );
-    answer(&mut session, Time(2), 1, &not_admitted(5));
+    answer(&mut session, Time(2), 1, &not_admitted(refused));
     assert!(session.poll().is_none(), "the same one again");
-    answer(&mut session, Time(2), 2, &not_admitted(5));
+    answer(&mut session, Time(2), 2, &not_admitted(refused));
     let Some(SessionEffect::Return { tag, result }) = session.poll() else { panic!("a result") };
     assert_eq!((tag, result), (1, CallResult::NotAdmitted { reason: "no such thing".into() }));
     submit(&mut session, Time(3), 3, Request::BYTES_MAX);
@@ -874,6 +897,39 @@ fn what_no_honest_replica_admits_is_over_and_its_number_is_used_again() {
     submit(&mut session, Time(3), 4, Request::BYTES_MAX);
     let numbers: Vec<u64> = sent(&mut session).iter().map(|(_, r)| r.sequence).collect();
     assert_eq!(numbers, [7]);
-    answer(&mut session, Time(4), 3, &not_admitted(99));
-    assert!(session.poll().is_none(), "of nothing that was sent");
+    (0..4).for_each(|late| answer(&mut session, Time(4), late, &not_admitted(refused)));
+    assert!(session.poll().is_none(), "of the request that had the number before");
+}
+
+/// A member that lies had the refused request ordered: its number is spent, and what came of it is
+/// no answer to the one that has the number now.
+#[test]
+fn what_a_spent_number_answers_is_sent_under_another() {
+    for results in [&[][..], &[7, 8]] {
+        let mut session = session();
+        submit(&mut session, Time(0), 1, 10);
+        let refused = sent(&mut session).remove(0).1;
+        (1..3).for_each(|from| answer(&mut session, Time(1), from, &not_admitted(&refused)));
+        assert!(matches!(session.poll(), Some(SessionEffect::Return { tag: 1, .. })));
+        submit(&mut session, Time(2), 2, 10);
+        let next = sent(&mut session).remove(0).1;
+        assert_eq!(next.sequence, refused.sequence);
+        for from in 1..3 {
+            let told = match results {
+                [] => refusal_of(from, refused.sequence, 9),
+                _ => reply(from, refused.sequence, 9, results),
+            };
+            answer(&mut session, Time(3), from, &told);
+        }
+        let again = sent(&mut session).remove(0).1;
+        assert_ne!(again.sequence, next.sequence);
+        assert_eq!(again.operations, next.operations);
+        (1..3).for_each(|from| {
+            answer(&mut session, Time(4), from, &reply(from, again.sequence, 10, &[3]));
+        });
+        let Some(SessionEffect::Return { tag: 2, result }) = session.poll() else {
+            panic!("a result")
+        };
+        assert!(matches!(result, CallResult::Completed(_)), "{result:?}");
+    }
 }

@@ -114,7 +114,11 @@ fn one_of_each() -> Vec<(&'static str, Peer, Message)> {
         (
             "not-admitted",
             MEMBER,
-            Message::NotAdmitted(NotAdmitted { sequence: 7, reason: "no".into() }),
+            Message::NotAdmitted(NotAdmitted {
+                sequence: 7,
+                request: Digest([1; 32]),
+                reason: "no".into(),
+            }),
         ),
         ("acknowledgement", MEMBER, Message::Acknowledgement(acknowledgement())),
         ("available", MEMBER, Message::Available(certificate(&[0, 1]))),
