@@ -189,6 +189,10 @@ pub enum Mutant {
     SignAfterLoss,
     /// Storage: a log that lacks what had been committed to it is signed with all the same.
     SignAfterSetBack,
+    /// A member whose key signs no more goes on numbering bodies.
+    SealWithoutSigning,
+    /// Beside the key nothing remembers that the log was set back.
+    ForgetSetBack,
     /// Storage: promises that a log lacks are made up for by a copy that does not go as far.
     RepairFromStaleCopy,
     /// A member acts on its records before others told it what it signed.

@@ -3,7 +3,8 @@
 //! A log that was set back to an older copy, cut, or exchanged for another is whole in itself.
 //! Whoever signs on top of it signs against what it had promised since. What remembers the last
 //! record outside the data folder notices: the log must have that record, or its member follows
-//! without signing. Put back byte for byte, the newest folder is taken again.
+//! without signing, at every start: the guard remembers that it was missing, however far that log
+//! grows. Put back byte for byte, the newest folder is taken again.
 //!
 //! # When it is written
 //!
@@ -26,6 +27,7 @@
 
 use crate::NodeError;
 use borsh::{BorshDeserialize, BorshSerialize};
+use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{IdentityKey, hash_parts};
 use quorate_storage::{LogMark, StorageError, Witnessed, open_when_possible};
 use quorate_types::ChainId;
@@ -71,6 +73,8 @@ struct Slot {
     /// Boot of the machine in which it was written; empty where that is not known.
     boot: String,
     is_closed: bool,
+    /// A log without this record was found at a start.
+    is_missed: bool,
 }
 
 impl FileGuard {
@@ -109,6 +113,7 @@ impl FileGuard {
             checksum: [0; 16],
             boot: boot(),
             is_closed: false,
+            is_missed: false,
         };
         Ok(Self { path, file, found, next })
     }
@@ -122,11 +127,24 @@ impl FileGuard {
         let found = self.found.as_ref()?;
         let is_same_boot = !found.boot.is_empty() && found.boot == self.next.boot;
         let mark = LogMark { sequence: found.sequence, checksum: found.checksum };
-        Some(Witnessed { mark, is_exact: found.is_closed || is_same_boot })
+        let is_exact = found.is_closed || is_same_boot;
+        Some(Witnessed { mark, is_exact, is_missed: found.is_missed })
     }
 
-    /// Remembers this record durably, before anything is signed after it.
+    /// Remembers this record durably, before anything is signed after it. Both slots say so: what an
+    /// earlier run left in one of them must not be all that a torn write leaves of this run.
     pub(crate) fn begin(&mut self, mark: LogMark) -> Result<(), StorageError> {
+        self.put_both(mark)
+    }
+
+    /// ★ Remembers durably that the log lacks this record: it may grow past it, and still lacks it.
+    pub(crate) fn miss(&mut self, mark: LogMark) -> Result<(), StorageError> {
+        self.next.is_missed = !mutants::active(Mutant::ForgetSetBack);
+        self.put_both(mark)
+    }
+
+    fn put_both(&mut self, mark: LogMark) -> Result<(), StorageError> {
+        self.advance(mark)?;
         self.advance(mark)?;
         self.sync()?;
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());

@@ -77,6 +77,23 @@ fn another_network_s_guard_says_nothing_and_another_member_s_is_refused() {
     assert!(said.contains("validator 0202020202020202…") && said.contains("key.guard"), "{said}");
 }
 
+/// ★ What was missed once is missed at every start, until the log has it.
+fn a_log_set_back_stays_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    open(&folder).begin(mark(7)).expect("written");
+    open(&folder).miss(mark(7)).expect("written");
+    let witnessed = open(&folder).witnessed().expect("a slot");
+    assert_eq!((witnessed.mark, witnessed.is_missed), (mark(7), true));
+    open(&folder).begin(mark(8)).expect("written");
+    assert!(!open(&folder).witnessed().expect("a slot").is_missed, "the newest was put back");
+}
+
+#[test]
+fn logs_set_back_stay_so() {
+    a_log_set_back_stays_so();
+    assert_noticed(Mutant::ForgetSetBack, a_log_set_back_stays_so);
+}
+
 /// ★ An old copy of the whole folder lacks what the guard remembers.
 fn an_old_folder_is_noticed() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -80,6 +80,9 @@ impl Stores {
         recovery.snapshots = snapshots.heights();
         recovery.staged = snapshots.staged_chunks();
         tell_of(&findings, config);
+        if let Some((guard, set_back)) = guard.as_mut().zip(findings.set_back) {
+            guard.miss(set_back.mark)?;
+        }
         guard = guard.filter(|_| findings.set_back.is_none());
         if !lost {
             // Before anything is signed, and after there is a log to find again.

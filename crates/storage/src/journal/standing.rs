@@ -41,6 +41,9 @@ pub struct Witnessed {
     /// No record was committed after it: the witness was told of each, and nothing of what it was
     /// told is lost, as in a power cut.
     pub is_exact: bool,
+    /// A log without this record was opened before, and was not signed with. It may have grown past
+    /// its number since and have pruned what stood there: then it lacks it still.
+    pub is_missed: bool,
 }
 
 /// Damage found at a start, and what was done about it.
@@ -62,6 +65,9 @@ pub struct Findings {
 pub struct SetBack {
     /// Number of the record that had been committed.
     pub committed: u64,
+    /// The record itself, for whoever remembers that it was missed.
+    #[serde(skip)]
+    pub mark: LogMark,
     /// Number of the log's last record. Where it is not lower, another record has that number.
     pub found: Option<u64>,
 }
@@ -87,14 +93,21 @@ pub(super) fn judge(
     witnessed: Option<Witnessed>,
 ) -> Result<Standing, StorageError> {
     let covered = copy.and_then(PromiseCopy::covered);
+    let is_missed = witnessed.is_some_and(|witnessed| witnessed.is_missed);
     let lacks = |mark: LogMark| -> Result<bool, StorageError> {
         let is_beyond = mark.sequence >= log.sequence();
-        Ok(is_beyond || log.find_mark(mark.sequence)?.is_some_and(|found| found != mark))
+        let is_other = |found| found != mark;
+        // Pruned, or damaged: not missing for that alone.
+        Ok(is_beyond || log.find_mark(mark.sequence)?.map_or(is_missed, is_other))
     };
     let has = |mark: LogMark| log.find_mark(mark.sequence).map(|found| found == Some(mark));
-    let mut is_anchored = covered.map_or(Ok(false), has)?;
-    let mut cut_at = None;
     let witness = witnessed.map(|witnessed| witnessed.mark);
+    let is_exact = witnessed.is_some_and(|witnessed| witnessed.is_exact) && !is_missed;
+    // A repair of the log's end that a crash interrupted leaves a gap where both say that there was
+    // nothing more.
+    let is_complete = covered.is_some() && covered == witness && is_exact;
+    let mut is_anchored = covered.map_or(Ok(false), has)? || is_complete;
+    let mut cut_at = None;
     let named = match witness {
         Some(mark) if lacks(mark)? => Some(mark),
         // The witness is content: a copy that says another thing is not of this log.
@@ -105,15 +118,13 @@ pub(super) fn judge(
         },
     };
     if let Some(mark) = named {
-        let is_certain = witnessed.is_some_and(|witnessed| witnessed.is_exact)
-            && covered == witness
-            && mark.sequence >= log.sequence();
+        let is_certain = is_complete && mark.sequence >= log.sequence();
         if is_certain || mutants::active(Mutant::RepairFromStaleCopy) {
             is_anchored = true;
             cut_at = Some(log.sequence());
         } else if !mutants::active(Mutant::SignAfterSetBack) {
             let found = log.sequence().checked_sub(1);
-            return Ok(Standing::SetBack(SetBack { committed: mark.sequence, found }));
+            return Ok(Standing::SetBack(SetBack { committed: mark.sequence, mark, found }));
         }
     }
     if let Some(damage) = damage {

@@ -45,7 +45,7 @@ impl Folder {
         }
         journal.close().expect("works");
         let mark = journal.committed().expect("something is");
-        self.witnessed = Some(Witnessed { mark, is_exact: true });
+        self.witnessed = Some(Witnessed { mark, is_exact: true, is_missed: false });
     }
 
     fn written(groups: &[Vec<Entry>]) -> Self {
@@ -120,7 +120,7 @@ fn a_stale_copy_repairs_nothing() {
     // A witness that may have missed something: the copy and it lag behind one log alike.
     let mut lagging = Folder::written(&promises()[..3]);
     let mark = lagging.witnessed.expect("some").mark;
-    lagging.witnessed = Some(Witnessed { mark, is_exact: false });
+    lagging.witnessed = Some(Witnessed { mark, is_exact: false, is_missed: false });
     for name in lagging.log.list().expect("listed") {
         lagging.log.open(&name).expect("there").write_at(168, &[&[0; 800]]).expect("written");
     }
@@ -140,7 +140,7 @@ fn a_log_set_back_is_noticed() {
         opened.expect("opened").2.set_back
     };
 
-    let SetBack { committed: marked, found } = set_back(&old).expect("an old copy of all");
+    let SetBack { committed: marked, found, .. } = set_back(&old).expect("an old copy of all");
     assert!(marked == committed.expect("some").mark.sequence && found < Some(marked));
     let emptied = Folder { bodies: folder.bodies.copy(), ..Folder::default() };
     assert!(set_back(&emptied).is_some(), "nothing");
@@ -148,7 +148,7 @@ fn a_log_set_back_is_noticed() {
     let mut forked = old.copy();
     forked.write(&[vec![safety(b"another")], vec![safety(&[7; 1_000])], promises()[4].clone()]);
     forked.write(&[vec![safety(b"and more")], promises()[4].clone()]);
-    let SetBack { committed: marked, found } = set_back(&forked).expect("a fork");
+    let SetBack { committed: marked, found, .. } = set_back(&forked).expect("a fork");
     assert!(found >= Some(marked), "as long as what was committed");
     // Without a witness, the copy is one.
     let old_log = Folder { log: old.log.copy(), witnessed: None, ..folder.copy() };

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::disk::Faults;
+use crate::journal::{Safeguards, Witnessed};
 use quorate_types::machine::Release;
 
 const KEPT: u64 = 16 * 1024;
@@ -69,6 +70,34 @@ fn what_was_released_is_pruned_beyond_the_retention() {
     assert_eq!(recovery.safety, Some(Bytes::copy_from_slice(&200_u64.to_le_bytes())));
     let live: Vec<BodyRef> = (198..=200).map(|height| body_of(height).reference).collect();
     assert_eq!(recovery.bodies, live);
+}
+
+/// ★ A log that was set back goes on, for its member follows. It grows past the record that it
+/// lacks, and prunes the place where that would stand: whoever remembers that it was missed is
+/// believed.
+#[test]
+fn a_log_that_was_set_back_lacks_the_record_however_far_it_grows() {
+    let disk = MemoryDisk::new();
+    let (mut journal, _) = reopen(&disk).expect("opened");
+    (1..=3).for_each(|height| one_height(&mut journal, height, 0).expect("works"));
+    let old = disk.copy();
+    (4..=6).for_each(|height| one_height(&mut journal, height, 0).expect("works"));
+    let mark = journal.committed().expect("some");
+    drop(journal);
+    let (mut journal, _) = reopen(&old).expect("opened");
+    (4..=200).for_each(|height| one_height(&mut journal, height, 0).expect("works"));
+    drop(journal);
+    let set_back = |disk: &MemoryDisk, is_missed| {
+        let witnessed = Some(Witnessed { mark, is_exact: false, is_missed });
+        let [log, bodies] = [disk, disk].map(|disk| Box::new(disk.clone()));
+        let safeguards = Safeguards { copy: None, witnessed };
+        let opened =
+            Journal::open_guarded(log, bodies, &Owner::nobody(), config(), None, safeguards);
+        opened.expect("opened").2.set_back.map(|set_back| set_back.mark)
+    };
+    assert_eq!(set_back(&old, true), Some(mark));
+    assert_eq!(set_back(&old, false), None, "pruned, as the record of a whole log may be");
+    assert_eq!(set_back(&disk, true), None, "the newest, byte for byte");
 }
 
 /// A body that a snapshot made superfluous while it was still being written is released all the
