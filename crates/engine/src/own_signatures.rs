@@ -13,7 +13,7 @@
 //! Answers go to the member's address; whoever runs a clone elsewhere gets none and signs nothing,
 //! and the one at the address learns of the clone. Either way the key signs no more on this chain.
 //!
-//! The question is asked again every [`ASK_EVERY`] heights, and what comes by itself (a
+//! The question is asked again after [`ASK_EVERY`] heights and a while, and what comes by itself (a
 //! certificate, a statement passed on) is looked at likewise: two that run at once find out.
 //!
 //! What it cannot show: statements that no honest member among those who answered holds, such as a
@@ -37,14 +37,19 @@ use std::time::Duration;
 /// Heights after which the question is asked again.
 pub(crate) const ASK_EVERY: u64 = 128;
 
+/// It is not asked again before so many times the wait of one that asks anew: what all answer has
+/// certificates to check.
+const ASK_PAUSES: u32 = 16;
+
 /// Newest signatures of one other member, for it to ask for.
 #[derive(Debug, Default)]
 struct Witnessed {
     /// By kind of statement.
     statements: BTreeMap<usize, SignedStatement>,
-    /// Those with the highest numbers, at most [`QUESTIONS_MAX`].
-    questions: Vec<OwnQuestion>,
-    /// Time of the last answer.
+    /// Those with the highest numbers, at most [`QUESTIONS_MAX`], each with the time of its last
+    /// answer: two processes with one key do not keep each other's answers away.
+    questions: Vec<(OwnQuestion, Option<Time>)>,
+    /// Time of the last answer to one with a lower number.
     answered_at: Option<Time>,
 }
 
@@ -57,13 +62,27 @@ impl Witnessed {
         }
     }
 
-    /// Of more than fit, the oldest starts go.
+    /// Of more than fit, the oldest start goes, and the one that takes its place is answered no
+    /// earlier than it would have been.
     fn keep_question(&mut self, question: OwnQuestion) {
-        if !self.questions.contains(&question) {
-            self.questions.push(question);
-            self.questions.sort_by_key(|known| std::cmp::Reverse(known.start()));
-            self.questions.truncate(QUESTIONS_MAX);
+        if self.questions.iter().any(|(known, _)| *known == question) {
+            return;
         }
+        let oldest =
+            (self.questions.len() == QUESTIONS_MAX).then(|| self.questions.last()).flatten();
+        if oldest.is_some_and(|(oldest, _)| question.start() < oldest.start()) {
+            return;
+        }
+        let answered_at = oldest.and_then(|(_, answered_at)| *answered_at);
+        self.questions.truncate(QUESTIONS_MAX - 1);
+        self.questions.push((question, answered_at));
+        self.questions.sort_by_key(|(known, _)| std::cmp::Reverse(known.start()));
+    }
+
+    /// Time of the last answer to the question of this start.
+    fn answered_at(&mut self, start: (u64, u64)) -> &mut Option<Time> {
+        let known = self.questions.iter_mut().find(|(known, _)| known.start() == start);
+        known.map_or(&mut self.answered_at, |(_, answered_at)| answered_at)
     }
 }
 
@@ -107,6 +126,7 @@ pub(crate) struct OwnSignatures {
     contradiction: String,
     ask_at: Option<Time>,
     asked_height: Height,
+    asked_time: Time,
     witnessed: BTreeMap<ReplicaId, Witnessed>,
 }
 
@@ -122,6 +142,7 @@ impl OwnSignatures {
             contradiction: String::new(),
             ask_at: None,
             asked_height: Height(0),
+            asked_time: Time(0),
             witnessed: BTreeMap::new(),
             committee,
         }
@@ -164,11 +185,12 @@ impl OwnSignatures {
     /// The question, when it is due: while it waits, and every so many heights.
     pub(crate) fn due(&mut self, now: Time, decided: Height) -> Option<Message> {
         let is_active = self.state == WitnessState::Clear
-            && decided.0 >= self.asked_height.0.saturating_add(ASK_EVERY);
+            && decided.0 >= self.asked_height.0.saturating_add(ASK_EVERY)
+            && now.since(self.asked_time) >= self.retry * ASK_PAUSES;
         if !is_active && self.ask_at.is_none_or(|at| at > now) {
             return None;
         }
-        self.asked_height = decided;
+        (self.asked_height, self.asked_time) = (decided, now);
         self.ask_at = self.is_waiting().then(|| now + self.retry);
         self.question.clone().map(Message::OwnQuestion)
     }
@@ -194,11 +216,12 @@ impl OwnSignatures {
         let pause = self.retry / 2;
         let known = self.witnessed.entry(asker).or_default();
         known.keep_question(question);
-        if known.answered_at.is_some_and(|at| now.since(at) < pause) {
+        let answered_at = known.answered_at(asked);
+        if answered_at.is_some_and(|at| now.since(at) < pause) {
             return None;
         }
-        known.answered_at = Some(now);
-        let known_questions = known.questions.iter();
+        *answered_at = Some(now);
+        let known_questions = known.questions.iter().map(|(question, _)| question);
         let questions = known_questions.filter(|it| it.incarnation >= asked.0).cloned().collect();
         let mut statements: Vec<_> = known.statements.values().cloned().collect();
         statements.extend(certified());

@@ -41,8 +41,8 @@ use crate::sync::BlockSync;
 use crate::{Incoming, Message, ReplicaConfig};
 use bytes::Bytes;
 use quorate_consensus::{
-    IgnoredCounts, Input, Misbehaviour, MisbehaviourLog, Output, ProposeRequest, Protocol,
-    ProtocolConfig,
+    self as consensus, IgnoredCounts, Input, Misbehaviour, MisbehaviourLog, Output, ProposeRequest,
+    Protocol, ProtocolConfig,
 };
 use quorate_crypto::Digest;
 use quorate_crypto::mutants::{self, Mutant};
@@ -51,7 +51,7 @@ use quorate_types::machine::{
 };
 use quorate_types::{
     Available, Body, BodyRef, ClientId, Effect, Event, Height, Machine, Peer, Purpose, Recipients,
-    ReplicaId, Request, Time, View,
+    ReplicaId, Request, Time, Verified, View,
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -163,6 +163,8 @@ pub struct Replica {
     own_signatures: OwnSignatures,
     /// Records that the protocol must not act on before the others' word is in (★).
     unacted: Option<ProtocolRecords>,
+    /// Last decision that each member showed meanwhile.
+    shown_meanwhile: BTreeMap<ReplicaId, Box<Verified<consensus::Message>>>,
     schedule: Schedule,
     /// Something was stored since the start, and so the incarnation before it. Until then own
     /// bodies stay here: their numbers must not be given out again after a crash.
@@ -261,6 +263,7 @@ impl Replica {
             certifier: Certifier::new(&config),
             own_signatures: OwnSignatures::new(&config),
             unacted: None,
+            shown_meanwhile: BTreeMap::new(),
             schedule: Schedule::default(),
             started: false,
             unsent: Vec::new(),
@@ -433,9 +436,18 @@ impl Replica {
 
     fn on_peer_message(&mut self, now: Time, from: ReplicaId, message: Incoming) {
         match message {
+            // Answered by what leaves when it acts again; members send them again.
+            Incoming::ExecutionShare(..)
+            | Incoming::CheckpointShare(..)
+            | Incoming::FetchAvailable(_)
+                if self.unacted.is_some() => {}
             Incoming::Consensus(message) => {
                 self.witness(now, from, &message);
-                self.feed(now, Input::Message { from, message });
+                if self.unacted.is_some() {
+                    self.keep_shown(from, message);
+                } else {
+                    self.feed(now, Input::Message { from, message });
+                }
             }
             Incoming::Inline(message, bodies) => {
                 self.witness(now, from, &message);
@@ -685,7 +697,10 @@ impl Replica {
         self.fetch_due(now);
         self.announce_due(now);
         self.sync_due(now);
-        self.snapshots_due(now);
+        // A state that is replaced under records that wait would be ahead of them.
+        if acts {
+            self.snapshots_due(now);
+        }
         self.ask_witnesses(now);
     }
 }

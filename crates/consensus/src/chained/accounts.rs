@@ -62,14 +62,17 @@ impl Chained {
         last.is_some_and(|last| view < last.view || (view == last.view && id == last.id()))
     }
 
+    /// One block of a view may get the vote of its first phase, and another those of later phases,
+    /// whose certificates outweigh it: the first vote is not kept then. So votes of one phase are
+    /// compared, and one that was dropped is accounted for.
     fn accounts_for_vote(&self, phase: Phase, (view, id): (View, BlockId)) -> bool {
         if view != self.voted_view {
             return view < self.voted_view;
         }
-        let mut said = self.last_vote.iter();
-        let mut later = self.phases.voted.votes.iter().map(|said| &said.vote);
-        let is_other = said.any(|vote| vote.view == view && vote.id != id)
-            || later.any(|vote| vote.view == view && vote.id != id);
+        let first = self.last_vote.iter().map(|vote| (Phase::Prepare, vote));
+        let later = self.phases.voted.votes.iter().map(|said| (said.phase, &said.vote));
+        let is_other =
+            first.chain(later).any(|(of, vote)| of == phase && vote.view == view && vote.id != id);
         !is_other && phase <= self.phases.voted.voted
     }
 

@@ -17,6 +17,14 @@ impl Windowed {
         self.retransmission.set_needed(now, needs_help);
     }
 
+    /// ★ Nobody hears a report again that it made, and it leaves no view for others any more.
+    fn stop_signing(&mut self) {
+        self.config.signs = false;
+        let own = self.id();
+        self.changes.latest.remove(&own);
+        self.pacemaker.rest();
+    }
+
     fn on_message(&mut self, now: Time, from: ReplicaId, message: Message) {
         let kind = message.kind();
         if let Some(reason) = self.handle_message(now, from, message) {
@@ -124,7 +132,7 @@ impl Machine for Windowed {
             Input::Stable(checkpoint) => {
                 self.on_checkpoint(now, *checkpoint);
             }
-            Input::StopSigning => self.config.signs = false,
+            Input::StopSigning => self.stop_signing(),
             Input::CensorshipSuspected => self.on_censorship_suspected(now),
             Input::ShowDecision { to } => self.show_last_decision(to),
             Input::Work(working) => self.engine_has_work = working,

@@ -123,16 +123,24 @@ fn the_newest_of_each_kind_is_kept() {
 
 /// A question of some hundred bytes asks for statements with certificates.
 #[test]
-fn whoever_asks_all_the_time_is_answered_as_often_as_one_that_waits() {
+fn whoever_asks_all_the_time_is_answered_as_often_as_starts_that_wait() {
     let mut kept = OwnSignatures::new(&config(0, Settings::default()));
     let question =
         |number| OwnQuestion { incarnation: 1, started_ms: number, signature: Signature([0; 64]) };
     let (asked, each) = (1_000, kept.retry / 100);
-    let answers = (0..asked).filter(|number| {
-        let now = Time(0) + each * u32::try_from(*number).expect("few");
-        kept.answer(now, (SIGNER, question(*number)), Vec::new).is_some()
-    });
-    assert_eq!(answers.count(), 20, "twice in the time after which one that waits asks again");
+    let mut answers = |start: fn(u64) -> u64| {
+        let answered = (0..asked).filter(|number| {
+            let now = Time(0) + each * u32::try_from(*number).expect("few");
+            kept.answer(now, (SIGNER, question(start(*number))), Vec::new).is_some()
+        });
+        let answered = answered.count();
+        kept.witnessed.clear();
+        answered
+    };
+    assert_eq!(answers(|_| 5), 20, "twice in the time after which one that waits asks again");
+    assert_eq!(answers(|number| number % 2), 40, "two processes with one key do not disturb");
+    assert_eq!(answers(|number| number), 40, "each start a new one");
+    assert_eq!(answers(|number| 1_000 - number), 22, "each start an older one");
     let other = kept.answer(Time(0), (ReplicaId(2), question(0)), Vec::new);
     assert!(other.is_some(), "another's questions are its own");
 }

@@ -17,6 +17,7 @@ impl Replica {
             self.replies.occupancy(),
             self.queries.occupancy(),
             self.checkpoints.occupancy(),
+            Occupancy::new("shown_meanwhile", self.shown_meanwhile.len(), self.members()),
         ]);
         all.extend(self.bodies.occupancy());
         all.extend(self.execution.occupancy());
@@ -24,6 +25,10 @@ impl Replica {
         all.extend(self.certifier.occupancy());
         all.extend(self.own_signatures.occupancy());
         all
+    }
+
+    fn members(&self) -> usize {
+        self.config.verifier.committee().size()
     }
 
     fn reads_of_the_busiest(&self) -> Occupancy {

@@ -52,7 +52,7 @@ impl Replica {
             (Timer::CertifyExecution, acting(self.execution.deadline())),
             (Timer::CertifyCheckpoint, acting(self.checkpoints.deadline())),
             (Timer::FetchBlocks, self.sync.deadline().filter(|_| !self.is_sync_paused())),
-            (Timer::FetchSnapshot, self.snapshots.deadline()),
+            (Timer::FetchSnapshot, acting(self.snapshots.deadline())),
             (Timer::AskWitnesses, self.own_signatures.deadline()),
         ]
     }

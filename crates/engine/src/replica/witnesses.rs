@@ -1,12 +1,13 @@
 //! Waiting for the others' word about the own signatures, and ending all signing when it
 //! contradicts the records ([`crate::own_signatures`]).
 
-use super::{Replica, protocol};
+use super::{Replica, mempool, protocol};
 use crate::own_signatures::contradicts;
 use crate::own_signatures::question::{OwnQuestion, OwnSignaturesAnswer};
 use bytes::Bytes;
-use quorate_consensus::{self as consensus, Input, Output, Statement};
-use quorate_types::{BodyRef, Effect, Machine, Recipients, ReplicaId, Time};
+use quorate_consensus::{self as consensus, Input, MessageKind, Output, Statement};
+use quorate_crypto::mutants::{self, Mutant};
+use quorate_types::{BodyRef, Effect, Machine, Recipients, ReplicaId, Time, Verified};
 use std::collections::BTreeSet;
 
 /// Records of a protocol that it must not act on yet.
@@ -64,6 +65,21 @@ impl Replica {
         self.note_view();
         self.bodies.revive(now);
         self.release();
+        for (from, message) in std::mem::take(&mut self.shown_meanwhile) {
+            self.feed(now, Input::Message { from, message });
+        }
+    }
+
+    /// Keeps the last decision that a member showed while the protocol must not act: whoever is
+    /// idle shows it once.
+    pub(super) fn keep_shown(
+        &mut self,
+        from: ReplicaId,
+        message: Box<Verified<consensus::Message>>,
+    ) {
+        if matches!(message.kind(), MessageKind::Certificates | MessageKind::Decided) {
+            self.shown_meanwhile.insert(from, message);
+        }
     }
 
     /// Notes what a protocol's message shows of its signer, or of this member.
@@ -127,6 +143,11 @@ impl Replica {
         self.execution.stop_signing();
         self.checkpoints.stop_signing();
         self.certifier.stop_signing();
+        // ★ What waits here would be numbered as another process numbers its own.
+        if !mutants::active(Mutant::SealWithoutSigning) {
+            self.mempool = mempool(&self.config, 0);
+            self.unsent.clear();
+        }
         self.own_signatures.contradicted(contradiction.clone());
         self.effects.push_back(Effect::StopSigning(contradiction));
         if self.unacted.is_some() {

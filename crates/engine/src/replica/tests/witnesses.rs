@@ -232,7 +232,7 @@ fn members_show_a_question_of_another_start_under_the_number() {
     run(&mut net, 4 * LATENCY);
     assert_eq!(state(&net.members[3].replica), WitnessState::Clear);
     net.restart(3, stopped);
-    run(&mut net, 4 * LATENCY);
+    run(&mut net, Settings::default().timeout());
     let reason = net.members[3].stopped.clone().expect("it finds out");
     assert!(reason.contains("as of start 2, and this one is start 2"), "{reason}");
 }
@@ -249,5 +249,8 @@ fn a_busy_member_asks_now_and_then() {
     let first = asked(&net);
     net.serve_from(6, 2 * ASK_EVERY, &ALL);
     assert!(net.statuses()[0].decided.0 >= ASK_EVERY);
+    assert_eq!(asked(&net), first, "heights pass quickly");
+    run(&mut net, Settings::default().timeout() * 4);
+    net.serve_from(6 + 2 * ASK_EVERY, 6, &ALL);
     assert!(asked(&net) > first, "{first}");
 }
