@@ -353,9 +353,9 @@ impl Session {
         }
     }
 
-    /// The number may have been spent by the request that had it before, which a liar ordered though
-    /// nobody else admits it, and which was refused as a whole: this one gets another. If the answer
-    /// is its own after all, it had no effect.
+    /// The number may have been spent by the request that had it before, which a liar ordered
+    /// though nobody else admits it, and which was refused as a whole: this one gets another. If
+    /// the answer is its own after all, it had no effect.
     fn send_anew(&mut self, now: Time, spent: UnderWay) {
         let operations = spent.request.operations.iter().cloned();
         for (tag, operation) in spent.tags.into_iter().zip(operations).rev() {

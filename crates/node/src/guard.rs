@@ -131,8 +131,8 @@ impl FileGuard {
         Some(Witnessed { mark, is_exact, is_missed: found.is_missed })
     }
 
-    /// Remembers this record durably, before anything is signed after it. Both slots say so: what an
-    /// earlier run left in one of them must not be all that a torn write leaves of this run.
+    /// Remembers this record durably, before anything is signed after it. Both slots say so: what
+    /// an earlier run left in one of them must not be all that a torn write leaves of this run.
     pub(crate) fn begin(&mut self, mark: LogMark) -> Result<(), StorageError> {
         self.put_both(mark)
     }

@@ -17,7 +17,7 @@ impl Windowed {
         self.retransmission.set_needed(now, needs_help);
     }
 
-    /// ★ Nobody hears a report again that it made, and it leaves no view for others any more.
+    /// Nobody hears a report again that it made, and it leaves no view for others any more.
     fn stop_signing(&mut self) {
         self.config.signs = false;
         let own = self.id();

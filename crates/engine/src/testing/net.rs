@@ -108,6 +108,13 @@ impl Net {
         self.drain(id);
     }
 
+    /// Tells a member that its connection to another came up.
+    pub(crate) fn connect(&mut self, id: usize, other: usize) {
+        let other = self.members[other].id();
+        self.members[id].replica.handle(self.now, Event::Connected(other));
+        self.drain(id);
+    }
+
     fn after(&mut self, span: Duration, to: usize, event: NetEvent) {
         self.count += 1;
         self.events.insert((self.now + span, self.count), (to, event));
@@ -161,12 +168,9 @@ impl Net {
                     self.after(LATENCY, id, NetEvent::Executed(executed));
                 }
                 Effect::Read(request) => {
-                    let disk = &self.members[id].disk;
-                    let read = |item| match item {
-                        ReadItem::Body(name) => (item, disk.get(&name).cloned()),
-                        _ => (item, None),
-                    };
-                    let items = request.items.into_iter().map(read).collect();
+                    let member = &self.members[id];
+                    let items = request.items.into_iter().map(|item| (item, member.read(item)));
+                    let items = items.collect();
                     let answer = ReadAnswer { ticket: request.ticket, items, oldest: Height(0) };
                     self.after(LATENCY, id, NetEvent::Read(answer));
                 }
@@ -273,6 +277,17 @@ impl Net {
 impl Member {
     pub(crate) fn id(&self) -> ReplicaId {
         self.replica.status().id
+    }
+
+    fn read(&self, item: ReadItem) -> Option<Bytes> {
+        match item {
+            ReadItem::Body(name) => self.disk.get(&name).cloned(),
+            ReadItem::Decided(height) => {
+                let record = self.appended.iter().find(|record| record.height == height);
+                record.map(|record| record.bytes.clone())
+            }
+            ReadItem::Manifest(_) | ReadItem::Chunk(..) => None,
+        }
     }
 }
 

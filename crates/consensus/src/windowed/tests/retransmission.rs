@@ -300,3 +300,33 @@ fn a_member_of_the_view_is_not_shown_it() {
     assert!(!shown(&mut bench, 2, 3, true));
     assert!(shown(&mut bench, 3, 2, true));
 }
+
+/// Nor is anything that it signed before, whoever asks: the process that signs in its place may
+/// have said other things.
+#[test]
+fn a_member_that_stops_signing_repeats_nothing() {
+    let says_anything = |outputs: &Outputs| outputs.messages().count() > 0;
+    let slot = slots_of_collector(3).next().expect("one of them");
+    for protocol in [ProtocolKind::Pbft, ProtocolKind::LinearPbft, ProtocolKind::LinearPbftFast] {
+        let mut bench = Bench::new(protocol, 0);
+        bench.accept(1, slot, A);
+        assert!(bench.tell(3, Message::Status(status(slot - 1))).says(is_vote), "{protocol}");
+        bench.leave_view();
+        bench.now = bench.now + Duration::from_secs(1);
+        assert!(
+            bench.tell(3, Message::Status(status(slot - 1))).says(is_view_change),
+            "{protocol}"
+        );
+        bench.feed(Input::StopSigning);
+        for from in [1, 2, 3] {
+            bench.now = bench.now + Duration::from_secs(1);
+            let outputs = bench.tell(from, Message::Status(status(slot - 1)));
+            assert!(!says_anything(&outputs), "{protocol}: {outputs:?}");
+        }
+        bench.feed(Input::Work(true));
+        let rings: Vec<_> =
+            (0..20).map_while(|_| bench.machine.next_timeout().map(|_| bench.ring())).collect();
+        let signed = |outputs: &Outputs| outputs.says(is_view_change) || outputs.says(is_vote);
+        assert!(!rings.iter().any(signed), "{protocol}: {rings:?}");
+    }
+}

@@ -27,7 +27,11 @@ fn running(protocol: ProtocolKind) -> Net {
 
 /// Member 3 alone, after its `starts`th start at this time.
 fn started(starts: u64, at: Time) -> Replica {
-    let config = ReplicaConfig { asks_witnesses: true, ..config(3, Settings::default()) };
+    recovered(Settings::default(), starts, at)
+}
+
+fn recovered(settings: Settings, starts: u64, at: Time) -> Replica {
+    let config = ReplicaConfig { asks_witnesses: true, ..config(3, settings) };
     let mut replica = Replica::new(config);
     let incarnation = Some((starts - 1).to_le_bytes().to_vec().into());
     replica.handle(at, Event::Recovered(Box::new(Recovery { incarnation, ..Recovery::default() })));
@@ -253,4 +257,57 @@ fn a_busy_member_asks_now_and_then() {
     run(&mut net, Settings::default().timeout() * 4);
     net.serve_from(6 + 2 * ASK_EVERY, 6, &ALL);
     assert!(asked(&net) > first, "{first}");
+}
+
+/// Whoever is idle shows its last decision once: to a member that came up, before that one's
+/// question is answered.
+#[test]
+fn a_decision_that_is_shown_before_the_answers_is_kept() {
+    for protocol in PROTOCOLS {
+        let mut net = running(protocol);
+        net.serve(6, &ALL);
+        net.lost = |from, to, _| from == 3 || to == 3;
+        net.serve_from(6, 6, &ALL[..3]);
+        net.lost = |_, _, _| false;
+        let disk = net.disk(3);
+        net.restart(3, disk);
+        for other in 0..3 {
+            net.connect(other, 3);
+        }
+        run(&mut net, LATENCY);
+        assert_eq!(state(&net.members[3].replica), WitnessState::Waiting);
+        run(&mut net, Duration::from_secs(60));
+        let decided: Vec<_> = net.statuses().iter().map(|status| status.decided).collect();
+        assert_eq!(decided[3], decided[0], "{protocol}: {decided:?}");
+        assert!(net.members[3].stopped.is_none(), "{protocol}");
+    }
+}
+
+/// ★ What it was given to order is numbered by nobody: whoever signs in its place numbers its own.
+fn a_member_that_is_contradicted_seals_nothing() {
+    let settings = Settings { batch_delay_ms: 50, ..Settings::default() };
+    let mut one = recovered(settings, 5, NOW);
+    let (own, others) = (question_of(&mut one), question_of(&mut started(5, Time(0))));
+    for member in [0, 1] {
+        give(&mut one, Peer::Replica(ReplicaId(member)), &answer(&[&own]));
+    }
+    let sealed = |effect: &Effect<Message>| matches!(effect, Effect::Store(_));
+    submit(&mut one, request(0, 10));
+    assert!(effects(&mut one).iter().any(sealed), "the first of an idle member");
+    submit(&mut one, request(1, 10));
+    give(&mut one, Peer::Replica(ReplicaId(1)), &answer(&[&own, &others]));
+    assert_eq!(state(&one), WitnessState::Contradicted);
+    for _ in 0..20 {
+        let Some(due) = one.next_timeout() else { break };
+        one.handle_timeout(due);
+    }
+    assert!(!effects(&mut one).iter().any(sealed));
+}
+
+#[test]
+fn a_member_that_stops_signing_seals_nothing() {
+    mutants::assert_noticed(
+        Mutant::SealWithoutSigning,
+        a_member_that_is_contradicted_seals_nothing,
+    );
 }

@@ -1,11 +1,10 @@
 //! Restarts: votes by view and phase, the lock and the highest certificate survive them (★).
 
 use super::{after_timeouts, four, show, show_phase, voted_in};
-use crate::Input;
-use crate::ProtocolKind;
 use crate::block_tree::TreeBlock;
 use crate::chained::tests::harness::{Check, Cluster, Recorded, ensure};
-use crate::chained::{Lock, Message, Phase};
+use crate::chained::{Block, Lock, Message, Phase};
+use crate::{Input, ProtocolKind, ProtocolView, Statement};
 use quorate_types::View;
 use quorate_types::machine::Halt;
 use std::collections::BTreeSet;
@@ -116,6 +115,32 @@ fn a_committee_goes_on_after_a_power_cut() {
         }
         cluster.run("the body", |c| c.all_decided(&[7])).unwrap();
         cluster.ensure_agreement().unwrap();
+    }
+}
+
+/// A faulty leader gives a member one block and everybody another, whose certificate outweighs the
+/// member's own first vote: it votes for both, honestly, and its records say so.
+#[test]
+fn both_blocks_of_a_view_are_accounted_for() {
+    let mut cluster = four();
+    let genesis = cluster.keys.genesis();
+    let [own, certified] = [7, 8].map(|k| cluster.keys.block(1, &genesis, 1, &[k]));
+    show(&mut cluster, 3, &own).unwrap();
+    show(&mut cluster, 3, &certified).unwrap();
+    show_phase(&mut cluster, 3, Phase::Prepare, &certified).unwrap();
+    assert_eq!(voted_in(&cluster, 3), [(1, Phase::Prepare), (1, Phase::PreCommit)]);
+    let vote = |phase, block: &Block| Statement::Vote {
+        phase,
+        block: (View(1), block.id()),
+        base: (View(0), block.justify.id),
+    };
+    for restarts in 0..2 {
+        let known = |statement| cluster.node(3).machine.accounts_for(&statement);
+        assert!(known(vote(Phase::Prepare, &own)), "{restarts}");
+        assert!(known(vote(Phase::PreCommit, &certified)), "{restarts}");
+        assert!(!known(vote(Phase::PreCommit, &own)), "{restarts}");
+        assert!(!known(vote(Phase::Commit, &certified)), "{restarts}");
+        cluster.restart(3);
     }
 }
 
