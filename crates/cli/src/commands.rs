@@ -6,6 +6,7 @@ pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod estimate;
+pub(crate) mod evidence;
 pub(crate) mod evm_tests;
 pub(crate) mod keys;
 pub(crate) mod kv;

@@ -58,6 +58,8 @@ enum Command {
     Pay(Box<commands::pay::Options>),
     /// Check a receipt offline
     Receipt(commands::receipt::Options),
+    /// Check evidence that members broke a rule, offline
+    Evidence(commands::evidence::Options),
     /// Make a validator's keys, or a committee's together; seal them, show their public parts
     Keys(commands::keys::Options),
     /// Check a validator's configuration, show what it amounts to, or explain its fields
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
         Command::EvmTests(options) => options.run(),
         Command::Pay(options) => options.run(),
         Command::Receipt(options) => options.run(),
+        Command::Evidence(options) => options.run(),
         Command::Keys(options) => options.run(),
         Command::Config(options) => options.run(),
         #[cfg(feature = "lab")]

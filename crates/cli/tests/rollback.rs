@@ -74,6 +74,42 @@ fn start() -> Net {
     net
 }
 
+/// Two starts took one number: whoever has the committee's file can check that, and nothing else
+/// that a file says.
+fn check_that_it_is_convicted(net: &Net) {
+    let folder = folder_of(&net.configs[0]).join("data/evidence");
+    let path = folder.join("r3-shared-key.json");
+    wait_for("another to keep evidence", || path.exists().then_some(()));
+    let net_folder = net.folder();
+    let place = ["--net", net_folder.to_str().expect("a plain path")];
+    let verify = |path: &Path, more: &[&str]| {
+        let path = path.to_str().expect("a plain path");
+        quorate(&[&["evidence", "verify", path][..], &place, more].concat())
+    };
+    let done = verify(&folder, &[]);
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "{}", stderr(&done));
+    assert!(said.contains("member r3 broke the rule shared-key") && said.contains("start 2"));
+    let done = verify(&path, &["--json"]);
+    let shown: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    assert_eq!((&shown["valid"], &shown["evidence"][0]["member"]), (&true.into(), &3.into()));
+
+    let text = fs::read_to_string(&path).expect("a file");
+    let forged = folder.join("forged.json");
+    for (from, to) in [("\"member\": 3", "\"member\": 2"), ("start 2", "start 3")] {
+        fs::write(&forged, text.replacen(from, to, 1)).expect("written");
+        let done = verify(&forged, &[]);
+        assert_eq!(done.status.code(), Some(1), "{from}");
+        assert!(stderr(&done).contains("is not what its proof shows"), "{}", stderr(&done));
+    }
+    fs::write(&forged, text.replace("\"proof\": \"03", "\"proof\": \"02")).expect("written");
+    let done = verify(&forged, &[]);
+    assert_eq!(done.status.code(), Some(1));
+    assert!(stderr(&done).contains("the evidence proves nothing"), "{}", stderr(&done));
+    let done = verify(&folder.join("missing.json"), &[]);
+    assert_eq!(done.status.code(), Some(2), "{}", stderr(&done));
+}
+
 /// A virtual machine put back to a snapshot: the data folder and everything beside the key are as
 /// they were, and nothing on the disk says that the key has signed since.
 #[test]
@@ -105,6 +141,7 @@ fn a_machine_put_back_to_a_snapshot_follows_and_never_signs() {
     put(&net, "green");
     load(&net);
     wait_follows(&net.http[3], &net.http[0]);
+    check_that_it_is_convicted(&net);
 
     // The next start knows, whoever is there to tell it.
     net.processes.kill(3).expect("killed");

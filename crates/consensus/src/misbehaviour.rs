@@ -2,8 +2,9 @@
 //!
 //! A message that breaks a rule by itself never reaches a machine: its check refuses it
 //! ([`Rejected`](quorate_types::Rejected)). What is here no honest member does, however late or
-//! often its messages arrive. The channel proves the sender to this replica; evidence that others
-//! could check is not kept.
+//! often its messages arrive. The channel proves the sender to this replica. What two signatures
+//! prove to anybody ([`Statement::conflict_with`](crate::Statement::conflict_with)) the engine
+//! keeps.
 
 use quorate_crypto::Digest;
 use quorate_types::{Height, ReplicaId, View};
@@ -40,6 +41,9 @@ pub enum Rule {
     /// A block's time is not before its parent's, and not further ahead of the receiver's clock
     /// than the clocks of members may differ.
     ProposalTime,
+    /// Each start of a member has a number of its own: two processes with one key, or a folder that
+    /// was put back, break that.
+    SharedKey,
 }
 
 impl Rule {
@@ -54,6 +58,7 @@ impl Rule {
             Self::LeaderReputation => "leader-reputation",
             Self::HeightSuccession => "height-succession",
             Self::ProposalTime => "proposal-time",
+            Self::SharedKey => "shared-key",
         }
     }
 }
@@ -69,6 +74,11 @@ pub enum Evidence {
         first: Digest,
         /// Digest of the other.
         second: Digest,
+    },
+    /// Two starts under one number.
+    Starts {
+        /// Number that both took, which counts the starts of a data folder.
+        number: u64,
     },
     /// Share over these bytes that does not verify.
     Share {
@@ -94,6 +104,7 @@ impl fmt::Display for Evidence {
             Self::Conflict { view, first, second } => {
                 write!(f, "in {view} it said {} and {}", first.to_hex(), second.to_hex())
             }
+            Self::Starts { number } => write!(f, "two starts of its key have the number {number}"),
             Self::Share { statement } => {
                 write!(
                     f,

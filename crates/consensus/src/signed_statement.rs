@@ -12,7 +12,7 @@
 use crate::block_tree::TreeBlock;
 use crate::chained::{self, Phase};
 use crate::windowed;
-use crate::{Family, FamilyMessage, Message, Verifier};
+use crate::{Family, FamilyMessage, Message, Rule, Verifier};
 use borsh::{BorshDeserialize, BorshSerialize};
 use quorate_crypto::{Certificate, Share};
 use quorate_types::{BlockId, Height, Kind, Rejected, ReplicaId, View};
@@ -100,6 +100,30 @@ impl Statement {
                 (value.view, value.slot, Phase::Prepare)
             }
         }
+    }
+
+    /// Rule that whoever signed both broke; `None` if an honest member may sign both. Timeouts,
+    /// view changes and beginnings of views may be worded anew.
+    #[must_use]
+    pub fn conflict_with(&self, other: &Self) -> Option<Rule> {
+        if self.position() != other.position() {
+            return None;
+        }
+        let (differ, rule) = match (self, other) {
+            (Self::Proposal { id, .. }, Self::Proposal { id: other, .. }) => {
+                (id != other, Rule::Equivocation)
+            }
+            (Self::Vote { block, .. }, Self::Vote { block: other, .. }) => {
+                (block != other, Rule::DoubleVote)
+            }
+            (Self::PrePrepare(value), Self::PrePrepare(other)) => {
+                (value != other, Rule::Equivocation)
+            }
+            (Self::Prepare(value), Self::Prepare(other))
+            | (Self::Commit(value), Self::Commit(other)) => (value != other, Rule::DoubleVote),
+            _ => return None,
+        };
+        differ.then_some(rule)
     }
 
     const fn is_chained(&self) -> bool {
@@ -256,6 +280,21 @@ impl Message {
         }
     }
 
+    /// Two values of a primary for one slot that the message shows.
+    #[must_use]
+    pub fn shown_equivocation(
+        &self,
+        verifier: &Verifier,
+    ) -> Option<(ReplicaId, [SignedStatement; 2])> {
+        let FamilyMessage::Windowed(windowed::Message::Equivocation(both)) = self.by_family()
+        else {
+            return None;
+        };
+        let (first, second) = &**both;
+        let primary = windowed::collectors::primary(first.view, verifier.committee().size());
+        Some((primary, [of_pre_prepare(first), of_pre_prepare(second)]))
+    }
+
     /// Statement of `signer` that the message's certificate proves; of a message that was checked
     /// it is checked too.
     #[must_use]
@@ -302,6 +341,10 @@ fn of_chained(message: &chained::Message) -> Option<(ReplicaId, SignedStatement)
     })
 }
 
+fn of_pre_prepare(proposed: &windowed::PrePrepare) -> SignedStatement {
+    SignedStatement::alone(Statement::PrePrepare(proposed.proposal()), &proposed.signature)
+}
+
 fn of_windowed(
     message: &windowed::Message,
     from: ReplicaId,
@@ -310,8 +353,7 @@ fn of_windowed(
     let primary = |view| windowed::collectors::primary(view, members);
     Some(match message {
         windowed::Message::PrePrepare(proposed) => {
-            let statement = Statement::PrePrepare(proposed.proposal());
-            (primary(proposed.view), SignedStatement::alone(statement, &proposed.signature))
+            (primary(proposed.view), of_pre_prepare(proposed))
         }
         windowed::Message::SignShare(said) => {
             let statement = Statement::Prepare(said.proposal);

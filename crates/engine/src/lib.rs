@@ -32,6 +32,7 @@ mod reply_gate;
 mod schedule;
 mod session;
 mod settings;
+mod signed_evidence;
 mod snapshots;
 mod sync;
 #[cfg(test)]
@@ -59,5 +60,6 @@ pub use session::{
     Session, SessionEffect, SessionEvent, SessionSpec, reject_answers,
 };
 pub use settings::{Availability, Comparison, FlowControl, Settings, SettingsError};
+pub use signed_evidence::{EvidenceLog, SignedEvidence, SignedPair};
 pub use snapshots::Offered;
 pub use verify::{Incoming, Verifier};

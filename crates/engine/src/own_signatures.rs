@@ -23,7 +23,7 @@
 pub(crate) mod question;
 
 use crate::frames::OWN_STATEMENTS_MAX;
-use crate::{Message, ReplicaConfig};
+use crate::{Message, ReplicaConfig, SignedEvidence};
 use question::{OwnQuestion, OwnSignaturesAnswer, QUESTIONS_MAX};
 use quorate_consensus::{Occupancy, SignedStatement, Statement};
 use quorate_crypto::Bitmap;
@@ -54,12 +54,18 @@ struct Witnessed {
 }
 
 impl Witnessed {
-    fn keep(&mut self, signed: SignedStatement) {
+    /// Keeps it if it is the newest; what conflicts with one that is, is evidence.
+    fn keep(&mut self, signer: ReplicaId, signed: SignedStatement) -> Option<SignedEvidence> {
         let kind = signed.statement.kind();
-        let known = self.statements.get(&kind).map(|known| known.statement.position());
-        if known.is_none_or(|known| known < signed.statement.position()) {
+        let Some(known) = self.statements.get_mut(&kind) else {
             self.statements.insert(kind, signed);
+            return None;
+        };
+        if known.statement.position() < signed.statement.position() {
+            *known = signed;
+            return None;
         }
+        SignedEvidence::of_statements(signer, [known, &signed])
     }
 
     /// Of more than fit, the oldest start goes, and the one that takes its place is answered no
@@ -199,9 +205,20 @@ impl OwnSignatures {
         self.ask_at
     }
 
-    /// Keeps what another member signed, to show it when it asks.
-    pub(crate) fn keep(&mut self, signer: ReplicaId, signed: SignedStatement) {
-        self.witnessed.entry(signer).or_default().keep(signed);
+    /// Keeps what another member signed, to show it when it asks; and returns what contradicts the
+    /// newest that it signed of this kind, its proof unchecked.
+    pub(crate) fn keep(
+        &mut self,
+        signer: ReplicaId,
+        signed: SignedStatement,
+    ) -> Option<SignedEvidence> {
+        self.witnessed.entry(signer).or_default().keep(signer, signed)
+    }
+
+    /// Another start of a member under the number of this one.
+    pub(crate) fn twin_of(&self, asker: ReplicaId, start: &OwnQuestion) -> Option<SignedEvidence> {
+        let mut known = self.witnessed.get(&asker)?.questions.iter();
+        known.find_map(|(known, _)| SignedEvidence::of_starts(asker, [known, start]))
     }
 
     /// Answer to a member's question, with what certificates prove of it besides; `None` for one

@@ -38,7 +38,7 @@ use crate::schedule::Schedule;
 use crate::settings::FlowControl;
 use crate::snapshots::SnapshotSync;
 use crate::sync::BlockSync;
-use crate::{Incoming, Message, ReplicaConfig};
+use crate::{EvidenceLog, Incoming, Message, ReplicaConfig};
 use bytes::Bytes;
 use quorate_consensus::{
     self as consensus, IgnoredCounts, Input, Misbehaviour, MisbehaviourLog, Output, ProposeRequest,
@@ -128,6 +128,9 @@ pub struct Status {
     /// Rules of the protocol that members broke, since the start; in metrics and the log alone.
     #[serde(skip)]
     pub misbehaviour: MisbehaviourLog,
+    /// What two signatures of a member prove against it, since the start; the host keeps it.
+    #[serde(skip)]
+    pub evidence: EvidenceLog,
     /// Votes and turns of each member.
     #[serde(skip)]
     pub contributions: Contributions,
@@ -209,6 +212,7 @@ pub struct Replica {
     operations: u64,
     faults: u64,
     misbehaviour: MisbehaviourLog,
+    evidence: EvidenceLog,
     contributions: Contributions,
     latencies: Latencies,
     /// Views left by a timeout when the view was last looked at.
@@ -298,6 +302,7 @@ impl Replica {
             operations: 0,
             faults: 0,
             misbehaviour: MisbehaviourLog::default(),
+            evidence: EvidenceLog::default(),
             contributions: Contributions::new(members),
             latencies: Latencies::default(),
             view_changes: 0,
@@ -346,6 +351,7 @@ impl Replica {
             timers: self.timers_ms(),
             ignored: self.protocol.state().ignored().clone(),
             misbehaviour: self.misbehaviour.clone(),
+            evidence: self.evidence.clone(),
             working: self.working,
             contributions: self.contributions.clone(),
             decision_latency: self.latencies.decisions.clone(),
@@ -362,6 +368,12 @@ impl Replica {
         let failed = state.has_stable_leader() || status.view_changes > self.view_changes;
         self.view_changes = status.view_changes;
         self.contributions.entered(status.view, status.leader, failed);
+    }
+
+    /// What two signatures of a member prove against it, since the start.
+    #[must_use]
+    pub const fn evidence(&self) -> &EvidenceLog {
+        &self.evidence
     }
 
     fn note_misbehaviour(&mut self, seen: &Misbehaviour) {

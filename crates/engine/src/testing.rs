@@ -6,18 +6,18 @@ pub(crate) mod net;
 use crate::availability::{Acknowledged, Acknowledgement, AvailabilityCertificate};
 use crate::{Incoming, Message, ReplicaConfig, Settings, Verifier};
 use bytes::Bytes;
-use quorate_consensus::chained::{self, Block, Proposal, Qc};
+use quorate_consensus::chained::{self, Block, Phase, Proposal, Qc};
 use quorate_consensus::leader::LeaderReputation;
 use quorate_crypto::merkle::Tree;
 use quorate_crypto::{
-    Bitmap, Digest, IdentitySecret, KeyCache, KeyFile, Policy, SchemeKind, VotingSecret,
+    Bitmap, Digest, IdentitySecret, KeyCache, KeyFile, Policy, SchemeKind, Share, VotingSecret,
 };
 use quorate_types::executed::{
     CertifiedReply, Completion, ExecutionCertificate, digest_of_results,
 };
 use quorate_types::{
-    Available, Body, BodyRef, Committee, CommitteeFile, Epoch, Header, Height, Kind, Member,
-    Outcome, Payload, Peer, Purpose, Rejected, ReplicaId, Request, Verified, View, sign,
+    Available, BlockId, Body, BodyRef, Committee, CommitteeFile, Epoch, Header, Height, Kind,
+    Member, Outcome, Payload, Peer, Purpose, Rejected, ReplicaId, Request, Verified, View, sign,
 };
 use std::sync::Arc;
 
@@ -70,6 +70,21 @@ pub(crate) fn config(member: u8, settings: Settings) -> ReplicaConfig {
         signs: true,
         asks_witnesses: false,
     }
+}
+
+/// Vote of a member of Jolteon in a view, for the block with this number.
+pub(crate) fn vote(member: u8, view: u64, block: u64) -> quorate_consensus::Message {
+    let mut vote = chained::Vote {
+        view: View(view),
+        id: BlockId(quorate_crypto::hash(&block.to_le_bytes())),
+        base_view: View(0),
+        base_id: BlockId(Digest::ZERO),
+        signer: ReplicaId(u16::from(member)),
+        share: Share(Vec::new()),
+    };
+    let message = vote.message(verifier().consensus(), Phase::Prepare);
+    vote.share = voting(member).sign(&message);
+    quorate_consensus::Message::Jolteon(chained::Message::Vote(vote))
 }
 
 /// A height in which only this request took effect, with these results, as all members certify it.

@@ -18,6 +18,7 @@ pub mod connections;
 pub mod descriptors;
 mod device;
 mod error;
+pub mod evidence;
 pub mod execution;
 mod guard;
 pub mod health;

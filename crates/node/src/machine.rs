@@ -19,6 +19,7 @@
 //! the replica would wait behind its records.
 
 use crate::clock::{Clock, WallClock};
+use crate::evidence::EvidenceFolder;
 use crate::log::{LogQueue, Outgoing};
 use crate::pool::{MessageSink, Pool};
 use crate::reading::StateViews;
@@ -112,6 +113,8 @@ pub struct ThreadPorts {
     pub views: Arc<StateViews>,
     /// Room on the disk that all of this is written to.
     pub room: Room,
+    /// Keeps what proves that members broke a rule.
+    pub evidence: EvidenceFolder,
     /// Notes durably, with the reason, that the key must not sign on this chain again.
     pub forfeit: Box<dyn Fn(&str) + Send>,
 }
@@ -357,8 +360,11 @@ impl MachineThread {
     fn show_status(&mut self) {
         if self.changed && self.shown_at.elapsed() >= STATUS_INTERVAL {
             let status = self.replica.status();
-            log_misbehaviour(&self.status.load(), &status);
-            log_witnesses(&self.status.load().witnesses, &status.witnesses);
+            let earlier = self.status.load();
+            log_misbehaviour(&earlier, &status);
+            let new = status.evidence.since(&earlier.evidence);
+            new.for_each(|(.., evidence)| self.ports.evidence.keep(evidence));
+            log_witnesses(&earlier.witnesses, &status.witnesses);
             self.status.store(Arc::new(status));
             self.shown_at = Instant::now();
             self.changed = false;
@@ -389,13 +395,12 @@ fn log_witnesses(earlier: &WitnessStatus, status: &WitnessStatus) {
     }
 }
 
-/// Writes one line for each member and rule, with the first evidence, which is kept nowhere else;
-/// metrics count the rest.
+/// Writes one line for each member and rule, with what was seen first; metrics count the rest.
 fn log_misbehaviour(earlier: &Status, status: &Status) {
     for Misbehaviour { member, rule, evidence } in status.misbehaviour.since(&earlier.misbehaviour)
     {
-        let (rule, evidence_kept) = (rule.name(), false);
+        let rule = rule.name();
         let said = "a member broke a rule of the protocol";
-        tracing::warn!(%member, rule, %evidence, evidence_kept, "{said}");
+        tracing::warn!(%member, rule, %evidence, "{said}");
     }
 }

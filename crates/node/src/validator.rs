@@ -26,6 +26,7 @@ use crate::config::{LogFormat, LogLevel, LogSettings};
 use crate::connections::ConnectionLimits;
 use crate::descriptors::{Demand, Descriptors, limit};
 use crate::device::GuardedJournal;
+use crate::evidence::EvidenceFolder;
 use crate::execution::ExecutionWorker;
 use crate::http::{self, Queues, Shown};
 use crate::http_server::DoorRules;
@@ -313,9 +314,8 @@ impl Validator {
         let (network, metrics) = (Arc::clone(&self.shown.network), Arc::clone(&self.shown.metrics));
         let (events, queues) = queues();
         let pool = start_pool(&threads, origin, &metrics, events.clone(), config.verify_threads)?;
-        let (read, reads) = unbounded();
+        let ((read, reads), (execution, tasks)) = (unbounded(), unbounded());
         let (reader, answers) = (journal.reader(), events.clone());
-        let (execution, tasks) = unbounded();
         let outlet = LogOutlet {
             network: Arc::clone(&network),
             execution: execution.clone(),
@@ -337,6 +337,7 @@ impl Validator {
             execution,
             views: Arc::clone(&views),
             room: room.clone(),
+            evidence: EvidenceFolder::of(&config.data_dir, &origin.committee, &config.replica),
             forfeit: forfeit(config, origin.committee.chain(), threads.failed.clone()),
         };
         let replica = Replica::new(origin.replica(config, signs));

@@ -42,7 +42,7 @@ pub use wiped::Wiped;
 
 use crate::recording::Seen;
 use bytes::Bytes;
-use quorate_consensus::Occupancy;
+use quorate_consensus::{Occupancy, Rule};
 use quorate_crypto::{Digest, hash};
 use quorate_engine::{Completed, Message, Status};
 use quorate_types::machine::{ExecutedUpTo, Halt};
@@ -158,6 +158,17 @@ pub enum Observation<'a> {
         /// Peer that is cut off.
         peer: Peer,
         /// `true` if that is a correct one.
+        is_correct: bool,
+    },
+    /// A replica holds proof that a member broke a rule.
+    Proven {
+        /// Replica that this is about.
+        replica: ReplicaId,
+        /// Member that signed what proves it.
+        member: ReplicaId,
+        /// Rule that the member broke.
+        rule: Rule,
+        /// `true` if the member is a correct one.
         is_correct: bool,
     },
     /// A replica shows its status after a turn.

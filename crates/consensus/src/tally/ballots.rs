@@ -49,6 +49,12 @@ impl<K: Ord + Clone> Ballots<K> {
         self.seen.contains(signer.index())
     }
 
+    /// Statement that this member was counted for.
+    pub(crate) fn stated_by(&self, signer: ReplicaId) -> Option<&K> {
+        let mut tallies = self.tallies.iter();
+        tallies.find(|(_, tally)| tally.has(signer)).map(|(statement, _)| statement)
+    }
+
     /// The jobs to start now.
     pub fn combine(&mut self, now: Time, collector: &mut Collector) -> Vec<CombineJob> {
         self.tallies.values_mut().flat_map(|tally| tally.combine(now, collector)).collect()

@@ -8,8 +8,8 @@ use super::messages::{CommitShare, SignShare};
 use super::slot_votes::{INTERPOLATION_TIME, Lags, SlotVotes, Waits};
 use super::state::Windowed;
 use super::values::{Path, Proof, Proposal, Shares, SlotCertificate};
-use crate::tally::InvalidShare;
-use crate::{Ignored, Output};
+use crate::tally::{Ballots, InvalidShare};
+use crate::{Evidence, Ignored, Output, Rule};
 use quorate_crypto::{Certificate, Digest, Share};
 use quorate_types::machine::{CombineJob, CombineOutcome};
 use quorate_types::{Height, Kind, Purpose, ReplicaId, Time, View};
@@ -46,6 +46,7 @@ impl Windowed {
             return Some(reason);
         }
         self.collect(proposal.view, proposal.slot);
+        self.report_double_vote(from, proposal, |votes| &votes.prepares);
         let votes = self.window.votes(proposal.view, proposal.slot)?;
         let SlotVotes { earlier, prepares_turn, .. } = votes;
         prepares_turn.start(|| now + self.collector_backoff.delay_after(now, earlier));
@@ -79,6 +80,7 @@ impl Windowed {
             return Some(reason);
         }
         self.collect(proposal.view, proposal.slot);
+        self.report_double_vote(from, proposal, |votes| &votes.commits);
         let votes = self.window.votes(proposal.view, proposal.slot)?;
         let SlotVotes { earlier, commits_turn, .. } = votes;
         commits_turn.start(|| now + self.collector_backoff.delay_after(now, earlier));
@@ -86,6 +88,20 @@ impl Windowed {
         let is_new = votes.commits.add(from, proposal.digest, statement, share);
         self.combine_votes(now, proposal.view, proposal.slot);
         (!is_new).then_some(Ignored::Duplicate)
+    }
+
+    /// A member votes for one value of a slot and view.
+    fn report_double_vote(
+        &mut self,
+        from: ReplicaId,
+        Proposal { view, slot, digest: second, .. }: Proposal,
+        ballots: fn(&SlotVotes) -> &Ballots<Digest>,
+    ) {
+        let Some(votes) = self.window.votes(view, slot) else { return };
+        let first = ballots(votes).stated_by(from).copied();
+        if let Some(first) = first.filter(|first| *first != second) {
+            self.report(from, Rule::DoubleVote, Evidence::Conflict { view, first, second });
+        }
     }
 
     /// Reason to ignore a vote: it is neither of this view nor of the next, its slot is decided or

@@ -24,6 +24,7 @@ impl Replica {
         all.extend(self.sync.occupancy());
         all.extend(self.certifier.occupancy());
         all.extend(self.own_signatures.occupancy());
+        all.extend(self.evidence.occupancy(self.members()));
         all
     }
 

@@ -2,10 +2,13 @@
 //! contradicts the records ([`crate::own_signatures`]).
 
 use super::{Replica, mempool, protocol};
+use crate::SignedEvidence;
 use crate::own_signatures::contradicts;
 use crate::own_signatures::question::{OwnQuestion, OwnSignaturesAnswer};
 use bytes::Bytes;
-use quorate_consensus::{self as consensus, Input, MessageKind, Output, Statement};
+use quorate_consensus::{
+    self as consensus, Evidence, Input, MessageKind, Misbehaviour, Output, Rule, Statement,
+};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::{BodyRef, Effect, Machine, Recipients, ReplicaId, Time, Verified};
 use std::collections::BTreeSet;
@@ -86,17 +89,28 @@ impl Replica {
     pub(super) fn witness(&mut self, now: Time, from: ReplicaId, message: &consensus::Message) {
         let (id, verifier) = (self.config.id, self.config.verifier.consensus());
         let certified = message.certified_statement(id, verifier);
+        let equivocation = message.shown_equivocation(verifier);
         let own = match message.signed_statement(from, verifier) {
             Some((signer, signed)) if signer == id => Some(signed.statement),
             Some((signer, signed)) => {
-                self.own_signatures.keep(signer, signed);
+                let found = self.own_signatures.keep(signer, signed);
+                self.take_evidence(found);
                 None
             }
             None => None,
         };
+        if let Some((primary, [first, second])) = equivocation {
+            self.take_evidence(SignedEvidence::of_statements(primary, [&first, &second]));
+        }
         for statement in own.into_iter().chain(certified) {
             self.look_at_own(now, &statement);
         }
+    }
+
+    /// Keeps evidence if it is good and the first of its member and rule.
+    fn take_evidence(&mut self, found: Option<SignedEvidence>) -> bool {
+        let verifier = self.config.verifier.consensus();
+        found.is_some_and(|found| self.evidence.take(found, verifier))
     }
 
     /// ★ A statement of this member that came from elsewhere: did this process make it?
@@ -112,6 +126,12 @@ impl Replica {
     }
 
     pub(super) fn on_own_question(&mut self, now: Time, from: ReplicaId, question: OwnQuestion) {
+        let number = question.incarnation;
+        let found = self.own_signatures.twin_of(from, &question);
+        if self.take_evidence(found) {
+            let (rule, evidence) = (Rule::SharedKey, Evidence::Starts { number });
+            self.note_misbehaviour(&Misbehaviour { member: from, rule, evidence });
+        }
         let certified = || self.protocol.state().certified_statements(from);
         let answer = self.own_signatures.answer(now, (from, question), certified);
         answer.into_iter().for_each(|answer| self.send(Recipients::One(from), answer));

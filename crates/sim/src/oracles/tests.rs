@@ -208,6 +208,14 @@ fn correct_members_do_not_halt_and_find_nothing_wrong_with_one_another() {
     );
     let stops = Observation::StoppedSigning { replica: R0, reason: "an old copy" };
     complains(&mut FalseAccusations::default(), &[stops], "r0 stopped signing: an old copy");
+    let proven = |is_correct| Observation::Proven {
+        replica: R0,
+        member: R1,
+        rule: Rule::DoubleVote,
+        is_correct,
+    };
+    complains(&mut FalseAccusations::default(), &[proven(true)], "r1, which is correct, broke");
+    accepts(&mut FalseAccusations::default(), &[proven(false)]);
     let refused = |reason| {
         complaint(&mut FalseAccusations::default(), &[Observation::Refused { reason, tag: 1 }])
     };

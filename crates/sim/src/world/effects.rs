@@ -120,6 +120,10 @@ impl World {
                 let is_correct = self.correct().any(|host| host.config.peer() == *peer);
                 Observation::Barred { replica, peer: *peer, is_correct }
             }
+            Note::Proven(member, rule) => {
+                let is_correct = self.correct().any(|host| host.config.id == *member);
+                Observation::Proven { replica, member: *member, rule: *rule, is_correct }
+            }
             Note::Storage(error) => {
                 return Err(Violation { oracle: "storage", text: format!("{replica}: {error}") });
             }

@@ -12,12 +12,12 @@ use crate::byzantine::{Behaviour, Liar};
 use crate::faults::DiskFailure;
 use crate::recording::{Recorder, RecordingService, Seen};
 use crate::scenario::Durations;
-use quorate_consensus::Occupancy;
+use quorate_consensus::{Occupancy, Rule};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_crypto::{Digest, KeyFile};
 use quorate_deterministic::Rng;
 use quorate_engine::host::{Barrier, Gated, GroupCommit, barrier};
-use quorate_engine::{Message, Replica, ReplicaConfig, Settings, Status, Verifier};
+use quorate_engine::{EvidenceLog, Message, Replica, ReplicaConfig, Settings, Status, Verifier};
 use quorate_storage::disk::Faults;
 use quorate_storage::{
     Executor, ExecutorConfig, Fault, FaultyDisk, Journal, LogConfig, MemoryDisk, MemoryStore,
@@ -82,6 +82,8 @@ pub(crate) enum Note {
     StoppedSigning(String),
     /// Nothing is taken from this peer for a while.
     Barred(Peer),
+    /// It holds proof that a member broke a rule.
+    Proven(ReplicaId, Rule),
     /// The disk failed or is not what it should be: no fault of a scenario does that.
     Storage(StorageError),
 }
@@ -100,6 +102,7 @@ impl Note {
             Self::Installed { height, .. } => format!("installed a snapshot at {height}"),
             Self::Halted(halt) => format!("halted: {halt}"),
             Self::StoppedSigning(reason) => format!("signs no more: {reason}"),
+            Self::Proven(member, rule) => format!("{member} is proven to have broken {rule:?}"),
             Self::Barred(peer) => format!("takes nothing from {peer:?} for a while"),
             Self::Storage(error) => format!("storage: {error}"),
         }
@@ -194,6 +197,8 @@ struct Running {
     barrier: Barrier,
     log: GroupCommit<Entry, Gated>,
     checks: CheckThreads,
+    /// What it was last seen to prove.
+    evidence: EvidenceLog,
 }
 
 impl ReplicaHost {
@@ -507,6 +512,7 @@ impl ReplicaHost {
             barrier,
             log,
             checks: CheckThreads::new(),
+            evidence: EvidenceLog::default(),
         };
         Ok((running, recovery))
     }

@@ -175,3 +175,24 @@ fn a_collector_that_lacks_votes_is_waited_for() {
     assert!(rings.all(|outputs| !outputs.combines()));
     assert!(!votes_come(&mut bench, slots.next().expect("another")));
 }
+
+/// PBFT §4.2: a member votes for one value of a slot and view. Whoever collects its votes for two
+/// blames it, and counts the first.
+#[test]
+fn a_member_that_votes_for_two_values_is_blamed() {
+    let blamed = |outputs: &Outputs| {
+        let blame = |output: &Output| match output {
+            Output::Misbehaviour(found) => Some((found.member, found.rule)),
+            _ => None,
+        };
+        outputs.0.iter().filter_map(blame).collect::<Vec<_>>()
+    };
+    for commits in [false, true] {
+        let mut bench = Bench::new(ProtocolKind::Pbft, 0);
+        let mut said = |at| if commits { bench.commit(3, at) } else { bench.vote(3, at) };
+        for again in [at(1, 1, A), at(1, 1, A), at(1, 2, B)] {
+            assert_eq!(blamed(&said(again)), [], "commits: {commits}");
+        }
+        assert_eq!(blamed(&said(at(1, 1, B))), [(ReplicaId(3), Rule::DoubleVote)]);
+    }
+}

@@ -5,9 +5,9 @@ use super::{NOW, effects, give, submit};
 use crate::own_signatures::ASK_EVERY;
 use crate::own_signatures::question::{OwnQuestion, OwnSignaturesAnswer};
 use crate::testing::net::{ALL, LATENCY, Net};
-use crate::testing::{config, request};
+use crate::testing::{config, identity, request, vote};
 use crate::{Message, Replica, ReplicaConfig, Settings, Timer, WitnessState};
-use quorate_consensus::ProtocolKind;
+use quorate_consensus::{Evidence, ProtocolKind, Rule};
 use quorate_crypto::mutants::{self, Mutant};
 use quorate_types::machine::{RecordKind, Recovery};
 use quorate_types::{Effect, Event, Lane, Machine, Peer, Recipients, ReplicaId, Time};
@@ -310,4 +310,37 @@ fn a_member_that_stops_signing_seals_nothing() {
         Mutant::SealWithoutSigning,
         a_member_that_is_contradicted_seals_nothing,
     );
+}
+
+#[test]
+fn a_member_that_votes_twice_is_convicted_by_whoever_got_both() {
+    let mut replica = super::replica(0, |_| {});
+    for (view, block) in [(5, 1), (5, 1), (6, 1)] {
+        give(&mut replica, Peer::Replica(ReplicaId(1)), &Message::Consensus(vote(1, view, block)));
+        assert_eq!(replica.evidence().iter().count(), 0);
+    }
+    give(&mut replica, Peer::Replica(ReplicaId(1)), &Message::Consensus(vote(1, 6, 2)));
+    let kept: Vec<_> = replica.evidence().iter().map(|(member, rule, _)| (member, rule)).collect();
+    assert_eq!(kept, [(ReplicaId(1), Rule::DoubleVote)]);
+    assert_eq!(replica.status().evidence, *replica.evidence());
+    assert!(replica.occupancy().iter().all(|collection| collection.entries <= collection.bound));
+}
+
+/// Peers count it: two processes run with one key, or one that was put back.
+#[test]
+fn two_starts_of_one_number_convict() {
+    let verifier = config(1, Settings::default()).verifier;
+    let start = |started_ms| OwnQuestion::signed(&identity(1), verifier.consensus(), 7, started_ms);
+    let mut replica = super::replica(0, |_| {});
+    for (asked, convicted) in [(start(1), 0), (start(1), 0), (start(2), 1), (start(3), 1)] {
+        give(&mut replica, Peer::Replica(ReplicaId(1)), &Message::OwnQuestion(asked));
+        assert_eq!(replica.evidence().iter().count(), convicted);
+    }
+    let (member, rule, evidence) = replica.evidence().iter().next().expect("convicted");
+    assert_eq!((member, rule), (ReplicaId(1), Rule::SharedKey));
+    assert_eq!(evidence.check(verifier.consensus()), Ok(Rule::SharedKey));
+    assert!(evidence.in_words()[0].starts_with("start 7 at 1 ms"), "{:?}", evidence.in_words());
+    let status = replica.status();
+    let named: Vec<_> = status.misbehaviour.iter().collect();
+    assert_eq!(named, [(ReplicaId(1), Rule::SharedKey, 1, &Evidence::Starts { number: 7 })]);
 }

@@ -100,6 +100,16 @@ impl ReplicaHost {
             let Ok(()) = dispatch(effect, &mut Ports { host: self, turn });
         }
         self.start_sync(now, turn);
+        self.note_evidence(turn);
+    }
+
+    fn note_evidence(&mut self, turn: &mut Turn) {
+        let Some(Running { machine, evidence, .. }) = &mut self.running else { return };
+        let proven = machine.evidence().since(evidence);
+        turn.notes.extend(proven.map(|(member, rule, _)| Note::Proven(member, rule)));
+        if machine.evidence() != evidence {
+            evidence.clone_from(machine.evidence());
+        }
     }
 
     /// Begins a sync over everything that is queued, unless one is under way.
