@@ -16,7 +16,7 @@
 //! It stops in the order in which work flows: the machine first, then the log writes what is queued
 //! and releases what waited for it, then execution makes the state durable, then the network ends.
 //! A failed write, a halt or a panic of any thread stops everything, with the reason as the error.
-//! A write that finds no room waits ([`Room`]).
+//! A write that finds no room waits ([`Room`](quorate_storage::Room)).
 
 mod origin;
 mod stores;
