@@ -62,13 +62,11 @@ impl Windowed {
         }
     }
 
-    /// A message of a view that this follower has not entered. Where nobody has that view's
-    /// new-view any more, it never will: it asks what was decided. Twice, since what the message is
-    /// about may be decided only after the first.
+    /// A message of a view that this member has not entered. Where nobody has that view's new-view
+    /// any more, since all restarted or it follows only, it never will: it asks what was decided.
+    /// Twice, since what the message is about may be decided only after the first.
     pub(super) fn hear_of_later_view(&mut self, now: Time) {
-        if !self.config.signs {
-            self.retransmission.ask_times_by(now + self.retransmission.every(), 2);
-        }
+        self.retransmission.ask_times_by(now + self.retransmission.every(), 2);
     }
 
     // ---- answering ------------------------------------------------------------------------------
